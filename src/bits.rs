@@ -1,0 +1,1 @@
+//! Bits over words: set, get, count. No hashing, no formulas.
