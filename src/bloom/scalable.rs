@@ -1,0 +1,407 @@
+//! A chain of sub-filters that grows with what is put in.
+
+use super::filter::Filter;
+use super::lines::CHUNK;
+use super::math;
+use crate::error::Error;
+use crate::hash::{Hash128, hash128};
+use crate::limit::SizeLimit;
+
+/// What a filter is made for. Stored with it; of two filters with equal parameters and equal items
+/// in equal order every bit is equal.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Params {
+    /// The largest share of the items it does not hold for which it may answer that it holds them.
+    pub error_rate: f64,
+    /// How many items the first sub-filter is made for.
+    pub capacity: u64,
+    /// How many times larger each further sub-filter is than the one before; 0 for a filter that does not scale.
+    pub expansion: u32,
+    /// Seed of the hash.
+    pub seed: u64,
+}
+
+impl Params {
+    /// Largest capacity one can ask for, in items.
+    pub const MAX_CAPACITY: u64 = 1 << 40;
+
+    /// Largest expansion one can ask for.
+    pub const MAX_EXPANSION: u32 = 32768;
+
+    /// Are all parameters in their ranges?
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] naming the first that is not.
+    pub fn validate(&self) -> Result<(), Error> {
+        math::check_error_rate(self.error_rate)?;
+        if !(1..=Self::MAX_CAPACITY).contains(&self.capacity) {
+            return Err(Error::out_of_range("capacity", "from 1 to 1099511627776", self.capacity));
+        }
+        if self.expansion > Self::MAX_EXPANSION {
+            return Err(Error::out_of_range("expansion", "from 0 to 32768", self.expansion));
+        }
+        Ok(())
+    }
+}
+
+/// A Bloom filter that grows: sub-filters, of which the newest takes what is added. It holds an item
+/// if any of them does.
+///
+/// Invariants: at least one sub-filter; sub-filter `i` is the one that the parameters give for `i`;
+/// all but the newest are full.
+#[derive(Debug, PartialEq)]
+pub struct ScalableFilter {
+    params: Params,
+    sub_filters: Vec<Filter>,
+}
+
+impl ScalableFilter {
+    /// An empty filter.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for parameters outside their ranges, what `limit` says, [`Error::OutOfMemory`].
+    pub fn new(params: Params, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+        params.validate()?;
+        let mut filter = ScalableFilter { params, sub_filters: Vec::new() };
+        filter.grow(limit)?;
+        Ok(filter)
+    }
+
+    /// A filter from its sub-filters, oldest first: for loading.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for parameters outside their ranges, [`Error::Corrupt`] for sub-filters
+    /// that no filter of these parameters can have.
+    pub fn from_sub_filters(params: Params, sub_filters: Vec<Filter>) -> Result<Self, Error> {
+        params.validate()?;
+        let Some(newest) = sub_filters.len().checked_sub(1) else {
+            return Err(Error::corrupt("sub_filters", "at least one", 0));
+        };
+        for (index, sub_filter) in sub_filters.iter().enumerate() {
+            let Some(capacity) = math::sub_filter_capacity(&params, index as u64) else {
+                return Err(Error::corrupt("sub_filters", format_args!("{index} at most"), sub_filters.len()));
+            };
+            if sub_filter.capacity() != capacity {
+                return Err(Error::corrupt("capacity", capacity, sub_filter.capacity()));
+            }
+            let error_rate = math::sub_filter_rate(&params, index as u64);
+            if sub_filter.error_rate() != error_rate {
+                return Err(Error::corrupt("error_rate", error_rate, sub_filter.error_rate()));
+            }
+            if index < newest && sub_filter.room() > 0 {
+                return Err(Error::corrupt("num_items", format_args!("at least {capacity}"), sub_filter.num_items()));
+            }
+            if (sub_filter.num_items() == 0) != (sub_filter.set_bits() == 0) {
+                let expected = format!("none for no bits set, some for some ({})", sub_filter.set_bits());
+                return Err(Error::corrupt("num_items", expected, sub_filter.num_items()));
+            }
+        }
+        Ok(ScalableFilter { params, sub_filters })
+    }
+
+    /// An equal filter.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn try_clone(&self) -> Result<Self, Error> {
+        let mut sub_filters = Vec::new();
+        reserve(&mut sub_filters, self.sub_filters.len())?;
+        for sub_filter in &self.sub_filters {
+            sub_filters.push(sub_filter.try_clone()?);
+        }
+        Ok(ScalableFilter { params: self.params, sub_filters })
+    }
+
+    /// Adds an item. Tells whether it was new; `false` means that the filter already answered that it may contain it.
+    ///
+    /// # Errors
+    /// For a new item that finds the filter full: [`Error::Full`] if it does not scale, else what
+    /// keeps it from growing ([`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::OutOfRange`]). Nothing is changed then.
+    pub fn add(&mut self, item: &[u8], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
+        let (added, result) = self.add_chunk(&[hash128(item, self.params.seed)], limit);
+        result.map(|()| added.new != 0)
+    }
+
+    /// Adds items, with the same outcome as [`ScalableFilter::add`] for one after another, but faster
+    /// for many: their cache misses overlap. Appends to `added`, for each, whether it was new.
+    ///
+    /// # Errors
+    /// As [`ScalableFilter::add`]. The items before the one that failed are in, and in `added`.
+    pub fn add_all<'a>(
+        &mut self,
+        items: impl IntoIterator<Item = &'a [u8]>,
+        limit: &(impl SizeLimit + ?Sized),
+        added: &mut Vec<bool>,
+    ) -> Result<(), Error> {
+        let mut items = items.into_iter();
+        let mut buffer = [Hash128 { lo: 0, hi: 0 }; CHUNK];
+        loop {
+            let hashes = hash_chunk(&mut items, self.params.seed, &mut buffer);
+            if let [older @ .., newest] = &self.sub_filters[..]
+                && older.is_empty()
+            {
+                newest.prefetch_chunk(hashes, first_marks(hashes.len()));
+            }
+            let (chunk, result) = self.add_chunk(hashes, limit);
+            added.extend((0..chunk.handled).map(|i| chunk.new >> i & 1 == 1));
+            result?;
+            if hashes.len() < CHUNK {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether the item may have been added; if `false`, it certainly was not.
+    pub fn may_contain(&self, item: &[u8]) -> bool {
+        let hash = hash128(item, self.params.seed);
+        self.sub_filters.iter().rev().any(|sub_filter| sub_filter.may_contain(hash))
+    }
+
+    /// [`ScalableFilter::may_contain`] for many items, faster than one after another. Appends the answers to `found`.
+    pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, found: &mut Vec<bool>) {
+        let mut items = items.into_iter();
+        let mut buffer = [Hash128 { lo: 0, hi: 0 }; CHUNK];
+        loop {
+            let hashes = hash_chunk(&mut items, self.params.seed, &mut buffer);
+            let marks = self.may_contain_chunk(hashes);
+            found.extend((0..hashes.len()).map(|i| marks >> i & 1 == 1));
+            if hashes.len() < CHUNK {
+                return;
+            }
+        }
+    }
+
+    /// Adds the items of at most [`CHUNK`] hashes, in order, up to the first that fails.
+    fn add_chunk(&mut self, hashes: &[Hash128], limit: &(impl SizeLimit + ?Sized)) -> (Added, Result<(), Error>) {
+        let mut added = Added { new: 0, handled: 0 };
+        while added.handled < hashes.len() {
+            let rest = &hashes[added.handled..];
+            let room = self.sub_filters.last().map_or(0, Filter::room);
+            if room == 0 {
+                // Items it has pass even a full filter. The first that it has not needs a new sub-filter.
+                let known = self.may_contain_chunk(rest).trailing_ones() as usize;
+                added.handled += known;
+                if known < rest.len()
+                    && let Err(error) = self.grow(limit)
+                {
+                    return (added, Err(error));
+                }
+                continue;
+            }
+            // No more than fit, even if all are new: so there is no need to look at the room after each.
+            let fitting = &rest[..rest.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
+            let mut pending = first_marks(fitting.len());
+            if self.sub_filters.len() > 1 {
+                pending &= !self.may_contain_chunk(fitting);
+            }
+            // Items that come twice, or whose bits the ones before them set, are sorted out here.
+            let new = self.sub_filters.last_mut().map_or(0, |newest| newest.insert_chunk(fitting, pending));
+            added.new |= new << added.handled;
+            added.handled += fitting.len();
+        }
+        (added, Ok(()))
+    }
+
+    /// Which of at most [`CHUNK`] hashes have their item in a sub-filter, newest first: it is the
+    /// largest, so it most likely has what is there.
+    fn may_contain_chunk(&self, hashes: &[Hash128]) -> u32 {
+        let all = first_marks(hashes.len());
+        let mut found = 0;
+        for sub_filter in self.sub_filters.iter().rev() {
+            let pending = all & !found;
+            if pending == 0 {
+                break;
+            }
+            if hashes.len() > 1 {
+                sub_filter.prefetch_chunk(hashes, pending);
+            }
+            found |= sub_filter.may_contain_chunk(hashes, pending);
+        }
+        found
+    }
+
+    /// Appends the next sub-filter.
+    fn grow(&mut self, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error> {
+        let index = self.sub_filters.len() as u64;
+        if self.params.expansion == 0 && index > 0 {
+            return Err(Error::Full { capacity: self.params.capacity });
+        }
+        let Some(capacity) = math::sub_filter_capacity(&self.params, index) else {
+            let got = format!("{} * {}^{index}", self.params.capacity, self.params.expansion);
+            return Err(Error::out_of_range("capacity", "less than 2^64 for every sub-filter", got));
+        };
+        let error_rate = math::sub_filter_rate(&self.params, index);
+        let sub_filter = Filter::new(error_rate, capacity, self.size_bytes(), limit)?;
+        reserve(&mut self.sub_filters, 1)?;
+        self.sub_filters.push(sub_filter);
+        Ok(())
+    }
+
+    /// The parameters it was made with.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// Its sub-filters, oldest first.
+    pub fn sub_filters(&self) -> &[Filter] {
+        &self.sub_filters
+    }
+
+    /// Its sub-filters, for [`Filter::relocate`] alone: their bits and numbers must stay as they are.
+    pub fn sub_filters_mut(&mut self) -> &mut [Filter] {
+        &mut self.sub_filters
+    }
+
+    /// How many of the items added were new; after a merge an estimate.
+    pub fn num_items(&self) -> u64 {
+        self.sub_filters.iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.num_items()))
+    }
+
+    /// How many items its sub-filters are made for.
+    pub fn capacity(&self) -> u64 {
+        self.sub_filters.iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.capacity()))
+    }
+
+    /// Bytes of all bitmaps and structs.
+    pub fn size_bytes(&self) -> u64 {
+        size_of::<Self>() as u64 + self.sub_filters.iter().map(Filter::size_bytes).sum::<u64>()
+    }
+
+    /// The share of its bits that are set.
+    pub fn fill_ratio(&self) -> f64 {
+        let (set, all) = self.sub_filters.iter().fold((0.0, 0.0), |(set, all), sub_filter| {
+            (set + sub_filter.set_bits() as f64, all + sub_filter.geometry().num_bits() as f64)
+        });
+        set / all
+    }
+
+    /// The estimated share of the items it does not hold for which it errs now.
+    pub fn false_positive_rate(&self) -> f64 {
+        chain_rate(self.sub_filters.iter().map(Filter::false_positive_rate))
+    }
+
+    /// Empties it: one sub-filter as when it was new, and the same parameters.
+    pub fn clear(&mut self) {
+        self.sub_filters.truncate(1);
+        self.sub_filters.shrink_to_fit();
+        self.sub_filters.iter_mut().for_each(Filter::clear);
+    }
+
+    /// Whether `other` could be merged into this filter, but for the error rate that would result.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] naming what differs.
+    pub fn check_mergeable(&self, other: &ScalableFilter) -> Result<(), Error> {
+        let (ours, theirs) = (&self.params, &other.params);
+        if ours.capacity != theirs.capacity {
+            return Err(Error::incompatible("capacity", ours.capacity, theirs.capacity));
+        }
+        if ours.error_rate != theirs.error_rate {
+            return Err(Error::incompatible("error_rate", ours.error_rate, theirs.error_rate));
+        }
+        if ours.expansion != theirs.expansion {
+            return Err(Error::incompatible("expansion", ours.expansion, theirs.expansion));
+        }
+        if ours.seed != theirs.seed {
+            return Err(Error::incompatible("seed", ours.seed, theirs.seed));
+        }
+        if self.sub_filters.len() != other.sub_filters.len() {
+            return Err(Error::incompatible("sub_filters", self.sub_filters.len(), other.sub_filters.len()));
+        }
+        Ok(())
+    }
+
+    /// Becomes the union of itself and `others`: contains what any of them contained. Tells whether
+    /// that set a bit; if not, nothing at all was changed.
+    ///
+    /// The number of items of a sub-filter is then the estimate from its bits, within what is
+    /// certain: no fewer than each of the filters merged had, no more than all together.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] naming what differs, [`Error::RateExceeded`] when the union would err
+    /// more often than the error rate asked for. Nothing is changed then.
+    pub fn merge(&mut self, others: &[&ScalableFilter]) -> Result<bool, Error> {
+        for other in others {
+            self.check_mergeable(other)?;
+        }
+        // First what would become of it, from reading alone: the bitmaps are not held twice.
+        let mut unions = Vec::new();
+        reserve(&mut unions, self.sub_filters.len())?;
+        let mut changed = false;
+        for (index, ours) in self.sub_filters.iter().enumerate() {
+            let theirs = others.iter().map(|other| &other.sub_filters[index]);
+            let set_bits = ours.count_union(theirs.clone());
+            if set_bits == ours.set_bits() {
+                unions.push(ours.num_items());
+                continue;
+            }
+            changed = true;
+            let (most, sum) = theirs.fold((ours.num_items(), ours.num_items()), |(most, sum), their| {
+                (most.max(their.num_items()), sum.saturating_add(their.num_items()))
+            });
+            let estimate = libm::round(math::estimate_items(ours.geometry(), set_bits)) as u64;
+            unions.push(estimate.clamp(most, sum));
+        }
+        if !changed {
+            return Ok(false);
+        }
+        let rates = self.sub_filters.iter().zip(&unions);
+        let would_be = chain_rate(rates.map(|(ours, &n)| math::false_positive_rate(ours.geometry(), n as f64)));
+        if would_be > self.params.error_rate {
+            return Err(Error::RateExceeded { would_be, asked: self.params.error_rate });
+        }
+        for (index, (ours, num_items)) in self.sub_filters.iter_mut().zip(unions).enumerate() {
+            for other in others {
+                ours.union_with(&other.sub_filters[index])?;
+            }
+            ours.set_num_items(num_items);
+        }
+        Ok(true)
+    }
+
+    /// Calls `visit` with the size in bytes of every heap allocation it owns.
+    pub fn heap_sizes(&self, visit: &mut dyn FnMut(usize)) {
+        visit(self.sub_filters.capacity() * size_of::<Filter>());
+        for sub_filter in &self.sub_filters {
+            sub_filter.heap_sizes(visit);
+        }
+    }
+}
+
+/// How far a chunk was added.
+struct Added {
+    /// A mark for each item that was new.
+    new: u32,
+    /// Items handled.
+    handled: usize,
+}
+
+/// Hashes the next items, as many as fit; fewer than [`CHUNK`] only when they end.
+fn hash_chunk<'a, 'b>(
+    items: &mut impl Iterator<Item = &'a [u8]>,
+    seed: u64,
+    buffer: &'b mut [Hash128; CHUNK],
+) -> &'b [Hash128] {
+    let mut len = 0;
+    for (hash, item) in buffer.iter_mut().zip(items) {
+        *hash = hash128(item, seed);
+        len += 1;
+    }
+    &buffer[..len]
+}
+
+/// Marks for the first `len` of a chunk.
+fn first_marks(len: usize) -> u32 {
+    ((1u64 << len) - 1) as u32
+}
+
+/// Chance that any of several filters errs, from the chance of each.
+fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
+    // In logarithms: 1 - (1 - r) would lose rates below 1e-16.
+    -libm::expm1(rates.map(|rate| libm::log1p(-rate)).sum())
+}
+
+/// Makes room in a list for `more` elements.
+fn reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), Error> {
+    list.try_reserve_exact(more).map_err(|_| Error::OutOfMemory { needed_bytes: (more * size_of::<T>()) as u64 })
+}
