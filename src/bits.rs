@@ -1,35 +1,184 @@
-//! Bits over words: set, get, count. No hashing, no formulas.
+//! Bits over words: set, get, count, combine. No hashing, no formulas.
+//!
+//! Bit `i` of a bitmap is bit `i % 64` (least significant first) of word `i / 64`. Stored bitmaps are
+//! these words in little-endian order, so this numbering is part of the stored format.
+//!
+//! The functions that walk whole bitmaps are compiled once more for machines with wide registers and
+//! picked at run time (`multiversion`): the module is built for the oldest x86-64, whose instruction
+//! set has not even a population count.
 
-/// How many bits of `words` are set.
+use bitvec::prelude::{BitSlice, BitStore, Lsb0};
+use bitvec::view::BitView;
+use multiversion::multiversion;
+
+/// Bits in a word.
+pub const WORD_BITS: usize = u64::BITS as usize;
+
+fn view<T: BitStore>(words: &[T]) -> &BitSlice<T, Lsb0>
+where
+    [T]: BitView<Store = T>,
+{
+    words.view_bits::<Lsb0>()
+}
+
+/// Is bit `index` set?
+///
+/// # Panics
+/// When `index` lies outside `words`.
+#[inline]
+pub fn get(words: &[u64], index: usize) -> bool {
+    view(words)[index]
+}
+
+/// Sets bit `index`; true when it was not set before.
+///
+/// # Panics
+/// When `index` lies outside `words`.
+#[inline]
+pub fn set(words: &mut [u64], index: usize) -> bool {
+    !words.view_bits_mut::<Lsb0>().replace(index, true)
+}
+
+/// The positions of the set bits, ascending.
+pub fn ones(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
+    view(words).iter_ones()
+}
+
+/// How many bits are set.
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt", "x86_64+sse4.2+popcnt"))]
 pub fn count_ones(words: &[u64]) -> u64 {
     words.iter().map(|word| u64::from(word.count_ones())).sum()
 }
 
-/// Sets in `dst` what is set in `src` and tells how many bits of `dst` are set afterwards.
-/// Words that only the longer slice has are neither changed nor counted.
+/// ORs `src` into `dst`, word by word, as far as both reach.
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+pub fn or_into(dst: &mut [u64], src: &[u64]) {
+    for (to, from) in dst.iter_mut().zip(src) {
+        *to |= from;
+    }
+}
+
+/// ORs `src` into `dst` as [`or_into`] does and returns how many bits of `dst` are set afterwards.
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt", "x86_64+sse4.2+popcnt"))]
 pub fn or_count(dst: &mut [u64], src: &[u64]) -> u64 {
     let mut ones = 0;
-    for (d, s) in dst.iter_mut().zip(src) {
-        *d |= s;
-        ones += u64::from(d.count_ones());
+    let shared = dst.len().min(src.len());
+    let (both, rest) = dst.split_at_mut(shared);
+    for (to, from) in both.iter_mut().zip(src) {
+        *to |= from;
+        ones += u64::from(to.count_ones());
     }
-    ones
+    ones + rest.iter().map(|word| u64::from(word.count_ones())).sum::<u64>()
+}
+
+/// ORs `src` into `dst` at a coarser grain: each run of `2^shift` bits of `src`, from its start,
+/// goes into one bit of `dst`. `src` has `2^shift` times the words of `dst`.
+pub fn or_folded(dst: &mut [u64], src: &[u64], shift: u32) {
+    if shift == 0 {
+        or_into(dst, src);
+    } else if shift < WORD_BITS.trailing_zeros() {
+        // A few words of src make one of dst: each is halved `shift` times, then they are laid side by side.
+        let width = WORD_BITS >> shift;
+        for (to, from) in dst.iter_mut().zip(src.chunks(1 << shift)) {
+            for (part, &word) in from.iter().enumerate() {
+                let halved = (0..shift).fold(word, |word, _| halve(word));
+                *to |= halved << (part * width);
+            }
+        }
+    } else {
+        // A run is whole words.
+        let run = 1 << (shift - WORD_BITS.trailing_zeros());
+        for (to, from) in dst.iter_mut().zip(src.chunks(run * WORD_BITS)) {
+            for (bit, words) in from.chunks(run).enumerate() {
+                *to |= u64::from(words.iter().any(|&word| word != 0)) << bit;
+            }
+        }
+    }
+}
+
+/// ORs neighbouring bits in pairs; the 32 results are the low bits of the answer.
+fn halve(word: u64) -> u64 {
+    // Keep the even bits of the ORed pairs, then close the gaps, which double in width from step to step.
+    let pairs = (word | word >> 1) & 0x5555_5555_5555_5555;
+    let pairs = (pairs | pairs >> 1) & 0x3333_3333_3333_3333;
+    let pairs = (pairs | pairs >> 2) & 0x0f0f_0f0f_0f0f_0f0f;
+    let pairs = (pairs | pairs >> 4) & 0x00ff_00ff_00ff_00ff;
+    let pairs = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
+    (pairs | pairs >> 16) & 0x0000_0000_ffff_ffff
+}
+
+/// Asks the processor for the word that holds bit `index`, ahead of its use. Any index is allowed.
+#[inline]
+pub fn prefetch(words: &[u64], index: usize) {
+    prefetch_index::prefetch_index(words, index / WORD_BITS);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     #[test]
-    fn counts() {
-        assert_eq!(count_ones(&[]), 0);
-        assert_eq!(count_ones(&[1, u64::MAX, 0, 1 << 63]), 66);
+    fn bit_order_is_least_significant_first() {
+        let mut words = [0u64; 2];
+        assert!(set(&mut words, 0));
+        assert!(set(&mut words, 65));
+        assert!(!set(&mut words, 65));
+        assert_eq!(words, [1, 2]);
+        assert!(get(&words, 65) && !get(&words, 64));
+        assert_eq!(ones(&words).collect::<Vec<_>>(), [0, 65]);
     }
 
     #[test]
-    fn or_counts_what_is_set_after() {
-        let mut dst = [0b0011, 0, u64::MAX];
-        assert_eq!(or_count(&mut dst, &[0b0110, 1, 5]), 3 + 1 + 64);
-        assert_eq!(dst, [0b0111, 1, u64::MAX]);
+    fn halving_keeps_pairs_in_order() {
+        assert_eq!(halve(0), 0);
+        assert_eq!(halve(u64::MAX), u64::from(u32::MAX));
+        for bit in 0..64 {
+            assert_eq!(halve(1 << bit), 1 << (bit / 2));
+        }
+    }
+
+    #[test]
+    fn or_reaches_as_far_as_both() {
+        let mut words = [1u64, 1, 1];
+        assert_eq!(or_count(&mut words, &[2]), 4);
+        assert_eq!(words, [3, 1, 1]);
+        or_into(&mut words, &[0, 4, 0, 8]);
+        assert_eq!(words, [3, 5, 1]);
+    }
+
+    proptest! {
+        #[test]
+        fn or_and_counts_match_one_bit_at_a_time(pairs in vec(any::<(u64, u64)>(), 0..70)) {
+            let (mut left, right): (Vec<u64>, Vec<u64>) = pairs.into_iter().unzip();
+            let mut naive = left.clone();
+            for index in ones(&right) {
+                set(&mut naive, index);
+            }
+            let set_bits = ones(&naive).count() as u64;
+            let mut other = left.clone();
+            or_into(&mut other, &right);
+            prop_assert_eq!(or_count(&mut left, &right), set_bits);
+            prop_assert_eq!(count_ones(&naive), set_bits);
+            prop_assert_eq!(&left, &naive);
+            prop_assert_eq!(&other, &naive);
+        }
+
+        #[test]
+        fn folding_matches_one_bit_at_a_time(shift in 0u32..9, bits in vec(0usize..1024, 0..60)) {
+            let mut src = vec![0u64; 2 << shift];
+            let len = src.len() * WORD_BITS;
+            for bit in bits {
+                set(&mut src, bit * 523 % len);
+            }
+            let mut naive = [0u64; 2];
+            for index in ones(&src) {
+                set(&mut naive, index >> shift);
+            }
+            let mut folded = [0u64; 2];
+            or_folded(&mut folded, &src, shift);
+            prop_assert_eq!(folded, naive);
+        }
     }
 }

@@ -1,1 +1,36 @@
-//! Counters of distinct members.
+//! Counters of distinct members: exact and listable while small, then estimates of a stated error.
+//!
+//! # What it guarantees
+//! - Up to its exact limit (and 16 KiB of members) a counter counts exactly and lists its members.
+//! - Beyond, up to its capacity, the standard error is at most its error rate. Past its capacity it
+//!   never saturates: the standard error levels out at 2.03 %, and is 2.07 % at 10^10 members.
+//! - An estimating counter's bits are a function of the set of its members and of its precision and
+//!   seed alone: order, repetition, and whether they came by adding or by merging do not matter.
+//! - Counters of one seed merge whatever their capacities, at the smallest precision of them all.
+//!
+//! # What it does not
+//! Members cannot be removed. Whoever knows the seed can choose members that share a slot; a counter
+//! is no defence against those who pick its members in order to be miscounted.
+//!
+//! # Cost
+//! Adding is a hash and a bit; counting is O(1), from the number of set bits of each segment, and the
+//! answer is kept until a bit changes. A union reads every bitmap once.
+//!
+//! # Papers
+//! K.-Y. Whang, B. T. Vander-Zanden, H. M. Taylor, "A linear-time probabilistic counting algorithm for
+//! database applications", ACM Transactions on Database Systems 15(2), 1990: linear counting. C. Estan,
+//! G. Varghese, M. Fisk, "Bitmap algorithms for counting active flows on high-speed links", IEEE/ACM
+//! Transactions on Networking 14(5), 2006: bitmaps whose parts sample the hash space more and more thinly.
+
+mod bitmap;
+mod counter;
+pub mod layout;
+pub mod math;
+mod members;
+mod payload;
+mod union;
+
+pub use counter::{Counter, Params, Representation};
+pub use members::{Iter as MembersIter, MAX_MEMBER_BYTES};
+pub use payload::DenseLoading;
+pub use union::{Difference, count_union};

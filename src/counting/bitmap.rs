@@ -1,0 +1,245 @@
+//! The tapered bitmap of an estimating counter: sparse while few slots are set, then dense.
+//!
+//! Sparse are the positions of the set slots in a Roaring bitmap (D. Lemire et al., "Roaring bitmaps:
+//! implementation of an optimized software library", Software: Practice and Experience 48(4), 2018).
+//! Dense are the words. Which of them it is, is not part of the meaning: the same slots are set.
+
+use roaring::RoaringBitmap;
+
+use crate::bits;
+use crate::counting::layout::{Layout, SegmentCounts, Slot};
+use crate::error::Error;
+use crate::limit::SizeLimit;
+
+/// Bytes that a position takes in a sparse bitmap at most: two in an array that may be half empty.
+pub const SPARSE_POSITION_BYTES: u64 = 4;
+/// Bytes that each 65,536 slots take in a sparse bitmap beside their positions, once one of them is set:
+/// 32 of bookkeeping in a vector that may be half empty.
+const SPARSE_CONTAINER_BYTES: u64 = 64;
+/// Slots that share a container.
+const CONTAINER_SLOTS: u64 = 1 << 16;
+
+/// The bits of an estimating counter and how many are set in each segment.
+#[derive(Debug)]
+pub struct Bitmap {
+    layout: Layout,
+    counts: SegmentCounts,
+    bits: Bits,
+}
+
+/// How the bits are held.
+#[derive(Debug)]
+pub enum Bits {
+    /// Positions of the set slots. They fit u32: valid parameters lead to precisions up to 30.
+    Sparse(RoaringBitmap),
+    /// All slots, `layout.num_words()` words.
+    Dense(Box<[u64]>),
+}
+
+/// Words of zeros for a dense bitmap.
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+pub fn zeroed_words(layout: Layout) -> Result<Box<[u64]>, Error> {
+    bytemuck::allocation::try_zeroed_slice_box(layout.num_words())
+        .map_err(|()| Error::OutOfMemory { needed_bytes: layout.num_bytes() })
+}
+
+/// The most heap bytes that a sparse bitmap takes with so many slots set.
+pub fn sparse_bytes(layout: Layout, set_bits: u64) -> u64 {
+    let containers = layout.num_bits().div_ceil(CONTAINER_SLOTS).min(set_bits);
+    set_bits * SPARSE_POSITION_BYTES + containers * SPARSE_CONTAINER_BYTES
+}
+
+/// Is sparse the better way to hold so many set slots? It is up to half of the dense size: there
+/// it still saves memory worth the slower adding, and the way there was not too long.
+pub fn sparse_fits(layout: Layout, set_bits: u64) -> bool {
+    sparse_bytes(layout, set_bits) <= layout.num_bytes() / 2
+}
+
+impl Bitmap {
+    /// No slot set; allocates nothing.
+    pub fn new(layout: Layout) -> Self {
+        Bitmap { layout, counts: SegmentCounts::default(), bits: Bits::Sparse(RoaringBitmap::new()) }
+    }
+
+    /// A bitmap of dense words, which are counted.
+    pub fn from_words(layout: Layout, words: Box<[u64]>) -> Self {
+        debug_assert_eq!(words.len(), layout.num_words());
+        Bitmap { layout, counts: SegmentCounts::of_words(&words, layout), bits: Bits::Dense(words) }
+    }
+
+    /// A bitmap of positions, all below `layout.num_bits()`, which are counted. `held_bytes` is what
+    /// the counter takes without it.
+    ///
+    /// # Errors
+    /// Those of `limit`, [`Error::OutOfMemory`].
+    pub fn from_positions(
+        layout: Layout,
+        positions: RoaringBitmap,
+        held_bytes: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<Self, Error> {
+        debug_assert!(positions.max().is_none_or(|last| u64::from(last) < layout.num_bits()));
+        let counts = SegmentCounts::of_positions(positions.iter().map(u64::from), layout);
+        let mut bitmap = Bitmap { layout, counts, bits: Bits::Sparse(positions) };
+        if sparse_fits(layout, counts.total()) {
+            limit.check(held_bytes, sparse_bytes(layout, counts.total()))?;
+        } else {
+            bitmap.make_dense(held_bytes, limit)?;
+        }
+        Ok(bitmap)
+    }
+
+    /// Its layout.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Set slots of each segment.
+    pub fn counts(&self) -> &SegmentCounts {
+        &self.counts
+    }
+
+    /// The bits themselves.
+    pub fn bits(&self) -> &Bits {
+        &self.bits
+    }
+
+    /// The words, when dense.
+    pub fn words(&self) -> Option<&[u64]> {
+        match &self.bits {
+            Bits::Sparse(_) => None,
+            Bits::Dense(words) => Some(words),
+        }
+    }
+
+    /// Sets a slot; true when it was free. `held_bytes` is what the counter takes without the bitmap.
+    ///
+    /// # Errors
+    /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
+    pub fn insert(&mut self, slot: Slot, held_bytes: u64, limit: &impl SizeLimit) -> Result<bool, Error> {
+        let set_bits = match &self.bits {
+            Bits::Dense(_) => return Ok(self.insert_dense(slot)),
+            Bits::Sparse(positions) if positions.contains(slot.index as u32) => return Ok(false),
+            Bits::Sparse(_) => self.counts.total(),
+        };
+        if !sparse_fits(self.layout, set_bits + 1) {
+            self.make_dense(held_bytes, limit)?;
+            return Ok(self.insert_dense(slot));
+        }
+        limit.check(held_bytes + sparse_bytes(self.layout, set_bits), SPARSE_POSITION_BYTES)?;
+        if let Bits::Sparse(positions) = &mut self.bits {
+            positions.insert(slot.index as u32);
+        }
+        self.counts.increment(slot.segment);
+        Ok(true)
+    }
+
+    /// Sets a slot of a dense bitmap; true when it was free. Does nothing to a sparse one.
+    #[inline]
+    pub fn insert_dense(&mut self, slot: Slot) -> bool {
+        let Bits::Dense(words) = &mut self.bits else { return false };
+        let free = bits::set(words, slot.index as usize);
+        if free {
+            self.counts.increment(slot.segment);
+        }
+        free
+    }
+
+    /// Asks for the word of a slot, ahead of its use.
+    #[inline]
+    pub fn prefetch(&self, slot: Slot) {
+        if let Bits::Dense(words) = &self.bits {
+            bits::prefetch(words, slot.index as usize);
+        }
+    }
+
+    /// Makes it dense if it is not.
+    fn make_dense(&mut self, held_bytes: u64, limit: &impl SizeLimit) -> Result<(), Error> {
+        if let Bits::Sparse(_) = &self.bits {
+            limit.check(held_bytes, self.layout.num_bytes())?;
+            let mut words = zeroed_words(self.layout)?;
+            self.or_into(self.layout, &mut words);
+            self.bits = Bits::Dense(words);
+        }
+        Ok(())
+    }
+
+    /// ORs it into the bitmap `words` of a precision `to` no larger.
+    pub fn or_into(&self, to: Layout, words: &mut [u64]) {
+        match &self.bits {
+            Bits::Sparse(_) => self.for_each_position(to, &mut |index| {
+                bits::set(words, index as usize);
+            }),
+            Bits::Dense(own) => self.layout.or_folded(own, to, words),
+        }
+    }
+
+    /// Calls `visit` with each set slot as it lies in the bitmap of a precision `to` no larger. Some
+    /// may come more than once.
+    pub fn for_each_position(&self, to: Layout, visit: &mut dyn FnMut(u64)) {
+        let fold = |index: u64| if to == self.layout { index } else { self.layout.fold(index, to) };
+        match &self.bits {
+            Bits::Sparse(positions) => positions.iter().for_each(|index| visit(fold(u64::from(index)))),
+            Bits::Dense(words) => bits::ones(words).for_each(|index| visit(fold(index as u64))),
+        }
+    }
+
+    /// ORs into a dense bitmap what `others` do to its words. False, and nothing done, when it is sparse.
+    pub fn or_dense(&mut self, others: &mut dyn FnMut(Layout, &mut [u64])) -> bool {
+        let Bits::Dense(words) = &mut self.bits else { return false };
+        others(self.layout, words);
+        self.counts = SegmentCounts::of_words(words, self.layout);
+        true
+    }
+
+    /// Calls `visit` with the size in bytes of each heap allocation. Those of a sparse bitmap are
+    /// near the truth: the crate that makes them tells their sum, not each.
+    pub fn heap_sizes(&self, visit: &mut dyn FnMut(usize)) {
+        match &self.bits {
+            Bits::Dense(words) => visit(size_of_val::<[u64]>(words)),
+            Bits::Sparse(positions) => {
+                let about = positions.statistics();
+                if about.n_containers > 0 {
+                    visit(
+                        about.n_containers.next_power_of_two().max(4) as usize * (SPARSE_CONTAINER_BYTES / 2) as usize,
+                    );
+                }
+                for _ in 0..about.n_bitset_containers {
+                    visit(CONTAINER_SLOTS as usize / 8);
+                }
+                // The crate counts four bytes an entry; they are u16.
+                let array_bytes = about.n_bytes_array_containers as usize / 2;
+                for _ in 0..about.n_array_containers {
+                    visit(array_bytes / about.n_array_containers as usize);
+                }
+            }
+        }
+    }
+
+    /// Hands the words of a dense bitmap over and takes them back, wherever they lie then.
+    pub fn relocate(&mut self, relocate: impl FnOnce(Box<[u64]>) -> Box<[u64]>) {
+        if let Bits::Dense(words) = &mut self.bits {
+            *words = relocate(std::mem::take(words));
+            debug_assert_eq!(words.len(), self.layout.num_words());
+        }
+    }
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn try_clone(&self) -> Result<Self, Error> {
+        let bits = match &self.bits {
+            // Many small allocations, none over 8 KiB but the list of them.
+            Bits::Sparse(positions) => Bits::Sparse(positions.clone()),
+            Bits::Dense(words) => {
+                let mut copy = zeroed_words(self.layout)?;
+                copy.copy_from_slice(words);
+                Bits::Dense(copy)
+            }
+        };
+        Ok(Bitmap { layout: self.layout, counts: self.counts, bits })
+    }
+}

@@ -1,0 +1,339 @@
+//! A counter of distinct members: what the server stores under a key.
+
+use std::cell::Cell;
+use std::fmt;
+
+use roaring::RoaringBitmap;
+
+use crate::counting::bitmap::{Bitmap, Bits};
+use crate::counting::layout::{Layout, Slot};
+use crate::counting::math;
+use crate::counting::members::{self, Members};
+use crate::error::Error;
+use crate::hash::hash64;
+use crate::limit::SizeLimit;
+
+/// Items that are hashed before the first of them is set: as many reads of memory as a core keeps under way.
+const BATCH: usize = 32;
+
+/// What a counter is asked to be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Params {
+    /// Members up to which the error stays within `error_rate`; `1..=10^10`.
+    pub capacity: u64,
+    /// The relative standard error up to `capacity`; `0.001..=0.25`.
+    pub error_rate: f64,
+    /// Members up to which the count is exact and they can be listed; `0..=65536`, 0 for never.
+    pub exact_limit: u32,
+    /// Seed of the hash. Only counters of one seed can be merged.
+    pub seed: u64,
+}
+
+impl Params {
+    /// Largest capacity.
+    pub const MAX_CAPACITY: u64 = 10_000_000_000;
+    /// Smallest error rate.
+    pub const MIN_ERROR_RATE: f64 = 0.001;
+    /// Largest error rate.
+    pub const MAX_ERROR_RATE: f64 = 0.25;
+    /// Largest exact limit.
+    pub const MAX_EXACT_LIMIT: u32 = 65_536;
+
+    /// Checks every parameter against its range.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] naming the first that is outside.
+    pub fn validate(&self) -> Result<(), Error> {
+        if !(1..=Self::MAX_CAPACITY).contains(&self.capacity) {
+            return Err(Error::out_of_range("capacity", "between 1 and 10000000000", self.capacity));
+        }
+        // Written so that NaN is refused.
+        if !(Self::MIN_ERROR_RATE..=Self::MAX_ERROR_RATE).contains(&self.error_rate) {
+            return Err(Error::out_of_range("error_rate", "between 0.001 and 0.25", self.error_rate));
+        }
+        if self.exact_limit > Self::MAX_EXACT_LIMIT {
+            return Err(Error::out_of_range("exact_limit", "between 0 and 65536", self.exact_limit));
+        }
+        Ok(())
+    }
+
+    /// The bitmap that these parameters lead to.
+    ///
+    /// # Errors
+    /// Those of [`Self::validate`].
+    pub fn layout(&self) -> Result<Layout, Error> {
+        self.validate()?;
+        math::precision(self.error_rate, self.capacity)
+    }
+}
+
+/// How a counter holds its set at present. It only ever moves on, never back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Representation {
+    /// The members themselves.
+    Exact,
+    /// The positions of the set bits.
+    Sparse,
+    /// The bitmap.
+    Dense,
+}
+
+impl fmt::Display for Representation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Representation::Exact => "exact",
+            Representation::Sparse => "sparse",
+            Representation::Dense => "dense",
+        })
+    }
+}
+
+/// A counter of distinct members. See the [module](crate::counting) for what it guarantees.
+#[derive(Debug)]
+pub struct Counter {
+    params: Params,
+    /// Always what `params` lead to.
+    layout: Layout,
+    state: State,
+    /// The estimate, or NaN when a bit changed since it was last worked out. Unused while exact.
+    estimate: Cell<f64>,
+}
+
+/// The three representations; sparse and dense are the bitmap's affair.
+#[derive(Debug)]
+pub(super) enum State {
+    /// The members themselves.
+    Exact(Members),
+    /// Their bits.
+    Estimating(Bitmap),
+}
+
+impl Counter {
+    /// An empty counter; allocates nothing.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] when a parameter is.
+    pub fn new(params: Params) -> Result<Self, Error> {
+        let layout = params.layout()?;
+        let state =
+            if params.exact_limit > 0 { State::Exact(Members::new()) } else { State::Estimating(Bitmap::new(layout)) };
+        Ok(Self::from_state(params, layout, state))
+    }
+
+    pub(super) fn from_state(params: Params, layout: Layout, state: State) -> Self {
+        debug_assert_eq!(params.layout(), Ok(layout));
+        Counter { params, layout, state, estimate: Cell::new(f64::NAN) }
+    }
+
+    pub(super) fn state(&self) -> &State {
+        &self.state
+    }
+
+    pub(super) fn state_mut(&mut self) -> &mut State {
+        self.estimate.set(f64::NAN);
+        &mut self.state
+    }
+
+    pub(super) fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Bytes of the struct itself, which a counter takes whatever it holds.
+    pub(super) const STRUCT_BYTES: u64 = size_of::<Counter>() as u64;
+
+    /// Adds `item`; true when that changed the counter: while it is exact, when the item is new; when it
+    /// estimates, when its slot was free.
+    ///
+    /// # Errors
+    /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
+    pub fn add(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
+        let hash = hash64(item, self.params.seed);
+        let changed = match &mut self.state {
+            State::Exact(members) => {
+                if members.contains(item, hash) {
+                    return Ok(false);
+                }
+                if members.has_room_for(item, self.params.exact_limit) {
+                    limit.check(Self::STRUCT_BYTES + members.heap_bytes(), Members::bytes_for(item))?;
+                    members.insert(item, hash, self.params.seed)?;
+                } else {
+                    let mut slots = slots_of(members, self.params.seed, self.layout);
+                    slots.insert(self.layout.slot_of(hash).index as u32);
+                    let bitmap = Bitmap::from_positions(self.layout, slots, Self::STRUCT_BYTES, limit)?;
+                    self.state = State::Estimating(bitmap);
+                }
+                true
+            }
+            State::Estimating(bitmap) => bitmap.insert(self.layout.slot_of(hash), Self::STRUCT_BYTES, limit)?,
+        };
+        if changed {
+            self.estimate.set(f64::NAN);
+        }
+        Ok(changed)
+    }
+
+    /// Adds many items, pushing to `added` for each what [`Self::add`] would return. Faster than one by
+    /// one when the bitmap is dense, because reads of memory overlap.
+    ///
+    /// # Errors
+    /// Those of [`Self::add`], at the first item that has one: those before it are in, and in `added`.
+    pub fn add_all<'a>(
+        &mut self,
+        items: impl IntoIterator<Item = &'a [u8]>,
+        limit: &impl SizeLimit,
+        added: &mut Vec<bool>,
+    ) -> Result<(), Error> {
+        let mut items = items.into_iter();
+        while self.representation() != Representation::Dense {
+            match items.next() {
+                Some(item) => added.push(self.add(item, limit)?),
+                None => return Ok(()),
+            }
+        }
+        self.add_all_dense(items, added);
+        Ok(())
+    }
+
+    /// The batch path: a dense bitmap neither grows nor fails.
+    fn add_all_dense<'a>(&mut self, mut items: impl Iterator<Item = &'a [u8]>, added: &mut Vec<bool>) {
+        let State::Estimating(bitmap) = &mut self.state else { return };
+        let mut changed = false;
+        let mut slots = [Slot { index: 0, segment: 0 }; BATCH];
+        loop {
+            let mut len = 0;
+            for (slot, item) in slots.iter_mut().zip(items.by_ref()) {
+                *slot = self.layout.slot_of(hash64(item, self.params.seed));
+                bitmap.prefetch(*slot);
+                len += 1;
+            }
+            added.extend(slots[..len].iter().map(|&slot| {
+                let free = bitmap.insert_dense(slot);
+                changed |= free;
+                free
+            }));
+            if len < BATCH {
+                break;
+            }
+        }
+        if changed {
+            self.estimate.set(f64::NAN);
+        }
+    }
+
+    /// Number of distinct members: exact while exact, else the estimate, rounded.
+    pub fn count(&self) -> u64 {
+        // Estimates are finite and far below 2^53.
+        libm::round(self.estimate()) as u64
+    }
+
+    /// Number of distinct members, not rounded.
+    pub fn estimate(&self) -> f64 {
+        match &self.state {
+            State::Exact(members) => members.len() as f64,
+            State::Estimating(bitmap) => {
+                if self.estimate.get().is_nan() {
+                    self.estimate.set(math::Segments::new(self.layout, bitmap.counts()).estimate());
+                }
+                self.estimate.get()
+            }
+        }
+    }
+
+    /// The standard error of [`Self::estimate`], relative to it; 0 while exact.
+    pub fn standard_error(&self) -> f64 {
+        match &self.state {
+            State::Exact(_) => 0.0,
+            State::Estimating(_) => math::standard_error(self.layout, self.estimate()),
+        }
+    }
+
+    /// Is the count exact?
+    pub fn is_exact(&self) -> bool {
+        matches!(self.state, State::Exact(_))
+    }
+
+    /// How it holds its set.
+    pub fn representation(&self) -> Representation {
+        match &self.state {
+            State::Exact(_) => Representation::Exact,
+            State::Estimating(bitmap) => match bitmap.bits() {
+                Bits::Sparse(_) => Representation::Sparse,
+                Bits::Dense(_) => Representation::Dense,
+            },
+        }
+    }
+
+    /// The members, in the order they were added.
+    ///
+    /// # Errors
+    /// [`Error::NotExact`] once it estimates.
+    pub fn members(&self) -> Result<members::Iter<'_>, Error> {
+        match &self.state {
+            State::Exact(members) => Ok(members.iter()),
+            State::Estimating(_) => Err(Error::NotExact),
+        }
+    }
+
+    /// Its parameters. After a merge capacity and error rate are those of the counter of the smallest precision.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// log2 of the main bitmap; what the parameters lead to.
+    pub fn precision(&self) -> u32 {
+        self.layout.precision()
+    }
+
+    /// Bits of the bitmap, whether or not it has one yet.
+    pub fn num_bits(&self) -> u64 {
+        self.layout.num_bits()
+    }
+
+    /// Bits set; 0 while exact.
+    pub fn set_bits(&self) -> u64 {
+        match &self.state {
+            State::Exact(_) => 0,
+            State::Estimating(bitmap) => bitmap.counts().total(),
+        }
+    }
+
+    /// Bytes of memory it takes in all.
+    pub fn size_bytes(&self) -> u64 {
+        let mut bytes = Self::STRUCT_BYTES;
+        self.heap_sizes(&mut |size| bytes += size as u64);
+        bytes
+    }
+
+    /// Calls `visit` with the size in bytes of each heap allocation it owns.
+    pub fn heap_sizes(&self, visit: &mut dyn FnMut(usize)) {
+        match &self.state {
+            State::Exact(members) => members.heap_sizes(visit),
+            State::Estimating(bitmap) => bitmap.heap_sizes(visit),
+        }
+    }
+
+    /// Lets the server's defragmenter move the words of a dense bitmap: `relocate` gets them and gives
+    /// back as many words with the same values. Does nothing to other counters.
+    pub fn relocate_dense(&mut self, relocate: impl FnOnce(Box<[u64]>) -> Box<[u64]>) {
+        if let State::Estimating(bitmap) = &mut self.state {
+            bitmap.relocate(relocate);
+        }
+    }
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn try_clone(&self) -> Result<Self, Error> {
+        let state = match &self.state {
+            State::Exact(members) => State::Exact(members.try_clone(self.params.seed)?),
+            State::Estimating(bitmap) => State::Estimating(bitmap.try_clone()?),
+        };
+        Ok(Counter { params: self.params, layout: self.layout, state, estimate: self.estimate.clone() })
+    }
+}
+
+/// The slots that members fall in.
+fn slots_of(members: &Members, seed: u64, layout: Layout) -> RoaringBitmap {
+    members.iter().map(|item| layout.slot_of(hash64(item, seed)).index as u32).collect()
+}

@@ -1,0 +1,252 @@
+//! How values are stored: one format for RDB files, `DUMP` payloads, dumps by `SCANDUMP` and rewritten AOFs.
+//!
+//! A stored value is a **header**, which tells everything about it but its bits or members, and a **payload**,
+//! those bits or members end to end, cut into pieces.
+//!
+//! | way out | header | payload |
+//! |---|---|---|
+//! | RDB, DUMP | one string | number of payload bytes (unsigned); then pieces of at most [`RDB_PIECE_BYTES`], each a string followed by its checksum (unsigned) |
+//! | SCANDUMP, AOF | chunk 1 | chunks of at most [`CHUNK_MAX_BYTES`]: a piece, then its checksum in 8 bytes |
+//!
+//! Numbers are little-endian. Both headers begin with four letters of magic and a version byte, and end with
+//! the XXH3-64 of all before ([`crate::hash::checksum`] at position 0). A piece's checksum is taken under its
+//! position in the payload plus the value's [`Stored::shape`], so a piece of another value, of an older shape
+//! of the same value, or in the wrong place does not pass.
+//!
+//! A piece never spans two bitmaps. A value whose payload has not fully arrived (`LOADCHUNK`) is stored like
+//! any other, with the payload bytes it has.
+//!
+//! Loading trusts nothing: lengths are compared before anything is allocated, what follows from the parameters
+//! is computed again and compared, and what is wrong is named ([`Error::Corrupt`]). The byte tables of the two
+//! headers stand in [`bloom`] and [`counting`].
+
+pub mod bloom;
+mod codec;
+pub mod counting;
+
+use std::alloc::Layout;
+use std::borrow::Cow;
+
+use crate::error::Error;
+use crate::hash::checksum;
+use crate::limit::SizeLimit;
+
+/// Version byte that both headers are written with. Changing a header's layout means a new number.
+pub const ENCODING_CURRENT: u8 = 1;
+
+/// The oldest version byte that can still be read.
+pub const ENCODING_OLDEST_READABLE: u8 = 1;
+
+/// Largest chunk of `SCANDUMP` and of a rewritten AOF, checksum included, bytes.
+pub const CHUNK_MAX_BYTES: usize = 16 << 20;
+
+/// Largest piece of payload in an RDB value, bytes: the server compresses and copies strings whole, so this
+/// bounds what saving or loading needs on top of the value.
+pub const RDB_PIECE_BYTES: usize = 1 << 20;
+
+/// Bytes of the checksum at the end of a header or chunk.
+const CHECKSUM_BYTES: usize = 8;
+
+/// The payload of a value: bitmaps or members, end to end.
+pub struct Payload<'a>(Vec<Cow<'a, [u8]>>);
+
+impl<'a> Payload<'a> {
+    /// A payload of these parts, in this order.
+    pub fn new(parts: Vec<Cow<'a, [u8]>>) -> Self {
+        Payload(parts)
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> u64 {
+        self.0.iter().map(|part| part.len() as u64).sum()
+    }
+
+    /// Whether there are no bytes at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Up to `max_bytes` from `position` on, within one part. Empty at the end.
+    pub fn piece(&self, position: u64, max_bytes: usize) -> &[u8] {
+        let mut start = position;
+        for part in &self.0 {
+            let len = part.len() as u64;
+            if start < len {
+                let from = start as usize;
+                let to = part.len().min(from.saturating_add(max_bytes));
+                return &part[from..to];
+            }
+            start -= len;
+        }
+        &[]
+    }
+
+    /// All pieces of at most `max_bytes`, with their positions.
+    pub fn pieces(&self, max_bytes: usize) -> impl Iterator<Item = (u64, &[u8])> {
+        let mut position = 0;
+        std::iter::from_fn(move || {
+            let piece = self.piece(position, max_bytes);
+            let at = position;
+            position += piece.len() as u64;
+            (!piece.is_empty()).then_some((at, piece))
+        })
+    }
+}
+
+/// A value that can be stored.
+pub trait Stored: Sized + Send + 'static {
+    /// The value while its payload arrives.
+    type Loading: Loading<Value = Self>;
+
+    /// Everything but the payload.
+    fn header(&self) -> Vec<u8>;
+
+    /// The payload.
+    fn payload(&self) -> Payload<'_>;
+
+    /// A number that changes whenever earlier pieces of the payload would no longer fit later ones.
+    fn shape(&self) -> u64;
+}
+
+/// A value whose payload is arriving, in order.
+pub trait Loading: Sized + Send + 'static {
+    /// What it becomes.
+    type Value: Stored<Loading = Self>;
+
+    /// Reads a header and sets the memory aside.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] naming the field that is wrong; [`Error::TooLarge`] or [`Error::OutOfMemory`]
+    /// before anything was allocated.
+    fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error>;
+
+    /// The header it began with.
+    fn header(&self) -> &[u8];
+
+    /// As [`Stored::shape`].
+    fn shape(&self) -> u64;
+
+    /// Payload bytes that have arrived.
+    fn received_bytes(&self) -> u64;
+
+    /// Payload bytes there will be.
+    fn total_bytes(&self) -> u64;
+
+    /// The payload so far.
+    fn received(&self) -> Payload<'_>;
+
+    /// Takes the next bytes of the payload.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when they are more than are missing; nothing was taken then.
+    fn push(&mut self, bytes: &[u8]) -> Result<(), Error>;
+
+    /// The value, once all has arrived.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when bytes are missing or what arrived contradicts the header.
+    fn finish(self) -> Result<Self::Value, Error>;
+
+    /// Visits the layout of every allocation held.
+    fn heap_sizes(&self, visit: &mut dyn FnMut(Layout));
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    fn try_clone(&self) -> Result<Self, Error>;
+}
+
+/// The checksum of a piece of a value of this shape.
+pub fn piece_checksum(piece: &[u8], position: u64, shape: u64) -> u64 {
+    checksum(piece, position.wrapping_add(shape))
+}
+
+/// A chunk of `SCANDUMP`: the piece at `position`, then its checksum. `None` at the end of the payload.
+pub fn chunk_at(payload: &Payload<'_>, shape: u64, position: u64) -> Option<Vec<u8>> {
+    let piece = payload.piece(position, CHUNK_MAX_BYTES - CHECKSUM_BYTES);
+    if piece.is_empty() {
+        return None;
+    }
+    let mut chunk = Vec::with_capacity(piece.len() + CHECKSUM_BYTES);
+    chunk.extend_from_slice(piece);
+    chunk.extend_from_slice(&piece_checksum(piece, position, shape).to_le_bytes());
+    Some(chunk)
+}
+
+/// Payload bytes in a chunk of `chunk_bytes` bytes.
+pub fn chunk_payload_bytes(chunk_bytes: usize) -> u64 {
+    chunk_bytes.saturating_sub(CHECKSUM_BYTES) as u64
+}
+
+/// Takes the chunk that `SCANDUMP` gave together with the iterator `next` (1 + the position after the chunk).
+///
+/// # Errors
+/// [`Error::Corrupt`] when it is not the chunk that comes next, or is damaged; nothing was taken then.
+pub fn push_chunk<L: Loading>(loading: &mut L, next: u64, chunk: &[u8]) -> Result<(), Error> {
+    let Some((piece, sum)) = chunk.split_last_chunk::<CHECKSUM_BYTES>() else {
+        return Err(Error::corrupt("chunk length", "more than 8 bytes", chunk.len()));
+    };
+    let position = loading.received_bytes();
+    let expected_next = position.checked_add(piece.len() as u64).and_then(|end| end.checked_add(1));
+    if piece.is_empty() || expected_next != Some(next) {
+        return Err(Error::corrupt(
+            "iterator",
+            format_args!("{} for a chunk of {} bytes", expected_next.unwrap_or(0), chunk.len()),
+            next,
+        ));
+    }
+    check_piece(loading, piece, u64::from_le_bytes(*sum))?;
+    loading.push(piece)
+}
+
+/// Compares the checksum of the piece that comes next.
+///
+/// # Errors
+/// [`Error::Corrupt`].
+pub fn check_piece<L: Loading>(loading: &L, piece: &[u8], sum: u64) -> Result<(), Error> {
+    let expected = piece_checksum(piece, loading.received_bytes(), loading.shape());
+    if expected != sum {
+        let position = loading.received_bytes();
+        return Err(Error::corrupt(
+            "payload checksum",
+            format_args!("{expected:#018x} at byte {position}"),
+            format_args!("{sum:#018x}"),
+        ));
+    }
+    Ok(())
+}
+
+/// The whole dump of a value: its header with iterator 1, then its chunks, each with the iterator after it.
+pub fn dump<T: Stored>(value: &T) -> impl Iterator<Item = (u64, Vec<u8>)> {
+    let header = value.header();
+    let payload = value.payload();
+    let shape = value.shape();
+    let mut position = 0;
+    let chunks = std::iter::from_fn(move || {
+        let chunk = chunk_at(&payload, shape, position)?;
+        position += chunk_payload_bytes(chunk.len());
+        Some((position + 1, chunk))
+    });
+    std::iter::once((1, header)).chain(chunks)
+}
+
+/// The value whose dump these chunks are, as `SCANDUMP` gave them: each with the iterator that came with it.
+/// This is how an application takes a filter out of a server and asks it questions in its own process.
+///
+/// # Errors
+/// [`Error::Corrupt`] naming what is wrong; [`Error::TooLarge`] and [`Error::OutOfMemory`].
+pub fn load<T: Stored, C: AsRef<[u8]>>(
+    chunks: impl IntoIterator<Item = (u64, C)>,
+    limit: &impl SizeLimit,
+) -> Result<T, Error> {
+    let mut chunks = chunks.into_iter();
+    let Some((_, header)) = chunks.next() else {
+        return Err(Error::corrupt("dump", "a header", "nothing"));
+    };
+    let mut loading = T::Loading::begin(header.as_ref(), limit)?;
+    for (next, chunk) in chunks {
+        push_chunk(&mut loading, next, chunk.as_ref())?;
+    }
+    loading.finish()
+}

@@ -1,0 +1,286 @@
+//! The allocator: the server's own, so that its memory accounting, `maxmemory` and defragmenter see ours.
+//!
+//! Why not `redis_module::alloc::RedisAlloc`: it has no `alloc_zeroed` (a new 1 GB filter would be cleared
+//! byte by byte on the server's thread instead of lazily by the kernel), it ends the process when a large
+//! allocation fails, it promises alignments that not every malloc gives, and it cannot run outside a server,
+//! where tests, benches and library users are.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use redis_module::raw;
+
+/// Alignment that every malloc gives, in bytes.
+const MALLOC_ALIGN: usize = 16;
+
+/// From this size on an allocation is asked for with the server's try-functions, which fail instead of
+/// ending the process, bytes. Below it a failure means that the machine has nothing left at all.
+const TRY_BYTES: usize = 64 * 1024;
+
+/// Set once, before anything is allocated through the server.
+static LOADED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the server's allocator is jemalloc; set once at loading.
+static JEMALLOC: AtomicBool = AtomicBool::new(true);
+
+/// Bytes asked for and not yet freed.
+static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
+
+/// The global allocator: the server's inside a server, the system's elsewhere.
+pub struct ServerAlloc;
+
+#[global_allocator]
+static GLOBAL: ServerAlloc = ServerAlloc;
+
+/// Switches to the server's allocator.
+///
+/// # Safety
+/// Called at the start of loading, after the API is there and before this library allocated anything:
+/// what one allocator gave, the other cannot free.
+pub unsafe fn use_server() {
+    LOADED.store(true, Ordering::Relaxed);
+}
+
+/// Tells which size classes [`usable_size`] should assume.
+pub fn set_jemalloc(jemalloc: bool) {
+    JEMALLOC.store(jemalloc, Ordering::Relaxed);
+}
+
+/// Bytes that this module holds.
+pub fn allocated_bytes() -> usize {
+    ALLOCATED.load(Ordering::Relaxed)
+}
+
+/// Bytes that malloc really sets aside for an allocation of `size` bytes aligned like its contents.
+/// jemalloc has four size classes a doubling (and steps of 16 below 128); glibc adds a word, rounds to 16 and
+/// counts the rest as usable.
+pub fn usable_size(size: usize) -> usize {
+    if size == 0 {
+        return 0;
+    }
+    if !JEMALLOC.load(Ordering::Relaxed) {
+        return (size + 8).next_multiple_of(16).max(32) - 8;
+    }
+    if size <= 8 {
+        return 8;
+    }
+    if size <= 128 {
+        return size.next_multiple_of(16);
+    }
+    let step = 1usize << (usize::BITS - (size - 1).leading_zeros() - 3);
+    size.checked_next_multiple_of(step).unwrap_or(size)
+}
+
+/// What is added in front of an allocation aligned to more than malloc gives: room to align it, and the
+/// address that malloc gave in the word before it.
+fn padding(layout: Layout) -> usize {
+    if layout.align() > MALLOC_ALIGN { layout.align() } else { 0 }
+}
+
+/// Bytes set aside for an allocation of this layout.
+pub fn usable_layout_size(layout: Layout) -> usize {
+    usable_size(layout.size() + padding(layout))
+}
+
+/// Asks the server for `size` bytes.
+///
+/// # Safety
+/// Inside a server.
+unsafe fn server_alloc(size: usize, zeroed: bool) -> *mut u8 {
+    // SAFETY: the API's pointers were filled in before LOADED was set.
+    unsafe {
+        let pointer: *mut c_void = match (zeroed, size >= TRY_BYTES) {
+            (false, false) => raw::RedisModule_Alloc.map_or(null_mut(), |alloc| alloc(size)),
+            (false, true) => raw::RedisModule_TryAlloc.map_or(null_mut(), |alloc| alloc(size)),
+            (true, false) => raw::RedisModule_Calloc.map_or(null_mut(), |calloc| calloc(1, size)),
+            (true, true) => match (raw::RedisModule_TryCalloc, raw::RedisModule_TryAlloc) {
+                (Some(try_calloc), _) => try_calloc(1, size),
+                // 7.0 and 7.2: ask, give it back, and ask again for the zeroed kind. Nothing else allocates
+                // so much between the two calls on the main thread.
+                (None, Some(try_alloc)) => {
+                    let asked = try_alloc(size);
+                    if asked.is_null() {
+                        null_mut()
+                    } else {
+                        raw::RedisModule_Free.map_or((), |free| free(asked));
+                        raw::RedisModule_Calloc.map_or(null_mut(), |calloc| calloc(1, size))
+                    }
+                }
+                (None, None) => null_mut(),
+            },
+        };
+        pointer.cast()
+    }
+}
+
+/// Aligns what malloc gave and leaves its address in the word before.
+///
+/// # Safety
+/// `base` is null or has `size + align` bytes, where `align` is a power of two above 16.
+unsafe fn align_up(base: *mut u8, align: usize) -> *mut u8 {
+    if base.is_null() {
+        return base;
+    }
+    // SAFETY: malloc aligns to 16, so the next multiple of `align` after `base` is 16..=align bytes on:
+    // within the padding, with room for the address before it.
+    unsafe {
+        let offset = align - (base as usize & (align - 1));
+        let aligned = base.add(offset);
+        aligned.cast::<*mut u8>().sub(1).write(base);
+        aligned
+    }
+}
+
+/// The address that malloc gave for an allocation of `layout`.
+///
+/// # Safety
+/// `pointer` was allocated here with `layout`.
+unsafe fn base_of(pointer: *mut u8, layout: Layout) -> *mut u8 {
+    if padding(layout) == 0 {
+        return pointer;
+    }
+    // SAFETY: `align_up` left the address in the word before.
+    unsafe { pointer.cast::<*mut u8>().sub(1).read() }
+}
+
+impl ServerAlloc {
+    /// # Safety
+    /// As `GlobalAlloc::alloc`.
+    unsafe fn allocate(layout: Layout, zeroed: bool) -> *mut u8 {
+        // SAFETY: as the caller promises; outside a server everything goes to the system's allocator.
+        unsafe {
+            if !LOADED.load(Ordering::Relaxed) {
+                return if zeroed { System.alloc_zeroed(layout) } else { System.alloc(layout) };
+            }
+            let Some(size) = layout.size().checked_add(padding(layout)) else { return null_mut() };
+            let base = server_alloc(size, zeroed);
+            let pointer = if padding(layout) == 0 { base } else { align_up(base, layout.align()) };
+            if !pointer.is_null() {
+                ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);
+            }
+            pointer
+        }
+    }
+}
+
+// SAFETY: every block comes from the server's allocator (or, outside a server, the system's) with at least the
+// size and alignment asked for, and goes back to the one it came from; errors are null, nothing unwinds.
+unsafe impl GlobalAlloc for ServerAlloc {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are the same.
+        unsafe { Self::allocate(layout, false) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are the same.
+        unsafe { Self::allocate(layout, true) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: allocated here with this layout, and LOADED has not changed since (see `use_server`).
+        unsafe {
+            if !LOADED.load(Ordering::Relaxed) {
+                return System.dealloc(pointer, layout);
+            }
+            ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
+            if let Some(free) = raw::RedisModule_Free {
+                free(base_of(pointer, layout).cast());
+            }
+        }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: allocated here with this layout; a block with padding is moved by hand, since realloc
+        // would not keep its alignment.
+        unsafe {
+            if !LOADED.load(Ordering::Relaxed) {
+                return System.realloc(pointer, layout, new_size);
+            }
+            if padding(layout) == 0 {
+                let try_realloc = if new_size >= TRY_BYTES { raw::RedisModule_TryRealloc } else { None };
+                let moved: *mut u8 = match try_realloc.or(raw::RedisModule_Realloc) {
+                    Some(realloc) => realloc(pointer.cast(), new_size).cast(),
+                    None => null_mut(),
+                };
+                if !moved.is_null() {
+                    ALLOCATED.fetch_add(new_size, Ordering::Relaxed);
+                    ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
+                }
+                return moved;
+            }
+            let Ok(new_layout) = Layout::from_size_align(new_size, layout.align()) else { return null_mut() };
+            let moved = Self::allocate(new_layout, false);
+            if !moved.is_null() {
+                pointer.copy_to_nonoverlapping(moved, layout.size().min(new_size));
+                self.dealloc(pointer, layout);
+            }
+            moved
+        }
+    }
+}
+
+/// Lets the server's defragmenter move a block. Returns where it is now.
+///
+/// # Safety
+/// `ctx` is the running defrag callback's; `pointer` was allocated here with `layout`, and no reference to
+/// its contents is live.
+pub unsafe fn defrag(ctx: *mut raw::RedisModuleDefragCtx, pointer: *mut u8, layout: Layout) -> *mut u8 {
+    // SAFETY: as promised above.
+    unsafe {
+        let Some(defrag_alloc) = raw::RedisModule_DefragAlloc else { return pointer };
+        if layout.size() == 0 {
+            return pointer;
+        }
+        let base = base_of(pointer, layout);
+        let old_offset = pointer.offset_from(base);
+        let new_base: *mut u8 = defrag_alloc(ctx, base.cast()).cast();
+        if new_base.is_null() {
+            return pointer;
+        }
+        if padding(layout) == 0 {
+            return new_base;
+        }
+        // The server copied the block as it was. Where the new place aligns differently, the contents shift.
+        let contents = new_base.offset(old_offset);
+        let new_offset = layout.align() - (new_base as usize & (layout.align() - 1));
+        let aligned = new_base.add(new_offset);
+        contents.copy_to(aligned, layout.size());
+        aligned.cast::<*mut u8>().sub(1).write(new_base);
+        aligned
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size_classes_are_jemallocs() {
+        // From the size class table of jemalloc(3).
+        for (size, class) in [
+            (1, 8), (9, 16), (17, 32), (127, 128), (129, 160), (192, 192), (193, 224), (257, 320), (513, 640),
+            (1025, 1280), (4097, 5120), (16385, 20480), (1 << 20, 1 << 20), ((1 << 20) + 1, 1_310_720),
+        ] {
+            assert_eq!(usable_size(size), class, "{size}");
+        }
+    }
+
+    #[test]
+    fn over_aligned_blocks_keep_their_base() {
+        let layout = Layout::from_size_align(640, 64).unwrap();
+        let mut block = vec![0u8; 640 + 64 + 64];
+        for shift in [0usize, 16, 32, 48] {
+            let start = block.as_mut_ptr() as usize;
+            let base = (start.next_multiple_of(64) + shift) as *mut u8;
+            // SAFETY: the block has room for 640 bytes and 64 of padding after `base`, which is 16-aligned.
+            unsafe {
+                let aligned = align_up(base, 64);
+                assert_eq!(aligned as usize % 64, 0);
+                assert!(aligned as usize > base as usize && aligned as usize - base as usize <= 64);
+                assert_eq!(base_of(aligned, layout), base);
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Arguments and options: one function an option, no key access.
+//!
+//! Options are whole words in any case and any order, each at most once. Whatever else stands where an option
+//! may stand is refused by name. Numbers are plain: no sign, no spaces, no `inf` and no `nan`.
+
+use super::ffi::{Arg, Args};
+use super::reply::{Refusal, quoted};
+
+/// A whole number without sign.
+pub fn unsigned(what: &str, arg: Arg<'_>) -> Result<u64, Refusal> {
+    parse_unsigned(arg.bytes()).ok_or_else(|| {
+        Refusal::Argument(format!("bad {what}: expected a whole number, got {}", quoted(arg.bytes())))
+    })
+}
+
+/// As [`unsigned`], of bytes that may come from a configuration file.
+pub fn parse_unsigned(bytes: &[u8]) -> Option<u64> {
+    let digits = std::str::from_utf8(bytes).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()))?;
+    digits.parse().ok()
+}
+
+/// A finite number.
+pub fn number(what: &str, arg: Arg<'_>) -> Result<f64, Refusal> {
+    parse_number(arg.bytes())
+        .ok_or_else(|| Refusal::Argument(format!("bad {what}: expected a number, got {}", quoted(arg.bytes()))))
+}
+
+/// As [`number`], of bytes that may come from a configuration file.
+pub fn parse_number(bytes: &[u8]) -> Option<f64> {
+    // Rust reads "inf", "nan" and the like as numbers.
+    let plain = bytes.iter().all(|b| matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
+    let value: f64 = std::str::from_utf8(bytes).ok().filter(|_| plain)?.parse().ok()?;
+    value.is_finite().then_some(value)
+}
+
+/// The options of commands that create: all that was given, in the units of the core's parameters.
+#[derive(Debug, Default)]
+pub struct Options {
+    pub capacity: Option<u64>,
+    pub error_rate: Option<f64>,
+    pub expansion: Option<u64>,
+    pub exact_limit: Option<u64>,
+    pub seed: Option<u64>,
+    pub non_scaling: bool,
+    pub no_create: bool,
+    /// Index of the first item, after ITEMS.
+    pub items: Option<usize>,
+}
+
+/// An option a command takes.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Opt {
+    Capacity,
+    Error,
+    Expansion,
+    Exact,
+    Seed,
+    Layout,
+    NonScaling,
+    NoCreate,
+    Items,
+}
+
+impl Opt {
+    fn word(self) -> &'static str {
+        match self {
+            Opt::Capacity => "CAPACITY",
+            Opt::Error => "ERROR",
+            Opt::Expansion => "EXPANSION",
+            Opt::Exact => "EXACT",
+            Opt::Seed => "SEED",
+            Opt::Layout => "LAYOUT",
+            Opt::NonScaling => "NONSCALING",
+            Opt::NoCreate => "NOCREATE",
+            Opt::Items => "ITEMS",
+        }
+    }
+
+    fn takes_value(self) -> bool {
+        !matches!(self, Opt::NonScaling | Opt::NoCreate | Opt::Items)
+    }
+}
+
+/// Reads options from argument `start` on; `allowed` are those that the command takes.
+pub fn options(args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options, Refusal> {
+    let mut options = Options::default();
+    let mut seen: Vec<Opt> = Vec::with_capacity(allowed.len());
+    let mut at = start;
+    while at < args.len() {
+        let given = args.get(at).bytes();
+        let Some(&option) = allowed.iter().find(|option| given.eq_ignore_ascii_case(option.word().as_bytes())) else {
+            return Err(Refusal::Argument(format!("unknown option {}", quoted(given))));
+        };
+        if seen.contains(&option) {
+            return Err(Refusal::Argument(format!("option {} is given twice", option.word())));
+        }
+        seen.push(option);
+        at += 1;
+        if option == Opt::Items {
+            if at == args.len() {
+                return Err(Refusal::Arity);
+            }
+            options.items = Some(at);
+            break;
+        }
+        if option.takes_value() {
+            if at == args.len() {
+                return Err(Refusal::Argument(format!("option {} needs a value", option.word())));
+            }
+            value(&mut options, option, args.get(at))?;
+            at += 1;
+        } else if option == Opt::NonScaling {
+            options.non_scaling = true;
+        } else {
+            options.no_create = true;
+        }
+    }
+    if options.non_scaling && options.expansion.is_some_and(|expansion| expansion != 0) {
+        return Err(Refusal::Argument("a NONSCALING filter takes no EXPANSION but 0".to_owned()));
+    }
+    Ok(options)
+}
+
+fn value(options: &mut Options, option: Opt, given: Arg<'_>) -> Result<(), Refusal> {
+    match option {
+        Opt::Capacity => options.capacity = Some(unsigned("capacity", given)?),
+        Opt::Error => options.error_rate = Some(number("error rate", given)?),
+        Opt::Expansion => options.expansion = Some(unsigned("expansion", given)?),
+        Opt::Exact => options.exact_limit = Some(unsigned("exact limit", given)?),
+        Opt::Seed => options.seed = Some(unsigned("seed", given)?),
+        Opt::Layout => layout(given.bytes())?,
+        Opt::NonScaling | Opt::NoCreate | Opt::Items => {}
+    }
+    Ok(())
+}
+
+/// The one layout there is so far.
+fn layout(given: &[u8]) -> Result<(), Refusal> {
+    if given.eq_ignore_ascii_case(b"lines") {
+        return Ok(());
+    }
+    Err(Refusal::Argument(format!("bad layout: expected lines, got {}", quoted(given))))
+}

@@ -1,0 +1,334 @@
+//! BF.*: Bloom filters.
+
+use super::super::args::{self, Opt, Options};
+use super::super::ffi::{Arg, ArgOrOwned, Args, Ctx, Mode};
+use super::super::limits::ServerLimit;
+use super::super::reply::{self, Field, InfoLine, Refusal, core, quoted};
+use super::{
+    Added, AddedWords, announce, check_copy, config, create, dump, open, open_merge, replace, value, value_mut, values,
+    word,
+};
+use crate::bloom::{Params, ScalableFilter};
+use crate::error::Error;
+
+const RESERVE_OPTIONS: [Opt; 4] = [Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout];
+const INSERT_OPTIONS: [Opt; 8] = [
+    Opt::Capacity,
+    Opt::Error,
+    Opt::Expansion,
+    Opt::NoCreate,
+    Opt::NonScaling,
+    Opt::Seed,
+    Opt::Layout,
+    Opt::Items,
+];
+
+const WORDS: AddedWords<Params> = AddedWords {
+    insert: c"BF.INSERT",
+    add_all: c"BF.MADD",
+    reserve_event: c"bf.reserve",
+    add_event: c"bf.add",
+    options: |ctx, params| {
+        let mut words = vec![
+            word(ctx, "CAPACITY"),
+            word(ctx, params.capacity.to_string()),
+            word(ctx, "ERROR"),
+            word(ctx, format!("{:?}", params.error_rate)),
+        ];
+        words.extend(growth(ctx, params));
+        words
+    },
+};
+
+/// The options that `BF.RESERVE` takes too.
+fn growth(ctx: Ctx, params: &Params) -> Vec<ArgOrOwned<'static>> {
+    let mut words = match params.expansion {
+        0 => vec![word(ctx, "NONSCALING")],
+        expansion => vec![word(ctx, "EXPANSION"), word(ctx, expansion.to_string())],
+    };
+    words.extend([word(ctx, "SEED"), word(ctx, params.seed.to_string()), word(ctx, "LAYOUT"), word(ctx, "lines")]);
+    words
+}
+
+fn core_error(error: Error) -> Refusal {
+    core::<ScalableFilter>(error)
+}
+
+/// The parameters that options and defaults make.
+fn params(options: &Options) -> Result<Params, Refusal> {
+    let defaults = config::bloom_defaults();
+    let expansion = match (options.non_scaling, options.expansion) {
+        (true, _) => 0,
+        (false, Some(expansion)) => u32::try_from(expansion).unwrap_or(u32::MAX),
+        (false, None) => defaults.expansion,
+    };
+    let params = Params {
+        error_rate: options.error_rate.unwrap_or(defaults.error_rate),
+        capacity: options.capacity.unwrap_or(defaults.capacity),
+        expansion,
+        seed: options.seed.unwrap_or(defaults.seed),
+    };
+    params.validate().map_err(core_error)?;
+    Ok(params)
+}
+
+/// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING]`
+pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let mut options = args::options(args, 4, &RESERVE_OPTIONS)?;
+    options.error_rate = Some(args::number("error rate", args.get(2))?);
+    options.capacity = Some(args::unsigned("capacity", args.get(3))?);
+    let params = params(&options)?;
+    let key = open::<ScalableFilter>(ctx, args.get(1), Mode::Write)?;
+    if !key.is_missing() {
+        return Err(Refusal::Exists);
+    }
+    create(&key, ScalableFilter::new(params, &ServerLimit::new(ctx)).map_err(core_error)?);
+    announce_reserved(ctx, args.get(1), &params);
+    reply::ok(ctx);
+    Ok(())
+}
+
+/// Replicates and tells that a key was created empty.
+fn announce_reserved(ctx: Ctx, key: Arg<'_>, params: &Params) {
+    let mut arguments = vec![
+        ArgOrOwned::Arg(key),
+        word(ctx, format!("{:?}", params.error_rate)),
+        word(ctx, params.capacity.to_string()),
+    ];
+    arguments.extend(growth(ctx, params));
+    ctx.replicate(c"BF.RESERVE", &arguments);
+    ctx.changed(key, c"bf.reserve");
+}
+
+/// `BF.ADD key item`
+pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let mut key = open::<ScalableFilter>(ctx, args.get(1), Mode::Write)?;
+    let Some(filter) = value_mut::<ScalableFilter>(&mut key)? else {
+        let (results, stopped) = insert(ctx, args.get(1), args.from(2), Some(config::bloom_defaults()))?;
+        return match (results.first(), stopped) {
+            (Some(&added), _) => {
+                ctx.reply_bool(added);
+                Ok(())
+            }
+            (None, stopped) => Err(stopped.unwrap_or(Refusal::NotFound)),
+        };
+    };
+    let added = filter.add(args.get(2).bytes(), &ServerLimit::new(ctx)).map_err(core_error)?;
+    if added {
+        ctx.replicate_verbatim();
+        ctx.changed(args.get(1), WORDS.add_event);
+    }
+    ctx.reply_bool(added);
+    Ok(())
+}
+
+/// `BF.MADD key item [item ...]`
+pub fn madd(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let (results, stopped) = insert(ctx, args.get(1), args.from(2), Some(config::bloom_defaults()))?;
+    reply::bools(ctx, &results, stopped);
+    Ok(())
+}
+
+/// `BF.INSERT key [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item [item ...]`
+pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let options = args::options(args, 2, &INSERT_OPTIONS)?;
+    let items = options.items.ok_or(Refusal::Arity)?;
+    let params = params(&options)?;
+    let create = if options.no_create { None } else { Some(params) };
+    let (results, stopped) = insert(ctx, args.get(1), args.from(items), create)?;
+    reply::bools(ctx, &results, stopped);
+    Ok(())
+}
+
+/// Adds items; creates the key with `create`, if that is given. Returns a boolean an item handled, and why the
+/// next one was refused, if one was.
+fn insert(
+    ctx: Ctx,
+    name: Arg<'_>,
+    items: Args<'_>,
+    create_with: Option<Params>,
+) -> Result<(Vec<bool>, Option<Refusal>), Refusal> {
+    let limit = ServerLimit::new(ctx);
+    let mut key = open::<ScalableFilter>(ctx, name, Mode::Write)?;
+    let created = if key.is_missing() {
+        let params = create_with.ok_or(Refusal::NotFound)?;
+        create(&key, ScalableFilter::new(params, &limit).map_err(core_error)?);
+        Some(params)
+    } else {
+        None
+    };
+    let filter = value_mut::<ScalableFilter>(&mut key)?.ok_or(Refusal::NotFound)?;
+    let mut results = Vec::with_capacity(items.len());
+    let stopped = filter.add_all(items.bytes(), &limit, &mut results).err().map(core_error);
+    let changed = results.contains(&true);
+    announce(ctx, &Added { key: name, items, created, handled: results.len(), changed }, &WORDS);
+    Ok((results, stopped))
+}
+
+/// `BF.EXISTS key item`
+pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let key = open::<ScalableFilter>(ctx, args.get(1), Mode::Read)?;
+    let found = value::<ScalableFilter>(&key)?.is_some_and(|filter| filter.may_contain(args.get(2).bytes()));
+    ctx.reply_bool(found);
+    Ok(())
+}
+
+/// `BF.MEXISTS key item [item ...]`
+pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let items = args.from(2);
+    let key = open::<ScalableFilter>(ctx, args.get(1), Mode::Read)?;
+    let mut found = Vec::with_capacity(items.len());
+    match value::<ScalableFilter>(&key)? {
+        Some(filter) => filter.may_contain_all(items.bytes(), &mut found),
+        None => found.resize(items.len(), false),
+    }
+    reply::bools(ctx, &found, None);
+    Ok(())
+}
+
+/// `BF.CARD key`
+pub fn card(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let key = open::<ScalableFilter>(ctx, args.get(1), Mode::Read)?;
+    let items = value::<ScalableFilter>(&key)?.map_or(0, ScalableFilter::num_items);
+    ctx.reply_integer(i64::try_from(items).unwrap_or(i64::MAX));
+    Ok(())
+}
+
+/// Lines of a plain `BF.INFO`; those after are answered only when asked for by name. Clients parse exactly five.
+const INFO_LINES: usize = 5;
+
+fn info_lines(filter: &ScalableFilter) -> [InfoLine; 9] {
+    let params = filter.params();
+    let expansion = match params.expansion {
+        0 => Field::Null,
+        expansion => Field::Integer(u64::from(expansion)),
+    };
+    [
+        ("Capacity", "CAPACITY", Field::Integer(filter.capacity())),
+        ("Size", "SIZE", Field::Integer(filter.size_bytes())),
+        ("Number of filters", "FILTERS", Field::Integer(filter.sub_filters().len() as u64)),
+        ("Number of items inserted", "ITEMS", Field::Integer(filter.num_items())),
+        ("Expansion rate", "EXPANSION", expansion),
+        ("Error rate", "ERROR", Field::Double(params.error_rate)),
+        ("False positive rate", "FPR", Field::Double(filter.false_positive_rate())),
+        ("Fill ratio", "FILL", Field::Double(filter.fill_ratio())),
+        ("Layout", "LAYOUT", Field::Text("lines")),
+    ]
+}
+
+/// `BF.INFO key [field]`
+pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    if args.len() > 3 {
+        return Err(Refusal::Arity);
+    }
+    let key = open::<ScalableFilter>(ctx, args.get(1), Mode::Read)?;
+    let filter = value::<ScalableFilter>(&key)?.ok_or(Refusal::NotFound)?;
+    let lines = info_lines(filter);
+    if args.len() == 2 {
+        reply::info_all(ctx, lines[..INFO_LINES].iter());
+        return Ok(());
+    }
+    let asked = args.get(2).bytes();
+    let line = lines.iter().find(|(_, word, _)| asked.eq_ignore_ascii_case(word.as_bytes()));
+    let line = line.ok_or_else(|| {
+        let words: Vec<_> = lines.iter().map(|(_, word, _)| *word).collect();
+        Refusal::Argument(format!("unknown field {}: expected one of {}", quoted(asked), words.join(", ")))
+    })?;
+    reply::info_one(ctx, line);
+    Ok(())
+}
+
+/// `BF.MERGE destination source [source ...]`
+pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let limit = ServerLimit::new(ctx);
+    let (mut destination, sources) = open_merge::<ScalableFilter>(ctx, args)?;
+    let sources = values::<ScalableFilter>(&sources)?;
+    let changed = match (value_mut::<ScalableFilter>(&mut destination)?, sources.split_first()) {
+        (Some(filter), _) => filter.merge(&sources).map_err(core_error)?,
+        (None, Some((first, rest))) => {
+            check_copy(*first, &limit)?;
+            let mut filter = first.try_clone().map_err(core_error)?;
+            filter.merge(rest).map_err(core_error)?;
+            create(&destination, filter);
+            true
+        }
+        (None, None) => {
+            let params = config::bloom_defaults();
+            create(&destination, ScalableFilter::new(params, &limit).map_err(core_error)?);
+            announce_reserved(ctx, args.get(1), &params);
+            false
+        }
+    };
+    if changed {
+        ctx.replicate_verbatim();
+        ctx.changed(args.get(1), c"bf.merge");
+    }
+    reply::ok(ctx);
+    Ok(())
+}
+
+/// `BF.CLEAR key`
+pub fn clear(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let mut key = open::<ScalableFilter>(ctx, args.get(1), Mode::Write)?;
+    let filter = value_mut::<ScalableFilter>(&mut key)?.ok_or(Refusal::NotFound)?;
+    if !filter.is_empty() {
+        // A new one costs less than clearing: its memory comes zeroed, the old one goes in the background.
+        let empty = ScalableFilter::new(*filter.params(), &super::Unchecked).map_err(core_error)?;
+        replace(filter, empty);
+        ctx.replicate_verbatim();
+        ctx.changed(args.get(1), c"bf.clear");
+    }
+    reply::ok(ctx);
+    Ok(())
+}
+
+/// `BF.SCANDUMP key iterator`
+pub fn scandump(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    dump::scandump::<ScalableFilter>(ctx, args)
+}
+
+/// `BF.LOADCHUNK key iterator data`
+pub fn loadchunk(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    dump::loadchunk::<ScalableFilter>(ctx, args, c"bf.loadchunk")
+}
+
+/// `BF.DEBUG key`
+pub fn debug(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let key = open::<ScalableFilter>(ctx, args.get(1), Mode::Read)?;
+    let filter = value::<ScalableFilter>(&key)?.ok_or(Refusal::NotFound)?;
+    let params = filter.params();
+    ctx.reply_array(filter.sub_filters().len() + 1);
+    ctx.reply_bulk(
+        format!(
+            "size:{} filters:{} bytes:{} layout:lines ratio:{:?} expansion:{} seed:{}",
+            filter.num_items(),
+            filter.sub_filters().len(),
+            filter.size_bytes(),
+            params.error_rate,
+            params.expansion,
+            params.seed
+        )
+        .as_bytes(),
+    );
+    for sub_filter in filter.sub_filters() {
+        let geometry = sub_filter.geometry();
+        ctx.reply_bulk(
+            format!(
+                "bytes:{} bits:{} hashes:{} lines:{} lines_per_item:{} probes_per_line:{} capacity:{} size:{} \
+                 ratio:{:?} bits_set:{}",
+                geometry.num_bytes(),
+                geometry.num_bits(),
+                geometry.lines_per_item * geometry.probes_per_line,
+                geometry.num_lines,
+                geometry.lines_per_item,
+                geometry.probes_per_line,
+                sub_filter.capacity(),
+                sub_filter.num_items(),
+                sub_filter.error_rate(),
+                sub_filter.set_bits()
+            )
+            .as_bytes(),
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! `SCANDUMP` and `LOADCHUNK`, the same for both families.
+
+use std::ffi::CStr;
+
+use super::super::args;
+use super::super::ffi::{Args, Ctx, LogLevel, Mode};
+use super::super::limits::ServerLimit;
+use super::super::reply::{self, Refusal, core};
+use super::super::types::{Entry, Family, State, entry_of, set_entry};
+use super::{open, value};
+use crate::error::Error;
+use crate::persist::{self, Loading};
+
+/// `SCANDUMP key iterator`: [next iterator, chunk]; 0 starts with the header; the end is [0, ""].
+pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let iterator = args::unsigned("iterator", args.get(2))?;
+    let key = open::<T>(ctx, args.get(1), Mode::Read)?;
+    let value = value::<T>(&key)?.ok_or(Refusal::NotFound)?;
+    let (next, chunk) = match iterator.checked_sub(1) {
+        None => (1, value.header()),
+        Some(position) => match persist::chunk_at(&value.payload(), value.shape(), position) {
+            Some(chunk) => (iterator + persist::chunk_payload_bytes(chunk.len()), chunk),
+            None => (0, Vec::new()),
+        },
+    };
+    ctx.reply_array(2);
+    ctx.reply_integer(i64::try_from(next).unwrap_or(0));
+    ctx.reply_bulk(&chunk);
+    Ok(())
+}
+
+/// What is wrong with a chunk goes to the log, once and by field; the client is told that it was refused.
+fn refused<T: Family>(ctx: Ctx, error: Error) -> Refusal {
+    if let Error::Corrupt { .. } = error {
+        ctx.log(LogLevel::Warning, &format!("refused a chunk of a {}: {error}", T::NOUN));
+        return Refusal::BadData;
+    }
+    core::<T>(error)
+}
+
+/// `LOADCHUNK key iterator data`, with both as `SCANDUMP` gave them, in the same order.
+pub(super) fn loadchunk<T: Family>(ctx: Ctx, args: Args<'_>, event: &CStr) -> Result<(), Refusal> {
+    let iterator = args::unsigned("iterator", args.get(2))?;
+    let data = args.get(3).bytes();
+    let mut key = open::<T>(ctx, args.get(1), Mode::Write)?;
+    if iterator == 1 && key.is_missing() {
+        let loading = T::Loading::begin(data, &ServerLimit::new(ctx)).map_err(|error| refused::<T>(ctx, error))?;
+        let mut entry = Entry::<T>::loading(loading);
+        entry.settle().map_err(|error| refused::<T>(ctx, error))?;
+        set_entry(&key, entry);
+    } else {
+        let Some(entry) = entry_of::<T>(&mut key) else { return Err(Refusal::BadData) };
+        let State::Loading(loading) = &mut entry.state else { return Err(Refusal::BadData) };
+        persist::push_chunk(loading, iterator, data).map_err(|error| refused::<T>(ctx, error))?;
+        entry.settle().map_err(|error| refused::<T>(ctx, error))?;
+    }
+    ctx.replicate_verbatim();
+    ctx.changed(args.get(1), event);
+    reply::ok(ctx);
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! The commands. Each one parses, opens its keys, calls the core, replicates what it changed, notifies, replies.
+//!
+//! [`bloom`] and [`counting`] are twins; what both do in the same way stands here, generic over the family.
+
+pub mod bloom;
+pub mod counting;
+mod dump;
+mod register;
+mod table;
+
+pub use register::register;
+
+use std::ffi::CStr;
+
+use super::config;
+use super::ffi::{Arg, ArgOrOwned, Args, Ctx, Key, Mode};
+use super::limits::Unchecked;
+use super::reclaim;
+use super::reply::{Refusal, core};
+use super::types::{Entry, Family, State, entry_of, peek_entry, set_entry};
+use crate::limit::SizeLimit;
+use crate::persist::{Loading, Stored};
+
+/// Opens a key that is missing or holds a `T`.
+fn open<T: Family>(ctx: Ctx, name: Arg<'_>, mode: Mode) -> Result<Key<'_>, Refusal> {
+    let key = ctx.open(name, mode);
+    if peek_entry::<T>(&key).is_none() && !key.is_missing() {
+        return Err(Refusal::WrongType);
+    }
+    Ok(key)
+}
+
+fn still_loading<T: Family>(loading: &<T as Stored>::Loading) -> Refusal {
+    Refusal::StillLoading {
+        noun: T::NOUN,
+        received_bytes: loading.received_bytes(),
+        total_bytes: loading.total_bytes(),
+    }
+}
+
+/// The value of an open key to read; `None` if the key is missing.
+fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, Refusal> {
+    match peek_entry::<T>(key).map(|entry| &entry.state) {
+        None | Some(State::Moving) => Ok(None),
+        Some(State::Ready(value)) => Ok(Some(value)),
+        Some(State::Loading(loading)) => Err(still_loading::<T>(loading)),
+    }
+}
+
+/// The value of an open key to change; `None` if the key is missing.
+///
+/// No other key may be open under the same name meanwhile: both would be the same value.
+fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut T>, Refusal> {
+    match entry_of::<T>(key).map(|entry| &mut entry.state) {
+        None | Some(State::Moving) => Ok(None),
+        Some(State::Ready(value)) => Ok(Some(value)),
+        Some(State::Loading(loading)) => Err(still_loading::<T>(loading)),
+    }
+}
+
+/// Stores a new value in a key that is missing.
+fn create<T: Family>(key: &Key<'_>, value: T) {
+    set_entry(key, Entry::ready(value));
+}
+
+/// Puts `value` in the place of `old` and lets the old one go where that does not hold the server up.
+fn replace<T: Family>(old: &mut T, value: T) {
+    reclaim::dispose(Entry::ready(std::mem::replace(old, value)));
+}
+
+/// A word of a replicated command.
+fn word(ctx: Ctx, text: impl AsRef<[u8]>) -> ArgOrOwned<'static> {
+    ArgOrOwned::Owned(ctx.string(text.as_ref()))
+}
+
+/// Propagates `command key items...`: the part of the items that was handled.
+fn replicate_items(ctx: Ctx, command: &CStr, key: Arg<'_>, items: Args<'_>) {
+    let arguments: Vec<_> = std::iter::once(key).chain(items.iter()).map(ArgOrOwned::Arg).collect();
+    ctx.replicate(command, &arguments);
+}
+
+/// What adding items did, to replicate and to tell.
+struct Added<'a, P> {
+    key: Arg<'a>,
+    items: Args<'a>,
+    /// The parameters of the key, if the command created it.
+    created: Option<P>,
+    /// How many items were handled; fewer than all when one was refused.
+    handled: usize,
+    /// Whether the value changed.
+    changed: bool,
+}
+
+/// The words and events by which a family tells what was added.
+struct AddedWords<P> {
+    /// The command that creates with parameters and adds.
+    insert: &'static CStr,
+    /// The command that adds several items.
+    add_all: &'static CStr,
+    reserve_event: &'static CStr,
+    add_event: &'static CStr,
+    /// All parameters, as options that `insert` takes.
+    options: fn(Ctx, &P) -> Vec<ArgOrOwned<'static>>,
+}
+
+/// Replicates the effect of adding items and notifies. Nothing goes out when nothing changed; a key that was
+/// created goes out with every parameter; items that were refused do not go out.
+fn announce<P>(ctx: Ctx, added: &Added<'_, P>, words: &AddedWords<P>) {
+    let items = added.items.first(added.handled);
+    if let Some(params) = &added.created {
+        let mut arguments = vec![ArgOrOwned::Arg(added.key)];
+        arguments.extend((words.options)(ctx, params));
+        arguments.push(word(ctx, "ITEMS"));
+        arguments.extend(items.iter().map(ArgOrOwned::Arg));
+        ctx.replicate(words.insert, &arguments);
+        ctx.changed(added.key, words.reserve_event);
+    } else if !added.changed {
+        return;
+    } else if items.len() < added.items.len() {
+        replicate_items(ctx, words.add_all, added.key, items);
+    } else {
+        ctx.replicate_verbatim();
+    }
+    if added.changed {
+        ctx.changed(added.key, words.add_event);
+    }
+}
+
+/// Opens the destination and the sources of a merge. A source that is missing, or is the destination itself,
+/// adds nothing and is left out.
+fn open_merge<'a, T: Family>(ctx: Ctx, args: Args<'a>) -> Result<(Key<'a>, Vec<Key<'a>>), Refusal> {
+    let destination = open::<T>(ctx, args.get(1), Mode::Write)?;
+    let mut sources = Vec::with_capacity(args.len() - 2);
+    for name in args.from(2).iter() {
+        if name.bytes() == args.get(1).bytes() {
+            continue;
+        }
+        let source = open::<T>(ctx, name, Mode::Read)?;
+        if value::<T>(&source)?.is_some() {
+            sources.push(source);
+        }
+    }
+    Ok((destination, sources))
+}
+
+/// The values of opened keys; those that are missing are left out.
+fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, Refusal> {
+    keys.iter().filter_map(|key| value::<T>(key).transpose()).collect()
+}
+
+/// Checks that a copy of `value` may be made.
+fn check_copy<T: Family>(value: &T, limit: &impl SizeLimit) -> Result<(), Refusal> {
+    let mut bytes = 0u64;
+    value.heap_sizes(&mut |layout| bytes += layout.size() as u64);
+    limit.check(0, bytes).map_err(core::<T>)
+}

@@ -1,0 +1,432 @@
+//! The raw server API behind safe types.
+//!
+//! `redis-module`'s own wrappers retain every argument and build a tree of values for every reply, which
+//! costs a batch of 350 items more than hashing and probing them does. So of that crate we use the
+//! bindings, and this file gives commands what they need of them: arguments read in place, keys, replies
+//! written straight to the client. Everything here runs on the server's main thread unless it says otherwise.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_long, c_longlong, c_void};
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::{NonNull, null_mut};
+
+use redis_module::raw;
+
+pub use raw::{RedisModuleCtx, RedisModuleIO, RedisModuleString};
+
+/// Calls a function of the server's API that every supported server has (checked by [`Ctx::missing_api`]).
+macro_rules! api {
+    ($name:ident ( $($arg:expr),* $(,)? )) => {
+        match raw::$name {
+            Some(function) => function($($arg),*),
+            None => panic!(concat!(stringify!($name), " is missing from this server")),
+        }
+    };
+}
+pub(super) use api;
+
+pub const OK: c_int = raw::REDISMODULE_OK as c_int;
+pub const ERR: c_int = raw::REDISMODULE_ERR as c_int;
+
+/// Runs `body`, and `fallback` should it panic: a panic must not cross into the server.
+pub fn guard<T>(what: &str, body: impl FnOnce() -> T, fallback: impl FnOnce() -> T) -> T {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(value) => value,
+        Err(_) => {
+            log_anywhere(LogLevel::Warning, &format!("internal error in {what}; please report it"));
+            fallback()
+        }
+    }
+}
+
+/// The server's log levels.
+#[derive(Clone, Copy)]
+pub enum LogLevel {
+    Notice,
+    Warning,
+}
+
+impl LogLevel {
+    fn as_c_str(self) -> &'static CStr {
+        match self {
+            LogLevel::Notice => c"notice",
+            LogLevel::Warning => c"warning",
+        }
+    }
+}
+
+/// Writes a line to the server's log where no context is at hand.
+pub fn log_anywhere(level: LogLevel, message: &str) {
+    Ctx(null_mut()).log(level, message);
+}
+
+/// A text as a C string: NUL and line ends, which would end a reply or a log line early, become spaces.
+fn c_text(text: &str) -> CString {
+    let clean: String = text.chars().map(|c| if matches!(c, '\0' | '\r' | '\n') { ' ' } else { c }).collect();
+    CString::new(clean).unwrap_or_default()
+}
+
+/// The context of one call from the server.
+#[derive(Clone, Copy)]
+pub struct Ctx(*mut RedisModuleCtx);
+
+impl Ctx {
+    /// # Safety
+    /// `ctx` is the context that the server passed to the running callback.
+    pub unsafe fn new(ctx: *mut RedisModuleCtx) -> Self {
+        Ctx(ctx)
+    }
+
+    pub fn as_ptr(self) -> *mut RedisModuleCtx {
+        self.0
+    }
+
+    /// Names the first function missing from this server of those that all our servers (7.0 and later) have.
+    pub fn missing_api() -> Option<&'static str> {
+        macro_rules! first_missing {
+            ($($name:ident),* $(,)?) => {
+                // SAFETY: reads pointers that RedisModule_Init filled in before.
+                unsafe { $( if raw::$name.is_none() { return Some(stringify!($name)); } )* }
+            };
+        }
+        first_missing!(
+            RedisModule_TryAlloc,
+            RedisModule_Calloc,
+            RedisModule_SetCommandInfo,
+            RedisModule_GetCommand,
+            RedisModule_RegisterNumericConfig,
+            RedisModule_RegisterStringConfig,
+            RedisModule_RegisterEnumConfig,
+            RedisModule_LoadConfigs,
+            RedisModule_ReplyWithMap,
+            RedisModule_ReplyWithBool,
+            RedisModule_DefragCursorSet,
+            RedisModule_GetKeyNameFromModuleKey,
+            RedisModule_GetUsedMemoryRatio,
+        );
+        None
+    }
+
+    pub fn log(self, level: LogLevel, message: &str) {
+        let message = c_text(message);
+        // SAFETY: both strings end with NUL and outlive the call; the format takes exactly one of them;
+        // a null context is allowed.
+        unsafe { api!(RedisModule_Log(self.0, level.as_c_str().as_ptr(), c"%s".as_ptr(), message.as_ptr())) }
+    }
+
+    /// Flags of `REDISMODULE_CTX_FLAGS_*`.
+    pub fn flags(self) -> u32 {
+        // SAFETY: the context is live, see `new`.
+        unsafe { api!(RedisModule_GetContextFlags(self.0)) as u32 }
+    }
+
+    pub fn is_resp3(self) -> bool {
+        self.flags() & raw::REDISMODULE_CTX_FLAGS_RESP3 != 0
+    }
+
+    /// Opens a key for reading or writing.
+    pub fn open(self, name: Arg<'_>, mode: Mode) -> Key<'_> {
+        let mode = match mode {
+            Mode::Read => raw::REDISMODULE_READ,
+            Mode::Write => raw::REDISMODULE_READ | raw::REDISMODULE_WRITE,
+        };
+        // SAFETY: context and name are live; the mode is one the server knows.
+        let key = unsafe { api!(RedisModule_OpenKey(self.0, name.ptr, mode as c_int)) };
+        Key { key: NonNull::new(key), name: name.ptr, _args: PhantomData }
+    }
+
+    /// Says that a key has changed: to WATCH, to client-side caches and to the keyspace event's subscribers.
+    pub fn changed(self, key: Arg<'_>, event: &CStr) {
+        static CLASS: std::sync::OnceLock<c_int> = std::sync::OnceLock::new();
+        let class = *CLASS.get_or_init(|| {
+            // SAFETY: takes no arguments; probed for.
+            let known = unsafe { raw::RedisModule_GetKeyspaceNotificationFlagsAll.map_or(0, |all| all()) };
+            let module = raw::REDISMODULE_NOTIFY_MODULE as c_int;
+            if known & module != 0 { module } else { raw::REDISMODULE_NOTIFY_GENERIC as c_int }
+        });
+        // SAFETY: context and name are live; the event name ends with NUL.
+        unsafe {
+            api!(RedisModule_SignalModifiedKey(self.0, key.ptr));
+            api!(RedisModule_NotifyKeyspaceEvent(self.0, class, event.as_ptr(), key.ptr));
+        }
+    }
+
+    /// Propagates the running command as it came.
+    pub fn replicate_verbatim(self) {
+        // SAFETY: the context is live.
+        unsafe { api!(RedisModule_ReplicateVerbatim(self.0)) };
+    }
+
+    /// Propagates `command` with these arguments instead of the running one.
+    pub fn replicate(self, command: &CStr, arguments: &[ArgOrOwned<'_>]) {
+        let mut pointers: Vec<*mut RedisModuleString> = arguments.iter().map(ArgOrOwned::as_ptr).collect();
+        // SAFETY: `v` takes a pointer to live strings and their number.
+        unsafe {
+            api!(RedisModule_Replicate(self.0, command.as_ptr(), c"v".as_ptr(), pointers.as_mut_ptr(), pointers.len()))
+        };
+    }
+
+    /// A string of the server's, to replicate.
+    pub fn string(self, bytes: &[u8]) -> OwnedString {
+        // SAFETY: the server copies the bytes. No context: the string is ours to free.
+        let ptr = unsafe { api!(RedisModule_CreateString(null_mut(), bytes.as_ptr().cast(), bytes.len())) };
+        OwnedString(ptr)
+    }
+
+    // Replies. Each is one call that writes to the client's output buffer.
+
+    pub fn reply_integer(self, value: i64) {
+        // SAFETY: the context is live.
+        unsafe { api!(RedisModule_ReplyWithLongLong(self.0, value as c_longlong)) };
+    }
+
+    /// Boolean in RESP3, 1 or 0 in RESP2.
+    pub fn reply_bool(self, value: bool) {
+        // SAFETY: the context is live.
+        unsafe { api!(RedisModule_ReplyWithBool(self.0, c_int::from(value))) };
+    }
+
+    pub fn reply_bulk(self, bytes: &[u8]) {
+        // SAFETY: the server copies the bytes.
+        unsafe { api!(RedisModule_ReplyWithStringBuffer(self.0, bytes.as_ptr().cast(), bytes.len())) };
+    }
+
+    pub fn reply_simple(self, text: &CStr) {
+        // SAFETY: ends with NUL, copied by the server.
+        unsafe { api!(RedisModule_ReplyWithSimpleString(self.0, text.as_ptr())) };
+    }
+
+    /// A double in RESP3; in RESP2 the shortest text that reads back as the same number.
+    pub fn reply_double(self, value: f64) {
+        if self.is_resp3() {
+            // SAFETY: the context is live.
+            unsafe { api!(RedisModule_ReplyWithDouble(self.0, value)) };
+        } else {
+            self.reply_bulk(format!("{value:?}").trim_end_matches(".0").as_bytes());
+        }
+    }
+
+    pub fn reply_null(self) {
+        // SAFETY: the context is live.
+        unsafe { api!(RedisModule_ReplyWithNull(self.0)) };
+    }
+
+    pub fn reply_array(self, len: usize) {
+        // SAFETY: the context is live.
+        unsafe { api!(RedisModule_ReplyWithArray(self.0, len as c_long)) };
+    }
+
+    /// A map in RESP3, a flat array of twice the length in RESP2.
+    pub fn reply_map(self, pairs: usize) {
+        // SAFETY: the context is live.
+        unsafe { api!(RedisModule_ReplyWithMap(self.0, pairs as c_long)) };
+    }
+
+    pub fn reply_error(self, text: &str) {
+        let text = c_text(text);
+        // SAFETY: ends with NUL, copied by the server.
+        unsafe { api!(RedisModule_ReplyWithError(self.0, text.as_ptr())) };
+    }
+
+    pub fn reply_wrong_arity(self) {
+        // SAFETY: the context is live.
+        unsafe { api!(RedisModule_WrongArity(self.0)) };
+    }
+}
+
+/// One argument of a command, in the server's memory.
+#[derive(Clone, Copy)]
+pub struct Arg<'a> {
+    ptr: *mut RedisModuleString,
+    _args: PhantomData<&'a [u8]>,
+}
+
+impl<'a> Arg<'a> {
+    /// # Safety
+    /// `ptr` is a string of the server's that lives and stays unchanged for `'a`.
+    pub unsafe fn new(ptr: *mut RedisModuleString) -> Self {
+        Arg { ptr, _args: PhantomData }
+    }
+
+    pub fn as_ptr(self) -> *mut RedisModuleString {
+        self.ptr
+    }
+
+    /// Its bytes, in place.
+    #[inline]
+    pub fn bytes(self) -> &'a [u8] {
+        let mut len = 0;
+        // SAFETY: the string is live for 'a and the server does not move it meanwhile (see `new`).
+        unsafe {
+            let start = api!(RedisModule_StringPtrLen(self.ptr, &mut len));
+            std::slice::from_raw_parts(start.cast(), len)
+        }
+    }
+}
+
+/// The arguments of the running command; the first is its name.
+#[derive(Clone, Copy)]
+pub struct Args<'a>(&'a [*mut RedisModuleString]);
+
+impl<'a> Args<'a> {
+    pub fn len(self) -> usize {
+        self.0.len()
+    }
+
+    /// Argument `index`; the caller has checked the arity.
+    #[inline]
+    pub fn get(self, index: usize) -> Arg<'a> {
+        Arg { ptr: self.0[index], _args: PhantomData }
+    }
+
+    /// The arguments from `index` on.
+    pub fn from(self, index: usize) -> Args<'a> {
+        Args(&self.0[index.min(self.0.len())..])
+    }
+
+    /// The first `len` arguments.
+    pub fn first(self, len: usize) -> Args<'a> {
+        Args(&self.0[..len.min(self.0.len())])
+    }
+
+    #[inline]
+    pub fn iter(self) -> impl Iterator<Item = Arg<'a>> {
+        self.0.iter().map(|&ptr| Arg { ptr, _args: PhantomData })
+    }
+
+    /// The arguments' bytes, in place.
+    #[inline]
+    pub fn bytes(self) -> impl Iterator<Item = &'a [u8]> {
+        self.iter().map(Arg::bytes)
+    }
+}
+
+/// A string made by us; freed on drop.
+pub struct OwnedString(*mut RedisModuleString);
+
+impl Drop for OwnedString {
+    fn drop(&mut self) {
+        // SAFETY: made by us without a context and freed once.
+        unsafe { api!(RedisModule_FreeString(null_mut(), self.0)) };
+    }
+}
+
+/// An argument to replicate: one of the running command's, or one made for it.
+pub enum ArgOrOwned<'a> {
+    Arg(Arg<'a>),
+    Owned(OwnedString),
+}
+
+impl ArgOrOwned<'_> {
+    fn as_ptr(&self) -> *mut RedisModuleString {
+        match self {
+            ArgOrOwned::Arg(arg) => arg.ptr,
+            ArgOrOwned::Owned(owned) => owned.0,
+        }
+    }
+}
+
+/// How a key is opened. Only commands flagged `write` may open for writing.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Mode {
+    Read,
+    Write,
+}
+
+/// An opened key; closed on drop.
+pub struct Key<'a> {
+    /// `None`: opened for reading and missing.
+    key: Option<NonNull<raw::RedisModuleKey>>,
+    name: *mut RedisModuleString,
+    _args: PhantomData<&'a ()>,
+}
+
+impl<'a> Key<'a> {
+    pub fn name(&self) -> Arg<'a> {
+        Arg { ptr: self.name, _args: PhantomData }
+    }
+
+    pub fn is_missing(&self) -> bool {
+        match self.key {
+            None => true,
+            // SAFETY: the key is open.
+            Some(key) => unsafe {
+                api!(RedisModule_KeyType(key.as_ptr())) == raw::REDISMODULE_KEYTYPE_EMPTY as c_int
+            },
+        }
+    }
+
+    /// The value, if it is of `module_type`.
+    pub fn value(&self, module_type: *mut raw::RedisModuleType) -> Option<NonNull<c_void>> {
+        let key = self.key?.as_ptr();
+        // SAFETY: the key is open. ModuleTypeGetType answers null for anything but a module's value.
+        unsafe {
+            if api!(RedisModule_ModuleTypeGetType(key)) != module_type {
+                return None;
+            }
+            NonNull::new(api!(RedisModule_ModuleTypeGetValue(key)))
+        }
+    }
+
+    /// Stores a value, replacing what was there. False if the key is not open for writing.
+    ///
+    /// # Safety
+    /// `value` is of the Rust type that the callbacks of `module_type` expect; the server owns it afterwards.
+    pub unsafe fn set_value(&self, module_type: *mut raw::RedisModuleType, value: *mut c_void) -> bool {
+        let Some(key) = self.key else { return false };
+        // SAFETY: the key is open; the caller promises the value's type.
+        unsafe { api!(RedisModule_ModuleTypeSetValue(key.as_ptr(), module_type, value)) == OK }
+    }
+}
+
+impl Drop for Key<'_> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            // SAFETY: opened by us, closed once.
+            unsafe { api!(RedisModule_CloseKey(key.as_ptr())) };
+        }
+    }
+}
+
+/// The body of every command's entry point: borrows what the server passes, runs `handler`, and replies
+/// with its error, if any.
+///
+/// # Safety
+/// The arguments are those that the server passes to a command.
+pub unsafe fn run_command<E>(
+    ctx: *mut RedisModuleCtx,
+    argv: *mut *mut RedisModuleString,
+    argc: c_int,
+    handler: impl for<'a> FnOnce(Ctx, Args<'a>) -> Result<(), E>,
+    reply_error: impl FnOnce(Ctx, E),
+) -> c_int {
+    let ctx = Ctx(ctx);
+    guard(
+        "a command",
+        || {
+            // SAFETY: the server passes `argc` live strings, and keeps them until the command returns.
+            let args = Args(unsafe { std::slice::from_raw_parts(argv, argc as usize) });
+            if let Err(error) = handler(ctx, args) {
+                reply_error(ctx, error);
+            }
+        },
+        || ctx.reply_error("ERR internal error, see the server's log"),
+    );
+    OK
+}
+
+/// Looks up a function that not every server has, under any of the names it goes by.
+///
+/// # Safety
+/// `ctx` is live, during loading.
+pub unsafe fn probe(ctx: *mut RedisModuleCtx, name: &CStr) -> Option<NonNull<c_void>> {
+    let mut function: *mut c_void = null_mut();
+    // SAFETY: this is how redismodule.h itself finds the API: the context begins with a pointer to the
+    // look-up function, which writes the function's address, or leaves it alone and returns an error.
+    unsafe {
+        type GetApi = unsafe extern "C" fn(*const c_char, *mut c_void) -> c_int;
+        let get_api = *ctx.cast::<Option<GetApi>>();
+        get_api?(name.as_ptr(), (&raw mut function).cast());
+    }
+    NonNull::new(function)
+}

@@ -1,0 +1,118 @@
+//! Size limits as the server sets them: `max-key-bytes`, and what `maxmemory` leaves.
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+
+use redis_module::raw;
+
+use super::config;
+use super::ffi::{Ctx, RedisModuleCtx, api};
+use crate::error::Error;
+use crate::limit::SizeLimit;
+
+/// Name of the option that bounds a value, as error texts give it.
+pub const MAX_KEY_BYTES: &str = "max-key-bytes";
+
+/// What error texts call the room under `maxmemory`.
+pub const MAXMEMORY: &str = "maxmemory leaves";
+
+/// `RedisModule_MustObeyClient`, where the server has it: tells commands of a primary, of the AOF and of a slot
+/// migration from those of clients.
+static MUST_OBEY: OnceLock<Option<MustObey>> = OnceLock::new();
+
+#[derive(Clone, Copy)]
+struct MustObey(unsafe extern "C" fn(*mut RedisModuleCtx) -> std::ffi::c_int);
+
+/// Keeps the function that [`probe`](super::ffi::probe) found at loading.
+///
+/// # Safety
+/// `function` is the server's `MustObeyClient`, if anything.
+pub unsafe fn set_must_obey(function: Option<NonNull<c_void>>) {
+    // SAFETY: as promised, the function takes a context and returns an int.
+    MUST_OBEY.get_or_init(|| function.map(|f| MustObey(unsafe { std::mem::transmute::<*mut c_void, _>(f.as_ptr()) })));
+}
+
+/// Whether the running command was acknowledged elsewhere already and must not fail here.
+pub fn must_obey(ctx: Ctx) -> bool {
+    if ctx.flags() & (raw::REDISMODULE_CTX_FLAGS_REPLICATED | raw::REDISMODULE_CTX_FLAGS_LOADING) != 0 {
+        return true;
+    }
+    match MUST_OBEY.get() {
+        // SAFETY: the function is the server's, the context live.
+        Some(Some(must_obey)) => unsafe { (must_obey.0)(ctx.as_ptr()) != 0 },
+        _ => false,
+    }
+}
+
+/// No limit: the value exists elsewhere already.
+pub struct Unchecked;
+
+impl SizeLimit for Unchecked {
+    fn check(&self, _held_bytes: u64, _more_bytes: u64) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// The limits of a command. Asked only when something is about to be allocated.
+pub struct ServerLimit {
+    ctx: Option<Ctx>,
+}
+
+impl ServerLimit {
+    /// The limits of the running command: none for what a primary or the AOF has accepted before.
+    pub fn new(ctx: Ctx) -> Self {
+        ServerLimit { ctx: Some(ctx) }
+    }
+
+    /// The limits of a RESTORE by a client; `None` while an RDB file or a full sync is loaded, and on replicas.
+    pub fn for_restore(ctx: Ctx) -> Option<Self> {
+        let exempt = raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_SLAVE;
+        (ctx.flags() & exempt == 0).then_some(ServerLimit { ctx: None })
+    }
+}
+
+impl SizeLimit for ServerLimit {
+    #[cold]
+    fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
+        if self.ctx.is_some_and(must_obey) {
+            return Ok(());
+        }
+        let needed_bytes = held_bytes.saturating_add(more_bytes);
+        let limit_bytes = config::max_key_bytes();
+        if needed_bytes > limit_bytes {
+            return Err(Error::TooLarge { needed_bytes, limit_bytes, limit: MAX_KEY_BYTES });
+        }
+        if let Some(left) = maxmemory_left() {
+            if more_bytes > left {
+                return Err(Error::TooLarge { needed_bytes: more_bytes, limit_bytes: left, limit: MAXMEMORY });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that may still be used under `maxmemory`; `None` when it is not set.
+fn maxmemory_left() -> Option<u64> {
+    // SAFETY: takes no arguments.
+    let used_ratio = f64::from(unsafe { api!(RedisModule_GetUsedMemoryRatio()) });
+    if used_ratio <= 0.0 {
+        return None;
+    }
+    let maxmemory = maxmemory()?;
+    Some((maxmemory as f64 * (1.0 - used_ratio).max(0.0)) as u64)
+}
+
+/// The server's `maxmemory`, bytes. Asked of INFO, which every server has; only reached when it is set and a
+/// value is made or grows.
+fn maxmemory() -> Option<u64> {
+    let mut error = 0;
+    // SAFETY: a null context is allowed; the data is freed here, once; the names end with NUL.
+    let value = unsafe {
+        let info = api!(RedisModule_GetServerInfo(std::ptr::null_mut(), c"memory".as_ptr()));
+        let value = api!(RedisModule_ServerInfoGetFieldUnsigned(info, c"maxmemory".as_ptr(), &mut error));
+        api!(RedisModule_FreeServerInfo(std::ptr::null_mut(), info));
+        value
+    };
+    (error == 0 && value > 0).then_some(value)
+}

@@ -1,0 +1,47 @@
+//! Gives large values back to the allocator away from the server's thread.
+//!
+//! Unmapping a gigabyte takes a fifth of a second. UNLINK and its like are freed in the background by the
+//! server itself (see `free_effort`), but DEL, SET over a key, expiry and a plain FLUSHALL free on its thread.
+
+use std::sync::OnceLock;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::ThreadId;
+
+use super::types::{Entry, Family};
+
+/// Values of this size and more are freed in the background, bytes. Below it, freeing costs less than
+/// handing over.
+const BACKGROUND_BYTES: usize = 1 << 20;
+
+type Garbage = Box<dyn Send>;
+
+static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
+static RECLAIMER: OnceLock<Option<(u32, Sender<Garbage>)>> = OnceLock::new();
+
+/// Remembers the server's thread: the others may take their time.
+pub fn init() {
+    MAIN_THREAD.get_or_init(|| std::thread::current().id());
+}
+
+/// The sender to the background thread, which starts when first needed. A forked child has no such thread.
+fn reclaimer() -> Option<&'static Sender<Garbage>> {
+    let started = RECLAIMER.get_or_init(|| {
+        let (sender, receiver) = channel::<Garbage>();
+        let thread = std::thread::Builder::new().name("rollcall-free".to_owned());
+        thread.spawn(move || receiver.into_iter().for_each(drop)).ok().map(|_| (std::process::id(), sender))
+    });
+    started.as_ref().filter(|(process, _)| *process == std::process::id()).map(|(_, sender)| sender)
+}
+
+/// Drops a value, in the background where it is large and this is the server's thread.
+pub fn dispose<T: Family>(entry: Box<Entry<T>>) {
+    let on_main_thread = MAIN_THREAD.get() == Some(&std::thread::current().id());
+    if on_main_thread && entry.memory_bytes() >= BACKGROUND_BYTES {
+        if let Some(sender) = reclaimer() {
+            // Should the thread be gone, the value comes back in the error and is dropped here.
+            let _ = sender.send(entry);
+            return;
+        }
+    }
+    drop(entry);
+}

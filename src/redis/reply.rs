@@ -1,0 +1,164 @@
+//! Reply shapes in RESP2 and RESP3, and the only home of error text.
+
+use super::ffi::Ctx;
+use super::limits::{MAX_KEY_BYTES, MAXMEMORY};
+use super::types::Family;
+use crate::error::Error;
+
+/// Why a command was refused. Nothing was changed, unless the command replies with what it did before.
+#[derive(Debug)]
+pub enum Refusal {
+    /// Too few or too many arguments.
+    Arity,
+    /// The key holds a value of another type.
+    WrongType,
+    /// The key is missing and the command needs it.
+    NotFound,
+    /// The key exists and the command would create it.
+    Exists,
+    /// A chunk that does not fit.
+    BadData,
+    /// A value whose dump has not fully arrived.
+    StillLoading { noun: &'static str, received_bytes: u64, total_bytes: u64 },
+    /// An option or argument that is not what the command takes.
+    Argument(String),
+    /// An error of the core, about a value called `noun`.
+    Core { noun: &'static str, error: Error },
+}
+
+/// An error of the core, about a value of family `T`.
+pub fn core<T: Family>(error: Error) -> Refusal {
+    Refusal::Core { noun: T::NOUN, error }
+}
+
+/// What a client sent, fit for an error text: printable, and not long.
+pub fn quoted(bytes: &[u8]) -> String {
+    const MAX_BYTES: usize = 64;
+    if bytes.len() > MAX_BYTES {
+        format!("'{}...'", bytes[..MAX_BYTES].escape_ascii())
+    } else {
+        format!("'{}'", bytes.escape_ascii())
+    }
+}
+
+/// A rate for people: at most three significant digits.
+fn short_rate(rate: f64) -> String {
+    if rate == 0.0 || !(1e-4..1.0).contains(&rate) { format!("{rate:.2e}") } else { format!("{rate:.3}") }
+}
+
+impl Refusal {
+    /// The text of the error reply, but for [`Refusal::Arity`], which the server words itself.
+    pub fn text(&self) -> String {
+        match self {
+            Refusal::Arity => "ERR wrong number of arguments".to_owned(),
+            Refusal::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value".to_owned(),
+            Refusal::NotFound => "ERR not found".to_owned(),
+            Refusal::Exists => "ERR item exists".to_owned(),
+            Refusal::BadData => "ERR received bad data".to_owned(),
+            Refusal::StillLoading { noun, received_bytes, total_bytes } => {
+                format!("ERR {noun} is still loading: {received_bytes} of {total_bytes} bytes")
+            }
+            Refusal::Argument(text) => format!("ERR {text}"),
+            Refusal::Core { noun, error } => core_text(noun, error),
+        }
+    }
+}
+
+fn core_text(noun: &str, error: &Error) -> String {
+    match error {
+        Error::OutOfRange { field, expected, got } => {
+            format!("ERR bad {}: expected {expected}, got {got}", field.replace('_', " "))
+        }
+        Error::TooLarge { needed_bytes, limit_bytes, limit } if *limit == MAX_KEY_BYTES => {
+            format!("ERR the {noun} needs {needed_bytes} bytes, more than {MAX_KEY_BYTES} ({limit_bytes})")
+        }
+        Error::TooLarge { needed_bytes, limit_bytes, limit } if *limit == MAXMEMORY => {
+            format!("ERR the {noun} needs {needed_bytes} bytes more, more than {MAXMEMORY} ({limit_bytes})")
+        }
+        Error::TooLarge { needed_bytes, limit_bytes, .. } => {
+            format!("ERR the {noun} needs {needed_bytes} bytes, more than {limit_bytes}")
+        }
+        Error::OutOfMemory { needed_bytes } => {
+            format!("ERR the {noun} needs {needed_bytes} bytes, more than the allocator has left")
+        }
+        // RedisBloom's words, which clients match on.
+        Error::Full { .. } => "ERR non scaling filter is full".to_owned(),
+        Error::Incompatible { field, ours, theirs } => {
+            format!("ERR {noun}s differ in {}: {ours} and {theirs}", field.replace('_', " "))
+        }
+        Error::RateExceeded { would_be, asked } => format!(
+            "ERR the merged {noun} would have a false-positive rate of {}, above the {} asked for",
+            short_rate(*would_be),
+            short_rate(*asked)
+        ),
+        Error::NotExact => {
+            "ERR counter holds an estimate: members are listed only up to its EXACT limit".to_owned()
+        }
+        Error::Corrupt { .. } => "ERR received bad data".to_owned(),
+    }
+}
+
+/// Replies with the error that tells `refusal`.
+pub fn refuse(ctx: Ctx, refusal: Refusal) {
+    match refusal {
+        Refusal::Arity => ctx.reply_wrong_arity(),
+        other => ctx.reply_error(&other.text()),
+    }
+}
+
+/// `OK`.
+pub fn ok(ctx: Ctx) {
+    ctx.reply_simple(c"OK");
+}
+
+/// An array of booleans, one an item; when handling stopped at an item, its error is the last element.
+pub fn bools(ctx: Ctx, values: &[bool], stopped: Option<Refusal>) {
+    ctx.reply_array(values.len() + usize::from(stopped.is_some()));
+    for &value in values {
+        ctx.reply_bool(value);
+    }
+    if let Some(refusal) = stopped {
+        ctx.reply_error(&refusal.text());
+    }
+}
+
+/// A value of an INFO reply.
+pub enum Field {
+    Integer(u64),
+    Double(f64),
+    Text(&'static str),
+    Null,
+}
+
+/// One line of an INFO reply: how replies label it, the word that asks for it alone, and its value.
+pub type InfoLine = (&'static str, &'static str, Field);
+
+fn field(ctx: Ctx, field: &Field) {
+    match field {
+        // Sizes and counts stay below 2^63 (see the limits on capacity and size); a forged one is clamped.
+        Field::Integer(value) => ctx.reply_integer(i64::try_from(*value).unwrap_or(i64::MAX)),
+        Field::Double(value) => ctx.reply_double(*value),
+        Field::Text(text) => ctx.reply_bulk(text.as_bytes()),
+        Field::Null => ctx.reply_null(),
+    }
+}
+
+/// All lines: a map in RESP3, a flat array in RESP2.
+pub fn info_all<'a>(ctx: Ctx, lines: impl ExactSizeIterator<Item = &'a InfoLine>) {
+    ctx.reply_map(lines.len());
+    for (label, _, value) in lines {
+        ctx.reply_bulk(label.as_bytes());
+        field(ctx, value);
+    }
+}
+
+/// One line: a map of one pair in RESP3, an array of the value in RESP2.
+pub fn info_one(ctx: Ctx, (label, _, value): &InfoLine) {
+    if ctx.is_resp3() {
+        ctx.reply_map(1);
+        ctx.reply_bulk(label.as_bytes());
+    } else {
+        ctx.reply_array(1);
+    }
+    field(ctx, value);
+}
