@@ -9,3 +9,6 @@ pub mod counting;
 pub mod error;
 pub mod hash;
 pub mod limit;
+pub mod persist;
+#[cfg(feature = "module")]
+mod redis;

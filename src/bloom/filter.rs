@@ -1,5 +1,7 @@
 //! One filter of a fixed size.
 
+use std::alloc::Layout;
+
 use super::lines::{self, CHUNK, Contain, Insert, Line, Prefetch};
 use super::math::{self, Geometry};
 use crate::bits;
@@ -224,9 +226,9 @@ impl Filter {
         assert_eq!(self.lines.len(), len, "a relocated bitmap keeps its length");
     }
 
-    /// Calls `visit` with the size in bytes of every heap allocation it owns.
-    pub fn heap_sizes(&self, visit: &mut dyn FnMut(usize)) {
-        visit(size_of_val::<[Line]>(&self.lines));
+    /// Calls `visit` with the layout of every heap allocation it owns.
+    pub fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        visit(Layout::for_value::<[Line]>(&self.lines));
     }
 }
 

@@ -232,6 +232,16 @@ pub fn sub_filter_rate(params: &Params, index: u64) -> f64 {
     }
 }
 
+/// Geometry of sub-filter `index` of a chain.
+///
+/// # Errors
+/// [`Error::OutOfRange`] when its capacity or its rate is beyond what a filter can have.
+pub fn sub_filter_geometry(params: &Params, index: u64) -> Result<Geometry, Error> {
+    let capacity = sub_filter_capacity(params, index)
+        .ok_or_else(|| Error::out_of_range("capacity", "within 2^40 for every sub-filter", "more"))?;
+    geometry(sub_filter_rate(params, index), capacity)
+}
+
 /// Capacity of sub-filter `index` of a chain, `capacity * expansion^index`; `None` if it does not
 /// fit, or if the filter does not scale and so has no such sub-filter.
 pub fn sub_filter_capacity(params: &Params, index: u64) -> Option<u64> {

@@ -1,5 +1,7 @@
 //! A chain of sub-filters that grows with what is put in.
 
+use std::alloc::Layout;
+
 use super::filter::Filter;
 use super::lines::CHUNK;
 use super::math;
@@ -74,9 +76,9 @@ impl ScalableFilter {
     /// that no filter of these parameters can have.
     pub fn from_sub_filters(params: Params, sub_filters: Vec<Filter>) -> Result<Self, Error> {
         params.validate()?;
-        let Some(newest) = sub_filters.len().checked_sub(1) else {
+        if sub_filters.is_empty() {
             return Err(Error::corrupt("sub_filters", "at least one", 0));
-        };
+        }
         for (index, sub_filter) in sub_filters.iter().enumerate() {
             let Some(capacity) = math::sub_filter_capacity(&params, index as u64) else {
                 return Err(Error::corrupt("sub_filters", format_args!("{index} at most"), sub_filters.len()));
@@ -87,13 +89,6 @@ impl ScalableFilter {
             let error_rate = math::sub_filter_rate(&params, index as u64);
             if sub_filter.error_rate() != error_rate {
                 return Err(Error::corrupt("error_rate", error_rate, sub_filter.error_rate()));
-            }
-            if index < newest && sub_filter.room() > 0 {
-                return Err(Error::corrupt("num_items", format_args!("at least {capacity}"), sub_filter.num_items()));
-            }
-            if (sub_filter.num_items() == 0) != (sub_filter.set_bits() == 0) {
-                let expected = format!("none for no bits set, some for some ({})", sub_filter.set_bits());
-                return Err(Error::corrupt("num_items", expected, sub_filter.num_items()));
             }
         }
         Ok(ScalableFilter { params, sub_filters })
@@ -257,6 +252,11 @@ impl ScalableFilter {
         self.sub_filters.iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.num_items()))
     }
 
+    /// Whether nothing was ever added, so that clearing it would change nothing.
+    pub fn is_empty(&self) -> bool {
+        matches!(self.sub_filters.as_slice(), [only] if only.num_items() == 0 && only.set_bits() == 0)
+    }
+
     /// How many items its sub-filters are made for.
     pub fn capacity(&self) -> u64 {
         self.sub_filters.iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.capacity()))
@@ -359,11 +359,11 @@ impl ScalableFilter {
         Ok(true)
     }
 
-    /// Calls `visit` with the size in bytes of every heap allocation it owns.
-    pub fn heap_sizes(&self, visit: &mut dyn FnMut(usize)) {
-        visit(self.sub_filters.capacity() * size_of::<Filter>());
+    /// Calls `visit` with the layout of every heap allocation it owns.
+    pub fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        visit(Layout::for_value::<[Filter]>(&self.sub_filters));
         for sub_filter in &self.sub_filters {
-            sub_filter.heap_sizes(visit);
+            sub_filter.heap_layouts(visit);
         }
     }
 }

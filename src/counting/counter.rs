@@ -1,5 +1,6 @@
 //! A counter of distinct members: what the server stores under a key.
 
+use std::alloc;
 use std::cell::Cell;
 use std::fmt;
 
@@ -300,15 +301,17 @@ impl Counter {
     /// Bytes of memory it takes in all.
     pub fn size_bytes(&self) -> u64 {
         let mut bytes = Self::STRUCT_BYTES;
-        self.heap_sizes(&mut |size| bytes += size as u64);
+        self.heap_layouts(&mut |layout| bytes += layout.size() as u64);
         bytes
     }
 
-    /// Calls `visit` with the size in bytes of each heap allocation it owns.
-    pub fn heap_sizes(&self, visit: &mut dyn FnMut(usize)) {
+    /// Calls `visit` with the layout of each heap allocation it owns.
+    pub fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
+        // None is aligned to more than a word.
+        let mut sizes = |size| visit(alloc::Layout::from_size_align(size, 8).unwrap_or(alloc::Layout::new::<u64>()));
         match &self.state {
-            State::Exact(members) => members.heap_sizes(visit),
-            State::Estimating(bitmap) => bitmap.heap_sizes(visit),
+            State::Exact(members) => members.heap_sizes(&mut sizes),
+            State::Estimating(bitmap) => bitmap.heap_sizes(&mut sizes),
         }
     }
 

@@ -23,10 +23,10 @@ use std::borrow::Cow;
 
 use super::codec::{Reader, Writer, expect, stored_parameter};
 use super::{Loading, Payload, Stored};
-use crate::bloom::{Params, ScalableFilter, math};
+use crate::bloom::{Filter, Params, ScalableFilter, math};
 use crate::error::Error;
 use crate::hash::checksum;
-use crate::limit::SizeLimit;
+use crate::limit::{SizeLimit, Unlimited};
 
 /// How a header of a filter begins.
 pub const MAGIC: [u8; 4] = *b"RCBF";
@@ -65,20 +65,25 @@ impl Stored for ScalableFilter {
     }
 
     fn shape(&self) -> u64 {
-        // Items may be added while a dump is read; another sub-filter would move what comes after.
-        let lines: Vec<u8> =
-            self.sub_filters().iter().flat_map(|sub_filter| sub_filter.geometry().num_lines.to_le_bytes()).collect();
-        checksum(&lines, self.params().seed)
+        shape(self.params(), self.sub_filters())
     }
 }
 
 /// A filter whose bits are arriving. Its memory is all there from the start, zeroed.
 #[derive(Debug)]
 pub struct LoadingFilter {
-    filter: ScalableFilter,
+    params: Params,
+    sub_filters: Vec<Filter>,
     header: Vec<u8>,
     received_bytes: u64,
     total_bytes: u64,
+}
+
+/// As [`Stored::shape`]. Items may be added while a dump is read; another sub-filter would move what comes after.
+fn shape(params: &Params, sub_filters: &[Filter]) -> u64 {
+    let lines: Vec<u8> =
+        sub_filters.iter().flat_map(|sub_filter| sub_filter.geometry().num_lines.to_le_bytes()).collect();
+    checksum(&lines, params.seed)
 }
 
 impl Loading for LoadingFilter {
@@ -105,19 +110,28 @@ impl Loading for LoadingFilter {
         let mut total_bytes = 0u64;
         let mut total_items = 0u64;
         for index in 0..count {
-            let geometry = math::sub_filter_geometry(&params, index).map_err(stored_parameter)?;
+            let geometry = math::sub_filter_geometry(&params, u64::from(index)).map_err(stored_parameter)?;
             expect("num_lines", geometry.num_lines, reader.u64("num_lines")?)?;
             let num_items = reader.u64("num_items")?;
             expect("lines_per_item", geometry.lines_per_item, reader.u32("lines_per_item")?)?;
             expect("probes_per_line", geometry.probes_per_line, reader.u32("probes_per_line")?)?;
-            let sum = |a: u64, b: u64| a.checked_add(b).ok_or_else(|| Error::corrupt("num_items", "a sum below 2^64", b));
+            let sum =
+                |a: u64, b: u64| a.checked_add(b).ok_or_else(|| Error::corrupt("num_items", "a sum below 2^64", b));
             total_items = sum(total_items, num_items)?;
             total_bytes = sum(total_bytes, geometry.num_lines.saturating_mul(64))?;
             items.push(num_items);
         }
         limit.check(0, total_bytes)?;
-        let filter = ScalableFilter::with_sub_filters(params, &items)?;
-        Ok(LoadingFilter { filter, header: header.to_vec(), received_bytes: 0, total_bytes })
+        let mut sub_filters = Vec::with_capacity(items.len());
+        for (index, num_items) in items.into_iter().enumerate() {
+            let index = index as u64;
+            let capacity = math::sub_filter_capacity(&params, index).unwrap_or(params.capacity);
+            let rate = math::sub_filter_rate(&params, index);
+            let mut sub_filter = Filter::new(rate, capacity, 0, &Unlimited)?;
+            sub_filter.set_num_items(num_items);
+            sub_filters.push(sub_filter);
+        }
+        Ok(LoadingFilter { params, sub_filters, header: header.to_vec(), received_bytes: 0, total_bytes })
     }
 
     fn header(&self) -> &[u8] {
@@ -125,7 +139,7 @@ impl Loading for LoadingFilter {
     }
 
     fn shape(&self) -> u64 {
-        self.filter.shape()
+        shape(&self.params, &self.sub_filters)
     }
 
     fn received_bytes(&self) -> u64 {
@@ -139,7 +153,7 @@ impl Loading for LoadingFilter {
     fn received(&self) -> Payload<'_> {
         let mut left = self.received_bytes;
         let mut parts = Vec::new();
-        for sub_filter in self.filter.sub_filters() {
+        for sub_filter in &self.sub_filters {
             let bytes = sub_filter.as_bytes();
             let len = left.min(bytes.len() as u64);
             parts.push(Cow::Borrowed(&bytes[..len as usize]));
@@ -155,7 +169,7 @@ impl Loading for LoadingFilter {
         }
         let mut bytes = bytes;
         let mut position = self.received_bytes;
-        for sub_filter in self.filter.sub_filters_mut() {
+        for sub_filter in &mut self.sub_filters {
             let size = sub_filter.as_bytes().len() as u64;
             if position >= size {
                 position -= size;
@@ -163,7 +177,7 @@ impl Loading for LoadingFilter {
             }
             let len = bytes.len().min((size - position) as usize);
             let (now, later) = bytes.split_at(len);
-            sub_filter.write_bytes(position, now);
+            sub_filter.write_bytes(position, now)?;
             self.received_bytes += len as u64;
             bytes = later;
             position = 0;
@@ -176,15 +190,17 @@ impl Loading for LoadingFilter {
 
     fn finish(self) -> Result<ScalableFilter, Error> {
         expect("payload length", self.total_bytes, self.received_bytes)?;
-        Ok(self.filter)
+        ScalableFilter::from_sub_filters(self.params, self.sub_filters)
     }
 
-    fn heap_sizes(&self, visit: &mut dyn FnMut(Layout)) {
-        self.filter.heap_sizes(visit);
+    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        visit(Layout::for_value::<[Filter]>(&self.sub_filters));
+        self.sub_filters.iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
         visit(Layout::for_value(self.header.as_slice()));
     }
 
     fn try_clone(&self) -> Result<Self, Error> {
-        Ok(LoadingFilter { filter: self.filter.try_clone()?, header: self.header.clone(), ..*self })
+        let sub_filters = self.sub_filters.iter().map(Filter::try_clone).collect::<Result<_, _>>()?;
+        Ok(LoadingFilter { sub_filters, header: self.header.clone(), ..*self })
     }
 }

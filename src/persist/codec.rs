@@ -155,11 +155,17 @@ mod tests {
     fn damage_is_named() {
         let bytes = Writer::new(*b"TEST").finish();
         assert!(matches!(Reader::new(&bytes, *b"ELSE").unwrap_err(), Error::Corrupt { field: "magic", .. }));
-        assert!(matches!(Reader::new(&bytes[1..], *b"TEST").unwrap_err(), Error::Corrupt { field: "header length", .. }));
+        assert!(matches!(
+            Reader::new(&bytes[1..], *b"TEST").unwrap_err(),
+            Error::Corrupt { field: "header length", .. }
+        ));
         for at in 4..bytes.len() {
             let mut bad = bytes.clone();
             bad[at] ^= 1;
-            assert!(matches!(Reader::new(&bad, *b"TEST").unwrap_err(), Error::Corrupt { field: "header checksum", .. }));
+            assert!(matches!(
+                Reader::new(&bad, *b"TEST").unwrap_err(),
+                Error::Corrupt { field: "header checksum", .. }
+            ));
         }
     }
 }

@@ -138,7 +138,8 @@ pub trait Loading: Sized + Send + 'static {
     /// Takes the next bytes of the payload.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when they are more than are missing; nothing was taken then.
+    /// [`Error::Corrupt`] when they are more than are missing, or when they are the last and all together make no
+    /// value; nothing was taken then.
     fn push(&mut self, bytes: &[u8]) -> Result<(), Error>;
 
     /// The value, once all has arrived.
@@ -148,7 +149,7 @@ pub trait Loading: Sized + Send + 'static {
     fn finish(self) -> Result<Self::Value, Error>;
 
     /// Visits the layout of every allocation held.
-    fn heap_sizes(&self, visit: &mut dyn FnMut(Layout));
+    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));
 
     /// A copy.
     ///

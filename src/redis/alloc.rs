@@ -104,7 +104,9 @@ unsafe fn server_alloc(size: usize, zeroed: bool) -> *mut u8 {
                     if asked.is_null() {
                         null_mut()
                     } else {
-                        raw::RedisModule_Free.map_or((), |free| free(asked));
+                        if let Some(free) = raw::RedisModule_Free {
+                            free(asked);
+                        }
                         raw::RedisModule_Calloc.map_or(null_mut(), |calloc| calloc(1, size))
                     }
                 }
@@ -260,8 +262,20 @@ mod tests {
     fn size_classes_are_jemallocs() {
         // From the size class table of jemalloc(3).
         for (size, class) in [
-            (1, 8), (9, 16), (17, 32), (127, 128), (129, 160), (192, 192), (193, 224), (257, 320), (513, 640),
-            (1025, 1280), (4097, 5120), (16385, 20480), (1 << 20, 1 << 20), ((1 << 20) + 1, 1_310_720),
+            (1, 8),
+            (9, 16),
+            (17, 32),
+            (127, 128),
+            (129, 160),
+            (192, 192),
+            (193, 224),
+            (257, 320),
+            (513, 640),
+            (1025, 1280),
+            (4097, 5120),
+            (16385, 20480),
+            (1 << 20, 1 << 20),
+            ((1 << 20) + 1, 1_310_720),
         ] {
             assert_eq!(usable_size(size), class, "{size}");
         }

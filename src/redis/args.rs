@@ -8,9 +8,8 @@ use super::reply::{Refusal, quoted};
 
 /// A whole number without sign.
 pub fn unsigned(what: &str, arg: Arg<'_>) -> Result<u64, Refusal> {
-    parse_unsigned(arg.bytes()).ok_or_else(|| {
-        Refusal::Argument(format!("bad {what}: expected a whole number, got {}", quoted(arg.bytes())))
-    })
+    parse_unsigned(arg.bytes())
+        .ok_or_else(|| Refusal::Argument(format!("bad {what}: expected a whole number, got {}", quoted(arg.bytes()))))
 }
 
 /// As [`unsigned`], of bytes that may come from a configuration file.

@@ -120,21 +120,17 @@ static BF_ERROR_RATE: Text = Text::new(
     0.01f64.to_bits(),
     PLAIN,
 );
-static BF_INITIAL_SIZE: Whole =
-    Whole::new(c"bf-initial-size", 100, 1, bloom::Params::MAX_CAPACITY as i64, PLAIN);
-static BF_EXPANSION: Whole =
-    Whole::new(c"bf-expansion-factor", 2, 0, bloom::Params::MAX_EXPANSION as i64, PLAIN);
+static BF_INITIAL_SIZE: Whole = Whole::new(c"bf-initial-size", 100, 1, bloom::Params::MAX_CAPACITY as i64, PLAIN);
+static BF_EXPANSION: Whole = Whole::new(c"bf-expansion-factor", 2, 0, bloom::Params::MAX_EXPANSION as i64, PLAIN);
 static BF_LAYOUT: Choice = Choice::new(c"bf-layout", &[c"lines"], PLAIN);
-static LC_CAPACITY: Whole =
-    Whole::new(c"lc-capacity", 50_000, 1, counting::Params::MAX_CAPACITY as i64, PLAIN);
+static LC_CAPACITY: Whole = Whole::new(c"lc-capacity", 50_000, 1, counting::Params::MAX_CAPACITY as i64, PLAIN);
 static LC_ERROR_RATE: Text = Text::new(
     c"lc-error-rate",
     Kind::Rate { range: "from 0.001 to 0.25", holds: |rate| (0.001..=0.25).contains(&rate) },
     0.01f64.to_bits(),
     PLAIN,
 );
-static LC_EXACT_LIMIT: Whole =
-    Whole::new(c"lc-exact-limit", 250, 0, counting::Params::MAX_EXACT_LIMIT as i64, PLAIN);
+static LC_EXACT_LIMIT: Whole = Whole::new(c"lc-exact-limit", 250, 0, counting::Params::MAX_EXACT_LIMIT as i64, PLAIN);
 static MAX_KEY_BYTES: Whole = Whole::new(c"max-key-bytes", 4 << 30, 1 << 20, i64::MAX, BYTES);
 static HASH_SEED: Text = Text::new(c"hash-seed", Kind::Seed, 0, FIXED);
 static COMMANDS: Choice = Choice::new(c"commands", &[c"all", c"lc"], FIXED);
@@ -189,13 +185,15 @@ pub fn take_arguments(args: Args<'_>) -> Result<(), String> {
         let is = |known: &CStr| name.eq_ignore_ascii_case(known.to_bytes());
         let value = if at + 1 < args.len() { Some(args.get(at + 1).bytes()) } else { None };
         let value = value.ok_or_else(|| format!("argument {} needs a value", quoted(name)));
-        let wrong = |expected: &str, got: &[u8]| format!("argument {}: expected {expected}, got {}", quoted(name), quoted(got));
+        let wrong =
+            |expected: &str, got: &[u8]| format!("argument {}: expected {expected}, got {}", quoted(name), quoted(got));
         if let Some(option) = WHOLE.iter().find(|option| is(option.name)) {
             let value = value?;
             let parsed = if option.flags & BYTES != 0 { parse_bytes(value) } else { parse_unsigned(value) };
             let in_range = |number: &i64| (option.min..=option.max).contains(number);
             let number = parsed.and_then(|number| i64::try_from(number).ok()).filter(in_range);
-            let number = number.ok_or_else(|| wrong(&format!("a whole number from {} to {}", option.min, option.max), value))?;
+            let number =
+                number.ok_or_else(|| wrong(&format!("a whole number from {} to {}", option.min, option.max), value))?;
             option.initial.store(number, Ordering::Relaxed);
         } else if let Some(option) = TEXT.iter().find(|option| is(option.name)) {
             let bits = option.parse(value?).map_err(|why| format!("argument {}: {why}", quoted(name)))?;
@@ -245,24 +243,40 @@ pub fn register(ctx: Ctx) -> bool {
         let data = (&raw const *option).cast_mut().cast::<c_void>();
         let initial = option.initial.load(Ordering::Relaxed);
         // SAFETY: names end with NUL; the option is static; the callbacks take it back as what it is.
-        registered &= OK == unsafe {
-            api!(RedisModule_RegisterNumericConfig(
-                ctx.as_ptr(), option.name.as_ptr(), initial, flags, option.min, option.max,
-                Some(get_whole), Some(set_whole), None, data
-            ))
-        };
+        registered &= OK
+            == unsafe {
+                api!(RedisModule_RegisterNumericConfig(
+                    ctx.as_ptr(),
+                    option.name.as_ptr(),
+                    initial,
+                    flags,
+                    option.min,
+                    option.max,
+                    Some(get_whole),
+                    Some(set_whole),
+                    None,
+                    data
+                ))
+            };
     }
     for option in TEXT {
         let flags = flags_of(option.name, option.flags);
         let data = (&raw const *option).cast_mut().cast::<c_void>();
         let initial = CString::new(option.print(option.initial.load(Ordering::Relaxed))).unwrap_or_default();
         // SAFETY: as above; the server copies the default.
-        registered &= OK == unsafe {
-            api!(RedisModule_RegisterStringConfig(
-                ctx.as_ptr(), option.name.as_ptr(), initial.as_ptr(), flags,
-                Some(get_text), Some(set_text), None, data
-            ))
-        };
+        registered &= OK
+            == unsafe {
+                api!(RedisModule_RegisterStringConfig(
+                    ctx.as_ptr(),
+                    option.name.as_ptr(),
+                    initial.as_ptr(),
+                    flags,
+                    Some(get_text),
+                    Some(set_text),
+                    None,
+                    data
+                ))
+            };
     }
     for option in CHOICE {
         let flags = flags_of(option.name, option.flags);
@@ -271,12 +285,22 @@ pub fn register(ctx: Ctx) -> bool {
         let numbers: Vec<c_int> = (0..words.len() as c_int).collect();
         let initial = option.initial.load(Ordering::Relaxed) as c_int;
         // SAFETY: as above; the server copies words and numbers.
-        registered &= OK == unsafe {
-            api!(RedisModule_RegisterEnumConfig(
-                ctx.as_ptr(), option.name.as_ptr(), initial, flags, words.as_mut_ptr(), numbers.as_ptr(),
-                words.len() as c_int, Some(get_choice), Some(set_choice), None, data
-            ))
-        };
+        registered &= OK
+            == unsafe {
+                api!(RedisModule_RegisterEnumConfig(
+                    ctx.as_ptr(),
+                    option.name.as_ptr(),
+                    initial,
+                    flags,
+                    words.as_mut_ptr(),
+                    numbers.as_ptr(),
+                    words.len() as c_int,
+                    Some(get_choice),
+                    Some(set_choice),
+                    None,
+                    data
+                ))
+            };
     }
     // SAFETY: the context is live, during loading.
     let loaded = registered && OK == unsafe { api!(RedisModule_LoadConfigs(ctx.as_ptr())) };
@@ -320,16 +344,20 @@ unsafe extern "C" fn set_whole(
 unsafe extern "C" fn get_text(_name: *const c_char, data: *mut c_void) -> *mut RedisModuleString {
     // SAFETY: registered with a static `Text`; the string shown before is ours, and the server keeps no
     // pointer to it once it asks again.
-    guard("a configuration getter", || unsafe {
-        let option = &*data.cast::<Text>();
-        let text = option.print(option.bits());
-        let shown = api!(RedisModule_CreateString(null_mut(), text.as_ptr().cast(), text.len()));
-        let before = option.shown.swap(shown, Ordering::Relaxed);
-        if !before.is_null() {
-            api!(RedisModule_FreeString(null_mut(), before));
-        }
-        shown
-    }, null_mut)
+    guard(
+        "a configuration getter",
+        || unsafe {
+            let option = &*data.cast::<Text>();
+            let text = option.print(option.bits());
+            let shown = api!(RedisModule_CreateString(null_mut(), text.as_ptr().cast(), text.len()));
+            let before = option.shown.swap(shown, Ordering::Relaxed);
+            if !before.is_null() {
+                api!(RedisModule_FreeString(null_mut(), before));
+            }
+            shown
+        },
+        null_mut,
+    )
 }
 
 unsafe extern "C" fn set_text(
@@ -339,16 +367,20 @@ unsafe extern "C" fn set_text(
     error: *mut *mut RedisModuleString,
 ) -> c_int {
     // SAFETY: registered with a static `Text`; the value lives during the call.
-    guard("a configuration setter", || unsafe {
-        let option = &*data.cast::<Text>();
-        match option.parse(Arg::new(value).bytes()) {
-            Ok(bits) => {
-                option.value.store(bits, Ordering::Relaxed);
-                OK
+    guard(
+        "a configuration setter",
+        || unsafe {
+            let option = &*data.cast::<Text>();
+            match option.parse(Arg::new(value).bytes()) {
+                Ok(bits) => {
+                    option.value.store(bits, Ordering::Relaxed);
+                    OK
+                }
+                Err(why) => set_error(error, &why),
             }
-            Err(why) => set_error(error, &why),
-        }
-    }, || ERR)
+        },
+        || ERR,
+    )
 }
 
 unsafe extern "C" fn get_choice(_name: *const c_char, data: *mut c_void) -> c_int {

@@ -12,7 +12,7 @@ use std::ptr::{NonNull, null_mut};
 
 use redis_module::raw;
 
-pub use raw::{RedisModuleCtx, RedisModuleIO, RedisModuleString};
+pub use raw::{RedisModuleCtx, RedisModuleString};
 
 /// Calls a function of the server's API that every supported server has (checked by [`Ctx::missing_api`]).
 macro_rules! api {
@@ -86,7 +86,7 @@ impl Ctx {
         macro_rules! first_missing {
             ($($name:ident),* $(,)?) => {
                 // SAFETY: reads pointers that RedisModule_Init filled in before.
-                unsafe { $( if raw::$name.is_none() { return Some(stringify!($name)); } )* }
+                unsafe { $( if { raw::$name }.is_none() { return Some(stringify!($name)); } )* }
             };
         }
         first_missing!(
@@ -132,7 +132,7 @@ impl Ctx {
         };
         // SAFETY: context and name are live; the mode is one the server knows.
         let key = unsafe { api!(RedisModule_OpenKey(self.0, name.ptr, mode as c_int)) };
-        Key { key: NonNull::new(key), name: name.ptr, _args: PhantomData }
+        Key { key: NonNull::new(key), _name: PhantomData }
     }
 
     /// Says that a key has changed: to WATCH, to client-side caches and to the keyspace event's subscribers.
@@ -248,10 +248,6 @@ impl<'a> Arg<'a> {
         Arg { ptr, _args: PhantomData }
     }
 
-    pub fn as_ptr(self) -> *mut RedisModuleString {
-        self.ptr
-    }
-
     /// Its bytes, in place.
     #[inline]
     pub fn bytes(self) -> &'a [u8] {
@@ -337,22 +333,15 @@ pub enum Mode {
 pub struct Key<'a> {
     /// `None`: opened for reading and missing.
     key: Option<NonNull<raw::RedisModuleKey>>,
-    name: *mut RedisModuleString,
-    _args: PhantomData<&'a ()>,
+    _name: PhantomData<&'a ()>,
 }
 
-impl<'a> Key<'a> {
-    pub fn name(&self) -> Arg<'a> {
-        Arg { ptr: self.name, _args: PhantomData }
-    }
-
+impl Key<'_> {
     pub fn is_missing(&self) -> bool {
         match self.key {
             None => true,
             // SAFETY: the key is open.
-            Some(key) => unsafe {
-                api!(RedisModule_KeyType(key.as_ptr())) == raw::REDISMODULE_KEYTYPE_EMPTY as c_int
-            },
+            Some(key) => unsafe { api!(RedisModule_KeyType(key.as_ptr())) == raw::REDISMODULE_KEYTYPE_EMPTY as c_int },
         }
     }
 

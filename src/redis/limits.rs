@@ -1,13 +1,13 @@
 //! Size limits as the server sets them: `max-key-bytes`, and what `maxmemory` leaves.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 use redis_module::raw;
 
-use super::config;
 use super::ffi::{Ctx, RedisModuleCtx, api};
+use super::{config, info};
 use crate::error::Error;
 use crate::limit::SizeLimit;
 
@@ -78,17 +78,25 @@ impl SizeLimit for ServerLimit {
         if self.ctx.is_some_and(must_obey) {
             return Ok(());
         }
-        let needed_bytes = held_bytes.saturating_add(more_bytes);
-        let limit_bytes = config::max_key_bytes();
-        if needed_bytes > limit_bytes {
-            return Err(Error::TooLarge { needed_bytes, limit_bytes, limit: MAX_KEY_BYTES });
+        let checked = within_limits(held_bytes, more_bytes);
+        if checked.is_err() {
+            info::SIZE_REFUSED.count();
         }
-        if let Some(left) = maxmemory_left() {
-            if more_bytes > left {
-                return Err(Error::TooLarge { needed_bytes: more_bytes, limit_bytes: left, limit: MAXMEMORY });
-            }
+        checked
+    }
+}
+
+fn within_limits(held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
+    let needed_bytes = held_bytes.saturating_add(more_bytes);
+    let limit_bytes = config::max_key_bytes();
+    if needed_bytes > limit_bytes {
+        return Err(Error::TooLarge { needed_bytes, limit_bytes, limit: MAX_KEY_BYTES });
+    }
+    match maxmemory_left() {
+        Some(left) if more_bytes > left => {
+            Err(Error::TooLarge { needed_bytes: more_bytes, limit_bytes: left, limit: MAXMEMORY })
         }
-        Ok(())
+        _ => Ok(()),
     }
 }
 
@@ -106,13 +114,33 @@ fn maxmemory_left() -> Option<u64> {
 /// The server's `maxmemory`, bytes. Asked of INFO, which every server has; only reached when it is set and a
 /// value is made or grows.
 fn maxmemory() -> Option<u64> {
-    let mut error = 0;
-    // SAFETY: a null context is allowed; the data is freed here, once; the names end with NUL.
-    let value = unsafe {
+    let value = memory_info(|info| {
+        let mut error = 0;
+        // SAFETY: the data is live; the name ends with NUL.
+        let value = unsafe { api!(RedisModule_ServerInfoGetFieldUnsigned(info, c"maxmemory".as_ptr(), &mut error)) };
+        if error == 0 { value } else { 0 }
+    });
+    (value > 0).then_some(value)
+}
+
+/// Whether the server was built with jemalloc.
+pub fn server_uses_jemalloc() -> bool {
+    memory_info(|info| {
+        // SAFETY: the data is live, and so is the text that belongs to it; the name ends with NUL.
+        unsafe {
+            let name = api!(RedisModule_ServerInfoGetFieldC(info, c"mem_allocator".as_ptr()));
+            !name.is_null() && CStr::from_ptr(name).to_bytes().starts_with(b"jemalloc")
+        }
+    })
+}
+
+/// Reads the server's INFO on memory.
+fn memory_info<T>(read: impl FnOnce(*mut raw::RedisModuleServerInfoData) -> T) -> T {
+    // SAFETY: a null context is allowed; the data is freed here, once.
+    unsafe {
         let info = api!(RedisModule_GetServerInfo(std::ptr::null_mut(), c"memory".as_ptr()));
-        let value = api!(RedisModule_ServerInfoGetFieldUnsigned(info, c"maxmemory".as_ptr(), &mut error));
+        let value = read(info);
         api!(RedisModule_FreeServerInfo(std::ptr::null_mut(), info));
         value
-    };
-    (error == 0 && value > 0).then_some(value)
+    }
 }

@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::ThreadId;
 
-use super::types::{Entry, Family};
+use super::family::Family;
+use super::types::Entry;
 
 /// Values of this size and more are freed in the background, bytes. Below it, freeing costs less than
 /// handing over.

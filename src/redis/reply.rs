@@ -1,8 +1,8 @@
 //! Reply shapes in RESP2 and RESP3, and the only home of error text.
 
+use super::family::Family;
 use super::ffi::Ctx;
 use super::limits::{MAX_KEY_BYTES, MAXMEMORY};
-use super::types::Family;
 use crate::error::Error;
 
 /// Why a command was refused. Nothing was changed, unless the command replies with what it did before.
@@ -91,9 +91,7 @@ fn core_text(noun: &str, error: &Error) -> String {
             short_rate(*would_be),
             short_rate(*asked)
         ),
-        Error::NotExact => {
-            "ERR counter holds an estimate: members are listed only up to its EXACT limit".to_owned()
-        }
+        Error::NotExact => "ERR counter holds an estimate: members are listed only up to its EXACT limit".to_owned(),
         Error::Corrupt { .. } => "ERR received bad data".to_owned(),
     }
 }
@@ -152,8 +150,15 @@ pub fn info_all<'a>(ctx: Ctx, lines: impl ExactSizeIterator<Item = &'a InfoLine>
     }
 }
 
-/// One line: a map of one pair in RESP3, an array of the value in RESP2.
-pub fn info_one(ctx: Ctx, (label, _, value): &InfoLine) {
+/// The line that was asked for, by its word or its label: a map of one pair in RESP3, an array of the value in
+/// RESP2.
+pub fn info_field(ctx: Ctx, lines: &[InfoLine], asked: &[u8]) -> Result<(), Refusal> {
+    let is_asked = |name: &str| asked.eq_ignore_ascii_case(name.as_bytes());
+    let Some((label, _, value)) = lines.iter().find(|(label, word, _)| is_asked(word) || is_asked(label)) else {
+        let words: Vec<_> = lines.iter().map(|(_, word, _)| *word).collect();
+        let expected = words.join(", ");
+        return Err(Refusal::Argument(format!("unknown field {}: expected one of {expected}", quoted(asked))));
+    };
     if ctx.is_resp3() {
         ctx.reply_map(1);
         ctx.reply_bulk(label.as_bytes());
@@ -161,4 +166,5 @@ pub fn info_one(ctx: Ctx, (label, _, value): &InfoLine) {
         ctx.reply_array(1);
     }
     field(ctx, value);
+    Ok(())
 }

@@ -4,66 +4,19 @@
 //! A value in the keyspace is a `Box<Entry<T>>`, given to the server as a raw pointer and taken back in `free`.
 
 use std::alloc::Layout;
-use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
+use std::ffi::{c_char, c_int, c_ulong, c_void};
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use redis_module::raw;
 
+use super::family::Family;
 use super::ffi::{Ctx, Key, LogLevel, OK, api, guard, log_anywhere};
 use super::limits::{ServerLimit, Unchecked};
-use super::{alloc, reclaim};
+use super::{alloc, info, reclaim};
 use crate::error::Error;
 use crate::limit::SizeLimit;
 use crate::persist::{self, Loading, RDB_PIECE_BYTES, Stored};
-
-/// What the glue needs of a family of values beyond storing them.
-pub trait Family: Stored {
-    /// How error texts call a value.
-    const NOUN: &'static str;
-    /// The type's name: nine characters, stored in every RDB file.
-    const TYPE_NAME: &'static CStr;
-    /// Encoding version of the RDB value.
-    const RDB_ENCODING: c_int;
-    /// The command that loads a chunk, for rewritten AOFs.
-    const LOADCHUNK: &'static CStr;
-
-    /// What is kept once a family for the whole process.
-    fn registry() -> &'static Registry;
-
-    /// Visits the size of every allocation held.
-    fn heap_sizes(&self, visit: &mut dyn FnMut(Layout));
-
-    /// A copy, or an error when there is no memory for it.
-    fn try_clone(&self) -> Result<Self, Error>;
-
-    /// Visits bytes that are equal in two values exactly when the values are.
-    fn digest(&self, visit: &mut dyn FnMut(&[u8]));
-
-    /// Gives large buffer number `index` to `mover`; false when there is none.
-    fn relocate(&mut self, index: usize, mover: &Mover) -> bool;
-}
-
-/// The server's handle of a data type, and how many of its values exist.
-pub struct Registry {
-    module_type: AtomicPtr<raw::RedisModuleType>,
-    live: AtomicUsize,
-}
-
-impl Registry {
-    pub const fn new() -> Self {
-        Registry { module_type: AtomicPtr::new(null_mut()), live: AtomicUsize::new(0) }
-    }
-
-    pub fn module_type(&self) -> *mut raw::RedisModuleType {
-        self.module_type.load(Ordering::Relaxed)
-    }
-
-    /// Values that exist now, in all databases.
-    pub fn live(&self) -> usize {
-        self.live.load(Ordering::Relaxed)
-    }
-}
 
 /// A value in the keyspace.
 pub struct Entry<T: Family> {
@@ -94,8 +47,8 @@ impl<T: Family> Entry<T> {
 
     fn visit_heap(&self, visit: &mut dyn FnMut(Layout)) {
         match &self.state {
-            State::Ready(value) => value.heap_sizes(visit),
-            State::Loading(loading) => loading.heap_sizes(visit),
+            State::Ready(value) => value.heap_layouts(visit),
+            State::Loading(loading) => loading.heap_layouts(visit),
             State::Moving => {}
         }
     }
@@ -155,6 +108,13 @@ pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Option<&'k mut Entry<T>>
     Some(unsafe { entry::<T>(value.as_ptr()) })
 }
 
+/// As [`entry_of`], to read.
+pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Option<&'k Entry<T>> {
+    let value: NonNull<c_void> = key.value(T::registry().module_type())?;
+    // SAFETY: as in `entry_of`, for reading.
+    Some(unsafe { &*value.as_ptr().cast::<Entry<T>>() })
+}
+
 /// Stores a value in a key open for writing.
 pub fn set_entry<T: Family>(key: &Key<'_>, entry: Box<Entry<T>>) -> bool {
     let raw = Box::into_raw(entry);
@@ -191,10 +151,9 @@ pub fn register<T: Family>(ctx: Ctx) -> bool {
         aux_save2: None,
     };
     // SAFETY: the server copies the methods; each takes values of T as `Entry<T>`.
-    let module_type = unsafe {
-        api!(RedisModule_CreateDataType(ctx.as_ptr(), T::TYPE_NAME.as_ptr(), T::RDB_ENCODING, &mut methods))
-    };
-    T::registry().module_type.store(module_type, Ordering::Relaxed);
+    let module_type =
+        unsafe { api!(RedisModule_CreateDataType(ctx.as_ptr(), T::TYPE_NAME.as_ptr(), T::RDB_ENCODING, &mut methods)) };
+    T::registry().set_module_type(module_type);
     !module_type.is_null()
 }
 
@@ -242,6 +201,7 @@ unsafe extern "C" fn rdb_load<T: Family>(io: *mut raw::RedisModuleIO, encoding: 
         || match load() {
             Ok(entry) => Box::into_raw(entry).cast(),
             Err(error) => {
+                info::CORRUPT_REFUSED.count();
                 log_anywhere(LogLevel::Warning, &format!("refused a stored {}: {error}", T::NOUN));
                 null_mut()
             }

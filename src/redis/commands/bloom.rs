@@ -3,7 +3,7 @@
 use super::super::args::{self, Opt, Options};
 use super::super::ffi::{Arg, ArgOrOwned, Args, Ctx, Mode};
 use super::super::limits::ServerLimit;
-use super::super::reply::{self, Field, InfoLine, Refusal, core, quoted};
+use super::super::reply::{self, Field, InfoLine, Refusal, core};
 use super::{
     Added, AddedWords, announce, check_copy, config, create, dump, open, open_merge, replace, value, value_mut, values,
     word,
@@ -12,16 +12,8 @@ use crate::bloom::{Params, ScalableFilter};
 use crate::error::Error;
 
 const RESERVE_OPTIONS: [Opt; 4] = [Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout];
-const INSERT_OPTIONS: [Opt; 8] = [
-    Opt::Capacity,
-    Opt::Error,
-    Opt::Expansion,
-    Opt::NoCreate,
-    Opt::NonScaling,
-    Opt::Seed,
-    Opt::Layout,
-    Opt::Items,
-];
+const INSERT_OPTIONS: [Opt; 8] =
+    [Opt::Capacity, Opt::Error, Opt::Expansion, Opt::NoCreate, Opt::NonScaling, Opt::Seed, Opt::Layout, Opt::Items];
 
 const WORDS: AddedWords<Params> = AddedWords {
     insert: c"BF.INSERT",
@@ -228,14 +220,7 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         reply::info_all(ctx, lines[..INFO_LINES].iter());
         return Ok(());
     }
-    let asked = args.get(2).bytes();
-    let line = lines.iter().find(|(_, word, _)| asked.eq_ignore_ascii_case(word.as_bytes()));
-    let line = line.ok_or_else(|| {
-        let words: Vec<_> = lines.iter().map(|(_, word, _)| *word).collect();
-        Refusal::Argument(format!("unknown field {}: expected one of {}", quoted(asked), words.join(", ")))
-    })?;
-    reply::info_one(ctx, line);
-    Ok(())
+    reply::info_field(ctx, &lines, args.get(2).bytes())
 }
 
 /// `BF.MERGE destination source [source ...]`

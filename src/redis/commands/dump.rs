@@ -2,11 +2,12 @@
 
 use std::ffi::CStr;
 
-use super::super::args;
+use super::super::family::Family;
 use super::super::ffi::{Args, Ctx, LogLevel, Mode};
 use super::super::limits::ServerLimit;
 use super::super::reply::{self, Refusal, core};
-use super::super::types::{Entry, Family, State, entry_of, set_entry};
+use super::super::types::{Entry, State, entry_of, set_entry};
+use super::super::{args, info};
 use super::{open, value};
 use crate::error::Error;
 use crate::persist::{self, Loading};
@@ -32,6 +33,7 @@ pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusa
 /// What is wrong with a chunk goes to the log, once and by field; the client is told that it was refused.
 fn refused<T: Family>(ctx: Ctx, error: Error) -> Refusal {
     if let Error::Corrupt { .. } = error {
+        info::CORRUPT_REFUSED.count();
         ctx.log(LogLevel::Warning, &format!("refused a chunk of a {}: {error}", T::NOUN));
         return Refusal::BadData;
     }

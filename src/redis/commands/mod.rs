@@ -13,11 +13,12 @@ pub use register::register;
 use std::ffi::CStr;
 
 use super::config;
+use super::family::Family;
 use super::ffi::{Arg, ArgOrOwned, Args, Ctx, Key, Mode};
 use super::limits::Unchecked;
 use super::reclaim;
 use super::reply::{Refusal, core};
-use super::types::{Entry, Family, State, entry_of, peek_entry, set_entry};
+use super::types::{Entry, State, entry_of, peek_entry, set_entry};
 use crate::limit::SizeLimit;
 use crate::persist::{Loading, Stored};
 
@@ -151,6 +152,6 @@ fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, Refusal> {
 /// Checks that a copy of `value` may be made.
 fn check_copy<T: Family>(value: &T, limit: &impl SizeLimit) -> Result<(), Refusal> {
     let mut bytes = 0u64;
-    value.heap_sizes(&mut |layout| bytes += layout.size() as u64);
+    value.heap_layouts(&mut |layout| bytes += layout.size() as u64);
     limit.check(0, bytes).map_err(core::<T>)
 }

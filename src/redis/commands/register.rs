@@ -1,0 +1,157 @@
+//! Tells the server of every row of the table: the command, its ACL category, its documentation, its keys.
+
+use std::ffi::{CStr, c_int};
+use std::ptr::null;
+
+use redis_module::raw;
+
+use super::super::ffi::{Ctx, OK, api};
+use super::table::{Argument, BLOOM, COUNTING, Command, Keys, Kind};
+
+/// The layouts that [`raw::RedisModuleCommandInfo`] is made of, as this module was built.
+static INFO_VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfoVersion {
+    version: 1,
+    sizeof_historyentry: size_of::<raw::RedisModuleCommandHistoryEntry>(),
+    sizeof_keyspec: size_of::<raw::RedisModuleCommandKeySpec>(),
+    sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
+};
+
+/// The version of the module in which the commands appeared.
+const SINCE: &CStr = c"0.1.0";
+
+/// Registers LC.* and, if `with_bloom`, BF.*. The name of a command that the server refuses is the error:
+/// another module has it.
+pub fn register(ctx: Ctx, with_bloom: bool) -> Result<(), &'static CStr> {
+    register_family(ctx, COUNTING, c"counting")?;
+    if with_bloom { register_family(ctx, BLOOM, c"bloom") } else { Ok(()) }
+}
+
+fn register_family(ctx: Ctx, commands: &'static [Command], category: &CStr) -> Result<(), &'static CStr> {
+    // SAFETY: probed for; names end with NUL. Fails where the server or another module has the category
+    // already, which is as well: then the commands join it.
+    unsafe {
+        if let Some(add_category) = raw::RedisModule_AddACLCategory {
+            add_category(ctx.as_ptr(), category.as_ptr());
+        }
+    }
+    for command in commands {
+        let (first, last, step) = command.key_range();
+        // SAFETY: names and flags end with NUL; the entry point is of the type that the server calls.
+        let created = unsafe {
+            api!(RedisModule_CreateCommand(
+                ctx.as_ptr(),
+                command.name.as_ptr(),
+                Some(command.entry),
+                command.flags.as_ptr(),
+                first,
+                last,
+                step
+            ))
+        };
+        if created != OK {
+            return Err(command.name);
+        }
+        // SAFETY: the command was made just now; what describes it lives until the calls return, and the
+        // server copies it.
+        unsafe {
+            let handle = api!(RedisModule_GetCommand(ctx.as_ptr(), command.name.as_ptr()));
+            // Either may fail on a server that knows fewer words than we use: then it lacks documentation or a
+            // category, which is no reason not to serve.
+            if let Some(set_categories) = raw::RedisModule_SetCommandACLCategories {
+                set_categories(handle, category.as_ptr());
+            }
+            describe(handle, command);
+        }
+    }
+    Ok(())
+}
+
+/// Flags of a key that is read.
+const ACCESS: u32 = raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS;
+/// Flags of a key that is added to, of which the reply tells.
+const INSERT: u32 = raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_ACCESS | raw::REDISMODULE_CMD_KEY_INSERT;
+/// Flags of a key whose contents go.
+const CLEAR: u32 = raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_DELETE;
+
+/// The keys from argument `position` on; `last` is relative to it, -1 for all.
+fn key_spec(position: c_int, last: c_int, flags: u32) -> raw::RedisModuleCommandKeySpec {
+    // SAFETY: all zeros is a value of this C structure: null pointers and the terminating kind of search.
+    let mut spec: raw::RedisModuleCommandKeySpec = unsafe { std::mem::zeroed() };
+    spec.flags = u64::from(flags);
+    spec.begin_search_type = raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX;
+    spec.bs.index.pos = position;
+    spec.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
+    spec.fk.range = raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: last, keystep: 1, limit: 0 };
+    spec
+}
+
+fn key_specs(keys: Keys) -> Vec<raw::RedisModuleCommandKeySpec> {
+    let mut specs = match keys {
+        Keys::Read => vec![key_spec(1, 0, ACCESS)],
+        Keys::Insert => vec![key_spec(1, 0, INSERT)],
+        Keys::Clear => vec![key_spec(1, 0, CLEAR)],
+        Keys::ReadAll => vec![key_spec(1, -1, ACCESS)],
+        Keys::Merge => vec![key_spec(1, 0, INSERT), key_spec(2, -1, ACCESS)],
+    };
+    // SAFETY: a zeroed one ends the list.
+    specs.push(unsafe { std::mem::zeroed() });
+    specs
+}
+
+/// The arguments in the server's form, ended by a zeroed one. Those nested in others are leaked: a few hundred
+/// bytes, once a process.
+fn arguments(arguments: &'static [Argument], keys: Keys) -> Vec<raw::RedisModuleCommandArg> {
+    let mut listed = Vec::with_capacity(arguments.len() + 1);
+    for (position, argument) in arguments.iter().enumerate() {
+        let key_spec = match (argument.kind, keys) {
+            (Kind::Key, Keys::Merge) if position > 0 => 1,
+            (Kind::Key, _) => 0,
+            _ => -1,
+        };
+        let flags = if argument.optional { raw::REDISMODULE_CMD_ARG_OPTIONAL } else { 0 }
+            | if argument.multiple { raw::REDISMODULE_CMD_ARG_MULTIPLE } else { 0 };
+        let nested = match argument.choices {
+            [] => std::ptr::null_mut(),
+            choices => self::arguments(choices, keys).leak().as_mut_ptr(),
+        };
+        listed.push(raw::RedisModuleCommandArg {
+            name: argument.name.as_ptr(),
+            type_: argument.kind.raw(),
+            key_spec_index: key_spec,
+            token: argument.token.map_or(null(), CStr::as_ptr),
+            summary: null(),
+            since: null(),
+            flags: flags as c_int,
+            deprecated_since: null(),
+            subargs: nested,
+            display_text: null(),
+        });
+    }
+    // SAFETY: a zeroed one, with no name, ends the list.
+    listed.push(unsafe { std::mem::zeroed() });
+    listed
+}
+
+/// # Safety
+/// `handle` is the server's handle of `command`, or null.
+unsafe fn describe(handle: *mut raw::RedisModuleCommand, command: &Command) {
+    let mut key_specs = key_specs(command.keys);
+    let mut arguments = arguments(command.arguments, command.keys);
+    let info = raw::RedisModuleCommandInfo {
+        version: &raw const INFO_VERSION,
+        summary: command.summary.as_ptr(),
+        complexity: command.complexity.as_ptr(),
+        since: SINCE.as_ptr(),
+        history: std::ptr::null_mut(),
+        tips: null(),
+        arity: command.arity,
+        key_specs: key_specs.as_mut_ptr(),
+        args: arguments.as_mut_ptr(),
+    };
+    // SAFETY: as the caller promises; the lists end with zeroed entries and outlive the call.
+    unsafe {
+        if !handle.is_null() {
+            api!(RedisModule_SetCommandInfo(handle, &info));
+        }
+    }
+}
