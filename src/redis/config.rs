@@ -111,8 +111,8 @@ impl Choice {
 }
 
 const PLAIN: u32 = raw::REDISMODULE_CONFIG_DEFAULT;
-const FIXED: u32 = raw::REDISMODULE_CONFIG_IMMUTABLE as u32;
-const BYTES: u32 = raw::REDISMODULE_CONFIG_MEMORY as u32;
+const FIXED: u32 = raw::REDISMODULE_CONFIG_IMMUTABLE;
+const BYTES: u32 = raw::REDISMODULE_CONFIG_MEMORY;
 
 static BF_ERROR_RATE: Text = Text::new(
     c"bf-error-rate",
@@ -235,7 +235,7 @@ pub fn register(ctx: Ctx) -> bool {
     let version = unsafe { raw::RedisModule_GetServerVersion.map_or(0, |version| version()) };
     let flags_of = |name: &CStr, flags: u32| -> c_uint {
         let bare = version >= UNPREFIXED_SINCE && unprefixed(name);
-        flags | if bare { raw::REDISMODULE_CONFIG_UNPREFIXED as u32 } else { 0 }
+        flags | if bare { raw::REDISMODULE_CONFIG_UNPREFIXED } else { 0 }
     };
     let mut registered = true;
     for option in WHOLE {

@@ -1,6 +1,6 @@
 //! Size limits as the server sets them: `max-key-bytes`, and what `maxmemory` leaves.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
@@ -21,8 +21,10 @@ pub const MAXMEMORY: &str = "maxmemory leaves";
 /// migration from those of clients.
 static MUST_OBEY: OnceLock<Option<MustObey>> = OnceLock::new();
 
+type MustObeyClient = unsafe extern "C" fn(*mut RedisModuleCtx) -> c_int;
+
 #[derive(Clone, Copy)]
-struct MustObey(unsafe extern "C" fn(*mut RedisModuleCtx) -> std::ffi::c_int);
+struct MustObey(MustObeyClient);
 
 /// Keeps the function that [`probe`](super::ffi::probe) found at loading.
 ///
@@ -30,7 +32,9 @@ struct MustObey(unsafe extern "C" fn(*mut RedisModuleCtx) -> std::ffi::c_int);
 /// `function` is the server's `MustObeyClient`, if anything.
 pub unsafe fn set_must_obey(function: Option<NonNull<c_void>>) {
     // SAFETY: as promised, the function takes a context and returns an int.
-    MUST_OBEY.get_or_init(|| function.map(|f| MustObey(unsafe { std::mem::transmute::<*mut c_void, _>(f.as_ptr()) })));
+    MUST_OBEY.get_or_init(|| {
+        function.map(|f| MustObey(unsafe { std::mem::transmute::<*mut c_void, MustObeyClient>(f.as_ptr()) }))
+    });
 }
 
 /// Whether the running command was acknowledged elsewhere already and must not fail here.

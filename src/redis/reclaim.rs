@@ -37,12 +37,13 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
 /// Drops a value, in the background where it is large and this is the server's thread.
 pub fn dispose<T: Family>(entry: Box<Entry<T>>) {
     let on_main_thread = MAIN_THREAD.get() == Some(&std::thread::current().id());
-    if on_main_thread && entry.memory_bytes() >= BACKGROUND_BYTES {
-        if let Some(sender) = reclaimer() {
-            // Should the thread be gone, the value comes back in the error and is dropped here.
-            let _ = sender.send(entry);
-            return;
-        }
+    if on_main_thread
+        && entry.memory_bytes() >= BACKGROUND_BYTES
+        && let Some(sender) = reclaimer()
+    {
+        // Should the thread be gone, the value comes back in the error and is dropped here.
+        let _ = sender.send(entry);
+        return;
     }
     drop(entry);
 }
