@@ -31,9 +31,10 @@ struct MustObey(MustObeyClient);
 /// # Safety
 /// `function` is the server's `MustObeyClient`, if anything.
 pub unsafe fn set_must_obey(function: Option<NonNull<c_void>>) {
-    // SAFETY: as promised, the function takes a context and returns an int.
     MUST_OBEY.get_or_init(|| {
-        function.map(|f| MustObey(unsafe { std::mem::transmute::<*mut c_void, MustObeyClient>(f.as_ptr()) }))
+        let function = function?.as_ptr();
+        // SAFETY: as promised, the function takes a context and returns an int.
+        Some(MustObey(unsafe { std::mem::transmute::<*mut c_void, MustObeyClient>(function) }))
     });
 }
 

@@ -1,0 +1,353 @@
+//! The stored format: what is written reads back, what was written by earlier versions still reads, and nothing
+//! that is damaged passes.
+
+use proptest::prelude::*;
+use rollcall::bloom::{self, ScalableFilter};
+use rollcall::counting::{self, Counter, Representation};
+use rollcall::error::Error;
+use rollcall::limit::{MaxBytes, Unlimited};
+use rollcall::persist::{self, Stored};
+
+type Dump = Vec<(u64, Vec<u8>)>;
+
+fn filter(capacity: u64, expansion: u32, items: u32) -> ScalableFilter {
+    let params = bloom::Params { error_rate: 0.01, capacity, expansion, seed: 7 };
+    let mut filter = ScalableFilter::new(params, &Unlimited).unwrap();
+    for item in 0..items {
+        filter.add(format!("item:{item}").as_bytes(), &Unlimited).unwrap();
+    }
+    filter
+}
+
+fn counter(capacity: u64, exact_limit: u32, members: u32) -> Counter {
+    let params = counting::Params { capacity, error_rate: 0.01, exact_limit, seed: 7 };
+    let mut counter = Counter::new(params).unwrap();
+    for member in 0..members {
+        counter.add(format!("member:{member}").as_bytes(), &Unlimited).unwrap();
+    }
+    counter
+}
+
+/// One counter of each representation.
+fn counters() -> [(Representation, Counter); 3] {
+    let all = [
+        (Representation::Exact, counter(50_000, 250, 40)),
+        (Representation::Sparse, counter(10_000_000, 10, 40)),
+        (Representation::Dense, counter(1_000, 10, 3_000)),
+    ];
+    for (representation, counter) in &all {
+        assert_eq!(counter.representation(), *representation);
+    }
+    all
+}
+
+fn same_dump<T: Stored>(a: &T, b: &T) -> bool {
+    persist::dump(a).eq(persist::dump(b))
+}
+
+fn reload<T: Stored>(value: &T) -> T {
+    persist::load::<T, _>(persist::dump(value), &Unlimited).unwrap()
+}
+
+#[test]
+fn filters_read_back() {
+    for (capacity, expansion, items) in [(1, 0, 0), (100, 2, 0), (100, 0, 100), (100, 2, 1000), (10, 1, 100)] {
+        let before = filter(capacity, expansion, items);
+        let mut after = reload(&before);
+        assert!(same_dump(&before, &after));
+        assert_eq!(after.num_items(), before.num_items());
+        assert_eq!(after.fill_ratio(), before.fill_ratio());
+        assert!((0..items).all(|item| after.may_contain(format!("item:{item}").as_bytes())));
+        // It goes on as the original would.
+        let mut original = before.try_clone().unwrap();
+        for item in items..items + 300 {
+            let item = format!("item:{item}");
+            assert_eq!(after.add(item.as_bytes(), &Unlimited), original.add(item.as_bytes(), &Unlimited));
+        }
+        assert!(same_dump(&original, &after));
+    }
+}
+
+#[test]
+fn counters_read_back() {
+    for (representation, before) in counters() {
+        let mut after = reload(&before);
+        assert_eq!(after.representation(), representation);
+        assert!(same_dump(&before, &after));
+        assert_eq!(after.estimate(), before.estimate());
+        let mut original = before.try_clone().unwrap();
+        for member in 0..5_000 {
+            let member = format!("later:{member}");
+            assert_eq!(after.add(member.as_bytes(), &Unlimited), original.add(member.as_bytes(), &Unlimited));
+        }
+        assert!(same_dump(&original, &after));
+    }
+    assert!(same_dump(&counter(5, 5, 0), &reload(&counter(5, 5, 0))));
+    assert!(same_dump(&counter(5, 0, 0), &reload(&counter(5, 0, 0))));
+}
+
+/// Loads a dump that something is wrong with.
+fn refusal<T: Stored>(chunks: Dump) -> Option<Error> {
+    persist::load::<T, _>(chunks, &Unlimited).err()
+}
+
+fn assert_every_truncation_is_refused<T: Stored>(value: &T) {
+    let dump: Dump = persist::dump(value).collect();
+    for chunk in 0..dump.len() {
+        let (_, bytes) = &dump[chunk];
+        for len in (0..bytes.len()).step_by(1 + bytes.len() / 200) {
+            let mut cut = dump.clone();
+            cut[chunk].1.truncate(len);
+            assert!(matches!(refusal::<T>(cut), Some(Error::Corrupt { .. })), "chunk {chunk} cut to {len}");
+        }
+        let mut missing = dump.clone();
+        missing.remove(chunk);
+        assert!(matches!(refusal::<T>(missing), Some(Error::Corrupt { .. })), "chunk {chunk} missing");
+        let mut twice = dump.clone();
+        twice.insert(chunk, dump[chunk].clone());
+        assert!(matches!(refusal::<T>(twice), Some(Error::Corrupt { .. })), "chunk {chunk} twice");
+    }
+}
+
+fn assert_every_flipped_bit_is_refused<T: Stored>(value: &T) {
+    let dump: Dump = persist::dump(value).collect();
+    for chunk in 0..dump.len() {
+        for bit in (0..dump[chunk].1.len() * 8).step_by(1 + dump[chunk].1.len() / 100) {
+            let mut flipped = dump.clone();
+            flipped[chunk].1[bit / 8] ^= 1 << (bit % 8);
+            assert!(matches!(refusal::<T>(flipped), Some(Error::Corrupt { .. })), "chunk {chunk}, bit {bit}");
+        }
+    }
+}
+
+#[test]
+fn damage_is_refused() {
+    let filter = filter(100, 2, 1000);
+    assert_every_truncation_is_refused(&filter);
+    assert_every_flipped_bit_is_refused(&filter);
+    for (_, counter) in counters() {
+        assert_every_truncation_is_refused(&counter);
+        assert_every_flipped_bit_is_refused(&counter);
+    }
+}
+
+#[test]
+fn pieces_of_another_value_do_not_fit() {
+    let ours: Dump = persist::dump(&filter(100, 2, 1000)).collect();
+    let theirs: Dump = persist::dump(&filter(100, 2, 100)).collect();
+    let mixed = vec![ours[0].clone(), theirs[1].clone()];
+    assert!(matches!(refusal::<ScalableFilter>(mixed), Some(Error::Corrupt { .. })));
+}
+
+/// A header with fields changed and its checksum made right again: what only the validator can refuse.
+fn forged(header: &[u8], at: usize, bytes: &[u8]) -> Vec<u8> {
+    let mut header = header[..header.len() - 8].to_vec();
+    header[at..at + bytes.len()].copy_from_slice(bytes);
+    let sum = rollcall::hash::checksum(&header, 0);
+    header.extend_from_slice(&sum.to_le_bytes());
+    header
+}
+
+fn refused_field<T: Stored>(header: Vec<u8>) -> &'static str {
+    match refusal::<T>(vec![(1, header)]) {
+        Some(Error::Corrupt { field, .. }) => field,
+        other => panic!("expected a named field, got {other:?}"),
+    }
+}
+
+#[test]
+fn forged_filter_headers_are_refused_by_field() {
+    let header = filter(100, 2, 1000).header();
+    let cases: [(usize, Vec<u8>, &str); 14] = [
+        (4, vec![2], "version"),
+        (4, vec![0], "version"),
+        (5, vec![1], "layout"),
+        (6, vec![1, 0], "reserved bytes"),
+        (16, f64::NAN.to_bits().to_le_bytes().to_vec(), "error_rate"),
+        (16, 1.0f64.to_bits().to_le_bytes().to_vec(), "error_rate"),
+        (16, (-0.5f64).to_bits().to_le_bytes().to_vec(), "error_rate"),
+        (24, 0u64.to_le_bytes().to_vec(), "capacity"),
+        (24, u64::MAX.to_le_bytes().to_vec(), "capacity"),
+        (32, 40_000u32.to_le_bytes().to_vec(), "expansion"),
+        (36, 0u32.to_le_bytes().to_vec(), "number of sub-filters"),
+        (36, u32::MAX.to_le_bytes().to_vec(), "header length"),
+        (40, u64::MAX.to_le_bytes().to_vec(), "num_lines"),
+        (56, 9u32.to_le_bytes().to_vec(), "lines_per_item"),
+    ];
+    for (at, bytes, field) in cases {
+        assert_eq!(refused_field::<ScalableFilter>(forged(&header, at, &bytes)), field, "at {at}");
+    }
+    let no_scaling = forged(&header, 32, &0u32.to_le_bytes());
+    assert_eq!(refused_field::<ScalableFilter>(no_scaling), "number of sub-filters");
+    let items = forged(&forged(&header, 48, &u64::MAX.to_le_bytes()), 72, &u64::MAX.to_le_bytes());
+    assert_eq!(refused_field::<ScalableFilter>(items), "num_items");
+}
+
+#[test]
+fn forged_counter_headers_are_refused_by_field() {
+    let header = counter(50_000, 250, 40).header();
+    let cases: [(usize, Vec<u8>, &str); 12] = [
+        (4, vec![2], "version"),
+        (5, vec![3], "representation"),
+        (6, vec![13], "precision"),
+        (6, vec![255], "precision"),
+        (7, vec![1], "reserved byte"),
+        (16, f64::INFINITY.to_bits().to_le_bytes().to_vec(), "error_rate"),
+        (16, 0.0001f64.to_bits().to_le_bytes().to_vec(), "error_rate"),
+        (24, 0u64.to_le_bytes().to_vec(), "capacity"),
+        (24, 20_000_000_000u64.to_le_bytes().to_vec(), "capacity"),
+        (32, 70_000u32.to_le_bytes().to_vec(), "exact_limit"),
+        (36, 1u32.to_le_bytes().to_vec(), "reserved bytes"),
+        (40, u64::MAX.to_le_bytes().to_vec(), "payload length"),
+    ];
+    for (at, bytes, field) in cases {
+        assert_eq!(refused_field::<Counter>(forged(&header, at, &bytes)), field, "at {at}");
+    }
+}
+
+#[test]
+fn sizes_are_checked_before_they_are_allocated() {
+    let params = bloom::Params { error_rate: 0.001, capacity: 1 << 20, expansion: 2, seed: 0 };
+    let header = ScalableFilter::new(params, &Unlimited).unwrap().header();
+    let refused = persist::load::<ScalableFilter, _>([(1, header)], &MaxBytes(1 << 20));
+    assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+}
+
+/// Forged members: their checksum is right, their contents are not.
+#[test]
+fn members_that_cannot_be_are_refused() {
+    let exact = counter(50_000, 2, 2);
+    let dump: Dump = persist::dump(&exact).collect();
+    for members in [&b"\x01\0a\x01\0a"[..], b"\x03\0ab", b"\x01\0a\x01\0b\x01\0c"] {
+        let header = forged(&dump[0].1, 40, &(members.len() as u64).to_le_bytes());
+        let shape = rollcall::hash::checksum(&[0, exact.precision() as u8], members.len() as u64);
+        let mut chunk = members.to_vec();
+        chunk.extend_from_slice(&persist::piece_checksum(members, 0, shape).to_le_bytes());
+        let next = 1 + members.len() as u64;
+        let refused = refusal::<Counter>(vec![(1, header), (next, chunk)]);
+        assert!(matches!(refused, Some(Error::Corrupt { .. })), "{members:?}: {refused:?}");
+    }
+}
+
+/// The table in the documentation of the format is what is written.
+#[test]
+fn headers_are_laid_out_as_documented() {
+    let filter = filter(100, 2, 1000);
+    let header = filter.header();
+    assert_eq!(header.len(), 40 + 24 * filter.sub_filters().len() + 8);
+    assert_eq!(&header[..8], b"RCBF\x01\0\0\0");
+    let u64_at = |header: &[u8], at: usize| u64::from_le_bytes(header[at..at + 8].try_into().unwrap());
+    assert_eq!(u64_at(&header, 8), 7);
+    assert_eq!(f64::from_bits(u64_at(&header, 16)), 0.01);
+    assert_eq!(u64_at(&header, 24), 100);
+    assert_eq!(&header[32..36], &2u32.to_le_bytes());
+    assert_eq!(&header[36..40], &(filter.sub_filters().len() as u32).to_le_bytes());
+    let first = &filter.sub_filters()[0];
+    assert_eq!(u64_at(&header, 40), first.geometry().num_lines);
+    assert_eq!(u64_at(&header, 48), first.num_items());
+    let counter = counter(50_000, 250, 40);
+    let header = counter.header();
+    assert_eq!(header.len(), 56);
+    assert_eq!(&header[..8], b"RCLC\x01\0\x0e\0");
+    assert_eq!(u64_at(&header, 24), 50_000);
+    assert_eq!(u64_at(&header, 40), Stored::payload(&counter).len());
+}
+
+/// Dumps written by version 0.1.0: chunks in hexadecimal, one a line, each after its iterator. With
+/// `ROLLCALL_WRITE_GOLDEN=folder` the test writes what it would have expected there.
+const GOLDEN: [(&str, &str); 4] = [
+    ("filter", include_str!("golden/filter-1.hex")),
+    ("exact", include_str!("golden/exact-1.hex")),
+    ("sparse", include_str!("golden/sparse-1.hex")),
+    ("dense", include_str!("golden/dense-1.hex")),
+];
+
+fn from_hex(text: &str) -> Dump {
+    text.lines()
+        .map(|line| {
+            let (next, hex) = line.split_once(' ').unwrap();
+            let bytes = (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap());
+            (next.parse().unwrap(), bytes.collect())
+        })
+        .collect()
+}
+
+fn to_hex(dump: Dump) -> String {
+    dump.iter()
+        .map(|(next, bytes)| format!("{next} {}\n", bytes.iter().map(|b| format!("{b:02x}")).collect::<String>()))
+        .collect()
+}
+
+/// What the golden files hold, made again.
+fn golden_now(name: &str) -> String {
+    let [exact, sparse, dense] = counters().map(|(_, counter)| counter);
+    match name {
+        "filter" => to_hex(persist::dump(&filter(10, 2, 40)).collect()),
+        "exact" => to_hex(persist::dump(&exact).collect()),
+        "sparse" => to_hex(persist::dump(&sparse).collect()),
+        _ => to_hex(persist::dump(&dense).collect()),
+    }
+}
+
+#[test]
+fn files_of_earlier_versions_read_and_are_written_alike() {
+    for (name, golden) in GOLDEN {
+        if let Ok(folder) = std::env::var("ROLLCALL_WRITE_GOLDEN") {
+            std::fs::write(format!("{folder}/{name}-1.hex"), golden_now(name)).unwrap();
+        }
+        assert_eq!(golden_now(name), golden, "{name}: the format changed; it needs a new version number");
+        if name == "filter" {
+            let filter = persist::load::<ScalableFilter, _>(from_hex(golden), &Unlimited).unwrap();
+            assert!((0..40).all(|item| filter.may_contain(format!("item:{item}").as_bytes())));
+        } else {
+            let counter = persist::load::<Counter, _>(from_hex(golden), &Unlimited).unwrap();
+            let members = if name == "dense" { 3000.0 } else { 40.0 };
+            let error = (counter.estimate() - members).abs() / members;
+            assert!(error <= 4.0 * counter.standard_error() + 1e-9, "{name}: {}", counter.estimate());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_filter_reads_back(capacity in 1u64..500, expansion in 0u32..4, items in proptest::collection::vec(".{0,20}", 0..300)) {
+        let params = bloom::Params { error_rate: 0.02, capacity, expansion, seed: 3 };
+        let mut filter = ScalableFilter::new(params, &Unlimited).unwrap();
+        for item in &items {
+            // A filter that does not scale may be full.
+            let _ = filter.add(item.as_bytes(), &Unlimited);
+        }
+        prop_assert!(same_dump(&filter, &reload(&filter)));
+    }
+
+    #[test]
+    fn any_counter_reads_back(capacity in 1u64..100_000, exact in 0u32..100, items in proptest::collection::vec(".{0,20}", 0..300)) {
+        let params = counting::Params { capacity, error_rate: 0.02, exact_limit: exact, seed: 3 };
+        let mut counter = Counter::new(params).unwrap();
+        for item in &items {
+            counter.add(item.as_bytes(), &Unlimited).unwrap();
+        }
+        prop_assert!(same_dump(&counter, &reload(&counter)));
+    }
+
+    #[test]
+    fn any_bytes_are_a_clean_refusal(chunks in proptest::collection::vec((any::<u64>(), proptest::collection::vec(any::<u8>(), 0..200)), 0..4)) {
+        prop_assert!(refusal::<ScalableFilter>(chunks.clone()).is_some());
+        prop_assert!(refusal::<Counter>(chunks).is_some());
+    }
+
+    /// Any header fields under a right checksum: accepted or refused, never a panic nor a huge allocation.
+    #[test]
+    fn any_forged_header_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..100), at in 4usize..100) {
+        for header in [filter(10, 2, 40).header(), counter(50_000, 250, 40).header()] {
+            let body = header.len() - 8;
+            let at = at.min(body - 1);
+            let len = bytes.len().min(body - at);
+            let header = forged(&header, at, &bytes[..len]);
+            let _ = persist::load::<ScalableFilter, _>([(1, header.clone())], &MaxBytes(1 << 20));
+            let _ = persist::load::<Counter, _>([(1, header)], &MaxBytes(1 << 20));
+        }
+    }
+}
