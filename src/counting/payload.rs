@@ -148,6 +148,21 @@ impl DenseLoading {
         &self.params
     }
 
+    /// The precision that the parameters lead to.
+    pub fn precision(&self) -> u32 {
+        self.layout.precision()
+    }
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn try_clone(&self) -> Result<Self, Error> {
+        let mut words = zeroed_words(self.layout)?;
+        words.copy_from_slice(&self.words);
+        Ok(DenseLoading { words, ..*self })
+    }
+
     /// Bytes of the whole bitmap.
     pub fn total_bytes(&self) -> u64 {
         self.layout.num_bytes()
