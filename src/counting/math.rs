@@ -14,7 +14,7 @@ use crate::error::Error;
 
 /// What is answered when every slot is taken, which no real set comes near: the estimate when half a
 /// slot of a last segment were free, `2^34 ln 2048`.
-pub const MAX_ESTIMATE: f64 = 130_989_903_151.0;
+pub const MAX_ESTIMATE: f64 = 130_989_956_760.0;
 
 /// Newton steps at most; 3 or 4 are usual, and bisection alone would be done in fewer.
 const MAX_STEPS: usize = 64;

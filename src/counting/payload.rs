@@ -265,6 +265,13 @@ mod tests {
     }
 
     #[test]
+    fn too_many_positions_become_dense() {
+        let positions: Vec<u8> = (0..1000u32).flat_map(|i| (i * 7).to_le_bytes()).collect();
+        let read = decode(params(SIZES[2], 250), Representation::Sparse, &positions).unwrap();
+        assert_eq!((read.representation(), read.set_bits()), (Representation::Dense, 1000));
+    }
+
+    #[test]
     fn loading_asks_the_limit_before_it_allocates() {
         let params = params((10_000_000_000, 0.001), 250);
         assert!(matches!(Counter::loading_dense(params, 30, &MaxBytes(1 << 20)), Err(Error::TooLarge { .. })));
