@@ -261,3 +261,114 @@ impl SegmentCounts {
         self.main + self.tail.iter().map(|&count| u64::from(count)).sum::<u64>()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::hash64;
+    use proptest::prelude::*;
+
+    const PRECISIONS: [u32; 5] = [11, 14, 20, 30, 32];
+
+    fn layout(precision: u32) -> Layout {
+        Layout::new(precision).unwrap()
+    }
+
+    #[test]
+    fn precision_outside_its_range_is_refused() {
+        for precision in [0, 10, 33, u32::MAX] {
+            assert!(matches!(Layout::new(precision), Err(Error::OutOfRange { field: "precision", .. })));
+        }
+    }
+
+    #[test]
+    fn slots_of_hashes_are_pinned() {
+        // From a program of its own, written bit by bit from the description above.
+        let cases: [(u64, [u64; 5]); 10] = [
+            (0, [0, 0, 0, 0, 0]),
+            (1 << 63, [1024, 8192, 524_288, 536_870_912, 2_147_483_648]),
+            (0xbff0_0000_0000_0000, [2047, 12_284, 786_176, 805_044_224, 3_220_176_896]),
+            (0xfffe_a5a5_5a5a_1234, [16_022, 27_286, 1_053_334, 1_073_719_657, 4_294_878_629]),
+            (0xffff_fe55_4000_0000, [23_893, 35_157, 1_061_205, 1_073_744_213, 4_294_967_637]),
+            (0xffff_feff_ffff_ffff, [24_575, 35_839, 1_061_887, 1_073_744_895, 4_294_968_319]),
+            (0xffff_ff00_0000_0000, [24_576, 35_840, 1_061_888, 1_073_744_896, 4_294_968_320]),
+            (0xffff_ff55_4000_0000, [24_917, 36_181, 1_062_229, 1_073_745_237, 4_294_968_661]),
+            (0xffff_ff7f_ffff_ffff, [25_087, 36_351, 1_062_399, 1_073_745_407, 4_294_968_831]),
+            (u64::MAX, [25_599, 36_863, 1_062_911, 1_073_745_919, 4_294_969_343]),
+        ];
+        for (hash, indexes) in cases {
+            assert_eq!(PRECISIONS.map(|p| layout(p).slot_of(hash).index), indexes, "{hash:#x}");
+        }
+    }
+
+    #[test]
+    fn slots_of_items_are_pinned() {
+        // From the same program, with the reference XXH3.
+        let long = [b'a'; 300];
+        let cases: [(u64, &[u8], [u64; 5]); 8] = [
+            (0, b"", [360, 2881, 184_424, 188_850_177, 755_400_709]),
+            (0, b"user:1", [474, 3797, 243_063, 248_897_215, 995_588_861]),
+            (0, b"user:2", [845, 6760, 432_643, 443_026_842, 1_772_107_371]),
+            (0, &long, [2106, 12_404, 793_879, 812_932_448, 3_251_729_793]),
+            (42, b"", [1794, 11_274, 721_556, 738_873_415, 2_955_493_663]),
+            (42, b"user:1", [2279, 12_751, 816_103, 835_689_859, 3_342_759_438]),
+            (42, b"user:2", [2464, 13_120, 839_720, 859_873_431, 3_439_493_725]),
+            (42, &long, [2603, 13_399, 857_597, 878_179_840, 3_512_719_363]),
+        ];
+        for (seed, item, indexes) in cases {
+            assert_eq!(PRECISIONS.map(|p| layout(p).slot_of(hash64(item, seed)).index), indexes, "{seed} {item:?}");
+        }
+    }
+
+    #[test]
+    fn segments_share_out_the_whole_hash_space() {
+        for precision in MIN_PRECISION..=MAX_PRECISION {
+            let layout = layout(precision);
+            let segments = 0..layout.num_segments();
+            let shares: f64 = segments.clone().map(|i| layout.slots(i) as f64 * layout.share(i)).sum();
+            assert_eq!(shares, 1.0, "precision {precision}");
+            assert_eq!(segments.map(|i| layout.slots(i)).sum::<u64>(), layout.num_bits());
+            assert_eq!(layout.num_bits(), (1 << precision) + u64::from(34 - precision) * 1024);
+            assert_eq!(layout.num_words() as u64 * 64, layout.num_bits());
+        }
+        assert_eq!(layout(11).num_segments(), MAX_TAIL_SEGMENTS + 1);
+    }
+
+    proptest! {
+        #[test]
+        fn a_slot_lies_in_its_segment(hash in any::<u64>(), ones in 0u32..40, precision in 11u32..=32) {
+            // Leading ones are rare in random hashes, so they are put there.
+            let hash = hash | !(u64::MAX >> ones);
+            let layout = layout(precision);
+            let slot = layout.slot_of(hash);
+            prop_assert!(slot.index < layout.num_bits());
+            prop_assert_eq!(layout.segment_of(slot.index), slot.segment);
+        }
+
+        #[test]
+        fn fold_of_a_slot_is_the_slot_built_small(hash in any::<u64>(), ones in 0u32..40, from in 11u32..=32, down in 0u32..=21) {
+            let hash = hash | !(u64::MAX >> ones);
+            let (from, to) = (layout(from), layout(from.saturating_sub(down).max(11)));
+            prop_assert_eq!(from.fold(from.slot_of(hash).index, to), to.slot_of(hash).index);
+        }
+
+        #[test]
+        fn fold_of_a_bitmap_equals_the_one_built_small(seed in any::<u64>(), items in 0u32..3000, from in 11u32..=19, down in 0u32..=8) {
+            let (from, to) = (layout(from), layout(from.saturating_sub(down).max(11)));
+            let mut large = vec![0u64; from.num_words()];
+            let mut small = vec![0u64; to.num_words()];
+            let mut folded = small.clone();
+            for item in 0..items {
+                // Half of them are put where the tail is.
+                let hash = hash64(&item.to_le_bytes(), seed) | if item % 2 == 0 { 0 } else { !(u64::MAX >> (item % 30)) };
+                bits::set(&mut large, from.slot_of(hash).index as usize);
+                bits::set(&mut small, to.slot_of(hash).index as usize);
+            }
+            from.or_folded(&large, to, &mut folded);
+            prop_assert_eq!(&folded, &small);
+            let counts = SegmentCounts::of_words(&folded, to);
+            prop_assert_eq!(counts, SegmentCounts::of_positions(bits::ones(&small).map(|index| index as u64), to));
+            prop_assert_eq!(counts.total(), bits::count_ones(&small));
+        }
+    }
+}

@@ -14,7 +14,7 @@ use crate::error::Error;
 
 /// What is answered when every slot is taken, which no real set comes near: the estimate when half a
 /// slot of a last segment were free, `2^34 ln 2048`.
-pub const MAX_ESTIMATE: f64 = 130_989_903_151.0;
+pub const MAX_ESTIMATE: f64 = 130_989_956_760.0;
 
 /// Newton steps at most; 3 or 4 are usual, and bisection alone would be done in fewer.
 const MAX_STEPS: usize = 64;
@@ -167,4 +167,191 @@ pub fn precision(error_rate: f64, capacity: u64) -> Result<Layout, Error> {
         }
     }
     Err(Error::out_of_range("error_rate", "one that a bitmap of 2^32 slots reaches", error_rate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn layout(precision: u32) -> Layout {
+        Layout::new(precision).unwrap()
+    }
+
+    /// The counts that `n` members lead to on average, rounded.
+    fn expected_counts(layout: Layout, n: f64) -> SegmentCounts {
+        let mut counts = SegmentCounts::default();
+        for segment in 0..layout.num_segments() {
+            let taken = layout.slots(segment) as f64 * -libm::expm1(-layout.share(segment) * n);
+            (0..taken.round() as u64).for_each(|_| counts.increment(segment));
+        }
+        counts
+    }
+
+    #[test]
+    fn standard_errors_are_as_documented() {
+        // Percent, for precisions 11, 14, 16 and 18.
+        let table = [
+            (1e3, ["1.34", "0.55", "0.28", "0.14"]),
+            (1e4, ["1.77", "0.60", "0.28", "0.14"]),
+            (5e4, ["1.98", "0.96", "0.31", "0.14"]),
+            (2e5, ["2.02", "2.01", "0.52", "0.16"]),
+            (1e6, ["2.03", "2.03", "2.02", "0.32"]),
+            (1e7, ["2.03", "2.03", "2.03", "2.03"]),
+            (1e9, ["2.03", "2.03", "2.03", "2.03"]),
+            (1e10, ["2.07", "2.07", "2.07", "2.07"]),
+        ];
+        for (n, errors) in table {
+            let found = [11, 14, 16, 18].map(|p| format!("{:.2}", 100.0 * standard_error(layout(p), n)));
+            assert_eq!(found, errors, "{n} members");
+        }
+    }
+
+    #[test]
+    fn standard_error_grows_with_the_members() {
+        // What `precision` relies on: never more above the error at n than the ripples where it levels out.
+        for p in [11, 14, 20, 27] {
+            let mut highest = 0.0f64;
+            for step in 0..=(16.0 * 33.2) as u32 {
+                let error = standard_error(layout(p), libm::exp2(f64::from(step) / 16.0));
+                assert!(error > highest - 1e-5, "precision {p}, 2^({step}/16) members");
+                highest = highest.max(error);
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_are_as_documented() {
+        let capacities = [1_000, 10_000, 50_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+        let table = [
+            (0.02, [11, 11, 11, 14, 17, 20, 23, 26]),
+            (0.01, [13, 13, 14, 15, 18, 21, 23, 27]),
+            (0.005, [15, 15, 16, 16, 18, 21, 24, 27]),
+            (0.001, [19, 19, 19, 20, 20, 22, 24, 27]),
+        ];
+        for (error_rate, precisions) in table {
+            assert_eq!(capacities.map(|n| precision(error_rate, n).unwrap().precision()), precisions, "{error_rate}");
+        }
+        let bytes = [
+            (11, 3_200),
+            (13, 3_712),
+            (14, 4_608),
+            (15, 6_528),
+            (16, 10_496),
+            (17, 18_560),
+            (18, 34_816),
+            (19, 67_456),
+            (20, 132_864),
+            (21, 263_808),
+            (22, 525_824),
+            (23, 1_049_984),
+            (24, 2_098_432),
+            (26, 8_389_632),
+            (27, 16_778_112),
+        ];
+        for (p, bytes) in bytes {
+            assert_eq!(layout(p).num_bytes(), bytes, "precision {p}");
+        }
+    }
+
+    #[test]
+    fn positions_of_the_largest_counter_fit_u32() {
+        let largest = precision(0.001, 10_000_000_000).unwrap();
+        assert_eq!(largest.precision(), 30);
+        assert!(largest.num_bits() <= 1 << 32);
+        assert_eq!(precision(0.25, 10_000_000_000).unwrap().precision(), 11);
+        // 2 % is out of reach of the tail, so the main bitmap must last.
+        assert_eq!(precision(0.02, 10_000_000_000).unwrap().precision(), 29);
+        assert_eq!(precision(0.021, 10_000_000_000).unwrap().precision(), 11);
+    }
+
+    #[test]
+    fn unreachable_error_is_refused() {
+        for error_rate in [0.0, -1.0, f64::NAN] {
+            assert!(matches!(precision(error_rate, 1000), Err(Error::OutOfRange { field: "error_rate", .. })));
+        }
+    }
+
+    #[test]
+    fn estimates_are_pinned() {
+        // Counts of segments and the root, found by bisection, from a program of its own.
+        let cases: [(u32, &[u64], f64); 3] = [
+            (11, &[401, 190, 123, 66, 31, 15, 6, 1, 2, 2, 1, 1, 0, 1], 976.831421),
+            (14, &[912, 31, 15, 6, 1, 2, 2, 1, 1, 0, 1], 1000.755289),
+            (11, &[1024, 1024, 1024, 1024, 982, 796, 520, 306, 167, 93, 54, 26, 11, 3, 5, 1, 1], 98221.212506),
+        ];
+        for (p, set, estimate) in cases {
+            let mut counts = SegmentCounts::default();
+            for (segment, &set) in set.iter().enumerate() {
+                (0..set).for_each(|_| counts.increment(segment));
+            }
+            let found = Segments::new(layout(p), &counts).estimate();
+            assert!((found - estimate).abs() < 1e-5, "precision {p}: {found}, not {estimate}");
+        }
+    }
+
+    #[test]
+    fn one_segment_alone_is_linear_counting() {
+        let segments = Segments { list: [Segment { share: 1.0 / 1024.0, slots: 1024.0, zero: 300.0 }; 25], len: 1 };
+        let expected = -1024.0 * libm::log(300.0 / 1024.0);
+        assert!((segments.estimate() / expected - 1.0).abs() < 1e-9);
+        // Whang et al., section 4: m (e^t - t - 1) is the variance.
+        let t = expected / 1024.0;
+        let variance = 1024.0 * (libm::exp(t) - t - 1.0);
+        assert!((segments.standard_error(expected) / libm::sqrt(variance) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn estimate_recovers_the_expected_counts() {
+        for p in [11, 14, 20] {
+            for n in [1.0, 30.0, 1e3, 1e5, 1e7, 1e9, 1e10] {
+                let layout = layout(p);
+                let estimate = Segments::new(layout, &expected_counts(layout, n)).estimate();
+                // Half a slot of rounding in each segment, against a standard error of many slots.
+                let tolerance = 0.25 * standard_error(layout, n) * n + 1.0;
+                assert!((estimate - n).abs() < tolerance, "precision {p}: {estimate} for {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn empty_and_full_bitmaps_have_finite_estimates() {
+        for p in [11, 14, 20] {
+            let layout = layout(p);
+            assert_eq!(Segments::new(layout, &SegmentCounts::default()).estimate(), 0.0);
+            let full = SegmentCounts::of_words(&vec![u64::MAX; layout.num_words()], layout);
+            assert_eq!(Segments::new(layout, &full).estimate(), MAX_ESTIMATE);
+            let none = Segments::beyond(layout, &full, &full);
+            assert_eq!(none.estimate(), 0.0);
+            assert_eq!(none.standard_error(1.0), f64::INFINITY);
+        }
+        assert_eq!(standard_error(layout(11), 0.0), 0.0);
+    }
+
+    proptest! {
+        #[test]
+        fn estimate_of_any_counts_is_the_root(precision in 11u32..=20, fill in proptest::collection::vec(0.0f64..=1.0, 25)) {
+            // Counts that no set leads to, as forged bitmaps may have.
+            let layout = layout(precision);
+            let mut segments = Segments::new(layout, &SegmentCounts::default());
+            for (segment, fill) in segments.list.iter_mut().zip(fill) {
+                segment.zero = libm::floor(segment.slots * fill);
+            }
+            let estimate = segments.estimate();
+            prop_assert!((0.0..=MAX_ESTIMATE).contains(&estimate));
+            let excess = |n: f64| -> f64 {
+                let term = |s: &Segment| s.share * ((s.slots - s.zero) / libm::expm1(s.share * n) - s.zero);
+                segments.as_slice().iter().map(term).sum()
+            };
+            prop_assert!(excess(estimate * (1.0 - 1e-7)) >= 0.0 || estimate == 0.0);
+            prop_assert!(excess(estimate * (1.0 + 1e-7)) <= 0.0 || estimate == MAX_ESTIMATE);
+        }
+
+        #[test]
+        fn estimate_grows_with_the_bits(precision in 11u32..=16, n in 1.0f64..1e9) {
+            let layout = layout(precision);
+            let estimate = |n: f64| Segments::new(layout, &expected_counts(layout, n)).estimate();
+            prop_assert!(estimate(n) <= estimate(n * 1.01) * (1.0 + 1e-9));
+        }
+    }
 }

@@ -163,3 +163,81 @@ impl<'a> Iterator for Iter<'a> {
         Some(member)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn members(items: &[&[u8]]) -> Members {
+        let mut members = Members::new();
+        for item in items {
+            members.insert(item, hash64(item, 0), 0).unwrap();
+        }
+        members
+    }
+
+    #[test]
+    fn arena_is_pinned() {
+        assert_eq!(members(&[b"ab", b"", b"c"]).as_bytes(), b"\x02\0ab\0\0\x01\0c");
+    }
+
+    #[test]
+    fn the_most_members_have_offsets() {
+        // Distinct members as short as can be, until no room is left.
+        let mut members = members(&[b""]);
+        for item in (0..=u8::MAX).map(u8::to_le_bytes) {
+            members.insert(&item, hash64(&item, 0), 0).unwrap();
+        }
+        for item in (0..=u16::MAX).map(u16::to_le_bytes) {
+            if !members.has_room_for(&item, u32::MAX) {
+                break;
+            }
+            members.insert(&item, hash64(&item, 0), 0).unwrap();
+        }
+        assert_eq!(members.len(), 1 + 256 + (MAX_MEMBER_BYTES - 256) / 2);
+        assert_eq!(members.member_bytes(), MAX_MEMBER_BYTES);
+        assert!(members.iter().all(|item| members.contains(item, hash64(item, 0))));
+    }
+
+    #[test]
+    fn corrupt_bytes_are_refused() {
+        let corrupt: [&[u8]; 5] = [b"\0", b"\x01\0", b"\x02\0a", b"\x01\0a\x01\0a", b"\x01\0a\x01\0b\x01\0c\x01\0d"];
+        for bytes in corrupt {
+            assert!(matches!(Members::from_bytes(bytes, 3, 0), Err(Error::Corrupt { .. })), "{bytes:?}");
+        }
+        let mut long = (MAX_MEMBER_BYTES as u16 + 1).to_le_bytes().to_vec();
+        long.resize(MAX_MEMBER_BYTES + 3, 0);
+        assert!(matches!(Members::from_bytes(&long, 3, 0), Err(Error::Corrupt { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn behaves_as_a_set(items in vec(vec(any::<u8>(), 0..3), 0..300), seed in any::<u64>()) {
+            let mut members = Members::new();
+            let mut naive = BTreeSet::new();
+            for item in &items {
+                let hash = hash64(item, seed);
+                prop_assert_eq!(members.contains(item, hash), naive.contains(item));
+                if naive.insert(item.clone()) {
+                    members.insert(item, hash, seed).unwrap();
+                }
+            }
+            prop_assert_eq!(members.len(), naive.len());
+            prop_assert_eq!(members.member_bytes(), naive.iter().map(Vec::len).sum::<usize>());
+            for copy in [members.try_clone(seed).unwrap(), Members::from_bytes(members.as_bytes(), 300, seed).unwrap()] {
+                prop_assert_eq!(copy.as_bytes(), members.as_bytes());
+                prop_assert!(naive.iter().all(|item| copy.contains(item, hash64(item, seed))));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in vec(0u8..4, 0..200)) {
+            if let Ok(members) = Members::from_bytes(&bytes, 50, 0) {
+                prop_assert_eq!(members.as_bytes(), &bytes[..]);
+            }
+        }
+    }
+}

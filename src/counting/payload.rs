@@ -148,6 +148,21 @@ impl DenseLoading {
         &self.params
     }
 
+    /// The precision that the parameters lead to.
+    pub fn precision(&self) -> u32 {
+        self.layout.precision()
+    }
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn try_clone(&self) -> Result<Self, Error> {
+        let mut words = zeroed_words(self.layout)?;
+        words.copy_from_slice(&self.words);
+        Ok(DenseLoading { words, ..*self })
+    }
+
     /// Bytes of the whole bitmap.
     pub fn total_bytes(&self) -> u64 {
         self.layout.num_bytes()
@@ -183,5 +198,145 @@ impl DenseLoading {
     pub fn finish(self) -> Counter {
         let bitmap = Bitmap::from_words(self.layout, self.words);
         Counter::from_state(self.params, self.layout, State::Estimating(bitmap))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counting::counter::tests::{SIZES, counter, params, words};
+    use crate::limit::{MaxBytes, Unlimited};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    const REPRESENTATIONS: [Representation; 3] = [Representation::Exact, Representation::Sparse, Representation::Dense];
+
+    fn encode(counter: &Counter) -> Vec<u8> {
+        counter.payload().concat()
+    }
+
+    fn decode(params: Params, representation: Representation, payload: &[u8]) -> Result<Counter, Error> {
+        let precision = params.layout().unwrap().precision();
+        Counter::from_payload(params, precision, representation, payload, &Unlimited)
+    }
+
+    #[test]
+    fn payloads_are_pinned() {
+        assert_eq!(encode(&counter(params(SIZES[2], 250), [1, 2])), b"\x06\0user:1\x06\0user:2");
+        // Slots 3797 and 6760, by the program that the layout's tests speak of.
+        assert_eq!(encode(&counter(params(SIZES[2], 0), [2, 1])), [0xd5, 0x0e, 0, 0, 0x68, 0x1a, 0, 0]);
+    }
+
+    #[test]
+    fn a_long_sparse_payload_comes_in_pieces() {
+        let many = counter(params((1_000_000_000, 0.02), 0), 0..100_000);
+        assert_eq!(many.representation(), Representation::Sparse);
+        assert_eq!(many.payload().len(), 2);
+        assert_eq!(encode(&many).len() as u64, many.payload_bytes());
+        assert_eq!(encode(&decode(*many.params(), Representation::Sparse, &encode(&many)).unwrap()), encode(&many));
+    }
+
+    #[test]
+    fn corrupt_payloads_are_refused() {
+        let params = params(SIZES[2], 2);
+        let dense = vec![0; 4608];
+        let cases: [(Representation, &[u8], &str); 9] = [
+            (Representation::Exact, b"\x01", "members"),
+            (Representation::Exact, b"\x01\0a\x01\0a", "members"),
+            (Representation::Exact, b"\x01\0a\x01\0b\x01\0c", "members"),
+            (Representation::Sparse, b"\0\0\0", "position bytes"),
+            (Representation::Sparse, b"\x01\0\0\0\x01\0\0\0", "position"),
+            (Representation::Sparse, b"\x02\0\0\0\x01\0\0\0", "position"),
+            (Representation::Sparse, b"\0\x90\0\0", "position"),
+            (Representation::Dense, &dense[1..], "bitmap bytes"),
+            (Representation::Dense, b"", "bitmap bytes"),
+        ];
+        for (representation, payload, name) in cases {
+            let error = decode(params, representation, payload).unwrap_err();
+            assert!(matches!(error, Error::Corrupt { field, .. } if field == name), "{error}");
+        }
+        let never_exact = Params { exact_limit: 0, ..params };
+        assert!(matches!(decode(never_exact, Representation::Exact, b""), Err(Error::Corrupt { .. })));
+        let wrong = Counter::from_payload(params, 13, Representation::Sparse, b"", &Unlimited);
+        assert!(matches!(wrong, Err(Error::Corrupt { field: "precision", .. })));
+        let zero = Params { capacity: 0, ..params };
+        let wrong = Counter::from_payload(zero, 11, Representation::Sparse, b"", &Unlimited);
+        assert!(matches!(wrong, Err(Error::OutOfRange { field: "capacity", .. })));
+    }
+
+    #[test]
+    fn too_many_positions_become_dense() {
+        let positions: Vec<u8> = (0..1000u32).flat_map(|i| (i * 7).to_le_bytes()).collect();
+        let read = decode(params(SIZES[2], 250), Representation::Sparse, &positions).unwrap();
+        assert_eq!((read.representation(), read.set_bits()), (Representation::Dense, 1000));
+    }
+
+    #[test]
+    fn loading_asks_the_limit_before_it_allocates() {
+        let params = params((10_000_000_000, 0.001), 250);
+        assert!(matches!(Counter::loading_dense(params, 30, &MaxBytes(1 << 20)), Err(Error::TooLarge { .. })));
+        let refused = Counter::from_payload(params, 30, Representation::Dense, b"", &Unlimited);
+        assert!(matches!(refused, Err(Error::Corrupt { field: "bitmap bytes", .. })));
+    }
+
+    #[test]
+    fn pieces_beyond_the_bitmap_are_refused() {
+        let mut loading = Counter::loading_dense(params(SIZES[2], 250), 14, &Unlimited).unwrap();
+        assert_eq!(loading.total_bytes(), 4608);
+        for offset in [1, 4608, u64::MAX] {
+            assert!(matches!(loading.write_bytes(offset, &[1; 4608]), Err(Error::Corrupt { .. })));
+        }
+        assert!(loading.as_bytes().iter().all(|&byte| byte == 0));
+        loading.write_bytes(4608, b"").unwrap();
+        assert_eq!(loading.finish().count(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn decode_of_encode_is_the_same(
+            numbers in vec(any::<u64>(), 0..1500),
+            size in 0..SIZES.len(),
+            exact_limit in prop_oneof![Just(0u32), Just(250), Just(5000)],
+            piece in 1usize..3000,
+        ) {
+            let original = counter(params(SIZES[size], exact_limit), numbers);
+            let payload = encode(&original);
+            prop_assert_eq!(payload.len() as u64, original.payload_bytes());
+            let read = decode(*original.params(), original.representation(), &payload).unwrap();
+            prop_assert_eq!(encode(&read), &payload[..]);
+            prop_assert_eq!(read.representation(), original.representation());
+            prop_assert_eq!(read.count(), original.count());
+            if original.representation() == Representation::Dense {
+                let mut loading = Counter::loading_dense(*original.params(), original.precision(), &Unlimited).unwrap();
+                for (i, bytes) in payload.chunks(piece).enumerate() {
+                    loading.write_bytes((i * piece) as u64, bytes).unwrap();
+                }
+                prop_assert_eq!(words(&loading.finish()), words(&original));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(
+            bytes in vec(prop_oneof![Just(0u8), 0u8..8, any::<u8>()], 0..400),
+            whole in any::<bool>(),
+            size in 0usize..4,
+            representation in 0usize..3,
+        ) {
+            let params = params(SIZES[size], 250);
+            let mut bytes = bytes;
+            if whole {
+                // A dense payload of the right length, to come past that check.
+                bytes = bytes.iter().copied().cycle().take(params.layout().unwrap().num_bytes() as usize).collect();
+            }
+            if let Ok(mut counter) = decode(params, REPRESENTATIONS[representation], &bytes) {
+                prop_assert!(counter.estimate().is_finite() && counter.estimate() >= 0.0);
+                prop_assert!(!counter.standard_error().is_nan());
+                counter.add(b"one more", &Unlimited).unwrap();
+                let again = decode(params, counter.representation(), &encode(&counter)).unwrap();
+                prop_assert_eq!(words(&again), words(&counter));
+                counter.merge(&[&again], &Unlimited).unwrap();
+                prop_assert!(!counter.difference(&[&again]).unwrap().estimate.is_nan());
+            }
+        }
     }
 }

@@ -1,0 +1,171 @@
+//! Estimates against the standard error that they state.
+//!
+//! Tolerances come from theory. If errors have standard deviation `s`, their root mean square over N trials
+//! has mean about `s` and standard deviation `s / sqrt(2 N)`, and their mean has `s / sqrt(N)`. The bounds are at
+//! three of those. Each trial hashes under a seed of its own, so trials are independent.
+
+use rollcall::counting::layout::Layout;
+use rollcall::counting::{Counter, Params, count_union, math};
+use rollcall::limit::Unlimited;
+
+/// Standard deviations that an outcome may lie off.
+const SIGMAS: f64 = 3.0;
+
+/// Adds the items of these numbers, as eight bytes each.
+fn add_all(counter: &mut Counter, numbers: impl Iterator<Item = u64>) {
+    let mut numbers = numbers.peekable();
+    let mut added = Vec::with_capacity(1024);
+    while numbers.peek().is_some() {
+        let items: Vec<[u8; 8]> = numbers.by_ref().take(1024).map(u64::to_le_bytes).collect();
+        added.clear();
+        counter.add_all(items.iter().map(|item| &item[..]), &Unlimited, &mut added).unwrap();
+    }
+}
+
+fn counter(capacity: u64, error_rate: f64, seed: u64, numbers: impl Iterator<Item = u64>) -> Counter {
+    let mut counter = Counter::new(Params { capacity, error_rate, exact_limit: 250, seed }).unwrap();
+    add_all(&mut counter, numbers);
+    counter
+}
+
+fn rms(errors: &[f64]) -> f64 {
+    (errors.iter().map(|error| error * error).sum::<f64>() / errors.len() as f64).sqrt()
+}
+
+/// Checks errors that are stated to have the standard deviation `stated`.
+fn assert_as_stated(errors: &[f64], stated: f64, what: &str) {
+    let trials = errors.len() as f64;
+    let (rms, mean) = (rms(errors), errors.iter().sum::<f64>() / trials);
+    println!("{what}: rms {:.4} %, mean {:+.4} %, stated {:.4} %", 100.0 * rms, 100.0 * mean, 100.0 * stated);
+    let tolerance = SIGMAS / (2.0 * trials).sqrt();
+    assert!(rms < stated * (1.0 + tolerance), "{what}: rms {rms}, stated {stated}");
+    // A stated error far above the true one would be no help either.
+    assert!(rms > stated * (1.0 - tolerance), "{what}: rms {rms}, stated {stated}");
+    assert!(mean.abs() < SIGMAS * stated / trials.sqrt(), "{what}: mean {mean}, stated {stated}");
+}
+
+/// The relative errors of counters of `members` sequential numbers.
+fn relative_errors(capacity: u64, error_rate: f64, members: u64, trials: u64) -> Vec<f64> {
+    let error = |seed| counter(capacity, error_rate, seed, 0..members).estimate() / members as f64 - 1.0;
+    (0..trials).map(error).collect()
+}
+
+/// Checks the errors of counters of so many members against theory; returns their root mean square.
+fn check(capacity: u64, error_rate: f64, members: u64, trials: u64) -> f64 {
+    let params = Params { capacity, error_rate, exact_limit: 250, seed: 0 };
+    let layout: Layout = params.layout().unwrap();
+    let stated = math::standard_error(layout, members as f64);
+    let errors = relative_errors(capacity, error_rate, members, trials);
+    assert_as_stated(&errors, stated, &format!("{members} members, capacity {capacity}, error {error_rate}"));
+    if members <= capacity {
+        assert!(stated <= error_rate);
+    }
+    rms(&errors)
+}
+
+#[test]
+fn exact_to_the_exact_limit() {
+    // 2000 of these items are 16,000 bytes, within the 16 KiB that members may have.
+    for exact_limit in [1, 250, 2000] {
+        let mut counter = Counter::new(Params { capacity: 50_000, error_rate: 0.01, exact_limit, seed: 0 }).unwrap();
+        for number in 0..u64::from(exact_limit) {
+            add_all(&mut counter, 0..=number);
+            assert_eq!((counter.count(), counter.standard_error()), (number + 1, 0.0));
+        }
+        assert!(counter.is_exact());
+        add_all(&mut counter, [u64::MAX].into_iter());
+        assert!(!counter.is_exact());
+    }
+}
+
+#[test]
+fn within_the_error_up_to_the_capacity() {
+    for members in [300, 1_000, 10_000, 50_000] {
+        check(50_000, 0.01, members, 400);
+    }
+    check(1_000, 0.02, 1_000, 400);
+    check(1_000, 0.001, 1_000, 100);
+    check(100_000, 0.005, 100_000, 100);
+    check(1_000_000, 0.01, 1_000_000, 50);
+}
+
+#[test]
+fn twenty_times_past_the_capacity() {
+    for (capacity, trials) in [(1_000, 1000), (10_000, 400), (50_000, 100)] {
+        let rms = check(capacity, 0.01, 20 * capacity, trials);
+        assert!(rms < 0.021, "{rms}");
+    }
+}
+
+#[test]
+fn a_thousand_times_past_the_capacity() {
+    // The whole way is gone: a million real additions to a counter made for a thousand.
+    let rms = check(1_000, 0.02, 1_000_000, 200);
+    assert!(rms < 0.021, "{rms}");
+}
+
+/// An item from the number of a trial and its own.
+type Shape = fn(u64, u64) -> Vec<u8>;
+
+#[test]
+fn sequential_ids_are_as_good_as_random_ones() {
+    // Ids as applications make them, which weak hashes spread badly; random ones as the yardstick.
+    let (members, trials) = (50_000u64, 100);
+    let stated = math::standard_error(Layout::new(14).unwrap(), members as f64);
+    let shapes: [(&str, Shape); 4] = [
+        ("user:1", |_, i| format!("user:{i}").into_bytes()),
+        ("zero-padded", |_, i| format!("{i:012}").into_bytes()),
+        ("big-endian", |_, i| i.to_be_bytes().to_vec()),
+        ("random", |trial, i| rollcall::hash::hash64(&i.to_le_bytes(), !trial).to_le_bytes().to_vec()),
+    ];
+    for (name, item) in shapes {
+        let error = |trial| {
+            let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: trial };
+            let mut counter = Counter::new(params).unwrap();
+            (0..members).for_each(|i| {
+                counter.add(&item(trial, i), &Unlimited).unwrap();
+            });
+            counter.estimate() / members as f64 - 1.0
+        };
+        assert_as_stated(&(0..trials).map(error).collect::<Vec<_>>(), stated, name);
+    }
+}
+
+#[test]
+fn unions_of_different_capacities_are_as_good_as_the_smallest() {
+    let trials = 200;
+    let error = |seed| {
+        let small = counter(50_000, 0.01, seed, 0..30_000);
+        let large = counter(1_000_000, 0.01, seed, 20_000..50_000);
+        let few = counter(10_000_000, 0.01, seed, 0..400);
+        count_union(&[&large, &small, &few]).unwrap() as f64 / 50_000.0 - 1.0
+    };
+    let stated = math::standard_error(Layout::new(14).unwrap(), 50_000.0);
+    assert_as_stated(&(0..trials).map(error).collect::<Vec<_>>(), stated, "union");
+}
+
+/// Checks |A without B|, A holding `common` members that B has too and `missing` that it has not, B
+/// `others` of its own.
+fn check_difference(capacity: u64, error_rate: f64, common: u64, missing: u64, others: u64, trials: u64) {
+    let mut stated = 0.0;
+    let mut error = |seed| {
+        let end = common + missing;
+        let one = counter(capacity, error_rate, seed, 0..end);
+        let other = counter(capacity, error_rate, seed, (0..common).chain(end..end + others));
+        let difference = one.difference(&[&other]).unwrap();
+        stated += difference.standard_error / missing as f64 / trials as f64;
+        difference.estimate / missing as f64 - 1.0
+    };
+    let errors: Vec<_> = (0..trials).map(&mut error).collect();
+    assert_as_stated(&errors, stated, &format!("{missing} missing beside {common} common, {others} others"));
+}
+
+#[test]
+fn differences_are_within_their_error() {
+    // Delivered but not read: B inside A. 100 of 50,000 are known to 6.8 members.
+    check_difference(1_000_000, 0.02, 49_900, 100, 0, 200);
+    check_difference(50_000, 0.01, 40_000, 10_000, 0, 200);
+    // Neither inside the other, within the capacity and far beyond it.
+    check_difference(50_000, 0.01, 10_000, 10_000, 20_000, 200);
+    check_difference(1_000, 0.02, 50_000, 50_000, 20_000, 200);
+}
