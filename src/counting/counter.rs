@@ -513,7 +513,7 @@ pub(super) mod tests {
         for items in [0, 10, 300, 5000] {
             let counter = counter(params((50_000, 0.01), 250), 0..items);
             let mut bytes = size_of::<Counter>();
-            counter.heap_sizes(&mut |size| bytes += size);
+            counter.heap_layouts(&mut |layout| bytes += layout.size());
             assert_eq!(counter.size_bytes(), bytes as u64);
         }
     }
