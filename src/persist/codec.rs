@@ -156,7 +156,7 @@ mod tests {
         let bytes = Writer::new(*b"TEST").finish();
         assert!(matches!(Reader::new(&bytes, *b"ELSE").unwrap_err(), Error::Corrupt { field: "magic", .. }));
         assert!(matches!(
-            Reader::new(&bytes[1..], *b"TEST").unwrap_err(),
+            Reader::new(&bytes[..11], *b"TEST").unwrap_err(),
             Error::Corrupt { field: "header length", .. }
         ));
         for at in 4..bytes.len() {
