@@ -1,0 +1,3 @@
+//! Accuracy, measured: seeded runs, with bounds from theory. They take seconds, so they are not unit tests.
+
+mod bloom;
