@@ -105,7 +105,8 @@ impl Filter {
         self.error_rate
     }
 
-    /// How many insertions set a bit; after a union an estimate.
+    /// How many insertions set a bit; after a union an estimate. Distinct items that set no bit, as a full filter has at
+    /// its error rate, are not counted.
     pub fn num_items(&self) -> u64 {
         self.num_items
     }
@@ -254,4 +255,187 @@ fn count_ones_in_bytes(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let in_words: u64 = words.iter().map(|word| u64::from(u64::from_ne_bytes(*word).count_ones())).sum();
     in_words + rest.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::hash128;
+    use crate::limit::{MaxBytes, Unlimited};
+    use proptest::prelude::*;
+
+    fn filter(error_rate: f64, capacity: u64) -> Filter {
+        Filter::new(error_rate, capacity, 0, &Unlimited).unwrap()
+    }
+
+    /// Positions of the set bits: bit `n` of the bitmap is bit `n % 8` of byte `n / 8`.
+    fn positions(filter: &Filter) -> Vec<u64> {
+        let bytes = filter.as_bytes();
+        (0..bytes.len() as u64 * 8).filter(|n| bytes[(n / 8) as usize] >> (n % 8) & 1 == 1).collect()
+    }
+
+    fn counted(filter: &Filter) -> u64 {
+        count_ones_in_bytes(filter.as_bytes())
+    }
+
+    /// Error rate, capacity, item, seed, positions.
+    type Row = (f64, u64, &'static [u8], u64, &'static [u64]);
+
+    /// Computed apart from this code, from the layout and another implementation of XXH3.
+    #[rustfmt::skip]
+    const POSITIONS: [Row; 7] = [
+        (0.01, 1000, b"", 0, &[3641, 3752, 3807, 3907, 3917, 3921]),
+        (0.01, 1000, b"rollcall", 0, &[45, 259, 338, 361, 411, 496]),
+        (0.01, 1000, b"rollcall", 42, &[1060, 1121, 1460, 1461, 1471]),
+        (0.001, 100_000, b"rollcall", 0,
+            &[55043, 55122, 55145, 55195, 55280, 936974, 937070, 937195, 937262, 937321]),
+        (1e-5, 7, b"\x00\xff\x00", u64::MAX,
+            &[74, 75, 86, 103, 112, 191, 231, 233, 256, 317, 414, 429, 479, 486]),
+        (1e-9, 1_000_000, &[b'a'; 300], 1, &[
+            8444439, 8444464, 8444623, 8444635, 8444718, 8444747, 8444782, 13289472, 13289503, 13289513,
+            13289732, 13289857, 13289868, 13289908, 26751492, 26751624, 26751637, 26751685, 26751687, 26751814,
+            26751989, 40213513, 40213622, 40213650, 40213762, 40213770, 40213852, 40213898]),
+        // Seven lines an item: the looped probe.
+        (1e-15, 50, b"x", 7, &[
+            516, 520, 616, 694, 733, 807, 867, 1150, 1171, 1220, 1337, 1402, 1475, 1485, 1536, 1574, 1641, 1647,
+            1840, 1922, 1998, 2061, 2143, 2179, 2368, 2413, 2440, 2458, 2582, 2631, 2633, 2635, 2750, 2778,
+            2794, 2815, 2841, 2848, 2938, 2991, 2994, 3007, 3196, 3266, 3314, 3321, 3501, 3502, 3508]),
+    ];
+
+    #[test]
+    fn bits_are_pinned() {
+        for (error_rate, capacity, item, seed, expected) in POSITIONS {
+            let mut filter = filter(error_rate, capacity);
+            assert!(filter.insert(hash128(item, seed)));
+            assert_eq!(positions(&filter), expected, "{error_rate}");
+            assert_eq!(filter.set_bits(), expected.len() as u64);
+        }
+    }
+
+    #[test]
+    fn every_unrolled_shape_sets_the_bits_of_the_looped_one() {
+        for exponent in 1..=280 {
+            let error_rate = libm::pow(10.0, -f64::from(exponent) / 20.0);
+            let mut filter = filter(error_rate, 100);
+            let Geometry { lines_per_item, probes_per_line, num_lines } = *filter.geometry();
+            let (hash, mut expected) = (hash128(b"item", exponent as u64), std::collections::BTreeSet::new());
+            for i in 0..u64::from(lines_per_item) {
+                let x = hash.lo.wrapping_add(i.wrapping_mul(hash.hi | 1));
+                let y = x.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                for j in 0..probes_per_line {
+                    let line = ((u128::from(x) * u128::from(num_lines)) >> 64) as u64;
+                    expected.insert(line * 512 + (((y ^ (y >> 32)) >> (9 * j)) & 511));
+                }
+            }
+            filter.prefetch(hash);
+            assert!(!filter.may_contain(hash) && filter.insert(hash) && filter.may_contain(hash));
+            assert!(positions(&filter).into_iter().eq(expected), "{error_rate}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_checked_before_allocation() {
+        let needed = filter(0.01, 1000).size_bytes();
+        assert_eq!(needed, 20 * 64 + size_of::<Filter>() as u64);
+        assert!(Filter::new(0.01, 1000, 10, &MaxBytes(needed + 10)).is_ok());
+        let refused = Filter::new(0.01, 1000, 10, &MaxBytes(needed + 9));
+        assert!(matches!(refused, Err(Error::TooLarge { needed_bytes, .. }) if needed_bytes == needed + 10));
+        // 2^40 items at the smallest rate take 220 TB, more than a process can address.
+        let smallest = f64::from_bits(1);
+        assert!(matches!(Filter::new(smallest, 1 << 40, 0, &MaxBytes(1 << 32)), Err(Error::TooLarge { .. })));
+        assert!(matches!(Filter::new(smallest, 1 << 40, 0, &Unlimited), Err(Error::OutOfMemory { .. })));
+        assert!(matches!(Filter::new(0.01, u64::MAX, 0, &Unlimited), Err(Error::OutOfRange { .. })));
+        assert!(matches!(Filter::new(f64::NAN, 1, 0, &Unlimited), Err(Error::OutOfRange { .. })));
+    }
+
+    #[test]
+    fn lines_are_aligned_and_relocate() {
+        let mut filter = filter(0.01, 1000);
+        filter.insert(hash128(b"item", 0));
+        let before = filter.try_clone().unwrap();
+        assert_eq!(filter.as_bytes().as_ptr() as usize % 64, 0);
+        filter.relocate(|lines| lines.to_vec().into_boxed_slice());
+        assert!(filter == before);
+        let mut sizes = Vec::new();
+        filter.heap_layouts(&mut |layout| sizes.push(layout.size()));
+        assert_eq!(sizes, [20 * 64]);
+    }
+
+    #[test]
+    fn writes_past_the_end_are_refused() {
+        let mut filter = filter(0.01, 1000);
+        let len = filter.as_bytes().len() as u64;
+        filter.write_bytes(len, &[]).unwrap();
+        filter.write_bytes(len - 1, &[3]).unwrap();
+        for (offset, bytes) in [(len, 1), (len - 1, 2), (u64::MAX, 1), (u64::MAX, 0)] {
+            assert!(matches!(filter.write_bytes(offset, &vec![255; bytes]), Err(Error::Corrupt { .. })));
+        }
+        assert_eq!((filter.set_bits(), counted(&filter)), (2, 2));
+        filter.clear();
+        assert_eq!((filter.set_bits(), counted(&filter)), (0, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn no_false_negatives_and_insert_is_idempotent(
+            items in prop::collection::vec(any::<u32>(), 1..300), exponent in 0.05f64..14.0, capacity in 1u64..500,
+        ) {
+            let mut filter = filter(libm::pow(10.0, -exponent), capacity);
+            for item in &items {
+                let hash = hash128(&item.to_le_bytes(), 0);
+                let seen = filter.may_contain(hash);
+                prop_assert_eq!(filter.insert(hash), !seen);
+                let (num_items, set_bits) = (filter.num_items(), filter.set_bits());
+                prop_assert!(!filter.insert(hash));
+                prop_assert_eq!((filter.num_items(), filter.set_bits()), (num_items, set_bits));
+            }
+            prop_assert!(items.iter().all(|item| filter.may_contain(hash128(&item.to_le_bytes(), 0))));
+            prop_assert_eq!(filter.set_bits(), counted(&filter));
+        }
+
+        #[test]
+        fn pieces_written_in_any_order_make_the_bitmap(
+            items in prop::collection::vec(any::<u32>(), 0..200), piece in 1usize..300, reversed: bool,
+        ) {
+            let (mut source, mut copy) = (filter(0.01, 150), filter(0.01, 150));
+            for (i, item) in items.iter().enumerate() {
+                source.insert(hash128(&item.to_le_bytes(), 0));
+                // What was there before does not matter.
+                if i % 3 == 0 {
+                    copy.insert(hash128(&item.to_le_bytes(), 1));
+                }
+            }
+            let mut pieces: Vec<_> = source.as_bytes().chunks(piece).enumerate().collect();
+            if reversed {
+                pieces.reverse();
+            }
+            for (i, bytes) in pieces {
+                copy.write_bytes((i * piece) as u64, bytes).unwrap();
+                prop_assert_eq!(copy.set_bits(), counted(&copy));
+            }
+            copy.set_num_items(source.num_items());
+            prop_assert!(copy == source);
+        }
+
+        #[test]
+        fn union_has_the_bits_of_both(a in prop::collection::vec(any::<u16>(), 0..99), b in prop::collection::vec(any::<u16>(), 0..99)) {
+            let (mut ours, mut theirs, mut both) = (filter(0.001, 3000), filter(0.001, 3000), filter(0.001, 3000));
+            for (items, one) in [(&a, &mut ours), (&b, &mut theirs)] {
+                for item in items {
+                    one.insert(hash128(&item.to_le_bytes(), 0));
+                    both.insert(hash128(&item.to_le_bytes(), 0));
+                }
+            }
+            prop_assert_eq!(ours.count_union([&theirs].into_iter()), both.set_bits());
+            prop_assert_eq!(ours.count_union([].into_iter()), ours.set_bits());
+            let before = ours.set_bits();
+            prop_assert_eq!(ours.union_with(&theirs).unwrap(), both.set_bits() != before);
+            prop_assert_eq!(ours.as_bytes(), both.as_bytes());
+            prop_assert_eq!(ours.set_bits(), both.set_bits());
+            let refused = matches!(ours.union_with(&filter(0.001, 3001)), Err(Error::Incompatible { field: "capacity", .. }));
+            prop_assert!(refused);
+            let refused = matches!(ours.union_with(&filter(0.01, 3000)), Err(Error::Incompatible { field: "error_rate", .. }));
+            prop_assert!(refused);
+        }
+    }
 }

@@ -405,3 +405,6 @@ fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
 fn reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), Error> {
     list.try_reserve_exact(more).map_err(|_| Error::OutOfMemory { needed_bytes: (more * size_of::<T>()) as u64 })
 }
+
+#[cfg(test)]
+mod tests;

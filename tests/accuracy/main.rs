@@ -1,3 +1,4 @@
-//! Accuracy against theory, over many seeds: fixed ones, so a run is always the same run.
+//! Accuracy, measured: seeded runs, with bounds from theory. They take seconds, so they are not unit tests.
 
+mod bloom;
 mod counting;

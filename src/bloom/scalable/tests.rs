@@ -1,0 +1,278 @@
+//! Laws of chains, and their bits pinned.
+
+use super::*;
+use crate::hash::checksum;
+use crate::limit::{MaxBytes, Unlimited};
+use proptest::prelude::*;
+
+fn params(error_rate: f64, capacity: u64, expansion: u32, seed: u64) -> Params {
+    Params { error_rate, capacity, expansion, seed }
+}
+
+fn filter(params: Params) -> ScalableFilter {
+    ScalableFilter::new(params, &Unlimited).unwrap()
+}
+
+fn filled(params: Params, items: &[u16]) -> ScalableFilter {
+    let mut filter = filter(params);
+    filter.add_all(bytes(items), &Unlimited, &mut Vec::new()).unwrap();
+    filter
+}
+
+fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
+    items.iter().map(bytemuck::bytes_of)
+}
+
+/// Of a sub-filter: capacity, items, bits set, XXH3-64 of its bitmap.
+type SubFilter = (u64, u64, u64, u64);
+
+/// Parameters, how many decimal numbers from 0 on are tried, and the sub-filters then: computed
+/// apart from this code, from the layout and another implementation of XXH3.
+#[rustfmt::skip]
+const CHAINS: [(Params, u64, &[SubFilter]); 4] = [
+    (Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 5 }, 1000, &[
+        (100, 100, 554, 0x408d_3891_2748_01e3), (200, 200, 1465, 0xb1a4_2ead_d7c3_dc2d),
+        (400, 400, 3452, 0x7e6f_c3db_0572_006e), (800, 298, 3167, 0x7142_6eff_e3c7_a9ab)]),
+    (Params { error_rate: 0.001, capacity: 500, expansion: 4, seed: 0 }, 5000, &[
+        (500, 500, 3691, 0x9b31_ce0b_80c8_9f6f), (2000, 2000, 17954, 0x982d_371e_d20f_9a45),
+        (8000, 2497, 31634, 0xb82b_9678_0844_f7fe)]),
+    (Params { error_rate: 0.02, capacity: 1000, expansion: 0, seed: 0 }, 1000, &[
+        (1000, 998, 4332, 0x9c5c_5259_13ff_a968)]),
+    (Params { error_rate: 0.1, capacity: 10, expansion: 1, seed: 0 }, 60, &[
+        (10, 10, 38, 0xad0a_6c2a_d8ba_ee1c), (10, 10, 58, 0x3647_e28f_4256_e539),
+        (10, 10, 78, 0xabe5_56c8_2fff_827a), (10, 10, 91, 0xff5c_1ac6_7fdf_2744),
+        (10, 10, 88, 0x09cd_950b_d375_553b), (10, 10, 89, 0x1f47_a2d6_7604_2bc5)]),
+];
+
+#[test]
+fn bits_are_pinned() {
+    for (params, tried, expected) in CHAINS {
+        let mut filter = filter(params);
+        for item in 0..tried {
+            filter.add(item.to_string().as_bytes(), &Unlimited).unwrap();
+        }
+        let got: Vec<SubFilter> = filter
+            .sub_filters()
+            .iter()
+            .map(|one| (one.capacity(), one.num_items(), one.set_bits(), checksum(one.as_bytes(), 0)))
+            .collect();
+        assert_eq!(got, expected, "{params:?}");
+    }
+}
+
+#[test]
+fn parameters_are_checked() {
+    let good = params(0.01, 100, 2, 0);
+    assert_eq!(good.validate(), Ok(()));
+    for (bad, name) in [
+        (Params { error_rate: f64::NAN, ..good }, "error_rate"),
+        (Params { error_rate: 0.0, ..good }, "error_rate"),
+        (Params { error_rate: 1.0, ..good }, "error_rate"),
+        (Params { capacity: 0, ..good }, "capacity"),
+        (Params { capacity: Params::MAX_CAPACITY + 1, ..good }, "capacity"),
+        (Params { expansion: Params::MAX_EXPANSION + 1, ..good }, "expansion"),
+    ] {
+        let refused = ScalableFilter::new(bad, &Unlimited).err();
+        assert!(matches!(refused, Some(Error::OutOfRange { field, .. }) if field == name), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_full_filter_that_does_not_scale_refuses_only_new_items() {
+    let mut filter = filter(params(0.001, 50, 0, 0));
+    let items: Vec<u16> = (0..100).collect();
+    let mut added = Vec::new();
+    let refused = filter.add_all(bytes(&items), &Unlimited, &mut added);
+    assert_eq!(refused, Err(Error::Full { capacity: 50 }));
+    assert_eq!((added.len(), added.iter().filter(|&&new| new).count()), (50, 50));
+    assert_eq!(filter.num_items(), 50);
+    added.clear();
+    assert_eq!(filter.add_all(bytes(&items[..50]), &Unlimited, &mut added), Ok(()));
+    assert_eq!(added, [false; 50]);
+    assert_eq!(filter.add(&[0, 0], &Unlimited), Ok(false));
+    assert_eq!(filter.add(b"another", &Unlimited), Err(Error::Full { capacity: 50 }));
+}
+
+#[test]
+fn growth_that_is_refused_changes_nothing() {
+    let mut filter = filter(params(0.01, 100, 2, 0));
+    let limit = MaxBytes(filter.size_bytes() + 10);
+    let items: Vec<u16> = (0..300).collect();
+    let mut added = Vec::new();
+    assert!(matches!(filter.add_all(bytes(&items), &limit, &mut added), Err(Error::TooLarge { .. })));
+    assert_eq!((filter.num_items(), filter.sub_filters().len()), (100, 1));
+    let before = filter.try_clone().unwrap();
+    assert!(matches!(filter.add(b"another", &limit), Err(Error::TooLarge { .. })));
+    assert!(filter == before);
+    assert_eq!(filter.add(b"another", &Unlimited), Ok(true));
+    assert_eq!((filter.sub_filters().len(), filter.capacity()), (2, 300));
+}
+
+#[test]
+fn growth_ends_in_an_error_where_numbers_end() {
+    // The fifth sub-filter would be for 32768^4 * 2^10 = 2^70 items; the limit stops it long before.
+    let mut large = filter(params(0.5, 1, Params::MAX_EXPANSION, 0));
+    let items: Vec<u16> = (0..=u16::MAX).collect();
+    let refused = large.add_all(bytes(&items), &MaxBytes(1 << 20), &mut Vec::new());
+    assert!(matches!(refused, Ok(()) | Err(Error::TooLarge { .. })));
+    // A fifth of the smallest rate is no rate.
+    let mut tiny = filter(params(f64::from_bits(1), 1, 2, 0));
+    assert_eq!(tiny.add(b"a", &Unlimited), Ok(true));
+    assert!(matches!(tiny.add(b"b", &Unlimited), Err(Error::OutOfRange { field: "error_rate", .. })));
+    assert_eq!(tiny.add(b"a", &Unlimited), Ok(false));
+}
+
+#[test]
+fn stored_sub_filters_are_checked() {
+    let grown = filled(params(0.01, 20, 2, 0), &(0..100).collect::<Vec<_>>());
+    let take = |params: Params, edit: &dyn Fn(&mut Vec<Filter>)| {
+        let mut sub_filters = grown.try_clone().unwrap().sub_filters;
+        edit(&mut sub_filters);
+        ScalableFilter::from_sub_filters(params, sub_filters)
+    };
+    assert_eq!(take(grown.params, &|_| ()).as_ref(), Ok(&grown));
+    assert!(matches!(take(grown.params, &|list| list.clear()), Err(Error::Corrupt { field: "sub_filters", .. })));
+    assert!(matches!(take(grown.params, &|list| list.swap(0, 1)), Err(Error::Corrupt { field: "capacity", .. })));
+    let with = |changed: Params| take(changed, &|_| ()).err();
+    assert!(matches!(with(Params { error_rate: 0.02, ..grown.params }), Some(Error::Corrupt { .. })));
+    assert!(matches!(with(Params { expansion: 3, ..grown.params }), Some(Error::Corrupt { .. })));
+    assert!(matches!(with(Params { capacity: 0, ..grown.params }), Some(Error::OutOfRange { .. })));
+    let fixed = Params { expansion: 0, ..grown.params };
+    assert!(matches!(with(fixed), Some(Error::Corrupt { .. })));
+}
+
+#[test]
+fn clear_leaves_it_as_new() {
+    let mut grown = filled(params(0.01, 20, 2, 9), &(0..100).collect::<Vec<_>>());
+    grown.clear();
+    assert!(grown == filter(grown.params));
+}
+
+#[test]
+fn sizes_and_rates_add_up() {
+    let grown = filled(params(0.01, 20, 2, 0), &(0..100).collect::<Vec<_>>());
+    let (mut heap, mut blocks) = (0, 0);
+    grown.heap_layouts(&mut |layout| (heap, blocks) = (heap + layout.size(), blocks + 1));
+    assert_eq!(blocks, 1 + grown.sub_filters().len());
+    assert_eq!(heap + size_of::<ScalableFilter>(), grown.size_bytes() as usize);
+    assert!(grown.false_positive_rate() > 0.0 && grown.false_positive_rate() < 0.01);
+    assert!(grown.fill_ratio() > 0.0 && grown.fill_ratio() < 0.5);
+    assert_eq!(filter(grown.params).false_positive_rate(), 0.0);
+}
+
+#[test]
+fn merge_names_what_differs() {
+    let base = params(0.01, 100, 2, 0);
+    let mut ours = filled(base, &[1, 2, 3]);
+    let before = ours.try_clone().unwrap();
+    for (theirs, name) in [
+        (filter(Params { capacity: 101, ..base }), "capacity"),
+        (filter(Params { error_rate: 0.02, ..base }), "error_rate"),
+        (filter(Params { expansion: 0, ..base }), "expansion"),
+        (filter(Params { seed: 1, ..base }), "seed"),
+        (filled(base, &(0..200).collect::<Vec<_>>()), "sub_filters"),
+    ] {
+        let good = filled(base, &[4, 5]);
+        let refused = ours.merge(&[&good, &theirs]);
+        assert!(matches!(refused, Err(Error::Incompatible { field, .. }) if field == name), "{name}: {refused:?}");
+        assert!(ours == before);
+    }
+}
+
+#[test]
+fn merge_refuses_to_pass_the_rate() {
+    let base = params(0.01, 1000, 0, 0);
+    let parts: Vec<_> =
+        [0..500u16, 500..1000, 1000..1500].map(|range| filled(base, &range.collect::<Vec<_>>())).into_iter().collect();
+    let mut ours = parts[0].try_clone().unwrap();
+    // Two halves fill it exactly, which the noise of the estimate must not keep out.
+    assert_eq!(ours.merge(&[&parts[1]]), Ok(true));
+    assert!((950..=1000).contains(&ours.num_items()), "{}", ours.num_items());
+    let before = ours.try_clone().unwrap();
+    let refused = ours.merge(&[&parts[2]]);
+    assert!(matches!(refused, Err(Error::RateExceeded { would_be, asked: 0.01 }) if would_be > 0.02));
+    assert!(ours == before);
+    // What it has already is no reason to refuse.
+    assert_eq!(ours.merge(&[&parts[0], &parts[1], &before]), Ok(false));
+    assert_eq!(ours.merge(&[]), Ok(false));
+    assert!(ours == before);
+}
+
+fn any_params() -> impl Strategy<Value = Params> {
+    (0.05f64..9.0, 1u64..80, 0u32..4, any::<u64>())
+        .prop_map(|(exponent, capacity, expansion, seed)| params(libm::pow(10.0, -exponent), capacity, expansion, seed))
+}
+
+proptest! {
+    #[test]
+    fn no_false_negatives_and_add_is_idempotent(params in any_params(), items in prop::collection::vec(any::<u16>(), 0..400)) {
+        let mut filter = filter(params);
+        for (i, item) in bytes(&items).enumerate() {
+            let seen = filter.may_contain(item);
+            match filter.add(item, &Unlimited) {
+                Ok(new) => prop_assert_eq!(new, !seen),
+                Err(error) => {
+                    prop_assert_eq!(error, Error::Full { capacity: params.capacity });
+                    prop_assert!(!seen && filter.num_items() == params.capacity);
+                    continue;
+                }
+            }
+            let num_items = filter.num_items();
+            prop_assert_eq!(filter.add(item, &Unlimited), Ok(false));
+            prop_assert_eq!(filter.num_items(), num_items);
+            prop_assert!(params.expansion == 0 || bytes(&items[..=i]).all(|item| filter.may_contain(item)));
+        }
+        prop_assert_eq!(ScalableFilter::from_sub_filters(params, filter.try_clone().unwrap().sub_filters), Ok(filter));
+    }
+
+    #[test]
+    fn batches_equal_single_calls(params in any_params(), batches in prop::collection::vec(prop::collection::vec(0u16..600, 0..150), 0..5)) {
+        let (mut single, mut batch) = (filter(params), filter(params));
+        for items in batches {
+            let mut expected = Vec::new();
+            let mut outcome = Ok(());
+            for item in bytes(&items) {
+                match single.add(item, &Unlimited) {
+                    Ok(new) => expected.push(new),
+                    Err(error) => {
+                        outcome = Err(error);
+                        break;
+                    }
+                }
+            }
+            let mut added = Vec::new();
+            prop_assert_eq!(batch.add_all(bytes(&items), &Unlimited, &mut added), outcome);
+            prop_assert_eq!(added, expected);
+            prop_assert!(single == batch);
+            let mut found = vec![true];
+            batch.may_contain_all(bytes(&items), &mut found);
+            let expected: Vec<bool> = std::iter::once(true).chain(bytes(&items).map(|item| single.may_contain(item))).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn merge_commutes_associates_and_equals_the_union(
+        a in prop::collection::vec(any::<u16>(), 0..150), b in prop::collection::vec(any::<u16>(), 0..150),
+        c in prop::collection::vec(any::<u16>(), 0..150), seed: u64, expansion in 0u32..3,
+    ) {
+        let params = params(0.001, 600, expansion, seed);
+        let [a_, b_, c_] = [&a, &b, &c].map(|items| filled(params, items));
+        let merged = |first: &ScalableFilter, others: &[&ScalableFilter]| {
+            let mut merged = first.try_clone().unwrap();
+            merged.merge(others).unwrap();
+            merged
+        };
+        let bitmap = |filter: &ScalableFilter| filter.sub_filters()[0].as_bytes().to_vec();
+        prop_assert!(merged(&a_, &[&b_]) == merged(&b_, &[&a_]) || a_.num_items() != b_.num_items());
+        prop_assert_eq!(bitmap(&merged(&a_, &[&b_])), bitmap(&merged(&b_, &[&a_])));
+        prop_assert_eq!(bitmap(&merged(&merged(&a_, &[&b_]), &[&c_])), bitmap(&merged(&a_, &[&merged(&b_, &[&c_])])));
+        let at_once = merged(&a_, &[&b_, &c_]);
+        let union = filled(params, &[a, b, c].concat());
+        prop_assert_eq!(bitmap(&at_once), bitmap(&union));
+        prop_assert_eq!(at_once.sub_filters()[0].set_bits(), union.sub_filters()[0].set_bits());
+        // At this load the estimate is within a few items of the count.
+        prop_assert!(at_once.num_items().abs_diff(union.num_items()) <= 20);
+        prop_assert!(merged(&at_once, &[&b_]) == at_once);
+    }
+}
