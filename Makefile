@@ -18,8 +18,8 @@ DEMOS := message_summary push_dedupe contact_limit
 CORE_TESTS := commands_ persistence replication
 OTHER_SERVERS := redis-8.2.3 valkey-9.1.2
 PEERS := redis-6.2.5 redisbloom-2.8.2
-# Where a fetched server is; nothing on a machine that it does not run on.
-fetched = $(shell scripts/servers.py path $(1))
+# VARIABLE=FILE for a fetched server; nothing on a machine that it does not run on.
+in_variable = $(addprefix $(1)=,$(shell scripts/servers.py path $(2)))
 
 .PHONY: help run test test-servers build lint demo setup clean setup-run setup-test
 
@@ -39,13 +39,17 @@ test: setup-test build ## Run every test: all of them on redis-server, then the 
 	@scripts/servers.py fetch $(PEERS)
 	@echo "== all tests, on $$(redis-server --version | cut -d' ' -f1-3)"
 	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=redis-server \
-		ROLLCALL_OLD_SERVER=$(call fetched,redis-6.2.5) ROLLCALL_PEER=$(call fetched,redisbloom-2.8.2) \
+		$(call in_variable,ROLLCALL_OLD_SERVER,redis-6.2.5) $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
 		cargo test --locked --no-fail-fast
 	@$(MAKE) test-servers
 	@echo "== make test: every test passed"
 
 test-servers: setup-test build ## Run the core server tests (commands, persistence, replication) on Redis 8.2.3 and Valkey 9.1.2
 	@scripts/servers.py fetch $(OTHER_SERVERS)
+	@for filter in $(CORE_TESTS); do \
+		cargo test --locked --quiet --test server -- --list "$$filter" | grep ': test$$' >/dev/null || \
+			{ echo "no server test matches '$$filter': this target would pass without testing" >&2; exit 1; }; \
+	done
 	@for name in $(OTHER_SERVERS); do \
 		server=$$(scripts/servers.py path $$name); \
 		[[ -n "$$server" ]] || continue; \

