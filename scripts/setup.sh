@@ -60,7 +60,8 @@ for name in "$@"; do need "$name"; done
 # A broken third-party source fails the update, and need not keep us from what Debian has: hence `;`.
 install="apt-get update; apt-get install -y --no-install-recommends ${packages[*]}"
 quiet_service=:
-if [[ " ${packages[*]} " == *" redis-server "* ]] && ! dpkg -s redis-server >/dev/null 2>&1; then
+if [[ " ${packages[*]} " == *" redis-server "* ]] &&
+    [[ "$(dpkg-query -W -f='${db:Status-Status}' redis-server 2>/dev/null)" != installed ]]; then
     if [[ -d /run/systemd/system ]]; then
         quiet_service="systemctl disable --now redis-server"
     else
