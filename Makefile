@@ -1,0 +1,94 @@
+# `make` alone lists the targets: a target's description is what stands after the two hashes on its line.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+# The steps of a target follow each other (setup, build, then use), with -j too. Cargo uses all cores by itself.
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+
+# redis.conf, the tests and the scripts name the module by its path, so it is built there whatever else is configured.
+export CARGO_TARGET_DIR := $(CURDIR)/target
+MODULE := $(CARGO_TARGET_DIR)/release/librollcall.so
+
+PORT ?= 6379
+DEMOS := message_summary push_dedupe contact_limit
+
+# The part of the server tests that every supported server has to pass, as filters of test names.
+CORE_TESTS := commands_ persistence replication
+OTHER_SERVERS := redis-8.2.3 valkey-9.1.2
+PEERS := redis-6.2.5 redisbloom-2.8.2
+# VARIABLE=FILE for a fetched server; nothing on a machine that it does not run on.
+in_variable = $(addprefix $(1)=,$(shell scripts/servers.py path $(2)))
+
+.PHONY: help run test test-servers build lint demo setup clean setup-run setup-test
+
+help: ## List the targets (what `make` alone does)
+	@echo "make TARGET, where TARGET is one of"
+	@echo
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name text; do \
+		printf '%-14s %s\n' "$$name" "$$text"; done
+
+run: ## Install what is missing, build, and start redis-server with the module; PORT=6380 for another port
+	@scripts/run.sh check "$(PORT)"
+	@scripts/setup.sh build server
+	@$(MAKE) build
+	@exec scripts/run.sh start "$(PORT)"
+
+test: setup-test build ## Run every test: all of them on redis-server, then the core part on Redis 8 and Valkey
+	@scripts/servers.py fetch $(PEERS)
+	@echo "== all tests, on $$(redis-server --version | cut -d' ' -f1-3)"
+	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=redis-server \
+		$(call in_variable,ROLLCALL_OLD_SERVER,redis-6.2.5) $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
+		cargo test --locked --no-fail-fast
+	@$(MAKE) test-servers
+	@echo "== make test: every test passed"
+
+test-servers: setup-test build ## Run the core server tests (commands, persistence, replication) on Redis 8.2.3 and Valkey 9.1.2
+	@scripts/servers.py fetch $(OTHER_SERVERS)
+	@for filter in $(CORE_TESTS); do \
+		cargo test --locked --quiet --test server -- --list "$$filter" | grep ': test$$' >/dev/null || \
+			{ echo "no server test matches '$$filter': this target would pass without testing" >&2; exit 1; }; \
+	done
+	@for name in $(OTHER_SERVERS); do \
+		server=$$(scripts/servers.py path $$name); \
+		[[ -n "$$server" ]] || continue; \
+		echo "== core server tests, on $$name"; \
+		ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=$$server cargo test --locked --no-fail-fast --test server -- $(CORE_TESTS); \
+	done
+
+build: ## Build the module, optimised: target/release/librollcall.so
+	cargo build --release --locked
+	@mkdir -p target/run
+
+lint: ## Check formatting, clippy, the direction of dependencies, licences and (where possible) advisories
+	@scripts/setup.sh build lint
+	cargo fmt --check
+	cargo clippy --all-targets --locked -- -D warnings
+	cargo clippy --all-targets --locked --no-default-features -- -D warnings
+	@scripts/check_layers.py --self-test
+	@scripts/check_layers.py
+	@scripts/check_licences.py --self-test
+	@scripts/check_licences.py
+	@scripts/check_advisories.sh
+	@echo "== make lint: nothing to object to"
+
+demo: ## Run the three example services on real input, each beside a server of its own
+	@scripts/setup.sh build server words
+	@$(MAKE) build
+	cargo build --release --locked --examples
+	@for name in $(DEMOS); do \
+		echo; echo "== $$name"; \
+		scripts/with_server.py $(CARGO_TARGET_DIR)/release/examples/$$name; \
+	done
+
+setup: ## Install everything that any target needs, as far as it is missing
+	@scripts/setup.sh build lint server wheels words
+	@scripts/servers.py fetch
+	@cargo fetch --locked
+
+setup-test:
+	@scripts/setup.sh build server wheels
+
+clean: ## Remove all that was built or fetched, and what `make run` stored
+	rm -rf target

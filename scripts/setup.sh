@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# Installs what is missing for a piece of work, and nothing else.
+#
+#   scripts/setup.sh NEED...
+#     build    a Rust toolchain, a C compiler, and the libclang that the server API's bindings are generated with (the
+#              library is enough: the clang program is not needed)
+#     lint     rustfmt and clippy
+#     server   redis-server and redis-cli, 7.0 or later
+#     wheels   pip, which scripts/servers.py fetches the other servers with
+#     words    a large English word list, real text for `make demo`
+#
+# Where nothing is missing it asks for no password, touches no network and prints nothing. What Debian can supply is
+# installed through apt-get: as root, else through sudo. Where neither is possible it prints the line that root has to
+# run, and fails.
+set -euo pipefail
+
+# Where dpkg and the service tools are; `su` without a dash leaves them out.
+PATH="$PATH:/usr/sbin:/sbin"
+
+fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+
+has_libclang() {
+    # The library, and beside it the compiler's own headers (stddef.h), without which bindings fail with a riddle.
+    [[ -n "${LIBCLANG_PATH:-}" ]] && return
+    compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null &&
+        compgen -G '/usr/lib/llvm-*/lib/clang/*/include/stddef.h' >/dev/null
+}
+
+has_words() { [[ -e /usr/share/dict/american-english-huge || -e /usr/share/dict/american-english-insane ]]; }
+
+packages=()
+need() {
+    case "$1" in
+        build)
+            command -v cargo >/dev/null ||
+                fail "cargo is missing: install Rust 1.95 or later with rustup, and have ~/.cargo/bin in PATH."
+            command -v cc >/dev/null || packages+=(gcc libc6-dev)
+            has_libclang || packages+=(libclang-dev)
+            ;;
+        lint)
+            cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 ||
+                fail "rustfmt or clippy is missing: run  rustup component add rustfmt clippy"
+            ;;
+        server)
+            # Debian's redis-server brings redis-tools, which has redis-cli.
+            command -v redis-server >/dev/null && command -v redis-cli >/dev/null || packages+=(redis-server)
+            ;;
+        wheels) python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip) ;;
+        words) has_words || packages+=(wamerican-huge) ;;
+        *) fail "unknown need '$1'" ;;
+    esac
+}
+for name in "$@"; do need "$name"; done
+((${#packages[@]})) || exit 0
+
+# Debian's redis-server starts a system service on port 6379 and enables it for every boot. Nobody asked for one, and
+# `make run` would find its port taken; so the service that this very install brought is stopped and disabled (a
+# redis-server that was here before is never installed, so never stopped). Afterwards, because that works with and
+# without systemd, where keeping it from starting would mean a policy-rc.d file that outlives us if we are interrupted.
+# A broken third-party source fails the update, and need not keep us from what Debian has: hence `;`.
+install="apt-get update; apt-get install -y --no-install-recommends ${packages[*]}"
+quiet_service=:
+if [[ " ${packages[*]} " == *" redis-server "* ]] &&
+    [[ "$(dpkg-query -W -f='${db:Status-Status}' redis-server 2>/dev/null)" != installed ]]; then
+    if [[ -d /run/systemd/system ]]; then
+        quiet_service="systemctl disable --now redis-server"
+    else
+        quiet_service="/etc/init.d/redis-server stop; update-rc.d redis-server disable"
+    fi
+fi
+manual=$install
+[[ "$quiet_service" == : ]] || manual+=" && $quiet_service"
+cannot() {
+    cat >&2 <<TEXT
+setup: missing: ${packages[*]}
+$1 Run this line, then the same make target again:
+
+  $2
+
+TEXT
+    exit 1
+}
+
+command -v apt-get >/dev/null ||
+    fail "missing: ${packages[*]} (Debian's package names). This system has no apt-get: install the like with its own tools."
+as_root=()
+if ((EUID != 0)); then
+    command -v sudo >/dev/null ||
+        cannot "Installing needs root, and there is no sudo here." "su - -c '$manual'"
+    sudo_line="sudo sh -c '$manual'"
+    if ! sudo -n true 2>/dev/null; then
+        # Without a terminal a password prompt would hang or fail with a riddle.
+        [[ -t 0 && -t 2 ]] ||
+            cannot "Installing needs root, and sudo wants a password that cannot be asked for here." "$sudo_line"
+        echo "setup: sudo asks for your password, to install: ${packages[*]}"
+        sudo -v || cannot "sudo refused." "$sudo_line"
+    fi
+    as_root=(sudo)
+fi
+
+echo "setup: installing ${packages[*]}"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# Recommended packages are left out: pip's would bring a second compiler suite.
+if ! "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive sh -c "$install" >"$log" 2>&1 </dev/null; then
+    tail -n 20 "$log" >&2
+    fail "apt-get failed; its last lines are above. The line was: $install"
+fi
+"${as_root[@]}" sh -c "$quiet_service" >"$log" 2>&1 || { cat "$log" >&2; fail "redis-server's system service could not be stopped"; }
+[[ "$quiet_service" == : ]] || echo "setup: redis-server's system service is stopped and disabled: only the program is used here"
+echo "setup: done"
