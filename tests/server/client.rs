@@ -14,9 +14,12 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::TcpStream;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use redis::{Parser, PushKind, Value};
+
+use crate::harness::Server;
 
 /// How long anything may take before a test gives up on it.
 pub const DEADLINE: Duration = Duration::from_secs(30);
@@ -103,11 +106,15 @@ impl Client {
         replies
     }
 
-    /// Runs a command and compares its reply, in the notation of this module.
+    /// Runs a command and compares its reply, in the notation of this module; a `*` at the end of
+    /// `reply` stands for anything.
     #[track_caller]
     pub fn expect(&mut self, line: &str, reply: &str) {
         let got = show(&self.cmd(line));
-        assert_eq!(got, reply, "reply to {line}");
+        match reply.strip_suffix('*') {
+            Some(start) => assert!(got.starts_with(start), "{line} gave {got} instead of {reply}"),
+            None => assert_eq!(got, reply, "reply to {line}"),
+        }
     }
 
     /// Runs a command that must fail and returns the error's text.
@@ -163,6 +170,57 @@ impl Client {
             other => panic!("DEBUG DIGEST-VALUE gave {}", show(other)),
         }
     }
+}
+
+/// Runs a session of commands over RESP2, then over RESP3 on an empty server. A row is a command,
+/// its reply in RESP2 and its reply in RESP3, in the notation of this module.
+#[track_caller]
+pub fn session(server: &Server, rows: &[(&str, &str, &str)]) {
+    let mut client = server.client();
+    client.expect("FLUSHALL", "+OK");
+    for (command, reply, _) in rows {
+        client.expect(command, reply);
+    }
+    let mut client = server.client3();
+    client.expect("FLUSHALL", "+OK");
+    for (command, _, reply) in rows {
+        client.expect(command, reply);
+    }
+}
+
+/// A command with the items `prefix` + number, for every number of the range.
+pub fn with_items(line: &str, prefix: &str, range: Range<u64>) -> Vec<String> {
+    let head = words(line).into_iter().map(str::to_owned);
+    head.chain(range.map(|i| format!("{prefix}{i}"))).collect()
+}
+
+/// Adds the items `prefix` + number by as many calls of 1,000 as it takes, and returns all elements
+/// of the replies, which are arrays or sums.
+#[track_caller]
+pub fn add_many(client: &mut Client, line: &str, prefix: &str, range: Range<u64>) -> Vec<Value> {
+    let mut commands = Vec::new();
+    let mut next = range.start;
+    while next < range.end {
+        let end = (next + 1000).min(range.end);
+        commands.push(with_items(line, prefix, next..end));
+        next = end;
+    }
+    let flatten = |reply| match reply {
+        Value::Array(items) => items,
+        Value::Int(_) => vec![reply],
+        other => panic!("{line} gave {}", show(&other)),
+    };
+    client.pipeline(&commands).into_iter().flat_map(flatten).collect()
+}
+
+/// The sum of integer replies.
+#[track_caller]
+pub fn sum(replies: &[Value]) -> i64 {
+    let int = |reply: &Value| match reply {
+        Value::Int(n) => *n,
+        other => panic!("expected an integer, got {}", show(other)),
+    };
+    replies.iter().map(int).sum()
 }
 
 fn pack<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {

@@ -14,4 +14,6 @@
 mod client;
 mod harness;
 
+mod commands_bloom;
+mod commands_counting;
 mod smoke;
