@@ -227,6 +227,23 @@ impl Server {
         items.get(1).map(text)
     }
 
+    /// The name under which this server knows one of the module's parameters.
+    pub fn parameter(&self, name: &str) -> String {
+        let unprefixed = ["bf-error-rate", "bf-initial-size", "bf-expansion-factor"];
+        if unprefixed.contains(&name) && self.version().has_unprefixed_configs() {
+            name.to_owned()
+        } else {
+            format!("rollcall.{name}")
+        }
+    }
+
+    /// Sets one of the module's parameters.
+    #[track_caller]
+    pub fn set_parameter(&self, name: &str, value: &str) {
+        let reply = self.client().call(&["CONFIG", "SET", &self.parameter(name), value]);
+        assert_eq!(reply, redis::Value::Okay, "CONFIG SET {name} {value}");
+    }
+
     fn write_config(&self) {
         let mut lines: Vec<String> = [
             "bind 127.0.0.1",

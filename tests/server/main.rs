@@ -16,4 +16,6 @@ mod harness;
 
 mod commands_bloom;
 mod commands_counting;
+mod errors;
+mod limits;
 mod smoke;
