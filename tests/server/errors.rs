@@ -44,7 +44,8 @@ fn all_fail(server: &mut Server, prefix: &str, cases: &[(Vec<&str>, &str)]) {
                 None => wrong.push(format!("{line}: gave {} instead of an error", show(&reply))),
                 Some(error) => {
                     let lower = error.to_lowercase();
-                    let named = mentions.split('|').any(|word| lower.contains(&word.to_lowercase()));
+                    let known = !lower.contains("unknown command");
+                    let named = known && mentions.split('|').any(|word| lower.contains(&word.to_lowercase()));
                     if !error.starts_with(prefix) || !named {
                         wrong.push(format!("{line}: {error:?} should start with {prefix} and name {mentions}"));
                     }

@@ -17,6 +17,7 @@ pub struct Setup {
     lines_after: Vec<String>,
     without_module: bool,
     binary: Option<PathBuf>,
+    is_old: bool,
 }
 
 impl Setup {
@@ -47,6 +48,12 @@ impl Setup {
     /// Another server than the one under test.
     pub fn binary(mut self, path: &Path) -> Setup {
         self.binary = Some(path.to_owned());
+        self
+    }
+
+    /// Leaves out the settings that servers before 7.0 do not know.
+    pub fn for_old_server(mut self) -> Setup {
+        self.is_old = true;
         self
     }
 
@@ -257,6 +264,9 @@ impl Server {
         ]
         .map(str::to_owned)
         .into();
+        if self.setup.is_old {
+            lines.retain(|line| !line.starts_with("enable-"));
+        }
         lines.extend(self.setup.lines_before.iter().cloned());
         if !self.setup.without_module {
             lines.push(format!("loadmodule {} {}", module_path().display(), self.setup.module_args));

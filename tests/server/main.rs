@@ -16,6 +16,10 @@ mod harness;
 
 mod commands_bloom;
 mod commands_counting;
+mod config;
 mod errors;
+mod events;
 mod limits;
+mod metadata;
+mod module_loading;
 mod smoke;
