@@ -12,6 +12,7 @@
 //! and `replication_*`: `cargo test --test server -- commands_ persistence_ replication_`.
 
 mod client;
+mod fixture;
 mod harness;
 
 mod commands_bloom;
@@ -22,4 +23,6 @@ mod events;
 mod limits;
 mod metadata;
 mod module_loading;
+mod persistence_chunks;
+mod persistence_restart;
 mod smoke;
