@@ -18,6 +18,7 @@ pub struct Setup {
     without_module: bool,
     binary: Option<PathBuf>,
     is_old: bool,
+    files: Vec<(String, Vec<u8>)>,
 }
 
 impl Setup {
@@ -51,6 +52,12 @@ impl Setup {
         self
     }
 
+    /// A file in the server's directory, there before it starts.
+    pub fn file(mut self, name: &str, bytes: &[u8]) -> Setup {
+        self.files.push((name.to_owned(), bytes.to_owned()));
+        self
+    }
+
     /// Leaves out the settings that servers before 7.0 do not know.
     pub fn for_old_server(mut self) -> Setup {
         self.is_old = true;
@@ -71,6 +78,9 @@ impl Setup {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let mut server = Server { setup: self, dir, child: None, port: 0 };
         server.write_config();
+        for (name, bytes) in &server.setup.files {
+            fs::write(server.dir().join(name), bytes).expect("the file is written");
+        }
         server.launch()?;
         Ok(server)
     }

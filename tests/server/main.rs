@@ -14,6 +14,7 @@
 mod client;
 mod fixture;
 mod harness;
+mod payload;
 
 mod commands_bloom;
 mod commands_counting;
@@ -24,5 +25,10 @@ mod limits;
 mod metadata;
 mod module_loading;
 mod persistence_chunks;
+mod persistence_corruption;
 mod persistence_restart;
 mod smoke;
+mod types_defrag;
+mod types_generic;
+mod types_memory;
+mod types_payload;
