@@ -1,0 +1,335 @@
+//! A connection that shows replies exactly as they came over the wire.
+//!
+//! The `redis` crate packs the commands and parses the replies; its connections, which turn errors
+//! and types into Rust's, are left out of the way. A reply is compared in a short notation:
+//!
+//! | wire | shown as |
+//! |---|---|
+//! | integer, double | `12`, `,0.5` |
+//! | simple string, bulk string | `+OK`, `"text"` |
+//! | boolean, null | `#t` and `#f`, `nil` |
+//! | array, map, set | `[1, 2]`, `{"a": 1}`, `~[1, 2]` |
+//! | error | `-ERR text` |
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use redis::{Parser, PushKind, Value};
+
+use crate::harness::Server;
+
+/// How long anything may take before a test gives up on it.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Calls `probe` until it gives a value; panics with `what` when the deadline has passed.
+pub fn wait_until<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + DEADLINE;
+    loop {
+        if let Some(value) = probe() {
+            return value;
+        }
+        assert!(Instant::now() < end, "waited {DEADLINE:?} in vain for: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// One connection to a server, speaking RESP2 or RESP3.
+pub struct Client {
+    stream: TcpStream,
+    parser: Parser,
+}
+
+impl Client {
+    /// Connects to a port of this host; `None` if nobody listens or answers there yet.
+    pub fn connect(port: u16) -> Option<Client> {
+        let stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+        stream.set_nodelay(true).ok()?;
+        stream.set_read_timeout(Some(DEADLINE)).ok()?;
+        stream.set_write_timeout(Some(DEADLINE)).ok()?;
+        Some(Client { stream, parser: Parser::new() })
+    }
+
+    /// Switches the connection to RESP3.
+    pub fn resp3(mut self) -> Client {
+        let hello = self.cmd("HELLO 3");
+        assert!(matches!(hello, Value::Map(_)), "HELLO 3 gave {}", show(&hello));
+        self
+    }
+
+    /// Sends one command without waiting for its reply.
+    pub fn send<A: AsRef<[u8]>>(&mut self, args: &[A]) {
+        let packed = pack(args);
+        self.stream.write_all(&packed).expect("the server takes the command");
+    }
+
+    /// Waits for the next reply, or the next message pushed.
+    pub fn receive(&mut self) -> Value {
+        self.try_receive().expect("the server replies")
+    }
+
+    fn try_receive(&mut self) -> redis::RedisResult<Value> {
+        self.parser.parse_value(&mut self.stream)
+    }
+
+    /// Sends a command and returns its reply.
+    pub fn call<A: AsRef<[u8]>>(&mut self, args: &[A]) -> Value {
+        self.send(args);
+        match self.try_receive() {
+            Ok(reply) => reply,
+            Err(error) => panic!("no reply to {}: {error}", shorten(args)),
+        }
+    }
+
+    /// As [`Client::call`], but `None` when the server goes away instead of replying.
+    pub fn try_call<A: AsRef<[u8]>>(&mut self, args: &[A]) -> Option<Value> {
+        self.stream.write_all(&pack(args)).ok()?;
+        self.try_receive().ok()
+    }
+
+    /// As [`Client::call`], for a command without spaces in its arguments; `''` stands for an empty one.
+    pub fn cmd(&mut self, line: &str) -> Value {
+        self.call(&words(line))
+    }
+
+    /// Sends every command at once and returns the replies.
+    pub fn pipeline<A: AsRef<[u8]>>(&mut self, commands: &[Vec<A>]) -> Vec<Value> {
+        // In pieces, so that neither side's socket buffer fills while the other waits.
+        let mut replies = Vec::with_capacity(commands.len());
+        for piece in commands.chunks(500) {
+            let packed: Vec<u8> = piece.iter().flat_map(|args| pack(args)).collect();
+            self.stream.write_all(&packed).expect("the server takes the commands");
+            replies.extend(piece.iter().map(|_| self.receive()));
+        }
+        replies
+    }
+
+    /// Runs a command and compares its reply, in the notation of this module; a `*` at the end of
+    /// `reply` stands for anything.
+    #[track_caller]
+    pub fn expect(&mut self, line: &str, reply: &str) {
+        let got = show(&self.cmd(line));
+        match reply.strip_suffix('*') {
+            Some(start) => assert!(got.starts_with(start), "{line} gave {got} instead of {reply}"),
+            None => assert_eq!(got, reply, "reply to {line}"),
+        }
+    }
+
+    /// Runs a command that must fail and returns the error's text.
+    #[track_caller]
+    pub fn error(&mut self, line: &str) -> String {
+        let reply = self.cmd(line);
+        error_text(&reply).unwrap_or_else(|| panic!("{line} gave {} instead of an error", show(&reply)))
+    }
+
+    /// Runs a command that answers an integer.
+    #[track_caller]
+    pub fn int(&mut self, line: &str) -> i64 {
+        match self.cmd(line) {
+            Value::Int(n) => n,
+            other => panic!("{line} gave {} instead of an integer", show(&other)),
+        }
+    }
+
+    /// Runs a command that answers a string, of whichever kind.
+    #[track_caller]
+    pub fn text(&mut self, line: &str) -> String {
+        text(&self.cmd(line))
+    }
+
+    /// Runs a command that answers an array.
+    #[track_caller]
+    pub fn list(&mut self, line: &str) -> Vec<Value> {
+        match self.cmd(line) {
+            Value::Array(items) => items,
+            other => panic!("{line} gave {} instead of an array", show(&other)),
+        }
+    }
+
+    /// One field of `INFO`, empty if the server has none of that name.
+    pub fn info(&mut self, field: &str) -> String {
+        let all = self.text("INFO everything");
+        let prefix = format!("{field}:");
+        all.lines().find_map(|line| line.strip_prefix(&prefix)).unwrap_or_default().trim().to_owned()
+    }
+
+    /// A field of `INFO` that is a whole number.
+    #[track_caller]
+    pub fn info_number(&mut self, field: &str) -> i64 {
+        let value = self.info(field);
+        value.parse().unwrap_or_else(|_| panic!("INFO's {field} is {value:?}"))
+    }
+
+    /// The digest of a key's value, which primary and replica must agree on; zeros for no key.
+    pub fn digest(&mut self, key: &str) -> String {
+        let reply = self.cmd(&format!("DEBUG DIGEST-VALUE {key}"));
+        match &reply {
+            Value::Array(items) if items.len() == 1 => text(&items[0]),
+            other => panic!("DEBUG DIGEST-VALUE gave {}", show(other)),
+        }
+    }
+}
+
+/// Runs a session of commands over RESP2, then over RESP3 on an empty server. A row is a command,
+/// its reply in RESP2 and its reply in RESP3, in the notation of this module.
+#[track_caller]
+pub fn session(server: &Server, rows: &[(&str, &str, &str)]) {
+    let mut client = server.client();
+    client.expect("FLUSHALL", "+OK");
+    for (command, reply, _) in rows {
+        client.expect(command, reply);
+    }
+    let mut client = server.client3();
+    client.expect("FLUSHALL", "+OK");
+    for (command, _, reply) in rows {
+        client.expect(command, reply);
+    }
+}
+
+/// A command with the items `prefix` + number, for every number of the range.
+pub fn with_items(line: &str, prefix: &str, range: Range<u64>) -> Vec<String> {
+    let head = words(line).into_iter().map(str::to_owned);
+    head.chain(range.map(|i| format!("{prefix}{i}"))).collect()
+}
+
+/// Adds the items `prefix` + number by as many calls of 1,000 as it takes, and returns all elements
+/// of the replies, which are arrays or sums.
+#[track_caller]
+pub fn add_many(client: &mut Client, line: &str, prefix: &str, range: Range<u64>) -> Vec<Value> {
+    let mut commands = Vec::new();
+    let mut next = range.start;
+    while next < range.end {
+        let end = (next + 1000).min(range.end);
+        commands.push(with_items(line, prefix, next..end));
+        next = end;
+    }
+    let flatten = |reply| match reply {
+        Value::Array(items) => items,
+        Value::Int(_) => vec![reply],
+        other => panic!("{line} gave {}", show(&other)),
+    };
+    client.pipeline(&commands).into_iter().flat_map(flatten).collect()
+}
+
+/// The sum of integer replies.
+#[track_caller]
+pub fn sum(replies: &[Value]) -> i64 {
+    let int = |reply: &Value| match reply {
+        Value::Int(n) => *n,
+        other => panic!("expected an integer, got {}", show(other)),
+    };
+    replies.iter().map(int).sum()
+}
+
+fn pack<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {
+    let mut command = redis::Cmd::new();
+    for arg in args {
+        command.arg(arg.as_ref());
+    }
+    command.get_packed_command()
+}
+
+/// Splits a command line at spaces; `''` stands for an empty argument.
+pub fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().map(|word| if word == "''" { "" } else { word }).collect()
+}
+
+/// A command for people: long and binary arguments shortened.
+pub fn shorten<A: AsRef<[u8]>>(args: &[A]) -> String {
+    let mut line = String::new();
+    for (i, arg) in args.iter().take(12).enumerate() {
+        let arg = arg.as_ref();
+        let gap = if i == 0 { "" } else { " " };
+        let _ = write!(line, "{gap}{}", arg[..arg.len().min(40)].escape_ascii());
+    }
+    if args.len() > 12 { line + " ..." } else { line }
+}
+
+/// A reply in the notation of this module.
+pub fn show(value: &Value) -> String {
+    let list = |items: &[Value]| items.iter().map(show).collect::<Vec<_>>().join(", ");
+    match value {
+        Value::Nil => "nil".into(),
+        Value::Int(n) => n.to_string(),
+        Value::Okay => "+OK".into(),
+        Value::SimpleString(text) => format!("+{text}"),
+        Value::BulkString(bytes) => format!("\"{}\"", bytes.escape_ascii()),
+        Value::VerbatimString { text, .. } => format!("={text}"),
+        Value::Double(x) => format!(",{x}"),
+        Value::Boolean(true) => "#t".into(),
+        Value::Boolean(false) => "#f".into(),
+        Value::Array(items) => format!("[{}]", list(items)),
+        Value::Set(items) => format!("~[{}]", list(items)),
+        Value::Map(pairs) => {
+            let pairs: Vec<_> = pairs.iter().map(|(k, v)| format!("{}: {}", show(k), show(v))).collect();
+            format!("{{{}}}", pairs.join(", "))
+        }
+        Value::Push { kind, data } => format!(">{kind:?}[{}]", list(data)),
+        Value::ServerError(_) => format!("-{}", error_text(value).unwrap_or_default()),
+        other => format!("{other:?}"),
+    }
+}
+
+/// The text of an error reply, as the server sent it.
+pub fn error_text(value: &Value) -> Option<String> {
+    let Value::ServerError(error) = value else { return None };
+    let gap = if error.details().is_some() { " " } else { "" };
+    Some(format!("{}{gap}{}", error.code(), error.details().unwrap_or_default()))
+}
+
+/// The text of a string reply, of whichever kind.
+#[track_caller]
+pub fn text(value: &Value) -> String {
+    match value {
+        Value::Okay => "OK".into(),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => text.clone(),
+        Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        other => panic!("expected a string, got {}", show(other)),
+    }
+}
+
+/// The number in a reply, whether it came as integer, double or text.
+#[track_caller]
+pub fn number(value: &Value) -> f64 {
+    match value {
+        Value::Int(n) => *n as f64,
+        Value::Double(x) => *x,
+        other => {
+            let text = text(other);
+            text.parse().unwrap_or_else(|_| panic!("expected a number, got {text:?}"))
+        }
+    }
+}
+
+/// The pairs of a map, or of a flat array that stands for one in RESP2.
+#[track_caller]
+pub fn pairs(value: &Value) -> Vec<(String, Value)> {
+    match value {
+        Value::Map(pairs) => pairs.iter().map(|(k, v)| (text(k), v.clone())).collect(),
+        Value::Array(items) => {
+            assert!(items.len().is_multiple_of(2), "not a list of pairs: {}", show(value));
+            items.chunks(2).map(|pair| (text(&pair[0]), pair[1].clone())).collect()
+        }
+        other => panic!("expected pairs, got {}", show(other)),
+    }
+}
+
+/// The value beside a label in a reply of pairs.
+#[track_caller]
+pub fn field(value: &Value, label: &str) -> Value {
+    let found = pairs(value).into_iter().find(|(name, _)| name == label);
+    found.unwrap_or_else(|| panic!("no {label} in {}", show(value))).1
+}
+
+/// The channel and payload of a message that a subscriber received; `None` for anything else.
+pub fn message(value: &Value) -> Option<(String, String)> {
+    match value {
+        Value::Push { kind: PushKind::PMessage, data } => Some((text(&data[1]), text(&data[2]))),
+        Value::Array(items) if items.len() == 4 && text(&items[0]) == "pmessage" => {
+            Some((text(&items[2]), text(&items[3])))
+        }
+        _ => None,
+    }
+}

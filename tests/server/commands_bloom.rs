@@ -1,0 +1,449 @@
+//! BF.*: every command with every option, and the type, shape and order of what it answers.
+
+use redis::Value;
+
+use crate::client::{Client, add_many, field, number, pairs, session, show, sum, text};
+use crate::harness::Server;
+
+/// Capacity and expansion of a filter, as BF.INFO shows them.
+#[track_caller]
+fn capacity_and_expansion(client: &mut Client, key: &str) -> String {
+    let info = client.cmd(&format!("BF.INFO {key}"));
+    format!("{} {}", show(&field(&info, "Capacity")), show(&field(&info, "Expansion rate")))
+}
+
+/// The value of a one-field BF.INFO: an array of one in RESP2, a map of one in RESP3.
+#[track_caller]
+fn info_field(client: &mut Client, key: &str, name: &str) -> Value {
+    match client.cmd(&format!("BF.INFO {key} {name}")) {
+        Value::Array(items) if items.len() == 1 => items[0].clone(),
+        Value::Map(pairs) if pairs.len() == 1 => pairs[0].1.clone(),
+        other => panic!("BF.INFO {name} gave {}", show(&other)),
+    }
+}
+
+#[test]
+fn add_and_madd_answer_new_or_seen() {
+    session(
+        &Server::start(),
+        &[
+            ("BF.ADD k a", "1", "#t"),
+            ("BF.ADD k a", "0", "#f"),
+            ("BF.MADD k a b c b", "[0, 1, 1, 0]", "[#f, #t, #t, #f]"),
+            ("BF.MADD other x", "[1]", "[#t]"),
+            ("bf.add k d", "1", "#t"),
+        ],
+    );
+}
+
+#[test]
+fn exists_and_mexists_answer_without_writing() {
+    session(
+        &Server::start(),
+        &[
+            ("BF.EXISTS k a", "0", "#f"),
+            ("BF.MEXISTS k a b", "[0, 0]", "[#f, #f]"),
+            ("EXISTS k", "0", "0"),
+            ("BF.MADD k a b", "[1, 1]", "[#t, #t]"),
+            ("BF.EXISTS k a", "1", "#t"),
+            ("BF.EXISTS k c", "0", "#f"),
+            ("BF.MEXISTS k c b a", "[0, 1, 1]", "[#f, #t, #t]"),
+            ("BF.MEXISTS k b", "[1]", "[#t]"),
+        ],
+    );
+}
+
+#[test]
+fn reserve_makes_what_was_asked_for() {
+    session(
+        &Server::start(),
+        &[
+            ("BF.RESERVE k 0.001 1000", "+OK", "+OK"),
+            ("BF.RESERVE k 0.001 1000", "-ERR item exists", "-ERR item exists"),
+            ("BF.RESERVE e 0.01 500 EXPANSION 4", "+OK", "+OK"),
+            ("BF.RESERVE n 0.01 500 NONSCALING", "+OK", "+OK"),
+            ("BF.RESERVE zero 0.01 500 EXPANSION 0", "+OK", "+OK"),
+            ("BF.RESERVE lower 0.01 500 expansion 3", "+OK", "+OK"),
+            ("BF.RESERVE seeded 0.01 500 SEED 18446744073709551615 EXPANSION 3", "+OK", "+OK"),
+            ("BF.RESERVE swapped 0.01 500 expansion 3 seed 7", "+OK", "+OK"),
+            ("BF.RESERVE lines 0.01 500 layout lines", "+OK", "+OK"),
+            ("BF.RESERVE high 0.9 500", "+OK", "+OK"),
+            ("BF.RESERVE huge 0.01 500 EXPANSION 32768", "+OK", "+OK"),
+        ],
+    );
+    let server = Server::start();
+    let mut client = server.client();
+    for (reserve, expected) in [
+        ("BF.RESERVE plain 0.001 1000", "1000 2"),
+        ("BF.RESERVE e 0.01 500 EXPANSION 4", "500 4"),
+        ("BF.RESERVE n 0.01 500 nonscaling", "500 nil"),
+        ("BF.RESERVE zero 0.01 500 EXPANSION 0", "500 nil"),
+        ("BF.RESERVE seeded 0.5 1 SEED 9 EXPANSION 1", "1 1"),
+    ] {
+        client.expect(reserve, "+OK");
+        let key = reserve.split(' ').nth(1).expect("a key");
+        assert_eq!(capacity_and_expansion(&mut client, key), expected, "{reserve}");
+    }
+}
+
+#[test]
+fn insert_creates_by_its_options_and_only_then() {
+    session(
+        &Server::start(),
+        &[
+            ("BF.INSERT k ITEMS a b a", "[1, 1, 0]", "[#t, #t, #f]"),
+            ("BF.INSERT k CAPACITY 5000 ERROR 0.2 EXPANSION 7 ITEMS b c", "[0, 1]", "[#f, #t]"),
+            ("BF.INSERT k NOCREATE ITEMS c d", "[0, 1]", "[#f, #t]"),
+            ("BF.INSERT missing NOCREATE ITEMS c d", "-ERR *", "-ERR *"),
+            ("EXISTS missing", "0", "0"),
+            ("BF.INSERT c CAPACITY 5000 ITEMS x", "[1]", "[#t]"),
+            ("BF.INSERT all error 0.001 expansion 4 seed 3 capacity 50 items items", "[1]", "[#t]"),
+            ("BF.INSERT n NONSCALING CAPACITY 9 ITEMS x", "[1]", "[#t]"),
+            ("BF.INSERT zero EXPANSION 0 CAPACITY 9 ITEMS x", "[1]", "[#t]"),
+        ],
+    );
+    let server = Server::start();
+    let mut client = server.client();
+    for (insert, expected, rate) in [
+        ("BF.INSERT k ITEMS a", "100 2", 0.01),
+        ("BF.INSERT c CAPACITY 5000 ITEMS x", "5000 2", 0.01),
+        ("BF.INSERT all ERROR 0.001 EXPANSION 4 CAPACITY 50 ITEMS x", "50 4", 0.001),
+        ("BF.INSERT n NONSCALING CAPACITY 9 ITEMS x", "9 nil", 0.01),
+        ("BF.INSERT zero EXPANSION 0 CAPACITY 9 ITEMS x", "9 nil", 0.01),
+    ] {
+        client.expect(insert, "[1]");
+        let key = insert.split(' ').nth(1).expect("a key");
+        assert_eq!(capacity_and_expansion(&mut client, key), expected, "{insert}");
+        assert_eq!(number(&info_field(&mut client, key, "ERROR")), rate, "{insert}");
+    }
+    // On a key that exists the options change nothing.
+    client.expect("BF.INSERT k CAPACITY 5000 ERROR 0.2 EXPANSION 7 ITEMS b", "[1]");
+    assert_eq!(capacity_and_expansion(&mut client, "k"), "100 2");
+}
+
+#[test]
+fn defaults_are_those_documented() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("BF.ADD k a", "1");
+    assert_eq!(capacity_and_expansion(&mut client, "k"), "100 2");
+    assert_eq!(number(&info_field(&mut client, "k", "ERROR")), 0.01);
+    assert_eq!(text(&info_field(&mut client, "k", "LAYOUT")), "lines");
+}
+
+#[test]
+fn card_counts_the_items_added() {
+    session(
+        &Server::start(),
+        &[
+            ("BF.CARD k", "0", "0"),
+            ("EXISTS k", "0", "0"),
+            ("BF.MADD k a b a", "[1, 1, 0]", "[#t, #t, #f]"),
+            ("BF.CARD k", "2", "2"),
+            ("BF.RESERVE empty 0.01 10", "+OK", "+OK"),
+            ("BF.CARD empty", "0", "0"),
+        ],
+    );
+}
+
+#[test]
+fn info_has_exactly_five_pairs() {
+    let server = Server::start();
+    for mut client in [server.client(), server.client3()] {
+        client.expect("FLUSHALL", "+OK");
+        client.expect("BF.INFO k", "-ERR not found");
+        client.expect("BF.INFO k CAPACITY", "-ERR not found");
+        client.expect("BF.RESERVE k 0.01 1000 EXPANSION 3", "+OK");
+        client.cmd("BF.MADD k a b c");
+        let info = client.cmd("BF.INFO k");
+        let rows: Vec<_> = pairs(&info).iter().map(|(label, value)| format!("{label}: {}", show(value))).collect();
+        let size = show(&field(&info, "Size"));
+        let expected = [
+            "Capacity: 1000",
+            &format!("Size: {size}"),
+            "Number of filters: 1",
+            "Number of items inserted: 3",
+            "Expansion rate: 3",
+        ];
+        assert_eq!(rows, expected);
+        assert!(number(&field(&info, "Size")) > 1000.0, "{}", show(&info));
+        client.expect("BF.RESERVE n 0.01 1000 NONSCALING", "+OK");
+        assert_eq!(field(&client.cmd("BF.INFO n"), "Expansion rate"), Value::Nil);
+    }
+    assert!(matches!(server.client().cmd("BF.INFO k"), Value::Array(_)));
+    assert!(matches!(server.client3().cmd("BF.INFO k"), Value::Map(_)));
+}
+
+#[test]
+fn info_gives_one_field_by_name() {
+    let server = Server::start();
+    server.client().cmd("BF.RESERVE k 0.001 1000 EXPANSION 3");
+    server.client().cmd("BF.MADD k a b c");
+    server.client().cmd("BF.RESERVE n 0.001 1000 NONSCALING");
+    let all = server.client().cmd("BF.INFO k");
+    for mut client in [server.client(), server.client3()] {
+        for (name, label) in [
+            ("CAPACITY", "Capacity"),
+            ("SIZE", "Size"),
+            ("FILTERS", "Number of filters"),
+            ("ITEMS", "Number of items inserted"),
+            ("expansion", "Expansion rate"),
+        ] {
+            assert_eq!(info_field(&mut client, "k", name), field(&all, label), "{name}");
+        }
+        assert_eq!(info_field(&mut client, "n", "EXPANSION"), Value::Nil);
+        assert_eq!(number(&info_field(&mut client, "k", "ERROR")), 0.001);
+        assert_eq!(text(&info_field(&mut client, "k", "layout")), "lines");
+        let fpr = number(&info_field(&mut client, "k", "FPR"));
+        let fill = number(&info_field(&mut client, "k", "FILL"));
+        assert!((0.0..0.001).contains(&fpr) && fill > 0.0 && fill < 0.01, "{fpr} {fill}");
+    }
+    let map = server.client3().cmd("BF.INFO k CAPACITY");
+    assert_eq!(pairs(&map).len(), 1);
+    assert!(matches!(map, Value::Map(_)), "{}", show(&map));
+}
+
+#[test]
+fn rate_and_fill_rise_to_what_was_asked_for() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("BF.RESERVE k 0.01 10000 NONSCALING", "+OK");
+    add_many(&mut client, "BF.MADD k", "in", 0..9_000);
+    let fpr = number(&info_field(&mut client, "k", "FPR"));
+    let fill = number(&info_field(&mut client, "k", "FILL"));
+    assert!((0.003..0.0101).contains(&fpr), "{fpr}");
+    assert!((0.3..0.6).contains(&fill), "{fill}");
+}
+
+#[test]
+fn items_are_found_and_strangers_rarely() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("BF.RESERVE k 0.01 10000 NONSCALING", "+OK");
+    add_many(&mut client, "BF.MADD k", "in", 0..9_800);
+    let found = add_many(&mut client, "BF.MEXISTS k", "in", 0..9_800);
+    assert_eq!(sum(&found), 9_800, "no false negatives");
+    // 100,000 strangers at a rate of at most 0.01: five standard deviations of the draw (31.5) and of
+    // this one filter's own rate (1.2 %, bloom-layout.md).
+    let strangers = add_many(&mut client, "BF.MEXISTS k", "out", 0..100_000);
+    let bound = 1000.0 + 5.0 * (31.5 + 12.0);
+    assert!((sum(&strangers) as f64) < bound, "{} of 100000", sum(&strangers));
+    // A stranger taken for a member on its way in is not counted.
+    let card = client.int("BF.CARD k");
+    assert!((9_750..=9_800).contains(&card), "{card}");
+}
+
+#[test]
+fn size_follows_the_layout() {
+    // bits a key of bloom-layout.md's table, and its margin of half a percent; a little for the headers.
+    let server = Server::start();
+    let mut client = server.client();
+    for (rate, bits) in [("0.1", 4.84), ("0.01", 9.92), ("0.001", 14.63), ("0.0001", 19.84), ("0.00001", 24.53)] {
+        client.expect(&format!("BF.RESERVE {rate} {rate} 1000000 NONSCALING"), "+OK");
+        let size = number(&info_field(&mut client, rate, "SIZE"));
+        let expected = 1e6 * bits * 1.005 / 8.0;
+        assert!((0.998..1.003).contains(&(size / expected)), "{rate}: {size} instead of {expected}");
+    }
+    client.expect("BF.RESERVE scaling 0.01 1000000", "+OK");
+    let size = number(&info_field(&mut client, "scaling", "SIZE"));
+    assert!((0.998..1.003).contains(&(size / (1e6 * 10.43 * 1.005 / 8.0))), "{size}");
+}
+
+#[test]
+fn scalable_filters_grow_by_their_expansion() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("BF.RESERVE k 0.01 1000 EXPANSION 3", "+OK");
+    let lines = client.list("BF.DEBUG k").len();
+    add_many(&mut client, "BF.MADD k", "in", 0..12_500);
+    let info = client.cmd("BF.INFO k");
+    assert_eq!(show(&field(&info, "Number of filters")), "3");
+    assert_eq!(show(&field(&info, "Capacity")), "13000", "1000 + 3000 + 9000");
+    assert_eq!(sum(&add_many(&mut client, "BF.MEXISTS k", "in", 0..12_500)), 12_500);
+    assert_eq!(field(&info, "Number of items inserted"), client.cmd("BF.CARD k"));
+    assert_eq!(client.list("BF.DEBUG k").len(), lines + 2, "one more line a sub-filter");
+    let strangers = sum(&add_many(&mut client, "BF.MEXISTS k", "out", 0..100_000));
+    assert!(strangers < 1100, "{strangers} of 100000 at 0.01");
+    client.expect("BF.RESERVE flat 0.01 100 EXPANSION 1", "+OK");
+    add_many(&mut client, "BF.MADD flat", "in", 0..250);
+    assert_eq!(show(&info_field(&mut client, "flat", "FILTERS")), "3");
+    assert_eq!(show(&info_field(&mut client, "flat", "CAPACITY")), "300");
+}
+
+#[test]
+fn full_nonscaling_filters_say_so_and_keep_what_fitted() {
+    let full = "-ERR non scaling filter is full";
+    session(
+        &Server::start(),
+        &[
+            ("BF.RESERVE k 0.00001 3 NONSCALING", "+OK", "+OK"),
+            ("BF.MADD k a b", "[1, 1]", "[#t, #t]"),
+            ("BF.MADD k b c d e", &format!("[0, 1, {full}]"), &format!("[#f, #t, {full}]")),
+            ("BF.CARD k", "3", "3"),
+            ("BF.MEXISTS k a b c d e", "[1, 1, 1, 0, 0]", "[#t, #t, #t, #f, #f]"),
+            ("BF.ADD k d", full, full),
+            ("BF.MADD k d", &format!("[{full}]"), &format!("[{full}]")),
+            ("BF.INSERT k ITEMS a d b", &format!("[0, {full}]"), &format!("[#f, {full}]")),
+            ("BF.ADD k a", "0", "#f"),
+            ("BF.MADD k a b c", "[0, 0, 0]", "[#f, #f, #f]"),
+            (
+                "BF.INSERT fresh CAPACITY 2 ERROR 0.00001 NONSCALING ITEMS a b c",
+                &format!("[1, 1, {full}]"),
+                &format!("[#t, #t, {full}]"),
+            ),
+            ("BF.CARD fresh", "2", "2"),
+        ],
+    );
+}
+
+#[test]
+fn clear_empties_and_keeps_the_parameters() {
+    session(
+        &Server::start(),
+        &[
+            ("BF.CLEAR k", "-ERR not found", "-ERR not found"),
+            ("EXISTS k", "0", "0"),
+            ("BF.RESERVE k 0.001 10 EXPANSION 4", "+OK", "+OK"),
+            ("BF.MADD k a b c d e f g h i j k l", "[*", "[*"),
+            ("EXPIRE k 1000", "1", "1"),
+            ("BF.CLEAR k", "+OK", "+OK"),
+            ("BF.CARD k", "0", "0"),
+            ("BF.MEXISTS k a l", "[0, 0]", "[#f, #f]"),
+            ("BF.INFO k FILTERS", "[1]", "{*"),
+            ("BF.INFO k CAPACITY", "[10]", "{*"),
+            ("BF.INFO k EXPANSION", "[4]", "{*"),
+            ("BF.ADD k a", "1", "#t"),
+        ],
+    );
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("BF.INSERT k ERROR 0.001 ITEMS a", "[1]");
+    client.expect("EXPIRE k 1000", "1");
+    client.expect("BF.CLEAR k", "+OK");
+    assert!((990..=1000).contains(&client.int("TTL k")), "the TTL stays");
+    assert_eq!(number(&info_field(&mut client, "k", "ERROR")), 0.001);
+}
+
+#[test]
+fn merge_gives_the_union() {
+    let server = Server::start();
+    for mut client in [server.client(), server.client3()] {
+        client.expect("FLUSHALL", "+OK");
+        client.expect("BF.RESERVE a 0.001 1000", "+OK");
+        client.expect("BF.RESERVE b 0.001 1000", "+OK");
+        add_many(&mut client, "BF.MADD a", "a", 0..300);
+        add_many(&mut client, "BF.MADD b", "b", 0..300);
+        client.expect("BF.MERGE new a b", "+OK");
+        client.expect("BF.MERGE a b", "+OK");
+        assert_eq!(client.digest("new"), client.digest("a"));
+        assert_eq!(capacity_and_expansion(&mut client, "new"), "1000 2");
+        for prefix in ["a", "b"] {
+            let found = add_many(&mut client, "BF.MEXISTS new", prefix, 0..300);
+            assert!(found.iter().all(|reply| *reply == Value::Int(1) || *reply == Value::Boolean(true)));
+        }
+        // An estimate from some 15,000 bits for 600 items: its error is well below 5 %.
+        let card = client.int("BF.CARD new");
+        assert!((570..=630).contains(&card), "{card}");
+        // What is already in changes nothing, nor do sources that are missing.
+        let digest = client.digest("new");
+        client.expect("BF.MERGE new a b new", "+OK");
+        client.expect("BF.MERGE new missing", "+OK");
+        assert_eq!(client.digest("new"), digest);
+        assert_eq!(client.int("BF.CARD new"), card);
+        client.expect("BF.MERGE late missing a", "+OK");
+        assert_eq!(client.int("BF.CARD late"), client.int("BF.CARD a"));
+    }
+}
+
+#[test]
+fn merge_of_chains_joins_sub_filter_by_sub_filter() {
+    let server = Server::start();
+    let mut client = server.client();
+    for key in ["a", "b"] {
+        client.expect(&format!("BF.RESERVE {key} 0.01 1000"), "+OK");
+        add_many(&mut client, &format!("BF.MADD {key}"), "common", 0..1100);
+    }
+    add_many(&mut client, "BF.MADD a", "a", 0..200);
+    add_many(&mut client, "BF.MADD b", "b", 0..200);
+    client.expect("BF.MERGE a b", "+OK");
+    for (prefix, count) in [("common", 1100), ("a", 200), ("b", 200)] {
+        assert_eq!(sum(&add_many(&mut client, "BF.MEXISTS a", prefix, 0..count)), count as i64);
+    }
+    let card = client.int("BF.CARD a");
+    assert!((1400..=1600).contains(&card), "{card}");
+}
+
+#[test]
+fn merge_names_what_differs_and_changes_nothing() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("BF.INSERT base CAPACITY 1000 ERROR 0.01 ITEMS a", "[1]");
+    client.expect("BF.INSERT grown CAPACITY 1000 ERROR 0.01 ITEMS a", "[1]");
+    add_many(&mut client, "BF.MADD grown", "x", 0..1500);
+    let digest = client.digest("base");
+    for (source, differs) in [
+        ("CAPACITY 2000 ERROR 0.01", "capacity"),
+        ("CAPACITY 1000 ERROR 0.02", "rate"),
+        ("CAPACITY 1000 ERROR 0.01 SEED 5", "seed"),
+    ] {
+        client.cmd("DEL source");
+        client.expect(&format!("BF.INSERT source {source} ITEMS b"), "[1]");
+        let error = client.error("BF.MERGE base source");
+        assert!(error.starts_with("ERR ") && error.to_lowercase().contains(differs), "{source}: {error}");
+        let error = client.error("BF.MERGE new base source");
+        assert!(error.starts_with("ERR ") && error.to_lowercase().contains(differs), "{source}: {error}");
+        client.expect("EXISTS new", "0");
+    }
+    let error = client.error("BF.MERGE base grown");
+    assert!(error.starts_with("ERR ") && error.contains("filters"), "{error}");
+    assert_eq!(client.digest("base"), digest);
+}
+
+#[test]
+fn merge_is_refused_when_the_rate_would_not_hold() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (key, scaling) in [("a", "NONSCALING"), ("b", "NONSCALING"), ("c", ""), ("d", "")] {
+        client.expect(&format!("BF.RESERVE {key} 0.01 1000 {scaling}"), "+OK");
+        // Just short of full, so that no chain grows.
+        add_many(&mut client, &format!("BF.MADD {key}"), key, 0..990);
+    }
+    for (destination, source) in [("a", "b"), ("c", "d")] {
+        let digest = client.digest(destination);
+        let error = client.error(&format!("BF.MERGE {destination} {source}"));
+        // 1,980 items where 1,000 were meant to be: about one in ten.
+        let rates: Vec<f64> = error.split([' ', ',', '(', ')', '%']).filter_map(|word| word.parse().ok()).collect();
+        assert!(error.starts_with("ERR ") && rates.iter().any(|rate| *rate > 0.02), "{error}");
+        assert_eq!(client.digest(destination), digest);
+        client.error(&format!("BF.MERGE new {destination} {source}"));
+        client.expect("EXISTS new", "0");
+    }
+}
+
+#[test]
+fn debug_lists_totals_and_sub_filters() {
+    let server = Server::start();
+    for mut client in [server.client(), server.client3()] {
+        client.expect("FLUSHALL", "+OK");
+        client.expect("BF.RESERVE k 0.01 100", "+OK");
+        let lines = client.list("BF.DEBUG k");
+        assert!(lines.len() >= 2, "totals and one sub-filter: {lines:?}");
+        assert!(lines.iter().all(|line| !text(line).is_empty()));
+        client.expect("BF.DEBUG missing", "-ERR *");
+    }
+}
+
+#[test]
+fn keys_and_items_are_binary_safe() {
+    let server = Server::start();
+    let mut client = server.client();
+    let key: &[u8] = b"\0k\xff\r\n";
+    let items: [&[u8]; 5] = [b"", b"\0", b"\0\0", b"\xff\xfe\r\n", &[7; 5000]];
+    for item in items {
+        assert_eq!(show(&client.call(&[b"BF.ADD", key, item])), "1", "{}", item.escape_ascii());
+        assert_eq!(show(&client.call(&[b"BF.EXISTS", key, item])), "1");
+        assert_eq!(show(&client.call(&[b"BF.ADD", key, item])), "0");
+    }
+    assert_eq!(show(&client.call(&[b"BF.CARD", key])), "5");
+    assert_eq!(show(&client.call(&[&b"BF.EXISTS"[..], b"\0k", b""])), "0");
+}

@@ -1,0 +1,428 @@
+//! LC.*: every command with every option, and the type, shape and order of what it answers.
+
+use redis::Value;
+
+use crate::client::{Client, add_many, field, number, pairs, session, show, sum, text};
+use crate::harness::Server;
+
+const LABELS: [&str; 10] = [
+    "Capacity",
+    "Error rate",
+    "Exact limit",
+    "Mode",
+    "Representation",
+    "Size",
+    "Count",
+    "Standard error",
+    "Bits",
+    "Bits set",
+];
+
+#[track_caller]
+fn info(client: &mut Client, key: &str, label: &str) -> Value {
+    field(&client.cmd(&format!("LC.INFO {key}")), label)
+}
+
+/// Capacity, error rate and EXACT limit, as LC.INFO shows them.
+#[track_caller]
+fn parameters(client: &mut Client, key: &str) -> [f64; 3] {
+    ["Capacity", "Error rate", "Exact limit"].map(|label| number(&info(client, key, label)))
+}
+
+#[track_caller]
+fn members(client: &mut Client, key: &str) -> Vec<String> {
+    let mut members: Vec<_> = client.list(&format!("LC.MEMBERS {key}")).iter().map(text).collect();
+    members.sort();
+    members
+}
+
+/// Panics unless `count` is within `parts` of `truth`.
+#[track_caller]
+fn assert_near(count: i64, truth: i64, parts: f64) {
+    let off = (count - truth).abs() as f64 / truth as f64;
+    assert!(off <= parts, "{count} is {:.2} % off {truth}", off * 100.0);
+}
+
+#[test]
+fn reserve_makes_what_was_asked_for() {
+    session(
+        &Server::start(),
+        &[
+            ("LC.RESERVE k 1000", "+OK", "+OK"),
+            ("LC.RESERVE k 1000", "-ERR *", "-ERR *"),
+            ("LC.COUNT k", "0", "0"),
+            ("LC.RESERVE all 1000 ERROR 0.02 EXACT 10", "+OK", "+OK"),
+            ("LC.RESERVE order 1000 exact 10 error 0.02", "+OK", "+OK"),
+            ("LC.RESERVE seeded 1000 SEED 18446744073709551615 EXACT 0", "+OK", "+OK"),
+            ("LC.RESERVE least 1 ERROR 0.25 EXACT 0", "+OK", "+OK"),
+            ("LC.RESERVE most 10000000000 ERROR 0.001 EXACT 65536", "+OK", "+OK"),
+            ("EXISTS k all order seeded least most", "6", "6"),
+        ],
+    );
+    let server = Server::start();
+    let mut client = server.client();
+    for (arguments, expected) in [
+        ("1000", [1000.0, 0.01, 250.0]),
+        ("1000 ERROR 0.02", [1000.0, 0.02, 250.0]),
+        ("7 EXACT 0", [7.0, 0.01, 0.0]),
+        ("10000000000 EXACT 65536 ERROR 0.25", [1e10, 0.25, 65536.0]),
+    ] {
+        client.cmd("DEL k");
+        client.expect(&format!("LC.RESERVE k {arguments}"), "+OK");
+        assert_eq!(parameters(&mut client, "k"), expected, "{arguments}");
+    }
+}
+
+#[test]
+fn add_answers_how_many_were_new() {
+    session(
+        &Server::start(),
+        &[
+            ("LC.ADD k a", "1", "1"),
+            ("LC.ADD k a", "0", "0"),
+            ("LC.ADD k a b c b", "2", "2"),
+            ("lc.add k d e", "2", "2"),
+            ("LC.COUNT k", "5", "5"),
+        ],
+    );
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("LC.ADD k a", "1");
+    assert_eq!(parameters(&mut client, "k"), [50_000.0, 0.01, 250.0], "the defaults");
+}
+
+#[test]
+fn insert_creates_by_its_options_and_only_then() {
+    session(
+        &Server::start(),
+        &[
+            ("LC.INSERT k ITEMS a b a", "2", "2"),
+            ("LC.INSERT k CAPACITY 9 ERROR 0.2 EXACT 0 ITEMS b c", "1", "1"),
+            ("LC.INSERT k NOCREATE ITEMS c d", "1", "1"),
+            ("LC.INSERT missing NOCREATE ITEMS c d", "-ERR *", "-ERR *"),
+            ("EXISTS missing", "0", "0"),
+            ("LC.INSERT all exact 5 seed 3 error 0.1 capacity 50 items items", "1", "1"),
+        ],
+    );
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("LC.INSERT all EXACT 5 ERROR 0.1 CAPACITY 70 ITEMS a", "1");
+    assert_eq!(parameters(&mut client, "all"), [70.0, 0.1, 5.0]);
+    client.expect("LC.INSERT all CAPACITY 9 ERROR 0.2 EXACT 0 ITEMS b", "1");
+    assert_eq!(parameters(&mut client, "all"), [70.0, 0.1, 5.0], "they apply only when it creates");
+    client.expect("LC.INSERT one CAPACITY 70 ITEMS a", "1");
+    assert_eq!(parameters(&mut client, "one"), [70.0, 0.01, 250.0]);
+}
+
+#[test]
+fn count_is_of_the_union() {
+    session(
+        &Server::start(),
+        &[
+            ("LC.COUNT missing", "0", "0"),
+            ("LC.ADD a 1 2 3", "3", "3"),
+            ("LC.ADD b 3 4", "2", "2"),
+            ("LC.COUNT a", "3", "3"),
+            ("LC.COUNT a b", "4", "4"),
+            ("LC.COUNT a b a missing", "4", "4"),
+            ("LC.COUNT missing b", "2", "2"),
+            ("EXISTS missing", "0", "0"),
+        ],
+    );
+}
+
+#[test]
+fn counts_are_exact_up_to_the_limit_and_near_beyond() {
+    let server = Server::start();
+    let mut client = server.client();
+    let added = add_many(&mut client, "LC.ADD k", "user:", 0..250);
+    assert_eq!((sum(&added), client.int("LC.COUNT k")), (250, 250));
+    assert_eq!(text(&info(&mut client, "k", "Mode")), "exact");
+    client.expect("LC.ADD k user:0", "0");
+    assert_eq!(text(&info(&mut client, "k", "Mode")), "exact");
+    client.cmd("LC.ADD k user:250");
+    assert_eq!(text(&info(&mut client, "k", "Mode")), "estimate");
+    // One percent is promised up to 50,000 members; four of those here, and 2.1 % later on.
+    for (n, error) in [(251, 0.01), (1_000, 0.01), (10_000, 0.01), (50_000, 0.01), (300_000, 0.021)] {
+        add_many(&mut client, "LC.ADD k", "user:", 0..n);
+        assert_near(client.int("LC.COUNT k"), n as i64, 4.0 * error);
+    }
+}
+
+#[test]
+fn exact_zero_never_is_exact() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("LC.RESERVE k 1000 EXACT 0", "+OK");
+    client.expect("LC.COUNT k", "0");
+    client.cmd("LC.ADD k a b c");
+    assert_eq!(text(&info(&mut client, "k", "Mode")), "estimate");
+    client.expect("LC.MEMBERS k", "-ERR counter holds an estimate: members are listed only up to its EXACT limit");
+    assert!((2..=3).contains(&client.int("LC.COUNT k")));
+}
+
+#[test]
+fn members_over_sixteen_kibibytes_end_exactness() {
+    let server = Server::start();
+    let mut client = server.client();
+    let item = |i: u8| vec![i; 1024];
+    for i in 0..15 {
+        assert_eq!(show(&client.call(&[&b"LC.ADD"[..], b"k", &item(i)])), "1");
+    }
+    assert_eq!(text(&info(&mut client, "k", "Mode")), "exact");
+    for i in 15..20 {
+        client.call(&[&b"LC.ADD"[..], b"k", &item(i)]);
+    }
+    assert_eq!(text(&info(&mut client, "k", "Mode")), "estimate");
+    assert!((19..=20).contains(&client.int("LC.COUNT k")));
+}
+
+#[test]
+fn members_are_listed_while_exact() {
+    let server = Server::start();
+    for mut client in [server.client(), server.client3()] {
+        client.expect("FLUSHALL", "+OK");
+        client.expect("LC.MEMBERS missing", "[]");
+        client.expect("EXISTS missing", "0");
+        client.expect("LC.RESERVE empty 10", "+OK");
+        client.expect("LC.MEMBERS empty", "[]");
+        client.cmd("LC.INSERT k EXACT 4 ITEMS b d a c b");
+        assert_eq!(members(&mut client, "k"), ["a", "b", "c", "d"]);
+        assert!(client.list("LC.MEMBERS k").iter().all(|member| matches!(member, Value::BulkString(_))));
+        client.cmd("LC.ADD k e");
+        client.expect("LC.MEMBERS k", "-ERR counter holds an estimate: members are listed only up to its EXACT limit");
+    }
+}
+
+#[test]
+fn merge_gives_the_union() {
+    session(
+        &Server::start(),
+        &[
+            ("LC.ADD a 1 2 3", "3", "3"),
+            ("LC.ADD b 3 4", "2", "2"),
+            ("LC.MERGE new a b", "+OK", "+OK"),
+            ("LC.COUNT new", "4", "4"),
+            ("LC.COUNT a", "3", "3"),
+            ("LC.MERGE a b", "+OK", "+OK"),
+            ("LC.COUNT a", "4", "4"),
+            ("LC.MERGE a missing", "+OK", "+OK"),
+            ("LC.MERGE a a", "+OK", "+OK"),
+            ("LC.COUNT a", "4", "4"),
+            ("LC.MERGE late missing b", "+OK", "+OK"),
+            ("LC.COUNT late", "2", "2"),
+            ("EXISTS missing", "0", "0"),
+        ],
+    );
+    let server = Server::start();
+    let mut client = server.client();
+    client.cmd("LC.INSERT a CAPACITY 777 ERROR 0.02 EXACT 9 ITEMS 1 2 3");
+    client.cmd("LC.INSERT b CAPACITY 777 ERROR 0.02 EXACT 4 ITEMS 4 5");
+    client.expect("LC.MERGE new a b", "+OK");
+    assert_eq!(parameters(&mut client, "new"), [777.0, 0.02, 9.0], "made like the first source");
+    assert_eq!(members(&mut client, "new"), ["1", "2", "3", "4", "5"]);
+    client.expect("LC.MERGE b a", "+OK");
+    assert_eq!(text(&info(&mut client, "b", "Mode")), "estimate", "five members, an EXACT limit of four");
+}
+
+#[test]
+fn merged_counters_equal_one_that_saw_everything() {
+    let server = Server::start();
+    let mut client = server.client();
+    for key in ["a", "both"] {
+        add_many(&mut client, &format!("LC.ADD {key}"), "x", 0..20_000);
+    }
+    for key in ["b", "both"] {
+        add_many(&mut client, &format!("LC.ADD {key}"), "x", 15_000..40_000);
+    }
+    let union = client.int("LC.COUNT both");
+    assert_near(union, 40_000, 0.04);
+    assert_eq!(client.int("LC.COUNT a b"), union);
+    client.expect("LC.MERGE new a b", "+OK");
+    assert_eq!(client.int("LC.COUNT new"), union);
+    assert_eq!(info(&mut client, "new", "Bits set"), info(&mut client, "both", "Bits set"));
+    // A small exact one joins a big one.
+    client.cmd("LC.ADD few y1 y2 y3");
+    client.cmd("LC.ADD both y1 y2 y3");
+    client.expect("LC.MERGE few new", "+OK");
+    assert_eq!(client.int("LC.COUNT few"), client.int("LC.COUNT both"));
+}
+
+#[test]
+fn counters_of_different_capacity_merge_at_the_smaller() {
+    // Folding is exact (counter-layout.md): the result counts as if it had been built small.
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("LC.RESERVE big 1000000", "+OK");
+    for key in ["small", "built"] {
+        client.expect(&format!("LC.RESERVE {key} 10000"), "+OK");
+    }
+    for key in ["big", "built"] {
+        add_many(&mut client, &format!("LC.ADD {key}"), "x", 0..8_000);
+    }
+    for key in ["small", "built"] {
+        add_many(&mut client, &format!("LC.ADD {key}"), "y", 0..1_000);
+    }
+    let expected = client.int("LC.COUNT built");
+    assert_eq!(client.int("LC.COUNT big small"), expected);
+    client.expect("LC.MERGE big small", "+OK");
+    for label in ["Count", "Bits", "Bits set"] {
+        assert_eq!(info(&mut client, "big", label), info(&mut client, "built", label), "{label}");
+    }
+    assert_eq!(client.int("LC.COUNT big"), expected);
+}
+
+#[test]
+fn counters_of_different_seeds_do_not_mix() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("LC.INSERT a SEED 1 EXACT 0 ITEMS x", "1");
+    client.expect("LC.INSERT b SEED 2 EXACT 0 ITEMS x", "1");
+    let digest = client.digest("a");
+    for command in ["LC.MERGE a b", "LC.MERGE new a b", "LC.COUNT a b", "LC.DIFFCOUNT a b"] {
+        let error = client.error(command);
+        assert!(error.starts_with("ERR ") && error.contains("seed"), "{command}: {error}");
+    }
+    client.expect("EXISTS new", "0");
+    assert_eq!(client.digest("a"), digest);
+}
+
+#[test]
+fn diffcount_says_how_many_are_in_no_other() {
+    let server = Server::start();
+    for mut client in [server.client(), server.client3()] {
+        client.expect("FLUSHALL", "+OK");
+        client.cmd("LC.ADD a 1 2 3 4 5");
+        client.cmd("LC.ADD b 4 9");
+        client.cmd("LC.ADD c 5");
+        for (command, difference) in [
+            ("LC.DIFFCOUNT a b", 4),
+            ("LC.DIFFCOUNT a b c", 3),
+            ("LC.DIFFCOUNT a missing", 5),
+            ("LC.DIFFCOUNT missing a", 0),
+            ("LC.DIFFCOUNT a a", 0),
+        ] {
+            let reply = client.list(command);
+            assert_eq!(reply.len(), 2, "{command}");
+            assert_eq!(reply[0], Value::Int(difference), "{command}");
+            assert_eq!(number(&reply[1]), 0.0, "{command}: no error while exact");
+        }
+        client.expect("EXISTS missing", "0");
+    }
+    server.client().cmd("LC.ADD a 1 2");
+    let reply = server.client3().list("LC.DIFFCOUNT a b");
+    assert!(matches!(reply[1], Value::Double(_)), "{}", show(&reply[1]));
+}
+
+#[test]
+fn diffcount_finds_the_unread_of_fifty_thousand() {
+    let server = Server::start();
+    let mut client = server.client();
+    // 2 % at a million is a bitmap of 2^17 (counter-layout.md): "known to within 5" there.
+    for key in ["delivered", "read"] {
+        client.expect(&format!("LC.RESERVE {key} 1000000 ERROR 0.02"), "+OK");
+    }
+    add_many(&mut client, "LC.ADD delivered", "user:", 0..50_000);
+    add_many(&mut client, "LC.ADD read", "user:", 100..50_000);
+    let reply = client.list("LC.DIFFCOUNT delivered read");
+    let (estimate, error) = (number(&reply[0]), number(&reply[1]));
+    assert!(error > 0.0 && error < 12.0, "{error}");
+    assert!((estimate - 100.0).abs() <= 4.0 * 5.0, "{estimate}");
+}
+
+#[test]
+fn info_describes_the_counter() {
+    let server = Server::start();
+    for mut client in [server.client(), server.client3()] {
+        client.expect("FLUSHALL", "+OK");
+        client.expect("LC.INFO missing", "-ERR *");
+        client.cmd("LC.INSERT k CAPACITY 1000 ERROR 0.02 EXACT 10 ITEMS a b c");
+        let reply = client.cmd("LC.INFO k");
+        let labels: Vec<_> = pairs(&reply).into_iter().map(|(label, _)| label).collect();
+        assert_eq!(labels, LABELS);
+        assert_eq!(parameters(&mut client, "k"), [1000.0, 0.02, 10.0]);
+        assert_eq!(text(&field(&reply, "Mode")), "exact");
+        assert_eq!(field(&reply, "Count"), Value::Int(3));
+        assert_eq!(number(&field(&reply, "Standard error")), 0.0);
+        add_many(&mut client, "LC.ADD k", "x", 0..900);
+        let reply = client.cmd("LC.INFO k");
+        assert_eq!(text(&field(&reply, "Mode")), "estimate");
+        assert_eq!(field(&reply, "Count"), Value::Int(client.int("LC.COUNT k")));
+        let error = number(&field(&reply, "Standard error"));
+        assert!(error > 0.0 && error <= 0.02, "relative, as asked for: {error}");
+        let (bits, set) = (number(&field(&reply, "Bits")), number(&field(&reply, "Bits set")));
+        assert!(set > 500.0 && set < bits, "{set} of {bits}");
+    }
+    assert!(matches!(server.client().cmd("LC.INFO k"), Value::Array(_)));
+    assert!(matches!(server.client3().cmd("LC.INFO k"), Value::Map(_)));
+}
+
+#[test]
+fn info_gives_one_field_by_name() {
+    let server = Server::start();
+    server.client().cmd("LC.INSERT k CAPACITY 1234 ITEMS a b c");
+    for mut client in [server.client(), server.client3()] {
+        for (name, value) in [("CAPACITY", 1234.0), ("count", 3.0)] {
+            let reply = client.cmd(&format!("LC.INFO k {name}"));
+            let found = match &reply {
+                Value::Array(items) if items.len() == 1 => &items[0],
+                Value::Map(pairs) if pairs.len() == 1 => &pairs[0].1,
+                other => panic!("LC.INFO {name} gave {}", show(other)),
+            };
+            assert_eq!(number(found), value, "{name}");
+        }
+    }
+}
+
+#[test]
+fn sizes_are_those_of_the_layout() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("LC.RESERVE empty 50000", "+OK");
+    assert!(number(&info(&mut client, "empty", "Size")) < 200.0);
+    // A default counter when dense is a bitmap of 4,608 bytes.
+    add_many(&mut client, "LC.ADD dense", "x", 0..40_000);
+    assert_eq!(text(&info(&mut client, "dense", "Representation")), "dense");
+    let size = number(&info(&mut client, "dense", "Size"));
+    assert!((4608.0..=5000.0).contains(&size), "{size}");
+    // 1,000 members of a counter meant for ten million.
+    client.expect("LC.RESERVE sparse 10000000", "+OK");
+    add_many(&mut client, "LC.ADD sparse", "x", 0..1_000);
+    assert_eq!(text(&info(&mut client, "sparse", "Representation")), "sparse");
+    assert!(number(&info(&mut client, "sparse", "Size")) < 8192.0);
+    assert!(client.int("MEMORY USAGE sparse") < 8192);
+    assert_near(client.int("LC.COUNT sparse"), 1000, 0.04);
+}
+
+#[test]
+fn counting_never_writes() {
+    let server = Server::start();
+    let mut client = server.client();
+    add_many(&mut client, "LC.ADD a", "x", 0..1_000);
+    client.cmd("LC.ADD b y");
+    let before = (client.digest("a"), client.info("rdb_changes_since_last_save"), client.info("master_repl_offset"));
+    for command in ["LC.COUNT a", "LC.COUNT a b missing", "LC.DIFFCOUNT a b", "LC.MEMBERS b", "LC.INFO a"] {
+        client.cmd(command);
+    }
+    let after = (client.digest("a"), client.info("rdb_changes_since_last_save"), client.info("master_repl_offset"));
+    assert_eq!(before, after);
+    client.expect("DBSIZE", "2");
+}
+
+#[test]
+fn keys_and_items_are_binary_safe() {
+    let server = Server::start();
+    let mut client = server.client();
+    let key: &[u8] = b"\0k\xff\r\n";
+    let items: [&[u8]; 5] = [b"", b"\0", b"\0\0", b"\xff\xfe\r\n", &[7; 5000]];
+    for item in items {
+        assert_eq!(show(&client.call(&[b"LC.ADD", key, item])), "1", "{}", item.escape_ascii());
+        assert_eq!(show(&client.call(&[b"LC.ADD", key, item])), "0");
+    }
+    assert_eq!(show(&client.call(&[b"LC.COUNT", key])), "5");
+    let Value::Array(mut listed) = client.call(&[b"LC.MEMBERS", key]) else { panic!("an array") };
+    listed.sort_by_key(show);
+    let mut expected: Vec<_> = items.iter().map(|item| Value::BulkString(item.to_vec())).collect();
+    expected.sort_by_key(show);
+    assert_eq!(listed, expected);
+}

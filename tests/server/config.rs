@@ -1,0 +1,295 @@
+//! The module's options: as load-time arguments, by CONFIG SET, as lines of the configuration file.
+
+use redis::Value;
+
+use crate::client::{Client, error_text, field, number, show};
+use crate::harness::{Server, Setup};
+
+/// An option: its name, its default, values it takes and values it refuses.
+struct Parameter {
+    name: &'static str,
+    default: &'static str,
+    good: &'static [&'static str],
+    bad: &'static [&'static str],
+}
+
+const SETTABLE: [Parameter; 8] = [
+    Parameter {
+        name: "bf-error-rate",
+        default: "0.01",
+        good: &["0.000000001", "0.999", "0.05"],
+        bad: &["0", "1", "-0.1", "2", "nan", "inf", "abc", ""],
+    },
+    Parameter {
+        name: "bf-initial-size",
+        default: "100",
+        good: &["1", "1099511627776", "500"],
+        bad: &["0", "-1", "1099511627777", "18446744073709551616", "abc", "1.5", ""],
+    },
+    Parameter {
+        name: "bf-expansion-factor",
+        default: "2",
+        good: &["0", "32768", "4"],
+        bad: &["-1", "32769", "4294967298", "abc", ""],
+    },
+    Parameter {
+        name: "lc-capacity",
+        default: "50000",
+        good: &["1", "10000000000", "70000"],
+        bad: &["0", "-1", "10000000001", "abc", ""],
+    },
+    Parameter {
+        name: "lc-error-rate",
+        default: "0.01",
+        good: &["0.001", "0.25", "0.02"],
+        bad: &["0.0009", "0.251", "0", "-1", "nan", "inf", "abc", ""],
+    },
+    Parameter {
+        name: "lc-exact-limit",
+        default: "250",
+        good: &["0", "65536", "10"],
+        bad: &["-1", "65537", "4294967298", "abc", ""],
+    },
+    Parameter { name: "bf-layout", default: "lines", good: &["classic", "lines"], bad: &["squares", "line", ""] },
+    Parameter {
+        name: "max-key-bytes",
+        default: "4294967296",
+        good: &["1048576", "8388608"],
+        bad: &["1048575", "0", "-1", "abc", ""],
+    },
+];
+
+/// Whether two values of an option are the same: as numbers if they are any.
+fn same(a: &str, b: &str) -> bool {
+    match (a.parse::<f64>(), b.parse::<f64>()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => a == b,
+    }
+}
+
+#[track_caller]
+fn assert_is(server: &Server, name: &str, expected: &str) {
+    let value = server.config(&server.parameter(name)).unwrap_or_else(|| panic!("no parameter {name}"));
+    assert!(same(&value, expected), "{name} is {value} instead of {expected}");
+}
+
+fn set(client: &mut Client, server: &Server, name: &str, value: &str) -> Value {
+    client.call(&["CONFIG", "SET", &server.parameter(name), value])
+}
+
+/// What keys made with the defaults look like: rate, capacity and expansion of a filter, then
+/// capacity, rate and limit of a counter.
+fn made_now(client: &mut Client) -> String {
+    client.cmd("DEL f c");
+    client.cmd("BF.ADD f a");
+    client.cmd("LC.ADD c a");
+    let rate = match client.cmd("BF.INFO f ERROR") {
+        Value::Array(items) => number(&items[0]),
+        other => panic!("{}", show(&other)),
+    };
+    let filter = client.cmd("BF.INFO f");
+    let counter = client.cmd("LC.INFO c");
+    let counter = ["Capacity", "Error rate", "Exact limit"].map(|label| number(&field(&counter, label)));
+    let filter = ["Capacity", "Expansion rate"].map(|label| show(&field(&filter, label)));
+    format!("{rate} {} {} / {} {} {}", filter[0], filter[1], counter[0], counter[1], counter[2])
+}
+
+#[test]
+fn defaults_are_those_documented() {
+    let server = Server::start();
+    for parameter in SETTABLE {
+        assert_is(&server, parameter.name, parameter.default);
+    }
+    assert_is(&server, "hash-seed", "0");
+    assert_is(&server, "commands", "all");
+    assert_eq!(made_now(&mut server.client()), "0.01 100 2 / 50000 0.01 250");
+}
+
+#[test]
+fn config_set_takes_what_is_in_range_and_refuses_the_rest() {
+    let mut server = Server::start();
+    let mut client = server.client();
+    let mut wrong = Vec::new();
+    for Parameter { name, good, bad, .. } in SETTABLE {
+        for value in good {
+            let reply = set(&mut client, &server, name, value);
+            if reply == Value::Okay {
+                assert_is(&server, name, value);
+            } else {
+                wrong.push(format!("{name} {value:?}: {}", show(&reply)));
+            }
+        }
+        let kept = server.config(&server.parameter(name)).expect("a value");
+        for value in bad {
+            let reply = set(&mut client, &server, name, value);
+            if error_text(&reply).is_none_or(|error| !error.starts_with("ERR ")) {
+                wrong.push(format!("{name} {value:?}: {}", show(&reply)));
+            }
+            assert_is(&server, name, &kept);
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    server.assert_up();
+}
+
+#[test]
+fn sizes_may_be_written_with_units() {
+    let server = Server::start();
+    server.set_parameter("max-key-bytes", "2mb");
+    assert_is(&server, "max-key-bytes", "2097152");
+    server.set_parameter("max-key-bytes", "3gb");
+    assert_is(&server, "max-key-bytes", "3221225472");
+}
+
+#[test]
+fn config_set_decides_over_new_keys_only() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("BF.ADD old a", "1");
+    client.expect("LC.ADD old2 a", "1");
+    let before = (client.cmd("BF.INFO old"), client.cmd("LC.INFO old2"));
+    for (name, value) in [
+        ("bf-error-rate", "0.05"),
+        ("bf-initial-size", "500"),
+        ("bf-expansion-factor", "4"),
+        ("lc-capacity", "70000"),
+        ("lc-error-rate", "0.02"),
+        ("lc-exact-limit", "10"),
+    ] {
+        server.set_parameter(name, value);
+    }
+    assert_eq!(made_now(&mut client), "0.05 500 4 / 70000 0.02 10");
+    assert_eq!((client.cmd("BF.INFO old"), client.cmd("LC.INFO old2")), before);
+    // What a command says goes before what the configuration says.
+    client.expect("BF.INSERT own CAPACITY 7 ITEMS a", "[1]");
+    assert_eq!(show(&field(&client.cmd("BF.INFO own"), "Capacity")), "7");
+    server.set_parameter("bf-expansion-factor", "0");
+    assert_eq!(made_now(&mut client), "0.05 500 nil / 70000 0.02 10", "no expansion, no scaling");
+}
+
+#[test]
+fn every_option_is_a_load_time_argument() {
+    let server = Server::with_args(
+        "bf-error-rate 0.05 bf-initial-size 500 bf-expansion-factor 4 lc-capacity 70000 lc-error-rate 0.02 \
+         lc-exact-limit 10 bf-layout lines max-key-bytes 8388608 hash-seed 18446744073709551615 commands all",
+    );
+    for (name, value) in [
+        ("bf-error-rate", "0.05"),
+        ("bf-initial-size", "500"),
+        ("bf-expansion-factor", "4"),
+        ("lc-capacity", "70000"),
+        ("lc-error-rate", "0.02"),
+        ("lc-exact-limit", "10"),
+        ("bf-layout", "lines"),
+        ("max-key-bytes", "8388608"),
+        ("commands", "all"),
+    ] {
+        assert_is(&server, name, value);
+    }
+    assert_eq!(server.config("rollcall.hash-seed").as_deref(), Some("18446744073709551615"));
+    assert_eq!(made_now(&mut server.client()), "0.05 500 4 / 70000 0.02 10");
+}
+
+#[test]
+fn bad_load_time_arguments_are_refused_by_name() {
+    for (name, value) in [
+        ("bf-error-rate", "1"),
+        ("bf-error-rate", "nan"),
+        ("bf-initial-size", "0"),
+        ("bf-expansion-factor", "32769"),
+        ("lc-capacity", "10000000001"),
+        ("lc-error-rate", "0.3"),
+        ("lc-exact-limit", "65537"),
+        ("bf-layout", "squares"),
+        ("max-key-bytes", "1048575"),
+        ("hash-seed", "18446744073709551616"),
+        ("hash-seed", "-1"),
+        ("commands", "bf"),
+        ("lc-capacity", ""),
+    ] {
+        let log = match Setup::default().args(&format!("{name} {value}")).try_start() {
+            Ok(_) => panic!("the server started with {name} {value}"),
+            Err(log) => log,
+        };
+        assert!(log.contains(name), "{name} {value}: {log}");
+        assert!(!log.contains("crashed"), "{name} {value}: {log}");
+    }
+}
+
+#[test]
+fn every_option_is_a_line_of_the_configuration_file() {
+    let prefix = if Server::start().version().has_unprefixed_configs() { "" } else { "rollcall." };
+    let server = Setup::default()
+        .line(&format!("{prefix}bf-error-rate 0.05"))
+        .line(&format!("{prefix}bf-initial-size 500"))
+        .line(&format!("{prefix}bf-expansion-factor 4"))
+        .line("rollcall.lc-capacity 70000")
+        .line("rollcall.lc-error-rate 0.02")
+        .line("rollcall.lc-exact-limit 10")
+        .line("rollcall.bf-layout lines")
+        .line("rollcall.max-key-bytes 8mb")
+        .line("rollcall.hash-seed 18446744073709551615")
+        .line("rollcall.commands all")
+        .start();
+    assert_is(&server, "max-key-bytes", "8388608");
+    assert_is(&server, "bf-layout", "lines");
+    assert_eq!(server.config("rollcall.hash-seed").as_deref(), Some("18446744073709551615"));
+    assert_eq!(made_now(&mut server.client()), "0.05 500 4 / 70000 0.02 10");
+}
+
+#[test]
+fn rewritten_configurations_survive_a_restart() {
+    // Some given as arguments, which the rewritten file repeats: what was set later must win.
+    let mut server = Server::with_args("bf-error-rate 0.07 lc-capacity 1234 hash-seed 77");
+    for (name, value) in [
+        ("bf-error-rate", "0.05"),
+        ("bf-initial-size", "500"),
+        ("bf-expansion-factor", "4"),
+        ("lc-error-rate", "0.02"),
+        ("lc-exact-limit", "10"),
+        ("max-key-bytes", "8388608"),
+    ] {
+        server.set_parameter(name, value);
+    }
+    server.client().expect("CONFIG REWRITE", "+OK");
+    server.restart();
+    assert_eq!(made_now(&mut server.client()), "0.05 500 4 / 1234 0.02 10", "{}", server.config_file());
+    assert_is(&server, "max-key-bytes", "8388608");
+    assert_is(&server, "hash-seed", "77");
+    assert_is(&server, "bf-layout", "lines");
+}
+
+#[test]
+fn immutable_options_cannot_be_set() {
+    let server = Server::with_args("hash-seed 5");
+    let mut client = server.client();
+    for (name, value) in [("hash-seed", "6"), ("commands", "lc")] {
+        let reply = set(&mut client, &server, name, value);
+        let error = error_text(&reply).unwrap_or_else(|| panic!("{name}: {}", show(&reply)));
+        assert!(error.contains("immutable"), "{error}");
+    }
+    assert_is(&server, "hash-seed", "5");
+    assert_is(&server, "commands", "all");
+}
+
+#[test]
+fn keys_keep_the_seed_they_were_made_under() {
+    let mut server = Server::with_args("hash-seed 5");
+    let mut client = server.client();
+    client.cmd("BF.MADD f a b c");
+    client.cmd("LC.INSERT c EXACT 0 ITEMS a b c");
+    let made = (client.digest("f"), client.digest("c"));
+    // The same by the option of the commands.
+    client.cmd("BF.INSERT f2 SEED 5 ITEMS a b c");
+    client.cmd("BF.INSERT f3 SEED 6 ITEMS a b c");
+    assert_eq!(client.digest("f2"), made.0);
+    assert_ne!(client.digest("f3"), made.0);
+    server.save();
+    server.restart_with_args("hash-seed 9");
+    let mut client = server.client();
+    assert_eq!((client.digest("f"), client.digest("c")), made);
+    client.expect("BF.MADD f a b c", "[0, 0, 0]");
+    client.expect("LC.ADD c a b c", "0");
+    client.cmd("BF.MADD new a b c");
+    assert_ne!(client.digest("new"), made.0, "made under the new seed");
+}

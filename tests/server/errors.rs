@@ -1,0 +1,394 @@
+//! Bad input: a clear error, nothing changed, no key left behind, the server up.
+
+use crate::client::{Client, error_text, shorten, show, words};
+use crate::harness::Server;
+
+/// Everything an error must leave alone: all keys and values, and what was written or replicated.
+fn state(client: &mut Client) -> [String; 4] {
+    [
+        client.text("DEBUG DIGEST"),
+        show(&client.cmd("DBSIZE")),
+        client.info("rdb_changes_since_last_save"),
+        client.info("master_repl_offset"),
+    ]
+}
+
+/// Filters, counters and a string for the commands to fail on.
+fn furnish(client: &mut Client) {
+    client.expect("SET string text", "+OK");
+    client.expect("BF.MADD bf a b", "[1, 1]");
+    client.expect("BF.MADD bf2 b c", "[1, 1]");
+    client.expect("LC.ADD lc a b", "2");
+    client.expect("LC.ADD lc2 b c", "2");
+}
+
+/// Runs every command, each of which must fail with an error that starts with `prefix` and contains
+/// one of the words beside it (separated by `|`, in any case), and must change nothing.
+#[track_caller]
+fn all_fail(server: &mut Server, prefix: &str, cases: &[(Vec<&str>, &str)]) {
+    // With a replica attached, an offset that moves gives away whatever is propagated.
+    let replica = Server::start();
+    replica.replicate(server);
+    let mut client = server.client();
+    furnish(&mut client);
+    let before = state(&mut client);
+    let mut wrong = Vec::new();
+    for (command, mentions) in cases {
+        let line = shorten(command);
+        match client.try_call(command) {
+            None => {
+                server.assert_up();
+                panic!("no reply to {line}");
+            }
+            Some(reply) => match error_text(&reply) {
+                None => wrong.push(format!("{line}: gave {} instead of an error", show(&reply))),
+                Some(error) => {
+                    let lower = error.to_lowercase();
+                    let known = !lower.contains("unknown command");
+                    let named = known && mentions.split('|').any(|word| lower.contains(&word.to_lowercase()));
+                    if !error.starts_with(prefix) || !named {
+                        wrong.push(format!("{line}: {error:?} should start with {prefix} and name {mentions}"));
+                    }
+                }
+            },
+        }
+        let after = state(&mut client);
+        if after != before {
+            wrong.push(format!("{line}: changed {before:?} to {after:?}"));
+            break;
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {} cases:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+    server.assert_up();
+}
+
+#[track_caller]
+fn lines_fail(prefix: &str, cases: &[(&str, &str)]) {
+    let cases: Vec<_> = cases.iter().map(|(line, mentions)| (words(line), *mentions)).collect();
+    all_fail(&mut Server::start(), prefix, &cases);
+}
+
+/// Each value at the place of `?` in a command.
+fn with_values<'a>(line: &'a str, values: &[&'a str], mentions: &'a str) -> Vec<(Vec<&'a str>, &'a str)> {
+    let place = |value: &'a str| words(line).into_iter().map(|word| if word == "?" { value } else { word }).collect();
+    values.iter().map(|value| (place(value), mentions)).collect()
+}
+
+#[test]
+fn wrong_arity() {
+    let too_few_or_many = [
+        "BF.RESERVE",
+        "BF.RESERVE new",
+        "BF.RESERVE new 0.01",
+        "BF.ADD",
+        "BF.ADD new",
+        "BF.ADD new a b",
+        "BF.MADD",
+        "BF.MADD new",
+        "BF.EXISTS",
+        "BF.EXISTS bf",
+        "BF.EXISTS bf a b",
+        "BF.MEXISTS",
+        "BF.MEXISTS bf",
+        "BF.INSERT",
+        "BF.INSERT new",
+        "BF.INSERT new ITEMS",
+        "BF.CARD",
+        "BF.CARD bf bf2",
+        "BF.INFO",
+        "BF.INFO bf CAPACITY SIZE",
+        "BF.MERGE",
+        "BF.MERGE bf",
+        "BF.CLEAR",
+        "BF.CLEAR bf bf2",
+        "BF.SCANDUMP",
+        "BF.SCANDUMP bf",
+        "BF.SCANDUMP bf 0 0",
+        "BF.LOADCHUNK",
+        "BF.LOADCHUNK new",
+        "BF.LOADCHUNK new 1",
+        "BF.LOADCHUNK new 1 data more",
+        "BF.DEBUG",
+        "BF.DEBUG bf bf2",
+        "LC.RESERVE",
+        "LC.RESERVE new",
+        "LC.ADD",
+        "LC.ADD new",
+        "LC.INSERT",
+        "LC.INSERT new",
+        "LC.INSERT new ITEMS",
+        "LC.COUNT",
+        "LC.MERGE",
+        "LC.MERGE lc",
+        "LC.DIFFCOUNT",
+        "LC.DIFFCOUNT lc",
+        "LC.MEMBERS",
+        "LC.MEMBERS lc lc2",
+        "LC.INFO",
+        "LC.INFO lc CAPACITY COUNT",
+        "LC.SCANDUMP",
+        "LC.SCANDUMP lc",
+        "LC.SCANDUMP lc 0 0",
+        "LC.LOADCHUNK",
+        "LC.LOADCHUNK new",
+        "LC.LOADCHUNK new 1",
+        "LC.LOADCHUNK new 1 data more",
+    ];
+    lines_fail("ERR ", &too_few_or_many.map(|line| (line, "wrong number of arguments")));
+}
+
+#[test]
+fn wrong_type() {
+    let mut lines = Vec::new();
+    for key in ["string", "lc"] {
+        for line in [
+            "BF.ADD ? a",
+            "BF.MADD ? a b",
+            "BF.EXISTS ? a",
+            "BF.MEXISTS ? a b",
+            "BF.INSERT ? ITEMS a",
+            "BF.INSERT ? NOCREATE ITEMS a",
+            "BF.CARD ?",
+            "BF.INFO ?",
+            "BF.INFO ? CAPACITY",
+            "BF.MERGE ? bf",
+            "BF.MERGE bf ?",
+            "BF.MERGE bf bf2 ?",
+            "BF.MERGE new bf ?",
+            "BF.MERGE new ? bf",
+            "BF.CLEAR ?",
+            "BF.SCANDUMP ? 0",
+            "BF.LOADCHUNK ? 1 data",
+            "BF.LOADCHUNK ? 77 data",
+            "BF.DEBUG ?",
+        ] {
+            lines.push((line, key));
+        }
+    }
+    for key in ["string", "bf"] {
+        for line in [
+            "LC.ADD ? a",
+            "LC.INSERT ? ITEMS a",
+            "LC.INSERT ? NOCREATE ITEMS a",
+            "LC.COUNT ?",
+            "LC.COUNT lc ?",
+            "LC.COUNT ? lc",
+            "LC.MERGE ? lc",
+            "LC.MERGE lc ?",
+            "LC.MERGE lc lc2 ?",
+            "LC.MERGE new lc ?",
+            "LC.MERGE new ? lc",
+            "LC.DIFFCOUNT ? lc",
+            "LC.DIFFCOUNT lc ?",
+            "LC.MEMBERS ?",
+            "LC.INFO ?",
+            "LC.SCANDUMP ? 0",
+            "LC.LOADCHUNK ? 1 data",
+            "LC.LOADCHUNK ? 77 data",
+        ] {
+            lines.push((line, key));
+        }
+    }
+    let cases: Vec<_> = lines.iter().flat_map(|(line, key)| with_values(line, &[key], "")).collect();
+    all_fail(&mut Server::start(), "WRONGTYPE ", &cases);
+}
+
+#[test]
+fn reserving_a_key_that_exists() {
+    let names = "exists|WRONGTYPE";
+    for (prefix, cases) in [
+        ("ERR item exists", vec![("BF.RESERVE bf 0.01 100", names), ("BF.RESERVE bf 0.01 100 EXPANSION 7", names)]),
+        ("ERR ", vec![("LC.RESERVE lc 100", names), ("LC.RESERVE lc 50000 EXACT 250", names)]),
+        // Of another type: either error is clear.
+        ("", vec![("BF.RESERVE string 0.01 100", names), ("LC.RESERVE string 100", names)]),
+        ("", vec![("BF.RESERVE lc 0.01 100", names), ("LC.RESERVE bf 100", names)]),
+    ] {
+        lines_fail(prefix, &cases);
+    }
+}
+
+#[test]
+fn options_unknown_repeated_or_incomplete() {
+    lines_fail(
+        "ERR ",
+        &[
+            ("BF.RESERVE new 0.01 100 FOO", "FOO"),
+            ("BF.RESERVE new 0.01 100 NONSCALING FOO", "FOO"),
+            ("BF.RESERVE new 0.01 100 EXP 2", "EXP"),
+            ("BF.RESERVE new 0.01 100 EXPANSIONS 2", "EXPANSIONS"),
+            ("BF.RESERVE new 0.01 100 NOCREATE", "NOCREATE"),
+            ("BF.RESERVE new 0.01 100 CAPACITY 5", "CAPACITY"),
+            ("BF.RESERVE new 0.01 100 EXPANSION", "EXPANSION"),
+            ("BF.RESERVE new 0.01 100 SEED", "SEED"),
+            ("BF.RESERVE new 0.01 100 LAYOUT", "LAYOUT"),
+            ("BF.RESERVE new 0.01 100 LAYOUT squares", "squares|LAYOUT"),
+            ("BF.RESERVE new 0.01 100 NONSCALING NONSCALING", "NONSCALING"),
+            ("BF.RESERVE new 0.01 100 EXPANSION 2 EXPANSION 2", "EXPANSION"),
+            ("BF.RESERVE new 0.01 100 EXPANSION 2 expansion 3", "EXPANSION"),
+            ("BF.RESERVE new 0.01 100 SEED 1 SEED 1", "SEED"),
+            ("BF.RESERVE new 0.01 100 LAYOUT lines LAYOUT lines", "LAYOUT"),
+            ("BF.RESERVE new 0.01 100 ''", ""),
+            ("BF.INSERT new FOO ITEMS a", "FOO"),
+            ("BF.INSERT new cxyz 100 ITEMS a", "cxyz"),
+            ("BF.INSERT new CAP 100 ITEMS a", "CAP"),
+            ("BF.INSERT new CAPACITY ITEMS a", "CAPACITY|ITEMS"),
+            ("BF.INSERT new ERROR ITEMS a", "ERROR|ITEMS"),
+            ("BF.INSERT new CAPACITY 100 a b", "'a'|\"a\"| a|ITEMS"),
+            ("BF.INSERT new CAPACITY 100", "ITEMS|wrong number"),
+            ("BF.INSERT new CAPACITY 100 NOCREATE", "ITEMS|wrong number"),
+            ("BF.INSERT new CAPACITY 100 ITEMS", "ITEMS|wrong number"),
+            ("BF.INSERT new CAPACITY", "CAPACITY|wrong number"),
+            ("BF.INSERT new a b c", "'a'|\"a\"| a|ITEMS"),
+            ("BF.INSERT new CAPACITY 100 CAPACITY 100 ITEMS a", "CAPACITY"),
+            ("BF.INSERT new ERROR 0.1 ERROR 0.1 ITEMS a", "ERROR"),
+            ("BF.INSERT new EXPANSION 1 EXPANSION 1 ITEMS a", "EXPANSION"),
+            ("BF.INSERT bf NOCREATE NOCREATE ITEMS z", "NOCREATE"),
+            ("BF.INSERT new NONSCALING NONSCALING ITEMS a", "NONSCALING"),
+            ("BF.INSERT bf FOO ITEMS z", "FOO"),
+            ("BF.INSERT bf CAPACITY 0 ITEMS z", "CAPACITY"),
+            ("BF.INSERT bf EXACT 5 ITEMS z", "EXACT"),
+            ("BF.INFO bf FOO", "FOO"),
+            ("BF.INFO bf CAP", "CAP"),
+            ("BF.INFO bf ''", ""),
+            ("LC.RESERVE new 100 FOO", "FOO"),
+            ("LC.RESERVE new 100 ERRORS 0.1", "ERRORS"),
+            ("LC.RESERVE new 100 EXACTLY 5", "EXACTLY"),
+            ("LC.RESERVE new 100 EXPANSION 2", "EXPANSION"),
+            ("LC.RESERVE new 100 NONSCALING", "NONSCALING"),
+            ("LC.RESERVE new 100 LAYOUT lines", "LAYOUT"),
+            ("LC.RESERVE new 100 NOCREATE", "NOCREATE"),
+            ("LC.RESERVE new 100 ERROR", "ERROR"),
+            ("LC.RESERVE new 100 EXACT", "EXACT"),
+            ("LC.RESERVE new 100 SEED", "SEED"),
+            ("LC.RESERVE new 100 ERROR 0.1 ERROR 0.1", "ERROR"),
+            ("LC.RESERVE new 100 EXACT 5 exact 6", "EXACT"),
+            ("LC.RESERVE new 100 SEED 5 SEED 5", "SEED"),
+            ("LC.INSERT new FOO ITEMS a", "FOO"),
+            ("LC.INSERT new CAP 100 ITEMS a", "CAP"),
+            ("LC.INSERT new CAPACITY ITEMS a", "CAPACITY|ITEMS"),
+            ("LC.INSERT new CAPACITY 100", "ITEMS|wrong number"),
+            ("LC.INSERT new CAPACITY 100 ITEMS", "ITEMS|wrong number"),
+            ("LC.INSERT new a b c", "'a'|\"a\"| a|ITEMS"),
+            ("LC.INSERT new CAPACITY 100 CAPACITY 100 ITEMS a", "CAPACITY"),
+            ("LC.INSERT new ERROR 0.1 ERROR 0.1 ITEMS a", "ERROR"),
+            ("LC.INSERT new EXACT 1 EXACT 1 ITEMS a", "EXACT"),
+            ("LC.INSERT lc NOCREATE NOCREATE ITEMS z", "NOCREATE"),
+            ("LC.INSERT new NONSCALING ITEMS a", "NONSCALING"),
+            ("LC.INSERT new EXPANSION 2 ITEMS a", "EXPANSION"),
+            ("LC.INSERT lc FOO ITEMS z", "FOO"),
+            ("LC.INSERT lc CAPACITY 0 ITEMS z", "CAPACITY"),
+            ("LC.INFO lc FOO", "FOO"),
+        ],
+    );
+}
+
+/// What no parameter takes.
+const NOT_NUMBERS: [&str; 8] = ["abc", "", "nan", "NaN", "inf", "-inf", "1e999", "0.1x"];
+
+#[test]
+fn numbers_of_filters() {
+    let rate = ["0", "1", "-0.1", "1.5", "2", "-0", "1e-400", "100", "18446744073709551616"];
+    // Integers that are out of range, that overflow, and that are none.
+    let capacity = ["0", "-1", "1099511627777", "9223372036854775808", "18446744073709551616", "1.5", "1e3", "5 "];
+    let expansion = ["-1", "32769", "4294967298", "18446744073709551618", "1.5", "1e1"];
+    let seed = ["-1", "18446744073709551616", "1.5"];
+    let mut cases = Vec::new();
+    for values in [&rate[..], &NOT_NUMBERS] {
+        cases.extend(with_values("BF.RESERVE new ? 100", values, "rate"));
+        cases.extend(with_values("BF.INSERT new ERROR ? ITEMS a", values, "rate|ERROR "));
+        cases.extend(with_values("BF.INSERT bf ERROR ? ITEMS z", values, "rate|ERROR "));
+    }
+    for values in [&capacity[..], &NOT_NUMBERS] {
+        cases.extend(with_values("BF.RESERVE new 0.01 ?", values, "capacity"));
+        cases.extend(with_values("BF.INSERT new CAPACITY ? ITEMS a", values, "capacity"));
+    }
+    for values in [&expansion[..], &NOT_NUMBERS] {
+        cases.extend(with_values("BF.RESERVE new 0.01 100 EXPANSION ?", values, "expansion"));
+        cases.extend(with_values("BF.INSERT new EXPANSION ? ITEMS a", values, "expansion"));
+    }
+    for values in [&seed[..], &NOT_NUMBERS] {
+        cases.extend(with_values("BF.RESERVE new 0.01 100 SEED ?", values, "seed"));
+        cases.extend(with_values("BF.INSERT new SEED ? ITEMS a", values, "seed"));
+    }
+    all_fail(&mut Server::start(), "ERR ", &cases);
+}
+
+#[test]
+fn numbers_of_counters() {
+    let rate = ["0", "0.0009", "0.2501", "1", "-0.1", "1e-400", "18446744073709551616"];
+    let capacity = ["0", "-1", "10000000001", "9223372036854775808", "18446744073709551616", "1.5", "1e3", "5 "];
+    let exact = ["-1", "65537", "4294967298", "18446744073709551618", "1.5", "1e1"];
+    let seed = ["-1", "18446744073709551616", "1.5"];
+    let mut cases = Vec::new();
+    for (name, values, mentions) in [
+        ("ERROR", &rate[..], "rate|ERROR "),
+        ("EXACT", &exact, "exact"),
+        ("SEED", &seed, "seed"),
+        ("CAPACITY", &capacity, "capacity"),
+    ] {
+        for value in values.iter().chain(&NOT_NUMBERS) {
+            cases.push((vec!["LC.INSERT", "new", name, value, "ITEMS", "a"], mentions));
+            cases.push((vec!["LC.INSERT", "lc", name, value, "ITEMS", "z"], mentions));
+            match name {
+                "CAPACITY" => cases.push((vec!["LC.RESERVE", "new", value], mentions)),
+                _ => cases.push((vec!["LC.RESERVE", "new", "100", name, value], mentions)),
+            }
+        }
+    }
+    all_fail(&mut Server::start(), "ERR ", &cases);
+}
+
+#[test]
+fn iterators_and_chunks() {
+    let iterators = ["-1", "1.5", "18446744073709551616", "abc", "", "nan", "inf"];
+    let chunks = ["", "x", "not a chunk of any kind"];
+    let mut cases = Vec::new();
+    let names = "iterator|integer|number|numeric|bad data|not found";
+    for family in ["BF", "LC"] {
+        let key = family.to_lowercase();
+        for iterator in iterators {
+            cases.push((format!("{family}.SCANDUMP {key} ?"), iterator));
+            cases.push((format!("{family}.LOADCHUNK new ? data"), iterator));
+            cases.push((format!("{family}.LOADCHUNK {key} ? data"), iterator));
+        }
+        for chunk in chunks {
+            for place in ["new 1", "new 0", "new 17", "new 9223372036854775807"] {
+                cases.push((format!("{family}.LOADCHUNK {place} ?"), chunk));
+            }
+        }
+    }
+    let cases: Vec<_> = cases.iter().flat_map(|(line, value)| with_values(line, &[value], names)).collect();
+    all_fail(&mut Server::start(), "ERR ", &cases);
+}
+
+#[test]
+fn chunks_for_a_complete_key() {
+    let mut cases = Vec::new();
+    for (family, key) in [("BF", "bf"), ("LC", "lc")] {
+        for place in ["1 data", "0 data", "17 data", "9223372036854775807 data", "1 ''"] {
+            cases.push(format!("{family}.LOADCHUNK {key} {place}"));
+        }
+    }
+    let cases: Vec<_> = cases.iter().map(|line| (words(line), "")).collect();
+    all_fail(&mut Server::start(), "ERR received bad data", &cases);
+}
+
+#[test]
+fn keys_that_are_missing() {
+    lines_fail(
+        "ERR not found",
+        &[("BF.INFO new", ""), ("BF.INFO new CAPACITY", ""), ("BF.INFO new FPR", ""), ("BF.CLEAR new", "")],
+    );
+    lines_fail(
+        "ERR ",
+        &[
+            ("BF.DEBUG new", ""),
+            ("BF.SCANDUMP new 0", ""),
+            ("LC.INFO new", ""),
+            ("LC.INFO new CAPACITY", ""),
+            ("LC.SCANDUMP new 0", ""),
+            ("BF.INSERT new NOCREATE ITEMS a", ""),
+            ("LC.INSERT new NOCREATE ITEMS a", ""),
+        ],
+    );
+}

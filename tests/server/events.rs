@@ -1,0 +1,125 @@
+//! Keyspace events: one for what changed, none for what did not.
+
+use crate::client::{Client, add_many, message};
+use crate::harness::{Server, Setup};
+
+/// A client that has subscribed to all events of database 0.
+fn subscriber(server: &Server) -> Client {
+    let mut client = server.client();
+    client.expect("PSUBSCRIBE __keyevent@0__:*", "[\"psubscribe\", \"__keyevent@0__:*\", 1]");
+    client
+}
+
+/// The events a command caused, as `event key`.
+#[track_caller]
+fn events(client: &mut Client, subscriber: &mut Client, command: &str) -> Vec<String> {
+    client.cmd(command);
+    // A message of our own marks the end of the command's.
+    client.cmd("PUBLISH __keyevent@0__:end-of-command -");
+    let mut events = Vec::new();
+    loop {
+        let reply = subscriber.receive();
+        let (channel, key) = message(&reply).unwrap_or_else(|| panic!("{}", crate::client::show(&reply)));
+        let event = channel.strip_prefix("__keyevent@0__:").unwrap_or(&channel);
+        if event == "end-of-command" {
+            return events;
+        }
+        events.push(format!("{event} {key}"));
+    }
+}
+
+fn start() -> Server {
+    Setup::default().line("notify-keyspace-events KEA").start()
+}
+
+#[test]
+fn what_changes_is_told() {
+    let server = start();
+    let (mut client, mut subscriber) = (server.client(), subscriber(&server));
+    for (command, expected) in [
+        ("BF.RESERVE f 0.01 100", "bf.reserve f"),
+        ("BF.ADD f a", "bf.add f"),
+        ("LC.RESERVE c 100 EXACT 1", "lc.reserve c"),
+        ("LC.ADD c a", "lc.add c"),
+        ("LC.ADD c b c", "lc.add c"),
+        ("BF.RESERVE g 0.01 100", "bf.reserve g"),
+        ("BF.ADD g b", "bf.add g"),
+        ("BF.MERGE f g", "bf.merge f"),
+        ("LC.ADD d e", "lc.add d"),
+        ("LC.MERGE c d", "lc.merge c"),
+        ("BF.CLEAR f", "bf.clear f"),
+    ] {
+        let told = events(&mut client, &mut subscriber, command);
+        assert_eq!(told.iter().filter(|event| *event == expected).count(), 1, "{command}: {told:?}");
+        let key = expected.split(' ').nth(1).expect("a key");
+        assert!(told.iter().all(|event| event.ends_with(&format!(" {key}"))), "{command}: {told:?}");
+    }
+    for command in ["BF.MADD f x y", "BF.INSERT f ITEMS z", "BF.INSERT h ITEMS z", "BF.MADD i z", "BF.MERGE j f"] {
+        let told = events(&mut client, &mut subscriber, command);
+        assert!(told.iter().any(|event| event.starts_with("bf.")), "{command}: {told:?}");
+    }
+    for command in ["LC.INSERT c ITEMS x1 x2 x3", "LC.INSERT k ITEMS z", "LC.MERGE l c"] {
+        let told = events(&mut client, &mut subscriber, command);
+        assert!(told.iter().any(|event| event.starts_with("lc.")), "{command}: {told:?}");
+    }
+}
+
+#[test]
+fn what_changes_nothing_is_not_told() {
+    let server = start();
+    let mut client = server.client();
+    client.expect("SET string text", "+OK");
+    client.expect("BF.MADD f a b", "[1, 1]");
+    client.expect("BF.MADD g a", "[1]");
+    client.expect("LC.ADD c a b", "2");
+    client.expect("LC.ADD d a", "1");
+    client.expect("BF.RESERVE full 0.00001 1 NONSCALING", "+OK");
+    client.expect("BF.ADD full a", "1");
+    add_many(&mut client, "LC.ADD e", "x", 0..1000);
+    add_many(&mut client, "LC.ADD e2", "x", 0..500);
+    let mut subscriber = subscriber(&server);
+    for command in [
+        "BF.ADD f a",
+        "BF.MADD f a b",
+        "BF.INSERT f CAPACITY 7 ITEMS a b",
+        "BF.ADD full b",
+        "BF.MADD full a b",
+        "BF.MERGE f g",
+        "BF.MERGE f missing",
+        "BF.EXISTS f a",
+        "BF.RESERVE f 0.01 100",
+        "BF.CARD f",
+        "BF.INFO f",
+        "BF.SCANDUMP f 0",
+        "LC.ADD c a b",
+        "LC.ADD e x1 x2",
+        "LC.INSERT c EXACT 7 ITEMS a b",
+        "LC.MERGE c d",
+        "LC.MERGE c missing",
+        "LC.MERGE e e2",
+        "LC.COUNT c d",
+        "LC.DIFFCOUNT c d",
+        "LC.RESERVE c 100",
+        "LC.SCANDUMP c 0",
+        "BF.ADD string a",
+        "LC.ADD string a",
+        "LC.ADD f a",
+        "BF.RESERVE new 7 100",
+        "LC.INSERT new NOCREATE ITEMS a",
+        "BF.INSERT new CAPACITY 1099511627776 ITEMS a",
+    ] {
+        let told = events(&mut client, &mut subscriber, command);
+        let ours: Vec<_> = told.iter().filter(|event| event.starts_with("bf.") || event.starts_with("lc.")).collect();
+        assert!(ours.is_empty(), "{command}: {ours:?}");
+    }
+}
+
+#[test]
+fn they_are_of_the_class_of_modules() {
+    let server = Setup::default().line("notify-keyspace-events Ed").start();
+    let (mut client, mut subscriber) = (server.client(), subscriber(&server));
+    let told = events(&mut client, &mut subscriber, "LC.ADD c a");
+    assert!(told.contains(&"lc.add c".to_owned()), "{told:?}");
+    let told = events(&mut client, &mut subscriber, "BF.ADD f a");
+    assert!(told.contains(&"bf.add f".to_owned()), "{told:?}");
+}

@@ -1,0 +1,106 @@
+//! Filters and counters of every kind, for the tests of what may happen to keys.
+
+use std::collections::BTreeMap;
+
+use redis::Value;
+
+use crate::client::{Client, add_many, pairs, show, text};
+
+/// Makes a filter and a counter in every state they can be in; all start with `bf:` or `lc:`.
+pub fn populate(client: &mut Client) {
+    for line in [
+        "BF.RESERVE bf:empty 0.01 100",
+        "BF.RESERVE bf:wide 0.9 100",
+        "BF.RESERVE bf:tight 0.000000001 100 EXPANSION 32768",
+        "BF.RESERVE bf:full 0.0001 2 NONSCALING",
+        "BF.RESERVE bf:chain 0.01 10 EXPANSION 3",
+        "BF.RESERVE bf:flat 0.02 10 EXPANSION 1",
+        "BF.RESERVE bf:seeded 0.01 100 SEED 18446744073709551615",
+        "BF.RESERVE bf:left 0.001 100",
+        "BF.RESERVE bf:right 0.001 100",
+        "BF.RESERVE bf:cleared 0.01 10",
+        "LC.RESERVE lc:empty 1000",
+        "LC.RESERVE lc:tiny 1 ERROR 0.25 EXACT 0",
+        "LC.RESERVE lc:sparse 10000000",
+        "LC.RESERVE lc:seeded 1000 SEED 18446744073709551615 EXACT 0",
+        "LC.RESERVE lc:limit 1000 EXACT 65536 ERROR 0.1",
+    ] {
+        client.expect(line, "+OK");
+    }
+    for (line, count) in [
+        ("BF.MADD bf:default", 60),
+        ("BF.MADD bf:full", 2),
+        ("BF.MADD bf:chain", 300),
+        ("BF.MADD bf:flat", 45),
+        ("BF.MADD bf:seeded", 40),
+        ("BF.MADD bf:left", 30),
+        ("BF.MADD bf:cleared", 25),
+        ("BF.MADD bf:wide", 10),
+        ("BF.MADD bf:tight", 90),
+        ("LC.ADD lc:exact", 10),
+        ("LC.ADD lc:brim", 250),
+        ("LC.ADD lc:over", 251),
+        ("LC.ADD lc:dense", 30_000),
+        ("LC.ADD lc:tiny", 3_000),
+        ("LC.ADD lc:sparse", 1_000),
+        ("LC.ADD lc:seeded", 500),
+        ("LC.ADD lc:limit", 900),
+    ] {
+        add_many(client, line, "item:", 0..count);
+    }
+    add_many(client, "BF.MADD bf:right", "other:", 0..30);
+    add_many(client, "LC.ADD lc:big", "other:", 0..700);
+    let binary: [&[u8]; 6] = [b"LC.ADD", b"lc:binary", b"", b"\0\xff", b"\r\n", &[200; 3000]];
+    assert_eq!(client.call(&binary), Value::Int(4));
+    for line in [
+        "BF.MERGE bf:merged bf:left bf:right",
+        "LC.MERGE lc:merged lc:exact lc:binary",
+        "LC.MERGE lc:folded lc:sparse lc:limit",
+        "BF.CLEAR bf:cleared",
+    ] {
+        client.expect(line, "+OK");
+    }
+    client.expect("EXPIRE bf:chain 100000", "1");
+    client.expect("EXPIRE lc:dense 100000", "1");
+}
+
+/// Every key of the current database with its type, digest, whether it expires, and what its INFO
+/// says but for the bytes it takes, which may differ from one allocation to the next.
+pub fn snapshot(client: &mut Client) -> BTreeMap<String, String> {
+    let mut keys: Vec<_> = client.list("KEYS *").iter().map(text).collect();
+    keys.sort();
+    let mut state = BTreeMap::new();
+    for key in keys {
+        let expires = client.int(&format!("TTL {key}")) >= 0;
+        let info = match key.split(':').next() {
+            Some("bf") => client.cmd(&format!("BF.INFO {key}")),
+            Some("lc") => client.cmd(&format!("LC.INFO {key}")),
+            _ => Value::Array(Vec::new()),
+        };
+        let fields = match &info {
+            Value::ServerError(_) => show(&info),
+            _ => pairs(&info)
+                .iter()
+                .filter(|(label, _)| label != "Size")
+                .map(|(label, value)| format!("{label} {}", show(value)))
+                .collect::<Vec<_>>()
+                .join(", "),
+        };
+        let line = format!("{} {} {expires} {fields}", client.text(&format!("TYPE {key}")), client.digest(&key));
+        state.insert(key, line);
+    }
+    state
+}
+
+/// Compares two snapshots key by key.
+#[track_caller]
+pub fn assert_same(after: &BTreeMap<String, String>, before: &BTreeMap<String, String>) {
+    let keys = |state: &BTreeMap<String, String>| state.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(after), keys(before));
+    let differ: Vec<_> = before
+        .iter()
+        .filter(|(key, value)| after[*key] != **value)
+        .map(|(key, value)| format!("{key}\n  was {value}\n  is  {}", after[key]))
+        .collect();
+    assert!(differ.is_empty(), "{}", differ.join("\n"));
+}

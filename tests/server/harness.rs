@@ -1,0 +1,407 @@
+//! Servers for tests: started on a free port in a directory of their own, killed on drop.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::client::{Client, DEADLINE, text, wait_until};
+
+/// How a server is to be started.
+#[derive(Clone, Default)]
+pub struct Setup {
+    module_args: String,
+    lines_before: Vec<String>,
+    lines_after: Vec<String>,
+    without_module: bool,
+    binary: Option<PathBuf>,
+    is_old: bool,
+    files: Vec<(String, Vec<u8>)>,
+}
+
+impl Setup {
+    /// Load-time arguments of the module.
+    pub fn args(mut self, args: &str) -> Setup {
+        self.module_args = args.to_owned();
+        self
+    }
+
+    /// A line of the configuration file, after the one that loads the module.
+    pub fn line(mut self, line: &str) -> Setup {
+        self.lines_after.push(line.to_owned());
+        self
+    }
+
+    /// Another module, loaded before ours.
+    pub fn module_before(mut self, path: &Path) -> Setup {
+        self.lines_before.push(format!("loadmodule {}", path.display()));
+        self
+    }
+
+    /// Leaves our module out.
+    pub fn without_module(mut self) -> Setup {
+        self.without_module = true;
+        self
+    }
+
+    /// Another server than the one under test.
+    pub fn binary(mut self, path: &Path) -> Setup {
+        self.binary = Some(path.to_owned());
+        self
+    }
+
+    /// A file in the server's directory, there before it starts.
+    pub fn file(mut self, name: &str, bytes: &[u8]) -> Setup {
+        self.files.push((name.to_owned(), bytes.to_owned()));
+        self
+    }
+
+    /// Leaves out the settings that servers before 7.0 do not know.
+    pub fn for_old_server(mut self) -> Setup {
+        self.is_old = true;
+        self
+    }
+
+    /// Starts the server and waits until it answers.
+    #[track_caller]
+    pub fn start(self) -> Server {
+        match self.try_start() {
+            Ok(server) => server,
+            Err(log) => panic!("the server did not start; its log:\n{log}"),
+        }
+    }
+
+    /// As [`Setup::start`]; a server that ends instead of answering gives its log as the error.
+    pub fn try_start(self) -> Result<Server, String> {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let mut server = Server { setup: self, dir, child: None, port: 0 };
+        server.write_config();
+        for (name, bytes) in &server.setup.files {
+            fs::write(server.dir().join(name), bytes).expect("the file is written");
+        }
+        server.launch()?;
+        Ok(server)
+    }
+}
+
+/// A running server.
+pub struct Server {
+    setup: Setup,
+    dir: TempDir,
+    child: Option<Child>,
+    port: u16,
+}
+
+impl Server {
+    /// A server with the module and nothing else changed.
+    #[track_caller]
+    pub fn start() -> Server {
+        Setup::default().start()
+    }
+
+    /// A server whose module was given these arguments.
+    #[track_caller]
+    pub fn with_args(args: &str) -> Server {
+        Setup::default().args(args).start()
+    }
+
+    /// A new connection, in RESP2.
+    #[track_caller]
+    pub fn client(&self) -> Client {
+        Client::connect(self.port).expect("the server takes a connection")
+    }
+
+    /// A new connection, in RESP3.
+    #[track_caller]
+    pub fn client3(&self) -> Client {
+        self.client().resp3()
+    }
+
+    /// The port the server listens on.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The server's working directory, with its data, log and configuration.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Everything the server has logged so far, over restarts.
+    pub fn log(&self) -> String {
+        read_log(self.dir())
+    }
+
+    /// The lines of the log that came from our module.
+    pub fn module_log(&self) -> Vec<String> {
+        let ours = |line: &&str| line.contains("<rollcall>") || line.contains("<module> rollcall");
+        self.log().lines().filter(ours).map(str::to_owned).collect()
+    }
+
+    /// What the configuration file says now.
+    pub fn config_file(&self) -> String {
+        fs::read_to_string(self.dir().join("server.conf")).expect("the configuration file")
+    }
+
+    /// Panics unless the very process that was started still answers.
+    #[track_caller]
+    pub fn assert_up(&mut self) {
+        let child = self.child.as_mut().expect("a running server");
+        if let Some(status) = child.try_wait().expect("the child's status") {
+            panic!("the server ended ({status}); its log:\n{}", read_log(self.dir.path()));
+        }
+        assert_eq!(self.client().text("PING"), "PONG");
+    }
+
+    /// Ends the server in good order, without saving unless it appends, and starts it in the same directory.
+    #[track_caller]
+    pub fn restart(&mut self) {
+        self.shutdown("SHUTDOWN NOSAVE");
+        if let Err(log) = self.launch() {
+            panic!("the server did not start again; its log:\n{log}");
+        }
+    }
+
+    /// As [`Server::restart`], with other load-time arguments.
+    #[track_caller]
+    pub fn restart_with_args(&mut self, args: &str) {
+        self.shutdown("SHUTDOWN NOSAVE");
+        self.setup.module_args = args.to_owned();
+        self.write_config();
+        if let Err(log) = self.launch() {
+            panic!("the server did not start again; its log:\n{log}");
+        }
+    }
+
+    /// Ends the server by this command and waits until the process is gone.
+    #[track_caller]
+    pub fn shutdown(&mut self, command: &str) {
+        let mut client = self.client();
+        client.send(&command.split(' ').collect::<Vec<_>>());
+        let child = self.child.as_mut().expect("a running server");
+        let status = wait_until("the server to end", || child.try_wait().expect("the child's status"));
+        self.child = None;
+        assert!(status.success(), "{command} ended with {status}; log:\n{}", self.log());
+    }
+
+    /// Saves the data set to the RDB file.
+    #[track_caller]
+    pub fn save(&self) {
+        let mut client = self.client();
+        // A background save may still be ending, of a full synchronisation for instance.
+        wait_until("background saves to end", || (client.info_number("rdb_bgsave_in_progress") == 0).then_some(()));
+        client.expect("SAVE", "+OK");
+    }
+
+    /// Rewrites the AOF and waits until that is done.
+    #[track_caller]
+    pub fn rewrite_aof(&self) {
+        let mut client = self.client();
+        let started = client.text("BGREWRITEAOF");
+        assert!(started.starts_with("Background append only file rewriting"), "{started}");
+        wait_until("the AOF to be rewritten", || {
+            let idle = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"].map(|field| client.info_number(field));
+            (idle == [0, 0]).then_some(())
+        });
+        assert_eq!(client.info("aof_last_bgrewrite_status"), "ok", "log:\n{}", self.log());
+    }
+
+    /// Makes this server a replica and waits until the link is up and everything has arrived.
+    #[track_caller]
+    pub fn replicate(&self, primary: &Server) {
+        self.client().expect(&format!("REPLICAOF 127.0.0.1 {}", primary.port), "+OK");
+        let mut client = self.client();
+        wait_until("the replica's link", || (client.info("master_link_status") == "up").then_some(()));
+        self.wait_synced(primary);
+    }
+
+    /// Waits until this replica has processed all that the primary sent.
+    #[track_caller]
+    pub fn wait_synced(&self, primary: &Server) {
+        let sent = primary.client().info_number("master_repl_offset");
+        let mut client = self.client();
+        wait_until("the replica to catch up", || {
+            (client.info("slave_repl_offset").parse::<i64>().ok()? >= sent).then_some(())
+        });
+    }
+
+    /// What this server can do.
+    pub fn version(&self) -> Version {
+        let mut client = self.client();
+        let valkey = client.info("valkey_version");
+        let is_valkey = !valkey.is_empty();
+        let full = if is_valkey { valkey } else { client.info("redis_version") };
+        let mut parts = full.split('.').map(|part| part.parse().unwrap_or(0));
+        Version { is_valkey, major: parts.next().unwrap_or(0), minor: parts.next().unwrap_or(0) }
+    }
+
+    /// The value of a configuration parameter, `None` if the server knows none of that name.
+    pub fn config(&self, name: &str) -> Option<String> {
+        let reply = self.client().call(&["CONFIG", "GET", name]);
+        let redis::Value::Array(items) = reply else { panic!("CONFIG GET gave {reply:?}") };
+        items.get(1).map(text)
+    }
+
+    /// The name under which this server knows one of the module's parameters.
+    pub fn parameter(&self, name: &str) -> String {
+        let unprefixed = ["bf-error-rate", "bf-initial-size", "bf-expansion-factor"];
+        if unprefixed.contains(&name) && self.version().has_unprefixed_configs() {
+            name.to_owned()
+        } else {
+            format!("rollcall.{name}")
+        }
+    }
+
+    /// Sets one of the module's parameters.
+    #[track_caller]
+    pub fn set_parameter(&self, name: &str, value: &str) {
+        let reply = self.client().call(&["CONFIG", "SET", &self.parameter(name), value]);
+        assert_eq!(reply, redis::Value::Okay, "CONFIG SET {name} {value}");
+    }
+
+    fn write_config(&self) {
+        let mut lines: Vec<String> = [
+            "bind 127.0.0.1",
+            "logfile server.log",
+            "save \"\"",
+            "enable-debug-command yes",
+            "enable-module-command yes",
+            // A sync starts at once, and no ping moves the replication offset while a test watches it.
+            "repl-diskless-sync-delay 0",
+            "repl-ping-replica-period 3600",
+        ]
+        .map(str::to_owned)
+        .into();
+        if self.setup.is_old {
+            lines.retain(|line| !line.starts_with("enable-"));
+        }
+        lines.extend(self.setup.lines_before.iter().cloned());
+        if !self.setup.without_module {
+            lines.push(format!("loadmodule {} {}", module_path().display(), self.setup.module_args));
+        }
+        lines.extend(self.setup.lines_after.iter().cloned());
+        fs::write(self.dir().join("server.conf"), lines.join("\n") + "\n").expect("the configuration is written");
+    }
+
+    /// Starts the process on a port that is free now, on another one if somebody was faster.
+    fn launch(&mut self) -> Result<(), String> {
+        for _ in 0..20 {
+            self.port = free_port();
+            let binary = self.setup.binary.clone().unwrap_or_else(server_binary);
+            let child = Command::new(&binary)
+                .args(["server.conf", "--port", &self.port.to_string()])
+                .current_dir(self.dir.path())
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap_or_else(|error| panic!("cannot start {}: {error}", binary.display()));
+            let child = self.child.insert(child);
+            let pid = child.id().to_string();
+            let end = Instant::now() + DEADLINE;
+            loop {
+                if let Some(status) = child.try_wait().expect("the child's status") {
+                    let log = read_log(self.dir.path());
+                    if log.lines().rev().take(5).any(|line| line.contains("in use")) {
+                        break;
+                    }
+                    return Err(format!("{log}\n(ended with {status})"));
+                }
+                // Another server may have taken the port: only the answer of our own child counts.
+                if Client::connect(self.port).is_some_and(|mut client| is_ready(&mut client, &pid)) {
+                    return Ok(());
+                }
+                assert!(Instant::now() < end, "the server does not answer; log:\n{}", read_log(self.dir.path()));
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        panic!("no free port found");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A server's kind and version.
+#[derive(Clone, Copy, Debug)]
+pub struct Version {
+    /// Valkey rather than Redis.
+    pub is_valkey: bool,
+    /// As in `7` of 7.0.15.
+    pub major: u32,
+    /// As in `0` of 7.0.15.
+    pub minor: u32,
+}
+
+impl Version {
+    /// Whether modules may register parameters without their name as prefix (Redis 8).
+    pub fn has_unprefixed_configs(self) -> bool {
+        !self.is_valkey && self.major >= 8
+    }
+
+    /// Whether modules may add ACL categories (Redis 7.4, Valkey 8).
+    pub fn has_acl_categories(self) -> bool {
+        if self.is_valkey { self.major >= 8 } else { (self.major, self.minor) >= (7, 4) }
+    }
+}
+
+fn is_ready(client: &mut Client, pid: &str) -> bool {
+    let Some(reply) = client.try_call(&["INFO", "server"]) else { return false };
+    if crate::client::error_text(&reply).is_some() {
+        return false;
+    }
+    let ours = text(&reply).lines().any(|line| line.trim() == format!("process_id:{pid}"));
+    // INFO answers while a data set is loading; PING does not.
+    ours && client.try_call(&["PING"]).is_some_and(|pong| crate::client::error_text(&pong).is_none())
+}
+
+fn read_log(dir: &Path) -> String {
+    fs::read(dir.join("server.log")).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+}
+
+fn free_port() -> u16 {
+    // Below the range that outgoing connections get theirs from, so that only listeners compete.
+    // The replication link and the clients of parallel tests would otherwise take it in between.
+    use std::sync::atomic::{AtomicU16, Ordering};
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let start = (std::process::id() % 10_000) as u16;
+    loop {
+        let port = 20_000 + (start + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+fn server_binary() -> PathBuf {
+    std::env::var_os("ROLLCALL_SERVER").map_or_else(|| "redis-server".into(), PathBuf::from)
+}
+
+/// The module under test.
+pub fn module_path() -> PathBuf {
+    let path = std::env::var_os("ROLLCALL_MODULE").map_or_else(default_module_path, PathBuf::from);
+    path.canonicalize().unwrap_or_else(|error| panic!("no module at {}: {error}; build it first", path.display()))
+}
+
+fn default_module_path() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
+    target.join("release").join("librollcall.so")
+}
+
+/// A file that a variable of the environment names; says so when the test has to be left out.
+pub fn optional_file(variable: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(variable).map(PathBuf::from);
+    if path.is_none() {
+        println!("left out: {variable} is not set");
+    }
+    path
+}

@@ -1,0 +1,164 @@
+//! Sizes beyond `max-key-bytes` and beyond `maxmemory`: refused before anything is allocated.
+
+use redis::Value;
+
+use crate::client::{Client, add_many, error_text, show, sum, with_items};
+use crate::harness::{Server, Setup};
+
+/// Panics unless `error` says how many bytes the value needs and that `max_bytes` are allowed;
+/// returns the bytes needed.
+#[track_caller]
+fn needed_bytes(error: &str, max_bytes: u64) -> u64 {
+    let rest = error.strip_prefix("ERR the ").unwrap_or_else(|| panic!("{error}"));
+    let (_, rest) = rest.split_once(" needs ").unwrap_or_else(|| panic!("{error}"));
+    let (needed, rest) = rest.split_once(' ').unwrap_or_else(|| panic!("{error}"));
+    assert_eq!(rest, format!("bytes, more than max-key-bytes ({max_bytes})"), "{error}");
+    let needed = needed.parse().unwrap_or_else(|_| panic!("{error}"));
+    assert!(needed > max_bytes, "{error}");
+    needed
+}
+
+/// The error in a reply, or at the end of one.
+fn last_error(reply: &Value) -> Option<String> {
+    match reply {
+        Value::Array(items) => items.last().and_then(error_text),
+        other => error_text(other),
+    }
+}
+
+#[test]
+fn filters_beyond_max_key_bytes_are_refused() {
+    let mut server = Server::start();
+    let mut client = server.client();
+    for command in [
+        "BF.RESERVE new 0.01 1099511627776",
+        "BF.RESERVE new 0.000000001 1099511627776 NONSCALING",
+        "BF.RESERVE new 1e-300 1099511627776",
+        "BF.INSERT new CAPACITY 1099511627776 ITEMS a",
+        "BF.INSERT new CAPACITY 1099511627776 ERROR 0.00001 NONSCALING ITEMS a b",
+    ] {
+        let error = client.error(command);
+        assert!(error.starts_with("ERR the filter needs "), "{command}: {error}");
+        needed_bytes(&error, 4 << 30);
+        client.expect("EXISTS new", "0");
+    }
+    // By the table of the layout: 10.43 bits a key and half a percent.
+    let needed = needed_bytes(&client.error("BF.RESERVE new 0.01 1099511627776"), 4 << 30) as f64;
+    let expected = (1u64 << 40) as f64 * 10.43 * 1.005 / 8.0;
+    assert!((0.998..1.003).contains(&(needed / expected)), "{needed} instead of {expected}");
+
+    server.set_parameter("max-key-bytes", "1048576");
+    needed_bytes(&client.error("BF.RESERVE new 0.01 1000000"), 1 << 20);
+    client.expect("EXISTS new", "0");
+    client.expect("BF.RESERVE new 0.01 500000", "+OK");
+    server.set_parameter("bf-initial-size", "1000000");
+    needed_bytes(&client.error("BF.ADD other a"), 1 << 20);
+    let reply = client.cmd("BF.MADD other a b");
+    needed_bytes(&last_error(&reply).unwrap_or_else(|| panic!("{}", show(&reply))), 1 << 20);
+    client.expect("EXISTS other", "0");
+    server.assert_up();
+}
+
+#[test]
+fn filters_stop_growing_at_max_key_bytes() {
+    let mut server = Server::with_args("max-key-bytes 1048576");
+    let mut client = server.client();
+    // 130 KB, and a second sub-filter of more than a megabyte.
+    client.expect("BF.RESERVE k 0.01 100000 EXPANSION 8", "+OK");
+    let mut next = 0;
+    let error = loop {
+        let reply = client.call(&with_items("BF.MADD k", "in", next..next + 1000));
+        if let Some(error) = last_error(&reply) {
+            break error;
+        }
+        next += 1000;
+        assert!(next < 110_000, "the filter grew over its limit");
+    };
+    needed_bytes(&error, 1 << 20);
+    let (card, digest) = (client.int("BF.CARD k"), client.digest("k"));
+    assert_eq!(card, 100_000, "it holds what it was made for");
+    // A stranger is refused, unless it is taken for a member, and what is in stays found.
+    let strangers = client.pipeline(&(0..20).map(|i| with_items("BF.ADD k", "out", i..i + 1)).collect::<Vec<_>>());
+    for reply in strangers {
+        match error_text(&reply) {
+            Some(error) => drop(needed_bytes(&error, 1 << 20)),
+            None => assert_eq!(show(&reply), "0"),
+        }
+    }
+    assert_eq!(sum(&add_many(&mut client, "BF.MEXISTS k", "in", 0..next)), next as i64);
+    assert_eq!((client.int("BF.CARD k"), client.digest("k")), (card, digest));
+    // With more room it goes on.
+    server.set_parameter("max-key-bytes", "16777216");
+    let added: i64 = (0..20).map(|i| client.int(&format!("BF.ADD k late{i}"))).sum();
+    assert!(added > 10 && client.int("BF.CARD k") == card + added, "{added}");
+    server.assert_up();
+}
+
+#[test]
+fn counters_stop_growing_at_max_key_bytes() {
+    let mut server = Server::with_args("max-key-bytes 1048576");
+    let mut client = server.client();
+    // 16.8 MB when dense: refused at once, or as soon as it needs more than the limit.
+    let reply = client.cmd("LC.RESERVE k 1000000000 EXACT 0");
+    if let Some(error) = error_text(&reply) {
+        needed_bytes(&error, 1 << 20);
+        client.expect("EXISTS k", "0");
+    } else {
+        let mut next = 0;
+        let error = loop {
+            let reply = client.call(&with_items("LC.ADD k", "in", next..next + 5000));
+            assert!(client.int("MEMORY USAGE k") < 1_200_000, "the counter grew over its limit");
+            if let Some(error) = error_text(&reply) {
+                break error;
+            }
+            next += 5000;
+            assert!(next < 5_000_000, "the counter holds {next} in a megabyte?");
+        };
+        needed_bytes(&error, 1 << 20);
+        let count = client.int("LC.COUNT k");
+        let off = (count - next as i64).abs() as f64 / next as f64;
+        assert!(off < 0.04, "{count} instead of {next}");
+    }
+    server.assert_up();
+}
+
+/// Limits the server to what it uses now and 16 MB more.
+fn leave_sixteen_megabytes(client: &mut Client) {
+    let maxmemory = client.info_number("used_memory") + (16 << 20);
+    client.expect(&format!("CONFIG SET maxmemory {maxmemory}"), "+OK");
+}
+
+#[test]
+fn filters_beyond_maxmemory_are_refused() {
+    let mut server = Setup::default().line("maxmemory-policy noeviction").start();
+    let mut client = server.client();
+    leave_sixteen_megabytes(&mut client);
+    for command in [
+        "BF.RESERVE new 0.01 100000000",
+        "BF.RESERVE new 0.01 100000000 NONSCALING",
+        "BF.INSERT new CAPACITY 100000000 ITEMS a",
+    ] {
+        let error = client.error(command);
+        assert!(error.starts_with("ERR ") && error.contains("memory"), "{command}: {error}");
+        client.expect("EXISTS new", "0");
+    }
+    client.expect("BF.RESERVE new 0.01 1000000", "+OK");
+    client.expect("BF.ADD new a", "1");
+    server.assert_up();
+}
+
+#[test]
+fn what_the_machine_cannot_give_is_an_error() {
+    let mut server = Server::with_args("max-key-bytes 1125899906842624");
+    let mut client = server.client();
+    // Some 4 TB. A machine that promises memory it has not may say OK, for nothing is touched.
+    let reply = client.cmd("BF.RESERVE new 0.000001 1099511627776 NONSCALING");
+    match error_text(&reply) {
+        Some(error) => {
+            assert!(error.starts_with("ERR ") && error.contains("memory"), "{error}");
+            client.expect("EXISTS new", "0");
+        }
+        None => client.expect("DEL new", "1"),
+    }
+    server.assert_up();
+}

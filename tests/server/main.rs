@@ -1,0 +1,34 @@
+//! The module on real servers, command by command, from the outside.
+//!
+//! Every test starts its own server (some start a replica beside it) on its own port, in its own
+//! temporary directory; servers are killed when the test ends, however it ends.
+//!
+//! - `ROLLCALL_SERVER`: the server binary, `redis-server` from the PATH by default.
+//! - `ROLLCALL_MODULE`: the module, `release/librollcall.so` of the target directory by default.
+//! - `ROLLCALL_PEER`: a RedisBloom module, for the tests that load beside it (skipped without).
+//! - `ROLLCALL_OLD_SERVER`: a server older than 7.0, which must refuse the module (skipped without).
+//!
+//! What has to hold on every supported server is in the modules named `commands_*`, `persistence_*`
+//! and `replication_*`: `cargo test --test server -- commands_ persistence_ replication_`.
+
+mod client;
+mod fixture;
+mod harness;
+mod payload;
+
+mod commands_bloom;
+mod commands_counting;
+mod config;
+mod errors;
+mod events;
+mod limits;
+mod metadata;
+mod module_loading;
+mod persistence_chunks;
+mod persistence_corruption;
+mod persistence_restart;
+mod smoke;
+mod types_defrag;
+mod types_generic;
+mod types_memory;
+mod types_payload;

@@ -1,0 +1,226 @@
+//! What the server tells about the commands: flags, categories, documentation, keys.
+
+use std::collections::BTreeSet;
+
+use redis::Value;
+
+use crate::client::{error_text, field, pairs, show, text, words};
+use crate::harness::Server;
+
+/// A command, whether it writes, a call of it, and the keys in that call.
+const COMMANDS: [(&str, bool, &str, &str); 23] = [
+    ("bf.reserve", true, "BF.RESERVE k 0.01 100 EXPANSION 3", "k"),
+    ("bf.add", true, "BF.ADD k i", "k"),
+    ("bf.madd", true, "BF.MADD k i j l", "k"),
+    ("bf.insert", true, "BF.INSERT k CAPACITY 5 ITEMS i j", "k"),
+    ("bf.exists", false, "BF.EXISTS k i", "k"),
+    ("bf.mexists", false, "BF.MEXISTS k i j", "k"),
+    ("bf.card", false, "BF.CARD k", "k"),
+    ("bf.info", false, "BF.INFO k CAPACITY", "k"),
+    ("bf.merge", true, "BF.MERGE d s t u", "d s t u"),
+    ("bf.clear", true, "BF.CLEAR k", "k"),
+    ("bf.scandump", false, "BF.SCANDUMP k 0", "k"),
+    ("bf.loadchunk", true, "BF.LOADCHUNK k 1 data", "k"),
+    ("bf.debug", false, "BF.DEBUG k", "k"),
+    ("lc.reserve", true, "LC.RESERVE k 100 ERROR 0.1", "k"),
+    ("lc.add", true, "LC.ADD k i j", "k"),
+    ("lc.insert", true, "LC.INSERT k CAPACITY 5 ITEMS i j", "k"),
+    ("lc.count", false, "LC.COUNT k l m", "k l m"),
+    ("lc.merge", true, "LC.MERGE d s t", "d s t"),
+    ("lc.diffcount", false, "LC.DIFFCOUNT k l m", "k l m"),
+    ("lc.members", false, "LC.MEMBERS k", "k"),
+    ("lc.info", false, "LC.INFO k COUNT", "k"),
+    ("lc.scandump", false, "LC.SCANDUMP k 0", "k"),
+    ("lc.loadchunk", true, "LC.LOADCHUNK k 1 data", "k"),
+];
+
+/// The names in an array or set of strings, in lower case.
+#[track_caller]
+fn names(value: &Value) -> BTreeSet<String> {
+    match value {
+        Value::Array(items) | Value::Set(items) => items.iter().map(|item| text(item).to_lowercase()).collect(),
+        other => panic!("expected names, got {}", show(other)),
+    }
+}
+
+#[test]
+fn the_module_has_its_name_and_all_its_commands() {
+    let server = Server::start();
+    let mut client = server.client();
+    let modules = client.list("MODULE LIST");
+    let listed: Vec<_> = modules.iter().map(|module| text(&field(module, "name"))).collect();
+    assert!(listed.contains(&"rollcall".to_owned()), "{listed:?}");
+    let found = names(&client.cmd("COMMAND LIST FILTERBY MODULE rollcall"));
+    for (name, ..) in COMMANDS {
+        assert!(found.contains(name), "{name} is missing");
+    }
+}
+
+#[test]
+fn flags_tell_reads_from_writes() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (name, writes, ..) in COMMANDS {
+        let info = client.list(&format!("COMMAND INFO {name}"));
+        let Value::Array(info) = &info[0] else { panic!("no {name}") };
+        let flags = names(&info[2]);
+        assert_eq!(flags.contains("write"), writes, "{name}: {flags:?}");
+        assert_eq!(flags.contains("readonly"), !writes, "{name}: {flags:?}");
+        if ["bf.add", "bf.exists", "lc.add"].contains(&name) {
+            assert!(flags.contains("fast"), "{name}: {flags:?}");
+        }
+    }
+}
+
+#[test]
+fn categories_of_our_own_where_the_server_has_them() {
+    let server = Server::start();
+    let mut client = server.client();
+    if !server.version().has_acl_categories() {
+        // Older servers do without, and say so to whoever asks.
+        assert!(error_text(&client.cmd("ACL CAT counting")).is_some());
+        return;
+    }
+    for (category, prefix) in [("bloom", "bf."), ("counting", "lc.")] {
+        let found = names(&client.cmd(&format!("ACL CAT {category}")));
+        for (name, ..) in COMMANDS.iter().filter(|(name, ..)| name.starts_with(prefix)) {
+            assert!(found.contains(*name), "{name} is not in @{category}");
+        }
+        assert!(found.iter().all(|name| name.starts_with(prefix)), "{found:?}");
+    }
+    // Beside those of the server's own that the flags stand for.
+    for (category, writing) in [("read", false), ("write", true)] {
+        let found = names(&client.cmd(&format!("ACL CAT {category}")));
+        for (name, writes, ..) in COMMANDS {
+            assert_eq!(found.contains(name), writes == writing, "{name} and @{category}");
+        }
+    }
+}
+
+#[test]
+fn users_can_be_limited_to_reading() {
+    let server = Server::start();
+    let mut admin = server.client();
+    admin.expect("BF.ADD r:f a", "1");
+    admin.expect("LC.ADD r:c a", "1");
+    // By the commands. Before categories could be given to them, modules' commands were in none.
+    let reads = COMMANDS.iter().filter(|(_, writes, ..)| !writes);
+    let commands: Vec<_> = match server.version().has_acl_categories() {
+        true => vec!["+@read".to_owned()],
+        false => reads.map(|(name, ..)| format!("+{name}")).collect(),
+    };
+    admin.expect(&format!("ACL SETUSER reader on nopass ~* -@all {}", commands.join(" ")), "+OK");
+    // By the keys: r: may be read, w: may be read and written.
+    admin.expect("ACL SETUSER keeper on nopass +@all %R~r:* %RW~w:*", "+OK");
+    let mut reader = server.client();
+    reader.expect("AUTH reader any", "+OK");
+    let mut keeper = server.client();
+    keeper.expect("AUTH keeper any", "+OK");
+    for command in ["BF.EXISTS r:f a", "LC.COUNT r:c", "BF.INFO r:f", "LC.MEMBERS r:c", "LC.DIFFCOUNT r:c r:c"] {
+        for client in [&mut reader, &mut keeper] {
+            let reply = client.cmd(command);
+            assert!(error_text(&reply).is_none(), "{command}: {}", show(&reply));
+        }
+    }
+    for command in ["BF.ADD r:f b", "LC.ADD r:c b", "BF.MERGE r:f w:f", "LC.MERGE r:c w:c", "BF.CLEAR r:f"] {
+        for client in [&mut reader, &mut keeper] {
+            client.expect(command, "-NOPERM *");
+        }
+    }
+    for (command, reply) in [
+        ("BF.MERGE w:f r:f", "+OK"),
+        ("LC.MERGE w:c r:c", "+OK"),
+        ("BF.ADD w:f b", "1"),
+        ("LC.ADD w:c b", "1"),
+        ("LC.COUNT r:c w:c", "2"),
+        ("LC.COUNT r:c x:c", "-NOPERM *"),
+        ("LC.MERGE w:c r:c x:c", "-NOPERM *"),
+    ] {
+        keeper.expect(command, reply);
+    }
+}
+
+#[test]
+fn every_command_is_documented() {
+    let server = Server::start();
+    let mut client = server.client();
+    let all = names(&client.cmd("COMMAND LIST FILTERBY MODULE rollcall"));
+    for name in all.iter().map(String::as_str).chain(COMMANDS.map(|(name, ..)| name)) {
+        let docs = pairs(&client.cmd(&format!("COMMAND DOCS {name}")));
+        let [(documented, docs)] = &docs[..] else { panic!("no documentation of {name}") };
+        assert_eq!(documented.to_lowercase(), name);
+        for label in ["summary", "since", "complexity"] {
+            assert!(text(&field(docs, label)).len() > 3, "{name}: {label} is {}", show(&field(docs, label)));
+        }
+        assert_eq!(text(&field(docs, "group")), "module");
+        assert_eq!(text(&field(docs, "module")), "rollcall");
+        let Value::Array(arguments) = field(docs, "arguments") else { panic!("{name} has no arguments") };
+        assert_eq!(text(&field(&arguments[0], "type")), "key", "{name} begins with a key");
+    }
+}
+
+#[test]
+fn documented_arguments_are_those_of_the_syntax() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (name, tokens) in [
+        ("bf.reserve", &["EXPANSION", "NONSCALING"][..]),
+        ("bf.insert", &["CAPACITY", "ERROR", "EXPANSION", "NOCREATE", "NONSCALING", "ITEMS"]),
+        ("lc.reserve", &["ERROR", "EXACT"]),
+        ("lc.insert", &["CAPACITY", "ERROR", "EXACT", "NOCREATE", "ITEMS"]),
+    ] {
+        let docs = show(&client.cmd(&format!("COMMAND DOCS {name}")));
+        for token in tokens {
+            assert!(docs.contains(&format!("\"{token}\"")), "{name}: no {token} in {docs}");
+        }
+    }
+}
+
+#[test]
+fn getkeys_finds_every_key_and_nothing_else() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (name, _, call, keys) in COMMANDS {
+        let call: Vec<_> = ["COMMAND", "GETKEYS"].into_iter().chain(words(call)).collect();
+        match client.call(&call) {
+            Value::Array(found) => assert_eq!(found.iter().map(text).collect::<Vec<_>>(), words(keys), "{name}"),
+            other => panic!("{name}: {}", show(&other)),
+        }
+    }
+}
+
+#[test]
+fn key_specs_say_what_happens_to_the_keys() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (name, writes, _, keys) in COMMANDS {
+        let info = client.list(&format!("COMMAND INFO {name}"));
+        let Value::Array(info) = &info[0] else { panic!("no {name}") };
+        let Value::Array(specs) = &info[8] else { panic!("{name} has no key specs") };
+        let flags: Vec<_> = specs.iter().map(|spec| names(&field(spec, "flags"))).collect();
+        let written = |flags: &BTreeSet<String>| ["rw", "ow", "rm"].iter().any(|flag| flags.contains(*flag));
+        assert_eq!(written(&flags[0]), writes, "{name}: {flags:?}");
+        if name.ends_with(".merge") {
+            assert!(flags.len() == 2 && flags[1].contains("ro"), "{name} only reads its sources: {flags:?}");
+        }
+        let multi = keys.contains(' ') && !writes;
+        assert!(!multi || flags.iter().all(|flags| flags.contains("ro")), "{name}: {flags:?}");
+    }
+}
+
+#[test]
+fn a_read_only_replica_takes_reads_and_refuses_writes() {
+    let primary = Server::start();
+    primary.client().expect("BF.ADD k i", "1");
+    primary.client().expect("LC.ADD c i", "1");
+    let replica = Server::start();
+    replica.replicate(&primary);
+    let mut client = replica.client();
+    for (name, writes, call, _) in COMMANDS {
+        let reply = client.cmd(call);
+        let error = error_text(&reply).unwrap_or_default();
+        assert_eq!(error.starts_with("READONLY"), writes, "{name}: {}", show(&reply));
+    }
+    client.expect("BF.EXISTS k i", "1");
+    client.expect("LC.COUNT c", "1");
+}

@@ -1,0 +1,420 @@
+//! SCANDUMP and LOADCHUNK: round trips, resumed ones, and chunks that are not what they should be.
+
+use redis::Value;
+
+use crate::client::{Client, add_many, error_text, show};
+use crate::fixture::{populate, snapshot};
+use crate::harness::{Server, Setup};
+
+const BAD_DATA: &str = "ERR received bad data";
+
+/// What SCANDUMP gives, from the first chunk to the last.
+#[track_caller]
+fn dump(client: &mut Client, family: &str, key: &str) -> Vec<(i64, Vec<u8>)> {
+    let (mut chunks, mut iterator) = (Vec::new(), 0);
+    loop {
+        let reply = client.list(&format!("{family}.SCANDUMP {key} {iterator}"));
+        let [Value::Int(next), Value::BulkString(chunk)] = &reply[..] else { panic!("{reply:?}") };
+        assert!(chunk.len() <= 16 << 20, "a chunk of {} bytes", chunk.len());
+        if *next == 0 {
+            assert!(chunk.is_empty(), "the end is an empty string");
+            return chunks;
+        }
+        assert!(!chunk.is_empty());
+        chunks.push((*next, chunk.clone()));
+        iterator = *next;
+    }
+}
+
+fn load(client: &mut Client, family: &str, key: &str, (iterator, chunk): &(i64, Vec<u8>)) -> Value {
+    let command = format!("{family}.LOADCHUNK");
+    client.call(&[command.as_bytes(), key.as_bytes(), iterator.to_string().as_bytes(), chunk])
+}
+
+#[track_caller]
+fn load_all(client: &mut Client, family: &str, key: &str, chunks: &[(i64, Vec<u8>)]) {
+    for chunk in chunks {
+        let reply = load(client, family, key, chunk);
+        assert_eq!(reply, Value::Okay, "{key} at {}: {}", chunk.0, show(&reply));
+    }
+}
+
+/// `bytes loaded, bytes in all` by the error that a command on a key being loaded gives.
+#[track_caller]
+fn progress(error: &str, family: &str) -> (u64, u64) {
+    let what = if family == "BF" { "filter" } else { "counter" };
+    let start = format!("ERR {what} is still loading: ");
+    let rest = error.strip_prefix(&start).unwrap_or_else(|| panic!("{error:?} should start with {start:?}"));
+    let rest = rest.strip_suffix(" bytes").unwrap_or_else(|| panic!("{error:?}"));
+    let (done, total) = rest.split_once(" of ").unwrap_or_else(|| panic!("{error:?}"));
+    (done.parse().expect("bytes loaded"), total.parse().expect("bytes in all"))
+}
+
+/// A dump of at least two chunks, from a server that holds its key as `src`.
+fn several_chunks(client: &mut Client, family: &str) -> Vec<(i64, Vec<u8>)> {
+    match family {
+        "BF" => {
+            client.expect("BF.RESERVE src 0.01 20000000", "+OK");
+            add_many(client, "BF.MADD src", "item:", 0..10_000);
+        }
+        _ => {
+            client.expect("LC.RESERVE src 1000 EXACT 0", "+OK");
+            add_many(client, "LC.ADD src", "item:", 0..900);
+            if dump(client, family, "src").len() < 2 {
+                // Small ones take a single chunk here: one that does not fit into sixteen mebibytes.
+                client.expect("DEL src", "1");
+                client.expect("LC.RESERVE src 1000000000", "+OK");
+                add_many(client, "LC.ADD src", "item:", 0..6_000_000);
+            }
+        }
+    }
+    let chunks = dump(client, family, "src");
+    assert!(chunks.len() >= 2, "{family}: {} chunks", chunks.len());
+    chunks
+}
+
+#[test]
+fn every_kind_of_key_goes_round() {
+    let server = Server::start();
+    let mut client = server.client();
+    populate(&mut client);
+    let target = Server::with_args("bf-error-rate 0.2 bf-initial-size 7 lc-capacity 9 lc-exact-limit 3 hash-seed 5");
+    let mut other = target.client();
+    let before = snapshot(&mut client);
+    for key in before.keys() {
+        let family = if key.starts_with("bf:") { "BF" } else { "LC" };
+        let chunks = dump(&mut client, family, key);
+        load_all(&mut other, family, key, &chunks);
+        load_all(&mut client, family, &format!("{key}:copy"), &chunks);
+        assert_eq!(other.digest(key), client.digest(key), "{key}");
+    }
+    // A dump holds no TTL: the keys themselves are the same otherwise.
+    let persistent = |line: &String| line.replace(" true ", " false ");
+    let after = snapshot(&mut other);
+    for (key, line) in &before {
+        assert_eq!(after[key], persistent(line), "{key}");
+    }
+    assert_eq!(snapshot(&mut server.client()).len(), 2 * before.len());
+    let members = |client: &mut Client| {
+        let mut members: Vec<_> = client.list("LC.MEMBERS lc:binary").iter().map(show).collect();
+        members.sort();
+        members
+    };
+    assert_eq!(members(&mut other), members(&mut client));
+}
+
+#[test]
+fn what_was_loaded_goes_on_growing() {
+    let server = Server::start();
+    let mut client = server.client();
+    populate(&mut client);
+    for (family, key) in [("BF", "bf:chain"), ("BF", "bf:empty"), ("LC", "lc:exact"), ("LC", "lc:sparse")] {
+        let chunks = dump(&mut client, family, key);
+        load_all(&mut client, family, "copy", &chunks);
+        let add = if family == "BF" { "BF.MADD" } else { "LC.ADD" };
+        for name in [key, "copy"] {
+            add_many(&mut client, &format!("{add} {name}"), "more:", 0..500);
+        }
+        assert_eq!(client.digest("copy"), client.digest(key), "{key}");
+        client.expect("DEL copy", "1");
+    }
+}
+
+#[test]
+fn dumping_reads_only_and_can_be_resumed_anywhere() {
+    let server = Server::start();
+    let mut client = server.client();
+    let chunks = several_chunks(&mut client, "BF");
+    let before = (client.digest("src"), client.info("rdb_changes_since_last_save"));
+    for at in (0..chunks.len()).rev() {
+        let iterator = if at == 0 { 0 } else { chunks[at - 1].0 };
+        // RESP3 answers alike.
+        for mut client in [server.client(), server.client3()] {
+            let reply = client.list(&format!("BF.SCANDUMP src {iterator}"));
+            assert!(reply[0] == Value::Int(chunks[at].0) && reply[1] == Value::BulkString(chunks[at].1.clone()));
+        }
+    }
+    let last = chunks.last().expect("a chunk").0;
+    assert_eq!(show(&server.client().cmd(&format!("BF.SCANDUMP src {last}"))), "[0, \"\"]");
+    assert_eq!(show(&server.client3().cmd(&format!("BF.SCANDUMP src {last}"))), "[0, \"\"]");
+    assert_eq!((client.digest("src"), client.info("rdb_changes_since_last_save")), before);
+}
+
+#[test]
+fn keys_being_loaded_answer_nothing_but_how_far_they_are() {
+    for family in ["BF", "LC"] {
+        let source = Server::start();
+        let chunks = several_chunks(&mut source.client(), family);
+        let mut server = Server::start();
+        let mut client = server.client();
+        client.cmd("BF.INSERT other CAPACITY 20000000 ITEMS a");
+        client.cmd("LC.ADD count a");
+        let commands: &[&str] = match family {
+            "BF" => &[
+                "BF.ADD k item:0",
+                "BF.MADD k item:0",
+                "BF.INSERT k ITEMS item:0",
+                "BF.EXISTS k item:0",
+                "BF.MEXISTS k item:0 item:1",
+                "BF.CARD k",
+                "BF.INFO k",
+                "BF.INFO k SIZE",
+                "BF.CLEAR k",
+                "BF.SCANDUMP k 0",
+                "BF.DEBUG k",
+                "BF.MERGE k other",
+                "BF.MERGE other k",
+                "BF.MERGE new k",
+            ],
+            _ => &[
+                "LC.ADD k item:0",
+                "LC.INSERT k ITEMS item:0",
+                "LC.COUNT k",
+                "LC.COUNT count k",
+                "LC.MERGE k count",
+                "LC.MERGE count k",
+                "LC.MERGE new k",
+                "LC.DIFFCOUNT k count",
+                "LC.DIFFCOUNT count k",
+                "LC.MEMBERS k",
+                "LC.INFO k",
+                "LC.SCANDUMP k 0",
+            ],
+        };
+        let mut last = None;
+        for (at, chunk) in chunks.iter().enumerate() {
+            assert_eq!(load(&mut client, family, "k", chunk), Value::Okay);
+            if at + 1 == chunks.len() {
+                break;
+            }
+            let before = (client.digest("k"), client.digest("other"), client.digest("count"));
+            for command in commands {
+                let (done, total) = progress(&client.error(command), family);
+                assert!(done < total, "{command}: {done} of {total}");
+                let (before, all) = *last.get_or_insert((done, total));
+                assert!(done >= before && total == all, "{command}: {done} of {total} after {before} of {all}");
+                last = Some((done, total));
+            }
+            let reserve = if family == "BF" { "BF.RESERVE k 0.01 100" } else { "LC.RESERVE k 100" };
+            assert!(client.error(reserve).starts_with("ERR "));
+            assert_eq!((client.digest("k"), client.digest("other"), client.digest("count")), before);
+            client.expect("EXISTS new", "0");
+        }
+        assert_eq!(client.digest("k"), source.client().digest("src"), "{family}");
+        for command in commands {
+            let reply = client.cmd(command);
+            assert!(error_text(&reply).is_none_or(|error| !error.contains("loading")), "{}", show(&reply));
+        }
+        server.assert_up();
+    }
+}
+
+#[test]
+fn keys_being_loaded_take_the_generic_commands() {
+    for family in ["BF", "LC"] {
+        let server = Server::start();
+        let mut client = server.client();
+        let chunks = several_chunks(&mut client, family);
+        assert_eq!(load(&mut client, family, "k", &chunks[0]), Value::Okay);
+        let kind = client.text("TYPE src");
+        assert_eq!(client.text("TYPE k"), kind);
+        client.expect("EXPIRE k 1000", "1");
+        client.expect("PERSIST k", "1");
+        assert!(client.int("MEMORY USAGE k") > 0);
+        let digest = client.digest("k");
+        let Value::BulkString(payload) = client.cmd("DUMP k") else { panic!("a payload") };
+        assert_eq!(client.call(&[b"RESTORE", &b"restored"[..], b"0", &payload]), Value::Okay);
+        client.expect("COPY k copy", "1");
+        client.expect("RENAME k renamed", "+OK");
+        client.expect("SWAPDB 0 1", "+OK");
+        client.expect("SWAPDB 0 1", "+OK");
+        for key in ["restored", "copy", "renamed"] {
+            assert_eq!(client.digest(key), digest, "{key}");
+            let probe = if family == "BF" { "BF.CARD" } else { "LC.COUNT" };
+            progress(&client.error(&format!("{probe} {key}")), family);
+            load_all(&mut client, family, key, &chunks[1..]);
+            assert_eq!(client.digest(key), client.digest("src"), "{key}");
+        }
+        assert_eq!(load(&mut client, family, "k", &chunks[0]), Value::Okay);
+        client.expect("DEL k", "1");
+        client.expect("EXISTS k", "0");
+        assert_eq!(load(&mut client, family, "k", &chunks[0]), Value::Okay);
+        client.expect("UNLINK k", "1");
+        load_all(&mut client, family, "k", &chunks);
+        assert_eq!(client.digest("k"), client.digest("src"));
+    }
+}
+
+#[test]
+fn half_loaded_keys_survive_a_restart_and_go_on() {
+    let source = Server::start();
+    for family in ["BF", "LC"] {
+        let mut client = source.client();
+        client.expect("FLUSHALL", "+OK");
+        let chunks = several_chunks(&mut client, family);
+        let probe = if family == "BF" { "BF.CARD k" } else { "LC.COUNT k" };
+        for how in ["rdb", "aof", "rewritten aof", "rewritten aof with preamble"] {
+            let preamble = if how.ends_with("preamble") { "yes" } else { "no" };
+            let append = if how == "rdb" { "no" } else { "yes" };
+            let setup = Setup::default()
+                .line(&format!("appendonly {append}"))
+                .line(&format!("aof-use-rdb-preamble {preamble}"));
+            let mut server = setup.start();
+            for (at, chunk) in chunks.iter().enumerate() {
+                let mut client = server.client();
+                assert_eq!(load(&mut client, family, "k", chunk), Value::Okay, "{family} {how} at {at}");
+                let before = (client.digest("k"), show(&client.cmd(probe)));
+                match how {
+                    "rdb" => server.save(),
+                    "aof" => {}
+                    _ => server.rewrite_aof(),
+                }
+                server.restart();
+                let mut client = server.client();
+                assert_eq!((client.digest("k"), show(&client.cmd(probe))), before, "{family} {how} at {at}");
+            }
+            assert_eq!(server.client().digest("k"), source.client().digest("src"), "{family} {how}");
+        }
+    }
+}
+
+#[test]
+fn chunks_out_of_place_are_refused() {
+    for family in ["BF", "LC"] {
+        let server = Server::start();
+        let mut client = server.client();
+        let chunks = several_chunks(&mut client, family);
+        // Nothing to begin with but the first.
+        for chunk in &chunks[1..] {
+            let error = error_text(&load(&mut client, family, "k", chunk)).expect("an error");
+            assert!(error.starts_with("ERR "), "{error}");
+            client.expect("EXISTS k", "0");
+        }
+        for at in 0..chunks.len() {
+            assert_eq!(load(&mut client, family, "k", &chunks[at]), Value::Okay);
+            let digest = client.digest("k");
+            for (other, chunk) in chunks.iter().enumerate().filter(|(other, _)| *other != at + 1) {
+                let reply = load(&mut client, family, "k", chunk);
+                assert_eq!(error_text(&reply).as_deref(), Some(BAD_DATA), "{family}: {other} after {at}");
+            }
+            // The right chunk at the wrong place, and too long or too short for its place.
+            if let Some((iterator, chunk)) = chunks.get(at + 1) {
+                for iterator in [0, 1, iterator - 1, iterator + 1, iterator + 64, i64::MAX] {
+                    let reply = load(&mut client, family, "k", &(iterator, chunk.clone()));
+                    assert_eq!(error_text(&reply).as_deref(), Some(BAD_DATA), "{family}: at {iterator}");
+                }
+                let longer = [&chunk[..], b"x"].concat();
+                assert_eq!(
+                    error_text(&load(&mut client, family, "k", &(*iterator, longer))).as_deref(),
+                    Some(BAD_DATA)
+                );
+                let twice = [&chunk[..], &chunk[..]].concat();
+                assert_eq!(error_text(&load(&mut client, family, "k", &(*iterator, twice))).as_deref(), Some(BAD_DATA));
+            }
+            assert_eq!(client.digest("k"), digest, "{family}: nothing changed");
+        }
+        assert_eq!(client.digest("k"), client.digest("src"));
+    }
+}
+
+#[test]
+fn complete_keys_take_no_chunks() {
+    for (family, make) in [("BF", "BF.MADD src a b c"), ("LC", "LC.ADD src a b c")] {
+        let server = Server::start();
+        let mut client = server.client();
+        client.cmd(make);
+        let chunks = dump(&mut client, family, "src");
+        client.expect("COPY src same", "1");
+        client.cmd(&make.replace("src a b c", "other x y z"));
+        for key in ["src", "same", "other"] {
+            let digest = client.digest(key);
+            for chunk in &chunks {
+                assert_eq!(error_text(&load(&mut client, family, key, chunk)).as_deref(), Some(BAD_DATA), "{key}");
+            }
+            assert_eq!(client.digest(key), digest);
+        }
+    }
+}
+
+#[test]
+fn chunks_of_the_other_family_are_refused() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.cmd("BF.MADD f a b c");
+    client.cmd("LC.ADD c a b c");
+    for (family, other, key) in [("BF", "LC", "c"), ("LC", "BF", "f")] {
+        let chunks = dump(&mut client, other, key);
+        for chunk in &chunks {
+            let error = error_text(&load(&mut client, family, "new", chunk)).expect("an error");
+            assert!(error.starts_with("ERR "), "{error}");
+            client.expect("EXISTS new", "0");
+        }
+    }
+}
+
+#[test]
+fn truncated_and_flipped_chunks_are_refused() {
+    for (family, make) in [
+        ("BF", "BF.INSERT src CAPACITY 20 ITEMS a b c d e"),
+        ("LC", "LC.ADD src a b c d e"),
+        ("LC", "LC.INSERT src CAPACITY 10 ERROR 0.25 EXACT 0 ITEMS a b c d e f g h"),
+    ] {
+        let mut server = Server::start();
+        let mut client = server.client();
+        client.cmd(make);
+        let chunks = dump(&mut client, family, "src");
+        for (at, (iterator, chunk)) in chunks.iter().enumerate() {
+            let digest = client.digest("k");
+            let mut bad: Vec<Vec<u8>> = (0..chunk.len()).map(|length| chunk[..length].to_vec()).collect();
+            bad.extend((0..chunk.len() * 8).map(|bit| {
+                let mut flipped = chunk.clone();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                flipped
+            }));
+            let mut accepted = Vec::new();
+            for bad in bad {
+                let reply = load(&mut client, family, "k", &(*iterator, bad.clone()));
+                if !error_text(&reply).is_some_and(|error| error.starts_with("ERR ")) {
+                    accepted.push(format!("{} bytes, {}", bad.len(), show(&reply)));
+                    // As it was, for the next ones.
+                    client.cmd("DEL k");
+                    load_all(&mut client, family, "k", &chunks[..at]);
+                }
+            }
+            assert!(accepted.is_empty(), "{make}, chunk {at} of {} bytes: {accepted:?}", chunk.len());
+            assert_eq!(client.digest("k"), digest, "{make}, chunk {at}");
+            assert_eq!(load(&mut client, family, "k", &chunks[at]), Value::Okay);
+        }
+        assert_eq!(client.digest("k"), client.digest("src"), "{make}");
+        server.assert_up();
+    }
+}
+
+#[test]
+fn refused_chunks_are_logged_in_a_line() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.cmd("BF.MADD src a b c");
+    client.cmd("LC.ADD src2 a b c");
+    for (family, key) in [("BF", "src"), ("LC", "src2")] {
+        let (iterator, mut chunk) = dump(&mut client, family, key).swap_remove(0);
+        let before = server.module_log().len();
+        let middle = chunk.len() / 2;
+        chunk[middle] ^= 4;
+        assert!(error_text(&load(&mut client, family, "k", &(iterator, chunk))).is_some());
+        let log = server.module_log();
+        assert_eq!(log.len(), before + 1, "{family}: {log:?}");
+    }
+}
+
+#[test]
+fn chunks_wrap_no_more_than_a_limit_allows() {
+    let source = Server::start();
+    let chunks = several_chunks(&mut source.client(), "BF");
+    let mut server = Server::with_args("max-key-bytes 1048576");
+    let mut client = server.client();
+    let error = error_text(&load(&mut client, "BF", "k", &chunks[0])).expect("an error");
+    assert!(error.contains("max-key-bytes"), "{error}");
+    client.expect("EXISTS k", "0");
+    server.assert_up();
+}

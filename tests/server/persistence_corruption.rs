@@ -1,0 +1,75 @@
+//! RDB files that are damaged inside a value of ours: the server says where and does not start.
+
+use std::fs;
+
+use crate::harness::{Server, Setup};
+
+/// Starts a server on an RDB file; the error is the log of one that refused.
+fn start_with(rdb: &[u8]) -> Result<Server, String> {
+    // Without the file's own checksum, so that only ours stands between.
+    Setup::default().line("rdbchecksum no").line("rdbcompression no").file("dump.rdb", rdb).try_start()
+}
+
+/// An RDB file with one key of ours, and where in it the value begins and ends.
+fn saved(make: &str) -> (Vec<u8>, usize, usize) {
+    let server = Setup::default().line("rdbchecksum no").line("rdbcompression no").start();
+    let mut client = server.client();
+    let make = make.replace('?', "the-key-to-damage");
+    assert!(crate::client::error_text(&client.cmd(&make)).is_none(), "{make}");
+    server.save();
+    let rdb = fs::read(server.dir().join("dump.rdb")).expect("the RDB file");
+    let name = b"the-key-to-damage";
+    let start = rdb.windows(name.len()).position(|window| window == name).expect("the key") + name.len();
+    // The module's number takes nine bytes; behind the value are the end's mark and a checksum.
+    (rdb.clone(), start + 9, rdb.len() - 9)
+}
+
+const VALUES: [&str; 4] = [
+    "BF.INSERT ? CAPACITY 20 ITEMS a b c d e f",
+    "LC.ADD ? a b c d e f",
+    "LC.INSERT ? CAPACITY 10000000 EXACT 0 ITEMS a b c d e f g h",
+    "LC.INSERT ? CAPACITY 10 ERROR 0.25 EXACT 0 ITEMS a b c d e f g h i j k l m n o p q",
+];
+
+#[test]
+fn whole_files_load() {
+    for make in VALUES {
+        let (rdb, ..) = saved(make);
+        let server = start_with(&rdb).unwrap_or_else(|log| panic!("{make}: {log}"));
+        server.client().expect("DBSIZE", "1");
+    }
+}
+
+#[test]
+fn damaged_values_are_refused_with_a_line() {
+    let mut wrong = Vec::new();
+    for make in VALUES {
+        let (rdb, start, end) = saved(make);
+        for place in 0..16 {
+            let at = start + (end - 1 - start) * place / 16;
+            let mut damaged = rdb.clone();
+            damaged[at] ^= 1 << (place % 8);
+            match start_with(&damaged) {
+                Ok(_) => wrong.push(format!("{make}: byte {at} of {start}..{end} went unnoticed")),
+                Err(log) if log.contains("crashed") || log.contains("signal:") => wrong.push(format!("{make}: {log}")),
+                // A byte that is the server's own (an opcode or a length) it may notice first.
+                Err(_) => {}
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn truncated_files_are_refused_without_a_crash() {
+    for make in VALUES {
+        let (rdb, start, end) = saved(make);
+        for place in 0..8 {
+            let length = start + (end - start) * place / 8;
+            match start_with(&rdb[..length]) {
+                Ok(_) => panic!("{make}: a file of {length} bytes of {} loaded", rdb.len()),
+                Err(log) => assert!(!log.contains("crashed") && !log.contains("signal:"), "{make}: {log}"),
+            }
+        }
+    }
+}

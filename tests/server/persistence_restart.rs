@@ -1,0 +1,204 @@
+//! What a restart brings back, from the RDB file and from the AOF.
+
+use std::fs;
+
+use crate::client::{Client, add_many, show, sum};
+use crate::fixture::{assert_same, populate, snapshot};
+use crate::harness::{Server, Setup};
+
+/// Other defaults than those the keys were made with: none of them may show in a key.
+const OTHER_DEFAULTS: &str = "bf-error-rate 0.2 bf-initial-size 7 bf-expansion-factor 5 lc-capacity 9 \
+                              lc-error-rate 0.2 lc-exact-limit 3 hash-seed 12345 max-key-bytes 1048576";
+
+#[test]
+fn rdb_brings_everything_back() {
+    let mut server = Server::start();
+    let mut client = server.client();
+    populate(&mut client);
+    let before = snapshot(&mut client);
+    server.save();
+    server.restart();
+    assert_same(&snapshot(&mut server.client()), &before);
+    server.restart_with_args(OTHER_DEFAULTS);
+    assert_same(&snapshot(&mut server.client()), &before);
+    server.client().expect("DEBUG RELOAD", "+OK");
+    assert_same(&snapshot(&mut server.client()), &before);
+}
+
+#[test]
+fn what_came_back_goes_on_as_if_nothing_had_happened() {
+    let mut server = Server::start();
+    let twin = Server::start();
+    populate(&mut server.client());
+    populate(&mut twin.client());
+    server.save();
+    server.restart();
+    for server in [&server, &twin] {
+        let mut client = server.client();
+        for key in ["bf:empty", "bf:chain", "bf:flat", "bf:seeded", "bf:cleared", "bf:tight", "bf:full"] {
+            add_many(&mut client, &format!("BF.MADD {key}"), "more:", 0..200);
+        }
+        for key in ["lc:empty", "lc:exact", "lc:brim", "lc:dense", "lc:sparse", "lc:seeded", "lc:binary", "lc:limit"] {
+            add_many(&mut client, &format!("LC.ADD {key}"), "more:", 0..2000);
+        }
+    }
+    assert_same(&snapshot(&mut server.client()), &snapshot(&mut twin.client()));
+}
+
+#[test]
+fn aof_replays_every_command() {
+    let mut server = Setup::default().line("appendonly yes").start();
+    let mut client = server.client();
+    populate(&mut client);
+    let before = snapshot(&mut client);
+    server.restart_with_args(OTHER_DEFAULTS);
+    assert_same(&snapshot(&mut server.client()), &before);
+}
+
+#[test]
+fn rewritten_aof_brings_everything_back() {
+    for preamble in ["yes", "no"] {
+        let setup = Setup::default().line("appendonly yes").line(&format!("aof-use-rdb-preamble {preamble}"));
+        let mut server = setup.start();
+        let mut client = server.client();
+        populate(&mut client);
+        let before = snapshot(&mut client);
+        server.rewrite_aof();
+        server.restart_with_args(OTHER_DEFAULTS);
+        let mut client = server.client();
+        assert_same(&snapshot(&mut client), &before);
+        // And what is appended after the rewrite.
+        for line in ["BF.MADD bf:new a b", "BF.CLEAR bf:default", "BF.MERGE bf:left bf:right"] {
+            assert!(crate::client::error_text(&client.cmd(line)).is_none(), "{line}");
+        }
+        add_many(&mut client, "LC.ADD lc:new", "x", 0..300);
+        client.expect("LC.MERGE lc:merged lc:dense", "+OK");
+        client.expect("RENAME lc:exact lc:renamed", "+OK");
+        let before = snapshot(&mut client);
+        server.restart();
+        assert_same(&snapshot(&mut server.client()), &before);
+    }
+}
+
+#[test]
+fn rewriting_twice_changes_nothing() {
+    let setup = Setup::default().line("appendonly yes").line("aof-use-rdb-preamble no");
+    let mut server = setup.start();
+    populate(&mut server.client());
+    let before = snapshot(&mut server.client());
+    for _ in 0..2 {
+        server.rewrite_aof();
+        server.restart();
+        assert_same(&snapshot(&mut server.client()), &before);
+    }
+}
+
+/// A filter of 36 MB with some items in it.
+fn make_big_filter(client: &mut Client) {
+    client.expect("BF.RESERVE bf:big 0.001 20000000 NONSCALING", "+OK");
+    add_many(client, "BF.MADD bf:big", "item:", 0..20_000);
+}
+
+#[test]
+fn big_filters_survive_both_ways() {
+    for lines in [&["appendonly no"][..], &["appendonly yes", "aof-use-rdb-preamble no"]] {
+        let mut server = lines.iter().fold(Setup::default(), |setup, line| setup.line(line)).start();
+        let mut client = server.client();
+        make_big_filter(&mut client);
+        let before = snapshot(&mut client);
+        match lines.len() {
+            1 => server.save(),
+            _ => server.rewrite_aof(),
+        }
+        server.restart();
+        let mut client = server.client();
+        assert_same(&snapshot(&mut client), &before);
+        assert_eq!(sum(&add_many(&mut client, "BF.MEXISTS bf:big", "item:", 0..20_000)), 20_000);
+    }
+}
+
+/// The commands of an AOF: name and length of the longest argument of each.
+fn commands(aof: &[u8]) -> Vec<(String, usize)> {
+    fn number(aof: &[u8], at: &mut usize, mark: u8) -> usize {
+        assert_eq!(aof[*at], mark, "at byte {at}");
+        let end = *at + aof[*at..].iter().position(|byte| *byte == b'\r').expect("an end of line");
+        let digits = std::str::from_utf8(&aof[*at + 1..end]).expect("digits");
+        *at = end + 2;
+        digits.parse().expect("a number")
+    }
+    let (mut commands, mut at) = (Vec::new(), 0);
+    while at < aof.len() {
+        let (mut name, mut longest) = (String::new(), 0);
+        for _ in 0..number(aof, &mut at, b'*') {
+            let length = number(aof, &mut at, b'$');
+            if name.is_empty() {
+                name = String::from_utf8_lossy(&aof[at..at + length]).to_uppercase();
+            }
+            longest = longest.max(length);
+            at += length + 2;
+        }
+        commands.push((name, longest));
+    }
+    commands
+}
+
+#[test]
+fn rewritten_aof_is_in_pieces_of_sixteen_mebibytes() {
+    let server = Setup::default().line("appendonly yes").line("aof-use-rdb-preamble no").start();
+    make_big_filter(&mut server.client());
+    server.client().cmd("LC.ADD lc:small a b c");
+    server.rewrite_aof();
+    let files = fs::read_dir(server.dir().join("appendonlydir")).expect("the AOF's directory");
+    let bases: Vec<_> = files
+        .map(|file| file.expect("a file").path())
+        .filter(|path| path.to_string_lossy().ends_with(".base.aof"))
+        .collect();
+    assert_eq!(bases.len(), 1, "{bases:?}");
+    let commands = commands(&fs::read(&bases[0]).expect("the AOF"));
+    assert!(commands.iter().all(|(_, longest)| *longest <= 16 << 20), "{commands:?}");
+    assert!(commands.iter().filter(|(_, longest)| *longest > 1 << 20).count() >= 3, "{commands:?}");
+    let ours = |name: &str| name.starts_with("BF.") || name.starts_with("LC.");
+    assert!(commands.iter().all(|(name, _)| ours(name) || name == "SELECT"), "{commands:?}");
+}
+
+#[test]
+fn size_limits_are_not_checked_again_while_the_aof_loads() {
+    let mut server = Setup::default().line("appendonly yes").start();
+    let mut client = server.client();
+    client.expect("BF.RESERVE bf:k 0.01 3000000", "+OK");
+    add_many(&mut client, "BF.MADD bf:k", "item:", 0..1000);
+    client.expect("BF.INSERT bf:l CAPACITY 3000000 ITEMS a", "[1]");
+    client.expect("BF.MERGE bf:m bf:k", "+OK");
+    let before = snapshot(&mut client);
+    server.restart_with_args("max-key-bytes 1048576");
+    let mut client = server.client();
+    assert_same(&snapshot(&mut client), &before);
+    let reply = client.cmd("BF.RESERVE bf:n 0.01 3000000");
+    assert!(show(&reply).contains("max-key-bytes"), "for clients it holds: {}", show(&reply));
+}
+
+#[test]
+fn appended_commands_carry_every_parameter() {
+    // Made by the defaults, replayed under others.
+    let mut server = Setup::default().line("appendonly yes").start();
+    let mut client = server.client();
+    for line in [
+        "BF.ADD bf:a x",
+        "BF.MADD bf:b x y",
+        "BF.INSERT bf:c ITEMS x",
+        "BF.INSERT bf:d CAPACITY 50 ITEMS x",
+        "BF.RESERVE bf:e 0.05 20",
+        "BF.ADD bf:e x",
+        "LC.ADD lc:a x",
+        "LC.INSERT lc:b ITEMS x y",
+        "LC.INSERT lc:c ERROR 0.02 ITEMS x y",
+        "LC.RESERVE lc:d 500",
+        "LC.ADD lc:d x",
+        "LC.MERGE lc:e lc:missing",
+    ] {
+        client.cmd(line);
+    }
+    let before = snapshot(&mut client);
+    server.restart_with_args(OTHER_DEFAULTS);
+    assert_same(&snapshot(&mut server.client()), &before);
+}

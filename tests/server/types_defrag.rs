@@ -1,0 +1,68 @@
+//! Active defragmentation: values are moved and stay what they were.
+
+use crate::client::{add_many, error_text, show, wait_until};
+use crate::fixture::{assert_same, populate, snapshot};
+use crate::harness::Server;
+
+#[test]
+fn defragmented_values_stay_the_same() {
+    let mut server = Server::start();
+    let mut client = server.client();
+    let reply = client.cmd("CONFIG SET activedefrag yes");
+    if let Some(error) = error_text(&reply) {
+        // Servers built with an allocator of the system's cannot; the error says so.
+        assert!(error.to_lowercase().contains("defragmentation"), "{error}");
+        println!("left out: this server cannot defragment");
+        return;
+    }
+    client.expect("CONFIG SET activedefrag no", "+OK");
+    populate(&mut client);
+    client.expect("BF.RESERVE bf:large 0.01 1000000", "+OK");
+    add_many(&mut client, "BF.MADD bf:large", "item:", 0..5000);
+    client.expect("LC.RESERVE lc:large 10000000 EXACT 0", "+OK");
+    add_many(&mut client, "LC.ADD lc:large", "item:", 0..50_000);
+    // Holes of many sizes between values that stay.
+    let mut commands = Vec::new();
+    for i in 0..30_000 {
+        let word = |line: String| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let items = ["a", "b b2 b3", "c c2 c3 c4 c5 c6 c7"][i % 3];
+        commands.push(word(format!("BF.INSERT bf:{i} CAPACITY {} ITEMS {items}", 10 + i % 300)));
+        commands.push(word(format!("LC.INSERT lc:{i} EXACT {} ITEMS {items}", [0, 5, 250][i / 3 % 3])));
+    }
+    for reply in client.pipeline(&commands) {
+        assert!(error_text(&reply).is_none(), "{}", show(&reply));
+    }
+    let deleted: Vec<_> = (0..30_000)
+        .filter(|i| i % 8 != 0)
+        .flat_map(|i| [format!("bf:{i}"), format!("lc:{i}")])
+        .map(|key| vec!["DEL".to_owned(), key])
+        .collect();
+    client.pipeline(&deleted);
+    let before = snapshot(&mut client);
+    for line in [
+        "active-defrag-ignore-bytes 1",
+        "active-defrag-threshold-lower 1",
+        "active-defrag-cycle-min 60",
+        "active-defrag-cycle-max 75",
+        "active-defrag-max-scan-fields 10",
+        "activedefrag yes",
+    ] {
+        client.expect(&format!("CONFIG SET {line}"), "+OK");
+    }
+    // Values are moved while they are read and written.
+    wait_until("values to be moved", || {
+        client.cmd("BF.MEXISTS bf:large item:1 item:2");
+        client.cmd("LC.ADD lc:large item:1");
+        (client.info_number("active_defrag_hits") > 5000).then_some(())
+    });
+    client.expect("CONFIG SET activedefrag no", "+OK");
+    assert_same(&snapshot(&mut client), &before);
+    for key in ["bf:chain", "bf:large", "bf:flat"] {
+        add_many(&mut client, &format!("BF.MADD {key}"), "more:", 0..500);
+    }
+    for key in ["lc:exact", "lc:sparse", "lc:large"] {
+        add_many(&mut client, &format!("LC.ADD {key}"), "more:", 0..500);
+    }
+    client.expect("FLUSHALL", "+OK");
+    server.assert_up();
+}

@@ -1,0 +1,266 @@
+//! What a Redis user does to any key, done to ours.
+
+use redis::Value;
+
+use crate::client::{Client, add_many, error_text, show, text, wait_until};
+use crate::fixture::{assert_same, populate, snapshot};
+use crate::harness::{Server, Setup};
+
+/// A filter and a counter, and for each a command that adds an item and one that counts the items.
+const FAMILIES: [(&str, &str, &str); 2] = [("BF.MADD", "BF.CARD", "bf"), ("LC.ADD", "LC.COUNT", "lc")];
+
+fn run(client: &mut Client, lines: &[&str]) {
+    for line in lines {
+        let reply = client.cmd(line);
+        assert!(error_text(&reply).is_none(), "{line}: {}", show(&reply));
+    }
+}
+
+#[test]
+fn types_have_their_names() {
+    let server = Server::start();
+    let mut client = server.client();
+    run(&mut client, &["BF.ADD bf a", "LC.ADD lc a", "SET string x"]);
+    client.expect("TYPE bf", "+MBbloom--");
+    let counter = client.text("TYPE lc");
+    assert!(counter.len() == 9 && counter != "MBbloom--", "{counter}");
+    for (key, kind) in [("bf", "MBbloom--"), ("lc", &counter)] {
+        let reply = client.list(&format!("SCAN 0 TYPE {kind} COUNT 100"));
+        assert_eq!(show(&reply[1]), format!("[\"{key}\"]"));
+    }
+}
+
+#[test]
+fn keys_expire_and_persist() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (add, count, key) in FAMILIES {
+        client.cmd(&format!("{add} {key} a b"));
+        client.expect(&format!("TTL {key}"), "-1");
+        client.expect(&format!("EXPIRE {key} 1000"), "1");
+        client.cmd(&format!("{add} {key} c"));
+        assert!(client.int(&format!("TTL {key}")) > 900, "adding keeps the TTL");
+        client.expect(&format!("PERSIST {key}"), "1");
+        client.expect(&format!("{count} {key}"), "3");
+        client.expect(&format!("PEXPIRE {key} 20"), "1");
+        wait_until("the key to expire", || (client.int(&format!("EXISTS {key}")) == 0).then_some(()));
+        client.expect(&format!("{count} {key}"), "0");
+        client.expect(&format!("{add} {key} a"), if add == "LC.ADD" { "1" } else { "[1]" });
+    }
+}
+
+#[test]
+fn keys_can_be_renamed_copied_and_moved() {
+    let server = Server::start();
+    let mut client = server.client();
+    populate(&mut client);
+    let before = snapshot(&mut client);
+    for key in before.keys() {
+        let digest = client.digest(key);
+        client.expect(&format!("COPY {key} copy:{key}"), "1");
+        client.expect(&format!("COPY {key} {key} DB 3"), "1");
+        client.expect(&format!("COPY {key} copy:{key}"), "0");
+        client.expect(&format!("COPY {key} copy:{key} REPLACE"), "1");
+        client.expect(&format!("RENAME copy:{key} renamed"), "+OK");
+        client.expect(&format!("RENAMENX renamed {key}"), "0");
+        assert_eq!(client.digest("renamed"), digest, "{key}");
+        // A copy is one: what is done to it does not show in the original.
+        let add = if key.starts_with("bf:") { "BF.MADD" } else { "LC.ADD" };
+        add_many(&mut client, &format!("{add} renamed"), "more:", 0..600);
+        assert_eq!(client.digest(key), digest, "{key}");
+        client.expect("DEL renamed", "1");
+    }
+    assert_same(&snapshot(&mut client), &before);
+    client.expect("SELECT 3", "+OK");
+    assert_same(&snapshot(&mut client), &before);
+    client.expect("MOVE lc:exact 4", "1");
+    client.expect("SELECT 4", "+OK");
+    client.expect("LC.COUNT lc:exact", "10");
+}
+
+#[test]
+fn databases_can_be_swapped_and_flushed() {
+    let server = Server::start();
+    let mut client = server.client();
+    populate(&mut client);
+    let before = snapshot(&mut client);
+    client.expect("SWAPDB 0 1", "+OK");
+    client.expect("DBSIZE", "0");
+    client.expect("BF.ADD bf:default zero", "1");
+    client.expect("SWAPDB 0 1", "+OK");
+    assert_same(&snapshot(&mut client), &before);
+    client.expect("FLUSHDB ASYNC", "+OK");
+    client.expect("DBSIZE", "0");
+    client.expect("SELECT 1", "+OK");
+    client.expect("BF.EXISTS bf:default zero", "1");
+    client.expect("FLUSHALL ASYNC", "+OK");
+    client.expect("DBSIZE", "0");
+    client.expect("LC.ADD c a", "1");
+    client.expect("FLUSHALL SYNC", "+OK");
+}
+
+#[test]
+fn memory_comes_back_when_keys_go() {
+    for gone in ["DEL k l", "UNLINK k l", "FLUSHALL ASYNC", "FLUSHALL SYNC", "SET k x", "PEXPIRE k 1", "RENAME s k"] {
+        let mut server = Server::start();
+        let mut client = server.client();
+        run(&mut client, &["SET s x"]);
+        let before = client.info_number("used_memory");
+        // Some 25 MB, and one that does not go where a command names only one.
+        client.expect("BF.RESERVE k 0.01 20000000", "+OK");
+        client.expect("LC.RESERVE l 1000 EXACT 0", "+OK");
+        add_many(&mut client, "LC.ADD l", "x", 0..1000);
+        assert!(client.info_number("used_memory") > before + 20_000_000);
+        run(&mut client, &[gone]);
+        wait_until(gone, || {
+            client.cmd("EXISTS k");
+            (client.info_number("used_memory") < before + 2_000_000).then_some(())
+        });
+        server.assert_up();
+    }
+}
+
+#[test]
+fn big_values_are_freed_in_the_background() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("BF.RESERVE k 0.01 20000000", "+OK");
+    client.expect("UNLINK k", "1");
+    wait_until("the object to be freed lazily", || (client.info_number("lazyfreed_objects") == 1).then_some(()));
+}
+
+#[test]
+fn objects_tell_about_themselves() {
+    let server = Setup::default().line("maxmemory-policy allkeys-lfu").line("maxmemory 500mb").start();
+    let mut client = server.client();
+    for (add, _, key) in FAMILIES {
+        client.cmd(&format!("{add} {key} a b"));
+        assert!(!client.text(&format!("OBJECT ENCODING {key}")).is_empty());
+        client.expect(&format!("OBJECT REFCOUNT {key}"), "1");
+        assert!(client.int(&format!("OBJECT FREQ {key}")) >= 0);
+        assert!(client.text(&format!("DEBUG OBJECT {key}")).contains("serializedlength"));
+        client.expect(&format!("TOUCH {key}"), "1");
+        assert!(client.int(&format!("MEMORY USAGE {key}")) > 0);
+    }
+    client.expect("CONFIG SET maxmemory-policy allkeys-lru", "+OK");
+    for (.., key) in FAMILIES {
+        assert!(client.int(&format!("OBJECT IDLETIME {key}")) < 100);
+    }
+}
+
+#[test]
+fn commands_of_other_types_do_not_take_them() {
+    let server = Server::start();
+    let mut client = server.client();
+    run(&mut client, &["BF.ADD bf a", "LC.ADD lc a"]);
+    for key in ["bf", "lc"] {
+        for command in ["GET", "LLEN", "HGETALL", "PFCOUNT", "INCR"] {
+            client.expect(&format!("{command} {key}"), "-WRONGTYPE *");
+        }
+    }
+    // But any key can be overwritten.
+    run(&mut client, &["SET bf x", "SET lc y"]);
+    client.expect("MGET bf lc", "[\"x\", \"y\"]");
+}
+
+#[test]
+fn transactions_take_them() {
+    let server = Server::start();
+    let mut client = server.client();
+    run(&mut client, &["MULTI", "BF.MADD f a b", "BF.ADD f a", "LC.ADD c a b", "LC.COUNT c", "BF.ADD c x"]);
+    let reply = client.cmd("EXEC");
+    assert!(show(&reply).starts_with("[[1, 1], 0, 2, 2, -WRONGTYPE "), "{}", show(&reply));
+    run(&mut client, &["MULTI", "BF.ADD f new", "DISCARD"]);
+    client.expect("BF.EXISTS f new", "0");
+    let mut client = server.client3();
+    run(&mut client, &["MULTI", "BF.MADD f a z", "BF.EXISTS f a"]);
+    client.expect("EXEC", "[[#f, #t], #t]");
+}
+
+#[test]
+fn watched_keys_notice_changes_and_only_those() {
+    let server = Server::start();
+    let (mut client, mut other) = (server.client(), server.client());
+    run(&mut other, &["BF.MADD f a b", "LC.ADD c a b", "BF.RESERVE full 0.00001 1 NONSCALING", "BF.ADD full a"]);
+    run(&mut other, &["BF.MADD g a", "LC.ADD d a"]);
+    add_many(&mut other, "LC.ADD big", "x", 0..2000);
+    let cases = [
+        ("f", "BF.ADD f a", false),
+        ("f", "BF.MADD f a b", false),
+        ("f", "BF.INSERT f ITEMS b", false),
+        ("f", "BF.EXISTS f a", false),
+        ("f", "BF.MERGE f g", false),
+        ("f", "BF.MERGE f missing", false),
+        ("f", "BF.SCANDUMP f 0", false),
+        ("f", "BF.RESERVE f 0.01 100", false),
+        ("full", "BF.ADD full b", false),
+        ("full", "BF.MADD full a b", false),
+        ("c", "LC.ADD c a b", false),
+        ("c", "LC.INSERT c ITEMS b", false),
+        ("c", "LC.COUNT c", false),
+        ("c", "LC.MERGE c d", false),
+        ("c", "LC.MERGE d c", false),
+        ("big", "LC.ADD big x1 x2 x3", false),
+        ("missing", "BF.INSERT missing NOCREATE ITEMS a", false),
+        ("missing", "BF.RESERVE missing 7 7", false),
+        ("f", "BF.ADD f new", true),
+        ("f", "BF.MADD f a newer", true),
+        ("f", "BF.CLEAR f", true),
+        ("c", "LC.ADD c new", true),
+        ("c", "LC.MERGE c big", true),
+        ("missing", "BF.ADD missing a", true),
+        ("absent", "LC.RESERVE absent 10", true),
+    ];
+    for (key, command, changes) in cases {
+        run(&mut client, &[&format!("WATCH {key}")]);
+        other.cmd(command);
+        run(&mut client, &["MULTI", "PING"]);
+        let expected = if changes { "nil" } else { "[+PONG]" };
+        assert_eq!(show(&client.cmd("EXEC")), expected, "{command} under WATCH {key}");
+    }
+}
+
+#[test]
+fn scripts_can_call_every_kind_of_command() {
+    let server = Server::start();
+    let mut client = server.client();
+    let mut eval = |script: &str, keys: &[&str]| {
+        let count = keys.len().to_string();
+        let command: Vec<_> = ["EVAL", script, &count].into_iter().chain(keys.iter().copied()).collect();
+        show(&client.call(&command))
+    };
+    assert_eq!(eval("return redis.call('BF.MADD', KEYS[1], 'a', 'b', 'a')", &["f"]), "[1, 1, 0]");
+    assert_eq!(
+        eval("return {redis.call('BF.ADD', KEYS[1], 'a'), redis.call('BF.EXISTS', KEYS[1], 'b')}", &["f"]),
+        "[0, 1]"
+    );
+    assert_eq!(eval("return redis.call('LC.ADD', KEYS[1], 'a', 'b') + redis.call('LC.COUNT', KEYS[1])", &["c"]), "4");
+    assert_eq!(eval("return #redis.call('LC.MEMBERS', KEYS[1])", &["c"]), "2");
+    assert_eq!(eval("return #redis.call('BF.INFO', KEYS[1])", &["f"]), "10");
+    assert!(eval("return redis.call('BF.ADD', KEYS[1], 'a')", &["c"]).starts_with("-WRONGTYPE "));
+    assert_eq!(eval("return redis.pcall('BF.ADD', KEYS[1], 'a').err ~= nil", &["c"]), "1");
+    let reply = client.call(&["EVAL_RO", "return redis.call('BF.ADD', KEYS[1], 'z')", "1", "f"]);
+    assert!(error_text(&reply).is_some(), "a read-only script does not write: {}", show(&reply));
+    let reply = client.call(&["EVAL_RO", "return redis.call('LC.COUNT', KEYS[1])", "1", "c"]);
+    assert_eq!(reply, Value::Int(2));
+    client.expect("BF.EXISTS f z", "0");
+}
+
+#[test]
+fn digests_tell_values_apart() {
+    let server = Server::start();
+    let mut client = server.client();
+    run(&mut client, &["BF.MADD f a b", "BF.MADD g b a", "LC.ADD c a b", "LC.ADD d b a"]);
+    let zeros = "0".repeat(40);
+    for (key, same) in [("f", "g"), ("c", "d")] {
+        let digest = client.digest(key);
+        assert_ne!(digest, zeros);
+        assert_eq!(digest, client.digest(same), "the order of adding does not show");
+    }
+    let filter = client.digest("f");
+    run(&mut client, &["BF.ADD f c", "LC.ADD c x"]);
+    assert_ne!(client.digest("f"), filter);
+    assert_ne!(client.digest("c"), client.digest("d"));
+    let reply = client.cmd("DEBUG DIGEST-VALUE f c");
+    assert!(matches!(&reply, Value::Array(items) if items.iter().all(|item| text(item) != zeros)), "{}", show(&reply));
+}

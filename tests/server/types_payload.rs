@@ -1,0 +1,201 @@
+//! DUMP and RESTORE, with payloads as they were given and with forged ones.
+
+use redis::Value;
+
+use crate::client::{Client, error_text, show};
+use crate::fixture::{populate, snapshot};
+use crate::harness::Server;
+use crate::payload::{forge, split};
+
+#[track_caller]
+fn dump(client: &mut Client, key: &str) -> Vec<u8> {
+    match client.cmd(&format!("DUMP {key}")) {
+        Value::BulkString(payload) => payload,
+        other => panic!("DUMP {key} gave {}", show(&other)),
+    }
+}
+
+fn restore_command(key: &str, payload: &[u8]) -> Vec<Vec<u8>> {
+    ["RESTORE", key, "0"].iter().map(|arg| arg.as_bytes().to_vec()).chain([payload.to_vec()]).collect()
+}
+
+/// Values of all representations, none of them large; each is a command that makes the key `src`.
+const VALUES: [(&str, &str); 8] = [
+    ("an empty filter", "BF.RESERVE src 0.01 10"),
+    ("a filter", "BF.INSERT src CAPACITY 20 ITEMS a b c d e f"),
+    ("a chain", "BF.INSERT src CAPACITY 2 ERROR 0.1 ITEMS a b c d e f g h i j k l m n o p"),
+    ("a filter that does not scale", "BF.INSERT src CAPACITY 20 NONSCALING SEED 99 ITEMS a b c"),
+    ("an empty counter", "LC.RESERVE src 1000"),
+    ("an exact counter", "LC.ADD src a b c d e f"),
+    ("a sparse counter", "LC.INSERT src CAPACITY 10000000 EXACT 0 ITEMS a b c d e f g h"),
+    ("a dense counter", "LC.INSERT src CAPACITY 10 ERROR 0.25 EXACT 0 ITEMS a b c d e f g h i j k l m n o p q"),
+];
+
+/// Restores every payload into a fresh key. Each must be refused without a key left behind, unless
+/// it decodes to the very same value, as a changed compression of it may. Returns what went wrong.
+fn accepted(client: &mut Client, payloads: &[(String, Vec<u8>)]) -> Vec<String> {
+    let digest = client.digest("src");
+    let commands: Vec<_> =
+        payloads.iter().enumerate().map(|(i, (_, payload))| restore_command(&format!("f{i}"), payload)).collect();
+    let mut wrong = Vec::new();
+    for (i, reply) in client.pipeline(&commands).iter().enumerate() {
+        let (what, key) = (&payloads[i].0, format!("f{i}"));
+        match error_text(reply) {
+            Some(error) if error.starts_with("ERR ") => {}
+            Some(error) => wrong.push(format!("{what}: {error}")),
+            None => {
+                if client.digest(&key) != digest {
+                    wrong.push(format!("{what}: accepted as another value"));
+                }
+                client.expect(&format!("DEL {key}"), "1");
+            }
+        }
+    }
+    client.expect("DBSIZE", "1");
+    wrong
+}
+
+#[test]
+fn restored_values_are_the_same() {
+    let server = Server::start();
+    let target = Server::with_args("bf-error-rate 0.2 bf-initial-size 7 lc-capacity 9 lc-exact-limit 3 hash-seed 5");
+    let (mut client, mut other) = (server.client(), target.client());
+    populate(&mut client);
+    let before = snapshot(&mut client);
+    for (key, line) in &before {
+        let payload = dump(&mut client, key);
+        assert_eq!(other.call(&restore_command(key, &payload)), Value::Okay, "{key}");
+        let restored = snapshot(&mut other);
+        assert_eq!(restored[key], line.replace(" true ", " false "), "a payload holds no TTL");
+        // A value written again is the same bytes: nothing depends on how it came to be.
+        assert_eq!(other.digest(key), client.digest(key));
+    }
+    let payload = dump(&mut client, "bf:chain");
+    let [restore, key, _, payload] = &restore_command("bf:chain", &payload)[..] else { panic!("four words") };
+    let with_ttl: Vec<&[u8]> = vec![restore, key, b"50000", payload, b"REPLACE"];
+    assert_eq!(other.call(&with_ttl), Value::Okay);
+    assert!(other.int("TTL bf:chain") > 40);
+    let again = other.call(&restore_command("bf:chain", payload));
+    assert!(show(&again).starts_with("-BUSYKEY"), "{}", show(&again));
+}
+
+#[test]
+fn truncated_payloads_are_refused_at_every_length() {
+    let mut server = Server::start();
+    let mut client = server.client();
+    let mut wrong = Vec::new();
+    for (what, make) in VALUES {
+        client.expect("FLUSHALL", "+OK");
+        assert!(error_text(&client.cmd(make)).is_none(), "{make}");
+        let payload = dump(&mut client, "src");
+        let (value, version) = split(&payload);
+        // From the first byte of the module's own: before it, the server reads.
+        let cut: Vec<_> =
+            (1..value.len()).map(|n| (format!("{what} of {n} bytes"), forge(&value[..n], version))).collect();
+        wrong.extend(accepted(&mut client, &cut));
+    }
+    server.assert_up();
+    assert!(wrong.is_empty(), "{} accepted:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn flipped_bits_are_noticed_even_under_a_right_checksum() {
+    let mut server = Server::start();
+    let mut client = server.client();
+    let mut wrong = Vec::new();
+    for (what, make) in VALUES {
+        client.expect("FLUSHALL", "+OK");
+        assert!(error_text(&client.cmd(make)).is_none(), "{make}");
+        let payload = dump(&mut client, "src");
+        let (value, version) = split(&payload);
+        // The first byte says that a module's value follows, the next nine whose.
+        let flipped: Vec<_> = (10 * 8..value.len() * 8)
+            .map(|bit| {
+                let mut value = value.to_vec();
+                value[bit / 8] ^= 1 << (bit % 8);
+                (format!("{what}, byte {} of {}, bit {}", bit / 8, value.len(), bit % 8), forge(&value, version))
+            })
+            .collect();
+        wrong.extend(accepted(&mut client, &flipped));
+    }
+    server.assert_up();
+    assert!(wrong.is_empty(), "{} accepted:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn values_of_unknown_encodings_are_refused() {
+    // The low ten bits of the type's number are the version of its encoding.
+    let mut server = Server::start();
+    let mut client = server.client();
+    for (what, make) in VALUES {
+        client.expect("FLUSHALL", "+OK");
+        assert!(error_text(&client.cmd(make)).is_none(), "{make}");
+        let payload = dump(&mut client, "src");
+        let (value, version) = split(&payload);
+        let high = value[8] & !3;
+        let encoding = u16::from(value[8] & 3) << 8 | u16::from(value[9]);
+        // Above ours there is nothing we could know; below may be RedisBloom's.
+        let later = (encoding + 1..1024).step_by(13).map(|encoding| {
+            let mut value = value.to_vec();
+            value[8] = high | (encoding >> 8) as u8;
+            value[9] = encoding as u8;
+            (format!("{what} as encoding {encoding}"), forge(&value, version))
+        });
+        let later: Vec<_> = later.collect();
+        assert!(!later.is_empty(), "the encoding is {encoding}");
+        let wrong = accepted(&mut client, &later);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+    server.assert_up();
+}
+
+#[test]
+fn random_bytes_in_the_place_of_a_value_are_refused() {
+    let mut server = Server::start();
+    let mut client = server.client();
+    // A fixed sequence, by the generator of Knuth's MMIX.
+    let mut state = 0x5eed_u64;
+    let mut random = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize
+    };
+    for (what, make) in VALUES {
+        client.expect("FLUSHALL", "+OK");
+        assert!(error_text(&client.cmd(make)).is_none(), "{make}");
+        let payload = dump(&mut client, "src");
+        let (value, version) = split(&payload);
+        let scrambled: Vec<_> = (0..2000)
+            .map(|round| {
+                let mut value = value.to_vec();
+                for _ in 0..=random() % 8 {
+                    let at = 10 + random() % (value.len() - 10);
+                    // Bytes that mean something to whoever reads lengths and kinds, and any others.
+                    value[at] = [0, 1, 2, 5, 0x7f, 0x80, 0x81, 0xff, random() as u8][random() % 9];
+                }
+                (format!("{what}, round {round}"), forge(&value, version))
+            })
+            .collect();
+        let wrong = accepted(&mut client, &scrambled);
+        assert!(wrong.is_empty(), "{} accepted:\n{}", wrong.len(), wrong.join("\n"));
+    }
+    server.assert_up();
+}
+
+#[test]
+fn what_is_refused_is_logged_in_a_line() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (what, make) in VALUES {
+        client.expect("FLUSHALL", "+OK");
+        assert!(error_text(&client.cmd(make)).is_none(), "{make}");
+        let payload = dump(&mut client, "src");
+        let (value, version) = split(&payload);
+        for length in [10, 11, value.len() / 2, value.len() - 2] {
+            let before = server.module_log().len();
+            let reply = client.call(&restore_command("new", &forge(&value[..length], version)));
+            assert!(error_text(&reply).is_some(), "{what}, {length} bytes of {}: {}", value.len(), show(&reply));
+            let log = server.module_log();
+            assert_eq!(log.len(), before + 1, "{what}, {length} bytes of {}: {:?}", value.len(), &log[before..]);
+        }
+    }
+}
