@@ -18,6 +18,10 @@ use crate::error::Error;
 use crate::limit::SizeLimit;
 use crate::persist::{self, Loading, RDB_PIECE_BYTES, Stored};
 
+/// What the server allocates around a module's value and leaves to the module to count: its object and the pair of
+/// type and pointer, 16 bytes each.
+const SERVER_OBJECT_BYTES: usize = 32;
+
 /// A value in the keyspace.
 pub struct Entry<T: Family> {
     pub state: State<T>,
@@ -53,9 +57,9 @@ impl<T: Family> Entry<T> {
         }
     }
 
-    /// Bytes that the allocator set aside for this value.
+    /// Bytes that the allocator set aside for this value and for what the server wraps it in.
     pub fn memory_bytes(&self) -> usize {
-        let mut bytes = alloc::usable_layout_size(Layout::new::<Self>());
+        let mut bytes = SERVER_OBJECT_BYTES + alloc::usable_layout_size(Layout::new::<Self>());
         self.visit_heap(&mut |layout| bytes += alloc::usable_layout_size(layout));
         bytes
     }
