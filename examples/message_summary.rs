@@ -17,7 +17,7 @@ mod demo;
 use std::collections::HashSet;
 use std::process::ExitCode;
 
-use demo::{Failure, Promises, Random, print_table, progress, thousands};
+use demo::{Failure, Promises, Random, memory_usage, print_table, progress, thousands};
 use redis::Connection;
 
 const PREFIX: &str = "rollcall-demo:message:";
@@ -230,9 +230,4 @@ impl Announcement {
         print_table(&["", "truth", "LC.COUNT", "PFCOUNT", "counter", "set", "HyperLogLog"], &rows);
         Ok(())
     }
-}
-
-fn memory_usage(key: &str, server: &mut Connection) -> Result<u64, Failure> {
-    // SAMPLES 0: every member of a set is looked at.
-    Ok(redis::cmd("MEMORY").arg("USAGE").arg(key).arg("SAMPLES").arg(0).query(server)?)
 }

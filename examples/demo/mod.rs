@@ -47,6 +47,12 @@ fn delete_keys(server: &mut Connection, prefix: &str) -> RedisResult<()> {
     if keys.is_empty() { Ok(()) } else { redis::cmd("UNLINK").arg(keys).exec(server) }
 }
 
+/// What a key takes of the server's memory, bytes.
+pub fn memory_usage(key: &str, server: &mut Connection) -> RedisResult<u64> {
+    // SAMPLES 0: of a set, every member is looked at.
+    redis::cmd("MEMORY").arg("USAGE").arg(key).arg("SAMPLES").arg(0).query(server)
+}
+
 /// What was promised beside what was measured.
 #[derive(Default)]
 pub struct Promises {
@@ -62,7 +68,7 @@ impl Promises {
     }
 
     /// A measurement to know beside the promises.
-    #[allow(dead_code, reason = "not every example has one")]
+    #[allow(dead_code, reason = "one of the examples has none")]
     pub fn tell(&mut self, what: &str, measured: impl Display) {
         self.push(what, "", measured, "");
     }
@@ -116,7 +122,7 @@ pub fn thousands(number: u64) -> String {
 
 /// A progress bar for so many `what`; it shows only on a terminal.
 pub fn progress(total: u64, what: &'static str) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:40} {human_pos} of {human_len} {msg}, {per_sec}, {eta} left");
+    let style = ProgressStyle::with_template("{bar:40} {human_pos} of {human_len} {msg}, {eta} left");
     ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())).with_message(what)
 }
 
