@@ -18,8 +18,8 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use demo::{Failure, Promises, Random, progress, thousands};
-use redis::{Connection, InfoDict};
+use demo::{Failure, Promises, Random, memory_usage, progress, thousands};
+use redis::{Connection, InfoDict, Value};
 
 const PREFIX: &str = "rollcall-demo:push:";
 const CAPACITY: u64 = 100_000_000;
@@ -160,7 +160,7 @@ fn check_memory(
 ) -> Result<(), Failure> {
     let size: f64 = info(key, "SIZE", server)?;
     let resident = resident_bytes(server)? - resident_before;
-    let usage: f64 = redis::cmd("MEMORY").arg("USAGE").arg(key).query(server)?;
+    let usage = memory_usage(key, server)? as f64;
     let both = |bytes: f64| format!("{:.1} MiB ({:.1} MB)", mib(bytes), bytes / 1e6);
     promises.check("filter (BF.INFO SIZE)", format!("{MAX_MIB} MiB at most"), both(size), mib(size) <= MAX_MIB);
     promises.check(
@@ -207,10 +207,14 @@ fn check_full_filter(server: &mut Connection, promises: &mut Promises) -> Result
     Ok(())
 }
 
-/// One field of `BF.INFO`.
+/// One field of `BF.INFO`: an array of one in RESP2, a map of one in RESP3.
 fn info(key: &str, field: &str, server: &mut Connection) -> Result<f64, Failure> {
-    let [value]: [f64; 1] = redis::cmd("BF.INFO").arg(key).arg(field).query(server)?;
-    Ok(value)
+    let value = match redis::cmd("BF.INFO").arg(key).arg(field).query(server)? {
+        Value::Map(fields) => fields.into_iter().map(|(_, value)| value).next(),
+        Value::Array(values) => values.into_iter().next(),
+        _ => None,
+    };
+    Ok(redis::from_redis_value(value.ok_or("BF.INFO has no such field")?)?)
 }
 
 /// What the server's process has in RAM.
