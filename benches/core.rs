@@ -1,0 +1,187 @@
+//! The core alone, without a server: time an item, in cache and in memory.
+//!
+//!     cargo bench --bench core
+//!
+//! Read the medians; `item/s` is what counts. Each call handles [`BATCH`] items, other ones in every call.
+
+use std::cell::Cell;
+
+use divan::counter::{BytesCount, ItemsCount};
+use divan::{Bencher, black_box};
+use rollcall::bits;
+use rollcall::bloom::{Params as BloomParams, ScalableFilter};
+use rollcall::counting::{Counter, Params as CounterParams, count_union};
+use rollcall::hash::{hash64, hash128};
+use rollcall::limit::Unlimited;
+
+fn main() {
+    divan::main();
+}
+
+const BATCH: usize = 1000;
+
+/// From here on items are in no filter.
+const ABSENT: u64 = 1 << 40;
+
+fn item(number: u64) -> String {
+    // Spread, so that neighbours share no more than other items do.
+    format!("user:{:016x}@example.com", number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
+fn items(numbers: impl Iterator<Item = u64>) -> Vec<String> {
+    numbers.map(item).collect()
+}
+
+fn bytes(items: &[String]) -> impl Iterator<Item = &[u8]> {
+    items.iter().map(|item| item.as_bytes())
+}
+
+/// A filter and how many items it holds.
+struct Filled {
+    filter: ScalableFilter,
+    items: u64,
+}
+
+/// Capacity, error rate: 130 KB that stay in a cache, and 180 MB that do not.
+const SIZES: [(u64, f64); 2] = [(100_000, 0.01), (100_000_000, 0.001)];
+
+fn filled((capacity, error_rate): (u64, f64)) -> Filled {
+    let params = BloomParams { capacity, error_rate, expansion: 2, seed: 0 };
+    let mut filter = ScalableFilter::new(params, &Unlimited).expect("a filter");
+    let count = (capacity / 2).min(1_000_000);
+    let mut added = Vec::new();
+    for start in (0..count).step_by(BATCH) {
+        added.clear();
+        filter.add_all(bytes(&items(start..start + BATCH as u64)), &Unlimited, &mut added).expect("room");
+    }
+    Filled { filter, items: count }
+}
+
+/// Gives every call items of its own: so many numbers further each time.
+fn numbers(next: &Cell<u64>) -> Vec<String> {
+    let start = next.replace(next.get() + BATCH as u64);
+    items(start..start + BATCH as u64)
+}
+
+mod hash {
+    use super::*;
+
+    #[divan::bench]
+    fn hash_128(bencher: Bencher) {
+        let items = items(0..BATCH as u64);
+        bencher
+            .counter(ItemsCount::new(BATCH))
+            .bench_local(|| bytes(black_box(&items)).fold(0, |all, item| all ^ hash128(item, 0).lo));
+    }
+
+    #[divan::bench]
+    fn hash_64(bencher: Bencher) {
+        let items = items(0..BATCH as u64);
+        bencher
+            .counter(ItemsCount::new(BATCH))
+            .bench_local(|| bytes(black_box(&items)).fold(0, |all, item| all ^ hash64(item, 0)));
+    }
+}
+
+mod bloom {
+    use super::*;
+
+    fn contain(bencher: Bencher, size: (u64, f64), present: bool) {
+        let Filled { filter, items } = filled(size);
+        let next = Cell::new(0u64);
+        let call = || {
+            let start = next.replace(next.get() + BATCH as u64);
+            let start = if present { start % (items - BATCH as u64) } else { ABSENT + start };
+            super::items(start..start + BATCH as u64)
+        };
+        bencher.counter(ItemsCount::new(BATCH)).with_inputs(call).bench_local_refs(|items| {
+            let mut found = Vec::with_capacity(BATCH);
+            filter.may_contain_all(bytes(items), &mut found);
+            found
+        });
+    }
+
+    #[divan::bench(args = SIZES)]
+    fn contain_absent(bencher: Bencher, size: (u64, f64)) {
+        contain(bencher, size, false);
+    }
+
+    #[divan::bench(args = SIZES)]
+    fn contain_present(bencher: Bencher, size: (u64, f64)) {
+        contain(bencher, size, true);
+    }
+
+    #[divan::bench(args = SIZES, sample_count = 40, sample_size = 1)]
+    fn insert_new(bencher: Bencher, size: (u64, f64)) {
+        let Filled { filter, items } = filled(size);
+        let (filter, next) = (Cell::new(Some(filter)), Cell::new(items));
+        bencher.counter(ItemsCount::new(BATCH)).with_inputs(|| numbers(&next)).bench_local_refs(|items| {
+            let mut added = Vec::with_capacity(BATCH);
+            let mut taken = filter.take().expect("the filter");
+            taken.add_all(bytes(items), &Unlimited, &mut added).expect("room");
+            filter.set(Some(taken));
+            added
+        });
+    }
+
+    /// One at a time: a cache miss is waited for before the next begins.
+    #[divan::bench(args = SIZES)]
+    fn contain_one_by_one(bencher: Bencher, size: (u64, f64)) {
+        let Filled { filter, .. } = filled(size);
+        let next = Cell::new(ABSENT);
+        bencher
+            .counter(ItemsCount::new(BATCH))
+            .with_inputs(|| numbers(&next))
+            .bench_local_refs(|items| bytes(items).filter(|item| filter.may_contain(item)).count());
+    }
+}
+
+mod counting {
+    use super::*;
+
+    /// Capacity, error rate: 4.5 KB, and 128 KB.
+    const COUNTERS: [(u64, f64); 2] = [(50_000, 0.01), (10_000_000, 0.02)];
+
+    fn counter((capacity, error_rate): (u64, f64), numbers: std::ops::Range<u64>) -> Counter {
+        let params = CounterParams { capacity, error_rate, exact_limit: 0, seed: 0 };
+        let mut counter = Counter::new(params).expect("a counter");
+        counter.add_all(bytes(&items(numbers)), &Unlimited, &mut Vec::new()).expect("room");
+        counter
+    }
+
+    #[divan::bench(args = COUNTERS)]
+    fn add(bencher: Bencher, size: (u64, f64)) {
+        let mut counter = counter(size, 0..100_000);
+        let next = Cell::new(ABSENT);
+        bencher.counter(ItemsCount::new(BATCH)).with_inputs(|| numbers(&next)).bench_local_refs(|items| {
+            let mut added = Vec::with_capacity(BATCH);
+            counter.add_all(bytes(items), &Unlimited, &mut added).expect("room");
+            added
+        });
+    }
+
+    /// As after each change: the estimate is worked out anew.
+    #[divan::bench(args = COUNTERS)]
+    fn estimate(bencher: Bencher, size: (u64, f64)) {
+        let counter = counter(size, 0..40_000);
+        // Copies of one that was never asked.
+        let copy = || counter.try_clone().expect("a copy");
+        bencher.with_inputs(copy).bench_local_refs(|counter| counter.estimate());
+    }
+
+    #[divan::bench(args = [2, 100])]
+    fn union_of_1_mbit(bencher: Bencher, number: u64) {
+        let counters: Vec<_> = (0..number).map(|i| counter(COUNTERS[1], i << 32..(i << 32) + 100_000)).collect();
+        let counters: Vec<_> = counters.iter().collect();
+        let bytes: u64 = counters.iter().map(|counter| counter.num_bits() / 8).sum();
+        bencher.counter(BytesCount::new(bytes)).bench_local(|| count_union(black_box(&counters)));
+    }
+
+    /// The same bytes, only read: what a union cannot go below.
+    #[divan::bench(args = [2, 100])]
+    fn count_bits_of_1_mbit(bencher: Bencher, number: usize) {
+        let bitmaps = vec![vec![0x5555_5555_5555_5555u64; 1 << 14]; number];
+        let counted = || bitmaps.iter().map(|bitmap| bits::count_ones(black_box(bitmap))).sum::<u64>();
+        bencher.counter(BytesCount::new(number << 17)).bench_local(counted);
+    }
+}
