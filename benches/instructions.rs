@@ -1,0 +1,130 @@
+//! Fixed work for scripts/check_instructions.py, which runs it under valgrind and counts instructions.
+//!
+//!     instructions list        print the names of the work and how many items each handles
+//!     instructions NAME        do it once: what happens inside `measured` is counted
+//!
+//! Time differs from machine to machine and from minute to minute; the number of instructions does not, as long
+//! as the compiler is the same. So nothing here depends on the processor: unions are left out, since they pick their
+//! loops by what it can do, and so is the allocator, since results go to memory reserved before.
+
+use std::hint::black_box;
+
+use rollcall::bloom::{Params as BloomParams, ScalableFilter};
+use rollcall::counting::{Counter, Params as CounterParams};
+use rollcall::hash::{hash64, hash128};
+use rollcall::limit::Unlimited;
+
+const ITEMS: usize = 3500;
+
+/// What is counted: everything while this is on the stack. Its name is known to the script.
+#[inline(never)]
+fn measured(work: &mut dyn FnMut()) {
+    work();
+    // Something after the call, so that it does not become a jump, which would end the counting.
+    black_box(());
+}
+
+fn items(from: u64) -> Vec<String> {
+    let number = |i: usize| (from + i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (0..ITEMS).map(|i| format!("user:{:016x}@example.com", number(i))).collect()
+}
+
+fn bytes(items: &[String]) -> impl Iterator<Item = &[u8]> {
+    items.iter().map(|item| item.as_bytes())
+}
+
+/// A filter that holds `items(0)` and has room for as many again, in sub-filters of `capacity`.
+fn filter(error_rate: f64, capacity: u64) -> ScalableFilter {
+    let params = BloomParams { capacity, error_rate, expansion: 1, seed: 0 };
+    let mut filter = ScalableFilter::new(params, &Unlimited).expect("a filter");
+    filter.add_all(bytes(&items(0)), &Unlimited, &mut Vec::new()).expect("room");
+    filter
+}
+
+/// A dense counter that holds `items(0)`.
+fn counter() -> Counter {
+    let params = CounterParams { capacity: 50_000, error_rate: 0.01, exact_limit: 0, seed: 0 };
+    let mut counter = Counter::new(params).expect("a counter");
+    counter.add_all(bytes(&items(0)), &Unlimited, &mut Vec::new()).expect("room");
+    counter
+}
+
+const ABSENT: u64 = 1 << 40;
+
+fn contain(filter: &ScalableFilter, from: u64) {
+    let (items, mut found) = (items(from), Vec::with_capacity(ITEMS));
+    measured(&mut || filter.may_contain_all(bytes(&items), &mut found));
+    black_box(found);
+}
+
+fn contain_one_by_one(filter: &ScalableFilter, from: u64) {
+    let (items, mut found) = (items(from), 0);
+    measured(&mut || found = bytes(&items).filter(|item| filter.may_contain(item)).count());
+    black_box(found);
+}
+
+fn insert(mut filter: ScalableFilter, from: u64) {
+    let (items, mut added) = (items(from), Vec::with_capacity(ITEMS));
+    measured(&mut || filter.add_all(bytes(&items), &Unlimited, &mut added).expect("room"));
+    black_box(added);
+}
+
+fn insert_one_by_one(mut filter: ScalableFilter, from: u64) {
+    let (items, mut added) = (items(from), 0);
+    measured(&mut || {
+        added = bytes(&items).filter(|item| filter.add(item, &Unlimited).expect("room")).count();
+    });
+    black_box(added);
+}
+
+type Work = (&'static str, usize, fn());
+
+const WORK: [Work; 14] = [
+    ("hash_128", ITEMS, || {
+        let items = items(0);
+        measured(&mut || {
+            black_box(bytes(&items).fold(0, |all, item| all ^ hash128(item, 0).lo));
+        });
+    }),
+    ("hash_64", ITEMS, || {
+        let items = items(0);
+        measured(&mut || {
+            black_box(bytes(&items).fold(0, |all, item| all ^ hash64(item, 0)));
+        });
+    }),
+    ("bloom_contain_absent_1_line", ITEMS, || contain(&filter(0.01, 10_000), ABSENT)),
+    ("bloom_contain_absent_2_lines", ITEMS, || contain(&filter(0.001, 10_000), ABSENT)),
+    ("bloom_contain_present_1_line", ITEMS, || contain(&filter(0.01, 10_000), 0)),
+    ("bloom_contain_present_2_lines", ITEMS, || contain(&filter(0.001, 10_000), 0)),
+    ("bloom_contain_absent_5_sub_filters", ITEMS, || contain(&filter(0.01, 800), ABSENT)),
+    ("bloom_contain_one_by_one", ITEMS, || contain_one_by_one(&filter(0.01, 10_000), 0)),
+    ("bloom_insert_1_line", ITEMS, || insert(filter(0.01, 10_000), ABSENT)),
+    ("bloom_insert_2_lines", ITEMS, || insert(filter(0.001, 10_000), ABSENT)),
+    ("bloom_insert_one_by_one", ITEMS, || insert_one_by_one(filter(0.01, 10_000), ABSENT)),
+    ("counting_add", ITEMS, || {
+        let (mut counter, items, mut added) = (counter(), items(ABSENT), Vec::with_capacity(ITEMS));
+        measured(&mut || counter.add_all(bytes(&items), &Unlimited, &mut added).expect("room"));
+        black_box(added);
+    }),
+    ("counting_add_one_by_one", ITEMS, || {
+        let (mut counter, items, mut added) = (counter(), items(ABSENT), 0);
+        measured(&mut || {
+            added = bytes(&items).filter(|item| counter.add(item, &Unlimited).expect("room")).count();
+        });
+        black_box(added);
+    }),
+    ("counting_estimate", 1, || {
+        let (counter, mut estimate) = (counter(), 0.0);
+        measured(&mut || estimate = counter.estimate());
+        black_box(estimate);
+    }),
+];
+
+fn main() {
+    let asked = std::env::args().nth(1).unwrap_or_default();
+    match WORK.iter().find(|(name, ..)| *name == asked) {
+        Some((_, _, work)) => work(),
+        // Also what `cargo bench` runs, without valgrind.
+        None => WORK.iter().for_each(|(name, items, _)| println!("{name} {items}")),
+    }
+}

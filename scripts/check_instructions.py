@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Compares how many instructions the core takes for fixed work with the numbers kept in benches/instructions.txt.
+
+    scripts/check_instructions.py            compare; exit 1 if anything takes over 3 % more than it did
+    scripts/check_instructions.py --update   keep the numbers of now
+
+Time on a shared machine tells nothing below a factor of two. The instructions that valgrind's callgrind counts are the
+same on every x86-64 machine with the same rustc: the work is fixed (benches/instructions.rs), the code is compiled for
+the oldest processor, and nothing that picks its loops by the processor is in it. With another rustc the numbers differ
+for no fault of ours; then they are shown, and nothing fails. They leave out what waiting for memory costs: for that
+there is `make bench`.
+
+Where valgrind is missing (scripts/setup.sh counts), or on another architecture, it says so and does nothing.
+"""
+
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT / "benches" / "instructions.txt"
+# Over what a change of the allocator or of libc around the work could make; under what a lost inlining does.
+MARGIN = 0.03
+HEAD = """\
+# Instructions an item that the core takes for the work in benches/instructions.rs, counted by callgrind.
+# Compared by `make instructions` with a margin of 3 %; rewritten by `make instructions UPDATE=1`.
+"""
+
+
+def build() -> str:
+    command = ["cargo", "bench", "--no-run", "--locked", "--quiet", "--no-default-features", "--bench", "instructions"]
+    result = subprocess.run([*command, "--message-format=json"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    messages = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+    (program,) = [message["executable"] for message in messages if message.get("executable")]
+    return program
+
+
+def count(program: str, name: str) -> int:
+    """Instructions while `measured` runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["valgrind", "--tool=callgrind", "--toggle-collect=*instructions*measured*"]
+        command += [f"--callgrind-out-file={folder}/out", program, name]
+        result = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    found = re.search(r"Collected : (\d+)", result.stdout)
+    if result.returncode or not found or not int(found.group(1)):
+        raise SystemExit(f"instructions: {name}: valgrind counted nothing:\n{result.stdout}")
+    return int(found.group(1))
+
+
+def measure(program: str) -> dict[str, float]:
+    listed = subprocess.run([program, "list"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return {name: count(program, name) / int(items) for name, items in (line.split() for line in listed.splitlines())}
+
+
+def read() -> tuple[str, dict[str, float]]:
+    lines = [line for line in KEPT.read_text("utf-8").splitlines() if line and not line.startswith("#")]
+    return lines[0], {name: float(number) for name, number in (line.split() for line in lines[1:])}
+
+
+def main(arguments: list[str]) -> int:
+    if arguments not in ([], ["--update"]):
+        print("usage: check_instructions.py [--update]", file=sys.stderr)
+        return 2
+    if platform.machine() != "x86_64" or not shutil.which("valgrind"):
+        print("instructions: skipped: they are counted by valgrind, on x86-64")
+        return 0
+    rustc = subprocess.run(["rustc", "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    found = measure(build())
+    if arguments:
+        numbers = "".join(f"{name:36} {number:10.1f}\n" for name, number in found.items())
+        KEPT.write_text(f"{HEAD}{rustc}\n{numbers}", "utf-8")
+        print(numbers + f"instructions: written to {os.path.relpath(KEPT)}")
+        return 0
+    kept_rustc, kept = read()
+    failed = 0
+    for name, number in found.items():
+        before = kept.get(name)
+        change = number / before - 1 if before else 0.0
+        too_much = before is None or change > MARGIN
+        failed += too_much
+        word = "not in the file" if before is None else "MORE" if too_much else "less: keep it" if change < -MARGIN else ""
+        print(f"{name:36} {before or 0:10.1f} {number:10.1f} {change:+8.1%}  {word}".rstrip())
+    for name in kept.keys() - found.keys():
+        failed += 1
+        print(f"{name:36} is in the file and no longer in benches/instructions.rs")
+    print(f"instructions: {len(found) - failed} passed, {failed} failed")
+    if failed and rustc != kept_rustc:
+        print(f"instructions: not held against {rustc}: the numbers are of {kept_rustc}. `make instructions UPDATE=1`?")
+        return 0
+    if failed:
+        print("instructions: if the change is worth it, keep the new numbers: make instructions UPDATE=1")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
