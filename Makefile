@@ -21,7 +21,7 @@ PEERS := redis-6.2.5 redisbloom-2.8.2
 # VARIABLE=FILE for a fetched server; nothing on a machine that it does not run on.
 in_variable = $(addprefix $(1)=,$(shell scripts/servers.py path $(2)))
 
-.PHONY: help run test test-servers build lint demo instructions setup clean setup-run setup-test
+.PHONY: help run test test-servers build lint demo bench instructions setup clean setup-run setup-test
 
 help: ## List the targets (what `make` alone does)
 	@echo "make TARGET, where TARGET is one of"
@@ -81,6 +81,19 @@ demo: ## Run the three example services on real input, each beside a server of i
 		echo; echo "== $$name"; \
 		scripts/with_server.py $(CARGO_TARGET_DIR)/release/examples/$$name; \
 	done
+
+# A quick run shows that all works and roughly what it gives; only a full one is worth keeping in docs/.
+BENCH_DOCUMENT = $(if $(filter-out 0,$(QUICK)),$(CARGO_TARGET_DIR)/benchmarks.md,docs/benchmarks.md)
+
+bench: setup-test build ## Measure every goal against RedisBloom and write docs/benchmarks.md; QUICK=1 for a rough run of a minute
+	@scripts/servers.py fetch redisbloom-2.8.2
+	@[[ -n "$(call in_variable,BENCH_PEER,redisbloom-2.8.2)" ]] || { echo "bench: RedisBloom is for x86-64 Linux only" >&2; exit 1; }
+	cargo build --release --locked --example floor
+	cargo bench --locked --no-run --bench server
+	@BENCH_QUICK=$(QUICK) BENCH_ONLY="$(ONLY)" BENCH_DOCUMENT=$(BENCH_DOCUMENT) BENCH_MODULE=$(MODULE) \
+		BENCH_FLOOR=$(CARGO_TARGET_DIR)/release/examples/libfloor.so $(call in_variable,BENCH_PEER,redisbloom-2.8.2) \
+		cargo bench --locked --quiet --bench server
+	@[[ -n "$(filter-out 0,$(QUICK))$(ONLY)" ]] || cargo bench --locked --bench core
 
 instructions: ## Compare the instructions that the core takes with benches/instructions.txt; UPDATE=1 to keep those of now
 	@scripts/setup.sh build counts

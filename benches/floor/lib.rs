@@ -1,0 +1,150 @@
+//! A server module for benchmarks: commands that do only what no command can do without.
+//!
+//! What our own commands cost above these is ours; the rest is the server's. They take what ours take, keys and
+//! items, and reply as ours do, one boolean an item. They call the server's API as ours do too: directly, through
+//! the bindings of `redis-module`.
+//!
+//! | command | what it does |
+//! |---|---|
+//! | `BENCH.REPLY key item [item ...]` | replies with an array, 0 or 1 an item |
+//! | `BENCH.READ key [item]` | opens the key for reading, replies 1 |
+//! | `BENCH.WRITE key [item]` | opens the key for writing, replies 1 |
+//! | `BENCH.CHANGE key [item]` | opens the key for writing, propagates, signals, notifies, replies 1 |
+//! | `BENCH.SUM key [key ...]` | adds up the words of strings, replies with the sum: the speed of memory |
+
+use std::ffi::{CStr, c_int, c_long, c_longlong};
+
+use multiversion::multiversion;
+use redis_module::raw::{self, RedisModuleCtx, RedisModuleString};
+
+const OK: c_int = raw::REDISMODULE_OK as c_int;
+const ERR: c_int = raw::REDISMODULE_ERR as c_int;
+const READ: c_int = raw::REDISMODULE_READ as c_int;
+const WRITE: c_int = (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int;
+
+/// Calls a function of the server's API.
+macro_rules! api {
+    ($name:ident ( $($arg:expr),* )) => {
+        match raw::$name {
+            Some(function) => function($($arg),*),
+            None => std::process::abort(), // Redis 7.0 has them all.
+        }
+    };
+}
+
+type Command = unsafe extern "C" fn(*mut RedisModuleCtx, *mut *mut RedisModuleString, c_int) -> c_int;
+
+/// # Safety
+/// As for every command here: called by the server, with a live context and `argc` live strings.
+unsafe extern "C" fn reply(ctx: *mut RedisModuleCtx, _argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
+    // SAFETY: the context is live.
+    unsafe {
+        api!(RedisModule_ReplyWithArray(ctx, c_long::from(argc - 2)));
+        for index in 2..argc {
+            api!(RedisModule_ReplyWithBool(ctx, index & 1));
+        }
+    }
+    OK
+}
+
+/// # Safety
+/// See [`reply`].
+unsafe extern "C" fn read(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, _argc: c_int) -> c_int {
+    // SAFETY: the arity was declared: there is a key's name. A missing key gives null, which is not closed.
+    unsafe {
+        let key = api!(RedisModule_OpenKey(ctx, *argv.add(1), READ));
+        if !key.is_null() {
+            api!(RedisModule_CloseKey(key));
+        }
+        api!(RedisModule_ReplyWithBool(ctx, 1))
+    }
+}
+
+/// # Safety
+/// See [`reply`].
+unsafe extern "C" fn write(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, _argc: c_int) -> c_int {
+    // SAFETY: there is a key's name; a key opened for writing is never null.
+    unsafe {
+        let key = api!(RedisModule_OpenKey(ctx, *argv.add(1), WRITE));
+        api!(RedisModule_CloseKey(key));
+        api!(RedisModule_ReplyWithBool(ctx, 1))
+    }
+}
+
+/// # Safety
+/// See [`reply`].
+unsafe extern "C" fn change(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, _argc: c_int) -> c_int {
+    // SAFETY: as in `write`; the event's name ends with NUL.
+    unsafe {
+        let name = *argv.add(1);
+        let key = api!(RedisModule_OpenKey(ctx, name, WRITE));
+        api!(RedisModule_ReplicateVerbatim(ctx));
+        api!(RedisModule_SignalModifiedKey(ctx, name));
+        api!(RedisModule_NotifyKeyspaceEvent(ctx, raw::REDISMODULE_NOTIFY_MODULE as c_int, c"bench".as_ptr(), name));
+        api!(RedisModule_CloseKey(key));
+        api!(RedisModule_ReplyWithBool(ctx, 1))
+    }
+}
+
+/// Reads every word, as wide as the machine can.
+#[multiversion(targets("x86_64+avx2"))]
+fn add_up(words: &[u64]) -> u64 {
+    words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
+}
+
+/// # Safety
+/// See [`reply`].
+unsafe extern "C" fn sum(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
+    let mut total = 0u64;
+    // SAFETY: there are `argc` strings. What StringDMA gives holds until the key is closed; a key that is
+    // missing or no string is left out. Any bytes are words; the unaligned ends are skipped.
+    unsafe {
+        for index in 1..argc as usize {
+            let key = api!(RedisModule_OpenKey(ctx, *argv.add(index), READ));
+            if key.is_null() {
+                continue;
+            }
+            let mut len = 0;
+            let start = api!(RedisModule_StringDMA(key, &mut len, READ)).cast::<u8>();
+            if !start.is_null() && len > 0 {
+                let (_, words, _) = std::slice::from_raw_parts(start, len).align_to::<u64>();
+                total = total.wrapping_add(add_up(words));
+            }
+            api!(RedisModule_CloseKey(key));
+        }
+        api!(RedisModule_ReplyWithLongLong(ctx, total as c_longlong))
+    }
+}
+
+/// # Safety
+/// Called by the server when it loads the module.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)] // The server looks the function up by this name.
+pub unsafe extern "C" fn RedisModule_OnLoad(
+    ctx: *mut RedisModuleCtx,
+    _argv: *mut *mut RedisModuleString,
+    _argc: c_int,
+) -> c_int {
+    let commands: [(&CStr, Command, &CStr, c_int); 5] = [
+        (c"bench.reply", reply, c"readonly fast", 1),
+        (c"bench.read", read, c"readonly fast", 1),
+        (c"bench.write", write, c"write deny-oom fast", 1),
+        (c"bench.change", change, c"write deny-oom fast", 1),
+        (c"bench.sum", sum, c"readonly", -1),
+    ];
+    // SAFETY: the context is live; names and flags end with NUL. Without the option the server would signal a
+    // change after each opening for writing, which our module does not ask for either.
+    unsafe {
+        if raw::Export_RedisModule_Init(ctx, c"bench".as_ptr(), 1, raw::REDISMODULE_APIVER_1 as c_int) == ERR {
+            return ERR;
+        }
+        api!(RedisModule_SetModuleOptions(ctx, raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED as c_int));
+        for (name, command, flags, last_key) in commands {
+            let (name, flags) = (name.as_ptr(), flags.as_ptr());
+            if api!(RedisModule_CreateCommand(ctx, name, Some(command), flags, 1, last_key, 1)) == ERR {
+                return ERR;
+            }
+        }
+    }
+    OK
+}

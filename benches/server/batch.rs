@@ -1,0 +1,121 @@
+//! 350 items a call: a filter far larger than any cache, and one that fits.
+
+use crate::items::{ABSENT, PER_CALL, Source, calls};
+use crate::measure::{Bench, Goal, Row, Samples, server_time};
+use crate::servers::Server;
+
+/// The filter of 100 million items, which [`crate::persistence`] goes on with.
+pub const BIG: &str = "big";
+const BIG_CAPACITY: u64 = 100_000_000;
+
+const SMALL: &str = "small";
+const SMALL_CAPACITY: u64 = 100_000;
+
+/// Calls under way at once.
+const PIPELINED: usize = 4;
+
+/// Adds `count` items of `source`, unmeasured.
+pub fn fill(server: &mut Server, key: &str, source: &mut Source, count: u64) {
+    let mut left = count as usize;
+    while left > 0 {
+        // In steps, so that not all requests are in memory at once.
+        let step = left.min(PER_CALL * 400);
+        let full = calls(&["BF.MADD", key], source, step / PER_CALL, PER_CALL, PIPELINED);
+        server.client.run(&full);
+        if !step.is_multiple_of(PER_CALL) {
+            server.client.run(&calls(&["BF.MADD", key], source, 1, step % PER_CALL, 1));
+        }
+        left -= step;
+    }
+}
+
+/// The three kinds of work and what each is sent.
+const WORK: [(&str, &str); 3] = [("BF.MADD", "new"), ("BF.MEXISTS", "absent"), ("BF.MEXISTS", "present")];
+
+struct Goals {
+    /// Against RedisBloom, for each kind of work.
+    peer: [f64; 3],
+    floor: f64,
+}
+
+/// Both filters.
+pub fn run(bench: &mut Bench) {
+    let (all, calls_a_round) = (bench.rounds() * 2, bench.pick(40, 60));
+    // To its capacity, but for what the rounds add. A filter that is not full lets RedisBloom answer for absent items
+    // after fewer probes; a quick run cannot wait for that.
+    let added = (bench.rounds() * calls_a_round * PER_CALL) as u64;
+    let filled = bench.pick(2_000_000, BIG_CAPACITY - added);
+
+    let first_calls = 300;
+    let mut cold = Vec::new();
+    for server in [&mut bench.ours, &mut bench.peer] {
+        server.call(&format!("BF.RESERVE {BIG} 0.001 {BIG_CAPACITY}"));
+        let first = calls(&["BF.MADD", BIG], &mut Source::From(0), first_calls, PER_CALL, PIPELINED);
+        cold.push(server_time(server, "BF.MADD", &[], &first));
+        let start = (first_calls * PER_CALL) as u64;
+        fill(server, BIG, &mut Source::From(start), filled - start);
+    }
+    let mut next = filled;
+    let goals = Goals { peer: [8.0, 3.5, 6.0], floor: 4.0 };
+    rounds(bench, "n = 100M, p = 0.001", BIG, goals, calls_a_round, (0, all), |_, _, _| {
+        next += (calls_a_round * PER_CALL) as u64;
+        (next - (calls_a_round * PER_CALL) as u64, filled)
+    });
+    bench.rows.push(Row {
+        work: format!("the first {} items into it, its pages untouched before", first_calls * PER_CALL),
+        goal: Goal::Shown,
+        ours: cold[0],
+        other: Some(("RedisBloom", cold[1])),
+        unit: "µs a call",
+    });
+
+    let calls_a_round = bench.pick(60, 100);
+    let filled = SMALL_CAPACITY - (calls_a_round * PER_CALL) as u64;
+    let goals = Goals { peer: [4.5; 3], floor: 1.8 };
+    rounds(bench, "n = 100k, p = 0.01", SMALL, goals, calls_a_round, (all / 2, all), |ours, peer, round| {
+        // Made anew for every round, so that no round finds it full.
+        let start = (round as u64 + 1) << 32;
+        for server in [ours, peer] {
+            server.call(&format!("DEL {SMALL}"));
+            server.call(&format!("BF.RESERVE {SMALL} 0.01 {SMALL_CAPACITY}"));
+            fill(server, SMALL, &mut Source::From(0), filled);
+        }
+        (start, filled)
+    });
+}
+
+/// Measures all kinds of work on one filter in both servers, and the floor. `prepare` readies a round and says
+/// from where on items are new, and below which number all are present.
+fn rounds(
+    bench: &mut Bench,
+    name: &str,
+    key: &str,
+    goals: Goals,
+    calls_a_round: usize,
+    (done, all): (usize, usize),
+    mut prepare: impl FnMut(&mut Server, &mut Server, usize) -> (u64, u64),
+) {
+    let mut samples = [(); 3].map(|()| [(); 3].map(|()| Samples::default()));
+    for round in 0..bench.rounds() {
+        bench.step(done + round, all);
+        let (new, present) = prepare(&mut bench.ours, &mut bench.peer, round);
+        let sources = [Source::From(new), Source::From(ABSENT + new), Source::below(present, new)];
+        let warm = |command| calls(&[command, key], &mut Source::below(present, !new), 20, PER_CALL, PIPELINED);
+        let (warm, warm_floor) = (warm("BF.MEXISTS"), warm("BENCH.REPLY"));
+        for (kind, (command, _)) in WORK.iter().enumerate() {
+            let batches =
+                |command| calls(&[command, key], &mut sources[kind].clone(), calls_a_round, PER_CALL, PIPELINED);
+            let (real, floor) = (batches(command), batches("BENCH.REPLY"));
+            samples[kind][0].push(server_time(&mut bench.ours, command, &warm, &real));
+            samples[kind][1].push(server_time(&mut bench.peer, command, &warm, &real));
+            samples[kind][2].push(server_time(&mut bench.ours, "BENCH.REPLY", &warm_floor, &floor));
+        }
+    }
+    for (kind, (command, items)) in WORK.iter().enumerate() {
+        let [ours, peer, floor] = [0, 1, 2].map(|contender| samples[kind][contender].median());
+        let work = format!("{command}, {PER_CALL} {items}, {name}");
+        let row = |goal, other| Row { work: work.clone(), goal, ours, other: Some(other), unit: "µs a call" };
+        bench.rows.push(row(Goal::TimesFaster(goals.peer[kind]), ("RedisBloom", peer)));
+        bench.rows.push(row(Goal::Within(goals.floor), ("only replies", floor)));
+    }
+}

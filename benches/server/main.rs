@@ -1,0 +1,92 @@
+//! `make bench`: measures every goal of docs/benchmarks.md on two servers of one binary, ours and RedisBloom's,
+//! and writes the table and the plots.
+//!
+//! Times are the server's own, from `INFO commandstats`, unless a row says otherwise: so it does not matter how fast
+//! this client is. The contenders take turns within each round, and medians over the rounds are compared: a machine
+//! that is slow for a while is slow for all of them. Read ratios, not microseconds.
+//!
+//! What it needs comes in the environment: `BENCH_SERVER` (else redis-server), `BENCH_MODULE`, `BENCH_FLOOR` and
+//! `BENCH_PEER` (the modules), `BENCH_DOCUMENT` (the Markdown file to write into; plots go into a folder of the same
+//! name beside it). `BENCH_QUICK=1` makes it quick, `BENCH_ONLY=word` runs the sections whose name has that word.
+
+mod batch;
+mod counting;
+mod growth;
+mod items;
+mod measure;
+mod memory;
+mod persistence;
+mod plot;
+mod report;
+mod resp;
+mod servers;
+mod single;
+mod waits;
+
+use std::path::PathBuf;
+
+use measure::Bench;
+use servers::Server;
+
+/// Runs one part and returns its plots.
+type Section = fn(&mut Bench) -> Vec<plot::File>;
+
+fn no_plots(run: fn(&mut Bench)) -> impl Fn(&mut Bench) -> Vec<plot::File> {
+    move |bench| {
+        run(bench);
+        Vec::new()
+    }
+}
+
+/// In order: persistence uses the filter that the first one fills, and the one on waits empties the servers.
+const SECTIONS: [(&str, [u64; 2], Section); 12] = [
+    ("350 items a call", [22, 130], |bench| no_plots(batch::run)(bench)),
+    ("saving and loading", [15, 70], |bench| no_plots(persistence::run)(bench)),
+    ("one item a call", [15, 60], |bench| no_plots(single::run)(bench)),
+    ("adding to counters", [1, 3], |bench| no_plots(counting::run_add)(bench)),
+    ("unions of counters", [3, 6], |bench| no_plots(counting::run_union)(bench)),
+    ("bytes of counters", [1, 1], |bench| no_plots(counting::run_bytes)(bench)),
+    ("end to end", [8, 30], |bench| no_plots(single::run_throughput)(bench)),
+    ("bytes of filters", [6, 10], memory::run),
+    ("error of counters", [10, 120], counting::run_error),
+    ("sub-filters", [2, 6], growth::run_chain),
+    ("default capacity", [10, 14], |bench| no_plots(growth::run_default)(bench)),
+    ("size of filters", [10, 90], growth::run_size),
+];
+const WAITS: (&str, [u64; 2], Section) = ("waits of other clients", [30, 150], |bench| no_plots(waits::run)(bench));
+
+fn file(variable: &str) -> PathBuf {
+    let path = std::env::var_os(variable).map(PathBuf::from);
+    let path = path.unwrap_or_else(|| panic!("{variable} is not set: run `make bench`"));
+    path.canonicalize().unwrap_or_else(|error| panic!("{variable}: {}: {error}", path.display()))
+}
+
+fn main() {
+    let quick = std::env::var("BENCH_QUICK").is_ok_and(|value| !matches!(value.as_str(), "" | "0"));
+    let only = std::env::var("BENCH_ONLY").unwrap_or_default();
+    let binary = std::env::var("BENCH_SERVER").unwrap_or_else(|_| "redis-server".to_owned());
+    let document = PathBuf::from(std::env::var_os("BENCH_DOCUMENT").unwrap_or_else(|| "target/benchmarks.md".into()));
+
+    let sections: Vec<_> = SECTIONS.into_iter().chain([WAITS]).filter(|section| section.0.contains(&only)).collect();
+    let expected: Vec<_> = sections.iter().map(|(name, seconds, _)| (*name, seconds[usize::from(!quick)])).collect();
+    let ours = Server::start(&binary, &[&file("BENCH_MODULE"), &file("BENCH_FLOOR")]);
+    let peer = Server::start(&binary, &[&file("BENCH_PEER")]);
+    let mut bench = Bench::new(ours, peer, quick, &expected);
+
+    let mut plots = Vec::new();
+    for (index, (_, _, run)) in sections.iter().enumerate() {
+        bench.section(index);
+        plots.extend(run(&mut bench));
+    }
+    bench.finish();
+
+    println!("{}", report::table(&bench));
+    bench.extras.iter().for_each(|extra| println!("{extra}"));
+    let folder = document.with_extension("");
+    std::fs::create_dir_all(&folder).expect("the folder of the plots");
+    plots.iter().for_each(|plot| plot::write(&folder, plot).expect("the plot is written"));
+    report::write(&document, &mut bench, &plots).expect("the document is written");
+    let missed = bench.rows.iter().filter(|row| row.met() == Some(false)).count();
+    let goals = bench.rows.iter().filter(|row| row.met().is_some()).count();
+    println!("bench: {} of {goals} goals met; written to {}", goals - missed, document.display());
+}

@@ -1,0 +1,203 @@
+//! Server time a call, rounds, medians, goals.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::resp::{Batch, Reply};
+use crate::servers::Server;
+
+/// Everything that a measurement needs and what came of all of them.
+pub struct Bench {
+    /// The server with our module and the one with the floor's commands.
+    pub ours: Server,
+    /// The server with RedisBloom.
+    pub peer: Server,
+    /// Fewer rounds and smaller fills: shows that all works, and roughly what it gives.
+    pub quick: bool,
+    /// The lines of the table.
+    pub rows: Vec<Row>,
+    /// Tables and sentences that stand beside it, in Markdown.
+    pub extras: Vec<String>,
+    progress: Progress,
+}
+
+impl Bench {
+    /// Nothing measured yet; `sections` are what will be, with about how many seconds each takes.
+    pub fn new(ours: Server, peer: Server, quick: bool, sections: &[(&'static str, u64)]) -> Bench {
+        Bench { ours, peer, quick, rows: Vec::new(), extras: Vec::new(), progress: Progress::new(sections) }
+    }
+
+    /// How often each contender has its turn.
+    pub fn rounds(&self) -> usize {
+        self.pick(5, 15)
+    }
+
+    /// The first in a quick run, else the second.
+    pub fn pick<T>(&self, quick: T, full: T) -> T {
+        if self.quick { quick } else { full }
+    }
+
+    /// Shows which section runs.
+    pub fn section(&mut self, index: usize) {
+        self.progress.section(index);
+    }
+
+    /// Shows that `done` of `all` steps of the section are done.
+    pub fn step(&mut self, done: usize, all: usize) {
+        self.progress.step(done as f64 / all as f64);
+    }
+
+    /// Puts a table beside the main one.
+    pub fn extra(&mut self, title: &str, heads: &[&str], lines: &[Vec<String>]) {
+        let table = crate::report::markdown_table(heads, lines);
+        self.extras.push(format!("### {title}\n\n{table}"));
+    }
+
+    /// Clears the bar.
+    pub fn finish(&mut self) {
+        self.progress.bar.finish_and_clear();
+    }
+}
+
+struct Progress {
+    bar: ProgressBar,
+    sections: Vec<(&'static str, u64)>,
+    at: usize,
+}
+
+/// Steps of the bar a second that a section is expected to take.
+const STEPS: u64 = 100;
+
+impl Progress {
+    fn new(sections: &[(&'static str, u64)]) -> Progress {
+        let bar = ProgressBar::new(sections.iter().map(|(_, seconds)| seconds * STEPS).sum());
+        let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {elapsed}, about {eta} left  {msg}");
+        bar.set_style(style.expect("a template"));
+        bar.enable_steady_tick(Duration::from_millis(500));
+        Progress { bar, sections: sections.to_vec(), at: 0 }
+    }
+
+    fn section(&mut self, index: usize) {
+        self.at = index;
+        self.step(0.0);
+        self.bar.set_message(self.sections[index].0);
+        if !std::io::stderr().is_terminal() {
+            eprintln!("bench: {}/{} {}", index + 1, self.sections.len(), self.sections[index].0);
+        }
+    }
+
+    fn step(&self, part: f64) {
+        let before: u64 = self.sections[..self.at].iter().map(|(_, seconds)| seconds * STEPS).sum();
+        self.bar.set_position(before + (part * (self.sections[self.at].1 * STEPS) as f64) as u64);
+    }
+}
+
+/// What a row has to show.
+#[derive(Clone, Copy)]
+pub enum Goal {
+    /// The other takes at least this many times what we take.
+    TimesFaster(f64),
+    /// We take at most this many times what the other takes.
+    Within(f64),
+    /// Ours is at most this.
+    AtMost(f64),
+    /// None: for comparison.
+    Shown,
+}
+
+/// A line of the table.
+pub struct Row {
+    /// What was done.
+    pub work: String,
+    /// What has to come out.
+    pub goal: Goal,
+    /// Our figure.
+    pub ours: f64,
+    /// What it is compared with, and its figure.
+    pub other: Option<(&'static str, f64)>,
+    /// The unit of both.
+    pub unit: &'static str,
+}
+
+impl Row {
+    /// The number that the goal is about.
+    pub fn ratio(&self) -> Option<f64> {
+        let (_, other) = self.other?;
+        Some(match self.goal {
+            Goal::TimesFaster(_) => other / self.ours,
+            _ => self.ours / other,
+        })
+    }
+
+    /// Whether the goal is met; `None` where there is none.
+    pub fn met(&self) -> Option<bool> {
+        match self.goal {
+            Goal::TimesFaster(least) => self.ratio().map(|ratio| ratio >= least),
+            Goal::Within(most) => self.ratio().map(|ratio| ratio <= most),
+            Goal::AtMost(most) => Some(self.ours <= most),
+            Goal::Shown => None,
+        }
+    }
+}
+
+/// Figures of one contender, a round each.
+#[derive(Default, Clone)]
+pub struct Samples(Vec<f64>);
+
+impl Samples {
+    /// Adds a round's figure.
+    pub fn push(&mut self, value: f64) {
+        self.0.push(value);
+    }
+
+    /// The middle one.
+    pub fn median(&self) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        match sorted.len() {
+            0 => f64::NAN,
+            len if len % 2 == 1 => sorted[len / 2],
+            len => (sorted[len / 2 - 1] + sorted[len / 2]) / 2.0,
+        }
+    }
+
+    /// The largest.
+    pub fn max(&self) -> f64 {
+        self.0.iter().copied().fold(f64::NAN, f64::max)
+    }
+}
+
+/// Runs the batches and returns the server time a call of `command`, microseconds.
+///
+/// The caches are full of the other server's data by now, so `warm` runs first, unmeasured. The server counts whole
+/// microseconds, but starts anywhere within one: over many calls the mean is right.
+pub fn server_time(server: &mut Server, command: &str, warm: &[Batch], batches: &[Batch]) -> f64 {
+    server.client.run(warm);
+    server.call("CONFIG RESETSTAT");
+    server.client.run(batches);
+    time_of(&server.call("INFO commandstats"), command)
+}
+
+fn time_of(stats: &Reply, command: &str) -> f64 {
+    let stats = stats.text();
+    // The server writes a command's name as its module did.
+    let name = |line: &str| line.strip_prefix("cmdstat_")?.split_once(':').map(|(name, _)| name.to_uppercase());
+    let line = stats.lines().find(|line| name(line).as_deref() == Some(command));
+    let line = line.unwrap_or_else(|| panic!("the server did not run {command}"));
+    let field = |name: &str| -> f64 {
+        let value = line.split([',', ':']).find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
+        value.and_then(|value| value.trim().parse().ok()).unwrap_or_else(|| panic!("no {name} in {line}"))
+    };
+    assert_eq!(field("failed_calls"), 0.0, "{command} failed");
+    field("usec") / field("calls")
+}
+
+/// Runs the batches and returns the requests handled a second, as a client sees it.
+pub fn throughput(server: &mut Server, batches: &[Batch]) -> f64 {
+    let requests: usize = batches.iter().map(Batch::requests).sum();
+    let start = Instant::now();
+    server.client.run(batches);
+    requests as f64 / start.elapsed().as_secs_f64()
+}

@@ -1,0 +1,195 @@
+//! Plots as SVG files.
+
+use std::error::Error;
+use std::ops::Range;
+use std::path::Path;
+
+use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+/// A plot and the name of its file, without `.svg`.
+pub struct File {
+    /// Name of the file.
+    pub name: &'static str,
+    /// What stands above it.
+    pub title: &'static str,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// What is drawn.
+    pub lines: Vec<Line>,
+    /// Values of x with a word for each.
+    pub marks: Vec<(f64, String)>,
+}
+
+/// An axis.
+#[derive(Clone, Copy)]
+pub struct Axis {
+    label: &'static str,
+    is_log: bool,
+    is_bytes: bool,
+}
+
+impl Axis {
+    /// Equal steps, from 0 on.
+    pub fn linear(label: &'static str) -> Axis {
+        Axis { label, is_log: false, is_bytes: false }
+    }
+
+    /// Equal factors.
+    pub fn log(label: &'static str) -> Axis {
+        Axis { label, is_log: true, is_bytes: false }
+    }
+
+    /// Equal factors, of bytes.
+    pub fn log_bytes(label: &'static str) -> Axis {
+        Axis { label, is_log: true, is_bytes: true }
+    }
+
+    fn range(self, values: impl Iterator<Item = f64>) -> Range<f64> {
+        let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
+        if self.is_log { low / 1.3..high * 1.3 } else { 0.0..high * 1.08 }
+    }
+
+    /// Where a logarithmic vertical axis is labelled: decades alone would be too few.
+    fn key_points(range: &Range<f64>) -> Vec<f64> {
+        let decades = (range.start.log10().floor() as i32)..=(range.end.log10().ceil() as i32);
+        let points = decades.flat_map(|decade| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(decade)));
+        points.filter(|point| range.contains(point)).collect()
+    }
+
+    fn text(self, value: f64) -> String {
+        let (value, unit) = match value {
+            _ if !self.is_bytes => (value, ""),
+            value if value >= 1e9 => (value / 1e9, " GB"),
+            value if value >= 1e6 => (value / 1e6, " MB"),
+            value if value >= 1e3 => (value / 1e3, " KB"),
+            value => (value, " B"),
+        };
+        if value == 0.0 || (1e-4..1e5).contains(&value) {
+            format!("{}{unit}", (value * 1e5).round() / 1e5)
+        } else {
+            format!("{value:e}{unit}")
+        }
+    }
+}
+
+/// A line of a plot.
+pub struct Line {
+    label: &'static str,
+    points: Vec<(f64, f64)>,
+    color: RGBColor,
+    is_dashed: bool,
+}
+
+// Told apart by eyes that do not see red and green too (Okabe and Ito's palette).
+const BLUE: RGBColor = RGBColor(0, 114, 178);
+const ORANGE: RGBColor = RGBColor(213, 94, 0);
+const GREY: RGBColor = RGBColor(110, 110, 110);
+
+impl Line {
+    /// One of ours.
+    pub fn ours(label: &'static str, points: Vec<(f64, f64)>) -> Line {
+        Line { label, points, color: BLUE, is_dashed: false }
+    }
+
+    /// One of what we are compared with.
+    pub fn theirs(label: &'static str, points: Vec<(f64, f64)>) -> Line {
+        Line { label, points, color: ORANGE, is_dashed: false }
+    }
+
+    /// What nobody can pass.
+    pub fn floor(label: &'static str, points: Vec<(f64, f64)>) -> Line {
+        Line { label, points, color: GREY, is_dashed: true }
+    }
+
+    /// The same, dashed.
+    pub fn dashed(mut self) -> Line {
+        self.is_dashed = true;
+        self
+    }
+}
+
+/// Writes the plot into `folder`.
+pub fn write(folder: &Path, file: &File) -> Result<(), Box<dyn Error>> {
+    let points = || file.lines.iter().flat_map(|line| line.points.iter());
+    let x = file.x.range(points().map(|point| point.0));
+    let y = file.y.range(points().map(|point| point.1));
+    match (file.x.is_log, file.y.is_log) {
+        (true, true) => draw(folder, file, x.log_scale(), y.clone().log_scale().with_key_points(Axis::key_points(&y))),
+        (true, false) => draw(folder, file, x.log_scale(), y),
+        (false, true) => draw(folder, file, x, y.clone().log_scale().with_key_points(Axis::key_points(&y))),
+        (false, false) => draw(folder, file, x, y),
+    }
+}
+
+fn draw<X, Y>(folder: &Path, file: &File, x: X, y: Y) -> Result<(), Box<dyn Error>>
+where
+    X: AsRangedCoord<Value = f64>,
+    Y: AsRangedCoord<Value = f64>,
+    X::CoordDescType: ValueFormatter<f64>,
+    Y::CoordDescType: ValueFormatter<f64>,
+{
+    const FONT: &str = "sans-serif";
+    let path = folder.join(format!("{}.svg", file.name));
+    let root = SVGBackend::new(&path, (860, 520)).into_drawing_area();
+    // White below, so that the text can be read where pages are dark.
+    root.fill(&WHITE)?;
+    let mut chart = ChartBuilder::on(&root)
+        .caption(file.title, (FONT, 22))
+        .margin(14)
+        .x_label_area_size(56)
+        .y_label_area_size(72)
+        .build_cartesian_2d(x, y)?;
+    chart
+        .configure_mesh()
+        .x_desc(file.x.label)
+        .y_desc(file.y.label)
+        .x_label_formatter(&|value| file.x.text(*value))
+        .y_label_formatter(&|value| file.y.text(*value))
+        .label_style((FONT, 15))
+        .axis_desc_style((FONT, 17))
+        .bold_line_style(BLACK.mix(0.14))
+        .light_line_style(TRANSPARENT)
+        .draw()?;
+    let top = file.y.range(file.lines.iter().flat_map(|line| line.points.iter()).map(|point| point.1));
+    let right = file.x.range(file.lines.iter().flat_map(|line| line.points.iter()).map(|point| point.0)).end;
+    for (value, word) in &file.marks {
+        chart.draw_series(DashedLineSeries::new(
+            [(*value, top.start), (*value, top.end)],
+            2,
+            4,
+            GREY.stroke_width(1),
+        ))?;
+        // Beside its line, on the side where there is room.
+        let (side, offset) = if *value > right / 4.0 { (HPos::Right, -5) } else { (HPos::Left, 5) };
+        let style = (FONT, 14).into_font().color(&GREY).pos(Pos::new(side, VPos::Top));
+        chart.draw_series([EmptyElement::at((*value, top.start)) + Text::new(word.clone(), (offset, -18), style)])?;
+    }
+    for line in &file.lines {
+        let (color, is_dashed) = (line.color, line.is_dashed);
+        let style = color.stroke_width(2);
+        let drawn = if is_dashed {
+            chart.draw_series(DashedLineSeries::new(line.points.iter().copied(), 7, 4, style))?
+        } else {
+            chart.draw_series(LineSeries::new(line.points.iter().copied(), style))?
+        };
+        drawn.label(line.label).legend(move |(x, y)| {
+            let dash = |from: i32, to: i32| PathElement::new(vec![(x + from, y), (x + to, y)], style);
+            let (first, second) = if is_dashed { (dash(0, 8), dash(14, 22)) } else { (dash(0, 11), dash(11, 22)) };
+            EmptyElement::at((0, 0)) + first + second
+        });
+        chart.draw_series(line.points.iter().map(|point| Circle::new(*point, 3, color.filled())))?;
+    }
+    chart
+        .configure_series_labels()
+        .position(if file.name == "bytes" { SeriesLabelPosition::UpperRight } else { SeriesLabelPosition::UpperLeft })
+        .label_font((FONT, 15))
+        .background_style(WHITE.mix(0.9))
+        .border_style(BLACK.mix(0.3))
+        .draw()?;
+    root.present()?;
+    Ok(())
+}

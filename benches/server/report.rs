@@ -1,0 +1,138 @@
+//! The table, on the terminal and in docs/benchmarks.md, and what machine it is from.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::measure::{Bench, Goal, Row};
+
+/// What is replaced in the document; the rest of it is written by hand.
+const BEGIN: &str = "<!-- measured: begin, written by make bench -->";
+const END: &str = "<!-- measured: end -->";
+
+const HEADS: [&str; 6] = ["work", "goal", "ours", "compared with", "ratio", "met"];
+
+/// A number with as many digits as mean something.
+fn short(value: f64) -> String {
+    match value.abs() {
+        size if size >= 10_000.0 => {
+            let digits = format!("{value:.0}");
+            let groups: Vec<_> =
+                digits.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group)).collect();
+            groups.join(",")
+        }
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let goal = match (row.goal, row.other) {
+        (Goal::TimesFaster(least), Some((name, _))) => format!("{name} / ours ≥ {least}"),
+        (Goal::Within(most), Some((name, _))) => format!("ours / {name} ≤ {most}"),
+        (Goal::AtMost(most), _) => format!("≤ {} {}", short(most), row.unit),
+        _ => "-".to_owned(),
+    };
+    let met = match row.met() {
+        Some(true) => "yes",
+        Some(false) => "**no**",
+        None => "",
+    };
+    vec![
+        row.work.clone(),
+        goal,
+        format!("{} {}", short(row.ours), row.unit),
+        row.other.map_or_else(String::new, |(name, value)| format!("{name}: {}", short(value))),
+        row.ratio().map_or_else(String::new, short),
+        met.to_owned(),
+    ]
+}
+
+/// A table in Markdown whose columns also line up as plain text.
+pub fn markdown_table(heads: &[&str], lines: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = lines.iter().map(|line| line[column].chars().count());
+        cells.chain([heads[column].chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+    let line = |cells: &mut dyn Iterator<Item = &str>| {
+        let padded: Vec<_> = cells.zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        format!("| {} |\n", padded.join(" | "))
+    };
+    let mut table = line(&mut heads.iter().copied());
+    table += &line(&mut widths.iter().map(|_| "---"));
+    lines.iter().for_each(|cells| table += &line(&mut cells.iter().map(String::as_str)));
+    table
+}
+
+/// The table of all rows.
+pub fn table(bench: &Bench) -> String {
+    markdown_table(&HEADS, &bench.rows.iter().map(cells).collect::<Vec<_>>())
+}
+
+/// What the run is from: machine, versions, date.
+pub fn setting(bench: &mut Bench) -> String {
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model =
+        cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map_or("?", |(_, name)| name);
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kilobytes = memory.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
+    let gigabytes = kilobytes.and_then(|text| text.trim().parse::<f64>().ok()).unwrap_or(0.0) / 1048576.0;
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let version = |server: &mut crate::servers::Server, field: &str| {
+        let info = server.call("INFO everything").text();
+        info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).unwrap_or("?").trim().to_owned()
+    };
+    let caches: Vec<_> = caches().into_iter().map(|(_, text)| text).collect();
+    let lines = [
+        format!("{} on {model}, {cores} cores, {gigabytes:.0} GiB of memory", output("uname", &["-sr"])),
+        format!("caches: {}", caches.join(", ")),
+        format!(
+            "redis-server {}, {}; RedisBloom 2.8.2; Rollcall {} ({}); {}",
+            version(&mut bench.ours, "redis_version"),
+            version(&mut bench.ours, "mem_allocator"),
+            env!("CARGO_PKG_VERSION"),
+            output("git", &["describe", "--always", "--dirty"]),
+            output("rustc", &["--version"]),
+        ),
+        format!("{}, {}", output("date", &["-u", "+%F"]), bench.pick("a quick run", "a full run")),
+    ];
+    lines.map(|line| format!("- {line}\n")).concat()
+}
+
+fn output(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output();
+    output.map_or_else(|_| "?".to_owned(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Size in bytes of the caches that a plot shows, and their names.
+pub fn caches() -> Vec<(f64, String)> {
+    let mut found = Vec::new();
+    for index in 0..8 {
+        let read = |file: &str| {
+            let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{file}");
+            fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+        };
+        let (Some(level), Some(size)) = (read("level"), read("size")) else { continue };
+        let kilobytes = size.strip_suffix('K').and_then(|size| size.parse::<f64>().ok());
+        if let (true, Some(kilobytes)) = (level != "1", kilobytes) {
+            let size =
+                if kilobytes < 1024.0 { format!("{kilobytes} KiB") } else { format!("{} MiB", kilobytes / 1024.0) };
+            found.push((kilobytes * 1024.0, format!("L{level} {size}")));
+        }
+    }
+    found
+}
+
+/// Puts what was measured into the document, in the place of what was measured before.
+pub fn write(document: &Path, bench: &mut Bench, plots: &[crate::plot::File]) -> std::io::Result<()> {
+    let old = fs::read_to_string(document).unwrap_or_else(|_| format!("# Benchmarks\n\n{BEGIN}\n{END}\n"));
+    let (before, rest) = old.split_once(BEGIN).unwrap_or((&old, ""));
+    let after = rest.split_once(END).map_or("", |(_, after)| after);
+    let images: String =
+        plots.iter().map(|plot| format!("![{}](benchmarks/{}.svg)\n\n", plot.title, plot.name)).collect();
+    let setting = setting(bench);
+    let measured = format!("{setting}\n{}\n{images}{}", table(bench), bench.extras.join("\n"));
+    fs::write(document, format!("{before}{BEGIN}\n{measured}{END}{after}"))
+}

@@ -1,0 +1,101 @@
+//! The servers that are compared: one binary, each with a module of its own, killed on drop.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::resp::{Connection, Reply};
+
+/// How long a server may take until it answers.
+const START: Duration = Duration::from_secs(60);
+
+/// A running server and a connection to it.
+pub struct Server {
+    child: Child,
+    dir: TempDir,
+    port: u16,
+    /// For whatever one connection is enough for.
+    pub client: Connection,
+}
+
+impl Server {
+    /// Starts `binary` with these modules, on a port that is free.
+    pub fn start(binary: &str, modules: &[&Path]) -> Server {
+        for _ in 0..5 {
+            let dir = tempfile::tempdir().expect("a temporary directory");
+            let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+            let port = listener.local_addr().expect("its address").port();
+            drop(listener);
+            let mut command = Command::new(binary);
+            command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
+            // Lists of slow commands and percentiles of latency are work of the server that nobody asked for here.
+            command.args(["--slowlog-log-slower-than", "-1", "--latency-tracking", "no"]);
+            command.args(["--enable-debug-command", "yes", "--logfile", "server.log", "--proto-max-bulk-len", "1gb"]);
+            for module in modules {
+                command.arg("--loadmodule").arg(module);
+            }
+            command.current_dir(dir.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot run {binary}: {error}"));
+            let end = Instant::now() + START;
+            while Instant::now() < end && child.try_wait().expect("the child's status").is_none() {
+                if let Ok(mut client) = Connection::open(port)
+                    && client.try_call("INFO server").is_ok_and(|info| is_process(&info, child.id()))
+                {
+                    return Server { child, dir, port, client };
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            let _ = child.kill();
+            let _ = child.wait();
+            let log = fs::read_to_string(dir.path().join("server.log")).unwrap_or_default();
+            assert!(log.contains("in use"), "{binary} did not start; its log:\n{log}");
+        }
+        panic!("no free port found");
+    }
+
+    /// One more connection.
+    pub fn connect(&self) -> Connection {
+        Connection::open(self.port).expect("the server takes a connection")
+    }
+
+    /// Sends a command over [`Server::client`].
+    pub fn call(&mut self, command: &str) -> Reply {
+        self.client.call(command)
+    }
+
+    /// A field of INFO, as a number.
+    pub fn info(&mut self, field: &str) -> f64 {
+        let info = self.call("INFO everything").text();
+        let line = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        line.and_then(|value| value.trim().parse().ok()).unwrap_or_else(|| panic!("INFO has no number {field}"))
+    }
+
+    /// Bytes of memory that the process has touched and not given back.
+    pub fn resident_bytes(&self) -> f64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the process's status");
+        let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
+        kilobytes.and_then(|text| text.trim().parse::<f64>().ok()).expect("its resident size") * 1024.0
+    }
+
+    /// The file that SAVE writes.
+    pub fn rdb(&self) -> PathBuf {
+        self.dir.path().join("dump.rdb")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Whether INFO came from our own child: another server may have taken the port.
+fn is_process(info: &Reply, id: u32) -> bool {
+    let line = format!("process_id:{id}");
+    info.text().lines().any(|found| found.trim() == line)
+}

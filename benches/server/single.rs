@@ -1,0 +1,154 @@
+//! One item a call, 100 calls pipelined: what a command costs around its one probe.
+
+use crate::batch::fill;
+use crate::items::{ABSENT, Source, calls};
+use crate::measure::{Bench, Goal, Row, Samples, server_time, throughput};
+use crate::resp::Batch;
+
+const PIPELINED: usize = 100;
+const FILTER: &str = "single:bf";
+const COUNTER: &str = "single:lc";
+const LOG: &str = "single:hll";
+const CAPACITY: u64 = 100_000;
+const FILLED: u64 = 50_000;
+
+/// A command of ours, and what it is held against.
+struct Work {
+    name: &'static str,
+    command: &'static str,
+    key: &'static str,
+    items: Items,
+    /// The floor of the goal, and one that does as much for the change as any command has to.
+    floor: &'static str,
+    change: Option<&'static str>,
+    peer: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Items {
+    New,
+    Absent,
+    Present,
+    None,
+}
+
+const WORK: [Work; 8] = [
+    bloom("BF.ADD, new", "BF.ADD", Items::New),
+    bloom("BF.ADD, seen", "BF.ADD", Items::Present),
+    bloom("BF.EXISTS, absent", "BF.EXISTS", Items::Absent),
+    bloom("BF.EXISTS, present", "BF.EXISTS", Items::Present),
+    counting("LC.ADD, new", "LC.ADD", Items::New),
+    counting("LC.ADD, seen", "LC.ADD", Items::Present),
+    counting("LC.COUNT", "LC.COUNT", Items::None),
+    Work { name: "PFADD, new", command: "PFADD", key: LOG, items: Items::New, floor: "", change: None, peer: false },
+];
+
+const fn bloom(name: &'static str, command: &'static str, items: Items) -> Work {
+    let mut work = counting(name, command, items);
+    work.key = FILTER;
+    work.peer = true;
+    work
+}
+
+const fn counting(name: &'static str, command: &'static str, items: Items) -> Work {
+    // BF.EXISTS and LC.COUNT only read; what adds an item that is there has nothing to propagate.
+    let floor = if matches!(command.as_bytes()[3], b'A') { "BENCH.WRITE" } else { "BENCH.READ" };
+    let change = if matches!(items, Items::New) { Some("BENCH.CHANGE") } else { None };
+    Work { name, command, key: COUNTER, items, floor, change, peer: false }
+}
+
+impl Work {
+    fn batches(&self, command: &str, round: usize, count: usize) -> Vec<Batch> {
+        let mut source = match self.items {
+            Items::New => Source::From((round as u64 + 1) << 32),
+            Items::Absent => Source::From(ABSENT + ((round as u64) << 24)),
+            Items::Present => Source::below(FILLED, round as u64),
+            Items::None => return calls(&[command, self.key], &mut Source::From(0), count, 0, PIPELINED),
+        };
+        calls(&[command, self.key], &mut source, count, 1, PIPELINED)
+    }
+}
+
+/// Server time.
+pub fn run(bench: &mut Bench) {
+    // Ours, RedisBloom's, the floor, the floor that changes something.
+    let mut samples = WORK.map(|_| [(); 4].map(|()| Samples::default()));
+    let count = bench.pick(10_000, 20_000);
+    let rounds = bench.rounds();
+    for round in 0..rounds {
+        bench.step(round, rounds);
+        for (work, samples) in WORK.iter().zip(&mut samples) {
+            prepare(bench);
+            let real = work.batches(work.command, round, count);
+            // Reading leaves a filter as it is; counters are a few lines of memory, so for them any call will do.
+            let warm_by = if work.key == FILTER { "BF.EXISTS" } else { "BENCH.READ" };
+            let warm = |command| calls(&[command, work.key], &mut Source::below(FILLED, !0), 3000, 1, PIPELINED);
+            let (warm, warm_floor) = (warm(warm_by), warm("BENCH.READ"));
+            samples[0].push(server_time(&mut bench.ours, work.command, &warm, &real));
+            if work.peer {
+                samples[1].push(server_time(&mut bench.peer, work.command, &warm, &real));
+            }
+            for (at, floor) in [(2, Some(work.floor)), (3, work.change)] {
+                if let Some(floor) = floor.filter(|floor| !floor.is_empty()) {
+                    let batches = work.batches(floor, round, count);
+                    samples[at].push(server_time(&mut bench.ours, floor, &warm_floor, &batches));
+                }
+            }
+        }
+    }
+    for (work, samples) in WORK.iter().zip(&samples) {
+        let [ours, peer, floor, change] = [0, 1, 2, 3].map(|contender| samples[contender].median());
+        let row = |goal, other| Row { work: format!("{}, one item", work.name), goal, ours, other, unit: "µs a call" };
+        if work.peer {
+            bench.rows.push(row(Goal::TimesFaster(2.0), Some(("RedisBloom", peer))));
+        }
+        if work.floor.is_empty() {
+            bench.rows.push(row(Goal::Shown, None));
+        } else {
+            bench.rows.push(row(Goal::Within(1.15), Some(("opens, replies", floor))));
+        }
+        if work.change.is_some() {
+            bench.rows.push(row(Goal::Shown, Some(("opens, propagates, replies", change))));
+        }
+    }
+}
+
+/// Makes the keys anew, half full, the counter dense.
+fn prepare(bench: &mut Bench) {
+    for server in [&mut bench.ours, &mut bench.peer] {
+        server.call(&format!("DEL {FILTER} {COUNTER} {LOG}"));
+        server.call(&format!("BF.RESERVE {FILTER} 0.01 {CAPACITY}"));
+        fill(server, FILTER, &mut Source::From(0), FILLED);
+    }
+    for key in [["LC.ADD", COUNTER], ["PFADD", LOG]] {
+        bench.ours.client.run(&calls(&key, &mut Source::From(0), FILLED as usize / 500, 500, 4));
+    }
+}
+
+/// End to end: one thread of ours keeps the server busy and reads its replies.
+pub fn run_throughput(bench: &mut Bench) {
+    let kinds = [
+        ("BF.MADD", "BENCH.REPLY", crate::items::PER_CALL, 4, bench.pick(500, 1000), Goal::TimesFaster(3.0)),
+        ("BF.ADD", "BENCH.CHANGE", 1, PIPELINED, bench.pick(50_000, 100_000), Goal::TimesFaster(1.3)),
+    ];
+    let rounds = bench.rounds();
+    for (at, (command, floor, items, pipelined, count, goal)) in kinds.into_iter().enumerate() {
+        let mut samples = [(); 3].map(|()| Samples::default());
+        let batches = |command| calls(&[command, FILTER], &mut Source::From(0), count, items, pipelined);
+        let (real, nothing) = (batches(command), batches(floor));
+        for round in 0..rounds {
+            bench.step(at * rounds + round, kinds.len() * rounds);
+            for (server, samples) in [&mut bench.ours, &mut bench.peer].into_iter().zip(&mut samples) {
+                server.call(&format!("DEL {FILTER}"));
+                server.call(&format!("BF.RESERVE {FILTER} 0.01 1000000"));
+                samples.push(1e6 / throughput(server, &real));
+            }
+            samples[2].push(1e6 / throughput(&mut bench.ours, &nothing));
+        }
+        let [ours, peer, floor] = samples.map(|samples| samples.median());
+        let work = format!("end to end: {command}, {items} new, n = 1M, p = 0.01, one client thread");
+        let row = |goal, other| Row { work: work.clone(), goal, ours, other: Some(other), unit: "µs a call" };
+        bench.rows.push(row(goal, ("RedisBloom", peer)));
+        bench.rows.push(row(Goal::Shown, ("does nothing", floor)));
+    }
+}
