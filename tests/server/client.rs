@@ -43,12 +43,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to a port of this host; `None` if nobody listens or answers there yet.
-    pub fn connect(port: u16) -> Option<Client> {
+    /// Connects to a port of this host; `None` if nobody listens there. Each reply may take `patience`.
+    pub fn connect(port: u16, patience: Duration) -> Option<Client> {
         let stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
         stream.set_nodelay(true).ok()?;
-        stream.set_read_timeout(Some(DEADLINE)).ok()?;
-        stream.set_write_timeout(Some(DEADLINE)).ok()?;
+        stream.set_read_timeout(Some(patience)).ok()?;
+        stream.set_write_timeout(Some(patience)).ok()?;
         Some(Client { stream, parser: Parser::new() })
     }
 
@@ -96,7 +96,7 @@ impl Client {
 
     /// Sends every command at once and returns the replies.
     pub fn pipeline<A: AsRef<[u8]>>(&mut self, commands: &[Vec<A>]) -> Vec<Value> {
-        // In pieces, so that neither side's socket buffer fills while the other waits.
+        // In pieces, so that the server does not have to hold all the replies.
         let mut replies = Vec::with_capacity(commands.len());
         for piece in commands.chunks(500) {
             let packed: Vec<u8> = piece.iter().flat_map(|args| pack(args)).collect();
