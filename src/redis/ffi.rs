@@ -55,9 +55,9 @@ impl LogLevel {
     }
 }
 
-/// Writes a line to the server's log where no context is at hand.
+/// Writes a line to the server's log where no context is at hand, which would tell whose line it is.
 pub fn log_anywhere(level: LogLevel, message: &str) {
-    Ctx(null_mut()).log(level, message);
+    Ctx(null_mut()).log(level, &format!("rollcall: {message}"));
 }
 
 /// A text as a C string: NUL and line ends, which would end a reply or a log line early, become spaces.

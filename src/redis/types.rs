@@ -189,12 +189,12 @@ unsafe extern "C" fn rdb_save<T: Family>(io: *mut raw::RedisModuleIO, value: *mu
 }
 
 unsafe extern "C" fn rdb_load<T: Family>(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
+    // SAFETY: `io` is live; its context carries the server's state, and our name into the log.
+    let ctx = unsafe { Ctx::new(api!(RedisModule_GetContextFromIO(io))) };
     let load = || -> Result<Box<Entry<T>>, Error> {
         if encoding != T::RDB_ENCODING {
             return Err(Error::corrupt("encoding version", T::RDB_ENCODING, encoding));
         }
-        // SAFETY: `io` is live; its context carries the server's state.
-        let ctx = unsafe { Ctx::new(api!(RedisModule_GetContextFromIO(io))) };
         match ServerLimit::for_restore(ctx) {
             Some(limit) => load_value::<T>(io, &limit),
             None => load_value::<T>(io, &Unchecked),
@@ -206,7 +206,7 @@ unsafe extern "C" fn rdb_load<T: Family>(io: *mut raw::RedisModuleIO, encoding: 
             Ok(entry) => Box::into_raw(entry).cast(),
             Err(error) => {
                 info::CORRUPT_REFUSED.count();
-                log_anywhere(LogLevel::Warning, &format!("refused a stored {}: {error}", T::NOUN));
+                ctx.log(LogLevel::Warning, &format!("refused a stored {}: {error}", T::NOUN));
                 null_mut()
             }
         },
