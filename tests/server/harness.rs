@@ -119,6 +119,11 @@ impl Server {
         self.client().resp3()
     }
 
+    /// The port it listens on.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The server's working directory, with its data, log and configuration.
     pub fn dir(&self) -> &Path {
         self.dir.path()
