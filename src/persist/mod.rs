@@ -142,11 +142,11 @@ pub trait Loading: Sized + Send + 'static {
     /// value; nothing was taken then.
     fn push(&mut self, bytes: &[u8]) -> Result<(), Error>;
 
-    /// The value, once all has arrived.
+    /// Takes the value out, once all has arrived; nothing useful is left behind.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when bytes are missing or what arrived contradicts the header.
-    fn finish(self) -> Result<Self::Value, Error>;
+    /// [`Error::Corrupt`] when bytes are missing; nothing was taken then.
+    fn finish(&mut self) -> Result<Self::Value, Error>;
 
     /// Visits the layout of every allocation held.
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));

@@ -31,8 +31,6 @@ pub struct Entry<T: Family> {
 pub enum State<T: Stored> {
     Ready(T),
     Loading(T::Loading),
-    /// Between the two, within one call: never seen by the server.
-    Moving,
 }
 
 impl<T: Family> Entry<T> {
@@ -53,7 +51,6 @@ impl<T: Family> Entry<T> {
         match &self.state {
             State::Ready(value) => value.heap_layouts(visit),
             State::Loading(loading) => loading.heap_layouts(visit),
-            State::Moving => {}
         }
     }
 
@@ -67,13 +64,11 @@ impl<T: Family> Entry<T> {
     /// Once all of the payload has arrived, makes the value of it.
     ///
     /// # Errors
-    /// [`Error::Corrupt`]; the entry is then useless and must be dropped or removed.
+    /// [`Error::Corrupt`] when the payload is no value.
     pub fn settle(&mut self) -> Result<(), Error> {
-        let State::Loading(loading) = &self.state else { return Ok(()) };
-        if loading.received_bytes() < loading.total_bytes() {
-            return Ok(());
-        }
-        if let State::Loading(loading) = std::mem::replace(&mut self.state, State::Moving) {
+        if let State::Loading(loading) = &mut self.state
+            && loading.received_bytes() == loading.total_bytes()
+        {
             self.state = State::Ready(loading.finish()?);
         }
         Ok(())
@@ -83,7 +78,6 @@ impl<T: Family> Entry<T> {
         Ok(Self::new(match &self.state {
             State::Ready(value) => State::Ready(value.try_clone()?),
             State::Loading(loading) => State::Loading(loading.try_clone()?),
-            State::Moving => State::Moving,
         }))
     }
 }
@@ -182,7 +176,6 @@ unsafe extern "C" fn rdb_save<T: Family>(io: *mut raw::RedisModuleIO, value: *mu
         || match &entry.state {
             State::Ready(value) => save(&value.header(), &value.payload(), value.shape()),
             State::Loading(loading) => save(loading.header(), &loading.received(), loading.shape()),
-            State::Moving => {}
         },
         || (),
     );
@@ -317,7 +310,6 @@ unsafe extern "C" fn aof_rewrite<T: Family>(
                     emit(position + 1, &chunk);
                 }
             }
-            State::Moving => {}
         },
         || (),
     );
@@ -345,7 +337,6 @@ unsafe extern "C" fn digest<T: Family>(digest: *mut raw::RedisModuleDigest, valu
                     add(loading.header());
                     loading.received().pieces(RDB_PIECE_BYTES).for_each(|(_, piece)| add(piece));
                 }
-                State::Moving => {}
             }
             // SAFETY: the digest is live.
             unsafe { api!(RedisModule_DigestEndSequence(digest)) };
