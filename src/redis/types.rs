@@ -165,6 +165,7 @@ unsafe extern "C" fn rdb_save<T: Family>(io: *mut raw::RedisModuleIO, value: *mu
         unsafe {
             api!(RedisModule_SaveStringBuffer(io, header.as_ptr().cast::<c_char>(), header.len()));
             api!(RedisModule_SaveUnsigned(io, payload.len()));
+            api!(RedisModule_SaveUnsigned(io, persist::length_checksum(payload.len(), shape)));
             for (position, piece) in payload.pieces(RDB_PIECE_BYTES) {
                 api!(RedisModule_SaveStringBuffer(io, piece.as_ptr().cast::<c_char>(), piece.len()));
                 api!(RedisModule_SaveUnsigned(io, persist::piece_checksum(piece, position, shape)));
@@ -210,6 +211,11 @@ unsafe extern "C" fn rdb_load<T: Family>(io: *mut raw::RedisModuleIO, encoding: 
 fn load_value<T: Family>(io: *mut raw::RedisModuleIO, limit: &impl SizeLimit) -> Result<Box<Entry<T>>, Error> {
     let mut loading = T::Loading::begin(RdbString::load(io, "header")?.bytes(), limit)?;
     let stored_bytes = load_unsigned(io, "payload length")?;
+    let sum = load_unsigned(io, "payload length checksum")?;
+    let expected = persist::length_checksum(stored_bytes, loading.shape());
+    if sum != expected {
+        return Err(Error::corrupt("payload length checksum", expected, sum));
+    }
     if stored_bytes > loading.total_bytes() {
         return Err(Error::corrupt("payload length", format_args!("at most {}", loading.total_bytes()), stored_bytes));
     }
