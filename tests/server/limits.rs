@@ -162,3 +162,36 @@ fn what_the_machine_cannot_give_is_an_error() {
     }
     server.assert_up();
 }
+
+#[test]
+fn memory_that_was_given_back_may_be_used_at_once() {
+    let mut server = Setup::default().line("maxmemory-policy noeviction").start();
+    let mut client = server.client();
+    // 126 MB, which there is room for once.
+    client.expect("BF.RESERVE k 0.01 100000000", "+OK");
+    leave_sixteen_megabytes(&mut client);
+    for _ in 0..20 {
+        client.expect("DEL k", "1");
+        client.expect("BF.RESERVE k 0.01 100000000", "+OK");
+    }
+    server.assert_up();
+}
+
+#[test]
+fn eviction_of_a_large_filter_takes_no_other_key_along() {
+    let mut server = Setup::default().line("maxmemory-policy volatile-ttl").line("maxmemory-samples 64").start();
+    let mut client = server.client();
+    for key in 0..30 {
+        let value = "v".repeat(100_000);
+        client.call(&["SET".to_owned(), format!("small:{key}"), value, "EX".to_owned(), "100000".to_owned()]);
+    }
+    client.expect("BF.RESERVE large 0.01 200000000", "+OK");
+    add_many(&mut client, "BF.MADD large", "item:", 0..100_000);
+    client.expect("EXPIRE large 1000", "1");
+    let maxmemory = client.info_number("used_memory") - 1_000_000;
+    client.expect(&format!("CONFIG SET maxmemory {maxmemory}"), "+OK");
+    client.expect("SET one more", "+OK");
+    client.expect("EXISTS large", "0");
+    assert_eq!(client.info_number("evicted_keys"), 1);
+    server.assert_up();
+}
