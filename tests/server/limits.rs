@@ -195,3 +195,28 @@ fn eviction_of_a_large_filter_takes_no_other_key_along() {
     assert_eq!(client.info_number("evicted_keys"), 1);
     server.assert_up();
 }
+
+#[test]
+fn a_counter_refused_its_first_item_is_not_created() {
+    let mut primary = Setup::default().line("maxmemory-policy noeviction").start();
+    let mut replica = Server::start();
+    replica.replicate(&primary);
+    replica.wait_synced(&primary);
+    let mut client = primary.client();
+    client.expect("CONFIG SET maxmemory 1000000", "+OK");
+    // A script that may write when memory is full; other commands do not get as far as the module then.
+    for command in ["'LC.ADD', KEYS[1], 'a'", "'LC.INSERT', KEYS[1], 'ITEMS', 'a', 'b'"] {
+        let script = format!("#!lua flags=allow-oom\nreturn redis.call({command})");
+        let reply = client.call(&["EVAL", &script, "1", "k"]);
+        let error = error_text(&reply).unwrap_or_else(|| panic!("{}", show(&reply)));
+        assert!(error.contains("maxmemory leaves"), "{error}");
+    }
+    client.expect("EXISTS k", "0");
+    client.expect("CONFIG SET maxmemory 0", "+OK");
+    client.expect("LC.ADD k a", "1");
+    replica.wait_synced(&primary);
+    assert_eq!(replica.client().digest("k"), client.digest("k"));
+    assert!(!replica.log().contains("CRITICAL"), "{}", replica.log());
+    primary.assert_up();
+    replica.assert_up();
+}
