@@ -220,3 +220,29 @@ fn a_counter_refused_its_first_item_is_not_created() {
     primary.assert_up();
     replica.assert_up();
 }
+
+#[test]
+fn a_key_named_many_times_is_read_once() {
+    let mut server = Server::start();
+    let mut client = server.client();
+    client.expect("LC.RESERVE exact 1000 EXACT 65536", "+OK");
+    add_many(&mut client, "LC.ADD exact", "", 0..3000);
+    client.expect("LC.RESERVE large 10000000 ERROR 0.001 EXACT 0", "+OK");
+    add_many(&mut client, "LC.ADD large", "", 0..100_000);
+    client.expect("BF.RESERVE filter 0.01 1000000", "+OK");
+    client.expect("BF.ADD filter a", "1");
+    let count = client.int("LC.COUNT large");
+    let started = std::time::Instant::now();
+    for (command, name, reply) in [
+        ("LC.COUNT", "exact", "3000".to_owned()),
+        ("LC.COUNT", "large", count.to_string()),
+        ("LC.MERGE union", "large", "+OK".to_owned()),
+        ("BF.MERGE union-of-filters", "filter", "+OK".to_owned()),
+    ] {
+        let words = command.split(' ').chain(std::iter::repeat_n(name, 60_000));
+        assert_eq!(show(&client.call(&words.collect::<Vec<_>>())), reply, "{command}");
+    }
+    // It took tens of seconds when each mention counted.
+    assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
+    server.assert_up();
+}
