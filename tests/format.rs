@@ -203,6 +203,10 @@ fn forged_counter_headers_are_refused_by_field() {
     for (at, bytes, field) in cases {
         assert_eq!(refused_field::<Counter>(forged(&header, at, &bytes)), field, "at {at}");
     }
+    // Positions for more than half the bytes of the bitmap: a counter would hold that.
+    let sparse = counter(10_000_000, 10, 40);
+    let too_many = (rollcall::counting::math::precision(0.01, 10_000_000).unwrap().num_bytes() / 2 + 4).to_le_bytes();
+    assert_eq!(refused_field::<Counter>(forged(&sparse.header(), 40, &too_many)), "payload length");
 }
 
 #[test]

@@ -137,7 +137,8 @@ impl Loading for LoadingCounter {
         expect("header length", 0, reader.remaining())?;
         let most_bytes = match representation {
             Representation::Exact => MAX_EXACT_PAYLOAD_BYTES,
-            Representation::Sparse => layout.num_bits().saturating_mul(4),
+            // More positions than this a counter holds densely.
+            Representation::Sparse => layout.num_bytes() / 2,
             Representation::Dense => layout.num_bytes(),
         };
         let fits = match representation {
