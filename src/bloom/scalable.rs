@@ -58,6 +58,10 @@ pub struct ScalableFilter {
 }
 
 impl ScalableFilter {
+    /// Most sub-filters a filter has. Each is asked for each item, so a chain of many is slow and growing one takes
+    /// time by the square of their number. Chains that grow by 2 or more end at 64, where numbers end.
+    pub const MAX_SUB_FILTERS: usize = 1024;
+
     /// An empty filter.
     ///
     /// # Errors
@@ -76,8 +80,8 @@ impl ScalableFilter {
     /// that no filter of these parameters can have.
     pub fn from_sub_filters(params: Params, sub_filters: Vec<Filter>) -> Result<Self, Error> {
         params.validate()?;
-        if sub_filters.is_empty() {
-            return Err(Error::corrupt("sub_filters", "at least one", 0));
+        if !(1..=Self::MAX_SUB_FILTERS).contains(&sub_filters.len()) {
+            return Err(Error::corrupt("sub_filters", "from 1 to 1024", sub_filters.len()));
         }
         for (index, sub_filter) in sub_filters.iter().enumerate() {
             let Some(capacity) = math::sub_filter_capacity(&params, index as u64) else {
@@ -220,6 +224,10 @@ impl ScalableFilter {
         let index = self.sub_filters.len() as u64;
         if self.params.expansion == 0 && index > 0 {
             return Err(Error::Full { capacity: self.params.capacity });
+        }
+        if self.sub_filters.len() >= Self::MAX_SUB_FILTERS {
+            let expected = "at most 1024, as a larger capacity or expansion needs";
+            return Err(Error::out_of_range("number of sub-filters", expected, index + 1));
         }
         let Some(capacity) = math::sub_filter_capacity(&self.params, index) else {
             let got = format!("{} * {}^{index}", self.params.capacity, self.params.expansion);

@@ -101,8 +101,9 @@ impl Loading for LoadingFilter {
         };
         params.validate().map_err(stored_parameter)?;
         let count = reader.u32("number of sub-filters")?;
-        if count == 0 || (count > 1 && params.expansion == 0) {
-            return Err(Error::corrupt("number of sub-filters", "1, or more if the filter scales", count));
+        let most = if params.expansion == 0 { 1 } else { ScalableFilter::MAX_SUB_FILTERS as u32 };
+        if !(1..=most).contains(&count) {
+            return Err(Error::corrupt("number of sub-filters", format_args!("from 1 to {most}"), count));
         }
         // The count is believed only once the header has that many entries, and those are bounded by its length.
         expect("header length", u64::from(count) * SUB_FILTER_BYTES as u64, reader.remaining() as u64)?;
