@@ -188,9 +188,9 @@ impl Loading for LoadingFilter {
         Ok(())
     }
 
-    fn finish(self) -> Result<ScalableFilter, Error> {
+    fn finish(&mut self) -> Result<ScalableFilter, Error> {
         expect("payload length", self.total_bytes, self.received_bytes)?;
-        ScalableFilter::from_sub_filters(self.params, self.sub_filters)
+        ScalableFilter::from_sub_filters(self.params, std::mem::take(&mut self.sub_filters))
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {

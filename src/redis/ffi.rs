@@ -55,9 +55,9 @@ impl LogLevel {
     }
 }
 
-/// Writes a line to the server's log where no context is at hand.
+/// Writes a line to the server's log where no context is at hand, which would tell whose line it is.
 pub fn log_anywhere(level: LogLevel, message: &str) {
-    Ctx(null_mut()).log(level, message);
+    Ctx(null_mut()).log(level, &format!("rollcall: {message}"));
 }
 
 /// A text as a C string: NUL and line ends, which would end a reply or a log line early, become spaces.
@@ -393,8 +393,9 @@ pub unsafe fn run_command<E>(
     guard(
         "a command",
         || {
-            // SAFETY: the server passes `argc` live strings, and keeps them until the command returns.
-            let args = Args(unsafe { std::slice::from_raw_parts(argv, argc as usize) });
+            // SAFETY: the server passes `argc` live strings, and keeps them until the command returns. `loadmodule`
+            // without arguments passes null.
+            let args = Args(if argc > 0 { unsafe { std::slice::from_raw_parts(argv, argc as usize) } } else { &[] });
             if let Err(error) = handler(ctx, args) {
                 reply_error(ctx, error);
             }

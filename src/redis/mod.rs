@@ -78,7 +78,7 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
         let probed = ffi::probe(ctx.as_ptr(), c"RedisModule_MustObeyClient");
         limits::set_must_obey(probed.or_else(|| ffi::probe(ctx.as_ptr(), c"ValkeyModule_MustObeyClient")));
     }
-    alloc::set_jemalloc(limits::server_uses_jemalloc());
+    alloc::set_size_classes(limits::server_uses_jemalloc());
     set_options(ctx);
     config::take_arguments(args)?;
     if !config::register(ctx) {

@@ -1,0 +1,273 @@
+//! Contact limit: how many different people has a customer written to in this billing cycle, and would this list be
+//! too many?
+//!
+//! An e-mail service's plans limit the unique contacts of a billing cycle. Customers upload lists that overlap, and
+//! want to know before a list is taken whether it fits. One Bloom filter a customer does both, in two bytes a contact;
+//! it errs in the customer's favour only: a new contact may be taken for a known one, at the error rate at most.
+//!
+//! - `BF.RESERVE` and `EXPIRE` in a transaction, when the cycle begins: the filter goes away with the cycle.
+//! - `BF.MEXISTS`, in batches of 350: the zeros are the contacts that a list would add. With `BF.CARD`, the contacts
+//!   so far, they answer "would it go over?" without changing anything.
+//! - `BF.MADD` takes the list.
+//! - `BF.SCANDUMP` downloads the filter, and this crate without Redis (`default-features = false`) answers the same
+//!   question in the application's own process: no list leaves it, and no other request waits.
+//!
+//! Whoever takes lists of one customer in parallel asks and adds under a lock: two lists may fit one by one and
+//! not together.
+//!
+//! The contacts are addresses of real words, from Debian's word lists in /usr/share/dict.
+
+mod demo;
+
+use std::collections::HashSet;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use demo::{Failure, Promises, Random, memory_usage, print_table, progress, thousands};
+use redis::Connection;
+use rollcall::bloom::ScalableFilter;
+use rollcall::limit::MaxBytes;
+use rollcall::persist;
+
+const PREFIX: &str = "rollcall-demo:contacts:";
+const ERROR_RATE: f64 = 0.001;
+const CYCLE_SECONDS: u64 = 30 * 24 * 60 * 60;
+
+/// Contacts a call.
+const BATCH: usize = 350;
+
+/// Lists that each customer uploads.
+const LISTS: u64 = 24;
+
+/// The customers, with the contacts their plans allow and about how many a list of theirs has.
+const CUSTOMERS: [(&str, u64, u64); 3] = [("club", 500, 90), ("shop", 10_000, 1_500), ("newsletter", 100_000, 12_000)];
+
+fn main() -> ExitCode {
+    demo::run(PREFIX, |server, promises| {
+        let addresses = addresses()?;
+        println!("Lists from {} addresses, each asked about before it is taken\n", thousands(addresses.len() as u64));
+        let bar = progress(CUSTOMERS.len() as u64 * LISTS, "lists");
+        let mut customers = Vec::new();
+        for (name, limit, list_len) in CUSTOMERS {
+            let mut customer = Customer::begin_cycle(name, limit, server)?;
+            let mut random = Random(limit);
+            for _ in 0..LISTS {
+                customer.upload(&list(&addresses, list_len, &mut random), server)?;
+                bar.inc(1);
+            }
+            customers.push(customer);
+        }
+        bar.finish_and_clear();
+        print_customers(&customers, server)?;
+        check(&customers, server, promises)
+    })
+}
+
+/// A customer in a billing cycle, and what was measured.
+#[derive(Default)]
+struct Customer<'a> {
+    name: &'static str,
+    key: String,
+    limit: u64,
+    /// Who they truly wrote to.
+    truth: HashSet<&'a str>,
+    taken: u64,
+    declined: u64,
+    /// Lists about which the in-process copy said anything else than the server.
+    differences: u64,
+    /// Lists that were decided otherwise than the truth says, by more than the error rate.
+    mistakes: u64,
+    /// Contacts in all lists.
+    asked: u64,
+    server_time: Duration,
+    download_time: Duration,
+    copy_time: Duration,
+}
+
+impl<'a> Customer<'a> {
+    fn begin_cycle(name: &'static str, limit: u64, server: &mut Connection) -> Result<Self, Failure> {
+        let key = format!("{PREFIX}{name}");
+        let mut transaction = redis::pipe();
+        transaction.atomic();
+        transaction.cmd("BF.RESERVE").arg(&key).arg(ERROR_RATE).arg(limit);
+        transaction.cmd("EXPIRE").arg(&key).arg(CYCLE_SECONDS);
+        transaction.exec(server)?;
+        Ok(Customer { name, key, limit, ..Customer::default() })
+    }
+
+    /// Asks whether the list would go over the limit, and takes it if not.
+    fn upload(&mut self, list: &[&'a str], server: &mut Connection) -> Result<(), Failure> {
+        let answer = timed(&mut self.server_time, || ask_server(&self.key, list, server))?;
+        let copy = timed(&mut self.download_time, || download(&self.key, server))?;
+        let copy_answer = timed(&mut self.copy_time, || ask_copy(&copy, list));
+        self.asked += list.len() as u64;
+        self.differences += u64::from(answer != copy_answer);
+
+        let would_be = answer.would_be();
+        let truth = self.truth.union(&list.iter().copied().collect()).count() as u64;
+        let uncertain = (ERROR_RATE * truth as f64).ceil() as u64;
+        let mistaken = if would_be > self.limit { truth <= self.limit } else { truth > self.limit + uncertain };
+        self.mistakes += u64::from(mistaken);
+        if would_be > self.limit {
+            self.declined += 1;
+            return Ok(());
+        }
+        self.taken += 1;
+        self.truth.extend(list);
+        let mut pipeline = redis::pipe();
+        for batch in list.chunks(BATCH) {
+            pipeline.cmd("BF.MADD").arg(&self.key).arg(batch).ignore();
+        }
+        Ok(pipeline.exec(server)?)
+    }
+}
+
+/// What a filter says about a list.
+#[derive(PartialEq)]
+struct Answer {
+    /// Contacts so far.
+    contacts: u64,
+    /// For each on the list, whether it is one of them.
+    known: Vec<bool>,
+}
+
+impl Answer {
+    /// How many contacts there would be with the list.
+    fn would_be(&self) -> u64 {
+        self.contacts + self.known.iter().filter(|&&known| !known).count() as u64
+    }
+}
+
+/// Asks the server. Adds nothing.
+fn ask_server(key: &str, list: &[&str], server: &mut Connection) -> Result<Answer, Failure> {
+    let mut pipeline = redis::pipe();
+    for batch in list.chunks(BATCH) {
+        pipeline.cmd("BF.MEXISTS").arg(key).arg(batch);
+    }
+    let known: Vec<Vec<bool>> = pipeline.query(server)?;
+    Ok(Answer { contacts: redis::cmd("BF.CARD").arg(key).query(server)?, known: known.concat() })
+}
+
+/// Asks a copy in this process.
+fn ask_copy(filter: &ScalableFilter, list: &[&str]) -> Answer {
+    let mut known = Vec::with_capacity(list.len());
+    filter.may_contain_all(list.iter().map(|contact| contact.as_bytes()), &mut known);
+    Answer { contacts: filter.num_items(), known }
+}
+
+/// A copy of the server's filter. Its chunks must come from one state of it: checksums tell if they do not, and
+/// then it is to be downloaded again.
+fn download(key: &str, server: &mut Connection) -> Result<ScalableFilter, Failure> {
+    let mut chunks: Vec<(u64, Vec<u8>)> = Vec::new();
+    let mut iterator = 0;
+    loop {
+        let (next, chunk): (u64, Vec<u8>) = redis::cmd("BF.SCANDUMP").arg(key).arg(iterator).query(server)?;
+        if next == 0 {
+            return Ok(persist::load::<ScalableFilter, _>(chunks, &MaxBytes(1 << 30))?);
+        }
+        chunks.push((next, chunk));
+        iterator = next;
+    }
+}
+
+/// An upload: no contact twice.
+fn list<'a>(addresses: &'a [String], about: u64, random: &mut Random) -> Vec<&'a str> {
+    // From a stretch of the addresses, so that a customer's lists overlap.
+    let stretch = (12 * about).min(addresses.len() as u64);
+    let len = about / 2 + random.below(about);
+    let mut contacts: Vec<&str> = (0..len).map(|_| addresses[random.below(stretch) as usize].as_str()).collect();
+    contacts.sort_unstable();
+    contacts.dedup();
+    contacts
+}
+
+/// An address for each word of the largest word list that is installed.
+fn addresses() -> Result<Vec<String>, Failure> {
+    let files = std::fs::read_dir("/usr/share/dict").into_iter().flatten().flatten().map(|entry| entry.path());
+    let size = |path: &std::path::PathBuf| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let largest = files.filter(|path| !path.to_string_lossy().contains("README")).max_by_key(size);
+    let words = largest.map(std::fs::read).transpose()?.unwrap_or_default();
+    let words = String::from_utf8_lossy(&words).to_lowercase();
+    let plain = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let words: HashSet<&str> = words.lines().filter(plain).collect();
+    if words.len() < 50_000 {
+        return Err(
+            "no word list in /usr/share/dict with 50,000 words; on Debian: apt-get install wamerican-huge".into()
+        );
+    }
+    let mut addresses: Vec<String> = words.into_iter().map(|word| format!("{word}@example.org")).collect();
+    // In an order that is the same in every run and not the alphabet's.
+    addresses.sort_by_cached_key(|address| rollcall::hash::hash64(address.as_bytes(), 0));
+    Ok(addresses)
+}
+
+fn print_customers(customers: &[Customer], server: &mut Connection) -> Result<(), Failure> {
+    let mut rows = Vec::new();
+    for customer in customers {
+        let (card, days) = (card(customer, server)?, ttl(customer, server)? as f64 / 86_400.0);
+        let bytes = memory_usage(&customer.key, server)?;
+        let truth = customer.truth.len() as u64;
+        let numbers = [customer.limit, customer.taken, customer.declined, truth, card, bytes].map(thousands);
+        let name = customer.name.to_owned();
+        rows.push([name].into_iter().chain(numbers).chain([format!("{days:.1}d")]).collect());
+    }
+    print_table(&["", "limit", "taken", "declined", "contacts", "BF.CARD", "bytes", "expires in"], &rows);
+    Ok(())
+}
+
+fn check(customers: &[Customer], server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
+    for customer in customers {
+        let truth = customer.truth.len() as u64;
+        let card = card(customer, server)?;
+        let most_missed = (ERROR_RATE * truth as f64).ceil() as u64;
+        promises.check(
+            &format!("{}: contacts counted", customer.name),
+            format!("{} to {}", thousands(truth - most_missed), thousands(truth)),
+            thousands(card),
+            (truth - most_missed..=truth).contains(&card) && card <= customer.limit,
+        );
+    }
+    let all = |count: fn(&Customer) -> u64| customers.iter().map(count).sum::<u64>();
+    let lists = all(|customer| customer.taken + customer.declined);
+    let differences = all(|customer| customer.differences);
+    let same = format!("{} of {lists} lists", lists - differences);
+    promises.check(
+        "server and copy give the same answers",
+        format!("{lists} of {lists} lists"),
+        same,
+        differences == 0,
+    );
+    let mistakes = all(|customer| customer.mistakes);
+    promises.check(&format!("lists decided wrongly by over {}%", 100.0 * ERROR_RATE), 0, mistakes, mistakes == 0);
+    let expire = customers.iter().map(|customer| ttl(customer, server)).collect::<Result<Vec<_>, _>>()?;
+    let in_cycle = expire.iter().all(|seconds| (1..=CYCLE_SECONDS as i64).contains(seconds));
+    promises.check("filters that end with the cycle", 3, if in_cycle { "3" } else { "fewer" }, in_cycle);
+    for customer in customers {
+        let each = |time: Duration| time.as_secs_f64() * 1e6 / LISTS as f64;
+        promises.tell(
+            &format!("{}: a list of {}", customer.name, thousands(customer.asked / LISTS)),
+            format!(
+                "server {:.0} us; copy {:.0} us, after {:.0} us to download it",
+                each(customer.server_time),
+                each(customer.copy_time),
+                each(customer.download_time)
+            ),
+        );
+    }
+    Ok(())
+}
+
+fn timed<T>(total: &mut Duration, action: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let result = action();
+    *total += start.elapsed();
+    result
+}
+
+fn card(customer: &Customer, server: &mut Connection) -> Result<u64, Failure> {
+    Ok(redis::cmd("BF.CARD").arg(&customer.key).query(server)?)
+}
+
+fn ttl(customer: &Customer, server: &mut Connection) -> Result<i64, Failure> {
+    Ok(redis::cmd("TTL").arg(&customer.key).query(server)?)
+}

@@ -1,0 +1,233 @@
+//! Message summary: how many received an announcement, read it, or could not be reached, and who is missing.
+//!
+//! A school messenger keeps these three numbers for every message. Nearly all messages go to a class: there the
+//! numbers must be exact and the people behind them listed. A few go to whole districts: there 1 % is fine, but the
+//! counters must stay small. One kind of counter does both: it lists its members up to its EXACT limit and
+//! estimates beyond, in a few kilobytes.
+//!
+//! - `LC.ADD` for every receipt that comes in. Receipts come twice, late and in batches; a counter does not care.
+//! - `LC.COUNT` for the numbers under the message.
+//! - `LC.MEMBERS` of `delivered` without those of `read`: whom to remind, by name, while the counters are exact.
+//! - `LC.DIFFCOUNT delivered read` beyond that: how many they are, with the standard error of that number.
+//!
+//! Redis' sets and HyperLogLogs are fed the same receipts, to compare.
+
+mod demo;
+
+use std::collections::HashSet;
+use std::process::ExitCode;
+
+use demo::{Failure, Promises, Random, memory_usage, print_table, progress, thousands};
+use redis::Connection;
+
+const PREFIX: &str = "rollcall-demo:message:";
+
+/// What a counter is made for. These are the server's defaults too, unless its configuration says otherwise.
+const CAPACITY: u64 = 50_000;
+const ERROR_RATE: f64 = 0.01;
+const EXACT_LIMIT: u64 = 250;
+
+/// For who must know "delivered but not read" better than the defaults do.
+const PRECISE_ERROR_RATE: f64 = 0.001;
+
+/// Receipts a call.
+const BATCH: usize = 350;
+
+/// How many standard errors an estimate may be off: of 400 estimates one is off by more than 3.
+const STANDARD_ERRORS: f64 = 3.0;
+
+/// Districts to take the average error of.
+const DISTRICTS: u64 = 20;
+
+fn main() -> ExitCode {
+    demo::run(PREFIX, |server, promises| {
+        let class = Announcement::new("class", 1_000_000, 240);
+        class.record(ERROR_RATE, server)?;
+        class.record_elsewhere(server)?;
+        class.print_summary(server)?;
+        check_class(&class, server, promises)?;
+
+        let district = Announcement::new("district", 2_000_000, 50_000);
+        district.record(ERROR_RATE, server)?;
+        district.record_elsewhere(server)?;
+        district.print_summary(server)?;
+        check_district(&district, server, promises)?;
+
+        let precise = Announcement::new("precise district", 2_000_000, 50_000);
+        precise.record(PRECISE_ERROR_RATE, server)?;
+        check_missing(&precise, server, promises)?;
+        check_average_error(server, promises)?;
+        println!("+- is one standard error: two of three estimates are within it, nearly all within three.\n");
+        Ok(())
+    })
+}
+
+/// A class: everything is exact, and the names are there.
+fn check_class(class: &Announcement, server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
+    for (status, people) in &class.truth {
+        let count = class.count(status, server)?;
+        promises.check(&format!("class: {status}"), people.len(), count, count == people.len() as u64);
+    }
+    let [delivered, read] = ["delivered", "read"].map(|status| class.key("LC", status));
+    let delivered: HashSet<String> = redis::cmd("LC.MEMBERS").arg(delivered).query(server)?;
+    let read: HashSet<String> = redis::cmd("LC.MEMBERS").arg(read).query(server)?;
+    let missing: HashSet<&String> = delivered.difference(&read).collect();
+    let truth = class.delivered_but_not_read();
+    let right = missing.len() == truth.len() && truth.iter().all(|person| missing.contains(*person));
+    let names = if right { "the same" } else { "others" };
+    let promised = format!("{} names", truth.len());
+    promises.check("class: delivered but not read", promised, format!("{} names, {names}", missing.len()), right);
+    Ok(())
+}
+
+/// A district: estimates within their standard error, in little memory.
+fn check_district(district: &Announcement, server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
+    for (status, people) in &district.truth {
+        let truth = people.len() as f64;
+        let count = district.count(status, server)?;
+        let off = (count as f64 - truth) / truth;
+        promises.check(
+            &format!("district: {status}"),
+            format!("{} +- {}%", thousands(people.len() as u64), 100.0 * ERROR_RATE),
+            format!("{} ({:+.2}%)", thousands(count), 100.0 * off),
+            off.abs() <= STANDARD_ERRORS * ERROR_RATE,
+        );
+    }
+    check_missing(district, server, promises)?;
+    let delivered = district.key("LC", "delivered");
+    let counter_bytes = memory_usage(&delivered, server)?;
+    let log_bytes = memory_usage(&district.key("PF", "delivered"), server)?;
+    promises.check(
+        "district: bytes of a counter",
+        format!("half of a HyperLogLog's {}", thousands(log_bytes)),
+        thousands(counter_bytes),
+        2 * counter_bytes <= log_bytes,
+    );
+    Ok(())
+}
+
+/// "Delivered but not read" as a number.
+fn check_missing(message: &Announcement, server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
+    let [delivered, read] = ["delivered", "read"].map(|status| message.key("LC", status));
+    let (missing, standard_error): (u64, f64) = redis::cmd("LC.DIFFCOUNT").arg(&delivered).arg(read).query(server)?;
+    let truth = message.delivered_but_not_read().len() as u64;
+    promises.check(
+        &format!("{}: delivered but not read", message.name),
+        thousands(truth),
+        format!(
+            "{} +- {standard_error:.0}, in {} bytes",
+            thousands(missing),
+            thousands(memory_usage(&delivered, server)?)
+        ),
+        missing.abs_diff(truth) as f64 <= STANDARD_ERRORS * standard_error,
+    );
+    Ok(())
+}
+
+/// One count may be lucky; the average error of many is not.
+fn check_average_error(server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
+    let bar = progress(DISTRICTS, "districts");
+    let mut sum = 0.0;
+    for number in 0..DISTRICTS {
+        let district = Announcement::new(&format!("district {number}"), 10_000_000 + 50_000 * number, 50_000);
+        district.record(ERROR_RATE, server)?;
+        let truth = district.people("delivered").len() as f64;
+        sum += (district.count("delivered", server)? as f64 - truth).abs() / truth;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let average = sum / DISTRICTS as f64;
+    promises.check(
+        &format!("{DISTRICTS} districts: average error"),
+        format!("{}% at most", 100.0 * ERROR_RATE),
+        format!("{:.2}%", 100.0 * average),
+        average <= ERROR_RATE,
+    );
+    Ok(())
+}
+
+/// A message, and what became of it.
+struct Announcement {
+    name: String,
+    /// Who truly is in which status.
+    truth: [(&'static str, Vec<String>); 3],
+}
+
+impl Announcement {
+    /// One that nearly all receive and most read.
+    fn new(name: &str, first_person: u64, recipients: u64) -> Self {
+        let mut random = Random(first_person);
+        let (mut delivered, mut read, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+        for person in (first_person..first_person + recipients).map(|id| format!("user:{id}")) {
+            match random.below(100) {
+                0..2 => failed.push(person),
+                2..20 => delivered.push(person),
+                _ => {
+                    delivered.push(person.clone());
+                    read.push(person);
+                }
+            }
+        }
+        Announcement { name: name.to_owned(), truth: [("delivered", delivered), ("read", read), ("failed", failed)] }
+    }
+
+    fn key(&self, kind: &str, status: &str) -> String {
+        format!("{PREFIX}{}:{status}:{kind}", self.name)
+    }
+
+    fn people(&self, status: &str) -> &[String] {
+        self.truth.iter().find(|(name, _)| *name == status).map_or(&[], |(_, people)| people)
+    }
+
+    fn delivered_but_not_read(&self) -> Vec<&String> {
+        let read: HashSet<&String> = self.people("read").iter().collect();
+        self.people("delivered").iter().filter(|person| !read.contains(person)).collect()
+    }
+
+    /// Sends all receipts to a counter a status.
+    fn record(&self, error_rate: f64, server: &mut Connection) -> Result<(), Failure> {
+        for (status, _) in &self.truth {
+            let options = ("ERROR", error_rate, "EXACT", EXACT_LIMIT);
+            redis::cmd("LC.RESERVE").arg(self.key("LC", status)).arg(CAPACITY).arg(options).exec(server)?;
+        }
+        self.send("LC.ADD", "LC", server)
+    }
+
+    /// Sends them to a set and a HyperLogLog a status.
+    fn record_elsewhere(&self, server: &mut Connection) -> Result<(), Failure> {
+        self.send("SADD", "S", server)?;
+        self.send("PFADD", "PF", server)
+    }
+
+    fn send(&self, command: &str, kind: &str, server: &mut Connection) -> Result<(), Failure> {
+        for (status, people) in &self.truth {
+            // Every tenth receipt comes a second time.
+            let receipts: Vec<&String> = people.iter().chain(people.iter().step_by(10)).collect();
+            let mut pipeline = redis::pipe();
+            for batch in receipts.chunks(BATCH) {
+                pipeline.cmd(command).arg(self.key(kind, status)).arg(batch).ignore();
+            }
+            pipeline.exec(server)?;
+        }
+        Ok(())
+    }
+
+    fn count(&self, status: &str, server: &mut Connection) -> Result<u64, Failure> {
+        Ok(redis::cmd("LC.COUNT").arg(self.key("LC", status)).query(server)?)
+    }
+
+    fn print_summary(&self, server: &mut Connection) -> Result<(), Failure> {
+        println!("An announcement to a {}: counts, and bytes of memory\n", self.name);
+        let mut rows = Vec::new();
+        for (status, people) in &self.truth {
+            let hyper_log_log: u64 = redis::cmd("PFCOUNT").arg(self.key("PF", status)).query(server)?;
+            let mut row = vec![people.len() as u64, self.count(status, server)?, hyper_log_log];
+            for kind in ["LC", "S", "PF"] {
+                row.push(memory_usage(&self.key(kind, status), server)?);
+            }
+            rows.push([status.to_string()].into_iter().chain(row.into_iter().map(thousands)).collect());
+        }
+        print_table(&["", "truth", "LC.COUNT", "PFCOUNT", "counter", "set", "HyperLogLog"], &rows);
+        Ok(())
+    }
+}
