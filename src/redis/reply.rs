@@ -41,9 +41,14 @@ pub fn quoted(bytes: &[u8]) -> String {
     }
 }
 
-/// A rate for people: at most three significant digits.
+/// A rate for people: four significant digits.
 fn short_rate(rate: f64) -> String {
-    if rate == 0.0 || !(1e-4..1.0).contains(&rate) { format!("{rate:.2e}") } else { format!("{rate:.3}") }
+    if (1e-4..1.0).contains(&rate) {
+        let leading_zeros = -libm::floor(libm::log10(rate)) as usize;
+        format!("{rate:.0$}", leading_zeros + 3)
+    } else {
+        format!("{rate:.3e}")
+    }
 }
 
 impl Refusal {
@@ -89,7 +94,7 @@ fn core_text(noun: &str, error: &Error) -> String {
         Error::RateExceeded { would_be, asked } => format!(
             "ERR the merged {noun} would have a false-positive rate of {}, above the {} asked for",
             short_rate(*would_be),
-            short_rate(*asked)
+            asked
         ),
         Error::NotExact => "ERR counter holds an estimate: members are listed only up to its EXACT limit".to_owned(),
         Error::Corrupt { .. } => "ERR received bad data".to_owned(),
@@ -167,4 +172,16 @@ pub fn info_field(ctx: Ctx, lines: &[InfoLine], asked: &[u8]) -> Result<(), Refu
     }
     field(ctx, value);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_have_four_digits() {
+        for (rate, text) in [(0.0104, "0.01040"), (0.001_04, "0.001040"), (0.25, "0.2500"), (1.234_56e-5, "1.235e-5")] {
+            assert_eq!(short_rate(rate), text);
+        }
+    }
 }
