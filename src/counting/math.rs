@@ -343,8 +343,9 @@ mod tests {
                 let term = |s: &Segment| s.share * ((s.slots - s.zero) / libm::expm1(s.share * n) - s.zero);
                 segments.as_slice().iter().map(term).sum()
             };
-            prop_assert!(excess(estimate * (1.0 - 1e-7)) >= 0.0 || estimate == 0.0);
-            prop_assert!(excess(estimate * (1.0 + 1e-7)) <= 0.0 || estimate == MAX_ESTIMATE);
+            // The steps end a hundredth of the smallest standard error (0.1 %) from the root, or nearer.
+            prop_assert!(excess(estimate * (1.0 - 1e-5)) >= 0.0 || estimate == 0.0);
+            prop_assert!(excess(estimate * (1.0 + 1e-5)) <= 0.0 || estimate == MAX_ESTIMATE);
         }
 
         #[test]
