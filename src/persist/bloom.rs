@@ -167,9 +167,9 @@ impl Loading for LoadingFilter {
         self.arriving.push(bytes)
     }
 
-    fn finish(self) -> Result<ScalableFilter, Error> {
+    fn finish(&mut self) -> Result<ScalableFilter, Error> {
         expect("payload length", self.total_bytes(), self.received_bytes())?;
-        ScalableFilter::from_sub_filters(self.params, self.arriving.sub_filters)
+        ScalableFilter::from_sub_filters(self.params, std::mem::take(&mut self.arriving.sub_filters))
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
@@ -274,7 +274,7 @@ impl Loading for LoadingBloomFilter {
         either!(self, loading => loading.push(bytes))
     }
 
-    fn finish(self) -> Result<BloomFilter, Error> {
+    fn finish(&mut self) -> Result<BloomFilter, Error> {
         Ok(match self {
             LoadingBloomFilter::Lines(loading) => BloomFilter::Lines(loading.finish()?),
             LoadingBloomFilter::Classic(loading) => BloomFilter::Classic(loading.finish()?),

@@ -190,9 +190,9 @@ impl Loading for LoadingClassic {
         self.arriving.push(bytes)
     }
 
-    fn finish(self) -> Result<ClassicFilter, Error> {
+    fn finish(&mut self) -> Result<ClassicFilter, Error> {
         expect("payload length", self.total_bytes(), self.received_bytes())?;
-        ClassicFilter::from_sub_filters(self.options, self.growth, self.arriving.sub_filters)
+        ClassicFilter::from_sub_filters(self.options, self.growth, std::mem::take(&mut self.arriving.sub_filters))
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {

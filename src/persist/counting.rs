@@ -216,9 +216,9 @@ impl Loading for LoadingCounter {
         Ok(())
     }
 
-    fn finish(self) -> Result<Counter, Error> {
+    fn finish(&mut self) -> Result<Counter, Error> {
         expect("payload length", self.total_bytes, self.received_bytes)?;
-        match self.state {
+        match std::mem::replace(&mut self.state, State::Bytes(Vec::new())) {
             State::Done(counter) => Ok(*counter),
             State::Dense(dense) => Ok(dense.finish()),
             // Only an empty payload gets here without having been read.

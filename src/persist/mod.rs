@@ -5,7 +5,7 @@
 //!
 //! | way out | header | payload |
 //! |---|---|---|
-//! | RDB, DUMP | one string | number of payload bytes (unsigned); then pieces of at most [`RDB_PIECE_BYTES`], each a string followed by its checksum (unsigned) |
+//! | RDB, DUMP | one string | number of payload bytes and its checksum (unsigned both); then pieces of at most [`RDB_PIECE_BYTES`], each a string followed by its checksum (unsigned) |
 //! | SCANDUMP, AOF | chunk 1 | chunks of at most [`CHUNK_MAX_BYTES`]: a piece, then its checksum in 8 bytes |
 //!
 //! Numbers are little-endian. Both headers begin with four letters of magic and a version byte, and end with
@@ -43,8 +43,9 @@ pub const ENCODING_CURRENT: u8 = 1;
 /// The oldest version byte that can still be read.
 pub const ENCODING_OLDEST_READABLE: u8 = 1;
 
-/// Largest chunk of `SCANDUMP` and of a rewritten AOF, checksum included, bytes.
-pub const CHUNK_MAX_BYTES: usize = 16 << 20;
+/// Largest chunk of `SCANDUMP` and of a rewritten AOF, checksum included, bytes: what the server's thread copies in
+/// about 2 ms. Loading takes chunks of any size.
+pub const CHUNK_MAX_BYTES: usize = 1 << 20;
 
 /// Largest piece of payload in an RDB value, bytes: the server compresses and copies strings whole, so this
 /// bounds what saving or loading needs on top of the value.
@@ -174,11 +175,11 @@ pub trait Loading: Sized + Send + 'static {
     /// value; nothing was taken then.
     fn push(&mut self, bytes: &[u8]) -> Result<(), Error>;
 
-    /// The value, once all has arrived.
+    /// Takes the value out, once all has arrived; nothing useful is left behind.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when bytes are missing or what arrived contradicts the header.
-    fn finish(self) -> Result<Self::Value, Error>;
+    /// [`Error::Corrupt`] when bytes are missing; nothing was taken then.
+    fn finish(&mut self) -> Result<Self::Value, Error>;
 
     /// Visits the layout of every allocation held.
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));
@@ -210,6 +211,12 @@ pub fn chunk_at(payload: &Payload<'_>, shape: u64, position: u64) -> Option<Vec<
 /// Payload bytes in a chunk of `chunk_bytes` bytes.
 pub fn chunk_payload_bytes(chunk_bytes: usize) -> u64 {
     chunk_bytes.saturating_sub(CHECKSUM_BYTES) as u64
+}
+
+/// The checksum of the number of payload bytes in an RDB value: a number changed on the way would otherwise make
+/// a complete value an incomplete one.
+pub fn length_checksum(payload_bytes: u64, shape: u64) -> u64 {
+    piece_checksum(&payload_bytes.to_le_bytes(), payload_bytes, shape)
 }
 
 /// Takes the chunk that `SCANDUMP` gave together with the iterator `next` (1 + the position after the chunk).

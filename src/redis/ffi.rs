@@ -393,8 +393,9 @@ pub unsafe fn run_command<E>(
     guard(
         "a command",
         || {
-            // SAFETY: the server passes `argc` live strings, and keeps them until the command returns.
-            let args = Args(unsafe { std::slice::from_raw_parts(argv, argc as usize) });
+            // SAFETY: the server passes `argc` live strings, and keeps them until the command returns. `loadmodule`
+            // without arguments passes null.
+            let args = Args(if argc > 0 { unsafe { std::slice::from_raw_parts(argv, argc as usize) } } else { &[] });
             if let Err(error) = handler(ctx, args) {
                 reply_error(ctx, error);
             }

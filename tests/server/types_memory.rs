@@ -27,9 +27,6 @@ const SHAPES: [Shape; 10] = [
     Shape { name: "denser counter", keys: 1_000, make: "LC.RESERVE ? 50000", fill: "LC.ADD ?", items: 3_000 },
 ];
 
-/// Two allocations of 16 bytes.
-const SERVER_BYTES: u64 = 32;
-
 fn usage(client: &mut Client, keys: u64) -> i64 {
     let commands: Vec<_> =
         (0..keys).map(|i| vec!["MEMORY".to_owned(), "USAGE".into(), format!("key:{i:07}")]).collect();
@@ -50,6 +47,13 @@ fn used_memory(server: &Server) -> i64 {
 
 #[test]
 fn memory_usage_is_what_the_allocator_gives() {
+    // What a server adds to what a module says differs from release to release; so does malloc.
+    let server = Server::start();
+    let (version, allocator) = (server.version(), server.client().info("mem_allocator"));
+    if version.is_valkey || version.major != 7 || !allocator.starts_with("jemalloc") {
+        println!("left out: only known of Redis 7 with jemalloc, this is {version:?} with {allocator}");
+        return;
+    }
     let mut wrong = Vec::new();
     for Shape { name, keys, make, fill, items } in SHAPES {
         let server = Server::start();
@@ -74,8 +78,7 @@ fn memory_usage_is_what_the_allocator_gives() {
             }
         }
         drop(client);
-        // An object's header and its pair of type and value are the server's, which leaves them out.
-        let grown = used_memory(&server) - used_before - (keys * SERVER_BYTES) as i64;
+        let grown = used_memory(&server) - used_before;
         let told = usage(&mut server.client(), keys) - usage_before;
         let ratio = told as f64 / grown as f64;
         println!("{name}: {told} bytes told, {grown} taken, {:+.2} %", (ratio - 1.0) * 100.0);

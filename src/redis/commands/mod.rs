@@ -42,7 +42,7 @@ fn still_loading<T: Family>(loading: &<T as Stored>::Loading) -> Refusal {
 /// The value of an open key to read; `None` if the key is missing.
 fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, Refusal> {
     match peek_entry::<T>(key).map(|entry| &entry.state) {
-        None | Some(State::Moving) => Ok(None),
+        None => Ok(None),
         Some(State::Ready(value)) => Ok(Some(value)),
         Some(State::Loading(loading)) => Err(still_loading::<T>(loading)),
     }
@@ -53,7 +53,7 @@ fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, Refusal> {
 /// No other key may be open under the same name meanwhile: both would be the same value.
 fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut T>, Refusal> {
     match entry_of::<T>(key).map(|entry| &mut entry.state) {
-        None | Some(State::Moving) => Ok(None),
+        None => Ok(None),
         Some(State::Ready(value)) => Ok(Some(value)),
         Some(State::Loading(loading)) => Err(still_loading::<T>(loading)),
     }
