@@ -183,8 +183,7 @@ pub fn with_bloom() -> bool {
 }
 
 /// RedisBloom's names of arguments that are ours too.
-const REDISBLOOM_NAMES: [(&str, &CStr); 2] =
-    [("ERROR_RATE", BF_ERROR_RATE.name), ("INITIAL_SIZE", BF_INITIAL_SIZE.name)];
+static REDISBLOOM_NAMES: [(&str, &CStr); 2] = [("ERROR_RATE", c"bf-error-rate"), ("INITIAL_SIZE", c"bf-initial-size")];
 
 /// How the names of RedisBloom's arguments for cuckoo filters begin.
 const REDISBLOOM_CUCKOO: &[u8] = b"CF_";
