@@ -1,4 +1,4 @@
-//! Laws of classic chains; their bits are pinned by dumps of RedisBloom in `tests/redisbloom_format.rs`.
+//! Laws of classic chains; their bits are pinned by dumps of RedisBloom in `tests/redisbloom/golden.rs`.
 
 use super::*;
 use crate::limit::{MaxBytes, Unlimited};
