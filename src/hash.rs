@@ -61,3 +61,28 @@ pub fn classic_hash(item: &[u8]) -> Hash128 {
     let start = murmur64a(item, MURMUR_MULTIPLIER);
     Hash128 { lo: start, hi: murmur64a(item, start) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Start and step, which the bits agree with that a running RedisBloom set for these items; then the hash under
+    /// seed 0, from another implementation of the same.
+    #[test]
+    fn murmur64a_is_pinned() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        let rows: [(&[u8], u64, u64, u64); 7] = [
+            (b"", 0x1ab1_1ea5_a7b2_c56e, 0xbbdd_cb5a_b56d_d547, 0),
+            (b"a", 0x4292_cee2_27b9_150a, 0x7e9b_5270_31f5_0c11, 0x0717_17d2_d36b_6b11),
+            (b"rollcall", 0x0f59_c6d7_1373_6286, 0x2bd4_8844_3331_be07, 0xdfb1_1594_8115_d873),
+            (b"1234567", 0xe4cf_1c6d_15db_29ff, 0x8e68_8fe4_a354_7f2b, 0xae9e_bd20_9527_9402),
+            (b"12345678", 0x700b_ea34_3394_41c4, 0x94cc_ce09_94c5_c064, 0x758f_67d1_62b2_d202),
+            (b"123456789", 0xb791_da69_f9d3_95e3, 0xabf3_563d_45e8_173b, 0x4977_4902_5167_4330),
+            (&bytes, 0x8851_62f1_b728_5214, 0xb464_0bb9_4fbe_8db9, 0xaeeb_f378_0095_c6c1),
+        ];
+        for (item, start, step, unseeded) in rows {
+            assert_eq!(classic_hash(item), Hash128 { lo: start, hi: step });
+            assert_eq!(murmur64a(item, 0), unseeded);
+        }
+    }
+}

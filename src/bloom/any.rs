@@ -295,3 +295,58 @@ impl From<ClassicFilter> for BloomFilter {
         BloomFilter::Classic(filter)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::Unlimited;
+
+    fn filled(layout: BitLayout, items: std::ops::Range<u32>) -> BloomFilter {
+        let params = Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 };
+        let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
+        for item in items {
+            filter.add(&item.to_le_bytes(), &Unlimited).unwrap();
+        }
+        filter
+    }
+
+    #[test]
+    fn either_layout_behaves_alike() {
+        for layout in [BitLayout::Lines, BitLayout::Classic] {
+            let mut filter = filled(layout, 0..500);
+            assert_eq!((filter.layout(), filter.num_sub_filters(), filter.capacity()), (layout, 3, 700));
+            assert!(filter.num_items() > 480 && filter.false_positive_rate() < 0.01 && filter.fill_ratio() > 0.2);
+            assert_eq!(filter.sub_filters().map(|one| one.num_items).sum::<u64>(), filter.num_items());
+            for (info, bitmap) in filter.sub_filters().zip(filter.bitmaps()) {
+                assert_eq!((info.num_bytes, info.num_bits), (bitmap.len() as u64, bitmap.len() as u64 * 8));
+                let set_bits: u64 = bitmap.iter().map(|byte| u64::from(byte.count_ones())).sum();
+                assert_eq!(info.set_bits, set_bits);
+                assert_eq!(info.geometry.is_some(), layout == BitLayout::Lines);
+            }
+            let copy = filter.try_clone().unwrap();
+            assert!((0..4).map(|index| filter.relocate(index, |lines| lines)).eq([true, true, true, false]));
+            assert!(copy == filter);
+            let mut found = Vec::new();
+            let items: Vec<[u8; 4]> = (0..500u32).map(u32::to_le_bytes).collect();
+            filter.may_contain_all(items.iter().map(|item| &item[..]), &mut found);
+            assert_eq!(found, [true; 500]);
+            assert!(items.iter().all(|item| filter.may_contain(item)));
+            let twin = filter.empty_twin(&Unlimited).unwrap();
+            filter.clear();
+            assert!(filter.is_empty() && filter == twin && filter.params() == copy.params());
+        }
+    }
+
+    #[test]
+    fn only_equal_layouts_merge() {
+        let (mut lines, mut classic) = (filled(BitLayout::Lines, 0..30), filled(BitLayout::Classic, 0..30));
+        for (ours, theirs) in
+            [(&mut lines, &filled(BitLayout::Lines, 30..60)), (&mut classic, &filled(BitLayout::Classic, 30..60))]
+        {
+            assert_eq!(ours.merge(&[theirs, theirs]), Ok(true));
+            assert!((0..60u32).all(|item| ours.may_contain(&item.to_le_bytes())));
+        }
+        assert!(matches!(lines.merge(&[&classic]), Err(Error::Incompatible { field: "layout", .. })));
+        assert!(matches!(classic.merge(&[&lines]), Err(Error::Incompatible { field: "layout", .. })));
+    }
+}

@@ -326,3 +326,6 @@ pub(crate) fn params_of(options: u32, growth: u32, first: &Shape) -> Params {
     let error_rate = if does_not_scale || asked >= 1.0 { first.error_rate } else { asked };
     Params { error_rate, capacity: first.capacity, expansion: if does_not_scale { 0 } else { growth }, seed: 0 }
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,7 +25,7 @@
 //! to fulfil ([`rules`](crate::bloom::classic::rules)); error rate and capacity of the whole follow from the first
 //! sub-filter and the options, and are compared.
 //!
-//! In the place of a header of ours, loading takes one of RedisBloom ([`redisbloom`](super::redisbloom)): so a filter of
+//! In the place of a header of ours, loading takes one of RedisBloom ([`redisbloom`]): so a filter of
 //! which only a part has arrived is stored with the header that it began with.
 
 use std::alloc::Layout;
