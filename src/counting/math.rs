@@ -80,6 +80,7 @@ impl Segments {
         let ln_free = libm::log(free);
         let (mut low, mut high) = (libm::log(0.25), libm::log(MAX_ESTIMATE));
         let mut x = libm::log(self.first_guess()).clamp(low, high);
+        let mut step = f64::INFINITY;
         for _ in 0..MAX_STEPS {
             let n = libm::exp(x);
             let (mut sum, mut slope) = (0.0, 0.0);
@@ -97,11 +98,12 @@ impl Segments {
                 high = x;
             }
             let mut next = x - excess * sum / slope;
-            // Not a number when the sum underflowed: far right of the root.
-            if !(low..=high).contains(&next) {
+            // Out of the bracket: not a number when the sum underflowed, far right of the root. A step that is not
+            // half of the one before: around a root between two bends Newton's steps may go to and fro for ever.
+            if !(low..=high).contains(&next) || (next - x).abs() > step / 2.0 {
                 next = (low + high) / 2.0;
             }
-            let step = (next - x).abs();
+            step = (next - x).abs();
             x = next;
             if step < 1e-9 {
                 break;

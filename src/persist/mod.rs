@@ -13,6 +13,9 @@
 //! position in the payload plus the value's [`Stored::shape`], so a piece of another value, of an older shape
 //! of the same value, or in the wrong place does not pass.
 //!
+//! Filters in RedisBloom's layout are stored like this too, but `SCANDUMP` gives them in RedisBloom's own format, and
+//! `LOADCHUNK` takes that ([`redisbloom`]): header and chunks without a checksum.
+//!
 //! A piece never spans two bitmaps. A value whose payload has not fully arrived (`LOADCHUNK`) is stored like
 //! any other, with the payload bytes it has.
 //!
@@ -20,9 +23,12 @@
 //! is computed again and compared, and what is wrong is named ([`Error::Corrupt`]). The byte tables of the two
 //! headers stand in [`bloom`] and [`counting`].
 
+mod bitmaps;
 pub mod bloom;
+pub mod classic;
 mod codec;
 pub mod counting;
+pub mod redisbloom;
 
 use std::alloc::Layout;
 use std::borrow::Cow;
@@ -107,6 +113,27 @@ pub trait Stored: Sized + Send + 'static {
 
     /// A number that changes whenever earlier pieces of the payload would no longer fit later ones.
     fn shape(&self) -> u64;
+
+    /// What `SCANDUMP` gives for `iterator`, which is 0 at the start: the next iterator and a chunk; 0 and nothing at
+    /// the end.
+    fn scandump(&self, iterator: u64) -> (u64, Vec<u8>) {
+        match iterator.checked_sub(1) {
+            None => (1, self.header()),
+            Some(position) => match chunk_at(&self.payload(), self.shape(), position) {
+                Some(chunk) => (iterator.saturating_add(chunk_payload_bytes(chunk.len())), chunk),
+                None => (0, Vec::new()),
+            },
+        }
+    }
+}
+
+/// How the chunks after a header come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChunkFormat {
+    /// A piece of payload and its checksum.
+    Checked,
+    /// A piece of payload alone: RedisBloom's.
+    Plain,
 }
 
 /// A value whose payload is arriving, in order.
@@ -135,6 +162,11 @@ pub trait Loading: Sized + Send + 'static {
 
     /// The payload so far.
     fn received(&self) -> Payload<'_>;
+
+    /// How its chunks come.
+    fn chunk_format(&self) -> ChunkFormat {
+        ChunkFormat::Checked
+    }
 
     /// Takes the next bytes of the payload.
     ///
@@ -192,8 +224,12 @@ pub fn length_checksum(payload_bytes: u64, shape: u64) -> u64 {
 /// # Errors
 /// [`Error::Corrupt`] when it is not the chunk that comes next, or is damaged; nothing was taken then.
 pub fn push_chunk<L: Loading>(loading: &mut L, next: u64, chunk: &[u8]) -> Result<(), Error> {
-    let Some((piece, sum)) = chunk.split_last_chunk::<CHECKSUM_BYTES>() else {
-        return Err(Error::corrupt("chunk length", "more than 8 bytes", chunk.len()));
+    let (piece, sum) = match loading.chunk_format() {
+        ChunkFormat::Plain => (chunk, None),
+        ChunkFormat::Checked => match chunk.split_last_chunk::<CHECKSUM_BYTES>() {
+            Some((piece, sum)) => (piece, Some(u64::from_le_bytes(*sum))),
+            None => return Err(Error::corrupt("chunk length", "more than 8 bytes", chunk.len())),
+        },
     };
     let position = loading.received_bytes();
     let expected_next = position.checked_add(piece.len() as u64).and_then(|end| end.checked_add(1));
@@ -204,7 +240,9 @@ pub fn push_chunk<L: Loading>(loading: &mut L, next: u64, chunk: &[u8]) -> Resul
             next,
         ));
     }
-    check_piece(loading, piece, u64::from_le_bytes(*sum))?;
+    if let Some(sum) = sum {
+        check_piece(loading, piece, sum)?;
+    }
     loading.push(piece)
 }
 
@@ -223,6 +261,31 @@ pub fn check_piece<L: Loading>(loading: &L, piece: &[u8], sum: u64) -> Result<()
         ));
     }
     Ok(())
+}
+
+/// What has arrived of a value, as the chunks that it takes to load that again: for a rewritten AOF.
+pub fn dump_loading<L: Loading>(loading: &L) -> impl Iterator<Item = (u64, Vec<u8>)> {
+    let received = loading.received();
+    let (format, shape) = (loading.chunk_format(), loading.shape());
+    let mut position = 0;
+    let chunks = std::iter::from_fn(move || {
+        let chunk = match format {
+            ChunkFormat::Checked => chunk_at(&received, shape, position)?,
+            ChunkFormat::Plain => {
+                let piece = received.piece(position, CHUNK_MAX_BYTES);
+                if piece.is_empty() {
+                    return None;
+                }
+                piece.to_vec()
+            }
+        };
+        position += match format {
+            ChunkFormat::Checked => chunk_payload_bytes(chunk.len()),
+            ChunkFormat::Plain => chunk.len() as u64,
+        };
+        Some((position + 1, chunk))
+    });
+    std::iter::once((1, loading.header().to_vec())).chain(chunks)
 }
 
 /// The whole dump of a value: its header with iterator 1, then its chunks, each with the iterator after it.

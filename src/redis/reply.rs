@@ -51,6 +51,24 @@ fn short_rate(rate: f64) -> String {
     }
 }
 
+/// A number as C prints it with `%g`, which is how RedisBloom tells rates: six significant digits, no trailing
+/// zeros, an exponent of two digits below 0.0001.
+pub fn general(number: f64) -> String {
+    let trimmed = |digits: &str| digits.trim_end_matches('0').trim_end_matches('.').to_owned();
+    if (1e-4..1e5).contains(&number) {
+        let leading = libm::floor(libm::log10(number)) as i32;
+        return trimmed(&format!("{number:.0$}", (5 - leading).max(0) as usize));
+    }
+    let text = format!("{number:.5e}");
+    match text.split_once('e').and_then(|(digits, exponent)| Some((digits, exponent.parse::<i32>().ok()?))) {
+        Some((digits, exponent)) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{}e{sign}{:02}", trimmed(digits), exponent.abs())
+        }
+        None => text,
+    }
+}
+
 impl Refusal {
     /// The text of the error reply, but for [`Refusal::Arity`], which the server words itself.
     pub fn text(&self) -> String {
@@ -177,6 +195,21 @@ pub fn info_field(ctx: Ctx, lines: &[InfoLine], asked: &[u8]) -> Result<(), Refu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn general_numbers_are_those_of_c() {
+        for (number, text) in [
+            (0.005, "0.005"),
+            (0.000_625, "0.000625"),
+            (0.1, "0.1"),
+            (1.0 / 3.0, "0.333333"),
+            (7.8125e-5, "7.8125e-05"),
+            (1e-10, "1e-10"),
+            (0.000_100_000_01, "0.0001"),
+        ] {
+            assert_eq!(general(number), text);
+        }
+    }
 
     #[test]
     fn rates_have_four_digits() {

@@ -16,6 +16,7 @@ use super::limits::{ServerLimit, Unchecked};
 use super::{alloc, info, reclaim};
 use crate::error::Error;
 use crate::limit::SizeLimit;
+use crate::persist::redisbloom::RdbSource;
 use crate::persist::{self, Loading, RDB_PIECE_BYTES, Stored};
 
 /// What the server allocates around a module's value and leaves to the module to count: its object and the pair of
@@ -186,12 +187,9 @@ unsafe extern "C" fn rdb_load<T: Family>(io: *mut raw::RedisModuleIO, encoding: 
     // SAFETY: `io` is live; its context carries the server's state, and our name into the log.
     let ctx = unsafe { Ctx::new(api!(RedisModule_GetContextFromIO(io))) };
     let load = || -> Result<Box<Entry<T>>, Error> {
-        if encoding != T::RDB_ENCODING {
-            return Err(Error::corrupt("encoding version", T::RDB_ENCODING, encoding));
-        }
         match ServerLimit::for_restore(ctx) {
-            Some(limit) => load_value::<T>(io, &limit),
-            None => load_value::<T>(io, &Unchecked),
+            Some(limit) => load_value::<T>(io, encoding, &limit),
+            None => load_value::<T>(io, encoding, &Unchecked),
         }
     };
     guard(
@@ -208,7 +206,14 @@ unsafe extern "C" fn rdb_load<T: Family>(io: *mut raw::RedisModuleIO, encoding: 
     )
 }
 
-fn load_value<T: Family>(io: *mut raw::RedisModuleIO, limit: &impl SizeLimit) -> Result<Box<Entry<T>>, Error> {
+fn load_value<T: Family>(
+    io: *mut raw::RedisModuleIO,
+    encoding: c_int,
+    limit: &impl SizeLimit,
+) -> Result<Box<Entry<T>>, Error> {
+    if encoding != T::RDB_ENCODING {
+        return Ok(Entry::ready(T::decode_foreign(&mut RdbReader(io), encoding, limit)?));
+    }
     let mut loading = T::Loading::begin(RdbString::load(io, "header")?.bytes(), limit)?;
     let stored_bytes = load_unsigned(io, "payload length")?;
     let sum = load_unsigned(io, "payload length checksum")?;
@@ -251,6 +256,26 @@ fn load_unsigned(io: *mut raw::RedisModuleIO, field: &'static str) -> Result<u64
     let value = unsafe { api!(RedisModule_LoadUnsigned(io)) };
     check_io(io, field)?;
     Ok(value)
+}
+
+/// The primitives of an RDB value that another module wrote.
+pub struct RdbReader(*mut raw::RedisModuleIO);
+
+impl RdbSource for RdbReader {
+    fn unsigned(&mut self, field: &'static str) -> Result<u64, Error> {
+        load_unsigned(self.0, field)
+    }
+
+    fn double(&mut self, field: &'static str) -> Result<f64, Error> {
+        // SAFETY: `io` is live: the reader does not outlive the callback.
+        let value = unsafe { api!(RedisModule_LoadDouble(self.0)) };
+        check_io(self.0, field)?;
+        Ok(value)
+    }
+
+    fn string(&mut self, field: &'static str, read: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        read(RdbString::load(self.0, field)?.bytes())
+    }
 }
 
 /// A string read from an RDB stream, in the server's memory.
@@ -307,15 +332,7 @@ unsafe extern "C" fn aof_rewrite<T: Family>(
         "aof_rewrite",
         || match &entry.state {
             State::Ready(value) => persist::dump(value).for_each(|(next, chunk)| emit(next, &chunk)),
-            State::Loading(loading) => {
-                emit(1, loading.header());
-                let received = loading.received();
-                let mut position = 0;
-                while let Some(chunk) = persist::chunk_at(&received, loading.shape(), position) {
-                    position += persist::chunk_payload_bytes(chunk.len());
-                    emit(position + 1, &chunk);
-                }
-            }
+            State::Loading(loading) => persist::dump_loading(loading).for_each(|(next, chunk)| emit(next, &chunk)),
         },
         || (),
     );
