@@ -18,10 +18,10 @@
 //!
 //! Filters of releases before 2.0 (versions 0 and 1, or no FORCE64) have 32-bit hashes and are refused.
 
+use super::Stored;
 use super::bloom::MAGIC;
 use super::classic::Claims;
 use super::codec::{Reader, expect};
-use super::{CHUNK_MAX_BYTES, Stored};
 use crate::bloom::ClassicFilter;
 use crate::bloom::classic::rules::{DEFAULT_GROWTH, Shape, validate_options};
 use crate::bloom::classic::{ClassicSubFilter, check_chain};
@@ -36,6 +36,9 @@ const RDB_ENCODING_OPTIONS: u32 = 2;
 
 /// The first encoding version whose values have a growth.
 const RDB_ENCODING_GROWTH: u32 = 4;
+
+/// Largest piece that RedisBloom cuts, bytes. Ours are cut alike, so that the dumps of both are the same.
+const CHUNK_BYTES: usize = 16 << 20;
 
 /// Bytes of the header before its sub-filters.
 const HEADER_BYTES: u64 = 20;
@@ -68,7 +71,7 @@ pub fn header(filter: &ClassicFilter) -> Vec<u8> {
 pub fn scandump(filter: &ClassicFilter, iterator: u64) -> (u64, Vec<u8>) {
     let Some(position) = iterator.checked_sub(1) else { return (1, header(filter)) };
     let payload = filter.payload();
-    let piece = payload.piece(position, CHUNK_MAX_BYTES);
+    let piece = payload.piece(position, CHUNK_BYTES);
     if piece.is_empty() { (0, Vec::new()) } else { (iterator + piece.len() as u64, piece.to_vec()) }
 }
 

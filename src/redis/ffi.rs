@@ -196,6 +196,11 @@ impl Ctx {
         unsafe { api!(RedisModule_ReplyWithSimpleString(self.0, text.as_ptr())) };
     }
 
+    /// A line of text, as a simple string.
+    pub fn reply_line(self, text: &str) {
+        self.reply_simple(&c_text(text));
+    }
+
     /// A double in RESP3; in RESP2 the shortest text that reads back as the same number.
     pub fn reply_double(self, value: f64) {
         if self.is_resp3() {

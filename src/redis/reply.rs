@@ -151,7 +151,7 @@ pub enum Field {
     Null,
 }
 
-/// One line of an INFO reply: how replies label it, the word that asks for it alone, and its value.
+/// One line of an INFO reply: how replies label it (a simple string, as in RedisBloom), the word that asks for it alone, and its value.
 pub type InfoLine = (&'static str, &'static str, Field);
 
 fn field(ctx: Ctx, field: &Field) {
@@ -168,7 +168,7 @@ fn field(ctx: Ctx, field: &Field) {
 pub fn info_all<'a>(ctx: Ctx, lines: impl ExactSizeIterator<Item = &'a InfoLine>) {
     ctx.reply_map(lines.len());
     for (label, _, value) in lines {
-        ctx.reply_bulk(label.as_bytes());
+        ctx.reply_line(label);
         field(ctx, value);
     }
 }
@@ -184,7 +184,7 @@ pub fn info_field(ctx: Ctx, lines: &[InfoLine], asked: &[u8]) -> Result<(), Refu
     };
     if ctx.is_resp3() {
         ctx.reply_map(1);
-        ctx.reply_bulk(label.as_bytes());
+        ctx.reply_line(label);
     } else {
         ctx.reply_array(1);
     }

@@ -29,6 +29,7 @@ mod persistence_chunks;
 mod persistence_corruption;
 mod persistence_restart;
 mod replication_effects;
+mod replication_redisbloom;
 mod replication_slots;
 mod replication_sync;
 mod types_defrag;
