@@ -28,7 +28,10 @@ impl Bitmap {
 
     pub(super) fn try_clone(&self) -> Result<Self, Error> {
         let mut copy = Self::zeroed(self.lines.len() as u64)?;
-        copy.lines.copy_from_slice(&self.lines);
+        // Copying zeros would only make all their pages resident.
+        if self.set_bits > 0 {
+            copy.lines.copy_from_slice(&self.lines);
+        }
         copy.set_bits = self.set_bits;
         Ok(copy)
     }
