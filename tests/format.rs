@@ -158,7 +158,7 @@ fn refused_field<T: Stored>(header: Vec<u8>) -> &'static str {
 #[test]
 fn forged_filter_headers_are_refused_by_field() {
     let header = filter(100, 2, 1000).header();
-    let cases: [(usize, Vec<u8>, &str); 14] = [
+    let cases: [(usize, Vec<u8>, &str); 15] = [
         (4, vec![2], "version"),
         (4, vec![0], "version"),
         (5, vec![1], "layout"),
@@ -170,7 +170,8 @@ fn forged_filter_headers_are_refused_by_field() {
         (24, u64::MAX.to_le_bytes().to_vec(), "capacity"),
         (32, 40_000u32.to_le_bytes().to_vec(), "expansion"),
         (36, 0u32.to_le_bytes().to_vec(), "number of sub-filters"),
-        (36, u32::MAX.to_le_bytes().to_vec(), "header length"),
+        (36, 1025u32.to_le_bytes().to_vec(), "number of sub-filters"),
+        (36, 1024u32.to_le_bytes().to_vec(), "header length"),
         (40, u64::MAX.to_le_bytes().to_vec(), "num_lines"),
         (56, 9u32.to_le_bytes().to_vec(), "lines_per_item"),
     ];
@@ -203,6 +204,10 @@ fn forged_counter_headers_are_refused_by_field() {
     for (at, bytes, field) in cases {
         assert_eq!(refused_field::<Counter>(forged(&header, at, &bytes)), field, "at {at}");
     }
+    // Positions for more than half the bytes of the bitmap: a counter would hold that.
+    let sparse = counter(10_000_000, 10, 40);
+    let too_many = (rollcall::counting::math::precision(0.01, 10_000_000).unwrap().num_bytes() / 2 + 4).to_le_bytes();
+    assert_eq!(refused_field::<Counter>(forged(&sparse.header(), 40, &too_many)), "payload length");
 }
 
 #[test]

@@ -158,7 +158,7 @@ impl Job for Insert<'_> {
 
 /// The positions of the bits set in `marks`, ascending.
 #[inline(always)]
-fn marked(mut marks: u32) -> impl Iterator<Item = usize> {
+pub(super) fn marked(mut marks: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let next = marks.trailing_zeros() as usize;
         if marks == 0 {

@@ -17,13 +17,21 @@
 //! - [`math`]: sizing and error formulas
 //! - [`Line`]: where the bits of an item are
 //! - [`Filter`]: one filter of a fixed size
-//! - [`ScalableFilter`]: the chain; what an application and the server use
+//! - [`ScalableFilter`]: the chain
+//! - [`classic`]: the same in RedisBloom's layout, for its data
+//! - [`BloomFilter`]: a chain in either layout; what the server uses
 
+mod any;
+mod bitmap;
+mod chain;
+pub mod classic;
 mod filter;
 mod lines;
 pub mod math;
 mod scalable;
 
+pub use any::{BitLayout, BloomFilter, SubFilterInfo};
+pub use classic::ClassicFilter;
 pub use filter::Filter;
 pub use lines::Line;
 pub use math::Geometry;

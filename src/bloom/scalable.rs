@@ -2,8 +2,8 @@
 
 use std::alloc::Layout;
 
+use super::chain::{self, Chain, reserve};
 use super::filter::Filter;
-use super::lines::CHUNK;
 use super::math;
 use crate::error::Error;
 use crate::hash::{Hash128, hash128};
@@ -58,6 +58,9 @@ pub struct ScalableFilter {
 }
 
 impl ScalableFilter {
+    /// Most sub-filters a filter has.
+    pub const MAX_SUB_FILTERS: usize = chain::MAX_SUB_FILTERS;
+
     /// An empty filter.
     ///
     /// # Errors
@@ -76,8 +79,8 @@ impl ScalableFilter {
     /// that no filter of these parameters can have.
     pub fn from_sub_filters(params: Params, sub_filters: Vec<Filter>) -> Result<Self, Error> {
         params.validate()?;
-        if sub_filters.is_empty() {
-            return Err(Error::corrupt("sub_filters", "at least one", 0));
+        if !(1..=Self::MAX_SUB_FILTERS).contains(&sub_filters.len()) {
+            return Err(Error::corrupt("sub_filters", "from 1 to 1024", sub_filters.len()));
         }
         for (index, sub_filter) in sub_filters.iter().enumerate() {
             let Some(capacity) = math::sub_filter_capacity(&params, index as u64) else {
@@ -113,8 +116,7 @@ impl ScalableFilter {
     /// For a new item that finds the filter full: [`Error::Full`] if it does not scale, else what
     /// keeps it from growing ([`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::OutOfRange`]). Nothing is changed then.
     pub fn add(&mut self, item: &[u8], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
-        let (added, result) = self.add_chunk(&[hash128(item, self.params.seed)], limit);
-        result.map(|()| added.new != 0)
+        chain::add(self, item, limit)
     }
 
     /// Adds items, with the same outcome as [`ScalableFilter::add`] for one after another, but faster
@@ -128,108 +130,17 @@ impl ScalableFilter {
         limit: &(impl SizeLimit + ?Sized),
         added: &mut Vec<bool>,
     ) -> Result<(), Error> {
-        let mut items = items.into_iter();
-        let mut buffer = [Hash128 { lo: 0, hi: 0 }; CHUNK];
-        loop {
-            let hashes = hash_chunk(&mut items, self.params.seed, &mut buffer);
-            if let [older @ .., newest] = &self.sub_filters[..]
-                && older.is_empty()
-            {
-                newest.prefetch_chunk(hashes, first_marks(hashes.len()));
-            }
-            let (chunk, result) = self.add_chunk(hashes, limit);
-            added.extend((0..chunk.handled).map(|i| chunk.new >> i & 1 == 1));
-            result?;
-            if hashes.len() < CHUNK {
-                return Ok(());
-            }
-        }
+        chain::add_all(self, items, limit, added)
     }
 
     /// Whether the item may have been added; if `false`, it certainly was not.
     pub fn may_contain(&self, item: &[u8]) -> bool {
-        let hash = hash128(item, self.params.seed);
-        self.sub_filters.iter().rev().any(|sub_filter| sub_filter.may_contain(hash))
+        chain::may_contain(self, item)
     }
 
     /// [`ScalableFilter::may_contain`] for many items, faster than one after another. Appends the answers to `found`.
     pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, found: &mut Vec<bool>) {
-        let mut items = items.into_iter();
-        let mut buffer = [Hash128 { lo: 0, hi: 0 }; CHUNK];
-        loop {
-            let hashes = hash_chunk(&mut items, self.params.seed, &mut buffer);
-            let marks = self.may_contain_chunk(hashes);
-            found.extend((0..hashes.len()).map(|i| marks >> i & 1 == 1));
-            if hashes.len() < CHUNK {
-                return;
-            }
-        }
-    }
-
-    /// Adds the items of at most [`CHUNK`] hashes, in order, up to the first that fails.
-    fn add_chunk(&mut self, hashes: &[Hash128], limit: &(impl SizeLimit + ?Sized)) -> (Added, Result<(), Error>) {
-        let mut added = Added { new: 0, handled: 0 };
-        while added.handled < hashes.len() {
-            let rest = &hashes[added.handled..];
-            let room = self.sub_filters.last().map_or(0, Filter::room);
-            if room == 0 {
-                // Items it has pass even a full filter. The first that it has not needs a new sub-filter.
-                let known = self.may_contain_chunk(rest).trailing_ones() as usize;
-                added.handled += known;
-                if known < rest.len()
-                    && let Err(error) = self.grow(limit)
-                {
-                    return (added, Err(error));
-                }
-                continue;
-            }
-            // No more than fit, even if all are new: so there is no need to look at the room after each.
-            let fitting = &rest[..rest.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
-            let mut pending = first_marks(fitting.len());
-            if self.sub_filters.len() > 1 {
-                pending &= !self.may_contain_chunk(fitting);
-            }
-            // Items that come twice, or whose bits the ones before them set, are sorted out here.
-            let new = self.sub_filters.last_mut().map_or(0, |newest| newest.insert_chunk(fitting, pending));
-            added.new |= new << added.handled;
-            added.handled += fitting.len();
-        }
-        (added, Ok(()))
-    }
-
-    /// Which of at most [`CHUNK`] hashes have their item in a sub-filter, newest first: it is the
-    /// largest, so it most likely has what is there.
-    fn may_contain_chunk(&self, hashes: &[Hash128]) -> u32 {
-        let all = first_marks(hashes.len());
-        let mut found = 0;
-        for sub_filter in self.sub_filters.iter().rev() {
-            let pending = all & !found;
-            if pending == 0 {
-                break;
-            }
-            if hashes.len() > 1 {
-                sub_filter.prefetch_chunk(hashes, pending);
-            }
-            found |= sub_filter.may_contain_chunk(hashes, pending);
-        }
-        found
-    }
-
-    /// Appends the next sub-filter.
-    fn grow(&mut self, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error> {
-        let index = self.sub_filters.len() as u64;
-        if self.params.expansion == 0 && index > 0 {
-            return Err(Error::Full { capacity: self.params.capacity });
-        }
-        let Some(capacity) = math::sub_filter_capacity(&self.params, index) else {
-            let got = format!("{} * {}^{index}", self.params.capacity, self.params.expansion);
-            return Err(Error::out_of_range("capacity", "less than 2^64 for every sub-filter", got));
-        };
-        let error_rate = math::sub_filter_rate(&self.params, index);
-        let sub_filter = Filter::new(error_rate, capacity, self.size_bytes(), limit)?;
-        reserve(&mut self.sub_filters, 1)?;
-        self.sub_filters.push(sub_filter);
-        Ok(())
+        chain::may_contain_all(self, items, found);
     }
 
     /// The parameters it was made with.
@@ -249,17 +160,17 @@ impl ScalableFilter {
 
     /// How many of the items added were new; after a merge an estimate.
     pub fn num_items(&self) -> u64 {
-        self.sub_filters.iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.num_items()))
+        chain::num_items(self)
     }
 
     /// Whether nothing was ever added, so that clearing it would change nothing.
     pub fn is_empty(&self) -> bool {
-        matches!(self.sub_filters.as_slice(), [only] if only.num_items() == 0 && only.set_bits() == 0)
+        chain::is_empty(self)
     }
 
     /// How many items its sub-filters are made for.
     pub fn capacity(&self) -> u64 {
-        self.sub_filters.iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.capacity()))
+        chain::capacity(self)
     }
 
     /// Bytes of all bitmaps and structs.
@@ -269,15 +180,12 @@ impl ScalableFilter {
 
     /// The share of its bits that are set.
     pub fn fill_ratio(&self) -> f64 {
-        let (set, all) = self.sub_filters.iter().fold((0.0, 0.0), |(set, all), sub_filter| {
-            (set + sub_filter.set_bits() as f64, all + sub_filter.geometry().num_bits() as f64)
-        });
-        set / all
+        chain::fill_ratio(self)
     }
 
     /// The estimated share of the items it does not hold for which it errs now.
     pub fn false_positive_rate(&self) -> f64 {
-        chain_rate(self.sub_filters.iter().map(Filter::false_positive_rate))
+        chain::false_positive_rate(self)
     }
 
     /// Empties it: one sub-filter as when it was new, and the same parameters.
@@ -324,32 +232,7 @@ impl ScalableFilter {
         for other in others {
             self.check_mergeable(other)?;
         }
-        // First what would become of it, from reading alone: the bitmaps are not held twice.
-        let mut unions = Vec::new();
-        reserve(&mut unions, self.sub_filters.len())?;
-        let mut changed = false;
-        for (index, ours) in self.sub_filters.iter().enumerate() {
-            let theirs = others.iter().map(|other| &other.sub_filters[index]);
-            let set_bits = ours.count_union(theirs.clone());
-            if set_bits == ours.set_bits() {
-                unions.push(ours.num_items());
-                continue;
-            }
-            changed = true;
-            let (most, sum) = theirs.fold((ours.num_items(), ours.num_items()), |(most, sum), their| {
-                (most.max(their.num_items()), sum.saturating_add(their.num_items()))
-            });
-            let estimate = libm::round(math::estimate_items(ours.geometry(), set_bits)) as u64;
-            unions.push(estimate.clamp(most, sum));
-        }
-        if !changed {
-            return Ok(false);
-        }
-        let rates = self.sub_filters.iter().zip(&unions);
-        let would_be = chain_rate(rates.map(|(ours, &n)| math::false_positive_rate(ours.geometry(), n as f64)));
-        if would_be > self.params.error_rate {
-            return Err(Error::RateExceeded { would_be, asked: self.params.error_rate });
-        }
+        let Some(unions) = chain::plan_union(self, others, self.params.error_rate)? else { return Ok(false) };
         for (index, (ours, num_items)) in self.sub_filters.iter_mut().zip(unions).enumerate() {
             for other in others {
                 ours.union_with(&other.sub_filters[index])?;
@@ -368,42 +251,36 @@ impl ScalableFilter {
     }
 }
 
-/// How far a chunk was added.
-struct Added {
-    /// A mark for each item that was new.
-    new: u32,
-    /// Items handled.
-    handled: usize,
-}
+impl Chain for ScalableFilter {
+    type SubFilter = Filter;
 
-/// Hashes the next items, as many as fit; fewer than [`CHUNK`] only when they end.
-fn hash_chunk<'a, 'b>(
-    items: &mut impl Iterator<Item = &'a [u8]>,
-    seed: u64,
-    buffer: &'b mut [Hash128; CHUNK],
-) -> &'b [Hash128] {
-    let mut len = 0;
-    for (hash, item) in buffer.iter_mut().zip(items) {
-        *hash = hash128(item, seed);
-        len += 1;
+    fn sub_filters(&self) -> &[Filter] {
+        &self.sub_filters
     }
-    &buffer[..len]
-}
 
-/// Marks for the first `len` of a chunk.
-fn first_marks(len: usize) -> u32 {
-    ((1u64 << len) - 1) as u32
-}
+    fn newest_mut(&mut self) -> Option<&mut Filter> {
+        self.sub_filters.last_mut()
+    }
 
-/// Chance that any of several filters errs, from the chance of each.
-fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
-    // In logarithms: 1 - (1 - r) would lose rates below 1e-16.
-    -libm::expm1(rates.map(|rate| libm::log1p(-rate)).sum())
-}
+    fn hash(&self, item: &[u8]) -> Hash128 {
+        hash128(item, self.params.seed)
+    }
 
-/// Makes room in a list for `more` elements.
-fn reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), Error> {
-    list.try_reserve_exact(more).map_err(|_| Error::OutOfMemory { needed_bytes: (more * size_of::<T>()) as u64 })
+    fn grow(&mut self, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error> {
+        let index = self.sub_filters.len() as u64;
+        if self.params.expansion == 0 && index > 0 {
+            return Err(Error::Full { capacity: self.params.capacity });
+        }
+        let Some(capacity) = math::sub_filter_capacity(&self.params, index) else {
+            let got = format!("{} * {}^{index}", self.params.capacity, self.params.expansion);
+            return Err(Error::out_of_range("capacity", "less than 2^64 for every sub-filter", got));
+        };
+        let error_rate = math::sub_filter_rate(&self.params, index);
+        let sub_filter = Filter::new(error_rate, capacity, self.size_bytes(), limit)?;
+        reserve(&mut self.sub_filters, 1)?;
+        self.sub_filters.push(sub_filter);
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -307,11 +307,12 @@ impl Counter {
 
     /// Calls `visit` with the layout of each heap allocation it owns.
     pub fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
-        // None is aligned to more than a word.
-        let mut sizes = |size| visit(alloc::Layout::from_size_align(size, 8).unwrap_or(alloc::Layout::new::<u64>()));
         match &self.state {
-            State::Exact(members) => members.heap_sizes(&mut sizes),
-            State::Estimating(bitmap) => bitmap.heap_sizes(&mut sizes),
+            State::Exact(members) => members.heap_layouts(visit),
+            State::Estimating(bitmap) => bitmap.heap_sizes(&mut |size| {
+                // None is aligned to more than a word.
+                visit(alloc::Layout::from_size_align(size, 8).unwrap_or(alloc::Layout::new::<u64>()));
+            }),
         }
     }
 

@@ -3,6 +3,8 @@
 //! All of them lie in one arena, one after the other, each as its length (u16, little-endian) and its
 //! bytes; that is also how they are stored. A hash table of offsets into the arena finds one.
 
+use std::alloc::Layout;
+
 use hashbrown::HashTable;
 
 use crate::error::Error;
@@ -14,6 +16,9 @@ pub const MAX_MEMBER_BYTES: usize = 16 * 1024;
 
 /// Bytes of the length before a member.
 const LENGTH_BYTES: usize = size_of::<u16>();
+
+/// What the hash table aligns its memory to: the control bytes that it looks at together, in bytes.
+const TABLE_ALIGN: usize = if cfg!(target_feature = "sse2") { 16 } else { 8 };
 
 // Offsets are u16. Distinct members within the bound are at most the empty one, the 256 of one byte
 // and otherwise ones of two bytes or more; the lengths then still fit.
@@ -111,11 +116,11 @@ impl Members {
         Ok(members)
     }
 
-    /// Calls `visit` with the size in bytes of each heap allocation.
-    pub fn heap_sizes(&self, visit: &mut dyn FnMut(usize)) {
-        for bytes in [self.arena.capacity(), self.offsets.allocation_size()] {
+    /// Calls `visit` with the layout of each heap allocation.
+    pub fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        for (bytes, align) in [(self.arena.capacity(), 1), (self.offsets.allocation_size(), TABLE_ALIGN)] {
             if bytes > 0 {
-                visit(bytes);
+                visit(Layout::from_size_align(bytes, align).unwrap_or(Layout::new::<u16>()));
             }
         }
     }

@@ -1,29 +1,41 @@
-//! A chain of line filters, stored.
+//! Bloom filters, stored.
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 4 | magic `RCBF` |
 //! | 4 | 1 | version |
-//! | 5 | 1 | layout: 0 = lines |
-//! | 6 | 2 | 0 |
-//! | 8 | 8 | seed |
+//! | 5 | 1 | layout: 0 = lines, 1 = classic |
+//! | 6 | 2 | lines: 0; classic: RedisBloom's options |
+//! | 8 | 8 | seed; classic: 0 |
 //! | 16 | 8 | error rate, f64 |
 //! | 24 | 8 | capacity, items |
-//! | 32 | 4 | expansion, 0 = does not scale |
+//! | 32 | 4 | lines: expansion, 0 = does not scale; classic: RedisBloom's growth, while options tell whether it scales |
 //! | 36 | 4 | number of sub-filters |
-//! | 40 | 24 each | sub-filter: lines (8), items (8), lines an item (4), probes a line (4) |
+//! | 40 | 24 or 48 each | sub-filter, see below |
 //! | end-8 | 8 | checksum |
 //!
-//! The payload is the sub-filters' lines end to end, oldest first, 64 bytes a line: eight words, bit `i` of a
-//! line is bit `i % 64` of word `i / 64`. Lines, lines an item and probes a line follow from rate, capacity and
-//! expansion; they are stored so that a reader need not know the sizing formulas, and compared with them here.
+//! A sub-filter of lines: lines (8), items (8), lines an item (4), probes a line (4). The payload is the
+//! sub-filters' lines end to end, oldest first, 64 bytes a line: eight words, bit `i` of a line is bit `i % 64` of
+//! word `i / 64`. Lines, lines an item and probes a line follow from rate, capacity and expansion; they are stored
+//! so that a reader need not know the sizing formulas, and compared with them here.
+//!
+//! A classic sub-filter: bytes (8), items (8), capacity (8), error rate (8, f64), bits an item (8, f64), hashes (4),
+//! n2 (1), 0 (3). The payload is their bytes end to end, oldest first, bit `i` of a sub-filter being bit `i % 8` of
+//! byte `i / 8`. The numbers are kept as they came from RedisBloom and checked by what every filter from there has
+//! to fulfil ([`rules`](crate::bloom::classic::rules)); error rate and capacity of the whole follow from the first
+//! sub-filter and the options, and are compared.
+//!
+//! In the place of a header of ours, loading takes one of RedisBloom ([`redisbloom`]): so a filter of
+//! which only a part has arrived is stored with the header that it began with.
 
 use std::alloc::Layout;
 use std::borrow::Cow;
 
+use super::bitmaps::ArrivingBitmaps;
+use super::classic::{LAYOUT_CLASSIC, LoadingClassic};
 use super::codec::{Reader, Writer, expect, stored_parameter};
-use super::{Loading, Payload, Stored};
-use crate::bloom::{Filter, Params, ScalableFilter, math};
+use super::{ChunkFormat, Loading, Payload, Stored, redisbloom};
+use crate::bloom::{BloomFilter, Filter, Params, ScalableFilter, math};
 use crate::error::Error;
 use crate::hash::checksum;
 use crate::limit::{SizeLimit, Unlimited};
@@ -69,14 +81,11 @@ impl Stored for ScalableFilter {
     }
 }
 
-/// A filter whose bits are arriving. Its memory is all there from the start, zeroed.
+/// A filter of lines whose bits are arriving. Its memory is all there from the start, zeroed.
 #[derive(Debug)]
 pub struct LoadingFilter {
     params: Params,
-    sub_filters: Vec<Filter>,
-    header: Vec<u8>,
-    received_bytes: u64,
-    total_bytes: u64,
+    arriving: ArrivingBitmaps<Filter>,
 }
 
 /// As [`Stored::shape`]. Items may be added while a dump is read; another sub-filter would move what comes after.
@@ -101,8 +110,9 @@ impl Loading for LoadingFilter {
         };
         params.validate().map_err(stored_parameter)?;
         let count = reader.u32("number of sub-filters")?;
-        if count == 0 || (count > 1 && params.expansion == 0) {
-            return Err(Error::corrupt("number of sub-filters", "1, or more if the filter scales", count));
+        let most = if params.expansion == 0 { 1 } else { ScalableFilter::MAX_SUB_FILTERS as u32 };
+        if !(1..=most).contains(&count) {
+            return Err(Error::corrupt("number of sub-filters", format_args!("from 1 to {most}"), count));
         }
         // The count is believed only once the header has that many entries, and those are bounded by its length.
         expect("header length", u64::from(count) * SUB_FILTER_BYTES as u64, reader.remaining() as u64)?;
@@ -131,76 +141,155 @@ impl Loading for LoadingFilter {
             sub_filter.set_num_items(num_items);
             sub_filters.push(sub_filter);
         }
-        Ok(LoadingFilter { params, sub_filters, header: header.to_vec(), received_bytes: 0, total_bytes })
+        Ok(LoadingFilter { params, arriving: ArrivingBitmaps::new(header, sub_filters) })
     }
 
     fn header(&self) -> &[u8] {
-        &self.header
+        self.arriving.header()
     }
 
     fn shape(&self) -> u64 {
-        shape(&self.params, &self.sub_filters)
+        shape(&self.params, &self.arriving.sub_filters)
     }
 
     fn received_bytes(&self) -> u64 {
-        self.received_bytes
+        self.arriving.received_bytes()
     }
 
     fn total_bytes(&self) -> u64 {
-        self.total_bytes
+        self.arriving.total_bytes()
     }
 
     fn received(&self) -> Payload<'_> {
-        let mut left = self.received_bytes;
-        let mut parts = Vec::new();
-        for sub_filter in &self.sub_filters {
-            let bytes = sub_filter.as_bytes();
-            let len = left.min(bytes.len() as u64);
-            parts.push(Cow::Borrowed(&bytes[..len as usize]));
-            left -= len;
-        }
-        Payload::new(parts)
+        self.arriving.received()
     }
 
     fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let missing = self.total_bytes - self.received_bytes;
-        if bytes.len() as u64 > missing {
-            return Err(Error::corrupt("payload length", format_args!("at most {missing} bytes more"), bytes.len()));
-        }
-        let mut bytes = bytes;
-        let mut position = self.received_bytes;
-        for sub_filter in &mut self.sub_filters {
-            let size = sub_filter.as_bytes().len() as u64;
-            if position >= size {
-                position -= size;
-                continue;
-            }
-            let len = bytes.len().min((size - position) as usize);
-            let (now, later) = bytes.split_at(len);
-            sub_filter.write_bytes(position, now)?;
-            self.received_bytes += len as u64;
-            bytes = later;
-            position = 0;
-            if bytes.is_empty() {
-                break;
-            }
-        }
-        Ok(())
+        self.arriving.push(bytes)
     }
 
-    fn finish(self) -> Result<ScalableFilter, Error> {
-        expect("payload length", self.total_bytes, self.received_bytes)?;
-        ScalableFilter::from_sub_filters(self.params, self.sub_filters)
+    fn finish(&mut self) -> Result<ScalableFilter, Error> {
+        expect("payload length", self.total_bytes(), self.received_bytes())?;
+        ScalableFilter::from_sub_filters(self.params, std::mem::take(&mut self.arriving.sub_filters))
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        visit(Layout::for_value::<[Filter]>(&self.sub_filters));
-        self.sub_filters.iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
-        visit(Layout::for_value(self.header.as_slice()));
+        self.arriving.heap_layouts(visit);
     }
 
     fn try_clone(&self) -> Result<Self, Error> {
-        let sub_filters = self.sub_filters.iter().map(Filter::try_clone).collect::<Result<_, _>>()?;
-        Ok(LoadingFilter { sub_filters, header: self.header.clone(), ..*self })
+        Ok(LoadingFilter { params: self.params, arriving: self.arriving.try_clone()? })
+    }
+}
+
+impl Stored for BloomFilter {
+    type Loading = LoadingBloomFilter;
+
+    fn header(&self) -> Vec<u8> {
+        match self {
+            BloomFilter::Lines(filter) => filter.header(),
+            BloomFilter::Classic(filter) => filter.header(),
+        }
+    }
+
+    fn payload(&self) -> Payload<'_> {
+        match self {
+            BloomFilter::Lines(filter) => filter.payload(),
+            BloomFilter::Classic(filter) => filter.payload(),
+        }
+    }
+
+    fn shape(&self) -> u64 {
+        match self {
+            BloomFilter::Lines(filter) => filter.shape(),
+            BloomFilter::Classic(filter) => filter.shape(),
+        }
+    }
+
+    fn scandump(&self, iterator: u64) -> (u64, Vec<u8>) {
+        match self {
+            BloomFilter::Lines(filter) => filter.scandump(iterator),
+            BloomFilter::Classic(filter) => filter.scandump(iterator),
+        }
+    }
+}
+
+/// A filter of either layout whose bits are arriving, in our format or RedisBloom's.
+#[derive(Debug)]
+pub enum LoadingBloomFilter {
+    /// Of lines.
+    Lines(LoadingFilter),
+    /// Of RedisBloom's layout.
+    Classic(LoadingClassic),
+}
+
+/// Calls the same method of either.
+macro_rules! either {
+    ($self:expr, $loading:ident => $call:expr) => {
+        match $self {
+            LoadingBloomFilter::Lines($loading) => $call,
+            LoadingBloomFilter::Classic($loading) => $call,
+        }
+    };
+}
+
+impl Loading for LoadingBloomFilter {
+    type Value = BloomFilter;
+
+    fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
+        if redisbloom::is_header(header) {
+            return LoadingClassic::begin(header, limit).map(LoadingBloomFilter::Classic);
+        }
+        match Reader::new(header, MAGIC)?.u8("layout")? {
+            LAYOUT_LINES => LoadingFilter::begin(header, limit).map(LoadingBloomFilter::Lines),
+            LAYOUT_CLASSIC => LoadingClassic::begin(header, limit).map(LoadingBloomFilter::Classic),
+            layout => Err(Error::corrupt("layout", "0 or 1", layout)),
+        }
+    }
+
+    fn header(&self) -> &[u8] {
+        either!(self, loading => loading.header())
+    }
+
+    fn shape(&self) -> u64 {
+        either!(self, loading => loading.shape())
+    }
+
+    fn received_bytes(&self) -> u64 {
+        either!(self, loading => loading.received_bytes())
+    }
+
+    fn total_bytes(&self) -> u64 {
+        either!(self, loading => loading.total_bytes())
+    }
+
+    fn received(&self) -> Payload<'_> {
+        either!(self, loading => loading.received())
+    }
+
+    fn chunk_format(&self) -> ChunkFormat {
+        either!(self, loading => loading.chunk_format())
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        either!(self, loading => loading.push(bytes))
+    }
+
+    fn finish(&mut self) -> Result<BloomFilter, Error> {
+        Ok(match self {
+            LoadingBloomFilter::Lines(loading) => BloomFilter::Lines(loading.finish()?),
+            LoadingBloomFilter::Classic(loading) => BloomFilter::Classic(loading.finish()?),
+        })
+    }
+
+    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        either!(self, loading => loading.heap_layouts(visit));
+    }
+
+    fn try_clone(&self) -> Result<Self, Error> {
+        Ok(match self {
+            LoadingBloomFilter::Lines(loading) => LoadingBloomFilter::Lines(loading.try_clone()?),
+            LoadingBloomFilter::Classic(loading) => LoadingBloomFilter::Classic(loading.try_clone()?),
+        })
     }
 }

@@ -81,6 +81,11 @@ impl<'a> Reader<'a> {
         Ok(reader)
     }
 
+    /// Reads fields that have neither magic nor checksum.
+    pub(super) fn plain(bytes: &'a [u8]) -> Self {
+        Reader(bytes)
+    }
+
     fn take<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Error> {
         let Some((bytes, rest)) = self.0.split_first_chunk::<N>() else {
             return Err(Error::corrupt(field, format_args!("{N} bytes"), format_args!("{} left", self.0.len())));

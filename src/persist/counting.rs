@@ -137,7 +137,8 @@ impl Loading for LoadingCounter {
         expect("header length", 0, reader.remaining())?;
         let most_bytes = match representation {
             Representation::Exact => MAX_EXACT_PAYLOAD_BYTES,
-            Representation::Sparse => layout.num_bits().saturating_mul(4),
+            // More positions than this a counter holds densely.
+            Representation::Sparse => layout.num_bytes() / 2,
             Representation::Dense => layout.num_bytes(),
         };
         let fits = match representation {
@@ -216,9 +217,9 @@ impl Loading for LoadingCounter {
         Ok(())
     }
 
-    fn finish(self) -> Result<Counter, Error> {
+    fn finish(&mut self) -> Result<Counter, Error> {
         expect("payload length", self.total_bytes, self.received_bytes)?;
-        match self.state {
+        match std::mem::replace(&mut self.state, State::Bytes(Vec::new())) {
             State::Done(counter) => Ok(*counter),
             State::Dense(dense) => Ok(dense.finish()),
             // Only an empty payload gets here without having been read.

@@ -5,13 +5,16 @@
 //!
 //! | way out | header | payload |
 //! |---|---|---|
-//! | RDB, DUMP | one string | number of payload bytes (unsigned); then pieces of at most [`RDB_PIECE_BYTES`], each a string followed by its checksum (unsigned) |
+//! | RDB, DUMP | one string | number of payload bytes and its checksum (unsigned both); then pieces of at most [`RDB_PIECE_BYTES`], each a string followed by its checksum (unsigned) |
 //! | SCANDUMP, AOF | chunk 1 | chunks of at most [`CHUNK_MAX_BYTES`]: a piece, then its checksum in 8 bytes |
 //!
 //! Numbers are little-endian. Both headers begin with four letters of magic and a version byte, and end with
 //! the XXH3-64 of all before ([`crate::hash::checksum`] at position 0). A piece's checksum is taken under its
 //! position in the payload plus the value's [`Stored::shape`], so a piece of another value, of an older shape
 //! of the same value, or in the wrong place does not pass.
+//!
+//! Filters in RedisBloom's layout are stored like this too, but `SCANDUMP` gives them in RedisBloom's own format, and
+//! `LOADCHUNK` takes that ([`redisbloom`]): header and chunks without a checksum.
 //!
 //! A piece never spans two bitmaps. A value whose payload has not fully arrived (`LOADCHUNK`) is stored like
 //! any other, with the payload bytes it has.
@@ -20,9 +23,12 @@
 //! is computed again and compared, and what is wrong is named ([`Error::Corrupt`]). The byte tables of the two
 //! headers stand in [`bloom`] and [`counting`].
 
+mod bitmaps;
 pub mod bloom;
+pub mod classic;
 mod codec;
 pub mod counting;
+pub mod redisbloom;
 
 use std::alloc::Layout;
 use std::borrow::Cow;
@@ -37,8 +43,9 @@ pub const ENCODING_CURRENT: u8 = 1;
 /// The oldest version byte that can still be read.
 pub const ENCODING_OLDEST_READABLE: u8 = 1;
 
-/// Largest chunk of `SCANDUMP` and of a rewritten AOF, checksum included, bytes.
-pub const CHUNK_MAX_BYTES: usize = 16 << 20;
+/// Largest chunk of `SCANDUMP` and of a rewritten AOF, checksum included, bytes: what the server's thread copies in
+/// about 2 ms. Loading takes chunks of any size.
+pub const CHUNK_MAX_BYTES: usize = 1 << 20;
 
 /// Largest piece of payload in an RDB value, bytes: the server compresses and copies strings whole, so this
 /// bounds what saving or loading needs on top of the value.
@@ -106,6 +113,27 @@ pub trait Stored: Sized + Send + 'static {
 
     /// A number that changes whenever earlier pieces of the payload would no longer fit later ones.
     fn shape(&self) -> u64;
+
+    /// What `SCANDUMP` gives for `iterator`, which is 0 at the start: the next iterator and a chunk; 0 and nothing at
+    /// the end.
+    fn scandump(&self, iterator: u64) -> (u64, Vec<u8>) {
+        match iterator.checked_sub(1) {
+            None => (1, self.header()),
+            Some(position) => match chunk_at(&self.payload(), self.shape(), position) {
+                Some(chunk) => (iterator.saturating_add(chunk_payload_bytes(chunk.len())), chunk),
+                None => (0, Vec::new()),
+            },
+        }
+    }
+}
+
+/// How the chunks after a header come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChunkFormat {
+    /// A piece of payload and its checksum.
+    Checked,
+    /// A piece of payload alone: RedisBloom's.
+    Plain,
 }
 
 /// A value whose payload is arriving, in order.
@@ -135,6 +163,11 @@ pub trait Loading: Sized + Send + 'static {
     /// The payload so far.
     fn received(&self) -> Payload<'_>;
 
+    /// How its chunks come.
+    fn chunk_format(&self) -> ChunkFormat {
+        ChunkFormat::Checked
+    }
+
     /// Takes the next bytes of the payload.
     ///
     /// # Errors
@@ -142,11 +175,11 @@ pub trait Loading: Sized + Send + 'static {
     /// value; nothing was taken then.
     fn push(&mut self, bytes: &[u8]) -> Result<(), Error>;
 
-    /// The value, once all has arrived.
+    /// Takes the value out, once all has arrived; nothing useful is left behind.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when bytes are missing or what arrived contradicts the header.
-    fn finish(self) -> Result<Self::Value, Error>;
+    /// [`Error::Corrupt`] when bytes are missing; nothing was taken then.
+    fn finish(&mut self) -> Result<Self::Value, Error>;
 
     /// Visits the layout of every allocation held.
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));
@@ -180,13 +213,23 @@ pub fn chunk_payload_bytes(chunk_bytes: usize) -> u64 {
     chunk_bytes.saturating_sub(CHECKSUM_BYTES) as u64
 }
 
+/// The checksum of the number of payload bytes in an RDB value: a number changed on the way would otherwise make
+/// a complete value an incomplete one.
+pub fn length_checksum(payload_bytes: u64, shape: u64) -> u64 {
+    piece_checksum(&payload_bytes.to_le_bytes(), payload_bytes, shape)
+}
+
 /// Takes the chunk that `SCANDUMP` gave together with the iterator `next` (1 + the position after the chunk).
 ///
 /// # Errors
 /// [`Error::Corrupt`] when it is not the chunk that comes next, or is damaged; nothing was taken then.
 pub fn push_chunk<L: Loading>(loading: &mut L, next: u64, chunk: &[u8]) -> Result<(), Error> {
-    let Some((piece, sum)) = chunk.split_last_chunk::<CHECKSUM_BYTES>() else {
-        return Err(Error::corrupt("chunk length", "more than 8 bytes", chunk.len()));
+    let (piece, sum) = match loading.chunk_format() {
+        ChunkFormat::Plain => (chunk, None),
+        ChunkFormat::Checked => match chunk.split_last_chunk::<CHECKSUM_BYTES>() {
+            Some((piece, sum)) => (piece, Some(u64::from_le_bytes(*sum))),
+            None => return Err(Error::corrupt("chunk length", "more than 8 bytes", chunk.len())),
+        },
     };
     let position = loading.received_bytes();
     let expected_next = position.checked_add(piece.len() as u64).and_then(|end| end.checked_add(1));
@@ -197,7 +240,9 @@ pub fn push_chunk<L: Loading>(loading: &mut L, next: u64, chunk: &[u8]) -> Resul
             next,
         ));
     }
-    check_piece(loading, piece, u64::from_le_bytes(*sum))?;
+    if let Some(sum) = sum {
+        check_piece(loading, piece, sum)?;
+    }
     loading.push(piece)
 }
 
@@ -216,6 +261,31 @@ pub fn check_piece<L: Loading>(loading: &L, piece: &[u8], sum: u64) -> Result<()
         ));
     }
     Ok(())
+}
+
+/// What has arrived of a value, as the chunks that it takes to load that again: for a rewritten AOF.
+pub fn dump_loading<L: Loading>(loading: &L) -> impl Iterator<Item = (u64, Vec<u8>)> {
+    let received = loading.received();
+    let (format, shape) = (loading.chunk_format(), loading.shape());
+    let mut position = 0;
+    let chunks = std::iter::from_fn(move || {
+        let chunk = match format {
+            ChunkFormat::Checked => chunk_at(&received, shape, position)?,
+            ChunkFormat::Plain => {
+                let piece = received.piece(position, CHUNK_MAX_BYTES);
+                if piece.is_empty() {
+                    return None;
+                }
+                piece.to_vec()
+            }
+        };
+        position += match format {
+            ChunkFormat::Checked => chunk_payload_bytes(chunk.len()),
+            ChunkFormat::Plain => chunk.len() as u64,
+        };
+        Some((position + 1, chunk))
+    });
+    std::iter::once((1, loading.header().to_vec())).chain(chunks)
 }
 
 /// The whole dump of a value: its header with iterator 1, then its chunks, each with the iterator after it.

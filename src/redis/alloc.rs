@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use redis_module::raw;
 
-/// Alignment that every malloc gives, in bytes.
+/// Alignment up to which a malloc aligns a block whose size is a multiple of it, bytes. Only those: the jemalloc
+/// of Redis has size classes of 24 and 40 bytes, whose blocks are aligned to 8.
 const MALLOC_ALIGN: usize = 16;
 
 /// From this size on an allocation is asked for with the server's try-functions, which fail instead of
@@ -22,8 +23,10 @@ const TRY_BYTES: usize = 64 * 1024;
 /// Set once, before anything is allocated through the server.
 static LOADED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the server's allocator is jemalloc; set once at loading.
+/// Whether the server's allocator is jemalloc, and the step of its smallest size classes, bytes: 16, but 8 in the
+/// one that Redis is built with. Set once at loading.
 static JEMALLOC: AtomicBool = AtomicBool::new(true);
+static QUANTUM: AtomicUsize = AtomicUsize::new(16);
 
 /// Bytes asked for and not yet freed.
 static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
@@ -43,9 +46,22 @@ pub unsafe fn use_server() {
     LOADED.store(true, Ordering::Relaxed);
 }
 
-/// Tells which size classes [`usable_size`] should assume.
-pub fn set_jemalloc(jemalloc: bool) {
+/// Tells which size classes [`usable_size`] should assume. A block of 24 bytes shows jemalloc's quantum.
+pub fn set_size_classes(jemalloc: bool) {
     JEMALLOC.store(jemalloc, Ordering::Relaxed);
+    // SAFETY: the block is asked about before it is freed, once.
+    let got = unsafe {
+        match (raw::RedisModule_Alloc, raw::RedisModule_MallocSize, raw::RedisModule_Free) {
+            (Some(alloc), Some(malloc_size), Some(free)) => {
+                let block = alloc(24);
+                let got = malloc_size(block);
+                free(block);
+                got
+            }
+            _ => 0,
+        }
+    };
+    QUANTUM.store(if got == 24 { 8 } else { 16 }, Ordering::Relaxed);
 }
 
 /// Bytes that this module holds.
@@ -54,7 +70,7 @@ pub fn allocated_bytes() -> usize {
 }
 
 /// Bytes that malloc really sets aside for an allocation of `size` bytes aligned like its contents.
-/// jemalloc has four size classes a doubling (and steps of 16 below 128); glibc adds a word, rounds to 16 and
+/// jemalloc has four size classes a doubling, and no steps smaller than its quantum; glibc adds a word, rounds to 16 and
 /// counts the rest as usable.
 pub fn usable_size(size: usize) -> usize {
     if size == 0 {
@@ -66,11 +82,8 @@ pub fn usable_size(size: usize) -> usize {
     if size <= 8 {
         return 8;
     }
-    if size <= 128 {
-        return size.next_multiple_of(16);
-    }
     let step = 1usize << (usize::BITS - (size - 1).leading_zeros() - 3);
-    size.checked_next_multiple_of(step).unwrap_or(size)
+    size.checked_next_multiple_of(step.max(QUANTUM.load(Ordering::Relaxed))).unwrap_or(size)
 }
 
 /// What is added in front of an allocation aligned to more than malloc gives: room to align it, and the
@@ -79,9 +92,17 @@ fn padding(layout: Layout) -> usize {
     if layout.align() > MALLOC_ALIGN { layout.align() } else { 0 }
 }
 
+/// Bytes to ask malloc for, so that `size` of them can be aligned to `layout.align()`; `None` if there are too many.
+fn malloc_size(size: usize, layout: Layout) -> Option<usize> {
+    match padding(layout) {
+        0 if layout.align() == MALLOC_ALIGN => size.checked_next_multiple_of(MALLOC_ALIGN),
+        padding => size.checked_add(padding),
+    }
+}
+
 /// Bytes set aside for an allocation of this layout.
 pub fn usable_layout_size(layout: Layout) -> usize {
-    usable_size(layout.size() + padding(layout))
+    usable_size(malloc_size(layout.size(), layout).unwrap_or(usize::MAX))
 }
 
 /// Asks the server for `size` bytes.
@@ -125,8 +146,7 @@ unsafe fn align_up(base: *mut u8, align: usize) -> *mut u8 {
     if base.is_null() {
         return base;
     }
-    // SAFETY: malloc aligns to 16, so the next multiple of `align` after `base` is 16..=align bytes on:
-    // within the padding, with room for the address before it.
+    // SAFETY: malloc aligns to 8, so the next multiple of `align` after `base` is 8..=align bytes on: the padding, with room for the address before it.
     unsafe {
         let offset = align - (base as usize & (align - 1));
         let aligned = base.add(offset);
@@ -156,7 +176,7 @@ impl ServerAlloc {
             if !LOADED.load(Ordering::Relaxed) {
                 return if zeroed { System.alloc_zeroed(layout) } else { System.alloc(layout) };
             }
-            let Some(size) = layout.size().checked_add(padding(layout)) else { return null_mut() };
+            let Some(size) = malloc_size(layout.size(), layout) else { return null_mut() };
             let base = server_alloc(size, zeroed);
             let pointer = if padding(layout) == 0 { base } else { align_up(base, layout.align()) };
             if !pointer.is_null() {
@@ -203,7 +223,10 @@ unsafe impl GlobalAlloc for ServerAlloc {
             if padding(layout) == 0 {
                 let try_realloc = if new_size >= TRY_BYTES { raw::RedisModule_TryRealloc } else { None };
                 let moved: *mut u8 = match try_realloc.or(raw::RedisModule_Realloc) {
-                    Some(realloc) => realloc(pointer.cast(), new_size).cast(),
+                    Some(realloc) => match malloc_size(new_size, layout) {
+                        Some(size) => realloc(pointer.cast(), size).cast(),
+                        None => null_mut(),
+                    },
                     None => null_mut(),
                 };
                 if !moved.is_null() {
@@ -260,7 +283,7 @@ mod tests {
 
     #[test]
     fn size_classes_are_jemallocs() {
-        // From the size class table of jemalloc(3).
+        // From the size class table of jemalloc(3), whose quantum is 16.
         for (size, class) in [
             (1, 8),
             (9, 16),
@@ -285,10 +308,10 @@ mod tests {
     fn over_aligned_blocks_keep_their_base() {
         let layout = Layout::from_size_align(640, 64).unwrap();
         let mut block = vec![0u8; 640 + 64 + 64];
-        for shift in [0usize, 16, 32, 48] {
+        for shift in [0usize, 8, 16, 40, 56] {
             let start = block.as_mut_ptr() as usize;
             let base = (start.next_multiple_of(64) + shift) as *mut u8;
-            // SAFETY: the block has room for 640 bytes and 64 of padding after `base`, which is 16-aligned.
+            // SAFETY: the block has room for 640 bytes and 64 of padding after `base`, which is 8-aligned.
             unsafe {
                 let aligned = align_up(base, 64);
                 assert_eq!(aligned as usize % 64, 0);

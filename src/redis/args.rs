@@ -5,6 +5,7 @@
 
 use super::ffi::{Arg, Args};
 use super::reply::{Refusal, quoted};
+use crate::bloom::BitLayout;
 
 /// A whole number without sign.
 pub fn unsigned(what: &str, arg: Arg<'_>) -> Result<u64, Refusal> {
@@ -40,6 +41,7 @@ pub struct Options {
     pub expansion: Option<u64>,
     pub exact_limit: Option<u64>,
     pub seed: Option<u64>,
+    pub layout: Option<BitLayout>,
     pub non_scaling: bool,
     pub no_create: bool,
     /// Index of the first item, after ITEMS.
@@ -127,16 +129,16 @@ fn value(options: &mut Options, option: Opt, given: Arg<'_>) -> Result<(), Refus
         Opt::Expansion => options.expansion = Some(unsigned("expansion", given)?),
         Opt::Exact => options.exact_limit = Some(unsigned("exact limit", given)?),
         Opt::Seed => options.seed = Some(unsigned("seed", given)?),
-        Opt::Layout => layout(given.bytes())?,
+        Opt::Layout => options.layout = Some(layout(given.bytes())?),
         Opt::NonScaling | Opt::NoCreate | Opt::Items => {}
     }
     Ok(())
 }
 
-/// The one layout there is so far.
-fn layout(given: &[u8]) -> Result<(), Refusal> {
-    if given.eq_ignore_ascii_case(b"lines") {
-        return Ok(());
-    }
-    Err(Refusal::Argument(format!("bad layout: expected lines, got {}", quoted(given))))
+fn layout(given: &[u8]) -> Result<BitLayout, Refusal> {
+    let named = |layout: &BitLayout| given.eq_ignore_ascii_case(layout.name().as_bytes());
+    [BitLayout::Lines, BitLayout::Classic]
+        .into_iter()
+        .find(named)
+        .ok_or_else(|| Refusal::Argument(format!("bad layout: expected lines or classic, got {}", quoted(given))))
 }

@@ -122,7 +122,7 @@ static BF_ERROR_RATE: Text = Text::new(
 );
 static BF_INITIAL_SIZE: Whole = Whole::new(c"bf-initial-size", 100, 1, bloom::Params::MAX_CAPACITY as i64, PLAIN);
 static BF_EXPANSION: Whole = Whole::new(c"bf-expansion-factor", 2, 0, bloom::Params::MAX_EXPANSION as i64, PLAIN);
-static BF_LAYOUT: Choice = Choice::new(c"bf-layout", &[c"lines"], PLAIN);
+static BF_LAYOUT: Choice = Choice::new(c"bf-layout", &[c"lines", c"classic"], PLAIN);
 static LC_CAPACITY: Whole = Whole::new(c"lc-capacity", 50_000, 1, counting::Params::MAX_CAPACITY as i64, PLAIN);
 static LC_ERROR_RATE: Text = Text::new(
     c"lc-error-rate",
@@ -154,6 +154,14 @@ pub fn bloom_defaults() -> bloom::Params {
     }
 }
 
+/// Layout of filters that are created without their own.
+pub fn bloom_layout() -> bloom::BitLayout {
+    match BF_LAYOUT.value.load(Ordering::Relaxed) {
+        0 => bloom::BitLayout::Lines,
+        _ => bloom::BitLayout::Classic,
+    }
+}
+
 /// Parameters of counters that are created without their own.
 pub fn counting_defaults() -> counting::Params {
     counting::Params {
@@ -174,14 +182,23 @@ pub fn with_bloom() -> bool {
     COMMANDS.value.load(Ordering::Relaxed) == 0
 }
 
-/// Takes the arguments of `loadmodule`: pairs of a name and a value.
+/// RedisBloom's names of arguments that are ours too.
+static REDISBLOOM_NAMES: [(&str, &CStr); 2] = [("ERROR_RATE", c"bf-error-rate"), ("INITIAL_SIZE", c"bf-initial-size")];
+
+/// How the names of RedisBloom's arguments for cuckoo filters begin.
+const REDISBLOOM_CUCKOO: &[u8] = b"CF_";
+
+/// Takes the arguments of `loadmodule`: pairs of a name and a value. Those of RedisBloom are taken too, so that its
+/// line serves as it is.
 ///
 /// # Errors
 /// A line that names the argument and says what it should have been.
-pub fn take_arguments(args: Args<'_>) -> Result<(), String> {
+pub fn take_arguments(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     let mut at = 0;
     while at < args.len() {
         let name = args.get(at).bytes();
+        let redisblooms = REDISBLOOM_NAMES.iter().find(|(theirs, _)| name.eq_ignore_ascii_case(theirs.as_bytes()));
+        let name = redisblooms.map_or(name, |(_, ours)| ours.to_bytes());
         let is = |known: &CStr| name.eq_ignore_ascii_case(known.to_bytes());
         let value = if at + 1 < args.len() { Some(args.get(at + 1).bytes()) } else { None };
         let value = value.ok_or_else(|| format!("argument {} needs a value", quoted(name)));
@@ -204,6 +221,10 @@ pub fn take_arguments(args: Args<'_>) -> Result<(), String> {
             let words: Vec<_> = option.words.iter().map(|word| word.to_string_lossy()).collect();
             let chosen = chosen.ok_or_else(|| wrong(&words.join(" or "), value))?;
             option.initial.store(chosen as i64, Ordering::Relaxed);
+        } else if name.to_ascii_uppercase().starts_with(REDISBLOOM_CUCKOO) {
+            let value = value?;
+            let what = format!("argument {} {} is for cuckoo filters and ignored", quoted(name), quoted(value));
+            ctx.log(LogLevel::Notice, &what);
         } else {
             return Err(format!("unknown argument {}", quoted(name)));
         }

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use redis_module::raw;
 
-use super::types::Mover;
-use crate::bloom::ScalableFilter;
+use super::types::{Mover, RdbReader};
+use crate::bloom::BloomFilter;
 use crate::counting::Counter;
 use crate::error::Error;
-use crate::persist::Stored;
+use crate::limit::SizeLimit;
+use crate::persist::{Stored, redisbloom};
 
 /// What the glue needs of a family of values beyond storing them.
 pub trait Family: Stored {
@@ -35,6 +36,14 @@ pub trait Family: Stored {
 
     /// Visits bytes that are equal in two values exactly when the values are.
     fn digest(&self, visit: &mut dyn FnMut(&[u8]));
+
+    /// Reads an RDB value of another encoding version than ours.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where there is none that we know, or naming what is wrong.
+    fn decode_foreign(_source: &mut RdbReader, encoding: c_int, _limit: &impl SizeLimit) -> Result<Self, Error> {
+        Err(Error::corrupt("encoding version", Self::RDB_ENCODING, encoding))
+    }
 
     /// Gives large buffer number `index` to `mover`; false when there is none.
     fn relocate(&mut self, index: usize, mover: &Mover) -> bool;
@@ -65,7 +74,7 @@ impl Registry {
     }
 }
 
-impl Family for ScalableFilter {
+impl Family for BloomFilter {
     const NOUN: &'static str = "filter";
     /// RedisBloom's name, so that its data can come along; the encoding version tells the two apart.
     const TYPE_NAME: &'static CStr = c"MBbloom--";
@@ -89,13 +98,16 @@ impl Family for ScalableFilter {
     fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
         // Parameters, geometry and items are the header; the bits are the rest.
         visit(&self.header());
-        self.sub_filters().iter().for_each(|sub_filter| visit(sub_filter.as_bytes()));
+        self.bitmaps().for_each(visit);
+    }
+
+    fn decode_foreign(source: &mut RdbReader, encoding: c_int, limit: &impl SizeLimit) -> Result<Self, Error> {
+        let version = u32::try_from(encoding).unwrap_or(u32::MAX);
+        redisbloom::decode_rdb(source, version, limit).map(BloomFilter::Classic)
     }
 
     fn relocate(&mut self, index: usize, mover: &Mover) -> bool {
-        let Some(sub_filter) = self.sub_filters_mut().get_mut(index) else { return false };
-        sub_filter.relocate(|lines| mover.relocate(lines));
-        true
+        self.relocate(index, |lines| mover.relocate(lines))
     }
 }
 

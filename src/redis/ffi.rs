@@ -55,9 +55,9 @@ impl LogLevel {
     }
 }
 
-/// Writes a line to the server's log where no context is at hand.
+/// Writes a line to the server's log where no context is at hand, which would tell whose line it is.
 pub fn log_anywhere(level: LogLevel, message: &str) {
-    Ctx(null_mut()).log(level, message);
+    Ctx(null_mut()).log(level, &format!("rollcall: {message}"));
 }
 
 /// A text as a C string: NUL and line ends, which would end a reply or a log line early, become spaces.
@@ -194,6 +194,11 @@ impl Ctx {
     pub fn reply_simple(self, text: &CStr) {
         // SAFETY: ends with NUL, copied by the server.
         unsafe { api!(RedisModule_ReplyWithSimpleString(self.0, text.as_ptr())) };
+    }
+
+    /// A line of text, as a simple string.
+    pub fn reply_line(self, text: &str) {
+        self.reply_simple(&c_text(text));
     }
 
     /// A double in RESP3; in RESP2 the shortest text that reads back as the same number.
@@ -393,8 +398,9 @@ pub unsafe fn run_command<E>(
     guard(
         "a command",
         || {
-            // SAFETY: the server passes `argc` live strings, and keeps them until the command returns.
-            let args = Args(unsafe { std::slice::from_raw_parts(argv, argc as usize) });
+            // SAFETY: the server passes `argc` live strings, and keeps them until the command returns. `loadmodule`
+            // without arguments passes null.
+            let args = Args(if argc > 0 { unsafe { std::slice::from_raw_parts(argv, argc as usize) } } else { &[] });
             if let Err(error) = handler(ctx, args) {
                 reply_error(ctx, error);
             }

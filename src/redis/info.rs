@@ -8,7 +8,7 @@ use redis_module::raw;
 use super::alloc;
 use super::family::Family;
 use super::ffi::{Ctx, api, guard};
-use crate::bloom::ScalableFilter;
+use crate::bloom::BloomFilter;
 use crate::counting::Counter;
 
 /// A number that only grows.
@@ -42,7 +42,7 @@ pub fn register(ctx: Ctx) {
 
 unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_int) {
     let lines: [(&CStr, u64); 5] = [
-        (c"filters", ScalableFilter::registry().live() as u64),
+        (c"filters", BloomFilter::registry().live() as u64),
         (c"counters", Counter::registry().live() as u64),
         (c"allocated_bytes", alloc::allocated_bytes() as u64),
         (c"refused_corrupt", CORRUPT_REFUSED.get()),

@@ -1,5 +1,6 @@
 //! Size limits as the server sets them: `max-key-bytes`, and what `maxmemory` leaves.
 
+use std::cell::{Cell, OnceCell};
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
@@ -7,7 +8,7 @@ use std::sync::OnceLock;
 use redis_module::raw;
 
 use super::ffi::{Ctx, RedisModuleCtx, api};
-use super::{config, info};
+use super::{config, info, reclaim};
 use crate::error::Error;
 use crate::limit::SizeLimit;
 
@@ -59,31 +60,60 @@ impl SizeLimit for Unchecked {
     }
 }
 
-/// The limits of a command. Asked only when something is about to be allocated.
+/// The limits of one command, asked only when something is about to be allocated. What it asks of the server it
+/// keeps, for a counter asks once an item: so it must not outlive the command.
 pub struct ServerLimit {
     ctx: Option<Ctx>,
+    exempt: OnceCell<bool>,
+    /// What `maxmemory` leaves, less what was allowed since; none when it is not set.
+    left: OnceCell<Option<Cell<u64>>>,
 }
 
 impl ServerLimit {
     /// The limits of the running command: none for what a primary or the AOF has accepted before.
     pub fn new(ctx: Ctx) -> Self {
-        ServerLimit { ctx: Some(ctx) }
+        ServerLimit { ctx: Some(ctx), exempt: OnceCell::new(), left: OnceCell::new() }
     }
 
     /// The limits of a RESTORE by a client; `None` while an RDB file or a full sync is loaded, and on replicas.
     pub fn for_restore(ctx: Ctx) -> Option<Self> {
         let exempt = raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_SLAVE;
-        (ctx.flags() & exempt == 0).then_some(ServerLimit { ctx: None })
+        (ctx.flags() & exempt == 0).then_some(ServerLimit { ctx: None, exempt: OnceCell::new(), left: OnceCell::new() })
+    }
+
+    fn is_exempt(&self) -> bool {
+        *self.exempt.get_or_init(|| self.ctx.is_some_and(must_obey))
+    }
+
+    fn within_limits(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
+        let needed_bytes = held_bytes.saturating_add(more_bytes);
+        let limit_bytes = config::max_key_bytes();
+        if needed_bytes > limit_bytes {
+            return Err(Error::TooLarge { needed_bytes, limit_bytes, limit: MAX_KEY_BYTES });
+        }
+        let Some(left) = self.left.get_or_init(|| maxmemory_left().map(Cell::new)) else { return Ok(()) };
+        if more_bytes > left.get() {
+            // Perhaps only because what was deleted is still being freed.
+            reclaim::wait();
+            left.set(maxmemory_left().unwrap_or(u64::MAX));
+        }
+        match left.get().checked_sub(more_bytes) {
+            Some(rest) => {
+                left.set(rest);
+                Ok(())
+            }
+            None => Err(Error::TooLarge { needed_bytes: more_bytes, limit_bytes: left.get(), limit: MAXMEMORY }),
+        }
     }
 }
 
 impl SizeLimit for ServerLimit {
     #[cold]
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
-        if self.ctx.is_some_and(must_obey) {
+        if self.is_exempt() {
             return Ok(());
         }
-        let checked = within_limits(held_bytes, more_bytes);
+        let checked = self.within_limits(held_bytes, more_bytes);
         if checked.is_err() {
             info::SIZE_REFUSED.count();
         }
@@ -91,24 +121,20 @@ impl SizeLimit for ServerLimit {
     }
 }
 
-fn within_limits(held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
-    let needed_bytes = held_bytes.saturating_add(more_bytes);
-    let limit_bytes = config::max_key_bytes();
-    if needed_bytes > limit_bytes {
-        return Err(Error::TooLarge { needed_bytes, limit_bytes, limit: MAX_KEY_BYTES });
-    }
-    match maxmemory_left() {
-        Some(left) if more_bytes > left => {
-            Err(Error::TooLarge { needed_bytes: more_bytes, limit_bytes: left, limit: MAXMEMORY })
-        }
-        _ => Ok(()),
-    }
+/// Memory in use as a share of `maxmemory`; 0 when that is not set.
+fn used_ratio() -> f64 {
+    // SAFETY: takes no arguments.
+    f64::from(unsafe { api!(RedisModule_GetUsedMemoryRatio()) })
+}
+
+/// Whether the server holds as much as `maxmemory` allows, and so evicts keys or refuses commands.
+pub fn is_memory_full() -> bool {
+    used_ratio() >= 1.0
 }
 
 /// Bytes that may still be used under `maxmemory`; `None` when it is not set.
 fn maxmemory_left() -> Option<u64> {
-    // SAFETY: takes no arguments.
-    let used_ratio = f64::from(unsafe { api!(RedisModule_GetUsedMemoryRatio()) });
+    let used_ratio = used_ratio();
     if used_ratio <= 0.0 {
         return None;
     }

@@ -21,7 +21,7 @@ use std::ptr::NonNull;
 
 use redis_module::raw;
 
-use crate::bloom::ScalableFilter;
+use crate::bloom::BloomFilter;
 use crate::counting::Counter;
 use ffi::{Args, Ctx, ERR, LogLevel, OK, RedisModuleCtx, RedisModuleString, api};
 
@@ -78,9 +78,9 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
         let probed = ffi::probe(ctx.as_ptr(), c"RedisModule_MustObeyClient");
         limits::set_must_obey(probed.or_else(|| ffi::probe(ctx.as_ptr(), c"ValkeyModule_MustObeyClient")));
     }
-    alloc::set_jemalloc(limits::server_uses_jemalloc());
+    alloc::set_size_classes(limits::server_uses_jemalloc());
     set_options(ctx);
-    config::take_arguments(args)?;
+    config::take_arguments(ctx, args)?;
     if !config::register(ctx) {
         return Err("an option in redis.conf or MODULE LOADEX was refused".to_owned());
     }
@@ -89,7 +89,7 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     if !types::register::<Counter>(ctx) {
         return Err("another module already holds the data type RCcounter".to_owned());
     }
-    if config::with_bloom() && !types::register::<ScalableFilter>(ctx) {
+    if config::with_bloom() && !types::register::<BloomFilter>(ctx) {
         return Err(taken("the data type MBbloom-- of the BF commands"));
     }
     commands::register(ctx, config::with_bloom()).map_err(|name| taken(&name.to_string_lossy()))?;

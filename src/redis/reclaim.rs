@@ -2,12 +2,16 @@
 //!
 //! Unmapping a gigabyte takes a fifth of a second. UNLINK and its like are freed in the background by the
 //! server itself (see `free_effort`), but DEL, SET over a key, expiry and a plain FLUSHALL free on its thread.
+//!
+//! Not while the server is at its `maxmemory`: eviction looks at what each key that goes gives back, and would
+//! take one key after another until the memory of the first is there.
 
 use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::ThreadId;
 
 use super::family::Family;
+use super::limits;
 use super::types::Entry;
 
 /// Values of this size and more are freed in the background, bytes. Below it, freeing costs less than
@@ -39,6 +43,7 @@ pub fn dispose<T: Family>(entry: Box<Entry<T>>) {
     let on_main_thread = MAIN_THREAD.get() == Some(&std::thread::current().id());
     if on_main_thread
         && entry.memory_bytes() >= BACKGROUND_BYTES
+        && !limits::is_memory_full()
         && let Some(sender) = reclaimer()
     {
         // Should the thread be gone, the value comes back in the error and is dropped here.
@@ -46,4 +51,16 @@ pub fn dispose<T: Family>(entry: Box<Entry<T>>) {
         return;
     }
     drop(entry);
+}
+
+/// Waits until all that was handed over so far is freed.
+pub fn wait() {
+    let (freed, is_freed) = channel::<()>();
+    if let Some(Some((process, sender))) = RECLAIMER.get()
+        && *process == std::process::id()
+        && sender.send(Box::new(freed)).is_ok()
+    {
+        // The thread drops the sender in its turn, which ends this with an error.
+        let _ = is_freed.recv();
+    }
 }

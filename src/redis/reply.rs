@@ -41,9 +41,32 @@ pub fn quoted(bytes: &[u8]) -> String {
     }
 }
 
-/// A rate for people: at most three significant digits.
+/// A rate for people: four significant digits.
 fn short_rate(rate: f64) -> String {
-    if rate == 0.0 || !(1e-4..1.0).contains(&rate) { format!("{rate:.2e}") } else { format!("{rate:.3}") }
+    if (1e-4..1.0).contains(&rate) {
+        let leading_zeros = -libm::floor(libm::log10(rate)) as usize;
+        format!("{rate:.0$}", leading_zeros + 3)
+    } else {
+        format!("{rate:.3e}")
+    }
+}
+
+/// A number as C prints it with `%g`, which is how RedisBloom tells rates: six significant digits, no trailing
+/// zeros, an exponent of two digits below 0.0001.
+pub fn general(number: f64) -> String {
+    let trimmed = |digits: &str| digits.trim_end_matches('0').trim_end_matches('.').to_owned();
+    if (1e-4..1e5).contains(&number) {
+        let leading = libm::floor(libm::log10(number)) as i32;
+        return trimmed(&format!("{number:.0$}", (5 - leading).max(0) as usize));
+    }
+    let text = format!("{number:.5e}");
+    match text.split_once('e').and_then(|(digits, exponent)| Some((digits, exponent.parse::<i32>().ok()?))) {
+        Some((digits, exponent)) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{}e{sign}{:02}", trimmed(digits), exponent.abs())
+        }
+        None => text,
+    }
 }
 
 impl Refusal {
@@ -89,7 +112,7 @@ fn core_text(noun: &str, error: &Error) -> String {
         Error::RateExceeded { would_be, asked } => format!(
             "ERR the merged {noun} would have a false-positive rate of {}, above the {} asked for",
             short_rate(*would_be),
-            short_rate(*asked)
+            asked
         ),
         Error::NotExact => "ERR counter holds an estimate: members are listed only up to its EXACT limit".to_owned(),
         Error::Corrupt { .. } => "ERR received bad data".to_owned(),
@@ -128,7 +151,7 @@ pub enum Field {
     Null,
 }
 
-/// One line of an INFO reply: how replies label it, the word that asks for it alone, and its value.
+/// One line of an INFO reply: how replies label it (a simple string, as in RedisBloom), the word that asks for it alone, and its value.
 pub type InfoLine = (&'static str, &'static str, Field);
 
 fn field(ctx: Ctx, field: &Field) {
@@ -145,7 +168,7 @@ fn field(ctx: Ctx, field: &Field) {
 pub fn info_all<'a>(ctx: Ctx, lines: impl ExactSizeIterator<Item = &'a InfoLine>) {
     ctx.reply_map(lines.len());
     for (label, _, value) in lines {
-        ctx.reply_bulk(label.as_bytes());
+        ctx.reply_line(label);
         field(ctx, value);
     }
 }
@@ -161,10 +184,37 @@ pub fn info_field(ctx: Ctx, lines: &[InfoLine], asked: &[u8]) -> Result<(), Refu
     };
     if ctx.is_resp3() {
         ctx.reply_map(1);
-        ctx.reply_bulk(label.as_bytes());
+        ctx.reply_line(label);
     } else {
         ctx.reply_array(1);
     }
     field(ctx, value);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn general_numbers_are_those_of_c() {
+        for (number, text) in [
+            (0.005, "0.005"),
+            (0.000_625, "0.000625"),
+            (0.1, "0.1"),
+            (1.0 / 3.0, "0.333333"),
+            (7.8125e-5, "7.8125e-05"),
+            (1e-10, "1e-10"),
+            (0.000_100_000_01, "0.0001"),
+        ] {
+            assert_eq!(general(number), text);
+        }
+    }
+
+    #[test]
+    fn rates_have_four_digits() {
+        for (rate, text) in [(0.0104, "0.01040"), (0.001_04, "0.001040"), (0.25, "0.2500"), (1.234_56e-5, "1.235e-5")] {
+            assert_eq!(short_rate(rate), text);
+        }
+    }
 }

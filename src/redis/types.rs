@@ -16,6 +16,7 @@ use super::limits::{ServerLimit, Unchecked};
 use super::{alloc, info, reclaim};
 use crate::error::Error;
 use crate::limit::SizeLimit;
+use crate::persist::redisbloom::RdbSource;
 use crate::persist::{self, Loading, RDB_PIECE_BYTES, Stored};
 
 /// What the server allocates around a module's value and leaves to the module to count: its object and the pair of
@@ -31,8 +32,6 @@ pub struct Entry<T: Family> {
 pub enum State<T: Stored> {
     Ready(T),
     Loading(T::Loading),
-    /// Between the two, within one call: never seen by the server.
-    Moving,
 }
 
 impl<T: Family> Entry<T> {
@@ -53,7 +52,6 @@ impl<T: Family> Entry<T> {
         match &self.state {
             State::Ready(value) => value.heap_layouts(visit),
             State::Loading(loading) => loading.heap_layouts(visit),
-            State::Moving => {}
         }
     }
 
@@ -67,13 +65,11 @@ impl<T: Family> Entry<T> {
     /// Once all of the payload has arrived, makes the value of it.
     ///
     /// # Errors
-    /// [`Error::Corrupt`]; the entry is then useless and must be dropped or removed.
+    /// [`Error::Corrupt`] when the payload is no value.
     pub fn settle(&mut self) -> Result<(), Error> {
-        let State::Loading(loading) = &self.state else { return Ok(()) };
-        if loading.received_bytes() < loading.total_bytes() {
-            return Ok(());
-        }
-        if let State::Loading(loading) = std::mem::replace(&mut self.state, State::Moving) {
+        if let State::Loading(loading) = &mut self.state
+            && loading.received_bytes() == loading.total_bytes()
+        {
             self.state = State::Ready(loading.finish()?);
         }
         Ok(())
@@ -83,7 +79,6 @@ impl<T: Family> Entry<T> {
         Ok(Self::new(match &self.state {
             State::Ready(value) => State::Ready(value.try_clone()?),
             State::Loading(loading) => State::Loading(loading.try_clone()?),
-            State::Moving => State::Moving,
         }))
     }
 }
@@ -171,6 +166,7 @@ unsafe extern "C" fn rdb_save<T: Family>(io: *mut raw::RedisModuleIO, value: *mu
         unsafe {
             api!(RedisModule_SaveStringBuffer(io, header.as_ptr().cast::<c_char>(), header.len()));
             api!(RedisModule_SaveUnsigned(io, payload.len()));
+            api!(RedisModule_SaveUnsigned(io, persist::length_checksum(payload.len(), shape)));
             for (position, piece) in payload.pieces(RDB_PIECE_BYTES) {
                 api!(RedisModule_SaveStringBuffer(io, piece.as_ptr().cast::<c_char>(), piece.len()));
                 api!(RedisModule_SaveUnsigned(io, persist::piece_checksum(piece, position, shape)));
@@ -182,22 +178,18 @@ unsafe extern "C" fn rdb_save<T: Family>(io: *mut raw::RedisModuleIO, value: *mu
         || match &entry.state {
             State::Ready(value) => save(&value.header(), &value.payload(), value.shape()),
             State::Loading(loading) => save(loading.header(), &loading.received(), loading.shape()),
-            State::Moving => {}
         },
         || (),
     );
 }
 
 unsafe extern "C" fn rdb_load<T: Family>(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
+    // SAFETY: `io` is live; its context carries the server's state, and our name into the log.
+    let ctx = unsafe { Ctx::new(api!(RedisModule_GetContextFromIO(io))) };
     let load = || -> Result<Box<Entry<T>>, Error> {
-        if encoding != T::RDB_ENCODING {
-            return Err(Error::corrupt("encoding version", T::RDB_ENCODING, encoding));
-        }
-        // SAFETY: `io` is live; its context carries the server's state.
-        let ctx = unsafe { Ctx::new(api!(RedisModule_GetContextFromIO(io))) };
         match ServerLimit::for_restore(ctx) {
-            Some(limit) => load_value::<T>(io, &limit),
-            None => load_value::<T>(io, &Unchecked),
+            Some(limit) => load_value::<T>(io, encoding, &limit),
+            None => load_value::<T>(io, encoding, &Unchecked),
         }
     };
     guard(
@@ -206,7 +198,7 @@ unsafe extern "C" fn rdb_load<T: Family>(io: *mut raw::RedisModuleIO, encoding: 
             Ok(entry) => Box::into_raw(entry).cast(),
             Err(error) => {
                 info::CORRUPT_REFUSED.count();
-                log_anywhere(LogLevel::Warning, &format!("refused a stored {}: {error}", T::NOUN));
+                ctx.log(LogLevel::Warning, &format!("refused a stored {}: {error}", T::NOUN));
                 null_mut()
             }
         },
@@ -214,9 +206,21 @@ unsafe extern "C" fn rdb_load<T: Family>(io: *mut raw::RedisModuleIO, encoding: 
     )
 }
 
-fn load_value<T: Family>(io: *mut raw::RedisModuleIO, limit: &impl SizeLimit) -> Result<Box<Entry<T>>, Error> {
+fn load_value<T: Family>(
+    io: *mut raw::RedisModuleIO,
+    encoding: c_int,
+    limit: &impl SizeLimit,
+) -> Result<Box<Entry<T>>, Error> {
+    if encoding != T::RDB_ENCODING {
+        return Ok(Entry::ready(T::decode_foreign(&mut RdbReader(io), encoding, limit)?));
+    }
     let mut loading = T::Loading::begin(RdbString::load(io, "header")?.bytes(), limit)?;
     let stored_bytes = load_unsigned(io, "payload length")?;
+    let sum = load_unsigned(io, "payload length checksum")?;
+    let expected = persist::length_checksum(stored_bytes, loading.shape());
+    if sum != expected {
+        return Err(Error::corrupt("payload length checksum", expected, sum));
+    }
     if stored_bytes > loading.total_bytes() {
         return Err(Error::corrupt("payload length", format_args!("at most {}", loading.total_bytes()), stored_bytes));
     }
@@ -252,6 +256,26 @@ fn load_unsigned(io: *mut raw::RedisModuleIO, field: &'static str) -> Result<u64
     let value = unsafe { api!(RedisModule_LoadUnsigned(io)) };
     check_io(io, field)?;
     Ok(value)
+}
+
+/// The primitives of an RDB value that another module wrote.
+pub struct RdbReader(*mut raw::RedisModuleIO);
+
+impl RdbSource for RdbReader {
+    fn unsigned(&mut self, field: &'static str) -> Result<u64, Error> {
+        load_unsigned(self.0, field)
+    }
+
+    fn double(&mut self, field: &'static str) -> Result<f64, Error> {
+        // SAFETY: `io` is live: the reader does not outlive the callback.
+        let value = unsafe { api!(RedisModule_LoadDouble(self.0)) };
+        check_io(self.0, field)?;
+        Ok(value)
+    }
+
+    fn string(&mut self, field: &'static str, read: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        read(RdbString::load(self.0, field)?.bytes())
+    }
 }
 
 /// A string read from an RDB stream, in the server's memory.
@@ -308,16 +332,7 @@ unsafe extern "C" fn aof_rewrite<T: Family>(
         "aof_rewrite",
         || match &entry.state {
             State::Ready(value) => persist::dump(value).for_each(|(next, chunk)| emit(next, &chunk)),
-            State::Loading(loading) => {
-                emit(1, loading.header());
-                let received = loading.received();
-                let mut position = 0;
-                while let Some(chunk) = persist::chunk_at(&received, loading.shape(), position) {
-                    position += persist::chunk_payload_bytes(chunk.len());
-                    emit(position + 1, &chunk);
-                }
-            }
-            State::Moving => {}
+            State::Loading(loading) => persist::dump_loading(loading).for_each(|(next, chunk)| emit(next, &chunk)),
         },
         || (),
     );
@@ -345,7 +360,6 @@ unsafe extern "C" fn digest<T: Family>(digest: *mut raw::RedisModuleDigest, valu
                     add(loading.header());
                     loading.received().pieces(RDB_PIECE_BYTES).for_each(|(_, piece)| add(piece));
                 }
-                State::Moving => {}
             }
             // SAFETY: the digest is live.
             unsafe { api!(RedisModule_DigestEndSequence(digest)) };

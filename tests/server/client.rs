@@ -12,9 +12,11 @@
 //! | error | `-ERR text` |
 
 use std::fmt::Write as _;
+use std::fs;
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use redis::{Parser, PushKind, Value};
@@ -40,16 +42,18 @@ pub fn wait_until<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
 pub struct Client {
     stream: TcpStream,
     parser: Parser,
+    /// The server's log, to be shown if it goes away.
+    log: PathBuf,
 }
 
 impl Client {
-    /// Connects to a port of this host; `None` if nobody listens or answers there yet.
-    pub fn connect(port: u16) -> Option<Client> {
+    /// Connects to a port of this host; `None` if nobody listens there. Each reply may take `patience`.
+    pub fn connect(port: u16, patience: Duration, log: PathBuf) -> Option<Client> {
         let stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
         stream.set_nodelay(true).ok()?;
-        stream.set_read_timeout(Some(DEADLINE)).ok()?;
-        stream.set_write_timeout(Some(DEADLINE)).ok()?;
-        Some(Client { stream, parser: Parser::new() })
+        stream.set_read_timeout(Some(patience)).ok()?;
+        stream.set_write_timeout(Some(patience)).ok()?;
+        Some(Client { stream, parser: Parser::new(), log })
     }
 
     /// Switches the connection to RESP3.
@@ -62,12 +66,18 @@ impl Client {
     /// Sends one command without waiting for its reply.
     pub fn send<A: AsRef<[u8]>>(&mut self, args: &[A]) {
         let packed = pack(args);
-        self.stream.write_all(&packed).expect("the server takes the command");
+        self.stream.write_all(&packed).unwrap_or_else(|error| self.lost(&error));
     }
 
     /// Waits for the next reply, or the next message pushed.
     pub fn receive(&mut self) -> Value {
-        self.try_receive().expect("the server replies")
+        self.try_receive().unwrap_or_else(|error| self.lost(&error))
+    }
+
+    /// Panics with the end of the server's log.
+    fn lost(&self, error: &dyn std::error::Error) -> ! {
+        let log = fs::read(&self.log).unwrap_or_default();
+        panic!("no reply: {error}; the server's log:\n{}", excerpt(&String::from_utf8_lossy(&log)));
     }
 
     fn try_receive(&mut self) -> redis::RedisResult<Value> {
@@ -79,7 +89,10 @@ impl Client {
         self.send(args);
         match self.try_receive() {
             Ok(reply) => reply,
-            Err(error) => panic!("no reply to {}: {error}", shorten(args)),
+            Err(error) => {
+                eprintln!("no reply to {}", shorten(args));
+                self.lost(&error)
+            }
         }
     }
 
@@ -96,11 +109,11 @@ impl Client {
 
     /// Sends every command at once and returns the replies.
     pub fn pipeline<A: AsRef<[u8]>>(&mut self, commands: &[Vec<A>]) -> Vec<Value> {
-        // In pieces, so that neither side's socket buffer fills while the other waits.
+        // In pieces, so that the server does not have to hold all the replies.
         let mut replies = Vec::with_capacity(commands.len());
         for piece in commands.chunks(500) {
             let packed: Vec<u8> = piece.iter().flat_map(|args| pack(args)).collect();
-            self.stream.write_all(&packed).expect("the server takes the commands");
+            self.stream.write_all(&packed).unwrap_or_else(|error| self.lost(&error));
             replies.extend(piece.iter().map(|_| self.receive()));
         }
         replies
@@ -234,6 +247,15 @@ fn pack<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {
 /// Splits a command line at spaces; `''` stands for an empty argument.
 pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().map(|word| if word == "''" { "" } else { word }).collect()
+}
+
+/// What a log tells of an end: its last lines, but of a crash report the first, which say where.
+pub fn excerpt(log: &str) -> String {
+    let lines: Vec<_> = log.lines().filter(|line| !line.is_empty()).collect();
+    let crash = lines.iter().position(|line| line.contains("BUG REPORT START"));
+    let start = crash.map_or(lines.len().saturating_sub(20), |at| at.saturating_sub(3));
+    let end = lines.len().min(start + 50);
+    lines[start..end].join("\n")
 }
 
 /// A command for people: long and binary arguments shortened.

@@ -426,3 +426,19 @@ fn keys_and_items_are_binary_safe() {
     expected.sort_by_key(show);
     assert_eq!(listed, expected);
 }
+
+#[test]
+fn counters_of_a_few_members_grow_one_by_one_whatever_the_malloc() {
+    // The tables of 1 to 7 members take 36 to 56 bytes, which not every malloc aligns as they have to be.
+    let mut server = Server::start();
+    let mut client = server.client();
+    let mut commands = Vec::new();
+    for key in 0..2000 {
+        commands.extend((0..9).map(|item| vec!["LC.ADD".to_owned(), format!("key:{key}"), format!("item:{item}")]));
+    }
+    for reply in client.pipeline(&commands) {
+        assert_eq!(reply, Value::Int(1));
+    }
+    client.expect("LC.COUNT key:0 key:1999", "9");
+    server.assert_up();
+}

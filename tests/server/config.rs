@@ -50,7 +50,7 @@ const SETTABLE: [Parameter; 8] = [
         good: &["0", "65536", "10"],
         bad: &["-1", "65537", "4294967298", "abc", ""],
     },
-    Parameter { name: "bf-layout", default: "lines", good: &["classic", "lines"], bad: &["squares", "line", ""] },
+    Parameter { name: "bf-layout", default: "lines", good: &["lines"], bad: &["squares", "line", ""] },
     Parameter {
         name: "max-key-bytes",
         default: "4294967296",

@@ -64,6 +64,13 @@ pub fn populate(client: &mut Client) {
     client.expect("EXPIRE lc:dense 100000", "1");
 }
 
+/// As [`populate`], without the two keys' TTL, which a digest takes in.
+pub fn populate_without_ttl(client: &mut Client) {
+    populate(client);
+    client.expect("PERSIST bf:chain", "1");
+    client.expect("PERSIST lc:dense", "1");
+}
+
 /// Every key of the current database with its type, digest, whether it expires, and what its INFO
 /// says but for the bytes it takes, which may differ from one allocation to the next.
 pub fn snapshot(client: &mut Client) -> BTreeMap<String, String> {

@@ -9,7 +9,8 @@
 //! - `ROLLCALL_OLD_SERVER`: a server older than 7.0, which must refuse the module (skipped without).
 //!
 //! What has to hold on every supported server is in the modules named `commands_*`, `persistence_*`
-//! and `replication_*`: `cargo test --test server -- commands_ persistence_ replication_`.
+//! and `replication_*`: `cargo test --test server -- commands_ persistence_ replication_`. Add
+//! `types_defrag` where the server can defragment, which one built with a system's malloc cannot.
 
 mod client;
 mod fixture;
@@ -27,7 +28,10 @@ mod module_loading;
 mod persistence_chunks;
 mod persistence_corruption;
 mod persistence_restart;
-mod smoke;
+mod replication_effects;
+mod replication_redisbloom;
+mod replication_slots;
+mod replication_sync;
 mod types_defrag;
 mod types_generic;
 mod types_memory;

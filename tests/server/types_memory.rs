@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use crate::client::{Client, show, with_items};
+use crate::client::{Client, error_text, show, wait_until, with_items, words};
 use crate::harness::Server;
 
 /// What is measured, how many keys of it, the command that makes the key `?`, and commands or items that fill it.
@@ -24,7 +24,7 @@ const SHAPES: [Shape; 10] = [
     Shape { name: "counter of 250", keys: 2_000, make: "LC.RESERVE ? 50000", fill: "LC.ADD ?", items: 250 },
     Shape { name: "sparse counter", keys: 1_000, make: "LC.RESERVE ? 10000000", fill: "LC.ADD ?", items: 1_000 },
     Shape { name: "dense counter", keys: 1_000, make: "LC.RESERVE ? 1000 EXACT 0", fill: "LC.ADD ?", items: 990 },
-    Shape { name: "denser counter", keys: 300, make: "LC.RESERVE ? 50000", fill: "LC.ADD ?", items: 6_000 },
+    Shape { name: "denser counter", keys: 1_000, make: "LC.RESERVE ? 50000", fill: "LC.ADD ?", items: 3_000 },
 ];
 
 fn usage(client: &mut Client, keys: u64) -> i64 {
@@ -37,28 +37,49 @@ fn usage(client: &mut Client, keys: u64) -> i64 {
     client.pipeline(&commands).into_iter().map(int).sum()
 }
 
+/// The memory in use while no client but the one that asks is connected, whose buffers would count.
+fn used_memory(server: &Server) -> i64 {
+    wait_until("other clients to be gone", || {
+        let mut client = server.client();
+        (client.info_number("connected_clients") == 1).then(|| client.info_number("used_memory"))
+    })
+}
+
 #[test]
 fn memory_usage_is_what_the_allocator_gives() {
+    // What a server adds to what a module says differs from release to release; so does malloc.
+    let server = Server::start();
+    let (version, allocator) = (server.version(), server.client().info("mem_allocator"));
+    if version.is_valkey || version.major != 7 || !allocator.starts_with("jemalloc") {
+        println!("left out: only known of Redis 7 with jemalloc, this is {version:?} with {allocator}");
+        return;
+    }
     let mut wrong = Vec::new();
     for Shape { name, keys, make, fill, items } in SHAPES {
         let server = Server::start();
-        let mut client = server.client();
-        // The same keys with nothing in them first: the server's own tables then do not count.
+        // The same keys with a letter in them first: the server's own tables then do not count.
         let key = |i: u64| format!("key:{i:07}");
-        let sets: Vec<_> = (0..keys).map(|i| vec!["SET".to_owned(), key(i), "1".into()]).collect();
-        client.pipeline(&sets);
-        let (usage_before, used_before) = (usage(&mut client, keys), client.info_number("used_memory"));
-        for i in 0..keys {
-            client.send(&["DEL", &key(i)]);
-            client.send(&make.replace('?', &key(i)).split(' ').collect::<Vec<_>>());
-            assert_eq!(show(&client.receive()), "1", "{name}: DEL");
-            assert_eq!(show(&client.receive()), "+OK", "{name}: {make}");
-            if items > 0 {
-                client.call(&with_items(&fill.replace('?', &key(i)), "item:", 0..items));
+        let sets: Vec<_> = (0..keys).map(|i| vec!["SET".to_owned(), key(i), "x".into()]).collect();
+        server.client().pipeline(&sets);
+        let usage_before = usage(&mut server.client(), keys);
+        let used_before = used_memory(&server);
+        let mut client = server.client();
+        for start in (0..keys).step_by(500) {
+            let mut commands = Vec::new();
+            for key in (start..keys.min(start + 500)).map(key) {
+                commands.push(vec!["DEL".to_owned(), key.clone()]);
+                commands.push(words(&make.replace('?', &key)).into_iter().map(str::to_owned).collect());
+                if items > 0 {
+                    commands.push(with_items(&fill.replace('?', &key), "item:", 0..items));
+                }
+            }
+            for reply in client.pipeline(&commands) {
+                assert!(error_text(&reply).is_none(), "{name}: {}", show(&reply));
             }
         }
-        let grown = client.info_number("used_memory") - used_before;
-        let told = usage(&mut client, keys) - usage_before;
+        drop(client);
+        let grown = used_memory(&server) - used_before;
+        let told = usage(&mut server.client(), keys) - usage_before;
         let ratio = told as f64 / grown as f64;
         println!("{name}: {told} bytes told, {grown} taken, {:+.2} %", (ratio - 1.0) * 100.0);
         if !(0.97..=1.03).contains(&ratio) {

@@ -123,6 +123,19 @@ fn growth_ends_in_an_error_where_numbers_end() {
 }
 
 #[test]
+fn chains_end_at_a_number_of_sub_filters() {
+    let mut chain = filter(params(0.01, 1, 1, 0));
+    let items: Vec<u16> = (0..3000).collect();
+    let mut added = Vec::new();
+    let refused = chain.add_all(bytes(&items), &Unlimited, &mut added);
+    assert!(matches!(refused, Err(Error::OutOfRange { field: "number of sub-filters", .. })), "{refused:?}");
+    assert_eq!(chain.sub_filters().len(), ScalableFilter::MAX_SUB_FILTERS);
+    assert!(bytes(&items).zip(&added).all(|(item, _)| chain.may_contain(item)));
+    // What it has, it still takes.
+    assert!(matches!(chain.add(&0u16.to_ne_bytes(), &Unlimited), Ok(false)));
+}
+
+#[test]
 fn stored_sub_filters_are_checked() {
     let grown = filled(params(0.01, 20, 2, 0), &(0..100).collect::<Vec<_>>());
     let take = |params: Params, edit: &dyn Fn(&mut Vec<Filter>)| {

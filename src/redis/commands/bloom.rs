@@ -8,47 +8,72 @@ use super::{
     Added, AddedWords, announce, check_copy, config, create, dump, open, open_merge, replace, value, value_mut, values,
     word,
 };
-use crate::bloom::{Params, ScalableFilter};
+use crate::bloom::{BitLayout, BloomFilter, Params, SubFilterInfo};
 use crate::error::Error;
 
 const RESERVE_OPTIONS: [Opt; 4] = [Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout];
 const INSERT_OPTIONS: [Opt; 8] =
     [Opt::Capacity, Opt::Error, Opt::Expansion, Opt::NoCreate, Opt::NonScaling, Opt::Seed, Opt::Layout, Opt::Items];
 
-const WORDS: AddedWords<Params> = AddedWords {
+/// What a filter is created with.
+#[derive(Clone, Copy)]
+pub struct Creation {
+    params: Params,
+    layout: BitLayout,
+}
+
+impl Creation {
+    /// What the configuration says.
+    fn defaults() -> Self {
+        Creation { params: config::bloom_defaults(), layout: config::bloom_layout() }
+    }
+
+    fn build(&self, limit: &ServerLimit) -> Result<BloomFilter, Error> {
+        BloomFilter::new(self.layout, self.params, limit)
+    }
+}
+
+const WORDS: AddedWords<Creation> = AddedWords {
     insert: c"BF.INSERT",
     add_all: c"BF.MADD",
     reserve_event: c"bf.reserve",
     add_event: c"bf.add",
-    options: |ctx, params| {
+    options: |ctx, creation| {
+        let params = &creation.params;
         let mut words = vec![
             word(ctx, "CAPACITY"),
             word(ctx, params.capacity.to_string()),
             word(ctx, "ERROR"),
             word(ctx, format!("{:?}", params.error_rate)),
         ];
-        words.extend(growth(ctx, params));
+        words.extend(growth(ctx, creation));
         words
     },
 };
 
 /// The options that `BF.RESERVE` takes too.
-fn growth(ctx: Ctx, params: &Params) -> Vec<ArgOrOwned<'static>> {
+fn growth(ctx: Ctx, creation: &Creation) -> Vec<ArgOrOwned<'static>> {
+    let params = &creation.params;
     let mut words = match params.expansion {
         0 => vec![word(ctx, "NONSCALING")],
         expansion => vec![word(ctx, "EXPANSION"), word(ctx, expansion.to_string())],
     };
-    words.extend([word(ctx, "SEED"), word(ctx, params.seed.to_string()), word(ctx, "LAYOUT"), word(ctx, "lines")]);
+    words.extend([
+        word(ctx, "SEED"),
+        word(ctx, params.seed.to_string()),
+        word(ctx, "LAYOUT"),
+        word(ctx, creation.layout.name()),
+    ]);
     words
 }
 
 fn core_error(error: Error) -> Refusal {
-    core::<ScalableFilter>(error)
+    core::<BloomFilter>(error)
 }
 
-/// The parameters that options and defaults make.
-fn params(options: &Options) -> Result<Params, Refusal> {
-    let defaults = config::bloom_defaults();
+/// What options and defaults make.
+fn creation(options: &Options) -> Result<Creation, Refusal> {
+    let Creation { params: defaults, layout } = Creation::defaults();
     let expansion = match (options.non_scaling, options.expansion) {
         (true, _) => 0,
         (false, Some(expansion)) => u32::try_from(expansion).unwrap_or(u32::MAX),
@@ -61,7 +86,7 @@ fn params(options: &Options) -> Result<Params, Refusal> {
         seed: options.seed.unwrap_or(defaults.seed),
     };
     params.validate().map_err(core_error)?;
-    Ok(params)
+    Ok(Creation { params, layout: options.layout.unwrap_or(layout) })
 }
 
 /// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING]`
@@ -69,34 +94,35 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let mut options = args::options(args, 4, &RESERVE_OPTIONS)?;
     options.error_rate = Some(args::number("error rate", args.get(2))?);
     options.capacity = Some(args::unsigned("capacity", args.get(3))?);
-    let params = params(&options)?;
-    let key = open::<ScalableFilter>(ctx, args.get(1), Mode::Write)?;
+    let creation = creation(&options)?;
+    let key = open::<BloomFilter>(ctx, args.get(1), Mode::Write)?;
     if !key.is_missing() {
         return Err(Refusal::Exists);
     }
-    create(&key, ScalableFilter::new(params, &ServerLimit::new(ctx)).map_err(core_error)?);
-    announce_reserved(ctx, args.get(1), &params);
+    create(&key, creation.build(&ServerLimit::new(ctx)).map_err(core_error)?);
+    announce_reserved(ctx, args.get(1), &creation);
     reply::ok(ctx);
     Ok(())
 }
 
 /// Replicates and tells that a key was created empty.
-fn announce_reserved(ctx: Ctx, key: Arg<'_>, params: &Params) {
+fn announce_reserved(ctx: Ctx, key: Arg<'_>, creation: &Creation) {
+    let params = &creation.params;
     let mut arguments = vec![
         ArgOrOwned::Arg(key),
         word(ctx, format!("{:?}", params.error_rate)),
         word(ctx, params.capacity.to_string()),
     ];
-    arguments.extend(growth(ctx, params));
+    arguments.extend(growth(ctx, creation));
     ctx.replicate(c"BF.RESERVE", &arguments);
     ctx.changed(key, c"bf.reserve");
 }
 
 /// `BF.ADD key item`
 pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let mut key = open::<ScalableFilter>(ctx, args.get(1), Mode::Write)?;
-    let Some(filter) = value_mut::<ScalableFilter>(&mut key)? else {
-        let (results, stopped) = insert(ctx, args.get(1), args.from(2), Some(config::bloom_defaults()))?;
+    let mut key = open::<BloomFilter>(ctx, args.get(1), Mode::Write)?;
+    let Some(filter) = value_mut::<BloomFilter>(&mut key)? else {
+        let (results, stopped) = insert(ctx, args.get(1), args.from(2), Some(Creation::defaults()))?;
         return match (results.first(), stopped) {
             (Some(&added), _) => {
                 ctx.reply_bool(added);
@@ -116,7 +142,7 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 /// `BF.MADD key item [item ...]`
 pub fn madd(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let (results, stopped) = insert(ctx, args.get(1), args.from(2), Some(config::bloom_defaults()))?;
+    let (results, stopped) = insert(ctx, args.get(1), args.from(2), Some(Creation::defaults()))?;
     reply::bools(ctx, &results, stopped);
     Ok(())
 }
@@ -125,8 +151,8 @@ pub fn madd(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let options = args::options(args, 2, &INSERT_OPTIONS)?;
     let items = options.items.ok_or(Refusal::Arity)?;
-    let params = params(&options)?;
-    let create = if options.no_create { None } else { Some(params) };
+    let creation = creation(&options)?;
+    let create = if options.no_create { None } else { Some(creation) };
     let (results, stopped) = insert(ctx, args.get(1), args.from(items), create)?;
     reply::bools(ctx, &results, stopped);
     Ok(())
@@ -138,18 +164,18 @@ fn insert(
     ctx: Ctx,
     name: Arg<'_>,
     items: Args<'_>,
-    create_with: Option<Params>,
+    create_with: Option<Creation>,
 ) -> Result<(Vec<bool>, Option<Refusal>), Refusal> {
     let limit = ServerLimit::new(ctx);
-    let mut key = open::<ScalableFilter>(ctx, name, Mode::Write)?;
+    let mut key = open::<BloomFilter>(ctx, name, Mode::Write)?;
     let created = if key.is_missing() {
-        let params = create_with.ok_or(Refusal::NotFound)?;
-        create(&key, ScalableFilter::new(params, &limit).map_err(core_error)?);
-        Some(params)
+        let creation = create_with.ok_or(Refusal::NotFound)?;
+        create(&key, creation.build(&limit).map_err(core_error)?);
+        Some(creation)
     } else {
         None
     };
-    let filter = value_mut::<ScalableFilter>(&mut key)?.ok_or(Refusal::NotFound)?;
+    let filter = value_mut::<BloomFilter>(&mut key)?.ok_or(Refusal::NotFound)?;
     let mut results = Vec::with_capacity(items.len());
     let stopped = filter.add_all(items.bytes(), &limit, &mut results).err().map(core_error);
     let changed = results.contains(&true);
@@ -159,8 +185,8 @@ fn insert(
 
 /// `BF.EXISTS key item`
 pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let key = open::<ScalableFilter>(ctx, args.get(1), Mode::Read)?;
-    let found = value::<ScalableFilter>(&key)?.is_some_and(|filter| filter.may_contain(args.get(2).bytes()));
+    let key = open::<BloomFilter>(ctx, args.get(1), Mode::Read)?;
+    let found = value::<BloomFilter>(&key)?.is_some_and(|filter| filter.may_contain(args.get(2).bytes()));
     ctx.reply_bool(found);
     Ok(())
 }
@@ -168,9 +194,9 @@ pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 /// `BF.MEXISTS key item [item ...]`
 pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let items = args.from(2);
-    let key = open::<ScalableFilter>(ctx, args.get(1), Mode::Read)?;
+    let key = open::<BloomFilter>(ctx, args.get(1), Mode::Read)?;
     let mut found = Vec::with_capacity(items.len());
-    match value::<ScalableFilter>(&key)? {
+    match value::<BloomFilter>(&key)? {
         Some(filter) => filter.may_contain_all(items.bytes(), &mut found),
         None => found.resize(items.len(), false),
     }
@@ -180,8 +206,8 @@ pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 /// `BF.CARD key`
 pub fn card(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let key = open::<ScalableFilter>(ctx, args.get(1), Mode::Read)?;
-    let items = value::<ScalableFilter>(&key)?.map_or(0, ScalableFilter::num_items);
+    let key = open::<BloomFilter>(ctx, args.get(1), Mode::Read)?;
+    let items = value::<BloomFilter>(&key)?.map_or(0, BloomFilter::num_items);
     ctx.reply_integer(i64::try_from(items).unwrap_or(i64::MAX));
     Ok(())
 }
@@ -189,7 +215,7 @@ pub fn card(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 /// Lines of a plain `BF.INFO`; those after are answered only when asked for by name. Clients parse exactly five.
 const INFO_LINES: usize = 5;
 
-fn info_lines(filter: &ScalableFilter) -> [InfoLine; 9] {
+fn info_lines(filter: &BloomFilter) -> [InfoLine; 9] {
     let params = filter.params();
     let expansion = match params.expansion {
         0 => Field::Null,
@@ -198,13 +224,13 @@ fn info_lines(filter: &ScalableFilter) -> [InfoLine; 9] {
     [
         ("Capacity", "CAPACITY", Field::Integer(filter.capacity())),
         ("Size", "SIZE", Field::Integer(filter.size_bytes())),
-        ("Number of filters", "FILTERS", Field::Integer(filter.sub_filters().len() as u64)),
+        ("Number of filters", "FILTERS", Field::Integer(filter.num_sub_filters() as u64)),
         ("Number of items inserted", "ITEMS", Field::Integer(filter.num_items())),
         ("Expansion rate", "EXPANSION", expansion),
         ("Error rate", "ERROR", Field::Double(params.error_rate)),
         ("False positive rate", "FPR", Field::Double(filter.false_positive_rate())),
         ("Fill ratio", "FILL", Field::Double(filter.fill_ratio())),
-        ("Layout", "LAYOUT", Field::Text("lines")),
+        ("Layout", "LAYOUT", Field::Text(filter.layout().name())),
     ]
 }
 
@@ -213,8 +239,8 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     if args.len() > 3 {
         return Err(Refusal::Arity);
     }
-    let key = open::<ScalableFilter>(ctx, args.get(1), Mode::Read)?;
-    let filter = value::<ScalableFilter>(&key)?.ok_or(Refusal::NotFound)?;
+    let key = open::<BloomFilter>(ctx, args.get(1), Mode::Read)?;
+    let filter = value::<BloomFilter>(&key)?.ok_or(Refusal::NotFound)?;
     let lines = info_lines(filter);
     if args.len() == 2 {
         reply::info_all(ctx, lines[..INFO_LINES].iter());
@@ -226,9 +252,9 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 /// `BF.MERGE destination source [source ...]`
 pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let limit = ServerLimit::new(ctx);
-    let (mut destination, sources) = open_merge::<ScalableFilter>(ctx, args)?;
-    let sources = values::<ScalableFilter>(&sources)?;
-    let changed = match (value_mut::<ScalableFilter>(&mut destination)?, sources.split_first()) {
+    let (mut destination, sources) = open_merge::<BloomFilter>(ctx, args)?;
+    let sources = values::<BloomFilter>(&sources)?;
+    let changed = match (value_mut::<BloomFilter>(&mut destination)?, sources.split_first()) {
         (Some(filter), _) => filter.merge(&sources).map_err(core_error)?,
         (None, Some((first, rest))) => {
             check_copy(*first, &limit)?;
@@ -238,9 +264,9 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             true
         }
         (None, None) => {
-            let params = config::bloom_defaults();
-            create(&destination, ScalableFilter::new(params, &limit).map_err(core_error)?);
-            announce_reserved(ctx, args.get(1), &params);
+            let creation = Creation::defaults();
+            create(&destination, creation.build(&limit).map_err(core_error)?);
+            announce_reserved(ctx, args.get(1), &creation);
             false
         }
     };
@@ -254,11 +280,11 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 /// `BF.CLEAR key`
 pub fn clear(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let mut key = open::<ScalableFilter>(ctx, args.get(1), Mode::Write)?;
-    let filter = value_mut::<ScalableFilter>(&mut key)?.ok_or(Refusal::NotFound)?;
+    let mut key = open::<BloomFilter>(ctx, args.get(1), Mode::Write)?;
+    let filter = value_mut::<BloomFilter>(&mut key)?.ok_or(Refusal::NotFound)?;
     if !filter.is_empty() {
         // A new one costs less than clearing: its memory comes zeroed, the old one goes in the background.
-        let empty = ScalableFilter::new(*filter.params(), &super::Unchecked).map_err(core_error)?;
+        let empty = filter.empty_twin(&super::Unchecked).map_err(core_error)?;
         replace(filter, empty);
         ctx.replicate_verbatim();
         ctx.changed(args.get(1), c"bf.clear");
@@ -269,51 +295,51 @@ pub fn clear(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 /// `BF.SCANDUMP key iterator`
 pub fn scandump(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    dump::scandump::<ScalableFilter>(ctx, args)
+    dump::scandump::<BloomFilter>(ctx, args)
 }
 
 /// `BF.LOADCHUNK key iterator data`
 pub fn loadchunk(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    dump::loadchunk::<ScalableFilter>(ctx, args, c"bf.loadchunk")
+    dump::loadchunk::<BloomFilter>(ctx, args, c"bf.loadchunk")
 }
 
 /// `BF.DEBUG key`
 pub fn debug(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let key = open::<ScalableFilter>(ctx, args.get(1), Mode::Read)?;
-    let filter = value::<ScalableFilter>(&key)?.ok_or(Refusal::NotFound)?;
-    let params = filter.params();
-    ctx.reply_array(filter.sub_filters().len() + 1);
-    ctx.reply_bulk(
-        format!(
-            "size:{} filters:{} bytes:{} layout:lines ratio:{:?} expansion:{} seed:{}",
-            filter.num_items(),
-            filter.sub_filters().len(),
-            filter.size_bytes(),
-            params.error_rate,
-            params.expansion,
-            params.seed
-        )
-        .as_bytes(),
-    );
-    for sub_filter in filter.sub_filters() {
-        let geometry = sub_filter.geometry();
-        ctx.reply_bulk(
-            format!(
-                "bytes:{} bits:{} hashes:{} lines:{} lines_per_item:{} probes_per_line:{} capacity:{} size:{} \
-                 ratio:{:?} bits_set:{}",
-                geometry.num_bytes(),
-                geometry.num_bits(),
-                geometry.lines_per_item * geometry.probes_per_line,
-                geometry.num_lines,
-                geometry.lines_per_item,
-                geometry.probes_per_line,
-                sub_filter.capacity(),
-                sub_filter.num_items(),
-                sub_filter.error_rate(),
-                sub_filter.set_bits()
-            )
-            .as_bytes(),
-        );
-    }
+    let key = open::<BloomFilter>(ctx, args.get(1), Mode::Read)?;
+    let filter = value::<BloomFilter>(&key)?.ok_or(Refusal::NotFound)?;
+    ctx.reply_array(filter.num_sub_filters() + 1);
+    ctx.reply_bulk(debug_totals(filter).as_bytes());
+    filter.sub_filters().for_each(|sub_filter| ctx.reply_bulk(debug_sub_filter(&sub_filter).as_bytes()));
     Ok(())
+}
+
+/// The first line: for a classic filter the very text of RedisBloom.
+fn debug_totals(filter: &BloomFilter) -> String {
+    let size = filter.num_items();
+    if filter.layout() == BitLayout::Classic {
+        return format!("size:{size}");
+    }
+    let Params { error_rate, expansion, seed, .. } = filter.params();
+    format!(
+        "size:{size} filters:{} bytes:{} layout:lines ratio:{error_rate:?} expansion:{expansion} seed:{seed}",
+        filter.num_sub_filters(),
+        filter.size_bytes()
+    )
+}
+
+/// The line of a sub-filter: for one of a classic filter the very text of RedisBloom.
+fn debug_sub_filter(info: &SubFilterInfo) -> String {
+    let SubFilterInfo { num_bytes, num_bits, hashes, capacity, num_items, error_rate, set_bits, .. } = info;
+    match info.geometry {
+        None => format!(
+            "bytes:{num_bytes} bits:{num_bits} hashes:{hashes} hashwidth:64 capacity:{capacity} size:{num_items} \
+             ratio:{}",
+            reply::general(*error_rate)
+        ),
+        Some(geometry) => format!(
+            "bytes:{num_bytes} bits:{num_bits} hashes:{hashes} lines:{} lines_per_item:{} probes_per_line:{} \
+             capacity:{capacity} size:{num_items} ratio:{error_rate:?} bits_set:{set_bits}",
+            geometry.num_lines, geometry.lines_per_item, geometry.probes_per_line
+        ),
+    }
 }

@@ -95,16 +95,21 @@ pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 fn insert(ctx: Ctx, name: Arg<'_>, items: Args<'_>, create_with: Option<Params>) -> Result<(), Refusal> {
     let limit = ServerLimit::new(ctx);
     let mut key = open::<Counter>(ctx, name, Mode::Write)?;
-    let created = if key.is_missing() {
-        let params = create_with.ok_or(Refusal::NotFound)?;
-        create(&key, Counter::new(params).map_err(core_error)?);
-        Some(params)
-    } else {
-        None
-    };
-    let counter = value_mut::<Counter>(&mut key)?.ok_or(Refusal::NotFound)?;
     let mut results = Vec::with_capacity(items.len());
-    let outcome = counter.add_all(items.bytes(), &limit, &mut results);
+    let (created, outcome) = match value_mut::<Counter>(&mut key)? {
+        Some(counter) => (None, counter.add_all(items.bytes(), &limit, &mut results)),
+        None => {
+            let params = create_with.ok_or(Refusal::NotFound)?;
+            let mut counter = Counter::new(params).map_err(core_error)?;
+            let outcome = counter.add_all(items.bytes(), &limit, &mut results);
+            // Refused at the first item: the key stays missing.
+            if let (true, Err(error)) = (results.is_empty(), &outcome) {
+                return Err(core_error(error.clone()));
+            }
+            create(&key, counter);
+            (Some(params), outcome)
+        }
+    };
     let new = results.iter().filter(|&&new| new).count();
     announce(ctx, &Added { key: name, items, created, handled: results.len(), changed: new > 0 }, &WORDS);
     outcome.map_err(core_error)?;

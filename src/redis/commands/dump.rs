@@ -17,13 +17,7 @@ pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusa
     let iterator = args::unsigned("iterator", args.get(2))?;
     let key = open::<T>(ctx, args.get(1), Mode::Read)?;
     let value = value::<T>(&key)?.ok_or(Refusal::NotFound)?;
-    let (next, chunk) = match iterator.checked_sub(1) {
-        None => (1, value.header()),
-        Some(position) => match persist::chunk_at(&value.payload(), value.shape(), position) {
-            Some(chunk) => (iterator + persist::chunk_payload_bytes(chunk.len()), chunk),
-            None => (0, Vec::new()),
-        },
-    };
+    let (next, chunk) = value.scandump(iterator);
     ctx.reply_array(2);
     ctx.reply_integer(i64::try_from(next).unwrap_or(0));
     ctx.reply_bulk(&chunk);

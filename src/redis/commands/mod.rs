@@ -10,6 +10,7 @@ mod table;
 
 pub use register::register;
 
+use std::collections::HashSet;
 use std::ffi::CStr;
 
 use super::config;
@@ -42,7 +43,7 @@ fn still_loading<T: Family>(loading: &<T as Stored>::Loading) -> Refusal {
 /// The value of an open key to read; `None` if the key is missing.
 fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, Refusal> {
     match peek_entry::<T>(key).map(|entry| &entry.state) {
-        None | Some(State::Moving) => Ok(None),
+        None => Ok(None),
         Some(State::Ready(value)) => Ok(Some(value)),
         Some(State::Loading(loading)) => Err(still_loading::<T>(loading)),
     }
@@ -53,7 +54,7 @@ fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, Refusal> {
 /// No other key may be open under the same name meanwhile: both would be the same value.
 fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut T>, Refusal> {
     match entry_of::<T>(key).map(|entry| &mut entry.state) {
-        None | Some(State::Moving) => Ok(None),
+        None => Ok(None),
         Some(State::Ready(value)) => Ok(Some(value)),
         Some(State::Loading(loading)) => Err(still_loading::<T>(loading)),
     }
@@ -144,9 +145,16 @@ fn open_merge<'a, T: Family>(ctx: Ctx, args: Args<'a>) -> Result<(Key<'a>, Vec<K
     Ok((destination, sources))
 }
 
-/// The values of opened keys; those that are missing are left out.
+/// The values of opened keys, each once: a union costs a walk over all bits of every value given, however short
+/// its name. Those that are missing are left out.
 fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, Refusal> {
-    keys.iter().filter_map(|key| value::<T>(key).transpose()).collect()
+    let found: Result<Vec<&T>, _> = keys.iter().filter_map(|key| value::<T>(key).transpose()).collect();
+    let mut found = found?;
+    if found.len() > 1 {
+        let mut seen = HashSet::with_capacity(found.len());
+        found.retain(|&value| seen.insert(std::ptr::from_ref(value)));
+    }
+    Ok(found)
 }
 
 /// Checks that a copy of `value` may be made.

@@ -1,6 +1,6 @@
 //! Tells the server of every row of the table: the command, its ACL category, its documentation, its keys.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, CString, c_int};
 use std::ptr::null;
 
 use redis_module::raw;
@@ -58,12 +58,20 @@ fn register_family(ctx: Ctx, commands: &'static [Command], category: &CStr) -> R
             // Either may fail on a server that knows fewer words than we use: then it lacks documentation or a
             // category, which is no reason not to serve.
             if let Some(set_categories) = raw::RedisModule_SetCommandACLCategories {
-                set_categories(handle, category.as_ptr());
+                set_categories(handle, categories(command, category).as_ptr());
             }
             describe(handle, command);
         }
     }
     Ok(())
+}
+
+/// The categories of a command: its family's, and those that its flags would give it if it had none of its own.
+fn categories(command: &Command, family: &CStr) -> CString {
+    let has = |flag: &str| command.flags.to_string_lossy().split(' ').any(|word| word == flag);
+    let access = if has("write") { "write" } else { "read" };
+    let speed = if has("fast") { "fast" } else { "slow" };
+    CString::new(format!("{} {access} {speed}", family.to_string_lossy())).unwrap_or_default()
 }
 
 /// Flags of a key that is read.

@@ -104,8 +104,10 @@ const EXPANSION: Argument = option(c"EXPANSION", c"expansion", Kind::Integer);
 const NONSCALING: Argument = flag(c"NONSCALING", c"nonscaling");
 const NOCREATE: Argument = flag(c"NOCREATE", c"nocreate");
 const SEED: Argument = option(c"SEED", c"seed", Kind::Integer);
-const LAYOUT: Argument =
-    Argument { choices: &[choice(c"lines", c"lines")], ..option(c"LAYOUT", c"layout", Kind::OneOf) };
+const LAYOUT: Argument = Argument {
+    choices: &[choice(c"lines", c"lines"), choice(c"classic", c"classic")],
+    ..option(c"LAYOUT", c"layout", Kind::OneOf)
+};
 
 /// Checks the number of arguments against `arity` and runs the handler.
 macro_rules! entry {

@@ -1,0 +1,352 @@
+//! A filter in either layout.
+
+use std::alloc::Layout;
+use std::fmt;
+
+use super::{ClassicFilter, Geometry, Line, Params, ScalableFilter};
+use crate::error::Error;
+use crate::limit::SizeLimit;
+
+/// Where the bits of an item are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BitLayout {
+    /// In a few cache lines ([`ScalableFilter`]).
+    Lines,
+    /// All over the bitmap, as in RedisBloom ([`ClassicFilter`]).
+    Classic,
+}
+
+impl BitLayout {
+    /// Its name, as users know it.
+    pub fn name(self) -> &'static str {
+        match self {
+            BitLayout::Lines => "lines",
+            BitLayout::Classic => "classic",
+        }
+    }
+}
+
+impl fmt::Display for BitLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A Bloom filter that grows, in either layout. Methods do what those of the same name of [`ScalableFilter`] and
+/// [`ClassicFilter`] do.
+#[derive(Debug, PartialEq)]
+pub enum BloomFilter {
+    /// In lines.
+    Lines(ScalableFilter),
+    /// In RedisBloom's layout.
+    Classic(ClassicFilter),
+}
+
+/// What there is to know of a sub-filter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SubFilterInfo {
+    /// How many items it is made for.
+    pub capacity: u64,
+    /// How many insertions set a bit; after a merge an estimate.
+    pub num_items: u64,
+    /// The error rate it has when full.
+    pub error_rate: f64,
+    /// Bytes of its bitmap.
+    pub num_bytes: u64,
+    /// Bits of its bitmap.
+    pub num_bits: u64,
+    /// Bits an item sets; some may coincide.
+    pub hashes: u32,
+    /// Bits set.
+    pub set_bits: u64,
+    /// Its lines, if it has any.
+    pub geometry: Option<Geometry>,
+}
+
+/// Calls the same method of either filter.
+macro_rules! either {
+    ($self:expr, $filter:ident => $call:expr) => {
+        match $self {
+            BloomFilter::Lines($filter) => $call,
+            BloomFilter::Classic($filter) => $call,
+        }
+    };
+}
+
+impl BloomFilter {
+    /// An empty filter.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for parameters outside their ranges, what `limit` says, [`Error::OutOfMemory`].
+    pub fn new(layout: BitLayout, params: Params, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+        Ok(match layout {
+            BitLayout::Lines => BloomFilter::Lines(ScalableFilter::new(params, limit)?),
+            BitLayout::Classic => BloomFilter::Classic(ClassicFilter::new(params, limit)?),
+        })
+    }
+
+    /// Its layout.
+    pub fn layout(&self) -> BitLayout {
+        match self {
+            BloomFilter::Lines(_) => BitLayout::Lines,
+            BloomFilter::Classic(_) => BitLayout::Classic,
+        }
+    }
+
+    /// An equal filter.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn try_clone(&self) -> Result<Self, Error> {
+        Ok(match self {
+            BloomFilter::Lines(filter) => BloomFilter::Lines(filter.try_clone()?),
+            BloomFilter::Classic(filter) => BloomFilter::Classic(filter.try_clone()?),
+        })
+    }
+
+    /// An empty filter of the same layout and parameters, in new memory.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], and what `limit` says.
+    pub fn empty_twin(&self, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+        Ok(match self {
+            BloomFilter::Lines(filter) => BloomFilter::Lines(ScalableFilter::new(*filter.params(), limit)?),
+            BloomFilter::Classic(filter) => BloomFilter::Classic(filter.empty_twin(limit)?),
+        })
+    }
+
+    /// Adds an item; tells whether it was new.
+    ///
+    /// # Errors
+    /// As [`ScalableFilter::add`].
+    pub fn add(&mut self, item: &[u8], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
+        either!(self, filter => filter.add(item, limit))
+    }
+
+    /// Adds items; appends to `added`, for each, whether it was new.
+    ///
+    /// # Errors
+    /// As [`ScalableFilter::add_all`].
+    pub fn add_all<'a>(
+        &mut self,
+        items: impl IntoIterator<Item = &'a [u8]>,
+        limit: &(impl SizeLimit + ?Sized),
+        added: &mut Vec<bool>,
+    ) -> Result<(), Error> {
+        either!(self, filter => filter.add_all(items, limit, added))
+    }
+
+    /// Whether the item may have been added; if `false`, it certainly was not.
+    pub fn may_contain(&self, item: &[u8]) -> bool {
+        either!(self, filter => filter.may_contain(item))
+    }
+
+    /// [`BloomFilter::may_contain`] for many items. Appends the answers to `found`.
+    pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, found: &mut Vec<bool>) {
+        either!(self, filter => filter.may_contain_all(items, found));
+    }
+
+    /// The parameters it was made with.
+    pub fn params(&self) -> &Params {
+        either!(self, filter => filter.params())
+    }
+
+    /// How many sub-filters it has.
+    pub fn num_sub_filters(&self) -> usize {
+        either!(self, filter => filter.sub_filters().len())
+    }
+
+    /// Its sub-filters, oldest first.
+    pub fn sub_filters(&self) -> impl Iterator<Item = SubFilterInfo> + '_ {
+        (0..self.num_sub_filters()).map(|index| match self {
+            BloomFilter::Lines(filter) => {
+                let (sub_filter, geometry) = (&filter.sub_filters()[index], *filter.sub_filters()[index].geometry());
+                SubFilterInfo {
+                    capacity: sub_filter.capacity(),
+                    num_items: sub_filter.num_items(),
+                    error_rate: sub_filter.error_rate(),
+                    num_bytes: geometry.num_bytes(),
+                    num_bits: geometry.num_bits(),
+                    hashes: geometry.lines_per_item * geometry.probes_per_line,
+                    set_bits: sub_filter.set_bits(),
+                    geometry: Some(geometry),
+                }
+            }
+            BloomFilter::Classic(filter) => {
+                let (sub_filter, shape) = (&filter.sub_filters()[index], filter.sub_filters()[index].shape());
+                SubFilterInfo {
+                    capacity: shape.capacity,
+                    num_items: sub_filter.num_items(),
+                    error_rate: shape.error_rate,
+                    num_bytes: shape.num_bytes,
+                    num_bits: shape.num_bits(),
+                    hashes: shape.hashes,
+                    set_bits: sub_filter.set_bits(),
+                    geometry: None,
+                }
+            }
+        })
+    }
+
+    /// The bitmaps of its sub-filters, oldest first.
+    pub fn bitmaps(&self) -> impl Iterator<Item = &[u8]> + '_ {
+        (0..self.num_sub_filters()).map(|index| either!(self, filter => filter.sub_filters()[index].as_bytes()))
+    }
+
+    /// How many of the items added were new; after a merge an estimate.
+    pub fn num_items(&self) -> u64 {
+        either!(self, filter => filter.num_items())
+    }
+
+    /// Whether nothing was ever added, so that clearing it would change nothing.
+    pub fn is_empty(&self) -> bool {
+        either!(self, filter => filter.is_empty())
+    }
+
+    /// How many items its sub-filters are made for.
+    pub fn capacity(&self) -> u64 {
+        either!(self, filter => filter.capacity())
+    }
+
+    /// Bytes of all bitmaps and structs.
+    pub fn size_bytes(&self) -> u64 {
+        either!(self, filter => filter.size_bytes())
+    }
+
+    /// The share of its bits that are set.
+    pub fn fill_ratio(&self) -> f64 {
+        either!(self, filter => filter.fill_ratio())
+    }
+
+    /// The estimated share of the items it does not hold for which it errs now.
+    pub fn false_positive_rate(&self) -> f64 {
+        either!(self, filter => filter.false_positive_rate())
+    }
+
+    /// Empties it: one sub-filter as when it was new, and the same parameters.
+    pub fn clear(&mut self) {
+        either!(self, filter => filter.clear());
+    }
+
+    /// Whether `other` could be merged into this filter, but for the error rate that would result.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] naming what differs.
+    pub fn check_mergeable(&self, other: &BloomFilter) -> Result<(), Error> {
+        match (self, other) {
+            (BloomFilter::Lines(ours), BloomFilter::Lines(theirs)) => ours.check_mergeable(theirs),
+            (BloomFilter::Classic(ours), BloomFilter::Classic(theirs)) => ours.check_mergeable(theirs),
+            _ => Err(Error::incompatible("layout", self.layout(), other.layout())),
+        }
+    }
+
+    /// Becomes the union of itself and `others`; tells whether that set a bit.
+    ///
+    /// # Errors
+    /// As [`ScalableFilter::merge`]. Nothing is changed then.
+    pub fn merge(&mut self, others: &[&BloomFilter]) -> Result<bool, Error> {
+        for other in others {
+            self.check_mergeable(other)?;
+        }
+        match self {
+            BloomFilter::Lines(ours) => {
+                let others = others.iter().filter_map(|other| match other {
+                    BloomFilter::Lines(filter) => Some(filter),
+                    BloomFilter::Classic(_) => None,
+                });
+                ours.merge(&others.collect::<Vec<_>>())
+            }
+            BloomFilter::Classic(ours) => {
+                let others = others.iter().filter_map(|other| match other {
+                    BloomFilter::Classic(filter) => Some(filter),
+                    BloomFilter::Lines(_) => None,
+                });
+                ours.merge(&others.collect::<Vec<_>>())
+            }
+        }
+    }
+
+    /// Lets `f` move the bitmap of sub-filter `index` to another place in memory; false if there is none.
+    ///
+    /// # Panics
+    /// If `f` returns another number of lines than it was given.
+    pub fn relocate(&mut self, index: usize, f: impl FnOnce(Box<[Line]>) -> Box<[Line]>) -> bool {
+        match self {
+            BloomFilter::Lines(filter) => filter.sub_filters_mut().get_mut(index).map(|one| one.relocate(f)),
+            BloomFilter::Classic(filter) => filter.sub_filters_mut().get_mut(index).map(|one| one.relocate(f)),
+        }
+        .is_some()
+    }
+
+    /// Calls `visit` with the layout of every heap allocation it owns.
+    pub fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        either!(self, filter => filter.heap_layouts(visit));
+    }
+}
+
+impl From<ScalableFilter> for BloomFilter {
+    fn from(filter: ScalableFilter) -> Self {
+        BloomFilter::Lines(filter)
+    }
+}
+
+impl From<ClassicFilter> for BloomFilter {
+    fn from(filter: ClassicFilter) -> Self {
+        BloomFilter::Classic(filter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::Unlimited;
+
+    fn filled(layout: BitLayout, items: std::ops::Range<u32>) -> BloomFilter {
+        let params = Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 };
+        let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
+        for item in items {
+            filter.add(&item.to_le_bytes(), &Unlimited).unwrap();
+        }
+        filter
+    }
+
+    #[test]
+    fn either_layout_behaves_alike() {
+        for layout in [BitLayout::Lines, BitLayout::Classic] {
+            let mut filter = filled(layout, 0..500);
+            assert_eq!((filter.layout(), filter.num_sub_filters(), filter.capacity()), (layout, 3, 700));
+            assert!(filter.num_items() > 480 && filter.false_positive_rate() < 0.01 && filter.fill_ratio() > 0.2);
+            assert_eq!(filter.sub_filters().map(|one| one.num_items).sum::<u64>(), filter.num_items());
+            for (info, bitmap) in filter.sub_filters().zip(filter.bitmaps()) {
+                assert_eq!((info.num_bytes, info.num_bits), (bitmap.len() as u64, bitmap.len() as u64 * 8));
+                let set_bits: u64 = bitmap.iter().map(|byte| u64::from(byte.count_ones())).sum();
+                assert_eq!(info.set_bits, set_bits);
+                assert_eq!(info.geometry.is_some(), layout == BitLayout::Lines);
+            }
+            let copy = filter.try_clone().unwrap();
+            assert!((0..4).map(|index| filter.relocate(index, |lines| lines)).eq([true, true, true, false]));
+            assert!(copy == filter);
+            let mut found = Vec::new();
+            let items: Vec<[u8; 4]> = (0..500u32).map(u32::to_le_bytes).collect();
+            filter.may_contain_all(items.iter().map(|item| &item[..]), &mut found);
+            assert_eq!(found, [true; 500]);
+            assert!(items.iter().all(|item| filter.may_contain(item)));
+            let twin = filter.empty_twin(&Unlimited).unwrap();
+            filter.clear();
+            assert!(filter.is_empty() && filter == twin && filter.params() == copy.params());
+        }
+    }
+
+    #[test]
+    fn only_equal_layouts_merge() {
+        let (mut lines, mut classic) = (filled(BitLayout::Lines, 0..30), filled(BitLayout::Classic, 0..30));
+        for (ours, theirs) in
+            [(&mut lines, &filled(BitLayout::Lines, 30..60)), (&mut classic, &filled(BitLayout::Classic, 30..60))]
+        {
+            assert_eq!(ours.merge(&[theirs, theirs]), Ok(true));
+            assert!((0..60u32).all(|item| ours.may_contain(&item.to_le_bytes())));
+        }
+        assert!(matches!(lines.merge(&[&classic]), Err(Error::Incompatible { field: "layout", .. })));
+        assert!(matches!(classic.merge(&[&lines]), Err(Error::Incompatible { field: "layout", .. })));
+    }
+}

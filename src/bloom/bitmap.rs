@@ -1,0 +1,126 @@
+//! The bits of one filter, whatever their layout, and how many of them are set.
+
+use std::alloc::Layout;
+
+use super::lines::Line;
+use super::math::LINE_BYTES;
+use crate::bits;
+use crate::error::Error;
+
+/// Lines that [`Bitmap::count_union`] looks at together: 4 KiB, on the stack.
+const BLOCK: usize = 64;
+
+/// Bits in whole lines. Invariant: `set_bits` of them are set.
+#[derive(Debug)]
+pub(super) struct Bitmap {
+    lines: Box<[Line]>,
+    set_bits: u64,
+}
+
+impl Bitmap {
+    /// So many lines of zeros, or an error where the usual allocation would end the process.
+    pub(super) fn zeroed(num_lines: u64) -> Result<Self, Error> {
+        let out_of_memory = || Error::OutOfMemory { needed_bytes: num_lines.saturating_mul(LINE_BYTES) };
+        let len = usize::try_from(num_lines).map_err(|_| out_of_memory())?;
+        let lines = bytemuck::allocation::try_zeroed_slice_box(len).map_err(|()| out_of_memory())?;
+        Ok(Bitmap { lines, set_bits: 0 })
+    }
+
+    pub(super) fn try_clone(&self) -> Result<Self, Error> {
+        let mut copy = Self::zeroed(self.lines.len() as u64)?;
+        // Copying zeros would only make all their pages resident.
+        if self.set_bits > 0 {
+            copy.lines.copy_from_slice(&self.lines);
+        }
+        copy.set_bits = self.set_bits;
+        Ok(copy)
+    }
+
+    pub(super) fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// The lines, and the count that whoever sets bits of them has to keep.
+    pub(super) fn lines_mut(&mut self) -> (&mut [Line], &mut u64) {
+        (&mut self.lines, &mut self.set_bits)
+    }
+
+    pub(super) fn set_bits(&self) -> u64 {
+        self.set_bits
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.lines)
+    }
+
+    /// Overwrites from byte `offset` on, but not beyond the first `len` bytes.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if `bytes` reach past `len`; nothing is changed then.
+    pub(super) fn write_bytes(&mut self, offset: u64, bytes: &[u8], len: usize) -> Result<(), Error> {
+        let bitmap: &mut [u8] = bytemuck::cast_slice_mut(&mut self.lines);
+        let bitmap = bitmap.get_mut(..len).unwrap_or_default();
+        let start = usize::try_from(offset).ok();
+        let Some(old) = start.and_then(|start| bitmap.get_mut(start..start.checked_add(bytes.len())?)) else {
+            let got = format!("{} bytes from byte {offset} on", bytes.len());
+            return Err(Error::corrupt("bitmap", format_args!("at most {len} bytes"), got));
+        };
+        // The old bits are among those counted, so this cannot go below zero.
+        self.set_bits = self.set_bits - count_ones_in_bytes(old) + count_ones_in_bytes(bytes);
+        old.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Has the bits of both afterwards; `other` is of the same size. Tells whether that set a bit.
+    pub(super) fn union_with(&mut self, other: &Bitmap) -> bool {
+        let set_bits = bits::or_count(bytemuck::cast_slice_mut(&mut self.lines), bytemuck::cast_slice(&other.lines));
+        let changed = set_bits != self.set_bits;
+        self.set_bits = set_bits;
+        changed
+    }
+
+    /// How many bits the union with `others`, of the same size, has set.
+    pub(super) fn count_union<'a>(&self, others: impl Iterator<Item = &'a Bitmap> + Clone) -> u64 {
+        let mut set_bits = 0;
+        for (index, block) in self.lines.chunks(BLOCK).enumerate() {
+            let mut union = [Line::default(); BLOCK];
+            let union = &mut union[..block.len()];
+            union.copy_from_slice(block);
+            let union: &mut [u64] = bytemuck::cast_slice_mut(union);
+            let start = index * BLOCK;
+            let mut ones = None;
+            for other in others.clone() {
+                let theirs = &other.lines[start..start + block.len()];
+                ones = Some(bits::or_count(union, bytemuck::cast_slice(theirs)));
+            }
+            set_bits += ones.unwrap_or_else(|| bits::count_ones(union));
+        }
+        set_bits
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.lines.fill(Line::default());
+        self.set_bits = 0;
+    }
+
+    /// Lets `f` move the lines to another place in memory.
+    ///
+    /// # Panics
+    /// If `f` returns another number of lines than it was given.
+    pub(super) fn relocate(&mut self, f: impl FnOnce(Box<[Line]>) -> Box<[Line]>) {
+        let len = self.lines.len();
+        self.lines = f(std::mem::take(&mut self.lines));
+        assert_eq!(self.lines.len(), len, "a relocated bitmap keeps its length");
+    }
+
+    pub(super) fn heap_layout(&self) -> Layout {
+        Layout::for_value::<[Line]>(&self.lines)
+    }
+}
+
+/// How many bits of these bytes are set.
+pub(super) fn count_ones_in_bytes(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let in_words: u64 = words.iter().map(|word| u64::from(u64::from_ne_bytes(*word).count_ones())).sum();
+    in_words + rest.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>()
+}

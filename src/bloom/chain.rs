@@ -1,0 +1,261 @@
+//! What chains of sub-filters have in common, whatever the layout of their bits: an item is looked for in all
+//! of them and added to the newest, which is followed by a new one once it is full.
+
+use super::lines::CHUNK;
+use crate::error::Error;
+use crate::hash::Hash128;
+use crate::limit::SizeLimit;
+
+/// One filter of a chain. Where a method takes hashes, they are at most [`CHUNK`], and those are meant that have
+/// their bit set in `pending`.
+pub(super) trait SubFilter {
+    /// How many items it is made for.
+    fn capacity(&self) -> u64;
+    /// How many items it counts.
+    fn num_items(&self) -> u64;
+    /// Bits in all.
+    fn num_bits(&self) -> u64;
+    /// How many bits are set.
+    fn set_bits(&self) -> u64;
+    /// Which of the hashes may have been inserted. Looks after its cache misses itself.
+    fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32;
+    /// Inserts the hashes in order; returns those that set a bit.
+    fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32;
+    /// Prepares for an [`SubFilter::insert_chunk`] that no look-up comes before.
+    fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32);
+    /// How many bits the union with mergeable `others` has set.
+    fn count_union<'a>(&'a self, others: impl Iterator<Item = &'a Self> + Clone) -> u64;
+    /// The number of items most likely to have set so many bits.
+    fn estimate_items(&self, set_bits: u64) -> f64;
+    /// The estimated share of the items it does not hold for which it errs when it holds so many.
+    fn rate_at(&self, num_items: u64) -> f64;
+}
+
+/// A chain of them, oldest first, never empty.
+pub(super) trait Chain {
+    type SubFilter: SubFilter;
+
+    fn sub_filters(&self) -> &[Self::SubFilter];
+    fn newest_mut(&mut self) -> Option<&mut Self::SubFilter>;
+    fn hash(&self, item: &[u8]) -> Hash128;
+    /// Appends the next sub-filter.
+    fn grow(&mut self, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error>;
+}
+
+/// Most sub-filters a filter grows to. Each is asked for each item, so a chain of many is slow and growing one takes
+/// time by the square of their number. Chains that grow by 2 or more end at 64, where numbers end.
+pub(super) const MAX_SUB_FILTERS: usize = 1024;
+
+/// [`Chain::grow`], as long as the chain is not too long for it.
+fn grow<C: Chain>(chain: &mut C, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error> {
+    let len = chain.sub_filters().len();
+    if len >= MAX_SUB_FILTERS {
+        let expected = "at most 1024, as a larger capacity or expansion needs";
+        return Err(Error::out_of_range("number of sub-filters", expected, len + 1));
+    }
+    chain.grow(limit)
+}
+
+/// Adds an item; tells whether it was new.
+pub(super) fn add<C: Chain>(chain: &mut C, item: &[u8], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
+    let hash = chain.hash(item);
+    let (added, result) = add_chunk(chain, &[hash], limit);
+    result.map(|()| added.new != 0)
+}
+
+/// Adds items, as [`add`] one after another would.
+pub(super) fn add_all<'a, C: Chain>(
+    chain: &mut C,
+    items: impl IntoIterator<Item = &'a [u8]>,
+    limit: &(impl SizeLimit + ?Sized),
+    added: &mut Vec<bool>,
+) -> Result<(), Error> {
+    let mut items = items.into_iter();
+    let mut buffer = [Hash128 { lo: 0, hi: 0 }; CHUNK];
+    loop {
+        let hashes = hash_chunk(&mut items, chain, &mut buffer);
+        if let [newest] = chain.sub_filters() {
+            newest.prefetch_chunk(hashes, first_marks(hashes.len()));
+        }
+        let (chunk, result) = add_chunk(chain, hashes, limit);
+        added.extend((0..chunk.handled).map(|i| chunk.new >> i & 1 == 1));
+        result?;
+        if hashes.len() < CHUNK {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether the item of this hash may have been added.
+pub(super) fn may_contain<C: Chain>(chain: &C, item: &[u8]) -> bool {
+    may_contain_chunk(chain, &[chain.hash(item)]) != 0
+}
+
+/// [`may_contain`] for many items.
+pub(super) fn may_contain_all<'a, C: Chain>(
+    chain: &C,
+    items: impl IntoIterator<Item = &'a [u8]>,
+    found: &mut Vec<bool>,
+) {
+    let mut items = items.into_iter();
+    let mut buffer = [Hash128 { lo: 0, hi: 0 }; CHUNK];
+    loop {
+        let hashes = hash_chunk(&mut items, chain, &mut buffer);
+        let marks = may_contain_chunk(chain, hashes);
+        found.extend((0..hashes.len()).map(|i| marks >> i & 1 == 1));
+        if hashes.len() < CHUNK {
+            return;
+        }
+    }
+}
+
+/// How far a chunk was added.
+struct Added {
+    /// A mark for each item that was new.
+    new: u32,
+    /// Items handled.
+    handled: usize,
+}
+
+/// Adds the items of at most [`CHUNK`] hashes, in order, up to the first that fails.
+fn add_chunk<C: Chain>(
+    chain: &mut C,
+    hashes: &[Hash128],
+    limit: &(impl SizeLimit + ?Sized),
+) -> (Added, Result<(), Error>) {
+    let mut added = Added { new: 0, handled: 0 };
+    while added.handled < hashes.len() {
+        let rest = &hashes[added.handled..];
+        let room = chain.sub_filters().last().map_or(0, |newest| newest.capacity().saturating_sub(newest.num_items()));
+        if room == 0 {
+            // Items it has pass even a full filter. The first that it has not needs a new sub-filter.
+            let known = may_contain_chunk(chain, rest).trailing_ones() as usize;
+            added.handled += known;
+            if known < rest.len()
+                && let Err(error) = grow(chain, limit)
+            {
+                return (added, Err(error));
+            }
+            continue;
+        }
+        // No more than fit, even if all are new: so there is no need to look at the room after each.
+        let fitting = &rest[..rest.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
+        let mut pending = first_marks(fitting.len());
+        if chain.sub_filters().len() > 1 {
+            pending &= !may_contain_chunk(chain, fitting);
+        }
+        // Items that come twice, or whose bits the ones before them set, are sorted out here.
+        let new = chain.newest_mut().map_or(0, |newest| newest.insert_chunk(fitting, pending));
+        added.new |= new << added.handled;
+        added.handled += fitting.len();
+    }
+    (added, Ok(()))
+}
+
+/// Which of at most [`CHUNK`] hashes have their item in a sub-filter, newest first: it is the
+/// largest, so it most likely has what is there.
+fn may_contain_chunk<C: Chain>(chain: &C, hashes: &[Hash128]) -> u32 {
+    let all = first_marks(hashes.len());
+    let mut found = 0;
+    for sub_filter in chain.sub_filters().iter().rev() {
+        let pending = all & !found;
+        if pending == 0 {
+            break;
+        }
+        found |= sub_filter.look_up_chunk(hashes, pending);
+    }
+    found
+}
+
+/// Hashes the next items, as many as fit; fewer than [`CHUNK`] only when they end.
+fn hash_chunk<'a, 'b, C: Chain>(
+    items: &mut impl Iterator<Item = &'a [u8]>,
+    chain: &C,
+    buffer: &'b mut [Hash128; CHUNK],
+) -> &'b [Hash128] {
+    let mut len = 0;
+    for (hash, item) in buffer.iter_mut().zip(items) {
+        *hash = chain.hash(item);
+        len += 1;
+    }
+    &buffer[..len]
+}
+
+/// Marks for the first `len` of a chunk.
+pub(super) fn first_marks(len: usize) -> u32 {
+    ((1u64 << len) - 1) as u32
+}
+
+/// How many items all of them count.
+pub(super) fn num_items<C: Chain>(chain: &C) -> u64 {
+    chain.sub_filters().iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.num_items()))
+}
+
+/// How many items all of them are made for.
+pub(super) fn capacity<C: Chain>(chain: &C) -> u64 {
+    chain.sub_filters().iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.capacity()))
+}
+
+/// Whether nothing was ever added.
+pub(super) fn is_empty<C: Chain>(chain: &C) -> bool {
+    matches!(chain.sub_filters(), [only] if only.num_items() == 0 && only.set_bits() == 0)
+}
+
+/// The share of all bits that are set.
+pub(super) fn fill_ratio<C: Chain>(chain: &C) -> f64 {
+    let (set, all) = chain.sub_filters().iter().fold((0.0, 0.0), |(set, all), sub_filter| {
+        (set + sub_filter.set_bits() as f64, all + sub_filter.num_bits() as f64)
+    });
+    set / all
+}
+
+/// The estimated share of the items not held for which any of them errs now.
+pub(super) fn false_positive_rate<C: Chain>(chain: &C) -> f64 {
+    chain_rate(chain.sub_filters().iter().map(|sub_filter| sub_filter.rate_at(sub_filter.num_items())))
+}
+
+/// Chance that any of several filters errs, from the chance of each.
+fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
+    // In logarithms: 1 - (1 - r) would lose rates below 1e-16.
+    -libm::expm1(rates.map(|rate| libm::log1p(-rate)).sum())
+}
+
+/// What a union of mergeable chains would be: the number of items of each sub-filter, estimated from its bits
+/// within what is certain. `None` when it would have no bit that `chain` has not.
+///
+/// # Errors
+/// [`Error::RateExceeded`] when it would err more often than `asked`.
+pub(super) fn plan_union<C: Chain>(chain: &C, others: &[&C], asked: f64) -> Result<Option<Vec<u64>>, Error> {
+    // From reading alone: the bitmaps are not held twice.
+    let mut unions = Vec::new();
+    reserve(&mut unions, chain.sub_filters().len())?;
+    let mut changed = false;
+    for (index, ours) in chain.sub_filters().iter().enumerate() {
+        let theirs = others.iter().map(|other| &other.sub_filters()[index]);
+        let set_bits = ours.count_union(theirs.clone());
+        if set_bits == ours.set_bits() {
+            unions.push(ours.num_items());
+            continue;
+        }
+        changed = true;
+        let (most, sum) = theirs.fold((ours.num_items(), ours.num_items()), |(most, sum), their| {
+            (most.max(their.num_items()), sum.saturating_add(their.num_items()))
+        });
+        let estimate = libm::round(ours.estimate_items(set_bits)) as u64;
+        unions.push(estimate.clamp(most, sum));
+    }
+    if !changed {
+        return Ok(None);
+    }
+    let rates = chain.sub_filters().iter().zip(&unions);
+    let would_be = chain_rate(rates.map(|(ours, &num_items)| ours.rate_at(num_items)));
+    if would_be > asked {
+        return Err(Error::RateExceeded { would_be, asked });
+    }
+    Ok(Some(unions))
+}
+
+/// Makes room in a list for `more` elements.
+pub(super) fn reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), Error> {
+    list.try_reserve_exact(more).map_err(|_| Error::OutOfMemory { needed_bytes: (more * size_of::<T>()) as u64 })
+}

@@ -1,0 +1,252 @@
+//! RedisBloom's rules: how large a sub-filter is, and what one that comes from elsewhere has to fulfil.
+//!
+//! ```text
+//! bits an item = -ln(error rate) / ln(2)^2         hashes = ceil(ln 2 * bits an item)
+//!
+//! options          bits
+//! NOROUND          floor(capacity * bits an item), at least 1, then up to whole words of 64
+//! neither          the next power of two, 2^n2; capacity grows by what that leaves room for
+//! ENTRIES_IS_BITS  2^capacity; capacity becomes what that has room for
+//! ```
+//!
+//! Powers of two are kept in whole words of 64 bits too, but positions are taken modulo `2^n2`.
+
+use super::super::math::check_error_rate;
+use crate::error::Error;
+
+/// Sizes are not rounded up to powers of two.
+pub const NOROUND: u32 = 1;
+/// The capacity asked for is the logarithm of the bits.
+pub const ENTRIES_IS_BITS: u32 = 2;
+/// Hashes have 64 bits; without it, 32: releases before 2.0.
+pub const FORCE64: u32 = 4;
+/// The filter does not scale.
+pub const NO_SCALING: u32 = 8;
+/// All options there are.
+pub const ALL_OPTIONS: u32 = NOROUND | ENTRIES_IS_BITS | FORCE64 | NO_SCALING;
+
+/// The growth that RedisBloom notes when nobody asked for another.
+pub const DEFAULT_GROWTH: u32 = 2;
+
+/// How much smaller the error rate of each sub-filter is than that of the one before.
+pub(super) const TIGHTENING: f64 = 0.5;
+
+/// ln 2 and its square, with the digits that RedisBloom has: at error rates of 2^-k, all digits would give
+/// another number of hashes. Changing them breaks the equality with its filters.
+#[expect(clippy::approx_constant, reason = "RedisBloom's digits decide, not the nearest double")]
+const LN_2: f64 = 0.693147180559945;
+const LN_2_SQUARED: f64 = 0.480453013918201;
+
+/// Most bits an item that the smallest positive error rate can ask for are 1550.
+const MAX_BITS_PER_ITEM: f64 = 1600.0;
+
+/// Most bytes of a sub-filter: sums of a few positions fit 64 bits then.
+const MAX_BYTES: u64 = 1 << 57;
+
+/// Largest `n2` that stays within [`MAX_BYTES`].
+const MAX_N2: u8 = 60;
+
+/// The shape of a sub-filter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shape {
+    /// How many items it is made for (RedisBloom's `entries`).
+    pub capacity: u64,
+    /// The share of the items it does not hold for which it may err when full.
+    pub error_rate: f64,
+    /// Bits an item (`bpe`).
+    pub bits_per_item: f64,
+    /// Bits an item sets; some may coincide.
+    pub hashes: u32,
+    /// Bytes of its bitmap.
+    pub num_bytes: u64,
+    /// If not 0, positions are taken modulo `2^n2`, else modulo [`Shape::num_bits`].
+    pub n2: u8,
+}
+
+impl Shape {
+    /// The shape that RedisBloom gives a sub-filter.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] when there is none.
+    pub fn new(error_rate: f64, capacity: u64, options: u32) -> Result<Self, Error> {
+        check_error_rate(error_rate)?;
+        let too_large = || Error::out_of_range("capacity", "of an addressable size at this error rate", capacity);
+        if capacity == 0 {
+            return Err(Error::out_of_range("capacity", "at least 1", capacity));
+        }
+        let bits_per_item = bits_per_item(error_rate);
+        let (num_bits, n2, capacity) = if options & ENTRIES_IS_BITS != 0 {
+            let n2 = u8::try_from(capacity).ok().filter(|&n2| n2 <= MAX_N2).ok_or_else(too_large)?;
+            let num_bits = 1u64 << n2;
+            (num_bits, n2, (num_bits as f64 / bits_per_item) as u64)
+        } else {
+            let wanted = capacity as f64 * bits_per_item;
+            // No addition to 2^63 overflows below. NaN cannot be.
+            if wanted > (MAX_BYTES * 8) as f64 {
+                return Err(too_large());
+            }
+            if options & NOROUND != 0 {
+                ((wanted as u64).max(1), 0, capacity)
+            } else {
+                let n2 = (wanted as u64).max(1).ilog2() as u8 + 1;
+                let num_bits = 1u64 << n2;
+                (num_bits, n2, capacity + ((num_bits as f64 - wanted) / bits_per_item) as u64)
+            }
+        };
+        let num_bytes = num_bits.div_ceil(64) * 8;
+        if num_bytes > MAX_BYTES || capacity == 0 {
+            return Err(too_large());
+        }
+        Ok(Shape { capacity, error_rate, bits_per_item, hashes: hashes(bits_per_item) as u32, num_bytes, n2 })
+    }
+
+    /// The shape of the sub-filter that follows this one.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] when there is none.
+    pub fn next(&self, growth: u32, options: u32) -> Result<Self, Error> {
+        let capacity = self.capacity.checked_mul(u64::from(growth)).ok_or_else(|| {
+            let got = format!("{} * {growth}", self.capacity);
+            Error::out_of_range("capacity", "less than 2^64 for every sub-filter", got)
+        })?;
+        Shape::new(self.error_rate * TIGHTENING, capacity, options)
+    }
+
+    /// Bits of the bitmap.
+    pub fn num_bits(&self) -> u64 {
+        self.num_bytes * 8
+    }
+
+    /// What positions are taken modulo: bits that an item can set.
+    pub fn num_positions(&self) -> u64 {
+        if self.n2 > 0 { 1 << self.n2 } else { self.num_bits() }
+    }
+
+    /// Does a shape that was stored or received hang together? One from another release may differ from what
+    /// [`Shape::new`] gives, so only what the answers rest on is asked for.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] naming the field.
+    pub fn validate(&self) -> Result<(), Error> {
+        if self.capacity == 0 {
+            return Err(Error::corrupt("capacity", "at least 1", 0));
+        }
+        if check_error_rate(self.error_rate).is_err() {
+            return Err(Error::corrupt("error_rate", "more than 0 and less than 1", self.error_rate));
+        }
+        if !(self.bits_per_item > 0.0 && self.bits_per_item <= MAX_BITS_PER_ITEM) {
+            let expected = format_args!("more than 0 and at most {MAX_BITS_PER_ITEM}");
+            return Err(Error::corrupt("bits_per_item", expected, self.bits_per_item));
+        }
+        let expected = hashes(self.bits_per_item);
+        if f64::from(self.hashes) != expected {
+            return Err(Error::corrupt("hashes", expected, self.hashes));
+        }
+        if self.n2 > MAX_N2 {
+            return Err(Error::corrupt("n2", format_args!("at most {MAX_N2}"), self.n2));
+        }
+        if !(1..=MAX_BYTES).contains(&self.num_bytes) {
+            return Err(Error::corrupt("num_bytes", format_args!("from 1 to {MAX_BYTES}"), self.num_bytes));
+        }
+        if self.n2 > 0 {
+            let expected = (1u64 << self.n2).div_ceil(64) * 8;
+            if self.num_bytes != expected {
+                return Err(Error::corrupt("num_bytes", format_args!("{expected} for n2 {}", self.n2), self.num_bytes));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bits an item takes at an error rate.
+fn bits_per_item(error_rate: f64) -> f64 {
+    // The platform's logarithm and not libm's: RedisBloom takes it, and the two differ in the last bit. Nothing stored
+    // is computed again from it: shapes are kept.
+    -error_rate.ln() / LN_2_SQUARED
+}
+
+/// The best number of hashes.
+fn hashes(bits_per_item: f64) -> f64 {
+    libm::ceil(LN_2 * bits_per_item)
+}
+
+/// Checks the options of a filter from elsewhere.
+///
+/// # Errors
+/// [`Error::Corrupt`]; for filters of releases before 2.0 it says what they are.
+pub fn validate_options(options: u32) -> Result<(), Error> {
+    if options & !ALL_OPTIONS != 0 {
+        return Err(Error::corrupt("options", format_args!("at most {ALL_OPTIONS}"), options));
+    }
+    if options & FORCE64 == 0 {
+        let got = "a filter of RedisBloom 1.x with 32-bit hashes, which cannot be brought in";
+        return Err(Error::corrupt("options", "64-bit hashes", got));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `BF.RESERVE` of RedisBloom 2.8.2 made them: error rate (after halving), capacity, bits an item, hashes, bytes.
+    #[rustfmt::skip]
+    const SHAPES: [(f64, u64, f64, u32, u64); 15] = [
+        (0.01, 100, 9.585058377367446, 7, 120),
+        (0.005, 100, 11.027753418256411, 8, 144),
+        (0.0005, 1000, 15.820282606940136, 11, 1984),
+        (0.000125, 4000, 18.705672688718064, 13, 9360),
+        (0.25, 1, 2.8853900817779294, 3, 8),
+        (0.5, 1000, 1.4426950408889647, 2, 184),
+        // Here all digits of ln 2 would give 2 hashes.
+        (0.500_000_000_000_000_1, 1000, 1.4426950408889643, 1, 184),
+        (0.9, 1, 0.21929410911295547, 1, 8),
+        (0.999_999, 10, 2.0813700217506453e-06, 1, 8),
+        (0.15, 1000, 3.9486066897873044, 3, 496),
+        (1e-6, 123_457, 28.75517513210234, 20, 443_760),
+        (0.005, 1 << 40, 11.027753418256411, 8, 1_515_642_888_960),
+        (5e-101, 3, 480.6956139092614, 334, 184),
+        (1.25e-301, 12, 1442.086841727784, 1000, 2168),
+        (5e-324, 3, 1549.454473914748, 1075, 584),
+    ];
+
+    #[test]
+    fn shapes_are_those_of_redisbloom() {
+        for (error_rate, capacity, bits_per_item, hashes, num_bytes) in SHAPES {
+            let expected = Shape { capacity, error_rate, bits_per_item, hashes, num_bytes, n2: 0 };
+            assert_eq!(Shape::new(error_rate, capacity, NOROUND | FORCE64), Ok(expected));
+            assert_eq!(expected.validate(), Ok(()));
+        }
+    }
+
+    /// What RedisBloom 2.8.2 let filters grow to whose options none of its commands give.
+    #[test]
+    fn powers_of_two_are_those_of_redisbloom() {
+        let grown = |options, capacity| {
+            let shape = Shape { capacity, ..Shape::new(0.005, 7, ENTRIES_IS_BITS).unwrap() };
+            shape.next(2, options).map(|next| (next.capacity, next.n2, next.num_bytes, next.hashes))
+        };
+        assert_eq!(grown(FORCE64, 92), Ok((328, 12, 512, 9)));
+        assert_eq!(grown(FORCE64 | NOROUND, 92), Ok((184, 0, 288, 9)));
+        assert_eq!(grown(FORCE64, 1), Ok((2, 5, 8, 9)));
+        for (capacity, expected) in
+            [(2, (1, 4, 8, 9)), (3, (5, 6, 8, 9)), (4, (20, 8, 32, 9)), (5, (82, 10, 128, 9)), (6, (328, 12, 512, 9))]
+        {
+            assert_eq!(grown(FORCE64 | ENTRIES_IS_BITS, capacity), Ok(expected));
+            assert_eq!(grown(FORCE64 | ENTRIES_IS_BITS | NOROUND, capacity), Ok(expected));
+        }
+        assert!(matches!(grown(FORCE64 | ENTRIES_IS_BITS, 92), Err(Error::OutOfRange { field: "capacity", .. })));
+    }
+
+    #[test]
+    fn growth_ends_in_an_error_where_numbers_end() {
+        let shape = Shape::new(0.01, 1 << 40, NOROUND).unwrap();
+        assert!(matches!(shape.next(1 << 30, NOROUND), Err(Error::OutOfRange { field: "capacity", .. })));
+        assert!(matches!(shape.next(0, NOROUND), Err(Error::OutOfRange { field: "capacity", .. })));
+        let shape = Shape { error_rate: f64::from_bits(1), ..shape };
+        assert!(matches!(shape.next(2, NOROUND), Err(Error::OutOfRange { field: "error_rate", .. })));
+        for options in [0, NOROUND] {
+            assert!(matches!(Shape::new(0.01, u64::MAX, options), Err(Error::OutOfRange { field: "capacity", .. })));
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Laws of classic chains; their bits are pinned by dumps of RedisBloom in `tests/redisbloom/golden.rs`.
+
+use super::*;
+use crate::limit::{MaxBytes, Unlimited};
+use proptest::prelude::*;
+
+fn params(error_rate: f64, capacity: u64, expansion: u32) -> Params {
+    Params { error_rate, capacity, expansion, seed: 0 }
+}
+
+fn filter(params: Params) -> ClassicFilter {
+    ClassicFilter::new(params, &Unlimited).unwrap()
+}
+
+fn filled(params: Params, items: &[u16]) -> ClassicFilter {
+    let mut filter = filter(params);
+    filter.add_all(bytes(items), &Unlimited, &mut Vec::new()).unwrap();
+    filter
+}
+
+fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
+    items.iter().map(bytemuck::bytes_of)
+}
+
+#[test]
+fn parameters_are_checked() {
+    let good = params(0.01, 100, 2);
+    for (bad, name) in [
+        (Params { error_rate: f64::NAN, ..good }, "error_rate"),
+        (Params { error_rate: 0.0, ..good }, "error_rate"),
+        (Params { error_rate: 1.0, ..good }, "error_rate"),
+        // Half of it is no rate.
+        (Params { error_rate: f64::from_bits(1), ..good }, "error_rate"),
+        (Params { capacity: 0, ..good }, "capacity"),
+        (Params { capacity: Params::MAX_CAPACITY + 1, ..good }, "capacity"),
+        (Params { expansion: Params::MAX_EXPANSION + 1, ..good }, "expansion"),
+    ] {
+        let refused = ClassicFilter::new(bad, &Unlimited).err();
+        assert!(matches!(refused, Some(Error::OutOfRange { field, .. }) if field == name), "{bad:?}");
+    }
+    let refused = ClassicFilter::with_growth(good, 3, &Unlimited).err();
+    assert!(matches!(refused, Some(Error::OutOfRange { field: "growth", .. })));
+    assert_eq!(filter(Params { seed: 7, ..good }).params().seed, 0);
+}
+
+#[test]
+fn parameters_survive_what_redisbloom_keeps_of_them() {
+    for params in [params(0.01, 100, 2), params(0.9, 1, 1), params(0.3, 7, 0), params(1e-300, 3, 32768)] {
+        let filter = filter(params);
+        let again = ClassicFilter::from_sub_filters(filter.options, filter.growth, filter.sub_filters).unwrap();
+        assert_eq!(*again.params(), params);
+    }
+}
+
+#[test]
+fn a_full_filter_that_does_not_scale_refuses_only_new_items() {
+    let mut filter = filter(params(0.001, 50, 0));
+    let items: Vec<u16> = (0..100).collect();
+    let mut added = Vec::new();
+    assert_eq!(filter.add_all(bytes(&items), &Unlimited, &mut added), Err(Error::Full { capacity: 50 }));
+    assert_eq!((added.len(), added.iter().filter(|&&new| new).count()), (50, 50));
+    added.clear();
+    assert_eq!(filter.add_all(bytes(&items[..50]), &Unlimited, &mut added), Ok(()));
+    assert_eq!(added, [false; 50]);
+    assert_eq!(filter.add(b"another", &Unlimited), Err(Error::Full { capacity: 50 }));
+}
+
+#[test]
+fn growth_that_is_refused_changes_nothing() {
+    let mut filter = filter(params(0.01, 100, 2));
+    assert_eq!(filter.size_bytes(), 32 + 64 + 144);
+    let limit = MaxBytes(filter.size_bytes() + 10);
+    let items: Vec<u16> = (0..300).collect();
+    assert!(matches!(filter.add_all(bytes(&items), &limit, &mut Vec::new()), Err(Error::TooLarge { .. })));
+    assert_eq!((filter.num_items(), filter.sub_filters().len()), (100, 1));
+    let before = filter.try_clone().unwrap();
+    assert!(matches!(filter.add(b"another", &limit), Err(Error::TooLarge { .. })));
+    assert!(filter == before);
+    assert_eq!(filter.add(b"another", &Unlimited), Ok(true));
+    assert_eq!((filter.sub_filters().len(), filter.capacity()), (2, 300));
+    let refused = ClassicFilter::new(params(0.01, 1 << 40, 2), &MaxBytes(1 << 32));
+    assert!(matches!(refused, Err(Error::TooLarge { .. })));
+}
+
+#[test]
+fn growth_ends_in_an_error_where_numbers_end() {
+    let mut tiny = filter(params(f64::from_bits(2), 1, 2));
+    assert_eq!(tiny.add(b"a", &Unlimited), Ok(true));
+    assert!(matches!(tiny.add(b"b", &Unlimited), Err(Error::OutOfRange { field: "error_rate", .. })));
+    assert_eq!(tiny.add(b"a", &Unlimited), Ok(false));
+}
+
+#[test]
+fn stored_sub_filters_are_checked() {
+    let grown = || filled(params(0.01, 20, 2), &(0..100).collect::<Vec<_>>());
+    let field = |options, growth, sub_filters| match ClassicFilter::from_sub_filters(options, growth, sub_filters) {
+        Err(Error::Corrupt { field, .. }) => field,
+        other => panic!("{other:?}"),
+    };
+    let options = NOROUND | FORCE64;
+    assert_eq!(ClassicFilter::from_sub_filters(options, 2, grown().sub_filters), Ok(grown()));
+    assert_eq!(field(options, 2, Vec::new()), "number of sub-filters");
+    assert_eq!(field(options | NO_SCALING, 2, grown().sub_filters), "number of sub-filters");
+    assert_eq!(field(options, 0, grown().sub_filters), "growth");
+    assert_eq!(field(options | 16, 2, grown().sub_filters), "options");
+    assert_eq!(field(NOROUND, 2, grown().sub_filters), "options");
+    let mut many = grown().sub_filters;
+    many[0].set_num_items(u64::MAX);
+    assert_eq!(field(options, 2, many), "num_items");
+}
+
+#[test]
+fn clear_leaves_it_as_new() {
+    let mut grown = filled(params(0.01, 20, 2), &(0..100).collect::<Vec<_>>());
+    assert!(!grown.is_empty());
+    let twin = grown.empty_twin(&Unlimited).unwrap();
+    grown.clear();
+    assert!(grown.is_empty() && grown == twin && grown == filter(params(0.01, 20, 2)));
+}
+
+#[test]
+fn bitmaps_relocate_and_are_counted() {
+    let mut grown = filled(params(0.01, 20, 2), &(0..100).collect::<Vec<_>>());
+    let before = grown.try_clone().unwrap();
+    grown.sub_filters_mut().iter_mut().for_each(|one| one.relocate(|lines| lines.to_vec().into_boxed_slice()));
+    assert!(grown == before);
+    let mut sizes = Vec::new();
+    grown.heap_layouts(&mut |layout| sizes.push(layout.size()));
+    // 32, 64 and 144 bytes, in lines of 64.
+    assert_eq!(sizes[1..], [64, 64, 192]);
+}
+
+#[test]
+fn merging_is_refused_by_name_and_by_rate() {
+    let mut ours = filled(params(0.01, 100, 2), &(0..60).collect::<Vec<_>>());
+    for (theirs, name) in [
+        (filter(params(0.01, 101, 2)), "capacity"),
+        (filter(params(0.02, 100, 2)), "error_rate"),
+        (filter(params(0.01, 100, 3)), "expansion"),
+        (filled(params(0.01, 100, 2), &(0..200).collect::<Vec<_>>()), "sub_filters"),
+    ] {
+        assert!(matches!(ours.merge(&[&theirs]), Err(Error::Incompatible { field, .. }) if field == name), "{name}");
+    }
+    let before = ours.try_clone().unwrap();
+    let others: Vec<ClassicFilter> =
+        (1..4).map(|n| filled(params(0.01, 100, 2), &(n * 100..n * 100 + 90).collect::<Vec<_>>())).collect();
+    let refused = ours.merge(&others.iter().collect::<Vec<_>>());
+    assert!(matches!(refused, Err(Error::RateExceeded { would_be, asked }) if would_be > asked && asked == 0.01));
+    assert!(ours == before);
+}
+
+/// With the same items it errs as often as its rate says: RedisBloom's formula, so only about.
+#[test]
+fn the_rate_measured_is_the_rate_estimated() {
+    let items: Vec<u16> = (0..10_000).collect();
+    for expansion in [0, 2] {
+        let filter = filled(params(0.02, if expansion == 0 { 10_000 } else { 1000 }, expansion), &items);
+        let absent = 200_000u32;
+        let errors = (0..absent).filter(|probe| filter.may_contain(&probe.to_be_bytes())).count() as f64;
+        let (measured, estimated) = (errors / f64::from(absent), filter.false_positive_rate());
+        let deviation = (estimated / f64::from(absent)).sqrt();
+        assert!((measured - estimated).abs() < 6.0 * deviation, "{expansion}: {measured} {estimated}");
+        assert!(filter.fill_ratio() > 0.2 && filter.fill_ratio() < 0.55);
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_false_negatives_and_add_is_idempotent(
+        items in prop::collection::vec(any::<u16>(), 1..300), exponent in 0.05f64..14.0, capacity in 1u64..200, expansion in 1u32..5,
+    ) {
+        let mut filter = filter(params(libm::pow(10.0, -exponent), capacity, expansion));
+        for item in bytes(&items) {
+            let seen = filter.may_contain(item);
+            prop_assert_eq!(filter.add(item, &Unlimited), Ok(!seen));
+            let num_items = filter.num_items();
+            prop_assert_eq!(filter.add(item, &Unlimited), Ok(false));
+            prop_assert_eq!(filter.num_items(), num_items);
+        }
+        prop_assert!(bytes(&items).all(|item| filter.may_contain(item)));
+        let full = filter.sub_filters().split_last().unwrap().1;
+        prop_assert!(full.iter().all(|one| one.num_items() == one.capacity()));
+    }
+
+    #[test]
+    fn all_at_once_is_one_by_one(
+        items in prop::collection::vec(any::<u16>(), 0..400), probes in prop::collection::vec(any::<u16>(), 0..100),
+        capacity in 1u64..200, expansion in 0u32..4,
+    ) {
+        let params = params(0.1, capacity, expansion);
+        let (mut single, mut batch) = (filter(params), filter(params));
+        let (mut one_by_one, mut at_once) = (Vec::new(), Vec::new());
+        let stopped = bytes(&items).try_for_each(|item| {
+            one_by_one.push(single.add(item, &Unlimited)?);
+            Ok(())
+        });
+        prop_assert_eq!(batch.add_all(bytes(&items), &Unlimited, &mut at_once), stopped);
+        prop_assert_eq!(at_once, one_by_one);
+        prop_assert!(single == batch);
+        let mut found = Vec::new();
+        batch.may_contain_all(bytes(&probes), &mut found);
+        let expected: Vec<bool> = bytes(&probes).map(|probe| single.may_contain(probe)).collect();
+        prop_assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn merging_is_the_union(a in prop::collection::vec(any::<u16>(), 0..99), b in prop::collection::vec(any::<u16>(), 0..99)) {
+        let params = params(0.001, 3000, 2);
+        let (ours, theirs) = (filled(params, &a), filled(params, &b));
+        let both = filled(params, &[a.clone(), b.clone()].concat());
+        let (mut left, mut right) = (ours.try_clone().unwrap(), theirs.try_clone().unwrap());
+        let changed = left.merge(&[&theirs]).unwrap();
+        right.merge(&[&ours]).unwrap();
+        prop_assert_eq!(changed, both.sub_filters()[0].set_bits() != ours.sub_filters()[0].set_bits());
+        prop_assert_eq!(left.sub_filters()[0].as_bytes(), both.sub_filters()[0].as_bytes());
+        prop_assert!(left == right);
+        prop_assert!(bytes(&a).chain(bytes(&b)).all(|item| left.may_contain(item)));
+        prop_assert!(left.num_items().abs_diff(both.num_items()) <= 2);
+        prop_assert_eq!(left.merge(&[&ours, &theirs]), Ok(false));
+    }
+}

@@ -1,0 +1,115 @@
+//! The bitmaps of sub-filters while their bytes arrive, in order.
+
+use std::alloc::Layout;
+use std::borrow::Cow;
+
+use super::Payload;
+use crate::bloom::Filter;
+use crate::bloom::classic::ClassicSubFilter;
+use crate::error::Error;
+
+/// A sub-filter as its bytes.
+pub(super) trait Bitmap: Sized {
+    fn as_bytes(&self) -> &[u8];
+    fn write_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error>;
+    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));
+    fn try_clone(&self) -> Result<Self, Error>;
+}
+
+/// Each method is the sub-filter's own of the same name.
+macro_rules! bitmap {
+    ($($sub_filter:ty)*) => { $(
+        impl Bitmap for $sub_filter {
+            fn as_bytes(&self) -> &[u8] {
+                self.as_bytes()
+            }
+            fn write_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+                self.write_bytes(offset, bytes)
+            }
+            fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+                self.heap_layouts(visit);
+            }
+            fn try_clone(&self) -> Result<Self, Error> {
+                self.try_clone()
+            }
+        }
+    )* };
+}
+bitmap! { Filter ClassicSubFilter }
+
+/// Sub-filters whose bytes are arriving. Their memory is all there from the start, zeroed.
+#[derive(Debug)]
+pub(super) struct ArrivingBitmaps<S> {
+    pub(super) sub_filters: Vec<S>,
+    header: Vec<u8>,
+    received_bytes: u64,
+    total_bytes: u64,
+}
+
+impl<S: Bitmap> ArrivingBitmaps<S> {
+    pub(super) fn new(header: &[u8], sub_filters: Vec<S>) -> Self {
+        let total_bytes = sub_filters.iter().map(|sub_filter| sub_filter.as_bytes().len() as u64).sum();
+        ArrivingBitmaps { sub_filters, header: header.to_vec(), received_bytes: 0, total_bytes }
+    }
+
+    pub(super) fn header(&self) -> &[u8] {
+        &self.header
+    }
+
+    pub(super) fn received_bytes(&self) -> u64 {
+        self.received_bytes
+    }
+
+    pub(super) fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    pub(super) fn received(&self) -> Payload<'_> {
+        let mut left = self.received_bytes;
+        let mut parts = Vec::new();
+        for sub_filter in &self.sub_filters {
+            let bytes = sub_filter.as_bytes();
+            let len = left.min(bytes.len() as u64);
+            parts.push(Cow::Borrowed(&bytes[..len as usize]));
+            left -= len;
+        }
+        Payload::new(parts)
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let missing = self.total_bytes - self.received_bytes;
+        if bytes.len() as u64 > missing {
+            return Err(Error::corrupt("payload length", format_args!("at most {missing} bytes more"), bytes.len()));
+        }
+        let mut bytes = bytes;
+        let mut position = self.received_bytes;
+        for sub_filter in &mut self.sub_filters {
+            let size = sub_filter.as_bytes().len() as u64;
+            if position >= size {
+                position -= size;
+                continue;
+            }
+            let len = bytes.len().min((size - position) as usize);
+            let (now, later) = bytes.split_at(len);
+            sub_filter.write_bytes(position, now)?;
+            self.received_bytes += len as u64;
+            bytes = later;
+            position = 0;
+            if bytes.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        visit(Layout::for_value::<[S]>(&self.sub_filters));
+        self.sub_filters.iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
+        visit(Layout::for_value(self.header.as_slice()));
+    }
+
+    pub(super) fn try_clone(&self) -> Result<Self, Error> {
+        let sub_filters = self.sub_filters.iter().map(Bitmap::try_clone).collect::<Result<_, _>>()?;
+        Ok(ArrivingBitmaps { sub_filters, header: self.header.clone(), ..*self })
+    }
+}

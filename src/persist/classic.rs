@@ -1,0 +1,205 @@
+//! Filters in RedisBloom's layout, stored in our format: the table stands in [`bloom`](super::bloom). The one validator
+//! of such filters is here, for this format and for RedisBloom's own.
+
+use std::alloc::Layout;
+use std::borrow::Cow;
+
+use super::bitmaps::ArrivingBitmaps;
+use super::bloom::MAGIC;
+use super::codec::{Reader, Writer, expect};
+use super::{ChunkFormat, Loading, Payload, Stored, redisbloom};
+use crate::bloom::ClassicFilter;
+use crate::bloom::classic::rules::Shape;
+use crate::bloom::classic::{ClassicSubFilter, check_chain, check_items, params_of};
+use crate::error::Error;
+use crate::hash::checksum;
+use crate::limit::{SizeLimit, Unlimited};
+
+/// Layout byte of classic filters.
+pub(super) const LAYOUT_CLASSIC: u8 = 1;
+
+/// Bytes a sub-filter takes in the header.
+const SUB_FILTER_BYTES: usize = 48;
+
+impl Stored for ClassicFilter {
+    type Loading = LoadingClassic;
+
+    fn header(&self) -> Vec<u8> {
+        let params = self.params();
+        let mut writer = Writer::new(MAGIC);
+        writer.u8(LAYOUT_CLASSIC);
+        writer.u16(self.options() as u16);
+        writer.u64(params.seed);
+        writer.f64(params.error_rate);
+        writer.u64(params.capacity);
+        writer.u32(self.growth());
+        writer.u32(self.sub_filters().len() as u32);
+        for sub_filter in self.sub_filters() {
+            let shape = sub_filter.shape();
+            writer.u64(shape.num_bytes);
+            writer.u64(sub_filter.num_items());
+            writer.u64(shape.capacity);
+            writer.f64(shape.error_rate);
+            writer.f64(shape.bits_per_item);
+            writer.u32(shape.hashes);
+            writer.u8(shape.n2);
+            writer.u8(0);
+            writer.u16(0);
+        }
+        writer.finish()
+    }
+
+    fn payload(&self) -> Payload<'_> {
+        Payload::new(self.sub_filters().iter().map(|sub_filter| Cow::Borrowed(sub_filter.as_bytes())).collect())
+    }
+
+    fn shape(&self) -> u64 {
+        shape(self.sub_filters())
+    }
+
+    fn scandump(&self, iterator: u64) -> (u64, Vec<u8>) {
+        redisbloom::scandump(self, iterator)
+    }
+}
+
+/// As [`Stored::shape`]. Items may be added while a dump is read; another sub-filter would move what comes after.
+fn shape(sub_filters: &[ClassicSubFilter]) -> u64 {
+    let sizes: Vec<u8> = sub_filters.iter().flat_map(|sub_filter| sub_filter.shape().num_bytes.to_le_bytes()).collect();
+    checksum(&sizes, u64::from(LAYOUT_CLASSIC))
+}
+
+/// What a header claims of a filter: nothing of it is believed yet.
+#[derive(Debug)]
+pub(super) struct Claims {
+    pub(super) options: u32,
+    pub(super) growth: u32,
+    pub(super) sub_filters: Vec<(Shape, u64)>,
+}
+
+impl Claims {
+    /// Checks all that can be without the bits.
+    pub(super) fn validate(&self) -> Result<(), Error> {
+        check_chain(self.options, self.growth, self.sub_filters.len() as u64)?;
+        self.sub_filters.iter().try_for_each(|(shape, _)| shape.validate())?;
+        check_items(self.sub_filters.iter().map(|(_, num_items)| *num_items))?;
+        Ok(())
+    }
+
+    /// Checks everything, the size of the whole included, then sets the memory aside.
+    fn allocate(&self, limit: &impl SizeLimit) -> Result<Vec<ClassicSubFilter>, Error> {
+        self.validate()?;
+        let total_bytes = self.sub_filters.iter().try_fold(0u64, |sum, (shape, _)| {
+            sum.checked_add(shape.num_bytes)
+                .ok_or_else(|| Error::corrupt("num_bytes", "a sum below 2^64", shape.num_bytes))
+        })?;
+        limit.check(0, total_bytes)?;
+        let mut sub_filters = Vec::with_capacity(self.sub_filters.len());
+        for &(shape, num_items) in &self.sub_filters {
+            let mut sub_filter = ClassicSubFilter::new(shape, 0, &Unlimited)?;
+            sub_filter.set_num_items(num_items);
+            sub_filters.push(sub_filter);
+        }
+        Ok(sub_filters)
+    }
+}
+
+/// A classic filter whose bits are arriving. Its memory is all there from the start, zeroed.
+#[derive(Debug)]
+pub struct LoadingClassic {
+    options: u32,
+    growth: u32,
+    chunk_format: ChunkFormat,
+    arriving: ArrivingBitmaps<ClassicSubFilter>,
+}
+
+fn decode(header: &[u8]) -> Result<Claims, Error> {
+    let mut reader = Reader::new(header, MAGIC)?;
+    expect("layout", LAYOUT_CLASSIC, reader.u8("layout")?)?;
+    let options = u32::from(reader.u16("options")?);
+    expect("seed", 0, reader.u64("seed")?)?;
+    let error_rate = reader.f64("error_rate")?;
+    let capacity = reader.u64("capacity")?;
+    let growth = reader.u32("growth")?;
+    let count = reader.u32("number of sub-filters")?;
+    // The count is believed only once the header has that many entries, and those are bounded by its length.
+    expect("header length", u64::from(count) * SUB_FILTER_BYTES as u64, reader.remaining() as u64)?;
+    let mut claims = Claims { options, growth, sub_filters: Vec::with_capacity(count as usize) };
+    for _ in 0..count {
+        let num_bytes = reader.u64("num_bytes")?;
+        let num_items = reader.u64("num_items")?;
+        let shape = Shape {
+            num_bytes,
+            capacity: reader.u64("capacity")?,
+            error_rate: reader.f64("error_rate")?,
+            bits_per_item: reader.f64("bits_per_item")?,
+            hashes: reader.u32("hashes")?,
+            n2: reader.u8("n2")?,
+        };
+        expect("reserved bytes", 0, reader.u8("reserved bytes")?)?;
+        expect("reserved bytes", 0, reader.u16("reserved bytes")?)?;
+        claims.sub_filters.push((shape, num_items));
+    }
+    claims.validate()?;
+    if let Some((first, _)) = claims.sub_filters.first() {
+        let params = params_of(options, growth, first);
+        expect("error_rate", params.error_rate, error_rate)?;
+        expect("capacity", params.capacity, capacity)?;
+    }
+    Ok(claims)
+}
+
+impl Loading for LoadingClassic {
+    type Value = ClassicFilter;
+
+    fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
+        let (claims, chunk_format) = if redisbloom::is_header(header) {
+            (redisbloom::decode_header(header)?, ChunkFormat::Plain)
+        } else {
+            (decode(header)?, ChunkFormat::Checked)
+        };
+        let sub_filters = claims.allocate(limit)?;
+        let arriving = ArrivingBitmaps::new(header, sub_filters);
+        Ok(LoadingClassic { options: claims.options, growth: claims.growth, chunk_format, arriving })
+    }
+
+    fn header(&self) -> &[u8] {
+        self.arriving.header()
+    }
+
+    fn shape(&self) -> u64 {
+        shape(&self.arriving.sub_filters)
+    }
+
+    fn received_bytes(&self) -> u64 {
+        self.arriving.received_bytes()
+    }
+
+    fn total_bytes(&self) -> u64 {
+        self.arriving.total_bytes()
+    }
+
+    fn received(&self) -> Payload<'_> {
+        self.arriving.received()
+    }
+
+    fn chunk_format(&self) -> ChunkFormat {
+        self.chunk_format
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.arriving.push(bytes)
+    }
+
+    fn finish(&mut self) -> Result<ClassicFilter, Error> {
+        expect("payload length", self.total_bytes(), self.received_bytes())?;
+        ClassicFilter::from_sub_filters(self.options, self.growth, std::mem::take(&mut self.arriving.sub_filters))
+    }
+
+    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        self.arriving.heap_layouts(visit);
+    }
+
+    fn try_clone(&self) -> Result<Self, Error> {
+        Ok(LoadingClassic { arriving: self.arriving.try_clone()?, ..*self })
+    }
+}

@@ -1,0 +1,152 @@
+//! Console examples: found in a document, run, and compared with what the document shows.
+//!
+//! An example is a fenced block marked `console`: prompts as redis-cli shows them, each followed by its output. It runs
+//! in RESP2, as redis-cli does by default; one marked `console resp3` in RESP3, as `redis-cli -3` does. In the output
+//! `...` stands for anything, and a line of `...` alone for any number of lines.
+
+use crate::cli;
+use crate::harness::Server;
+
+/// What a prompt begins with.
+const PROMPT: &str = "127.0.0.1:6379";
+
+/// A command of a document.
+pub struct Example {
+    /// Line of the prompt in the document, from 1.
+    pub line: usize,
+    /// Whether the connection speaks RESP3.
+    pub resp3: bool,
+    /// As typed.
+    pub command: String,
+    /// Lines of output shown.
+    pub output: Vec<String>,
+}
+
+/// The command on a line that is a prompt: `127.0.0.1:6379> X`, or `127.0.0.1:6379(TX)> X` in a transaction.
+fn prompt(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix(PROMPT)?;
+    rest.strip_prefix("> ").or_else(|| rest.strip_prefix("(TX)> "))
+}
+
+/// All examples of a document, in order.
+///
+/// # Panics
+/// When a block is not as described above: a typing error would keep an example from being run.
+pub fn examples(name: &str, text: &str) -> Vec<Example> {
+    let mut examples: Vec<Example> = Vec::new();
+    let mut block: Option<&str> = None;
+    for (index, line) in text.lines().enumerate() {
+        let number = index + 1;
+        if let Some(info) = line.trim_start().strip_prefix("```") {
+            block = match block {
+                None => Some(info),
+                Some(_) => None,
+            };
+            if info.starts_with("console") {
+                assert!(matches!(info, "console" | "console resp3"), "{name}:{number}: unknown block {info:?}");
+            }
+            continue;
+        }
+        let Some(info @ ("console" | "console resp3")) = block else {
+            assert!(prompt(line).is_none(), "{name}:{number}: a prompt outside of a console block is not run");
+            continue;
+        };
+        if let Some(command) = prompt(line) {
+            let (resp3, command) = (info == "console resp3", command.to_owned());
+            examples.push(Example { line: number, resp3, command, output: Vec::new() });
+        } else {
+            let example = examples.last_mut().unwrap_or_else(|| panic!("{name}:{number}: output without a prompt"));
+            assert!(number > example.line + example.output.len(), "{name}:{number}");
+            example.output.push(line.to_owned());
+        }
+    }
+    assert!(block.is_none(), "{name}: a block is left open");
+    examples
+}
+
+/// Runs the examples of a document on a fresh server, in order; describes those whose output is not what is shown.
+pub fn run(name: &str, examples: &[Example]) -> Vec<String> {
+    let mut server = Server::start();
+    let (mut resp2, mut resp3) = (server.client(), server.client3());
+    let mut wrong = Vec::new();
+    for example in examples {
+        let place = format!("{name}:{}: {}", example.line, example.command);
+        let Some(words) = cli::split(&example.command) else {
+            wrong.push(format!("{place}\n  has an open quote"));
+            continue;
+        };
+        let client = if example.resp3 { &mut resp3 } else { &mut resp2 };
+        let printed = cli::printed(&words, &client.call(&words));
+        if !lines_match(&example.output, &printed) {
+            let (shown, printed) = (example.output.join("\n    "), printed.join("\n    "));
+            wrong.push(format!("{place}\n  shown:\n    {shown}\n  printed:\n    {printed}"));
+        }
+    }
+    server.assert_up();
+    wrong
+}
+
+/// Whether the lines shown stand for the lines printed.
+fn lines_match(shown: &[String], printed: &[String]) -> bool {
+    match shown {
+        [] => printed.is_empty(),
+        [first, rest @ ..] if first.trim() == "..." => {
+            (0..=printed.len()).any(|skip| lines_match(rest, &printed[skip..]))
+        }
+        [first, rest @ ..] => match printed {
+            [line, more @ ..] => line_matches(first, line) && lines_match(rest, more),
+            [] => false,
+        },
+    }
+}
+
+/// Whether a line shown stands for a line printed.
+fn line_matches(shown: &str, printed: &str) -> bool {
+    if shown.trim_end() == printed.trim_end() || same_number(shown, printed) {
+        return true;
+    }
+    let pieces: Vec<&str> = shown.split("...").collect();
+    let [first, middle @ .., last] = &pieces[..] else { return false };
+    let Some(mut rest) = printed.strip_prefix(first).and_then(|rest| rest.strip_suffix(last)) else { return false };
+    middle.iter().all(|piece| match rest.find(piece) {
+        Some(at) => {
+            rest = &rest[at + piece.len()..];
+            true
+        }
+        None => false,
+    })
+}
+
+/// Whether two lines differ in nothing but how they write the same double at their end: servers before 7.2 print 17
+/// digits, later ones as few as tell it apart.
+fn same_number(shown: &str, printed: &str) -> bool {
+    let split = |line: &str| {
+        let (head, tail) = line.rsplit_once(' ').unwrap_or(("", line));
+        let number = tail.trim_matches('"');
+        let value: f64 = number.parse().ok().filter(|_| number.contains(['.', 'e']))?;
+        Some((head.to_owned(), tail.starts_with('"'), value))
+    };
+    split(shown).is_some_and(|shown| Some(shown) == split(printed))
+}
+
+#[test]
+fn output_is_compared_as_described() {
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    for (shown, printed, same) in [
+        ("OK", "OK", true),
+        ("OK", "(nil)", false),
+        ("OK", "OK\nmore", false),
+        ("1) (integer) ...", "1) (integer) 12", true),
+        ("1) \"a...\"", "1) \"abc\"", true),
+        ("a...c...e", "abcde", true),
+        ("a...d...c", "abcde", false),
+        ("# x\n...\nlast:1", "# x\na:1\nb:2\nlast:1", true),
+        ("...", "", true),
+        ("1) \"0.1\"", "1) \"0.10000000000000001\"", true),
+        ("(double) 0.1", "(double) 0.10000000000000001", true),
+        ("(double) 0.1", "(double) 0.11", false),
+        ("(integer) 1", "(integer) 01", false),
+    ] {
+        assert_eq!(lines_match(&lines(shown), &lines(printed)), same, "{shown:?} and {printed:?}");
+    }
+}

@@ -1,0 +1,242 @@
+//! The documents against the module: every console example is run and its output compared, and what the module has
+//! (commands, options, fields of INFO) must be written about.
+//!
+//! `ROLLCALL_SERVER` and `ROLLCALL_MODULE` are those of the server tests, whose harness is used here.
+
+mod cli;
+#[path = "../server/client.rs"]
+#[allow(dead_code)]
+mod client;
+mod console;
+#[path = "../server/harness.rs"]
+#[allow(dead_code)]
+mod harness;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use redis::Value;
+
+use client::{Client, field, pairs, text};
+use console::Example;
+use harness::Server;
+
+/// A document.
+struct Document {
+    /// Path from the repository's root.
+    name: String,
+    text: String,
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// README.md, CHANGELOG.md, and all of docs/ and examples/.
+fn documents() -> Vec<Document> {
+    let mut names = vec![PathBuf::from("README.md"), PathBuf::from("CHANGELOG.md")];
+    for folder in ["docs", "examples"] {
+        for entry in fs::read_dir(root().join(folder)).into_iter().flatten() {
+            let name = Path::new(folder).join(entry.expect("an entry of the folder").file_name());
+            if name.extension().is_some_and(|extension| extension == "md") {
+                names.push(name);
+            }
+        }
+    }
+    names.sort();
+    let read = |name: PathBuf| Document {
+        text: fs::read_to_string(root().join(&name)).unwrap_or_else(|error| panic!("{}: {error}", name.display())),
+        name: name.to_string_lossy().into_owned(),
+    };
+    names.into_iter().map(read).collect()
+}
+
+#[track_caller]
+fn document<'a>(documents: &'a [Document], name: &str) -> &'a Document {
+    documents.iter().find(|document| document.name == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+#[track_caller]
+fn assert_none(wrong: &[String]) {
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The commands of the module, in capitals.
+fn commands(client: &mut Client) -> BTreeSet<String> {
+    client.list("COMMAND LIST FILTERBY MODULE rollcall").iter().map(|name| text(name).to_uppercase()).collect()
+}
+
+#[test]
+fn examples_print_what_is_shown() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for Document { name, text } in documents() {
+        let examples = console::examples(&name, &text);
+        count += examples.len();
+        if !examples.is_empty() {
+            wrong.extend(console::run(&name, &examples));
+        }
+    }
+    println!("{count} examples");
+    assert!(count > 100, "only {count} examples found");
+    assert_none(&wrong);
+}
+
+#[test]
+fn every_command_has_a_section_with_an_example() {
+    let server = Server::start();
+    let mut client = server.client();
+    let documents = documents();
+    let readme = document(&documents, "README.md");
+    let mut wrong = Vec::new();
+    for command in commands(&mut client) {
+        let page = if command.starts_with("LC.") { "docs/counting.md" } else { "docs/bloom.md" };
+        let anchor = command.to_lowercase().replace('.', "");
+        let row = format!("| [`{command}`]({page}#{anchor}) |");
+        if !readme.text.lines().any(|line| line.starts_with(&row)) {
+            wrong.push(format!("README.md: no row that begins {row}"));
+        }
+        let Some(section) = section(&document(&documents, page).text, &command) else {
+            wrong.push(format!("{page}: no section {command}"));
+            continue;
+        };
+        let calls = |example: &Example| {
+            let name = example.command.split_whitespace().next().unwrap_or_default();
+            name.eq_ignore_ascii_case(&command)
+        };
+        if !console::examples(page, &section).iter().any(calls) {
+            wrong.push(format!("{page}: no example of {command} in its section"));
+        }
+        for part in ["**Reply**", "**Errors**", "**Complexity**"] {
+            if !section.contains(part) {
+                wrong.push(format!("{page}: no {part} in the section of {command}"));
+            }
+        }
+        let docs = client.cmd(&format!("COMMAND DOCS {command}"));
+        let (_, docs) = pairs(&docs).remove(0);
+        for token in tokens(&field(&docs, "arguments")) {
+            if !section.contains(&token) {
+                wrong.push(format!("{page}: {command} takes {token}, and its section does not say so"));
+            }
+        }
+    }
+    assert_none(&wrong);
+}
+
+/// The text from the heading `### title` to the next of its level or above.
+fn section(text: &str, title: &str) -> Option<String> {
+    let heading = format!("### {title}");
+    let mut lines = text.lines().skip_while(|line| *line != heading);
+    lines.next()?;
+    let body = lines.take_while(|line| !line.starts_with("## ") && !line.starts_with("### "));
+    Some(body.collect::<Vec<_>>().join("\n"))
+}
+
+/// The words that an argument list of COMMAND DOCS has, nested ones too.
+fn tokens(arguments: &Value) -> Vec<String> {
+    let Value::Array(arguments) = arguments else { return Vec::new() };
+    let mut found = Vec::new();
+    for argument in arguments {
+        for (label, value) in pairs(argument) {
+            match label.as_str() {
+                "token" => found.push(text(&value)),
+                "arguments" => found.extend(tokens(&value)),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_option_is_listed_with_its_default() {
+    let server = Server::start();
+    let mut client = server.client();
+    let documents = documents();
+    let page = document(&documents, "docs/configuration.md");
+    let mut options = pairs(&client.cmd("CONFIG GET rollcall.*"));
+    if server.version().has_unprefixed_configs() {
+        options.extend(pairs(&client.cmd("CONFIG GET bf-*")));
+    }
+    assert!(options.len() >= 10, "{options:?}");
+    let mut wrong = Vec::new();
+    for (name, default) in options {
+        let name = name.strip_prefix("rollcall.").unwrap_or(&name).to_owned();
+        let row = format!("| `{name}` | `{}`", text(&default));
+        if !page.text.lines().any(|line| line.starts_with(&row)) {
+            wrong.push(format!("docs/configuration.md: no row that begins {row}"));
+        }
+    }
+    assert_none(&wrong);
+}
+
+#[test]
+fn every_field_of_info_is_explained() {
+    let server = Server::start();
+    let info = server.client().text("INFO rollcall");
+    let documents = documents();
+    let page = document(&documents, "docs/operations.md");
+    let fields: Vec<_> = info.lines().filter_map(|line| Some(line.split_once(':')?.0)).collect();
+    assert!(fields.len() >= 6, "{info}");
+    let missing = |field: &&str| !page.text.contains(&format!("| `{field}` |"));
+    let wrong: Vec<_> =
+        fields.into_iter().filter(missing).map(|field| format!("docs/operations.md: no {field}")).collect();
+    assert_none(&wrong);
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let documents = documents();
+    let mut wrong = Vec::new();
+    for Document { name, text } in &documents {
+        let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+        for target in links(text) {
+            if target.contains("://") {
+                continue;
+            }
+            let (path, anchor) = target.split_once('#').unwrap_or((&target, ""));
+            let file = if path.is_empty() { root().join(name) } else { root().join(folder).join(path) };
+            if !file.exists() {
+                wrong.push(format!("{name}: {target} does not exist"));
+            } else if !anchor.is_empty() {
+                let there = fs::read_to_string(&file).unwrap_or_default();
+                if !anchors(&there).contains(anchor) {
+                    wrong.push(format!("{name}: {target}: no such heading"));
+                }
+            }
+        }
+    }
+    assert_none(&wrong);
+}
+
+/// The targets of the links in a document, code aside.
+fn links(text: &str) -> Vec<String> {
+    let mut in_code = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            in_code = !in_code;
+        } else if !in_code {
+            let starts = line.match_indices("](").map(|(at, open)| at + open.len());
+            found.extend(starts.filter_map(|at| Some(line[at..].split_once(')')?.0.to_owned())));
+        }
+    }
+    found
+}
+
+/// The anchors that headings have: small letters, no punctuation, dashes for spaces.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut in_code = false;
+    let mut found = BTreeSet::new();
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            in_code = !in_code;
+        } else if !in_code && line.starts_with('#') {
+            let title = line.trim_start_matches('#').trim().to_lowercase();
+            let kept = title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+            found.insert(kept.map(|c| if c == ' ' { '-' } else { c }).collect());
+        }
+    }
+    found
+}

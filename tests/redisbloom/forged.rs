@@ -1,0 +1,154 @@
+//! Headers and RDB values of RedisBloom that are wrong in one field: each is refused by its name.
+
+use rollcall::bloom::ClassicFilter;
+use rollcall::bloom::classic::rules::{NO_SCALING, NOROUND};
+use rollcall::error::Error;
+use rollcall::limit::{MaxBytes, Unlimited};
+use rollcall::persist;
+use rollcall::persist::redisbloom::{self, RDB_ENCODING_NEWEST};
+
+use crate::Field::{self, String as Bytes, Unsigned};
+use crate::{Dump, Fields, HeaderOf, grown};
+
+fn refused_field(result: Result<ClassicFilter, Error>) -> &'static str {
+    match result {
+        Err(Error::Corrupt { field, .. }) => field,
+        other => panic!("expected a named field, got {other:?}"),
+    }
+}
+
+fn load_header(header: Vec<u8>) -> Result<ClassicFilter, Error> {
+    persist::load::<ClassicFilter, _>([(1, header)], &MaxBytes(1 << 20))
+}
+
+fn load_rdb(fields: &[Field]) -> Result<ClassicFilter, Error> {
+    redisbloom::decode_rdb(&mut Fields(fields), RDB_ENCODING_NEWEST, &MaxBytes(1 << 20))
+}
+
+/// A field that is wrong, how it is made so, and the field that dump and RDB value are refused by.
+type Forgery = (&'static str, fn(&mut HeaderOf), &'static str, &'static str);
+
+/// What RedisBloom believed, and was hurt by or not. In the RDB value the bytes are those of the string.
+const FORGERIES: [Forgery; 27] = [
+    ("no sub-filter", |h| h.links.clear(), "header length", "capacity"),
+    (
+        "no sub-filter, and said so",
+        |h| (h.count, h.links) = (0, Vec::new()),
+        "number of sub-filters",
+        "number of sub-filters",
+    ),
+    ("more than there are", |h| h.count = 4, "header length", "capacity"),
+    ("as many as can be", |h| h.count = u32::MAX, "header length", "capacity"),
+    ("an option that is none", |h| h.options |= 16, "options", "options"),
+    ("32-bit hashes", |h| h.options = NOROUND, "options", "options"),
+    (
+        "several although it does not scale",
+        |h| h.options |= NO_SCALING,
+        "number of sub-filters",
+        "number of sub-filters",
+    ),
+    ("no growth", |h| h.growth = 0, "growth", "growth"),
+    ("a rate that is no number", |h| h.links[0].error_rate = f64::NAN, "error_rate", "error_rate"),
+    ("an infinite rate", |h| h.links[1].error_rate = f64::INFINITY, "error_rate", "error_rate"),
+    ("a rate of 0", |h| h.links[1].error_rate = 0.0, "error_rate", "error_rate"),
+    ("a rate of 1", |h| h.links[1].error_rate = 1.0, "error_rate", "error_rate"),
+    ("a negative rate", |h| h.links[2].error_rate = -0.1, "error_rate", "error_rate"),
+    ("bits an item that are no number", |h| h.links[0].bits_per_item = f64::NAN, "bits_per_item", "bits_per_item"),
+    ("infinite bits an item", |h| h.links[0].bits_per_item = f64::INFINITY, "bits_per_item", "bits_per_item"),
+    ("negative bits an item", |h| h.links[0].bits_per_item = -1.0, "bits_per_item", "bits_per_item"),
+    (
+        "hashes without end",
+        |h| (h.links[0].bits_per_item, h.links[0].hashes) = (6e9, u32::MAX),
+        "bits_per_item",
+        "bits_per_item",
+    ),
+    ("hashes that do not follow", |h| h.links[1].hashes += 1, "hashes", "hashes"),
+    ("no hashes", |h| h.links[1].hashes = 0, "hashes", "hashes"),
+    ("no capacity", |h| h.links[0].capacity = 0, "capacity", "capacity"),
+    // CVE-2026-25589 and the out-of-bounds writes: positions beyond the bytes that there are.
+    ("more bits than bytes", |h| h.links[0].bits += 64, "bits", "data length"),
+    ("more bytes than bits", |h| h.links[0].bytes += 8, "bits", "data length"),
+    ("no bytes", |h| (h.links[0].bytes, h.links[0].bits) = (0, 0), "num_bytes", "num_bytes"),
+    ("a power of two beyond the bytes", |h| h.links[0].n2 = 20, "num_bytes", "num_bytes"),
+    ("a power of two that no shift can be", |h| h.links[0].n2 = 64, "n2", "n2"),
+    ("another sum of items", |h| h.size += 1, "size", "size"),
+    ("items that overflow", |h| (h.links[0].size, h.links[1].size) = (u64::MAX, 1), "num_items", "num_items"),
+];
+
+#[test]
+fn forged_headers_and_values_are_refused_by_field() {
+    let header = HeaderOf::of(&grown());
+    assert!(load_rdb(&header.rdb()).is_ok());
+    let complete = load_header(header.bytes());
+    assert_eq!(refused_field(complete), "payload length", "an honest header lacks only its payload");
+    for (what, forge, dump_field, rdb_field) in FORGERIES {
+        let mut forged = header.clone();
+        forge(&mut forged);
+        assert_eq!(refused_field(load_header(forged.bytes())), dump_field, "{what}, dump");
+        assert_eq!(refused_field(load_rdb(&forged.rdb())), rdb_field, "{what}, RDB");
+    }
+    let long = [header.bytes(), vec![0]].concat();
+    assert_eq!(refused_field(load_header(long)), "header length");
+    for len in 0..header.bytes().len() {
+        assert!(matches!(load_header(header.bytes()[..len].to_vec()), Err(Error::Corrupt { .. })), "{len}");
+    }
+}
+
+#[test]
+fn rdb_values_are_refused_by_field_where_they_end_or_differ() {
+    let fields = HeaderOf::of(&grown()).rdb();
+    for len in 0..fields.len() {
+        assert!(matches!(load_rdb(&fields[..len]), Err(Error::Corrupt { .. })), "{len}");
+    }
+    let with = |at: usize, field: Field| {
+        let mut fields = fields.clone();
+        fields[at] = field;
+        refused_field(load_rdb(&fields))
+    };
+    assert_eq!(with(1, Unsigned(u64::MAX)), "capacity", "as many sub-filters as can be, of which three come");
+    assert_eq!(with(2, Unsigned(1 << 32 | 5)), "options");
+    assert_eq!(with(3, Unsigned(1 << 32)), "growth");
+    assert_eq!(with(6, Unsigned(1 << 32 | 8)), "hashes");
+    assert_eq!(with(8, Unsigned(1001)), "bits");
+    assert_eq!(with(9, Unsigned(1 << 8)), "n2");
+    assert_eq!(with(10, Bytes(Vec::new())), "data length");
+    assert_eq!(with(10, Bytes(vec![0; 1 << 16])), "data length");
+    for encoding in [5, 100, u32::MAX] {
+        let refused = redisbloom::decode_rdb(&mut Fields(&fields), encoding, &Unlimited);
+        assert_eq!(refused_field(refused), "encoding version");
+    }
+}
+
+#[test]
+fn filters_with_32_bit_hashes_are_called_what_they_are() {
+    let header = HeaderOf::of(&grown());
+    let without_options: Vec<Field> = [&header.rdb()[..2], &header.rdb()[4..]].concat();
+    let old = HeaderOf { options: NOROUND, ..header };
+    let refusals = [
+        load_header(old.bytes()),
+        load_rdb(&old.rdb()),
+        redisbloom::decode_rdb(&mut Fields(&without_options), 0, &Unlimited),
+        redisbloom::decode_rdb(&mut Fields(&without_options), 1, &Unlimited),
+    ];
+    for refused in refusals {
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains("RedisBloom 1.x") && text.contains("32-bit hashes"), "{text}");
+    }
+}
+
+#[test]
+fn sizes_are_checked_before_they_are_allocated() {
+    let mut huge = HeaderOf::of(&grown());
+    (huge.links[1].bytes, huge.links[1].bits) = (1 << 50, 1 << 53);
+    assert!(matches!(load_header(huge.bytes()), Err(Error::TooLarge { .. })));
+    assert!(matches!(load_rdb(&huge.rdb()), Err(Error::TooLarge { .. })));
+    // Without a limit, the bytes that an RDB value claims have to be there before as many are set aside.
+    let refused = redisbloom::decode_rdb(&mut Fields(&huge.rdb()), 4, &Unlimited);
+    assert_eq!(refused_field(refused), "data length");
+    (huge.links[1].bytes, huge.links[1].bits) = (1 << 61, 1 << 63);
+    assert_eq!(refused_field(load_header(huge.bytes())), "bits");
+    let filter = grown();
+    let dump: Dump = persist::dump(&filter).collect();
+    let refused = persist::load::<ClassicFilter, _>(dump, &MaxBytes(100));
+    assert!(matches!(refused, Err(Error::TooLarge { .. })));
+}

@@ -1,0 +1,248 @@
+//! What RedisBloom 2.8.2 had and said after the same commands: `tests/golden/redisbloom-*.txt`.
+
+use rollcall::bloom::classic::rules::{FORCE64, NOROUND};
+use rollcall::bloom::{BitLayout, BloomFilter, ClassicFilter, ScalableFilter};
+use rollcall::error::Error;
+use rollcall::limit::Unlimited;
+use rollcall::persist::{self, Stored, redisbloom};
+
+use crate::Field::{self, Double, String as Bytes, Unsigned};
+use crate::{Dump, Fields, HeaderOf, Link, classic, grown, item, params};
+
+/// What RedisBloom 2.8.2 had and said after its command and the items `item:0`, `item:1` and so on.
+struct Golden {
+    /// The command that made the key.
+    command: String,
+    /// What each BF.ADD answered; `f`: that the filter is full.
+    added: String,
+    /// What BF.EXISTS answered for `probe:0`, `probe:1` and so on.
+    probes: String,
+    /// Values of BF.INFO.
+    info: Vec<String>,
+    /// Lines of BF.DEBUG.
+    debug: Vec<String>,
+    /// Replies of BF.SCANDUMP.
+    chunks: Dump,
+    rdb_encoding: u32,
+    rdb: Vec<Field>,
+}
+
+fn from_hex(hex: &str) -> Vec<u8> {
+    (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap()).collect()
+}
+
+fn golden(text: &str) -> Golden {
+    let mut golden = Golden {
+        command: String::new(),
+        added: String::new(),
+        probes: String::new(),
+        info: Vec::new(),
+        debug: Vec::new(),
+        chunks: Vec::new(),
+        rdb_encoding: 0,
+        rdb: Vec::new(),
+    };
+    for line in text.lines() {
+        let (kind, rest) = line.split_once(' ').unwrap();
+        match kind {
+            "command" => golden.command = rest.to_owned(),
+            "added" => golden.added = rest.to_owned(),
+            "probes" => golden.probes = rest.to_owned(),
+            "info" => golden.info = rest.split(' ').map(str::to_owned).collect(),
+            "debug" => golden.debug.push(rest.to_owned()),
+            "chunk" => {
+                let (next, hex) = rest.split_once(' ').unwrap();
+                golden.chunks.push((next.parse().unwrap(), from_hex(hex)));
+            }
+            "rdb" => golden.rdb_encoding = rest.parse().unwrap(),
+            "u" => golden.rdb.push(Unsigned(rest.parse().unwrap())),
+            "d" => golden.rdb.push(Double(rest.parse().unwrap())),
+            "s" => golden.rdb.push(Bytes(from_hex(rest))),
+            other => panic!("{other}"),
+        }
+    }
+    golden
+}
+
+/// Every golden file, with the filter that its command makes; none for the one that no command makes.
+fn goldens() -> Vec<(Golden, Option<ClassicFilter>)> {
+    let fixed = ClassicFilter::with_growth(params(0.05, 40, 0), 3, &Unlimited).unwrap();
+    [
+        (include_str!("../golden/redisbloom-scaling.txt"), Some(classic(params(0.01, 100, 2)))),
+        (include_str!("../golden/redisbloom-nonscaling.txt"), Some(classic(params(0.001, 120, 0)))),
+        (include_str!("../golden/redisbloom-expansion-1.txt"), Some(classic(params(0.1, 20, 1)))),
+        (include_str!("../golden/redisbloom-expansion-3-nonscaling.txt"), Some(fixed)),
+        (include_str!("../golden/redisbloom-empty.txt"), Some(classic(params(0.02, 10, 4)))),
+        (include_str!("../golden/redisbloom-smallest.txt"), Some(classic(params(0.5, 1, 2)))),
+        (include_str!("../golden/redisbloom-rare.txt"), Some(classic(params(1e-30, 5, 2)))),
+        (include_str!("../golden/redisbloom-defaults.txt"), Some(classic(params(0.01, 100, 2)))),
+        (include_str!("../golden/redisbloom-powers-of-two.txt"), None),
+    ]
+    .map(|(text, filter)| (golden(text), filter))
+    .into()
+}
+
+fn probes(count: usize) -> Vec<Vec<u8>> {
+    (0..count).map(|index| format!("probe:{index}").into_bytes()).collect()
+}
+
+/// `{:g}` of C, as far as rates need it: six significant digits.
+fn six_digits(value: f64) -> String {
+    let rounded: f64 = format!("{value:.5e}").parse().unwrap();
+    if rounded >= 1e-4 { format!("{rounded}") } else { pad_exponent(&format!("{rounded:e}")) }
+}
+
+fn pad_exponent(text: &str) -> String {
+    let (digits, exponent) = text.split_once("e-").unwrap();
+    format!("{digits}e-{exponent:0>2}")
+}
+
+/// Compares all that a filter says with what RedisBloom said.
+fn assert_as_golden(filter: &ClassicFilter, golden: &Golden) {
+    let name = &golden.command;
+    let expansion = if filter.params().expansion == 0 { "null".into() } else { filter.growth().to_string() };
+    let info = [
+        filter.capacity().to_string(),
+        filter.size_bytes().to_string(),
+        filter.sub_filters().len().to_string(),
+        filter.num_items().to_string(),
+        expansion,
+    ];
+    assert_eq!(info, *golden.info, "{name}");
+    let mut debug = vec![format!("size:{}", filter.num_items())];
+    debug.extend(filter.sub_filters().iter().map(|sub_filter| {
+        let shape = sub_filter.shape();
+        format!(
+            "bytes:{} bits:{} hashes:{} hashwidth:64 capacity:{} size:{} ratio:{}",
+            shape.num_bytes,
+            shape.num_bits(),
+            shape.hashes,
+            shape.capacity,
+            sub_filter.num_items(),
+            six_digits(shape.error_rate)
+        )
+    }));
+    assert_eq!(debug, golden.debug, "{name}");
+    assert!(redisbloom::dump(filter).eq(golden.chunks.iter().cloned()), "{name}: dump");
+    let probes = probes(golden.probes.len());
+    let mut found = Vec::new();
+    filter.may_contain_all(probes.iter().map(Vec::as_slice), &mut found);
+    for (index, expected) in golden.probes.chars().enumerate() {
+        assert_eq!(found[index], expected == '1', "{name}: probe {index}");
+        assert_eq!(filter.may_contain(&probes[index]), expected == '1', "{name}: probe {index}");
+    }
+    for (index, added) in golden.added.chars().enumerate() {
+        assert!(added == 'f' || filter.may_contain(&item(index)), "{name}: item {index}");
+    }
+}
+
+/// Adds what RedisBloom was given. The key of some commands has its first item from them.
+fn add_one_by_one(filter: &mut ClassicFilter, golden: &Golden) {
+    if golden.command.ends_with("item:0") {
+        assert_eq!(filter.add(&item(0), &Unlimited), Ok(true));
+    }
+    for (index, expected) in golden.added.chars().enumerate() {
+        let expected = match expected {
+            'f' => Err(Error::Full { capacity: filter.params().capacity }),
+            expected => Ok(expected == '1'),
+        };
+        assert_eq!(filter.add(&item(index), &Unlimited), expected, "{}: item {index}", golden.command);
+    }
+}
+
+#[test]
+fn filters_made_here_are_those_of_redisbloom() {
+    for (golden, filter) in goldens() {
+        let Some(mut one_by_one) = filter else { continue };
+        let mut at_once = one_by_one.try_clone().unwrap();
+        add_one_by_one(&mut one_by_one, &golden);
+        assert_as_golden(&one_by_one, &golden);
+        let items: Vec<Vec<u8>> = (0..golden.added.len()).map(item).collect();
+        let mut added = Vec::new();
+        let stopped = at_once.add_all(items.iter().map(Vec::as_slice), &Unlimited, &mut added).is_err();
+        assert_eq!(stopped, golden.added.contains('f'));
+        assert!(at_once == one_by_one, "{}", golden.command);
+    }
+}
+
+#[test]
+fn filters_grown_from_a_dump_are_those_of_redisbloom() {
+    let (golden, _) = goldens().pop().unwrap();
+    let rate: f64 = 0.02;
+    // As RedisBloom computes it, from a header that none of its commands gives.
+    let bits_per_item = -rate.ln() / 0.480453013918201;
+    let link = Link { bytes: 64, bits: 512, size: 0, error_rate: rate, bits_per_item, hashes: 6, capacity: 62, n2: 9 };
+    let header = HeaderOf { size: 0, count: 1, options: 4, growth: 2, links: vec![link] }.bytes();
+    let mut filter = persist::load::<ClassicFilter, _>([(1, header), (65, vec![0; 64])], &Unlimited).unwrap();
+    add_one_by_one(&mut filter, &golden);
+    assert_as_golden(&filter, &golden);
+}
+
+#[test]
+fn dumps_and_rdb_values_load_and_go_on_alike() {
+    for (golden, filter) in goldens() {
+        let from_dump = persist::load::<ClassicFilter, _>(golden.chunks.clone(), &Unlimited).unwrap();
+        assert_as_golden(&from_dump, &golden);
+        let from_rdb = redisbloom::decode_rdb(&mut Fields(&golden.rdb), golden.rdb_encoding, &Unlimited).unwrap();
+        assert!(from_rdb == from_dump, "{}", golden.command);
+        let BloomFilter::Classic(any) = persist::load(golden.chunks.clone(), &Unlimited).unwrap() else {
+            panic!("a dump of RedisBloom is a classic filter")
+        };
+        assert!(any == from_dump);
+        // It goes on as one would that was here all the time.
+        let Some(mut original) = filter else { continue };
+        add_one_by_one(&mut original, &golden);
+        let mut loaded = from_dump;
+        assert!(original == loaded, "{}", golden.command);
+        for index in 1000..1300 {
+            assert_eq!(loaded.add(&item(index), &Unlimited), original.add(&item(index), &Unlimited));
+        }
+        assert!(original == loaded);
+    }
+}
+
+/// RedisBloom gave these iterators and lengths for `BF.RESERVE key 0.01 15000000 EXPANSION 2`.
+#[test]
+fn chunks_are_cut_where_redisbloom_cuts_them() {
+    let large = classic(params(0.01, 15_000_000, 2));
+    let chunks: Vec<(u64, usize)> = redisbloom::dump(&large).map(|(next, chunk)| (next, chunk.len())).collect();
+    assert_eq!(chunks, [(1, 73), (16_777_217, 16_777_216), (20_677_041, 3_899_824)]);
+    assert_eq!(redisbloom::scandump(&large, 20_677_041), (0, Vec::new()));
+    assert_eq!(redisbloom::scandump(&large, u64::MAX), (0, Vec::new()));
+    assert_eq!(large.scandump(0), redisbloom::scandump(&large, 0));
+}
+
+#[test]
+fn our_own_format_reads_back() {
+    let mut filters: Vec<BloomFilter> =
+        goldens().into_iter().map(|(golden, _)| persist::load(golden.chunks, &Unlimited).unwrap()).collect();
+    filters.push(BloomFilter::new(BitLayout::Lines, params(0.01, 100, 2), &Unlimited).unwrap());
+    for filter in filters {
+        let again: BloomFilter = persist::load(persist::dump(&filter), &Unlimited).unwrap();
+        assert!(again == filter);
+        assert_eq!(again.layout(), filter.layout());
+        match filter {
+            BloomFilter::Lines(lines) => {
+                let alone: ScalableFilter = persist::load(persist::dump(&again), &Unlimited).unwrap();
+                assert!(alone == lines);
+                assert!(persist::load::<ClassicFilter, _>(persist::dump(&lines), &Unlimited).is_err());
+            }
+            BloomFilter::Classic(classic) => {
+                assert!(persist::load::<ClassicFilter, _>(persist::dump(&classic), &Unlimited).unwrap() == classic);
+                assert!(persist::load::<ScalableFilter, _>(persist::dump(&classic), &Unlimited).is_err());
+            }
+        }
+    }
+}
+
+#[test]
+fn values_of_encodings_before_growth_grow_twofold() {
+    let filter = grown();
+    let mut fields = goldens().remove(0).0.rdb;
+    assert_eq!(fields.remove(3), Unsigned(2));
+    for encoding in [2, 3] {
+        let loaded = redisbloom::decode_rdb(&mut Fields(&fields), encoding, &Unlimited).unwrap();
+        assert_eq!((loaded.growth(), loaded.options()), (2, NOROUND | FORCE64));
+        assert_eq!(loaded.sub_filters().len(), filter.sub_filters().len());
+    }
+}

@@ -1,0 +1,394 @@
+//! What a replica is sent: the effects of commands, so that it holds the same under other defaults.
+
+use redis::Value;
+
+use crate::client::{Client, add_many, error_text, show, with_items, words};
+use crate::fixture::{assert_same, populate, snapshot};
+use crate::harness::{Server, Setup};
+
+/// A replica's own defaults, of which none may show. Its size limit is below what a test makes.
+const OTHER_DEFAULTS: &str = "bf-error-rate 0.2 bf-initial-size 7 bf-expansion-factor 5 lc-capacity 9 \
+                              lc-error-rate 0.2 lc-exact-limit 3 hash-seed 12345 max-key-bytes 1048576";
+
+/// A primary and its replica, which ends if what it is sent fails, where the server knows how to.
+struct Pair {
+    primary: Server,
+    replica: Server,
+}
+
+impl Pair {
+    fn start() -> Pair {
+        Pair::with_args("")
+    }
+
+    fn with_args(args: &str) -> Pair {
+        let pair = Pair { primary: Server::with_args(args), replica: Server::with_args(OTHER_DEFAULTS) };
+        if pair.replica.config("propagation-error-behavior").is_some() {
+            let mut client = pair.replica.client();
+            client.expect("CONFIG SET propagation-error-behavior panic-on-replicas", "+OK");
+        }
+        pair.replica.replicate(&pair.primary);
+        pair
+    }
+
+    /// Panics unless the replica, having received all there is, holds what the primary holds.
+    #[track_caller]
+    fn assert_equal(&self, after: &str) {
+        self.replica.wait_synced(&self.primary);
+        let (primary, replica) =
+            (self.primary.client().text("DEBUG DIGEST"), self.replica.client().text("DEBUG DIGEST"));
+        if primary != replica {
+            assert_same(&snapshot(&mut self.replica.client()), &snapshot(&mut self.primary.client()));
+            panic!("the data sets differ after {after}");
+        }
+    }
+
+    /// Panics if the replica failed at anything it was sent.
+    #[track_caller]
+    fn assert_no_errors(&mut self) {
+        self.primary.assert_up();
+        self.replica.assert_up();
+        let mut client = self.replica.client();
+        assert_eq!(client.info("total_error_replies"), "0", "{}", client.text("INFO errorstats"));
+        assert!(!self.replica.log().contains("CRITICAL"), "{}", self.replica.log());
+    }
+
+    /// What moves when something is written: the replication offset and the count of changes.
+    fn marks(&self) -> [i64; 2] {
+        let mut client = self.primary.client();
+        ["master_repl_offset", "rdb_changes_since_last_save"].map(|field| client.info_number(field))
+    }
+}
+
+#[test]
+fn every_write_leaves_the_replica_equal() {
+    let mut pair = Pair::start();
+    let mut client = pair.primary.client();
+    for line in [
+        "BF.ADD a x",
+        "BF.ADD a y",
+        "BF.MADD b x y x",
+        "BF.MADD b y z",
+        "BF.INSERT c ITEMS x y",
+        "BF.INSERT c ITEMS y z",
+        "BF.INSERT d CAPACITY 50 ITEMS x",
+        "BF.INSERT e ERROR 0.2 ITEMS x",
+        "BF.INSERT f EXPANSION 7 ITEMS x",
+        "BF.INSERT g NONSCALING ITEMS x",
+        "BF.INSERT h EXPANSION 0 ITEMS x",
+        "BF.INSERT i SEED 77 CAPACITY 9 ITEMS x",
+        "BF.RESERVE j 0.05 20",
+        "BF.RESERVE k 0.05 20 EXPANSION 3",
+        "BF.RESERVE l 0.05 20 NONSCALING",
+        "BF.RESERVE m 0.05 20 SEED 18446744073709551615",
+        "BF.RESERVE n 0.1 20 LAYOUT lines",
+        "BF.RESERVE o 0.0123456789012345678 12345",
+        "BF.RESERVE p 1e-300 1",
+        "BF.MADD k 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30",
+        "BF.MERGE q b",
+        "BF.MERGE q b c",
+        "BF.MERGE b c",
+        "BF.MERGE r missing b",
+        "BF.CLEAR k",
+        "BF.ADD k x",
+        "LC.ADD A x y",
+        "LC.ADD A y z",
+        "LC.INSERT B ITEMS x y",
+        "LC.INSERT C CAPACITY 70 ITEMS x",
+        "LC.INSERT D ERROR 0.03 ITEMS x",
+        "LC.INSERT E EXACT 2 ITEMS x y z",
+        "LC.INSERT F SEED 9 EXACT 0 ITEMS x y z",
+        "LC.RESERVE G 1000",
+        "LC.RESERVE H 1000 ERROR 0.123456789 EXACT 7",
+        "LC.RESERVE I 10000000000 ERROR 0.001 EXACT 0",
+        "LC.ADD I x y z",
+        "LC.MERGE J A",
+        "LC.MERGE J A B C",
+        "LC.MERGE E A",
+        "LC.MERGE A E",
+        "LC.MERGE K missing A",
+        "LC.MERGE L missing",
+        "BF.MERGE M missing",
+        "EXPIRE a 1000",
+        "RENAME a aa",
+        "COPY b bb",
+        "DEL c",
+        "UNLINK A",
+        "SWAPDB 0 1",
+        "SWAPDB 0 1",
+        "SET d overwritten",
+    ] {
+        client.cmd(line);
+        pair.assert_equal(line);
+    }
+    for (line, prefix, count) in [
+        ("BF.MADD new", "x", 3000),
+        ("BF.MADD j", "x", 300),
+        ("LC.ADD new2", "x", 249),
+        ("LC.ADD new2", "x", 3000),
+        ("LC.ADD G", "x", 2000),
+        ("LC.ADD H", "x", 2000),
+    ] {
+        add_many(&mut client, line, prefix, 0..count);
+        pair.assert_equal(line);
+    }
+    client.expect("FLUSHALL", "+OK");
+    pair.assert_equal("FLUSHALL");
+    pair.assert_no_errors();
+}
+
+#[test]
+fn every_kind_of_key_is_equal_on_the_replica() {
+    let mut pair = Pair::start();
+    populate(&mut pair.primary.client());
+    pair.assert_equal("making them");
+    assert_same(&snapshot(&mut pair.replica.client()), &snapshot(&mut pair.primary.client()));
+    pair.assert_no_errors();
+}
+
+#[test]
+fn what_changes_nothing_is_not_sent_nor_counted() {
+    let mut pair = Pair::start();
+    let mut client = pair.primary.client();
+    client.expect("SET string text", "+OK");
+    client.expect("BF.MADD f a b", "[1, 1]");
+    client.expect("BF.MADD g a", "[1]");
+    client.expect("LC.ADD c a b", "2");
+    client.expect("LC.ADD d a", "1");
+    client.expect("BF.RESERVE full 0.00001 1 NONSCALING", "+OK");
+    client.expect("BF.ADD full a", "1");
+    add_many(&mut client, "LC.ADD e", "x", 0..1000);
+    add_many(&mut client, "LC.ADD e2", "x", 0..500);
+    pair.replica.wait_synced(&pair.primary);
+    let before = pair.marks();
+    for line in [
+        "BF.ADD f a",
+        "BF.MADD f a b a",
+        "BF.INSERT f CAPACITY 7 ERROR 0.3 ITEMS a b",
+        "BF.INSERT f NOCREATE ITEMS b",
+        "BF.INSERT new NOCREATE ITEMS b",
+        "BF.ADD full b",
+        "BF.MADD full a b c",
+        "BF.INSERT full ITEMS b",
+        "BF.MERGE f g",
+        "BF.MERGE f g f",
+        "BF.MERGE f missing",
+        "BF.EXISTS f a",
+        "BF.MEXISTS f a z",
+        "BF.RESERVE f 0.01 100",
+        "BF.RESERVE new 7 100",
+        "BF.CARD f",
+        "BF.INFO f",
+        "BF.DEBUG f",
+        "BF.SCANDUMP f 0",
+        "BF.LOADCHUNK f 1 data",
+        "BF.LOADCHUNK new 1 data",
+        "BF.ADD string a",
+        "BF.MERGE f full",
+        "LC.ADD c a b",
+        "LC.ADD e x1 x2 x3",
+        "LC.INSERT c EXACT 7 ITEMS a b",
+        "LC.INSERT new NOCREATE ITEMS b",
+        "LC.MERGE c d",
+        "LC.MERGE c d c",
+        "LC.MERGE c missing",
+        "LC.MERGE e e2",
+        "LC.COUNT c d e",
+        "LC.DIFFCOUNT c d",
+        "LC.MEMBERS c",
+        "LC.INFO c",
+        "LC.RESERVE c 100",
+        "LC.SCANDUMP c 0",
+        "LC.LOADCHUNK c 1 data",
+        "LC.ADD string a",
+    ] {
+        client.cmd(line);
+        assert_eq!(pair.marks(), before, "{line}");
+    }
+    // Neither inside a transaction nor inside a script.
+    for line in ["MULTI", "BF.ADD f a", "LC.ADD c a", "EXEC"] {
+        client.cmd(line);
+    }
+    client.call(&["EVAL", "redis.call('BF.ADD', 'f', 'a') return redis.call('LC.ADD', 'c', 'a')", "2", "f", "c"]);
+    assert_eq!(pair.marks(), before);
+    pair.assert_equal("nothing");
+    pair.assert_no_errors();
+}
+
+#[test]
+fn full_filters_send_only_what_went_in() {
+    let mut pair = Pair::start();
+    let mut client = pair.primary.client();
+    let full = "-ERR non scaling filter is full";
+    client.expect("BF.RESERVE k 0.00001 3 NONSCALING", "+OK");
+    for (line, reply, moves) in [
+        ("BF.MADD k a b", "[1, 1]", true),
+        ("BF.MADD k b c d e", &format!("[0, 1, {full}]"), true),
+        ("BF.MADD k b d c", &format!("[0, {full}]"), false),
+        ("BF.ADD k d", full, false),
+        ("BF.INSERT k ITEMS a b d", &format!("[0, 0, {full}]"), false),
+        ("BF.INSERT l CAPACITY 2 ERROR 0.00001 NONSCALING ITEMS a b c", &format!("[1, 1, {full}]"), true),
+        ("BF.INSERT m CAPACITY 1 ERROR 0.00001 EXPANSION 0 ITEMS a b", &format!("[1, {full}]"), true),
+    ] {
+        let before = pair.marks();
+        client.expect(line, reply);
+        assert_eq!(pair.marks()[0] > before[0], moves, "{line}");
+        assert_eq!(pair.marks()[1] > before[1], moves, "{line}");
+        pair.assert_equal(line);
+    }
+    pair.replica.client().expect("BF.MEXISTS k a b c d", "[1, 1, 1, 0]");
+    pair.assert_no_errors();
+}
+
+#[test]
+fn refused_growth_sends_only_what_went_in() {
+    let mut pair = Pair::with_args("max-key-bytes 1048576");
+    let mut client = pair.primary.client();
+    client.expect("BF.RESERVE k 0.01 1000 EXPANSION 2000", "+OK");
+    add_many(&mut client, "BF.MADD k", "x", 0..900);
+    pair.assert_equal("filling it");
+    let before = client.int("BF.CARD k");
+    let reply = client.call(&with_items("BF.INSERT k ITEMS", "x", 500..1500));
+    assert!(show(&reply).contains("max-key-bytes"), "{}", show(&reply));
+    assert_eq!(client.int("BF.CARD k"), 1000, "after {before}");
+    pair.assert_equal("a batch that fitted in part");
+    let marks = pair.marks();
+    let reply = client.call(&with_items("BF.MADD k", "y", 0..100));
+    assert!(show(&reply).contains("max-key-bytes"), "{}", show(&reply));
+    assert_eq!(pair.marks(), marks, "a batch that did not fit");
+    pair.assert_no_errors();
+}
+
+#[test]
+fn a_replica_takes_what_its_own_limit_would_refuse() {
+    let mut pair = Pair::start();
+    let mut client = pair.primary.client();
+    client.expect("BF.RESERVE k 0.01 3000000", "+OK");
+    client.expect("BF.ADD k a", "1");
+    client.expect("BF.INSERT l CAPACITY 3000000 ITEMS a", "[1]");
+    client.expect("BF.MERGE m k", "+OK");
+    client.expect("BF.RESERVE n 0.01 1000 EXPANSION 2000", "+OK");
+    add_many(&mut client, "BF.MADD n", "x", 0..2000);
+    pair.assert_equal("big ones");
+    pair.assert_no_errors();
+}
+
+#[test]
+fn transactions_and_scripts_are_sent_as_effects() {
+    let mut pair = Pair::start();
+    let mut client = pair.primary.client();
+    for line in ["MULTI", "BF.MADD f a b", "BF.ADD f a", "LC.ADD c a b", "BF.ADD c x", "LC.INSERT d ITEMS a", "EXEC"] {
+        client.cmd(line);
+    }
+    pair.assert_equal("a transaction");
+    let script = "for i = 1, 500 do redis.call('BF.ADD', KEYS[1], i % 300) redis.call('LC.ADD', KEYS[2], i) end \
+                  redis.pcall('BF.RESERVE', KEYS[1], '0.1', '5') return redis.call('LC.COUNT', KEYS[2])";
+    let reply = client.call(&["EVAL", script, "2", "g", "h"]);
+    assert!(matches!(reply, Value::Int(400..=600)), "{}", show(&reply));
+    pair.assert_equal("a script");
+    client.cmd("BF.RESERVE full 0.00001 2 NONSCALING");
+    client.call(&["EVAL", "return redis.pcall('BF.MADD', KEYS[1], 'a', 'b', 'c')", "1", "full"]);
+    pair.assert_equal("a script that met a full filter");
+    pair.assert_no_errors();
+}
+
+#[test]
+fn chunks_are_sent_one_by_one() {
+    let mut pair = Pair::start();
+    let mut client = pair.primary.client();
+    client.expect("BF.RESERVE src 0.01 20000000", "+OK");
+    add_many(&mut client, "BF.MADD src", "item:", 0..5000);
+    add_many(&mut client, "LC.ADD src2", "item:", 0..5000);
+    for (family, key) in [("BF", "src"), ("LC", "src2")] {
+        let mut iterator = b"0".to_vec();
+        loop {
+            let command = [format!("{family}.SCANDUMP").as_bytes(), key.as_bytes(), &iterator].map(<[u8]>::to_vec);
+            let Value::Array(reply) = client.call(&command) else { panic!("an array") };
+            let [Value::Int(next), Value::BulkString(chunk)] = &reply[..] else { panic!("{reply:?}") };
+            if *next == 0 {
+                break;
+            }
+            iterator = next.to_string().into_bytes();
+            let load = [format!("{family}.LOADCHUNK").as_bytes(), b"copy", &iterator, chunk].map(<[u8]>::to_vec);
+            assert_eq!(client.call(&load), Value::Okay);
+            pair.assert_equal("a chunk");
+            let before = pair.marks();
+            assert!(error_text(&client.call(&load)).is_some(), "the same chunk again");
+            assert_eq!(pair.marks(), before);
+        }
+        assert_eq!(pair.replica.client().digest("copy"), client.digest(key));
+        client.expect("DEL copy", "1");
+    }
+    pair.assert_no_errors();
+}
+
+#[test]
+fn random_sessions_leave_the_replica_equal() {
+    let mut pair = Pair::with_args("bf-initial-size 20 lc-exact-limit 12 lc-capacity 500");
+    let mut client = pair.primary.client();
+    // A fixed sequence, by the generator of Knuth's MMIX.
+    let mut state = 2024_u64;
+    let mut random = move |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    for round in 0..4000 {
+        let family = ["BF", "LC"][random(2) as usize];
+        let key = |n: u64| format!("{}{n}", family.to_lowercase());
+        let (target, other) = (key(random(6)), key(random(6)));
+        let items: Vec<_> = (0..=random(30)).map(|_| format!("i{}", random(400))).collect();
+        let items = items.join(" ");
+        let options = match (family, random(6)) {
+            ("BF", 0) => "CAPACITY 10 NONSCALING",
+            ("BF", 1) => "CAPACITY 10 EXPANSION 3 ERROR 0.1",
+            ("LC", 0) => "CAPACITY 100 ERROR 0.2 EXACT 5",
+            ("LC", 1) => "EXACT 0",
+            (_, 2) => "SEED 5",
+            (_, 3) => "NOCREATE",
+            _ => "",
+        };
+        let line = match random(20) {
+            0 => format!("DEL {target}"),
+            1 => format!("{family}.MERGE {target} {other}"),
+            2 => format!("{family}.MERGE {target} {other} {}", key(random(6))),
+            3 if family == "BF" => format!("BF.CLEAR {target}"),
+            4 => format!("RENAME {target} {other}"),
+            5 => format!("COPY {target} {other} REPLACE"),
+            6 if family == "BF" => format!("BF.RESERVE {target} 0.05 15 NONSCALING"),
+            6 => format!("LC.RESERVE {target} 700 EXACT 3"),
+            7..12 => format!("{family}.INSERT {target} {options} ITEMS {items}"),
+            _ if family == "BF" => format!("BF.MADD {target} {items}"),
+            _ => format!("LC.ADD {target} {items}"),
+        };
+        client.send(&words(&line));
+        client.receive();
+        if round % 50 == 0 {
+            pair.assert_equal(&line);
+        }
+    }
+    pair.assert_equal("all");
+    pair.assert_no_errors();
+}
+
+#[test]
+fn replicas_of_replicas_and_promoted_ones_agree() {
+    let mut pair = Pair::start();
+    let third = Setup::default().args("lc-exact-limit 0 bf-initial-size 3").start();
+    third.replicate(&pair.replica);
+    let work = |client: &mut Client, prefix: &str| {
+        add_many(client, "BF.MADD f", prefix, 0..400);
+        add_many(client, "LC.ADD c", prefix, 0..400);
+    };
+    work(&mut pair.primary.client(), "x");
+    pair.primary.client().expect("WAIT 1 20000", "1");
+    pair.assert_equal("writing");
+    third.wait_synced(&pair.replica);
+    assert_eq!(third.client().text("DEBUG DIGEST"), pair.primary.client().text("DEBUG DIGEST"));
+    pair.assert_no_errors();
+    // Promoted, it goes on with the parameters the keys were made with.
+    pair.replica.client().expect("REPLICAOF NO ONE", "+OK");
+    for server in [&pair.primary, &pair.replica] {
+        work(&mut server.client(), "y");
+    }
+    assert_eq!(pair.replica.client().text("DEBUG DIGEST"), pair.primary.client().text("DEBUG DIGEST"));
+}

@@ -1,0 +1,187 @@
+//! RedisBloom's data comes along and goes back: by file, by payload, by chunks, and from a live primary.
+//! Needs the RedisBloom module (`ROLLCALL_PEER`).
+
+use std::path::PathBuf;
+
+use redis::Value;
+
+use crate::client::{Client, text, wait_until};
+use crate::harness::{Server, Setup};
+
+/// RedisBloom's module, if there is one.
+fn peer() -> Option<PathBuf> {
+    let path = std::env::var_os("ROLLCALL_PEER").map(PathBuf::from);
+    if path.is_none() {
+        println!("skipped: ROLLCALL_PEER does not name a RedisBloom module");
+    }
+    path
+}
+
+fn peer_server(path: &std::path::Path) -> Server {
+    Setup::default().without_module().module_before(path).start()
+}
+
+/// Filters of many shapes: key and what reserves it.
+const SHAPES: [(&str, &str); 8] = [
+    ("one", "0.01 1"),
+    ("small", "0.1 5 EXPANSION 1"),
+    ("chain", "0.001 10 EXPANSION 4"),
+    ("default", "0.01 100"),
+    ("large", "0.00001 3000"),
+    ("loose", "0.3 50"),
+    ("fixed", "0.01 400 NONSCALING"),
+    ("big", "0.001 20000000"),
+];
+
+fn items(prefix: &str, count: usize) -> Vec<String> {
+    (0..count).map(|item| format!("{prefix}:{item}")).collect()
+}
+
+fn with<'a>(words: &[&'a str], items: &'a [String]) -> Vec<&'a str> {
+    words.iter().copied().chain(items.iter().map(String::as_str)).collect()
+}
+
+fn populate(client: &mut Client) {
+    for (key, shape) in SHAPES {
+        client.expect(&format!("BF.RESERVE {key} {shape}"), "+OK");
+        client.call(&with(&["BF.MADD", key], &items("item", 300)));
+    }
+}
+
+/// What two servers must say alike of a filter: totals, every sub-filter, and 3,000 answers.
+fn said(client: &mut Client, key: &str) -> Vec<Value> {
+    let (known, unknown) = (items("item", 1000), items("absent", 2000));
+    vec![
+        client.cmd(&format!("BF.DEBUG {key}")),
+        client.cmd(&format!("BF.CARD {key}")),
+        client.cmd(&format!("BF.INFO {key}")),
+        client.call(&with(&["BF.MEXISTS", key], &known)),
+        client.call(&with(&["BF.MEXISTS", key], &unknown)),
+    ]
+}
+
+#[track_caller]
+fn assert_alike(one: &mut Client, other: &mut Client) {
+    for (key, _) in SHAPES {
+        assert!(said(one, key) == said(other, key), "{key}: {:?}", one.cmd(&format!("BF.DEBUG {key}")));
+    }
+}
+
+fn chunks(client: &mut Client, key: &str) -> Vec<(String, Vec<u8>)> {
+    let mut chunks = Vec::new();
+    let mut iterator = "0".to_owned();
+    loop {
+        let reply = client.call(&["BF.SCANDUMP", key, &iterator]);
+        let Value::Array(pair) = reply else { panic!("BF.SCANDUMP gave {reply:?}") };
+        let (Value::Int(next), Value::BulkString(chunk)) = (&pair[0], &pair[1]) else { panic!("{pair:?}") };
+        if *next == 0 {
+            return chunks;
+        }
+        iterator = next.to_string();
+        chunks.push((iterator.clone(), chunk.clone()));
+    }
+}
+
+fn load(client: &mut Client, key: &str, chunks: &[(String, Vec<u8>)]) {
+    for (iterator, chunk) in chunks {
+        let words: [&[u8]; 4] = [b"BF.LOADCHUNK", key.as_bytes(), iterator.as_bytes(), chunk];
+        assert_eq!(client.call(&words), Value::Okay, "{key} {iterator}");
+    }
+}
+
+#[test]
+fn the_same_commands_make_the_same_filters() {
+    let Some(peer) = peer() else { return };
+    let (ours, theirs) = (Server::with_args("bf-layout classic"), peer_server(&peer));
+    let (mut one, mut other) = (ours.client(), theirs.client());
+    populate(&mut one);
+    populate(&mut other);
+    // Growing on, in steps, with repeats; filters made by default too.
+    for round in 0..40 {
+        for key in SHAPES.map(|(key, _)| key).into_iter().chain(["new"]) {
+            let more: Vec<String> = (0..60).map(|i| format!("more:{}", round * 40 + i)).collect();
+            let words = with(&["BF.MADD", key], &more);
+            assert!(one.call(&words) == other.call(&words), "{key} in round {round}");
+        }
+    }
+    assert_alike(&mut one, &mut other);
+    for (key, _) in SHAPES {
+        let (a, b) = (chunks(&mut one, key), chunks(&mut other, key));
+        assert!(a == b, "the dumps of {key} differ");
+    }
+}
+
+#[test]
+fn dumps_come_and_go_back() {
+    let Some(peer) = peer() else { return };
+    let (ours, theirs, again) = (Server::start(), peer_server(&peer), peer_server(&peer));
+    let (mut one, mut other, mut back) = (ours.client(), theirs.client(), again.client());
+    populate(&mut other);
+    for (key, _) in SHAPES {
+        load(&mut one, key, &chunks(&mut other, key));
+        load(&mut back, key, &chunks(&mut one, key));
+    }
+    assert_alike(&mut one, &mut other);
+    assert_alike(&mut back, &mut other);
+    // DUMP and RESTORE, and what was restored grows as the original does.
+    one.expect("FLUSHALL", "+OK");
+    for (key, _) in SHAPES.iter().filter(|(key, _)| *key != "big") {
+        let Value::BulkString(payload) = other.call(&["DUMP", key]) else { panic!("DUMP {key}") };
+        let words: [&[u8]; 4] = [b"RESTORE", key.as_bytes(), b"0", &payload];
+        assert_eq!(one.call(&words), Value::Okay, "{key}");
+        assert_eq!(text(&one.list(&format!("BF.INFO {key} LAYOUT"))[0]), "classic");
+        let words = items("grown", 500);
+        let words = with(&["BF.MADD", key], &words);
+        assert!(one.call(&words) == other.call(&words), "{key}");
+        assert!(said(&mut one, key) == said(&mut other, key), "{key}");
+    }
+}
+
+#[test]
+fn a_file_is_loaded_and_kept() {
+    let Some(peer) = peer() else { return };
+    let theirs = peer_server(&peer);
+    populate(&mut theirs.client());
+    theirs.save();
+    let file = std::fs::read(theirs.dir().join("dump.rdb")).expect("the RDB file");
+    // RedisBloom's own arguments, as its line in redis.conf has them.
+    let setup = Setup::default().args("ERROR_RATE 0.02 INITIAL_SIZE 200 CF_MAX_EXPANSIONS 8");
+    let mut ours = setup.file("dump.rdb", &file).line("appendonly no").start();
+    assert_alike(&mut ours.client(), &mut theirs.client());
+    assert!(ours.log().contains("CF_MAX_EXPANSIONS"), "{}", ours.log());
+    ours.client().cmd("BF.ADD made a");
+    assert_eq!(ours.client().list("BF.INFO made CAPACITY"), [Value::Int(200)]);
+    ours.save();
+    ours.restart();
+    assert_alike(&mut ours.client(), &mut theirs.client());
+}
+
+#[test]
+fn a_replica_of_a_live_primary_follows_and_is_promoted() {
+    let Some(peer) = peer() else { return };
+    let (theirs, ours) = (peer_server(&peer), Server::with_args("bf-layout classic"));
+    let mut primary = theirs.client();
+    populate(&mut primary);
+    ours.replicate(&theirs);
+    for round in 0..20 {
+        for (key, _) in SHAPES {
+            primary.call(&with(&["BF.MADD", key], &items(&format!("round:{round}"), 40)));
+        }
+    }
+    primary.expect("BF.RESERVE late 0.01 50 EXPANSION 4", "+OK");
+    primary.cmd("BF.INSERT later CAPACITY 10 ERROR 0.1 ITEMS a b c");
+    ours.wait_synced(&theirs);
+    assert_alike(&mut ours.client(), &mut primary);
+    for key in ["late", "later"] {
+        assert!(said(&mut ours.client(), key) == said(&mut primary, key), "{key}");
+    }
+    let mut promoted = ours.client();
+    promoted.expect("REPLICAOF NO ONE", "+OK");
+    wait_until("the promotion", || (promoted.info("role") == "master").then_some(()));
+    let words = items("after", 500);
+    for (key, _) in SHAPES {
+        let words = with(&["BF.MADD", key], &words);
+        assert!(promoted.call(&words) == primary.call(&words), "{key}");
+    }
+    assert_alike(&mut promoted, &mut primary);
+}

@@ -1,0 +1,78 @@
+//! A cluster's slots on the move: key by key with MIGRATE, and in one piece where the server can (Valkey 9).
+
+use crate::client::{Client, wait_until};
+use crate::fixture::{assert_same, snapshot};
+use crate::harness::{Server, Setup};
+
+/// One slot for all keys, owned by the second node.
+const KEYS: [(&str, &str); 4] =
+    [("BF.MADD", "{x}filter"), ("BF.MADD", "{x}chain"), ("LC.ADD", "{x}exact"), ("LC.ADD", "{x}dense")];
+
+fn fill(client: &mut Client) {
+    client.expect("BF.RESERVE {x}chain 0.01 10 EXPANSION 3", "+OK");
+    client.expect("LC.RESERVE {x}dense 1000 EXACT 0", "+OK");
+    for (add, key) in KEYS {
+        let items: Vec<String> = (0..200).map(|item| format!("item:{item}")).collect();
+        client.cmd(&format!("{add} {key} {}", items.join(" ")));
+    }
+}
+
+/// Two nodes that know each other: the first has the lower half of the slots, the second the upper.
+fn cluster() -> [Server; 2] {
+    let node = || Setup::default().line("cluster-enabled yes").start();
+    let nodes = [node(), node()];
+    for (node, slots) in nodes.iter().zip(["0 8191", "8192 16383"]) {
+        node.client().expect(&format!("CLUSTER ADDSLOTSRANGE {slots}"), "+OK");
+    }
+    nodes[0].client().expect(&format!("CLUSTER MEET 127.0.0.1 {}", nodes[1].port()), "+OK");
+    for node in &nodes {
+        let mut client = node.client();
+        wait_until("the cluster to form", || {
+            let info = client.text("CLUSTER INFO");
+            (info.contains("cluster_state:ok") && info.contains("cluster_slots_ok:16384")).then_some(())
+        });
+    }
+    nodes
+}
+
+#[test]
+fn keys_migrate_one_by_one() {
+    let (from, to) = (Server::start(), Server::with_args("bf-initial-size 7 lc-exact-limit 3 hash-seed 5"));
+    fill(&mut from.client());
+    let before = snapshot(&mut from.client());
+    for (_, key) in KEYS {
+        from.client().expect(&format!("MIGRATE 127.0.0.1 {} {key} 0 5000", to.port()), "+OK");
+    }
+    from.client().expect("DBSIZE", "0");
+    assert_same(&snapshot(&mut to.client()), &before);
+}
+
+#[test]
+fn multi_key_commands_keep_to_one_slot() {
+    let [_, node] = cluster();
+    let mut client = node.client();
+    fill(&mut client);
+    client.expect("LC.MERGE {x}all {x}exact {x}dense", "+OK");
+    client.expect("LC.MERGE {x}all elsewhere", "-CROSSSLOT *");
+    client.expect("LC.COUNT {x}all elsewhere", "-CROSSSLOT *");
+    client.expect("BF.MERGE {x}filter elsewhere", "-CROSSSLOT *");
+}
+
+#[test]
+fn slots_move_in_one_piece_where_the_server_can() {
+    let [to, from] = cluster();
+    let version = from.version();
+    if !(version.is_valkey && version.major >= 9) {
+        println!("skipped: {version:?} does not move slots atomically");
+        return;
+    }
+    fill(&mut from.client());
+    let before = snapshot(&mut from.client());
+    let slot = from.client().int("CLUSTER KEYSLOT {x}filter");
+    let target = to.client().text("CLUSTER MYID");
+    from.client().expect(&format!("CLUSTER MIGRATESLOTS SLOTSRANGE {slot} {slot} NODE {target}"), "+OK");
+    let mut client = to.client();
+    wait_until("the slot to arrive", || (client.int("DBSIZE") == KEYS.len() as i64).then_some(()));
+    wait_until("the slot to change hands", || (from.client().int("DBSIZE") == 0).then_some(()));
+    assert_same(&snapshot(&mut client), &before);
+}
