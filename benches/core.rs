@@ -25,7 +25,7 @@ const ABSENT: u64 = 1 << 40;
 
 fn item(number: u64) -> String {
     // Spread, so that neighbours share no more than other items do.
-    format!("user:{:016x}@example.com", number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    format!("user:{:012x}@example.com", number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16)
 }
 
 fn items(numbers: impl Iterator<Item = u64>) -> Vec<String> {

@@ -25,8 +25,8 @@ fn measured(work: &mut dyn FnMut()) {
 }
 
 fn items(from: u64) -> Vec<String> {
-    let number = |i: usize| (from + i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (0..ITEMS).map(|i| format!("user:{:016x}@example.com", number(i))).collect()
+    let number = |i: usize| (from + i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16;
+    (0..ITEMS).map(|i| format!("user:{:012x}@example.com", number(i))).collect()
 }
 
 fn bytes(items: &[String]) -> impl Iterator<Item = &[u8]> {

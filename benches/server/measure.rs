@@ -84,7 +84,8 @@ impl Progress {
         self.step(0.0);
         self.bar.set_message(self.sections[index].0);
         if !std::io::stderr().is_terminal() {
-            eprintln!("bench: {}/{} {}", index + 1, self.sections.len(), self.sections[index].0);
+            let seconds = self.bar.elapsed().as_secs();
+            eprintln!("bench: {seconds:4} s  {}/{} {}", index + 1, self.sections.len(), self.sections[index].0);
         }
     }
 
