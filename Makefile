@@ -83,9 +83,9 @@ demo: ## Run the three example services on real input, each beside a server of i
 	done
 
 # A quick run shows that all works and roughly what it gives; only a full one is worth keeping in docs/.
-BENCH_DOCUMENT = $(if $(filter-out 0,$(QUICK)),$(CARGO_TARGET_DIR)/benchmarks.md,docs/benchmarks.md)
+BENCH_DOCUMENT = $(if $(filter-out 0,$(QUICK))$(ONLY),$(CARGO_TARGET_DIR)/benchmarks.md,docs/benchmarks.md)
 
-bench: setup-test build ## Measure every goal against RedisBloom and write docs/benchmarks.md; QUICK=1 for a rough run of a minute
+bench: setup-test build ## Measure against RedisBloom, 6 minutes, and write docs/benchmarks.md; QUICK=1: a rough run of one
 	@scripts/servers.py fetch redisbloom-2.8.2
 	@[[ -n "$(call in_variable,BENCH_PEER,redisbloom-2.8.2)" ]] || { echo "bench: RedisBloom is for x86-64 Linux only" >&2; exit 1; }
 	cargo build --release --locked --example floor
