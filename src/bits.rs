@@ -71,6 +71,15 @@ pub fn or_count(dst: &mut [u64], src: &[u64]) -> u64 {
     ones + rest.iter().map(|word| u64::from(word.count_ones())).sum::<u64>()
 }
 
+/// ORs four bitmaps into `dst` in one pass: four streams of memory at once, and `dst` is read and written once.
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+pub fn or_four_into(dst: &mut [u64], src: [&[u64]; 4]) {
+    let [a, b, c, d] = src;
+    for ((((to, a), b), c), d) in dst.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+        *to |= a | b | c | d;
+    }
+}
+
 /// ORs `src` into `dst` at a coarser grain: each run of `2^shift` bits of `src`, from its start,
 /// goes into one bit of `dst`. `src` has `2^shift` times the words of `dst`.
 pub fn or_folded(dst: &mut [u64], src: &[u64], shift: u32) {

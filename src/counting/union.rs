@@ -303,7 +303,11 @@ fn counts_by_block(layout: Layout, base: &[&[u64]], top: Option<&[u64]>) -> (Seg
             if in_main { counts.add_main(block) } else { counts.add_tail(block) }
         };
         block.fill(0);
-        base.iter().for_each(|words| bits::or_into(block, &words[start..end]));
+        let mut fours = base.chunks_exact(4);
+        for four in &mut fours {
+            bits::or_four_into(block, std::array::from_fn(|i| &four[i][start..end]));
+        }
+        fours.remainder().iter().for_each(|words| bits::or_into(block, &words[start..end]));
         count(&mut base_counts, block);
         if let Some(words) = top {
             bits::or_into(block, &words[start..end]);
