@@ -51,15 +51,6 @@ pub fn must_obey(ctx: Ctx) -> bool {
     }
 }
 
-/// No limit: the value exists elsewhere already.
-pub struct Unchecked;
-
-impl SizeLimit for Unchecked {
-    fn check(&self, _held_bytes: u64, _more_bytes: u64) -> Result<(), Error> {
-        Ok(())
-    }
-}
-
 /// The limits of one command, asked only when something is about to be allocated. What it asks of the server it
 /// keeps, for a counter asks once an item: so it must not outlive the command.
 pub struct ServerLimit {

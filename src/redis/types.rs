@@ -12,10 +12,10 @@ use redis_module::raw;
 
 use super::family::Family;
 use super::ffi::{Ctx, Key, LogLevel, OK, api, guard, log_anywhere};
-use super::limits::{ServerLimit, Unchecked};
+use super::limits::ServerLimit;
 use super::{alloc, info, reclaim};
 use crate::error::Error;
-use crate::limit::SizeLimit;
+use crate::limit::{SizeLimit, Unlimited};
 use crate::persist::redisbloom::RdbSource;
 use crate::persist::{self, Loading, RDB_PIECE_BYTES, Stored};
 
@@ -189,7 +189,7 @@ unsafe extern "C" fn rdb_load<T: Family>(io: *mut raw::RedisModuleIO, encoding: 
     let load = || -> Result<Box<Entry<T>>, Error> {
         match ServerLimit::for_restore(ctx) {
             Some(limit) => load_value::<T>(io, encoding, &limit),
-            None => load_value::<T>(io, encoding, &Unchecked),
+            None => load_value::<T>(io, encoding, &Unlimited),
         }
     };
     guard(

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::bloom::{BitLayout, BloomFilter, Params, SubFilterInfo};
 use crate::error::Error;
+use crate::limit::Unlimited;
 
 const RESERVE_OPTIONS: [Opt; 4] = [Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout];
 const INSERT_OPTIONS: [Opt; 8] =
@@ -284,7 +285,7 @@ pub fn clear(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let filter = value_mut::<BloomFilter>(&mut key)?.ok_or(Refusal::NotFound)?;
     if !filter.is_empty() {
         // A new one costs less than clearing: its memory comes zeroed, the old one goes in the background.
-        let empty = filter.empty_twin(&super::Unchecked).map_err(core_error)?;
+        let empty = filter.empty_twin(&Unlimited).map_err(core_error)?;
         replace(filter, empty);
         ctx.replicate_verbatim();
         ctx.changed(args.get(1), c"bf.clear");

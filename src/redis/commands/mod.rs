@@ -16,7 +16,6 @@ use std::ffi::CStr;
 use super::config;
 use super::family::Family;
 use super::ffi::{Arg, ArgOrOwned, Args, Ctx, Key, Mode};
-use super::limits::Unchecked;
 use super::reclaim;
 use super::reply::{Refusal, core};
 use super::types::{Entry, State, entry_of, peek_entry, set_entry};
