@@ -52,7 +52,7 @@ fn filled((capacity, error_rate): (u64, f64)) -> Filled {
     let mut added = Vec::new();
     for start in (0..count).step_by(BATCH) {
         added.clear();
-        filter.add_all(bytes(&items(start..start + BATCH as u64)), &Unlimited, &mut added).expect("room");
+        filter.add_all(bytes(&items(start..start + BATCH as u64)), &Unlimited, |new| added.push(new)).expect("room");
     }
     Filled { filter, items: count }
 }
@@ -96,7 +96,7 @@ mod bloom {
         };
         bencher.counter(ItemsCount::new(BATCH)).with_inputs(call).bench_local_refs(|items| {
             let mut found = Vec::with_capacity(BATCH);
-            filter.may_contain_all(bytes(items), &mut found);
+            filter.may_contain_all(bytes(items), |is_there| found.push(is_there));
             found
         });
     }
@@ -118,7 +118,7 @@ mod bloom {
         bencher.counter(ItemsCount::new(BATCH)).with_inputs(|| numbers(&next)).bench_local_refs(|items| {
             let mut added = Vec::with_capacity(BATCH);
             let mut taken = filter.take().expect("the filter");
-            taken.add_all(bytes(items), &Unlimited, &mut added).expect("room");
+            taken.add_all(bytes(items), &Unlimited, |new| added.push(new)).expect("room");
             filter.set(Some(taken));
             added
         });
@@ -145,7 +145,7 @@ mod counting {
     fn counter((capacity, error_rate): (u64, f64), numbers: std::ops::Range<u64>) -> Counter {
         let params = CounterParams { capacity, error_rate, exact_limit: 0, seed: 0 };
         let mut counter = Counter::new(params).expect("a counter");
-        counter.add_all(bytes(&items(numbers)), &Unlimited, &mut Vec::new()).expect("room");
+        counter.add_all(bytes(&items(numbers)), &Unlimited, |_| ()).expect("room");
         counter
     }
 
@@ -155,7 +155,7 @@ mod counting {
         let next = Cell::new(ABSENT);
         bencher.counter(ItemsCount::new(BATCH)).with_inputs(|| numbers(&next)).bench_local_refs(|items| {
             let mut added = Vec::with_capacity(BATCH);
-            counter.add_all(bytes(items), &Unlimited, &mut added).expect("room");
+            counter.add_all(bytes(items), &Unlimited, |new| added.push(new)).expect("room");
             added
         });
     }

@@ -37,7 +37,7 @@ fn bytes(items: &[String]) -> impl Iterator<Item = &[u8]> {
 fn filter(error_rate: f64, capacity: u64) -> ScalableFilter {
     let params = BloomParams { capacity, error_rate, expansion: 1, seed: 0 };
     let mut filter = ScalableFilter::new(params, &Unlimited).expect("a filter");
-    filter.add_all(bytes(&items(0)), &Unlimited, &mut Vec::new()).expect("room");
+    filter.add_all(bytes(&items(0)), &Unlimited, |_| ()).expect("room");
     filter
 }
 
@@ -45,7 +45,7 @@ fn filter(error_rate: f64, capacity: u64) -> ScalableFilter {
 fn counter() -> Counter {
     let params = CounterParams { capacity: 50_000, error_rate: 0.01, exact_limit: 0, seed: 0 };
     let mut counter = Counter::new(params).expect("a counter");
-    counter.add_all(bytes(&items(0)), &Unlimited, &mut Vec::new()).expect("room");
+    counter.add_all(bytes(&items(0)), &Unlimited, |_| ()).expect("room");
     counter
 }
 
@@ -53,7 +53,7 @@ const ABSENT: u64 = 1 << 40;
 
 fn contain(filter: &ScalableFilter, from: u64) {
     let (items, mut found) = (items(from), Vec::with_capacity(ITEMS));
-    measured(&mut || filter.may_contain_all(bytes(&items), &mut found));
+    measured(&mut || filter.may_contain_all(bytes(&items), |is_there| found.push(is_there)));
     black_box(found);
 }
 
@@ -65,7 +65,7 @@ fn contain_one_by_one(filter: &ScalableFilter, from: u64) {
 
 fn insert(mut filter: ScalableFilter, from: u64) {
     let (items, mut added) = (items(from), Vec::with_capacity(ITEMS));
-    measured(&mut || filter.add_all(bytes(&items), &Unlimited, &mut added).expect("room"));
+    measured(&mut || filter.add_all(bytes(&items), &Unlimited, |new| added.push(new)).expect("room"));
     black_box(added);
 }
 
@@ -103,7 +103,7 @@ const WORK: [Work; 14] = [
     ("bloom_insert_one_by_one", ITEMS, || insert_one_by_one(filter(0.01, 10_000), ABSENT)),
     ("counting_add", ITEMS, || {
         let (mut counter, items, mut added) = (counter(), items(ABSENT), Vec::with_capacity(ITEMS));
-        measured(&mut || counter.add_all(bytes(&items), &Unlimited, &mut added).expect("room"));
+        measured(&mut || counter.add_all(bytes(&items), &Unlimited, |new| added.push(new)).expect("room"));
         black_box(added);
     }),
     ("counting_add_one_by_one", ITEMS, || {

@@ -151,7 +151,7 @@ fn ask_server(key: &str, list: &[&str], server: &mut Connection) -> Result<Answe
 /// Asks a copy in this process.
 fn ask_copy(filter: &ScalableFilter, list: &[&str]) -> Answer {
     let mut known = Vec::with_capacity(list.len());
-    filter.may_contain_all(list.iter().map(|contact| contact.as_bytes()), &mut known);
+    filter.may_contain_all(list.iter().map(|contact| contact.as_bytes()), |is_there| known.push(is_there));
     Answer { contacts: filter.num_items(), known }
 }
 

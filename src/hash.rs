@@ -16,14 +16,15 @@ pub struct Hash128 {
 /// XXH3-128 of `item` under `seed`.
 #[inline]
 pub fn hash128(item: &[u8], seed: u64) -> Hash128 {
-    let h = xxh3::xxh3_128_with_seed(item, seed);
+    // Seed 0, the default, saves a third of the instructions of a short item: the hash's constants stay constants.
+    let h = if seed == 0 { xxh3::xxh3_128(item) } else { xxh3::xxh3_128_with_seed(item, seed) };
     Hash128 { lo: h as u64, hi: (h >> 64) as u64 }
 }
 
 /// XXH3-64 of `item` under `seed`: where a counter puts it.
 #[inline]
 pub fn hash64(item: &[u8], seed: u64) -> u64 {
-    xxh3::xxh3_64_with_seed(item, seed)
+    if seed == 0 { xxh3::xxh3_64(item) } else { xxh3::xxh3_64_with_seed(item, seed) }
 }
 
 /// XXH3-64 of stored bytes under `position`: the checksum of a dump's pieces, so that a piece that

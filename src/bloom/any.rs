@@ -131,7 +131,7 @@ impl BloomFilter {
         &mut self,
         items: impl IntoIterator<Item = &'a [u8]>,
         limit: &(impl SizeLimit + ?Sized),
-        added: &mut Vec<bool>,
+        added: impl FnMut(bool),
     ) -> Result<(), Error> {
         either!(self, filter => filter.add_all(items, limit, added))
     }
@@ -142,7 +142,7 @@ impl BloomFilter {
     }
 
     /// [`BloomFilter::may_contain`] for many items. Appends the answers to `found`.
-    pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, found: &mut Vec<bool>) {
+    pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, found: impl FnMut(bool)) {
         either!(self, filter => filter.may_contain_all(items, found));
     }
 
@@ -206,6 +206,11 @@ impl BloomFilter {
     /// How many items its sub-filters are made for.
     pub fn capacity(&self) -> u64 {
         either!(self, filter => filter.capacity())
+    }
+
+    /// How many items can be added before it has to grow, or refuses them: so many at least, for known ones take no room.
+    pub fn room(&self) -> u64 {
+        either!(self, filter => filter.room())
     }
 
     /// Bytes of all bitmaps and structs.
@@ -328,7 +333,7 @@ mod tests {
             assert!(copy == filter);
             let mut found = Vec::new();
             let items: Vec<[u8; 4]> = (0..500u32).map(u32::to_le_bytes).collect();
-            filter.may_contain_all(items.iter().map(|item| &item[..]), &mut found);
+            filter.may_contain_all(items.iter().map(|item| &item[..]), |is_there| found.push(is_there));
             assert_eq!(found, [true; 500]);
             assert!(items.iter().all(|item| filter.may_contain(item)));
             let twin = filter.empty_twin(&Unlimited).unwrap();

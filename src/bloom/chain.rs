@@ -1,7 +1,7 @@
 //! What chains of sub-filters have in common, whatever the layout of their bits: an item is looked for in all
 //! of them and added to the newest, which is followed by a new one once it is full.
 
-use super::lines::CHUNK;
+use super::lines::{CHUNK, fill};
 use crate::error::Error;
 use crate::hash::Hash128;
 use crate::limit::SizeLimit;
@@ -17,12 +17,18 @@ pub(super) trait SubFilter {
     fn num_bits(&self) -> u64;
     /// How many bits are set.
     fn set_bits(&self) -> u64;
+    /// Whether the item of this hash may have been inserted.
+    fn may_contain(&self, hash: Hash128) -> bool;
+    /// Inserts the item of this hash; tells whether that set a bit.
+    fn insert(&mut self, hash: Hash128) -> bool;
     /// Which of the hashes may have been inserted. Looks after its cache misses itself.
     fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32;
-    /// Inserts the hashes in order; returns those that set a bit.
+    /// Inserts the hashes in order; returns those that set a bit. Looks after its cache misses itself.
     fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32;
-    /// Prepares for an [`SubFilter::insert_chunk`] that no look-up comes before.
-    fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32);
+    /// Whether each of the hashes may have been inserted.
+    fn look_up_all(&self, hashes: impl Iterator<Item = Hash128>, found: &mut impl FnMut(bool));
+    /// Inserts the hashes in order; whether each set a bit.
+    fn insert_all(&mut self, hashes: impl Iterator<Item = Hash128>, added: &mut impl FnMut(bool));
     /// How many bits the union with mergeable `others` has set.
     fn count_union<'a>(&'a self, others: impl Iterator<Item = &'a Self> + Clone) -> u64;
     /// The number of items most likely to have set so many bits.
@@ -37,7 +43,25 @@ pub(super) trait Chain {
 
     fn sub_filters(&self) -> &[Self::SubFilter];
     fn newest_mut(&mut self) -> Option<&mut Self::SubFilter>;
-    fn hash(&self, item: &[u8]) -> Hash128;
+    fn seed(&self) -> u64;
+    fn hash(item: &[u8], seed: u64) -> Hash128;
+    /// Whether the item of this hash may have been added.
+    fn look_up(&self, hash: Hash128) -> bool {
+        // Newest first: it is the largest, so it most likely has what is there.
+        self.sub_filters().iter().rev().any(|sub_filter| sub_filter.may_contain(hash))
+    }
+    /// Which of the hashes may have been added, as [`SubFilter::look_up_chunk`].
+    fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
+        let mut found = 0;
+        for sub_filter in self.sub_filters().iter().rev() {
+            let pending = pending & !found;
+            if pending == 0 {
+                break;
+            }
+            found |= sub_filter.look_up_chunk(hashes, pending);
+        }
+        found
+    }
     /// Appends the next sub-filter.
     fn grow(&mut self, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error>;
 }
@@ -58,9 +82,21 @@ fn grow<C: Chain>(chain: &mut C, limit: &(impl SizeLimit + ?Sized)) -> Result<()
 
 /// Adds an item; tells whether it was new.
 pub(super) fn add<C: Chain>(chain: &mut C, item: &[u8], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
-    let hash = chain.hash(item);
-    let (added, result) = add_chunk(chain, &[hash], limit);
-    result.map(|()| added.new != 0)
+    let hash = C::hash(item, chain.seed());
+    let is_full = room(chain) == 0;
+    // The newest one sees by itself whether it has the item, and a full one even then takes no new one.
+    if (is_full || chain.sub_filters().len() > 1) && chain.look_up(hash) {
+        return Ok(false);
+    }
+    if is_full {
+        grow(chain, limit)?;
+    }
+    Ok(chain.newest_mut().is_some_and(|newest| newest.insert(hash)))
+}
+
+/// How many more items the newest sub-filter takes.
+pub(super) fn room<C: Chain>(chain: &C) -> u64 {
+    chain.sub_filters().last().map_or(0, |newest| newest.capacity().saturating_sub(newest.num_items()))
 }
 
 /// Adds items, as [`add`] one after another would.
@@ -68,44 +104,44 @@ pub(super) fn add_all<'a, C: Chain>(
     chain: &mut C,
     items: impl IntoIterator<Item = &'a [u8]>,
     limit: &(impl SizeLimit + ?Sized),
-    added: &mut Vec<bool>,
+    mut added: impl FnMut(bool),
 ) -> Result<(), Error> {
-    let mut items = items.into_iter();
-    let mut buffer = [Hash128 { lo: 0, hi: 0 }; CHUNK];
-    loop {
-        let hashes = hash_chunk(&mut items, chain, &mut buffer);
-        if let [newest] = chain.sub_filters() {
-            newest.prefetch_chunk(hashes, first_marks(hashes.len()));
-        }
-        let (chunk, result) = add_chunk(chain, hashes, limit);
-        added.extend((0..chunk.handled).map(|i| chunk.new >> i & 1 == 1));
-        result?;
-        if hashes.len() < CHUNK {
-            return Ok(());
+    let seed = chain.seed();
+    let mut hashes = items.into_iter().map(|item| C::hash(item, seed)).peekable();
+    // While there is one sub-filter, it is told of as many as fit even if all are new.
+    while chain.sub_filters().len() == 1 && room(chain) > 0 && hashes.peek().is_some() {
+        let fitting = usize::try_from(room(chain)).unwrap_or(usize::MAX);
+        if let Some(only) = chain.newest_mut() {
+            only.insert_all(hashes.by_ref().take(fitting), &mut added);
         }
     }
+    while let Some((chunk, len)) = next_chunk(&mut hashes) {
+        let (chunk, result) = add_chunk(chain, &chunk[..len], limit);
+        (0..chunk.handled).for_each(|i| added(chunk.new >> i & 1 == 1));
+        result?;
+    }
+    Ok(())
 }
 
 /// Whether the item of this hash may have been added.
 pub(super) fn may_contain<C: Chain>(chain: &C, item: &[u8]) -> bool {
-    may_contain_chunk(chain, &[chain.hash(item)]) != 0
+    chain.look_up(C::hash(item, chain.seed()))
 }
 
 /// [`may_contain`] for many items.
 pub(super) fn may_contain_all<'a, C: Chain>(
     chain: &C,
     items: impl IntoIterator<Item = &'a [u8]>,
-    found: &mut Vec<bool>,
+    mut found: impl FnMut(bool),
 ) {
-    let mut items = items.into_iter();
-    let mut buffer = [Hash128 { lo: 0, hi: 0 }; CHUNK];
-    loop {
-        let hashes = hash_chunk(&mut items, chain, &mut buffer);
-        let marks = may_contain_chunk(chain, hashes);
-        found.extend((0..hashes.len()).map(|i| marks >> i & 1 == 1));
-        if hashes.len() < CHUNK {
-            return;
-        }
+    let seed = chain.seed();
+    let mut hashes = items.into_iter().map(|item| C::hash(item, seed));
+    if let [only] = chain.sub_filters() {
+        return only.look_up_all(hashes, &mut found);
+    }
+    while let Some((chunk, len)) = next_chunk(&mut hashes) {
+        let marks = look_up_chunk(chain, &chunk[..len]);
+        (0..len).for_each(|i| found(marks >> i & 1 == 1));
     }
 }
 
@@ -126,10 +162,10 @@ fn add_chunk<C: Chain>(
     let mut added = Added { new: 0, handled: 0 };
     while added.handled < hashes.len() {
         let rest = &hashes[added.handled..];
-        let room = chain.sub_filters().last().map_or(0, |newest| newest.capacity().saturating_sub(newest.num_items()));
+        let room = room(chain);
         if room == 0 {
             // Items it has pass even a full filter. The first that it has not needs a new sub-filter.
-            let known = may_contain_chunk(chain, rest).trailing_ones() as usize;
+            let known = look_up_chunk(chain, rest).trailing_ones() as usize;
             added.handled += known;
             if known < rest.len()
                 && let Err(error) = grow(chain, limit)
@@ -142,7 +178,7 @@ fn add_chunk<C: Chain>(
         let fitting = &rest[..rest.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
         let mut pending = first_marks(fitting.len());
         if chain.sub_filters().len() > 1 {
-            pending &= !may_contain_chunk(chain, fitting);
+            pending &= !look_up_chunk(chain, fitting);
         }
         // Items that come twice, or whose bits the ones before them set, are sorted out here.
         let new = chain.newest_mut().map_or(0, |newest| newest.insert_chunk(fitting, pending));
@@ -152,33 +188,16 @@ fn add_chunk<C: Chain>(
     (added, Ok(()))
 }
 
-/// Which of at most [`CHUNK`] hashes have their item in a sub-filter, newest first: it is the
-/// largest, so it most likely has what is there.
-fn may_contain_chunk<C: Chain>(chain: &C, hashes: &[Hash128]) -> u32 {
-    let all = first_marks(hashes.len());
-    let mut found = 0;
-    for sub_filter in chain.sub_filters().iter().rev() {
-        let pending = all & !found;
-        if pending == 0 {
-            break;
-        }
-        found |= sub_filter.look_up_chunk(hashes, pending);
-    }
-    found
+/// Which of at most [`CHUNK`] hashes may have been added.
+fn look_up_chunk<C: Chain>(chain: &C, hashes: &[Hash128]) -> u32 {
+    chain.look_up_chunk(hashes, first_marks(hashes.len()))
 }
 
-/// Hashes the next items, as many as fit; fewer than [`CHUNK`] only when they end.
-fn hash_chunk<'a, 'b, C: Chain>(
-    items: &mut impl Iterator<Item = &'a [u8]>,
-    chain: &C,
-    buffer: &'b mut [Hash128; CHUNK],
-) -> &'b [Hash128] {
-    let mut len = 0;
-    for (hash, item) in buffer.iter_mut().zip(items) {
-        *hash = chain.hash(item);
-        len += 1;
-    }
-    &buffer[..len]
+/// The next hashes, as many as a chunk holds, and how many they are; `None` when there are no more.
+pub(super) fn next_chunk(hashes: &mut impl Iterator<Item = Hash128>) -> Option<([Hash128; CHUNK], usize)> {
+    let mut chunk = [Hash128 { lo: 0, hi: 0 }; CHUNK];
+    let len = fill(&mut chunk, hashes);
+    (len > 0).then_some((chunk, len))
 }
 
 /// Marks for the first `len` of a chunk.

@@ -110,7 +110,7 @@ impl ClassicFilter {
         &mut self,
         items: impl IntoIterator<Item = &'a [u8]>,
         limit: &(impl SizeLimit + ?Sized),
-        added: &mut Vec<bool>,
+        added: impl FnMut(bool),
     ) -> Result<(), Error> {
         chain::add_all(self, items, limit, added)
     }
@@ -121,7 +121,7 @@ impl ClassicFilter {
     }
 
     /// [`ClassicFilter::may_contain`] for many items, faster than one after another. Appends the answers to `found`.
-    pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, found: &mut Vec<bool>) {
+    pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, found: impl FnMut(bool)) {
         chain::may_contain_all(self, items, found);
     }
 
@@ -164,6 +164,11 @@ impl ClassicFilter {
     /// How many items its sub-filters are made for.
     pub fn capacity(&self) -> u64 {
         chain::capacity(self)
+    }
+
+    /// How many items can be added before it has to grow, or refuses them: so many at least, for known ones take no room.
+    pub fn room(&self) -> u64 {
+        chain::room(self)
     }
 
     /// Bytes as RedisBloom's `BF.INFO` counts them: of the bitmaps, 64 for each and 32 for the chain.
@@ -273,7 +278,11 @@ impl Chain for ClassicFilter {
         self.sub_filters.last_mut()
     }
 
-    fn hash(&self, item: &[u8]) -> Hash128 {
+    fn seed(&self) -> u64 {
+        self.params.seed
+    }
+
+    fn hash(item: &[u8], _seed: u64) -> Hash128 {
         classic_hash(item)
     }
 

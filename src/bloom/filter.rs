@@ -4,7 +4,7 @@ use std::alloc::Layout;
 
 use super::bitmap::Bitmap;
 use super::chain::SubFilter;
-use super::lines::{self, CHUNK, Contain, Insert, Line, Prefetch};
+use super::lines::{self, Line, PREFETCH_FROM_LINES, marked};
 use super::math::{self, Geometry};
 use crate::error::Error;
 use crate::hash::Hash128;
@@ -49,40 +49,36 @@ impl Filter {
     }
 
     /// Whether the item of this hash may have been inserted; if `false`, it certainly was not.
+    #[inline]
     pub fn may_contain(&self, hash: Hash128) -> bool {
-        self.may_contain_chunk(&[hash], 1) != 0
+        lines::contains(&self.geometry, self.lines(), hash)
     }
 
     /// Inserts the item of this hash. Tells whether that set a bit; if `false`, [`Filter::may_contain`]
     /// was true before. The filter takes items beyond its capacity, at the cost of its error rate.
+    #[inline]
     pub fn insert(&mut self, hash: Hash128) -> bool {
-        self.insert_chunk(&[hash], 1) != 0
+        let (lines, set_bits) = self.bitmap.lines_mut();
+        let free = lines::insert(&self.geometry, lines, hash);
+        *set_bits += free;
+        self.num_items = self.num_items.saturating_add(u64::from(free != 0));
+        free != 0
     }
 
     /// Brings every line of the item of this hash to the cache.
     pub fn prefetch(&self, hash: Hash128) {
-        self.prefetch_chunk(&[hash], 1);
+        lines::prefetch(self.lines(), &[hash], 1, self.geometry.lines_per_item);
     }
 
-    /// Which of the hashes that have their bit set in `pending` may have been inserted. At most [`CHUNK`] hashes.
-    pub(super) fn may_contain_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
-        debug_assert!(hashes.len() <= CHUNK && u64::from(pending) < 1 << hashes.len());
-        lines::run(&self.geometry, Contain { lines: self.bitmap.lines(), hashes, pending })
+    pub(super) fn lines(&self) -> &[Line] {
+        self.bitmap.lines()
     }
 
-    /// Inserts, in order, the hashes that have their bit set in `pending`; returns those that set a bit.
-    pub(super) fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32 {
-        debug_assert!(hashes.len() <= CHUNK && u64::from(pending) < 1 << hashes.len());
-        let (lines, set_bits) = self.bitmap.lines_mut();
-        let inserted = lines::run(&self.geometry, Insert { lines, hashes, pending });
-        *set_bits += inserted.bits;
-        self.num_items = self.num_items.saturating_add(u64::from(inserted.new.count_ones()));
-        inserted.new
-    }
-
-    /// Brings the lines of the hashes that have their bit set in `pending` to the cache.
-    pub(super) fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32) {
-        lines::run(&self.geometry, Prefetch { lines: self.bitmap.lines(), hashes, pending });
+    /// Brings the first `count` lines of the marked hashes to the cache, unless the bitmap is small enough to be there.
+    pub(super) fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32, count: u32) {
+        if self.lines().len() >= PREFETCH_FROM_LINES {
+            lines::prefetch(self.lines(), hashes, pending, count);
+        }
     }
 
     /// Lines, lines an item and bits a line.
@@ -227,19 +223,37 @@ impl SubFilter for Filter {
         self.set_bits()
     }
 
+    fn may_contain(&self, hash: Hash128) -> bool {
+        self.may_contain(hash)
+    }
+
+    fn insert(&mut self, hash: Hash128) -> bool {
+        self.insert(hash)
+    }
+
     fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
-        if hashes.len() > 1 {
-            self.prefetch_chunk(hashes, pending);
-        }
-        self.may_contain_chunk(hashes, pending)
+        self.prefetch_chunk(hashes, pending, self.geometry.lines_per_item);
+        marked(pending).fold(0, |found, i| found | u32::from(self.may_contain(hashes[i])) << i)
     }
 
     fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32 {
-        self.insert_chunk(hashes, pending)
+        self.prefetch_chunk(hashes, pending, self.geometry.lines_per_item);
+        marked(pending).fold(0, |new, i| new | u32::from(self.insert(hashes[i])) << i)
     }
 
-    fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32) {
-        self.prefetch_chunk(hashes, pending);
+    fn look_up_all(&self, hashes: impl Iterator<Item = Hash128>, found: &mut impl FnMut(bool)) {
+        lines::contains_all(&self.geometry, self.lines(), hashes, found);
+    }
+
+    fn insert_all(&mut self, hashes: impl Iterator<Item = Hash128>, added: &mut impl FnMut(bool)) {
+        let (mut bits, mut items) = (0, 0);
+        lines::insert_all(&self.geometry, self.bitmap.lines_mut().0, hashes, |free| {
+            bits += free;
+            items += u64::from(free != 0);
+            added(free != 0);
+        });
+        *self.bitmap.lines_mut().1 += bits;
+        self.num_items = self.num_items.saturating_add(items);
     }
 
     fn count_union<'a>(&'a self, others: impl Iterator<Item = &'a Self> + Clone) -> u64 {

@@ -29,6 +29,7 @@ mod filter;
 mod lines;
 pub mod math;
 mod scalable;
+mod screen;
 
 pub use any::{BitLayout, BloomFilter, SubFilterInfo};
 pub use classic::ClassicFilter;

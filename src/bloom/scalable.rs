@@ -4,7 +4,7 @@ use std::alloc::Layout;
 
 use super::chain::{self, Chain, reserve};
 use super::filter::Filter;
-use super::math;
+use super::{math, screen};
 use crate::error::Error;
 use crate::hash::{Hash128, hash128};
 use crate::limit::SizeLimit;
@@ -128,7 +128,7 @@ impl ScalableFilter {
         &mut self,
         items: impl IntoIterator<Item = &'a [u8]>,
         limit: &(impl SizeLimit + ?Sized),
-        added: &mut Vec<bool>,
+        added: impl FnMut(bool),
     ) -> Result<(), Error> {
         chain::add_all(self, items, limit, added)
     }
@@ -139,7 +139,7 @@ impl ScalableFilter {
     }
 
     /// [`ScalableFilter::may_contain`] for many items, faster than one after another. Appends the answers to `found`.
-    pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, found: &mut Vec<bool>) {
+    pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, found: impl FnMut(bool)) {
         chain::may_contain_all(self, items, found);
     }
 
@@ -171,6 +171,11 @@ impl ScalableFilter {
     /// How many items its sub-filters are made for.
     pub fn capacity(&self) -> u64 {
         chain::capacity(self)
+    }
+
+    /// How many items can be added before it has to grow, or refuses them: so many at least, for known ones take no room.
+    pub fn room(&self) -> u64 {
+        chain::room(self)
     }
 
     /// Bytes of all bitmaps and structs.
@@ -262,8 +267,21 @@ impl Chain for ScalableFilter {
         self.sub_filters.last_mut()
     }
 
-    fn hash(&self, item: &[u8]) -> Hash128 {
-        hash128(item, self.params.seed)
+    fn seed(&self) -> u64 {
+        self.params.seed
+    }
+
+    #[inline(always)]
+    fn hash(item: &[u8], seed: u64) -> Hash128 {
+        hash128(item, seed)
+    }
+
+    fn look_up(&self, hash: Hash128) -> bool {
+        screen::look_up(&self.sub_filters, hash)
+    }
+
+    fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
+        screen::look_up_chunk(&self.sub_filters, hashes, pending)
     }
 
     fn grow(&mut self, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error> {

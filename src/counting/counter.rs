@@ -173,21 +173,21 @@ impl Counter {
         Ok(changed)
     }
 
-    /// Adds many items, pushing to `added` for each what [`Self::add`] would return. Faster than one by
+    /// Adds many items; tells `added` for each what [`Self::add`] would return. Faster than one by
     /// one when the bitmap is dense, because reads of memory overlap.
     ///
     /// # Errors
-    /// Those of [`Self::add`], at the first item that has one: those before it are in, and in `added`.
+    /// Those of [`Self::add`], at the first item that has one: those before it are in, and `added` was told.
     pub fn add_all<'a>(
         &mut self,
         items: impl IntoIterator<Item = &'a [u8]>,
         limit: &impl SizeLimit,
-        added: &mut Vec<bool>,
+        mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
         let mut items = items.into_iter();
         while self.representation() != Representation::Dense {
             match items.next() {
-                Some(item) => added.push(self.add(item, limit)?),
+                Some(item) => added(self.add(item, limit)?),
                 None => return Ok(()),
             }
         }
@@ -196,7 +196,7 @@ impl Counter {
     }
 
     /// The batch path: a dense bitmap neither grows nor fails.
-    fn add_all_dense<'a>(&mut self, mut items: impl Iterator<Item = &'a [u8]>, added: &mut Vec<bool>) {
+    fn add_all_dense<'a>(&mut self, mut items: impl Iterator<Item = &'a [u8]>, mut added: impl FnMut(bool)) {
         let State::Estimating(bitmap) = &mut self.state else { return };
         let mut changed = false;
         let mut slots = [Slot { index: 0, segment: 0 }; BATCH];
@@ -207,11 +207,11 @@ impl Counter {
                 bitmap.prefetch(*slot);
                 len += 1;
             }
-            added.extend(slots[..len].iter().map(|&slot| {
+            for &slot in &slots[..len] {
                 let free = bitmap.insert_dense(slot);
                 changed |= free;
-                free
-            }));
+                added(free);
+            }
             if len < BATCH {
                 break;
             }
@@ -488,7 +488,7 @@ pub(super) mod tests {
             let mut counter = Counter::new(params((50_000, 0.01), 20)).unwrap();
             let items: Vec<_> = (0..3000).map(|number| format!("user:{number}")).collect();
             let mut added = vec![];
-            let refused = counter.add_all(items.iter().map(String::as_bytes), &limit, &mut added);
+            let refused = counter.add_all(items.iter().map(String::as_bytes), &limit, |new| added.push(new));
             assert!(matches!(refused, Err(Error::TooLarge { .. })), "{bytes}");
             let mut same = Counter::new(params((50_000, 0.01), 20)).unwrap();
             for (item, added) in items.iter().zip(&added) {
@@ -534,7 +534,7 @@ pub(super) mod tests {
             let items: Vec<_> = numbers.iter().rev().map(|number| format!("user:{number}")).collect();
             for items in items.chunks(batch) {
                 let mut added = vec![];
-                backwards.add_all(items.iter().map(String::as_bytes), &Unlimited, &mut added).unwrap();
+                backwards.add_all(items.iter().map(String::as_bytes), &Unlimited, |new| added.push(new)).unwrap();
                 prop_assert_eq!(added.len(), items.len());
                 changed += added.iter().filter(|&&added| added).count() as u64;
             }

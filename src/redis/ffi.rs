@@ -334,6 +334,10 @@ pub enum Mode {
     Write,
 }
 
+/// A key holds a value of another type than the command is for.
+#[derive(Debug)]
+pub struct OtherType;
+
 /// An opened key; closed on drop.
 pub struct Key<'a> {
     /// `None`: opened for reading and missing.
@@ -350,16 +354,20 @@ impl Key<'_> {
         }
     }
 
-    /// The value, if it is of `module_type`.
-    pub fn value(&self, module_type: *mut raw::RedisModuleType) -> Option<NonNull<c_void>> {
-        let key = self.key?.as_ptr();
+    /// The value, which is to be of `module_type`; `None` if the key is missing.
+    ///
+    /// # Errors
+    /// The key holds a value of another type.
+    #[inline]
+    pub fn value(&self, module_type: *mut raw::RedisModuleType) -> Result<Option<NonNull<c_void>>, OtherType> {
+        let Some(key) = self.key else { return Ok(None) };
         // SAFETY: the key is open. ModuleTypeGetType answers null for anything but a module's value.
         unsafe {
-            if api!(RedisModule_ModuleTypeGetType(key)) != module_type {
-                return None;
+            if api!(RedisModule_ModuleTypeGetType(key.as_ptr())) == module_type {
+                return Ok(NonNull::new(api!(RedisModule_ModuleTypeGetValue(key.as_ptr()))));
             }
-            NonNull::new(api!(RedisModule_ModuleTypeGetValue(key)))
         }
+        if self.is_missing() { Ok(None) } else { Err(OtherType) }
     }
 
     /// Stores a value, replacing what was there. False if the key is not open for writing.

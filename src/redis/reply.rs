@@ -1,7 +1,7 @@
 //! Reply shapes in RESP2 and RESP3, and the only home of error text.
 
 use super::family::Family;
-use super::ffi::Ctx;
+use super::ffi::{Ctx, OtherType};
 use super::limits::{MAX_KEY_BYTES, MAXMEMORY};
 use crate::error::Error;
 
@@ -24,6 +24,12 @@ pub enum Refusal {
     Argument(String),
     /// An error of the core, about a value called `noun`.
     Core { noun: &'static str, error: Error },
+}
+
+impl From<OtherType> for Refusal {
+    fn from(_: OtherType) -> Self {
+        Refusal::WrongType
+    }
 }
 
 /// An error of the core, about a value of family `T`.

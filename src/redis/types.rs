@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use redis_module::raw;
 
 use super::family::Family;
-use super::ffi::{Ctx, Key, LogLevel, OK, api, guard, log_anywhere};
+use super::ffi::{Ctx, Key, LogLevel, OK, OtherType, api, guard, log_anywhere};
 use super::limits::ServerLimit;
 use super::{alloc, info, reclaim};
 use crate::error::Error;
@@ -99,19 +99,19 @@ unsafe fn entry<'a, T: Family>(value: *const c_void) -> &'a mut Entry<T> {
     unsafe { &mut *value.cast::<Entry<T>>().cast_mut() }
 }
 
-/// The value of an open key, for as long as the key is open.
-pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Option<&'k mut Entry<T>> {
-    let value: NonNull<c_void> = key.value(T::registry().module_type())?;
-    // SAFETY: the type was compared just now; the key is borrowed mutably meanwhile. Two keys opened under one
-    // name at once are handled by the caller (see `commands::same_value`).
-    Some(unsafe { entry::<T>(value.as_ptr()) })
+/// The value of an open key, for as long as the key is open; `None` if the key is missing.
+pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut Entry<T>>, OtherType> {
+    let value = key.value(T::registry().module_type())?;
+    // SAFETY: the type was compared just now; the key is borrowed mutably meanwhile. No command opens two keys under
+    // one name to change the value of one.
+    Ok(value.map(|value| unsafe { entry::<T>(value.as_ptr()) }))
 }
 
 /// As [`entry_of`], to read.
-pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Option<&'k Entry<T>> {
-    let value: NonNull<c_void> = key.value(T::registry().module_type())?;
+pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k Entry<T>>, OtherType> {
+    let value = key.value(T::registry().module_type())?;
     // SAFETY: as in `entry_of`, for reading.
-    Some(unsafe { &*value.as_ptr().cast::<Entry<T>>() })
+    Ok(value.map(|value| unsafe { &*value.as_ptr().cast::<Entry<T>>() }))
 }
 
 /// Stores a value in a key open for writing.

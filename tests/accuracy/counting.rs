@@ -18,7 +18,7 @@ fn add_all(counter: &mut Counter, numbers: impl Iterator<Item = u64>) {
     while numbers.peek().is_some() {
         let items: Vec<[u8; 8]> = numbers.by_ref().take(1024).map(u64::to_le_bytes).collect();
         added.clear();
-        counter.add_all(items.iter().map(|item| &item[..]), &Unlimited, &mut added).unwrap();
+        counter.add_all(items.iter().map(|item| &item[..]), &Unlimited, |new| added.push(new)).unwrap();
     }
 }
 

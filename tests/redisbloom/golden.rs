@@ -126,7 +126,7 @@ fn assert_as_golden(filter: &ClassicFilter, golden: &Golden) {
     assert!(redisbloom::dump(filter).eq(golden.chunks.iter().cloned()), "{name}: dump");
     let probes = probes(golden.probes.len());
     let mut found = Vec::new();
-    filter.may_contain_all(probes.iter().map(Vec::as_slice), &mut found);
+    filter.may_contain_all(probes.iter().map(Vec::as_slice), |is_there| found.push(is_there));
     for (index, expected) in golden.probes.chars().enumerate() {
         assert_eq!(found[index], expected == '1', "{name}: probe {index}");
         assert_eq!(filter.may_contain(&probes[index]), expected == '1', "{name}: probe {index}");
@@ -159,7 +159,7 @@ fn filters_made_here_are_those_of_redisbloom() {
         assert_as_golden(&one_by_one, &golden);
         let items: Vec<Vec<u8>> = (0..golden.added.len()).map(item).collect();
         let mut added = Vec::new();
-        let stopped = at_once.add_all(items.iter().map(Vec::as_slice), &Unlimited, &mut added).is_err();
+        let stopped = at_once.add_all(items.iter().map(Vec::as_slice), &Unlimited, |new| added.push(new)).is_err();
         assert_eq!(stopped, golden.added.contains('f'));
         assert!(at_once == one_by_one, "{}", golden.command);
     }

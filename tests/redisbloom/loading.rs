@@ -187,7 +187,7 @@ proptest! {
     ) {
         let mut filter = classic(params(10f64.powf(-exponent), capacity, expansion));
         // One that does not scale may be full.
-        let _ = filter.add_all(items.iter().map(String::as_bytes), &Unlimited, &mut Vec::new());
+        let _ = filter.add_all(items.iter().map(String::as_bytes), &Unlimited, |_| ());
         let ours: ClassicFilter = persist::load(persist::dump(&filter), &Unlimited).unwrap();
         prop_assert!(ours == filter);
         let theirs: ClassicFilter = persist::load(redisbloom::dump(&filter), &Unlimited).unwrap();

@@ -8,8 +8,8 @@
 use std::alloc::Layout;
 
 use super::super::bitmap::Bitmap;
-use super::super::chain::SubFilter;
-use super::super::lines::{CHUNK, Line, marked};
+use super::super::chain::{SubFilter, first_marks, next_chunk};
+use super::super::lines::{CHUNK, Line, PREFETCH_FROM_LINES, marked};
 use super::super::math::LINE_BYTES;
 use super::rules::Shape;
 use crate::bits;
@@ -19,9 +19,6 @@ use crate::limit::SizeLimit;
 
 /// Bytes that RedisBloom counts for a sub-filter besides its bitmap.
 pub(super) const SUB_FILTER_BYTES: u64 = 64;
-
-/// Bitmaps below this many bytes are taken to be in the processor's cache: asking for their lines only costs time.
-const PREFETCH_FROM_BYTES: u64 = 256 << 10;
 
 /// Of an item that is looked for, this many bits are asked for before the first is looked at. In a full filter each
 /// is set with chance 1/2, so few absent items need more.
@@ -151,12 +148,7 @@ impl ClassicSubFilter {
 
     /// Whether work on these hashes is worth asking for their lines ahead.
     fn prefetches(&self, pending: u32) -> bool {
-        self.shape.num_bytes >= PREFETCH_FROM_BYTES && pending.count_ones() > 1
-    }
-
-    fn contains(&self, hash: Hash128) -> bool {
-        let words = self.words();
-        self.modulus.walk(hash).take(self.shape.hashes as usize).all(|position| bits::get(words, position))
+        self.bitmap.lines().len() >= PREFETCH_FROM_LINES && pending.count_ones() > 1
     }
 
     /// The walks of marked hashes; of the others any.
@@ -193,9 +185,18 @@ impl SubFilter for ClassicSubFilter {
         self.set_bits()
     }
 
+    fn may_contain(&self, hash: Hash128) -> bool {
+        let words = self.words();
+        self.modulus.walk(hash).take(self.shape.hashes as usize).all(|position| bits::get(words, position))
+    }
+
+    fn insert(&mut self, hash: Hash128) -> bool {
+        self.insert_chunk(&[hash], 1) != 0
+    }
+
     fn look_up_chunk(&self, hashes: &[Hash128], mut pending: u32) -> u32 {
         if !self.prefetches(pending) {
-            return marked(pending).fold(0, |found, i| found | (u32::from(self.contains(hashes[i])) << i));
+            return marked(pending).fold(0, |found, i| found | (u32::from(self.may_contain(hashes[i])) << i));
         }
         let words = self.words();
         let mut walks = self.walks(hashes, pending);
@@ -232,8 +233,19 @@ impl SubFilter for ClassicSubFilter {
         new
     }
 
-    /// Inserting prefetches by itself: its walks are needed for both.
-    fn prefetch_chunk(&self, _hashes: &[Hash128], _pending: u32) {}
+    fn look_up_all(&self, mut hashes: impl Iterator<Item = Hash128>, found: &mut impl FnMut(bool)) {
+        while let Some((chunk, len)) = next_chunk(&mut hashes) {
+            let marks = self.look_up_chunk(&chunk[..len], first_marks(len));
+            (0..len).for_each(|i| found(marks >> i & 1 == 1));
+        }
+    }
+
+    fn insert_all(&mut self, mut hashes: impl Iterator<Item = Hash128>, added: &mut impl FnMut(bool)) {
+        while let Some((chunk, len)) = next_chunk(&mut hashes) {
+            let marks = self.insert_chunk(&chunk[..len], first_marks(len));
+            (0..len).for_each(|i| added(marks >> i & 1 == 1));
+        }
+    }
 
     fn count_union<'a>(&'a self, others: impl Iterator<Item = &'a Self> + Clone) -> u64 {
         self.bitmap.count_union(others.map(|other| &other.bitmap))
@@ -329,7 +341,7 @@ mod tests {
     #[test]
     fn large_filters_answer_in_chunks_as_one_by_one() {
         let mut large = filter(0.01, 1_000_000);
-        assert!(large.shape.num_bytes >= PREFETCH_FROM_BYTES);
+        assert!(large.bitmap.lines().len() >= PREFETCH_FROM_LINES);
         let hashes: Vec<Hash128> = (0..320u32).map(|item| classic_hash(&item.to_le_bytes())).collect();
         for (chunk, all) in hashes.chunks(CHUNK).step_by(2).zip(std::iter::repeat(u32::MAX)) {
             assert_eq!(large.insert_chunk(chunk, all), all);
@@ -338,7 +350,7 @@ mod tests {
             let expected = if index % 2 == 0 { u32::MAX } else { 0 };
             assert_eq!(large.look_up_chunk(chunk, u32::MAX), expected);
             for (i, hash) in chunk.iter().enumerate() {
-                assert_eq!(large.contains(*hash), expected >> i & 1 == 1);
+                assert_eq!(large.may_contain(*hash), expected >> i & 1 == 1);
             }
         }
         let mut single = filter(0.01, 1_000_000);

@@ -14,7 +14,7 @@ fn filter(params: Params) -> ClassicFilter {
 
 fn filled(params: Params, items: &[u16]) -> ClassicFilter {
     let mut filter = filter(params);
-    filter.add_all(bytes(items), &Unlimited, &mut Vec::new()).unwrap();
+    filter.add_all(bytes(items), &Unlimited, |_| ()).unwrap();
     filter
 }
 
@@ -57,10 +57,10 @@ fn a_full_filter_that_does_not_scale_refuses_only_new_items() {
     let mut filter = filter(params(0.001, 50, 0));
     let items: Vec<u16> = (0..100).collect();
     let mut added = Vec::new();
-    assert_eq!(filter.add_all(bytes(&items), &Unlimited, &mut added), Err(Error::Full { capacity: 50 }));
+    assert_eq!(filter.add_all(bytes(&items), &Unlimited, |new| added.push(new)), Err(Error::Full { capacity: 50 }));
     assert_eq!((added.len(), added.iter().filter(|&&new| new).count()), (50, 50));
     added.clear();
-    assert_eq!(filter.add_all(bytes(&items[..50]), &Unlimited, &mut added), Ok(()));
+    assert_eq!(filter.add_all(bytes(&items[..50]), &Unlimited, |new| added.push(new)), Ok(()));
     assert_eq!(added, [false; 50]);
     assert_eq!(filter.add(b"another", &Unlimited), Err(Error::Full { capacity: 50 }));
 }
@@ -71,7 +71,7 @@ fn growth_that_is_refused_changes_nothing() {
     assert_eq!(filter.size_bytes(), 32 + 64 + 144);
     let limit = MaxBytes(filter.size_bytes() + 10);
     let items: Vec<u16> = (0..300).collect();
-    assert!(matches!(filter.add_all(bytes(&items), &limit, &mut Vec::new()), Err(Error::TooLarge { .. })));
+    assert!(matches!(filter.add_all(bytes(&items), &limit, |_| ()), Err(Error::TooLarge { .. })));
     assert_eq!((filter.num_items(), filter.sub_filters().len()), (100, 1));
     let before = filter.try_clone().unwrap();
     assert!(matches!(filter.add(b"another", &limit), Err(Error::TooLarge { .. })));
@@ -194,11 +194,11 @@ proptest! {
             one_by_one.push(single.add(item, &Unlimited)?);
             Ok(())
         });
-        prop_assert_eq!(batch.add_all(bytes(&items), &Unlimited, &mut at_once), stopped);
+        prop_assert_eq!(batch.add_all(bytes(&items), &Unlimited, |new| at_once.push(new)), stopped);
         prop_assert_eq!(at_once, one_by_one);
         prop_assert!(single == batch);
         let mut found = Vec::new();
-        batch.may_contain_all(bytes(&probes), &mut found);
+        batch.may_contain_all(bytes(&probes), |is_there| found.push(is_there));
         let expected: Vec<bool> = bytes(&probes).map(|probe| single.may_contain(probe)).collect();
         prop_assert_eq!(found, expected);
     }

@@ -15,7 +15,7 @@ fn filter(params: Params) -> ScalableFilter {
 
 fn filled(params: Params, items: &[u16]) -> ScalableFilter {
     let mut filter = filter(params);
-    filter.add_all(bytes(items), &Unlimited, &mut Vec::new()).unwrap();
+    filter.add_all(bytes(items), &Unlimited, |_| ()).unwrap();
     filter
 }
 
@@ -82,12 +82,12 @@ fn a_full_filter_that_does_not_scale_refuses_only_new_items() {
     let mut filter = filter(params(0.001, 50, 0, 0));
     let items: Vec<u16> = (0..100).collect();
     let mut added = Vec::new();
-    let refused = filter.add_all(bytes(&items), &Unlimited, &mut added);
+    let refused = filter.add_all(bytes(&items), &Unlimited, |new| added.push(new));
     assert_eq!(refused, Err(Error::Full { capacity: 50 }));
     assert_eq!((added.len(), added.iter().filter(|&&new| new).count()), (50, 50));
     assert_eq!(filter.num_items(), 50);
     added.clear();
-    assert_eq!(filter.add_all(bytes(&items[..50]), &Unlimited, &mut added), Ok(()));
+    assert_eq!(filter.add_all(bytes(&items[..50]), &Unlimited, |new| added.push(new)), Ok(()));
     assert_eq!(added, [false; 50]);
     assert_eq!(filter.add(&[0, 0], &Unlimited), Ok(false));
     assert_eq!(filter.add(b"another", &Unlimited), Err(Error::Full { capacity: 50 }));
@@ -99,7 +99,7 @@ fn growth_that_is_refused_changes_nothing() {
     let limit = MaxBytes(filter.size_bytes() + 10);
     let items: Vec<u16> = (0..300).collect();
     let mut added = Vec::new();
-    assert!(matches!(filter.add_all(bytes(&items), &limit, &mut added), Err(Error::TooLarge { .. })));
+    assert!(matches!(filter.add_all(bytes(&items), &limit, |new| added.push(new)), Err(Error::TooLarge { .. })));
     assert_eq!((filter.num_items(), filter.sub_filters().len()), (100, 1));
     let before = filter.try_clone().unwrap();
     assert!(matches!(filter.add(b"another", &limit), Err(Error::TooLarge { .. })));
@@ -113,7 +113,7 @@ fn growth_ends_in_an_error_where_numbers_end() {
     // The fifth sub-filter would be for 32768^4 * 2^10 = 2^70 items; the limit stops it long before.
     let mut large = filter(params(0.5, 1, Params::MAX_EXPANSION, 0));
     let items: Vec<u16> = (0..=u16::MAX).collect();
-    let refused = large.add_all(bytes(&items), &MaxBytes(1 << 20), &mut Vec::new());
+    let refused = large.add_all(bytes(&items), &MaxBytes(1 << 20), |_| ());
     assert!(matches!(refused, Ok(()) | Err(Error::TooLarge { .. })));
     // A fifth of the smallest rate is no rate.
     let mut tiny = filter(params(f64::from_bits(1), 1, 2, 0));
@@ -127,7 +127,7 @@ fn chains_end_at_a_number_of_sub_filters() {
     let mut chain = filter(params(0.01, 1, 1, 0));
     let items: Vec<u16> = (0..3000).collect();
     let mut added = Vec::new();
-    let refused = chain.add_all(bytes(&items), &Unlimited, &mut added);
+    let refused = chain.add_all(bytes(&items), &Unlimited, |new| added.push(new));
     assert!(matches!(refused, Err(Error::OutOfRange { field: "number of sub-filters", .. })), "{refused:?}");
     assert_eq!(chain.sub_filters().len(), ScalableFilter::MAX_SUB_FILTERS);
     assert!(bytes(&items).zip(&added).all(|(item, _)| chain.may_contain(item)));
@@ -254,11 +254,11 @@ proptest! {
                 }
             }
             let mut added = Vec::new();
-            prop_assert_eq!(batch.add_all(bytes(&items), &Unlimited, &mut added), outcome);
+            prop_assert_eq!(batch.add_all(bytes(&items), &Unlimited, |new| added.push(new)), outcome);
             prop_assert_eq!(added, expected);
             prop_assert!(single == batch);
             let mut found = vec![true];
-            batch.may_contain_all(bytes(&items), &mut found);
+            batch.may_contain_all(bytes(&items), |is_there| found.push(is_there));
             let expected: Vec<bool> = std::iter::once(true).chain(bytes(&items).map(|item| single.may_contain(item))).collect();
             prop_assert_eq!(found, expected);
         }

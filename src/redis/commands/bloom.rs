@@ -1,7 +1,7 @@
 //! BF.*: Bloom filters.
 
 use super::super::args::{self, Opt, Options};
-use super::super::ffi::{Arg, ArgOrOwned, Args, Ctx, Mode};
+use super::super::ffi::{Arg, ArgOrOwned, Args, Ctx, Key, Mode};
 use super::super::limits::ServerLimit;
 use super::super::reply::{self, Field, InfoLine, Refusal, core};
 use super::{
@@ -121,31 +121,19 @@ fn announce_reserved(ctx: Ctx, key: Arg<'_>, creation: &Creation) {
 
 /// `BF.ADD key item`
 pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let mut key = open::<BloomFilter>(ctx, args.get(1), Mode::Write)?;
-    let Some(filter) = value_mut::<BloomFilter>(&mut key)? else {
-        let (results, stopped) = insert(ctx, args.get(1), args.from(2), Some(Creation::defaults()))?;
-        return match (results.first(), stopped) {
-            (Some(&added), _) => {
-                ctx.reply_bool(added);
-                Ok(())
-            }
-            (None, stopped) => Err(stopped.unwrap_or(Refusal::NotFound)),
-        };
-    };
-    let added = filter.add(args.get(2).bytes(), &ServerLimit::new(ctx)).map_err(core_error)?;
-    if added {
-        ctx.replicate_verbatim();
-        ctx.changed(args.get(1), WORDS.add_event);
-    }
-    ctx.reply_bool(added);
+    let (name, limit) = (args.get(1), ServerLimit::new(ctx));
+    let mut key = ctx.open(name, Mode::Write);
+    let (filter, created) = open_or_create(&mut key, Some(Creation::defaults), &limit)?;
+    let outcome = filter.add(args.get(2).bytes(), &limit).map_err(core_error);
+    let (handled, changed) = outcome.as_ref().map_or((0, false), |&is_new| (1, is_new));
+    announce(ctx, &Added { key: name, items: args.from(2), created, handled, changed }, &WORDS);
+    ctx.reply_bool(outcome?);
     Ok(())
 }
 
 /// `BF.MADD key item [item ...]`
 pub fn madd(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let (results, stopped) = insert(ctx, args.get(1), args.from(2), Some(Creation::defaults()))?;
-    reply::bools(ctx, &results, stopped);
-    Ok(())
+    insert(ctx, args.get(1), args.from(2), Some(Creation::defaults))
 }
 
 /// `BF.INSERT key [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item [item ...]`
@@ -153,40 +141,59 @@ pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let options = args::options(args, 2, &INSERT_OPTIONS)?;
     let items = options.items.ok_or(Refusal::Arity)?;
     let creation = creation(&options)?;
-    let create = if options.no_create { None } else { Some(creation) };
-    let (results, stopped) = insert(ctx, args.get(1), args.from(items), create)?;
-    reply::bools(ctx, &results, stopped);
-    Ok(())
+    let create_with = (!options.no_create).then_some(|| creation);
+    insert(ctx, args.get(1), args.from(items), create_with)
 }
 
-/// Adds items; creates the key with `create`, if that is given. Returns a boolean an item handled, and why the
-/// next one was refused, if one was.
+/// The filter of a key, which is created with `create_with` if it is missing, and then that too.
+fn open_or_create<'k>(
+    key: &'k mut Key<'_>,
+    create_with: Option<impl FnOnce() -> Creation>,
+    limit: &ServerLimit,
+) -> Result<(&'k mut BloomFilter, Option<Creation>), Refusal> {
+    let mut created = None;
+    if key.is_missing() {
+        let creation = create_with.ok_or(Refusal::NotFound)?();
+        create(key, creation.build(limit).map_err(core_error)?);
+        created = Some(creation);
+    }
+    let filter = value_mut(key)?.ok_or(Refusal::NotFound)?;
+    Ok((filter, created))
+}
+
+/// Adds items and replies with a boolean an item handled, and why the next one was refused, if one was; creates the key
+/// with `create_with`, if that is given.
 fn insert(
     ctx: Ctx,
     name: Arg<'_>,
     items: Args<'_>,
-    create_with: Option<Creation>,
-) -> Result<(Vec<bool>, Option<Refusal>), Refusal> {
+    create_with: Option<impl FnOnce() -> Creation>,
+) -> Result<(), Refusal> {
     let limit = ServerLimit::new(ctx);
-    let mut key = open::<BloomFilter>(ctx, name, Mode::Write)?;
-    let created = if key.is_missing() {
-        let creation = create_with.ok_or(Refusal::NotFound)?;
-        create(&key, creation.build(&limit).map_err(core_error)?);
-        Some(creation)
+    let mut key = ctx.open(name, Mode::Write);
+    let (filter, created) = open_or_create(&mut key, create_with, &limit)?;
+    let (mut handled, mut changed) = (0, false);
+    if filter.room() >= items.len() as u64 {
+        // None can be refused, so the length of the reply is known, and the answers go out as they come.
+        ctx.reply_array(items.len());
+        let outcome = filter.add_all(items.bytes(), &limit, |is_new| {
+            (handled, changed) = (handled + 1, changed | is_new);
+            ctx.reply_bool(is_new);
+        });
+        debug_assert!(outcome.is_ok() && handled == items.len());
     } else {
-        None
-    };
-    let filter = value_mut::<BloomFilter>(&mut key)?.ok_or(Refusal::NotFound)?;
-    let mut results = Vec::with_capacity(items.len());
-    let stopped = filter.add_all(items.bytes(), &limit, &mut results).err().map(core_error);
-    let changed = results.contains(&true);
-    announce(ctx, &Added { key: name, items, created, handled: results.len(), changed }, &WORDS);
-    Ok((results, stopped))
+        let mut results = Vec::with_capacity(items.len());
+        let stopped = filter.add_all(items.bytes(), &limit, |is_new| results.push(is_new)).err().map(core_error);
+        (handled, changed) = (results.len(), results.contains(&true));
+        reply::bools(ctx, &results, stopped);
+    }
+    announce(ctx, &Added { key: name, items, created, handled, changed }, &WORDS);
+    Ok(())
 }
 
 /// `BF.EXISTS key item`
 pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let key = open::<BloomFilter>(ctx, args.get(1), Mode::Read)?;
+    let key = ctx.open(args.get(1), Mode::Read);
     let found = value::<BloomFilter>(&key)?.is_some_and(|filter| filter.may_contain(args.get(2).bytes()));
     ctx.reply_bool(found);
     Ok(())
@@ -195,19 +202,19 @@ pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 /// `BF.MEXISTS key item [item ...]`
 pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let items = args.from(2);
-    let key = open::<BloomFilter>(ctx, args.get(1), Mode::Read)?;
-    let mut found = Vec::with_capacity(items.len());
-    match value::<BloomFilter>(&key)? {
-        Some(filter) => filter.may_contain_all(items.bytes(), &mut found),
-        None => found.resize(items.len(), false),
+    let key = ctx.open(args.get(1), Mode::Read);
+    let filter = value::<BloomFilter>(&key)?;
+    ctx.reply_array(items.len());
+    match filter {
+        Some(filter) => filter.may_contain_all(items.bytes(), |found| ctx.reply_bool(found)),
+        None => items.iter().for_each(|_| ctx.reply_bool(false)),
     }
-    reply::bools(ctx, &found, None);
     Ok(())
 }
 
 /// `BF.CARD key`
 pub fn card(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let key = open::<BloomFilter>(ctx, args.get(1), Mode::Read)?;
+    let key = ctx.open(args.get(1), Mode::Read);
     let items = value::<BloomFilter>(&key)?.map_or(0, BloomFilter::num_items);
     ctx.reply_integer(i64::try_from(items).unwrap_or(i64::MAX));
     Ok(())
@@ -240,7 +247,7 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     if args.len() > 3 {
         return Err(Refusal::Arity);
     }
-    let key = open::<BloomFilter>(ctx, args.get(1), Mode::Read)?;
+    let key = ctx.open(args.get(1), Mode::Read);
     let filter = value::<BloomFilter>(&key)?.ok_or(Refusal::NotFound)?;
     let lines = info_lines(filter);
     if args.len() == 2 {
@@ -281,7 +288,7 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 /// `BF.CLEAR key`
 pub fn clear(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let mut key = open::<BloomFilter>(ctx, args.get(1), Mode::Write)?;
+    let mut key = ctx.open(args.get(1), Mode::Write);
     let filter = value_mut::<BloomFilter>(&mut key)?.ok_or(Refusal::NotFound)?;
     if !filter.is_empty() {
         // A new one costs less than clearing: its memory comes zeroed, the old one goes in the background.
@@ -306,7 +313,7 @@ pub fn loadchunk(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 /// `BF.DEBUG key`
 pub fn debug(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let key = open::<BloomFilter>(ctx, args.get(1), Mode::Read)?;
+    let key = ctx.open(args.get(1), Mode::Read);
     let filter = value::<BloomFilter>(&key)?.ok_or(Refusal::NotFound)?;
     ctx.reply_array(filter.num_sub_filters() + 1);
     ctx.reply_bulk(debug_totals(filter).as_bytes());

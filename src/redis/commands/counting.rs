@@ -94,24 +94,33 @@ pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 /// be refused for its size, those before it are in, and the error is the reply.
 fn insert(ctx: Ctx, name: Arg<'_>, items: Args<'_>, create_with: Option<Params>) -> Result<(), Refusal> {
     let limit = ServerLimit::new(ctx);
-    let mut key = open::<Counter>(ctx, name, Mode::Write)?;
-    let mut results = Vec::with_capacity(items.len());
+    let mut key = ctx.open(name, Mode::Write);
+    let (mut handled, mut new) = (0, 0);
+    let mut add = |counter: &mut Counter| {
+        let mut count = |is_new| {
+            handled += 1;
+            new += usize::from(is_new);
+        };
+        match items.len() {
+            1 => counter.add(items.get(0).bytes(), &limit).map(count),
+            _ => counter.add_all(items.bytes(), &limit, &mut count),
+        }
+    };
     let (created, outcome) = match value_mut::<Counter>(&mut key)? {
-        Some(counter) => (None, counter.add_all(items.bytes(), &limit, &mut results)),
+        Some(counter) => (None, add(counter)),
         None => {
             let params = create_with.ok_or(Refusal::NotFound)?;
             let mut counter = Counter::new(params).map_err(core_error)?;
-            let outcome = counter.add_all(items.bytes(), &limit, &mut results);
+            let outcome = add(&mut counter);
             // Refused at the first item: the key stays missing.
-            if let (true, Err(error)) = (results.is_empty(), &outcome) {
+            if let (0, Err(error)) = (handled, &outcome) {
                 return Err(core_error(error.clone()));
             }
             create(&key, counter);
             (Some(params), outcome)
         }
     };
-    let new = results.iter().filter(|&&new| new).count();
-    announce(ctx, &Added { key: name, items, created, handled: results.len(), changed: new > 0 }, &WORDS);
+    announce(ctx, &Added { key: name, items, created, handled, changed: new > 0 }, &WORDS);
     outcome.map_err(core_error)?;
     ctx.reply_integer(new as i64);
     Ok(())
@@ -120,7 +129,7 @@ fn insert(ctx: Ctx, name: Arg<'_>, items: Args<'_>, create_with: Option<Params>)
 /// `LC.COUNT key [key ...]`
 pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     if args.len() == 2 {
-        let key = open::<Counter>(ctx, args.get(1), Mode::Read)?;
+        let key = ctx.open(args.get(1), Mode::Read);
         let count = value::<Counter>(&key)?.map_or(0, Counter::count);
         ctx.reply_integer(count as i64);
         return Ok(());
@@ -178,7 +187,7 @@ pub fn diffcount(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 /// `LC.MEMBERS key`
 pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let key = open::<Counter>(ctx, args.get(1), Mode::Read)?;
+    let key = ctx.open(args.get(1), Mode::Read);
     let Some(counter) = value::<Counter>(&key)? else {
         ctx.reply_array(0);
         return Ok(());
@@ -215,7 +224,7 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     if args.len() > 3 {
         return Err(Refusal::Arity);
     }
-    let key = open::<Counter>(ctx, args.get(1), Mode::Read)?;
+    let key = ctx.open(args.get(1), Mode::Read);
     let counter = value::<Counter>(&key)?.ok_or(Refusal::NotFound)?;
     let lines = info_lines(counter);
     if args.len() == 2 {

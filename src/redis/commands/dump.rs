@@ -15,7 +15,7 @@ use crate::persist::{self, Loading};
 /// `SCANDUMP key iterator`: [next iterator, chunk]; 0 starts with the header; the end is [0, ""].
 pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let iterator = args::unsigned("iterator", args.get(2))?;
-    let key = open::<T>(ctx, args.get(1), Mode::Read)?;
+    let key = ctx.open(args.get(1), Mode::Read);
     let value = value::<T>(&key)?.ok_or(Refusal::NotFound)?;
     let (next, chunk) = value.scandump(iterator);
     ctx.reply_array(2);
@@ -45,7 +45,7 @@ pub(super) fn loadchunk<T: Family>(ctx: Ctx, args: Args<'_>, event: &CStr) -> Re
         entry.settle().map_err(|error| refused::<T>(ctx, error))?;
         set_entry(&key, entry);
     } else {
-        let Some(entry) = entry_of::<T>(&mut key) else { return Err(Refusal::BadData) };
+        let Some(entry) = entry_of::<T>(&mut key)? else { return Err(Refusal::BadData) };
         let State::Loading(loading) = &mut entry.state else { return Err(Refusal::BadData) };
         persist::push_chunk(loading, iterator, data).map_err(|error| refused::<T>(ctx, error))?;
         entry.settle().map_err(|error| refused::<T>(ctx, error))?;

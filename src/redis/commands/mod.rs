@@ -22,12 +22,10 @@ use super::types::{Entry, State, entry_of, peek_entry, set_entry};
 use crate::limit::SizeLimit;
 use crate::persist::{Loading, Stored};
 
-/// Opens a key that is missing or holds a `T`.
+/// Opens a key that is missing or holds a `T`, where that is to be known before the value is asked for.
 fn open<T: Family>(ctx: Ctx, name: Arg<'_>, mode: Mode) -> Result<Key<'_>, Refusal> {
     let key = ctx.open(name, mode);
-    if peek_entry::<T>(&key).is_none() && !key.is_missing() {
-        return Err(Refusal::WrongType);
-    }
+    peek_entry::<T>(&key)?;
     Ok(key)
 }
 
@@ -41,7 +39,7 @@ fn still_loading<T: Family>(loading: &<T as Stored>::Loading) -> Refusal {
 
 /// The value of an open key to read; `None` if the key is missing.
 fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, Refusal> {
-    match peek_entry::<T>(key).map(|entry| &entry.state) {
+    match peek_entry::<T>(key)?.map(|entry| &entry.state) {
         None => Ok(None),
         Some(State::Ready(value)) => Ok(Some(value)),
         Some(State::Loading(loading)) => Err(still_loading::<T>(loading)),
@@ -52,7 +50,7 @@ fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, Refusal> {
 ///
 /// No other key may be open under the same name meanwhile: both would be the same value.
 fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut T>, Refusal> {
-    match entry_of::<T>(key).map(|entry| &mut entry.state) {
+    match entry_of::<T>(key)?.map(|entry| &mut entry.state) {
         None => Ok(None),
         Some(State::Ready(value)) => Ok(Some(value)),
         Some(State::Loading(loading)) => Err(still_loading::<T>(loading)),

@@ -1,0 +1,109 @@
+//! Looking items up in a long chain at the price of little more than one look a sub-filter.
+//!
+//! The number that an item's first line is drawn from, and with it the places of its bits in that line, is the same in
+//! every sub-filter: only which line it is depends on their size. So those bits are laid out once an item, and then one
+//! line of each sub-filter is compared with them as a whole, without a branch: which of many sub-filters have them cannot
+//! be predicted, and a mispredicted branch costs more than a comparison. In full sub-filters one line in thirty or so
+//! passes by chance; only what passed is looked up in earnest.
+
+use super::filter::Filter;
+use super::lines::{CHUNK, lay_out, line_index, marked};
+use crate::hash::Hash128;
+use multiversion::multiversion;
+
+/// Sub-filters that are screened together. The lines of a chunk in so many are about as many as a core can have under way;
+/// and for items found in the newest ones, which are the largest and hold most, the others are not looked at.
+const GROUP: usize = 5;
+
+/// Which of the hashes marked in `pending`, at most [`CHUNK`], may have been inserted in one of the sub-filters.
+pub(super) fn look_up_chunk(sub_filters: &[Filter], hashes: &[Hash128], pending: u32) -> u32 {
+    if let [only] = sub_filters {
+        return super::chain::SubFilter::look_up_chunk(only, hashes, pending);
+    }
+    let mut found = 0;
+    for group in sub_filters.rchunks(GROUP) {
+        let pending = pending & !found;
+        if pending == 0 {
+            break;
+        }
+        group.iter().for_each(|sub_filter| sub_filter.prefetch_chunk(hashes, pending, 1));
+        let mut candidates = [0; CHUNK];
+        screen(group, hashes, pending, &mut candidates);
+        for i in marked(pending) {
+            if let Some(newest) = newest(candidates[i]) {
+                let sub_filter = &group[newest];
+                sub_filter.prefetch_chunk(hashes, 1 << i, sub_filter.geometry().lines_per_item);
+            }
+        }
+        for i in marked(pending) {
+            while let Some(newest) = newest(candidates[i]) {
+                if group[newest].may_contain(hashes[i]) {
+                    found |= 1 << i;
+                    break;
+                }
+                candidates[i] ^= 1 << newest;
+            }
+        }
+    }
+    found
+}
+
+/// Whether the item of this hash may have been inserted in one of the sub-filters.
+pub(super) fn look_up(sub_filters: &[Filter], hash: Hash128) -> bool {
+    if let [only] = sub_filters {
+        return only.may_contain(hash);
+    }
+    sub_filters.rchunks(GROUP).any(|group| {
+        let mut candidates = screen_one(group, hash);
+        while let Some(newest) = newest(candidates) {
+            if group[newest].may_contain(hash) {
+                return true;
+            }
+            candidates ^= 1 << newest;
+        }
+        false
+    })
+}
+
+/// The newest sub-filter that has its mark.
+fn newest(candidates: u32) -> Option<usize> {
+    candidates.checked_ilog2().map(|newest| newest as usize)
+}
+
+/// For each marked hash, the marks of the sub-filters whose first line has its bits.
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+fn screen(group: &[Filter], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
+    let probes = common_probes(group);
+    let mut bits = [[0; 8]; CHUNK];
+    // Apart from comparing them: what was just written word by word cannot be read at once in wider pieces.
+    for i in marked(pending) {
+        lay_out(&mut bits[i], hashes[i].lo, probes);
+    }
+    for i in marked(pending) {
+        candidates[i] = passed(group, hashes[i].lo, &bits[i]);
+    }
+}
+
+/// The marks of the sub-filters whose first line has the bits of this hash.
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+fn screen_one(group: &[Filter], hash: Hash128) -> u32 {
+    let mut bits = [0; 8];
+    lay_out(&mut bits, hash.lo, common_probes(group));
+    passed(group, hash.lo, &bits)
+}
+
+/// As many bits as every sub-filter has in a line. Those that have more are compared in full later.
+#[inline(always)]
+fn common_probes(group: &[Filter]) -> u32 {
+    group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.geometry().probes_per_line))
+}
+
+#[inline(always)]
+fn passed(group: &[Filter], x: u64, bits: &[u64; 8]) -> u32 {
+    let mut passed = 0;
+    for (index, sub_filter) in group.iter().enumerate() {
+        let lines = sub_filter.lines();
+        passed |= u32::from(lines[line_index(x, lines.len())].has(bits)) << index;
+    }
+    passed
+}
