@@ -71,13 +71,20 @@ pub fn or_count(dst: &mut [u64], src: &[u64]) -> u64 {
     ones + rest.iter().map(|word| u64::from(word.count_ones())).sum::<u64>()
 }
 
-/// ORs four bitmaps into `dst` in one pass: four streams of memory at once, and `dst` is read and written once.
+/// ORs eight bitmaps into `dst` in one pass: eight streams of memory at once, and `dst` is read and written once. All
+/// are at least as long as `dst`.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-pub fn or_four_into(dst: &mut [u64], src: [&[u64]; 4]) {
-    let [a, b, c, d] = src;
-    for ((((to, a), b), c), d) in dst.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-        *to |= a | b | c | d;
+pub fn or_eight_into(dst: &mut [u64], src: [&[u64]; 8]) {
+    let src = src.map(|words| &words[..dst.len()]);
+    for (index, to) in dst.iter_mut().enumerate() {
+        *to |= src.iter().fold(0, |all, words| all | words[index]);
     }
+}
+
+/// How many bits of the union of two bitmaps of one length are set.
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt", "x86_64+sse4.2+popcnt"))]
+pub fn count_either(one: &[u64], other: &[u64]) -> u64 {
+    one.iter().zip(other).map(|(one, other)| u64::from((one | other).count_ones())).sum()
 }
 
 /// ORs `src` into `dst` at a coarser grain: each run of `2^shift` bits of `src`, from its start,

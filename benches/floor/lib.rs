@@ -10,12 +10,18 @@
 //! | `BENCH.READ key [item]` | opens the key for reading, replies 1 |
 //! | `BENCH.WRITE key [item]` | opens the key for writing, replies 1 |
 //! | `BENCH.CHANGE key [item]` | opens the key for writing, propagates, signals, notifies, replies 1 |
+//! | `BENCH.BITMAPS lines bytes [bytes ...]` | makes bitmaps for the two commands below, and says how many lines an item has in each |
+//! | `BENCH.PROBE key item [item ...]` | opens the key for reading; hashes each item in place, looks at one bit in each of its lines, replies with an array |
+//! | `BENCH.FILL key item [item ...]` | opens the key for writing; the same, but sets the bits, then propagates, signals, notifies |
 //! | `BENCH.SUM key [key ...]` | adds up the words of strings, replies with the sum: the speed of memory |
 
+use std::cell::RefCell;
 use std::ffi::{CStr, c_int, c_long, c_longlong};
 
 use multiversion::multiversion;
+use prefetch_index::prefetch_index;
 use redis_module::raw::{self, RedisModuleCtx, RedisModuleString};
+use xxhash_rust::xxh3::xxh3_128;
 
 const OK: c_int = raw::REDISMODULE_OK as c_int;
 const ERR: c_int = raw::REDISMODULE_ERR as c_int;
@@ -86,6 +92,135 @@ unsafe extern "C" fn change(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModul
     }
 }
 
+/// What `BENCH.BITMAPS` made. Only the server's main thread runs commands, so a thread's own will do.
+struct Bitmaps {
+    lines_per_item: u64,
+    /// Of 64 bytes each.
+    lines: Vec<Vec<[u64; 8]>>,
+}
+
+thread_local! {
+    static BITMAPS: RefCell<Bitmaps> = const { RefCell::new(Bitmaps { lines_per_item: 1, lines: Vec::new() }) };
+}
+
+/// # Safety
+/// `arg` is a live string, and stays so for `'a`.
+unsafe fn bytes<'a>(arg: *mut RedisModuleString) -> &'a [u8] {
+    let mut len = 0;
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(api!(RedisModule_StringPtrLen(arg, &mut len)).cast(), len) }
+}
+
+/// # Safety
+/// See [`reply`].
+unsafe extern "C" fn bitmaps(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
+    // SAFETY: there are `argc` live strings.
+    let arguments = (1..argc as usize).map(|index| unsafe { bytes(*argv.add(index)) });
+    let numbers: Vec<u64> = arguments.filter_map(|text| std::str::from_utf8(text).ok()?.parse().ok()).collect();
+    let [lines_per_item, sizes @ ..] = numbers.as_slice() else { return ERR };
+    // Written to, so that every page is there; half of the bits are set, as in a full filter.
+    let lines =
+        sizes.iter().map(|bytes| vec![[0x5555_5555_5555_5555; 8]; (*bytes as usize).div_ceil(64).max(1)]).collect();
+    BITMAPS.set(Bitmaps { lines_per_item: *lines_per_item, lines });
+    // SAFETY: the context is live.
+    unsafe { api!(RedisModule_ReplyWithLongLong(ctx, sizes.len() as c_longlong)) }
+}
+
+/// Items hashed before the first of their lines is looked at; larger bitmaps are not in a cache.
+const CHUNK: usize = 32;
+
+/// Calls `visit` with each line of each item, and `answer` after each item.
+fn walk<'a>(
+    bitmaps: &mut Bitmaps,
+    mut items: impl Iterator<Item = &'a [u8]>,
+    visit: impl Fn(&mut u64, u64) -> bool,
+    mut answer: impl FnMut(bool),
+) {
+    let Bitmaps { lines_per_item, lines } = bitmaps;
+    let picks = |hash: u128| {
+        (0..*lines_per_item).map(move |i| (hash as u64).wrapping_add(i.wrapping_mul((hash >> 64) as u64 | 1)))
+    };
+    let index = |pick: u64, len: usize| ((u128::from(pick) * len as u128) >> 64) as usize;
+    loop {
+        let mut hashes = [0; CHUNK];
+        let mut len = 0;
+        for (hash, item) in hashes.iter_mut().zip(&mut items) {
+            *hash = xxh3_128(item);
+            len += 1;
+        }
+        for lines in lines.iter() {
+            for &hash in &hashes[..len] {
+                picks(hash).for_each(|pick| prefetch_index(lines, index(pick, lines.len())));
+            }
+        }
+        for &hash in &hashes[..len] {
+            let mut all = true;
+            for lines in lines.iter_mut() {
+                let count = lines.len();
+                picks(hash).for_each(|pick| {
+                    all &= visit(&mut lines[index(pick, count)][pick as usize & 7], 1 << (pick >> 58))
+                });
+            }
+            answer(all);
+        }
+        if len < CHUNK {
+            return;
+        }
+    }
+}
+
+/// # Safety
+/// See [`reply`].
+unsafe extern "C" fn probe(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
+    // SAFETY: there are `argc` live strings, of which the first two are the command and the key.
+    unsafe {
+        let key = api!(RedisModule_OpenKey(ctx, *argv.add(1), READ));
+        api!(RedisModule_ReplyWithArray(ctx, c_long::from(argc - 2)));
+        BITMAPS.with_borrow_mut(|bitmaps| {
+            let items = (2..argc as usize).map(|index| bytes(*argv.add(index)));
+            walk(
+                bitmaps,
+                items,
+                |word, bit| *word & bit != 0,
+                |all| {
+                    api!(RedisModule_ReplyWithBool(ctx, c_int::from(all)));
+                },
+            );
+        });
+        if !key.is_null() {
+            api!(RedisModule_CloseKey(key));
+        }
+    }
+    OK
+}
+
+/// # Safety
+/// See [`reply`].
+unsafe extern "C" fn fill(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
+    // SAFETY: as in `probe`; the event's name ends with NUL.
+    unsafe {
+        let name = *argv.add(1);
+        let key = api!(RedisModule_OpenKey(ctx, name, WRITE));
+        api!(RedisModule_ReplyWithArray(ctx, c_long::from(argc - 2)));
+        BITMAPS.with_borrow_mut(|bitmaps| {
+            let items = (2..argc as usize).map(|index| bytes(*argv.add(index)));
+            let set = |word: &mut u64, bit| {
+                let was_set = *word & bit != 0;
+                *word |= bit;
+                was_set
+            };
+            walk(bitmaps, items, set, |all| {
+                api!(RedisModule_ReplyWithBool(ctx, c_int::from(!all)));
+            });
+        });
+        api!(RedisModule_ReplicateVerbatim(ctx));
+        api!(RedisModule_SignalModifiedKey(ctx, name));
+        api!(RedisModule_NotifyKeyspaceEvent(ctx, raw::REDISMODULE_NOTIFY_MODULE as c_int, c"bench".as_ptr(), name));
+        api!(RedisModule_CloseKey(key));
+    }
+    OK
+}
+
 /// Reads every word, as wide as the machine can.
 #[multiversion(targets("x86_64+avx2"))]
 fn add_up(words: &[u64]) -> u64 {
@@ -125,11 +260,14 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     _argv: *mut *mut RedisModuleString,
     _argc: c_int,
 ) -> c_int {
-    let commands: [(&CStr, Command, &CStr, c_int); 5] = [
+    let commands: [(&CStr, Command, &CStr, c_int); 8] = [
         (c"bench.reply", reply, c"readonly fast", 1),
         (c"bench.read", read, c"readonly fast", 1),
         (c"bench.write", write, c"write deny-oom fast", 1),
         (c"bench.change", change, c"write deny-oom fast", 1),
+        (c"bench.bitmaps", bitmaps, c"readonly", 0),
+        (c"bench.probe", probe, c"readonly fast", 1),
+        (c"bench.fill", fill, c"write deny-oom fast", 1),
         (c"bench.sum", sum, c"readonly", -1),
     ];
     // SAFETY: the context is live; names and flags end with NUL. Without the option the server would signal a
@@ -141,7 +279,9 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
         api!(RedisModule_SetModuleOptions(ctx, raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED as c_int));
         for (name, command, flags, last_key) in commands {
             let (name, flags) = (name.as_ptr(), flags.as_ptr());
-            if api!(RedisModule_CreateCommand(ctx, name, Some(command), flags, 1, last_key, 1)) == ERR {
+            // No key at all where the last one is 0.
+            let first_key = c_int::from(last_key != 0);
+            if api!(RedisModule_CreateCommand(ctx, name, Some(command), flags, first_key, last_key, first_key)) == ERR {
                 return ERR;
             }
         }

@@ -225,6 +225,11 @@ impl SegmentCounts {
         counts
     }
 
+    /// Counts the main words of the union of two bitmaps.
+    pub fn add_main_of_both(&mut self, one: &[u64], other: &[u64]) {
+        self.main += bits::count_either(one, other);
+    }
+
     /// Adds the set bits of some words of main.
     pub fn add_main(&mut self, words: &[u64]) {
         self.main += bits::count_ones(words);
