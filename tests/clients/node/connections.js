@@ -31,11 +31,15 @@ class Connection {
   lines(reply) {
     if (this.RESP === 3) return { ...reply };
     assert.ok(Array.isArray(reply));
-    return Object.fromEntries(Array.from({ length: reply.length / 2 }, (_, at) => reply.slice(2 * at, 2 * at + 2)));
+    const pairs = Array.from({ length: reply.length / 2 }, (_, at) => reply.slice(2 * at, 2 * at + 2));
+    return Object.fromEntries(pairs);
   }
 }
 
-/** Runs the tests that `add` defines with `test(name, body)`, in RESP2 and in RESP3; `body` gets a connection and a maker of keys. */
+/**
+ * Runs the tests that `add` defines with `test(name, body)`, in RESP2 and in RESP3. `body` gets a connection and a
+ * function that makes keys.
+ */
 export function inBothProtocols(title, add) {
   for (const RESP of [2, 3]) {
     describe(`${title}, RESP${RESP}`, () => {
@@ -43,7 +47,10 @@ export function inBothProtocols(title, add) {
       client.on("error", (error) => assert.fail(error));
       before(() => client.connect());
       after(() => client.close());
-      add((name, body) => it(name, () => body(new Connection(RESP, client), (key = "key") => `${title}:${RESP}:${name}:${key}`)));
+      add((name, body) => {
+        const key = (part = "key") => `${title}:${RESP}:${name}:${part}`;
+        it(name, () => body(new Connection(RESP, client), key));
+      });
     });
   }
 }

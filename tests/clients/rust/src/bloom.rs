@@ -92,7 +92,12 @@ in_every_way! {
         assert_eq!(reserve(session, &key, 0.001, 1000), Ok(()));
         let mut found = info(session, &key);
         assert!(found.remove("Size").is_some_and(|size| size > 1000.0));
-        let expected = [("Capacity", 1000.0), ("Number of filters", 1.0), ("Number of items inserted", 0.0), ("Expansion rate", 2.0)];
+        let expected = [
+            ("Capacity", 1000.0),
+            ("Number of filters", 1.0),
+            ("Number of items inserted", 0.0),
+            ("Expansion rate", 2.0),
+        ];
         assert_eq!(found, expected.map(|(label, value)| (label.to_owned(), value)).into());
         assert_eq!(refusal(reserve(session, &key, 0.001, 1000)), "ERR item exists");
         let rare = session.key("rare");

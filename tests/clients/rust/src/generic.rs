@@ -126,8 +126,8 @@ in_every_way! {
     fn another_type(session: &mut Session) {
         let key = session.key("key");
         session.query::<()>(cmd("SET").arg(&key).arg("value")).expect("a string");
-        for refused in [session.query::<Value>(cmd("LC.ADD").arg(&key).arg("ann")), session.query(cmd("LC.COUNT").arg(&key))] {
-            assert!(refusal(refused).starts_with("WRONGTYPE "));
+        for command in [cmd("LC.ADD").arg(&key).arg("ann"), cmd("LC.COUNT").arg(&key)] {
+            assert!(refusal(session.query::<Value>(command)).starts_with("WRONGTYPE "));
         }
     }
 

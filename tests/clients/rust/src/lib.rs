@@ -7,4 +7,6 @@ mod ways;
 #[cfg(test)]
 mod bloom;
 #[cfg(test)]
+mod documents;
+#[cfg(test)]
 mod generic;

@@ -44,6 +44,12 @@ macro_rules! got {
     };
 }
 
+/// The server, for a client of that protocol.
+pub fn url(resp3: bool) -> String {
+    let address = std::env::var("ROLLCALL_URL").expect("ROLLCALL_URL: make test-clients sets it");
+    format!("{address}/?protocol={}", if resp3 { "resp3" } else { "resp2" })
+}
+
 /// What one test works with.
 pub struct Session {
     pub connection: Connection,
@@ -53,9 +59,7 @@ pub struct Session {
 
 impl Session {
     pub fn new(test: &str, style: Style, resp3: bool) -> Self {
-        let url = std::env::var("ROLLCALL_URL").expect("ROLLCALL_URL: make test-clients sets it");
-        let protocol = if resp3 { "resp3" } else { "resp2" };
-        let client = Client::open(format!("{url}/?protocol={protocol}")).expect("a URL");
+        let client = Client::open(url(resp3)).expect("a URL");
         let blocking = || client.get_connection().expect("a connection");
         let asynchronous = || {
             let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -74,7 +78,7 @@ impl Session {
                 Connection::AsyncTyped(runtime, connection)
             }
         };
-        Session { connection, resp3, prefix: format!("rust:{test}:{style:?}:{protocol}") }
+        Session { connection, resp3, prefix: format!("{test}:{style:?}:{resp3}") }
     }
 
     /// A key that no other test has.
