@@ -15,6 +15,9 @@ sources=$PWD/tests/clients
 fetched=$PWD/target/clients
 crate=(--locked --manifest-path "$sources/rust/Cargo.toml")
 
+# How long a suite may take, which is a few seconds unless a client waits in vain.
+seconds=300
+
 # Whether folder $1 holds what the file $2 pins, by the copy that a finished fetch leaves there.
 holds() { cmp -s "$2" "$1/fetched-by"; }
 
@@ -58,7 +61,7 @@ run_python() {
     # From its own folder: that is where unittest looks for the suites.
     cd "$sources/python"
     PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$fetched/python \
-        "$with_server" python3 -W error::ResourceWarning -m unittest --buffer "${suites[@]}"
+        "$with_server" timeout "$seconds" python3 -W error::ResourceWarning -m unittest --buffer "${suites[@]}"
 }
 
 run_node() {
@@ -68,11 +71,11 @@ run_node() {
     cp "$sources"/node/*.js "$fetched/node/"
     cd "$fetched/node"
     ROLLCALL_CLIENTS_DOCUMENT=$sources/../../docs/clients.md \
-        "$with_server" node --test --test-reporter=spec "${suites[@]}"
+        "$with_server" timeout "$seconds" node --test --test-reporter=spec "${suites[@]}"
 }
 
 run_rust() {
-    "$with_server" cargo test --quiet "${crate[@]}" -- ${1:+bloom::}
+    "$with_server" timeout "$seconds" cargo test --quiet "${crate[@]}" -- ${1:+bloom::}
 }
 
 case "${1:-} ${2:-}" in

@@ -43,7 +43,7 @@ class Connection {
 export function inBothProtocols(title, add) {
   for (const RESP of [2, 3]) {
     describe(`${title}, RESP${RESP}`, () => {
-      const client = createClient({ url, RESP, socket: { reconnectStrategy: false } });
+      const client = createClient({ url, RESP, socket: { reconnectStrategy: false, connectTimeout: 60_000 } });
       client.on("error", (error) => assert.fail(error));
       before(() => client.connect());
       after(() => client.close());

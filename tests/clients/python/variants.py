@@ -45,7 +45,8 @@ class Suite(unittest.IsolatedAsyncioTestCase):
         self.bf = self.client.bf()
 
     def connect(self, **options):
-        client = self.variant.client.from_url(URL, **self.variant.options, **options)
+        # The client's own 5 seconds may pass on a machine with other work to do, and then it sends the command again.
+        client = self.variant.client.from_url(URL, socket_timeout=60, **self.variant.options, **options)
         close = client.aclose if inspect.iscoroutinefunction(getattr(client, "aclose", None)) else client.close
         self.addAsyncCleanup(self.got, close)
         return client

@@ -2,9 +2,14 @@
 //! asynchronous, by the traits that convert a reply to what the caller asks for and by those that fix its type, in
 //! RESP2 and in RESP3.
 
+use std::time::Duration;
+
 use redis::aio::MultiplexedConnection;
-use redis::{Client, Cmd, FromRedisValue, RedisError, RedisResult, Value};
+use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisError, RedisResult, Value};
 use tokio::runtime::{Builder, Runtime};
+
+/// The client's own limit on a reply, half a second, is too little on a machine that has other work to do.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How commands are called.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +68,11 @@ impl Session {
         let blocking = || client.get_connection().expect("a connection");
         let asynchronous = || {
             let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-            let connection = runtime.block_on(client.get_multiplexed_async_connection()).expect("a connection");
+            let config = AsyncConnectionConfig::new()
+                .set_connection_timeout(Some(PATIENCE))
+                .set_response_timeout(Some(PATIENCE));
+            let connection = runtime.block_on(client.get_multiplexed_async_connection_with_config(&config));
+            let connection = connection.expect("a connection");
             (runtime, connection)
         };
         let connection = match style {
@@ -106,7 +115,10 @@ impl Session {
 #[track_caller]
 pub fn refusal<T: std::fmt::Debug>(result: RedisResult<T>) -> String {
     let error: RedisError = result.expect_err("a refusal");
-    format!("{} {}", error.code().unwrap_or_default(), error.detail().unwrap_or_default())
+    match (error.code(), error.detail()) {
+        (Some(code), Some(detail)) => format!("{code} {detail}"),
+        _ => panic!("not a refusal of the server: {error}"),
+    }
 }
 
 /// Makes a test of each function for every style and protocol.
