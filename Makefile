@@ -21,7 +21,7 @@ PEERS := redis-6.2.5 redisbloom-2.8.2
 # VARIABLE=FILE for a fetched server; nothing on a machine that it does not run on.
 in_variable = $(addprefix $(1)=,$(shell scripts/servers.py path $(2)))
 
-.PHONY: help run test test-servers build lint demo bench instructions setup clean setup-run setup-test
+.PHONY: help run test test-servers test-clients build lint demo bench instructions setup clean setup-run setup-test
 
 help: ## List the targets (what `make` alone does)
 	@echo "make TARGET, where TARGET is one of"
@@ -57,6 +57,13 @@ test-servers: setup-test build ## Run the core server tests (commands, persisten
 		ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=$$server cargo test --locked --no-fail-fast --test server -- $(CORE_TESTS); \
 	done
 
+test-clients: ## Run redis-py, node-redis and redis-rs against the module, each in RESP2 and RESP3
+	@scripts/setup.sh build server wheels node
+	@$(MAKE) build
+	@scripts/clients.sh fetch
+	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=redis-server scripts/clients.sh run
+	@echo "== make test-clients: every client passed"
+
 build: ## Build the module, optimised: target/release/librollcall.so
 	cargo build --release --locked
 	@mkdir -p target/run
@@ -66,6 +73,8 @@ lint: ## Check formatting, clippy, the direction of dependencies, licences and (
 	cargo fmt --check
 	cargo clippy --all-targets --locked -- -D warnings
 	cargo clippy --all-targets --locked --no-default-features -- -D warnings
+	cargo fmt --check --manifest-path tests/clients/rust/Cargo.toml
+	cargo clippy --all-targets --locked --manifest-path tests/clients/rust/Cargo.toml -- -D warnings
 	@scripts/check_layers.py --self-test
 	@scripts/check_layers.py
 	@scripts/check_licences.py --self-test
@@ -100,9 +109,10 @@ instructions: ## Compare the instructions that the core takes with benches/instr
 	@scripts/check_instructions.py $(if $(UPDATE),--update)
 
 setup: ## Install everything that any target needs, as far as it is missing
-	@scripts/setup.sh build lint server wheels counts words
+	@scripts/setup.sh build lint server wheels node counts words
 	@scripts/servers.py fetch
 	@cargo fetch --locked
+	@scripts/clients.sh fetch
 
 setup-test:
 	@scripts/setup.sh build server wheels

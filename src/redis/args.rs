@@ -116,7 +116,10 @@ pub fn options(args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options,
             options.no_create = true;
         }
     }
-    if options.non_scaling && options.expansion.is_some_and(|expansion| expansion != 0) {
+    // Of a command that adds items NONSCALING wins: RedisBloom takes both there (and refuses both in BF.RESERVE), and
+    // its clients send what they are given.
+    let adds = options.items.is_some();
+    if options.non_scaling && !adds && options.expansion.is_some_and(|expansion| expansion != 0) {
         return Err(Refusal::Argument("a NONSCALING filter takes no EXPANSION but 0".to_owned()));
     }
     Ok(options)

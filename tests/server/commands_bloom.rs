@@ -100,6 +100,7 @@ fn insert_creates_by_its_options_and_only_then() {
             ("BF.INSERT all error 0.001 expansion 4 seed 3 capacity 50 items items", "[1]", "[#t]"),
             ("BF.INSERT n NONSCALING CAPACITY 9 ITEMS x", "[1]", "[#t]"),
             ("BF.INSERT zero EXPANSION 0 CAPACITY 9 ITEMS x", "[1]", "[#t]"),
+            ("BF.INSERT both EXPANSION 3 NONSCALING CAPACITY 9 ITEMS x", "[1]", "[#t]"),
         ],
     );
     let server = Server::start();
@@ -110,6 +111,9 @@ fn insert_creates_by_its_options_and_only_then() {
         ("BF.INSERT all ERROR 0.001 EXPANSION 4 CAPACITY 50 ITEMS x", "50 4", 0.001),
         ("BF.INSERT n NONSCALING CAPACITY 9 ITEMS x", "9 nil", 0.01),
         ("BF.INSERT zero EXPANSION 0 CAPACITY 9 ITEMS x", "9 nil", 0.01),
+        // Clients send both when both are given; RedisBloom takes that here, though not in BF.RESERVE.
+        ("BF.INSERT both EXPANSION 3 NONSCALING CAPACITY 9 ITEMS x", "9 nil", 0.01),
+        ("BF.INSERT both-turned NONSCALING EXPANSION 3 CAPACITY 9 ITEMS x", "9 nil", 0.01),
     ] {
         client.expect(insert, "[1]");
         let key = insert.split(' ').nth(1).expect("a key");

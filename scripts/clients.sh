@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# Runs the suites of tests/clients/: redis-py, node-redis and redis-rs against the module.
+#
+#   scripts/clients.sh fetch          fetch the clients at pinned versions, into target/clients/ and by cargo
+#   scripts/clients.sh run [bloom]    run all suites, or (bloom) the part that holds for RedisBloom's module too
+#
+# Each suite has a server of its own, by scripts/with_server.py: ROLLCALL_MODULE and ROLLCALL_SERVER are taken from
+# there. What was fetched is fetched again only when its pins change. Needs what `scripts/setup.sh build server wheels
+# node` installs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
+
+sources=$PWD/tests/clients
+fetched=$PWD/target/clients
+crate=(--locked --manifest-path "$sources/rust/Cargo.toml")
+
+# How long a suite may take, which is a few seconds unless a client waits in vain.
+seconds=300
+
+# Whether folder $1 holds what the file $2 pins, by the copy that a finished fetch leaves there.
+holds() { cmp -s "$2" "$1/fetched-by"; }
+
+fetch_python() {
+    local folder=$fetched/python pins=$sources/python/requirements.txt
+    ! holds "$folder" "$pins" || return 0
+    echo "clients: fetching redis-py"
+    rm -rf "$folder"
+    python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --progress-bar off \
+        --only-binary=:all: --require-hashes --requirement "$pins" --target "$folder"
+    cp "$pins" "$folder/fetched-by"
+}
+
+fetch_node() {
+    local folder=$fetched/node pins=$sources/node/package-lock.json
+    ! holds "$folder" "$pins" || return 0
+    echo "clients: fetching node-redis"
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    cp "$sources/node/package.json" "$pins" "$folder"
+    (cd "$folder" && npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error >/dev/null)
+    cp "$pins" "$folder/fetched-by"
+}
+
+# The name and version of each client, from the client itself.
+python_version() {
+    PYTHONPATH=$fetched/python python3 -c '
+import platform, redis
+print(redis.__version__, "on Python", platform.python_version())'
+}
+node_version() {
+    (cd "$fetched/node" && node -p '
+        const version = (name) => JSON.parse(fs.readFileSync(`node_modules/${name}/package.json`)).version;
+        `${version("redis")} with @redis/bloom ${version("@redis/bloom")} on Node.js ${process.versions.node}`')
+}
+rust_version() { echo "$(cargo pkgid "${crate[@]}" redis | sed 's/.*[@#]//') on $(rustc --version | cut -d' ' -f1,2)"; }
+
+run_python() {
+    local suites=(test_bloom test_generic test_documents)
+    [[ -z "$1" ]] || suites=(test_bloom)
+    # From its own folder: that is where unittest looks for the suites.
+    cd "$sources/python"
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$fetched/python \
+        "$with_server" timeout "$seconds" python3 -W error::ResourceWarning -m unittest --buffer "${suites[@]}"
+}
+
+run_node() {
+    local suites=(bloom.test.js generic.test.js documents.test.js)
+    [[ -z "$1" ]] || suites=(bloom.test.js)
+    # Node looks for packages beside the file that imports them: so the suites go where those are.
+    cp "$sources"/node/*.js "$fetched/node/"
+    cd "$fetched/node"
+    ROLLCALL_CLIENTS_DOCUMENT=$sources/../../docs/clients.md \
+        "$with_server" timeout "$seconds" node --test --test-reporter=spec "${suites[@]}"
+}
+
+run_rust() {
+    "$with_server" timeout "$seconds" cargo test --quiet "${crate[@]}" -- ${1:+bloom::}
+}
+
+case "${1:-} ${2:-}" in
+    "fetch ")
+        fetch_python
+        fetch_node
+        cargo test --no-run "${crate[@]}"
+        ;;
+    "run " | "run bloom")
+        with_server=$PWD/scripts/with_server.py
+        declare -A names=([python]=redis-py [node]=node-redis [rust]=redis-rs)
+        failed=0
+        summary=()
+        for client in python node rust; do
+            version="${names[$client]} $("${client}_version")"
+            echo "== $version"
+            # Not after `||` or `if`, where bash takes no notice of `set -e` inside either.
+            set +e
+            (set -e; "run_$client" "${2:-}")
+            status=$?
+            set -e
+            if ((status)); then
+                failed=1
+                summary+=("FAILED: $version")
+            else
+                summary+=("passed: $version")
+            fi
+        done
+        printf 'clients: %s\n' "${summary[@]}"
+        exit "$failed"
+        ;;
+    *)
+        sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+        exit 2
+        ;;
+esac

@@ -1,0 +1,23 @@
+// The examples of docs/clients.md, which belong to one another, as one program.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readFile, writeFile } from "node:fs/promises";
+import { it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const ADDRESS = "redis://127.0.0.1:6379";
+
+it("the examples of docs/clients.md run", async () => {
+  const text = await readFile(process.env.ROLLCALL_CLIENTS_DOCUMENT, "utf8");
+  const blocks = [...text.matchAll(/^```javascript\n(.*?)^```$/gms)].map((match) => match[1]);
+  const program = blocks.join("\n");
+  assert.ok(program.split("assert.").length > 15);
+  assert.equal(program.split(ADDRESS).length, 2);
+  // A file beside this one finds the client; a process of its own ends at the first example that fails, though that
+  // leaves a connection open.
+  const file = fileURLToPath(new URL("documents.generated.js", import.meta.url));
+  await writeFile(file, program.replace(ADDRESS, process.env.ROLLCALL_URL));
+  await promisify(execFile)(process.execPath, [file]);
+});

@@ -1,0 +1,108 @@
+// What node-redis has no methods for, by its generic call: LC.*, BF.MERGE, BF.CLEAR, BF.DEBUG.
+
+import assert from "node:assert/strict";
+
+import { dumped, inBothProtocols, refused } from "./connections.js";
+
+inBothProtocols("generic", (test) => {
+  test("LC.RESERVE", async ({ client, RESP }, key) => {
+    const reserve = ["LC.RESERVE", key(), "1000000", "ERROR", "0.005", "EXACT", "10", "SEED", "7"];
+    assert.equal(await client.sendCommand(reserve), "OK");
+    await refused("ERR item exists", () => client.sendCommand(reserve));
+    const capacity = await client.sendCommand(["LC.INFO", key(), "CAPACITY"]);
+    assert.deepEqual(RESP === 3 ? { ...capacity } : capacity, RESP === 3 ? { Capacity: 1_000_000 } : [1_000_000]);
+    const rate = await client.sendCommand(["LC.INFO", key(), "ERROR"]);
+    assert.deepEqual(RESP === 3 ? { ...rate } : rate, RESP === 3 ? { "Error rate": 0.005 } : ["0.005"]);
+  });
+
+  test("LC.ADD, LC.INSERT and LC.MEMBERS", async (connection, key) => {
+    const { client } = connection;
+    const bytes = Buffer.from([0, 255]);
+    assert.equal(await client.sendCommand(["LC.ADD", key(), "ann", "ben", bytes, "ann"]), 3);
+    assert.equal(await client.sendCommand(["LC.INSERT", key(), "NOCREATE", "ITEMS", "ben", "cem"]), 1);
+    const members = await connection.binaryCall("LC.MEMBERS", key());
+    assert.deepEqual(members.sort(Buffer.compare), [bytes, ...["ann", "ben", "cem"].map((name) => Buffer.from(name))]);
+    await refused("ERR not found", () => client.sendCommand(["LC.INSERT", key("other"), "NOCREATE", "ITEMS", "ann"]));
+    const options = ["CAPACITY", "2000", "ERROR", "0.02", "EXACT", "5", "SEED", "1"];
+    assert.equal(await client.sendCommand(["LC.INSERT", key("other"), ...options, "ITEMS", "ann"]), 1);
+  });
+
+  test("LC.COUNT, LC.DIFFCOUNT and LC.MERGE", async (connection, key) => {
+    const { client } = connection;
+    await client.sendCommand(["LC.ADD", key("received"), "ann", "ben", "cem"]);
+    await client.sendCommand(["LC.ADD", key("read"), "ann", "eva"]);
+    assert.equal(await client.sendCommand(["LC.COUNT", key("received")]), 3);
+    assert.equal(await client.sendCommand(["LC.COUNT", key("received"), key("read")]), 4);
+    assert.equal(await client.sendCommand(["LC.COUNT", key("missing")]), 0);
+    const difference = await client.sendCommand(["LC.DIFFCOUNT", key("received"), key("read")]);
+    assert.deepEqual(difference, [2, connection.double(0)]);
+    assert.equal(await client.sendCommand(["LC.MERGE", key("union"), key("received"), key("read")]), "OK");
+    assert.equal(await client.sendCommand(["LC.COUNT", key("union")]), 4);
+  });
+
+  test("estimates", async (connection, key) => {
+    const { client } = connection;
+    const members = Array.from({ length: 20_000 }, (_, at) => `user:${at}`);
+    await client.sendCommand(["LC.ADD", key(), ...members]);
+    await client.sendCommand(["LC.ADD", key("half"), ...members.slice(0, 10_000)]);
+    const count = await client.sendCommand(["LC.COUNT", key()]);
+    assert.ok(Math.abs(count - 20_000) < 20_000 * 4 * 0.01, `${count}`);
+    const [difference, error] = await client.sendCommand(["LC.DIFFCOUNT", key(), key("half")]);
+    assert.equal(typeof difference, "number");
+    assert.equal(typeof error, typeof connection.double(0.5));
+    assert.ok(Math.abs(difference - 10_000) < 4 * Number(error), `${difference}, ${error}`);
+    await refused(/counter holds an estimate/, () => client.sendCommand(["LC.MEMBERS", key()]));
+  });
+
+  test("LC.INFO", async (connection, key) => {
+    const { client } = connection;
+    await client.sendCommand(["LC.ADD", key(), "ann", "ben"]);
+    const { Size, ...rest } = connection.lines(await client.sendCommand(["LC.INFO", key()]));
+    assert.ok(Size > 0);
+    assert.deepEqual(rest, {
+      Capacity: 50_000,
+      "Error rate": connection.double(0.01),
+      "Exact limit": 250,
+      Mode: "exact",
+      Representation: "exact",
+      Count: 2,
+      "Standard error": connection.double(0),
+      Bits: 36_864,
+      "Bits set": 0,
+    });
+    await refused("ERR not found", () => client.sendCommand(["LC.INFO", key("missing")]));
+  });
+
+  test("LC.SCANDUMP and LC.LOADCHUNK", async (connection, key) => {
+    const { client } = connection;
+    await client.sendCommand(["LC.ADD", key(), ...Array.from({ length: 5000 }, (_, at) => String(at))]);
+    const dump = (name) =>
+      dumped(async (at) => {
+        const [iterator, chunk] = await connection.binaryCall("LC.SCANDUMP", name, String(at));
+        return { iterator, chunk };
+      });
+    const chunks = await dump(key());
+    for (const { iterator, chunk } of chunks) {
+      assert.equal(await client.sendCommand(["LC.LOADCHUNK", key("copy"), String(iterator), chunk]), "OK");
+    }
+    assert.equal(await client.sendCommand(["LC.COUNT", key("copy")]), await client.sendCommand(["LC.COUNT", key()]));
+    assert.deepEqual(await dump(key("copy")), chunks);
+  });
+
+  test("another type", async ({ client }, key) => {
+    await client.set(key(), "value");
+    await refused(/^WRONGTYPE /, () => client.sendCommand(["LC.ADD", key(), "ann"]));
+    await refused(/^WRONGTYPE /, () => client.sendCommand(["LC.COUNT", key()]));
+  });
+
+  test("BF.MERGE, BF.DEBUG and BF.CLEAR", async ({ client }, key) => {
+    await client.bf.mAdd(key("one"), ["ann", "ben"]);
+    await client.bf.mAdd(key("other"), ["cem"]);
+    assert.equal(await client.sendCommand(["BF.MERGE", key("union"), key("one"), key("other")]), "OK");
+    assert.deepEqual(await client.bf.mExists(key("union"), ["ann", "cem", "eva"]), [true, true, false]);
+    const debug = await client.sendCommand(["BF.DEBUG", key("union")]);
+    assert.deepEqual(debug.map((line) => typeof line), ["string", "string"]);
+    assert.equal(await client.sendCommand(["BF.CLEAR", key("union")]), "OK");
+    assert.equal(await client.bf.card(key("union")), 0);
+  });
+});

@@ -1,0 +1,43 @@
+"""The examples of docs/clients.md: those of redis-py are run; those of every client show what they are to show."""
+
+import re
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from variants import URL
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "clients.md"
+COUNTING = "ADD INSERT RESERVE COUNT DIFFCOUNT MERGE MEMBERS INFO SCANDUMP LOADCHUNK".split()
+
+
+def code(language: str) -> str:
+    """All blocks of a language, which belong to one another."""
+    return "\n".join(re.findall(rf"^```{language}\n(.*?)^```$", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL))
+
+
+class Documents(unittest.TestCase):
+    def test_examples_run(self):
+        program = code("python")
+        self.assertGreater(program.count("assert "), 20)
+        program = program.replace("redis://127.0.0.1:6379", URL)
+        self.assertEqual(program.count(URL), 3)
+        result = subprocess.run([sys.executable, "-"], input=program, text=True, capture_output=True, timeout=60)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_every_client_shows_every_counter_command(self):
+        for language in ("python", "javascript", "rust"):
+            missing = [command for command in COUNTING if f'"LC.{command}"' not in code(language)]
+            self.assertEqual(missing, [], language)
+
+    def test_the_versions_are_those_tested(self):
+        text = DOCUMENT.read_text()
+        pins = Path(__file__).parents[1]
+        for name, file, pattern in (
+            ("redis-py", "python/requirements.txt", r"^redis==(\S+)"),
+            ("node-redis", "node/package.json", r'"redis": "([^"]+)"'),
+            ("redis-rs", "rust/Cargo.toml", r'^redis = { version = "=([^"]+)"'),
+        ):
+            (version,) = re.findall(pattern, (pins / file).read_text(), re.MULTILINE)
+            self.assertRegex(text, rf"\| \[{name}\]\(#{name}\) \| {re.escape(version)}\b", name)

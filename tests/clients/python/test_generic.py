@@ -1,0 +1,110 @@
+"""What redis-py has no methods for, by its generic call: LC.*, BF.MERGE, BF.CLEAR, BF.DEBUG."""
+
+from variants import Suite, in_every_variant
+
+
+@in_every_variant
+class Generic(Suite):
+    def pairs(self, reply) -> dict:
+        """All lines of an INFO: a map in RESP3, a flat list in RESP2."""
+        if self.variant.resp == 3:
+            self.assertIs(type(reply), dict)
+            return reply
+        self.assertIs(type(reply), list)
+        return dict(zip(reply[::2], reply[1::2], strict=True))
+
+    def line(self, label: bytes, value):
+        """One line of an INFO, asked for by name."""
+        return {label: value} if self.variant.resp == 3 else [value]
+
+    async def test_reserve(self):
+        key = self.key()
+        self.is_exactly(await self.call("LC.RESERVE", key, 1_000_000, "ERROR", 0.005, "EXACT", 10, "SEED", 7), b"OK")
+        await self.is_refused("^item exists$", self.client.execute_command, "LC.RESERVE", key, 1000)
+        self.is_exactly(await self.call("LC.INFO", key, "CAPACITY"), self.line(b"Capacity", 1_000_000))
+        self.is_exactly(await self.call("LC.INFO", key, "ERROR"), self.line(b"Error rate", self.double(0.005)))
+
+    async def test_add_and_insert(self):
+        key, other = self.key(), self.key("other")
+        self.is_exactly(await self.call("LC.ADD", key, "ann", "ben", b"\x00\xff", "ann"), 3)
+        self.is_exactly(await self.call("LC.INSERT", key, "NOCREATE", "ITEMS", "ben", "cem"), 1)
+        self.is_exactly(sorted(await self.call("LC.MEMBERS", key)), [b"\x00\xff", b"ann", b"ben", b"cem"])
+        await self.is_refused(
+            "^not found$", self.client.execute_command, "LC.INSERT", other, "NOCREATE", "ITEMS", "ann"
+        )
+        options = ("CAPACITY", 2000, "ERROR", 0.02, "EXACT", 5, "SEED", 1)
+        self.is_exactly(await self.call("LC.INSERT", other, *options, "ITEMS", "ann"), 1)
+
+    async def test_count_difference_and_merge(self):
+        read, received, union = self.key("read"), self.key("received"), self.key("union")
+        await self.call("LC.ADD", received, "ann", "ben", "cem")
+        await self.call("LC.ADD", read, "ann", "eva")
+        self.is_exactly(await self.call("LC.COUNT", received), 3)
+        self.is_exactly(await self.call("LC.COUNT", received, read), 4)
+        self.is_exactly(await self.call("LC.COUNT", self.key("missing")), 0)
+        self.is_exactly(await self.call("LC.DIFFCOUNT", received, read), [2, self.double(0.0)])
+        self.is_exactly(await self.call("LC.MERGE", union, received, read), b"OK")
+        self.is_exactly(await self.call("LC.COUNT", union), 4)
+
+    async def test_estimates(self):
+        key, half = self.key(), self.key("half")
+        members = [f"user:{number}" for number in range(20_000)]
+        self.assertLessEqual(await self.call("LC.ADD", key, *members), 20_000)
+        await self.call("LC.ADD", half, *members[:10_000])
+        self.assertAlmostEqual(await self.call("LC.COUNT", key), 20_000, delta=20_000 * 4 * 0.01)
+        count, error = await self.call("LC.DIFFCOUNT", key, half)
+        self.assertEqual((type(count), type(error)), (int, type(self.double(0.5))))
+        self.assertAlmostEqual(count, 10_000, delta=4 * float(error))
+        await self.is_refused("counter holds an estimate", self.client.execute_command, "LC.MEMBERS", key)
+
+    async def test_info(self):
+        await self.call("LC.ADD", self.key(), "ann", "ben")
+        info = self.pairs(await self.call("LC.INFO", self.key()))
+        self.assertGreater(info.pop(b"Size"), 0)
+        expected = {
+            b"Capacity": 50_000,
+            b"Error rate": self.double(0.01),
+            b"Exact limit": 250,
+            b"Mode": b"exact",
+            b"Representation": b"exact",
+            b"Count": 2,
+            b"Standard error": self.double(0.0),
+            b"Bits": 36_864,
+            b"Bits set": 0,
+        }
+        self.is_exactly(info, expected)
+        await self.is_refused("^not found$", self.client.execute_command, "LC.INFO", self.key("missing"))
+
+    async def dump(self, key: str) -> list:
+        chunks, iterator = [], 0
+        while True:
+            iterator, data = await self.call("LC.SCANDUMP", key, iterator)
+            self.assertEqual((type(iterator), type(data)), (int, bytes))
+            if iterator == 0:
+                return chunks
+            chunks.append((iterator, data))
+
+    async def test_scandump_and_loadchunk(self):
+        key, copy = self.key(), self.key("copy")
+        await self.call("LC.ADD", key, *range(5000))
+        chunks = await self.dump(key)
+        for iterator, data in chunks:
+            self.is_exactly(await self.call("LC.LOADCHUNK", copy, iterator, data), b"OK")
+        self.is_exactly(await self.call("LC.COUNT", copy), await self.call("LC.COUNT", key))
+        self.assertEqual(await self.dump(copy), chunks)
+
+    async def test_wrong_type(self):
+        await self.got(self.client.set, self.key(), "value")
+        await self.is_refused("^WRONGTYPE ", self.client.execute_command, "LC.ADD", self.key(), "ann")
+        await self.is_refused("^WRONGTYPE ", self.client.execute_command, "LC.COUNT", self.key())
+
+    async def test_filters(self):
+        one, other, union = self.key("one"), self.key("other"), self.key("union")
+        await self.got(self.bf.madd, one, "ann", "ben")
+        await self.got(self.bf.madd, other, "cem")
+        self.is_exactly(await self.call("BF.MERGE", union, one, other), b"OK")
+        self.is_exactly(await self.got(self.bf.mexists, union, "ann", "cem", "eva"), self.flags(1, 1, 0))
+        debug = await self.call("BF.DEBUG", union)
+        self.assertEqual([type(line) for line in debug], [bytes, bytes])
+        self.is_exactly(await self.call("BF.CLEAR", union), b"OK")
+        self.is_exactly(await self.got(self.bf.card, union), 0)

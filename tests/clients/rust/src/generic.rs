@@ -1,0 +1,146 @@
+//! What redis-rs has no methods for, by its generic call: LC.*, BF.MERGE, BF.CLEAR, BF.DEBUG.
+
+use std::collections::HashMap;
+
+use redis::{RedisResult, Value, cmd};
+
+use crate::ways::{Session, refusal};
+
+fn members(session: &mut Session, key: &str) -> RedisResult<Vec<Vec<u8>>> {
+    let mut found: Vec<Vec<u8>> = session.query(cmd("LC.MEMBERS").arg(key))?;
+    found.sort();
+    Ok(found)
+}
+
+fn count(session: &mut Session, keys: &[&str]) -> RedisResult<u64> {
+    session.query(cmd("LC.COUNT").arg(keys))
+}
+
+fn dump(session: &mut Session, key: &str) -> Vec<(i64, Vec<u8>)> {
+    let mut chunks: Vec<(i64, Vec<u8>)> = Vec::new();
+    loop {
+        let iterator = chunks.last().map_or(0, |chunk| chunk.0);
+        let chunk: (i64, Vec<u8>) = session.query(cmd("LC.SCANDUMP").arg(key).arg(iterator)).expect("a chunk");
+        if chunk.0 == 0 {
+            return chunks;
+        }
+        chunks.push(chunk);
+    }
+}
+
+/// One line of an INFO, asked for by name.
+fn line(session: &Session, label: &str, value: Value) -> Value {
+    if session.resp3 {
+        Value::Map(vec![(Value::SimpleString(label.to_owned()), value)])
+    } else {
+        Value::Array(vec![value])
+    }
+}
+
+in_every_way! {
+    fn reserve(session: &mut Session) {
+        let key = session.key("key");
+        let mut reserve = cmd("LC.RESERVE");
+        reserve.arg(&key).arg(1_000_000).arg("ERROR").arg(0.005).arg("EXACT").arg(10).arg("SEED").arg(7);
+        assert_eq!(session.query(&reserve), Ok(Value::Okay));
+        assert_eq!(refusal(session.query::<Value>(&reserve)), "ERR item exists");
+        let capacity = session.query(cmd("LC.INFO").arg(&key).arg("CAPACITY"));
+        assert_eq!(capacity, Ok(line(session, "Capacity", Value::Int(1_000_000))));
+        let rate = session.query(cmd("LC.INFO").arg(&key).arg("ERROR"));
+        assert_eq!(rate, Ok(line(session, "Error rate", session.double(0.005))));
+    }
+
+    fn add_and_insert(session: &mut Session) {
+        let (key, other) = (session.key("key"), session.key("other"));
+        let bytes = [0u8, 255];
+        assert_eq!(session.query(cmd("LC.ADD").arg(&key).arg("ann").arg("ben").arg(&bytes).arg("ann")), Ok(3));
+        assert_eq!(session.query(cmd("LC.INSERT").arg(&key).arg("NOCREATE").arg("ITEMS").arg(&["ben", "cem"])), Ok(1));
+        assert_eq!(members(session, &key), Ok(vec![bytes.to_vec(), b"ann".to_vec(), b"ben".to_vec(), b"cem".to_vec()]));
+        let refused = session.query::<Value>(cmd("LC.INSERT").arg(&other).arg("NOCREATE").arg("ITEMS").arg("ann"));
+        assert_eq!(refusal(refused), "ERR not found");
+        let options = ["CAPACITY", "2000", "ERROR", "0.02", "EXACT", "5", "SEED", "1"];
+        assert_eq!(session.query(cmd("LC.INSERT").arg(&other).arg(&options).arg("ITEMS").arg("ann")), Ok(1));
+    }
+
+    fn count_difference_and_merge(session: &mut Session) {
+        let (read, received, union) = (session.key("read"), session.key("received"), session.key("union"));
+        assert_eq!(session.query(cmd("LC.ADD").arg(&received).arg(&["ann", "ben", "cem"])), Ok(3));
+        assert_eq!(session.query(cmd("LC.ADD").arg(&read).arg(&["ann", "eva"])), Ok(2));
+        assert_eq!(count(session, &[&received]), Ok(3));
+        assert_eq!(count(session, &[&received, &read]), Ok(4));
+        assert_eq!(count(session, &[&session.key("missing")]), Ok(0));
+        let mut difference = cmd("LC.DIFFCOUNT");
+        difference.arg(&received).arg(&read);
+        assert_eq!(session.query(&difference), Ok((2, 0.0)));
+        assert_eq!(session.query(&difference), Ok(Value::Array(vec![Value::Int(2), session.double(0.0)])));
+        assert_eq!(session.query(cmd("LC.MERGE").arg(&union).arg(&received).arg(&read)), Ok(Value::Okay));
+        assert_eq!(count(session, &[&union]), Ok(4));
+    }
+
+    fn estimates(session: &mut Session) {
+        let (key, half) = (session.key("key"), session.key("half"));
+        let everyone: Vec<String> = (0..20_000).map(|number| format!("user:{number}")).collect();
+        session.query::<()>(cmd("LC.ADD").arg(&key).arg(&everyone)).expect("members");
+        session.query::<()>(cmd("LC.ADD").arg(&half).arg(&everyone[..10_000])).expect("members");
+        let counted = count(session, &[&key]).expect("a number") as f64;
+        assert!((counted - 20_000.0).abs() < 20_000.0 * 4.0 * 0.01, "{counted}");
+        let (difference, error): (f64, f64) =
+            session.query(cmd("LC.DIFFCOUNT").arg(&key).arg(&half)).expect("a number and its error");
+        assert!((difference - 10_000.0).abs() < 4.0 * error && error < 200.0, "{difference}, {error}");
+        assert!(refusal(members(session, &key)).contains("counter holds an estimate"));
+    }
+
+    fn info(session: &mut Session) {
+        let key = session.key("key");
+        session.query::<()>(cmd("LC.ADD").arg(&key).arg(&["ann", "ben"])).expect("members");
+        let mut found: HashMap<String, Value> = session.query(cmd("LC.INFO").arg(&key)).expect("lines");
+        assert!(matches!(found.remove("Size"), Some(Value::Int(size)) if size > 0));
+        let text = |text: &str| Value::BulkString(text.into());
+        let expected = [
+            ("Capacity", Value::Int(50_000)),
+            ("Error rate", session.double(0.01)),
+            ("Exact limit", Value::Int(250)),
+            ("Mode", text("exact")),
+            ("Representation", text("exact")),
+            ("Count", Value::Int(2)),
+            ("Standard error", session.double(0.0)),
+            ("Bits", Value::Int(36_864)),
+            ("Bits set", Value::Int(0)),
+        ];
+        assert_eq!(found, expected.map(|(label, value)| (label.to_owned(), value)).into());
+        assert_eq!(refusal(session.query::<Value>(cmd("LC.INFO").arg(session.key("missing")))), "ERR not found");
+    }
+
+    fn scandump_and_loadchunk(session: &mut Session) {
+        let (key, copy) = (session.key("key"), session.key("copy"));
+        let numbers: Vec<u32> = (0..5000).collect();
+        session.query::<()>(cmd("LC.ADD").arg(&key).arg(&numbers)).expect("members");
+        let chunks = dump(session, &key);
+        for (iterator, data) in &chunks {
+            assert_eq!(session.query(cmd("LC.LOADCHUNK").arg(&copy).arg(iterator).arg(data)), Ok(Value::Okay));
+        }
+        assert_eq!(count(session, &[&copy]), count(session, &[&key]));
+        assert!(dump(session, &copy) == chunks);
+    }
+
+    fn another_type(session: &mut Session) {
+        let key = session.key("key");
+        session.query::<()>(cmd("SET").arg(&key).arg("value")).expect("a string");
+        for command in [cmd("LC.ADD").arg(&key).arg("ann"), cmd("LC.COUNT").arg(&key)] {
+            assert!(refusal(session.query::<Value>(command)).starts_with("WRONGTYPE "));
+        }
+    }
+
+    fn filters(session: &mut Session) {
+        let (one, other, union) = (session.key("one"), session.key("other"), session.key("union"));
+        session.query::<()>(cmd("BF.MADD").arg(&one).arg(&["ann", "ben"])).expect("items");
+        session.query::<()>(cmd("BF.MADD").arg(&other).arg("cem")).expect("items");
+        assert_eq!(session.query(cmd("BF.MERGE").arg(&union).arg(&one).arg(&other)), Ok(Value::Okay));
+        let found = session.query(cmd("BF.MEXISTS").arg(&union).arg(&["ann", "cem", "eva"]));
+        assert_eq!(found, Ok(vec![true, true, false]));
+        let debug: Vec<String> = session.query(cmd("BF.DEBUG").arg(&union)).expect("lines");
+        assert_eq!(debug.len(), 2);
+        assert_eq!(session.query(cmd("BF.CLEAR").arg(&union)), Ok(Value::Okay));
+        assert_eq!(session.query(cmd("BF.CARD").arg(&union)), Ok(0));
+    }
+}

@@ -1,0 +1,145 @@
+//! The ways to use redis-rs. A suite is written once, and [`in_every_way`] runs it in all of them: blocking and
+//! asynchronous, by the traits that convert a reply to what the caller asks for and by those that fix its type, in
+//! RESP2 and in RESP3.
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisError, RedisResult, Value};
+use tokio::runtime::{Builder, Runtime};
+
+/// The client's own limit on a reply, half a second, is too little on a machine that has other work to do.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How commands are called.
+#[derive(Clone, Copy, Debug)]
+pub enum Style {
+    /// `Commands`.
+    Blocking,
+    /// `TypedCommands`.
+    Typed,
+    /// `AsyncCommands`.
+    Async,
+    /// `AsyncTypedCommands`.
+    AsyncTyped,
+}
+
+/// A connection, for each style.
+pub enum Connection {
+    Blocking(redis::Connection),
+    Typed(redis::Connection),
+    Async(Runtime, MultiplexedConnection),
+    AsyncTyped(Runtime, MultiplexedConnection),
+}
+
+/// Calls a command of the client's API: `got!(connection, bf_add(key, item))`. Of all styles together the typed ones
+/// say which type it gives.
+macro_rules! got {
+    ($connection:expr, $command:ident($($argument:expr),*)) => {
+        match $connection {
+            $crate::ways::Connection::Blocking(connection) => redis::Commands::$command(connection, $($argument),*),
+            $crate::ways::Connection::Typed(connection) => redis::TypedCommands::$command(connection, $($argument),*),
+            $crate::ways::Connection::Async(runtime, connection) => {
+                runtime.block_on(redis::AsyncCommands::$command(connection, $($argument),*))
+            }
+            $crate::ways::Connection::AsyncTyped(runtime, connection) => {
+                runtime.block_on(redis::AsyncTypedCommands::$command(connection, $($argument),*))
+            }
+        }
+    };
+}
+
+/// The server, for a client of that protocol.
+pub fn url(resp3: bool) -> String {
+    let address = std::env::var("ROLLCALL_URL").expect("ROLLCALL_URL: make test-clients sets it");
+    format!("{address}/?protocol={}", if resp3 { "resp3" } else { "resp2" })
+}
+
+/// What one test works with.
+pub struct Session {
+    pub connection: Connection,
+    pub resp3: bool,
+    prefix: String,
+}
+
+impl Session {
+    pub fn new(test: &str, style: Style, resp3: bool) -> Self {
+        let client = Client::open(url(resp3)).expect("a URL");
+        let blocking = || client.get_connection().expect("a connection");
+        let asynchronous = || {
+            let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let config = AsyncConnectionConfig::new()
+                .set_connection_timeout(Some(PATIENCE))
+                .set_response_timeout(Some(PATIENCE));
+            let connection = runtime.block_on(client.get_multiplexed_async_connection_with_config(&config));
+            let connection = connection.expect("a connection");
+            (runtime, connection)
+        };
+        let connection = match style {
+            Style::Blocking => Connection::Blocking(blocking()),
+            Style::Typed => Connection::Typed(blocking()),
+            Style::Async => {
+                let (runtime, connection) = asynchronous();
+                Connection::Async(runtime, connection)
+            }
+            Style::AsyncTyped => {
+                let (runtime, connection) = asynchronous();
+                Connection::AsyncTyped(runtime, connection)
+            }
+        };
+        Session { connection, resp3, prefix: format!("{test}:{style:?}:{resp3}") }
+    }
+
+    /// A key that no other test has.
+    pub fn key(&self, name: &str) -> String {
+        format!("{}:{name}", self.prefix)
+    }
+
+    /// The generic call.
+    pub fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> RedisResult<T> {
+        match &mut self.connection {
+            Connection::Blocking(connection) | Connection::Typed(connection) => command.query(connection),
+            Connection::Async(runtime, connection) | Connection::AsyncTyped(runtime, connection) => {
+                runtime.block_on(command.query_async(connection))
+            }
+        }
+    }
+
+    /// How a double of the server arrives when it is not converted.
+    pub fn double(&self, value: f64) -> Value {
+        if self.resp3 { Value::Double(value) } else { Value::BulkString(value.to_string().into_bytes()) }
+    }
+}
+
+/// The words that the server refused with.
+#[track_caller]
+pub fn refusal<T: std::fmt::Debug>(result: RedisResult<T>) -> String {
+    let error: RedisError = result.expect_err("a refusal");
+    match (error.code(), error.detail()) {
+        (Some(code), Some(detail)) => format!("{code} {detail}"),
+        _ => panic!("not a refusal of the server: {error}"),
+    }
+}
+
+/// Makes a test of each function for every style and protocol.
+macro_rules! in_every_way {
+    ($(fn $name:ident($session:ident: &mut Session) $body:block)*) => {
+        $(fn $name($session: &mut $crate::ways::Session) $body)*
+        in_every_way!(@ blocking_resp2, Blocking, false, $($name)*);
+        in_every_way!(@ blocking_resp3, Blocking, true, $($name)*);
+        in_every_way!(@ typed_resp2, Typed, false, $($name)*);
+        in_every_way!(@ typed_resp3, Typed, true, $($name)*);
+        in_every_way!(@ async_resp2, Async, false, $($name)*);
+        in_every_way!(@ async_resp3, Async, true, $($name)*);
+        in_every_way!(@ async_typed_resp2, AsyncTyped, false, $($name)*);
+        in_every_way!(@ async_typed_resp3, AsyncTyped, true, $($name)*);
+    };
+    (@ $way:ident, $style:ident, $resp3:literal, $($name:ident)*) => {
+        mod $way {
+            use $crate::ways::{Session, Style};
+            $(#[test] fn $name() {
+                super::$name(&mut Session::new(concat!(module_path!(), stringify!($name)), Style::$style, $resp3));
+            })*
+        }
+    };
+}
