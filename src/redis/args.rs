@@ -7,10 +7,26 @@ use super::ffi::{Arg, Args};
 use super::reply::{Refusal, quoted};
 use crate::bloom::BitLayout;
 
-/// A whole number without sign.
-pub fn unsigned(what: &str, arg: Arg<'_>) -> Result<u64, Refusal> {
-    parse_unsigned(arg.bytes())
-        .ok_or_else(|| Refusal::Argument(format!("bad {what}: expected a whole number, got {}", quoted(arg.bytes()))))
+/// A whole number without sign, written as the server writes it: without leading zeros.
+pub fn unsigned(what: &'static str, arg: Arg<'_>) -> Result<u64, Refusal> {
+    let given = arg.bytes();
+    match given {
+        [b'0', _, ..] => Err(Refusal::not_a("whole number", what, given)),
+        // What is a number, but too small, is called so, as RedisBloom does.
+        [b'-', b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit) => {
+            Err(Refusal::Negative { what, got: quoted(given) })
+        }
+        _ => parse_unsigned(given).ok_or_else(|| Refusal::not_a("whole number", what, given)),
+    }
+}
+
+/// The iterator of a dump. RedisBloom takes negative ones, which are past every end.
+pub fn iterator(arg: Arg<'_>) -> Result<u64, Refusal> {
+    match unsigned("iterator", arg) {
+        Ok(value) if i64::try_from(value).is_ok() => Ok(value),
+        Err(Refusal::Negative { .. }) if arg.bytes().len() <= 20 => Ok(u64::MAX),
+        _ => Err(Refusal::BadIterator { got: quoted(arg.bytes()) }),
+    }
 }
 
 /// As [`unsigned`], of bytes that may come from a configuration file.
@@ -19,10 +35,12 @@ pub fn parse_unsigned(bytes: &[u8]) -> Option<u64> {
     digits.parse().ok()
 }
 
-/// A finite number.
-pub fn number(what: &str, arg: Arg<'_>) -> Result<f64, Refusal> {
-    parse_number(arg.bytes())
-        .ok_or_else(|| Refusal::Argument(format!("bad {what}: expected a number, got {}", quoted(arg.bytes()))))
+/// A finite number; one that is too small to be told from 0 is none.
+pub fn number(what: &'static str, arg: Arg<'_>) -> Result<f64, Refusal> {
+    let given = arg.bytes();
+    let digits = given.split(|b| b.eq_ignore_ascii_case(&b'e')).next().unwrap_or_default();
+    let vanishes = |value: f64| value == 0.0 && digits.iter().any(|digit| matches!(digit, b'1'..=b'9'));
+    parse_number(given).filter(|&value| !vanishes(value)).ok_or_else(|| Refusal::not_a("number", what, given))
 }
 
 /// As [`number`], of bytes that may come from a configuration file.
@@ -106,7 +124,9 @@ pub fn options(args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options,
         }
         if option.takes_value() {
             if at == args.len() {
-                return Err(Refusal::Argument(format!("option {} needs a value", option.word())));
+                // What ends here lacks its items too, if it should have any.
+                let needs_items = allowed.contains(&Opt::Items);
+                return Err(if needs_items { Refusal::Arity } else { Refusal::NoValue { option: option.word() } });
             }
             value(&mut options, option, args.get(at))?;
             at += 1;
@@ -115,9 +135,6 @@ pub fn options(args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options,
         } else {
             options.no_create = true;
         }
-    }
-    if options.non_scaling && options.expansion.is_some_and(|expansion| expansion != 0) {
-        return Err(Refusal::Argument("a NONSCALING filter takes no EXPANSION but 0".to_owned()));
     }
     Ok(options)
 }
