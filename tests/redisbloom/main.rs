@@ -1,8 +1,17 @@
-//! RedisBloom's filters, here: the same bits, numbers, answers and dumps, and every way a dump or value of it can be
-//! wrong.
+//! RedisBloom's filters, here: the same bits, numbers, answers and dumps, the same replies to every command, and every
+//! way a dump or value of it can be wrong.
+//!
+//! [`differential`] starts servers, with the harness of the server tests; the others need none.
 
+#[path = "../server/client.rs"]
+#[allow(dead_code)]
+mod client;
+mod differential;
 mod forged;
 mod golden;
+#[path = "../server/harness.rs"]
+#[allow(dead_code)]
+mod harness;
 mod loading;
 
 use rollcall::bloom::{ClassicFilter, Params};

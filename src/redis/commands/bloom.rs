@@ -33,7 +33,9 @@ impl Creation {
 
     fn build(&self, limit: &ServerLimit) -> Result<BloomFilter, Error> {
         match (self.layout, self.noted_growth) {
-            (BitLayout::Classic, Some(growth)) => ClassicFilter::with_growth(self.params, growth, limit).map(Into::into),
+            (BitLayout::Classic, Some(growth)) => {
+                ClassicFilter::with_growth(self.params, growth, limit).map(Into::into)
+            }
             _ => BloomFilter::new(self.layout, self.params, limit),
         }
     }
