@@ -1,7 +1,7 @@
 //! RedisBloom's filters, here: the same bits, numbers, answers and dumps, the same replies to every command, and every
 //! way a dump or value of it can be wrong.
 //!
-//! [`differential`] starts servers, with the harness of the server tests; the others need none.
+//! [`differential`] and [`history`] start servers, with the harness of the server tests; the others need none.
 
 #[path = "../server/client.rs"]
 #[allow(dead_code)]
@@ -12,7 +12,10 @@ mod golden;
 #[path = "../server/harness.rs"]
 #[allow(dead_code)]
 mod harness;
+mod history;
 mod loading;
+#[path = "../server/payload.rs"]
+mod payload;
 
 use rollcall::bloom::{ClassicFilter, Params};
 use rollcall::error::Error;
