@@ -20,10 +20,17 @@ pub fn unsigned(what: &'static str, arg: Arg<'_>) -> Result<u64, Refusal> {
     }
 }
 
+/// A number of things: no more than the server's own integers hold.
+pub fn count(what: &'static str, arg: Arg<'_>) -> Result<u64, Refusal> {
+    let value = unsigned(what, arg)?;
+    let fits = i64::try_from(value).is_ok();
+    fits.then_some(value).ok_or_else(|| Refusal::not_a("whole number below 2^63", what, arg.bytes()))
+}
+
 /// The iterator of a dump. RedisBloom takes negative ones, which are past every end.
 pub fn iterator(arg: Arg<'_>) -> Result<u64, Refusal> {
-    match unsigned("iterator", arg) {
-        Ok(value) if i64::try_from(value).is_ok() => Ok(value),
+    match count("iterator", arg) {
+        Ok(value) => Ok(value),
         Err(Refusal::Negative { .. }) if arg.bytes().len() <= 20 => Ok(u64::MAX),
         _ => Err(Refusal::BadIterator { got: quoted(arg.bytes()) }),
     }
@@ -104,6 +111,7 @@ impl Opt {
 pub fn options(args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options, Refusal> {
     let mut options = Options::default();
     let mut seen: Vec<Opt> = Vec::with_capacity(allowed.len());
+    let mut out_of_range = None;
     let mut at = start;
     while at < args.len() {
         let given = args.get(at).bytes();
@@ -128,7 +136,11 @@ pub fn options(args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options,
                 let needs_items = allowed.contains(&Opt::Items);
                 return Err(if needs_items { Refusal::Arity } else { Refusal::NoValue { option: option.word() } });
             }
-            value(&mut options, option, args.get(at))?;
+            match value(&mut options, option, args.get(at)) {
+                // Ranges come after all that cannot be read, as in RedisBloom.
+                Err(negative @ Refusal::Negative { .. }) => out_of_range = out_of_range.or(Some(negative)),
+                read => read?,
+            }
             at += 1;
         } else if option == Opt::NonScaling {
             options.non_scaling = true;
@@ -136,15 +148,18 @@ pub fn options(args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options,
             options.no_create = true;
         }
     }
-    Ok(options)
+    if allowed.contains(&Opt::Items) && options.items.is_none() {
+        return Err(Refusal::Arity);
+    }
+    out_of_range.map_or(Ok(options), Err)
 }
 
 fn value(options: &mut Options, option: Opt, given: Arg<'_>) -> Result<(), Refusal> {
     match option {
-        Opt::Capacity => options.capacity = Some(unsigned("capacity", given)?),
+        Opt::Capacity => options.capacity = Some(count("capacity", given)?),
         Opt::Error => options.error_rate = Some(number("error rate", given)?),
-        Opt::Expansion => options.expansion = Some(unsigned("expansion", given)?),
-        Opt::Exact => options.exact_limit = Some(unsigned("exact limit", given)?),
+        Opt::Expansion => options.expansion = Some(count("expansion", given)?),
+        Opt::Exact => options.exact_limit = Some(count("exact limit", given)?),
         Opt::Seed => options.seed = Some(unsigned("seed", given)?),
         Opt::Layout => options.layout = Some(layout(given.bytes())?),
         Opt::NonScaling | Opt::NoCreate | Opt::Items => {}

@@ -107,7 +107,7 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     // In RedisBloom's order: of several faults the same is told.
     let error_rate = Some(args::number("error rate", args.get(2))?);
     creation(&Options { error_rate, ..Options::default() })?;
-    let capacity = Some(args::unsigned("capacity", args.get(3))?);
+    let capacity = Some(args::count("capacity", args.get(3))?);
     creation(&Options { capacity, ..Options::default() })?;
     let options = Options { error_rate, capacity, ..args::options(args, 4, &RESERVE_OPTIONS)? };
     // `BF.INSERT` takes both, as there.

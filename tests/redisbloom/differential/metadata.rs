@@ -26,7 +26,7 @@ fn without_fast(value: &Value) -> Vec<String> {
 }
 
 pub const METADATA: [Part; 3] = [
-    // RedisBloom tells nothing of most of its commands' arity.
+    // RedisBloom tells nothing of arity.
     ("command-arity", 1, |_, ours, theirs| *theirs == Value::Int(-1) && *ours != Value::Int(-1)),
     ("command-flags", 2, |_, ours, theirs| without_fast(ours) == without_fast(theirs)),
     ("key-flags", 8, |name, ours, theirs| {
