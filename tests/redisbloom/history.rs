@@ -189,8 +189,8 @@ fn redis_8_0_5_and_8_2_3_restore_of_a_value_that_ends_early() {
     for len in 0..fields.len() {
         victim.refuses_value(&format!("{len} fields"), &fields[..len]);
     }
-    for at in 0..fields.len() {
-        let other = match fields[at] {
+    for (at, field) in fields.iter().enumerate() {
+        let other = match field {
             Unsigned(_) => Bytes(b"text".to_vec()),
             Double(_) | Bytes(_) => Unsigned(3),
         };

@@ -47,7 +47,7 @@ fn run_layout(peer: &Path, layout: Layout) -> Hits {
     let mut check = |index: u64, name: &str, sequence: Vec<Step>| {
         let pair = &mut pairs[(index % 2) as usize];
         if let Err(found) = pair.run(&sequence) {
-            let text = pair.minimise(sequence, found);
+            let text = pair.minimise(sequence, *found);
             panic!("{layout:?}, RESP{}, {name}:\n{text}", index % 2 + 2);
         }
     };

@@ -24,6 +24,9 @@ pub struct Found {
 /// What a comparison gave: whether the servers may hold different data now.
 type Compared = Result<bool, Box<Found>>;
 
+/// What BF.SCANDUMP gave: iterators and chunks.
+type Chunks = Vec<(i64, Vec<u8>)>;
+
 /// A connection to each of both.
 pub struct Pair {
     layout: Layout,
@@ -58,14 +61,14 @@ impl Pair {
     }
 
     /// The shortest part of a sequence in which there still is a difference, and the difference.
-    pub fn minimise(&mut self, mut sequence: Vec<Step>, mut found: Box<Found>) -> String {
+    pub fn minimise(&mut self, mut sequence: Vec<Step>, mut found: Found) -> String {
         let mut at = sequence.len();
         while at > 0 {
             at -= 1;
             let mut shorter = sequence.clone();
             shorter.remove(at);
             if let Err(again) = self.run(&shorter) {
-                (sequence, found) = (shorter, again);
+                (sequence, found) = (shorter, *again);
                 at = sequence.len().min(at + 1);
             }
         }
@@ -73,7 +76,7 @@ impl Pair {
         for step in &sequence {
             let _ = writeln!(text, "  {}", show(step));
         }
-        let Found { command, ours, theirs } = *found;
+        let Found { command, ours, theirs } = found;
         let _ = writeln!(text, "differ in {}\n  ours   {ours:?}\n  theirs {theirs:?}", show_command(&command));
         text
     }
@@ -192,9 +195,8 @@ impl Pair {
     }
 
     /// All chunks of a key, each server's own; `None` if there is no filter.
-    #[allow(clippy::type_complexity)]
-    fn dump(&mut self, key: &[u8]) -> Result<Option<(Vec<(i64, Vec<u8>)>, Vec<(i64, Vec<u8>)>)>, Box<Found>> {
-        let mut chunks = (Vec::new(), Vec::new());
+    fn dump(&mut self, key: &[u8]) -> Result<Option<(Chunks, Chunks)>, Box<Found>> {
+        let mut chunks = (Chunks::new(), Chunks::new());
         let mut at = (0, 0);
         let command = |iterator: i64| vec![b"BF.SCANDUMP".to_vec(), key.to_vec(), iterator.to_string().into_bytes()];
         // Together as long as both go on, then each to its end.
@@ -251,9 +253,10 @@ impl Pair {
 
     /// Every key by everything that there is to know of it.
     fn compare_data(&mut self) -> Result<(), Box<Found>> {
-        let mut diverged = self.call(&words("DBSIZE"))?;
+        self.call(&words("DBSIZE"))?;
         let items: Vec<_> = (0..NUM_ITEMS).map(|item| format!("item:{item}").into_bytes()).collect();
         for key in FILTERS {
+            let mut diverged = false;
             for (name, rest) in [
                 ("TYPE", &[][..]),
                 ("BF.CARD", &[]),
