@@ -1,6 +1,7 @@
 //! A chain of sub-filters that grows with what is put in.
 
 use std::alloc::Layout;
+use std::fmt::Display;
 
 use super::chain::{self, Chain, reserve};
 use super::filter::Filter;
@@ -40,9 +41,14 @@ impl Params {
             return Err(Error::out_of_range("capacity", "from 1 to 1099511627776", self.capacity));
         }
         if self.expansion > Self::MAX_EXPANSION {
-            return Err(Error::out_of_range("expansion", "from 0 to 32768", self.expansion));
+            return Err(Self::expansion_error(self.expansion));
         }
         Ok(())
+    }
+
+    /// What is said of an expansion that is too large, as large as it may be.
+    pub(crate) fn expansion_error(expansion: impl Display) -> Error {
+        Error::out_of_range("expansion", "from 0 to 32768", expansion)
     }
 }
 

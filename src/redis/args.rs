@@ -7,10 +7,33 @@ use super::ffi::{Arg, Args};
 use super::reply::{Refusal, quoted};
 use crate::bloom::BitLayout;
 
-/// A whole number without sign.
-pub fn unsigned(what: &str, arg: Arg<'_>) -> Result<u64, Refusal> {
-    parse_unsigned(arg.bytes())
-        .ok_or_else(|| Refusal::Argument(format!("bad {what}: expected a whole number, got {}", quoted(arg.bytes()))))
+/// A whole number without sign, written as the server writes it: without leading zeros.
+pub fn unsigned(what: &'static str, arg: Arg<'_>) -> Result<u64, Refusal> {
+    let given = arg.bytes();
+    match given {
+        [b'0', _, ..] => Err(Refusal::not_a("whole number", what, given)),
+        // What is a number, but too small, is called so, as RedisBloom does.
+        [b'-', b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit) => {
+            Err(Refusal::Negative { what, got: quoted(given) })
+        }
+        _ => parse_unsigned(given).ok_or_else(|| Refusal::not_a("whole number", what, given)),
+    }
+}
+
+/// A number of things: no more than the server's own integers hold.
+pub fn count(what: &'static str, arg: Arg<'_>) -> Result<u64, Refusal> {
+    let value = unsigned(what, arg)?;
+    let fits = i64::try_from(value).is_ok();
+    fits.then_some(value).ok_or_else(|| Refusal::not_a("whole number below 2^63", what, arg.bytes()))
+}
+
+/// The iterator of a dump. RedisBloom takes negative ones, which are past every end.
+pub fn iterator(arg: Arg<'_>) -> Result<u64, Refusal> {
+    match count("iterator", arg) {
+        Ok(value) => Ok(value),
+        Err(Refusal::Negative { .. }) if arg.bytes().len() <= 20 => Ok(u64::MAX),
+        _ => Err(Refusal::BadIterator { got: quoted(arg.bytes()) }),
+    }
 }
 
 /// As [`unsigned`], of bytes that may come from a configuration file.
@@ -19,10 +42,12 @@ pub fn parse_unsigned(bytes: &[u8]) -> Option<u64> {
     digits.parse().ok()
 }
 
-/// A finite number.
-pub fn number(what: &str, arg: Arg<'_>) -> Result<f64, Refusal> {
-    parse_number(arg.bytes())
-        .ok_or_else(|| Refusal::Argument(format!("bad {what}: expected a number, got {}", quoted(arg.bytes()))))
+/// A finite number; one that is too small to be told from 0 is none.
+pub fn number(what: &'static str, arg: Arg<'_>) -> Result<f64, Refusal> {
+    let given = arg.bytes();
+    let digits = given.split(|b| b.eq_ignore_ascii_case(&b'e')).next().unwrap_or_default();
+    let vanishes = |value: f64| value == 0.0 && digits.iter().any(|digit| matches!(digit, b'1'..=b'9'));
+    parse_number(given).filter(|&value| !vanishes(value)).ok_or_else(|| Refusal::not_a("number", what, given))
 }
 
 /// As [`number`], of bytes that may come from a configuration file.
@@ -86,6 +111,7 @@ impl Opt {
 pub fn options(args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options, Refusal> {
     let mut options = Options::default();
     let mut seen: Vec<Opt> = Vec::with_capacity(allowed.len());
+    let mut out_of_range = None;
     let mut at = start;
     while at < args.len() {
         let given = args.get(at).bytes();
@@ -106,9 +132,15 @@ pub fn options(args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options,
         }
         if option.takes_value() {
             if at == args.len() {
-                return Err(Refusal::Argument(format!("option {} needs a value", option.word())));
+                // What ends here lacks its items too, if it should have any.
+                let needs_items = allowed.contains(&Opt::Items);
+                return Err(if needs_items { Refusal::Arity } else { Refusal::NoValue { option: option.word() } });
             }
-            value(&mut options, option, args.get(at))?;
+            match value(&mut options, option, args.get(at)) {
+                // Ranges come after all that cannot be read, as in RedisBloom.
+                Err(negative @ Refusal::Negative { .. }) => out_of_range = out_of_range.or(Some(negative)),
+                read => read?,
+            }
             at += 1;
         } else if option == Opt::NonScaling {
             options.non_scaling = true;
@@ -116,21 +148,18 @@ pub fn options(args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options,
             options.no_create = true;
         }
     }
-    // Of a command that adds items NONSCALING wins: RedisBloom takes both there (and refuses both in BF.RESERVE), and
-    // its clients send what they are given.
-    let adds = options.items.is_some();
-    if options.non_scaling && !adds && options.expansion.is_some_and(|expansion| expansion != 0) {
-        return Err(Refusal::Argument("a NONSCALING filter takes no EXPANSION but 0".to_owned()));
+    if allowed.contains(&Opt::Items) && options.items.is_none() {
+        return Err(Refusal::Arity);
     }
-    Ok(options)
+    out_of_range.map_or(Ok(options), Err)
 }
 
 fn value(options: &mut Options, option: Opt, given: Arg<'_>) -> Result<(), Refusal> {
     match option {
-        Opt::Capacity => options.capacity = Some(unsigned("capacity", given)?),
+        Opt::Capacity => options.capacity = Some(count("capacity", given)?),
         Opt::Error => options.error_rate = Some(number("error rate", given)?),
-        Opt::Expansion => options.expansion = Some(unsigned("expansion", given)?),
-        Opt::Exact => options.exact_limit = Some(unsigned("exact limit", given)?),
+        Opt::Expansion => options.expansion = Some(count("expansion", given)?),
+        Opt::Exact => options.exact_limit = Some(count("exact limit", given)?),
         Opt::Seed => options.seed = Some(unsigned("seed", given)?),
         Opt::Layout => options.layout = Some(layout(given.bytes())?),
         Opt::NonScaling | Opt::NoCreate | Opt::Items => {}

@@ -3,6 +3,7 @@
 use super::family::Family;
 use super::ffi::{Ctx, OtherType};
 use super::limits::{MAX_KEY_BYTES, MAXMEMORY};
+use crate::bloom::BloomFilter;
 use crate::error::Error;
 
 /// Why a command was refused. Nothing was changed, unless the command replies with what it did before.
@@ -22,6 +23,14 @@ pub enum Refusal {
     StillLoading { noun: &'static str, received_bytes: u64, total_bytes: u64 },
     /// An option or argument that is not what the command takes.
     Argument(String),
+    /// A number below those that the command takes.
+    Negative { what: &'static str, got: String },
+    /// An option without the value that it needs.
+    NoValue { option: &'static str },
+    /// An iterator that is no number.
+    BadIterator { got: String },
+    /// A filter that is not to scale, and to scale.
+    NonScalingExpands,
     /// An error of the core, about a value called `noun`.
     Core { noun: &'static str, error: Error },
 }
@@ -76,6 +85,11 @@ pub fn general(number: f64) -> String {
 }
 
 impl Refusal {
+    /// An argument that is not the number it should be.
+    pub fn not_a(expected: &str, what: &str, got: &[u8]) -> Refusal {
+        Refusal::Argument(format!("bad {what}: expected a {expected}, got {}", quoted(got)))
+    }
+
     /// The text of the error reply, but for [`Refusal::Arity`], which the server words itself.
     pub fn text(&self) -> String {
         match self {
@@ -88,13 +102,42 @@ impl Refusal {
                 format!("ERR {noun} is still loading: {received_bytes} of {total_bytes} bytes")
             }
             Refusal::Argument(text) => format!("ERR {text}"),
+            Refusal::Negative { what, got } => match below_range(what) {
+                Some(words) => format!("ERR {words}, got {got}"),
+                None => format!("ERR bad {what}: expected a whole number, got {got}"),
+            },
+            // Of the options that need a value, RedisBloom has but one here.
+            Refusal::NoValue { option: "EXPANSION" } => "ERR no expansion: option EXPANSION needs a value".to_owned(),
+            Refusal::NoValue { option } => format!("ERR option {option} needs a value"),
+            Refusal::BadIterator { got } => {
+                format!("ERR Second argument must be numeric: expected a whole number, got {got}")
+            }
+            Refusal::NonScalingExpands => {
+                "ERR Nonscaling filters cannot expand: give NONSCALING or EXPANSION, not both".to_owned()
+            }
             Refusal::Core { noun, error } => core_text(noun, error),
         }
     }
 }
 
+/// RedisBloom's words for a number that is too small, with which our texts begin so that clients find them.
+fn below_range(what: &str) -> Option<&'static str> {
+    match what {
+        "capacity" => Some("(capacity should be larger than 0)"),
+        "expansion" => Some("expansion should be greater or equal to 1, or 0 for NONSCALING"),
+        _ => None,
+    }
+}
+
 fn core_text(noun: &str, error: &Error) -> String {
     match error {
+        Error::OutOfRange { field: "error_rate", got, .. } if noun == BloomFilter::NOUN => {
+            // With the blank that ends RedisBloom's text.
+            format!("ERR (0 < error rate range < 1) got {got}")
+        }
+        Error::OutOfRange { field: field @ "capacity", got, .. } if got == "0" => {
+            format!("ERR {}, got 0", below_range(field).unwrap_or(field))
+        }
         Error::OutOfRange { field, expected, got } => {
             format!("ERR bad {}: expected {expected}, got {got}", field.replace('_', " "))
         }
@@ -186,7 +229,9 @@ pub fn info_field(ctx: Ctx, lines: &[InfoLine], asked: &[u8]) -> Result<(), Refu
     let Some((label, _, value)) = lines.iter().find(|(label, word, _)| is_asked(word) || is_asked(label)) else {
         let words: Vec<_> = lines.iter().map(|(_, word, _)| *word).collect();
         let expected = words.join(", ");
-        return Err(Refusal::Argument(format!("unknown field {}: expected one of {expected}", quoted(asked))));
+        // RedisBloom's words come first.
+        let text = format!("Invalid information value: expected one of {expected}, got {}", quoted(asked));
+        return Err(Refusal::Argument(text));
     };
     if ctx.is_resp3() {
         ctx.reply_map(1);

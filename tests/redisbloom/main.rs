@@ -1,9 +1,21 @@
-//! RedisBloom's filters, here: the same bits, numbers, answers and dumps, and every way a dump or value of it can be
-//! wrong.
+//! RedisBloom's filters, here: the same bits, numbers, answers and dumps, the same replies to every command, and every
+//! way a dump or value of it can be wrong.
+//!
+//! [`differential`] and [`history`] start servers, with the harness of the server tests; the others need none.
 
+#[path = "../server/client.rs"]
+#[allow(dead_code)]
+mod client;
+mod differential;
 mod forged;
 mod golden;
+#[path = "../server/harness.rs"]
+#[allow(dead_code)]
+mod harness;
+mod history;
 mod loading;
+#[path = "../server/payload.rs"]
+mod payload;
 
 use rollcall::bloom::{ClassicFilter, Params};
 use rollcall::error::Error;

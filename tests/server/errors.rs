@@ -347,7 +347,10 @@ fn iterators_and_chunks() {
     for family in ["BF", "LC"] {
         let key = family.to_lowercase();
         for iterator in iterators {
-            cases.push((format!("{family}.SCANDUMP {key} ?"), iterator));
+            // A negative one is past the end, as in RedisBloom.
+            if iterator != "-1" {
+                cases.push((format!("{family}.SCANDUMP {key} ?"), iterator));
+            }
             cases.push((format!("{family}.LOADCHUNK new ? data"), iterator));
             cases.push((format!("{family}.LOADCHUNK {key} ? data"), iterator));
         }
@@ -391,4 +394,55 @@ fn keys_that_are_missing() {
             ("LC.INSERT new NOCREATE ITEMS a", ""),
         ],
     );
+}
+
+/// With what the texts begin that clients of RedisBloom may look for, as it has them (2.8.2). Where it sends them
+/// without a class, ours have `ERR`.
+#[test]
+fn texts_begin_as_redisblooms() {
+    let server = Server::start();
+    let mut client = server.client();
+    furnish(&mut client);
+    for (line, text) in [
+        ("BF.RESERVE bf 0.01 100", "ERR item exists"),
+        ("BF.RESERVE new x 100", "ERR bad error rate"),
+        ("BF.RESERVE new 1e-400 100", "ERR bad error rate"),
+        ("BF.RESERVE new 1 100", "ERR (0 < error rate range < 1) "),
+        ("BF.RESERVE new 0 0", "ERR (0 < error rate range < 1) "),
+        ("BF.RESERVE new 0.01 x", "ERR bad capacity"),
+        ("BF.RESERVE new 0.01 05", "ERR bad capacity"),
+        ("BF.RESERVE new 0.01 9223372036854775808", "ERR bad capacity"),
+        ("BF.RESERVE new 0.01 0", "ERR (capacity should be larger than 0)"),
+        ("BF.RESERVE new 0.01 -1 EXPANSION x", "ERR (capacity should be larger than 0)"),
+        ("BF.RESERVE new 0.01 100 EXPANSION x", "ERR bad expansion"),
+        ("BF.RESERVE new 0.01 100 EXPANSION 9223372036854775808", "ERR bad expansion"),
+        ("BF.RESERVE new 0.01 100 EXPANSION -1", "ERR expansion should be greater or equal to 1"),
+        ("BF.RESERVE new 0.01 100 EXPANSION", "ERR no expansion"),
+        ("BF.RESERVE new 0.01 100 NONSCALING EXPANSION 2", "ERR Nonscaling filters cannot expand"),
+        ("BF.RESERVE new 0.01 100 EXPANSION 0 NONSCALING", "ERR Nonscaling filters cannot expand"),
+        ("BF.INSERT new NOCREATE ITEMS a", "ERR not found"),
+        ("BF.INSERT new CAPACITY -1 ERROR x ITEMS a", "ERR bad error rate"),
+        ("BF.INSERT new CAPACITY -1", "ERR wrong number of arguments for 'bf.insert' command"),
+        ("BF.INFO bf FOO", "ERR Invalid information value"),
+        ("BF.INFO new FOO", "ERR not found"),
+        ("BF.DEBUG new", "ERR not found"),
+        ("BF.SCANDUMP bf x", "ERR Second argument must be numeric"),
+        ("BF.SCANDUMP bf 00", "ERR Second argument must be numeric"),
+        ("BF.SCANDUMP new x", "ERR not found"),
+        ("BF.LOADCHUNK new x data", "ERR Second argument must be numeric"),
+        ("BF.LOADCHUNK new 2 data", "ERR not found"),
+        ("BF.LOADCHUNK new 1 data", "ERR received bad data"),
+        ("BF.LOADCHUNK bf -5 data", "ERR received bad data"),
+        ("BF.ADD bf", "ERR wrong number of arguments for 'bf.add' command"),
+    ] {
+        client.expect(line, &format!("-{text}*"));
+    }
+    // A number is told as it was given, however large.
+    client.expect(
+        "BF.RESERVE new 0.01 100 EXPANSION 4294967298",
+        "-ERR bad expansion: expected from 0 to 32768, got 4294967298",
+    );
+    // The expansion is noted and not used.
+    client.expect("BF.INSERT new NONSCALING EXPANSION 3 CAPACITY 1 ITEMS a b", "[1, -ERR non scaling filter is full]");
+    client.expect("BF.INFO new EXPANSION", "[nil]");
 }

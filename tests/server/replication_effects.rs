@@ -76,6 +76,9 @@ fn every_write_leaves_the_replica_equal() {
         "BF.INSERT f EXPANSION 7 ITEMS x",
         "BF.INSERT g NONSCALING ITEMS x",
         "BF.INSERT h EXPANSION 0 ITEMS x",
+        // A classic filter notes an expansion that it does not use.
+        "BF.INSERT hh NONSCALING EXPANSION 3 LAYOUT classic ITEMS x",
+        "BF.INSERT hhh NONSCALING EXPANSION 3 LAYOUT lines ITEMS x",
         "BF.INSERT i SEED 77 CAPACITY 9 ITEMS x",
         "BF.RESERVE j 0.05 20",
         "BF.RESERVE k 0.05 20 EXPANSION 3",

@@ -8,7 +8,7 @@ use super::{
     Added, AddedWords, announce, check_copy, config, create, dump, open, open_merge, replace, value, value_mut, values,
     word,
 };
-use crate::bloom::{BitLayout, BloomFilter, Params, SubFilterInfo};
+use crate::bloom::{BitLayout, BloomFilter, ClassicFilter, Params, SubFilterInfo};
 use crate::error::Error;
 use crate::limit::Unlimited;
 
@@ -21,16 +21,23 @@ const INSERT_OPTIONS: [Opt; 8] =
 pub struct Creation {
     params: Params,
     layout: BitLayout,
+    /// The expansion that a filter of RedisBloom's layout notes although it does not scale.
+    noted_growth: Option<u32>,
 }
 
 impl Creation {
     /// What the configuration says.
     fn defaults() -> Self {
-        Creation { params: config::bloom_defaults(), layout: config::bloom_layout() }
+        Creation { params: config::bloom_defaults(), layout: config::bloom_layout(), noted_growth: None }
     }
 
     fn build(&self, limit: &ServerLimit) -> Result<BloomFilter, Error> {
-        BloomFilter::new(self.layout, self.params, limit)
+        match (self.layout, self.noted_growth) {
+            (BitLayout::Classic, Some(growth)) => {
+                ClassicFilter::with_growth(self.params, growth, limit).map(Into::into)
+            }
+            _ => BloomFilter::new(self.layout, self.params, limit),
+        }
     }
 }
 
@@ -55,10 +62,13 @@ const WORDS: AddedWords<Creation> = AddedWords {
 /// The options that `BF.RESERVE` takes too.
 fn growth(ctx: Ctx, creation: &Creation) -> Vec<ArgOrOwned<'static>> {
     let params = &creation.params;
-    let mut words = match params.expansion {
-        0 => vec![word(ctx, "NONSCALING")],
-        expansion => vec![word(ctx, "EXPANSION"), word(ctx, expansion.to_string())],
-    };
+    let mut words = Vec::new();
+    if params.expansion == 0 {
+        words.push(word(ctx, "NONSCALING"));
+    }
+    if let Some(expansion) = creation.noted_growth.or((params.expansion != 0).then_some(params.expansion)) {
+        words.extend([word(ctx, "EXPANSION"), word(ctx, expansion.to_string())]);
+    }
     words.extend([
         word(ctx, "SEED"),
         word(ctx, params.seed.to_string()),
@@ -74,27 +84,36 @@ fn core_error(error: Error) -> Refusal {
 
 /// What options and defaults make.
 fn creation(options: &Options) -> Result<Creation, Refusal> {
-    let Creation { params: defaults, layout } = Creation::defaults();
-    let expansion = match (options.non_scaling, options.expansion) {
-        (true, _) => 0,
-        (false, Some(expansion)) => u32::try_from(expansion).unwrap_or(u32::MAX),
-        (false, None) => defaults.expansion,
-    };
-    let params = Params {
+    let Creation { params: defaults, layout, .. } = Creation::defaults();
+    let narrow = |expansion: u64| u32::try_from(expansion).map_err(|_| core_error(Params::expansion_error(expansion)));
+    let given = options.expansion.map(narrow).transpose()?;
+    let mut params = Params {
         error_rate: options.error_rate.unwrap_or(defaults.error_rate),
         capacity: options.capacity.unwrap_or(defaults.capacity),
-        expansion,
+        expansion: given.unwrap_or(defaults.expansion),
         seed: options.seed.unwrap_or(defaults.seed),
     };
+    // Before NONSCALING overrides the expansion, which has to be one nevertheless.
     params.validate().map_err(core_error)?;
-    Ok(Creation { params, layout: options.layout.unwrap_or(layout) })
+    if options.non_scaling {
+        params.expansion = 0;
+    }
+    let noted_growth = given.filter(|&expansion| params.expansion == 0 && expansion != 0);
+    Ok(Creation { params, layout: options.layout.unwrap_or(layout), noted_growth })
 }
 
 /// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let mut options = args::options(args, 4, &RESERVE_OPTIONS)?;
-    options.error_rate = Some(args::number("error rate", args.get(2))?);
-    options.capacity = Some(args::unsigned("capacity", args.get(3))?);
+    // In RedisBloom's order: of several faults the same is told.
+    let error_rate = Some(args::number("error rate", args.get(2))?);
+    creation(&Options { error_rate, ..Options::default() })?;
+    let capacity = Some(args::count("capacity", args.get(3))?);
+    creation(&Options { capacity, ..Options::default() })?;
+    let options = Options { error_rate, capacity, ..args::options(args, 4, &RESERVE_OPTIONS)? };
+    // `BF.INSERT` takes both, as there.
+    if options.non_scaling && options.expansion.is_some() {
+        return Err(Refusal::NonScalingExpands);
+    }
     let creation = creation(&options)?;
     let key = open::<BloomFilter>(ctx, args.get(1), Mode::Write)?;
     if !key.is_missing() {

@@ -56,7 +56,7 @@ fn params(options: &Options) -> Result<Params, Refusal> {
 /// `LC.RESERVE key capacity [ERROR rate] [EXACT limit]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let mut options = args::options(args, 3, &RESERVE_OPTIONS)?;
-    options.capacity = Some(args::unsigned("capacity", args.get(2))?);
+    options.capacity = Some(args::count("capacity", args.get(2))?);
     let params = params(&options)?;
     let key = open::<Counter>(ctx, args.get(1), Mode::Write)?;
     if !key.is_missing() {

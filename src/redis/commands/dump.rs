@@ -14,9 +14,9 @@ use crate::persist::{self, Loading};
 
 /// `SCANDUMP key iterator`: [next iterator, chunk]; 0 starts with the header; the end is [0, ""].
 pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let iterator = args::unsigned("iterator", args.get(2))?;
     let key = ctx.open(args.get(1), Mode::Read);
     let value = value::<T>(&key)?.ok_or(Refusal::NotFound)?;
+    let iterator = args::iterator(args.get(2))?;
     let (next, chunk) = value.scandump(iterator);
     ctx.reply_array(2);
     ctx.reply_integer(i64::try_from(next).unwrap_or(0));
@@ -36,7 +36,7 @@ fn refused<T: Family>(ctx: Ctx, error: Error) -> Refusal {
 
 /// `LOADCHUNK key iterator data`, with both as `SCANDUMP` gave them, in the same order.
 pub(super) fn loadchunk<T: Family>(ctx: Ctx, args: Args<'_>, event: &CStr) -> Result<(), Refusal> {
-    let iterator = args::unsigned("iterator", args.get(2))?;
+    let iterator = args::iterator(args.get(2))?;
     let data = args.get(3).bytes();
     let mut key = open::<T>(ctx, args.get(1), Mode::Write)?;
     if iterator == 1 && key.is_missing() {
@@ -45,7 +45,7 @@ pub(super) fn loadchunk<T: Family>(ctx: Ctx, args: Args<'_>, event: &CStr) -> Re
         entry.settle().map_err(|error| refused::<T>(ctx, error))?;
         set_entry(&key, entry);
     } else {
-        let Some(entry) = entry_of::<T>(&mut key)? else { return Err(Refusal::BadData) };
+        let Some(entry) = entry_of::<T>(&mut key)? else { return Err(Refusal::NotFound) };
         let State::Loading(loading) = &mut entry.state else { return Err(Refusal::BadData) };
         persist::push_chunk(loading, iterator, data).map_err(|error| refused::<T>(ctx, error))?;
         entry.settle().map_err(|error| refused::<T>(ctx, error))?;

@@ -13,6 +13,7 @@ pub type EntryPoint = unsafe extern "C" fn(*mut RedisModuleCtx, *mut *mut RedisM
 
 /// A command.
 pub struct Command {
+    /// In lower case, as the server's own and RedisBloom's: errors of arity and `INFO commandstats` print it.
     pub name: &'static CStr,
     pub entry: EntryPoint,
     /// As the server counts: the name included, negative for "at least".
@@ -148,7 +149,7 @@ const READ_FAST: &CStr = c"readonly fast";
 /// LC.*
 pub static COUNTING: &[Command] = &[
     command!(
-        c"LC.RESERVE",
+        c"lc.reserve",
         counting::reserve,
         -3,
         WRITE_FAST,
@@ -158,7 +159,7 @@ pub static COUNTING: &[Command] = &[
         &[KEY, argument(c"capacity", Kind::Integer), ERROR, EXACT, SEED]
     ),
     command!(
-        c"LC.ADD",
+        c"lc.add",
         counting::add,
         -3,
         WRITE_FAST,
@@ -168,7 +169,7 @@ pub static COUNTING: &[Command] = &[
         &[KEY, ITEMS]
     ),
     command!(
-        c"LC.INSERT",
+        c"lc.insert",
         counting::insert_command,
         -4,
         WRITE_FAST,
@@ -178,7 +179,7 @@ pub static COUNTING: &[Command] = &[
         &[KEY, CAPACITY, ERROR, EXACT, SEED, NOCREATE, AFTER_ITEMS]
     ),
     command!(
-        c"LC.COUNT",
+        c"lc.count",
         counting::count,
         -2,
         READ_FAST,
@@ -188,7 +189,7 @@ pub static COUNTING: &[Command] = &[
         &[several(c"key", Kind::Key)]
     ),
     command!(
-        c"LC.MERGE",
+        c"lc.merge",
         counting::merge,
         -3,
         WRITE,
@@ -198,7 +199,7 @@ pub static COUNTING: &[Command] = &[
         &[DESTINATION, SOURCES]
     ),
     command!(
-        c"LC.DIFFCOUNT",
+        c"lc.diffcount",
         counting::diffcount,
         -3,
         READ,
@@ -208,7 +209,7 @@ pub static COUNTING: &[Command] = &[
         &[KEY, several(c"other", Kind::Key)]
     ),
     command!(
-        c"LC.MEMBERS",
+        c"lc.members",
         counting::members,
         2,
         READ,
@@ -218,7 +219,7 @@ pub static COUNTING: &[Command] = &[
         &[KEY]
     ),
     command!(
-        c"LC.INFO",
+        c"lc.info",
         counting::info,
         -2,
         READ_FAST,
@@ -242,7 +243,7 @@ pub static COUNTING: &[Command] = &[
         ]
     ),
     command!(
-        c"LC.SCANDUMP",
+        c"lc.scandump",
         counting::scandump,
         3,
         READ,
@@ -252,7 +253,7 @@ pub static COUNTING: &[Command] = &[
         &[KEY, ITERATOR]
     ),
     command!(
-        c"LC.LOADCHUNK",
+        c"lc.loadchunk",
         counting::loadchunk,
         4,
         WRITE,
@@ -266,7 +267,7 @@ pub static COUNTING: &[Command] = &[
 /// BF.*
 pub static BLOOM: &[Command] = &[
     command!(
-        c"BF.RESERVE",
+        c"bf.reserve",
         bloom::reserve,
         -4,
         WRITE_FAST,
@@ -284,7 +285,7 @@ pub static BLOOM: &[Command] = &[
         ]
     ),
     command!(
-        c"BF.ADD",
+        c"bf.add",
         bloom::add,
         3,
         WRITE_FAST,
@@ -294,7 +295,7 @@ pub static BLOOM: &[Command] = &[
         &[KEY, ITEM]
     ),
     command!(
-        c"BF.MADD",
+        c"bf.madd",
         bloom::madd,
         -3,
         WRITE_FAST,
@@ -304,7 +305,7 @@ pub static BLOOM: &[Command] = &[
         &[KEY, ITEMS]
     ),
     command!(
-        c"BF.INSERT",
+        c"bf.insert",
         bloom::insert_command,
         -4,
         WRITE_FAST,
@@ -314,7 +315,7 @@ pub static BLOOM: &[Command] = &[
         &[KEY, CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT, AFTER_ITEMS]
     ),
     command!(
-        c"BF.EXISTS",
+        c"bf.exists",
         bloom::exists,
         3,
         READ_FAST,
@@ -324,7 +325,7 @@ pub static BLOOM: &[Command] = &[
         &[KEY, ITEM]
     ),
     command!(
-        c"BF.MEXISTS",
+        c"bf.mexists",
         bloom::mexists,
         -3,
         READ_FAST,
@@ -334,7 +335,7 @@ pub static BLOOM: &[Command] = &[
         &[KEY, ITEMS]
     ),
     command!(
-        c"BF.CARD",
+        c"bf.card",
         bloom::card,
         2,
         READ_FAST,
@@ -344,7 +345,7 @@ pub static BLOOM: &[Command] = &[
         &[KEY]
     ),
     command!(
-        c"BF.INFO",
+        c"bf.info",
         bloom::info,
         -2,
         READ_FAST,
@@ -367,7 +368,7 @@ pub static BLOOM: &[Command] = &[
         ]
     ),
     command!(
-        c"BF.MERGE",
+        c"bf.merge",
         bloom::merge,
         -3,
         WRITE,
@@ -377,7 +378,7 @@ pub static BLOOM: &[Command] = &[
         &[DESTINATION, SOURCES]
     ),
     command!(
-        c"BF.CLEAR",
+        c"bf.clear",
         bloom::clear,
         2,
         c"write fast",
@@ -387,7 +388,7 @@ pub static BLOOM: &[Command] = &[
         &[KEY]
     ),
     command!(
-        c"BF.SCANDUMP",
+        c"bf.scandump",
         bloom::scandump,
         3,
         READ,
@@ -397,7 +398,7 @@ pub static BLOOM: &[Command] = &[
         &[KEY, ITERATOR]
     ),
     command!(
-        c"BF.LOADCHUNK",
+        c"bf.loadchunk",
         bloom::loadchunk,
         4,
         WRITE,
@@ -407,7 +408,7 @@ pub static BLOOM: &[Command] = &[
         &[KEY, ITERATOR, DATA]
     ),
     command!(
-        c"BF.DEBUG",
+        c"bf.debug",
         bloom::debug,
         2,
         READ,

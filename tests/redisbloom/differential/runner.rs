@@ -1,0 +1,302 @@
+//! Sends a sequence to both servers and compares what they say, step by step.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Instant;
+
+use super::differences::{Case, DIFFERENCES};
+use super::sequences::{Command, FILTERS, Layout, NUM_ITEMS, OTHERS, Step, words};
+use super::wire::{Reply, Wire};
+use crate::client::DEADLINE;
+use crate::harness::Server;
+
+/// How often each difference was seen.
+pub type Hits = BTreeMap<&'static str, u64>;
+
+/// A difference that is not meant.
+#[derive(Debug)]
+pub struct Found {
+    command: Command,
+    ours: Reply,
+    theirs: Reply,
+}
+
+/// What a comparison gave: whether the servers may hold different data now.
+type Compared = Result<bool, Box<Found>>;
+
+/// What BF.SCANDUMP gave: iterators and chunks.
+type Chunks = Vec<(i64, Vec<u8>)>;
+
+/// A connection to each of both.
+pub struct Pair {
+    layout: Layout,
+    ours: Wire,
+    theirs: Wire,
+    pub hits: Hits,
+    pub calls: u64,
+}
+
+impl Pair {
+    pub fn connect(servers: &(Server, Server), layout: Layout, resp3: bool) -> Pair {
+        let (ours, theirs) = (Wire::connect(&servers.0, resp3), Wire::connect(&servers.1, resp3));
+        Pair { layout, ours, theirs, hits: Hits::new(), calls: 0 }
+    }
+
+    /// Runs a sequence on empty servers, and compares all data in the end.
+    pub fn run(&mut self, sequence: &[Step]) -> Result<(), Box<Found>> {
+        self.reset();
+        for step in sequence {
+            let diverged = match step {
+                Step::Call(command) => self.call(command)?,
+                Step::Transaction(commands) => self.transaction(commands)?,
+                Step::Script(command, resp3) => self.script(command, *resp3)?,
+                Step::Transfer { from, to, chunks } => self.transfer(from, to, *chunks)?,
+                Step::Expire(key) => self.expire(key)?,
+            };
+            if diverged {
+                self.reset();
+            }
+        }
+        self.compare_data()
+    }
+
+    /// The shortest part of a sequence in which there still is a difference, and the difference.
+    pub fn minimise(&mut self, mut sequence: Vec<Step>, mut found: Found) -> String {
+        let mut at = sequence.len();
+        while at > 0 {
+            at -= 1;
+            let mut shorter = sequence.clone();
+            shorter.remove(at);
+            if let Err(again) = self.run(&shorter) {
+                (sequence, found) = (shorter, *again);
+                at = sequence.len().min(at + 1);
+            }
+        }
+        let mut text = String::new();
+        for step in &sequence {
+            let _ = writeln!(text, "  {}", show(step));
+        }
+        let Found { command, ours, theirs } = found;
+        let _ = writeln!(text, "differ in {}\n  ours   {ours:?}\n  theirs {theirs:?}", show_command(&command));
+        text
+    }
+
+    fn both(&mut self, command: &Command) -> (Reply, Reply) {
+        self.calls += 1;
+        self.ours.send(command);
+        self.theirs.send(command);
+        (self.ours.receive(), self.theirs.receive())
+    }
+
+    fn reset(&mut self) {
+        self.both(&words("FLUSHALL"));
+        for (_, line) in OTHERS {
+            self.both(&words(line));
+        }
+    }
+
+    /// Compares two replies to a command.
+    fn compare(&mut self, command: &Command, wrapped: bool, ours: Reply, theirs: Reply) -> Compared {
+        let case = Case { layout: self.layout, command, wrapped, ours: &ours, theirs: &theirs };
+        if ours == theirs {
+            return Ok(case.has_own_options());
+        }
+        match DIFFERENCES.iter().find(|difference| (difference.explains)(&case)) {
+            Some(difference) => {
+                *self.hits.entry(difference.name).or_default() += 1;
+                Ok(difference.diverges)
+            }
+            None => Err(Box::new(Found { command: command.clone(), ours, theirs })),
+        }
+    }
+
+    fn call(&mut self, command: &Command) -> Compared {
+        let (ours, theirs) = self.both(command);
+        self.compare(command, false, ours, theirs)
+    }
+
+    fn transaction(&mut self, commands: &[Command]) -> Compared {
+        self.both(&words("MULTI"));
+        let mut refused = false;
+        for command in commands {
+            let (ours, theirs) = self.both(command);
+            // Whoever refuses a command here refuses them all.
+            refused |= ours != theirs;
+            if let Err(found) = self.compare(command, true, ours, theirs) {
+                self.both(&words("DISCARD"));
+                return Err(found);
+            }
+        }
+        let exec = words("EXEC");
+        let (ours, theirs) = self.both(&exec);
+        if refused {
+            return Ok(true);
+        }
+        let (Reply::List(b'*', one), Reply::List(b'*', other)) = (&ours, &theirs) else {
+            return self.compare(&exec, false, ours, theirs);
+        };
+        if one.len() != commands.len() || other.len() != commands.len() {
+            return Err(Box::new(Found { command: exec, ours, theirs }));
+        }
+        let mut diverged = false;
+        for (command, (one, other)) in commands.iter().zip(one.iter().zip(other)) {
+            // Whatever follows a command that was only done on one side differs too.
+            if !diverged {
+                diverged = self.compare(command, true, one.clone(), other.clone())?;
+            }
+        }
+        Ok(diverged)
+    }
+
+    fn script(&mut self, command: &Command, resp3: bool) -> Compared {
+        let body = if resp3 { "redis.setresp(3) return" } else { "return" };
+        let mut call = vec![b"EVAL".to_vec(), format!("{body} redis.pcall(unpack(ARGV))").into_bytes(), b"0".to_vec()];
+        call.extend(command.iter().cloned());
+        let (ours, theirs) = self.both(&call);
+        self.compare(command, true, ours, theirs)
+    }
+
+    fn transfer(&mut self, from: &[u8], to: &[u8], chunks: usize) -> Compared {
+        let Some((ours, theirs)) = self.dump(from)? else { return Ok(false) };
+        let whole = chunks >= ours.len().min(theirs.len());
+        if self.layout == Layout::Lines {
+            // Both cut their bits differently: all or the header alone can be compared, and only as a new key.
+            let (exists, _) = self.both(&[words("EXISTS"), vec![to.to_vec()]].concat());
+            if exists.number() != Some(0) || !(whole || chunks == 1) {
+                return Ok(false);
+            }
+        }
+        for index in 0..ours.len().max(theirs.len()).min(chunks) {
+            let command = |(next, chunk): &(i64, Vec<u8>)| {
+                vec![b"BF.LOADCHUNK".to_vec(), to.to_vec(), next.to_string().into_bytes(), chunk.clone()]
+            };
+            match (ours.get(index).map(command), theirs.get(index).map(command)) {
+                (Some(one), Some(other)) => {
+                    self.calls += 1;
+                    self.ours.send(&one);
+                    self.theirs.send(&other);
+                    let replies = (self.ours.receive(), self.theirs.receive());
+                    if self.compare(&one, false, replies.0, replies.1)? {
+                        return Ok(true);
+                    }
+                }
+                (Some(one), None) => {
+                    let reply = self.ours.call(&one);
+                    assert_eq!(reply, Reply::Line(b'+', "OK".into()), "our own chunk");
+                }
+                (None, Some(other)) => {
+                    let reply = self.theirs.call(&other);
+                    assert_eq!(reply, Reply::Line(b'+', "OK".into()), "their own chunk");
+                }
+                (None, None) => {}
+            }
+        }
+        Ok(false)
+    }
+
+    /// All chunks of a key, each server's own; `None` if there is no filter.
+    fn dump(&mut self, key: &[u8]) -> Result<Option<(Chunks, Chunks)>, Box<Found>> {
+        let mut chunks = (Chunks::new(), Chunks::new());
+        let mut at = (0, 0);
+        let command = |iterator: i64| vec![b"BF.SCANDUMP".to_vec(), key.to_vec(), iterator.to_string().into_bytes()];
+        // Together as long as both go on, then each to its end.
+        for round in 0.. {
+            let (one, other) = (command(at.0), command(at.1));
+            let go_on = (round == 0 || at.0 != 0, round == 0 || at.1 != 0);
+            if go_on == (false, false) {
+                break;
+            }
+            let ours = go_on.0.then(|| self.ours.call(&one));
+            let theirs = go_on.1.then(|| self.theirs.call(&other));
+            self.calls += 1;
+            for (reply, at, chunks) in [(&ours, &mut at.0, &mut chunks.0), (&theirs, &mut at.1, &mut chunks.1)] {
+                let Some(reply) = reply else { continue };
+                match reply.elements() {
+                    [next, chunk] => {
+                        *at = next.number().expect("an iterator");
+                        let chunk = chunk.bulk().expect("a chunk");
+                        assert_eq!(*at == 0, chunk.is_empty(), "only the end is empty: {reply:?}");
+                        if *at != 0 {
+                            chunks.push((*at, chunk.to_vec()));
+                        }
+                    }
+                    _ => *at = 0,
+                }
+            }
+            if let (Some(ours), Some(theirs)) = (ours, theirs) {
+                let failed = ours.error().is_some() || theirs.error().is_some();
+                self.compare(&one, false, ours, theirs)?;
+                if failed {
+                    return Ok(None);
+                }
+            } else if self.layout == Layout::Classic {
+                let end = |chunks: &[(i64, Vec<u8>)]| Reply::Line(b'#', format!("{} chunks", chunks.len()));
+                let (ours, theirs) = (end(&chunks.0), end(&chunks.1));
+                return Err(Box::new(Found { command: one, ours, theirs }));
+            }
+        }
+        Ok(Some(chunks))
+    }
+
+    fn expire(&mut self, key: &[u8]) -> Compared {
+        let command = [words("PEXPIRE"), vec![key.to_vec()], words("1")].concat();
+        if self.call(&command)? {
+            return Ok(true);
+        }
+        let ask = [words("PTTL"), vec![key.to_vec()]].concat();
+        let end = Instant::now() + DEADLINE;
+        while [self.ours.call(&ask), self.theirs.call(&ask)].iter().any(|reply| reply.number() != Some(-2)) {
+            assert!(Instant::now() < end, "{} does not expire", key.escape_ascii());
+        }
+        Ok(false)
+    }
+
+    /// Every key by everything that there is to know of it.
+    fn compare_data(&mut self) -> Result<(), Box<Found>> {
+        self.call(&words("DBSIZE"))?;
+        let items: Vec<_> = (0..NUM_ITEMS).map(|item| format!("item:{item}").into_bytes()).collect();
+        for key in FILTERS {
+            let mut diverged = false;
+            for (name, rest) in [
+                ("TYPE", &[][..]),
+                ("BF.CARD", &[]),
+                ("BF.INFO", &[]),
+                ("BF.DEBUG", &[]),
+                ("BF.MEXISTS", &items),
+                ("PERSIST", &[]),
+            ] {
+                let command = [vec![name.as_bytes().to_vec(), key.to_vec()], rest.to_vec()].concat();
+                if !diverged {
+                    diverged = self.call(&command)?;
+                }
+            }
+            if !diverged {
+                self.dump(key)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn show_command(command: &Command) -> String {
+    let word = |word: &Vec<u8>| {
+        let (start, more) = (&word[..word.len().min(100)], if word.len() > 100 { "..." } else { "" });
+        let plain = !word.is_empty() && word.iter().all(u8::is_ascii_graphic) && !word.contains(&b'"');
+        if plain { format!("{}{more}", start.escape_ascii()) } else { format!("\"{}{more}\"", start.escape_ascii()) }
+    };
+    command.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn show(step: &Step) -> String {
+    match step {
+        Step::Call(command) => show_command(command),
+        Step::Transaction(commands) => {
+            format!("MULTI; {}; EXEC", commands.iter().map(show_command).collect::<Vec<_>>().join("; "))
+        }
+        Step::Script(command, resp3) => format!("EVAL (RESP3: {resp3}): {}", show_command(command)),
+        Step::Transfer { from, to, chunks } => {
+            format!("the first {chunks} chunks of \"{}\" into \"{}\"", from.escape_ascii(), to.escape_ascii())
+        }
+        Step::Expire(key) => format!("PEXPIRE \"{}\" 1, and wait", key.escape_ascii()),
+    }
+}

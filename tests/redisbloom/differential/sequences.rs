@@ -1,0 +1,394 @@
+//! Random sequences of commands: what clients send, what they get wrong, and what lies between.
+
+/// A command, word by word.
+pub type Command = Vec<Vec<u8>>;
+
+/// A step of a sequence.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Call(Command),
+    /// MULTI, these, and EXEC.
+    Transaction(Vec<Command>),
+    /// This, from a script, whose errors do not end it. True: the script speaks RESP3.
+    Script(Command, bool),
+    /// All chunks of a key, each server's own, of which the first `chunks` are loaded into another.
+    Transfer {
+        from: Vec<u8>,
+        to: Vec<u8>,
+        chunks: usize,
+    },
+    /// A time to live of a millisecond, and the wait for its end.
+    Expire(Vec<u8>),
+}
+
+/// What the filters of a run may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Layout {
+    /// As RedisBloom's: every rate will do, for both sides err alike.
+    Classic,
+    /// Ours: rates at which no answer of a run is a false positive.
+    Lines,
+}
+
+/// SplitMix64.
+pub struct Rng(pub u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        x ^ (x >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    fn of<'a, T: ?Sized>(&mut self, choices: &[&'a T]) -> &'a T {
+        choices[self.below(choices.len())]
+    }
+}
+
+/// A command line, split at blanks.
+pub fn words(line: &str) -> Command {
+    line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+}
+
+/// Keys of filters.
+pub const FILTERS: [&[u8]; 6] = [b"one", b"two", b"three", b"", b"with space", b"\0\xff\r\n"];
+/// How many plain items there are.
+pub const NUM_ITEMS: usize = 250;
+/// Keys of other types; made where a sequence begins.
+pub const OTHERS: [(&str, &str); 4] =
+    [("string", "SET string value"), ("list", "RPUSH list a b"), ("hash", "HSET hash a b"), ("set", "SADD set a")];
+
+/// What takes `EXPANSION` may be given.
+/// None that RedisBloom alone takes: its second sub-filter would be more than a machine has.
+const EXPANSIONS: [&str; 13] = ["1", "1", "2", "2", "3", "4", "10", "32768", "0", "-1", "9223372036854775808", "x", ""];
+/// Few enough items to be passed soon, and whatever is none. No larger ones: RedisBloom would ask for the memory.
+const CAPACITIES: [&str; 25] = [
+    "1",
+    "1",
+    "2",
+    "3",
+    "4",
+    "5",
+    "7",
+    "8",
+    "10",
+    "20",
+    "64",
+    "100",
+    "1000",
+    "20000000",
+    "0",
+    "-1",
+    "-0",
+    "05",
+    "+5",
+    "1.5",
+    "1e3",
+    " 5",
+    "9223372036854775808",
+    "18446744073709551616",
+    "abc",
+];
+const RATES: [&str; 11] = ["0.01", "0.01", "0.001", "0.1", "0.3", "0.5", ".02", "1e-2", "0.999", "+0.1", "0.25"];
+/// One rate in many writings. RedisBloom's false positives in small filters are far above their rate (positions that
+/// repeat), so there are few sizes here, for which none of the items is one.
+const RARE_RATES: [&str; 6] = ["1e-9", "1e-9", "0.000000001", "1E-9", ".000000001", "+10e-10"];
+const WIDE_CAPACITIES: [&str; 4] = ["64", "100", "250", "1000"];
+const BAD_RATES: [&str; 16] = [
+    "0", "1", "1.0", "-0.1", "2", "1e300", "nan", "inf", "-inf", "1e-400", "5e-324", "0x1p-30", "abc", "", " 0.1",
+    "0.1x",
+];
+const FIELDS: [&str; 16] = [
+    "CAPACITY",
+    "SIZE",
+    "FILTERS",
+    "ITEMS",
+    "EXPANSION",
+    "capacity",
+    "Items",
+    "eXpAnSiOn",
+    "ERROR",
+    "FPR",
+    "FILL",
+    "LAYOUT",
+    "Number of filters",
+    "CAP",
+    "",
+    "nothing",
+];
+const ITERATORS: [&str; 14] = [
+    "0",
+    "1",
+    "2",
+    "9",
+    "100",
+    "100000",
+    "-1",
+    "-9223372036854775808",
+    "9223372036854775807",
+    "9223372036854775808",
+    "00",
+    "+1",
+    "abc",
+    "",
+];
+
+/// Sequences that chance would not find, or not in every run.
+pub fn fixed(layout: Layout) -> Vec<Vec<Step>> {
+    let calls = |lines: &[&str]| lines.iter().map(|line| Step::Call(words(line))).collect::<Vec<_>>();
+    let adds = |range: std::ops::Range<usize>| {
+        let items = range.map(|item| format!("i{item}").into_bytes());
+        Step::Call(words("BF.MADD one").into_iter().chain(items).collect())
+    };
+    let mut all = vec![
+        calls(&["BF.RESERVE one 1e-300 500", "BF.MADD one a b c", "BF.MEXISTS one a b c d", "BF.INFO one CAPACITY"]),
+        calls(&["BF.RESERVE one 5e-324 50"]),
+        calls(&["BF.RESERVE one 1e-9 100 EXPANSION 32768", "BF.RESERVE two 1e-9 100 EXPANSION 32769"]),
+        calls(&["BF.RESERVE one 1e-9 100 EXPANSION 4294967298", "BF.INSERT one EXPANSION 9223372036854775807 ITEMS a"]),
+        calls(&["BF.INSERT one NONSCALING EXPANSION 3 CAPACITY 64 ERROR 1e-9 ITEMS a b c", "BF.INFO one"]),
+        calls(&[
+            "BF.RESERVE one 1e-9 2 NONSCALING",
+            "BF.MADD one a b a c d",
+            "BF.INFO one",
+            "BF.INSERT one ITEMS c",
+            "BF.ADD one c",
+            "DEL one",
+        ]),
+        calls(&["BF.LOADCHUNK one 2 abc", "BF.LOADCHUNK one 0 abc", "BF.LOADCHUNK one 1 abc", "BF.SCANDUMP one x"]),
+        // Several sub-filters, all chunks of which come over.
+        vec![
+            Step::Call(words("BF.RESERVE one 1e-9 100 EXPANSION 1")),
+            adds(0..400),
+            Step::Transfer { from: b"one".to_vec(), to: b"two".to_vec(), chunks: usize::MAX },
+            Step::Call(words("BF.INFO two")),
+        ],
+    ];
+    if layout == Layout::Classic {
+        // As many sub-filters as ours has. RedisBloom's grows until its rate is 0.
+        let chain = (0..21).map(|hundred| adds(hundred * 100..hundred * 100 + 100));
+        all.push(calls(&["BF.RESERVE one 0.5 1 EXPANSION 1"]).into_iter().chain(chain).collect());
+    }
+    all
+}
+
+/// Makes sequences.
+pub struct Generator {
+    rng: Rng,
+    layout: Layout,
+}
+
+impl Generator {
+    pub fn new(seed: u64, layout: Layout) -> Generator {
+        Generator { rng: Rng(seed), layout }
+    }
+
+    /// The next sequence.
+    pub fn sequence(&mut self) -> Vec<Step> {
+        let steps = 4 + self.rng.below(14);
+        (0..steps).map(|_| self.step()).collect()
+    }
+
+    fn step(&mut self) -> Step {
+        match self.rng.below(40) {
+            0 => {
+                let count = 1 + self.rng.below(4);
+                Step::Transaction((0..count).map(|_| self.command()).collect())
+            }
+            1 | 2 => {
+                let command = self.command();
+                // The order of a map in a script is that of its hash table, and never the same.
+                let resp3 = self.rng.one_in(3) && !command[0].eq_ignore_ascii_case(b"BF.INFO");
+                Step::Script(command, resp3)
+            }
+            3 | 4 => Step::Transfer {
+                from: self.filter(),
+                to: self.filter(),
+                // Mostly all.
+                chunks: if self.rng.one_in(3) { self.rng.below(3) } else { usize::MAX },
+            },
+            5 if self.rng.one_in(3) => Step::Expire(self.key()),
+            _ => Step::Call(self.command()),
+        }
+    }
+
+    fn filter(&mut self) -> Vec<u8> {
+        self.rng.of(&FILTERS).to_vec()
+    }
+
+    /// Mostly one that may be a filter.
+    fn key(&mut self) -> Vec<u8> {
+        if self.rng.one_in(12) { self.rng.of(&OTHERS.map(|(name, _)| name)).as_bytes().to_vec() } else { self.filter() }
+    }
+
+    fn item(&mut self) -> Vec<u8> {
+        match self.rng.below(40) {
+            0 => Vec::new(),
+            1 => b"ITEMS".to_vec(),
+            2 => b"\0\r\n\xff".to_vec(),
+            3 => vec![b'x'; 5000],
+            4 => b"NOCREATE".to_vec(),
+            _ => format!("item:{}", self.rng.below(NUM_ITEMS)).into_bytes(),
+        }
+    }
+
+    fn items(&mut self) -> Vec<Vec<u8>> {
+        let count = match self.rng.below(8) {
+            0 => 100,
+            1 => 30,
+            _ => 1 + self.rng.below(7),
+        };
+        (0..count).map(|_| self.item()).collect()
+    }
+
+    fn rate(&mut self) -> Vec<u8> {
+        let good: &[&str] = if self.layout == Layout::Classic { &RATES } else { &RARE_RATES };
+        let rates = if self.rng.one_in(8) { &BAD_RATES } else { good };
+        self.rng.of(rates).as_bytes().to_vec()
+    }
+
+    fn capacity(&mut self) -> Vec<u8> {
+        // Behind the first 13 are those that are none, and one too large for us.
+        let choices = match (self.rng.one_in(8), self.layout) {
+            (true, _) => &CAPACITIES[13..],
+            (false, Layout::Classic) => &CAPACITIES[..13],
+            (false, Layout::Lines) => &WIDE_CAPACITIES,
+        };
+        self.rng.of(choices).as_bytes().to_vec()
+    }
+
+    fn expansion(&mut self) -> Vec<u8> {
+        let choices = if self.rng.one_in(5) { &EXPANSIONS[..] } else { &EXPANSIONS[..8] };
+        self.rng.of(choices).as_bytes().to_vec()
+    }
+
+    /// The word as it is, in lower case or mixed; at times not the word.
+    fn word(&mut self, word: &str) -> Vec<u8> {
+        let mut bytes = match self.rng.below(4) {
+            0 => word.to_lowercase().into_bytes(),
+            1 => word.bytes().enumerate().map(|(i, b)| if i % 2 == 0 { b.to_ascii_lowercase() } else { b }).collect(),
+            _ => word.as_bytes().to_vec(),
+        };
+        if self.rng.one_in(60) {
+            bytes.truncate(1 + self.rng.below(4));
+        }
+        bytes
+    }
+
+    /// Options, in any order, at times twice, unknown or incomplete.
+    fn options(&mut self, insert: bool) -> Command {
+        let mut all: Vec<Command> = Vec::new();
+        if insert && self.rng.one_in(2) {
+            all.push(vec![self.word("CAPACITY"), self.capacity()]);
+        }
+        if insert && self.rng.one_in(2) {
+            all.push(vec![self.word("ERROR"), self.rate()]);
+        }
+        if self.rng.one_in(3) {
+            all.push(vec![self.word("EXPANSION"), self.expansion()]);
+        }
+        if self.rng.one_in(5) {
+            all.push(vec![self.word("NONSCALING")]);
+        }
+        if insert && self.rng.one_in(8) {
+            all.push(vec![self.word("NOCREATE")]);
+        }
+        if self.rng.one_in(25) {
+            let unknown = self.rng.of(&["FOO", "cxyz 10", "bar 5", "TTL", "MAXSCALE 2", "EXPAND 2", "NOCREATE"]);
+            all.push(words(unknown));
+        }
+        if self.rng.one_in(60) {
+            all.push(words(self.rng.of(&["SEED 7", "LAYOUT lines", "LAYOUT classic", "SEED x"])));
+        }
+        if self.rng.one_in(40) && !all.is_empty() {
+            let again = all[self.rng.below(all.len())].clone();
+            all.push(again);
+        }
+        for at in (1..all.len()).rev() {
+            all.swap(at, self.rng.below(at + 1));
+        }
+        let mut flat = all.concat();
+        if self.rng.one_in(60) {
+            flat.pop();
+        }
+        flat
+    }
+
+    fn command(&mut self) -> Command {
+        let mut command = self.whole_command();
+        match self.rng.below(80) {
+            0 => {
+                command.pop();
+            }
+            1 => command.push(b"more".to_vec()),
+            2 => command.truncate(1 + self.rng.below(command.len())),
+            _ => {}
+        }
+        if self.rng.one_in(4) {
+            command[0].make_ascii_lowercase();
+        }
+        command
+    }
+
+    fn whole_command(&mut self) -> Command {
+        let key = self.key();
+        let with = |name: &str, rest: Vec<Vec<u8>>| [vec![name.as_bytes().to_vec(), key.clone()], rest].concat();
+        match self.rng.below(42) {
+            0..6 => {
+                let mut rest = vec![self.rate(), self.capacity()];
+                rest.extend(self.options(false));
+                with("BF.RESERVE", rest)
+            }
+            6..11 => with("BF.ADD", vec![self.item()]),
+            11..16 => with("BF.MADD", self.items()),
+            16..22 => {
+                let mut rest = self.options(true);
+                if !self.rng.one_in(40) {
+                    rest.push(self.word("ITEMS"));
+                }
+                rest.extend(self.items());
+                with("BF.INSERT", rest)
+            }
+            22..25 => with("BF.EXISTS", vec![self.item()]),
+            25..28 => with("BF.MEXISTS", self.items()),
+            28 | 29 => with("BF.CARD", Vec::new()),
+            30 | 31 => with("BF.INFO", Vec::new()),
+            32 | 33 => with("BF.INFO", vec![self.rng.of(&FIELDS).as_bytes().to_vec()]),
+            34 => with("BF.DEBUG", Vec::new()),
+            35 | 36 => with("BF.SCANDUMP", vec![self.rng.of(&ITERATORS).as_bytes().to_vec()]),
+            // Chunks that no server may take for a header: RedisBloom need not survive a forged one.
+            37 => {
+                let data: &[u8] = self.rng.of(&[b"".as_slice(), b"data", b"\0\0\0"]);
+                with("BF.LOADCHUNK", vec![self.rng.of(&ITERATORS).as_bytes().to_vec(), data.to_vec()])
+            }
+            38 => match self.rng.below(4) {
+                0 => with("BF.CLEAR", Vec::new()),
+                1 => with("BF.MERGE", vec![self.filter()]),
+                2 => with("COPY", vec![self.filter()]),
+                _ => with("DUMP", Vec::new()),
+            },
+            39 => match self.rng.below(4) {
+                0 => with("RENAME", vec![self.filter()]),
+                1 => with("UNLINK", Vec::new()),
+                2 => with("EXPIRE", vec![b"100".to_vec()]),
+                _ => with("PERSIST", Vec::new()),
+            },
+            40 => match self.rng.below(5) {
+                0 => with("TYPE", Vec::new()),
+                1 => with("EXISTS", Vec::new()),
+                2 => [words("OBJECT ENCODING"), vec![key]].concat(),
+                3 => [words("MEMORY USAGE"), vec![key]].concat(),
+                _ => [words("DEBUG DIGEST-VALUE"), vec![key]].concat(),
+            },
+            _ => with("DEL", Vec::new()),
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! Every case that is publicly known to have hurt RedisBloom, by name, against a running server with this module:
+//! refused, no key left behind, and the server goes on.
+//!
+//! [`crate::forged`] has the same by field, on the core alone, with more of them.
+
+use redis::Value;
+use rollcall::bloom::classic::rules::NOROUND;
+use rollcall::persist::redisbloom;
+
+use crate::Field::{self, Double, String as Bytes, Unsigned};
+use crate::client::{Client, error_text, show};
+use crate::harness::{Server, Setup, optional_file};
+use crate::payload::{forge, split};
+use crate::{Dump, HeaderOf, grown};
+
+/// A server, and what it may not do.
+struct Victim {
+    server: Server,
+    client: Client,
+    /// The RDB version that the server gives its payloads.
+    version: Vec<u8>,
+}
+
+impl Victim {
+    fn start() -> Victim {
+        let server = Server::start();
+        let mut client = server.client();
+        client.expect("SET other value", "+OK");
+        let Value::BulkString(payload) = client.cmd("DUMP other") else { panic!("a payload") };
+        let version = split(&payload).1.to_vec();
+        client.expect("DEL other", "1");
+        Victim { server, client, version }
+    }
+
+    fn restore(&mut self, fields: &[Field]) -> Value {
+        let payload = forge(&rdb_value("MBbloom--", 4, fields), &self.version);
+        self.client.call(&[b"RESTORE", b"key".as_slice(), b"0", &payload])
+    }
+
+    /// RESTORE of this value must be refused.
+    #[track_caller]
+    fn refuses_value(&mut self, what: &str, fields: &[Field]) {
+        let reply = self.restore(fields);
+        let error = error_text(&reply).unwrap_or_else(|| panic!("{what}: RESTORE gave {}", show(&reply)));
+        assert!(error.starts_with("ERR Bad data format"), "{what}: {error}");
+        self.is_unharmed(what);
+    }
+
+    fn load(&mut self, iterator: u64, chunk: &[u8]) -> Value {
+        self.client.call(&[b"BF.LOADCHUNK", b"key".as_slice(), iterator.to_string().as_bytes(), chunk])
+    }
+
+    /// BF.LOADCHUNK of this header must be refused.
+    #[track_caller]
+    fn refuses_header(&mut self, what: &str, header: &[u8]) {
+        let reply = self.load(1, header);
+        let error = error_text(&reply).unwrap_or_else(|| panic!("{what}: BF.LOADCHUNK gave {}", show(&reply)));
+        let too_large = error.starts_with("ERR the filter needs ") && error.contains(" bytes, more than ");
+        assert!(error == "ERR received bad data" || too_large, "{what}: {error}");
+        self.is_unharmed(what);
+    }
+
+    /// Both of a forged header: as a dump and as a value.
+    #[track_caller]
+    fn refuses(&mut self, what: &str, header: &HeaderOf) {
+        self.refuses_header(what, &header.bytes());
+        self.refuses_value(what, &header.rdb());
+    }
+
+    /// No key is left of what was refused, and a filter can be made under its name.
+    #[track_caller]
+    fn is_unharmed(&mut self, what: &str) {
+        self.client.expect("EXISTS key", "0");
+        self.client.expect("BF.MADD key a b", "[1, 1]");
+        self.client.expect("BF.EXISTS key a", "1");
+        self.client.expect("DEL key", "1");
+        assert_eq!(self.client.int("DBSIZE"), 0, "{what}");
+        self.server.assert_up();
+    }
+
+    /// What must be answered until a dump has fully arrived, by whatever would look at its bits.
+    #[track_caller]
+    fn waits_for_more(&mut self) {
+        for line in ["BF.ADD key a", "BF.MADD key a b", "BF.INSERT key ITEMS a", "BF.EXISTS key a", "BF.INFO key"] {
+            let error = self.client.error(line);
+            assert!(error.starts_with("ERR filter is still loading: "), "{line}: {error}");
+        }
+        self.server.assert_up();
+    }
+}
+
+/// A number as RDB files have lengths.
+fn rdb_length(length: u64) -> Vec<u8> {
+    match length {
+        0..64 => vec![length as u8],
+        64..16_384 => vec![0x40 | (length >> 8) as u8, length as u8],
+        _ => [vec![0x81], length.to_be_bytes().to_vec()].concat(),
+    }
+}
+
+/// A value of a module's type as RDB files have it, each part behind its kind.
+fn rdb_value(type_name: &str, encoding: u64, fields: &[Field]) -> Vec<u8> {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let digit = |letter: u8| LETTERS.iter().position(|l| *l == letter).expect("a letter of a type's name") as u64;
+    let id = type_name.bytes().fold(0, |id, letter| id << 6 | digit(letter)) << 10 | encoding;
+    let mut value = vec![7];
+    value.extend([vec![0x81], id.to_be_bytes().to_vec()].concat());
+    for field in fields {
+        match field {
+            Unsigned(number) => value.extend([rdb_length(2), rdb_length(*number)].concat()),
+            Double(number) => value.extend([rdb_length(4), number.to_bits().to_le_bytes().to_vec()].concat()),
+            Bytes(bytes) => value.extend([rdb_length(5), rdb_length(bytes.len() as u64), bytes.clone()].concat()),
+        }
+    }
+    value.push(0);
+    value
+}
+
+fn honest() -> HeaderOf {
+    HeaderOf::of(&grown())
+}
+
+fn with(change: impl FnOnce(&mut HeaderOf)) -> HeaderOf {
+    let mut header = honest();
+    change(&mut header);
+    header
+}
+
+/// The first bitmap of an RDB value, as it is in [`HeaderOf::rdb`].
+const FIRST_DATA: usize = 10;
+
+fn with_field(at: usize, field: Field) -> Vec<Field> {
+    let mut fields = honest().rdb();
+    fields[at] = field;
+    fields
+}
+
+/// What the cases below rest on: without the forgery, all of this is taken.
+#[test]
+fn honest_values_and_dumps_are_taken() {
+    let mut victim = Victim::start();
+    assert_eq!(victim.restore(&honest().rdb()), Value::Okay);
+    victim.client.expect("BF.INFO key FILTERS", "[3]");
+    victim.client.expect("DEL key", "1");
+    let dump: Dump = redisbloom::dump(&grown()).collect();
+    for (iterator, chunk) in &dump {
+        assert_eq!(victim.load(*iterator, chunk), Value::Okay);
+    }
+    victim.client.expect("BF.CARD key", &grown().num_items().to_string());
+}
+
+#[test]
+fn cve_2026_25589_restore_with_positions_beyond_the_bytes() {
+    let mut victim = Victim::start();
+    for more in [8, 64, 1 << 20, 1 << 40, u64::MAX - 10_000] {
+        let bits = honest().links[0].bits.wrapping_add(more);
+        victim.refuses_value("more bits than bytes", &with_field(8, Unsigned(bits)));
+    }
+    for hashes in [0, 1, 1000, 1 << 31, 1 << 32, u64::MAX] {
+        victim.refuses_value("hashes that do not follow", &with_field(6, Unsigned(hashes)));
+    }
+}
+
+#[test]
+fn redis_8_0_5_and_8_2_3_memory_access_with_an_invalid_filter() {
+    let mut victim = Victim::start();
+    victim.refuses("more bits than bytes", &with(|h| h.links[0].bits += 64));
+    victim.refuses("more bits, in the newest sub-filter", &with(|h| h.links[2].bits = 1 << 40));
+    victim.refuses("a rate that is no number", &with(|h| h.links[0].error_rate = f64::NAN));
+    victim.refuses("bits an item that are no number", &with(|h| h.links[0].bits_per_item = f64::NAN));
+    victim.refuses("no growth", &with(|h| h.growth = 0));
+    victim.refuses("no capacity", &with(|h| h.links[2].capacity = 0));
+    victim.refuses("an option that is none", &with(|h| h.options = u32::MAX));
+    victim.refuses("32-bit hashes", &with(|h| h.options = NOROUND));
+}
+
+#[test]
+fn redis_8_0_5_and_8_2_3_access_with_an_empty_chain() {
+    let mut victim = Victim::start();
+    victim.refuses("an empty chain", &with(|h| (h.count, h.links) = (0, Vec::new())));
+    victim.refuses("an empty chain that claims items", &with(|h| (h.size, h.count, h.links) = (9, 0, Vec::new())));
+    victim.refuses("an empty chain that claims to have one", &with(|h| (h.count, h.links) = (1, Vec::new())));
+}
+
+#[test]
+fn redis_8_0_5_and_8_2_3_restore_of_a_value_that_ends_early() {
+    let mut victim = Victim::start();
+    let fields = honest().rdb();
+    for len in 0..fields.len() {
+        victim.refuses_value(&format!("{len} fields"), &fields[..len]);
+    }
+    for (at, field) in fields.iter().enumerate() {
+        let other = match field {
+            Unsigned(_) => Bytes(b"text".to_vec()),
+            Double(_) | Bytes(_) => Unsigned(3),
+        };
+        victim.refuses_value(&format!("another kind of field {at}"), &with_field(at, other));
+    }
+}
+
+#[test]
+fn redis_8_2_8_out_of_bounds_write_after_restore() {
+    let mut victim = Victim::start();
+    let len = honest().links[0].bytes as usize;
+    for bytes in [0, 1, len - 8, len - 1, len + 1, len + 8, 1 << 20] {
+        let fields = with_field(FIRST_DATA, Bytes(vec![0; bytes]));
+        victim.refuses_value(&format!("a bitmap of {bytes} bytes for {len}"), &fields);
+    }
+    // Shifts by as much or more than a number has bits, and powers of two that the bytes do not make.
+    for n2 in (1..=255).chain([256, 1 << 32, u64::MAX]) {
+        victim.refuses_value(&format!("n2 {n2}"), &with_field(9, Unsigned(n2)));
+    }
+}
+
+#[test]
+fn mod_15943_restore_with_a_number_of_sub_filters_that_overflows() {
+    let mut victim = Victim::start();
+    for count in [4, 1 << 20, 1 << 32, 1 << 58, 1 << 60, u64::MAX] {
+        victim.refuses_value(&format!("{count} sub-filters"), &with_field(1, Unsigned(count)));
+    }
+}
+
+#[test]
+fn mod_12225_refused_values_leave_no_memory_behind() {
+    let mut victim = Victim::start();
+    // A bitmap that is read, then something wrong behind it.
+    let mut fields = with(|h| (h.links[0].bytes, h.links[0].bits) = (1 << 20, 1 << 23)).rdb();
+    fields.truncate(FIRST_DATA + 2);
+    victim.refuses_value("before", &fields);
+    let before = victim.client.info_number("used_memory");
+    for _ in 0..200 {
+        assert!(error_text(&victim.restore(&fields)).is_some());
+    }
+    let grown = victim.client.info_number("used_memory") - before;
+    assert!(grown < 20 << 20, "200 MiB were refused, {grown} bytes stayed");
+}
+
+/// Reported of RedisBloom's LOADCHUNK of Cuckoo filters; its Bloom filters took such chunks in earlier releases.
+#[test]
+fn cve_2024_25115_a_chunk_that_reaches_past_the_end() {
+    let dump: Dump = redisbloom::dump(&grown()).collect();
+    let len: usize = dump[1..].iter().map(|(_, chunk)| chunk.len()).sum();
+    let mut victim = Victim::start();
+    assert_eq!(victim.load(1, &dump[0].1), Value::Okay);
+    let long = vec![0xff; len + 8];
+    for iterator in [0, 2, 9, len as u64, len as u64 + 1, len as u64 + 9, 1 << 32, i64::MAX as u64, u64::MAX] {
+        for size in [1, 7, 8, 100, len + 1, len + 8] {
+            let chunk = &long[..size];
+            // The one place where a chunk of this size may be.
+            if iterator == size as u64 + 1 && size <= len {
+                continue;
+            }
+            assert!(error_text(&victim.load(iterator, chunk)).is_some(), "{size} bytes at {iterator}");
+        }
+    }
+    victim.waits_for_more();
+    for (iterator, chunk) in &dump[1..] {
+        assert_eq!(victim.load(*iterator, chunk), Value::Okay);
+    }
+    // Complete: whatever comes now is past the end.
+    for iterator in [1, 2, len as u64 + 1, len as u64 + 2, len as u64 + 9] {
+        victim.client.expect(&format!("BF.LOADCHUNK key {iterator} 12345678"), "-ERR received bad data");
+    }
+    victim.client.expect("BF.CARD key", &grown().num_items().to_string());
+    victim.server.assert_up();
+}
+
+#[test]
+fn headers_whose_bits_bytes_n2_and_hashes_disagree() {
+    let mut victim = Victim::start();
+    victim.refuses("more bits than bytes", &with(|h| h.links[1].bits += 8));
+    victim.refuses("more bytes than bits", &with(|h| h.links[1].bytes += 8));
+    victim.refuses("no bytes, no bits", &with(|h| (h.links[1].bytes, h.links[1].bits) = (0, 0)));
+    victim.refuses("one hash more", &with(|h| h.links[1].hashes += 1));
+    victim.refuses("no hashes", &with(|h| h.links[1].hashes = 0));
+    victim.refuses("all hashes", &with(|h| h.links[1].hashes = u32::MAX));
+    for n2 in 1..=u8::MAX {
+        victim.refuses_header(&format!("n2 {n2}"), &with(|h| h.links[1].n2 = n2).bytes());
+    }
+}
+
+#[test]
+fn headers_whose_sizes_overflow() {
+    let mut victim = Victim::start();
+    let sized = |bytes: u64| with(|h| (h.links[1].bytes, h.links[1].bits) = (bytes, bytes.wrapping_mul(8)));
+    for bytes in [1 << 40, 1 << 60, 1 << 61, 1 << 62, 1 << 63, u64::MAX, u64::MAX - 7] {
+        victim.refuses_header(&format!("{bytes} bytes"), &sized(bytes).bytes());
+    }
+    // Each fits, the sum does not.
+    let summed = with(|h| h.links.iter_mut().for_each(|link| (link.bytes, link.bits) = (1 << 60, 1 << 63)));
+    victim.refuses_header("a sum of bytes that overflows", &summed.bytes());
+    victim.refuses("items that overflow", &with(|h| (h.links[0].size, h.links[1].size) = (u64::MAX, 1)));
+    victim.refuses("another sum of items", &with(|h| h.size = u64::MAX));
+}
+
+#[test]
+fn headers_of_no_and_of_too_many_sub_filters() {
+    let mut victim = Victim::start();
+    for count in [0, 2, 4, 1 << 16, 1 << 31, u32::MAX] {
+        victim.refuses_header(&format!("{count} sub-filters"), &with(|h| h.count = count).bytes());
+    }
+    victim.refuses_header("three that are not there", &with(|h| h.links.clear()).bytes());
+}
+
+#[test]
+fn headers_of_a_wrong_length() {
+    let mut victim = Victim::start();
+    let header = honest().bytes();
+    for len in 0..header.len() {
+        victim.refuses_header(&format!("{len} bytes"), &header[..len]);
+    }
+    victim.refuses_header("a byte more", &[header.clone(), vec![0]].concat());
+    victim.refuses_header("all of it twice", &[header.clone(), header].concat());
+}
+
+#[test]
+fn chunks_that_are_truncated_or_come_out_of_order() {
+    let dump: Dump = redisbloom::dump(&grown()).collect();
+    let mut victim = Victim::start();
+    assert_eq!(victim.load(1, &dump[0].1), Value::Okay);
+    for (index, (iterator, chunk)) in dump[1..].iter().enumerate() {
+        assert!(error_text(&victim.load(*iterator, &chunk[..chunk.len() - 1])).is_some(), "a byte less");
+        assert!(error_text(&victim.load(*iterator, &[])).is_some(), "nothing");
+        if let Some((later, chunk)) = dump.get(index + 2) {
+            assert!(error_text(&victim.load(*later, chunk)).is_some(), "the next one");
+        }
+        victim.waits_for_more();
+        assert_eq!(victim.load(*iterator, chunk), Value::Okay);
+    }
+    victim.client.expect("BF.CARD key", &grown().num_items().to_string());
+}
+
+#[test]
+fn a_header_where_data_is_expected_and_data_for_a_header() {
+    let dump: Dump = redisbloom::dump(&grown()).collect();
+    let mut victim = Victim::start();
+    victim.refuses_header("data", &dump[1].1);
+    assert_eq!(victim.load(1, &dump[0].1), Value::Okay);
+    let header = &dump[0].1;
+    for iterator in [1, 2, header.len() as u64, header.len() as u64 + 2] {
+        assert!(error_text(&victim.load(iterator, header)).is_some(), "a header at {iterator}");
+    }
+    victim.waits_for_more();
+}
+
+#[test]
+fn items_added_after_a_part_of_a_dump() {
+    let dump: Dump = redisbloom::dump(&grown()).collect();
+    for parts in 1..dump.len() {
+        let mut victim = Victim::start();
+        for (iterator, chunk) in &dump[..parts] {
+            assert_eq!(victim.load(*iterator, chunk), Value::Okay);
+        }
+        victim.waits_for_more();
+        // Nor does what the server itself does with a key look at bits that are not there.
+        for line in ["DEBUG RELOAD", "COPY key copy", "DEL key copy"] {
+            assert!(error_text(&victim.client.cmd(line)).is_none(), "{line}");
+        }
+        victim.server.assert_up();
+    }
+}
+
+/// What BF.LOADCHUNK and RESTORE are told to take for a Bloom filter, and is none.
+#[test]
+fn chunks_and_values_of_a_cuckoo_filter() {
+    let mut victim = Victim::start();
+    // Items, buckets, deletions and filters of 8 bytes; bucket size, iterations and expansion of 2.
+    let numbers = [3u64, 512, 0, 1].map(u64::to_le_bytes).concat();
+    let header = [numbers, [2u16, 20, 1].map(u16::to_le_bytes).concat()].concat();
+    victim.refuses_header("a header of a Cuckoo filter", &header);
+    victim.refuses_value("fields of a Cuckoo filter", &[1, 512, 3, 0, 2, 20, 1].map(Unsigned));
+    let payload = forge(&rdb_value("MBbloomCF", 4, &[1, 512, 3].map(Unsigned)), &victim.version);
+    let reply = victim.client.call(&[b"RESTORE", b"key".as_slice(), b"0", &payload]);
+    assert!(error_text(&reply).is_some(), "{}", show(&reply));
+    victim.is_unharmed("a Cuckoo filter's own type");
+
+    // The same from RedisBloom itself.
+    let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
+    let theirs = Setup::default().without_module().module_before(&peer).start();
+    let mut client = theirs.client();
+    client.expect("CF.RESERVE cuckoo 1000", "+OK");
+    client.expect("CF.ADD cuckoo a", "1");
+    let mut iterator = 0;
+    loop {
+        let reply = client.list(&format!("CF.SCANDUMP cuckoo {iterator}"));
+        let [Value::Int(next), Value::BulkString(chunk)] = &reply[..] else { break };
+        victim.refuses_header("a chunk of a Cuckoo filter", chunk);
+        if *next == 0 {
+            break;
+        }
+        iterator = *next;
+    }
+    assert!(iterator > 1, "two chunks came");
+    let Value::BulkString(payload) = client.cmd("DUMP cuckoo") else { panic!("a payload") };
+    let reply = victim.client.call(&[b"RESTORE", b"key".as_slice(), b"0", &payload]);
+    assert!(error_text(&reply).is_some(), "{}", show(&reply));
+    victim.is_unharmed("a Cuckoo filter's payload");
+}
