@@ -15,7 +15,7 @@ PORT ?= 6379
 DEMOS := message_summary push_dedupe contact_limit
 
 # The part of the server tests that every supported server has to pass, as filters of test names.
-CORE_TESTS := commands_ persistence replication
+CORE_TESTS := commands_ config persistence replication
 OTHER_SERVERS := redis-8.2.3 valkey-9.1.2
 PEERS := redis-6.2.5 redisbloom-2.8.2
 # VARIABLE=FILE for a fetched server; nothing on a machine that it does not run on.
@@ -44,7 +44,7 @@ test: setup-test build ## Run every test: all of them on redis-server, then the 
 	@$(MAKE) test-servers
 	@echo "== make test: every test passed"
 
-test-servers: setup-test build ## Run the core server tests (commands, persistence, replication) on Redis 8.2.3 and Valkey 9.1.2
+test-servers: setup-test build ## Run the core server tests (commands, options, persistence, replication) on Redis 8.2.3 and Valkey 9.1.2
 	@scripts/servers.py fetch $(OTHER_SERVERS)
 	@for filter in $(CORE_TESTS); do \
 		cargo test --locked --quiet --test server -- --list "$$filter" | grep ': test$$' >/dev/null || \

@@ -20,11 +20,16 @@ pub enum Refusal {
     BadData,
     /// A value whose dump has not fully arrived.
     StillLoading { noun: &'static str, received_bytes: u64, total_bytes: u64 },
+    /// A filter of valkey-bloom.
+    ValkeyBloom,
     /// An option or argument that is not what the command takes.
     Argument(String),
     /// An error of the core, about a value called `noun`.
     Core { noun: &'static str, error: Error },
 }
+
+const VALKEY_BLOOM: &str = "ERR BF.LOAD carries a filter of valkey-bloom in a rewritten AOF, and its data is not read \
+    here: see \"Coming from valkey-bloom\" in docs/migrating.md";
 
 /// An error of the core, about a value of family `T`.
 pub fn core<T: Family>(error: Error) -> Refusal {
@@ -81,6 +86,7 @@ impl Refusal {
             Refusal::StillLoading { noun, received_bytes, total_bytes } => {
                 format!("ERR {noun} is still loading: {received_bytes} of {total_bytes} bytes")
             }
+            Refusal::ValkeyBloom => VALKEY_BLOOM.to_owned(),
             Refusal::Argument(text) => format!("ERR {text}"),
             Refusal::Core { noun, error } => core_text(noun, error),
         }

@@ -40,6 +40,12 @@ impl Setup {
         self
     }
 
+    /// As [`Setup::module_before`], with load-time arguments.
+    pub fn module_before_with(mut self, path: &Path, args: &str) -> Setup {
+        self.lines_before.push(format!("loadmodule {} {args}", path.display()));
+        self
+    }
+
     /// Leaves our module out.
     pub fn without_module(mut self) -> Setup {
         self.without_module = true;
