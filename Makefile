@@ -45,7 +45,7 @@ test: setup-test build ## Run every test: all of them on redis-server, then the 
 	@echo "== make test: every test passed"
 
 test-servers: setup-test build ## Run the core server tests (commands, options, persistence, replication) on Redis 8.2.3 and Valkey 9.1.2
-	@scripts/servers.py fetch $(OTHER_SERVERS)
+	@scripts/servers.py fetch $(OTHER_SERVERS) redisbloom-2.8.2
 	@for filter in $(CORE_TESTS); do \
 		cargo test --locked --quiet --test server -- --list "$$filter" | grep ': test$$' >/dev/null || \
 			{ echo "no server test matches '$$filter': this target would pass without testing" >&2; exit 1; }; \
@@ -54,7 +54,8 @@ test-servers: setup-test build ## Run the core server tests (commands, options, 
 		server=$$(scripts/servers.py path $$name); \
 		[[ -n "$$server" ]] || continue; \
 		echo "== core server tests, on $$name"; \
-		ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=$$server cargo test --locked --no-fail-fast --test server -- $(CORE_TESTS); \
+		ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=$$server $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
+			cargo test --locked --no-fail-fast --test server -- $(CORE_TESTS); \
 	done
 
 build: ## Build the module, optimised: target/release/librollcall.so
