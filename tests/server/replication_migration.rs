@@ -234,7 +234,8 @@ fn assert_equal(one: &mut Client, other: &mut Client) {
                 client.call(&with(&["BF.MEXISTS", key], &absent)),
             ]
         };
-        assert_eq!(say(one), say(other), "{key}");
+        let (told, expected) = (say(one), say(other));
+        assert!(told == expected, "{key}: {} instead of {}", show(&told[0]), show(&expected[0]));
     }
 }
 
