@@ -19,7 +19,7 @@ use super::ffi::{Arg, Ctx, ERR, LogLevel, OK, RedisModuleString, api, guard, log
 use super::reply::quoted;
 use crate::{bloom, counting};
 
-/// Server version from which module options may go without the module's name before them.
+/// Version of Redis from which module options may go without the module's name before them. No Valkey lets them.
 const UNPREFIXED_SINCE: c_int = 0x0008_0000;
 
 /// A whole number.
@@ -243,10 +243,11 @@ fn names_of(name: &'static CStr, may_be_bare: bool) -> Vec<(CString, u32)> {
 
 /// Registers every option, then lets the server set them from redis.conf, or to what they begin with. False,
 /// with a line in the log, if it refuses one.
-pub fn register(ctx: Ctx) -> bool {
+pub fn register(ctx: Ctx, is_valkey: bool) -> bool {
     // SAFETY: takes no arguments; probed for.
     let version = unsafe { raw::RedisModule_GetServerVersion.map_or(0, |version| version()) };
-    let may_be_bare = version >= UNPREFIXED_SINCE && COMMANDS.initial.load(Ordering::Relaxed) == 0;
+    let are_ours = COMMANDS.initial.load(Ordering::Relaxed) == 0;
+    let may_be_bare = !is_valkey && version >= UNPREFIXED_SINCE && are_ours;
     let mut registered = true;
     for option in WHOLE {
         let data = (&raw const *option).cast_mut().cast::<c_void>();

@@ -182,6 +182,9 @@ fn a_configuration_of_redis_8_serves_as_it_is() {
         for line in ["bf-error-rate 0.02", "cf-max-expansions 64"] {
             assert!(Setup::default().line(line).try_start().is_err(), "{line}");
         }
+        // And it is not asked for names that it does not take.
+        let server = Server::start();
+        assert!(!server.log().contains("Invalid character"), "{}", server.log());
         return;
     }
     let lines = REDIS_8.iter().fold(Setup::default(), |setup, line| setup.line(line));
