@@ -193,6 +193,15 @@ impl Server {
         assert!(status.success(), "{command} ended with {status}; log:\n{}", excerpt(&self.log()));
     }
 
+    /// Waits until the server has ended by itself, and gives its log.
+    #[track_caller]
+    pub fn wait_ended(&mut self) -> String {
+        let child = self.child.as_mut().expect("a running server");
+        wait_until("the server to end", || child.try_wait().expect("the child's status"));
+        self.child = None;
+        self.log()
+    }
+
     /// Saves the data set to the RDB file.
     #[track_caller]
     pub fn save(&self) {

@@ -157,6 +157,36 @@ fn a_file_is_loaded_and_kept() {
 }
 
 #[test]
+fn a_filter_with_32_bit_hashes_is_refused_on_every_way_in() {
+    const WHY: &str = "options: expected 64-bit hashes, got a filter of RedisBloom 1.x with 32-bit hashes";
+    const OPTIONS: std::ops::Range<usize> = 12..16;
+    let Some(peer) = peer() else { return };
+    let theirs = peer_server(&peer);
+    let mut other = theirs.client();
+    other.expect("BF.RESERVE made 0.01 100", "+OK");
+    let mut dump = chunks(&mut other, "made");
+    // RedisBloom still has the hashes of 1.x: a filter without the option for 64 bits has them.
+    dump[0].1[OPTIONS].copy_from_slice(&1u32.to_le_bytes());
+    load(&mut other, "old", &dump);
+    other.expect("BF.ADD old a", "1");
+    assert!(text(&other.list("BF.DEBUG old")[1]).contains("hashwidth:32"));
+
+    let mut ours = Server::with_args("bf-layout classic");
+    let mut one = ours.client();
+    let words: [&[u8]; 4] = [b"BF.LOADCHUNK", b"old", b"1", &dump[0].1];
+    assert_eq!(crate::client::show(&one.call(&words)), "-ERR received bad data");
+    let Value::BulkString(payload) = other.call(&["DUMP", "old"]) else { panic!("DUMP old") };
+    let words: [&[u8]; 4] = [b"RESTORE", b"old", b"0", &payload];
+    assert_eq!(crate::client::show(&one.call(&words)), "-ERR Bad data format");
+    one.expect("DBSIZE", "0");
+    // The server cannot go on with half of a data set, and ends.
+    one.expect(&format!("REPLICAOF 127.0.0.1 {}", theirs.port()), "+OK");
+    let log = ours.wait_ended();
+    assert_eq!(log.matches(WHY).count(), 3, "{log}");
+    assert!(!log.contains("crashed"), "{log}");
+}
+
+#[test]
 fn a_replica_of_a_live_primary_follows_and_is_promoted() {
     let Some(peer) = peer() else { return };
     let (theirs, ours) = (peer_server(&peer), Server::with_args("bf-layout classic"));
