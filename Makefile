@@ -15,7 +15,7 @@ PORT ?= 6379
 DEMOS := message_summary push_dedupe contact_limit
 
 # The part of the server tests that every supported server has to pass, as filters of test names.
-CORE_TESTS := commands_ persistence replication
+CORE_TESTS := commands_ config persistence replication
 OTHER_SERVERS := redis-8.2.3 valkey-9.1.2
 PEERS := redis-6.2.5 redisbloom-2.8.2
 # VARIABLE=FILE for a fetched server; nothing on a machine that it does not run on.
@@ -44,8 +44,8 @@ test: setup-test build ## Run every test: all of them on redis-server, then the 
 	@$(MAKE) test-servers
 	@echo "== make test: every test passed"
 
-test-servers: setup-test build ## Run the core server tests (commands, persistence, replication) on Redis 8.2.3 and Valkey 9.1.2
-	@scripts/servers.py fetch $(OTHER_SERVERS)
+test-servers: setup-test build ## Run the core server tests (commands, options, persistence, replication) on Redis 8.2.3 and Valkey 9.1.2
+	@scripts/servers.py fetch $(OTHER_SERVERS) redisbloom-2.8.2
 	@for filter in $(CORE_TESTS); do \
 		cargo test --locked --quiet --test server -- --list "$$filter" | grep ': test$$' >/dev/null || \
 			{ echo "no server test matches '$$filter': this target would pass without testing" >&2; exit 1; }; \
@@ -54,7 +54,8 @@ test-servers: setup-test build ## Run the core server tests (commands, persisten
 		server=$$(scripts/servers.py path $$name); \
 		[[ -n "$$server" ]] || continue; \
 		echo "== core server tests, on $$name"; \
-		ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=$$server cargo test --locked --no-fail-fast --test server -- $(CORE_TESTS); \
+		ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=$$server $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
+			cargo test --locked --no-fail-fast --test server -- $(CORE_TESTS); \
 	done
 
 test-clients: ## Run redis-py, node-redis and redis-rs against the module, each in RESP2 and RESP3

@@ -4,6 +4,10 @@
 //! An argument takes the place of the default, so a line of redis.conf (which `CONFIG REWRITE` writes) goes
 //! over it: that is how a change made while running survives a restart.
 
+mod arguments;
+
+pub use arguments::take as take_arguments;
+
 use std::ffi::{CStr, CString, c_char, c_int, c_longlong, c_uint, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
@@ -11,11 +15,11 @@ use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 use redis_module::raw;
 
 use super::args::{parse_number, parse_unsigned};
-use super::ffi::{Arg, Args, Ctx, ERR, LogLevel, OK, RedisModuleString, api, guard};
+use super::ffi::{Arg, Ctx, ERR, LogLevel, OK, RedisModuleString, api, guard, log_anywhere};
 use super::reply::quoted;
 use crate::{bloom, counting};
 
-/// Server version from which module options may go without the module's name before them.
+/// Version of Redis from which module options may go without the module's name before them. No Valkey lets them.
 const UNPREFIXED_SINCE: c_int = 0x0008_0000;
 
 /// A whole number.
@@ -46,6 +50,12 @@ enum Kind {
     Rate { range: &'static str, holds: fn(f64) -> bool },
     /// Any u64, which the server's own numbers cannot hold.
     Seed,
+    /// The error rate of RedisBloom: above 0 and below 1, kept as the bits of an `f64`.
+    FilterRate,
+    /// A whole number of RedisBloom. Not one of the server's, because the server words its own errors.
+    FilterWhole { min: i64, max: i64 },
+    /// As `FilterWhole`, of an option for cuckoo filters, which we have not.
+    CuckooWhole { min: i64, max: i64 },
 }
 
 /// An option that the server keeps as text.
@@ -84,15 +94,42 @@ impl Text {
             Kind::Seed => {
                 parse_unsigned(text).ok_or_else(|| format!("expected a number from 0 to 2^64-1, got {}", quoted(text)))
             }
+            Kind::FilterRate => {
+                let rate = parse_number(text).ok_or_else(|| self.invalid())?;
+                let in_range = rate > 0.0 && rate < 1.0;
+                if in_range { Ok(rate.to_bits()) } else { Err(self.out_of_range("(0.000000, 1.000000)")) }
+            }
+            Kind::FilterWhole { min, max } | Kind::CuckooWhole { min, max } => {
+                let whole = parse_signed(text).ok_or_else(|| self.invalid())?;
+                let in_range = (min..=max).contains(&whole);
+                if in_range { Ok(whole.unsigned_abs()) } else { Err(self.out_of_range(&format!("[{min}, {max}]"))) }
+            }
         }
+    }
+
+    // The words of Redis 8's own module, which tools may look for.
+
+    fn invalid(&self) -> String {
+        format!("Invalid value for `{}`", self.name.to_string_lossy())
+    }
+
+    fn out_of_range(&self, range: &str) -> String {
+        format!("Value for `{}` must be in the range {range}", self.name.to_string_lossy())
     }
 
     fn print(&self, bits: u64) -> String {
         match self.kind {
-            Kind::Rate { .. } => format!("{:?}", f64::from_bits(bits)),
-            Kind::Seed => bits.to_string(),
+            Kind::Rate { .. } | Kind::FilterRate => format!("{:?}", f64::from_bits(bits)),
+            Kind::Seed | Kind::FilterWhole { .. } | Kind::CuckooWhole { .. } => bits.to_string(),
         }
     }
+}
+
+/// A whole number, negative or not.
+fn parse_signed(text: &[u8]) -> Option<i64> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(text).ok().filter(|_| plain)?.parse().ok()
 }
 
 /// One word of several.
@@ -114,14 +151,11 @@ const PLAIN: u32 = raw::REDISMODULE_CONFIG_DEFAULT;
 const FIXED: u32 = raw::REDISMODULE_CONFIG_IMMUTABLE;
 const BYTES: u32 = raw::REDISMODULE_CONFIG_MEMORY;
 
-static BF_ERROR_RATE: Text = Text::new(
-    c"bf-error-rate",
-    Kind::Rate { range: "above 0 and below 1", holds: |rate| rate > 0.0 && rate < 1.0 },
-    0.01f64.to_bits(),
-    PLAIN,
-);
-static BF_INITIAL_SIZE: Whole = Whole::new(c"bf-initial-size", 100, 1, bloom::Params::MAX_CAPACITY as i64, PLAIN);
-static BF_EXPANSION: Whole = Whole::new(c"bf-expansion-factor", 2, 0, bloom::Params::MAX_EXPANSION as i64, PLAIN);
+static BF_ERROR_RATE: Text = Text::new(c"bf-error-rate", Kind::FilterRate, 0.01f64.to_bits(), PLAIN);
+static BF_INITIAL_SIZE: Text =
+    Text::new(c"bf-initial-size", Kind::FilterWhole { min: 1, max: bloom::Params::MAX_CAPACITY as i64 }, 100, PLAIN);
+static BF_EXPANSION: Text =
+    Text::new(c"bf-expansion-factor", Kind::FilterWhole { min: 0, max: bloom::Params::MAX_EXPANSION as i64 }, 2, PLAIN);
 static BF_LAYOUT: Choice = Choice::new(c"bf-layout", &[c"lines", c"classic"], PLAIN);
 static LC_CAPACITY: Whole = Whole::new(c"lc-capacity", 50_000, 1, counting::Params::MAX_CAPACITY as i64, PLAIN);
 static LC_ERROR_RATE: Text = Text::new(
@@ -135,21 +169,31 @@ static MAX_KEY_BYTES: Whole = Whole::new(c"max-key-bytes", 4 << 30, 1 << 20, i64
 static HASH_SEED: Text = Text::new(c"hash-seed", Kind::Seed, 0, FIXED);
 static COMMANDS: Choice = Choice::new(c"commands", &[c"all", c"lc"], FIXED);
 
-static WHOLE: [&Whole; 5] = [&BF_INITIAL_SIZE, &BF_EXPANSION, &LC_CAPACITY, &LC_EXACT_LIMIT, &MAX_KEY_BYTES];
-static TEXT: [&Text; 3] = [&BF_ERROR_RATE, &LC_ERROR_RATE, &HASH_SEED];
+static WHOLE: [&Whole; 3] = [&LC_CAPACITY, &LC_EXACT_LIMIT, &MAX_KEY_BYTES];
+static TEXT: [&Text; 5] = [&BF_ERROR_RATE, &BF_INITIAL_SIZE, &BF_EXPANSION, &LC_ERROR_RATE, &HASH_SEED];
 static CHOICE: [&Choice; 2] = [&BF_LAYOUT, &COMMANDS];
 
-/// The three that users of Redis 8 know without a prefix.
-fn unprefixed(name: &CStr) -> bool {
+/// What Redis 8 has for cuckoo filters. A redis.conf with such lines serves as it is: they are taken and do nothing.
+static CUCKOO: [Text; 5] = [
+    Text::new(c"cf-bucket-size", Kind::CuckooWhole { min: 1, max: 255 }, 2, PLAIN),
+    Text::new(c"cf-initial-size", Kind::CuckooWhole { min: 2, max: 1 << 30 }, 1024, PLAIN),
+    Text::new(c"cf-max-iterations", Kind::CuckooWhole { min: 1, max: 65_535 }, 20, PLAIN),
+    Text::new(c"cf-expansion-factor", Kind::CuckooWhole { min: 0, max: 32_768 }, 1, PLAIN),
+    Text::new(c"cf-max-expansions", Kind::CuckooWhole { min: 1, max: 65_536 }, 32, PLAIN),
+];
+
+/// The names that users of Redis 8 know without a prefix.
+fn is_unprefixed(name: &CStr) -> bool {
     [BF_ERROR_RATE.name, BF_INITIAL_SIZE.name, BF_EXPANSION.name].contains(&name)
+        || CUCKOO.iter().any(|option| option.name == name)
 }
 
 /// Parameters of filters that are created without their own.
 pub fn bloom_defaults() -> bloom::Params {
     bloom::Params {
         error_rate: f64::from_bits(BF_ERROR_RATE.bits()),
-        capacity: BF_INITIAL_SIZE.get(),
-        expansion: BF_EXPANSION.get() as u32,
+        capacity: BF_INITIAL_SIZE.bits(),
+        expansion: BF_EXPANSION.bits() as u32,
         seed: HASH_SEED.bits(),
     }
 }
@@ -182,85 +226,30 @@ pub fn with_bloom() -> bool {
     COMMANDS.value.load(Ordering::Relaxed) == 0
 }
 
-/// RedisBloom's names of arguments that are ours too.
-static REDISBLOOM_NAMES: [(&str, &CStr); 2] = [("ERROR_RATE", c"bf-error-rate"), ("INITIAL_SIZE", c"bf-initial-size")];
-
-/// How the names of RedisBloom's arguments for cuckoo filters begin.
-const REDISBLOOM_CUCKOO: &[u8] = b"CF_";
-
-/// Takes the arguments of `loadmodule`: pairs of a name and a value. Those of RedisBloom are taken too, so that its
-/// line serves as it is.
+/// The names to try for an option, best first, and the flag that goes with each.
 ///
-/// # Errors
-/// A line that names the argument and says what it should have been.
-pub fn take_arguments(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
-    let mut at = 0;
-    while at < args.len() {
-        let name = args.get(at).bytes();
-        let redisblooms = REDISBLOOM_NAMES.iter().find(|(theirs, _)| name.eq_ignore_ascii_case(theirs.as_bytes()));
-        let name = redisblooms.map_or(name, |(_, ours)| ours.to_bytes());
-        let is = |known: &CStr| name.eq_ignore_ascii_case(known.to_bytes());
-        let value = if at + 1 < args.len() { Some(args.get(at + 1).bytes()) } else { None };
-        let value = value.ok_or_else(|| format!("argument {} needs a value", quoted(name)));
-        let wrong =
-            |expected: &str, got: &[u8]| format!("argument {}: expected {expected}, got {}", quoted(name), quoted(got));
-        if let Some(option) = WHOLE.iter().find(|option| is(option.name)) {
-            let value = value?;
-            let parsed = if option.flags & BYTES != 0 { parse_bytes(value) } else { parse_unsigned(value) };
-            let in_range = |number: &i64| (option.min..=option.max).contains(number);
-            let number = parsed.and_then(|number| i64::try_from(number).ok()).filter(in_range);
-            let number =
-                number.ok_or_else(|| wrong(&format!("a whole number from {} to {}", option.min, option.max), value))?;
-            option.initial.store(number, Ordering::Relaxed);
-        } else if let Some(option) = TEXT.iter().find(|option| is(option.name)) {
-            let bits = option.parse(value?).map_err(|why| format!("argument {}: {why}", quoted(name)))?;
-            option.initial.store(bits, Ordering::Relaxed);
-        } else if let Some(option) = CHOICE.iter().find(|option| is(option.name)) {
-            let value = value?;
-            let chosen = option.words.iter().position(|word| value.eq_ignore_ascii_case(word.to_bytes()));
-            let words: Vec<_> = option.words.iter().map(|word| word.to_string_lossy()).collect();
-            let chosen = chosen.ok_or_else(|| wrong(&words.join(" or "), value))?;
-            option.initial.store(chosen as i64, Ordering::Relaxed);
-        } else if name.to_ascii_uppercase().starts_with(REDISBLOOM_CUCKOO) {
-            let value = value?;
-            let what = format!("argument {} {} is for cuckoo filters and ignored", quoted(name), quoted(value));
-            ctx.log(LogLevel::Notice, &what);
-        } else {
-            return Err(format!("unknown argument {}", quoted(name)));
-        }
-        at += 2;
+/// On Redis 8 that is the bare name, with the prefixed one as an alias, so that a redis.conf for older servers serves.
+/// It is taken where RedisBloom of Redis 8 is loaded too; and with `commands lc` it is left to whoever is loaded later.
+fn names_of(name: &'static CStr, may_be_bare: bool) -> Vec<(CString, u32)> {
+    let mut names = Vec::with_capacity(2);
+    if may_be_bare && is_unprefixed(name) {
+        let text = name.to_string_lossy();
+        let aliased = CString::new(format!("{text}|rollcall.{text}")).unwrap_or_default();
+        names.push((aliased, raw::REDISMODULE_CONFIG_UNPREFIXED));
     }
-    Ok(())
-}
-
-/// A number of bytes as redis.conf takes them: `1kb` is 1024, `1k` is 1000.
-fn parse_bytes(text: &[u8]) -> Option<u64> {
-    let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
-    let unit: u64 = match text[digits..].to_ascii_lowercase().as_slice() {
-        b"" | b"b" => 1,
-        b"k" => 1000,
-        b"kb" => 1 << 10,
-        b"m" => 1_000_000,
-        b"mb" => 1 << 20,
-        b"g" => 1_000_000_000,
-        b"gb" => 1 << 30,
-        _ => return None,
-    };
-    parse_unsigned(&text[..digits])?.checked_mul(unit)
+    names.push((name.to_owned(), 0));
+    names
 }
 
 /// Registers every option, then lets the server set them from redis.conf, or to what they begin with. False,
 /// with a line in the log, if it refuses one.
-pub fn register(ctx: Ctx) -> bool {
+pub fn register(ctx: Ctx, is_valkey: bool) -> bool {
     // SAFETY: takes no arguments; probed for.
     let version = unsafe { raw::RedisModule_GetServerVersion.map_or(0, |version| version()) };
-    let flags_of = |name: &CStr, flags: u32| -> c_uint {
-        let bare = version >= UNPREFIXED_SINCE && unprefixed(name);
-        flags | if bare { raw::REDISMODULE_CONFIG_UNPREFIXED } else { 0 }
-    };
+    let are_ours = COMMANDS.initial.load(Ordering::Relaxed) == 0;
+    let may_be_bare = !is_valkey && version >= UNPREFIXED_SINCE && are_ours;
     let mut registered = true;
     for option in WHOLE {
-        let flags = flags_of(option.name, option.flags);
         let data = (&raw const *option).cast_mut().cast::<c_void>();
         let initial = option.initial.load(Ordering::Relaxed);
         // SAFETY: names end with NUL; the option is static; the callbacks take it back as what it is.
@@ -270,7 +259,7 @@ pub fn register(ctx: Ctx) -> bool {
                     ctx.as_ptr(),
                     option.name.as_ptr(),
                     initial,
-                    flags,
+                    option.flags,
                     option.min,
                     option.max,
                     Some(get_whole),
@@ -281,26 +270,17 @@ pub fn register(ctx: Ctx) -> bool {
             };
     }
     for option in TEXT {
-        let flags = flags_of(option.name, option.flags);
-        let data = (&raw const *option).cast_mut().cast::<c_void>();
-        let initial = CString::new(option.print(option.initial.load(Ordering::Relaxed))).unwrap_or_default();
-        // SAFETY: as above; the server copies the default.
-        registered &= OK
-            == unsafe {
-                api!(RedisModule_RegisterStringConfig(
-                    ctx.as_ptr(),
-                    option.name.as_ptr(),
-                    initial.as_ptr(),
-                    flags,
-                    Some(get_text),
-                    Some(set_text),
-                    None,
-                    data
-                ))
-            };
+        registered &=
+            names_of(option.name, may_be_bare).iter().any(|(name, flag)| register_text(ctx, option, name, *flag));
+    }
+    if may_be_bare {
+        for option in &CUCKOO {
+            // Who else has the name may keep it.
+            let (name, flag) = &names_of(option.name, may_be_bare)[0];
+            register_text(ctx, option, name, *flag);
+        }
     }
     for option in CHOICE {
-        let flags = flags_of(option.name, option.flags);
         let data = (&raw const *option).cast_mut().cast::<c_void>();
         let mut words: Vec<*const c_char> = option.words.iter().map(|word| word.as_ptr()).collect();
         let numbers: Vec<c_int> = (0..words.len() as c_int).collect();
@@ -312,7 +292,7 @@ pub fn register(ctx: Ctx) -> bool {
                     ctx.as_ptr(),
                     option.name.as_ptr(),
                     initial,
-                    flags,
+                    option.flags,
                     words.as_mut_ptr(),
                     numbers.as_ptr(),
                     words.len() as c_int,
@@ -329,6 +309,27 @@ pub fn register(ctx: Ctx) -> bool {
         ctx.log(LogLevel::Warning, "an option in redis.conf or MODULE LOADEX was refused; see the lines above");
     }
     loaded
+}
+
+/// Registers an option under `name`. False if another module has the name.
+fn register_text(ctx: Ctx, option: &'static Text, name: &CStr, flag: u32) -> bool {
+    let flags: c_uint = option.flags | flag;
+    let data = (&raw const *option).cast_mut().cast::<c_void>();
+    let initial = CString::new(option.print(option.initial.load(Ordering::Relaxed))).unwrap_or_default();
+    // SAFETY: name and default end with NUL, and the server copies both; the option is static; the callbacks take it
+    // back as what it is.
+    OK == unsafe {
+        api!(RedisModule_RegisterStringConfig(
+            ctx.as_ptr(),
+            name.as_ptr(),
+            initial.as_ptr(),
+            flags,
+            Some(get_text),
+            Some(set_text),
+            None,
+            data
+        ))
+    }
 }
 
 /// Fills in the server's place for an error text.
@@ -394,7 +395,13 @@ unsafe extern "C" fn set_text(
             let option = &*data.cast::<Text>();
             match option.parse(Arg::new(value).bytes()) {
                 Ok(bits) => {
-                    option.value.store(bits, Ordering::Relaxed);
+                    let before = option.value.swap(bits, Ordering::Relaxed);
+                    if matches!(option.kind, Kind::CuckooWhole { .. }) && bits != before {
+                        log_anywhere(
+                            LogLevel::Notice,
+                            &arguments::ignored(option.name.to_bytes(), &option.print(bits)),
+                        );
+                    }
                     OK
                 }
                 Err(why) => set_error(error, &why),
@@ -425,16 +432,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_read_as_in_redis_conf() {
-        for (text, bytes) in [("1", 1), ("5b", 5), ("1k", 1000), ("1kb", 1024), ("2MB", 2 << 20), ("4gb", 4 << 30)] {
-            assert_eq!(parse_bytes(text.as_bytes()), Some(bytes), "{text}");
-        }
-        for text in ["", "gb", "1tb", "-1", "1 kb", "99999999999999999999", "18446744073709551615kb"] {
-            assert_eq!(parse_bytes(text.as_bytes()), None, "{text}");
-        }
-    }
-
-    #[test]
     fn rates_keep_to_their_ranges() {
         for text in ["0", "1", "-0.5", "nan", "inf", "1e400", "", "0.1x"] {
             assert!(BF_ERROR_RATE.parse(text.as_bytes()).is_err(), "{text}");
@@ -443,7 +440,24 @@ mod tests {
             let bits = BF_ERROR_RATE.parse(format!("{rate:?}").as_bytes()).unwrap();
             assert_eq!(BF_ERROR_RATE.parse(BF_ERROR_RATE.print(bits).as_bytes()), Ok(bits));
         }
+        assert_eq!(
+            BF_ERROR_RATE.parse(b"1").unwrap_err(),
+            "Value for `bf-error-rate` must be in the range (0.000000, 1.000000)"
+        );
+        assert_eq!(BF_ERROR_RATE.parse(b"nan").unwrap_err(), "Invalid value for `bf-error-rate`");
         assert!(LC_ERROR_RATE.parse(b"0.0009").is_err());
         assert!(LC_ERROR_RATE.parse(b"0.25").is_ok());
+    }
+    #[test]
+    fn whole_numbers_keep_to_their_ranges() {
+        assert_eq!(BF_INITIAL_SIZE.parse(b"1099511627776"), Ok(1 << 40));
+        for text in ["0", "-1", "1099511627777", "9223372036854775807"] {
+            let why = BF_INITIAL_SIZE.parse(text.as_bytes()).unwrap_err();
+            assert_eq!(why, "Value for `bf-initial-size` must be in the range [1, 1099511627776]", "{text}");
+        }
+        for text in ["", "-", "+5", "abc", "1.5", "1e3", "0x10", " 5", "9223372036854775808"] {
+            let why = BF_INITIAL_SIZE.parse(text.as_bytes()).unwrap_err();
+            assert_eq!(why, "Invalid value for `bf-initial-size`", "{text}");
+        }
     }
 }

@@ -81,7 +81,7 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     alloc::set_size_classes(limits::server_uses_jemalloc());
     set_options(ctx);
     config::take_arguments(ctx, args)?;
-    if !config::register(ctx) {
+    if !config::register(ctx, is_valkey(ctx)) {
         return Err("an option in redis.conf or MODULE LOADEX was refused".to_owned());
     }
     let taken =
@@ -107,21 +107,29 @@ fn set_options(ctx: Ctx) {
     // SAFETY: the context is live, during loading; the functions take what they are given here. The bit is
     // Valkey's: on a Redis it could come to mean something else.
     unsafe {
-        let valkey: Option<NonNull<c_void>> = ffi::probe(ctx.as_ptr(), c"ValkeyModule_SetModuleOptions");
         let known = raw::RedisModule_GetModuleOptionsAll.map_or(0, |all| all() as u32);
-        if valkey.is_some() {
+        if is_valkey(ctx) {
             options |= HANDLE_ATOMIC_SLOT_MIGRATION & known;
         }
         api!(RedisModule_SetModuleOptions(ctx.as_ptr(), options as c_int));
     }
 }
 
-/// What the server calls before it unloads the module; it refuses by itself while our data types exist.
+/// Whether the server is a Valkey, which has every function of the API under its own name too.
+fn is_valkey(ctx: Ctx) -> bool {
+    // SAFETY: the context is live, during loading.
+    let valkey: Option<NonNull<c_void>> = unsafe { ffi::probe(ctx.as_ptr(), c"ValkeyModule_SetModuleOptions") };
+    valkey.is_some()
+}
+
+/// What the server calls before it unloads the module. It refuses by itself while data types of ours are registered,
+/// but for one case: Redis 8 loads with `MODULE LOADEX`, finds a `CONFIG` that nobody took, and unloads. It ends with
+/// an assertion if that is refused. Then no value has been made yet and no thread of ours has started.
 ///
 /// # Safety
 /// Called by the server.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)] // The server looks the function up by this name.
 pub unsafe extern "C" fn RedisModule_OnUnload(_ctx: *mut RedisModuleCtx) -> c_int {
-    ERR
+    if reclaim::has_started() { ERR } else { OK }
 }

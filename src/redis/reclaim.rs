@@ -38,6 +38,11 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
     started.as_ref().filter(|(process, _)| *process == std::process::id()).map(|(_, sender)| sender)
 }
 
+/// Whether the background thread has been started.
+pub fn has_started() -> bool {
+    RECLAIMER.get().is_some()
+}
+
 /// Drops a value, in the background where it is large and this is the server's thread.
 pub fn dispose<T: Family>(entry: Box<Entry<T>>) {
     let on_main_thread = MAIN_THREAD.get() == Some(&std::thread::current().id());

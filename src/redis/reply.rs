@@ -21,6 +21,8 @@ pub enum Refusal {
     BadData,
     /// A value whose dump has not fully arrived.
     StillLoading { noun: &'static str, received_bytes: u64, total_bytes: u64 },
+    /// A filter of valkey-bloom.
+    ValkeyBloom,
     /// An option or argument that is not what the command takes.
     Argument(String),
     /// A number below those that the command takes.
@@ -40,6 +42,9 @@ impl From<OtherType> for Refusal {
         Refusal::WrongType
     }
 }
+
+const VALKEY_BLOOM: &str = "ERR BF.LOAD carries a filter of valkey-bloom in a rewritten AOF, and its data is not read \
+    here: see \"Coming from valkey-bloom\" in docs/migrating.md";
 
 /// An error of the core, about a value of family `T`.
 pub fn core<T: Family>(error: Error) -> Refusal {
@@ -101,6 +106,7 @@ impl Refusal {
             Refusal::StillLoading { noun, received_bytes, total_bytes } => {
                 format!("ERR {noun} is still loading: {received_bytes} of {total_bytes} bytes")
             }
+            Refusal::ValkeyBloom => VALKEY_BLOOM.to_owned(),
             Refusal::Argument(text) => format!("ERR {text}"),
             Refusal::Negative { what, got } => match below_range(what) {
                 Some(words) => format!("ERR {words}, got {got}"),

@@ -158,6 +158,7 @@ fn every_option_is_listed_with_its_default() {
     let mut options = pairs(&client.cmd("CONFIG GET rollcall.*"));
     if server.version().has_unprefixed_configs() {
         options.extend(pairs(&client.cmd("CONFIG GET bf-*")));
+        options.extend(pairs(&client.cmd("CONFIG GET cf-*")));
     }
     assert!(options.len() >= 10, "{options:?}");
     let mut wrong = Vec::new();

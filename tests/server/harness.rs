@@ -40,6 +40,12 @@ impl Setup {
         self
     }
 
+    /// As [`Setup::module_before`], with load-time arguments.
+    pub fn module_before_with(mut self, path: &Path, args: &str) -> Setup {
+        self.lines_before.push(format!("loadmodule {} {args}", path.display()));
+        self
+    }
+
     /// Leaves our module out.
     pub fn without_module(mut self) -> Setup {
         self.without_module = true;
@@ -185,6 +191,15 @@ impl Server {
         let status = wait_until("the server to end", || child.try_wait().expect("the child's status"));
         self.child = None;
         assert!(status.success(), "{command} ended with {status}; log:\n{}", excerpt(&self.log()));
+    }
+
+    /// Waits until the server has ended by itself, and gives its log.
+    #[track_caller]
+    pub fn wait_ended(&mut self) -> String {
+        let child = self.child.as_mut().expect("a running server");
+        wait_until("the server to end", || child.try_wait().expect("the child's status"));
+        self.child = None;
+        self.log()
     }
 
     /// Saves the data set to the RDB file.

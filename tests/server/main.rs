@@ -8,9 +8,9 @@
 //! - `ROLLCALL_PEER`: a RedisBloom module, for the tests that load beside it (skipped without).
 //! - `ROLLCALL_OLD_SERVER`: a server older than 7.0, which must refuse the module (skipped without).
 //!
-//! What has to hold on every supported server is in the modules named `commands_*`, `persistence_*`
-//! and `replication_*`: `cargo test --test server -- commands_ persistence_ replication_`. Add
-//! `types_defrag` where the server can defragment, which one built with a system's malloc cannot.
+//! What has to hold on every supported server is in the modules named `commands_*`, `config*`,
+//! `persistence_*` and `replication_*`: `cargo test --test server -- commands_ config persistence_
+//! replication_`. Add `types_defrag` where the server can defragment, which one built with a system's malloc cannot.
 
 mod client;
 mod fixture;
@@ -20,6 +20,7 @@ mod payload;
 mod commands_bloom;
 mod commands_counting;
 mod config;
+mod config_drop_in;
 mod errors;
 mod events;
 mod limits;
@@ -27,8 +28,11 @@ mod metadata;
 mod module_loading;
 mod persistence_chunks;
 mod persistence_corruption;
+mod persistence_redisbloom;
 mod persistence_restart;
+mod persistence_valkey_bloom;
 mod replication_effects;
+mod replication_migration;
 mod replication_redisbloom;
 mod replication_slots;
 mod replication_sync;

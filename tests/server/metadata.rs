@@ -8,7 +8,7 @@ use crate::client::{error_text, field, pairs, show, text, words};
 use crate::harness::Server;
 
 /// A command, whether it writes, a call of it, and the keys in that call.
-const COMMANDS: [(&str, bool, &str, &str); 23] = [
+const COMMANDS: [(&str, bool, &str, &str); 24] = [
     ("bf.reserve", true, "BF.RESERVE k 0.01 100 EXPANSION 3", "k"),
     ("bf.add", true, "BF.ADD k i", "k"),
     ("bf.madd", true, "BF.MADD k i j l", "k"),
@@ -22,6 +22,7 @@ const COMMANDS: [(&str, bool, &str, &str); 23] = [
     ("bf.scandump", false, "BF.SCANDUMP k 0", "k"),
     ("bf.loadchunk", true, "BF.LOADCHUNK k 1 data", "k"),
     ("bf.debug", false, "BF.DEBUG k", "k"),
+    ("bf.load", true, "BF.LOAD k data", "k"),
     ("lc.reserve", true, "LC.RESERVE k 100 ERROR 0.1", "k"),
     ("lc.add", true, "LC.ADD k i j", "k"),
     ("lc.insert", true, "LC.INSERT k CAPACITY 5 ITEMS i j", "k"),

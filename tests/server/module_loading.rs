@@ -75,7 +75,7 @@ fn a_server_that_is_too_old_refuses_with_a_line() {
         Ok(_) => panic!("the module loaded"),
         Err(log) => log,
     };
-    let lines: Vec<_> = log.lines().filter(|line| line.contains("rollcall") && line.contains("7.0")).collect();
+    let lines: Vec<_> = log.lines().filter(|line| line.contains("rollcall") && line.contains("Redis 7.0")).collect();
     assert_eq!(lines.len(), 1, "{log}");
     assert!(!log.contains("crashed"), "{log}");
 }

@@ -1,4 +1,4 @@
-//! DUMP payloads taken apart and put together again with a checksum that is right.
+//! DUMP payloads taken apart and put together again with a checksum that is right, and RDB files of one key.
 //!
 //! A payload is the value as in an RDB file, two bytes of RDB version, and eight bytes of CRC-64
 //! over all before them, little-endian.
@@ -18,6 +18,21 @@ pub fn forge(value: &[u8], version: &[u8]) -> Vec<u8> {
     let checksum = crc64(&payload);
     payload.extend_from_slice(&checksum.to_le_bytes());
     payload
+}
+
+/// An RDB file with this value under the key `k`, and a checksum that says that there is none.
+pub fn rdb_file(value: &[u8]) -> Vec<u8> {
+    // Version, database; type, key, value; end.
+    [b"REDIS0010\xfe\x00", &value[..1], b"\x01k", &value[1..], b"\xff\0\0\0\0\0\0\0\0"].concat()
+}
+
+/// How a value of a module's data type begins: the kind of value, the type's name in nine characters of six bits, ten
+/// bits of encoding version.
+pub fn module_value(type_name: &str, encoding: u64) -> Vec<u8> {
+    const SET: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let digit = |character| SET.find(character).expect("a character of type names") as u64;
+    let name = type_name.chars().fold(0, |number, character| number << 6 | digit(character));
+    [&[7, 0x81][..], &(name << 10 | encoding).to_be_bytes()].concat()
 }
 
 /// CRC-64 as Redis computes it: Jones' polynomial, bits reflected, nothing inverted.

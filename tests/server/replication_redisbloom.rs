@@ -9,7 +9,7 @@ use crate::client::{Client, text, wait_until};
 use crate::harness::{Server, Setup};
 
 /// RedisBloom's module, if there is one.
-fn peer() -> Option<PathBuf> {
+pub fn peer() -> Option<PathBuf> {
     let path = std::env::var_os("ROLLCALL_PEER").map(PathBuf::from);
     if path.is_none() {
         println!("skipped: ROLLCALL_PEER does not name a RedisBloom module");
@@ -17,12 +17,12 @@ fn peer() -> Option<PathBuf> {
     path
 }
 
-fn peer_server(path: &std::path::Path) -> Server {
+pub fn peer_server(path: &std::path::Path) -> Server {
     Setup::default().without_module().module_before(path).start()
 }
 
 /// Filters of many shapes: key and what reserves it.
-const SHAPES: [(&str, &str); 8] = [
+pub const SHAPES: [(&str, &str); 8] = [
     ("one", "0.01 1"),
     ("small", "0.1 5 EXPANSION 1"),
     ("chain", "0.001 10 EXPANSION 4"),
@@ -33,15 +33,15 @@ const SHAPES: [(&str, &str); 8] = [
     ("big", "0.001 20000000"),
 ];
 
-fn items(prefix: &str, count: usize) -> Vec<String> {
+pub fn items(prefix: &str, count: usize) -> Vec<String> {
     (0..count).map(|item| format!("{prefix}:{item}")).collect()
 }
 
-fn with<'a>(words: &[&'a str], items: &'a [String]) -> Vec<&'a str> {
+pub fn with<'a>(words: &[&'a str], items: &'a [String]) -> Vec<&'a str> {
     words.iter().copied().chain(items.iter().map(String::as_str)).collect()
 }
 
-fn populate(client: &mut Client) {
+pub fn populate(client: &mut Client) {
     for (key, shape) in SHAPES {
         client.expect(&format!("BF.RESERVE {key} {shape}"), "+OK");
         client.call(&with(&["BF.MADD", key], &items("item", 300)));
@@ -49,7 +49,7 @@ fn populate(client: &mut Client) {
 }
 
 /// What two servers must say alike of a filter: totals, every sub-filter, and 3,000 answers.
-fn said(client: &mut Client, key: &str) -> Vec<Value> {
+pub fn said(client: &mut Client, key: &str) -> Vec<Value> {
     let (known, unknown) = (items("item", 1000), items("absent", 2000));
     vec![
         client.cmd(&format!("BF.DEBUG {key}")),
@@ -61,13 +61,13 @@ fn said(client: &mut Client, key: &str) -> Vec<Value> {
 }
 
 #[track_caller]
-fn assert_alike(one: &mut Client, other: &mut Client) {
+pub fn assert_alike(one: &mut Client, other: &mut Client) {
     for (key, _) in SHAPES {
         assert!(said(one, key) == said(other, key), "{key}: {:?}", one.cmd(&format!("BF.DEBUG {key}")));
     }
 }
 
-fn chunks(client: &mut Client, key: &str) -> Vec<(String, Vec<u8>)> {
+pub fn chunks(client: &mut Client, key: &str) -> Vec<(String, Vec<u8>)> {
     let mut chunks = Vec::new();
     let mut iterator = "0".to_owned();
     loop {
@@ -82,7 +82,7 @@ fn chunks(client: &mut Client, key: &str) -> Vec<(String, Vec<u8>)> {
     }
 }
 
-fn load(client: &mut Client, key: &str, chunks: &[(String, Vec<u8>)]) {
+pub fn load(client: &mut Client, key: &str, chunks: &[(String, Vec<u8>)]) {
     for (iterator, chunk) in chunks {
         let words: [&[u8]; 4] = [b"BF.LOADCHUNK", key.as_bytes(), iterator.as_bytes(), chunk];
         assert_eq!(client.call(&words), Value::Okay, "{key} {iterator}");
@@ -154,6 +154,36 @@ fn a_file_is_loaded_and_kept() {
     ours.save();
     ours.restart();
     assert_alike(&mut ours.client(), &mut theirs.client());
+}
+
+#[test]
+fn a_filter_with_32_bit_hashes_is_refused_on_every_way_in() {
+    const WHY: &str = "options: expected 64-bit hashes, got a filter of RedisBloom 1.x with 32-bit hashes";
+    const OPTIONS: std::ops::Range<usize> = 12..16;
+    let Some(peer) = peer() else { return };
+    let theirs = peer_server(&peer);
+    let mut other = theirs.client();
+    other.expect("BF.RESERVE made 0.01 100", "+OK");
+    let mut dump = chunks(&mut other, "made");
+    // RedisBloom still has the hashes of 1.x: a filter without the option for 64 bits has them.
+    dump[0].1[OPTIONS].copy_from_slice(&1u32.to_le_bytes());
+    load(&mut other, "old", &dump);
+    other.expect("BF.ADD old a", "1");
+    assert!(text(&other.list("BF.DEBUG old")[1]).contains("hashwidth:32"));
+
+    let mut ours = Server::with_args("bf-layout classic");
+    let mut one = ours.client();
+    let words: [&[u8]; 4] = [b"BF.LOADCHUNK", b"old", b"1", &dump[0].1];
+    assert_eq!(crate::client::show(&one.call(&words)), "-ERR received bad data");
+    let Value::BulkString(payload) = other.call(&["DUMP", "old"]) else { panic!("DUMP old") };
+    let words: [&[u8]; 4] = [b"RESTORE", b"old", b"0", &payload];
+    assert_eq!(crate::client::show(&one.call(&words)), "-ERR Bad data format");
+    one.expect("DBSIZE", "0");
+    // The server cannot go on with half of a data set, and ends.
+    one.expect(&format!("REPLICAOF 127.0.0.1 {}", theirs.port()), "+OK");
+    let log = ours.wait_ended();
+    assert_eq!(log.matches(WHY).count(), 3, "{log}");
+    assert!(!log.contains("crashed"), "{log}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ pub mod counting;
 mod dump;
 mod register;
 mod table;
+mod valkey_bloom;
 
 pub use register::register;
 

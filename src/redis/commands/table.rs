@@ -6,7 +6,7 @@ use redis_module::raw;
 
 use super::super::ffi::{Args, RedisModuleCtx, RedisModuleString, run_command};
 use super::super::reply::{Refusal, refuse};
-use super::{bloom, counting};
+use super::{bloom, counting, valkey_bloom};
 
 /// The entry point that the server calls.
 pub type EntryPoint = unsafe extern "C" fn(*mut RedisModuleCtx, *mut *mut RedisModuleString, c_int) -> c_int;
@@ -416,6 +416,16 @@ pub static BLOOM: &[Command] = &[
         c"O(N) where N is the number of sub-filters",
         c"Describes each sub-filter of a Bloom filter",
         &[KEY]
+    ),
+    command!(
+        c"BF.LOAD",
+        valkey_bloom::load,
+        3,
+        WRITE,
+        Keys::Insert,
+        c"O(1)",
+        c"Answers with an error: valkey-bloom's data is not read",
+        &[KEY, DATA]
     ),
 ];
 

@@ -1,0 +1,147 @@
+//! The arguments of `loadmodule`, `MODULE LOAD` and `MODULE LOADEX ... ARGS`: pairs of a name and a value, ours and
+//! those of the modules that ours takes the place of.
+
+use std::ffi::CStr;
+use std::sync::atomic::Ordering;
+
+use super::super::args::parse_unsigned;
+use super::super::ffi::{Args, Ctx, LogLevel};
+use super::super::reply::quoted;
+use super::{BYTES, CHOICE, TEXT, WHOLE};
+
+/// RedisBloom's names of arguments that are ours too.
+static REDISBLOOM_NAMES: [(&str, &CStr); 2] = [("ERROR_RATE", c"bf-error-rate"), ("INITIAL_SIZE", c"bf-initial-size")];
+
+/// How the names of RedisBloom's arguments for cuckoo filters begin: before Redis 8, and from there on.
+const REDISBLOOM_CUCKOO: [&str; 2] = ["CF_", "CF-"];
+
+/// How valkey-bloom's options begin, once the name of its module is off.
+const VALKEY_BLOOM: &str = "BLOOM-";
+
+/// valkey-bloom's options and what there is here instead. An option that is not listed has no like here.
+static VALKEY_BLOOM_NAMES: [(&str, &str); 7] = [
+    ("BLOOM-CAPACITY", "use bf-initial-size"),
+    ("BLOOM-FP-RATE", "use bf-error-rate"),
+    ("BLOOM-EXPANSION", "use bf-expansion-factor"),
+    ("BLOOM-MEMORY-USAGE-LIMIT", "use max-key-bytes"),
+    ("BLOOM-MEMORY-LIMIT-PER-FILTER", "use max-key-bytes"),
+    ("BLOOM-USE-RANDOM-SEED", "use hash-seed, a number that all servers share"),
+    ("BLOOM-DEFRAG-ENABLED", "the server's activedefrag decides"),
+];
+
+/// What the log says of an option for cuckoo filters.
+pub(super) fn ignored(name: &[u8], value: &str) -> String {
+    format!("{} {value} is for cuckoo filters, which this module has not: ignored", name.escape_ascii())
+}
+
+/// What is wrong with an argument of valkey-bloom, and what to write instead; `None` for any other.
+fn valkey_bloom(name: &[u8]) -> Option<String> {
+    let upper = String::from_utf8_lossy(name).to_ascii_uppercase();
+    let bare = upper.trim_start_matches("--");
+    let bare = bare.strip_prefix("BF.").unwrap_or(bare);
+    if !bare.starts_with(VALKEY_BLOOM) {
+        return None;
+    }
+    let instead = VALKEY_BLOOM_NAMES.iter().find(|(theirs, _)| bare == *theirs);
+    let instead = instead.map_or("there is no such option here", |(_, instead)| instead);
+    Some(format!(
+        "argument {} is valkey-bloom's: {instead}; see \"Coming from valkey-bloom\" in docs/migrating.md",
+        quoted(name)
+    ))
+}
+
+/// Takes the arguments: pairs of a name and a value. Those of RedisBloom are taken too, so that its line serves as it
+/// is.
+///
+/// # Errors
+/// A line that names the argument and says what it should have been.
+pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
+    // Tools that only look a module up load it with one empty argument, which RedisBloom takes for none.
+    if args.len() == 1 && args.get(0).bytes().is_empty() {
+        return Ok(());
+    }
+    let mut at = 0;
+    while at < args.len() {
+        let given = args.get(at).bytes();
+        let redisblooms = REDISBLOOM_NAMES.iter().find(|(theirs, _)| given.eq_ignore_ascii_case(theirs.as_bytes()));
+        let name = redisblooms.map_or(given, |(_, ours)| ours.to_bytes());
+        let is = |known: &CStr| name.eq_ignore_ascii_case(known.to_bytes());
+        let value = if at + 1 < args.len() { Some(args.get(at + 1).bytes()) } else { None };
+        let value = value.ok_or_else(|| format!("argument {} needs a value", quoted(given)));
+        let wrong = |expected: &str, got: &[u8]| {
+            format!("argument {}: expected {expected}, got {}", quoted(given), quoted(got))
+        };
+        if let Some(option) = WHOLE.iter().find(|option| is(option.name)) {
+            let value = value?;
+            let parsed = if option.flags & BYTES != 0 { parse_bytes(value) } else { parse_unsigned(value) };
+            let in_range = |number: &i64| (option.min..=option.max).contains(number);
+            let number = parsed.and_then(|number| i64::try_from(number).ok()).filter(in_range);
+            let number =
+                number.ok_or_else(|| wrong(&format!("a whole number from {} to {}", option.min, option.max), value))?;
+            option.initial.store(number, Ordering::Relaxed);
+        } else if let Some(option) = TEXT.iter().find(|option| is(option.name)) {
+            let bits = option.parse(value?).map_err(|why| format!("argument {}: {why}", quoted(given)))?;
+            option.initial.store(bits, Ordering::Relaxed);
+        } else if let Some(option) = CHOICE.iter().find(|option| is(option.name)) {
+            let value = value?;
+            let chosen = option.words.iter().position(|word| value.eq_ignore_ascii_case(word.to_bytes()));
+            let words: Vec<_> = option.words.iter().map(|word| word.to_string_lossy()).collect();
+            let chosen = chosen.ok_or_else(|| wrong(&words.join(" or "), value))?;
+            option.initial.store(chosen as i64, Ordering::Relaxed);
+        } else if is_for_cuckoo_filters(name) {
+            ctx.log(LogLevel::Notice, &ignored(name, &value?.escape_ascii().to_string()));
+        } else {
+            return Err(valkey_bloom(given).unwrap_or_else(|| format!("unknown argument {}", quoted(given))));
+        }
+        at += 2;
+    }
+    Ok(())
+}
+
+fn is_for_cuckoo_filters(name: &[u8]) -> bool {
+    REDISBLOOM_CUCKOO.iter().any(|start| name.to_ascii_uppercase().starts_with(start.as_bytes()))
+}
+
+/// A number of bytes as redis.conf takes them: `1kb` is 1024, `1k` is 1000.
+fn parse_bytes(text: &[u8]) -> Option<u64> {
+    let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
+    let unit: u64 = match text[digits..].to_ascii_lowercase().as_slice() {
+        b"" | b"b" => 1,
+        b"k" => 1000,
+        b"kb" => 1 << 10,
+        b"m" => 1_000_000,
+        b"mb" => 1 << 20,
+        b"g" => 1_000_000_000,
+        b"gb" => 1 << 30,
+        _ => return None,
+    };
+    parse_unsigned(&text[..digits])?.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_read_as_in_redis_conf() {
+        for (text, bytes) in [("1", 1), ("5b", 5), ("1k", 1000), ("1kb", 1024), ("2MB", 2 << 20), ("4gb", 4 << 30)] {
+            assert_eq!(parse_bytes(text.as_bytes()), Some(bytes), "{text}");
+        }
+        for text in ["", "gb", "1tb", "-1", "1 kb", "99999999999999999999", "18446744073709551615kb"] {
+            assert_eq!(parse_bytes(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn arguments_of_valkey_bloom_are_told_from_others() {
+        for name in ["bloom-capacity", "bf.bloom-fp-rate", "--bf.bloom-expansion", "BLOOM-TIGHTENING-RATIO", "bloom-x"]
+        {
+            let told = valkey_bloom(name.as_bytes()).expect(name);
+            assert!(told.contains(name) && told.contains("docs/migrating.md"), "{told}");
+        }
+        assert!(valkey_bloom(b"bloom-capacity").is_some_and(|told| told.contains("bf-initial-size")));
+        for name in ["bf-error-rate", "bloom", "blooms", "bf.", ""] {
+            assert_eq!(valkey_bloom(name.as_bytes()), None, "{name}");
+        }
+    }
+}

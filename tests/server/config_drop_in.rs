@@ -1,0 +1,308 @@
+//! Options in the words of those whose place the module takes: RedisBloom's load-time arguments, the `bf-*` and `cf-*`
+//! lines of Redis 8, and valkey-bloom's, which are refused by name.
+
+use std::path::Path;
+
+use redis::Value;
+
+use crate::client::{Client, error_text, show};
+use crate::harness::{Server, Setup, module_path, optional_file};
+
+/// What RedisBloom 2.8 takes after its path, and the rate, capacity and expansion of filters made by default then.
+const LINES: [(&str, &str); 10] = [
+    ("", "0.01 100 2"),
+    ("ERROR_RATE 0.02", "0.02 100 2"),
+    ("error_rate 0.02", "0.02 100 2"),
+    ("Error_Rate 1e-3 Initial_Size 55", "0.001 55 2"),
+    ("INITIAL_SIZE 1099511627776", "0.01 1099511627776 2"),
+    ("CF_MAX_EXPANSIONS 8", "0.01 100 2"),
+    ("cf_max_expansions 99999999999", "0.01 100 2"),
+    ("ERROR_RATE 0.02 INITIAL_SIZE 200 CF_MAX_EXPANSIONS 8", "0.02 200 2"),
+    // The last one counts.
+    ("ERROR_RATE 0.02 ERROR_RATE 0.03", "0.03 100 2"),
+    // As tools load a module that they only look at.
+    ("\"\"", "0.01 100 2"),
+];
+
+/// What RedisBloom 2.8 refuses after its path.
+const REFUSED: [&str; 18] = [
+    "ERROR_RATE",
+    "ERROR_RATE 0",
+    "ERROR_RATE 1",
+    "ERROR_RATE -0.1",
+    "ERROR_RATE nan",
+    "ERROR_RATE abc",
+    "INITIAL_SIZE",
+    "INITIAL_SIZE 0",
+    "INITIAL_SIZE -1",
+    "INITIAL_SIZE abc",
+    "INITIAL_SIZE 1.5",
+    "INITIAL_SIZE 1e3",
+    "INITIAL_SIZE +5",
+    "INITIAL_SIZE 9223372036854775808",
+    "CF_MAX_EXPANSIONS",
+    "EXPANSION 4",
+    "FOO bar",
+    "ERROR_RATE 0.02 FOO bar",
+];
+
+/// Rate, capacity and expansion that new filters get, as `CONFIG GET` tells them.
+fn defaults(server: &Server) -> String {
+    let value = |name: &str| server.config(&server.parameter(name)).expect("an option");
+    format!("{} {} {}", value("bf-error-rate"), value("bf-initial-size"), value("bf-expansion-factor"))
+}
+
+fn module_command(client: &mut Client, command: &str, path: &Path, rest: &str) -> String {
+    let path = path.display().to_string();
+    let words: Vec<_> = ["MODULE", command, &path].into_iter().chain(rest.split_whitespace()).collect();
+    show(&client.call(&words))
+}
+
+#[test]
+fn every_line_that_redisbloom_takes_is_taken() {
+    for (line, expected) in LINES {
+        let server = Setup::default().args(line).start();
+        assert_eq!(defaults(&server), expected, "loadmodule with {line}");
+    }
+    for (line, expected) in LINES {
+        let line = line.trim_matches('"');
+        let server = Setup::default().without_module().start();
+        let mut client = server.client();
+        assert_eq!(module_command(&mut client, "LOAD", &module_path(), line), "+OK", "{line}");
+        assert_eq!(defaults(&server), expected, "MODULE LOAD with {line}");
+        let server = Setup::default().without_module().start();
+        let mut client = server.client();
+        let line = if line.is_empty() { String::new() } else { format!("ARGS {line}") };
+        assert_eq!(module_command(&mut client, "LOADEX", &module_path(), &line), "+OK", "{line}");
+        assert_eq!(defaults(&server), expected, "MODULE LOADEX with {line}");
+    }
+}
+
+#[test]
+fn filters_are_made_by_redisblooms_arguments_as_there() {
+    let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
+    for (line, _) in LINES {
+        // It makes a filter for 2^40 items without asking.
+        if line.contains("1099511627776") {
+            continue;
+        }
+        let theirs = Setup::default().without_module().module_before_with(&peer, line).start();
+        let ours = Setup::default().args(&format!("{line} bf-layout classic").replace("\"\"", "")).start();
+        let (mut one, mut other) = (ours.client(), theirs.client());
+        for client in [&mut one, &mut other] {
+            client.expect("BF.ADD made a", "1");
+        }
+        assert_eq!(one.cmd("BF.DEBUG made"), other.cmd("BF.DEBUG made"), "{line}");
+        assert_eq!(one.cmd("BF.INFO made"), other.cmd("BF.INFO made"), "{line}");
+    }
+}
+
+#[test]
+fn every_line_that_redisbloom_refuses_is_refused_by_name() {
+    for line in REFUSED {
+        let log = match Setup::default().args(line).try_start() {
+            Ok(_) => panic!("the server started with {line}"),
+            Err(log) => log,
+        };
+        let told: Vec<_> = log.lines().filter(|line| line.contains("rollcall was not loaded")).collect();
+        let name = line.split_whitespace().rev().find(|word| word.contains(char::is_uppercase)).expect("a name");
+        assert!(told.len() == 1 && told[0].contains(&format!("argument '{name}'")), "{line}: {log}");
+    }
+    let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
+    let server = Setup::default().without_module().start();
+    let mut client = server.client();
+    for line in REFUSED {
+        assert!(module_command(&mut client, "LOAD", &peer, line).starts_with("-ERR "), "{line}");
+        assert!(module_command(&mut client, "LOAD", &module_path(), line).starts_with("-ERR "), "{line}");
+    }
+    // None of it stays.
+    assert_eq!(module_command(&mut client, "LOAD", &module_path(), ""), "+OK");
+    assert_eq!(defaults(&server), "0.01 100 2");
+}
+
+#[test]
+fn a_line_of_the_configuration_goes_over_an_argument() {
+    let name = |server: &Server| server.parameter("bf-error-rate");
+    let server = Setup::default().without_module().start();
+    let option = name(&server);
+    let load = format!("CONFIG {option} 0.02 ARGS ERROR_RATE 0.03 INITIAL_SIZE 55");
+    assert_eq!(module_command(&mut server.client(), "LOADEX", &module_path(), &load), "+OK");
+    assert_eq!(defaults(&server), "0.02 55 2");
+    // The same in a file, and what was set while running goes over both, if it was written down.
+    let mut server = Setup::default().args("ERROR_RATE 0.03 INITIAL_SIZE 55").line(&format!("{option} 0.02")).start();
+    assert_eq!(defaults(&server), "0.02 55 2");
+    server.set_parameter("bf-initial-size", "66");
+    assert_eq!(defaults(&server), "0.02 66 2");
+    server.client().expect("CONFIG REWRITE", "+OK");
+    server.restart();
+    assert_eq!(defaults(&server), "0.02 66 2", "{}", server.config_file());
+    server.set_parameter("bf-initial-size", "77");
+    server.restart();
+    assert_eq!(defaults(&server), "0.02 66 2", "not written down");
+}
+
+#[test]
+fn errors_are_those_of_redis_8() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (name, value, why) in [
+        ("bf-error-rate", "0", "Value for `bf-error-rate` must be in the range (0.000000, 1.000000)"),
+        ("bf-error-rate", "1.0", "Value for `bf-error-rate` must be in the range (0.000000, 1.000000)"),
+        ("bf-error-rate", "x", "Invalid value for `bf-error-rate`"),
+        ("bf-initial-size", "0", "Value for `bf-initial-size` must be in the range [1, 1099511627776]"),
+        ("bf-initial-size", "1.5", "Invalid value for `bf-initial-size`"),
+        ("bf-expansion-factor", "-1", "Value for `bf-expansion-factor` must be in the range [0, 32768]"),
+        ("bf-expansion-factor", "32769", "Value for `bf-expansion-factor` must be in the range [0, 32768]"),
+        ("bf-expansion-factor", "", "Invalid value for `bf-expansion-factor`"),
+    ] {
+        let option = server.parameter(name);
+        let reply = client.call(&["CONFIG", "SET", &option, value]);
+        let expected = format!("ERR CONFIG SET failed (possibly related to argument '{option}') - {why}");
+        assert_eq!(error_text(&reply), Some(expected), "{name} {value}");
+    }
+    assert_eq!(defaults(&server), "0.01 100 2");
+}
+
+/// Lines as the redis.conf of Redis 8 has them.
+const REDIS_8: [&str; 8] = [
+    "bf-error-rate 0.02",
+    "bf-initial-size 200",
+    "bf-expansion-factor 4",
+    "cf-initial-size 2048",
+    "cf-bucket-size 2",
+    "cf-max-iterations 30",
+    "cf-expansion-factor 2",
+    "cf-max-expansions 64",
+];
+
+#[test]
+fn a_configuration_of_redis_8_serves_as_it_is() {
+    if !Server::start().version().has_unprefixed_configs() {
+        // Before modules are loaded, the server ends at a name without a dot that is not its own.
+        for line in ["bf-error-rate 0.02", "cf-max-expansions 64"] {
+            assert!(Setup::default().line(line).try_start().is_err(), "{line}");
+        }
+        // And it is not asked for names that it does not take.
+        let server = Server::start();
+        assert!(!server.log().contains("Invalid character"), "{}", server.log());
+        return;
+    }
+    let lines = REDIS_8.iter().fold(Setup::default(), |setup, line| setup.line(line));
+    let mut server = lines.start();
+    assert_eq!(defaults(&server), "0.02 200 4");
+    for line in REDIS_8 {
+        let (name, value) = line.split_once(' ').expect("a value");
+        assert_eq!(server.config(name).as_deref(), Some(value), "{name}");
+        // What is not there is said once, unless it is said as by default.
+        let noted = server.module_log().iter().filter(|line| line.contains(&format!("{name} {value} is for"))).count();
+        assert_eq!(noted, usize::from(name.starts_with("cf-") && name != "cf-bucket-size"), "{name}");
+    }
+    let mut client = server.client();
+    client.expect("CONFIG SET cf-max-expansions 7 bf-initial-size 300", "+OK");
+    client.expect("CONFIG GET cf-max-expansions", "[\"cf-max-expansions\", \"7\"]");
+    assert!(server.module_log().last().is_some_and(|line| line.contains("cf-max-expansions 7 is for cuckoo filters")));
+    for (name, value) in [("cf-max-expansions", "0"), ("cf-bucket-size", "256"), ("cf-max-iterations", "x")] {
+        let error = client.error(&format!("CONFIG SET {name} {value}"));
+        assert!(error.contains(&format!("alue for `{name}`")), "{error}");
+    }
+    client.expect("CONFIG REWRITE", "+OK");
+    server.restart();
+    assert_eq!(defaults(&server), "0.02 300 4");
+    assert_eq!(server.config("cf-max-expansions").as_deref(), Some("7"));
+    // The same names as arguments, and when the module is loaded later.
+    let server = Setup::default().args("bf-error-rate 0.02 bf-initial-size 200 cf-max-expansions 3").start();
+    assert_eq!(defaults(&server), "0.02 200 2");
+    let server = Setup::default().without_module().start();
+    let load = "CONFIG bf-error-rate 0.02 CONFIG cf-max-expansions 3 CONFIG rollcall.bf-initial-size 9";
+    assert_eq!(module_command(&mut server.client(), "LOADEX", &module_path(), load), "+OK");
+    assert_eq!(defaults(&server), "0.02 9 2");
+    assert_eq!(server.config("cf-max-expansions").as_deref(), Some("3"));
+}
+
+#[test]
+fn the_prefixed_names_serve_on_every_server() {
+    let lines = ["rollcall.bf-error-rate 0.02", "rollcall.bf-initial-size 200", "rollcall.bf-expansion-factor 4"];
+    let mut server = lines.iter().fold(Setup::default(), |setup, line| setup.line(line)).start();
+    assert_eq!(defaults(&server), "0.02 200 4");
+    server.client().expect("CONFIG SET rollcall.bf-initial-size 300", "+OK");
+    server.client().expect("CONFIG GET rollcall.bf-initial-size", "[\"rollcall.bf-initial-size\", \"300\"]");
+    server.client().expect("CONFIG REWRITE", "+OK");
+    server.restart();
+    assert_eq!(defaults(&server), "0.02 300 4");
+}
+
+#[test]
+fn counters_alone_leave_the_names_of_redis_8_to_others() {
+    let server = Server::with_args("commands lc");
+    let mut client = server.client();
+    for name in ["bf-error-rate", "bf-initial-size", "bf-expansion-factor", "cf-max-expansions"] {
+        assert_eq!(client.call(&["CONFIG", "GET", name]), Value::Array(Vec::new()), "{name}");
+    }
+    client.expect("CONFIG GET rollcall.bf-error-rate", "[\"rollcall.bf-error-rate\", \"0.01\"]");
+}
+
+/// valkey-bloom's options and what the log names instead.
+const VALKEY_BLOOM: [(&str, &str); 9] = [
+    ("bloom-capacity 1000", "use bf-initial-size"),
+    ("bloom-fp-rate 0.001", "use bf-error-rate"),
+    ("bloom-expansion 4", "use bf-expansion-factor"),
+    ("bloom-memory-usage-limit 1024", "use max-key-bytes"),
+    ("bloom-use-random-seed no", "use hash-seed"),
+    ("bloom-defrag-enabled no", "activedefrag"),
+    ("bloom-tightening-ratio 0.5", "no such option here"),
+    ("BF.BLOOM-CAPACITY 1000", "use bf-initial-size"),
+    ("ERROR_RATE 0.02 --bf.bloom-capacity 1000", "use bf-initial-size"),
+];
+
+#[test]
+fn valkey_blooms_arguments_are_refused_with_what_to_write_instead() {
+    for (line, instead) in VALKEY_BLOOM {
+        let log = match Setup::default().args(line).try_start() {
+            Ok(_) => panic!("the server started with {line}"),
+            Err(log) => log,
+        };
+        let told: Vec<_> = log.lines().filter(|line| line.contains("rollcall was not loaded")).collect();
+        assert_eq!(told.len(), 1, "{line}: {log}");
+        for part in [instead, "valkey-bloom's", "\"Coming from valkey-bloom\" in docs/migrating.md"] {
+            assert!(told[0].contains(part), "{line}: {}", told[0]);
+        }
+    }
+}
+
+#[test]
+fn valkey_blooms_parameters_are_the_servers_to_refuse() {
+    // They carry the name of another module, so they never reach ours.
+    let server = Server::start();
+    let error = server.client().error("CONFIG SET bf.bloom-capacity 1000");
+    assert!(error.contains("bf.bloom-capacity"), "{error}");
+    let log = match Setup::default().line("bf.bloom-capacity 1000").try_start() {
+        Ok(_) => panic!("the server started"),
+        Err(log) => log,
+    };
+    assert!(log.contains("Module Configuration detected without loadmodule directive"), "{log}");
+}
+
+#[test]
+fn a_configuration_that_nobody_takes_is_an_error_and_not_the_end() {
+    let mut server = Setup::default().without_module().start();
+    if server.version().is_valkey {
+        // Valkey 9.1.2 crashes then, with any module that has a data type.
+        return;
+    }
+    let redis_7 = server.version().major == 7;
+    let mut client = server.client();
+    let load =
+        module_command(&mut client, "LOADEX", &module_path(), "CONFIG bf.bloom-capacity 1000 ARGS ERROR_RATE 0.3");
+    assert!(load.starts_with("-ERR "), "{load}");
+    server.assert_up();
+    if redis_7 {
+        // It cannot unload a module with a data type, and leaves it loaded.
+        assert_eq!(defaults(&server), "0.3 100 2");
+    } else {
+        client.expect("BF.ADD f a", "-ERR unknown command *");
+        assert_eq!(module_command(&mut client, "LOADEX", &module_path(), "CONFIG bf-initial-size 7"), "+OK");
+        assert_eq!(defaults(&server), "0.01 7 2");
+    }
+    client.expect("BF.ADD f a", "1");
+    client.expect("LC.ADD c a", "1");
+}

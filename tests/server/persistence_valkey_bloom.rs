@@ -1,0 +1,80 @@
+//! What valkey-bloom left behind is refused, and the error says where the way over is.
+
+use crate::client::show;
+use crate::harness::{Server, Setup};
+use crate::payload::{forge, module_value, rdb_file};
+
+const POINTER: &str = "\"Coming from valkey-bloom\" in docs/migrating.md";
+
+/// A value of another module's type: one unsigned number.
+fn value(type_name: &str) -> Vec<u8> {
+    [&module_value(type_name, 1)[..], &[2, 1, 0]].concat()
+}
+
+/// Commands as the AOF has them.
+fn aof(commands: &[&[&str]]) -> Vec<u8> {
+    let mut text = String::new();
+    for words in commands {
+        text += &format!("*{}\r\n", words.len());
+        for word in *words {
+            text += &format!("${}\r\n{word}\r\n", word.len());
+        }
+    }
+    text.into_bytes()
+}
+
+#[test]
+fn bf_load_answers_where_the_way_over_is() {
+    let mut server = Server::start();
+    let mut client = server.client();
+    client.expect("BF.ADD there a", "1");
+    let before = client.digest("there");
+    for key in ["there", "missing"] {
+        let error = client.error(&format!("BF.LOAD {key} data"));
+        assert!(error.starts_with("ERR BF.LOAD ") && error.ends_with(POINTER), "{error}");
+    }
+    client.expect("BF.LOAD there", "-ERR wrong number of arguments for 'BF.LOAD' command");
+    client.expect("BF.LOAD there data more", "-ERR wrong number of arguments *");
+    client.expect("DBSIZE", "1");
+    assert_eq!(client.digest("there"), before);
+    server.assert_up();
+    // With the counters alone the command is left to the module that has it.
+    Server::with_args("commands lc").client().expect("BF.LOAD there data", "-ERR unknown command *");
+}
+
+#[test]
+fn an_append_only_file_with_bf_load_stops_the_start() {
+    let file = aof(&[&["SELECT", "0"], &["SET", "plain", "1"], &["BF.LOAD", "lost", "data"], &["SET", "after", "1"]]);
+    // A file of before 7.0 is taken in by its name.
+    let setup = Setup::default().line("appendonly yes").file("appendonly.aof", &file);
+    let log = match setup.try_start() {
+        Ok(server) => panic!("the server started with {}", show(&server.client().cmd("KEYS *"))),
+        Err(log) => log,
+    };
+    let told: Vec<_> = log.lines().filter(|line| line.contains("cannot load 'lost' from the AOF")).collect();
+    assert!(told.len() == 1 && told[0].ends_with(POINTER), "{log}");
+    assert!(!log.contains("crashed") && log.contains("exit status: 1"), "{log}");
+}
+
+#[test]
+fn an_rdb_file_with_its_filters_is_refused_by_the_server() {
+    let log = match Setup::default().line("appendonly no").file("dump.rdb", &rdb_file(&value("bloomfltr"))).try_start()
+    {
+        Ok(_) => panic!("the server started"),
+        Err(log) => log,
+    };
+    assert!(log.contains("no matching module type 'bloomfltr'"), "{log}");
+    assert!(!log.contains("crashed"), "{log}");
+}
+
+#[test]
+fn a_payload_of_its_filters_is_refused_by_the_server() {
+    let mut server = Server::start();
+    let mut client = server.client();
+    client.expect("BF.ADD ours a", "1");
+    let payload = forge(&value("bloomfltr"), &[10, 0]);
+    let words: [&[u8]; 4] = [b"RESTORE", b"k", b"0", &payload];
+    assert_eq!(show(&client.call(&words)), "-ERR Bad data format");
+    client.expect("DBSIZE", "1");
+    server.assert_up();
+}

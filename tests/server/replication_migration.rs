@@ -1,0 +1,348 @@
+//! From a live RedisBloom primary to this module and back, while clients write: the steps of docs/migrating.md.
+//!
+//! The primary is `redis-server` of the PATH with RedisBloom, whatever server the module is tested on.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Mutex, RwLock};
+
+use redis::Value;
+
+use crate::client::{Client, error_text, show, text, wait_until};
+use crate::harness::{Server, Setup};
+use crate::replication_redisbloom::{
+    SHAPES, assert_alike, chunks, items, load, peer, peer_server, populate, said, with,
+};
+
+/// Where the clients write, and who stops them.
+struct Service<'a> {
+    /// The old server, then the new one.
+    servers: [&'a Server; 2],
+    /// Which of them the clients write to.
+    current: AtomicUsize,
+    /// Whether the new one follows, so that what was written can be looked for there.
+    follows: AtomicBool,
+    is_over: AtomicBool,
+    /// Held for reading during every step of a writer; whoever holds it for writing sees none in flight.
+    gate: RwLock<()>,
+    /// Steps done.
+    steps: AtomicUsize,
+}
+
+impl Service<'_> {
+    /// Waits until the writers have done so many steps more.
+    fn wait_steps(&self, more: usize) {
+        let goal = self.steps.load(SeqCst) + more;
+        wait_until("the writers", || (self.steps.load(SeqCst) >= goal).then_some(()));
+    }
+}
+
+/// What the writer of a key was told of it.
+#[derive(Default)]
+struct Acknowledged {
+    items: Vec<String>,
+    /// How many of them were new.
+    new: i64,
+}
+
+/// A client that writes to keys of its own and remembers what was acknowledged.
+struct Writer {
+    name: String,
+    /// State of a small generator of numbers, from a fixed seed.
+    random: u64,
+    made: usize,
+    keys: BTreeMap<String, Acknowledged>,
+    /// Commands that the old server refused after the new one had left it.
+    refused: usize,
+}
+
+const KEYS_A_WRITER: usize = 10;
+
+impl Writer {
+    fn new(number: u64) -> Writer {
+        let random = 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(number + 1);
+        Writer { name: format!("w{number}"), random, made: 0, keys: BTreeMap::new(), refused: 0 }
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33) % limit
+    }
+
+    fn fresh(&mut self, prefix: &str) -> String {
+        self.made += 1;
+        format!("{prefix}{}:{}", self.name, self.made)
+    }
+
+    /// Items to add: new ones, and now and then one that was added before.
+    fn some_items(&mut self, key: &str, count: u64) -> Vec<String> {
+        let mut some: Vec<String> = (0..count).map(|_| self.fresh("item:")).collect();
+        if let Some(known) = self.keys.get(key).and_then(|written| written.items.first()) {
+            some.push(known.clone());
+        }
+        some
+    }
+
+    /// Sends a command to the server that is current, again if it is not any more, and returns the reply.
+    fn call(&mut self, service: &Service, client: &mut Client, words: &[&str]) -> Value {
+        loop {
+            let reply = client.call(words);
+            if !error_text(&reply).is_some_and(|error| error.starts_with("NOREPLICAS")) {
+                return reply;
+            }
+            self.refused += 1;
+            wait_until("the new server", || (service.current.load(SeqCst) == 1).then_some(()));
+            *client = service.servers[1].client();
+        }
+    }
+
+    /// Adds items by any of the commands and remembers those that were taken.
+    fn add(&mut self, service: &Service, client: &mut Client, head: &[&str], key: &str, some: &[String]) {
+        let reply = self.call(service, client, &with(head, some));
+        let elements = match reply {
+            Value::Array(elements) => elements,
+            single => vec![single],
+        };
+        let written = self.keys.entry(key.to_owned()).or_default();
+        for (item, element) in some.iter().zip(&elements) {
+            match element {
+                Value::Int(is_new) => {
+                    written.new += is_new;
+                    written.items.push(item.clone());
+                }
+                full => assert_eq!(show(full), "-ERR non scaling filter is full", "{head:?}"),
+            }
+        }
+    }
+
+    fn any_key(&mut self) -> Option<String> {
+        let at = self.below(KEYS_A_WRITER as u64) as usize;
+        let count = self.keys.len().max(1);
+        self.keys.keys().nth(at % count).cloned()
+    }
+
+    /// One step: a write of any kind.
+    fn step(&mut self, service: &Service, client: &mut Client) {
+        let key = self.any_key();
+        match (self.below(12), key) {
+            (0..=5, Some(key)) => {
+                let count = 1 + self.below(40);
+                let some = self.some_items(&key, count);
+                self.add(service, client, &["BF.MADD", &key], &key, &some);
+            }
+            (6..=7, Some(key)) => {
+                let some = vec![self.fresh("item:")];
+                self.add(service, client, &["BF.ADD", &key], &key, &some);
+            }
+            (8, Some(key)) => {
+                assert_eq!(self.call(service, client, &["DEL", &key]), Value::Int(1), "{key}");
+                self.keys.remove(&key);
+            }
+            (9, _) => {
+                // Gone in a moment, by the primary's clock.
+                let key = self.fresh("volatile:");
+                let some = self.some_items(&key, 5);
+                self.call(service, client, &with(&["BF.MADD", &key], &some));
+                let ttl = (1 + self.below(100)).to_string();
+                self.call(service, client, &["PEXPIRE", &key, &ttl]);
+            }
+            (10, Some(key)) if self.keys.len() >= KEYS_A_WRITER => {
+                let some = self.some_items(&key, 3);
+                self.add(service, client, &["BF.INSERT", &key, "NOCREATE", "ITEMS"], &key, &some);
+            }
+            (11, Some(_)) if self.keys.len() >= KEYS_A_WRITER => {}
+            (kind, _) => {
+                let key = self.fresh("key:");
+                let some = self.some_items(&key, 15);
+                match kind % 4 {
+                    0 => self.add(service, client, &["BF.MADD", &key], &key, &some),
+                    1 => {
+                        let head = ["BF.INSERT", &key, "CAPACITY", "10", "ERROR", "0.001", "EXPANSION", "3", "ITEMS"];
+                        self.add(service, client, &head, &key, &some);
+                    }
+                    2 => {
+                        let words = ["BF.RESERVE", &key, "0.02", "20", "NONSCALING"];
+                        assert_eq!(self.call(service, client, &words), Value::Okay, "{key}");
+                        self.add(service, client, &["BF.MADD", &key], &key, &some);
+                    }
+                    _ => {
+                        let words = ["BF.RESERVE", &key, "0.3", "8", "EXPANSION", "1"];
+                        assert_eq!(self.call(service, client, &words), Value::Okay, "{key}");
+                        self.add(service, client, &["BF.MADD", &key], &key, &some);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks a server about all that was acknowledged.
+    #[track_caller]
+    fn check(&self, client: &mut Client) {
+        for (key, written) in &self.keys {
+            let reply = client.call(&with(&["BF.MEXISTS", key], &written.items));
+            assert!(reply == Value::Array(vec![Value::Int(1); written.items.len()]), "{key} lost items");
+            assert_eq!(client.int(&format!("BF.CARD {key}")), written.new, "{key}");
+        }
+    }
+
+    /// While the new server follows: what the old one says it has passed on is there.
+    fn check_passed_on(&mut self, client: &mut Client, follower: &mut Client) {
+        let Some(key) = self.any_key() else { return };
+        assert_eq!(client.int("WAIT 1 20000"), 1, "the follower keeps up");
+        let written = &self.keys[&key];
+        let reply = follower.call(&with(&["BF.MEXISTS", &key], &written.items));
+        assert!(reply == Value::Array(vec![Value::Int(1); written.items.len()]), "{key} lost items");
+    }
+
+    fn run(&mut self, service: &Service) {
+        let mut client = service.servers[0].client();
+        let mut follower = service.servers[1].client();
+        let mut steps = 0;
+        while !service.is_over.load(SeqCst) {
+            let _in_flight = service.gate.read().expect("the gate");
+            self.step(service, &mut client);
+            steps += 1;
+            if steps % 50 == 0 && service.follows.load(SeqCst) {
+                self.check_passed_on(&mut client, &mut follower);
+            }
+            service.steps.fetch_add(1, SeqCst);
+        }
+    }
+}
+
+/// The keys that do not expire.
+fn lasting(client: &mut Client) -> Vec<String> {
+    let mut keys: Vec<_> = client.list("KEYS *").iter().map(text).collect();
+    keys.retain(|key| !key.starts_with("volatile:"));
+    keys.sort();
+    keys
+}
+
+/// Compares every lasting key of two servers that are at the same point: parameters, every sub-filter, and answers
+/// about items that were added and items that were not.
+#[track_caller]
+fn assert_equal(one: &mut Client, other: &mut Client) {
+    let keys = lasting(one);
+    assert_eq!(keys, lasting(other));
+    let absent = items("absent", 100);
+    for key in keys.iter().filter(|key| *key != "big") {
+        let say = |client: &mut Client| {
+            [
+                client.cmd(&format!("BF.DEBUG {key}")),
+                client.cmd(&format!("BF.INFO {key}")),
+                client.call(&with(&["BF.MEXISTS", key], &absent)),
+            ]
+        };
+        let (told, expected) = (say(one), say(other));
+        assert!(told == expected, "{key}: {} instead of {}", show(&told[0]), show(&expected[0]));
+    }
+}
+
+/// Filters go back to RedisBloom in chunks, and go on there as they do here. `DUMP` is refused there, in good order.
+fn assert_way_back(ours: &Server, peer: &Path) {
+    // On a server of the same version, for the sake of `DUMP`.
+    let mut again = peer_server(peer);
+    let (mut here, mut back) = (ours.client(), again.client());
+    let keys = lasting(&mut here);
+    for key in &keys {
+        let Value::BulkString(payload) = here.call(&["DUMP", key]) else { panic!("DUMP {key}") };
+        let words: [&[u8]; 4] = [b"RESTORE", key.as_bytes(), b"0", &payload];
+        assert_eq!(show(&back.call(&words)), "-ERR Bad data format", "{key}");
+        let dump = chunks(&mut here, key);
+        load(&mut back, key, &dump);
+        assert!(chunks(&mut back, key) == dump, "{key}");
+    }
+    again.assert_up();
+    assert_equal(&mut here, &mut back);
+    let more = items("after", 60);
+    for key in &keys {
+        let words = with(&["BF.MADD", key], &more);
+        assert!(here.call(&words) == back.call(&words), "{key}");
+        assert!(said(&mut here, key) == said(&mut back, key), "{key}");
+        // What RedisBloom dumps comes here again.
+        let Value::BulkString(payload) = back.call(&["DUMP", key]) else { panic!("DUMP {key}") };
+        let words: [&[u8]; 5] = [b"RESTORE", key.as_bytes(), b"0", &payload, b"REPLACE"];
+        assert_eq!(here.call(&words), Value::Okay, "{key}");
+    }
+    assert_equal(&mut here, &mut back);
+}
+
+#[test]
+fn clients_write_while_the_server_is_changed_and_nothing_is_lost() {
+    let Some(peer) = peer() else { return };
+    let theirs = Setup::default().binary(Path::new("redis-server")).without_module().module_before(&peer).start();
+    let ours = Server::with_args("bf-layout classic");
+    let (mut old, mut new) = (theirs.client(), ours.client());
+    populate(&mut old);
+    let service = Service {
+        servers: [&theirs, &ours],
+        current: AtomicUsize::new(0),
+        follows: AtomicBool::new(false),
+        is_over: AtomicBool::new(false),
+        gate: RwLock::new(()),
+        steps: AtomicUsize::new(0),
+    };
+    let writers: Vec<_> = (0..3).map(|number| Mutex::new(Writer::new(number))).collect();
+    std::thread::scope(|scope| {
+        for writer in &writers {
+            scope.spawn(|| writer.lock().expect("the writer").run(&service));
+        }
+        // Whatever fails here, the writers end, and with them the scope.
+        let guard = EndOnDrop(&service.is_over);
+        service.wait_steps(500);
+
+        // The full synchronisation, and writes while it runs.
+        let before = service.steps.load(SeqCst);
+        new.expect(&format!("REPLICAOF 127.0.0.1 {}", theirs.port()), "+OK");
+        wait_until("the link", || (new.info("master_link_status") == "up").then_some(()));
+        assert!(service.steps.load(SeqCst) > before, "nothing was written during the synchronisation");
+        service.follows.store(true, SeqCst);
+
+        // The stream. At points where nothing is in flight, both say the same.
+        for _ in 0..8 {
+            service.wait_steps(400);
+            let _none_in_flight = service.gate.write().expect("the gate");
+            ours.wait_synced(&theirs);
+            assert_equal(&mut new, &mut old);
+        }
+        service.follows.store(false, SeqCst);
+        // Nobody is left who waits for the new server to follow.
+        drop(service.gate.write().expect("the gate"));
+
+        // The promotion: the old server holds writes back until the new one has all, and refuses them afterwards.
+        old.expect("CONFIG SET min-replicas-to-write 1", "+OK");
+        old.expect("CLIENT PAUSE 20000 WRITE", "+OK");
+        ours.wait_synced(&theirs);
+        new.expect("REPLICAOF NO ONE", "+OK");
+        wait_until("the promotion", || (new.info("role") == "master").then_some(()));
+        wait_until("the old server to be alone", || (old.info("connected_slaves") == "0").then_some(()));
+        assert_equal(&mut new, &mut old);
+        service.current.store(1, SeqCst);
+        old.expect("CLIENT UNPAUSE", "+OK");
+
+        // The clients go on with the new one.
+        service.wait_steps(1500);
+        drop(guard);
+    });
+    for writer in &writers {
+        let writer = writer.lock().expect("the writer");
+        assert!(writer.refused == 1 && !writer.keys.is_empty(), "{} changed servers once", writer.name);
+        writer.check(&mut new);
+    }
+    wait_until("what expires to be gone", || new.list("KEYS volatile:*").is_empty().then_some(()));
+    for (key, _) in SHAPES {
+        assert!(said(&mut new, key) == said(&mut old, key), "{key}, which nobody wrote to");
+    }
+    assert_alike(&mut new, &mut old);
+    assert_way_back(&ours, &peer);
+}
+
+/// Ends the writers when it goes out of scope, by a failure too.
+struct EndOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
