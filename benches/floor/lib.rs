@@ -118,10 +118,14 @@ unsafe extern "C" fn bitmaps(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModu
     let arguments = (1..argc as usize).map(|index| unsafe { bytes(*argv.add(index)) });
     let numbers: Vec<u64> = arguments.filter_map(|text| std::str::from_utf8(text).ok()?.parse().ok()).collect();
     let [lines_per_item, sizes @ ..] = numbers.as_slice() else { return ERR };
-    // Written to, so that every page is there; half of the bits are set, as in a full filter.
-    let lines =
-        sizes.iter().map(|bytes| vec![[0x5555_5555_5555_5555; 8]; (*bytes as usize).div_ceil(64).max(1)]).collect();
-    BITMAPS.set(Bitmaps { lines_per_item: *lines_per_item, lines });
+    let counts = sizes.iter().map(|bytes| (*bytes as usize).div_ceil(64).max(1));
+    BITMAPS.with_borrow_mut(|bitmaps| {
+        bitmaps.lines_per_item = *lines_per_item;
+        if !counts.clone().eq(bitmaps.lines.iter().map(Vec::len)) {
+            // Written to, so that every page is there; half of the bits are set, as in a full filter.
+            bitmaps.lines = counts.map(|count| vec![[0x5555_5555_5555_5555; 8]; count]).collect();
+        }
+    });
     // SAFETY: the context is live.
     unsafe { api!(RedisModule_ReplyWithLongLong(ctx, sizes.len() as c_longlong)) }
 }

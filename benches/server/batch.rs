@@ -36,6 +36,15 @@ struct Goals {
     /// Against RedisBloom, for each kind of work.
     peer: [f64; 3],
     floor: f64,
+    lines_per_item: u32,
+}
+
+/// How much slower than a command that hashes the items and looks at their lines.
+pub const LOOKS: (&str, Goal) = ("hashes, looks, replies", Goal::Within(1.1));
+
+/// The command that does so: with one bit a line, where ours has several.
+pub fn looks(command: &str) -> &'static str {
+    if command.ends_with("ADD") { "BENCH.FILL" } else { "BENCH.PROBE" }
 }
 
 /// Both filters.
@@ -56,7 +65,7 @@ pub fn run(bench: &mut Bench) {
         fill(server, BIG, &mut Source::From(start), filled - start);
     }
     let mut next = filled;
-    let goals = Goals { peer: [8.0, 3.5, 6.0], floor: 4.0 };
+    let goals = Goals { peer: [8.0, 3.5, 6.0], floor: 4.0, lines_per_item: 2 };
     rounds(bench, "n = 100M, p = 0.001", BIG, goals, calls_a_round, (0, all), |_, _, _| {
         next += (calls_a_round * PER_CALL) as u64;
         (next - (calls_a_round * PER_CALL) as u64, filled)
@@ -71,7 +80,7 @@ pub fn run(bench: &mut Bench) {
 
     let calls_a_round = bench.pick(60, 100);
     let filled = SMALL_CAPACITY - (calls_a_round * PER_CALL) as u64;
-    let goals = Goals { peer: [4.5; 3], floor: 1.8 };
+    let goals = Goals { peer: [4.5; 3], floor: 1.8, lines_per_item: 1 };
     rounds(bench, "n = 100k, p = 0.01", SMALL, goals, calls_a_round, (all / 2, all), |ours, peer, round| {
         // Made anew for every round, so that no round finds it full.
         let start = (round as u64 + 1) << 32;
@@ -95,7 +104,7 @@ fn rounds(
     (done, all): (usize, usize),
     mut prepare: impl FnMut(&mut Server, &mut Server, usize) -> (u64, u64),
 ) {
-    let mut samples = [(); 3].map(|()| [(); 3].map(|()| Samples::default()));
+    let mut samples = [(); 3].map(|()| [(); 4].map(|()| Samples::default()));
     for round in 0..bench.rounds() {
         bench.step(done + round, all);
         let (new, present) = prepare(&mut bench.ours, &mut bench.peer, round);
@@ -109,13 +118,20 @@ fn rounds(
             samples[kind][0].push(server_time(&mut bench.ours, command, &warm, &real));
             samples[kind][1].push(server_time(&mut bench.peer, command, &warm, &real));
             samples[kind][2].push(server_time(&mut bench.ours, "BENCH.REPLY", &warm_floor, &floor));
+            // The first of several lines is enough to see that an item is absent.
+            let lines = if WORK[kind].1 == "absent" { 1 } else { goals.lines_per_item };
+            let size = bench.ours.call(&format!("BF.INFO {key}")).field("Size");
+            bench.ours.call(&format!("BENCH.BITMAPS {lines} {size}"));
+            samples[kind][3].push(server_time(&mut bench.ours, looks(command), &warm_floor, &batches(looks(command))));
         }
     }
+    bench.ours.call("BENCH.BITMAPS 1");
     for (kind, (command, items)) in WORK.iter().enumerate() {
-        let [ours, peer, floor] = [0, 1, 2].map(|contender| samples[kind][contender].median());
+        let [ours, peer, floor, looking] = [0, 1, 2, 3].map(|contender| samples[kind][contender].median());
         let work = format!("{command}, {PER_CALL} {items}, {name}");
         let row = |goal, other| Row { work: work.clone(), goal, ours, other: Some(other), unit: "µs a call" };
         bench.rows.push(row(Goal::TimesFaster(goals.peer[kind]), ("RedisBloom", peer)));
         bench.rows.push(row(Goal::Within(goals.floor), ("only replies", floor)));
+        bench.rows.push(row(LOOKS.1, (LOOKS.0, looking)));
     }
 }

@@ -1,6 +1,6 @@
 //! Time an item as a filter grows: in size, and in sub-filters.
 
-use crate::batch::fill;
+use crate::batch::{LOOKS, fill, looks};
 use crate::items::{ABSENT, PER_CALL, Source, calls};
 use crate::measure::{Bench, Goal, Row, Samples, server_time};
 use crate::plot::{self, Line};
@@ -162,8 +162,12 @@ pub fn run_default(bench: &mut Bench) {
     let filled = ITEMS - 200_000;
     both(bench, |server| KEYS.iter().for_each(|key| fill(server, key, &mut Source::From(0), filled)));
     let count = bench.pick(20, 40);
-    // Absent, present, new; each for ours grown and reserved and the peer's grown and reserved.
-    let mut samples = [(); 3].map(|()| [(); 4].map(|()| Samples::default()));
+    // A line of each sub-filter is the least that shows that an item is absent.
+    let sub_filters = bench.ours.call(&format!("BF.DEBUG {}", KEYS[0])).text();
+    let sizes: Vec<_> = sub_filters.split("bytes:").skip(2).filter_map(|line| line.split(' ').next()).collect();
+    bench.ours.call(&format!("BENCH.BITMAPS 1 {}", sizes.join(" ")));
+    // Absent, present, new; each for ours grown and reserved and the peer's grown and reserved, and the floor.
+    let mut samples = [(); 3].map(|()| [(); 5].map(|()| Samples::default()));
     let rounds = bench.pick(4, 12);
     for round in 0..rounds {
         bench.step(round, rounds);
@@ -176,6 +180,12 @@ pub fn run_default(bench: &mut Bench) {
                 ("BF.MEXISTS", batches("BF.MEXISTS", &mut Source::below(filled, seed))),
                 ("BF.MADD", batches("BF.MADD", &mut Source::From(seed << 32))),
             ];
+            if at == 0 {
+                for ((command, _), samples) in work.iter().zip(&mut samples) {
+                    let floor = batches(looks(command), &mut Source::From(ABSENT + (seed << 32)));
+                    samples[4].push(server_time(&mut bench.ours, looks(command), &floor[..2], &floor));
+                }
+            }
             for (server, index) in [(&mut bench.ours, at), (&mut bench.peer, at + 2)] {
                 for ((command, batches), samples) in work.iter().zip(&mut samples) {
                     samples[index].push(server_time(server, command, &warm, batches));
@@ -186,7 +196,7 @@ pub fn run_default(bench: &mut Bench) {
     for (work, samples) in
         ["BF.MEXISTS, 350 absent", "BF.MEXISTS, 350 present", "BF.MADD, 350 new"].iter().zip(&samples)
     {
-        let [grown, reserved, peer_grown, _] = [0, 1, 2, 3].map(|index| samples[index].median());
+        let [grown, reserved, peer_grown, _, looking] = [0, 1, 2, 3, 4].map(|index| samples[index].median());
         let row = |goal, other| Row {
             work: format!("{work}, grown from capacity 100 to 2M"),
             goal,
@@ -195,6 +205,9 @@ pub fn run_default(bench: &mut Bench) {
             unit: "µs a call",
         };
         bench.rows.push(row(Goal::Within(2.0), ("ours, reserved", reserved)));
+        if !work.contains("present") {
+            bench.rows.push(row(LOOKS.1, (LOOKS.0, looking)));
+        }
         bench.rows.push(row(Goal::Shown, ("RedisBloom, grown", peer_grown)));
     }
     both(bench, |server| KEYS.iter().for_each(|key| drop(server.call(&format!("DEL {key}")))));

@@ -1,6 +1,6 @@
 //! One item a call, 100 calls pipelined: what a command costs around its one probe.
 
-use crate::batch::fill;
+use crate::batch::{LOOKS, fill, looks};
 use crate::items::{ABSENT, Source, calls};
 use crate::measure::{Bench, Goal, Row, Samples, server_time, throughput};
 use crate::resp::Batch;
@@ -58,6 +58,11 @@ const fn counting(name: &'static str, command: &'static str, items: Items) -> Wo
 }
 
 impl Work {
+    /// Whether it is a command of ours that looks items up.
+    fn has_items(&self) -> bool {
+        !self.floor.is_empty() && !matches!(self.items, Items::None)
+    }
+
     fn batches(&self, command: &str, round: usize, count: usize) -> Vec<Batch> {
         let mut source = match self.items {
             Items::New => Source::From((round as u64 + 1) << 32),
@@ -71,8 +76,8 @@ impl Work {
 
 /// Server time.
 pub fn run(bench: &mut Bench) {
-    // Ours, RedisBloom's, the floor, the floor that changes something.
-    let mut samples = WORK.map(|_| [(); 4].map(|()| Samples::default()));
+    // Ours, RedisBloom's, the floor, the floor that changes something, the floor that looks at the item's line.
+    let mut samples = WORK.map(|_| [(); 5].map(|()| Samples::default()));
     let count = bench.pick(10_000, 20_000);
     let rounds = bench.rounds();
     for round in 0..rounds {
@@ -88,7 +93,12 @@ pub fn run(bench: &mut Bench) {
             if work.peer {
                 samples[1].push(server_time(&mut bench.peer, work.command, &warm, &real));
             }
-            for (at, floor) in [(2, Some(work.floor)), (3, work.change)] {
+            if work.has_items() {
+                let size = if work.key == FILTER { "131128" } else { "4608" };
+                bench.ours.call(&format!("BENCH.BITMAPS 1 {size}"));
+            }
+            let looking = work.has_items().then(|| looks(work.command));
+            for (at, floor) in [(2, Some(work.floor)), (3, work.change), (4, looking)] {
                 if let Some(floor) = floor.filter(|floor| !floor.is_empty()) {
                     let batches = work.batches(floor, round, count);
                     samples[at].push(server_time(&mut bench.ours, floor, &warm_floor, &batches));
@@ -97,7 +107,7 @@ pub fn run(bench: &mut Bench) {
         }
     }
     for (work, samples) in WORK.iter().zip(&samples) {
-        let [ours, peer, floor, change] = [0, 1, 2, 3].map(|contender| samples[contender].median());
+        let [ours, peer, floor, change, looking] = [0, 1, 2, 3, 4].map(|contender| samples[contender].median());
         let row = |goal, other| Row { work: format!("{}, one item", work.name), goal, ours, other, unit: "µs a call" };
         if work.peer {
             bench.rows.push(row(Goal::TimesFaster(2.0), Some(("RedisBloom", peer))));
@@ -106,6 +116,9 @@ pub fn run(bench: &mut Bench) {
             bench.rows.push(row(Goal::Shown, None));
         } else {
             bench.rows.push(row(Goal::Within(1.15), Some(("opens, replies", floor))));
+        }
+        if work.has_items() {
+            bench.rows.push(row(LOOKS.1, Some((LOOKS.0, looking))));
         }
         if work.change.is_some() {
             bench.rows.push(row(Goal::Shown, Some(("opens, propagates, replies", change))));

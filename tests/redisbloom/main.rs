@@ -15,6 +15,7 @@ mod harness;
 mod history;
 mod loading;
 #[path = "../server/payload.rs"]
+#[allow(dead_code)]
 mod payload;
 
 use rollcall::bloom::{ClassicFilter, Params};
