@@ -346,6 +346,29 @@ mod tests {
         }
     }
 
+    /// Small bitmaps and large ones are walked in different ways, and lists of few and of many items.
+    #[test]
+    fn lists_set_and_find_the_bits_of_one_by_one() {
+        for (capacity, error_rate) in [(1000, 0.01), (1000, 1e-5), (2_000_000, 0.01), (2_000_000, 0.001)] {
+            let (mut single, mut listed) = (filter(error_rate, capacity), filter(error_rate, capacity));
+            let mut start = 0u32;
+            for len in [0u32, 1, 15, 16, 17, 31, 32, 33, 64, 100] {
+                // Half of them are there already.
+                let hashes: Vec<_> = (start / 2..start / 2 + len).map(|item| hash128(&item.to_le_bytes(), 0)).collect();
+                let expected: Vec<_> = hashes.iter().map(|&hash| single.may_contain(hash)).collect();
+                let mut found = Vec::new();
+                listed.look_up_all(hashes.iter().copied(), &mut |is_there| found.push(is_there));
+                assert_eq!(found, expected);
+                let expected: Vec<_> = hashes.iter().map(|&hash| single.insert(hash)).collect();
+                let mut added = Vec::new();
+                listed.insert_all(hashes.iter().copied(), &mut |is_new| added.push(is_new));
+                assert_eq!(added, expected);
+                assert!(single == listed);
+                start += len;
+            }
+        }
+    }
+
     #[test]
     fn sizes_are_checked_before_allocation() {
         let needed = filter(0.01, 1000).size_bytes();
