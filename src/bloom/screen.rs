@@ -123,7 +123,9 @@ mod tests {
         let sub_filter = |index: u32| {
             let error_rate = [0.3, 0.01, 0.001, 1e-5, 0.05][index as usize % 5];
             let mut filter = Filter::new(error_rate, 40 * u64::from(index + 1), 0, &Unlimited).unwrap();
-            hashes(index * 10_000, 40 * (index + 1)).iter().for_each(|&hash| drop(filter.insert(hash)));
+            for hash in hashes(index * 10_000, 40 * (index + 1)) {
+                filter.insert(hash);
+            }
             filter
         };
         (0..len).map(sub_filter).collect()
