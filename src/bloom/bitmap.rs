@@ -67,7 +67,8 @@ impl Bitmap {
             return Err(Error::corrupt("bitmap", format_args!("at most {len} bytes"), got));
         };
         debug_assert!(unset.iter().all(|&byte| byte == 0), "bytes written twice");
-        self.set_bits += bits::copy_count(unset, bytes);
+        unset.copy_from_slice(bytes);
+        self.set_bits += bits::count_ones_in_bytes(bytes);
         Ok(())
     }
 
