@@ -79,6 +79,21 @@ impl<S: Bitmap> ArrivingBitmaps<S> {
         Payload::new(parts)
     }
 
+    /// As [`Loading::next_memory`](super::Loading::next_memory).
+    pub(super) fn next_memory(&self, len: usize) -> &[u8] {
+        let mut position = self.received_bytes;
+        for sub_filter in &self.sub_filters {
+            let bytes = sub_filter.as_bytes();
+            let size = bytes.len() as u64;
+            if position < size {
+                let rest = &bytes[position as usize..];
+                return &rest[..len.min(rest.len())];
+            }
+            position -= size;
+        }
+        &[]
+    }
+
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let missing = self.total_bytes - self.received_bytes;
         if bytes.len() as u64 > missing {
