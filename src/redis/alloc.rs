@@ -334,6 +334,38 @@ mod tests {
         }
     }
 
+    /// What Linux says of the pages that hold `memory`: whether each is resident.
+    #[cfg(target_os = "linux")]
+    fn resident(memory: &[u8]) -> Vec<bool> {
+        use std::os::unix::fs::FileExt;
+        let pagemap = std::fs::File::open("/proc/self/pagemap").unwrap();
+        let start = memory.as_ptr() as usize;
+        let pages = start / 4096..(start + memory.len()).div_ceil(4096);
+        let is_resident = |page: usize| {
+            let mut entry = [0; 8];
+            pagemap.read_exact_at(&mut entry, page as u64 * 8).unwrap();
+            u64::from_ne_bytes(entry) >> 63 == 1
+        };
+        pages.map(is_resident).collect()
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn memory_becomes_resident_and_stays_what_it_is() {
+        // So large that malloc maps it anew, and away from what huge pages may have brought along.
+        let memory = vec![0u8; 64 << 20];
+        let part = &memory[(32 << 20) + 5000..][..1_000_000];
+        make_resident(&part[..1000]);
+        make_resident(&[]);
+        assert!(!resident(part).contains(&true));
+        make_resident(part);
+        // All, or none where Linux is older than 5.14 or its pages are larger than 4 KiB.
+        let now = resident(part);
+        assert!(!now.contains(&false) || !now.contains(&true));
+        assert!(!resident(&memory[48 << 20..]).contains(&true));
+        assert!(part.iter().all(|&byte| byte == 0));
+    }
+
     #[test]
     fn over_aligned_blocks_keep_their_base() {
         let layout = Layout::from_size_align(640, 64).unwrap();
