@@ -117,7 +117,7 @@ unsafe extern "C" fn bitmaps(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModu
     // SAFETY: there are `argc` live strings.
     let arguments = (1..argc as usize).map(|index| unsafe { bytes(*argv.add(index)) });
     let numbers: Vec<u64> = arguments.filter_map(|text| std::str::from_utf8(text).ok()?.parse().ok()).collect();
-    let [lines_per_item, sizes @ ..] = numbers.as_slice() else { return ERR };
+    let (lines_per_item, sizes) = numbers.split_first().unwrap_or((&1, &[]));
     let counts = sizes.iter().map(|bytes| (*bytes as usize).div_ceil(64).max(1));
     BITMAPS.with_borrow_mut(|bitmaps| {
         bitmaps.lines_per_item = *lines_per_item;

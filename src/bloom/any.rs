@@ -123,7 +123,7 @@ impl BloomFilter {
         either!(self, filter => filter.add(item, limit))
     }
 
-    /// Adds items; appends to `added`, for each, whether it was new.
+    /// Adds items; tells `added` of each whether it was new.
     ///
     /// # Errors
     /// As [`ScalableFilter::add_all`].
@@ -141,7 +141,7 @@ impl BloomFilter {
         either!(self, filter => filter.may_contain(item))
     }
 
-    /// [`BloomFilter::may_contain`] for many items. Appends the answers to `found`.
+    /// [`BloomFilter::may_contain`] for many items. Tells `found` the answers.
     pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, found: impl FnMut(bool)) {
         either!(self, filter => filter.may_contain_all(items, found));
     }

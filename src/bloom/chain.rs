@@ -107,7 +107,7 @@ pub(super) fn add_all<'a, C: Chain>(
     mut added: impl FnMut(bool),
 ) -> Result<(), Error> {
     let seed = chain.seed();
-    let mut hashes = items.into_iter().map(|item| C::hash(item, seed)).peekable();
+    let mut hashes = items.into_iter().fuse().map(|item| C::hash(item, seed)).peekable();
     // While there is one sub-filter, it is told of as many as fit even if all are new.
     while chain.sub_filters().len() == 1 && room(chain) > 0 && hashes.peek().is_some() {
         let fitting = usize::try_from(room(chain)).unwrap_or(usize::MAX);
@@ -135,7 +135,7 @@ pub(super) fn may_contain_all<'a, C: Chain>(
     mut found: impl FnMut(bool),
 ) {
     let seed = chain.seed();
-    let mut hashes = items.into_iter().map(|item| C::hash(item, seed));
+    let mut hashes = items.into_iter().fuse().map(|item| C::hash(item, seed));
     if let [only] = chain.sub_filters() {
         return only.look_up_all(hashes, &mut found);
     }

@@ -102,10 +102,10 @@ impl ClassicFilter {
     }
 
     /// Adds items, with the same outcome as [`ClassicFilter::add`] for one after another, but faster
-    /// for many: their cache misses overlap. Appends to `added`, for each, whether it was new.
+    /// for many: their cache misses overlap. Tells `added` of each whether it was new.
     ///
     /// # Errors
-    /// As [`ClassicFilter::add`]. The items before the one that failed are in, and in `added`.
+    /// As [`ClassicFilter::add`]. The items before the one that failed are in, and `added` was told of them.
     pub fn add_all<'a>(
         &mut self,
         items: impl IntoIterator<Item = &'a [u8]>,
@@ -120,7 +120,7 @@ impl ClassicFilter {
         chain::may_contain(self, item)
     }
 
-    /// [`ClassicFilter::may_contain`] for many items, faster than one after another. Appends the answers to `found`.
+    /// [`ClassicFilter::may_contain`] for many items, faster than one after another. Tells `found` the answers.
     pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, found: impl FnMut(bool)) {
         chain::may_contain_all(self, items, found);
     }

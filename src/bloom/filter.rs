@@ -102,11 +102,6 @@ impl Filter {
         self.num_items
     }
 
-    /// How many more items it takes until it is full.
-    pub fn room(&self) -> u64 {
-        self.capacity.saturating_sub(self.num_items)
-    }
-
     /// For loading: how many items the bits written stand for.
     pub fn set_num_items(&mut self, num_items: u64) {
         self.num_items = num_items;
@@ -246,14 +241,13 @@ impl SubFilter for Filter {
     }
 
     fn insert_all(&mut self, hashes: impl Iterator<Item = Hash128>, added: &mut impl FnMut(bool)) {
-        let (mut bits, mut items) = (0, 0);
-        lines::insert_all(&self.geometry, self.bitmap.lines_mut().0, hashes, |free| {
-            bits += free;
-            items += u64::from(free != 0);
+        let (lines, set_bits) = self.bitmap.lines_mut();
+        lines::insert_all(&self.geometry, lines, hashes, |free| {
+            // Before the caller is told: it may panic, and the counts must be those of the bits.
+            *set_bits += free;
+            self.num_items = self.num_items.saturating_add(u64::from(free != 0));
             added(free != 0);
         });
-        *self.bitmap.lines_mut().1 += bits;
-        self.num_items = self.num_items.saturating_add(items);
     }
 
     fn count_union<'a>(&'a self, others: impl Iterator<Item = &'a Self> + Clone) -> u64 {

@@ -23,7 +23,7 @@ use prefetch_index::prefetch_index;
 #[repr(C, align(64))]
 pub struct Line([u64; 8]);
 
-/// Most hashes a job takes at once: one bit each in a `u32`, and about as many cache misses as a core has in flight.
+/// Hashes that are handled together: one bit each in a `u32`, and about as many cache misses as a core has in flight.
 pub(super) const CHUNK: usize = 32;
 
 /// Bitmaps of fewer lines than this, 32 KiB, are taken to be in the processor's first-level cache: asking ahead only costs
@@ -98,39 +98,32 @@ fn run<J: Job>(geometry: &Geometry, job: J) -> J::Output {
     }
 }
 
-/// Declares a function over the lines of a filter that runs a job in the shape of its geometry. It is compiled once more
-/// for processors with the bit instructions of 2013 and later (BMI), which save a fourth of a probe's instructions, and
-/// picked at run time.
-macro_rules! shaped {
-    ($(#[$doc:meta])* fn $name:ident$([$($generic:tt)*])?($($arg:ident: $type:ty),*) $(-> $output:ty)? = $job:expr;) => {
-        $(#[$doc])*
-        pub(super) fn $name$(<$($generic)*>)?(geometry: &Geometry, $($arg: $type),*) $(-> $output)? {
-            run(geometry, $job)
-        }
-    };
+/// Whether all bits of this hash are set.
+pub(super) fn contains(geometry: &Geometry, lines: &[Line], hash: Hash128) -> bool {
+    run(geometry, One(Seek { lines }, hash))
 }
 
-shaped! {
-    /// Whether all bits of this hash are set.
-    fn contains(lines: &[Line], hash: Hash128) -> bool = One(Seek { lines }, hash);
+/// Sets the bits of this hash and tells how many of them were free.
+pub(super) fn insert(geometry: &Geometry, lines: &mut [Line], hash: Hash128) -> u64 {
+    run(geometry, One(Fill { lines }, hash))
 }
 
-shaped! {
-    /// Sets the bits of this hash and tells how many of them were free.
-    fn insert(lines: &mut [Line], hash: Hash128) -> u64 = One(Fill { lines }, hash);
+/// [`contains`] for each of many hashes.
+pub(super) fn contains_all(
+    geometry: &Geometry,
+    lines: &[Line],
+    hashes: impl Iterator<Item = Hash128>,
+    found: impl FnMut(bool),
+) {
+    run(geometry, All(Seek { lines }, hashes, found))
 }
 
-shaped! {
-    /// [`contains`] for each of many hashes.
-    fn contains_all[H: Iterator<Item = Hash128>, F: FnMut(bool)](lines: &[Line], hashes: H, found: F)
-        = All(Seek { lines }, hashes, found);
-}
-
-pub(super) fn insert_all<H: Iterator<Item = Hash128>, F: FnMut(u64)>(
+/// [`insert`] for each of many hashes.
+pub(super) fn insert_all(
     geometry: &Geometry,
     lines: &mut [Line],
-    hashes: H,
-    free: F,
+    hashes: impl Iterator<Item = Hash128>,
+    free: impl FnMut(u64),
 ) {
     run(geometry, All(Fill { lines }, hashes, free))
 }

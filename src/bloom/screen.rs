@@ -1,10 +1,10 @@
 //! Looking items up in a long chain at the price of little more than one look a sub-filter.
 //!
 //! The number that an item's first line is drawn from, and with it the places of its bits in that line, is the same in
-//! every sub-filter: only which line it is depends on their size. So those bits are laid out once an item, and then one
-//! line of each sub-filter is compared with them as a whole, without a branch: which of many sub-filters have them cannot
-//! be predicted, and a mispredicted branch costs more than a comparison. In full sub-filters one line in thirty or so
-//! passes by chance; only what passed is looked up in earnest.
+//! every sub-filter: only which line it is depends on their size. So those bits are laid out once for several sub-filters,
+//! and then one line of each is compared with them as a whole, without a branch: which of many sub-filters have them
+//! cannot be predicted, and a mispredicted branch costs more than a comparison. In full sub-filters one line in thirty or
+//! so passes by chance; only what passed is looked up in earnest.
 
 use super::filter::Filter;
 use super::lines::{CHUNK, lay_out, line_index, marked};

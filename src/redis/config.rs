@@ -229,7 +229,8 @@ pub fn with_bloom() -> bool {
 /// The names to try for an option, best first, and the flag that goes with each.
 ///
 /// On Redis 8 that is the bare name, with the prefixed one as an alias, so that a redis.conf for older servers serves.
-/// It is taken where RedisBloom of Redis 8 is loaded too; and with `commands lc` it is left to whoever is loaded later.
+/// It is taken where RedisBloom of Redis 8 is loaded too; and with the load-time argument `commands lc` it is
+/// left to whoever is loaded later.
 fn names_of(name: &'static CStr, may_be_bare: bool) -> Vec<(CString, u32)> {
     let mut names = Vec::with_capacity(2);
     if may_be_bare && is_unprefixed(name) {

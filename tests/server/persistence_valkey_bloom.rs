@@ -33,7 +33,7 @@ fn bf_load_answers_where_the_way_over_is() {
         let error = client.error(&format!("BF.LOAD {key} data"));
         assert!(error.starts_with("ERR BF.LOAD ") && error.ends_with(POINTER), "{error}");
     }
-    client.expect("BF.LOAD there", "-ERR wrong number of arguments for 'BF.LOAD' command");
+    client.expect("BF.LOAD there", "-ERR wrong number of arguments for 'bf.load' command");
     client.expect("BF.LOAD there data more", "-ERR wrong number of arguments *");
     client.expect("DBSIZE", "1");
     assert_eq!(client.digest("there"), before);

@@ -199,7 +199,11 @@ fn insert(
             (handled, changed) = (handled + 1, changed | is_new);
             ctx.reply_bool(is_new);
         });
-        debug_assert!(outcome.is_ok() && handled == items.len());
+        // Should one be refused all the same, the array must have its length: the client would wait for the rest.
+        if let Err(error) = outcome {
+            let text = core_error(error).text();
+            (handled..items.len()).for_each(|_| ctx.reply_error(&text));
+        }
     } else {
         let mut results = Vec::with_capacity(items.len());
         let stopped = filter.add_all(items.bytes(), &limit, |is_new| results.push(is_new)).err().map(core_error);

@@ -418,7 +418,7 @@ pub static BLOOM: &[Command] = &[
         &[KEY]
     ),
     command!(
-        c"BF.LOAD",
+        c"bf.load",
         valkey_bloom::load,
         3,
         WRITE,

@@ -20,8 +20,8 @@ pub(super) fn load(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     Err(Refusal::ValkeyBloom)
 }
 
-/// Whether the command was read from the AOF. While the server loads, clients get no further than its own commands; a
-/// replica that answers while it loads has another flag.
+/// Whether the command was read from the AOF: nothing else runs one while the server loads. Clients are told that it
+/// loads, for the command is not marked as allowed then; a replica that answers while it loads has another flag.
 fn is_from_aof(ctx: Ctx) -> bool {
     let flags = ctx.flags();
     flags & raw::REDISMODULE_CTX_FLAGS_LOADING != 0 && flags & raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING == 0
