@@ -50,11 +50,11 @@ pub(super) trait Chain {
         // Newest first: it is the largest, so it most likely has what is there.
         self.sub_filters().iter().rev().any(|sub_filter| sub_filter.may_contain(hash))
     }
-    /// Which of the hashes may have been added, as [`SubFilter::look_up_chunk`].
-    fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
-        let mut found = 0;
+    /// Which of at most [`CHUNK`] hashes may have been added.
+    fn look_up_chunk(&self, hashes: &[Hash128]) -> u32 {
+        let (all, mut found) = (first_marks(hashes.len()), 0);
         for sub_filter in self.sub_filters().iter().rev() {
-            let pending = pending & !found;
+            let pending = all & !found;
             if pending == 0 {
                 break;
             }
@@ -140,7 +140,7 @@ pub(super) fn may_contain_all<'a, C: Chain>(
         return only.look_up_all(hashes, &mut found);
     }
     while let Some((chunk, len)) = next_chunk(&mut hashes) {
-        let marks = look_up_chunk(chain, &chunk[..len]);
+        let marks = chain.look_up_chunk(&chunk[..len]);
         (0..len).for_each(|i| found(marks >> i & 1 == 1));
     }
 }
@@ -165,7 +165,7 @@ fn add_chunk<C: Chain>(
         let room = room(chain);
         if room == 0 {
             // Items it has pass even a full filter. The first that it has not needs a new sub-filter.
-            let known = look_up_chunk(chain, rest).trailing_ones() as usize;
+            let known = chain.look_up_chunk(rest).trailing_ones() as usize;
             added.handled += known;
             if known < rest.len()
                 && let Err(error) = grow(chain, limit)
@@ -178,7 +178,7 @@ fn add_chunk<C: Chain>(
         let fitting = &rest[..rest.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
         let mut pending = first_marks(fitting.len());
         if chain.sub_filters().len() > 1 {
-            pending &= !look_up_chunk(chain, fitting);
+            pending &= !chain.look_up_chunk(fitting);
         }
         // Items that come twice, or whose bits the ones before them set, are sorted out here.
         let new = chain.newest_mut().map_or(0, |newest| newest.insert_chunk(fitting, pending));
@@ -186,11 +186,6 @@ fn add_chunk<C: Chain>(
         added.handled += fitting.len();
     }
     (added, Ok(()))
-}
-
-/// Which of at most [`CHUNK`] hashes may have been added.
-fn look_up_chunk<C: Chain>(chain: &C, hashes: &[Hash128]) -> u32 {
-    chain.look_up_chunk(hashes, first_marks(hashes.len()))
 }
 
 /// The next hashes, as many as a chunk holds, and how many they are; `None` when there are no more.

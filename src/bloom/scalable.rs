@@ -286,8 +286,8 @@ impl Chain for ScalableFilter {
         screen::look_up(&self.sub_filters, hash)
     }
 
-    fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
-        screen::look_up_chunk(&self.sub_filters, hashes, pending)
+    fn look_up_chunk(&self, hashes: &[Hash128]) -> u32 {
+        screen::look_up_chunk(&self.sub_filters, hashes)
     }
 
     fn grow(&mut self, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error> {

@@ -191,7 +191,13 @@ impl SubFilter for ClassicSubFilter {
     }
 
     fn insert(&mut self, hash: Hash128) -> bool {
-        self.insert_chunk(&[hash], 1) != 0
+        let positions = self.modulus.walk(hash).take(self.shape.hashes as usize);
+        let (lines, set_bits) = self.bitmap.lines_mut();
+        let words: &mut [u64] = bytemuck::cast_slice_mut(lines);
+        let free = positions.fold(0, |free, position| free + u64::from(bits::set(words, position)));
+        *set_bits += free;
+        self.num_items = self.num_items.saturating_add(u64::from(free != 0));
+        free != 0
     }
 
     fn look_up_chunk(&self, hashes: &[Hash128], mut pending: u32) -> u32 {
