@@ -155,7 +155,8 @@ impl ClassicFilter {
         &self.sub_filters
     }
 
-    /// Its sub-filters, for [`ClassicSubFilter::relocate`] alone: their bits and numbers must stay as they are.
+    /// Its sub-filters, for [`ClassicSubFilter::relocate`], which leaves bits and numbers as they are, and for
+    /// [`ClassicSubFilter::write_bytes`], which forgets items if it clears bits.
     pub fn sub_filters_mut(&mut self) -> &mut [ClassicSubFilter] {
         &mut self.sub_filters
     }

@@ -4,6 +4,7 @@ use super::super::args::{self, Opt, Options, lenient};
 use super::super::ffi::{Arg, ArgOrOwned, Args, Ctx, Key, Mode};
 use super::super::limits::{ServerLimit, must_obey};
 use super::super::reply::{self, Field, InfoLine, Refusal, core};
+use super::super::types::entry_of;
 use super::{
     Added, AddedWords, announce, check_copy, config, create, dump, open, open_merge, replace, value, value_mut, values,
     word,
@@ -185,7 +186,10 @@ fn announce_reserved(ctx: Ctx, key: Arg<'_>, creation: &Creation) {
 pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let (name, limit) = (args.get(1), ServerLimit::new(ctx));
     let mut key = ctx.open(name, Mode::Write);
-    let (filter, created) = open_or_create(&mut key, Some(Creation::defaults), &limit)?;
+    let (filter, created) = match open_or_create(&mut key, Some(Creation::defaults), &limit) {
+        Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (settled(&mut key)?, None),
+        opened => opened?,
+    };
     let outcome = filter.add(args.get(2).bytes(), &limit).map_err(core_error);
     let (handled, changed) = outcome.as_ref().map_or((0, false), |&is_new| (1, is_new));
     announce(ctx, &Added { key: name, items: args.from(2), created, handled, changed }, &WORDS);
@@ -236,6 +240,14 @@ fn open_or_create<'k>(
     Ok((filter, created))
 }
 
+/// A filter that is loading, as it stands: RedisBloom adds to such a one, and has acknowledged it.
+fn settled<'k>(key: &'k mut Key<'_>) -> Result<&'k mut BloomFilter, Refusal> {
+    if let Some(entry) = entry_of::<BloomFilter>(key)? {
+        entry.settle_with_zeros();
+    }
+    value_mut(key)?.ok_or(Refusal::NotFound)
+}
+
 /// Adds items and replies with a boolean an item handled, and why the next one was refused, if one was; creates the key
 /// with `create_with`, if that is given.
 fn insert(
@@ -246,7 +258,10 @@ fn insert(
 ) -> Result<(), Refusal> {
     let limit = ServerLimit::new(ctx);
     let mut key = ctx.open(name, Mode::Write);
-    let (filter, created) = open_or_create(&mut key, create_with, &limit)?;
+    let (filter, created) = match open_or_create(&mut key, create_with, &limit) {
+        Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (settled(&mut key)?, None),
+        opened => opened?,
+    };
     let (mut handled, mut changed) = (0, false);
     if filter.room() >= items.len() as u64 {
         // None can be refused, so the length of the reply is known, and the answers go out as they come.
