@@ -2,6 +2,8 @@
 //! words, expansions beyond ours, chunks out of order. It arrives here by replication and by the AOF, and must not be
 //! lost. Needs the RedisBloom module (`ROLLCALL_PEER`), but for what needs a file alone.
 
+use std::path::Path;
+
 use redis::Value;
 
 use crate::client::{Client, error_text, show, text, wait_until, words};
@@ -78,9 +80,10 @@ fn key_of(line: &str) -> &str {
     words(line)[1]
 }
 
-/// A RedisBloom server that keeps an AOF.
-fn primary(peer: &std::path::Path) -> Server {
-    let setup = Setup::default().without_module().module_before(peer);
+/// A RedisBloom server that keeps an AOF: `redis-server` of the PATH, whatever server the module is tested on, for the
+/// server reads the numbers, and Valkey's reads none that are hexadecimal.
+fn primary(peer: &Path) -> Server {
+    let setup = Setup::default().without_module().module_before(peer).binary(Path::new("redis-server"));
     setup.line("appendonly yes").line("appendfsync always").start()
 }
 
