@@ -4,8 +4,9 @@
 //!     instructions NAME        do it once: what happens inside `measured` is counted
 //!
 //! Time differs from machine to machine and from minute to minute; the number of instructions does not, as long
-//! as the compiler is the same. So nothing here depends on the processor: unions are left out, since they pick their
-//! loops by what it can do, and so is the allocator, since results go to memory reserved before.
+//! as the compiler is the same. So hardly anything here depends on the processor: unions are left out, since they pick
+//! their loops by what it can do (the screen of a chain does too, and is counted with AVX2), and so is the allocator,
+//! since results go to memory reserved before.
 
 use std::hint::black_box;
 

@@ -50,6 +50,14 @@ pub fn count_ones(words: &[u64]) -> u64 {
     words.iter().map(|word| u64::from(word.count_ones())).sum()
 }
 
+/// As [`count_ones`], of bytes.
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt", "x86_64+sse4.2+popcnt"))]
+pub fn count_ones_in_bytes(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let in_words: u64 = words.iter().map(|word| u64::from(u64::from_ne_bytes(*word).count_ones())).sum();
+    in_words + rest.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>()
+}
+
 /// ORs `src` into `dst`, word by word, as far as both reach.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 pub fn or_into(dst: &mut [u64], src: &[u64]) {
@@ -179,6 +187,13 @@ mod tests {
             prop_assert_eq!(count_ones(&naive), set_bits);
             prop_assert_eq!(&left, &naive);
             prop_assert_eq!(&other, &naive);
+        }
+
+        #[test]
+        fn counting_bytes_matches_one_byte_at_a_time(bytes in vec(any::<u8>(), 0..200), from in 0usize..9) {
+            let bytes = &bytes[from.min(bytes.len())..];
+            let naive: u32 = bytes.iter().map(|byte| byte.count_ones()).sum();
+            prop_assert_eq!(count_ones_in_bytes(bytes), u64::from(naive));
         }
 
         #[test]

@@ -53,21 +53,22 @@ impl Bitmap {
         bytemuck::cast_slice(&self.lines)
     }
 
-    /// Overwrites from byte `offset` on, but not beyond the first `len` bytes.
+    /// Writes the bytes from `offset` on, of which no bit is set yet, but not beyond the first `len` bytes. They are
+    /// not looked at first: that would cost memory that was never touched a page fault more.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` reach past `len`; nothing is changed then.
-    pub(super) fn write_bytes(&mut self, offset: u64, bytes: &[u8], len: usize) -> Result<(), Error> {
+    pub(super) fn append_bytes(&mut self, offset: u64, bytes: &[u8], len: usize) -> Result<(), Error> {
         let bitmap: &mut [u8] = bytemuck::cast_slice_mut(&mut self.lines);
         let bitmap = bitmap.get_mut(..len).unwrap_or_default();
         let start = usize::try_from(offset).ok();
-        let Some(old) = start.and_then(|start| bitmap.get_mut(start..start.checked_add(bytes.len())?)) else {
+        let Some(unset) = start.and_then(|start| bitmap.get_mut(start..start.checked_add(bytes.len())?)) else {
             let got = format!("{} bytes from byte {offset} on", bytes.len());
             return Err(Error::corrupt("bitmap", format_args!("at most {len} bytes"), got));
         };
-        // The old bits are among those counted, so this cannot go below zero.
-        self.set_bits = self.set_bits - count_ones_in_bytes(old) + count_ones_in_bytes(bytes);
-        old.copy_from_slice(bytes);
+        debug_assert!(unset.iter().all(|&byte| byte == 0), "bytes written twice");
+        unset.copy_from_slice(bytes);
+        self.set_bits += bits::count_ones_in_bytes(bytes);
         Ok(())
     }
 
@@ -116,11 +117,4 @@ impl Bitmap {
     pub(super) fn heap_layout(&self) -> Layout {
         Layout::for_value::<[Line]>(&self.lines)
     }
-}
-
-/// How many bits of these bytes are set.
-pub(super) fn count_ones_in_bytes(bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let in_words: u64 = words.iter().map(|word| u64::from(u64::from_ne_bytes(*word).count_ones())).sum();
-    in_words + rest.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>()
 }

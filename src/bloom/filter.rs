@@ -137,13 +137,13 @@ impl Filter {
         self.bitmap.as_bytes()
     }
 
-    /// For loading: overwrites the bitmap from byte `offset` on.
+    /// For loading: writes the bytes of the bitmap from `offset` on, of which no bit is set yet.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` reach past the end; nothing is changed then.
-    pub fn write_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         let len = self.as_bytes().len();
-        self.bitmap.write_bytes(offset, bytes, len)
+        self.bitmap.append_bytes(offset, bytes, len)
     }
 
     /// Becomes the union: has the bits of both set. Tells whether that set a bit. The number of items
@@ -271,7 +271,6 @@ impl SubFilter for Filter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bitmap::count_ones_in_bytes;
     use super::*;
     use crate::hash::hash128;
     use crate::limit::{MaxBytes, Unlimited};
@@ -288,7 +287,7 @@ mod tests {
     }
 
     fn counted(filter: &Filter) -> u64 {
-        count_ones_in_bytes(filter.as_bytes())
+        filter.as_bytes().iter().map(|byte| u64::from(byte.count_ones())).sum()
     }
 
     /// Error rate, capacity, item, seed, positions.
@@ -346,6 +345,29 @@ mod tests {
         }
     }
 
+    /// Small bitmaps and large ones are walked in different ways, and lists of few and of many items.
+    #[test]
+    fn lists_set_and_find_the_bits_of_one_by_one() {
+        for (capacity, error_rate) in [(1000, 0.01), (1000, 1e-5), (2_000_000, 0.01), (2_000_000, 0.001)] {
+            let (mut single, mut listed) = (filter(error_rate, capacity), filter(error_rate, capacity));
+            let mut start = 0u32;
+            for len in [0u32, 1, 15, 16, 17, 31, 32, 33, 64, 100] {
+                // Half of them are there already.
+                let hashes: Vec<_> = (start / 2..start / 2 + len).map(|item| hash128(&item.to_le_bytes(), 0)).collect();
+                let expected: Vec<_> = hashes.iter().map(|&hash| single.may_contain(hash)).collect();
+                let mut found = Vec::new();
+                listed.look_up_all(hashes.iter().copied(), &mut |is_there| found.push(is_there));
+                assert_eq!(found, expected);
+                let expected: Vec<_> = hashes.iter().map(|&hash| single.insert(hash)).collect();
+                let mut added = Vec::new();
+                listed.insert_all(hashes.iter().copied(), &mut |is_new| added.push(is_new));
+                assert_eq!(added, expected);
+                assert!(single == listed);
+                start += len;
+            }
+        }
+    }
+
     #[test]
     fn sizes_are_checked_before_allocation() {
         let needed = filter(0.01, 1000).size_bytes();
@@ -378,10 +400,10 @@ mod tests {
     fn writes_past_the_end_are_refused() {
         let mut filter = filter(0.01, 1000);
         let len = filter.as_bytes().len() as u64;
-        filter.write_bytes(len, &[]).unwrap();
-        filter.write_bytes(len - 1, &[3]).unwrap();
+        filter.append_bytes(len, &[]).unwrap();
+        filter.append_bytes(len - 1, &[3]).unwrap();
         for (offset, bytes) in [(len, 1), (len - 1, 2), (u64::MAX, 1), (u64::MAX, 0)] {
-            assert!(matches!(filter.write_bytes(offset, &vec![255; bytes]), Err(Error::Corrupt { .. })));
+            assert!(matches!(filter.append_bytes(offset, &vec![255; bytes]), Err(Error::Corrupt { .. })));
         }
         assert_eq!((filter.set_bits(), counted(&filter)), (2, 2));
         filter.clear();
@@ -411,19 +433,15 @@ mod tests {
             items in prop::collection::vec(any::<u32>(), 0..200), piece in 1usize..300, reversed: bool,
         ) {
             let (mut source, mut copy) = (filter(0.01, 150), filter(0.01, 150));
-            for (i, item) in items.iter().enumerate() {
+            for item in &items {
                 source.insert(hash128(&item.to_le_bytes(), 0));
-                // What was there before does not matter.
-                if i % 3 == 0 {
-                    copy.insert(hash128(&item.to_le_bytes(), 1));
-                }
             }
             let mut pieces: Vec<_> = source.as_bytes().chunks(piece).enumerate().collect();
             if reversed {
                 pieces.reverse();
             }
             for (i, bytes) in pieces {
-                copy.write_bytes((i * piece) as u64, bytes).unwrap();
+                copy.append_bytes((i * piece) as u64, bytes).unwrap();
                 prop_assert_eq!(copy.set_bits(), counted(&copy));
             }
             copy.set_num_items(source.num_items());

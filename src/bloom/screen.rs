@@ -107,3 +107,48 @@ fn passed(group: &[Filter], x: u64, bits: &[u64; 8]) -> u32 {
     }
     passed
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::hash128;
+    use crate::limit::Unlimited;
+
+    fn hashes(from: u32, len: u32) -> Vec<Hash128> {
+        (from..from + len).map(|item| hash128(&item.to_le_bytes(), 0)).collect()
+    }
+
+    /// Full sub-filters of many shapes and sizes, so that each passes some items by chance.
+    fn chain(len: u32) -> Vec<Filter> {
+        let sub_filter = |index: u32| {
+            let error_rate = [0.3, 0.01, 0.001, 1e-5, 0.05][index as usize % 5];
+            let mut filter = Filter::new(error_rate, 40 * u64::from(index + 1), 0, &Unlimited).unwrap();
+            for hash in hashes(index * 10_000, 40 * (index + 1)) {
+                filter.insert(hash);
+            }
+            filter
+        };
+        (0..len).map(sub_filter).collect()
+    }
+
+    #[test]
+    fn screened_chains_answer_as_their_sub_filters() {
+        for len in 1..=12 {
+            let sub_filters = chain(len);
+            let mut errors = 0;
+            for from in (0..len * 10_000).step_by(2500) {
+                for (size, all) in [(32, u32::MAX), (7, 0b101_1011), (1, 1)] {
+                    let hashes = hashes(from, size);
+                    let found = look_up_chunk(&sub_filters, &hashes, all);
+                    for (i, &hash) in hashes.iter().enumerate() {
+                        let expected = sub_filters.iter().any(|one| one.may_contain(hash));
+                        assert_eq!(look_up(&sub_filters, hash), expected);
+                        assert_eq!(found >> i & 1 == 1, expected && all >> i & 1 == 1);
+                        errors += u32::from(expected && from % 10_000 != 0);
+                    }
+                }
+            }
+            assert!(errors > 0, "the sub-filters are too empty to test the screen");
+        }
+    }
+}

@@ -11,7 +11,7 @@ use crate::error::Error;
 /// A sub-filter as its bytes.
 pub(super) trait Bitmap: Sized {
     fn as_bytes(&self) -> &[u8];
-    fn write_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error>;
+    fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error>;
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));
     fn try_clone(&self) -> Result<Self, Error>;
 }
@@ -23,8 +23,8 @@ macro_rules! bitmap {
             fn as_bytes(&self) -> &[u8] {
                 self.as_bytes()
             }
-            fn write_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-                self.write_bytes(offset, bytes)
+            fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+                self.append_bytes(offset, bytes)
             }
             fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
                 self.heap_layouts(visit);
@@ -38,6 +38,8 @@ macro_rules! bitmap {
 bitmap! { Filter ClassicSubFilter }
 
 /// Sub-filters whose bytes are arriving. Their memory is all there from the start, zeroed.
+///
+/// Invariant: no bit after the first `received_bytes` bytes of them all is set.
 #[derive(Debug)]
 pub(super) struct ArrivingBitmaps<S> {
     pub(super) sub_filters: Vec<S>,
@@ -47,6 +49,7 @@ pub(super) struct ArrivingBitmaps<S> {
 }
 
 impl<S: Bitmap> ArrivingBitmaps<S> {
+    /// None of the sub-filters has a bit set.
     pub(super) fn new(header: &[u8], sub_filters: Vec<S>) -> Self {
         let total_bytes = sub_filters.iter().map(|sub_filter| sub_filter.as_bytes().len() as u64).sum();
         ArrivingBitmaps { sub_filters, header: header.to_vec(), received_bytes: 0, total_bytes }
@@ -76,6 +79,21 @@ impl<S: Bitmap> ArrivingBitmaps<S> {
         Payload::new(parts)
     }
 
+    /// As [`Loading::next_memory`](super::Loading::next_memory).
+    pub(super) fn next_memory(&self, len: usize) -> &[u8] {
+        let mut position = self.received_bytes;
+        for sub_filter in &self.sub_filters {
+            let bytes = sub_filter.as_bytes();
+            let size = bytes.len() as u64;
+            if position < size {
+                let rest = &bytes[position as usize..];
+                return &rest[..len.min(rest.len())];
+            }
+            position -= size;
+        }
+        &[]
+    }
+
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let missing = self.total_bytes - self.received_bytes;
         if bytes.len() as u64 > missing {
@@ -91,7 +109,7 @@ impl<S: Bitmap> ArrivingBitmaps<S> {
             }
             let len = bytes.len().min((size - position) as usize);
             let (now, later) = bytes.split_at(len);
-            sub_filter.write_bytes(position, now)?;
+            sub_filter.append_bytes(position, now)?;
             self.received_bytes += len as u64;
             bytes = later;
             position = 0;

@@ -164,6 +164,10 @@ impl Loading for LoadingFilter {
         self.arriving.received()
     }
 
+    fn next_memory(&self, len: usize) -> &[u8] {
+        self.arriving.next_memory(len)
+    }
+
     fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.arriving.push(bytes)
     }
@@ -272,6 +276,10 @@ impl Loading for LoadingBloomFilter {
 
     fn received(&self) -> Payload<'_> {
         either!(self, loading => loading.received())
+    }
+
+    fn next_memory(&self, len: usize) -> &[u8] {
+        either!(self, loading => loading.next_memory(len))
     }
 
     fn chunk_format(&self) -> ChunkFormat {

@@ -197,6 +197,10 @@ impl Loading for LoadingClassic {
         self.chunk_format
     }
 
+    fn next_memory(&self, len: usize) -> &[u8] {
+        self.arriving.next_memory(len)
+    }
+
     fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.arriving.push(bytes)
     }

@@ -188,6 +188,12 @@ impl Loading for LoadingCounter {
         }
     }
 
+    fn next_memory(&self, len: usize) -> &[u8] {
+        let State::Dense(dense) = &self.state else { return &[] };
+        let missing = dense.as_bytes().get(self.received_bytes as usize..).unwrap_or_default();
+        &missing[..len.min(missing.len())]
+    }
+
     fn push(&mut self, more: &[u8]) -> Result<(), Error> {
         let missing = self.total_bytes - self.received_bytes;
         if more.len() as u64 > missing {

@@ -172,6 +172,12 @@ pub trait Loading: Sized + Send + 'static {
     /// The payload so far.
     fn received(&self) -> Payload<'_>;
 
+    /// The memory that the next `len` bytes of the payload will be written to, or the first part of it, where that is
+    /// known: whoever pushes many bytes may make it resident first.
+    fn next_memory(&self, _len: usize) -> &[u8] {
+        &[]
+    }
+
     /// How its chunks come.
     fn chunk_format(&self) -> ChunkFormat {
         ChunkFormat::Checked

@@ -240,7 +240,7 @@ fn decode_rdb_sub_filter(
         // Memory is set aside only once as many bytes are there.
         expect("data length", shape.num_bytes, bytes.len() as u64)?;
         let mut filled = ClassicSubFilter::new(shape, 0, &Unlimited)?;
-        filled.write_bytes(0, bytes)?;
+        filled.append_bytes(0, bytes)?;
         sub_filter = Some(filled);
         Ok(())
     })?;

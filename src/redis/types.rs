@@ -244,6 +244,7 @@ fn load_value<T: Family>(
         }
         let sum = load_unsigned(io, "payload checksum")?;
         persist::check_piece(&loading, piece.bytes(), sum)?;
+        alloc::make_resident(loading.next_memory(piece.bytes().len()));
         loading.push(piece.bytes())?;
     }
     let mut entry = Entry::<T>::loading(loading);

@@ -110,12 +110,12 @@ impl ClassicSubFilter {
         self.shape.num_bytes as usize
     }
 
-    /// For loading: overwrites the bitmap from byte `offset` on.
+    /// For loading: writes the bytes of the bitmap from `offset` on, of which no bit is set yet.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` reach past the end; nothing is changed then.
-    pub fn write_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.bitmap.write_bytes(offset, bytes, self.num_bytes())
+    pub(crate) fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.bitmap.append_bytes(offset, bytes, self.num_bytes())
     }
 
     /// Has the bits of both afterwards.
