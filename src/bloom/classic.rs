@@ -156,7 +156,7 @@ impl ClassicFilter {
     }
 
     /// Its sub-filters, for [`ClassicSubFilter::relocate`], which leaves bits and numbers as they are, and for
-    /// [`ClassicSubFilter::write_bytes`], which forgets items if it clears bits.
+    /// `overwrite_bytes`, which forgets items only where RedisBloom did.
     pub fn sub_filters_mut(&mut self) -> &mut [ClassicSubFilter] {
         &mut self.sub_filters
     }

@@ -87,7 +87,7 @@ pub(super) fn overwrite(filter: &mut ClassicFilter, next: u64, chunk: &[u8]) -> 
     for sub_filter in filter.sub_filters_mut() {
         let num_bytes = sub_filter.shape().num_bytes;
         if position < num_bytes {
-            return sub_filter.write_bytes(position, chunk);
+            return sub_filter.overwrite_bytes(position, chunk);
         }
         position -= num_bytes;
     }
