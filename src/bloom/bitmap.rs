@@ -59,16 +59,19 @@ impl Bitmap {
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` reach past `len`; nothing is changed then.
     pub(super) fn append_bytes(&mut self, offset: u64, bytes: &[u8], len: usize) -> Result<(), Error> {
-        let bitmap: &mut [u8] = bytemuck::cast_slice_mut(&mut self.lines);
-        let bitmap = bitmap.get_mut(..len).unwrap_or_default();
-        let start = usize::try_from(offset).ok();
-        let Some(unset) = start.and_then(|start| bitmap.get_mut(start..start.checked_add(bytes.len())?)) else {
-            let got = format!("{} bytes from byte {offset} on", bytes.len());
-            return Err(Error::corrupt("bitmap", format_args!("at most {len} bytes"), got));
-        };
+        let unset = part(&mut self.lines, offset, bytes.len(), len)?;
         debug_assert!(unset.iter().all(|&byte| byte == 0), "bytes written twice");
         unset.copy_from_slice(bytes);
         self.set_bits += bits::count_ones_in_bytes(bytes);
+        Ok(())
+    }
+
+    /// As [`Bitmap::append_bytes`], whatever bits are set there.
+    pub(super) fn overwrite_bytes(&mut self, offset: u64, bytes: &[u8], len: usize) -> Result<(), Error> {
+        let old = part(&mut self.lines, offset, bytes.len(), len)?;
+        // The old bits are among those counted, so this cannot go below zero.
+        self.set_bits = self.set_bits - bits::count_ones_in_bytes(old) + bits::count_ones_in_bytes(bytes);
+        old.copy_from_slice(bytes);
         Ok(())
     }
 
@@ -117,4 +120,15 @@ impl Bitmap {
     pub(super) fn heap_layout(&self) -> Layout {
         Layout::for_value::<[Line]>(&self.lines)
     }
+}
+
+/// So many bytes of the lines from byte `offset` on, all of them within the first `len`.
+fn part(lines: &mut [Line], offset: u64, num_bytes: usize, len: usize) -> Result<&mut [u8], Error> {
+    let bitmap: &mut [u8] = bytemuck::cast_slice_mut(lines);
+    let bitmap = bitmap.get_mut(..len).unwrap_or_default();
+    let start = usize::try_from(offset).ok();
+    start.and_then(|start| bitmap.get_mut(start..start.checked_add(num_bytes)?)).ok_or_else(|| {
+        let got = format!("{num_bytes} bytes from byte {offset} on");
+        Error::corrupt("bitmap", format_args!("at most {len} bytes"), got)
+    })
 }

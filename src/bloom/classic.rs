@@ -53,6 +53,15 @@ impl ClassicFilter {
     /// As [`ClassicFilter::new`].
     pub fn with_growth(params: Params, growth: u32, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
         params.validate()?;
+        Self::of_any_range(params, growth, limit)
+    }
+
+    /// As [`ClassicFilter::with_growth`], for a filter that exists elsewhere: its parameters may lie beyond the ranges
+    /// that one can ask for here, as those of a filter that is loaded may.
+    ///
+    /// # Errors
+    /// As [`ClassicFilter::new`]; [`Error::OutOfRange`] only where there is no such filter.
+    pub fn of_any_range(params: Params, growth: u32, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
         if params.expansion != 0 && params.expansion != growth {
             return Err(Error::out_of_range("growth", "the expansion of a filter that scales", growth));
         }
@@ -146,7 +155,8 @@ impl ClassicFilter {
         &self.sub_filters
     }
 
-    /// Its sub-filters, for [`ClassicSubFilter::relocate`] alone: their bits and numbers must stay as they are.
+    /// Its sub-filters, for [`ClassicSubFilter::relocate`], which leaves bits and numbers as they are, and for
+    /// `overwrite_bytes`, which forgets items only where RedisBloom did.
     pub fn sub_filters_mut(&mut self) -> &mut [ClassicSubFilter] {
         &mut self.sub_filters
     }

@@ -216,6 +216,13 @@ impl Stored for BloomFilter {
             BloomFilter::Classic(filter) => filter.scandump(iterator),
         }
     }
+
+    fn overwrite(&mut self, next: u64, chunk: &[u8]) -> Result<(), Error> {
+        match self {
+            BloomFilter::Lines(filter) => filter.overwrite(next, chunk),
+            BloomFilter::Classic(filter) => filter.overwrite(next, chunk),
+        }
+    }
 }
 
 /// A filter of either layout whose bits are arriving, in our format or RedisBloom's.
@@ -288,6 +295,13 @@ impl Loading for LoadingBloomFilter {
             LoadingBloomFilter::Lines(loading) => BloomFilter::Lines(loading.finish()?),
             LoadingBloomFilter::Classic(loading) => BloomFilter::Classic(loading.finish()?),
         })
+    }
+
+    fn finish_with_zeros(&mut self) -> Option<BloomFilter> {
+        match self {
+            LoadingBloomFilter::Lines(loading) => loading.finish_with_zeros().map(BloomFilter::Lines),
+            LoadingBloomFilter::Classic(loading) => loading.finish_with_zeros().map(BloomFilter::Classic),
+        }
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {

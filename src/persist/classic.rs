@@ -60,6 +60,10 @@ impl Stored for ClassicFilter {
     fn scandump(&self, iterator: u64) -> (u64, Vec<u8>) {
         redisbloom::scandump(self, iterator)
     }
+
+    fn overwrite(&mut self, next: u64, chunk: &[u8]) -> Result<(), Error> {
+        redisbloom::overwrite(self, next, chunk)
+    }
 }
 
 /// As [`Stored::shape`]. Items may be added while a dump is read; another sub-filter would move what comes after.
@@ -148,6 +152,13 @@ fn decode(header: &[u8]) -> Result<Claims, Error> {
     Ok(claims)
 }
 
+impl LoadingClassic {
+    /// The filter as it stands.
+    fn take(&mut self) -> Result<ClassicFilter, Error> {
+        ClassicFilter::from_sub_filters(self.options, self.growth, std::mem::take(&mut self.arriving.sub_filters))
+    }
+}
+
 impl Loading for LoadingClassic {
     type Value = ClassicFilter;
 
@@ -196,7 +207,11 @@ impl Loading for LoadingClassic {
 
     fn finish(&mut self) -> Result<ClassicFilter, Error> {
         expect("payload length", self.total_bytes(), self.received_bytes())?;
-        ClassicFilter::from_sub_filters(self.options, self.growth, std::mem::take(&mut self.arriving.sub_filters))
+        self.take()
+    }
+
+    fn finish_with_zeros(&mut self) -> Option<ClassicFilter> {
+        if self.chunk_format == ChunkFormat::Plain { self.take().ok() } else { None }
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {

@@ -125,6 +125,15 @@ pub trait Stored: Sized + Send + 'static {
             },
         }
     }
+
+    /// Writes the piece of payload that `SCANDUMP` gave together with the iterator `next` over what stands there, as
+    /// RedisBloom does whatever has come before: only for chunks that were acknowledged elsewhere.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where no such chunk fits; nothing is changed then.
+    fn overwrite(&mut self, next: u64, chunk: &[u8]) -> Result<(), Error> {
+        Err(Error::corrupt("chunk", "none of a complete value", format_args!("{} bytes up to {next}", chunk.len())))
+    }
 }
 
 /// How the chunks after a header come.
@@ -186,6 +195,12 @@ pub trait Loading: Sized + Send + 'static {
     /// # Errors
     /// [`Error::Corrupt`] when bytes are missing; nothing was taken then.
     fn finish(&mut self) -> Result<Self::Value, Error>;
+
+    /// Takes the value out with zeros for all that is missing; `None` unless its chunks are RedisBloom's, where a filter
+    /// is one from its header on.
+    fn finish_with_zeros(&mut self) -> Option<Self::Value> {
+        None
+    }
 
     /// Visits the layout of every allocation held.
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));

@@ -75,6 +75,25 @@ pub fn scandump(filter: &ClassicFilter, iterator: u64) -> (u64, Vec<u8>) {
     if piece.is_empty() { (0, Vec::new()) } else { (iterator + piece.len() as u64, piece.to_vec()) }
 }
 
+/// What `LOADCHUNK` of RedisBloom does with a chunk after the header, in any order: the bytes that end before
+/// `next - 1` are those of `chunk` then. A chunk lies in one sub-filter.
+///
+/// # Errors
+/// [`Error::Corrupt`] when it does not; nothing is changed then.
+pub(super) fn overwrite(filter: &mut ClassicFilter, next: u64, chunk: &[u8]) -> Result<(), Error> {
+    let refused = || Error::corrupt("iterator", "one that ends a chunk", next);
+    let len = chunk.len() as u64;
+    let mut position = next.checked_sub(1).and_then(|end| end.checked_sub(len)).ok_or_else(refused)?;
+    for sub_filter in filter.sub_filters_mut() {
+        let num_bytes = sub_filter.shape().num_bytes;
+        if position < num_bytes {
+            return sub_filter.overwrite_bytes(position, chunk);
+        }
+        position -= num_bytes;
+    }
+    Err(refused())
+}
+
 /// The whole dump of a filter as RedisBloom's `SCANDUMP` gives it, and its `LOADCHUNK` takes it.
 pub fn dump(filter: &ClassicFilter) -> impl Iterator<Item = (u64, Vec<u8>)> {
     let mut iterator = 0;

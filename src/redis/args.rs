@@ -3,6 +3,8 @@
 //! Options are whole words in any case and any order, each at most once. Whatever else stands where an option
 //! may stand is refused by name. Numbers are plain: no sign, no spaces, no `inf` and no `nan`.
 
+pub mod lenient;
+
 use super::ffi::{Arg, Args};
 use super::reply::{Refusal, quoted};
 use crate::bloom::BitLayout;

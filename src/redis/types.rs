@@ -75,6 +75,15 @@ impl<T: Family> Entry<T> {
         Ok(())
     }
 
+    /// Makes a value of what has arrived, if RedisBloom would have had one by now.
+    pub fn settle_with_zeros(&mut self) {
+        if let State::Loading(loading) = &mut self.state
+            && let Some(value) = loading.finish_with_zeros()
+        {
+            self.state = State::Ready(value);
+        }
+    }
+
     fn try_clone(&self) -> Result<Box<Self>, Error> {
         Ok(Self::new(match &self.state {
             State::Ready(value) => State::Ready(value.try_clone()?),

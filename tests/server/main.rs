@@ -33,6 +33,7 @@ mod persistence_restart;
 mod persistence_valkey_bloom;
 mod replication_effects;
 mod replication_migration;
+mod replication_obeyed;
 mod replication_redisbloom;
 mod replication_slots;
 mod replication_sync;

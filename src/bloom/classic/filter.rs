@@ -118,6 +118,14 @@ impl ClassicSubFilter {
         self.bitmap.append_bytes(offset, bytes, self.num_bytes())
     }
 
+    /// Writes over the bytes of the bitmap from `offset` on: items are forgotten whose bits that clears.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if `bytes` reach past the end; nothing is changed then.
+    pub(crate) fn overwrite_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.bitmap.overwrite_bytes(offset, bytes, self.num_bytes())
+    }
+
     /// Has the bits of both afterwards.
     pub(super) fn union_with(&mut self, other: &ClassicSubFilter) {
         self.bitmap.union_with(&other.bitmap);

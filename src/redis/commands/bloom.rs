@@ -1,13 +1,15 @@
 //! BF.*: Bloom filters.
 
-use super::super::args::{self, Opt, Options};
+use super::super::args::{self, Opt, Options, lenient};
 use super::super::ffi::{Arg, ArgOrOwned, Args, Ctx, Key, Mode};
-use super::super::limits::ServerLimit;
+use super::super::limits::{ServerLimit, must_obey};
 use super::super::reply::{self, Field, InfoLine, Refusal, core};
+use super::super::types::entry_of;
 use super::{
     Added, AddedWords, announce, check_copy, config, create, dump, open, open_merge, replace, value, value_mut, values,
     word,
 };
+use crate::bloom::classic::rules::DEFAULT_GROWTH;
 use crate::bloom::{BitLayout, BloomFilter, ClassicFilter, Params, SubFilterInfo};
 use crate::error::Error;
 use crate::limit::Unlimited;
@@ -23,16 +25,28 @@ pub struct Creation {
     layout: BitLayout,
     /// The expansion that a filter of RedisBloom's layout notes although it does not scale.
     noted_growth: Option<u32>,
+    /// Whether it was asked for elsewhere, where the ranges are wider.
+    is_obeyed: bool,
 }
 
 impl Creation {
     /// What the configuration says.
     fn defaults() -> Self {
-        Creation { params: config::bloom_defaults(), layout: config::bloom_layout(), noted_growth: None }
+        Creation {
+            params: config::bloom_defaults(),
+            layout: config::bloom_layout(),
+            noted_growth: None,
+            is_obeyed: false,
+        }
     }
 
     fn build(&self, limit: &ServerLimit) -> Result<BloomFilter, Error> {
         match (self.layout, self.noted_growth) {
+            (BitLayout::Classic, noted) if self.is_obeyed => {
+                let expansion = Some(self.params.expansion).filter(|&expansion| expansion != 0);
+                let growth = expansion.or(noted).unwrap_or(DEFAULT_GROWTH);
+                ClassicFilter::of_any_range(self.params, growth, limit).map(Into::into)
+            }
             (BitLayout::Classic, Some(growth)) => {
                 ClassicFilter::with_growth(self.params, growth, limit).map(Into::into)
             }
@@ -84,6 +98,25 @@ fn core_error(error: Error) -> Refusal {
 
 /// What options and defaults make.
 fn creation(options: &Options) -> Result<Creation, Refusal> {
+    let creation = creation_of_any_range(options)?;
+    // Before NONSCALING overrides the expansion, which has to be one nevertheless.
+    let expansion = creation.noted_growth.unwrap_or(creation.params.expansion);
+    Params { expansion, ..creation.params }.validate().map_err(core_error)?;
+    Ok(creation)
+}
+
+/// As [`creation`], of a command that must be obeyed. What is beyond our ranges is made in the classic layout, which can
+/// have it; where there is no such filter, building it says so.
+fn obeyed_creation(options: &Options) -> Result<Creation, Refusal> {
+    creation(options).or_else(|refusal| {
+        if options.layout == Some(BitLayout::Lines) {
+            return Err(refusal);
+        }
+        Ok(Creation { layout: BitLayout::Classic, is_obeyed: true, ..creation_of_any_range(options)? })
+    })
+}
+
+fn creation_of_any_range(options: &Options) -> Result<Creation, Refusal> {
     let Creation { params: defaults, layout, .. } = Creation::defaults();
     let narrow = |expansion: u64| u32::try_from(expansion).map_err(|_| core_error(Params::expansion_error(expansion)));
     let given = options.expansion.map(narrow).transpose()?;
@@ -93,17 +126,36 @@ fn creation(options: &Options) -> Result<Creation, Refusal> {
         expansion: given.unwrap_or(defaults.expansion),
         seed: options.seed.unwrap_or(defaults.seed),
     };
-    // Before NONSCALING overrides the expansion, which has to be one nevertheless.
-    params.validate().map_err(core_error)?;
     if options.non_scaling {
         params.expansion = 0;
     }
     let noted_growth = given.filter(|&expansion| params.expansion == 0 && expansion != 0);
-    Ok(Creation { params, layout: options.layout.unwrap_or(layout), noted_growth })
+    Ok(Creation { params, layout: options.layout.unwrap_or(layout), noted_growth, is_obeyed: false })
 }
 
 /// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let creation = if must_obey(ctx) { obeyed_reservation(args) } else { reservation(args, creation) }?;
+    let key = open::<BloomFilter>(ctx, args.get(1), Mode::Write)?;
+    if !key.is_missing() {
+        return Err(Refusal::Exists);
+    }
+    create(&key, creation.build(&ServerLimit::new(ctx)).map_err(core_error)?);
+    announce_reserved(ctx, args.get(1), &creation);
+    reply::ok(ctx);
+    Ok(())
+}
+
+/// What `BF.RESERVE` is to create when it was acknowledged elsewhere.
+fn obeyed_reservation(args: Args<'_>) -> Result<Creation, Refusal> {
+    match lenient::reserve(args) {
+        Some(options) => obeyed_creation(&options),
+        None => reservation(args, obeyed_creation),
+    }
+}
+
+/// What `BF.RESERVE` is to create; `creation` makes it of the options.
+fn reservation(args: Args<'_>, creation: fn(&Options) -> Result<Creation, Refusal>) -> Result<Creation, Refusal> {
     // In RedisBloom's order: of several faults the same is told.
     let error_rate = Some(args::number("error rate", args.get(2))?);
     creation(&Options { error_rate, ..Options::default() })?;
@@ -114,15 +166,7 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     if options.non_scaling && options.expansion.is_some() {
         return Err(Refusal::NonScalingExpands);
     }
-    let creation = creation(&options)?;
-    let key = open::<BloomFilter>(ctx, args.get(1), Mode::Write)?;
-    if !key.is_missing() {
-        return Err(Refusal::Exists);
-    }
-    create(&key, creation.build(&ServerLimit::new(ctx)).map_err(core_error)?);
-    announce_reserved(ctx, args.get(1), &creation);
-    reply::ok(ctx);
-    Ok(())
+    creation(&options)
 }
 
 /// Replicates and tells that a key was created empty.
@@ -142,7 +186,10 @@ fn announce_reserved(ctx: Ctx, key: Arg<'_>, creation: &Creation) {
 pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let (name, limit) = (args.get(1), ServerLimit::new(ctx));
     let mut key = ctx.open(name, Mode::Write);
-    let (filter, created) = open_or_create(&mut key, Some(Creation::defaults), &limit)?;
+    let (filter, created) = match open_or_create(&mut key, Some(Creation::defaults), &limit) {
+        Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (settled(&mut key)?, None),
+        opened => opened?,
+    };
     let outcome = filter.add(args.get(2).bytes(), &limit).map_err(core_error);
     let (handled, changed) = outcome.as_ref().map_or((0, false), |&is_new| (1, is_new));
     announce(ctx, &Added { key: name, items: args.from(2), created, handled, changed }, &WORDS);
@@ -157,11 +204,24 @@ pub fn madd(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 /// `BF.INSERT key [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let options = args::options(args, 2, &INSERT_OPTIONS)?;
+    let read = args::options(args, 2, &INSERT_OPTIONS).and_then(|options| Ok((creation(&options)?, options)));
+    let (creation, options) = match read {
+        // Only what our own options do not cover is read again: what both know means the same in both.
+        Err(_) if must_obey(ctx) => obeyed_insertion(args)?,
+        read => read?,
+    };
     let items = options.items.ok_or(Refusal::Arity)?;
-    let creation = creation(&options)?;
     let create_with = (!options.no_create).then_some(|| creation);
     insert(ctx, args.get(1), args.from(items), create_with)
+}
+
+/// What `BF.INSERT` says that was acknowledged elsewhere, beyond what our clients may say.
+fn obeyed_insertion(args: Args<'_>) -> Result<(Creation, Options), Refusal> {
+    let options = match lenient::insert(args) {
+        Some(options) => options,
+        None => args::options(args, 2, &INSERT_OPTIONS)?,
+    };
+    Ok((obeyed_creation(&options)?, options))
 }
 
 /// The filter of a key, which is created with `create_with` if it is missing, and then that too.
@@ -180,6 +240,14 @@ fn open_or_create<'k>(
     Ok((filter, created))
 }
 
+/// A filter that is loading, as it stands: RedisBloom adds to such a one, and has acknowledged it.
+fn settled<'k>(key: &'k mut Key<'_>) -> Result<&'k mut BloomFilter, Refusal> {
+    if let Some(entry) = entry_of::<BloomFilter>(key)? {
+        entry.settle_with_zeros();
+    }
+    value_mut(key)?.ok_or(Refusal::NotFound)
+}
+
 /// Adds items and replies with a boolean an item handled, and why the next one was refused, if one was; creates the key
 /// with `create_with`, if that is given.
 fn insert(
@@ -190,7 +258,10 @@ fn insert(
 ) -> Result<(), Refusal> {
     let limit = ServerLimit::new(ctx);
     let mut key = ctx.open(name, Mode::Write);
-    let (filter, created) = open_or_create(&mut key, create_with, &limit)?;
+    let (filter, created) = match open_or_create(&mut key, create_with, &limit) {
+        Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (settled(&mut key)?, None),
+        opened => opened?,
+    };
     let (mut handled, mut changed) = (0, false);
     if filter.room() >= items.len() as u64 {
         // None can be refused, so the length of the reply is known, and the answers go out as they come.

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use super::super::family::Family;
 use super::super::ffi::{Args, Ctx, LogLevel, Mode};
-use super::super::limits::ServerLimit;
+use super::super::limits::{ServerLimit, must_obey};
 use super::super::reply::{self, Refusal, core};
 use super::super::types::{Entry, State, entry_of, set_entry};
 use super::super::{args, info};
@@ -34,6 +34,28 @@ fn refused<T: Family>(ctx: Ctx, error: Error) -> Refusal {
     core::<T>(error)
 }
 
+/// Gives a value a chunk: the one that comes next, or any that was acknowledged elsewhere. RedisBloom writes each where
+/// it belongs, whatever has come before; our own primaries send them in order.
+fn take_chunk<T: Family>(entry: &mut Entry<T>, iterator: u64, data: &[u8], is_obeyed: bool) -> Result<(), Error> {
+    if is_obeyed && data.is_empty() {
+        return Ok(());
+    }
+    if let State::Loading(loading) = &mut entry.state {
+        let pushed = persist::push_chunk(loading, iterator, data);
+        if pushed.is_ok() || !is_obeyed {
+            return pushed.and_then(|()| entry.settle());
+        }
+        entry.settle_with_zeros();
+        if matches!(entry.state, State::Loading(_)) {
+            return pushed;
+        }
+    }
+    match &mut entry.state {
+        State::Ready(value) => value.overwrite(iterator, data),
+        State::Loading(_) => Ok(()),
+    }
+}
+
 /// `LOADCHUNK key iterator data`, with both as `SCANDUMP` gave them, in the same order.
 pub(super) fn loadchunk<T: Family>(ctx: Ctx, args: Args<'_>, event: &CStr) -> Result<(), Refusal> {
     let iterator = args::iterator(args.get(2))?;
@@ -46,9 +68,11 @@ pub(super) fn loadchunk<T: Family>(ctx: Ctx, args: Args<'_>, event: &CStr) -> Re
         set_entry(&key, entry);
     } else {
         let Some(entry) = entry_of::<T>(&mut key)? else { return Err(Refusal::NotFound) };
-        let State::Loading(loading) = &mut entry.state else { return Err(Refusal::BadData) };
-        persist::push_chunk(loading, iterator, data).map_err(|error| refused::<T>(ctx, error))?;
-        entry.settle().map_err(|error| refused::<T>(ctx, error))?;
+        let is_obeyed = must_obey(ctx);
+        if matches!(entry.state, State::Ready(_)) && !is_obeyed {
+            return Err(Refusal::BadData);
+        }
+        take_chunk(entry, iterator, data, is_obeyed).map_err(|error| refused::<T>(ctx, error))?;
     }
     ctx.replicate_verbatim();
     ctx.changed(args.get(1), event);

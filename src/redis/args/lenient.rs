@@ -1,0 +1,119 @@
+//! The options of `BF.RESERVE` and `BF.INSERT` as RedisBloom 2.8.2 reads them, for commands that were acknowledged
+//! elsewhere ([`must_obey`](super::super::limits::must_obey)) and would be lost here if they were refused. Clients are
+//! never read like this.
+//!
+//! | | `BF.RESERVE` | `BF.INSERT` |
+//! |---|---|---|
+//! | number of words | 4 to 7 with the name of the command | any |
+//! | options | whole words in any case | words in any case that begin with `C` (capacity), `ER` (rate), `E` (expansion), `I` (items); with `N`: `NOCREATE` if the third letter is `C`, else `NONSCALING` |
+//! | where | anywhere after the name of the command, so the key may be one | in a row after the key; the first word of `I` ends it |
+//! | unknown words | ignored | refused |
+//! | repeats | the first `EXPANSION` counts | the last one counts, and only its value has to be in range |
+//! | `NONSCALING` with `EXPANSION` | refused | `NONSCALING` counts |
+//!
+//! | | read as |
+//! |---|---|
+//! | rate | what `strtod` takes, hexadecimal too, without blanks before it; more than 0 and less than 1 |
+//! | capacity | a signed 64-bit number as the server writes it; at least 1 |
+//! | expansion | the same; of it the lower 32 bits are kept |
+//!
+//! If those are 0, RedisBloom makes a filter whose second part has no bits and which then knows every item. Here it
+//! is made with RedisBloom's default growth, and holds what was added.
+//!
+//! What this refuses was refused there too, or comes from a primary with this module. That sends `SEED` and `LAYOUT`
+//! with all that creates: in `BF.INSERT` RedisBloom knows neither, in `BF.RESERVE` they are words too many. So no
+//! command that replicates a creation of ours is read here.
+
+use std::ffi::CString;
+
+use super::super::ffi::{Arg, Args, c_number};
+use super::Options;
+use crate::bloom::classic::rules::DEFAULT_GROWTH;
+
+/// `BF.RESERVE`; none if RedisBloom refuses it.
+pub fn reserve(args: Args<'_>) -> Option<Options> {
+    if !(4..=7).contains(&args.len()) {
+        return None;
+    }
+    let find = |word: &[u8]| (1..args.len()).find(|&at| args.get(at).bytes().eq_ignore_ascii_case(word));
+    let expansion = match find(b"EXPANSION") {
+        Some(at) if at + 1 == args.len() => return None,
+        Some(at) => Some(integer(args.get(at + 1))?),
+        None => None,
+    };
+    let non_scaling = find(b"NONSCALING").is_some();
+    if non_scaling && expansion.is_some() {
+        return None;
+    }
+    Given { error_rate: Some(rate(args.get(2))?), capacity: Some(integer(args.get(3))?), expansion }
+        .in_range(Options { non_scaling, ..Options::default() })
+}
+
+/// `BF.INSERT`; none if RedisBloom refuses it.
+pub fn insert(args: Args<'_>) -> Option<Options> {
+    let mut given = Given::default();
+    let mut options = Options::default();
+    let mut at = 2;
+    while at < args.len() {
+        let word = args.get(at).bytes().to_ascii_uppercase();
+        let value = (at + 1 < args.len()).then(|| args.get(at + 1));
+        at += 1;
+        match word.as_slice() {
+            [b'I', ..] => {
+                options.items = (at < args.len()).then_some(at);
+                break;
+            }
+            [b'N', _, b'C', ..] => options.no_create = true,
+            [b'N', ..] => options.non_scaling = true,
+            [b'C', ..] => given.capacity = Some(integer(value?)?),
+            [b'E', b'R', ..] => given.error_rate = Some(rate(value?)?),
+            [b'E', ..] => given.expansion = Some(integer(value?)?),
+            _ => return None,
+        }
+        if matches!(word[0], b'C' | b'E') {
+            at += 1;
+        }
+    }
+    options.items?;
+    given.in_range(options)
+}
+
+/// Values as they were given.
+#[derive(Default)]
+struct Given {
+    error_rate: Option<f64>,
+    capacity: Option<i64>,
+    expansion: Option<i64>,
+}
+
+impl Given {
+    /// `options` with these values, if all are in RedisBloom's ranges.
+    fn in_range(self, options: Options) -> Option<Options> {
+        let positive = |value: Option<i64>| value.is_none_or(|value| value >= 1);
+        let is_rate = self.error_rate.is_none_or(|rate| rate > 0.0 && rate < 1.0);
+        if !(is_rate && positive(self.capacity) && positive(self.expansion)) {
+            return None;
+        }
+        let growth = |expansion: i64| match expansion as u32 {
+            0 => DEFAULT_GROWTH.into(),
+            kept => kept.into(),
+        };
+        Some(Options {
+            error_rate: self.error_rate,
+            capacity: self.capacity.map(i64::cast_unsigned),
+            expansion: self.expansion.map(growth),
+            ..options
+        })
+    }
+}
+
+/// A number as the server writes it: no `+`, no leading zeros.
+fn integer(arg: Arg<'_>) -> Option<i64> {
+    let text = std::str::from_utf8(arg.bytes()).ok()?;
+    let value: i64 = text.parse().ok()?;
+    (value.to_string() == text).then_some(value)
+}
+
+fn rate(arg: Arg<'_>) -> Option<f64> {
+    c_number(&CString::new(arg.bytes()).ok()?)
+}
