@@ -27,6 +27,10 @@ pub fn run(bench: &mut Bench) {
             loaded[at].push(seconds(|| drop(server.call("DEBUG RELOAD NOSAVE"))));
             assert_eq!(server.call(&format!("EXISTS {BIG}")).number(), 1.0, "nothing was loaded");
         }
+        for server in [&mut bench.ours, &mut bench.peer] {
+            let sub_filters = server.call(&format!("BF.INFO {BIG}")).field("Number of filters");
+            assert_eq!(sub_filters, 1.0, "the filter has grown: it is not the one that the rows are about");
+        }
         bench.step(repeat + 1, repeats);
     }
     let row = |work: String, goal, [ours, peer]: &[Samples; 2], unit| Row {
