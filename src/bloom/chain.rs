@@ -6,8 +6,8 @@ use crate::error::Error;
 use crate::hash::Hash128;
 use crate::limit::SizeLimit;
 
-/// One filter of a chain. Where a method takes hashes, they are at most [`CHUNK`], and those are meant that have
-/// their bit set in `pending`.
+/// One filter of a chain. Where a method takes `pending`, the hashes are at most [`CHUNK`], and those are meant that have
+/// their bit set in it.
 pub(super) trait SubFilter {
     /// How many items it is made for.
     fn capacity(&self) -> u64;
