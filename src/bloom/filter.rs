@@ -362,6 +362,29 @@ mod tests {
         }
     }
 
+    /// Where half of all bits are set, many items have the bits of their first line, and few those of all lines.
+    #[test]
+    fn lists_are_answered_in_order_when_lines_differ() {
+        for error_rate in [1e-3, 1e-6] {
+            let mut filter = filter(error_rate, 2_000_000);
+            let words = (0..filter.as_bytes().len() as u64 / 8).map(|i| hash128(&i.to_le_bytes(), 0).lo);
+            let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+            filter.append_bytes(0, &bytes).unwrap();
+            let known: Vec<_> = (0..2000u32).map(|item| hash128(&item.to_le_bytes(), 1)).collect();
+            filter.insert_all(known.iter().copied(), &mut |_| {});
+            // Only absent ones; then every third is present; then all but every third; then all.
+            let hashes = (0..8000u32).map(|i| {
+                let is_known = i >= 6000 || i >= 4000 && i % 3 > 0 || i >= 2000 && i % 3 == 0;
+                if is_known { known[i as usize % 2000] } else { hash128(&i.to_le_bytes(), 2) }
+            });
+            let expected: Vec<_> = hashes.clone().map(|hash| filter.may_contain(hash)).collect();
+            let mut found = Vec::new();
+            filter.look_up_all(hashes, &mut |is_there| found.push(is_there));
+            assert!(found == expected, "{error_rate}");
+            assert!(expected[6000..].iter().all(|&is_there| is_there) && expected[..2000].contains(&false));
+        }
+    }
+
     #[test]
     fn sizes_are_checked_before_allocation() {
         let needed = filter(0.01, 1000).size_bytes();

@@ -17,6 +17,7 @@ use super::math::Geometry;
 use crate::hash::Hash128;
 use bytemuck::{Pod, Zeroable};
 use prefetch_index::prefetch_index;
+use std::ops::Range;
 
 /// 512 bits in one cache line.
 #[derive(Debug, Default, Clone, Copy, Pod, Zeroable)]
@@ -115,7 +116,12 @@ pub(super) fn contains_all(
     hashes: impl Iterator<Item = Hash128>,
     found: impl FnMut(bool),
 ) {
-    run(geometry, All(Seek { lines }, hashes, found))
+    let seek = Seek { lines };
+    if lines.len() < CHUNKED_FROM_LINES || geometry.lines_per_item == 1 {
+        run(geometry, All(seek, hashes, found))
+    } else {
+        run(geometry, AllFarAway(seek, hashes, found))
+    }
 }
 
 /// [`insert`] for each of many hashes.
@@ -130,7 +136,7 @@ pub(super) fn insert_all(
 
 /// Brings the lines of the hashes marked in `pending` to the cache: `count` lines a hash.
 pub(super) fn prefetch(lines: &[Line], hashes: &[Hash128], pending: u32, count: u32) {
-    marked(pending).for_each(|i| ask(lines, hashes[i], count));
+    marked(pending).for_each(|i| ask(lines, hashes[i], 0..count));
 }
 
 /// What is done with the lines of an item.
@@ -155,7 +161,15 @@ impl Probe for Seek<'_> {
 
     #[inline(always)]
     fn probe(&mut self, hash: Hash128, shape: impl Shape) -> bool {
-        for i in 0..shape.lines_per_item() {
+        self.has(hash, 0..shape.lines_per_item(), shape)
+    }
+}
+
+impl Seek<'_> {
+    /// Whether all bits in these of the item's lines are set.
+    #[inline(always)]
+    fn has(&self, hash: Hash128, mut lines: Range<u32>, shape: impl Shape) -> bool {
+        lines.all(|i| {
             let x = pick(hash, i);
             let line = &self.lines[line_index(x, self.lines.len())].0;
             let places = places(x);
@@ -166,11 +180,8 @@ impl Probe for Seek<'_> {
                 let (word, bit) = place(places, j);
                 all &= line[word] >> bit;
             }
-            if all & 1 == 0 {
-                return false;
-            }
-        }
-        true
+            all & 1 == 1
+        })
     }
 }
 
@@ -244,10 +255,10 @@ impl<P: Probe, H: Iterator<Item = Hash128>, F: FnMut(P::Answer)> All<P, H, F> {
         let All(mut probe, mut hashes, mut answer) = self;
         let mut waiting = [Hash128 { lo: 0, hi: 0 }; AHEAD];
         let len = fill(&mut waiting, &mut hashes);
-        waiting[..len].iter().for_each(|&hash| ask(probe.lines(), hash, shape.lines_per_item()));
+        waiting[..len].iter().for_each(|&hash| ask(probe.lines(), hash, 0..shape.lines_per_item()));
         let mut oldest = 0;
         for hash in hashes {
-            ask(probe.lines(), hash, shape.lines_per_item());
+            ask(probe.lines(), hash, 0..shape.lines_per_item());
             answer(probe.probe(std::mem::replace(&mut waiting[oldest % AHEAD], hash), shape));
             oldest += 1;
         }
@@ -263,11 +274,61 @@ impl<P: Probe, H: Iterator<Item = Hash128>, F: FnMut(P::Answer)> All<P, H, F> {
         loop {
             let len = fill(&mut chunk, &mut hashes);
             let chunk = &chunk[..len];
-            chunk.iter().for_each(|&hash| ask(probe.lines(), hash, shape.lines_per_item()));
+            chunk.iter().for_each(|&hash| ask(probe.lines(), hash, 0..shape.lines_per_item()));
             chunk.iter().for_each(|&hash| answer(probe.probe(hash, shape)));
             if len < CHUNK {
                 return;
             }
+        }
+    }
+}
+
+/// How many items later an item is answered than its first line is looked at: by then its other lines are here, should
+/// there be a need to look at them.
+const LAG: usize = 8;
+
+/// [`All`] for seeking in bitmaps that memory has to be asked for. What most of a chunk were is expected of the next:
+/// present items have all their lines brought, absent ones only the first, in which few of them have all their bits.
+struct AllFarAway<'a, H, F>(Seek<'a>, H, F);
+
+impl<H: Iterator<Item = Hash128>, F: FnMut(bool)> Job for AllFarAway<'_, H, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, shape: impl Shape) {
+        let AllFarAway(seek, mut hashes, mut found) = self;
+        let (first, rest, all) = (0..1, 1..shape.lines_per_item(), 0..shape.lines_per_item());
+        let mut chunk = [Hash128 { lo: 0, hi: 0 }; CHUNK];
+        let mut mostly_absent = true;
+        loop {
+            let len = fill(&mut chunk, &mut hashes);
+            let chunk = &chunk[..len];
+            // Of each, whether it has the bits of its first line, or of all: for a guess they are the same.
+            let mut has = 0u32;
+            if mostly_absent {
+                chunk.iter().for_each(|&hash| ask(seek.lines, hash, first.clone()));
+                for i in 0..len + LAG {
+                    if i < len && seek.has(chunk[i], first.clone(), shape) {
+                        has |= 1 << i;
+                        ask(seek.lines, chunk[i], rest.clone());
+                    }
+                    // Answering takes time, so it is done in between: the next first lines arrive meanwhile.
+                    if let Some(i) = i.checked_sub(LAG) {
+                        found(has >> i & 1 == 1 && seek.has(chunk[i], rest.clone(), shape));
+                    }
+                }
+            } else {
+                chunk.iter().for_each(|&hash| ask(seek.lines, hash, all.clone()));
+                for (i, &hash) in chunk.iter().enumerate() {
+                    let is_present = seek.has(hash, all.clone(), shape);
+                    has |= u32::from(is_present) << i;
+                    found(is_present);
+                }
+            }
+            if len < CHUNK {
+                return;
+            }
+            mostly_absent = has.count_ones() < CHUNK as u32 / 2;
         }
     }
 }
@@ -283,10 +344,10 @@ pub(super) fn fill(chunk: &mut [Hash128], hashes: &mut impl Iterator<Item = Hash
     len
 }
 
-/// Brings the first `count` lines of an item to the cache.
+/// Brings these of an item's lines to the cache.
 #[inline(always)]
-fn ask(lines: &[Line], hash: Hash128, count: u32) {
-    for i in 0..count {
+fn ask(lines: &[Line], hash: Hash128, which: Range<u32>) {
+    for i in which {
         prefetch_index(lines, line_index(pick(hash, i), lines.len()));
     }
 }
