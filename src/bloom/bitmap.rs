@@ -2,7 +2,7 @@
 
 use std::alloc::Layout;
 
-use super::lines::Line;
+use super::line::Line;
 use super::math::LINE_BYTES;
 use crate::bits;
 use crate::error::Error;

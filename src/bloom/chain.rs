@@ -106,13 +106,15 @@ pub(super) fn add_all<'a, C: Chain>(
     limit: &(impl SizeLimit + ?Sized),
     mut added: impl FnMut(bool),
 ) -> Result<(), Error> {
-    let seed = chain.seed();
-    let mut hashes = items.into_iter().fuse().map(|item| C::hash(item, seed)).peekable();
+    let mut hashes = Hashes::of::<C>(items, chain.seed());
     // While there is one sub-filter, it is told of as many as fit even if all are new.
-    while chain.sub_filters().len() == 1 && room(chain) > 0 && hashes.peek().is_some() {
-        let fitting = usize::try_from(room(chain)).unwrap_or(usize::MAX);
+    while chain.sub_filters().len() == 1 && room(chain) > 0 {
+        let mut fitting = usize::try_from(room(chain)).unwrap_or(usize::MAX);
         if let Some(only) = chain.newest_mut() {
-            only.insert_all(hashes.by_ref().take(fitting), &mut added);
+            only.insert_all(hashes.up_to(&mut fitting), &mut added);
+        }
+        if fitting > 0 {
+            return Ok(());
         }
     }
     while let Some((chunk, len)) = next_chunk(&mut hashes) {
@@ -134,14 +136,70 @@ pub(super) fn may_contain_all<'a, C: Chain>(
     items: impl IntoIterator<Item = &'a [u8]>,
     mut found: impl FnMut(bool),
 ) {
-    let seed = chain.seed();
-    let mut hashes = items.into_iter().fuse().map(|item| C::hash(item, seed));
+    let mut hashes = Hashes::of::<C>(items, chain.seed());
     if let [only] = chain.sub_filters() {
         return only.look_up_all(hashes, &mut found);
     }
     while let Some((chunk, len)) = next_chunk(&mut hashes) {
         let marks = chain.look_up_chunk(&chunk[..len]);
         (0..len).for_each(|i| found(marks >> i & 1 == 1));
+    }
+}
+
+/// The hashes of items.
+///
+/// What the loops of a list take them from is always inlined, unlike the standard adapters: a call would return them
+/// through memory as two words, which the loops then load as one, and for that a processor has to wait until they are
+/// written: a tenth of the time of a list.
+struct Hashes<I, H> {
+    items: I,
+    hash: H,
+}
+
+impl Hashes<(), ()> {
+    fn of<'a, C: Chain>(
+        items: impl IntoIterator<Item = &'a [u8]>,
+        seed: u64,
+    ) -> Hashes<impl Iterator<Item = &'a [u8]>, impl Fn(&[u8]) -> Hash128> {
+        Hashes { items: items.into_iter().fuse(), hash: move |item: &[u8]| C::hash(item, seed) }
+    }
+}
+
+impl<'a, I: Iterator<Item = &'a [u8]>, H: Fn(&[u8]) -> Hash128> Hashes<I, H> {
+    /// At most `left` of them, which counts down.
+    fn up_to<'h>(&'h mut self, left: &'h mut usize) -> UpTo<'h, I, H> {
+        UpTo { hashes: self, left }
+    }
+}
+
+impl<'a, I: Iterator<Item = &'a [u8]>, H: Fn(&[u8]) -> Hash128> Iterator for Hashes<I, H> {
+    type Item = Hash128;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Hash128> {
+        match self.items.next() {
+            Some(item) => Some((self.hash)(item)),
+            None => None,
+        }
+    }
+}
+
+struct UpTo<'h, I, H> {
+    hashes: &'h mut Hashes<I, H>,
+    left: &'h mut usize,
+}
+
+impl<'a, I: Iterator<Item = &'a [u8]>, H: Fn(&[u8]) -> Hash128> Iterator for UpTo<'_, I, H> {
+    type Item = Hash128;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Hash128> {
+        if *self.left == 0 {
+            return None;
+        }
+        let hash = self.hashes.next()?;
+        *self.left -= 1;
+        Some(hash)
     }
 }
 

@@ -4,7 +4,8 @@ use std::alloc::Layout;
 
 use super::bitmap::Bitmap;
 use super::chain::SubFilter;
-use super::lines::{self, Line, PREFETCH_FROM_LINES, marked};
+use super::line::Line;
+use super::lines::{self, PREFETCH_FROM_LINES, marked};
 use super::math::{self, Geometry};
 use crate::error::Error;
 use crate::hash::Hash128;
@@ -337,6 +338,33 @@ mod tests {
             assert!(!filter.may_contain(hash) && filter.insert(hash) && filter.may_contain(hash));
             assert!(positions(&filter).into_iter().eq(expected), "{error_rate}");
         }
+    }
+
+    /// Lists are probed by what the processor can do, single items as every processor can: for every shape, in bitmaps
+    /// that are made full, where items have all, some and none of their bits already.
+    #[test]
+    fn every_shape_of_a_list_sets_the_bits_of_one_by_one() {
+        let mut shapes = std::collections::BTreeSet::new();
+        for exponent in 1..=280 {
+            let error_rate = libm::pow(10.0, -f64::from(exponent) / 20.0);
+            let (mut single, mut listed) = (filter(error_rate, 100), filter(error_rate, 100));
+            let Geometry { lines_per_item, probes_per_line, .. } = *single.geometry();
+            if !shapes.insert((lines_per_item, probes_per_line)) {
+                continue;
+            }
+            let hashes: Vec<_> = (0..500u32).map(|item| hash128(&(item / 4 * 3).to_le_bytes(), 0)).collect();
+            let expected: Vec<_> = hashes.iter().map(|&hash| single.insert(hash)).collect();
+            let mut added = Vec::new();
+            listed.insert_all(hashes.iter().copied(), &mut |is_new| added.push(is_new));
+            assert_eq!(added, expected, "{error_rate}");
+            assert!(single == listed && listed.set_bits() == counted(&listed), "{error_rate}");
+            let others: Vec<_> = (0..500u32).map(|item| hash128(&item.to_le_bytes(), u64::from(item % 2))).collect();
+            let expected: Vec<_> = others.iter().map(|&hash| single.may_contain(hash)).collect();
+            let mut found = Vec::new();
+            listed.look_up_all(others.iter().copied(), &mut |is_there| found.push(is_there));
+            assert_eq!(found, expected, "{error_rate}");
+        }
+        assert!(shapes.len() > 20, "{shapes:?}");
     }
 
     /// Small bitmaps and large ones are walked in different ways, and lists of few and of many items.

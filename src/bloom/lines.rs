@@ -1,28 +1,13 @@
-//! Lines of 512 bits, and where in them the bits of an item are.
-//!
-//! ```text
-//! a = hash.lo, d = hash.hi | 1                          wrapping 64-bit arithmetic throughout
-//! for i in 0..b:   x = a + i*d
-//!                  line  = (x * L) >> 64                of the 128-bit product; L lines
-//!                  y = x * 0x9E3779B97F4A7C15;  y ^= y >> 32
-//!                  bits  = (y >> 9*j) & 511             for j in 0..g; bit n is bit n % 64 of word n / 64
-//! ```
-//!
-//! The product takes the line from the high bits of `x`; the multiply and shift make the bits in the
-//! line depend on all of them. Cheaper ways were measured and are not good enough: slices of `x`
-//! itself raise the false-positive rate by 36 to 88 %, double hashing modulo 512 by 7 to 25 %.
-//! Every constant and shift here is part of the stored format.
+//! Probing lists of items: in which order lines are asked for and looked at, compiled for every shape an item can have
+//! and for what the processor can do.
 
+use super::line::{self, Line, line_index, pick, places};
 use super::math::Geometry;
 use crate::hash::Hash128;
-use bytemuck::{Pod, Zeroable};
+use multiversion::multiversion;
+use multiversion::target::match_target;
 use prefetch_index::prefetch_index;
 use std::ops::Range;
-
-/// 512 bits in one cache line.
-#[derive(Debug, Default, Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(64))]
-pub struct Line([u64; 8]);
 
 /// Hashes that are handled together: one bit each in a `u32`, and about as many cache misses as a core has in flight.
 pub(super) const CHUNK: usize = 32;
@@ -101,22 +86,27 @@ fn run<J: Job>(geometry: &Geometry, job: J) -> J::Output {
 
 /// Whether all bits of this hash are set.
 pub(super) fn contains(geometry: &Geometry, lines: &[Line], hash: Hash128) -> bool {
-    run(geometry, One(Seek { lines }, hash))
+    run(geometry, One(Seek { lines, has: line::has }, hash))
 }
 
 /// Sets the bits of this hash and tells how many of them were free.
 pub(super) fn insert(geometry: &Geometry, lines: &mut [Line], hash: Hash128) -> u64 {
-    run(geometry, One(Fill { lines }, hash))
+    run(geometry, One(Fill { lines, fill: line::fill }, hash))
 }
 
 /// [`contains`] for each of many hashes.
+#[multiversion(targets("x86_64+avx512f"))]
 pub(super) fn contains_all(
     geometry: &Geometry,
     lines: &[Line],
     hashes: impl Iterator<Item = Hash128>,
     found: impl FnMut(bool),
 ) {
-    let seek = Seek { lines };
+    let has = match_target! {
+        "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
+        _ => line::has,
+    };
+    let seek = Seek { lines, has };
     if lines.len() < CHUNKED_FROM_LINES || geometry.lines_per_item == 1 {
         run(geometry, All(seek, hashes, found))
     } else {
@@ -125,13 +115,18 @@ pub(super) fn contains_all(
 }
 
 /// [`insert`] for each of many hashes.
+#[multiversion(targets("x86_64+avx512f"))]
 pub(super) fn insert_all(
     geometry: &Geometry,
     lines: &mut [Line],
     hashes: impl Iterator<Item = Hash128>,
     free: impl FnMut(u64),
 ) {
-    run(geometry, All(Fill { lines }, hashes, free))
+    let fill = match_target! {
+        "x86_64+avx512f" => |line: &mut Line, places, probes| line::avx512::fill(line, places, probes),
+        _ => line::fill,
+    };
+    run(geometry, All(Fill { lines, fill }, hashes, free))
 }
 
 /// Brings the lines of the hashes marked in `pending` to the cache: `count` lines a hash.
@@ -146,12 +141,13 @@ trait Probe {
     fn probe(&mut self, hash: Hash128, shape: impl Shape) -> Self::Answer;
 }
 
-/// Are all bits set?
-struct Seek<'a> {
+/// Are all bits set? `has` looks at those in a line.
+struct Seek<'a, W> {
     lines: &'a [Line],
+    has: W,
 }
 
-impl Probe for Seek<'_> {
+impl<W: Fn(&Line, u64, u32) -> bool> Probe for Seek<'_, W> {
     type Answer = bool;
 
     #[inline(always)]
@@ -165,32 +161,24 @@ impl Probe for Seek<'_> {
     }
 }
 
-impl Seek<'_> {
+impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
     /// Whether all bits in these of the item's lines are set.
     #[inline(always)]
     fn has(&self, hash: Hash128, mut lines: Range<u32>, shape: impl Shape) -> bool {
         lines.all(|i| {
             let x = pick(hash, i);
-            let line = &self.lines[line_index(x, self.lines.len())].0;
-            let places = places(x);
-            let mut all = 1;
-            // No early exit within a line: the line is here anyway, and a branch a bit would be mispredicted every
-            // other time.
-            for j in 0..shape.probes_per_line() {
-                let (word, bit) = place(places, j);
-                all &= line[word] >> bit;
-            }
-            all & 1 == 1
+            (self.has)(&self.lines[line_index(x, self.lines.len())], places(x), shape.probes_per_line())
         })
     }
 }
 
-/// Sets all bits; how many were free?
-struct Fill<'a> {
+/// Sets all bits; how many were free? `fill` sets those in a line.
+struct Fill<'a, W> {
     lines: &'a mut [Line],
+    fill: W,
 }
 
-impl Probe for Fill<'_> {
+impl<W: Fn(&mut Line, u64, u32) -> u64> Probe for Fill<'_, W> {
     type Answer = u64;
 
     #[inline(always)]
@@ -203,14 +191,8 @@ impl Probe for Fill<'_> {
         let mut free = 0;
         for i in 0..shape.lines_per_item() {
             let x = pick(hash, i);
-            let line = &mut self.lines[line_index(x, self.lines.len())].0;
-            let places = places(x);
-            for j in 0..shape.probes_per_line() {
-                let (word, bit) = place(places, j);
-                let mask = 1 << bit;
-                free += u64::from(line[word] & mask == 0);
-                line[word] |= mask;
-            }
+            let index = line_index(x, self.lines.len());
+            free += (self.fill)(&mut self.lines[index], places(x), shape.probes_per_line());
         }
         free
     }
@@ -289,9 +271,9 @@ const LAG: usize = 8;
 
 /// [`All`] for seeking in bitmaps that memory has to be asked for. What most of a chunk were is expected of the next:
 /// present items have all their lines brought, absent ones only the first, in which few of them have all their bits.
-struct AllFarAway<'a, H, F>(Seek<'a>, H, F);
+struct AllFarAway<'a, W, H, F>(Seek<'a, W>, H, F);
 
-impl<H: Iterator<Item = Hash128>, F: FnMut(bool)> Job for AllFarAway<'_, H, F> {
+impl<W: Fn(&Line, u64, u32) -> bool, H: Iterator<Item = Hash128>, F: FnMut(bool)> Job for AllFarAway<'_, W, H, F> {
     type Output = ();
 
     #[inline(always)]
@@ -352,12 +334,6 @@ fn ask(lines: &[Line], hash: Hash128, which: Range<u32>) {
     }
 }
 
-/// The number that line `i` of an item, and the bits in it, are drawn from.
-#[inline(always)]
-fn pick(hash: Hash128, i: u32) -> u64 {
-    hash.lo.wrapping_add(u64::from(i).wrapping_mul(hash.hi | 1))
-}
-
 /// The positions of the bits set in `marks`, ascending.
 #[inline(always)]
 pub(super) fn marked(marks: u32) -> Marked {
@@ -377,45 +353,5 @@ impl Iterator for Marked {
         let next = self.0.trailing_zeros() as usize;
         self.0 &= self.0 - 1;
         Some(next)
-    }
-}
-
-/// The line that `x` draws.
-#[inline(always)]
-pub(super) fn line_index(x: u64, num_lines: usize) -> usize {
-    // Less than num_lines, since x is less than 2^64.
-    ((u128::from(x) * num_lines as u128) >> 64) as usize
-}
-
-/// Nine bits for each place in the line that `x` draws.
-#[inline(always)]
-fn places(x: u64) -> u64 {
-    let y = x.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    y ^ (y >> 32)
-}
-
-/// Word of place `j`, and the bit in the word.
-#[inline(always)]
-fn place(places: u64, j: u32) -> (usize, u64) {
-    let place = places >> (9 * j);
-    ((place >> 6) as usize & 7, place & 63)
-}
-
-/// Adds the first `probes` bits that an item of this `x` has in its line.
-#[inline(always)]
-pub(super) fn lay_out(bits: &mut [u64; 8], x: u64, probes: u32) {
-    let places = places(x);
-    for j in 0..probes {
-        let (word, bit) = place(places, j);
-        bits[word] |= 1 << bit;
-    }
-}
-
-impl Line {
-    /// Whether all of `bits` are set.
-    #[inline(always)]
-    pub(super) fn has(&self, bits: &[u64; 8]) -> bool {
-        // No early exit: this way it is a handful of wide instructions.
-        self.0.iter().zip(bits).fold(0, |missing, (word, bits)| missing | (bits & !word)) == 0
     }
 }

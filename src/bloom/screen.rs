@@ -8,7 +8,8 @@
 
 use super::chain::{SubFilter, first_marks};
 use super::filter::Filter;
-use super::lines::{CHUNK, lay_out, line_index, marked};
+use super::line::{lay_out, line_index};
+use super::lines::{CHUNK, marked};
 use crate::hash::Hash128;
 use multiversion::multiversion;
 

@@ -9,7 +9,8 @@ use std::alloc::Layout;
 
 use super::super::bitmap::Bitmap;
 use super::super::chain::{SubFilter, first_marks, next_chunk};
-use super::super::lines::{CHUNK, Line, PREFETCH_FROM_LINES, marked};
+use super::super::line::Line;
+use super::super::lines::{CHUNK, PREFETCH_FROM_LINES, marked};
 use super::super::math::LINE_BYTES;
 use super::rules::Shape;
 use crate::bits;
