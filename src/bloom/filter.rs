@@ -340,8 +340,7 @@ mod tests {
         }
     }
 
-    /// Lists are probed by what the processor can do, single items as every processor can: for every shape, in bitmaps
-    /// that are made full, where items have all, some and none of their bits already.
+    /// For every shape, in bitmaps that are made full, where items have all, some and none of their bits already.
     #[test]
     fn every_shape_of_a_list_sets_the_bits_of_one_by_one() {
         let mut shapes = std::collections::BTreeSet::new();

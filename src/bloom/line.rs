@@ -145,3 +145,56 @@ pub(super) mod avx512 {
         _mm512_reduce_add_epi64(free) as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::hash128;
+    use multiversion::multiversion;
+    use multiversion::target::match_target;
+
+    #[multiversion(targets("x86_64+avx512f"))]
+    fn has_here(line: &Line, places: u64, probes: u32) -> bool {
+        match_target! {
+            "x86_64+avx512f" => avx512::has(line, places, probes),
+            _ => has(line, places, probes),
+        }
+    }
+
+    #[multiversion(targets("x86_64+avx512f"))]
+    fn fill_here(line: &mut Line, places: u64, probes: u32) -> u64 {
+        match_target! {
+            "x86_64+avx512f" => avx512::fill(line, places, probes),
+            _ => fill(line, places, probes),
+        }
+    }
+
+    /// As every processor does it, as this one does it, and bit by bit, in lines from empty to full.
+    #[test]
+    fn lines_are_looked_at_and_filled_alike() {
+        for probes in 1..=7 {
+            let (mut line, mut here, mut set) = (Line::default(), Line::default(), std::collections::BTreeSet::new());
+            for item in 0..3000u32 {
+                // Sometimes two places, or all, are the same one.
+                let places = match item % 10 {
+                    0 => 0x1ff_u64.wrapping_mul(u64::from(item % 3)),
+                    1 => places(u64::from(item)) & 0x7fff_8000_0003_ffff,
+                    _ => places(hash128(&item.to_le_bytes(), 0).lo),
+                };
+                let bits: std::collections::BTreeSet<_> = (0..probes).map(|j| places >> (9 * j) & 511).collect();
+                let expected = bits.is_subset(&set);
+                assert_eq!([has(&line, places, probes), has_here(&here, places, probes)], [expected; 2]);
+                if item % 37 == 0 {
+                    let free = bits.difference(&set).count() as u64;
+                    assert_eq!([fill(&mut line, places, probes), fill_here(&mut here, places, probes)], [free; 2]);
+                    set.extend(bits);
+                    assert_eq!(line.0, here.0);
+                    assert!(
+                        (0..512).all(|bit| (line.0[bit / 64] >> (bit % 64) & 1 == 1) == set.contains(&(bit as u64)))
+                    );
+                }
+            }
+            assert!(set.len() > 60 && set.len() < 512, "{}", set.len());
+        }
+    }
+}

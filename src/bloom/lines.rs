@@ -85,13 +85,23 @@ fn run<J: Job>(geometry: &Geometry, job: J) -> J::Output {
 }
 
 /// Whether all bits of this hash are set.
+#[multiversion(targets("x86_64+avx512f"))]
 pub(super) fn contains(geometry: &Geometry, lines: &[Line], hash: Hash128) -> bool {
-    run(geometry, One(Seek { lines, has: line::has }, hash))
+    let has = match_target! {
+        "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
+        _ => line::has,
+    };
+    run(geometry, One(Seek { lines, has }, hash))
 }
 
 /// Sets the bits of this hash and tells how many of them were free.
+#[multiversion(targets("x86_64+avx512f"))]
 pub(super) fn insert(geometry: &Geometry, lines: &mut [Line], hash: Hash128) -> u64 {
-    run(geometry, One(Fill { lines, fill: line::fill }, hash))
+    let fill = match_target! {
+        "x86_64+avx512f" => |line: &mut Line, places, probes| line::avx512::fill(line, places, probes),
+        _ => line::fill,
+    };
+    run(geometry, One(Fill { lines, fill }, hash))
 }
 
 /// [`contains`] for each of many hashes.
