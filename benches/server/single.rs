@@ -146,22 +146,27 @@ pub fn run_throughput(bench: &mut Bench) {
     ];
     let rounds = bench.rounds();
     for (at, (command, floor, items, pipelined, count, goal)) in kinds.into_iter().enumerate() {
-        let mut samples = [(); 3].map(|()| Samples::default());
-        let batches = |command| calls(&[command, FILTER], &mut Source::From(0), count, items, pipelined);
-        let (real, nothing) = (batches(command), batches(floor));
+        let mut samples = [(); 4].map(|()| Samples::default());
+        let batches = |command| calls(&[command, FILTER], &mut Source::From(1 << 32), count, items, pipelined);
+        let (real, nothing, looking) = (batches(command), batches(floor), batches(looks(command)));
         for round in 0..rounds {
             bench.step(at * rounds + round, kinds.len() * rounds);
             for (server, samples) in [&mut bench.ours, &mut bench.peer].into_iter().zip(&mut samples) {
                 server.call(&format!("DEL {FILTER}"));
                 server.call(&format!("BF.RESERVE {FILTER} 0.01 1000000"));
+                // Half full, so that its memory is there.
+                fill(server, FILTER, &mut Source::From(0), 500_000);
                 samples.push(1e6 / throughput(server, &real));
             }
             samples[2].push(1e6 / throughput(&mut bench.ours, &nothing));
+            bench.ours.call("BENCH.BITMAPS 1 1310720");
+            samples[3].push(1e6 / throughput(&mut bench.ours, &looking));
         }
-        let [ours, peer, floor] = samples.map(|samples| samples.median());
+        let [ours, peer, floor, looking] = samples.map(|samples| samples.median());
         let work = format!("end to end: {command}, {items} new, n = 1M, p = 0.01, one client thread");
         let row = |goal, other| Row { work: work.clone(), goal, ours, other: Some(other), unit: "µs a call" };
         bench.rows.push(row(goal, ("RedisBloom", peer)));
+        bench.rows.push(row(LOOKS.1, (LOOKS.0, looking)));
         bench.rows.push(row(Goal::Shown, ("does nothing", floor)));
     }
 }

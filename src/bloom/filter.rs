@@ -233,8 +233,11 @@ impl SubFilter for Filter {
     }
 
     fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32 {
-        self.prefetch_chunk(hashes, pending, self.geometry.lines_per_item);
-        marked(pending).fold(0, |new, i| new | u32::from(self.insert(hashes[i])) << i)
+        let (mut new, mut which) = (0, marked(pending));
+        self.insert_all(marked(pending).map(|i| hashes[i]), &mut |is_new| {
+            new |= which.next().map_or(0, |i| u32::from(is_new) << i);
+        });
+        new
     }
 
     fn look_up_all(&self, hashes: impl Iterator<Item = Hash128>, found: &mut impl FnMut(bool)) {

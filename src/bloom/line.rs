@@ -48,10 +48,9 @@ fn place(places: u64, j: u32) -> (usize, u64) {
     ((place >> 6) as usize & 7, place & 63)
 }
 
-/// Adds the first `probes` bits that an item of this `x` has in its line.
+/// Adds the bits at the first `probes` places.
 #[inline(always)]
-pub(super) fn lay_out(bits: &mut [u64; 8], x: u64, probes: u32) {
-    let places = places(x);
+pub(super) fn lay_out(bits: &mut [u64; 8], places: u64, probes: u32) {
     for j in 0..probes {
         let (word, bit) = place(places, j);
         bits[word] |= 1 << bit;
@@ -122,6 +121,16 @@ pub(super) mod avx512 {
     #[inline]
     #[target_feature(enable = "avx512f,avx512vpopcntdq")]
     pub fn fill(line: &mut Line, places: u64, probes: u32) -> u64 {
+        let (before, bits) = (cast(line.0), lay_out(places, probes));
+        line.0 = cast(_mm512_or_si512(before, bits));
+        let free = _mm512_popcnt_epi64(_mm512_andnot_si512(before, bits));
+        _mm512_reduce_add_epi64(free) as u64
+    }
+
+    /// [`super::lay_out`], of places.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub fn lay_out(places: u64, probes: u32) -> __m512i {
         let places = _mm512_set1_epi64(places as i64);
         let starts = _mm512_setr_epi64(0, 64, 128, 192, 256, 320, 384, 448);
         // The line with only the bit at place `j`: (place & 511) ^ start is its number in the word that has it, and 64 or
@@ -139,10 +148,15 @@ pub(super) mod avx512 {
             let last = only(probes - 1);
             bits = _mm512_ternarylogic_epi64::<OR>(bits, last, last);
         }
-        let before = cast(line.0);
-        line.0 = cast(_mm512_or_si512(before, bits));
-        let free = _mm512_popcnt_epi64(_mm512_andnot_si512(before, bits));
-        _mm512_reduce_add_epi64(free) as u64
+        bits
+    }
+
+    /// [`Line::has`].
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub fn has_all(line: &Line, bits: __m512i) -> bool {
+        let missing = _mm512_andnot_si512(cast(line.0), bits);
+        _mm512_test_epi64_mask(missing, missing) == 0
     }
 }
 

@@ -8,10 +8,13 @@
 
 use super::chain::{SubFilter, first_marks};
 use super::filter::Filter;
-use super::line::{lay_out, line_index};
+#[cfg(target_arch = "x86_64")]
+use super::line::avx512;
+use super::line::{Line, lay_out, line_index, places};
 use super::lines::{CHUNK, marked};
 use crate::hash::Hash128;
 use multiversion::multiversion;
+use multiversion::target::match_target;
 
 /// Sub-filters that are screened together. The lines of a chunk in so many are about as many as a core can have under way;
 /// and for items found in the newest ones, which are the largest and hold most, the others are not looked at.
@@ -73,25 +76,44 @@ fn newest(candidates: u32) -> Option<usize> {
 }
 
 /// For each marked hash, the marks of the sub-filters whose first line has its bits.
-#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+#[multiversion(targets("x86_64+avx512f", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen(group: &[Filter], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
     let probes = common_probes(group);
-    let mut bits = [[0; 8]; CHUNK];
-    // Apart from comparing them: what was just written word by word cannot be read at once in wider pieces.
-    for i in marked(pending) {
-        lay_out(&mut bits[i], hashes[i].lo, probes);
-    }
-    for i in marked(pending) {
-        candidates[i] = passed(group, hashes[i].lo, &bits[i]);
+    match_target! {
+        "x86_64+avx512f" => {
+            for i in marked(pending) {
+                let bits = avx512::lay_out(places(hashes[i].lo), probes);
+                candidates[i] = passed(group, hashes[i].lo, |line| avx512::has_all(line, bits));
+            }
+        },
+        _ => {
+            let mut bits = [[0; 8]; CHUNK];
+            // Apart from comparing them: what was just written word by word cannot be read at once in wider pieces.
+            for i in marked(pending) {
+                lay_out(&mut bits[i], places(hashes[i].lo), probes);
+            }
+            for i in marked(pending) {
+                candidates[i] = passed(group, hashes[i].lo, |line| line.has(&bits[i]));
+            }
+        },
     }
 }
 
 /// The marks of the sub-filters whose first line has the bits of this hash.
-#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+#[multiversion(targets("x86_64+avx512f", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen_one(group: &[Filter], hash: Hash128) -> u32 {
-    let mut bits = [0; 8];
-    lay_out(&mut bits, hash.lo, common_probes(group));
-    passed(group, hash.lo, &bits)
+    let (places, probes) = (places(hash.lo), common_probes(group));
+    match_target! {
+        "x86_64+avx512f" => {
+            let bits = avx512::lay_out(places, probes);
+            passed(group, hash.lo, |line| avx512::has_all(line, bits))
+        },
+        _ => {
+            let mut bits = [0; 8];
+            lay_out(&mut bits, places, probes);
+            passed(group, hash.lo, |line| line.has(&bits))
+        },
+    }
 }
 
 /// As many bits as every sub-filter has in a line. Those that have more are compared in full later.
@@ -100,12 +122,13 @@ fn common_probes(group: &[Filter]) -> u32 {
     group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.geometry().probes_per_line))
 }
 
+/// The marks of the sub-filters for whose line of this `x` this is so.
 #[inline(always)]
-fn passed(group: &[Filter], x: u64, bits: &[u64; 8]) -> u32 {
+fn passed(group: &[Filter], x: u64, has_bits: impl Fn(&Line) -> bool) -> u32 {
     let mut passed = 0;
     for (index, sub_filter) in group.iter().enumerate() {
         let lines = sub_filter.lines();
-        passed |= u32::from(lines[line_index(x, lines.len())].has(bits)) << index;
+        passed |= u32::from(has_bits(&lines[line_index(x, lines.len())])) << index;
     }
     passed
 }
