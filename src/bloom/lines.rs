@@ -174,11 +174,15 @@ impl<W: Fn(&Line, u64, u32) -> bool> Probe for Seek<'_, W> {
 impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
     /// Whether all bits in these of the item's lines are set.
     #[inline(always)]
-    fn has(&self, hash: Hash128, mut lines: Range<u32>, shape: impl Shape) -> bool {
-        lines.all(|i| {
+    fn has(&self, hash: Hash128, lines: Range<u32>, shape: impl Shape) -> bool {
+        // Not `all`: the compiler calls it, where it unrolls a loop.
+        for i in lines {
             let x = pick(hash, i);
-            (self.has)(&self.lines[line_index(x, self.lines.len())], places(x), shape.probes_per_line())
-        })
+            if !(self.has)(&self.lines[line_index(x, self.lines.len())], places(x), shape.probes_per_line()) {
+                return false;
+            }
+        }
+        true
     }
 }
 
