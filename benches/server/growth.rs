@@ -166,16 +166,15 @@ pub fn run_default(bench: &mut Bench) {
     let field = |name| sub_filters.split(name).skip(2).filter_map(|rest| rest.split(' ').next()).collect::<Vec<_>>();
     let (sizes, filled_with) = (field("bytes:"), field("size:"));
     let newest = sizes.last().copied().unwrap_or("64");
-    // A line of each sub-filter is the least that shows that an item is absent. That one is present shows in the one that
-    // has it: from the newest back, so many on average. Adding one touches all lines that it has in the newest.
+    // A line of each sub-filter is the least that shows that an item is absent. That one is present shows in all lines that
+    // it has in the sub-filter that has it, from the newest back so many on average. Adding one touches all lines that it
+    // has in the newest.
     let found_after =
         filled_with.iter().rev().zip(1..).map(|(items, looks)| items.parse().unwrap_or(0.0) * f64::from(looks));
     let found_after = (found_after.sum::<f64>() / filled as f64).round() as usize;
-    let looked_at = [
-        sizes.join(" "),
-        sizes[sizes.len() - found_after..].join(" "),
-        format!("{} {newest} {newest}", sizes.join(" ")),
-    ];
+    let all = format!("{} {newest} {newest}", sizes.join(" "));
+    let newest_ones = format!("{} {newest} {newest}", sizes[sizes.len() - found_after..].join(" "));
+    let looked_at = [sizes.join(" "), newest_ones, all];
     // Absent, present, new; each for ours grown and reserved and the peer's grown and reserved, and the floor.
     let mut samples = [(); 3].map(|()| [(); 5].map(|()| Samples::default()));
     let rounds = bench.pick(4, 12);

@@ -37,6 +37,13 @@ pub(super) trait SubFilter {
     fn rate_at(&self, num_items: u64) -> f64;
 }
 
+/// What most items of a chunk are expected to be.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Expected {
+    Absent,
+    Present,
+}
+
 /// A chain of them, oldest first, never empty.
 pub(super) trait Chain {
     type SubFilter: SubFilter;
@@ -50,8 +57,8 @@ pub(super) trait Chain {
         // Newest first: it is the largest, so it most likely has what is there.
         self.sub_filters().iter().rev().any(|sub_filter| sub_filter.may_contain(hash))
     }
-    /// Which of at most [`CHUNK`] hashes may have been added.
-    fn look_up_chunk(&self, hashes: &[Hash128]) -> u32 {
+    /// Which of at most [`CHUNK`] hashes may have been added. What is expected of most of them makes it faster, if it is so.
+    fn look_up_chunk(&self, hashes: &[Hash128], _expected: Expected) -> u32 {
         let (all, mut found) = (first_marks(hashes.len()), 0);
         for sub_filter in self.sub_filters().iter().rev() {
             let pending = all & !found;
@@ -140,8 +147,11 @@ pub(super) fn may_contain_all<'a, C: Chain>(
     if let [only] = chain.sub_filters() {
         return only.look_up_all(hashes, &mut found);
     }
+    let mut expected = Expected::Absent;
     while let Some((chunk, len)) = next_chunk(&mut hashes) {
-        let marks = chain.look_up_chunk(&chunk[..len]);
+        let marks = chain.look_up_chunk(&chunk[..len], expected);
+        // The next ones are most likely like these.
+        expected = if marks.count_ones() as usize > len / 2 { Expected::Present } else { Expected::Absent };
         (0..len).for_each(|i| found(marks >> i & 1 == 1));
     }
 }
@@ -223,7 +233,7 @@ fn add_chunk<C: Chain>(
         let room = room(chain);
         if room == 0 {
             // Items it has pass even a full filter. The first that it has not needs a new sub-filter.
-            let known = chain.look_up_chunk(rest).trailing_ones() as usize;
+            let known = chain.look_up_chunk(rest, Expected::Absent).trailing_ones() as usize;
             added.handled += known;
             if known < rest.len()
                 && let Err(error) = grow(chain, limit)
@@ -236,7 +246,7 @@ fn add_chunk<C: Chain>(
         let fitting = &rest[..rest.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
         let mut pending = first_marks(fitting.len());
         if chain.sub_filters().len() > 1 {
-            pending &= !chain.look_up_chunk(fitting);
+            pending &= !chain.look_up_chunk(fitting, Expected::Absent);
         }
         // Items that come twice, or whose bits the ones before them set, are sorted out here.
         let new = chain.newest_mut().map_or(0, |newest| newest.insert_chunk(fitting, pending));

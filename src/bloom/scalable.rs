@@ -3,7 +3,7 @@
 use std::alloc::Layout;
 use std::fmt::Display;
 
-use super::chain::{self, Chain, reserve};
+use super::chain::{self, Chain, Expected, reserve};
 use super::filter::Filter;
 use super::{math, screen};
 use crate::error::Error;
@@ -286,8 +286,8 @@ impl Chain for ScalableFilter {
         screen::look_up(&self.sub_filters, hash)
     }
 
-    fn look_up_chunk(&self, hashes: &[Hash128]) -> u32 {
-        screen::look_up_chunk(&self.sub_filters, hashes)
+    fn look_up_chunk(&self, hashes: &[Hash128], expected: Expected) -> u32 {
+        screen::look_up_chunk(&self.sub_filters, hashes, expected)
     }
 
     fn grow(&mut self, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error> {

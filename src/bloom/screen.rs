@@ -6,7 +6,7 @@
 //! cannot be predicted, and a mispredicted branch costs more than a comparison. In full sub-filters one line in thirty or
 //! so passes by chance; only what passed is looked up in earnest.
 
-use super::chain::{SubFilter, first_marks};
+use super::chain::{Expected, SubFilter, first_marks};
 use super::filter::Filter;
 #[cfg(target_arch = "x86_64")]
 use super::line::avx512;
@@ -20,13 +20,18 @@ use multiversion::target::match_target;
 /// and for items found in the newest ones, which are the largest and hold most, the others are not looked at.
 const GROUP: usize = 5;
 
+/// So many of the newest, where present items are expected, are screened first: they have most of them.
+const NEWEST: usize = 3;
+
 /// Which of the hashes, at most [`CHUNK`], may have been inserted in one of the sub-filters.
-pub(super) fn look_up_chunk(sub_filters: &[Filter], hashes: &[Hash128]) -> u32 {
+pub(super) fn look_up_chunk(sub_filters: &[Filter], hashes: &[Hash128], expected: Expected) -> u32 {
     let (all, mut found) = (first_marks(hashes.len()), 0);
     if let [only] = sub_filters {
         return only.look_up_chunk(hashes, all);
     }
-    for group in sub_filters.rchunks(GROUP) {
+    let apart = if expected == Expected::Present { NEWEST } else { 0 };
+    let (older, newest_ones) = sub_filters.split_at(sub_filters.len().saturating_sub(apart));
+    for group in newest_ones.chunks(NEWEST).chain(older.rchunks(GROUP)) {
         let pending = all & !found;
         if pending == 0 {
             break;
@@ -164,7 +169,8 @@ mod tests {
             for from in (0..len * 10_000).step_by(2500) {
                 for size in [32, 7, 1] {
                     let hashes = hashes(from, size);
-                    let found = look_up_chunk(&sub_filters, &hashes);
+                    let found = look_up_chunk(&sub_filters, &hashes, Expected::Absent);
+                    assert_eq!(look_up_chunk(&sub_filters, &hashes, Expected::Present), found);
                     for (i, &hash) in hashes.iter().enumerate() {
                         let expected = sub_filters.iter().any(|one| one.may_contain(hash));
                         assert_eq!(look_up(&sub_filters, hash), expected);
