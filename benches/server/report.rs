@@ -87,7 +87,7 @@ pub fn setting(bench: &mut Bench) -> String {
     let caches: Vec<_> = caches().into_iter().map(|(_, text)| text).collect();
     let lines = [
         format!("{} on {model}, {cores} cores, {gigabytes:.0} GiB of memory", output("uname", &["-sr"])),
-        format!("caches: {}", caches.join(", ")),
+        format!("caches: {}; AVX-512: {}", caches.join(", "), if has_avx512() { "yes" } else { "no" }),
         format!(
             "redis-server {}, {}; RedisBloom 2.8.2; Rollcall {} ({}); {}",
             version(&mut bench.ours, "redis_version"),
@@ -99,6 +99,14 @@ pub fn setting(bench: &mut Bench) -> String {
         format!("{}, {}", output("date", &["-u", "+%F"]), bench.pick("a quick run", "a full run")),
     ];
     lines.map(|line| format!("- {line}\n")).concat()
+}
+
+/// Whether lines are probed with it, which takes a processor as of Ice Lake or Zen 4.
+fn has_avx512() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vbmi2");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
 }
 
 fn output(program: &str, arguments: &[&str]) -> String {
