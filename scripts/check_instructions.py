@@ -6,8 +6,8 @@
 
 Time on a shared machine tells nothing below a factor of two. The instructions that valgrind's callgrind counts are the
 same on every x86-64 machine with the same rustc: the work is fixed (benches/instructions.rs), the code is compiled for
-the oldest processor, and nothing that picks its loops by the processor is in it. With another rustc the numbers differ
-for no fault of ours; then they are shown, and nothing fails. They leave out what waiting for memory costs: for that
+the oldest processor, and of what picks its loops by the processor valgrind knows no AVX-512. With another rustc the
+numbers differ for no fault of ours; then they are shown, and nothing fails. They leave out what waiting for memory costs: for that
 there is `make bench`.
 
 Where valgrind is missing (scripts/setup.sh counts), or on another architecture, it says so and does nothing.

@@ -104,7 +104,7 @@ pub fn setting(bench: &mut Bench) -> String {
 /// Whether lines are probed with it, which takes a processor as of Ice Lake or Zen 4.
 fn has_avx512() -> bool {
     #[cfg(target_arch = "x86_64")]
-    return is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vbmi2");
+    return is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vpopcntdq");
     #[cfg(not(target_arch = "x86_64"))]
     return false;
 }

@@ -395,8 +395,9 @@ mod tests {
     /// Where half of all bits are set, many items have the bits of their first line, and few those of all lines.
     #[test]
     fn lists_are_answered_in_order_when_lines_differ() {
-        for error_rate in [1e-3, 1e-6] {
-            let mut filter = filter(error_rate, 2_000_000);
+        for (error_rate, capacity) in [(1e-3, 2_000_000), (1e-6, 1_000_000), (1e-9, 500_000), (1e-15, 300_000)] {
+            let mut filter = filter(error_rate, capacity);
+            assert!(filter.lines().len() >= lines::CHUNKED_FROM_LINES && filter.geometry().lines_per_item > 1);
             let words = (0..filter.as_bytes().len() as u64 / 8).map(|i| hash128(&i.to_le_bytes(), 0).lo);
             let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
             filter.append_bytes(0, &bytes).unwrap();

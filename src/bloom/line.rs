@@ -105,7 +105,7 @@ pub(super) mod avx512 {
 
     /// [`super::has`].
     #[inline]
-    #[target_feature(enable = "avx512f,avx512dq")]
+    #[target_feature(enable = "avx512f")]
     pub fn has(line: &Line, places: u64, probes: u32) -> bool {
         // A place in each lane, its bit number lowest. What is above it does no harm: both instructions look at as many
         // bits of a count as they need.
@@ -167,7 +167,7 @@ mod tests {
     use multiversion::multiversion;
     use multiversion::target::match_target;
 
-    #[multiversion(targets("x86_64+avx512f"))]
+    #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
     fn has_here(line: &Line, places: u64, probes: u32) -> bool {
         match_target! {
             "x86_64+avx512f" => avx512::has(line, places, probes),
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    #[multiversion(targets("x86_64+avx512f"))]
+    #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
     fn fill_here(line: &mut Line, places: u64, probes: u32) -> u64 {
         match_target! {
             "x86_64+avx512f" => avx512::fill(line, places, probes),
@@ -183,7 +183,21 @@ mod tests {
         }
     }
 
-    /// As every processor does it, as this one does it, and bit by bit, in lines from empty to full.
+    #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
+    fn has_all_here(line: &Line, places: u64, probes: u32) -> bool {
+        match_target! {
+            "x86_64+avx512f" => avx512::has_all(line, avx512::lay_out(places, probes)),
+            _ => line.has(&laid_out(places, probes)),
+        }
+    }
+
+    fn laid_out(places: u64, probes: u32) -> [u64; 8] {
+        let mut bits = [0; 8];
+        lay_out(&mut bits, places, probes);
+        bits
+    }
+
+    /// As every processor does it, as this one does it, and bit by bit, in lines from empty to two thirds full.
     #[test]
     fn lines_are_looked_at_and_filled_alike() {
         for probes in 1..=7 {
@@ -198,6 +212,8 @@ mod tests {
                 let bits: std::collections::BTreeSet<_> = (0..probes).map(|j| places >> (9 * j) & 511).collect();
                 let expected = bits.is_subset(&set);
                 assert_eq!([has(&line, places, probes), has_here(&here, places, probes)], [expected; 2]);
+                let at_once = [line.has(&laid_out(places, probes)), has_all_here(&here, places, probes)];
+                assert_eq!(at_once, [expected; 2]);
                 if item % 37 == 0 {
                     let free = bits.difference(&set).count() as u64;
                     assert_eq!([fill(&mut line, places, probes), fill_here(&mut here, places, probes)], [free; 2]);

@@ -12,8 +12,8 @@ use std::ops::Range;
 /// Hashes that are handled together: one bit each in a `u32`, and about as many cache misses as a core has in flight.
 pub(super) const CHUNK: usize = 32;
 
-/// Bitmaps of fewer lines than this, 32 KiB, are taken to be in the processor's first-level cache: asking ahead only costs
-/// time.
+/// Bitmaps of fewer lines than this, 32 KiB, are taken to be in the processor's first-level cache: the lines of marked
+/// hashes are not asked for ahead, which would only cost time.
 pub(super) const PREFETCH_FROM_LINES: usize = 512;
 
 /// How many lines an item has and how many bits in each. With [`Fixed`] the compiler knows both and
@@ -85,7 +85,7 @@ fn run<J: Job>(geometry: &Geometry, job: J) -> J::Output {
 }
 
 /// Whether all bits of this hash are set.
-#[multiversion(targets("x86_64+avx512f"))]
+#[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
 pub(super) fn contains(geometry: &Geometry, lines: &[Line], hash: Hash128) -> bool {
     let has = match_target! {
         "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
@@ -95,7 +95,7 @@ pub(super) fn contains(geometry: &Geometry, lines: &[Line], hash: Hash128) -> bo
 }
 
 /// Sets the bits of this hash and tells how many of them were free.
-#[multiversion(targets("x86_64+avx512f"))]
+#[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
 pub(super) fn insert(geometry: &Geometry, lines: &mut [Line], hash: Hash128) -> u64 {
     let fill = match_target! {
         "x86_64+avx512f" => |line: &mut Line, places, probes| line::avx512::fill(line, places, probes),
@@ -105,7 +105,7 @@ pub(super) fn insert(geometry: &Geometry, lines: &mut [Line], hash: Hash128) -> 
 }
 
 /// [`contains`] for each of many hashes.
-#[multiversion(targets("x86_64+avx512f"))]
+#[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
 pub(super) fn contains_all(
     geometry: &Geometry,
     lines: &[Line],
@@ -116,16 +116,11 @@ pub(super) fn contains_all(
         "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
         _ => line::has,
     };
-    let seek = Seek { lines, has };
-    if lines.len() < CHUNKED_FROM_LINES || geometry.lines_per_item == 1 {
-        run(geometry, All(seek, hashes, found))
-    } else {
-        run(geometry, AllFarAway(seek, hashes, found))
-    }
+    run(geometry, SeekAll(Seek { lines, has }, hashes, found))
 }
 
 /// [`insert`] for each of many hashes.
-#[multiversion(targets("x86_64+avx512f"))]
+#[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
 pub(super) fn insert_all(
     geometry: &Geometry,
     lines: &mut [Line],
@@ -136,7 +131,7 @@ pub(super) fn insert_all(
         "x86_64+avx512f" => |line: &mut Line, places, probes| line::avx512::fill(line, places, probes),
         _ => line::fill,
     };
-    run(geometry, All(Fill { lines, fill }, hashes, free))
+    run(geometry, FillAll(Fill { lines, fill }, hashes, free))
 }
 
 /// Brings the lines of the hashes marked in `pending` to the cache: `count` lines a hash.
@@ -175,7 +170,7 @@ impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
     /// Whether all bits in these of the item's lines are set.
     #[inline(always)]
     fn has(&self, hash: Hash128, lines: Range<u32>, shape: impl Shape) -> bool {
-        // Not `all`: the compiler calls it, where it unrolls a loop.
+        // A loop, not `all`, which the compiler leaves as a call instead of unrolling it.
         for i in lines {
             let x = pick(hash, i);
             if !(self.has)(&self.lines[line_index(x, self.lines.len())], places(x), shape.probes_per_line()) {
@@ -227,7 +222,7 @@ impl<P: Probe> Job for One<P> {
 /// Bitmaps of at least as many lines, 2 MiB, are probed in chunks: the lines of a whole chunk are asked for in a short
 /// loop of their own. A core translates the addresses of many pages at once, but only of those that it sees within a few
 /// hundred instructions, and such bitmaps have more pages than it remembers.
-const CHUNKED_FROM_LINES: usize = 32 << 10;
+pub(super) const CHUNKED_FROM_LINES: usize = 32 << 10;
 
 /// In smaller bitmaps one item's lines are asked for while the one this many before is probed: without the turns between
 /// loops, and there is less to wait for.
@@ -236,12 +231,36 @@ const AHEAD: usize = 16;
 /// A probe for each of many items, and what is done with each answer.
 struct All<P, H, F>(P, H, F);
 
-impl<P: Probe, H: Iterator<Item = Hash128>, F: FnMut(P::Answer)> Job for All<P, H, F> {
+/// [`All`] for looking.
+struct SeekAll<'a, W, H, F>(Seek<'a, W>, H, F);
+
+impl<W: Fn(&Line, u64, u32) -> bool, H: Iterator<Item = Hash128>, F: FnMut(bool)> Job for SeekAll<'_, W, H, F> {
     type Output = ();
 
     #[inline(always)]
     fn run(self, shape: impl Shape) {
-        if self.0.lines().len() < CHUNKED_FROM_LINES { self.run_ahead(shape) } else { self.run_chunked(shape) }
+        let SeekAll(seek, hashes, found) = self;
+        let is_far = seek.lines.len() >= CHUNKED_FROM_LINES;
+        match (is_far, shape.lines_per_item()) {
+            (false, _) => All(seek, hashes, found).run_ahead(shape),
+            (true, 1) => All(seek, hashes, found).run_chunked(shape),
+            (true, _) => seek.run_first_lines_first(shape, hashes, found),
+        }
+    }
+}
+
+/// [`All`] for setting.
+struct FillAll<'a, W, H, F>(Fill<'a, W>, H, F);
+
+impl<W: Fn(&mut Line, u64, u32) -> u64, H: Iterator<Item = Hash128>, F: FnMut(u64)> Job for FillAll<'_, W, H, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, shape: impl Shape) {
+        let FillAll(fill, hashes, free) = self;
+        let is_far = fill.lines.len() >= CHUNKED_FROM_LINES;
+        let all = All(fill, hashes, free);
+        if is_far { all.run_chunked(shape) } else { all.run_ahead(shape) }
     }
 }
 
@@ -283,16 +302,16 @@ impl<P: Probe, H: Iterator<Item = Hash128>, F: FnMut(P::Answer)> All<P, H, F> {
 /// there be a need to look at them.
 const LAG: usize = 8;
 
-/// [`All`] for seeking in bitmaps that memory has to be asked for. What most of a chunk were is expected of the next:
-/// present items have all their lines brought, absent ones only the first, in which few of them have all their bits.
-struct AllFarAway<'a, W, H, F>(Seek<'a, W>, H, F);
-
-impl<W: Fn(&Line, u64, u32) -> bool, H: Iterator<Item = Hash128>, F: FnMut(bool)> Job for AllFarAway<'_, W, H, F> {
-    type Output = ();
-
+impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
+    /// For bitmaps that memory has to be asked for. What most of a chunk were is expected of the next: present items have
+    /// all their lines brought, absent ones only the first, in which few of them have all their bits.
     #[inline(always)]
-    fn run(self, shape: impl Shape) {
-        let AllFarAway(seek, mut hashes, mut found) = self;
+    fn run_first_lines_first(
+        self,
+        shape: impl Shape,
+        mut hashes: impl Iterator<Item = Hash128>,
+        mut found: impl FnMut(bool),
+    ) {
         let (first, rest, all) = (0..1, 1..shape.lines_per_item(), 0..shape.lines_per_item());
         let mut chunk = [Hash128 { lo: 0, hi: 0 }; CHUNK];
         let mut mostly_absent = true;
@@ -302,21 +321,21 @@ impl<W: Fn(&Line, u64, u32) -> bool, H: Iterator<Item = Hash128>, F: FnMut(bool)
             // Of each, whether it has the bits of its first line, or of all: for a guess they are the same.
             let mut has = 0u32;
             if mostly_absent {
-                chunk.iter().for_each(|&hash| ask(seek.lines, hash, first.clone()));
+                chunk.iter().for_each(|&hash| ask(self.lines, hash, first.clone()));
                 for i in 0..len + LAG {
-                    if i < len && seek.has(chunk[i], first.clone(), shape) {
+                    if i < len && self.has(chunk[i], first.clone(), shape) {
                         has |= 1 << i;
-                        ask(seek.lines, chunk[i], rest.clone());
+                        ask(self.lines, chunk[i], rest.clone());
                     }
                     // Answering takes time, so it is done in between: the next first lines arrive meanwhile.
                     if let Some(i) = i.checked_sub(LAG) {
-                        found(has >> i & 1 == 1 && seek.has(chunk[i], rest.clone(), shape));
+                        found(has >> i & 1 == 1 && self.has(chunk[i], rest.clone(), shape));
                     }
                 }
             } else {
-                chunk.iter().for_each(|&hash| ask(seek.lines, hash, all.clone()));
+                chunk.iter().for_each(|&hash| ask(self.lines, hash, all.clone()));
                 for (i, &hash) in chunk.iter().enumerate() {
-                    let is_present = seek.has(hash, all.clone(), shape);
+                    let is_present = self.has(hash, all.clone(), shape);
                     has |= u32::from(is_present) << i;
                     found(is_present);
                 }

@@ -81,7 +81,7 @@ fn newest(candidates: u32) -> Option<usize> {
 }
 
 /// For each marked hash, the marks of the sub-filters whose first line has its bits.
-#[multiversion(targets("x86_64+avx512f", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+#[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen(group: &[Filter], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
     let probes = common_probes(group);
     match_target! {
@@ -105,7 +105,7 @@ fn screen(group: &[Filter], hashes: &[Hash128], pending: u32, candidates: &mut [
 }
 
 /// The marks of the sub-filters whose first line has the bits of this hash.
-#[multiversion(targets("x86_64+avx512f", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+#[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen_one(group: &[Filter], hash: Hash128) -> u32 {
     let (places, probes) = (places(hash.lo), common_probes(group));
     match_target! {

@@ -91,6 +91,11 @@ fn a_full_filter_that_does_not_scale_refuses_only_new_items() {
     assert_eq!(added, [false; 50]);
     assert_eq!(filter.add(&[0, 0], &Unlimited), Ok(false));
     assert_eq!(filter.add(b"another", &Unlimited), Err(Error::Full { capacity: 50 }));
+    // Room for one, which comes twice.
+    let mut smallest = super::tests::filter(params(0.9, 1, 0, 0));
+    added.clear();
+    assert_eq!(smallest.add_all(bytes(&[7, 7]), &Unlimited, |new| added.push(new)), Ok(()));
+    assert_eq!((&added[..], smallest.num_items()), (&[true, false][..], 1));
 }
 
 #[test]
