@@ -89,6 +89,57 @@ pub fn or_eight_into(dst: &mut [u64], src: [&[u64]; 8]) {
     }
 }
 
+/// Bytes that are looked at together where zeros are to be left alone: the smallest page of the kernels we run on.
+const PAGE_BYTES: usize = 4096;
+
+/// Words of a page.
+const PAGE_WORDS: usize = PAGE_BYTES / size_of::<u64>();
+
+/// Copies `src` over `dst`, which is all zeros and of the same length. Pages of zeros are not written: in memory that
+/// was never touched, each would cost a page fault and become resident.
+pub fn copy_to_zeroed(dst: &mut [u8], src: &[u8]) {
+    for (to, from) in dst.chunks_mut(PAGE_BYTES).zip(src.chunks(PAGE_BYTES)) {
+        if has_ones(from) {
+            to.copy_from_slice(from);
+        }
+    }
+}
+
+/// Clears all bits. Pages without any are not written, as in [`copy_to_zeroed`].
+pub fn clear(words: &mut [u64]) {
+    for page in words.chunks_mut(PAGE_WORDS) {
+        if has_ones(bytemuck::cast_slice(page)) {
+            page.fill(0);
+        }
+    }
+}
+
+/// ORs `src` into `dst` of the same length and returns how many bits that set. Where `src` has pages of zeros, `dst` is
+/// not touched.
+pub fn or_new(dst: &mut [u64], src: &[u64]) -> u64 {
+    let mut new = 0;
+    for (to, from) in dst.chunks_mut(PAGE_WORDS).zip(src.chunks(PAGE_WORDS)) {
+        if has_ones(bytemuck::cast_slice(from)) {
+            let before = count_ones(to);
+            new += or_count(to, from) - before;
+        }
+    }
+    new
+}
+
+/// Whether every page of these bytes has a bit set: then copying them makes all of their new place resident.
+pub fn fills_every_page(bytes: &[u8]) -> bool {
+    bytes.chunks(PAGE_BYTES).all(has_ones)
+}
+
+/// Whether a bit is set.
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+fn has_ones(bytes: &[u8]) -> bool {
+    // A line at a time: an exit after each byte would keep the compiler from using wide registers.
+    let (lines, rest) = bytes.as_chunks::<64>();
+    lines.iter().any(|line| line.iter().fold(0, |all, byte| all | byte) != 0) || rest.iter().any(|&byte| byte != 0)
+}
+
 /// How many bits of the union of two bitmaps of one length are set.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt", "x86_64+sse4.2+popcnt"))]
 pub fn count_either(one: &[u64], other: &[u64]) -> u64 {
@@ -170,6 +221,25 @@ mod tests {
         assert_eq!(words, [3, 1, 1]);
         or_into(&mut words, &[0, 4, 0, 8]);
         assert_eq!(words, [3, 5, 1]);
+    }
+
+    #[test]
+    fn pages_of_zeros_are_left_alone() {
+        let mut src = vec![0u64; 3 * PAGE_WORDS + 1];
+        (src[PAGE_WORDS], src[3 * PAGE_WORDS]) = (6, 1);
+        let mut dst = vec![0u64; src.len()];
+        copy_to_zeroed(bytemuck::cast_slice_mut(&mut dst), bytemuck::cast_slice(&src));
+        assert_eq!(dst, src);
+        // Where there is nothing to copy or to OR, nothing is written: what stands there stays.
+        dst.fill(2);
+        copy_to_zeroed(bytemuck::cast_slice_mut(&mut dst), bytemuck::cast_slice(&src));
+        assert_eq!((dst[0], dst[PAGE_WORDS], dst[PAGE_WORDS + 1], dst[3 * PAGE_WORDS]), (2, 6, 0, 1));
+        dst.fill(2);
+        assert_eq!(or_new(&mut dst, &src), 2);
+        assert_eq!((dst[0], dst[PAGE_WORDS], dst[PAGE_WORDS + 1], dst[3 * PAGE_WORDS]), (2, 6, 2, 3));
+        assert!(!fills_every_page(bytemuck::cast_slice(&src)) && fills_every_page(bytemuck::cast_slice(&dst)));
+        clear(&mut dst);
+        assert_eq!(count_ones(&dst), 0);
     }
 
     proptest! {

@@ -34,6 +34,13 @@ pub fn checksum(bytes: &[u8], position: u64) -> u64 {
     xxh3::xxh3_64_with_seed(bytes, position)
 }
 
+/// [`checksum`] of numbers, little-endian, without laying them side by side first.
+pub fn checksum_of_numbers(numbers: impl Iterator<Item = u64>, position: u64) -> u64 {
+    let mut hash = xxh3::Xxh3::with_seed(position);
+    numbers.for_each(|number| hash.update(&number.to_le_bytes()));
+    hash.digest()
+}
+
 /// The multiplier of MurmurHash64A; RedisBloom seeds its first hash with it as well.
 const MURMUR_MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
 
@@ -66,6 +73,14 @@ pub fn classic_hash(item: &[u8]) -> Hash128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_summed_as_their_bytes() {
+        for len in [0u64, 1, 2, 30, 31, 500] {
+            let bytes: Vec<u8> = (0..len).flat_map(|number| (number << 40 | 7).to_le_bytes()).collect();
+            assert_eq!(checksum_of_numbers((0..len).map(|number| number << 40 | 7), 42), checksum(&bytes, 42));
+        }
+    }
 
     /// Start and step, which the bits agree with that a running RedisBloom set for these items; then the hash under
     /// seed 0, from another implementation of the same.

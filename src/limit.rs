@@ -1,4 +1,7 @@
-//! Size limits: a size is computed with checked arithmetic, then asked for, and only then allocated.
+//! Size limits: a size is computed with checked arithmetic, then asked for, and only then allocated, by an allocation
+//! that can fail.
+
+use std::alloc::Layout;
 
 use crate::error::Error;
 
@@ -10,6 +13,11 @@ pub trait SizeLimit {
     /// # Errors
     /// [`Error::TooLarge`] when it may not.
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error>;
+
+    /// Bytes that an allocation of this layout takes: its size, and what the allocator adds where that is known.
+    fn allocation_bytes(&self, layout: Layout) -> u64 {
+        layout.size() as u64
+    }
 }
 
 /// No limit but the machine's.
@@ -34,4 +42,40 @@ impl SizeLimit for MaxBytes {
         }
         Ok(())
     }
+}
+
+/// Bytes that a struct takes together with every allocation that `visit_heap` shows.
+pub(crate) fn held_bytes<T>(limit: &(impl SizeLimit + ?Sized), visit_heap: impl FnOnce(&mut dyn FnMut(Layout))) -> u64 {
+    let mut bytes = size_of::<T>() as u64;
+    visit_heap(&mut |layout| bytes = bytes.saturating_add(limit.allocation_bytes(layout)));
+    bytes
+}
+
+/// Bytes of an array of so many `T`; more than any limit allows where no address space holds it.
+pub(crate) fn array_bytes<T>(limit: &(impl SizeLimit + ?Sized), len: u64) -> u64 {
+    let layout = usize::try_from(len).ok().and_then(|len| Layout::array::<T>(len).ok());
+    layout.map_or(u64::MAX, |layout| limit.allocation_bytes(layout))
+}
+
+/// Makes room in a list for `more` elements.
+pub(crate) fn try_reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), Error> {
+    list.try_reserve_exact(more).map_err(|_| out_of_memory::<T>(more))
+}
+
+/// An empty list with room for `len` elements.
+pub(crate) fn try_with_capacity<T>(len: usize) -> Result<Vec<T>, Error> {
+    let mut list = Vec::new();
+    try_reserve(&mut list, len)?;
+    Ok(list)
+}
+
+/// A copy of some elements.
+pub(crate) fn try_to_vec<T: Copy>(elements: &[T]) -> Result<Vec<T>, Error> {
+    let mut list = try_with_capacity(elements.len())?;
+    list.extend_from_slice(elements);
+    Ok(list)
+}
+
+fn out_of_memory<T>(len: usize) -> Error {
+    Error::OutOfMemory { needed_bytes: (len as u64).saturating_mul(size_of::<T>() as u64) }
 }

@@ -1,11 +1,13 @@
 //! The stored format: what is written reads back, what was written by earlier versions still reads, and nothing
 //! that is damaged passes.
 
+use std::alloc::Layout;
+
 use proptest::prelude::*;
-use rollcall::bloom::{self, ScalableFilter};
+use rollcall::bloom::{self, BitLayout, BloomFilter, ScalableFilter};
 use rollcall::counting::{self, Counter, Representation};
 use rollcall::error::Error;
-use rollcall::limit::{MaxBytes, Unlimited};
+use rollcall::limit::{MaxBytes, SizeLimit, Unlimited};
 use rollcall::persist::{self, Stored};
 
 type Dump = Vec<(u64, Vec<u8>)>;
@@ -43,6 +45,14 @@ fn counters() -> [(Representation, Counter); 3] {
 
 fn same_dump<T: Stored>(a: &T, b: &T) -> bool {
     persist::dump(a).eq(persist::dump(b))
+}
+
+/// As `SCANDUMP` gives a filter of RedisBloom's layout.
+fn redisbloom_dump(filter: &BloomFilter) -> Option<Dump> {
+    match filter {
+        BloomFilter::Classic(filter) => Some(persist::redisbloom::dump(filter).collect()),
+        BloomFilter::Lines(_) => None,
+    }
 }
 
 fn reload<T: Stored>(value: &T) -> T {
@@ -180,8 +190,10 @@ fn forged_filter_headers_are_refused_by_field() {
     }
     let no_scaling = forged(&header, 32, &0u32.to_le_bytes());
     assert_eq!(refused_field::<ScalableFilter>(no_scaling), "number of sub-filters");
-    let items = forged(&forged(&header, 48, &u64::MAX.to_le_bytes()), 72, &u64::MAX.to_le_bytes());
-    assert_eq!(refused_field::<ScalableFilter>(items), "num_items");
+    for more_than_bits in [u64::MAX, 513 * filter(100, 2, 0).sub_filters()[0].geometry().num_lines] {
+        let items = forged(&header, 48, &more_than_bits.to_le_bytes());
+        assert_eq!(refused_field::<ScalableFilter>(items), "num_items");
+    }
 }
 
 #[test]
@@ -216,6 +228,57 @@ fn sizes_are_checked_before_they_are_allocated() {
     let header = ScalableFilter::new(params, &Unlimited).unwrap().header();
     let refused = persist::load::<ScalableFilter, _>([(1, header)], &MaxBytes(1 << 20));
     assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+}
+
+/// Remembers the most that was asked for.
+#[derive(Default)]
+struct Recording(std::cell::Cell<u64>);
+
+impl SizeLimit for Recording {
+    fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
+        self.0.set(self.0.get().max(held_bytes + more_bytes));
+        Ok(())
+    }
+    // As if the allocator rounded up.
+    fn allocation_bytes(&self, layout: Layout) -> u64 {
+        layout.size().next_multiple_of(100) as u64
+    }
+}
+
+/// A header of a megabyte once made a key of 274 MB, for only bits were counted.
+#[test]
+fn what_is_checked_is_all_that_a_filter_takes() {
+    let taken = |filter: &BloomFilter| {
+        let mut bytes = 0;
+        let mut lists = 0;
+        filter.heap_layouts(&mut |layout| {
+            bytes += layout.size().next_multiple_of(100) as u64;
+            lists += u64::from(layout.align() < 64);
+        });
+        // The list of sub-filters grows by one struct each time, and is rounded up once.
+        (bytes, lists * 100)
+    };
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        let limit = Recording::default();
+        let params = bloom::Params { error_rate: 0.01, capacity: 10, expansion: 1, seed: 0 };
+        let mut filter = BloomFilter::new(layout, params, &limit).unwrap();
+        for item in 0..300u32 {
+            filter.add(&item.to_le_bytes(), &limit).unwrap();
+            let ((bytes, rounding), checked) = (taken(&filter), limit.0.get());
+            assert!(checked + rounding >= bytes && checked <= bytes + 300, "{checked} checked, {bytes} taken");
+        }
+        let loaded = Recording::default();
+        let copy = persist::load::<BloomFilter, _>(persist::dump(&filter), &loaded).unwrap();
+        assert!(filter.num_sub_filters() > 25 && copy == filter);
+        let (bytes, header) = (taken(&filter).0, filter.header().len() as u64);
+        assert!((bytes..bytes + header + 500).contains(&loaded.0.get()), "{} checked", loaded.0.get());
+        let mut rest = loaded.0.get();
+        while rest > 0 {
+            rest /= 2;
+            let refused = persist::load::<BloomFilter, _>(persist::dump(&filter), &MaxBytes(rest / 2));
+            assert!(matches!(refused, Err(Error::TooLarge { .. })));
+        }
+    }
 }
 
 /// Forged members: their checksum is right, their contents are not.
@@ -325,6 +388,38 @@ proptest! {
             let _ = filter.add(item.as_bytes(), &Unlimited);
         }
         prop_assert!(same_dump(&filter, &reload(&filter)));
+    }
+
+    /// Whatever options can ask for, over their whole ranges, is stored and read back, equal, however it grew since.
+    #[test]
+    fn whatever_is_made_reads_back(
+        rate_bits in prop_oneof![0u64..200, any::<u64>(), (-40i32..0).prop_map(|exponent| 2f64.powi(exponent).to_bits())],
+        capacity in prop_oneof![1u64..20, 1u64..=1 << 40, (0u32..=40).prop_map(|n| 1u64 << n)],
+        expansion in prop_oneof![0u32..4, 0u32..=32768],
+        is_classic: bool,
+        seed: u64,
+        items in proptest::collection::vec(any::<u8>(), 0..60),
+        others in proptest::collection::vec(any::<u8>(), 0..60),
+    ) {
+        let params = bloom::Params { error_rate: f64::from_bits(rate_bits), capacity, expansion, seed };
+        let layout = if is_classic { BitLayout::Classic } else { BitLayout::Lines };
+        let limit = MaxBytes(1 << 20);
+        let Ok(mut filter) = BloomFilter::new(layout, params, &limit) else { return Ok(()) };
+        let mut other = filter.empty_twin(&limit).unwrap();
+        for (one, items) in [(&mut filter, &items), (&mut other, &others)] {
+            for item in items {
+                let _ = one.add(&[*item], &limit);
+            }
+            prop_assert!(reload(one) == *one);
+        }
+        let _ = filter.merge(&[&other]);
+        prop_assert!(reload(&filter) == filter);
+        for chunks in [redisbloom_dump(&filter), redisbloom_dump(&other)].into_iter().flatten() {
+            let back: BloomFilter = persist::load(chunks, &Unlimited).unwrap();
+            prop_assert!(back == filter || back == other);
+        }
+        filter.clear();
+        prop_assert!(reload(&filter) == filter);
     }
 
     #[test]

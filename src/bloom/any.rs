@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::{ClassicFilter, Geometry, Line, Params, ScalableFilter};
 use crate::error::Error;
-use crate::limit::SizeLimit;
+use crate::limit::{SizeLimit, try_with_capacity};
 
 /// Where the bits of an item are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -255,18 +255,20 @@ impl BloomFilter {
         }
         match self {
             BloomFilter::Lines(ours) => {
-                let others = others.iter().filter_map(|other| match other {
+                let mut same = try_with_capacity(others.len())?;
+                same.extend(others.iter().filter_map(|other| match other {
                     BloomFilter::Lines(filter) => Some(filter),
                     BloomFilter::Classic(_) => None,
-                });
-                ours.merge(&others.collect::<Vec<_>>())
+                }));
+                ours.merge(&same)
             }
             BloomFilter::Classic(ours) => {
-                let others = others.iter().filter_map(|other| match other {
+                let mut same = try_with_capacity(others.len())?;
+                same.extend(others.iter().filter_map(|other| match other {
                     BloomFilter::Classic(filter) => Some(filter),
                     BloomFilter::Lines(_) => None,
-                });
-                ours.merge(&others.collect::<Vec<_>>())
+                }));
+                ours.merge(&same)
             }
         }
     }

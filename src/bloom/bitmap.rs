@@ -6,6 +6,7 @@ use super::line::Line;
 use super::math::LINE_BYTES;
 use crate::bits;
 use crate::error::Error;
+use crate::limit::{SizeLimit, array_bytes};
 
 /// Lines that [`Bitmap::count_union`] looks at together: 4 KiB, on the stack.
 const BLOCK: usize = 64;
@@ -18,6 +19,11 @@ pub(super) struct Bitmap {
 }
 
 impl Bitmap {
+    /// Bytes that so many lines take.
+    pub(super) fn bytes_for(num_lines: u64, limit: &(impl SizeLimit + ?Sized)) -> u64 {
+        array_bytes::<Line>(limit, num_lines)
+    }
+
     /// So many lines of zeros, or an error where the usual allocation would end the process.
     pub(super) fn zeroed(num_lines: u64) -> Result<Self, Error> {
         let out_of_memory = || Error::OutOfMemory { needed_bytes: num_lines.saturating_mul(LINE_BYTES) };
@@ -28,9 +34,8 @@ impl Bitmap {
 
     pub(super) fn try_clone(&self) -> Result<Self, Error> {
         let mut copy = Self::zeroed(self.lines.len() as u64)?;
-        // Copying zeros would only make all their pages resident.
         if self.set_bits > 0 {
-            copy.lines.copy_from_slice(&self.lines);
+            bits::copy_to_zeroed(bytemuck::cast_slice_mut(&mut copy.lines), self.as_bytes());
         }
         copy.set_bits = self.set_bits;
         Ok(copy)
@@ -53,15 +58,15 @@ impl Bitmap {
         bytemuck::cast_slice(&self.lines)
     }
 
-    /// Writes the bytes from `offset` on, of which no bit is set yet, but not beyond the first `len` bytes. They are
-    /// not looked at first: that would cost memory that was never touched a page fault more.
+    /// Writes the bytes from `offset` on, of which no bit is set yet, but not beyond the first `len` bytes. What stands
+    /// there is not looked at first: that would cost memory that was never touched a page fault more.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` reach past `len`; nothing is changed then.
     pub(super) fn append_bytes(&mut self, offset: u64, bytes: &[u8], len: usize) -> Result<(), Error> {
         let unset = part(&mut self.lines, offset, bytes.len(), len)?;
         debug_assert!(unset.iter().all(|&byte| byte == 0), "bytes written twice");
-        unset.copy_from_slice(bytes);
+        bits::copy_to_zeroed(unset, bytes);
         self.set_bits += bits::count_ones_in_bytes(bytes);
         Ok(())
     }
@@ -77,10 +82,12 @@ impl Bitmap {
 
     /// Has the bits of both afterwards; `other` is of the same size. Tells whether that set a bit.
     pub(super) fn union_with(&mut self, other: &Bitmap) -> bool {
-        let set_bits = bits::or_count(bytemuck::cast_slice_mut(&mut self.lines), bytemuck::cast_slice(&other.lines));
-        let changed = set_bits != self.set_bits;
-        self.set_bits = set_bits;
-        changed
+        if other.set_bits == 0 {
+            return false;
+        }
+        let new = bits::or_new(bytemuck::cast_slice_mut(&mut self.lines), bytemuck::cast_slice(&other.lines));
+        self.set_bits += new;
+        new > 0
     }
 
     /// How many bits the union with `others`, of the same size, has set.
@@ -103,7 +110,7 @@ impl Bitmap {
     }
 
     pub(super) fn clear(&mut self) {
-        self.lines.fill(Line::default());
+        bits::clear(bytemuck::cast_slice_mut(&mut self.lines));
         self.set_bits = 0;
     }
 

@@ -4,7 +4,7 @@
 use super::lines::{CHUNK, fill};
 use crate::error::Error;
 use crate::hash::Hash128;
-use crate::limit::SizeLimit;
+use crate::limit::{SizeLimit, try_reserve};
 
 /// One filter of a chain. Where a method takes `pending`, the hashes are at most [`CHUNK`], and those are meant that have
 /// their bit set in it.
@@ -76,6 +76,17 @@ pub(super) trait Chain {
 /// Most sub-filters a filter grows to. Each is asked for each item, so a chain of many is slow and growing one takes
 /// time by the square of their number. Chains that grow by 2 or more end at 64, where numbers end.
 pub(super) const MAX_SUB_FILTERS: usize = 1024;
+
+/// Whether a sub-filter of so many bits can count so many items: each has set one at least.
+///
+/// # Errors
+/// [`Error::Corrupt`].
+pub(super) fn check_items(num_items: u64, num_bits: u64) -> Result<(), Error> {
+    if num_items > num_bits {
+        return Err(Error::corrupt("num_items", format_args!("at most {num_bits}, one a bit"), num_items));
+    }
+    Ok(())
+}
 
 /// [`Chain::grow`], as long as the chain is not too long for it.
 fn grow<C: Chain>(chain: &mut C, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error> {
@@ -306,7 +317,7 @@ fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
 pub(super) fn plan_union<C: Chain>(chain: &C, others: &[&C], asked: f64) -> Result<Option<Vec<u64>>, Error> {
     // From reading alone: the bitmaps are not held twice.
     let mut unions = Vec::new();
-    reserve(&mut unions, chain.sub_filters().len())?;
+    try_reserve(&mut unions, chain.sub_filters().len())?;
     let mut changed = false;
     for (index, ours) in chain.sub_filters().iter().enumerate() {
         let theirs = others.iter().map(|other| &other.sub_filters()[index]);
@@ -320,7 +331,7 @@ pub(super) fn plan_union<C: Chain>(chain: &C, others: &[&C], asked: f64) -> Resu
             (most.max(their.num_items()), sum.saturating_add(their.num_items()))
         });
         let estimate = libm::round(ours.estimate_items(set_bits)) as u64;
-        unions.push(estimate.clamp(most, sum));
+        unions.push(estimate.clamp(most, sum).min(ours.num_bits()));
     }
     if !changed {
         return Ok(None);
@@ -331,9 +342,4 @@ pub(super) fn plan_union<C: Chain>(chain: &C, others: &[&C], asked: f64) -> Resu
         return Err(Error::RateExceeded { would_be, asked });
     }
     Ok(Some(unions))
-}
-
-/// Makes room in a list for `more` elements.
-pub(super) fn reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), Error> {
-    list.try_reserve_exact(more).map_err(|_| Error::OutOfMemory { needed_bytes: (more * size_of::<T>()) as u64 })
 }

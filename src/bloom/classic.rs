@@ -16,18 +16,22 @@ pub use filter::ClassicSubFilter;
 use rules::{DEFAULT_GROWTH, FORCE64, NO_SCALING, NOROUND, Shape, TIGHTENING};
 
 use super::Params;
-use super::chain::{self, Chain, reserve};
+use super::chain::{self, Chain};
 use crate::error::Error;
 use crate::hash::{Hash128, classic_hash};
-use crate::limit::SizeLimit;
+use crate::limit::{SizeLimit, held_bytes, try_reserve, try_with_capacity};
 
 /// Bytes that RedisBloom counts for a chain besides its sub-filters.
 const CHAIN_BYTES: u64 = 32;
 
+/// Most sub-filters of a filter from elsewhere. RedisBloom halves the error rate for each, which it can do 1,074 times:
+/// no filter of its own has more than this.
+pub const MAX_LOADED_SUB_FILTERS: u64 = 2048;
+
 /// A Bloom filter that grows, in RedisBloom's layout and by its rules.
 ///
 /// Invariants: at least one sub-filter, and one only if it does not scale; the shapes are valid; the options are
-/// known and say 64-bit hashes; the items of all sub-filters can be summed.
+/// known and say 64-bit hashes.
 #[derive(Debug, PartialEq)]
 pub struct ClassicFilter {
     params: Params,
@@ -68,11 +72,10 @@ impl ClassicFilter {
         let (scaling, tightening) = if params.expansion == 0 { (NO_SCALING, 1.0) } else { (0, TIGHTENING) };
         let options = NOROUND | FORCE64 | scaling;
         let shape = Shape::new(params.error_rate * tightening, params.capacity, options)?;
-        let first = ClassicSubFilter::new(shape, CHAIN_BYTES, limit)?;
-        let mut sub_filters = Vec::new();
-        reserve(&mut sub_filters, 1)?;
-        sub_filters.push(first);
-        Ok(ClassicFilter { params: Params { seed: 0, ..params }, options, growth, sub_filters })
+        let mut sub_filters = try_with_capacity(1)?;
+        sub_filters.push(ClassicSubFilter::new(shape, size_of::<Self>() as u64, limit)?);
+        // The rate asked for is not kept: half of a subnormal one may be rounded, and twice that is another.
+        Ok(ClassicFilter { params: params_of(options, growth, &shape), options, growth, sub_filters })
     }
 
     /// A filter from its sub-filters, oldest first: for loading.
@@ -81,7 +84,6 @@ impl ClassicFilter {
     /// [`Error::Corrupt`] for what no filter can have.
     pub fn from_sub_filters(options: u32, growth: u32, sub_filters: Vec<ClassicSubFilter>) -> Result<Self, Error> {
         check_chain(options, growth, sub_filters.len() as u64)?;
-        check_items(sub_filters.iter().map(ClassicSubFilter::num_items))?;
         let Some(first) = sub_filters.first() else {
             return Err(Error::corrupt("number of sub-filters", "at least 1", 0));
         };
@@ -93,8 +95,7 @@ impl ClassicFilter {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn try_clone(&self) -> Result<Self, Error> {
-        let mut sub_filters = Vec::new();
-        reserve(&mut sub_filters, self.sub_filters.len())?;
+        let mut sub_filters = try_with_capacity(self.sub_filters.len())?;
         for sub_filter in &self.sub_filters {
             sub_filters.push(sub_filter.try_clone()?);
         }
@@ -208,10 +209,9 @@ impl ClassicFilter {
     /// # Errors
     /// [`Error::OutOfMemory`], and what `limit` says.
     pub fn empty_twin(&self, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
-        let mut sub_filters = Vec::new();
-        reserve(&mut sub_filters, 1)?;
+        let mut sub_filters = try_with_capacity(1)?;
         if let Some(first) = self.sub_filters.first() {
-            sub_filters.push(ClassicSubFilter::new(*first.shape(), CHAIN_BYTES, limit)?);
+            sub_filters.push(ClassicSubFilter::new(*first.shape(), size_of::<Self>() as u64, limit)?);
         }
         Ok(ClassicFilter { sub_filters, ..*self })
     }
@@ -263,7 +263,7 @@ impl ClassicFilter {
         let Some(unions) = chain::plan_union(self, others, self.params.error_rate)? else { return Ok(false) };
         for (index, (ours, num_items)) in self.sub_filters.iter_mut().zip(unions).enumerate() {
             others.iter().for_each(|other| ours.union_with(&other.sub_filters[index]));
-            ours.set_num_items(num_items);
+            ours.set_num_items(num_items)?;
         }
         Ok(true)
     }
@@ -304,8 +304,9 @@ impl Chain for ClassicFilter {
             return Err(Error::Full { capacity: newest.capacity() });
         }
         let shape = newest.shape().next(self.growth, self.options)?;
-        let sub_filter = ClassicSubFilter::new(shape, self.size_bytes(), limit)?;
-        reserve(&mut self.sub_filters, 1)?;
+        let held_bytes = held_bytes::<Self>(limit, |visit| self.heap_layouts(visit));
+        let sub_filter = ClassicSubFilter::new(shape, held_bytes, limit)?;
+        try_reserve(&mut self.sub_filters, 1)?;
         self.sub_filters.push(sub_filter);
         Ok(())
     }
@@ -321,20 +322,11 @@ pub fn check_chain(options: u32, growth: u32, num_sub_filters: u64) -> Result<()
     if scales && growth == 0 {
         return Err(Error::corrupt("growth", "at least 1 if the filter scales", growth));
     }
-    if num_sub_filters == 0 || (num_sub_filters > 1 && !scales) {
-        return Err(Error::corrupt("number of sub-filters", "1, or more if the filter scales", num_sub_filters));
+    let most = if scales { MAX_LOADED_SUB_FILTERS } else { 1 };
+    if !(1..=most).contains(&num_sub_filters) {
+        return Err(Error::corrupt("number of sub-filters", format_args!("from 1 to {most}"), num_sub_filters));
     }
     Ok(())
-}
-
-/// Sums the items of sub-filters.
-///
-/// # Errors
-/// [`Error::Corrupt`] when the sum does not fit.
-pub fn check_items(items: impl IntoIterator<Item = u64>) -> Result<u64, Error> {
-    items.into_iter().try_fold(0u64, |sum, items| {
-        sum.checked_add(items).ok_or_else(|| Error::corrupt("num_items", "a sum below 2^64", items))
-    })
 }
 
 /// The parameters that a filter of this first sub-filter was asked for with.

@@ -3,7 +3,7 @@
 use std::alloc::Layout;
 
 use super::bitmap::Bitmap;
-use super::chain::SubFilter;
+use super::chain::{SubFilter, check_items};
 use super::line::Line;
 use super::lines::{self, PREFETCH_FROM_LINES, marked};
 use super::math::{self, Geometry};
@@ -13,7 +13,9 @@ use crate::limit::SizeLimit;
 
 /// A Bloom filter of a fixed size, by hashes: it does not know the seed they were made under.
 ///
-/// Invariants: `bitmap` has `geometry.num_lines` lines, and `geometry` is what `error_rate` and `capacity` give.
+/// Invariants: `bitmap` has `geometry.num_lines` lines, `geometry` is what `error_rate` and `capacity` give, and
+/// `num_items` is at most the number of bits: each item that counts sets one at least. So the items of all sub-filters
+/// that fit in memory can be summed.
 #[derive(Debug)]
 pub struct Filter {
     bitmap: Bitmap,
@@ -37,7 +39,8 @@ impl Filter {
         limit: &(impl SizeLimit + ?Sized),
     ) -> Result<Self, Error> {
         let geometry = math::geometry(error_rate, capacity)?;
-        limit.check(held_bytes, geometry.num_bytes().saturating_add(size_of::<Self>() as u64))?;
+        let bitmap_bytes = Bitmap::bytes_for(geometry.num_lines, limit);
+        limit.check(held_bytes, bitmap_bytes.saturating_add(size_of::<Self>() as u64))?;
         Ok(Filter { bitmap: Bitmap::zeroed(geometry.num_lines)?, geometry, error_rate, capacity, num_items: 0 })
     }
 
@@ -62,7 +65,7 @@ impl Filter {
         let (lines, set_bits) = self.bitmap.lines_mut();
         let free = lines::insert(&self.geometry, lines, hash);
         *set_bits += free;
-        self.num_items = self.num_items.saturating_add(u64::from(free != 0));
+        self.num_items = (self.num_items + u64::from(free != 0)).min(self.geometry.num_bits());
         free != 0
     }
 
@@ -104,8 +107,13 @@ impl Filter {
     }
 
     /// For loading: how many items the bits written stand for.
-    pub fn set_num_items(&mut self, num_items: u64) {
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for more than it has bits.
+    pub fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
+        check_items(num_items, self.geometry.num_bits())?;
         self.num_items = num_items;
+        Ok(())
     }
 
     /// How many bits are set.
@@ -245,11 +253,12 @@ impl SubFilter for Filter {
     }
 
     fn insert_all(&mut self, hashes: impl Iterator<Item = Hash128>, added: &mut impl FnMut(bool)) {
+        let most_items = self.geometry.num_bits();
         let (lines, set_bits) = self.bitmap.lines_mut();
         lines::insert_all(&self.geometry, lines, hashes, |free| {
             // Before the caller is told: it may panic, and the counts must be those of the bits.
             *set_bits += free;
-            self.num_items = self.num_items.saturating_add(u64::from(free != 0));
+            self.num_items = (self.num_items + u64::from(free != 0)).min(most_items);
             added(free != 0);
         });
     }

@@ -3,12 +3,12 @@
 use std::alloc::Layout;
 use std::fmt::Display;
 
-use super::chain::{self, Chain, Expected, reserve};
+use super::chain::{self, Chain, Expected};
 use super::filter::Filter;
 use super::{math, screen};
 use crate::error::Error;
 use crate::hash::{Hash128, hash128};
-use crate::limit::SizeLimit;
+use crate::limit::{SizeLimit, held_bytes, try_reserve, try_with_capacity};
 
 /// What a filter is made for. Stored with it; of two filters with equal parameters and equal items
 /// in equal order every bit is equal.
@@ -108,8 +108,7 @@ impl ScalableFilter {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn try_clone(&self) -> Result<Self, Error> {
-        let mut sub_filters = Vec::new();
-        reserve(&mut sub_filters, self.sub_filters.len())?;
+        let mut sub_filters = try_with_capacity(self.sub_filters.len())?;
         for sub_filter in &self.sub_filters {
             sub_filters.push(sub_filter.try_clone()?);
         }
@@ -248,7 +247,7 @@ impl ScalableFilter {
             for other in others {
                 ours.union_with(&other.sub_filters[index])?;
             }
-            ours.set_num_items(num_items);
+            ours.set_num_items(num_items)?;
         }
         Ok(true)
     }
@@ -300,8 +299,9 @@ impl Chain for ScalableFilter {
             return Err(Error::out_of_range("capacity", "less than 2^64 for every sub-filter", got));
         };
         let error_rate = math::sub_filter_rate(&self.params, index);
-        let sub_filter = Filter::new(error_rate, capacity, self.size_bytes(), limit)?;
-        reserve(&mut self.sub_filters, 1)?;
+        let held_bytes = held_bytes::<Self>(limit, |visit| self.heap_layouts(visit));
+        let sub_filter = Filter::new(error_rate, capacity, held_bytes, limit)?;
+        try_reserve(&mut self.sub_filters, 1)?;
         self.sub_filters.push(sub_filter);
         Ok(())
     }

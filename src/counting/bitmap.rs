@@ -236,7 +236,7 @@ impl Bitmap {
             Bits::Sparse(positions) => Bits::Sparse(positions.clone()),
             Bits::Dense(words) => {
                 let mut copy = zeroed_words(self.layout)?;
-                copy.copy_from_slice(words);
+                bits::copy_to_zeroed(bytemuck::cast_slice_mut(&mut copy), bytemuck::cast_slice(words));
                 Bits::Dense(copy)
             }
         };

@@ -7,6 +7,7 @@ use super::Payload;
 use crate::bloom::Filter;
 use crate::bloom::classic::ClassicSubFilter;
 use crate::error::Error;
+use crate::limit::{try_to_vec, try_with_capacity};
 
 /// A sub-filter as its bytes.
 pub(super) trait Bitmap: Sized {
@@ -39,24 +40,35 @@ bitmap! { Filter ClassicSubFilter }
 
 /// Sub-filters whose bytes are arriving. Their memory is all there from the start, zeroed.
 ///
-/// Invariant: no bit after the first `received_bytes` bytes of them all is set.
+/// Invariants: the first `complete` sub-filters have all their bytes; no bit after the first `received_bytes` bytes of
+/// them all is set.
 #[derive(Debug)]
 pub(super) struct ArrivingBitmaps<S> {
     pub(super) sub_filters: Vec<S>,
     header: Vec<u8>,
+    shape: u64,
+    complete: usize,
+    /// Bytes of the first `complete` sub-filters.
+    complete_bytes: u64,
     received_bytes: u64,
     total_bytes: u64,
 }
 
 impl<S: Bitmap> ArrivingBitmaps<S> {
-    /// None of the sub-filters has a bit set.
-    pub(super) fn new(header: &[u8], sub_filters: Vec<S>) -> Self {
+    /// None of the sub-filters has a bit set. `shape` is that of the value ([`Stored::shape`](super::Stored::shape)).
+    pub(super) fn new(header: &[u8], sub_filters: Vec<S>, shape: u64) -> Result<Self, Error> {
+        let header = try_to_vec(header)?;
         let total_bytes = sub_filters.iter().map(|sub_filter| sub_filter.as_bytes().len() as u64).sum();
-        ArrivingBitmaps { sub_filters, header: header.to_vec(), received_bytes: 0, total_bytes }
+        let (complete, complete_bytes, received_bytes) = (0, 0, 0);
+        Ok(ArrivingBitmaps { sub_filters, header, shape, complete, complete_bytes, received_bytes, total_bytes })
     }
 
     pub(super) fn header(&self) -> &[u8] {
         &self.header
+    }
+
+    pub(super) fn shape(&self) -> u64 {
+        self.shape
     }
 
     pub(super) fn received_bytes(&self) -> u64 {
@@ -81,41 +93,29 @@ impl<S: Bitmap> ArrivingBitmaps<S> {
 
     /// As [`Loading::next_memory`](super::Loading::next_memory).
     pub(super) fn next_memory(&self, len: usize) -> &[u8] {
-        let mut position = self.received_bytes;
-        for sub_filter in &self.sub_filters {
-            let bytes = sub_filter.as_bytes();
-            let size = bytes.len() as u64;
-            if position < size {
-                let rest = &bytes[position as usize..];
-                return &rest[..len.min(rest.len())];
-            }
-            position -= size;
-        }
-        &[]
+        let Some(sub_filter) = self.sub_filters.get(self.complete) else { return &[] };
+        let rest = &sub_filter.as_bytes()[(self.received_bytes - self.complete_bytes) as usize..];
+        &rest[..len.min(rest.len())]
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    pub(super) fn push(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         let missing = self.total_bytes - self.received_bytes;
         if bytes.len() as u64 > missing {
             return Err(Error::corrupt("payload length", format_args!("at most {missing} bytes more"), bytes.len()));
         }
-        let mut bytes = bytes;
-        let mut position = self.received_bytes;
-        for sub_filter in &mut self.sub_filters {
+        while let Some(sub_filter) = self.sub_filters.get_mut(self.complete)
+            && !bytes.is_empty()
+        {
             let size = sub_filter.as_bytes().len() as u64;
-            if position >= size {
-                position -= size;
-                continue;
-            }
-            let len = bytes.len().min((size - position) as usize);
-            let (now, later) = bytes.split_at(len);
+            let position = self.received_bytes - self.complete_bytes;
+            let (now, later) = bytes.split_at(bytes.len().min((size - position) as usize));
             sub_filter.append_bytes(position, now)?;
-            self.received_bytes += len as u64;
-            bytes = later;
-            position = 0;
-            if bytes.is_empty() {
-                break;
+            self.received_bytes += now.len() as u64;
+            if self.received_bytes - self.complete_bytes == size {
+                self.complete += 1;
+                self.complete_bytes += size;
             }
+            bytes = later;
         }
         Ok(())
     }
@@ -127,7 +127,62 @@ impl<S: Bitmap> ArrivingBitmaps<S> {
     }
 
     pub(super) fn try_clone(&self) -> Result<Self, Error> {
-        let sub_filters = self.sub_filters.iter().map(Bitmap::try_clone).collect::<Result<_, _>>()?;
-        Ok(ArrivingBitmaps { sub_filters, header: self.header.clone(), ..*self })
+        let mut sub_filters = try_with_capacity(self.sub_filters.len())?;
+        for sub_filter in &self.sub_filters {
+            sub_filters.push(sub_filter.try_clone()?);
+        }
+        Ok(ArrivingBitmaps { sub_filters, header: try_to_vec(&self.header)?, ..*self })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    thread_local!(static LOOKS: Cell<usize> = const { Cell::new(0) });
+
+    /// Bytes that count how often they are looked at.
+    struct Counting(Vec<u8>);
+
+    impl Bitmap for Counting {
+        fn as_bytes(&self) -> &[u8] {
+            LOOKS.set(LOOKS.get() + 1);
+            &self.0
+        }
+        fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+            self.0[offset as usize..][..bytes.len()].copy_from_slice(bytes);
+            Ok(())
+        }
+        fn heap_layouts(&self, _visit: &mut dyn FnMut(Layout)) {}
+        fn try_clone(&self) -> Result<Self, Error> {
+            Ok(Counting(self.0.clone()))
+        }
+    }
+
+    /// A dump of 20,000 sub-filters of a byte each once took 2.7 s, for each byte was looked for from the start.
+    #[test]
+    fn a_piece_costs_the_same_wherever_it_goes() {
+        const LEN: usize = 20_000;
+        let mut arriving = ArrivingBitmaps::new(b"", (0..LEN).map(|_| Counting(vec![0])).collect(), 0).unwrap();
+        LOOKS.set(0);
+        for position in 0..LEN {
+            assert_eq!(arriving.next_memory(5).len(), 1);
+            arriving.push(&[position as u8]).unwrap();
+        }
+        assert!(LOOKS.get() <= 4 * LEN, "{} looks", LOOKS.get());
+        assert!(arriving.push(&[0]).is_err() && arriving.next_memory(1).is_empty());
+        assert!(arriving.sub_filters.iter().enumerate().all(|(index, one)| one.0 == [index as u8]));
+    }
+
+    #[test]
+    fn a_piece_may_span_bitmaps() {
+        let mut arriving =
+            ArrivingBitmaps::new(b"h", [2, 0, 3, 1].map(|len| Counting(vec![0; len])).into(), 0).unwrap();
+        for piece in [&b"a"[..], b"bcd", b"", b"ef"] {
+            arriving.push(piece).unwrap();
+        }
+        let all: Vec<_> = arriving.sub_filters.iter().map(|one| one.0.as_slice()).collect();
+        assert_eq!(all, [&b"ab"[..], b"", b"cde", b"f"]);
     }
 }

@@ -35,10 +35,10 @@ use super::bitmaps::ArrivingBitmaps;
 use super::classic::{LAYOUT_CLASSIC, LoadingClassic};
 use super::codec::{Reader, Writer, expect, stored_parameter};
 use super::{ChunkFormat, Loading, Payload, Stored, redisbloom};
-use crate::bloom::{BloomFilter, Filter, Params, ScalableFilter, math};
+use crate::bloom::{BloomFilter, Filter, Line, Params, ScalableFilter, math};
 use crate::error::Error;
-use crate::hash::checksum;
-use crate::limit::{SizeLimit, Unlimited};
+use crate::hash::checksum_of_numbers;
+use crate::limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
 
 /// How a header of a filter begins.
 pub const MAGIC: [u8; 4] = *b"RCBF";
@@ -90,9 +90,7 @@ pub struct LoadingFilter {
 
 /// As [`Stored::shape`]. Items may be added while a dump is read; another sub-filter would move what comes after.
 fn shape(params: &Params, sub_filters: &[Filter]) -> u64 {
-    let lines: Vec<u8> =
-        sub_filters.iter().flat_map(|sub_filter| sub_filter.geometry().num_lines.to_le_bytes()).collect();
-    checksum(&lines, params.seed)
+    checksum_of_numbers(sub_filters.iter().map(|sub_filter| sub_filter.geometry().num_lines), params.seed)
 }
 
 impl Loading for LoadingFilter {
@@ -116,32 +114,30 @@ impl Loading for LoadingFilter {
         }
         // The count is believed only once the header has that many entries, and those are bounded by its length.
         expect("header length", u64::from(count) * SUB_FILTER_BYTES as u64, reader.remaining() as u64)?;
-        let mut items = Vec::with_capacity(count as usize);
-        let mut total_bytes = 0u64;
-        let mut total_items = 0u64;
-        for index in 0..count {
-            let geometry = math::sub_filter_geometry(&params, u64::from(index)).map_err(stored_parameter)?;
+        let mut held_bytes = size_of::<ScalableFilter>() as u64;
+        let mut more = |bytes: u64| held_bytes = held_bytes.saturating_add(bytes);
+        more(array_bytes::<u8>(limit, header.len() as u64));
+        more(array_bytes::<Filter>(limit, u64::from(count)));
+        let mut items = try_with_capacity(count as usize)?;
+        for index in 0..u64::from(count) {
+            let geometry = math::sub_filter_geometry(&params, index).map_err(stored_parameter)?;
             expect("num_lines", geometry.num_lines, reader.u64("num_lines")?)?;
-            let num_items = reader.u64("num_items")?;
+            items.push(reader.u64("num_items")?);
             expect("lines_per_item", geometry.lines_per_item, reader.u32("lines_per_item")?)?;
             expect("probes_per_line", geometry.probes_per_line, reader.u32("probes_per_line")?)?;
-            let sum =
-                |a: u64, b: u64| a.checked_add(b).ok_or_else(|| Error::corrupt("num_items", "a sum below 2^64", b));
-            total_items = sum(total_items, num_items)?;
-            total_bytes = sum(total_bytes, geometry.num_lines.saturating_mul(64))?;
-            items.push(num_items);
+            more(array_bytes::<Line>(limit, geometry.num_lines));
         }
-        limit.check(0, total_bytes)?;
-        let mut sub_filters = Vec::with_capacity(items.len());
-        for (index, num_items) in items.into_iter().enumerate() {
-            let index = index as u64;
+        limit.check(0, held_bytes)?;
+        let mut sub_filters = try_with_capacity(items.len())?;
+        for (index, num_items) in (0..).zip(items) {
             let capacity = math::sub_filter_capacity(&params, index).unwrap_or(params.capacity);
             let rate = math::sub_filter_rate(&params, index);
             let mut sub_filter = Filter::new(rate, capacity, 0, &Unlimited)?;
-            sub_filter.set_num_items(num_items);
+            sub_filter.set_num_items(num_items)?;
             sub_filters.push(sub_filter);
         }
-        Ok(LoadingFilter { params, arriving: ArrivingBitmaps::new(header, sub_filters) })
+        let shape = shape(&params, &sub_filters);
+        Ok(LoadingFilter { params, arriving: ArrivingBitmaps::new(header, sub_filters, shape)? })
     }
 
     fn header(&self) -> &[u8] {
@@ -149,7 +145,7 @@ impl Loading for LoadingFilter {
     }
 
     fn shape(&self) -> u64 {
-        shape(&self.params, &self.arriving.sub_filters)
+        self.arriving.shape()
     }
 
     fn received_bytes(&self) -> u64 {

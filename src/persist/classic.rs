@@ -8,12 +8,12 @@ use super::bitmaps::ArrivingBitmaps;
 use super::bloom::MAGIC;
 use super::codec::{Reader, Writer, expect};
 use super::{ChunkFormat, Loading, Payload, Stored, redisbloom};
-use crate::bloom::ClassicFilter;
 use crate::bloom::classic::rules::Shape;
-use crate::bloom::classic::{ClassicSubFilter, check_chain, check_items, params_of};
+use crate::bloom::classic::{ClassicSubFilter, check_chain, params_of};
+use crate::bloom::{ClassicFilter, Line};
 use crate::error::Error;
-use crate::hash::checksum;
-use crate::limit::{SizeLimit, Unlimited};
+use crate::hash::checksum_of_numbers;
+use crate::limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
 
 /// Layout byte of classic filters.
 pub(super) const LAYOUT_CLASSIC: u8 = 1;
@@ -68,8 +68,8 @@ impl Stored for ClassicFilter {
 
 /// As [`Stored::shape`]. Items may be added while a dump is read; another sub-filter would move what comes after.
 fn shape(sub_filters: &[ClassicSubFilter]) -> u64 {
-    let sizes: Vec<u8> = sub_filters.iter().flat_map(|sub_filter| sub_filter.shape().num_bytes.to_le_bytes()).collect();
-    checksum(&sizes, u64::from(LAYOUT_CLASSIC))
+    let sizes = sub_filters.iter().map(|sub_filter| sub_filter.shape().num_bytes);
+    checksum_of_numbers(sizes, u64::from(LAYOUT_CLASSIC))
 }
 
 /// What a header claims of a filter: nothing of it is believed yet.
@@ -81,26 +81,36 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// Checks all that can be without the bits.
-    pub(super) fn validate(&self) -> Result<(), Error> {
-        check_chain(self.options, self.growth, self.sub_filters.len() as u64)?;
-        self.sub_filters.iter().try_for_each(|(shape, _)| shape.validate())?;
-        check_items(self.sub_filters.iter().map(|(_, num_items)| *num_items))?;
+    /// No sub-filter yet, of `count` that a filter of these options can have.
+    pub(super) fn with_capacity(options: u32, growth: u32, count: u32) -> Result<Self, Error> {
+        check_chain(options, growth, u64::from(count))?;
+        Ok(Claims { options, growth, sub_filters: try_with_capacity(count as usize)? })
+    }
+
+    /// Adds a sub-filter, checked as far as it can be without its bits.
+    pub(super) fn push(&mut self, shape: Shape, num_items: u64) -> Result<(), Error> {
+        shape.validate()?;
+        shape.validate_items(num_items)?;
+        self.sub_filters.push((shape, num_items));
         Ok(())
     }
 
-    /// Checks everything, the size of the whole included, then sets the memory aside.
-    fn allocate(&self, limit: &impl SizeLimit) -> Result<Vec<ClassicSubFilter>, Error> {
-        self.validate()?;
-        let total_bytes = self.sub_filters.iter().try_fold(0u64, |sum, (shape, _)| {
-            sum.checked_add(shape.num_bytes)
-                .ok_or_else(|| Error::corrupt("num_bytes", "a sum below 2^64", shape.num_bytes))
-        })?;
-        limit.check(0, total_bytes)?;
-        let mut sub_filters = Vec::with_capacity(self.sub_filters.len());
+    /// Items in all.
+    pub(super) fn total_items(&self) -> u64 {
+        // Up to 2^60 a sub-filter of as many bits, so the sum may pass 64 bits, but never in memory.
+        self.sub_filters.iter().fold(0, |sum, (_, num_items)| sum.saturating_add(*num_items))
+    }
+
+    /// Checks the size of the whole, then sets the memory aside.
+    fn allocate(&self, header: &[u8], limit: &impl SizeLimit) -> Result<Vec<ClassicSubFilter>, Error> {
+        let lists = array_bytes::<u8>(limit, header.len() as u64)
+            .saturating_add(array_bytes::<ClassicSubFilter>(limit, self.sub_filters.len() as u64));
+        let bitmaps = self.sub_filters.iter().map(|(shape, _)| array_bytes::<Line>(limit, shape.num_lines()));
+        limit.check(size_of::<ClassicFilter>() as u64, bitmaps.fold(lists, u64::saturating_add))?;
+        let mut sub_filters = try_with_capacity(self.sub_filters.len())?;
         for &(shape, num_items) in &self.sub_filters {
             let mut sub_filter = ClassicSubFilter::new(shape, 0, &Unlimited)?;
-            sub_filter.set_num_items(num_items);
+            sub_filter.set_num_items(num_items)?;
             sub_filters.push(sub_filter);
         }
         Ok(sub_filters)
@@ -127,7 +137,7 @@ fn decode(header: &[u8]) -> Result<Claims, Error> {
     let count = reader.u32("number of sub-filters")?;
     // The count is believed only once the header has that many entries, and those are bounded by its length.
     expect("header length", u64::from(count) * SUB_FILTER_BYTES as u64, reader.remaining() as u64)?;
-    let mut claims = Claims { options, growth, sub_filters: Vec::with_capacity(count as usize) };
+    let mut claims = Claims::with_capacity(options, growth, count)?;
     for _ in 0..count {
         let num_bytes = reader.u64("num_bytes")?;
         let num_items = reader.u64("num_items")?;
@@ -141,9 +151,8 @@ fn decode(header: &[u8]) -> Result<Claims, Error> {
         };
         expect("reserved bytes", 0, reader.u8("reserved bytes")?)?;
         expect("reserved bytes", 0, reader.u16("reserved bytes")?)?;
-        claims.sub_filters.push((shape, num_items));
+        claims.push(shape, num_items)?;
     }
-    claims.validate()?;
     if let Some((first, _)) = claims.sub_filters.first() {
         let params = params_of(options, growth, first);
         expect("error_rate", params.error_rate, error_rate)?;
@@ -168,8 +177,9 @@ impl Loading for LoadingClassic {
         } else {
             (decode(header)?, ChunkFormat::Checked)
         };
-        let sub_filters = claims.allocate(limit)?;
-        let arriving = ArrivingBitmaps::new(header, sub_filters);
+        let sub_filters = claims.allocate(header, limit)?;
+        let shape = shape(&sub_filters);
+        let arriving = ArrivingBitmaps::new(header, sub_filters, shape)?;
         Ok(LoadingClassic { options: claims.options, growth: claims.growth, chunk_format, arriving })
     }
 
@@ -178,7 +188,7 @@ impl Loading for LoadingClassic {
     }
 
     fn shape(&self) -> u64 {
-        shape(&self.arriving.sub_filters)
+        self.arriving.shape()
     }
 
     fn received_bytes(&self) -> u64 {

@@ -22,11 +22,11 @@ use super::Stored;
 use super::bloom::MAGIC;
 use super::classic::Claims;
 use super::codec::{Reader, expect};
-use crate::bloom::ClassicFilter;
-use crate::bloom::classic::rules::{DEFAULT_GROWTH, Shape, validate_options};
+use crate::bloom::classic::rules::{DEFAULT_GROWTH, NO_SCALING, Shape, validate_options};
 use crate::bloom::classic::{ClassicSubFilter, check_chain};
+use crate::bloom::{ClassicFilter, Line};
 use crate::error::Error;
-use crate::limit::{SizeLimit, Unlimited};
+use crate::limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
 
 /// Highest encoding version of RedisBloom's RDB values that is known.
 pub const RDB_ENCODING_NEWEST: u32 = 4;
@@ -45,6 +45,9 @@ const HEADER_BYTES: u64 = 20;
 
 /// Bytes a sub-filter takes in the header.
 const SUB_FILTER_BYTES: u64 = 53;
+
+/// What RedisBloom appends where it can make no sub-filter.
+const WITHOUT_BITS: Shape = Shape { capacity: 0, error_rate: 0.0, bits_per_item: 0.0, hashes: 0, num_bytes: 0, n2: 0 };
 
 /// The header that `SCANDUMP 0` of RedisBloom gives.
 pub fn header(filter: &ClassicFilter) -> Vec<u8> {
@@ -131,7 +134,8 @@ pub(super) fn decode_header(bytes: &[u8]) -> Result<Claims, Error> {
     let growth = reader.u32("growth")?;
     // The count is believed only once the header has that many entries, and those are bounded by its length.
     expect("header length", header_bytes(count), bytes.len() as u64)?;
-    let mut claims = Claims { options, growth, sub_filters: Vec::with_capacity(count as usize) };
+    let count = if ends_without_bits(bytes) { count.saturating_sub(1) } else { count };
+    let mut claims = Claims::with_capacity(options, growth_of(options, growth), count)?;
     for _ in 0..count {
         let num_bytes = reader.u64("bytes")?;
         let num_bits = reader.u64("bits")?;
@@ -150,12 +154,24 @@ pub(super) fn decode_header(bytes: &[u8]) -> Result<Claims, Error> {
         if num_bytes.checked_mul(8) != Some(num_bits) {
             return Err(Error::corrupt("bits", format_args!("8 times {num_bytes} bytes"), num_bits));
         }
-        claims.sub_filters.push((shape, num_items));
+        claims.push(shape, num_items)?;
     }
-    claims.validate()?;
-    let sum: u64 = claims.sub_filters.iter().map(|(_, num_items)| num_items).sum();
-    expect("size", sum, total_items)?;
+    expect("size", claims.total_items(), total_items)?;
     Ok(claims)
+}
+
+/// Whether a header ends with a sub-filter of no bits, which is all zeros. RedisBloom appends one where it can make no
+/// other (a growth of 0, a rate that can be halved no more), and takes every item for known from then on: nothing is
+/// ever in it. It is left out here.
+fn ends_without_bits(header: &[u8]) -> bool {
+    header.len() as u64 > HEADER_BYTES + SUB_FILTER_BYTES
+        && header.iter().rev().take(SUB_FILTER_BYTES as usize).all(|&byte| byte == 0)
+}
+
+/// The growth of a filter that notes this one. RedisBloom keeps the lower 32 bits of what it is asked for and may so
+/// note 0 for a filter that scales; that one gets the growth that nobody's wish makes 2.
+fn growth_of(options: u32, noted: u32) -> u32 {
+    if noted == 0 && options & NO_SCALING == 0 { DEFAULT_GROWTH } else { noted }
 }
 
 /// The primitives of a server's RDB value, each read in turn. Errors name the field.
@@ -203,13 +219,18 @@ pub fn decode_rdb(
     let count = source.unsigned("nfilters")?;
     let options = unsigned_32(source, "options")?;
     let growth = if encoding_version < RDB_ENCODING_GROWTH { DEFAULT_GROWTH } else { unsigned_32(source, "growth")? };
+    let growth = growth_of(options, growth);
     check_chain(options, growth, count)?;
-    let mut sub_filters = Vec::new();
-    let mut held_bytes = 0;
+    let mut sub_filters = try_with_capacity(count as usize)?;
+    let mut held_bytes = size_of::<ClassicFilter>() as u64 + array_bytes::<ClassicSubFilter>(limit, count);
     // However many the value claims, it has to bring the fields of each before it takes memory.
-    for _ in 0..count {
-        let sub_filter = decode_rdb_sub_filter(source, held_bytes, limit)?;
-        held_bytes += sub_filter.size_bytes();
+    for index in 0..count {
+        let Some(sub_filter) = decode_rdb_sub_filter(source, held_bytes, limit)? else {
+            // Left out, as in a header: see `ends_without_bits`.
+            expect("sub-filter without bits", count - 1, index)?;
+            break;
+        };
+        sub_filter.heap_layouts(&mut |layout| held_bytes += limit.allocation_bytes(layout));
         sub_filters.push(sub_filter);
     }
     let filter = ClassicFilter::from_sub_filters(options, growth, sub_filters)?;
@@ -217,11 +238,12 @@ pub fn decode_rdb(
     Ok(filter)
 }
 
+/// `None` for one without bits.
 fn decode_rdb_sub_filter(
     source: &mut impl RdbSource,
     held_bytes: u64,
     limit: &(impl SizeLimit + ?Sized),
-) -> Result<ClassicSubFilter, Error> {
+) -> Result<Option<ClassicSubFilter>, Error> {
     let capacity = source.unsigned("capacity")?;
     let error_rate = source.double("error_rate")?;
     let hashes = unsigned_32(source, "hashes")?;
@@ -233,8 +255,13 @@ fn decode_rdb_sub_filter(
         return Err(Error::corrupt("bits", "a multiple of 8", num_bits));
     }
     let shape = Shape { capacity, error_rate, bits_per_item, hashes, num_bytes: num_bits / 8, n2 };
+    if shape == WITHOUT_BITS {
+        source.string("data", &mut |bytes| expect("data length", 0, bytes.len()))?;
+        expect("size", 0, source.unsigned("size")?)?;
+        return Ok(None);
+    }
     shape.validate()?;
-    limit.check(held_bytes, shape.num_bytes)?;
+    limit.check(held_bytes, array_bytes::<Line>(limit, shape.num_lines()))?;
     let mut sub_filter = None;
     source.string("data", &mut |bytes| {
         // Memory is set aside only once as many bytes are there.
@@ -245,8 +272,8 @@ fn decode_rdb_sub_filter(
         Ok(())
     })?;
     let mut sub_filter = sub_filter.ok_or_else(|| Error::corrupt("data", "a string", "none"))?;
-    sub_filter.set_num_items(source.unsigned("size")?);
-    Ok(sub_filter)
+    sub_filter.set_num_items(source.unsigned("size")?)?;
+    Ok(Some(sub_filter))
 }
 
 fn unsigned_32(source: &mut impl RdbSource, field: &'static str) -> Result<u32, Error> {

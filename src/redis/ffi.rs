@@ -176,12 +176,21 @@ impl Ctx {
         unsafe { api!(RedisModule_ReplicateVerbatim(self.0)) };
     }
 
-    /// Propagates `command` with these arguments instead of the running one.
-    pub fn replicate(self, command: &CStr, arguments: &[ArgOrOwned<'_>]) {
-        let mut pointers: Vec<*mut RedisModuleString> = arguments.iter().map(ArgOrOwned::as_ptr).collect();
-        // SAFETY: `v` takes a pointer to live strings and their number.
+    /// Propagates `command` with a few arguments and then `items`, which may be many and are not copied, instead of the
+    /// running one.
+    pub fn replicate(self, command: &CStr, arguments: &[ArgOrOwned<'_>], items: Args<'_>) {
+        let pointers: Vec<*mut RedisModuleString> = arguments.iter().map(ArgOrOwned::as_ptr).collect();
+        // SAFETY: `v` takes a pointer to live strings, which the server reads, and their number.
         unsafe {
-            api!(RedisModule_Replicate(self.0, command.as_ptr(), c"v".as_ptr(), pointers.as_mut_ptr(), pointers.len()))
+            api!(RedisModule_Replicate(
+                self.0,
+                command.as_ptr(),
+                c"vv".as_ptr(),
+                pointers.as_ptr(),
+                pointers.len(),
+                items.0.as_ptr(),
+                items.0.len()
+            ))
         };
     }
 
@@ -297,6 +306,11 @@ impl<'a> Args<'a> {
     #[inline]
     pub fn get(self, index: usize) -> Arg<'a> {
         Arg { ptr: self.0[index], _args: PhantomData }
+    }
+
+    /// None.
+    pub fn none() -> Self {
+        Args(&[])
     }
 
     /// The arguments from `index` on.

@@ -1,5 +1,6 @@
 //! Size limits as the server sets them: `max-key-bytes`, and what `maxmemory` leaves.
 
+use std::alloc::Layout;
 use std::cell::{Cell, OnceCell};
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::NonNull;
@@ -8,7 +9,7 @@ use std::sync::OnceLock;
 use redis_module::raw;
 
 use super::ffi::{Ctx, RedisModuleCtx, api};
-use super::{config, info, reclaim};
+use super::{alloc, config, info, reclaim};
 use crate::error::Error;
 use crate::limit::SizeLimit;
 
@@ -17,6 +18,10 @@ pub const MAX_KEY_BYTES: &str = "max-key-bytes";
 
 /// What error texts call the room under `maxmemory`.
 pub const MAXMEMORY: &str = "maxmemory leaves";
+
+/// What `MEMORY USAGE` counts of a value that the core does not know of, at most, bytes: the server's object, and that
+/// the struct is kept in a larger one whose size malloc rounds up.
+const AROUND_VALUE_BYTES: u64 = 256;
 
 /// `RedisModule_MustObeyClient`, where the server has it: tells commands of a primary, of the AOF and of a slot
 /// migration from those of clients.
@@ -104,11 +109,16 @@ impl SizeLimit for ServerLimit {
         if self.is_exempt() {
             return Ok(());
         }
-        let checked = self.within_limits(held_bytes, more_bytes);
+        let checked = self.within_limits(held_bytes.saturating_add(AROUND_VALUE_BYTES), more_bytes);
         if checked.is_err() {
             info::SIZE_REFUSED.count();
         }
         checked
+    }
+
+    /// As `MEMORY USAGE` counts them.
+    fn allocation_bytes(&self, layout: Layout) -> u64 {
+        alloc::usable_layout_size(layout) as u64
     }
 }
 

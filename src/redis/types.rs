@@ -14,6 +14,7 @@ use super::family::Family;
 use super::ffi::{Ctx, Key, LogLevel, OK, OtherType, api, guard, log_anywhere};
 use super::limits::ServerLimit;
 use super::{alloc, info, reclaim};
+use crate::bits;
 use crate::error::Error;
 use crate::limit::{SizeLimit, Unlimited};
 use crate::persist::redisbloom::RdbSource;
@@ -244,7 +245,9 @@ fn load_value<T: Family>(
         }
         let sum = load_unsigned(io, "payload checksum")?;
         persist::check_piece(&loading, piece.bytes(), sum)?;
-        alloc::make_resident(loading.next_memory(piece.bytes().len()));
+        if bits::fills_every_page(piece.bytes()) {
+            alloc::make_resident(loading.next_memory(piece.bytes().len()));
+        }
         loading.push(piece.bytes())?;
     }
     let mut entry = Entry::<T>::loading(loading);

@@ -8,7 +8,7 @@ use rollcall::persist;
 use rollcall::persist::redisbloom::{self, RDB_ENCODING_NEWEST};
 
 use crate::Field::{self, String as Bytes, Unsigned};
-use crate::{Dump, Fields, HeaderOf, grown};
+use crate::{Dump, Fields, HeaderOf, Link, classic, grown, params};
 
 fn refused_field(result: Result<ClassicFilter, Error>) -> &'static str {
     match result {
@@ -29,7 +29,7 @@ fn load_rdb(fields: &[Field]) -> Result<ClassicFilter, Error> {
 type Forgery = (&'static str, fn(&mut HeaderOf), &'static str, &'static str);
 
 /// What RedisBloom believed, and was hurt by or not. In the RDB value the bytes are those of the string.
-const FORGERIES: [Forgery; 27] = [
+const FORGERIES: [Forgery; 28] = [
     ("no sub-filter", |h| h.links.clear(), "header length", "capacity"),
     (
         "no sub-filter, and said so",
@@ -38,7 +38,13 @@ const FORGERIES: [Forgery; 27] = [
         "number of sub-filters",
     ),
     ("more than there are", |h| h.count = 4, "header length", "capacity"),
-    ("as many as can be", |h| h.count = u32::MAX, "header length", "capacity"),
+    ("as many as can be", |h| h.count = u32::MAX, "header length", "number of sub-filters"),
+    (
+        "one more than any chain has",
+        |h| (h.count, h.links) = (2049, vec![h.links[0].clone(); 2049]),
+        "number of sub-filters",
+        "number of sub-filters",
+    ),
     ("an option that is none", |h| h.options |= 16, "options", "options"),
     ("32-bit hashes", |h| h.options = NOROUND, "options", "options"),
     (
@@ -47,7 +53,6 @@ const FORGERIES: [Forgery; 27] = [
         "number of sub-filters",
         "number of sub-filters",
     ),
-    ("no growth", |h| h.growth = 0, "growth", "growth"),
     ("a rate that is no number", |h| h.links[0].error_rate = f64::NAN, "error_rate", "error_rate"),
     ("an infinite rate", |h| h.links[1].error_rate = f64::INFINITY, "error_rate", "error_rate"),
     ("a rate of 0", |h| h.links[1].error_rate = 0.0, "error_rate", "error_rate"),
@@ -72,6 +77,7 @@ const FORGERIES: [Forgery; 27] = [
     ("a power of two beyond the bytes", |h| h.links[0].n2 = 20, "num_bytes", "num_bytes"),
     ("a power of two that no shift can be", |h| h.links[0].n2 = 64, "n2", "n2"),
     ("another sum of items", |h| h.size += 1, "size", "size"),
+    ("more items than bits", |h| h.links[0].size = 8 * h.links[0].bytes + 1, "num_items", "num_items"),
     ("items that overflow", |h| (h.links[0].size, h.links[1].size) = (u64::MAX, 1), "num_items", "num_items"),
 ];
 
@@ -105,7 +111,8 @@ fn rdb_values_are_refused_by_field_where_they_end_or_differ() {
         fields[at] = field;
         refused_field(load_rdb(&fields))
     };
-    assert_eq!(with(1, Unsigned(u64::MAX)), "capacity", "as many sub-filters as can be, of which three come");
+    assert_eq!(with(1, Unsigned(u64::MAX)), "number of sub-filters");
+    assert_eq!(with(1, Unsigned(2048)), "capacity", "as many sub-filters as can be, of which three come");
     assert_eq!(with(2, Unsigned(1 << 32 | 5)), "options");
     assert_eq!(with(3, Unsigned(1 << 32)), "growth");
     assert_eq!(with(6, Unsigned(1 << 32 | 8)), "hashes");
@@ -117,6 +124,48 @@ fn rdb_values_are_refused_by_field_where_they_end_or_differ() {
         let refused = redisbloom::decode_rdb(&mut Fields(&fields), encoding, &Unlimited);
         assert_eq!(refused_field(refused), "encoding version");
     }
+}
+
+/// `EXPANSION 4294967296` notes a growth of 0. Once full, such a filter gets a sub-filter of no bits there, which knows
+/// every item and holds none.
+#[test]
+fn a_growth_of_0_is_read_as_2_and_a_sub_filter_of_no_bits_is_left_out() {
+    let grown = grown();
+    let without_bits =
+        Link { bytes: 0, bits: 0, size: 0, error_rate: 0.0, bits_per_item: 0.0, hashes: 0, capacity: 0, n2: 0 };
+    let mut header = HeaderOf { growth: 0, ..HeaderOf::of(&grown) };
+    let bits: Dump = redisbloom::dump(&grown).skip(1).collect();
+    for _ in 0..2 {
+        let dump = [(1, header.bytes())].into_iter().chain(bits.iter().cloned());
+        let loaded = persist::load::<ClassicFilter, _>(dump, &Unlimited).unwrap();
+        assert!(loaded == grown, "{loaded:?}");
+        let mut fields = header.rdb();
+        for (link, (_, chunk)) in bits.iter().enumerate() {
+            fields[4 + 8 * link + 6] = Bytes(chunk.clone());
+        }
+        assert!(load_rdb(&fields).unwrap() == grown);
+        header.links.push(without_bits.clone());
+        header.count += 1;
+    }
+    // Anywhere but at the end there is none.
+    header.links.swap(1, 3);
+    assert_eq!(refused_field(load_header(header.bytes())), "capacity");
+    assert_eq!(refused_field(load_rdb(&header.rdb())), "sub-filter without bits");
+}
+
+/// The longest chain that RedisBloom can make has 1,075 sub-filters.
+#[test]
+fn chains_longer_than_ours_are_read_whole() {
+    let mut header = HeaderOf::of(&classic(params(0.01, 1, 1)));
+    (header.count, header.links) = (2048, vec![header.links[0].clone(); 2048]);
+    let bits: Dump = (0..2048).map(|link| (8 * (link + 1) + 1, vec![1; 8])).collect();
+    let dump = [(1, header.bytes())].into_iter().chain(bits);
+    let mut loaded = persist::load::<ClassicFilter, _>(dump, &Unlimited).unwrap();
+    assert_eq!((loaded.sub_filters().len(), loaded.num_items()), (2048, 0));
+    assert_eq!(load_rdb(&header.rdb()).unwrap().sub_filters().len(), 2048);
+    loaded.add(b"a", &Unlimited).unwrap();
+    assert!(loaded.add(b"b", &Unlimited).is_err(), "it grows no further");
+    assert!(loaded.may_contain(b"a"));
 }
 
 #[test]

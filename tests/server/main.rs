@@ -31,6 +31,7 @@ mod persistence_corruption;
 mod persistence_redisbloom;
 mod persistence_restart;
 mod persistence_valkey_bloom;
+mod persistence_whole;
 mod replication_effects;
 mod replication_migration;
 mod replication_obeyed;

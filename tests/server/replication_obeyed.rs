@@ -171,9 +171,9 @@ fn all_that_redisbloom_takes_arrives() {
         full += elements.iter().filter(|element| error_text(element).is_some()).count();
     }
     replica.wait_synced(&theirs);
-    // What it was sent failed where it had failed before, and nowhere else.
+    // What had failed there, and was sent all the same, did nothing here: a replica may be set to end at an error.
     let stats = here.text("INFO errorstats");
-    assert!(full > 0 && stats.contains(&format!("errorstat_ERR:count={full}\r\n")), "{full} filters are full: {stats}");
+    assert!(full > 0 && !stats.contains("errorstat_ERR"), "{full} filters are full: {stats}");
     assert_equal(&replica, &theirs, &keys, "replicated");
     here.expect("REPLICAOF NO ONE", "+OK");
     replica.restart();

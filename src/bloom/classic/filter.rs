@@ -11,7 +11,6 @@ use super::super::bitmap::Bitmap;
 use super::super::chain::{SubFilter, first_marks, next_chunk};
 use super::super::line::Line;
 use super::super::lines::{CHUNK, PREFETCH_FROM_LINES, marked};
-use super::super::math::LINE_BYTES;
 use super::rules::Shape;
 use crate::bits;
 use crate::error::Error;
@@ -27,7 +26,8 @@ const FIRST_PROBES: u32 = 2;
 
 /// A filter of a fixed size in RedisBloom's layout.
 ///
-/// Invariants: `bitmap` has just enough lines for the bytes of `shape`, and bits beyond those are 0.
+/// Invariants: `bitmap` has just enough lines for the bytes of `shape`, and bits beyond those are 0; `num_items` is at
+/// most the number of positions, as in [`Filter`](super::super::Filter).
 #[derive(Debug)]
 pub struct ClassicSubFilter {
     bitmap: Bitmap,
@@ -43,8 +43,9 @@ impl ClassicSubFilter {
     /// [`Error::Corrupt`] for a shape that does not hang together, what `limit` says, [`Error::OutOfMemory`].
     pub fn new(shape: Shape, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
         shape.validate()?;
-        limit.check(held_bytes, shape.num_bytes.saturating_add(SUB_FILTER_BYTES))?;
-        let bitmap = Bitmap::zeroed(shape.num_bytes.div_ceil(LINE_BYTES))?;
+        let num_lines = shape.num_lines();
+        limit.check(held_bytes, Bitmap::bytes_for(num_lines, limit).saturating_add(size_of::<Self>() as u64))?;
+        let bitmap = Bitmap::zeroed(num_lines)?;
         Ok(ClassicSubFilter { bitmap, shape, num_items: 0, modulus: Modulus::new(shape.num_positions()) })
     }
 
@@ -77,8 +78,13 @@ impl ClassicSubFilter {
     }
 
     /// For loading: how many items the bits written stand for.
-    pub fn set_num_items(&mut self, num_items: u64) {
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for more than it has bits.
+    pub fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
+        self.shape.validate_items(num_items)?;
         self.num_items = num_items;
+        Ok(())
     }
 
     /// How many bits are set.
@@ -205,7 +211,7 @@ impl SubFilter for ClassicSubFilter {
         let words: &mut [u64] = bytemuck::cast_slice_mut(lines);
         let free = positions.fold(0, |free, position| free + u64::from(bits::set(words, position)));
         *set_bits += free;
-        self.num_items = self.num_items.saturating_add(u64::from(free != 0));
+        self.num_items = (self.num_items + u64::from(free != 0)).min(self.shape.num_positions());
         free != 0
     }
 
@@ -244,7 +250,7 @@ impl SubFilter for ClassicSubFilter {
             *set_bits += free;
             new | (u32::from(free != 0) << i)
         });
-        self.num_items = self.num_items.saturating_add(u64::from(new.count_ones()));
+        self.num_items = (self.num_items + u64::from(new.count_ones())).min(self.shape.num_positions());
         new
     }
 

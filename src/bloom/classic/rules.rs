@@ -11,7 +11,8 @@
 //!
 //! Powers of two are kept in whole words of 64 bits too, but positions are taken modulo `2^n2`.
 
-use super::super::math::check_error_rate;
+use super::super::chain::check_items;
+use super::super::math::{LINE_BYTES, check_error_rate};
 use crate::error::Error;
 
 /// Sizes are not rounded up to powers of two.
@@ -117,9 +118,22 @@ impl Shape {
         self.num_bytes * 8
     }
 
+    /// Lines that hold the bitmap.
+    pub fn num_lines(&self) -> u64 {
+        self.num_bytes.div_ceil(LINE_BYTES)
+    }
+
     /// What positions are taken modulo: bits that an item can set.
     pub fn num_positions(&self) -> u64 {
         if self.n2 > 0 { 1 << self.n2 } else { self.num_bits() }
+    }
+
+    /// Can a sub-filter of this shape count so many items?
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn validate_items(&self, num_items: u64) -> Result<(), Error> {
+        check_items(num_items, self.num_positions())
     }
 
     /// Does a shape that was stored or received hang together? One from another release may differ from what

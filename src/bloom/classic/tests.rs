@@ -1,5 +1,6 @@
 //! Laws of classic chains; their bits are pinned by dumps of RedisBloom in `tests/redisbloom/golden.rs`.
 
+use super::super::chain::SubFilter;
 use super::*;
 use crate::limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
@@ -105,8 +106,55 @@ fn stored_sub_filters_are_checked() {
     assert_eq!(field(options | 16, 2, grown().sub_filters), "options");
     assert_eq!(field(NOROUND, 2, grown().sub_filters), "options");
     let mut many = grown().sub_filters;
-    many[0].set_num_items(u64::MAX);
-    assert_eq!(field(options, 2, many), "num_items");
+    let most = many[0].shape().num_positions();
+    assert_eq!(many[0].set_num_items(most), Ok(()));
+    assert!(matches!(many[0].set_num_items(most + 1), Err(Error::Corrupt { field: "num_items", .. })));
+    assert_eq!(many[0].num_items(), most);
+}
+
+/// A header may claim as many items as there are bits, and none of them set. Items that are added then find room to be
+/// counted no more; the sum of a chain's items never passes 64 bits, and what is saved is loaded again.
+#[test]
+fn counts_stay_within_the_bits_whatever_is_added_and_merged() {
+    let claiming = |name: &str| {
+        let mut filter = filter(params(0.999_999_9, 20, 2));
+        let most = filter.sub_filters[0].shape().num_positions();
+        filter.sub_filters[0].set_num_items(most).unwrap();
+        for item in 0..60u32 {
+            filter.add(format!("{name}{item}").as_bytes(), &Unlimited).unwrap();
+        }
+        filter
+    };
+    let (mut ours, theirs) = (claiming("a"), claiming("b"));
+    ours.merge(&[&theirs]).unwrap();
+    for filter in [&ours, &theirs] {
+        for sub_filter in filter.sub_filters() {
+            assert_eq!(sub_filter.shape().validate_items(sub_filter.num_items()), Ok(()));
+        }
+    }
+    let mut full = ClassicSubFilter::new(Shape::new(0.01, 7, NOROUND | FORCE64).unwrap(), 0, &Unlimited).unwrap();
+    full.set_num_items(full.shape().num_positions()).unwrap();
+    assert!(full.insert(classic_hash(b"new")));
+    assert_eq!(full.insert_chunk(&[classic_hash(b"newer")], 1), 1);
+    assert_eq!(full.num_items(), full.shape().num_positions());
+}
+
+/// Half of an odd subnormal rate is rounded, and twice the half is another rate: that one is the filter's then.
+#[test]
+fn a_rate_is_kept_as_it_follows_from_the_first_sub_filter() {
+    for bits in [2u64, 3, 5, 7, 0x39_0000_0001] {
+        for expansion in [0, 2] {
+            let asked = f64::from_bits(bits);
+            let made = ClassicFilter::new(params(asked, 10, expansion), &Unlimited).unwrap();
+            let loaded = ClassicFilter::from_sub_filters(
+                made.options(),
+                made.growth(),
+                vec![ClassicSubFilter::new(*made.sub_filters()[0].shape(), 0, &Unlimited).unwrap()],
+            );
+            assert_eq!(loaded.as_ref(), Ok(&made), "{asked:e}");
+            assert!((made.params().error_rate - asked).abs() <= f64::from_bits(1));
+        }
+    }
 }
 
 #[test]

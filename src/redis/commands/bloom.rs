@@ -178,7 +178,7 @@ fn announce_reserved(ctx: Ctx, key: Arg<'_>, creation: &Creation) {
         word(ctx, params.capacity.to_string()),
     ];
     arguments.extend(growth(ctx, creation));
-    ctx.replicate(c"BF.RESERVE", &arguments);
+    ctx.replicate(c"BF.RESERVE", &arguments, Args::none());
     ctx.changed(key, c"bf.reserve");
 }
 
@@ -190,11 +190,23 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (settled(&mut key)?, None),
         opened => opened?,
     };
-    let outcome = filter.add(args.get(2).bytes(), &limit).map_err(core_error);
+    let outcome = filter.add(args.get(2).bytes(), &limit);
     let (handled, changed) = outcome.as_ref().map_or((0, false), |&is_new| (1, is_new));
     announce(ctx, &Added { key: name, items: args.from(2), created, handled, changed }, &WORDS);
-    ctx.reply_bool(outcome?);
+    if let Some(refusal) = outcome.err().and_then(|error| refusal_of(ctx, error)) {
+        return Err(refusal);
+    }
+    ctx.reply_bool(changed);
     Ok(())
+}
+
+/// Why an item was refused, if that is to be told. RedisBloom replicates what it refused because the filter was full as
+/// well; such a command does nothing here either, but it must not fail: a replica may be set to end at an error.
+fn refusal_of(ctx: Ctx, error: Error) -> Option<Refusal> {
+    match error {
+        Error::Full { .. } if must_obey(ctx) => None,
+        other => Some(core_error(other)),
+    }
 }
 
 /// `BF.MADD key item [item ...]`
@@ -276,8 +288,13 @@ fn insert(
             (handled..items.len()).for_each(|_| ctx.reply_error(&text));
         }
     } else {
-        let mut results = Vec::with_capacity(items.len());
-        let stopped = filter.add_all(items.bytes(), &limit, |is_new| results.push(is_new)).err().map(core_error);
+        let mut results: Vec<bool> = Vec::new();
+        let no_memory = |_| Error::OutOfMemory { needed_bytes: items.len() as u64 };
+        let outcome = results
+            .try_reserve_exact(items.len())
+            .map_err(no_memory)
+            .and_then(|()| filter.add_all(items.bytes(), &limit, |is_new| results.push(is_new)));
+        let stopped = outcome.err().and_then(|error| refusal_of(ctx, error));
         (handled, changed) = (results.len(), results.contains(&true));
         reply::bools(ctx, &results, stopped);
     }

@@ -4,7 +4,9 @@ use super::super::args::{self, Opt, Options};
 use super::super::ffi::{Arg, ArgOrOwned, Args, Ctx, Mode};
 use super::super::limits::ServerLimit;
 use super::super::reply::{self, Field, InfoLine, Refusal, core};
-use super::{Added, AddedWords, announce, config, create, dump, open, open_merge, value, value_mut, values, word};
+use super::{
+    Added, AddedWords, announce, config, create, dump, open, open_all, open_merge, value, value_mut, values, word,
+};
 use crate::counting::{Counter, Params, Representation, count_union};
 use crate::error::Error;
 
@@ -72,7 +74,7 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 fn announce_reserved(ctx: Ctx, key: Arg<'_>, params: &Params) {
     let mut arguments = vec![ArgOrOwned::Arg(key), word(ctx, params.capacity.to_string())];
     arguments.extend(precision(ctx, params));
-    ctx.replicate(c"LC.RESERVE", &arguments);
+    ctx.replicate(c"LC.RESERVE", &arguments, Args::none());
     ctx.changed(key, c"lc.reserve");
 }
 
@@ -134,7 +136,7 @@ pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         ctx.reply_integer(count as i64);
         return Ok(());
     }
-    let keys = args.from(1).iter().map(|name| open::<Counter>(ctx, name, Mode::Read)).collect::<Result<Vec<_>, _>>()?;
+    let keys = open_all::<Counter>(ctx, args.from(1))?;
     let count = count_union(&values::<Counter>(&keys)?).map_err(core_error)?;
     ctx.reply_integer(count as i64);
     Ok(())
@@ -170,7 +172,7 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 /// `LC.DIFFCOUNT key other [other ...]`
 pub fn diffcount(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let keys = args.from(1).iter().map(|name| open::<Counter>(ctx, name, Mode::Read)).collect::<Result<Vec<_>, _>>()?;
+    let keys = open_all::<Counter>(ctx, args.from(1))?;
     let others = values::<Counter>(&keys[1..])?;
     let (count, standard_error) = match value::<Counter>(&keys[0])? {
         None => (0, 0.0),

@@ -20,6 +20,7 @@ use super::ffi::{Arg, ArgOrOwned, Args, Ctx, Key, Mode};
 use super::reclaim;
 use super::reply::{Refusal, core};
 use super::types::{Entry, State, entry_of, peek_entry, set_entry};
+use crate::error::Error;
 use crate::limit::SizeLimit;
 use crate::persist::{Loading, Stored};
 
@@ -73,12 +74,6 @@ fn word(ctx: Ctx, text: impl AsRef<[u8]>) -> ArgOrOwned<'static> {
     ArgOrOwned::Owned(ctx.string(text.as_ref()))
 }
 
-/// Propagates `command key items...`: the part of the items that was handled.
-fn replicate_items(ctx: Ctx, command: &CStr, key: Arg<'_>, items: Args<'_>) {
-    let arguments: Vec<_> = std::iter::once(key).chain(items.iter()).map(ArgOrOwned::Arg).collect();
-    ctx.replicate(command, &arguments);
-}
-
 /// What adding items did, to replicate and to tell.
 struct Added<'a, P> {
     key: Arg<'a>,
@@ -111,13 +106,12 @@ fn announce<P>(ctx: Ctx, added: &Added<'_, P>, words: &AddedWords<P>) {
         let mut arguments = vec![ArgOrOwned::Arg(added.key)];
         arguments.extend((words.options)(ctx, params));
         arguments.push(word(ctx, "ITEMS"));
-        arguments.extend(items.iter().map(ArgOrOwned::Arg));
-        ctx.replicate(words.insert, &arguments);
+        ctx.replicate(words.insert, &arguments, items);
         ctx.changed(added.key, words.reserve_event);
     } else if !added.changed {
         return;
     } else if items.len() < added.items.len() {
-        replicate_items(ctx, words.add_all, added.key, items);
+        ctx.replicate(words.add_all, &[ArgOrOwned::Arg(added.key)], items);
     } else {
         ctx.replicate_verbatim();
     }
@@ -126,11 +120,28 @@ fn announce<P>(ctx: Ctx, added: &Added<'_, P>, words: &AddedWords<P>) {
     }
 }
 
+/// An empty list with room for as many elements as a client gave keys or items, or an error about a value of family `T`.
+fn list<T: Family, E>(len: usize) -> Result<Vec<E>, Refusal> {
+    let mut list = Vec::new();
+    let needed_bytes = (len * size_of::<E>()) as u64;
+    list.try_reserve_exact(len).map_err(|_| core::<T>(Error::OutOfMemory { needed_bytes }))?;
+    Ok(list)
+}
+
+/// Opens all of these keys to read.
+fn open_all<'a, T: Family>(ctx: Ctx, names: Args<'a>) -> Result<Vec<Key<'a>>, Refusal> {
+    let mut keys = list::<T, _>(names.len())?;
+    for name in names.iter() {
+        keys.push(open::<T>(ctx, name, Mode::Read)?);
+    }
+    Ok(keys)
+}
+
 /// Opens the destination and the sources of a merge. A source that is missing, or is the destination itself,
 /// adds nothing and is left out.
 fn open_merge<'a, T: Family>(ctx: Ctx, args: Args<'a>) -> Result<(Key<'a>, Vec<Key<'a>>), Refusal> {
     let destination = open::<T>(ctx, args.get(1), Mode::Write)?;
-    let mut sources = Vec::with_capacity(args.len() - 2);
+    let mut sources = list::<T, _>(args.len() - 2)?;
     for name in args.from(2).iter() {
         if name.bytes() == args.get(1).bytes() {
             continue;
@@ -149,8 +160,10 @@ const FEW: usize = 8;
 /// The values of opened keys, each once: a union costs a walk over all bits of every value given, however short
 /// its name. Those that are missing are left out.
 fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, Refusal> {
-    let found: Result<Vec<&T>, _> = keys.iter().filter_map(|key| value::<T>(key).transpose()).collect();
-    let mut found = found?;
+    let mut found: Vec<&T> = list::<T, _>(keys.len())?;
+    for key in keys {
+        found.extend(value::<T>(key)?);
+    }
     if found.len() <= FEW {
         // Without an allocation: a union of two is a matter of microseconds.
         for at in (1..found.len()).rev() {
@@ -159,7 +172,9 @@ fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, Refusal> {
             }
         }
     } else {
-        let mut seen = HashSet::with_capacity(found.len());
+        let mut seen = HashSet::new();
+        let needed_bytes = (found.len() * size_of::<&T>()) as u64;
+        seen.try_reserve(found.len()).map_err(|_| core::<T>(Error::OutOfMemory { needed_bytes }))?;
         found.retain(|&value| seen.insert(std::ptr::from_ref(value)));
     }
     Ok(found)
@@ -168,6 +183,6 @@ fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, Refusal> {
 /// Checks that a copy of `value` may be made.
 fn check_copy<T: Family>(value: &T, limit: &impl SizeLimit) -> Result<(), Refusal> {
     let mut bytes = 0u64;
-    value.heap_layouts(&mut |layout| bytes += layout.size() as u64);
-    limit.check(0, bytes).map_err(core::<T>)
+    value.heap_layouts(&mut |layout| bytes += limit.allocation_bytes(layout));
+    limit.check(size_of::<T>() as u64, bytes).map_err(core::<T>)
 }

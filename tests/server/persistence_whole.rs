@@ -1,0 +1,173 @@
+//! Whatever a command made is saved, dumped and loaded again, and loading it costs what it holds.
+
+use redis::Value;
+
+use crate::client::{Client, error_text, show};
+use crate::harness::{Server, Setup};
+use crate::replication_redisbloom::{chunks, load, peer, peer_server};
+
+/// Creations at the ends of their ranges, and past them.
+fn creations() -> Vec<String> {
+    let rates = ["1.5e-323", "3e-310", "1e-323", "5e-324", "1e-300", "0.001", "0.25", "0.999999", "0.9999999999999999"];
+    let rest = ["1", "3 EXPANSION 1", "3 EXPANSION 32768", "1000 NONSCALING"];
+    let filters = rates.iter().flat_map(|rate| rest.map(|rest| format!("{rate} {rest}")));
+    let filters =
+        filters.flat_map(|shape| ["lines", "classic"].map(|layout| format!("BF.RESERVE ? {shape} LAYOUT {layout}")));
+    let counters = [
+        "1 ERROR 0.25 EXACT 0",
+        "10000000000 ERROR 0.25",
+        "250 ERROR 0.001 EXACT 65536",
+        "1 SEED 18446744073709551615",
+    ];
+    filters.chain(counters.map(|shape| format!("LC.RESERVE ? {shape}"))).collect()
+}
+
+fn digests(client: &mut Client, keys: usize) -> Vec<String> {
+    (0..keys).map(|key| client.digest(&format!("k{key}"))).collect()
+}
+
+/// A rate that is halved with rounding once made a key after which the server did not start any more.
+#[test]
+fn whatever_is_accepted_is_loaded_again() {
+    let mut server = Setup::default().line("appendonly no").start();
+    let mut client = server.client();
+    let mut keys = 0;
+    for creation in creations() {
+        let key = format!("k{keys}");
+        if error_text(&client.cmd(&creation.replace('?', &key))).is_some() {
+            continue;
+        }
+        keys += 1;
+        let add = if creation.starts_with("BF") { "BF.MADD" } else { "LC.ADD" };
+        client.cmd(&format!("{add} {key} a b c d e"));
+    }
+    assert!(keys > 60, "{keys} keys");
+    let before = digests(&mut client, keys);
+    for key in 0..keys {
+        let Value::BulkString(payload) = client.cmd(&format!("DUMP k{key}")) else { panic!("DUMP k{key}") };
+        let key = format!("k{key}");
+        let words: [&[u8]; 5] = [b"RESTORE", key.as_bytes(), b"0", &payload, b"REPLACE"];
+        assert_eq!(client.call(&words), Value::Okay, "{key}");
+    }
+    assert_eq!(digests(&mut client, keys), before, "RESTORE");
+    client.expect("DEBUG RELOAD", "+OK");
+    assert_eq!(digests(&mut client, keys), before, "DEBUG RELOAD");
+    let replica = Server::start();
+    replica.replicate(&server);
+    assert_eq!(digests(&mut replica.client(), keys), before, "a replica");
+    server.save();
+    server.restart();
+    assert_eq!(digests(&mut server.client(), keys), before, "a restart");
+    // An AOF that holds commands and no RDB file.
+    let mut client = server.client();
+    client.expect("CONFIG SET aof-use-rdb-preamble no", "+OK");
+    client.expect("CONFIG SET appendonly yes", "+OK");
+    server.rewrite_aof();
+    client.expect("DEBUG LOADAOF", "+OK");
+    assert_eq!(digests(&mut client, keys), before, "an AOF");
+}
+
+/// A header of RedisBloom: so many sub-filters of a byte, with so many items each.
+fn header(sub_filters: u32, items: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    bytes.extend(items.wrapping_mul(u64::from(sub_filters)).to_le_bytes());
+    [sub_filters, 5, 2].iter().for_each(|number| bytes.extend(number.to_le_bytes()));
+    for _ in 0..sub_filters {
+        [1, 8, items].iter().for_each(|number: &u64| bytes.extend(number.to_le_bytes()));
+        [0.5f64, 1.442_695_040_888_965].iter().for_each(|number| bytes.extend(number.to_bits().to_le_bytes()));
+        bytes.extend(1u32.to_le_bytes());
+        bytes.extend(1u64.to_le_bytes());
+        bytes.push(0);
+    }
+    bytes
+}
+
+fn load_chunk(client: &mut Client, key: &str, iterator: u64, chunk: &[u8]) -> String {
+    let iterator = iterator.to_string();
+    let words: [&[u8]; 4] = [b"BF.LOADCHUNK", key.as_bytes(), iterator.as_bytes(), chunk];
+    show(&client.call(&words))
+}
+
+#[test]
+fn headers_that_claim_what_cannot_be_are_refused() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (what, header) in [
+        ("items that no sum holds", header(1, u64::MAX)),
+        ("an item more than bits", header(1, 9)),
+        ("a chain longer than any", header(2049, 0)),
+        ("a chain of 20,000", header(20_000, 0)),
+    ] {
+        assert_eq!(load_chunk(&mut client, "k", 1, &header), "-ERR received bad data", "{what}");
+    }
+    client.expect("DBSIZE", "0");
+    assert_eq!(load_chunk(&mut client, "k", 1, &header(2048, 8)), "+OK");
+    assert_eq!(load_chunk(&mut client, "k", 2049, &[0; 2048]), "+OK");
+    // Full, as it says, and too long to grow.
+    assert!(client.error("BF.ADD k a").contains("number of sub-filters"));
+    client.expect("DEBUG RELOAD", "+OK");
+    client.expect("BF.CARD k", &(2048 * 8).to_string());
+}
+
+/// `EXPANSION 4294967296` makes a filter there that notes a growth of 0, and once it is full, one that ends with a
+/// sub-filter of no bits.
+#[test]
+fn a_file_of_redisbloom_with_growth_0_is_loaded() {
+    let Some(peer) = peer() else { return };
+    let theirs = peer_server(&peer);
+    let mut other = theirs.client();
+    for key in ["new", "full"] {
+        other.expect(&format!("BF.RESERVE {key} 0.01 2 EXPANSION 4294967296"), "+OK");
+    }
+    other.expect("BF.ADD new a", "1");
+    other.cmd("BF.MADD full a b c d");
+    assert!(show(&other.cmd("BF.DEBUG full")).contains("bytes:0 bits:1"));
+    theirs.save();
+    let file = std::fs::read(theirs.dir().join("dump.rdb")).expect("the RDB file");
+    let ours = Setup::default().file("dump.rdb", &file).line("appendonly no").start();
+    let mut client = ours.client();
+    for key in ["new", "full"] {
+        let (dump, copy) = (chunks(&mut other, key), format!("copy of {key}"));
+        load(&mut client, &copy, &dump);
+        assert_eq!(client.digest(&copy), client.digest(key), "{key}");
+        client.expect(&format!("BF.INFO {key} EXPANSION"), "[2]");
+        client.expect(&format!("BF.MEXISTS {key} a z"), "[1, 0]");
+    }
+    client.expect("BF.CARD full", "2");
+    client.expect("BF.MADD full c d e", "[1, 1, 1]");
+}
+
+/// Bytes of the server that are in memory.
+fn resident_bytes(client: &mut Client) -> u64 {
+    let pid = client.info("process_id");
+    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).expect("the server's memory");
+    let pages: u64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("resident pages");
+    pages * 4096
+}
+
+/// Copies, unions and loaded values of filters that hold next to nothing take next to no memory.
+#[test]
+fn pages_of_zeros_are_not_touched() {
+    const MOST_BYTES: u64 = 32 << 20;
+    let server = Setup::default().line("appendonly no").line("activedefrag no").start();
+    let mut client = server.client();
+    for layout in ["lines", "classic"] {
+        client.expect(&format!("BF.RESERVE one 0.001 100000000 NONSCALING LAYOUT {layout}"), "+OK");
+        client.expect(&format!("BF.RESERVE two 0.001 100000000 NONSCALING LAYOUT {layout}"), "+OK");
+        client.expect("BF.ADD one a", "1");
+        client.expect("BF.ADD two b", "1");
+        let before = resident_bytes(&mut client);
+        client.expect("COPY one copy", "1");
+        client.expect("BF.MERGE two one", "+OK");
+        client.expect("BF.MERGE made one two", "+OK");
+        let grown = resident_bytes(&mut client).saturating_sub(before);
+        assert!(grown < MOST_BYTES, "{grown} bytes in memory after COPY and BF.MERGE of {layout}");
+        let digests = ["one", "two", "copy", "made"].map(|key| client.digest(key));
+        client.expect("DEBUG RELOAD", "+OK");
+        assert_eq!(["one", "two", "copy", "made"].map(|key| client.digest(key)), digests);
+        let grown = resident_bytes(&mut client).saturating_sub(before);
+        assert!(grown < MOST_BYTES, "{grown} bytes in memory after loading {layout}");
+        client.expect("BF.MEXISTS made a b c", "[1, 1, 0]");
+        client.expect("FLUSHALL", "+OK");
+    }
+}
