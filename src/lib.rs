@@ -1,41 +1,135 @@
-//! Rollcall: counters of distinct members and Bloom filters, as a Redis/Valkey module and as a Rust library.
+//! The server glue: the core's two families as data types and commands of Redis and Valkey.
 //!
-//! - [`counting`]: a [`Counter`](counting::Counter) is exact and lists its members while it is small, and estimates
-//!   within a stated error beyond.
-//! - [`bloom`]: a [`ScalableFilter`](bloom::ScalableFilter) tells whether an item may have been added, or certainly
-//!   was not.
-//! - [`persist`]: both as bytes; what a server gives by `SCANDUMP` is read by [`persist::load`].
-//!
-//! The server glue is behind the feature `module`, which is on by default because it makes the module. An application
-//! depends on the crate with `default-features = false` and gets the core alone.
-//!
-//! ```
-//! use rollcall::bloom::{Params, ScalableFilter};
-//! use rollcall::limit::Unlimited;
-//!
-//! let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
-//! let mut filter = ScalableFilter::new(params, &Unlimited)?;
-//! assert!(filter.add(b"ann", &Unlimited)?);
-//! assert!(filter.may_contain(b"ann"));
-//! # Ok::<(), rollcall::error::Error>(())
-//! ```
-//!
-//! The repository's `docs/library.md` has more; `docs/design.md` explains the layouts and names the papers.
+//! [`ffi`] and [`alloc`] stand at the border; [`types`] are the callbacks of a data type, generic over
+//! [`family`]; [`config`], [`limits`] and [`args`] say what is allowed; [`commands`] do the work and [`reply`]
+//! tells. This file only says in which order things are registered.
 
-#[cfg(target_endian = "big")]
-compile_error!("rollcall stores its bitmaps as little-endian words and has not been ported to big-endian machines");
+mod alloc;
+mod args;
+mod commands;
+mod config;
+mod family;
+mod ffi;
+mod info;
+mod limits;
+mod reclaim;
+mod reply;
+mod types;
 
-pub mod bits;
-pub mod bloom;
-pub mod counting;
-pub mod error;
-pub mod hash;
-pub mod limit;
-pub mod persist;
-#[cfg(feature = "module")]
-mod redis;
+use std::ffi::{c_int, c_void};
+use std::ptr::NonNull;
 
-/// The examples of docs/library.md, compiled and run as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/library.md")]
-pub struct LibraryPage;
+use redis_module::raw;
+
+use crate::bloom::BloomFilter;
+use crate::counting::Counter;
+use ffi::{Args, Ctx, ERR, LogLevel, OK, RedisModuleCtx, RedisModuleString, api};
+
+/// Version of the module as the server keeps it: major * 10000 + minor * 100 + patch.
+const MODULE_VERSION: c_int = 100;
+
+/// `OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION` of Valkey 9 and later, which the bindings do not have: our values
+/// reach the other side by their AOF rewriting like any other's.
+const HANDLE_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
+
+/// What the server calls when it loads the module.
+///
+/// # Safety
+/// Called by the server, with a live context and the arguments of `loadmodule`.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)] // The server looks the function up by this name.
+pub unsafe extern "C" fn RedisModule_OnLoad(
+    ctx: *mut RedisModuleCtx,
+    argv: *mut *mut RedisModuleString,
+    argc: c_int,
+) -> c_int {
+    // SAFETY: the context is live; this fills in the API's pointers. Nothing of ours has allocated so far, so
+    // the allocator may change (see `use_server`).
+    unsafe {
+        if raw::Export_RedisModule_Init(ctx, c"rollcall".as_ptr(), MODULE_VERSION, raw::REDISMODULE_APIVER_1 as c_int)
+            == ERR
+        {
+            return ERR;
+        }
+        if { raw::RedisModule_Alloc }.is_some() && { raw::RedisModule_Calloc }.is_some() {
+            alloc::use_server();
+        }
+    }
+    let load = |ctx: Ctx, args: Args<'_>| {
+        if let Err(why) = load(ctx, args) {
+            ctx.log(LogLevel::Warning, &format!("rollcall was not loaded: {why}"));
+            return Err(());
+        }
+        Ok(())
+    };
+    let mut outcome = OK;
+    // SAFETY: the server passes the arguments as it does to a command.
+    unsafe { ffi::run_command(ctx, argv, argc, load, |_, ()| outcome = ERR) };
+    outcome
+}
+
+fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
+    if let Some(name) = Ctx::missing_api() {
+        return Err(format!("this server lacks {name}; Redis 7.0 or Valkey 8 or later is needed"));
+    }
+    reclaim::init();
+    // SAFETY: the context is live, during loading; the function is what its name says.
+    unsafe {
+        let probed = ffi::probe(ctx.as_ptr(), c"RedisModule_MustObeyClient");
+        limits::set_must_obey(probed.or_else(|| ffi::probe(ctx.as_ptr(), c"ValkeyModule_MustObeyClient")));
+    }
+    alloc::set_size_classes(limits::server_uses_jemalloc());
+    set_options(ctx);
+    config::take_arguments(ctx, args)?;
+    if !config::register(ctx, is_valkey(ctx)) {
+        return Err("an option in redis.conf or MODULE LOADEX was refused".to_owned());
+    }
+    let taken =
+        |what: &str| format!("another module already holds {what}; to leave BF.* to it, load with: commands lc");
+    if !types::register::<Counter>(ctx) {
+        return Err("another module already holds the data type RCcounter".to_owned());
+    }
+    if config::with_bloom() && !types::register::<BloomFilter>(ctx) {
+        return Err(taken("the data type MBbloom-- of the BF commands"));
+    }
+    commands::register(ctx, config::with_bloom()).map_err(|name| taken(&name.to_string_lossy()))?;
+    info::register(ctx);
+    ctx.log(LogLevel::Notice, concat!("rollcall ", env!("CARGO_PKG_VERSION"), " is loaded"));
+    Ok(())
+}
+
+/// Tells the server what we take care of: that only a change is a change, that damaged input is an error and not
+/// the end, that a replica may answer while it loads, and that slots may move.
+fn set_options(ctx: Ctx) {
+    let mut options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
+        | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
+        | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
+    // SAFETY: the context is live, during loading; the functions take what they are given here. The bit is
+    // Valkey's: on a Redis it could come to mean something else.
+    unsafe {
+        let known = raw::RedisModule_GetModuleOptionsAll.map_or(0, |all| all() as u32);
+        if is_valkey(ctx) {
+            options |= HANDLE_ATOMIC_SLOT_MIGRATION & known;
+        }
+        api!(RedisModule_SetModuleOptions(ctx.as_ptr(), options as c_int));
+    }
+}
+
+/// Whether the server is a Valkey, which has every function of the API under its own name too.
+fn is_valkey(ctx: Ctx) -> bool {
+    // SAFETY: the context is live, during loading.
+    let valkey: Option<NonNull<c_void>> = unsafe { ffi::probe(ctx.as_ptr(), c"ValkeyModule_SetModuleOptions") };
+    valkey.is_some()
+}
+
+/// What the server calls before it unloads the module. It refuses by itself while data types of ours are registered,
+/// but for one case: Redis 8 loads with `MODULE LOADEX`, finds a `CONFIG` that nobody took, and unloads. It ends with
+/// an assertion if that is refused. Then no value has been made yet and no thread of ours has started.
+///
+/// # Safety
+/// Called by the server.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)] // The server looks the function up by this name.
+pub unsafe extern "C" fn RedisModule_OnUnload(_ctx: *mut RedisModuleCtx) -> c_int {
+    if reclaim::has_started() { ERR } else { OK }
+}
