@@ -40,7 +40,7 @@ test: setup-test build ## Run every test: all of them on redis-server, then the 
 	@echo "== all tests, on $$(redis-server --version | cut -d' ' -f1-3)"
 	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=redis-server \
 		$(call in_variable,ROLLCALL_OLD_SERVER,redis-6.2.5) $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
-		cargo test --locked --no-fail-fast
+		cargo test --workspace --locked --no-fail-fast
 	@$(MAKE) test-servers
 	@echo "== make test: every test passed"
 
@@ -71,9 +71,8 @@ build: ## Build the module, optimised: target/release/librollcall.so
 
 lint: ## Check formatting, clippy, the direction of dependencies, licences and (where possible) advisories
 	@scripts/setup.sh build lint
-	cargo fmt --check
-	cargo clippy --all-targets --locked -- -D warnings
-	cargo clippy --all-targets --locked --no-default-features -- -D warnings
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo fmt --check --manifest-path tests/clients/rust/Cargo.toml
 	cargo clippy --all-targets --locked --manifest-path tests/clients/rust/Cargo.toml -- -D warnings
 	@scripts/check_layers.py --self-test
@@ -103,9 +102,9 @@ bench: setup-test build ## Measure against RedisBloom, 6 minutes, and write docs
 	@BENCH_QUICK=$(QUICK) BENCH_ONLY="$(ONLY)" BENCH_DOCUMENT=$(BENCH_DOCUMENT) BENCH_MODULE=$(MODULE) \
 		BENCH_FLOOR=$(CARGO_TARGET_DIR)/release/examples/libfloor.so $(call in_variable,BENCH_PEER,redisbloom-2.8.2) \
 		cargo bench --locked --quiet --bench server
-	@[[ -n "$(filter-out 0,$(QUICK))$(ONLY)" ]] || cargo bench --locked --bench core
+	@[[ -n "$(filter-out 0,$(QUICK))$(ONLY)" ]] || cargo bench --locked --package rollcall-core --bench core
 
-instructions: ## Compare the instructions that the core takes with benches/instructions.txt; UPDATE=1 to keep those of now
+instructions: ## Compare the instructions that the core takes with core/benches/instructions.txt; UPDATE=1 to keep those of now
 	@scripts/setup.sh build counts
 	@scripts/check_instructions.py $(if $(UPDATE),--update)
 

@@ -9,7 +9,7 @@
 //! - `BF.MEXISTS`, in batches of 350: the zeros are the contacts that a list would add. With `BF.CARD`, the contacts
 //!   so far, they answer "would it go over?" without changing anything.
 //! - `BF.MADD` takes the list.
-//! - `BF.SCANDUMP` downloads the filter, and this crate without Redis (`default-features = false`) answers the same
+//! - `BF.SCANDUMP` downloads the filter, and the core library (`rollcall-core`) answers the same
 //!   question in the application's own process: no list leaves it, and no other request waits.
 //!
 //! Whoever takes lists of one customer in parallel asks and adds under a lock: two lists may fit one by one and
@@ -25,9 +25,9 @@ use std::time::{Duration, Instant};
 
 use demo::{Failure, Promises, Random, memory_usage, print_table, progress, thousands};
 use redis::Connection;
-use rollcall::bloom::ScalableFilter;
-use rollcall::limit::MaxBytes;
-use rollcall::persist;
+use rollcall_core::bloom::ScalableFilter;
+use rollcall_core::persist;
+use rollcall_core::size_limit::MaxBytes;
 
 const PREFIX: &str = "rollcall-demo:contacts:";
 const ERROR_RATE: f64 = 0.001;
@@ -197,7 +197,7 @@ fn addresses() -> Result<Vec<String>, Failure> {
     }
     let mut addresses: Vec<String> = words.into_iter().map(|word| format!("{word}@example.org")).collect();
     // In an order that is the same in every run and not the alphabet's.
-    addresses.sort_by_cached_key(|address| rollcall::hash::hash64(address.as_bytes(), 0));
+    addresses.sort_by_cached_key(|address| rollcall_core::hash::hash64(address.as_bytes(), 0));
     Ok(addresses)
 }
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares how many instructions the core takes for fixed work with the numbers kept in benches/instructions.txt.
+"""Compares how many instructions the core takes for fixed work with the numbers kept in core/benches/instructions.txt.
 
     scripts/check_instructions.py            compare; exit 1 if anything takes over 3 % more than it did
     scripts/check_instructions.py --update   keep the numbers of now
 
 Time on a shared machine tells nothing below a factor of two. The instructions that valgrind's callgrind counts are the
-same on every x86-64 machine with the same rustc: the work is fixed (benches/instructions.rs), the code is compiled for
+same on every x86-64 machine with the same rustc: the work is fixed (core/benches/instructions.rs), the code is compiled for
 the oldest processor, and of what picks its loops by the processor valgrind knows no AVX-512. With another rustc the
 numbers differ for no fault of ours; then they are shown, and nothing fails. They leave out what waiting for memory costs: for that
 there is `make bench`.
@@ -24,17 +24,17 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-KEPT = ROOT / "benches" / "instructions.txt"
+KEPT = ROOT / "core" / "benches" / "instructions.txt"
 # Over what a change of the allocator or of libc around the work could make; under what a lost inlining does.
 MARGIN = 0.03
 HEAD = """\
-# Instructions an item that the core takes for the work in benches/instructions.rs, counted by callgrind.
+# Instructions an item that the core takes for the work in core/benches/instructions.rs, counted by callgrind.
 # Compared by `make instructions` with a margin of 3 %; rewritten by `make instructions UPDATE=1`.
 """
 
 
 def build() -> str:
-    command = ["cargo", "bench", "--no-run", "--locked", "--quiet", "--no-default-features", "--bench", "instructions"]
+    command = ["cargo", "bench", "--no-run", "--locked", "--quiet", "--package", "rollcall-core", "--bench", "instructions"]
     result = subprocess.run([*command, "--message-format=json"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     messages = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
     (program,) = [message["executable"] for message in messages if message.get("executable")]
@@ -88,7 +88,7 @@ def main(arguments: list[str]) -> int:
         print(f"{name:36} {before or 0:10.1f} {number:10.1f} {change:+8.1%}  {word}".rstrip())
     for name in kept.keys() - found.keys():
         failed += 1
-        print(f"{name:36} is in the file and no longer in benches/instructions.rs")
+        print(f"{name:36} is in the file and no longer in core/benches/instructions.rs")
     print(f"instructions: {len(found) - failed} passed, {failed} failed")
     if failed and rustc != kept_rustc:
         print(f"instructions: not held against {rustc}: the numbers are of {kept_rustc}. `make instructions UPDATE=1`?")

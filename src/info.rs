@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use redis_module::raw;
 
-use super::alloc;
-use super::family::Family;
-use super::ffi::{Ctx, api, guard};
-use crate::bloom::BloomFilter;
-use crate::counting::Counter;
+use crate::server::alloc;
+use crate::server::ffi::{Ctx, api, guard};
+use crate::types::family::Family;
+use rollcall_core::bloom::BloomFilter;
+use rollcall_core::counting::Counter;
 
 /// A number that only grows.
 pub struct Metric(AtomicU64);
@@ -53,7 +53,7 @@ unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report
         // SAFETY: the context is live; names end with NUL. The server puts the module's name before each.
         || unsafe {
             // A section without a name of its own: it shows as the module's.
-            if api!(RedisModule_InfoAddSection(ctx, c"".as_ptr())) == super::ffi::OK {
+            if api!(RedisModule_InfoAddSection(ctx, c"".as_ptr())) == crate::server::ffi::OK {
                 api!(RedisModule_InfoAddFieldCString(ctx, c"version".as_ptr(), VERSION.as_ptr()));
                 for (name, value) in lines {
                     api!(RedisModule_InfoAddFieldULongLong(ctx, name.as_ptr(), value));

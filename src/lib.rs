@@ -4,16 +4,13 @@
 //! [`family`]; [`config`], [`limits`] and [`args`] say what is allowed; [`commands`] do the work and [`reply`]
 //! tells. This file only says in which order things are registered.
 
-mod alloc;
 mod args;
 mod commands;
 mod config;
-mod family;
-mod ffi;
 mod info;
 mod limits;
-mod reclaim;
 mod reply;
+mod server;
 mod types;
 
 use std::ffi::{c_int, c_void};
@@ -21,9 +18,10 @@ use std::ptr::NonNull;
 
 use redis_module::raw;
 
-use crate::bloom::BloomFilter;
-use crate::counting::Counter;
-use ffi::{Args, Ctx, ERR, LogLevel, OK, RedisModuleCtx, RedisModuleString, api};
+use rollcall_core::bloom::BloomFilter;
+use rollcall_core::counting::Counter;
+use server::ffi::{self, Args, Ctx, ERR, LogLevel, OK, RedisModuleCtx, RedisModuleString, api};
+use server::{alloc, reclaim};
 
 /// Version of the module as the server keeps it: major * 10000 + minor * 100 + patch.
 const MODULE_VERSION: c_int = 100;
@@ -86,10 +84,10 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     }
     let taken =
         |what: &str| format!("another module already holds {what}; to leave BF.* to it, load with: commands lc");
-    if !types::register::<Counter>(ctx) {
+    if !types::callbacks::register::<Counter>(ctx) {
         return Err("another module already holds the data type RCcounter".to_owned());
     }
-    if config::with_bloom() && !types::register::<BloomFilter>(ctx) {
+    if config::with_bloom() && !types::callbacks::register::<BloomFilter>(ctx) {
         return Err(taken("the data type MBbloom-- of the BF commands"));
     }
     commands::register(ctx, config::with_bloom()).map_err(|name| taken(&name.to_string_lossy()))?;

@@ -8,10 +8,11 @@ use std::sync::OnceLock;
 
 use redis_module::raw;
 
-use super::ffi::{Ctx, RedisModuleCtx, api};
-use super::{alloc, config, info, reclaim};
-use crate::error::Error;
-use crate::limit::SizeLimit;
+use crate::server::ffi::{Ctx, RedisModuleCtx, api};
+use crate::server::{alloc, reclaim};
+use crate::{config, info};
+use rollcall_core::error::Error;
+use rollcall_core::size_limit::SizeLimit;
 
 /// Name of the option that bounds a value, as error texts give it.
 pub const MAX_KEY_BYTES: &str = "max-key-bytes";
@@ -32,7 +33,7 @@ type MustObeyClient = unsafe extern "C" fn(*mut RedisModuleCtx) -> c_int;
 #[derive(Clone, Copy)]
 struct MustObey(MustObeyClient);
 
-/// Keeps the function that [`probe`](super::ffi::probe) found at loading.
+/// Keeps the function that [`probe`](crate::server::ffi::probe) found at loading.
 ///
 /// # Safety
 /// `function` is the server's `MustObeyClient`, if anything.

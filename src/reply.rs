@@ -1,10 +1,10 @@
 //! Reply shapes in RESP2 and RESP3, and the only home of error text.
 
-use super::family::Family;
-use super::ffi::{Ctx, OtherType};
-use super::limits::{MAX_KEY_BYTES, MAXMEMORY};
-use crate::bloom::BloomFilter;
-use crate::error::Error;
+use crate::limits::{MAX_KEY_BYTES, MAXMEMORY};
+use crate::server::ffi::{Ctx, OtherType};
+use crate::types::family::Family;
+use rollcall_core::bloom::BloomFilter;
+use rollcall_core::error::Error;
 
 /// Why a command was refused. Nothing was changed, unless the command replies with what it did before.
 #[derive(Debug)]

@@ -8,11 +8,11 @@ use std::cell::Cell;
 
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
-use rollcall::bits;
-use rollcall::bloom::{Params as BloomParams, ScalableFilter};
-use rollcall::counting::{Counter, Params as CounterParams, count_union};
-use rollcall::hash::{hash64, hash128};
-use rollcall::limit::Unlimited;
+use rollcall_core::bits;
+use rollcall_core::bloom::{Params as BloomParams, ScalableFilter};
+use rollcall_core::counting::{Counter, Params as CounterParams, count_union};
+use rollcall_core::hash::{hash64, hash128};
+use rollcall_core::size_limit::Unlimited;
 
 fn main() {
     divan::main();

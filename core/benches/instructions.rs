@@ -10,10 +10,10 @@
 
 use std::hint::black_box;
 
-use rollcall::bloom::{Params as BloomParams, ScalableFilter};
-use rollcall::counting::{Counter, Params as CounterParams};
-use rollcall::hash::{hash64, hash128};
-use rollcall::limit::Unlimited;
+use rollcall_core::bloom::{Params as BloomParams, ScalableFilter};
+use rollcall_core::counting::{Counter, Params as CounterParams};
+use rollcall_core::hash::{hash64, hash128};
+use rollcall_core::size_limit::Unlimited;
 
 const ITEMS: usize = 3500;
 

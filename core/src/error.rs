@@ -17,7 +17,7 @@ pub enum Error {
         /// The value given.
         got: String,
     },
-    /// The value would take more bytes than its [`SizeLimit`](crate::limit::SizeLimit) allows.
+    /// The value would take more bytes than its [`SizeLimit`](crate::size_limit::SizeLimit) allows.
     TooLarge {
         /// Bytes the whole value would take.
         needed_bytes: u64,

@@ -4,11 +4,11 @@
 use std::alloc::Layout;
 
 use proptest::prelude::*;
-use rollcall::bloom::{self, BitLayout, BloomFilter, ScalableFilter};
-use rollcall::counting::{self, Counter, Representation};
-use rollcall::error::Error;
-use rollcall::limit::{MaxBytes, SizeLimit, Unlimited};
-use rollcall::persist::{self, Stored};
+use rollcall_core::bloom::{self, BitLayout, BloomFilter, ScalableFilter};
+use rollcall_core::counting::{self, Counter, Representation};
+use rollcall_core::error::Error;
+use rollcall_core::persist::{self, Stored};
+use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
 
 type Dump = Vec<(u64, Vec<u8>)>;
 
@@ -153,7 +153,7 @@ fn pieces_of_another_value_do_not_fit() {
 fn forged(header: &[u8], at: usize, bytes: &[u8]) -> Vec<u8> {
     let mut header = header[..header.len() - 8].to_vec();
     header[at..at + bytes.len()].copy_from_slice(bytes);
-    let sum = rollcall::hash::checksum(&header, 0);
+    let sum = rollcall_core::hash::checksum(&header, 0);
     header.extend_from_slice(&sum.to_le_bytes());
     header
 }
@@ -218,7 +218,8 @@ fn forged_counter_headers_are_refused_by_field() {
     }
     // Positions for more than half the bytes of the bitmap: a counter would hold that.
     let sparse = counter(10_000_000, 10, 40);
-    let too_many = (rollcall::counting::math::precision(0.01, 10_000_000).unwrap().num_bytes() / 2 + 4).to_le_bytes();
+    let too_many =
+        (rollcall_core::counting::estimate::precision(0.01, 10_000_000).unwrap().num_bytes() / 2 + 4).to_le_bytes();
     assert_eq!(refused_field::<Counter>(forged(&sparse.header(), 40, &too_many)), "payload length");
 }
 
@@ -288,7 +289,7 @@ fn members_that_cannot_be_are_refused() {
     let dump: Dump = persist::dump(&exact).collect();
     for members in [&b"\x01\0a\x01\0a"[..], b"\x03\0ab", b"\x01\0a\x01\0b\x01\0c"] {
         let header = forged(&dump[0].1, 40, &(members.len() as u64).to_le_bytes());
-        let shape = rollcall::hash::checksum(&[0, exact.precision() as u8], members.len() as u64);
+        let shape = rollcall_core::hash::checksum(&[0, exact.precision() as u8], members.len() as u64);
         let mut chunk = members.to_vec();
         chunk.extend_from_slice(&persist::piece_checksum(members, 0, shape).to_le_bytes());
         let next = 1 + members.len() as u64;

@@ -1,5 +1,5 @@
 //! The options of `BF.RESERVE` and `BF.INSERT` as RedisBloom 2.8.2 reads them, for commands that were acknowledged
-//! elsewhere ([`must_obey`](super::super::limits::must_obey)) and would be lost here if they were refused. Clients are
+//! elsewhere ([`must_obey`](crate::limits::must_obey)) and would be lost here if they were refused. Clients are
 //! never read like this.
 //!
 //! | | `BF.RESERVE` | `BF.INSERT` |
@@ -26,9 +26,9 @@
 
 use std::ffi::CString;
 
-use super::super::ffi::{Arg, Args, c_number};
 use super::Options;
-use crate::bloom::classic::rules::DEFAULT_GROWTH;
+use crate::server::ffi::{Arg, Args, c_number};
+use rollcall_core::bloom::classic::sizing::DEFAULT_GROWTH;
 
 /// `BF.RESERVE`; none if RedisBloom refuses it.
 pub fn reserve(args: Args<'_>) -> Option<Options> {

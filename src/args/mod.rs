@@ -5,9 +5,9 @@
 
 pub mod lenient;
 
-use super::ffi::{Arg, Args};
-use super::reply::{Refusal, quoted};
-use crate::bloom::BitLayout;
+use crate::reply::{Refusal, quoted};
+use crate::server::ffi::{Arg, Args};
+use rollcall_core::bloom::BitLayout;
 
 /// A whole number without sign, written as the server writes it: without leading zeros.
 pub fn unsigned(what: &'static str, arg: Arg<'_>) -> Result<u64, Refusal> {

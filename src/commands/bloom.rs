@@ -1,18 +1,18 @@
 //! BF.*: Bloom filters.
 
-use super::super::args::{self, Opt, Options, lenient};
-use super::super::ffi::{Arg, ArgOrOwned, Args, Ctx, Key, Mode};
-use super::super::limits::{ServerLimit, must_obey};
-use super::super::reply::{self, Field, InfoLine, Refusal, core};
-use super::super::types::entry_of;
 use super::{
     Added, AddedWords, announce, check_copy, config, create, dump, open, open_merge, replace, value, value_mut, values,
     word,
 };
-use crate::bloom::classic::rules::DEFAULT_GROWTH;
-use crate::bloom::{BitLayout, BloomFilter, ClassicFilter, Params, SubFilterInfo};
-use crate::error::Error;
-use crate::limit::Unlimited;
+use crate::args::{self, Opt, Options, lenient};
+use crate::limits::{ServerLimit, must_obey};
+use crate::reply::{self, Field, InfoLine, Refusal, core};
+use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx, Key, Mode};
+use crate::types::callbacks::entry_of;
+use rollcall_core::bloom::classic::sizing::DEFAULT_GROWTH;
+use rollcall_core::bloom::{BitLayout, BloomFilter, ClassicFilter, Params, SubFilterInfo};
+use rollcall_core::error::Error;
+use rollcall_core::size_limit::Unlimited;
 
 const RESERVE_OPTIONS: [Opt; 4] = [Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout];
 const INSERT_OPTIONS: [Opt; 8] =

@@ -1,14 +1,14 @@
 //! LC.*: counters of distinct members.
 
-use super::super::args::{self, Opt, Options};
-use super::super::ffi::{Arg, ArgOrOwned, Args, Ctx, Mode};
-use super::super::limits::ServerLimit;
-use super::super::reply::{self, Field, InfoLine, Refusal, core};
 use super::{
     Added, AddedWords, announce, config, create, dump, open, open_all, open_merge, value, value_mut, values, word,
 };
-use crate::counting::{Counter, Params, Representation, count_union};
-use crate::error::Error;
+use crate::args::{self, Opt, Options};
+use crate::limits::ServerLimit;
+use crate::reply::{self, Field, InfoLine, Refusal, core};
+use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx, Mode};
+use rollcall_core::counting::{Counter, Params, Representation, count_union};
+use rollcall_core::error::Error;
 
 const RESERVE_OPTIONS: [Opt; 3] = [Opt::Error, Opt::Exact, Opt::Seed];
 const INSERT_OPTIONS: [Opt; 6] = [Opt::Capacity, Opt::Error, Opt::Exact, Opt::NoCreate, Opt::Seed, Opt::Items];

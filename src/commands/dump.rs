@@ -2,15 +2,15 @@
 
 use std::ffi::CStr;
 
-use super::super::family::Family;
-use super::super::ffi::{Args, Ctx, LogLevel, Mode};
-use super::super::limits::{ServerLimit, must_obey};
-use super::super::reply::{self, Refusal, core};
-use super::super::types::{Entry, State, entry_of, set_entry};
-use super::super::{args, info};
 use super::{open, value};
-use crate::error::Error;
-use crate::persist::{self, Loading};
+use crate::limits::{ServerLimit, must_obey};
+use crate::reply::{self, Refusal, core};
+use crate::server::ffi::{Args, Ctx, LogLevel, Mode};
+use crate::types::callbacks::{Entry, State, entry_of, set_entry};
+use crate::types::family::Family;
+use crate::{args, info};
+use rollcall_core::error::Error;
+use rollcall_core::persist::{self, Loading};
 
 /// `SCANDUMP key iterator`: [next iterator, chunk]; 0 starts with the header; the end is [0, ""].
 pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {

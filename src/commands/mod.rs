@@ -14,15 +14,15 @@ pub use register::register;
 use std::collections::HashSet;
 use std::ffi::CStr;
 
-use super::config;
-use super::family::Family;
-use super::ffi::{Arg, ArgOrOwned, Args, Ctx, Key, Mode};
-use super::reclaim;
-use super::reply::{Refusal, core};
-use super::types::{Entry, State, entry_of, peek_entry, set_entry};
-use crate::error::Error;
-use crate::limit::SizeLimit;
-use crate::persist::{Loading, Stored};
+use crate::config;
+use crate::reply::{Refusal, core};
+use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx, Key, Mode};
+use crate::server::reclaim;
+use crate::types::callbacks::{Entry, State, entry_of, peek_entry, set_entry};
+use crate::types::family::Family;
+use rollcall_core::error::Error;
+use rollcall_core::persist::{Loading, Stored};
+use rollcall_core::size_limit::SizeLimit;
 
 /// Opens a key that is missing or holds a `T`, where that is to be known before the value is asked for.
 fn open<T: Family>(ctx: Ctx, name: Arg<'_>, mode: Mode) -> Result<Key<'_>, Refusal> {

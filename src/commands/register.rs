@@ -5,8 +5,8 @@ use std::ptr::null;
 
 use redis_module::raw;
 
-use super::super::ffi::{Ctx, OK, api};
 use super::table::{Argument, BLOOM, COUNTING, Command, Keys, Kind};
+use crate::server::ffi::{Ctx, OK, api};
 
 /// The layouts that [`raw::RedisModuleCommandInfo`] is made of, as this module was built.
 static INFO_VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfoVersion {

@@ -4,9 +4,9 @@ use std::ffi::{CStr, c_int};
 
 use redis_module::raw;
 
-use super::super::ffi::{Args, RedisModuleCtx, RedisModuleString, run_command};
-use super::super::reply::{Refusal, refuse};
 use super::{bloom, counting, valkey_bloom};
+use crate::reply::{Refusal, refuse};
+use crate::server::ffi::{Args, RedisModuleCtx, RedisModuleString, run_command};
 
 /// The entry point that the server calls.
 pub type EntryPoint = unsafe extern "C" fn(*mut RedisModuleCtx, *mut *mut RedisModuleString, c_int) -> c_int;

@@ -2,8 +2,8 @@
 
 use redis_module::raw;
 
-use super::super::ffi::{Args, Ctx, LogLevel};
-use super::super::reply::{Refusal, quoted};
+use crate::reply::{Refusal, quoted};
+use crate::server::ffi::{Args, Ctx, LogLevel};
 
 /// `BF.LOAD key data`: how valkey-bloom writes a filter into a rewritten AOF. Always refused: its filters have other
 /// hashes, and nothing says which items are in one.

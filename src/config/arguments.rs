@@ -4,10 +4,10 @@
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 
-use super::super::args::parse_unsigned;
-use super::super::ffi::{Args, Ctx, LogLevel};
-use super::super::reply::quoted;
-use super::{BYTES, CHOICE, TEXT, WHOLE};
+use super::options::{BYTES, CHOICE, TEXT, WHOLE};
+use crate::args::parse_unsigned;
+use crate::reply::quoted;
+use crate::server::ffi::{Args, Ctx, LogLevel};
 
 /// RedisBloom's names of arguments that are ours too.
 static REDISBLOOM_NAMES: [(&str, &CStr); 2] = [("ERROR_RATE", c"bf-error-rate"), ("INITIAL_SIZE", c"bf-initial-size")];

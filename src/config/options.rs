@@ -4,33 +4,29 @@
 //! An argument takes the place of the default, so a line of redis.conf (which `CONFIG REWRITE` writes) goes
 //! over it: that is how a change made while running survives a restart.
 
-mod arguments;
-
-pub use arguments::take as take_arguments;
-
 use std::ffi::{CStr, CString, c_char, c_int, c_longlong, c_uint, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
 use redis_module::raw;
 
-use super::args::{parse_number, parse_unsigned};
-use super::ffi::{Arg, Ctx, ERR, LogLevel, OK, RedisModuleString, api, guard, log_anywhere};
-use super::reply::quoted;
-use crate::{bloom, counting};
+use crate::args::{parse_number, parse_unsigned};
+use crate::reply::quoted;
+use crate::server::ffi::{Arg, Ctx, ERR, LogLevel, OK, RedisModuleString, api, guard, log_anywhere};
+use rollcall_core::{bloom, counting};
 
 /// Version of Redis from which module options may go without the module's name before them. No Valkey lets them.
 const UNPREFIXED_SINCE: c_int = 0x0008_0000;
 
 /// A whole number.
-struct Whole {
-    name: &'static CStr,
-    min: i64,
-    max: i64,
-    flags: u32,
+pub(super) struct Whole {
+    pub(super) name: &'static CStr,
+    pub(super) min: i64,
+    pub(super) max: i64,
+    pub(super) flags: u32,
     /// The default, or the argument given in its place.
-    initial: AtomicI64,
-    value: AtomicI64,
+    pub(super) initial: AtomicI64,
+    pub(super) value: AtomicI64,
 }
 
 impl Whole {
@@ -45,7 +41,7 @@ impl Whole {
 
 /// What a [`Text`] option holds, and how it is checked.
 #[derive(Clone, Copy)]
-enum Kind {
+pub(super) enum Kind {
     /// A number in a range, in words and as a check; kept as the bits of an `f64`.
     Rate { range: &'static str, holds: fn(f64) -> bool },
     /// Any u64, which the server's own numbers cannot hold.
@@ -59,14 +55,14 @@ enum Kind {
 }
 
 /// An option that the server keeps as text.
-struct Text {
-    name: &'static CStr,
-    kind: Kind,
-    flags: u32,
-    initial: AtomicU64,
-    value: AtomicU64,
+pub(super) struct Text {
+    pub(super) name: &'static CStr,
+    pub(super) kind: Kind,
+    pub(super) flags: u32,
+    pub(super) initial: AtomicU64,
+    pub(super) value: AtomicU64,
     /// The string last handed to the server, which does not free it.
-    shown: AtomicPtr<RedisModuleString>,
+    pub(super) shown: AtomicPtr<RedisModuleString>,
 }
 
 impl Text {
@@ -85,7 +81,7 @@ impl Text {
         self.value.load(Ordering::Relaxed)
     }
 
-    fn parse(&self, text: &[u8]) -> Result<u64, String> {
+    pub(super) fn parse(&self, text: &[u8]) -> Result<u64, String> {
         match self.kind {
             Kind::Rate { range, holds } => match parse_number(text).filter(|&rate| holds(rate)) {
                 Some(rate) => Ok(rate.to_bits()),
@@ -133,12 +129,12 @@ fn parse_signed(text: &[u8]) -> Option<i64> {
 }
 
 /// One word of several.
-struct Choice {
-    name: &'static CStr,
-    words: &'static [&'static CStr],
-    flags: u32,
-    initial: AtomicI64,
-    value: AtomicI64,
+pub(super) struct Choice {
+    pub(super) name: &'static CStr,
+    pub(super) words: &'static [&'static CStr],
+    pub(super) flags: u32,
+    pub(super) initial: AtomicI64,
+    pub(super) value: AtomicI64,
 }
 
 impl Choice {
@@ -149,7 +145,7 @@ impl Choice {
 
 const PLAIN: u32 = raw::REDISMODULE_CONFIG_DEFAULT;
 const FIXED: u32 = raw::REDISMODULE_CONFIG_IMMUTABLE;
-const BYTES: u32 = raw::REDISMODULE_CONFIG_MEMORY;
+pub(super) const BYTES: u32 = raw::REDISMODULE_CONFIG_MEMORY;
 
 static BF_ERROR_RATE: Text = Text::new(c"bf-error-rate", Kind::FilterRate, 0.01f64.to_bits(), PLAIN);
 static BF_INITIAL_SIZE: Text =
@@ -169,9 +165,9 @@ static MAX_KEY_BYTES: Whole = Whole::new(c"max-key-bytes", 4 << 30, 1 << 20, i64
 static HASH_SEED: Text = Text::new(c"hash-seed", Kind::Seed, 0, FIXED);
 static COMMANDS: Choice = Choice::new(c"commands", &[c"all", c"lc"], FIXED);
 
-static WHOLE: [&Whole; 3] = [&LC_CAPACITY, &LC_EXACT_LIMIT, &MAX_KEY_BYTES];
-static TEXT: [&Text; 5] = [&BF_ERROR_RATE, &BF_INITIAL_SIZE, &BF_EXPANSION, &LC_ERROR_RATE, &HASH_SEED];
-static CHOICE: [&Choice; 2] = [&BF_LAYOUT, &COMMANDS];
+pub(super) static WHOLE: [&Whole; 3] = [&LC_CAPACITY, &LC_EXACT_LIMIT, &MAX_KEY_BYTES];
+pub(super) static TEXT: [&Text; 5] = [&BF_ERROR_RATE, &BF_INITIAL_SIZE, &BF_EXPANSION, &LC_ERROR_RATE, &HASH_SEED];
+pub(super) static CHOICE: [&Choice; 2] = [&BF_LAYOUT, &COMMANDS];
 
 /// What Redis 8 has for cuckoo filters. A redis.conf with such lines serves as it is: they are taken and do nothing.
 static CUCKOO: [Text; 5] = [
@@ -400,7 +396,7 @@ unsafe extern "C" fn set_text(
                     if matches!(option.kind, Kind::CuckooWhole { .. }) && bits != before {
                         log_anywhere(
                             LogLevel::Notice,
-                            &arguments::ignored(option.name.to_bytes(), &option.print(bits)),
+                            &super::arguments::ignored(option.name.to_bytes(), &option.print(bits)),
                         );
                     }
                     OK

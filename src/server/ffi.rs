@@ -23,7 +23,7 @@ macro_rules! api {
         }
     };
 }
-pub(super) use api;
+pub(crate) use api;
 
 pub const OK: c_int = raw::REDISMODULE_OK as c_int;
 pub const ERR: c_int = raw::REDISMODULE_ERR as c_int;

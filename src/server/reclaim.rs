@@ -10,9 +10,9 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::ThreadId;
 
-use super::family::Family;
-use super::limits;
-use super::types::Entry;
+use crate::limits;
+use crate::types::callbacks::Entry;
+use crate::types::family::Family;
 
 /// Values of this size and more are freed in the background, bytes. Below it, freeing costs less than
 /// handing over.

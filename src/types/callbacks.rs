@@ -10,15 +10,16 @@ use std::sync::atomic::Ordering;
 
 use redis_module::raw;
 
-use super::family::Family;
-use super::ffi::{Ctx, Key, LogLevel, OK, OtherType, api, guard, log_anywhere};
-use super::limits::ServerLimit;
-use super::{alloc, info, reclaim};
-use crate::bits;
-use crate::error::Error;
-use crate::limit::{SizeLimit, Unlimited};
-use crate::persist::redisbloom::RdbSource;
-use crate::persist::{self, Loading, RDB_PIECE_BYTES, Stored};
+use crate::info;
+use crate::limits::ServerLimit;
+use crate::server::ffi::{Ctx, Key, LogLevel, OK, OtherType, api, guard, log_anywhere};
+use crate::server::{alloc, reclaim};
+use crate::types::family::Family;
+use rollcall_core::bits;
+use rollcall_core::error::Error;
+use rollcall_core::persist::redisbloom::RdbSource;
+use rollcall_core::persist::{self, Loading, RDB_PIECE_BYTES, Stored};
+use rollcall_core::size_limit::{SizeLimit, Unlimited};
 
 /// What the server allocates around a module's value and leaves to the module to count: its object and the pair of
 /// type and pointer, 16 bytes each.

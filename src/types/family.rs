@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use redis_module::raw;
 
-use super::types::{Mover, RdbReader};
-use crate::bloom::BloomFilter;
-use crate::counting::Counter;
-use crate::error::Error;
-use crate::limit::SizeLimit;
-use crate::persist::{Stored, redisbloom};
+use crate::types::callbacks::{Mover, RdbReader};
+use rollcall_core::bloom::BloomFilter;
+use rollcall_core::counting::Counter;
+use rollcall_core::error::Error;
+use rollcall_core::persist::{Stored, redisbloom};
+use rollcall_core::size_limit::SizeLimit;
 
 /// What the glue needs of a family of values beyond storing them.
 pub trait Family: Stored {

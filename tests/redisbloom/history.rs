@@ -1,17 +1,17 @@
 //! Every case that is publicly known to have hurt RedisBloom, by name, against a running server with this module:
 //! refused, no key left behind, and the server goes on.
 //!
-//! [`crate::forged`] has the same by field, on the core alone, with more of them.
+//! `core/tests/redisbloom/forged.rs` has the same by field, on the core alone, with more of them.
 
 use redis::Value;
-use rollcall::bloom::classic::rules::NOROUND;
-use rollcall::persist::redisbloom;
+use rollcall_core::bloom::classic::sizing::NOROUND;
+use rollcall_core::persist::redisbloom;
 
-use crate::Field::{self, Double, String as Bytes, Unsigned};
 use crate::client::{Client, error_text, show};
 use crate::harness::{Server, Setup, optional_file};
 use crate::payload::{forge, split};
-use crate::{Dump, HeaderOf, grown};
+use crate::support::Field::{self, Double, String as Bytes, Unsigned};
+use crate::support::{Dump, HeaderOf, grown};
 
 /// A server, and what it may not do.
 struct Victim {

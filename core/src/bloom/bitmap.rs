@@ -2,11 +2,11 @@
 
 use std::alloc::Layout;
 
-use super::line::Line;
-use super::math::LINE_BYTES;
+use super::lines::line::Line;
+use super::lines::sizing::LINE_BYTES;
 use crate::bits;
 use crate::error::Error;
-use crate::limit::{SizeLimit, array_bytes};
+use crate::size_limit::{SizeLimit, array_bytes};
 
 /// Lines that [`Bitmap::count_union`] looks at together: 4 KiB, on the stack.
 const BLOCK: usize = 64;

@@ -1,10 +1,10 @@
 //! What chains of sub-filters have in common, whatever the layout of their bits: an item is looked for in all
 //! of them and added to the newest, which is followed by a new one once it is full.
 
-use super::lines::{CHUNK, fill};
+use super::lines::probe::{CHUNK, fill};
 use crate::error::Error;
 use crate::hash::Hash128;
-use crate::limit::{SizeLimit, try_reserve};
+use crate::size_limit::{SizeLimit, try_reserve};
 
 /// One filter of a chain. Where a method takes `pending`, the hashes are at most [`CHUNK`], and those are meant that have
 /// their bit set in it.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::{ClassicFilter, Geometry, Line, Params, ScalableFilter};
 use crate::error::Error;
-use crate::limit::{SizeLimit, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// Where the bits of an item are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -306,7 +306,7 @@ impl From<ClassicFilter> for BloomFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limit::Unlimited;
+    use crate::size_limit::Unlimited;
 
     fn filled(layout: BitLayout, items: std::ops::Range<u32>) -> BloomFilter {
         let params = Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 };

@@ -21,20 +21,15 @@
 //! - [`classic`]: the same in RedisBloom's layout, for its data
 //! - [`BloomFilter`]: a chain in either layout; what the server uses
 
-mod any;
 mod bitmap;
 mod chain;
 pub mod classic;
 mod filter;
-mod line;
-mod lines;
-pub mod math;
-mod scalable;
-mod screen;
+pub mod lines;
 
-pub use any::{BitLayout, BloomFilter, SubFilterInfo};
 pub use classic::ClassicFilter;
-pub use filter::Filter;
-pub use line::Line;
-pub use math::Geometry;
-pub use scalable::{Params, ScalableFilter};
+pub use filter::{BitLayout, BloomFilter, SubFilterInfo};
+pub use lines::line::Line;
+pub use lines::sizing::{self as math, Geometry};
+pub use lines::sub_filter::Filter;
+pub use lines::{Params, ScalableFilter};

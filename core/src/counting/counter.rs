@@ -6,13 +6,13 @@ use std::fmt;
 
 use roaring::RoaringBitmap;
 
-use crate::counting::bitmap::{Bitmap, Bits};
+use crate::counting::estimate;
 use crate::counting::layout::{Layout, Slot};
-use crate::counting::math;
 use crate::counting::members::{self, Members};
+use crate::counting::slots::{Bitmap, Bits};
 use crate::error::Error;
 use crate::hash::hash64;
-use crate::limit::SizeLimit;
+use crate::size_limit::SizeLimit;
 
 /// Items that are hashed before the first of them is set: as many reads of memory as a core keeps under way.
 const BATCH: usize = 32;
@@ -64,7 +64,7 @@ impl Params {
     /// Those of [`Self::validate`].
     pub fn layout(&self) -> Result<Layout, Error> {
         self.validate()?;
-        math::precision(self.error_rate, self.capacity)
+        estimate::precision(self.error_rate, self.capacity)
     }
 }
 
@@ -233,7 +233,7 @@ impl Counter {
             State::Exact(members) => members.len() as f64,
             State::Estimating(bitmap) => {
                 if self.estimate.get().is_nan() {
-                    self.estimate.set(math::Segments::new(self.layout, bitmap.counts()).estimate());
+                    self.estimate.set(estimate::Segments::new(self.layout, bitmap.counts()).estimate());
                 }
                 self.estimate.get()
             }
@@ -244,7 +244,7 @@ impl Counter {
     pub fn standard_error(&self) -> f64 {
         match &self.state {
             State::Exact(_) => 0.0,
-            State::Estimating(_) => math::standard_error(self.layout, self.estimate()),
+            State::Estimating(_) => estimate::standard_error(self.layout, self.estimate()),
         }
     }
 
@@ -345,8 +345,8 @@ fn slots_of(members: &Members, seed: u64, layout: Layout) -> RoaringBitmap {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::counting::bitmap::zeroed_words;
-    use crate::limit::{MaxBytes, Unlimited};
+    use crate::counting::slots::zeroed_words;
+    use crate::size_limit::{MaxBytes, Unlimited};
     use proptest::collection::{btree_set, vec};
     use proptest::prelude::*;
 

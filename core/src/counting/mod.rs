@@ -22,12 +22,12 @@
 //! G. Varghese, M. Fisk, "Bitmap algorithms for counting active flows on high-speed links", IEEE/ACM
 //! Transactions on Networking 14(5), 2006: bitmaps whose parts sample the hash space more and more thinly.
 
-mod bitmap;
 mod counter;
+pub mod estimate;
 pub mod layout;
-pub mod math;
 mod members;
 mod payload;
+mod slots;
 mod union;
 
 pub use counter::{Counter, Params, Representation};

@@ -14,12 +14,12 @@ use std::borrow::Cow;
 
 use roaring::RoaringBitmap;
 
-use crate::counting::bitmap::{Bitmap, Bits, zeroed_words};
 use crate::counting::counter::{Counter, Params, Representation, State};
 use crate::counting::layout::Layout;
 use crate::counting::members::Members;
+use crate::counting::slots::{Bitmap, Bits, zeroed_words};
 use crate::error::Error;
-use crate::limit::SizeLimit;
+use crate::size_limit::SizeLimit;
 
 /// Positions that are written as one piece: 256 KiB.
 const POSITIONS_PER_PIECE: usize = 1 << 16;
@@ -205,7 +205,7 @@ impl DenseLoading {
 mod tests {
     use super::*;
     use crate::counting::counter::tests::{SIZES, counter, params, words};
-    use crate::limit::{MaxBytes, Unlimited};
+    use crate::size_limit::{MaxBytes, Unlimited};
     use proptest::collection::vec;
     use proptest::prelude::*;
 

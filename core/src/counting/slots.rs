@@ -9,7 +9,7 @@ use roaring::RoaringBitmap;
 use crate::bits;
 use crate::counting::layout::{Layout, SegmentCounts, Slot};
 use crate::error::Error;
-use crate::limit::SizeLimit;
+use crate::size_limit::SizeLimit;
 
 /// Bytes that a position takes in a sparse bitmap at most: two in an array that may be half empty.
 pub const SPARSE_POSITION_BYTES: u64 = 4;

@@ -7,14 +7,14 @@ use hashbrown::HashTable;
 use roaring::RoaringBitmap;
 
 use crate::bits;
-use crate::counting::bitmap::{Bitmap, Bits, zeroed_words};
 use crate::counting::counter::{Counter, State};
+use crate::counting::estimate::Segments;
 use crate::counting::layout::{Layout, SegmentCounts};
-use crate::counting::math::Segments;
 use crate::counting::members::Members;
+use crate::counting::slots::{Bitmap, Bits, zeroed_words};
 use crate::error::Error;
 use crate::hash::hash64;
-use crate::limit::SizeLimit;
+use crate::size_limit::SizeLimit;
 
 /// Words that a union of dense bitmaps is worked out in at a time: 16 KiB, which stay in the nearest
 /// cache while bitmap after bitmap is ORed into them. The tail of every layout fits.
@@ -365,7 +365,7 @@ mod tests {
     use super::*;
     use crate::counting::counter::Params;
     use crate::counting::counter::tests::{SIZES, counter, dense, params, words};
-    use crate::limit::{MaxBytes, Unlimited};
+    use crate::size_limit::{MaxBytes, Unlimited};
     use proptest::collection::vec;
     use proptest::prelude::*;
     use std::collections::BTreeSet;

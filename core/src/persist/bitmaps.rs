@@ -7,7 +7,7 @@ use super::Payload;
 use crate::bloom::Filter;
 use crate::bloom::classic::ClassicSubFilter;
 use crate::error::Error;
-use crate::limit::{try_to_vec, try_with_capacity};
+use crate::size_limit::{try_to_vec, try_with_capacity};
 
 /// A sub-filter as its bytes.
 pub(super) trait Bitmap: Sized {

@@ -22,7 +22,7 @@
 //! A classic sub-filter: bytes (8), items (8), capacity (8), error rate (8, f64), bits an item (8, f64), hashes (4),
 //! n2 (1), 0 (3). The payload is their bytes end to end, oldest first, bit `i` of a sub-filter being bit `i % 8` of
 //! byte `i / 8`. The numbers are kept as they came from RedisBloom and checked by what every filter from there has
-//! to fulfil ([`rules`](crate::bloom::classic::rules)); error rate and capacity of the whole follow from the first
+//! to fulfil ([`rules`](crate::bloom::classic::sizing)); error rate and capacity of the whole follow from the first
 //! sub-filter and the options, and are compared.
 //!
 //! In the place of a header of ours, loading takes one of RedisBloom ([`redisbloom`]): so a filter of
@@ -38,7 +38,7 @@ use super::{ChunkFormat, Loading, Payload, Stored, redisbloom};
 use crate::bloom::{BloomFilter, Filter, Line, Params, ScalableFilter, math};
 use crate::error::Error;
 use crate::hash::checksum_of_numbers;
-use crate::limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
+use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
 
 /// How a header of a filter begins.
 pub const MAGIC: [u8; 4] = *b"RCBF";

@@ -8,12 +8,12 @@ use super::bitmaps::ArrivingBitmaps;
 use super::bloom::MAGIC;
 use super::codec::{Reader, Writer, expect};
 use super::{ChunkFormat, Loading, Payload, Stored, redisbloom};
-use crate::bloom::classic::rules::Shape;
+use crate::bloom::classic::sizing::Shape;
 use crate::bloom::classic::{ClassicSubFilter, check_chain, params_of};
 use crate::bloom::{ClassicFilter, Line};
 use crate::error::Error;
 use crate::hash::checksum_of_numbers;
-use crate::limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
+use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
 
 /// Layout byte of classic filters.
 pub(super) const LAYOUT_CLASSIC: u8 = 1;

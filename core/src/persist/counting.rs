@@ -27,7 +27,7 @@ use super::{Loading, Payload, Stored};
 use crate::counting::{Counter, DenseLoading, Params, Representation};
 use crate::error::Error;
 use crate::hash::checksum;
-use crate::limit::{SizeLimit, Unlimited};
+use crate::size_limit::{SizeLimit, Unlimited};
 
 /// How a header of a counter begins.
 pub const MAGIC: [u8; 4] = *b"RCLC";

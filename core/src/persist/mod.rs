@@ -35,7 +35,7 @@ use std::borrow::Cow;
 
 use crate::error::Error;
 use crate::hash::checksum;
-use crate::limit::SizeLimit;
+use crate::size_limit::SizeLimit;
 
 /// Version byte that both headers are written with. Changing a header's layout means a new number.
 pub const ENCODING_CURRENT: u8 = 1;

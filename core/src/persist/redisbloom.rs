@@ -22,11 +22,11 @@ use super::Stored;
 use super::bloom::MAGIC;
 use super::classic::Claims;
 use super::codec::{Reader, expect};
-use crate::bloom::classic::rules::{DEFAULT_GROWTH, NO_SCALING, Shape, validate_options};
+use crate::bloom::classic::sizing::{DEFAULT_GROWTH, NO_SCALING, Shape, validate_options};
 use crate::bloom::classic::{ClassicSubFilter, check_chain};
 use crate::bloom::{ClassicFilter, Line};
 use crate::error::Error;
-use crate::limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
+use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
 
 /// Highest encoding version of RedisBloom's RDB values that is known.
 pub const RDB_ENCODING_NEWEST: u32 = 4;

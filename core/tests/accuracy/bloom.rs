@@ -8,9 +8,9 @@
 //! (6 probes at 0.01). Bounds are four such standard deviations, both noises added as independent;
 //! seeds are fixed, so a run that passes passes always.
 
-use rollcall::bloom::{Filter, Params, ScalableFilter, math};
-use rollcall::hash::hash128;
-use rollcall::limit::Unlimited;
+use rollcall_core::bloom::{Filter, Params, ScalableFilter, math};
+use rollcall_core::hash::hash128;
+use rollcall_core::size_limit::Unlimited;
 
 /// Four standard deviations of the share found in `trials` by one filter whose kind has the rate `rate`.
 fn tolerance(rate: f64, probes: f64, capacity: u64, trials: u64) -> f64 {

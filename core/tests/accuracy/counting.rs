@@ -4,9 +4,9 @@
 //! has mean about `s` and standard deviation `s / sqrt(2 N)`, and their mean has `s / sqrt(N)`. The bounds are at
 //! three of those. Each trial hashes under a seed of its own, so trials are independent.
 
-use rollcall::counting::layout::Layout;
-use rollcall::counting::{Counter, Params, count_union, math};
-use rollcall::limit::Unlimited;
+use rollcall_core::counting::layout::Layout;
+use rollcall_core::counting::{Counter, Params, count_union, estimate};
+use rollcall_core::size_limit::Unlimited;
 
 /// Standard deviations that an outcome may lie off.
 const SIGMAS: f64 = 3.0;
@@ -54,7 +54,7 @@ fn relative_errors(capacity: u64, error_rate: f64, members: u64, trials: u64) ->
 fn check(capacity: u64, error_rate: f64, members: u64, trials: u64) -> f64 {
     let params = Params { capacity, error_rate, exact_limit: 250, seed: 0 };
     let layout: Layout = params.layout().unwrap();
-    let stated = math::standard_error(layout, members as f64);
+    let stated = estimate::standard_error(layout, members as f64);
     let errors = relative_errors(capacity, error_rate, members, trials);
     assert_as_stated(&errors, stated, &format!("{members} members, capacity {capacity}, error {error_rate}"));
     if members <= capacity {
@@ -111,12 +111,12 @@ type Shape = fn(u64, u64) -> Vec<u8>;
 fn sequential_ids_are_as_good_as_random_ones() {
     // Ids as applications make them, which weak hashes spread badly; random ones as the yardstick.
     let (members, trials) = (50_000u64, 100);
-    let stated = math::standard_error(Layout::new(14).unwrap(), members as f64);
+    let stated = estimate::standard_error(Layout::new(14).unwrap(), members as f64);
     let shapes: [(&str, Shape); 4] = [
         ("user:1", |_, i| format!("user:{i}").into_bytes()),
         ("zero-padded", |_, i| format!("{i:012}").into_bytes()),
         ("big-endian", |_, i| i.to_be_bytes().to_vec()),
-        ("random", |trial, i| rollcall::hash::hash64(&i.to_le_bytes(), !trial).to_le_bytes().to_vec()),
+        ("random", |trial, i| rollcall_core::hash::hash64(&i.to_le_bytes(), !trial).to_le_bytes().to_vec()),
     ];
     for (name, item) in shapes {
         let error = |trial| {
@@ -140,7 +140,7 @@ fn unions_of_different_capacities_are_as_good_as_the_smallest() {
         let few = counter(10_000_000, 0.01, seed, 0..400);
         count_union(&[&large, &small, &few]).unwrap() as f64 / 50_000.0 - 1.0
     };
-    let stated = math::standard_error(Layout::new(14).unwrap(), 50_000.0);
+    let stated = estimate::standard_error(Layout::new(14).unwrap(), 50_000.0);
     assert_as_stated(&(0..trials).map(error).collect::<Vec<_>>(), stated, "union");
 }
 

@@ -1,14 +1,14 @@
 //! Headers and RDB values of RedisBloom that are wrong in one field: each is refused by its name.
 
-use rollcall::bloom::ClassicFilter;
-use rollcall::bloom::classic::rules::{NO_SCALING, NOROUND};
-use rollcall::error::Error;
-use rollcall::limit::{MaxBytes, Unlimited};
-use rollcall::persist;
-use rollcall::persist::redisbloom::{self, RDB_ENCODING_NEWEST};
+use rollcall_core::bloom::ClassicFilter;
+use rollcall_core::bloom::classic::sizing::{NO_SCALING, NOROUND};
+use rollcall_core::error::Error;
+use rollcall_core::persist;
+use rollcall_core::persist::redisbloom::{self, RDB_ENCODING_NEWEST};
+use rollcall_core::size_limit::{MaxBytes, Unlimited};
 
-use crate::Field::{self, String as Bytes, Unsigned};
-use crate::{Dump, Fields, HeaderOf, Link, classic, grown, params};
+use crate::support::Field::{self, String as Bytes, Unsigned};
+use crate::support::{Dump, Fields, HeaderOf, Link, classic, grown, params};
 
 fn refused_field(result: Result<ClassicFilter, Error>) -> &'static str {
     match result {

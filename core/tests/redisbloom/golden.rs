@@ -1,13 +1,13 @@
-//! What RedisBloom 2.8.2 had and said after the same commands: `tests/golden/redisbloom-*.txt`.
+//! What RedisBloom 2.8.2 had and said after the same commands: `core/tests/golden/redisbloom-*.txt`.
 
-use rollcall::bloom::classic::rules::{FORCE64, NOROUND};
-use rollcall::bloom::{BitLayout, BloomFilter, ClassicFilter, ScalableFilter};
-use rollcall::error::Error;
-use rollcall::limit::Unlimited;
-use rollcall::persist::{self, Stored, redisbloom};
+use rollcall_core::bloom::classic::sizing::{FORCE64, NOROUND};
+use rollcall_core::bloom::{BitLayout, BloomFilter, ClassicFilter, ScalableFilter};
+use rollcall_core::error::Error;
+use rollcall_core::persist::{self, Stored, redisbloom};
+use rollcall_core::size_limit::Unlimited;
 
-use crate::Field::{self, Double, String as Bytes, Unsigned};
-use crate::{Dump, Fields, HeaderOf, Link, classic, grown, item, params};
+use crate::support::Field::{self, Double, String as Bytes, Unsigned};
+use crate::support::{Dump, Fields, HeaderOf, Link, classic, grown, item, params};
 
 /// What RedisBloom 2.8.2 had and said after its command and the items `item:0`, `item:1` and so on.
 struct Golden {

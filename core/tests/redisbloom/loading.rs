@@ -1,13 +1,13 @@
 //! Filters on their way in, in our format and in RedisBloom's: what reads back, what goes on, what is refused.
 
 use proptest::prelude::*;
-use rollcall::bloom::{BitLayout, BloomFilter, ClassicFilter};
-use rollcall::error::Error;
-use rollcall::limit::{MaxBytes, Unlimited};
-use rollcall::persist::{self, ChunkFormat, Loading, Stored, redisbloom};
+use rollcall_core::bloom::{BitLayout, BloomFilter, ClassicFilter};
+use rollcall_core::error::Error;
+use rollcall_core::persist::{self, ChunkFormat, Loading, Stored, redisbloom};
+use rollcall_core::size_limit::{MaxBytes, Unlimited};
 
-use crate::Field::{self, Double, String as Bytes, Unsigned};
-use crate::{Dump, Fields, HeaderOf, classic, grown, item, params};
+use crate::support::Field::{self, Double, String as Bytes, Unsigned};
+use crate::support::{Dump, Fields, HeaderOf, classic, grown, item, params};
 
 fn push_all(mut loading: persist::bloom::LoadingBloomFilter, chunks: &[(u64, Vec<u8>)]) -> BloomFilter {
     chunks.iter().for_each(|(next, chunk)| persist::push_chunk(&mut loading, *next, chunk).unwrap());
@@ -101,7 +101,7 @@ fn chunks_out_of_place_are_refused_and_change_nothing() {
 fn forged(header: &[u8], at: usize, bytes: &[u8]) -> Vec<u8> {
     let mut header = header[..header.len() - 8].to_vec();
     header[at..at + bytes.len()].copy_from_slice(bytes);
-    let sum = rollcall::hash::checksum(&header, 0);
+    let sum = rollcall_core::hash::checksum(&header, 0);
     header.extend_from_slice(&sum.to_le_bytes());
     header
 }

@@ -3,23 +3,23 @@
 //! The same items in the same order give the same bits, numbers and answers as there, and a filter grows by the
 //! same rules. It costs a cache miss for each bit of an item where lines cost one or two for all.
 //!
-//! - [`rules`]: sizes and what is asked of filters from elsewhere
+//! - [`sizing`]: sizes and what is asked of filters from elsewhere
 //! - [`ClassicSubFilter`]: one filter of a fixed size
 //! - [`ClassicFilter`]: the chain
 
-mod filter;
-pub mod rules;
+pub mod sizing;
+mod sub_filter;
 
 use std::alloc::Layout;
 
-pub use filter::ClassicSubFilter;
-use rules::{DEFAULT_GROWTH, FORCE64, NO_SCALING, NOROUND, Shape, TIGHTENING};
+use sizing::{DEFAULT_GROWTH, FORCE64, NO_SCALING, NOROUND, Shape, TIGHTENING};
+pub use sub_filter::ClassicSubFilter;
 
 use super::Params;
 use super::chain::{self, Chain};
 use crate::error::Error;
 use crate::hash::{Hash128, classic_hash};
-use crate::limit::{SizeLimit, held_bytes, try_reserve, try_with_capacity};
+use crate::size_limit::{SizeLimit, held_bytes, try_reserve, try_with_capacity};
 
 /// Bytes that RedisBloom counts for a chain besides its sub-filters.
 const CHAIN_BYTES: u64 = 32;
@@ -141,7 +141,7 @@ impl ClassicFilter {
         &self.params
     }
 
-    /// RedisBloom's options: [`rules::NOROUND`] and so on.
+    /// RedisBloom's options: [`sizing::NOROUND`] and so on.
     pub fn options(&self) -> u32 {
         self.options
     }
@@ -317,7 +317,7 @@ impl Chain for ClassicFilter {
 /// # Errors
 /// [`Error::Corrupt`] naming the field.
 pub fn check_chain(options: u32, growth: u32, num_sub_filters: u64) -> Result<(), Error> {
-    rules::validate_options(options)?;
+    sizing::validate_options(options)?;
     let scales = options & NO_SCALING == 0;
     if scales && growth == 0 {
         return Err(Error::corrupt("growth", "at least 1 if the filter scales", growth));

@@ -12,7 +12,7 @@
 //! Powers of two are kept in whole words of 64 bits too, but positions are taken modulo `2^n2`.
 
 use super::super::chain::check_items;
-use super::super::math::{LINE_BYTES, check_error_rate};
+use super::super::lines::sizing::{LINE_BYTES, check_error_rate};
 use crate::error::Error;
 
 /// Sizes are not rounded up to powers of two.
@@ -30,7 +30,7 @@ pub const ALL_OPTIONS: u32 = NOROUND | ENTRIES_IS_BITS | FORCE64 | NO_SCALING;
 pub const DEFAULT_GROWTH: u32 = 2;
 
 /// How much smaller the error rate of each sub-filter is than that of the one before.
-pub(super) const TIGHTENING: f64 = 0.5;
+pub(in crate::bloom) const TIGHTENING: f64 = 0.5;
 
 /// ln 2 and its square, with the digits that RedisBloom has: at error rates of 2^-k, all digits would give
 /// another number of hashes. Changing them breaks the equality with its filters.

@@ -9,16 +9,16 @@ use std::alloc::Layout;
 
 use super::super::bitmap::Bitmap;
 use super::super::chain::{SubFilter, first_marks, next_chunk};
-use super::super::line::Line;
-use super::super::lines::{CHUNK, PREFETCH_FROM_LINES, marked};
-use super::rules::Shape;
+use super::super::lines::line::Line;
+use super::super::lines::probe::{CHUNK, PREFETCH_FROM_LINES, marked};
+use super::sizing::Shape;
 use crate::bits;
 use crate::error::Error;
 use crate::hash::Hash128;
-use crate::limit::SizeLimit;
+use crate::size_limit::SizeLimit;
 
 /// Bytes that RedisBloom counts for a sub-filter besides its bitmap.
-pub(super) const SUB_FILTER_BYTES: u64 = 64;
+pub(in crate::bloom) const SUB_FILTER_BYTES: u64 = 64;
 
 /// Of an item that is looked for, this many bits are asked for before the first is looked at. In a full filter each
 /// is set with chance 1/2, so few absent items need more.
@@ -134,7 +134,7 @@ impl ClassicSubFilter {
     }
 
     /// Has the bits of both afterwards.
-    pub(super) fn union_with(&mut self, other: &ClassicSubFilter) {
+    pub(in crate::bloom) fn union_with(&mut self, other: &ClassicSubFilter) {
         self.bitmap.union_with(&other.bitmap);
     }
 
@@ -349,10 +349,10 @@ impl Iterator for Walk {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rules::{FORCE64, NOROUND};
+    use super::super::sizing::{FORCE64, NOROUND};
     use super::*;
     use crate::hash::classic_hash;
-    use crate::limit::Unlimited;
+    use crate::size_limit::Unlimited;
     use proptest::prelude::*;
 
     fn filter(error_rate: f64, capacity: u64) -> ClassicSubFilter {

@@ -1,8 +1,8 @@
-//! Laws of classic chains; their bits are pinned by dumps of RedisBloom in `tests/redisbloom/golden.rs`.
+//! Laws of classic chains; their bits are pinned by dumps of RedisBloom in `core/tests/redisbloom/golden.rs`.
 
 use super::super::chain::SubFilter;
 use super::*;
-use crate::limit::{MaxBytes, Unlimited};
+use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
 
 fn params(error_rate: f64, capacity: u64, expansion: u32) -> Params {

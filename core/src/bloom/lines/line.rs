@@ -23,20 +23,20 @@ pub struct Line([u64; 8]);
 
 /// The number that line `i` of an item, and the bits in it, are drawn from.
 #[inline(always)]
-pub(super) fn pick(hash: Hash128, i: u32) -> u64 {
+pub(in crate::bloom) fn pick(hash: Hash128, i: u32) -> u64 {
     hash.lo.wrapping_add(u64::from(i).wrapping_mul(hash.hi | 1))
 }
 
 /// The line that `x` draws.
 #[inline(always)]
-pub(super) fn line_index(x: u64, num_lines: usize) -> usize {
+pub(in crate::bloom) fn line_index(x: u64, num_lines: usize) -> usize {
     // Less than num_lines, since x is less than 2^64.
     ((u128::from(x) * num_lines as u128) >> 64) as usize
 }
 
 /// Nine bits for each place in the line that `x` draws, the first lowest; at most seven.
 #[inline(always)]
-pub(super) fn places(x: u64) -> u64 {
+pub(in crate::bloom) fn places(x: u64) -> u64 {
     let y = x.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     y ^ (y >> 32)
 }
@@ -50,7 +50,7 @@ fn place(places: u64, j: u32) -> (usize, u64) {
 
 /// Adds the bits at the first `probes` places.
 #[inline(always)]
-pub(super) fn lay_out(bits: &mut [u64; 8], places: u64, probes: u32) {
+pub(in crate::bloom) fn lay_out(bits: &mut [u64; 8], places: u64, probes: u32) {
     for j in 0..probes {
         let (word, bit) = place(places, j);
         bits[word] |= 1 << bit;
@@ -59,7 +59,7 @@ pub(super) fn lay_out(bits: &mut [u64; 8], places: u64, probes: u32) {
 
 /// Whether the bits at the first `probes` places are all set.
 #[inline(always)]
-pub(super) fn has(line: &Line, places: u64, probes: u32) -> bool {
+pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
     let mut all = 1;
     // No early exit: the line is here anyway, and a branch a bit would be mispredicted every other time.
     for j in 0..probes {
@@ -71,7 +71,7 @@ pub(super) fn has(line: &Line, places: u64, probes: u32) -> bool {
 
 /// Sets the bits at the first `probes` places; how many were free?
 #[inline(always)]
-pub(super) fn fill(line: &mut Line, places: u64, probes: u32) -> u64 {
+pub(in crate::bloom) fn fill(line: &mut Line, places: u64, probes: u32) -> u64 {
     let mut free = 0;
     for j in 0..probes {
         let (word, bit) = place(places, j);
@@ -85,7 +85,7 @@ pub(super) fn fill(line: &mut Line, places: u64, probes: u32) -> u64 {
 impl Line {
     /// Whether all of `bits` are set.
     #[inline(always)]
-    pub(super) fn has(&self, bits: &[u64; 8]) -> bool {
+    pub(in crate::bloom) fn has(&self, bits: &[u64; 8]) -> bool {
         // No early exit: this way it is a handful of wide instructions.
         self.0.iter().zip(bits).fold(0, |missing, (word, bits)| missing | (bits & !word)) == 0
     }
@@ -93,7 +93,7 @@ impl Line {
 
 /// The same with a whole line in a register: half the time. Instructions that compilers do not find by themselves.
 #[cfg(target_arch = "x86_64")]
-pub(super) mod avx512 {
+pub(in crate::bloom) mod avx512 {
     use super::Line;
     use bytemuck::cast;
     use std::arch::x86_64::*;

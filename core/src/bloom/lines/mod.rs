@@ -1,14 +1,20 @@
 //! A chain of sub-filters that grows with what is put in.
 
+pub mod line;
+pub(in crate::bloom) mod probe;
+mod screen;
+pub mod sizing;
+pub mod sub_filter;
+
 use std::alloc::Layout;
 use std::fmt::Display;
 
+use self::sizing as math;
+use self::sub_filter::Filter;
 use super::chain::{self, Chain, Expected};
-use super::filter::Filter;
-use super::{math, screen};
 use crate::error::Error;
 use crate::hash::{Hash128, hash128};
-use crate::limit::{SizeLimit, held_bytes, try_reserve, try_with_capacity};
+use crate::size_limit::{SizeLimit, held_bytes, try_reserve, try_with_capacity};
 
 /// What a filter is made for. Stored with it; of two filters with equal parameters and equal items
 /// in equal order every bit is equal.
@@ -47,7 +53,7 @@ impl Params {
     }
 
     /// What is said of an expansion that is too large, as large as it may be.
-    pub(crate) fn expansion_error(expansion: impl Display) -> Error {
+    pub fn expansion_error(expansion: impl Display) -> Error {
         Error::out_of_range("expansion", "from 0 to 32768", expansion)
     }
 }

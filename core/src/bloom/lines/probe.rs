@@ -2,7 +2,7 @@
 //! and for what the processor can do.
 
 use super::line::{self, Line, line_index, pick, places};
-use super::math::Geometry;
+use super::sizing::Geometry;
 use crate::hash::Hash128;
 use multiversion::multiversion;
 use multiversion::target::match_target;
@@ -10,16 +10,16 @@ use prefetch_index::prefetch_index;
 use std::ops::Range;
 
 /// Hashes that are handled together: one bit each in a `u32`, and about as many cache misses as a core has in flight.
-pub(super) const CHUNK: usize = 32;
+pub(in crate::bloom) const CHUNK: usize = 32;
 
 /// Bitmaps of fewer lines than this, 32 KiB, are taken to be in the processor's first-level cache: the lines of marked
 /// hashes are not asked for ahead, which would only cost time.
-pub(super) const PREFETCH_FROM_LINES: usize = 512;
+pub(in crate::bloom) const PREFETCH_FROM_LINES: usize = 512;
 
 /// How many lines an item has and how many bits in each. With [`Fixed`] the compiler knows both and
 /// unrolls the loops, which saves 8 to 20 ns an item; [`Looped`] serves the shapes that only
 /// error rates below 1e-13 ask for.
-pub(super) trait Shape: Copy {
+pub(in crate::bloom) trait Shape: Copy {
     fn lines_per_item(self) -> u32;
     fn probes_per_line(self) -> u32;
 }
@@ -86,7 +86,7 @@ fn run<J: Job>(geometry: &Geometry, job: J) -> J::Output {
 
 /// Whether all bits of this hash are set.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
-pub(super) fn contains(geometry: &Geometry, lines: &[Line], hash: Hash128) -> bool {
+pub(in crate::bloom) fn contains(geometry: &Geometry, lines: &[Line], hash: Hash128) -> bool {
     let has = match_target! {
         "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
         _ => line::has,
@@ -96,7 +96,7 @@ pub(super) fn contains(geometry: &Geometry, lines: &[Line], hash: Hash128) -> bo
 
 /// Sets the bits of this hash and tells how many of them were free.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
-pub(super) fn insert(geometry: &Geometry, lines: &mut [Line], hash: Hash128) -> u64 {
+pub(in crate::bloom) fn insert(geometry: &Geometry, lines: &mut [Line], hash: Hash128) -> u64 {
     let fill = match_target! {
         "x86_64+avx512f" => |line: &mut Line, places, probes| line::avx512::fill(line, places, probes),
         _ => line::fill,
@@ -106,7 +106,7 @@ pub(super) fn insert(geometry: &Geometry, lines: &mut [Line], hash: Hash128) -> 
 
 /// [`contains`] for each of many hashes.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
-pub(super) fn contains_all(
+pub(in crate::bloom) fn contains_all(
     geometry: &Geometry,
     lines: &[Line],
     hashes: impl Iterator<Item = Hash128>,
@@ -121,7 +121,7 @@ pub(super) fn contains_all(
 
 /// [`insert`] for each of many hashes.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
-pub(super) fn insert_all(
+pub(in crate::bloom) fn insert_all(
     geometry: &Geometry,
     lines: &mut [Line],
     hashes: impl Iterator<Item = Hash128>,
@@ -135,7 +135,7 @@ pub(super) fn insert_all(
 }
 
 /// Brings the lines of the hashes marked in `pending` to the cache: `count` lines a hash.
-pub(super) fn prefetch(lines: &[Line], hashes: &[Hash128], pending: u32, count: u32) {
+pub(in crate::bloom) fn prefetch(lines: &[Line], hashes: &[Hash128], pending: u32, count: u32) {
     marked(pending).for_each(|i| ask(lines, hashes[i], 0..count));
 }
 
@@ -222,7 +222,7 @@ impl<P: Probe> Job for One<P> {
 /// Bitmaps of at least as many lines, 2 MiB, are probed in chunks: the lines of a whole chunk are asked for in a short
 /// loop of their own. A core translates the addresses of many pages at once, but only of those that it sees within a few
 /// hundred instructions, and such bitmaps have more pages than it remembers.
-pub(super) const CHUNKED_FROM_LINES: usize = 32 << 10;
+pub(in crate::bloom) const CHUNKED_FROM_LINES: usize = 32 << 10;
 
 /// In smaller bitmaps one item's lines are asked for while the one this many before is probed: without the turns between
 /// loops, and there is less to wait for.
@@ -350,7 +350,7 @@ impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
 
 /// Takes as many hashes as fit and there are; tells how many.
 #[inline(always)]
-pub(super) fn fill(chunk: &mut [Hash128], hashes: &mut impl Iterator<Item = Hash128>) -> usize {
+pub(in crate::bloom) fn fill(chunk: &mut [Hash128], hashes: &mut impl Iterator<Item = Hash128>) -> usize {
     let mut len = 0;
     for (slot, hash) in chunk.iter_mut().zip(hashes) {
         *slot = hash;
@@ -369,11 +369,11 @@ fn ask(lines: &[Line], hash: Hash128, which: Range<u32>) {
 
 /// The positions of the bits set in `marks`, ascending.
 #[inline(always)]
-pub(super) fn marked(marks: u32) -> Marked {
+pub(in crate::bloom) fn marked(marks: u32) -> Marked {
     Marked(marks)
 }
 
-pub(super) struct Marked(u32);
+pub(in crate::bloom) struct Marked(u32);
 
 impl Iterator for Marked {
     type Item = usize;

@@ -6,12 +6,12 @@
 //! cannot be predicted, and a mispredicted branch costs more than a comparison. In full sub-filters one line in thirty or
 //! so passes by chance; only what passed is looked up in earnest.
 
-use super::chain::{Expected, SubFilter, first_marks};
-use super::filter::Filter;
+use super::super::chain::{Expected, SubFilter, first_marks};
 #[cfg(target_arch = "x86_64")]
 use super::line::avx512;
 use super::line::{Line, lay_out, line_index, places};
-use super::lines::{CHUNK, marked};
+use super::probe::{CHUNK, marked};
+use super::sub_filter::Filter;
 use crate::hash::Hash128;
 use multiversion::multiversion;
 use multiversion::target::match_target;
@@ -24,7 +24,7 @@ const GROUP: usize = 5;
 const NEWEST: usize = 3;
 
 /// Which of the hashes, at most [`CHUNK`], may have been inserted in one of the sub-filters.
-pub(super) fn look_up_chunk(sub_filters: &[Filter], hashes: &[Hash128], expected: Expected) -> u32 {
+pub(in crate::bloom) fn look_up_chunk(sub_filters: &[Filter], hashes: &[Hash128], expected: Expected) -> u32 {
     let (all, mut found) = (first_marks(hashes.len()), 0);
     if let [only] = sub_filters {
         return only.look_up_chunk(hashes, all);
@@ -59,7 +59,7 @@ pub(super) fn look_up_chunk(sub_filters: &[Filter], hashes: &[Hash128], expected
 }
 
 /// Whether the item of this hash may have been inserted in one of the sub-filters.
-pub(super) fn look_up(sub_filters: &[Filter], hash: Hash128) -> bool {
+pub(in crate::bloom) fn look_up(sub_filters: &[Filter], hash: Hash128) -> bool {
     if let [only] = sub_filters {
         return only.may_contain(hash);
     }
@@ -142,7 +142,7 @@ fn passed(group: &[Filter], x: u64, has_bits: impl Fn(&Line) -> bool) -> u32 {
 mod tests {
     use super::*;
     use crate::hash::hash128;
-    use crate::limit::Unlimited;
+    use crate::size_limit::Unlimited;
 
     fn hashes(from: u32, len: u32) -> Vec<Hash128> {
         (from..from + len).map(|item| hash128(&item.to_le_bytes(), 0)).collect()

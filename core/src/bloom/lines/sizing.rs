@@ -125,7 +125,7 @@ fn solve_item_shape(error_rate: f64) -> ItemShape {
 }
 
 /// Refuses what is not strictly between 0 and 1; NaN is not.
-pub(super) fn check_error_rate(error_rate: f64) -> Result<(), Error> {
+pub(in crate::bloom) fn check_error_rate(error_rate: f64) -> Result<(), Error> {
     if error_rate > 0.0 && error_rate < 1.0 {
         return Ok(());
     }

@@ -2,14 +2,14 @@
 
 use std::alloc::Layout;
 
-use super::bitmap::Bitmap;
-use super::chain::{SubFilter, check_items};
+use super::super::bitmap::Bitmap;
+use super::super::chain::{SubFilter, check_items};
 use super::line::Line;
-use super::lines::{self, PREFETCH_FROM_LINES, marked};
-use super::math::{self, Geometry};
+use super::probe::{self as lines, PREFETCH_FROM_LINES, marked};
+use super::sizing::{self as math, Geometry};
 use crate::error::Error;
 use crate::hash::Hash128;
-use crate::limit::SizeLimit;
+use crate::size_limit::SizeLimit;
 
 /// A Bloom filter of a fixed size, by hashes: it does not know the seed they were made under.
 ///
@@ -74,12 +74,12 @@ impl Filter {
         lines::prefetch(self.lines(), &[hash], 1, self.geometry.lines_per_item);
     }
 
-    pub(super) fn lines(&self) -> &[Line] {
+    pub(in crate::bloom) fn lines(&self) -> &[Line] {
         self.bitmap.lines()
     }
 
     /// Brings the first `count` lines of the marked hashes to the cache, unless the bitmap is small enough to be there.
-    pub(super) fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32, count: u32) {
+    pub(in crate::bloom) fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32, count: u32) {
         if self.lines().len() >= PREFETCH_FROM_LINES {
             lines::prefetch(self.lines(), hashes, pending, count);
         }
@@ -161,7 +161,7 @@ impl Filter {
     }
 
     /// How many bits the union of this filter and mergeable `others` has set.
-    pub(super) fn count_union<'a>(&self, others: impl Iterator<Item = &'a Filter> + Clone) -> u64 {
+    pub(in crate::bloom) fn count_union<'a>(&self, others: impl Iterator<Item = &'a Filter> + Clone) -> u64 {
         self.bitmap.count_union(others.map(|other| &other.bitmap))
     }
 
@@ -169,7 +169,7 @@ impl Filter {
     ///
     /// # Errors
     /// [`Error::Incompatible`] naming what differs.
-    pub(super) fn check_mergeable(&self, other: &Filter) -> Result<(), Error> {
+    pub(in crate::bloom) fn check_mergeable(&self, other: &Filter) -> Result<(), Error> {
         if self.capacity != other.capacity {
             return Err(Error::incompatible("capacity", self.capacity, other.capacity));
         }
@@ -280,7 +280,7 @@ impl SubFilter for Filter {
 mod tests {
     use super::*;
     use crate::hash::hash128;
-    use crate::limit::{MaxBytes, Unlimited};
+    use crate::size_limit::{MaxBytes, Unlimited};
     use proptest::prelude::*;
 
     fn filter(error_rate: f64, capacity: u64) -> Filter {
@@ -501,7 +501,7 @@ mod tests {
                 copy.append_bytes((i * piece) as u64, bytes).unwrap();
                 prop_assert_eq!(copy.set_bits(), counted(&copy));
             }
-            copy.set_num_items(source.num_items());
+            copy.set_num_items(source.num_items()).unwrap();
             prop_assert!(copy == source);
         }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::hash::checksum;
-use crate::limit::{MaxBytes, Unlimited};
+use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
 
 fn params(error_rate: f64, capacity: u64, expansion: u32, seed: u64) -> Params {

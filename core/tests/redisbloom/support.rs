@@ -1,0 +1,163 @@
+//! Filters and headers of RedisBloom, field by field, to be put together and made wrong. The server tests use it too.
+
+use rollcall_core::bloom::{ClassicFilter, Params};
+use rollcall_core::error::Error;
+use rollcall_core::persist::redisbloom::RdbSource;
+use rollcall_core::size_limit::Unlimited;
+
+pub type Dump = Vec<(u64, Vec<u8>)>;
+
+/// One field of an RDB value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Field {
+    Unsigned(u64),
+    Double(f64),
+    String(Vec<u8>),
+}
+
+use Field::{Double, String as Bytes, Unsigned};
+
+/// An RDB value, read from its start.
+pub struct Fields<'a>(pub &'a [Field]);
+
+impl Fields<'_> {
+    fn next(&mut self, field: &'static str) -> Result<&Field, Error> {
+        let (first, rest) = self.0.split_first().ok_or_else(|| Error::corrupt(field, "more", "the end"))?;
+        self.0 = rest;
+        Ok(first)
+    }
+}
+
+impl RdbSource for Fields<'_> {
+    fn unsigned(&mut self, field: &'static str) -> Result<u64, Error> {
+        match self.next(field)? {
+            Unsigned(value) => Ok(*value),
+            other => Err(Error::corrupt(field, "an unsigned", format_args!("{other:?}"))),
+        }
+    }
+
+    fn double(&mut self, field: &'static str) -> Result<f64, Error> {
+        match self.next(field)? {
+            Double(value) => Ok(*value),
+            other => Err(Error::corrupt(field, "a double", format_args!("{other:?}"))),
+        }
+    }
+
+    fn string(&mut self, field: &'static str, read: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        match self.next(field)? {
+            Bytes(bytes) => read(bytes),
+            other => Err(Error::corrupt(field, "a string", format_args!("{other:?}"))),
+        }
+    }
+}
+
+pub fn params(error_rate: f64, capacity: u64, expansion: u32) -> Params {
+    Params { error_rate, capacity, expansion, seed: 0 }
+}
+
+pub fn classic(params: Params) -> ClassicFilter {
+    ClassicFilter::new(params, &Unlimited).unwrap()
+}
+
+pub fn item(index: usize) -> Vec<u8> {
+    format!("item:{index}").into_bytes()
+}
+
+/// A filter with several sub-filters.
+pub fn grown() -> ClassicFilter {
+    let mut filter = classic(params(0.01, 50, 2));
+    for index in 0..200 {
+        filter.add(&item(index), &Unlimited).unwrap();
+    }
+    assert_eq!(filter.sub_filters().len(), 3);
+    filter
+}
+
+/// A header of RedisBloom, field by field.
+#[derive(Debug, Clone)]
+pub struct HeaderOf {
+    pub size: u64,
+    pub count: u32,
+    pub options: u32,
+    pub growth: u32,
+    pub links: Vec<Link>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Link {
+    pub bytes: u64,
+    pub bits: u64,
+    pub size: u64,
+    pub error_rate: f64,
+    pub bits_per_item: f64,
+    pub hashes: u32,
+    pub capacity: u64,
+    pub n2: u8,
+}
+
+impl HeaderOf {
+    pub fn of(filter: &ClassicFilter) -> Self {
+        let links = filter.sub_filters().iter().map(|sub_filter| {
+            let shape = sub_filter.shape();
+            Link {
+                bytes: shape.num_bytes,
+                bits: shape.num_bits(),
+                size: sub_filter.num_items(),
+                error_rate: shape.error_rate,
+                bits_per_item: shape.bits_per_item,
+                hashes: shape.hashes,
+                capacity: shape.capacity,
+                n2: shape.n2,
+            }
+        });
+        HeaderOf {
+            size: filter.num_items(),
+            count: filter.sub_filters().len() as u32,
+            options: filter.options(),
+            growth: filter.growth(),
+            links: links.collect(),
+        }
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend(self.size.to_le_bytes());
+        bytes.extend(self.count.to_le_bytes());
+        bytes.extend(self.options.to_le_bytes());
+        bytes.extend(self.growth.to_le_bytes());
+        for link in &self.links {
+            bytes.extend(link.bytes.to_le_bytes());
+            bytes.extend(link.bits.to_le_bytes());
+            bytes.extend(link.size.to_le_bytes());
+            bytes.extend(link.error_rate.to_bits().to_le_bytes());
+            bytes.extend(link.bits_per_item.to_bits().to_le_bytes());
+            bytes.extend(link.hashes.to_le_bytes());
+            bytes.extend(link.capacity.to_le_bytes());
+            bytes.push(link.n2);
+        }
+        bytes
+    }
+
+    /// The same as an RDB value, every bitmap empty.
+    pub fn rdb(&self) -> Vec<Field> {
+        let mut fields = vec![
+            Unsigned(self.size),
+            Unsigned(u64::from(self.count)),
+            Unsigned(u64::from(self.options)),
+            Unsigned(u64::from(self.growth)),
+        ];
+        for link in &self.links {
+            fields.extend([
+                Unsigned(link.capacity),
+                Double(link.error_rate),
+                Unsigned(u64::from(link.hashes)),
+                Double(link.bits_per_item),
+                Unsigned(link.bits),
+                Unsigned(u64::from(link.n2)),
+                Bytes(vec![0; link.bytes.min(1 << 20) as usize]),
+                Unsigned(link.size),
+            ]);
+        }
+        fields
+    }
+}

@@ -1,0 +1,4 @@
+//! The data types as the server sees them.
+
+pub mod callbacks;
+pub mod family;
