@@ -1,38 +1,14 @@
 //! The module's part of `INFO`: how many values there are, what they take, what was refused.
 
 use std::ffi::{CStr, c_int};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use redis_module::raw;
 
-use crate::server::alloc;
 use crate::server::ffi::{Ctx, api, guard};
+use crate::server::{alloc, metrics};
 use crate::types::family::Family;
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;
-
-/// A number that only grows.
-pub struct Metric(AtomicU64);
-
-impl Metric {
-    const fn new() -> Self {
-        Metric(AtomicU64::new(0))
-    }
-
-    /// One more.
-    pub fn count(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// Stored values and chunks that were refused as damaged.
-pub static CORRUPT_REFUSED: Metric = Metric::new();
-/// Values that were refused, or kept from growing, by a size limit.
-pub static SIZE_REFUSED: Metric = Metric::new();
 
 /// Registers the section.
 pub fn register(ctx: Ctx) {
@@ -45,8 +21,8 @@ unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report
         (c"filters", BloomFilter::registry().live() as u64),
         (c"counters", Counter::registry().live() as u64),
         (c"allocated_bytes", alloc::allocated_bytes() as u64),
-        (c"refused_corrupt", CORRUPT_REFUSED.get()),
-        (c"refused_size", SIZE_REFUSED.get()),
+        (c"refused_corrupt", metrics::CORRUPT_REFUSED.get()),
+        (c"refused_size", metrics::SIZE_REFUSED.get()),
     ];
     guard(
         "INFO",

@@ -13,15 +13,14 @@ mod reply;
 mod server;
 mod types;
 
-use std::ffi::{c_int, c_void};
-use std::ptr::NonNull;
+use std::ffi::c_int;
 
 use redis_module::raw;
 
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;
 use server::ffi::{self, Args, Ctx, ERR, LogLevel, OK, RedisModuleCtx, RedisModuleString, api};
-use server::{alloc, reclaim};
+use server::{alloc, facts, reclaim};
 
 /// Version of the module as the server keeps it: major * 10000 + minor * 100 + patch.
 const MODULE_VERSION: c_int = 100;
@@ -71,15 +70,12 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
         return Err(format!("this server lacks {name}; Redis 7.0 or Valkey 8 or later is needed"));
     }
     reclaim::init();
-    // SAFETY: the context is live, during loading; the function is what its name says.
-    unsafe {
-        let probed = ffi::probe(ctx.as_ptr(), c"RedisModule_MustObeyClient");
-        limits::set_must_obey(probed.or_else(|| ffi::probe(ctx.as_ptr(), c"ValkeyModule_MustObeyClient")));
-    }
-    alloc::set_size_classes(limits::server_uses_jemalloc());
+    // SAFETY: the context is live, during loading.
+    unsafe { facts::gather(ctx) };
+    alloc::set_size_classes(facts::server_uses_jemalloc());
     set_options(ctx);
     config::take_arguments(ctx, args)?;
-    if !config::register(ctx, is_valkey(ctx)) {
+    if !config::register(ctx) {
         return Err("an option in redis.conf or MODULE LOADEX was refused".to_owned());
     }
     let taken =
@@ -106,18 +102,11 @@ fn set_options(ctx: Ctx) {
     // Valkey's: on a Redis it could come to mean something else.
     unsafe {
         let known = raw::RedisModule_GetModuleOptionsAll.map_or(0, |all| all() as u32);
-        if is_valkey(ctx) {
+        if facts::is_valkey() {
             options |= HANDLE_ATOMIC_SLOT_MIGRATION & known;
         }
         api!(RedisModule_SetModuleOptions(ctx.as_ptr(), options as c_int));
     }
-}
-
-/// Whether the server is a Valkey, which has every function of the API under its own name too.
-fn is_valkey(ctx: Ctx) -> bool {
-    // SAFETY: the context is live, during loading.
-    let valkey: Option<NonNull<c_void>> = unsafe { ffi::probe(ctx.as_ptr(), c"ValkeyModule_SetModuleOptions") };
-    valkey.is_some()
 }
 
 /// What the server calls before it unloads the module. It refuses by itself while data types of ours are registered,

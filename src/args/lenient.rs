@@ -1,5 +1,5 @@
 //! The options of `BF.RESERVE` and `BF.INSERT` as RedisBloom 2.8.2 reads them, for commands that were acknowledged
-//! elsewhere ([`must_obey`](crate::limits::must_obey)) and would be lost here if they were refused. Clients are
+//! elsewhere ([`must_obey`](crate::server::facts::must_obey)) and would be lost here if they were refused. Clients are
 //! never read like this.
 //!
 //! | | `BF.RESERVE` | `BF.INSERT` |

@@ -5,8 +5,9 @@ use super::{
     word,
 };
 use crate::args::{self, Opt, Options, lenient};
-use crate::limits::{ServerLimit, must_obey};
+use crate::limits::ServerLimit;
 use crate::reply::{self, Field, InfoLine, Refusal, core};
+use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx, Key, Mode};
 use crate::types::callbacks::entry_of;
 use rollcall_core::bloom::classic::sizing::DEFAULT_GROWTH;

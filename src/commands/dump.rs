@@ -3,12 +3,14 @@
 use std::ffi::CStr;
 
 use super::{open, value};
-use crate::limits::{ServerLimit, must_obey};
+use crate::args;
+use crate::limits::ServerLimit;
 use crate::reply::{self, Refusal, core};
+use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, LogLevel, Mode};
+use crate::server::metrics::CORRUPT_REFUSED;
 use crate::types::callbacks::{Entry, State, entry_of, set_entry};
 use crate::types::family::Family;
-use crate::{args, info};
 use rollcall_core::error::Error;
 use rollcall_core::persist::{self, Loading};
 
@@ -27,7 +29,7 @@ pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusa
 /// What is wrong with a chunk goes to the log, once and by field; the client is told that it was refused.
 fn refused<T: Family>(ctx: Ctx, error: Error) -> Refusal {
     if let Error::Corrupt { .. } = error {
-        info::CORRUPT_REFUSED.count();
+        CORRUPT_REFUSED.count();
         ctx.log(LogLevel::Warning, &format!("refused a chunk of a {}: {error}", T::NOUN));
         return Refusal::BadData;
     }

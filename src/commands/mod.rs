@@ -66,7 +66,9 @@ fn create<T: Family>(key: &Key<'_>, value: T) {
 
 /// Puts `value` in the place of `old` and lets the old one go where that does not hold the server up.
 fn replace<T: Family>(old: &mut T, value: T) {
-    reclaim::dispose(Entry::ready(std::mem::replace(old, value)));
+    let old = Entry::ready(std::mem::replace(old, value));
+    let bytes = old.memory_bytes();
+    reclaim::dispose(old, bytes);
 }
 
 /// A word of a replicated command.

@@ -12,11 +12,9 @@ use redis_module::raw;
 
 use crate::args::{parse_number, parse_unsigned};
 use crate::reply::quoted;
+use crate::server::facts;
 use crate::server::ffi::{Arg, Ctx, ERR, LogLevel, OK, RedisModuleString, api, guard, log_anywhere};
 use rollcall_core::{bloom, counting};
-
-/// Version of Redis from which module options may go without the module's name before them. No Valkey lets them.
-const UNPREFIXED_SINCE: c_int = 0x0008_0000;
 
 /// A whole number.
 pub(super) struct Whole {
@@ -240,11 +238,9 @@ fn names_of(name: &'static CStr, may_be_bare: bool) -> Vec<(CString, u32)> {
 
 /// Registers every option, then lets the server set them from redis.conf, or to what they begin with. False,
 /// with a line in the log, if it refuses one.
-pub fn register(ctx: Ctx, is_valkey: bool) -> bool {
-    // SAFETY: takes no arguments; probed for.
-    let version = unsafe { raw::RedisModule_GetServerVersion.map_or(0, |version| version()) };
+pub fn register(ctx: Ctx) -> bool {
     let are_ours = COMMANDS.initial.load(Ordering::Relaxed) == 0;
-    let may_be_bare = !is_valkey && version >= UNPREFIXED_SINCE && are_ours;
+    let may_be_bare = facts::is_redis_8() && are_ours;
     let mut registered = true;
     for option in WHOLE {
         let data = (&raw const *option).cast_mut().cast::<c_void>();

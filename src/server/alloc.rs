@@ -6,7 +6,7 @@
 //! where tests, benches and library users are.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -85,36 +85,6 @@ pub fn usable_size(size: usize) -> usize {
     let step = 1usize << (usize::BITS - (size - 1).leading_zeros() - 3);
     size.checked_next_multiple_of(step.max(QUANTUM.load(Ordering::Relaxed))).unwrap_or(size)
 }
-
-/// From this size on [`make_resident`] asks the kernel, bytes: below it the call costs as much as it saves.
-const RESIDENT_BYTES: usize = 64 * 1024;
-
-/// Has the kernel provide all pages of `memory`, which is about to be written, at once: a page fault for each is a
-/// third of the time that loading a large value takes. Its bytes stay what they are. Linux 5.14 and newer do this;
-/// elsewhere nothing happens.
-pub fn make_resident(memory: &[u8]) {
-    /// A divisor of any page's size. Where pages are larger, the kernel refuses what is not aligned to them.
-    const PAGE_BYTES: usize = 4096;
-    if memory.len() >= RESIDENT_BYTES {
-        let before = memory.as_ptr() as usize % PAGE_BYTES;
-        populate(memory.as_ptr().wrapping_sub(before), memory.len() + before);
-    }
-}
-
-#[cfg(target_os = "linux")]
-fn populate(start: *const u8, len: usize) {
-    unsafe extern "C" {
-        fn madvise(start: *mut c_void, len: usize, advice: c_int) -> c_int;
-    }
-    /// `MADV_POPULATE_WRITE` of Linux.
-    const POPULATE_WRITE: c_int = 23;
-    // SAFETY: the kernel checks the range and changes no byte of it, even where it is not ours. A refusal leaves the
-    // pages to be provided when they are written.
-    unsafe { madvise(start.cast_mut().cast(), len, POPULATE_WRITE) };
-}
-
-#[cfg(not(target_os = "linux"))]
-fn populate(_start: *const u8, _len: usize) {}
 
 /// What is added in front of an allocation aligned to more than malloc gives: room to align it, and the
 /// address that malloc gave in the word before it.
@@ -332,38 +302,6 @@ mod tests {
         ] {
             assert_eq!(usable_size(size), class, "{size}");
         }
-    }
-
-    /// What Linux says of the pages that hold `memory`: whether each is resident.
-    #[cfg(target_os = "linux")]
-    fn resident(memory: &[u8]) -> Vec<bool> {
-        use std::os::unix::fs::FileExt;
-        let pagemap = std::fs::File::open("/proc/self/pagemap").unwrap();
-        let start = memory.as_ptr() as usize;
-        let pages = start / 4096..(start + memory.len()).div_ceil(4096);
-        let is_resident = |page: usize| {
-            let mut entry = [0; 8];
-            pagemap.read_exact_at(&mut entry, page as u64 * 8).unwrap();
-            u64::from_ne_bytes(entry) >> 63 == 1
-        };
-        pages.map(is_resident).collect()
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn memory_becomes_resident_and_stays_what_it_is() {
-        // So large that malloc maps it anew, and away from what huge pages may have brought along.
-        let memory = vec![0u8; 64 << 20];
-        let part = &memory[(32 << 20) + 5000..][..1_000_000];
-        make_resident(&part[..1000]);
-        make_resident(&[]);
-        assert!(!resident(part).contains(&true));
-        make_resident(part);
-        // All, or none where Linux is older than 5.14 or its pages are larger than 4 KiB.
-        let now = resident(part);
-        assert!(!now.contains(&false) || !now.contains(&true));
-        assert!(!resident(&memory[48 << 20..]).contains(&true));
-        assert!(part.iter().all(|&byte| byte == 0));
     }
 
     #[test]

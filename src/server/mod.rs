@@ -1,5 +1,8 @@
 //! The server's API behind safe types. Nothing here knows of filters or counters.
 
 pub mod alloc;
+pub mod facts;
 pub mod ffi;
+pub mod metrics;
 pub mod reclaim;
+pub mod resident;

@@ -10,9 +10,7 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::ThreadId;
 
-use crate::limits;
-use crate::types::callbacks::Entry;
-use crate::types::family::Family;
+use super::facts;
 
 /// Values of this size and more are freed in the background, bytes. Below it, freeing costs less than
 /// handing over.
@@ -43,19 +41,17 @@ pub fn has_started() -> bool {
     RECLAIMER.get().is_some()
 }
 
-/// Drops a value, in the background where it is large and this is the server's thread.
-pub fn dispose<T: Family>(entry: Box<Entry<T>>) {
+/// Drops a value of so many bytes, in the background where it is large and this is the server's thread.
+pub fn dispose(value: Box<impl Send + 'static>, bytes: usize) {
     let on_main_thread = MAIN_THREAD.get() == Some(&std::thread::current().id());
     if on_main_thread
-        && entry.memory_bytes() >= BACKGROUND_BYTES
-        && !limits::is_memory_full()
+        && bytes >= BACKGROUND_BYTES
+        && !facts::is_memory_full()
         && let Some(sender) = reclaimer()
     {
         // Should the thread be gone, the value comes back in the error and is dropped here.
-        let _ = sender.send(entry);
-        return;
+        let _ = sender.send(value);
     }
-    drop(entry);
 }
 
 /// Waits until all that was handed over so far is freed.

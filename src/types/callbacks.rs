@@ -10,10 +10,10 @@ use std::sync::atomic::Ordering;
 
 use redis_module::raw;
 
-use crate::info;
 use crate::limits::ServerLimit;
 use crate::server::ffi::{Ctx, Key, LogLevel, OK, OtherType, api, guard, log_anywhere};
-use crate::server::{alloc, reclaim};
+use crate::server::metrics::CORRUPT_REFUSED;
+use crate::server::{alloc, reclaim, resident};
 use crate::types::family::Family;
 use rollcall_core::bits;
 use rollcall_core::error::Error;
@@ -208,7 +208,7 @@ unsafe extern "C" fn rdb_load<T: Family>(io: *mut raw::RedisModuleIO, encoding: 
         || match load() {
             Ok(entry) => Box::into_raw(entry).cast(),
             Err(error) => {
-                info::CORRUPT_REFUSED.count();
+                CORRUPT_REFUSED.count();
                 ctx.log(LogLevel::Warning, &format!("refused a stored {}: {error}", T::NOUN));
                 null_mut()
             }
@@ -247,7 +247,7 @@ fn load_value<T: Family>(
         let sum = load_unsigned(io, "payload checksum")?;
         persist::check_piece(&loading, piece.bytes(), sum)?;
         if bits::fills_every_page(piece.bytes()) {
-            alloc::make_resident(loading.next_memory(piece.bytes().len()));
+            resident::make_resident(loading.next_memory(piece.bytes().len()));
         }
         loading.push(piece.bytes())?;
     }
@@ -385,7 +385,14 @@ unsafe extern "C" fn digest<T: Family>(digest: *mut raw::RedisModuleDigest, valu
 unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
     // SAFETY: made by `Box::into_raw`; the server frees a value once and does not use it afterwards.
     let entry = unsafe { Box::from_raw(value.cast::<Entry<T>>()) };
-    guard("free", || reclaim::dispose(entry), || ());
+    guard(
+        "free",
+        || {
+            let bytes = entry.memory_bytes();
+            reclaim::dispose(entry, bytes)
+        },
+        || (),
+    );
 }
 
 /// The server frees values of an effort above 64 in the background (UNLINK, FLUSHALL ASYNC, lazy expiry): one

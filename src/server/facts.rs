@@ -1,0 +1,123 @@
+//! What the server is and how it is doing, as far as we need to know.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+
+use redis_module::raw;
+
+use super::ffi::{self, Ctx, RedisModuleCtx, api};
+
+/// What does not change while the server runs.
+struct Facts {
+    is_valkey: bool,
+    /// `0xMMmmpp`; 0 if the server does not tell.
+    version: c_int,
+    must_obey: Option<MustObeyClient>,
+}
+
+static FACTS: OnceLock<Facts> = OnceLock::new();
+
+/// `RedisModule_MustObeyClient`: tells commands of a primary, of the AOF and of a slot migration from those of clients.
+type MustObeyClient = unsafe extern "C" fn(*mut RedisModuleCtx) -> c_int;
+
+/// Gathers what stays the same. Before that, and in unit tests, the server is taken for a Redis of no version.
+///
+/// # Safety
+/// `ctx` is live, during loading.
+pub unsafe fn gather(ctx: Ctx) {
+    FACTS.get_or_init(|| {
+        let probe = |name: &CStr| -> Option<NonNull<c_void>> {
+            // SAFETY: as the caller promises.
+            unsafe { ffi::probe(ctx.as_ptr(), name) }
+        };
+        let must_obey =
+            probe(c"RedisModule_MustObeyClient").or_else(|| probe(c"ValkeyModule_MustObeyClient")).map(|function| {
+                // SAFETY: the function of this name takes a context and returns an int.
+                unsafe { std::mem::transmute::<*mut c_void, MustObeyClient>(function.as_ptr()) }
+            });
+        Facts {
+            // A Valkey has every function of the API under its own name too.
+            is_valkey: probe(c"ValkeyModule_SetModuleOptions").is_some(),
+            // SAFETY: takes no arguments; probed for.
+            version: unsafe { raw::RedisModule_GetServerVersion.map_or(0, |version| version()) },
+            must_obey,
+        }
+    });
+}
+
+/// Whether the server is a Valkey.
+pub fn is_valkey() -> bool {
+    FACTS.get().is_some_and(|facts| facts.is_valkey)
+}
+
+/// Whether the server is a Redis 8 or later, which has Bloom filters of its own and lets modules have options without a
+/// prefix. A Valkey of such a version has neither.
+pub fn is_redis_8() -> bool {
+    FACTS.get().is_some_and(|facts| !facts.is_valkey && facts.version >= 0x0008_0000)
+}
+
+/// Whether the running command was acknowledged elsewhere already and must not fail here.
+pub fn must_obey(ctx: Ctx) -> bool {
+    if ctx.flags() & (raw::REDISMODULE_CTX_FLAGS_REPLICATED | raw::REDISMODULE_CTX_FLAGS_LOADING) != 0 {
+        return true;
+    }
+    let must_obey = FACTS.get().and_then(|facts| facts.must_obey);
+    // SAFETY: the function is the server's, the context live.
+    must_obey.is_some_and(|must_obey| unsafe { must_obey(ctx.as_ptr()) != 0 })
+}
+
+/// Memory in use as a share of `maxmemory`; 0 when that is not set.
+fn used_ratio() -> f64 {
+    // SAFETY: takes no arguments.
+    f64::from(unsafe { api!(RedisModule_GetUsedMemoryRatio()) })
+}
+
+/// Whether the server holds as much as `maxmemory` allows, and so evicts keys or refuses commands.
+pub fn is_memory_full() -> bool {
+    used_ratio() >= 1.0
+}
+
+/// Bytes that may still be used under `maxmemory`; `None` when it is not set.
+pub fn maxmemory_left() -> Option<u64> {
+    let used_ratio = used_ratio();
+    if used_ratio <= 0.0 {
+        return None;
+    }
+    let maxmemory = maxmemory()?;
+    Some((maxmemory as f64 * (1.0 - used_ratio).max(0.0)) as u64)
+}
+
+/// The server's `maxmemory`, bytes. Asked of INFO, which every server has; only reached when it is set and a
+/// value is made or grows.
+fn maxmemory() -> Option<u64> {
+    let value = memory_info(|info| {
+        let mut error = 0;
+        // SAFETY: the data is live; the name ends with NUL.
+        let value = unsafe { api!(RedisModule_ServerInfoGetFieldUnsigned(info, c"maxmemory".as_ptr(), &mut error)) };
+        if error == 0 { value } else { 0 }
+    });
+    (value > 0).then_some(value)
+}
+
+/// Whether the server was built with jemalloc.
+pub fn server_uses_jemalloc() -> bool {
+    memory_info(|info| {
+        // SAFETY: the data is live, and so is the text that belongs to it; the name ends with NUL.
+        unsafe {
+            let name = api!(RedisModule_ServerInfoGetFieldC(info, c"mem_allocator".as_ptr()));
+            !name.is_null() && CStr::from_ptr(name).to_bytes().starts_with(b"jemalloc")
+        }
+    })
+}
+
+/// Reads the server's INFO on memory.
+fn memory_info<T>(read: impl FnOnce(*mut raw::RedisModuleServerInfoData) -> T) -> T {
+    // SAFETY: a null context is allowed; the data is freed here, once.
+    unsafe {
+        let info = api!(RedisModule_GetServerInfo(std::ptr::null_mut(), c"memory".as_ptr()));
+        let value = read(info);
+        api!(RedisModule_FreeServerInfo(std::ptr::null_mut(), info));
+        value
+    }
+}
