@@ -9,6 +9,8 @@ mod commands;
 mod config;
 mod info;
 mod limits;
+mod number;
+mod refusal;
 mod reply;
 mod server;
 mod types;

@@ -10,14 +10,8 @@ use crate::server::facts::{maxmemory_left, must_obey};
 use crate::server::ffi::Ctx;
 use crate::server::metrics::SIZE_REFUSED;
 use crate::server::{alloc, reclaim};
-use rollcall_core::error::Error;
+use rollcall_core::error::{Error, Limit};
 use rollcall_core::size_limit::SizeLimit;
-
-/// Name of the option that bounds a value, as error texts give it.
-pub const MAX_KEY_BYTES: &str = "max-key-bytes";
-
-/// What error texts call the room under `maxmemory`.
-pub const MAXMEMORY: &str = "maxmemory leaves";
 
 /// What `MEMORY USAGE` counts of a value that the core does not know of, at most, bytes: the server's object, and that
 /// the struct is kept in a larger one whose size malloc rounds up.
@@ -52,7 +46,7 @@ impl ServerLimit {
         let needed_bytes = held_bytes.saturating_add(more_bytes);
         let limit_bytes = config::max_key_bytes();
         if needed_bytes > limit_bytes {
-            return Err(Error::TooLarge { needed_bytes, limit_bytes, limit: MAX_KEY_BYTES });
+            return Err(Error::TooLarge { needed_bytes, limit_bytes, limit: Limit::Value });
         }
         let Some(left) = self.left.get_or_init(|| maxmemory_left().map(Cell::new)) else { return Ok(()) };
         if more_bytes > left.get() {
@@ -65,7 +59,7 @@ impl ServerLimit {
                 left.set(rest);
                 Ok(())
             }
-            None => Err(Error::TooLarge { needed_bytes: more_bytes, limit_bytes: left.get(), limit: MAXMEMORY }),
+            None => Err(Error::TooLarge { needed_bytes: more_bytes, limit_bytes: left.get(), limit: Limit::Memory }),
         }
     }
 }

@@ -5,13 +5,66 @@
 
 use std::fmt;
 
+/// What a value is made with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Parameter {
+    /// Items or members that it is made for.
+    Capacity,
+    /// How often it may err, or by how much.
+    ErrorRate,
+    /// How many times larger each further sub-filter is.
+    Expansion,
+    /// The expansion that a filter of RedisBloom's layout notes.
+    Growth,
+    /// How many sub-filters a filter has.
+    SubFilters,
+    /// Where the bits of an item are.
+    Layout,
+    /// Sizes of a sub-filter of RedisBloom's layout.
+    Shape,
+    /// Members up to which a counter is exact.
+    ExactLimit,
+    /// log2 of a counter's main bitmap.
+    Precision,
+    /// Seed of the hash.
+    Seed,
+}
+
+impl Parameter {
+    /// Its name, as users know it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Parameter::Capacity => "capacity",
+            Parameter::ErrorRate => "error rate",
+            Parameter::Expansion => "expansion",
+            Parameter::Growth => "growth",
+            Parameter::SubFilters => "number of sub-filters",
+            Parameter::Layout => "layout",
+            Parameter::Shape => "shape",
+            Parameter::ExactLimit => "exact limit",
+            Parameter::Precision => "precision",
+            Parameter::Seed => "seed",
+        }
+    }
+}
+
+/// What refuses a size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// The most that one value may take.
+    Value,
+    /// The memory that is left.
+    Memory,
+}
+
 /// An error of the core. Nothing was changed when one is returned, unless the function says otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Error {
     /// A parameter lies outside its range.
     OutOfRange {
-        /// Name of the parameter, as users know it (`capacity`, `error_rate`, ...).
-        field: &'static str,
+        /// The parameter.
+        parameter: Parameter,
         /// The range, in words.
         expected: &'static str,
         /// The value given.
@@ -19,12 +72,12 @@ pub enum Error {
     },
     /// The value would take more bytes than its [`SizeLimit`](crate::size_limit::SizeLimit) allows.
     TooLarge {
-        /// Bytes the whole value would take.
+        /// Bytes the whole value would take; what it would take more, where memory is the limit.
         needed_bytes: u64,
         /// Bytes it may take.
         limit_bytes: u64,
-        /// Name of the limit that refused it.
-        limit: &'static str,
+        /// What refused it.
+        limit: Limit,
     },
     /// The allocator had no memory left.
     OutOfMemory {
@@ -38,8 +91,8 @@ pub enum Error {
     },
     /// Two values cannot be merged because they differ in a parameter.
     Incompatible {
-        /// Name of the parameter.
-        field: &'static str,
+        /// The parameter.
+        parameter: Parameter,
         /// Its value in the destination.
         ours: String,
         /// Its value in the source.
@@ -67,13 +120,13 @@ pub enum Error {
 
 impl Error {
     /// Shorthand for [`Error::OutOfRange`].
-    pub fn out_of_range(field: &'static str, expected: &'static str, got: impl fmt::Display) -> Self {
-        Error::OutOfRange { field, expected, got: got.to_string() }
+    pub fn out_of_range(parameter: Parameter, expected: &'static str, got: impl fmt::Display) -> Self {
+        Error::OutOfRange { parameter, expected, got: got.to_string() }
     }
 
     /// Shorthand for [`Error::Incompatible`].
-    pub fn incompatible(field: &'static str, ours: impl fmt::Display, theirs: impl fmt::Display) -> Self {
-        Error::Incompatible { field, ours: ours.to_string(), theirs: theirs.to_string() }
+    pub fn incompatible(parameter: Parameter, ours: impl fmt::Display, theirs: impl fmt::Display) -> Self {
+        Error::Incompatible { parameter, ours: ours.to_string(), theirs: theirs.to_string() }
     }
 
     /// Shorthand for [`Error::Corrupt`].
@@ -85,14 +138,16 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::OutOfRange { field, expected, got } => write!(f, "{field} must be {expected}, got {got}"),
-            Error::TooLarge { needed_bytes, limit_bytes, limit } => {
-                write!(f, "{needed_bytes} bytes needed, more than {limit} ({limit_bytes})")
+            Error::OutOfRange { parameter, expected, got } => {
+                write!(f, "{} must be {expected}, got {got}", parameter.words())
+            }
+            Error::TooLarge { needed_bytes, limit_bytes, .. } => {
+                write!(f, "{needed_bytes} bytes needed, more than the limit of {limit_bytes}")
             }
             Error::OutOfMemory { needed_bytes } => write!(f, "no memory for {needed_bytes} bytes"),
             Error::Full { capacity } => write!(f, "the filter holds its {capacity} items and does not scale"),
-            Error::Incompatible { field, ours, theirs } => {
-                write!(f, "{field} differs: destination has {ours}, source has {theirs}")
+            Error::Incompatible { parameter, ours, theirs } => {
+                write!(f, "{} differs: destination has {ours}, source has {theirs}", parameter.words())
             }
             Error::RateExceeded { would_be, asked } => {
                 write!(f, "the merged filter would have a false-positive rate of {would_be}, above {asked}")

@@ -3,7 +3,7 @@
 
 use std::alloc::Layout;
 
-use crate::error::Error;
+use crate::error::{Error, Limit};
 
 /// Decides whether a value may take more memory. The server glue answers from its configuration
 /// and the server's `maxmemory`; a library user picks [`Unlimited`] or [`MaxBytes`].
@@ -38,7 +38,7 @@ impl SizeLimit for MaxBytes {
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
         let needed_bytes = held_bytes.saturating_add(more_bytes);
         if needed_bytes > self.0 {
-            return Err(Error::TooLarge { needed_bytes, limit_bytes: self.0, limit: "the limit" });
+            return Err(Error::TooLarge { needed_bytes, limit_bytes: self.0, limit: Limit::Value });
         }
         Ok(())
     }

@@ -27,7 +27,8 @@
 use std::ffi::CString;
 
 use super::Options;
-use crate::server::ffi::{Arg, Args, c_number};
+use crate::number::{parse_as_c, parse_canonical};
+use crate::server::ffi::{Arg, Args};
 use rollcall_core::bloom::classic::sizing::DEFAULT_GROWTH;
 
 /// `BF.RESERVE`; none if RedisBloom refuses it.
@@ -107,13 +108,10 @@ impl Given {
     }
 }
 
-/// A number as the server writes it: no `+`, no leading zeros.
 fn integer(arg: Arg<'_>) -> Option<i64> {
-    let text = std::str::from_utf8(arg.bytes()).ok()?;
-    let value: i64 = text.parse().ok()?;
-    (value.to_string() == text).then_some(value)
+    parse_canonical(arg.bytes())
 }
 
 fn rate(arg: Arg<'_>) -> Option<f64> {
-    c_number(&CString::new(arg.bytes()).ok()?)
+    parse_as_c(&CString::new(arg.bytes()).ok()?)
 }

@@ -5,59 +5,57 @@
 
 pub mod lenient;
 
-use crate::reply::{Refusal, quoted};
+use crate::number::{parse_number, parse_unsigned};
+use crate::refusal::{Noun, Refusal, quoted};
 use crate::server::ffi::{Arg, Args};
 use rollcall_core::bloom::BitLayout;
+use rollcall_core::error::Parameter;
 
 /// A whole number without sign, written as the server writes it: without leading zeros.
-pub fn unsigned(what: &'static str, arg: Arg<'_>) -> Result<u64, Refusal> {
+fn unsigned(noun: Noun, parameter: Parameter, arg: Arg<'_>) -> Result<u64, Refusal> {
     let given = arg.bytes();
-    match given {
-        [b'0', _, ..] => Err(Refusal::not_a("whole number", what, given)),
+    if is_negative(given) {
         // What is a number, but too small, is called so, as RedisBloom does.
-        [b'-', b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit) => {
-            Err(Refusal::Negative { what, got: quoted(given) })
-        }
-        _ => parse_unsigned(given).ok_or_else(|| Refusal::not_a("whole number", what, given)),
+        return Err(Refusal::Number { noun, parameter, expected: "a whole number", got: quoted(given) });
     }
+    plain(given).ok_or_else(|| Refusal::not_a("whole number", parameter.words(), given))
 }
 
 /// A number of things: no more than the server's own integers hold.
-pub fn count(what: &'static str, arg: Arg<'_>) -> Result<u64, Refusal> {
-    let value = unsigned(what, arg)?;
+pub fn count(noun: Noun, parameter: Parameter, arg: Arg<'_>) -> Result<u64, Refusal> {
+    let value = unsigned(noun, parameter, arg)?;
     let fits = i64::try_from(value).is_ok();
-    fits.then_some(value).ok_or_else(|| Refusal::not_a("whole number below 2^63", what, arg.bytes()))
+    fits.then_some(value).ok_or_else(|| Refusal::not_a("whole number below 2^63", parameter.words(), arg.bytes()))
 }
 
 /// The iterator of a dump. RedisBloom takes negative ones, which are past every end.
 pub fn iterator(arg: Arg<'_>) -> Result<u64, Refusal> {
-    match count("iterator", arg) {
-        Ok(value) => Ok(value),
-        Err(Refusal::Negative { .. }) if arg.bytes().len() <= 20 => Ok(u64::MAX),
-        _ => Err(Refusal::BadIterator { got: quoted(arg.bytes()) }),
+    let given = arg.bytes();
+    if is_negative(given) && given.len() <= 20 {
+        return Ok(u64::MAX);
     }
+    let value = plain(given).filter(|&value| i64::try_from(value).is_ok());
+    value.ok_or_else(|| Refusal::BadIterator { got: quoted(given) })
 }
 
-/// As [`unsigned`], of bytes that may come from a configuration file.
-pub fn parse_unsigned(bytes: &[u8]) -> Option<u64> {
-    let digits = std::str::from_utf8(bytes).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()))?;
-    digits.parse().ok()
+/// Whether this is a whole number below 0.
+fn is_negative(given: &[u8]) -> bool {
+    matches!(given, [b'-', b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit))
+}
+
+/// A whole number without leading zeros.
+fn plain(given: &[u8]) -> Option<u64> {
+    parse_unsigned(given).filter(|_| !matches!(given, [b'0', _, ..]))
 }
 
 /// A finite number; one that is too small to be told from 0 is none.
-pub fn number(what: &'static str, arg: Arg<'_>) -> Result<f64, Refusal> {
+pub fn number(parameter: Parameter, arg: Arg<'_>) -> Result<f64, Refusal> {
     let given = arg.bytes();
     let digits = given.split(|b| b.eq_ignore_ascii_case(&b'e')).next().unwrap_or_default();
     let vanishes = |value: f64| value == 0.0 && digits.iter().any(|digit| matches!(digit, b'1'..=b'9'));
-    parse_number(given).filter(|&value| !vanishes(value)).ok_or_else(|| Refusal::not_a("number", what, given))
-}
-
-/// As [`number`], of bytes that may come from a configuration file.
-pub fn parse_number(bytes: &[u8]) -> Option<f64> {
-    // Rust reads "inf", "nan" and the like as numbers.
-    let plain = bytes.iter().all(|b| matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
-    let value: f64 = std::str::from_utf8(bytes).ok().filter(|_| plain)?.parse().ok()?;
-    value.is_finite().then_some(value)
+    parse_number(given)
+        .filter(|&value| !vanishes(value))
+        .ok_or_else(|| Refusal::not_a("number", parameter.words(), given))
 }
 
 /// The options of commands that create: all that was given, in the units of the core's parameters.
@@ -109,8 +107,8 @@ impl Opt {
     }
 }
 
-/// Reads options from argument `start` on; `allowed` are those that the command takes.
-pub fn options(args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options, Refusal> {
+/// Reads options for a value called `noun` from argument `start` on; `allowed` are those that the command takes.
+pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options, Refusal> {
     let mut options = Options::default();
     let mut seen: Vec<Opt> = Vec::with_capacity(allowed.len());
     let mut out_of_range = None;
@@ -136,11 +134,15 @@ pub fn options(args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options,
             if at == args.len() {
                 // What ends here lacks its items too, if it should have any.
                 let needs_items = allowed.contains(&Opt::Items);
-                return Err(if needs_items { Refusal::Arity } else { Refusal::NoValue { option: option.word() } });
+                return Err(match option {
+                    _ if needs_items => Refusal::Arity,
+                    Opt::Expansion => Refusal::NoExpansion,
+                    _ => Refusal::NoValue { option: option.word() },
+                });
             }
-            match value(&mut options, option, args.get(at)) {
+            match value(noun, &mut options, option, args.get(at)) {
                 // Ranges come after all that cannot be read, as in RedisBloom.
-                Err(negative @ Refusal::Negative { .. }) => out_of_range = out_of_range.or(Some(negative)),
+                Err(negative @ Refusal::Number { .. }) => out_of_range = out_of_range.or(Some(negative)),
                 read => read?,
             }
             at += 1;
@@ -156,13 +158,13 @@ pub fn options(args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options,
     out_of_range.map_or(Ok(options), Err)
 }
 
-fn value(options: &mut Options, option: Opt, given: Arg<'_>) -> Result<(), Refusal> {
+fn value(noun: Noun, options: &mut Options, option: Opt, given: Arg<'_>) -> Result<(), Refusal> {
     match option {
-        Opt::Capacity => options.capacity = Some(count("capacity", given)?),
-        Opt::Error => options.error_rate = Some(number("error rate", given)?),
-        Opt::Expansion => options.expansion = Some(count("expansion", given)?),
-        Opt::Exact => options.exact_limit = Some(count("exact limit", given)?),
-        Opt::Seed => options.seed = Some(unsigned("seed", given)?),
+        Opt::Capacity => options.capacity = Some(count(noun, Parameter::Capacity, given)?),
+        Opt::Error => options.error_rate = Some(number(Parameter::ErrorRate, given)?),
+        Opt::Expansion => options.expansion = Some(count(noun, Parameter::Expansion, given)?),
+        Opt::Exact => options.exact_limit = Some(count(noun, Parameter::ExactLimit, given)?),
+        Opt::Seed => options.seed = Some(unsigned(noun, Parameter::Seed, given)?),
         Opt::Layout => options.layout = Some(layout(given.bytes())?),
         Opt::NonScaling | Opt::NoCreate | Opt::Items => {}
     }

@@ -1,18 +1,20 @@
 //! BF.*: Bloom filters.
 
 use super::{
-    Added, AddedWords, announce, check_copy, config, create, dump, open, open_merge, replace, value, value_mut, values,
-    word,
+    Added, AddedWords, announce, check_copy, config, create, dump, open, open_merge, refusal_of, replace, value,
+    value_mut, values, word,
 };
 use crate::args::{self, Opt, Options, lenient};
 use crate::limits::ServerLimit;
-use crate::reply::{self, Field, InfoLine, Refusal, core};
+use crate::number::as_c_prints;
+use crate::refusal::{Noun, Refusal};
+use crate::reply::{self, Field, InfoLine};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx, Key, Mode};
 use crate::types::callbacks::entry_of;
 use rollcall_core::bloom::classic::sizing::DEFAULT_GROWTH;
 use rollcall_core::bloom::{BitLayout, BloomFilter, ClassicFilter, Params, SubFilterInfo};
-use rollcall_core::error::Error;
+use rollcall_core::error::{Error, Parameter};
 use rollcall_core::size_limit::Unlimited;
 
 const RESERVE_OPTIONS: [Opt; 4] = [Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout];
@@ -94,7 +96,7 @@ fn growth(ctx: Ctx, creation: &Creation) -> Vec<ArgOrOwned<'static>> {
 }
 
 fn core_error(error: Error) -> Refusal {
-    core::<BloomFilter>(error)
+    refusal_of::<BloomFilter>(error)
 }
 
 /// What options and defaults make.
@@ -158,11 +160,11 @@ fn obeyed_reservation(args: Args<'_>) -> Result<Creation, Refusal> {
 /// What `BF.RESERVE` is to create; `creation` makes it of the options.
 fn reservation(args: Args<'_>, creation: fn(&Options) -> Result<Creation, Refusal>) -> Result<Creation, Refusal> {
     // In RedisBloom's order: of several faults the same is told.
-    let error_rate = Some(args::number("error rate", args.get(2))?);
+    let error_rate = Some(args::number(Parameter::ErrorRate, args.get(2))?);
     creation(&Options { error_rate, ..Options::default() })?;
-    let capacity = Some(args::count("capacity", args.get(3))?);
+    let capacity = Some(args::count(Noun::Filter, Parameter::Capacity, args.get(3))?);
     creation(&Options { capacity, ..Options::default() })?;
-    let options = Options { error_rate, capacity, ..args::options(args, 4, &RESERVE_OPTIONS)? };
+    let options = Options { error_rate, capacity, ..args::options(Noun::Filter, args, 4, &RESERVE_OPTIONS)? };
     // `BF.INSERT` takes both, as there.
     if options.non_scaling && options.expansion.is_some() {
         return Err(Refusal::NonScalingExpands);
@@ -194,7 +196,7 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let outcome = filter.add(args.get(2).bytes(), &limit);
     let (handled, changed) = outcome.as_ref().map_or((0, false), |&is_new| (1, is_new));
     announce(ctx, &Added { key: name, items: args.from(2), created, handled, changed }, &WORDS);
-    if let Some(refusal) = outcome.err().and_then(|error| refusal_of(ctx, error)) {
+    if let Some(refusal) = outcome.err().and_then(|error| told(ctx, error)) {
         return Err(refusal);
     }
     ctx.reply_bool(changed);
@@ -203,7 +205,7 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 /// Why an item was refused, if that is to be told. RedisBloom replicates what it refused because the filter was full as
 /// well; such a command does nothing here either, but it must not fail: a replica may be set to end at an error.
-fn refusal_of(ctx: Ctx, error: Error) -> Option<Refusal> {
+fn told(ctx: Ctx, error: Error) -> Option<Refusal> {
     match error {
         Error::Full { .. } if must_obey(ctx) => None,
         other => Some(core_error(other)),
@@ -217,7 +219,8 @@ pub fn madd(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 /// `BF.INSERT key [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let read = args::options(args, 2, &INSERT_OPTIONS).and_then(|options| Ok((creation(&options)?, options)));
+    let read =
+        args::options(Noun::Filter, args, 2, &INSERT_OPTIONS).and_then(|options| Ok((creation(&options)?, options)));
     let (creation, options) = match read {
         // Only what our own options do not cover is read again: what both know means the same in both.
         Err(_) if must_obey(ctx) => obeyed_insertion(args)?,
@@ -232,7 +235,7 @@ pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 fn obeyed_insertion(args: Args<'_>) -> Result<(Creation, Options), Refusal> {
     let options = match lenient::insert(args) {
         Some(options) => options,
-        None => args::options(args, 2, &INSERT_OPTIONS)?,
+        None => args::options(Noun::Filter, args, 2, &INSERT_OPTIONS)?,
     };
     Ok((obeyed_creation(&options)?, options))
 }
@@ -295,7 +298,7 @@ fn insert(
             .try_reserve_exact(items.len())
             .map_err(no_memory)
             .and_then(|()| filter.add_all(items.bytes(), &limit, |is_new| results.push(is_new)));
-        let stopped = outcome.err().and_then(|error| refusal_of(ctx, error));
+        let stopped = outcome.err().and_then(|error| told(ctx, error));
         (handled, changed) = (results.len(), results.contains(&true));
         reply::bools(ctx, &results, stopped);
     }
@@ -454,7 +457,7 @@ fn debug_sub_filter(info: &SubFilterInfo) -> String {
         None => format!(
             "bytes:{num_bytes} bits:{num_bits} hashes:{hashes} hashwidth:64 capacity:{capacity} size:{num_items} \
              ratio:{}",
-            reply::general(*error_rate)
+            as_c_prints(*error_rate)
         ),
         Some(geometry) => format!(
             "bytes:{num_bytes} bits:{num_bits} hashes:{hashes} lines:{} lines_per_item:{} probes_per_line:{} \

@@ -1,14 +1,16 @@
 //! LC.*: counters of distinct members.
 
 use super::{
-    Added, AddedWords, announce, config, create, dump, open, open_all, open_merge, value, value_mut, values, word,
+    Added, AddedWords, announce, config, create, dump, open, open_all, open_merge, refusal_of, value, value_mut,
+    values, word,
 };
 use crate::args::{self, Opt, Options};
 use crate::limits::ServerLimit;
-use crate::reply::{self, Field, InfoLine, Refusal, core};
+use crate::refusal::{Noun, Refusal};
+use crate::reply::{self, Field, InfoLine};
 use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx, Mode};
 use rollcall_core::counting::{Counter, Params, Representation, count_union};
-use rollcall_core::error::Error;
+use rollcall_core::error::{Error, Parameter};
 
 const RESERVE_OPTIONS: [Opt; 3] = [Opt::Error, Opt::Exact, Opt::Seed];
 const INSERT_OPTIONS: [Opt; 6] = [Opt::Capacity, Opt::Error, Opt::Exact, Opt::NoCreate, Opt::Seed, Opt::Items];
@@ -38,7 +40,7 @@ fn precision(ctx: Ctx, params: &Params) -> [ArgOrOwned<'static>; 6] {
 }
 
 fn core_error(error: Error) -> Refusal {
-    core::<Counter>(error)
+    refusal_of::<Counter>(error)
 }
 
 /// The parameters that options and defaults make.
@@ -57,8 +59,8 @@ fn params(options: &Options) -> Result<Params, Refusal> {
 
 /// `LC.RESERVE key capacity [ERROR rate] [EXACT limit]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let mut options = args::options(args, 3, &RESERVE_OPTIONS)?;
-    options.capacity = Some(args::count("capacity", args.get(2))?);
+    let mut options = args::options(Noun::Counter, args, 3, &RESERVE_OPTIONS)?;
+    options.capacity = Some(args::count(Noun::Counter, Parameter::Capacity, args.get(2))?);
     let params = params(&options)?;
     let key = open::<Counter>(ctx, args.get(1), Mode::Write)?;
     if !key.is_missing() {
@@ -85,7 +87,7 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 /// `LC.INSERT key [CAPACITY n] [ERROR rate] [EXACT limit] [NOCREATE] ITEMS item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let options = args::options(args, 2, &INSERT_OPTIONS)?;
+    let options = args::options(Noun::Counter, args, 2, &INSERT_OPTIONS)?;
     let items = options.items.ok_or(Refusal::Arity)?;
     let params = params(&options)?;
     let create = if options.no_create { None } else { Some(params) };

@@ -2,10 +2,11 @@
 
 use std::ffi::CStr;
 
-use super::{open, value};
+use super::{open, refusal_of, value};
 use crate::args;
 use crate::limits::ServerLimit;
-use crate::reply::{self, Refusal, core};
+use crate::refusal::Refusal;
+use crate::reply;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, LogLevel, Mode};
 use crate::server::metrics::CORRUPT_REFUSED;
@@ -30,10 +31,10 @@ pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusa
 fn refused<T: Family>(ctx: Ctx, error: Error) -> Refusal {
     if let Error::Corrupt { .. } = error {
         CORRUPT_REFUSED.count();
-        ctx.log(LogLevel::Warning, &format!("refused a chunk of a {}: {error}", T::NOUN));
+        ctx.log(LogLevel::Warning, &format!("refused a chunk of a {}: {error}", T::NOUN.word()));
         return Refusal::BadData;
     }
-    core::<T>(error)
+    refusal_of::<T>(error)
 }
 
 /// Gives a value a chunk: the one that comes next, or any that was acknowledged elsewhere. RedisBloom writes each where

@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::ffi::CStr;
 
 use crate::config;
-use crate::reply::{Refusal, core};
+use crate::refusal::Refusal;
 use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx, Key, Mode};
 use crate::server::reclaim;
 use crate::types::callbacks::{Entry, State, entry_of, peek_entry, set_entry};
@@ -29,6 +29,11 @@ fn open<T: Family>(ctx: Ctx, name: Arg<'_>, mode: Mode) -> Result<Key<'_>, Refus
     let key = ctx.open(name, mode);
     peek_entry::<T>(&key)?;
     Ok(key)
+}
+
+/// An error of the core, about a value of family `T`.
+fn refusal_of<T: Family>(error: Error) -> Refusal {
+    Refusal::Core { noun: T::NOUN, error }
 }
 
 fn still_loading<T: Family>(loading: &<T as Stored>::Loading) -> Refusal {
@@ -126,7 +131,7 @@ fn announce<P>(ctx: Ctx, added: &Added<'_, P>, words: &AddedWords<P>) {
 fn list<T: Family, E>(len: usize) -> Result<Vec<E>, Refusal> {
     let mut list = Vec::new();
     let needed_bytes = (len * size_of::<E>()) as u64;
-    list.try_reserve_exact(len).map_err(|_| core::<T>(Error::OutOfMemory { needed_bytes }))?;
+    list.try_reserve_exact(len).map_err(|_| refusal_of::<T>(Error::OutOfMemory { needed_bytes }))?;
     Ok(list)
 }
 
@@ -176,7 +181,7 @@ fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, Refusal> {
     } else {
         let mut seen = HashSet::new();
         let needed_bytes = (found.len() * size_of::<&T>()) as u64;
-        seen.try_reserve(found.len()).map_err(|_| core::<T>(Error::OutOfMemory { needed_bytes }))?;
+        seen.try_reserve(found.len()).map_err(|_| refusal_of::<T>(Error::OutOfMemory { needed_bytes }))?;
         found.retain(|&value| seen.insert(std::ptr::from_ref(value)));
     }
     Ok(found)
@@ -186,5 +191,5 @@ fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, Refusal> {
 fn check_copy<T: Family>(value: &T, limit: &impl SizeLimit) -> Result<(), Refusal> {
     let mut bytes = 0u64;
     value.heap_layouts(&mut |layout| bytes += limit.allocation_bytes(layout));
-    limit.check(size_of::<T>() as u64, bytes).map_err(core::<T>)
+    limit.check(size_of::<T>() as u64, bytes).map_err(refusal_of::<T>)
 }

@@ -5,7 +5,8 @@ use std::ffi::{CStr, c_int};
 use redis_module::raw;
 
 use super::{bloom, counting, valkey_bloom};
-use crate::reply::{Refusal, refuse};
+use crate::refusal::Refusal;
+use crate::reply::refuse;
 use crate::server::ffi::{Args, RedisModuleCtx, RedisModuleString, run_command};
 
 /// The entry point that the server calls.

@@ -2,7 +2,7 @@
 
 use redis_module::raw;
 
-use crate::reply::{Refusal, quoted};
+use crate::refusal::{Refusal, quoted};
 use crate::server::ffi::{Args, Ctx, LogLevel};
 
 /// `BF.LOAD key data`: how valkey-bloom writes a filter into a rewritten AOF. Always refused: its filters have other

@@ -5,8 +5,8 @@ use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 
 use super::options::{BYTES, CHOICE, TEXT, WHOLE};
-use crate::args::parse_unsigned;
-use crate::reply::quoted;
+use crate::number::{parse_bytes, parse_unsigned};
+use crate::refusal::quoted;
 use crate::server::ffi::{Args, Ctx, LogLevel};
 
 /// RedisBloom's names of arguments that are ours too.
@@ -102,35 +102,9 @@ fn is_for_cuckoo_filters(name: &[u8]) -> bool {
     REDISBLOOM_CUCKOO.iter().any(|start| name.to_ascii_uppercase().starts_with(start.as_bytes()))
 }
 
-/// A number of bytes as redis.conf takes them: `1kb` is 1024, `1k` is 1000.
-fn parse_bytes(text: &[u8]) -> Option<u64> {
-    let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
-    let unit: u64 = match text[digits..].to_ascii_lowercase().as_slice() {
-        b"" | b"b" => 1,
-        b"k" => 1000,
-        b"kb" => 1 << 10,
-        b"m" => 1_000_000,
-        b"mb" => 1 << 20,
-        b"g" => 1_000_000_000,
-        b"gb" => 1 << 30,
-        _ => return None,
-    };
-    parse_unsigned(&text[..digits])?.checked_mul(unit)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bytes_read_as_in_redis_conf() {
-        for (text, bytes) in [("1", 1), ("5b", 5), ("1k", 1000), ("1kb", 1024), ("2MB", 2 << 20), ("4gb", 4 << 30)] {
-            assert_eq!(parse_bytes(text.as_bytes()), Some(bytes), "{text}");
-        }
-        for text in ["", "gb", "1tb", "-1", "1 kb", "99999999999999999999", "18446744073709551615kb"] {
-            assert_eq!(parse_bytes(text.as_bytes()), None, "{text}");
-        }
-    }
 
     #[test]
     fn arguments_of_valkey_bloom_are_told_from_others() {

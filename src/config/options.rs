@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
 use redis_module::raw;
 
-use crate::args::{parse_number, parse_unsigned};
-use crate::reply::quoted;
+use crate::number::{parse_number, parse_signed, parse_unsigned};
+use crate::refusal::quoted;
 use crate::server::facts;
 use crate::server::ffi::{Arg, Ctx, ERR, LogLevel, OK, RedisModuleString, api, guard, log_anywhere};
 use rollcall_core::{bloom, counting};
@@ -117,13 +117,6 @@ impl Text {
             Kind::Seed | Kind::FilterWhole { .. } | Kind::CuckooWhole { .. } => bits.to_string(),
         }
     }
-}
-
-/// A whole number, negative or not.
-fn parse_signed(text: &[u8]) -> Option<i64> {
-    let digits = text.strip_prefix(b"-").unwrap_or(text);
-    let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(text).ok().filter(|_| plain)?.parse().ok()
 }
 
 /// One word of several.

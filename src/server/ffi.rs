@@ -66,25 +66,6 @@ fn c_text(text: &str) -> CString {
     CString::new(clean).unwrap_or_default()
 }
 
-/// A number as C's library reads it, and the server with it, if it is one from the first letter to the last.
-pub fn c_number(text: &CStr) -> Option<f64> {
-    unsafe extern "C" {
-        fn strtod(text: *const c_char, end: *mut *mut c_char) -> f64;
-    }
-    let bytes = text.to_bytes();
-    // It would skip blanks.
-    if bytes.first().is_none_or(|first| first.is_ascii_whitespace() || *first == b'\x0b') {
-        return None;
-    }
-    let mut end = null_mut();
-    // SAFETY: the text ends with NUL and outlives the call; `end` is written, and points into the text.
-    let (value, read) = unsafe {
-        let value = strtod(text.as_ptr(), &raw mut end);
-        (value, end.cast_const().offset_from(text.as_ptr()))
-    };
-    (read == bytes.len() as isize && !value.is_nan()).then_some(value)
-}
-
 /// The context of one call from the server.
 #[derive(Clone, Copy)]
 pub struct Ctx(*mut RedisModuleCtx);

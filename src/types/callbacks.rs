@@ -209,7 +209,7 @@ unsafe extern "C" fn rdb_load<T: Family>(io: *mut raw::RedisModuleIO, encoding: 
             Ok(entry) => Box::into_raw(entry).cast(),
             Err(error) => {
                 CORRUPT_REFUSED.count();
-                ctx.log(LogLevel::Warning, &format!("refused a stored {}: {error}", T::NOUN));
+                ctx.log(LogLevel::Warning, &format!("refused a stored {}: {error}", T::NOUN.word()));
                 null_mut()
             }
         },
@@ -415,7 +415,7 @@ unsafe extern "C" fn copy<T: Family>(
         || match entry.try_clone() {
             Ok(copy) => Box::into_raw(copy).cast(),
             Err(error) => {
-                log_anywhere(LogLevel::Warning, &format!("could not copy a {}: {error}", T::NOUN));
+                log_anywhere(LogLevel::Warning, &format!("could not copy a {}: {error}", T::NOUN.word()));
                 null_mut()
             }
         },

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use redis_module::raw;
 
+use crate::refusal::Noun;
 use crate::types::callbacks::{Mover, RdbReader};
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;
@@ -17,7 +18,7 @@ use rollcall_core::size_limit::SizeLimit;
 /// What the glue needs of a family of values beyond storing them.
 pub trait Family: Stored {
     /// How error texts call a value.
-    const NOUN: &'static str;
+    const NOUN: Noun;
     /// The type's name: nine characters, stored in every RDB file.
     const TYPE_NAME: &'static CStr;
     /// Encoding version of the RDB value.
@@ -75,7 +76,7 @@ impl Registry {
 }
 
 impl Family for BloomFilter {
-    const NOUN: &'static str = "filter";
+    const NOUN: Noun = Noun::Filter;
     /// RedisBloom's name, so that its data can come along; the encoding version tells the two apart.
     const TYPE_NAME: &'static CStr = c"MBbloom--";
     /// RedisBloom's own versions are 0 to 4.
@@ -112,7 +113,7 @@ impl Family for BloomFilter {
 }
 
 impl Family for Counter {
-    const NOUN: &'static str = "counter";
+    const NOUN: Noun = Noun::Counter;
     const TYPE_NAME: &'static CStr = c"RCcounter";
     const RDB_ENCODING: c_int = 1;
     const LOADCHUNK: &'static CStr = c"LC.LOADCHUNK";

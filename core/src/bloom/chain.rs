@@ -2,7 +2,7 @@
 //! of them and added to the newest, which is followed by a new one once it is full.
 
 use super::lines::probe::{CHUNK, fill};
-use crate::error::Error;
+use crate::error::{Error, Parameter};
 use crate::hash::Hash128;
 use crate::size_limit::{SizeLimit, try_reserve};
 
@@ -93,7 +93,7 @@ fn grow<C: Chain>(chain: &mut C, limit: &(impl SizeLimit + ?Sized)) -> Result<()
     let len = chain.sub_filters().len();
     if len >= MAX_SUB_FILTERS {
         let expected = "at most 1024, as a larger capacity or expansion needs";
-        return Err(Error::out_of_range("number of sub-filters", expected, len + 1));
+        return Err(Error::out_of_range(Parameter::SubFilters, expected, len + 1));
     }
     chain.grow(limit)
 }

@@ -4,7 +4,7 @@ use std::alloc::Layout;
 use std::fmt;
 
 use super::{ClassicFilter, Geometry, Line, Params, ScalableFilter};
-use crate::error::Error;
+use crate::error::{Error, Parameter};
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// Where the bits of an item are.
@@ -241,7 +241,7 @@ impl BloomFilter {
         match (self, other) {
             (BloomFilter::Lines(ours), BloomFilter::Lines(theirs)) => ours.check_mergeable(theirs),
             (BloomFilter::Classic(ours), BloomFilter::Classic(theirs)) => ours.check_mergeable(theirs),
-            _ => Err(Error::incompatible("layout", self.layout(), other.layout())),
+            _ => Err(Error::incompatible(Parameter::Layout, self.layout(), other.layout())),
         }
     }
 
@@ -353,7 +353,7 @@ mod tests {
             assert_eq!(ours.merge(&[theirs, theirs]), Ok(true));
             assert!((0..60u32).all(|item| ours.may_contain(&item.to_le_bytes())));
         }
-        assert!(matches!(lines.merge(&[&classic]), Err(Error::Incompatible { field: "layout", .. })));
-        assert!(matches!(classic.merge(&[&lines]), Err(Error::Incompatible { field: "layout", .. })));
+        assert!(matches!(lines.merge(&[&classic]), Err(Error::Incompatible { parameter: Parameter::Layout, .. })));
+        assert!(matches!(classic.merge(&[&lines]), Err(Error::Incompatible { parameter: Parameter::Layout, .. })));
     }
 }

@@ -10,7 +10,7 @@ use crate::counting::estimate;
 use crate::counting::layout::{Layout, Slot};
 use crate::counting::members::{self, Members};
 use crate::counting::slots::{Bitmap, Bits};
-use crate::error::Error;
+use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 use crate::size_limit::SizeLimit;
 
@@ -46,14 +46,14 @@ impl Params {
     /// [`Error::OutOfRange`] naming the first that is outside.
     pub fn validate(&self) -> Result<(), Error> {
         if !(1..=Self::MAX_CAPACITY).contains(&self.capacity) {
-            return Err(Error::out_of_range("capacity", "between 1 and 10000000000", self.capacity));
+            return Err(Error::out_of_range(Parameter::Capacity, "between 1 and 10000000000", self.capacity));
         }
         // Written so that NaN is refused.
         if !(Self::MIN_ERROR_RATE..=Self::MAX_ERROR_RATE).contains(&self.error_rate) {
-            return Err(Error::out_of_range("error_rate", "between 0.001 and 0.25", self.error_rate));
+            return Err(Error::out_of_range(Parameter::ErrorRate, "between 0.001 and 0.25", self.error_rate));
         }
         if self.exact_limit > Self::MAX_EXACT_LIMIT {
-            return Err(Error::out_of_range("exact_limit", "between 0 and 65536", self.exact_limit));
+            return Err(Error::out_of_range(Parameter::ExactLimit, "between 0 and 65536", self.exact_limit));
         }
         Ok(())
     }

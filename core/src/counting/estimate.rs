@@ -10,7 +10,7 @@
 //! them and must be the same on every machine.
 
 use crate::counting::layout::{Layout, MAX_PRECISION, MAX_TAIL_SEGMENTS, MIN_PRECISION, SegmentCounts};
-use crate::error::Error;
+use crate::error::{Error, Parameter};
 
 /// What is answered when every slot is taken, which no real set comes near: the estimate when half a
 /// slot of a last segment were free, `2^34 ln 2048`.
@@ -168,7 +168,7 @@ pub fn precision(error_rate: f64, capacity: u64) -> Result<Layout, Error> {
             return Ok(layout);
         }
     }
-    Err(Error::out_of_range("error_rate", "one that a bitmap of 2^32 slots reaches", error_rate))
+    Err(Error::out_of_range(Parameter::ErrorRate, "one that a bitmap of 2^32 slots reaches", error_rate))
 }
 
 #[cfg(test)]
@@ -270,7 +270,10 @@ mod tests {
     #[test]
     fn unreachable_error_is_refused() {
         for error_rate in [0.0, -1.0, f64::NAN] {
-            assert!(matches!(precision(error_rate, 1000), Err(Error::OutOfRange { field: "error_rate", .. })));
+            assert!(matches!(
+                precision(error_rate, 1000),
+                Err(Error::OutOfRange { parameter: Parameter::ErrorRate, .. })
+            ));
         }
     }
 

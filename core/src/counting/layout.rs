@@ -25,7 +25,7 @@
 //! All of this is stored format: nothing here can change without a new encoding version.
 
 use crate::bits;
-use crate::error::Error;
+use crate::error::{Error, Parameter};
 
 /// Slots of a tail segment.
 pub const SEGMENT_SLOTS: u32 = 1 << SEGMENT_BITS;
@@ -63,7 +63,7 @@ impl Layout {
     /// [`Error::OutOfRange`] outside [`MIN_PRECISION`]`..=`[`MAX_PRECISION`].
     pub fn new(precision: u32) -> Result<Self, Error> {
         if !(MIN_PRECISION..=MAX_PRECISION).contains(&precision) {
-            return Err(Error::out_of_range("precision", "between 11 and 32", precision));
+            return Err(Error::out_of_range(Parameter::Precision, "between 11 and 32", precision));
         }
         Ok(Layout { precision })
     }
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn precision_outside_its_range_is_refused() {
         for precision in [0, 10, 33, u32::MAX] {
-            assert!(matches!(Layout::new(precision), Err(Error::OutOfRange { field: "precision", .. })));
+            assert!(matches!(Layout::new(precision), Err(Error::OutOfRange { parameter: Parameter::Precision, .. })));
         }
     }
 

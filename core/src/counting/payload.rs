@@ -18,7 +18,7 @@ use crate::counting::counter::{Counter, Params, Representation, State};
 use crate::counting::layout::Layout;
 use crate::counting::members::Members;
 use crate::counting::slots::{Bitmap, Bits, zeroed_words};
-use crate::error::Error;
+use crate::error::{Error, Parameter};
 use crate::size_limit::SizeLimit;
 
 /// Positions that are written as one piece: 256 KiB.
@@ -261,7 +261,7 @@ mod tests {
         assert!(matches!(wrong, Err(Error::Corrupt { field: "precision", .. })));
         let zero = Params { capacity: 0, ..params };
         let wrong = Counter::from_payload(zero, 11, Representation::Sparse, b"", &Unlimited);
-        assert!(matches!(wrong, Err(Error::OutOfRange { field: "capacity", .. })));
+        assert!(matches!(wrong, Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })));
     }
 
     #[test]

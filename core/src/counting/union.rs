@@ -12,7 +12,7 @@ use crate::counting::estimate::Segments;
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::members::Members;
 use crate::counting::slots::{Bitmap, Bits, zeroed_words};
-use crate::error::Error;
+use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 use crate::size_limit::SizeLimit;
 
@@ -175,7 +175,7 @@ fn common_layout(counters: &[&Counter]) -> Result<Option<Layout>, Error> {
     let Some((first, rest)) = counters.split_first() else { return Ok(None) };
     let seed = first.params().seed;
     if let Some(other) = rest.iter().find(|other| other.params().seed != seed) {
-        return Err(Error::incompatible("seed", seed, other.params().seed));
+        return Err(Error::incompatible(Parameter::Seed, seed, other.params().seed));
     }
     Ok(Some(rest.iter().fold(first.layout(), |layout, other| layout.min(other.layout()))))
 }
@@ -391,7 +391,7 @@ mod tests {
     fn different_seeds_are_refused() {
         let mut one = counter(params(SIZES[2], 250), [1]);
         let other = counter(Params { seed: 1, ..params(SIZES[2], 250) }, [1]);
-        let seed = Error::Incompatible { field: "seed", ours: "0".into(), theirs: "1".into() };
+        let seed = Error::Incompatible { parameter: Parameter::Seed, ours: "0".into(), theirs: "1".into() };
         assert_eq!(one.merge(&[&other], &Unlimited), Err(seed.clone()));
         assert_eq!(count_union(&[&one, &other]), Err(seed.clone()));
         assert_eq!(one.difference(&[&other]), Err(seed));

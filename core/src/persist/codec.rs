@@ -123,7 +123,9 @@ impl<'a> Reader<'a> {
 /// An error of a parameter's range, told as one of a stored field.
 pub(super) fn stored_parameter(error: Error) -> Error {
     match error {
-        Error::OutOfRange { field, expected, got } => Error::Corrupt { field, expected: expected.to_owned(), got },
+        Error::OutOfRange { parameter, expected, got } => {
+            Error::Corrupt { field: parameter.words(), expected: expected.to_owned(), got }
+        }
         other => other,
     }
 }

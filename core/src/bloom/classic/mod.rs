@@ -17,7 +17,7 @@ pub use sub_filter::ClassicSubFilter;
 
 use super::Params;
 use super::chain::{self, Chain};
-use crate::error::Error;
+use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, classic_hash};
 use crate::size_limit::{SizeLimit, held_bytes, try_reserve, try_with_capacity};
 
@@ -67,7 +67,7 @@ impl ClassicFilter {
     /// As [`ClassicFilter::new`]; [`Error::OutOfRange`] only where there is no such filter.
     pub fn of_any_range(params: Params, growth: u32, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
         if params.expansion != 0 && params.expansion != growth {
-            return Err(Error::out_of_range("growth", "the expansion of a filter that scales", growth));
+            return Err(Error::out_of_range(Parameter::Growth, "the expansion of a filter that scales", growth));
         }
         let (scaling, tightening) = if params.expansion == 0 { (NO_SCALING, 1.0) } else { (0, TIGHTENING) };
         let options = NOROUND | FORCE64 | scaling;
@@ -223,22 +223,22 @@ impl ClassicFilter {
     pub fn check_mergeable(&self, other: &ClassicFilter) -> Result<(), Error> {
         let (ours, theirs) = (&self.params, &other.params);
         if ours.capacity != theirs.capacity {
-            return Err(Error::incompatible("capacity", ours.capacity, theirs.capacity));
+            return Err(Error::incompatible(Parameter::Capacity, ours.capacity, theirs.capacity));
         }
         if ours.error_rate != theirs.error_rate {
-            return Err(Error::incompatible("error_rate", ours.error_rate, theirs.error_rate));
+            return Err(Error::incompatible(Parameter::ErrorRate, ours.error_rate, theirs.error_rate));
         }
         if ours.expansion != theirs.expansion {
-            return Err(Error::incompatible("expansion", ours.expansion, theirs.expansion));
+            return Err(Error::incompatible(Parameter::Expansion, ours.expansion, theirs.expansion));
         }
         if self.sub_filters.len() != other.sub_filters.len() {
-            return Err(Error::incompatible("sub_filters", self.sub_filters.len(), other.sub_filters.len()));
+            return Err(Error::incompatible(Parameter::SubFilters, self.sub_filters.len(), other.sub_filters.len()));
         }
         // Filters from elsewhere need not have the shapes that follow from their parameters.
         for (ours, theirs) in self.sub_filters.iter().zip(&other.sub_filters) {
             if ours.shape() != theirs.shape() {
                 return Err(Error::incompatible(
-                    "shape",
+                    Parameter::Shape,
                     format_args!("{:?}", ours.shape()),
                     format_args!("{:?}", theirs.shape()),
                 ));

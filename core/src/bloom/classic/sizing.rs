@@ -13,7 +13,7 @@
 
 use super::super::chain::check_items;
 use super::super::lines::sizing::{LINE_BYTES, check_error_rate};
-use crate::error::Error;
+use crate::error::{Error, Parameter};
 
 /// Sizes are not rounded up to powers of two.
 pub const NOROUND: u32 = 1;
@@ -71,9 +71,10 @@ impl Shape {
     /// [`Error::OutOfRange`] when there is none.
     pub fn new(error_rate: f64, capacity: u64, options: u32) -> Result<Self, Error> {
         check_error_rate(error_rate)?;
-        let too_large = || Error::out_of_range("capacity", "of an addressable size at this error rate", capacity);
+        let too_large =
+            || Error::out_of_range(Parameter::Capacity, "of an addressable size at this error rate", capacity);
         if capacity == 0 {
-            return Err(Error::out_of_range("capacity", "at least 1", capacity));
+            return Err(Error::out_of_range(Parameter::Capacity, "at least 1", capacity));
         }
         let bits_per_item = bits_per_item(error_rate);
         let (num_bits, n2, capacity) = if options & ENTRIES_IS_BITS != 0 {
@@ -108,7 +109,7 @@ impl Shape {
     pub fn next(&self, growth: u32, options: u32) -> Result<Self, Error> {
         let capacity = self.capacity.checked_mul(u64::from(growth)).ok_or_else(|| {
             let got = format!("{} * {growth}", self.capacity);
-            Error::out_of_range("capacity", "less than 2^64 for every sub-filter", got)
+            Error::out_of_range(Parameter::Capacity, "less than 2^64 for every sub-filter", got)
         })?;
         Shape::new(self.error_rate * TIGHTENING, capacity, options)
     }
@@ -249,18 +250,24 @@ mod tests {
             assert_eq!(grown(FORCE64 | ENTRIES_IS_BITS, capacity), Ok(expected));
             assert_eq!(grown(FORCE64 | ENTRIES_IS_BITS | NOROUND, capacity), Ok(expected));
         }
-        assert!(matches!(grown(FORCE64 | ENTRIES_IS_BITS, 92), Err(Error::OutOfRange { field: "capacity", .. })));
+        assert!(matches!(
+            grown(FORCE64 | ENTRIES_IS_BITS, 92),
+            Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })
+        ));
     }
 
     #[test]
     fn growth_ends_in_an_error_where_numbers_end() {
         let shape = Shape::new(0.01, 1 << 40, NOROUND).unwrap();
-        assert!(matches!(shape.next(1 << 30, NOROUND), Err(Error::OutOfRange { field: "capacity", .. })));
-        assert!(matches!(shape.next(0, NOROUND), Err(Error::OutOfRange { field: "capacity", .. })));
+        assert!(matches!(shape.next(1 << 30, NOROUND), Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })));
+        assert!(matches!(shape.next(0, NOROUND), Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })));
         let shape = Shape { error_rate: f64::from_bits(1), ..shape };
-        assert!(matches!(shape.next(2, NOROUND), Err(Error::OutOfRange { field: "error_rate", .. })));
+        assert!(matches!(shape.next(2, NOROUND), Err(Error::OutOfRange { parameter: Parameter::ErrorRate, .. })));
         for options in [0, NOROUND] {
-            assert!(matches!(Shape::new(0.01, u64::MAX, options), Err(Error::OutOfRange { field: "capacity", .. })));
+            assert!(matches!(
+                Shape::new(0.01, u64::MAX, options),
+                Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })
+            ));
         }
     }
 }

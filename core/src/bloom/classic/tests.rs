@@ -40,7 +40,7 @@ fn parameters_are_checked() {
         assert!(matches!(refused, Some(Error::OutOfRange { field, .. }) if field == name), "{bad:?}");
     }
     let refused = ClassicFilter::with_growth(good, 3, &Unlimited).err();
-    assert!(matches!(refused, Some(Error::OutOfRange { field: "growth", .. })));
+    assert!(matches!(refused, Some(Error::OutOfRange { parameter: Parameter::Growth, .. })));
     assert_eq!(filter(Params { seed: 7, ..good }).params().seed, 0);
 }
 
@@ -87,7 +87,7 @@ fn growth_that_is_refused_changes_nothing() {
 fn growth_ends_in_an_error_where_numbers_end() {
     let mut tiny = filter(params(f64::from_bits(2), 1, 2));
     assert_eq!(tiny.add(b"a", &Unlimited), Ok(true));
-    assert!(matches!(tiny.add(b"b", &Unlimited), Err(Error::OutOfRange { field: "error_rate", .. })));
+    assert!(matches!(tiny.add(b"b", &Unlimited), Err(Error::OutOfRange { parameter: Parameter::ErrorRate, .. })));
     assert_eq!(tiny.add(b"a", &Unlimited), Ok(false));
 }
 

@@ -12,7 +12,7 @@ use std::fmt::Display;
 use self::sizing as math;
 use self::sub_filter::Filter;
 use super::chain::{self, Chain, Expected};
-use crate::error::Error;
+use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, hash128};
 use crate::size_limit::{SizeLimit, held_bytes, try_reserve, try_with_capacity};
 
@@ -44,7 +44,7 @@ impl Params {
     pub fn validate(&self) -> Result<(), Error> {
         math::check_error_rate(self.error_rate)?;
         if !(1..=Self::MAX_CAPACITY).contains(&self.capacity) {
-            return Err(Error::out_of_range("capacity", "from 1 to 1099511627776", self.capacity));
+            return Err(Error::out_of_range(Parameter::Capacity, "from 1 to 1099511627776", self.capacity));
         }
         if self.expansion > Self::MAX_EXPANSION {
             return Err(Self::expansion_error(self.expansion));
@@ -54,7 +54,7 @@ impl Params {
 
     /// What is said of an expansion that is too large, as large as it may be.
     pub fn expansion_error(expansion: impl Display) -> Error {
-        Error::out_of_range("expansion", "from 0 to 32768", expansion)
+        Error::out_of_range(Parameter::Expansion, "from 0 to 32768", expansion)
     }
 }
 
@@ -218,19 +218,19 @@ impl ScalableFilter {
     pub fn check_mergeable(&self, other: &ScalableFilter) -> Result<(), Error> {
         let (ours, theirs) = (&self.params, &other.params);
         if ours.capacity != theirs.capacity {
-            return Err(Error::incompatible("capacity", ours.capacity, theirs.capacity));
+            return Err(Error::incompatible(Parameter::Capacity, ours.capacity, theirs.capacity));
         }
         if ours.error_rate != theirs.error_rate {
-            return Err(Error::incompatible("error_rate", ours.error_rate, theirs.error_rate));
+            return Err(Error::incompatible(Parameter::ErrorRate, ours.error_rate, theirs.error_rate));
         }
         if ours.expansion != theirs.expansion {
-            return Err(Error::incompatible("expansion", ours.expansion, theirs.expansion));
+            return Err(Error::incompatible(Parameter::Expansion, ours.expansion, theirs.expansion));
         }
         if ours.seed != theirs.seed {
-            return Err(Error::incompatible("seed", ours.seed, theirs.seed));
+            return Err(Error::incompatible(Parameter::Seed, ours.seed, theirs.seed));
         }
         if self.sub_filters.len() != other.sub_filters.len() {
-            return Err(Error::incompatible("sub_filters", self.sub_filters.len(), other.sub_filters.len()));
+            return Err(Error::incompatible(Parameter::SubFilters, self.sub_filters.len(), other.sub_filters.len()));
         }
         Ok(())
     }
@@ -302,7 +302,7 @@ impl Chain for ScalableFilter {
         }
         let Some(capacity) = math::sub_filter_capacity(&self.params, index) else {
             let got = format!("{} * {}^{index}", self.params.capacity, self.params.expansion);
-            return Err(Error::out_of_range("capacity", "less than 2^64 for every sub-filter", got));
+            return Err(Error::out_of_range(Parameter::Capacity, "less than 2^64 for every sub-filter", got));
         };
         let error_rate = math::sub_filter_rate(&self.params, index);
         let held_bytes = held_bytes::<Self>(limit, |visit| self.heap_layouts(visit));

@@ -13,7 +13,7 @@
 use std::cell::Cell;
 
 use super::Params;
-use crate::error::Error;
+use crate::error::{Error, Parameter};
 
 /// Bits of a line: one cache line of 64 bytes. Part of the stored format.
 pub const LINE_BITS: u32 = 512;
@@ -71,13 +71,13 @@ impl Geometry {
 pub fn geometry(error_rate: f64, capacity: u64) -> Result<Geometry, Error> {
     check_error_rate(error_rate)?;
     if capacity == 0 {
-        return Err(Error::out_of_range("capacity", "at least 1", capacity));
+        return Err(Error::out_of_range(Parameter::Capacity, "at least 1", capacity));
     }
     let shape = item_shape(error_rate);
     let num_lines = libm::ceil(MARGIN * capacity as f64 * shape.bits_per_item / f64::from(LINE_BITS));
     // 2^57 lines of 2^6 bytes. At least one line always: capacity is at least 1 and the load is finite.
     if !(1.0..(1u64 << 57) as f64).contains(&num_lines) {
-        return Err(Error::out_of_range("capacity", "of an addressable size at this error rate", capacity));
+        return Err(Error::out_of_range(Parameter::Capacity, "of an addressable size at this error rate", capacity));
     }
     Ok(Geometry {
         lines_per_item: shape.lines_per_item,
@@ -129,7 +129,7 @@ pub(in crate::bloom) fn check_error_rate(error_rate: f64) -> Result<(), Error> {
     if error_rate > 0.0 && error_rate < 1.0 {
         return Ok(());
     }
-    Err(Error::out_of_range("error_rate", "more than 0 and less than 1", error_rate))
+    Err(Error::out_of_range(Parameter::ErrorRate, "more than 0 and less than 1", error_rate))
 }
 
 /// The fewest lines an item with which no line needs to err more rarely than [`RAREST_LINE_ERROR`]
@@ -285,7 +285,7 @@ pub fn sub_filter_rate(params: &Params, index: u64) -> f64 {
 /// [`Error::OutOfRange`] when its capacity or its rate is beyond what a filter can have.
 pub fn sub_filter_geometry(params: &Params, index: u64) -> Result<Geometry, Error> {
     let capacity = sub_filter_capacity(params, index)
-        .ok_or_else(|| Error::out_of_range("capacity", "within 2^40 for every sub-filter", "more"))?;
+        .ok_or_else(|| Error::out_of_range(Parameter::Capacity, "within 2^40 for every sub-filter", "more"))?;
     geometry(sub_filter_rate(params, index), capacity)
 }
 
@@ -425,12 +425,15 @@ mod tests {
                     assert!((0.0..=1.0).contains(&false_positive_rate(&shape, num_items)));
                 }
             }
-            assert!(matches!(geometry(error_rate, 1 << 62), Ok(_) | Err(Error::OutOfRange { field: "capacity", .. })));
+            assert!(matches!(
+                geometry(error_rate, 1 << 62),
+                Ok(_) | Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })
+            ));
         }
-        assert!(matches!(geometry(0.01, u64::MAX), Err(Error::OutOfRange { field: "capacity", .. })));
-        assert!(matches!(geometry(0.01, 0), Err(Error::OutOfRange { field: "capacity", .. })));
+        assert!(matches!(geometry(0.01, u64::MAX), Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })));
+        assert!(matches!(geometry(0.01, 0), Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })));
         for error_rate in [0.0, -0.0, 1.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            assert!(matches!(geometry(error_rate, 10), Err(Error::OutOfRange { field: "error_rate", .. })));
+            assert!(matches!(geometry(error_rate, 10), Err(Error::OutOfRange { parameter: Parameter::ErrorRate, .. })));
         }
     }
 

@@ -7,7 +7,7 @@ use super::super::chain::{SubFilter, check_items};
 use super::line::Line;
 use super::probe::{self as lines, PREFETCH_FROM_LINES, marked};
 use super::sizing::{self as math, Geometry};
-use crate::error::Error;
+use crate::error::{Error, Parameter};
 use crate::hash::Hash128;
 use crate::size_limit::SizeLimit;
 
@@ -171,10 +171,10 @@ impl Filter {
     /// [`Error::Incompatible`] naming what differs.
     pub(in crate::bloom) fn check_mergeable(&self, other: &Filter) -> Result<(), Error> {
         if self.capacity != other.capacity {
-            return Err(Error::incompatible("capacity", self.capacity, other.capacity));
+            return Err(Error::incompatible(Parameter::Capacity, self.capacity, other.capacity));
         }
         if self.error_rate != other.error_rate {
-            return Err(Error::incompatible("error_rate", self.error_rate, other.error_rate));
+            return Err(Error::incompatible(Parameter::ErrorRate, self.error_rate, other.error_rate));
         }
         Ok(())
     }
@@ -520,9 +520,9 @@ mod tests {
             prop_assert_eq!(ours.union_with(&theirs).unwrap(), both.set_bits() != before);
             prop_assert_eq!(ours.as_bytes(), both.as_bytes());
             prop_assert_eq!(ours.set_bits(), both.set_bits());
-            let refused = matches!(ours.union_with(&filter(0.001, 3001)), Err(Error::Incompatible { field: "capacity", .. }));
+            let refused = matches!(ours.union_with(&filter(0.001, 3001)), Err(Error::Incompatible { parameter: Parameter::Capacity, .. }));
             prop_assert!(refused);
-            let refused = matches!(ours.union_with(&filter(0.01, 3000)), Err(Error::Incompatible { field: "error_rate", .. }));
+            let refused = matches!(ours.union_with(&filter(0.01, 3000)), Err(Error::Incompatible { parameter: Parameter::ErrorRate, .. }));
             prop_assert!(refused);
         }
     }

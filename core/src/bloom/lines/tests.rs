@@ -123,7 +123,7 @@ fn growth_ends_in_an_error_where_numbers_end() {
     // A fifth of the smallest rate is no rate.
     let mut tiny = filter(params(f64::from_bits(1), 1, 2, 0));
     assert_eq!(tiny.add(b"a", &Unlimited), Ok(true));
-    assert!(matches!(tiny.add(b"b", &Unlimited), Err(Error::OutOfRange { field: "error_rate", .. })));
+    assert!(matches!(tiny.add(b"b", &Unlimited), Err(Error::OutOfRange { parameter: Parameter::ErrorRate, .. })));
     assert_eq!(tiny.add(b"a", &Unlimited), Ok(false));
 }
 
@@ -133,7 +133,7 @@ fn chains_end_at_a_number_of_sub_filters() {
     let items: Vec<u16> = (0..3000).collect();
     let mut added = Vec::new();
     let refused = chain.add_all(bytes(&items), &Unlimited, |new| added.push(new));
-    assert!(matches!(refused, Err(Error::OutOfRange { field: "number of sub-filters", .. })), "{refused:?}");
+    assert!(matches!(refused, Err(Error::OutOfRange { parameter: Parameter::SubFilters, .. })), "{refused:?}");
     assert_eq!(chain.sub_filters().len(), ScalableFilter::MAX_SUB_FILTERS);
     assert!(bytes(&items).zip(&added).all(|(item, _)| chain.may_contain(item)));
     // What it has, it still takes.

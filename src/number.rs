@@ -1,0 +1,134 @@
+//! Numbers as text: the one place where they are read, and where those of RedisBloom are written.
+//!
+//! Numbers of clients are plain: no sign where none makes sense, no blanks, no `inf` and no `nan`.
+
+use std::ffi::{CStr, c_char};
+use std::ptr::null_mut;
+
+/// A whole number without sign. Leading zeros are allowed.
+pub fn parse_unsigned(bytes: &[u8]) -> Option<u64> {
+    let digits = std::str::from_utf8(bytes).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()))?;
+    digits.parse().ok()
+}
+
+/// A finite number.
+pub fn parse_number(bytes: &[u8]) -> Option<f64> {
+    // Rust reads "inf", "nan" and the like as numbers.
+    let plain = bytes.iter().all(|b| matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
+    let value: f64 = std::str::from_utf8(bytes).ok().filter(|_| plain)?.parse().ok()?;
+    value.is_finite().then_some(value)
+}
+
+/// A whole number, negative or not.
+pub fn parse_signed(text: &[u8]) -> Option<i64> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(text).ok().filter(|_| plain)?.parse().ok()
+}
+
+/// A whole number as the server writes it: no `+`, no leading zeros.
+pub fn parse_canonical(bytes: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let value: i64 = text.parse().ok()?;
+    (value.to_string() == text).then_some(value)
+}
+
+/// A number of bytes as redis.conf takes them: `1kb` is 1024, `1k` is 1000.
+pub fn parse_bytes(text: &[u8]) -> Option<u64> {
+    let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
+    let unit: u64 = match text[digits..].to_ascii_lowercase().as_slice() {
+        b"" | b"b" => 1,
+        b"k" => 1000,
+        b"kb" => 1 << 10,
+        b"m" => 1_000_000,
+        b"mb" => 1 << 20,
+        b"g" => 1_000_000_000,
+        b"gb" => 1 << 30,
+        _ => return None,
+    };
+    parse_unsigned(&text[..digits])?.checked_mul(unit)
+}
+
+/// A number as C's library reads it, and the server with it, if it is one from the first letter to the last.
+pub fn parse_as_c(text: &CStr) -> Option<f64> {
+    unsafe extern "C" {
+        fn strtod(text: *const c_char, end: *mut *mut c_char) -> f64;
+    }
+    let bytes = text.to_bytes();
+    // It would skip blanks.
+    if bytes.first().is_none_or(|first| first.is_ascii_whitespace() || *first == b'\x0b') {
+        return None;
+    }
+    let mut end = null_mut();
+    // SAFETY: the text ends with NUL and outlives the call; `end` is written, and points into the text.
+    let (value, read) = unsafe {
+        let value = strtod(text.as_ptr(), &raw mut end);
+        (value, end.cast_const().offset_from(text.as_ptr()))
+    };
+    (read == bytes.len() as isize && !value.is_nan()).then_some(value)
+}
+
+/// A rate for people: four significant digits.
+pub fn four_digits(rate: f64) -> String {
+    if (1e-4..1.0).contains(&rate) {
+        let leading_zeros = -libm::floor(libm::log10(rate)) as usize;
+        format!("{rate:.0$}", leading_zeros + 3)
+    } else {
+        format!("{rate:.3e}")
+    }
+}
+
+/// A number as C prints it with `%g`, which is how RedisBloom tells rates: six significant digits, no trailing
+/// zeros, an exponent of two digits below 0.0001.
+pub fn as_c_prints(number: f64) -> String {
+    let trimmed = |digits: &str| digits.trim_end_matches('0').trim_end_matches('.').to_owned();
+    if (1e-4..1e5).contains(&number) {
+        let leading = libm::floor(libm::log10(number)) as i32;
+        return trimmed(&format!("{number:.0$}", (5 - leading).max(0) as usize));
+    }
+    let text = format!("{number:.5e}");
+    match text.split_once('e').and_then(|(digits, exponent)| Some((digits, exponent.parse::<i32>().ok()?))) {
+        Some((digits, exponent)) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{}e{sign}{:02}", trimmed(digits), exponent.abs())
+        }
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_read_as_in_redis_conf() {
+        for (text, bytes) in [("1", 1), ("5b", 5), ("1k", 1000), ("1kb", 1024), ("2MB", 2 << 20), ("4gb", 4 << 30)] {
+            assert_eq!(parse_bytes(text.as_bytes()), Some(bytes), "{text}");
+        }
+        for text in ["", "gb", "1tb", "-1", "1 kb", "99999999999999999999", "18446744073709551615kb"] {
+            assert_eq!(parse_bytes(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn general_numbers_are_those_of_c() {
+        for (number, text) in [
+            (0.005, "0.005"),
+            (0.000_625, "0.000625"),
+            (0.1, "0.1"),
+            (1.0 / 3.0, "0.333333"),
+            (7.8125e-5, "7.8125e-05"),
+            (1e-10, "1e-10"),
+            (0.000_100_000_01, "0.0001"),
+        ] {
+            assert_eq!(as_c_prints(number), text);
+        }
+    }
+
+    #[test]
+    fn rates_have_four_digits() {
+        for (rate, text) in [(0.0104, "0.01040"), (0.001_04, "0.001040"), (0.25, "0.2500"), (1.234_56e-5, "1.235e-5")] {
+            assert_eq!(four_digits(rate), text);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Why a command is refused, and the only home of error text.
+//!
+//! Where RedisBloom has a text for the same fault, ours begins with it, for clients match on its first words, and then
+//! says what was expected or given. Redis 8 has other texts than RedisBloom 2.8.2 for some: on such a server they are its.
+
+use rollcall_core::error::{Error, Limit, Parameter};
+
+use crate::number::four_digits;
+use crate::server::facts::is_redis_8;
+use crate::server::ffi::OtherType;
+
+/// What a value is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noun {
+    Filter,
+    Counter,
+}
+
+impl Noun {
+    pub fn word(self) -> &'static str {
+        match self {
+            Noun::Filter => "filter",
+            Noun::Counter => "counter",
+        }
+    }
+}
+
+/// Why a command was refused. Nothing was changed, unless the command replies with what it did before.
+#[derive(Debug)]
+pub enum Refusal {
+    /// Too few or too many arguments.
+    Arity,
+    /// The key holds a value of another type.
+    WrongType,
+    /// The key is missing and the command needs it.
+    NotFound,
+    /// The key exists and the command would create it.
+    Exists,
+    /// A chunk that does not fit.
+    BadData,
+    /// A value whose dump has not fully arrived.
+    StillLoading { noun: Noun, received_bytes: u64, total_bytes: u64 },
+    /// A filter of valkey-bloom.
+    ValkeyBloom,
+    /// An option or argument that is not what the command takes.
+    Argument(String),
+    /// A parameter whose number lies below all that the command takes, or beyond what its type holds.
+    Number { noun: Noun, parameter: Parameter, expected: &'static str, got: String },
+    /// An option without the value that it needs.
+    NoValue { option: &'static str },
+    /// `EXPANSION` without a value.
+    NoExpansion,
+    /// An iterator that is no number.
+    BadIterator { got: String },
+    /// A filter that is not to scale, and to scale.
+    NonScalingExpands,
+    /// A field that `BF.INFO` or `LC.INFO` does not have.
+    NoSuchField { expected: String, got: String },
+    /// Any of these, of an option of `BF.INSERT`.
+    OfInsert(Box<Refusal>),
+    /// An error of the core.
+    Core { noun: Noun, error: Error },
+}
+
+impl From<OtherType> for Refusal {
+    fn from(_: OtherType) -> Self {
+        Refusal::WrongType
+    }
+}
+
+/// What a client sent, fit for an error text: printable, and not long.
+pub fn quoted(bytes: &[u8]) -> String {
+    const MAX_BYTES: usize = 64;
+    if bytes.len() > MAX_BYTES {
+        format!("'{}...'", bytes[..MAX_BYTES].escape_ascii())
+    } else {
+        format!("'{}'", bytes.escape_ascii())
+    }
+}
+
+const VALKEY_BLOOM: &str = "ERR BF.LOAD carries a filter of valkey-bloom in a rewritten AOF, and its data is not read \
+    here: see \"Coming from valkey-bloom\" in docs/migrating.md";
+
+impl Refusal {
+    /// An argument that is not the number it should be.
+    pub fn not_a(expected: &str, what: &str, got: &[u8]) -> Refusal {
+        Refusal::Argument(format!("bad {what}: expected a {expected}, got {}", quoted(got)))
+    }
+
+    /// The text of the error reply, but for [`Refusal::Arity`], which the server words itself.
+    pub fn text(&self) -> String {
+        match self {
+            Refusal::Arity => "ERR wrong number of arguments".to_owned(),
+            Refusal::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value".to_owned(),
+            Refusal::NotFound => "ERR not found".to_owned(),
+            Refusal::Exists => "ERR item exists".to_owned(),
+            Refusal::BadData => "ERR received bad data".to_owned(),
+            Refusal::StillLoading { noun, received_bytes, total_bytes } => {
+                format!("ERR {} is still loading: {received_bytes} of {total_bytes} bytes", noun.word())
+            }
+            Refusal::ValkeyBloom => VALKEY_BLOOM.to_owned(),
+            Refusal::Argument(text) => format!("ERR {text}"),
+            Refusal::Number { noun, parameter, expected, got } => {
+                format!("ERR {}", out_of_range(*noun, *parameter, expected, got))
+            }
+            Refusal::NoValue { option } => format!("ERR option {option} needs a value"),
+            Refusal::NoExpansion => "ERR no expansion: option EXPANSION needs a value".to_owned(),
+            Refusal::BadIterator { got } => {
+                format!("ERR Second argument must be numeric: expected a whole number, got {got}")
+            }
+            Refusal::NonScalingExpands => {
+                "ERR Nonscaling filters cannot expand: give NONSCALING or EXPANSION, not both".to_owned()
+            }
+            Refusal::NoSuchField { expected, got } => {
+                format!("ERR Invalid information value: expected one of {expected}, got {got}")
+            }
+            Refusal::OfInsert(refusal) => refusal.text_of_insert().unwrap_or_else(|| refusal.text()),
+            Refusal::Core { noun, error } => core_text(*noun, error),
+        }
+    }
+
+    /// How Redis 8 begins what it says of an option of `BF.INSERT`, without the word for the class of an error.
+    fn text_of_insert(&self) -> Option<String> {
+        let (parameter, expected, got) = match self {
+            Refusal::Core { error: Error::OutOfRange { parameter, expected, got }, .. } => (parameter, *expected, got),
+            Refusal::Number { parameter, expected, got, .. } => (parameter, *expected, got),
+            _ => return None,
+        };
+        let begins = match parameter {
+            Parameter::Capacity => "Bad capacity",
+            Parameter::ErrorRate => "Bad error rate",
+            Parameter::Expansion => "Bad expansion",
+            _ => return None,
+        };
+        is_redis_8().then(|| format!("{begins}: expected {expected}, got {got}"))
+    }
+}
+
+/// What is said of a number outside its range.
+fn out_of_range(noun: Noun, parameter: Parameter, expected: &str, got: &str) -> String {
+    let ours = || format!("bad {}: expected {expected}, got {got}", parameter.words());
+    if noun == Noun::Counter {
+        return ours();
+    }
+    let is_negative = got.trim_start_matches('\'').starts_with('-');
+    match (parameter, is_redis_8()) {
+        // What is more than Redis 8 takes may be allowed here: then it says up to where.
+        (Parameter::ErrorRate, true) => format!("error rate must be in the range (0.000000, 1.000000), got {got}"),
+        (Parameter::Capacity, true) => {
+            format!("capacity must be in the range [1, 1073741824], here {expected}, got {got}")
+        }
+        (Parameter::Expansion, true) => format!("expansion must be in the range [0, 32768], got {got}"),
+        // With the blank that ends RedisBloom's text.
+        (Parameter::ErrorRate, false) => format!("(0 < error rate range < 1) got {got}"),
+        (Parameter::Capacity, false) if is_negative || got == "0" => {
+            format!("(capacity should be larger than 0), got {got}")
+        }
+        (Parameter::Expansion, false) if is_negative => {
+            format!("expansion should be greater or equal to 1, or 0 for NONSCALING, got {got}")
+        }
+        _ => ours(),
+    }
+}
+
+fn core_text(noun: Noun, error: &Error) -> String {
+    let value = noun.word();
+    match error {
+        Error::OutOfRange { parameter, expected, got } => {
+            format!("ERR {}", out_of_range(noun, *parameter, expected, got))
+        }
+        Error::TooLarge { needed_bytes, limit_bytes, limit: Limit::Value } => {
+            format!("ERR the {value} needs {needed_bytes} bytes, more than max-key-bytes ({limit_bytes})")
+        }
+        Error::TooLarge { needed_bytes, limit_bytes, limit: Limit::Memory } => {
+            format!("ERR the {value} needs {needed_bytes} bytes more, more than maxmemory leaves ({limit_bytes})")
+        }
+        Error::OutOfMemory { needed_bytes } => {
+            format!("ERR the {value} needs {needed_bytes} bytes, more than the allocator has left")
+        }
+        // RedisBloom's words, which clients match on.
+        Error::Full { .. } => "ERR non scaling filter is full".to_owned(),
+        Error::Incompatible { parameter, ours, theirs } => {
+            format!("ERR {value}s differ in {}: {ours} and {theirs}", parameter.words())
+        }
+        Error::RateExceeded { would_be, asked } => format!(
+            "ERR the merged {value} would have a false-positive rate of {}, above the {asked} asked for",
+            four_digits(*would_be)
+        ),
+        Error::NotExact => "ERR counter holds an estimate: members are listed only up to its EXACT limit".to_owned(),
+        Error::Corrupt { .. } => "ERR received bad data".to_owned(),
+        _ => format!("ERR {error}"),
+    }
+}
