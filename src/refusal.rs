@@ -188,6 +188,5 @@ fn core_text(noun: Noun, error: &Error) -> String {
         ),
         Error::NotExact => "ERR counter holds an estimate: members are listed only up to its EXACT limit".to_owned(),
         Error::Corrupt { .. } => "ERR received bad data".to_owned(),
-        _ => format!("ERR {error}"),
     }
 }

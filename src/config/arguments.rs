@@ -4,8 +4,7 @@
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 
-use super::options::{BYTES, CHOICE, TEXT, WHOLE};
-use crate::number::{parse_bytes, parse_unsigned};
+use super::options::ALL;
 use crate::refusal::quoted;
 use crate::server::ffi::{Args, Ctx, LogLevel};
 
@@ -65,29 +64,11 @@ pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
         let given = args.get(at).bytes();
         let redisblooms = REDISBLOOM_NAMES.iter().find(|(theirs, _)| given.eq_ignore_ascii_case(theirs.as_bytes()));
         let name = redisblooms.map_or(given, |(_, ours)| ours.to_bytes());
-        let is = |known: &CStr| name.eq_ignore_ascii_case(known.to_bytes());
         let value = if at + 1 < args.len() { Some(args.get(at + 1).bytes()) } else { None };
         let value = value.ok_or_else(|| format!("argument {} needs a value", quoted(given)));
-        let wrong = |expected: &str, got: &[u8]| {
-            format!("argument {}: expected {expected}, got {}", quoted(given), quoted(got))
-        };
-        if let Some(option) = WHOLE.iter().find(|option| is(option.name)) {
-            let value = value?;
-            let parsed = if option.flags & BYTES != 0 { parse_bytes(value) } else { parse_unsigned(value) };
-            let in_range = |number: &i64| (option.min..=option.max).contains(number);
-            let number = parsed.and_then(|number| i64::try_from(number).ok()).filter(in_range);
-            let number =
-                number.ok_or_else(|| wrong(&format!("a whole number from {} to {}", option.min, option.max), value))?;
-            option.initial.store(number, Ordering::Relaxed);
-        } else if let Some(option) = TEXT.iter().find(|option| is(option.name)) {
+        if let Some(option) = ALL.iter().find(|option| name.eq_ignore_ascii_case(option.name.to_bytes())) {
             let bits = option.parse(value?).map_err(|why| format!("argument {}: {why}", quoted(given)))?;
             option.initial.store(bits, Ordering::Relaxed);
-        } else if let Some(option) = CHOICE.iter().find(|option| is(option.name)) {
-            let value = value?;
-            let chosen = option.words.iter().position(|word| value.eq_ignore_ascii_case(word.to_bytes()));
-            let words: Vec<_> = option.words.iter().map(|word| word.to_string_lossy()).collect();
-            let chosen = chosen.ok_or_else(|| wrong(&words.join(" or "), value))?;
-            option.initial.store(chosen as i64, Ordering::Relaxed);
         } else if is_for_cuckoo_filters(name) {
             ctx.log(LogLevel::Notice, &ignored(name, &value?.escape_ascii().to_string()));
         } else {

@@ -1,0 +1,220 @@
+//! Tells the server of every option and keeps what it sets.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_longlong, c_uint, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
+
+use redis_module::raw;
+
+use super::arguments;
+use super::options::{ALL, CUCKOO, Kind, Setting, with_bloom_at_first};
+use crate::server::facts;
+use crate::server::ffi::{Arg, Ctx, ERR, LogLevel, OK, RedisModuleString, api, guard, log_anywhere};
+
+/// The names to try for an option, best first, and the flag that goes with each.
+///
+/// On Redis 8 that is the bare name, with the prefixed one as an alias, so that a redis.conf for older servers serves.
+/// It is taken where RedisBloom of Redis 8 is loaded too; and with the load-time argument `commands lc` it is
+/// left to whoever is loaded later.
+fn names_of(option: &Setting) -> Vec<(CString, u32)> {
+    let mut names = Vec::with_capacity(2);
+    if option.is_unprefixed() && may_be_bare() {
+        let text = option.name.to_string_lossy();
+        let aliased = CString::new(format!("{text}|rollcall.{text}")).unwrap_or_default();
+        names.push((aliased, raw::REDISMODULE_CONFIG_UNPREFIXED));
+    }
+    names.push((option.name.to_owned(), 0));
+    names
+}
+
+fn may_be_bare() -> bool {
+    facts::is_redis_8() && with_bloom_at_first()
+}
+
+/// Registers every option, then lets the server set them from redis.conf, or to what they begin with. False,
+/// with a line in the log, if it refuses one.
+pub fn register(ctx: Ctx) -> bool {
+    let registered =
+        ALL.iter().all(|option| names_of(option).iter().any(|(name, flag)| register_one(ctx, option, name, *flag)));
+    if may_be_bare() {
+        for option in &CUCKOO {
+            // Who else has the name may keep it.
+            let (name, flag) = &names_of(option)[0];
+            register_one(ctx, option, name, *flag);
+        }
+    }
+    // SAFETY: the context is live, during loading.
+    let loaded = registered && OK == unsafe { api!(RedisModule_LoadConfigs(ctx.as_ptr())) };
+    if !loaded {
+        ctx.log(LogLevel::Warning, "an option in redis.conf or MODULE LOADEX was refused; see the lines above");
+    }
+    loaded
+}
+
+/// Registers an option under `name`. False if another module has the name.
+fn register_one(ctx: Ctx, option: &'static Setting, name: &CStr, flag: u32) -> bool {
+    let fixed = if option.is_fixed { raw::REDISMODULE_CONFIG_IMMUTABLE } else { raw::REDISMODULE_CONFIG_DEFAULT };
+    let flags: c_uint = fixed | flag;
+    let data = (&raw const *option).cast_mut().cast::<c_void>();
+    let numeric = |flags, min, max| {
+        let initial = option.initial().cast_signed();
+        // SAFETY: the name ends with NUL; the option is static; the callbacks take it back as what it is.
+        unsafe {
+            let (get, set) = (Some(get_number as _), Some(set_number as _));
+            api!(RedisModule_RegisterNumericConfig(
+                ctx.as_ptr(),
+                name.as_ptr(),
+                initial,
+                flags,
+                min,
+                max,
+                get,
+                set,
+                None,
+                data
+            ))
+        }
+    };
+    let registered = match option.kind {
+        Kind::Whole { min, max } => numeric(flags, min, max),
+        Kind::Bytes { min, max } => numeric(flags | raw::REDISMODULE_CONFIG_MEMORY, min, max),
+        Kind::Choice { words } => {
+            let mut texts: Vec<*const c_char> = words.iter().map(|word| word.as_ptr()).collect();
+            let numbers: Vec<c_int> = (0..words.len() as c_int).collect();
+            // SAFETY: as above; the server copies words and numbers.
+            unsafe {
+                api!(RedisModule_RegisterEnumConfig(
+                    ctx.as_ptr(),
+                    name.as_ptr(),
+                    option.initial() as c_int,
+                    flags,
+                    texts.as_mut_ptr(),
+                    numbers.as_ptr(),
+                    numbers.len() as c_int,
+                    Some(get_choice),
+                    Some(set_choice),
+                    None,
+                    data
+                ))
+            }
+        }
+        Kind::Seed | Kind::Rate { .. } | Kind::FilterRate | Kind::FilterWhole { .. } => {
+            let initial = CString::new(option.print(option.initial())).unwrap_or_default();
+            // SAFETY: as above; the server copies the default.
+            unsafe {
+                api!(RedisModule_RegisterStringConfig(
+                    ctx.as_ptr(),
+                    name.as_ptr(),
+                    initial.as_ptr(),
+                    flags,
+                    Some(get_text),
+                    Some(set_text),
+                    None,
+                    data
+                ))
+            }
+        }
+    };
+    registered == OK
+}
+
+/// The option that a callback is about.
+///
+/// # Safety
+/// `data` is what the option was registered with.
+unsafe fn setting(data: *mut c_void) -> &'static Setting {
+    // SAFETY: registered with a static `Setting`.
+    unsafe { &*data.cast::<Setting>() }
+}
+
+/// Fills in the server's place for an error text.
+///
+/// # Safety
+/// `place` is the one that the server passed to a setter.
+unsafe fn set_error(place: *mut *mut RedisModuleString, text: &str) -> c_int {
+    // SAFETY: the server frees the string; it copies the bytes.
+    unsafe {
+        if !place.is_null() {
+            *place = api!(RedisModule_CreateString(null_mut(), text.as_ptr().cast(), text.len()));
+        }
+    }
+    ERR
+}
+
+unsafe extern "C" fn get_number(_name: *const c_char, data: *mut c_void) -> c_longlong {
+    // SAFETY: the server passes what was registered.
+    unsafe { setting(data) }.bits().cast_signed()
+}
+
+unsafe extern "C" fn set_number(
+    _name: *const c_char,
+    value: c_longlong,
+    data: *mut c_void,
+    _error: *mut *mut RedisModuleString,
+) -> c_int {
+    // The server has compared the value with the range.
+    // SAFETY: the server passes what was registered.
+    unsafe { setting(data) }.set(value.unsigned_abs());
+    OK
+}
+
+unsafe extern "C" fn get_choice(_name: *const c_char, data: *mut c_void) -> c_int {
+    // SAFETY: the server passes what was registered.
+    unsafe { setting(data) }.bits() as c_int
+}
+
+unsafe extern "C" fn set_choice(
+    _name: *const c_char,
+    value: c_int,
+    data: *mut c_void,
+    _error: *mut *mut RedisModuleString,
+) -> c_int {
+    // SAFETY: the server passes what was registered.
+    unsafe { setting(data) }.set(u64::from(value.unsigned_abs()));
+    OK
+}
+
+unsafe extern "C" fn get_text(_name: *const c_char, data: *mut c_void) -> *mut RedisModuleString {
+    guard(
+        "a configuration getter",
+        // SAFETY: the server passes what was registered; the string shown before is ours, and the server keeps no
+        // pointer to it once it asks again.
+        || unsafe {
+            let option = setting(data);
+            let text = option.print(option.bits());
+            let shown = api!(RedisModule_CreateString(null_mut(), text.as_ptr().cast(), text.len()));
+            let before = option.shown.swap(shown, Ordering::Relaxed);
+            if !before.is_null() {
+                api!(RedisModule_FreeString(null_mut(), before));
+            }
+            shown
+        },
+        null_mut,
+    )
+}
+
+unsafe extern "C" fn set_text(
+    _name: *const c_char,
+    value: *mut RedisModuleString,
+    data: *mut c_void,
+    error: *mut *mut RedisModuleString,
+) -> c_int {
+    guard(
+        "a configuration setter",
+        // SAFETY: the server passes what was registered; the value lives during the call.
+        || unsafe {
+            let option = setting(data);
+            match option.parse(Arg::new(value).bytes()) {
+                Ok(bits) => {
+                    if option.set(bits) != bits && option.is_for_cuckoo_filters() {
+                        let line = arguments::ignored(option.name.to_bytes(), &option.print(bits));
+                        log_anywhere(LogLevel::Notice, &line);
+                    }
+                    OK
+                }
+                Err(why) => set_error(error, &why),
+            }
+        },
+        || ERR,
+    )
+}
