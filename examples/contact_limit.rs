@@ -23,9 +23,9 @@ use std::collections::HashSet;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use demo::{Failure, Promises, Random, memory_usage, print_table, progress, thousands};
+use demo::{Bounds, Failure, Promises, Random, memory_usage, print_table, progress, thousands};
 use redis::Connection;
-use rollcall_core::bloom::ScalableFilter;
+use rollcall_core::bloom::BloomFilter;
 use rollcall_core::persist;
 use rollcall_core::size_limit::MaxBytes;
 
@@ -105,8 +105,8 @@ impl<'a> Customer<'a> {
 
         let would_be = answer.would_be();
         let truth = self.truth.union(&list.iter().copied().collect()).count() as u64;
-        let uncertain = (ERROR_RATE * truth as f64).ceil() as u64;
-        let mistaken = if would_be > self.limit { truth <= self.limit } else { truth > self.limit + uncertain };
+        let fits = truth <= self.limit;
+        let mistaken = if would_be > self.limit { fits } else { truth > self.limit + uncertain(truth) };
         self.mistakes += u64::from(mistaken);
         if would_be > self.limit {
             self.declined += 1;
@@ -149,7 +149,7 @@ fn ask_server(key: &str, list: &[&str], server: &mut Connection) -> Result<Answe
 }
 
 /// Asks a copy in this process.
-fn ask_copy(filter: &ScalableFilter, list: &[&str]) -> Answer {
+fn ask_copy(filter: &BloomFilter, list: &[&str]) -> Answer {
     let mut known = Vec::with_capacity(list.len());
     filter.may_contain_all(list.iter().map(|contact| contact.as_bytes()), |is_there| known.push(is_there));
     Answer { contacts: filter.num_items(), known }
@@ -157,13 +157,13 @@ fn ask_copy(filter: &ScalableFilter, list: &[&str]) -> Answer {
 
 /// A copy of the server's filter. Its chunks must come from one state of it: checksums tell if they do not, and
 /// then it is to be downloaded again.
-fn download(key: &str, server: &mut Connection) -> Result<ScalableFilter, Failure> {
+fn download(key: &str, server: &mut Connection) -> Result<BloomFilter, Failure> {
     let mut chunks: Vec<(u64, Vec<u8>)> = Vec::new();
     let mut iterator = 0;
     loop {
         let (next, chunk): (u64, Vec<u8>) = redis::cmd("BF.SCANDUMP").arg(key).arg(iterator).query(server)?;
         if next == 0 {
-            return Ok(persist::load::<ScalableFilter, _>(chunks, &MaxBytes(1 << 30))?);
+            return Ok(persist::load::<BloomFilter, _>(chunks, &MaxBytes(1 << 30))?);
         }
         chunks.push((next, chunk));
         iterator = next;
@@ -219,29 +219,20 @@ fn check(customers: &[Customer], server: &mut Connection, promises: &mut Promise
     for customer in customers {
         let truth = customer.truth.len() as u64;
         let card = card(customer, server)?;
-        let most_missed = (ERROR_RATE * truth as f64).ceil() as u64;
-        promises.check(
-            &format!("{}: contacts counted", customer.name),
-            format!("{} to {}", thousands(truth - most_missed), thousands(truth)),
-            thousands(card),
-            (truth - most_missed..=truth).contains(&card) && card <= customer.limit,
-        );
+        let bounds = Bounds::between((truth - uncertain(truth)) as f64, truth.min(customer.limit) as f64)
+            .because(format!("{}% may be missed", 100.0 * ERROR_RATE));
+        promises.number(&format!("{}: contacts counted", customer.name), &bounds, card as f64, "");
     }
     let all = |count: fn(&Customer) -> u64| customers.iter().map(count).sum::<u64>();
     let lists = all(|customer| customer.taken + customer.declined);
     let differences = all(|customer| customer.differences);
-    let same = format!("{} of {lists} lists", lists - differences);
-    promises.check(
-        "server and copy give the same answers",
-        format!("{lists} of {lists} lists"),
-        same,
-        differences == 0,
-    );
+    let of_all = |same: u64| format!("{same} of {lists} lists");
+    promises.same("server and copy give the same answers", of_all(lists), of_all(lists - differences));
     let mistakes = all(|customer| customer.mistakes);
-    promises.check(&format!("lists decided wrongly by over {}%", 100.0 * ERROR_RATE), 0, mistakes, mistakes == 0);
+    promises.same(&format!("lists decided wrongly by over {}%", 100.0 * ERROR_RATE), 0, mistakes);
     let expire = customers.iter().map(|customer| ttl(customer, server)).collect::<Result<Vec<_>, _>>()?;
-    let in_cycle = expire.iter().all(|seconds| (1..=CYCLE_SECONDS as i64).contains(seconds));
-    promises.check("filters that end with the cycle", 3, if in_cycle { "3" } else { "fewer" }, in_cycle);
+    let in_cycle = expire.iter().filter(|seconds| (1..=CYCLE_SECONDS as i64).contains(*seconds)).count();
+    promises.same("filters that end with the cycle", customers.len(), in_cycle);
     for customer in customers {
         let each = |time: Duration| time.as_secs_f64() * 1e6 / LISTS as f64;
         promises.tell(
@@ -255,6 +246,11 @@ fn check(customers: &[Customer], server: &mut Connection, promises: &mut Promise
         );
     }
     Ok(())
+}
+
+/// How many of so many contacts may have been taken for known ones.
+fn uncertain(contacts: u64) -> u64 {
+    (ERROR_RATE * contacts as f64).ceil() as u64
 }
 
 fn timed<T>(total: &mut Duration, action: impl FnOnce() -> T) -> T {

@@ -1,8 +1,8 @@
 //! Message summary: how many received an announcement, read it, or could not be reached, and who is missing.
 //!
 //! A school messenger keeps these three numbers for every message. Nearly all messages go to a class: there the
-//! numbers must be exact and the people behind them listed. A few go to whole districts: there 1 % is fine, but the
-//! counters must stay small. One kind of counter does both: it lists its members up to its EXACT limit and
+//! numbers must be exact and the people behind them listed. A few go to whole districts: there a standard error of 1 %
+//! is fine, but the counters must stay small. One kind of counter does both: it lists its members up to its EXACT limit and
 //! estimates beyond, in a few kilobytes.
 //!
 //! - `LC.ADD` for every receipt that comes in. Receipts come twice, late and in batches; a counter does not care.
@@ -17,7 +17,7 @@ mod demo;
 use std::collections::HashSet;
 use std::process::ExitCode;
 
-use demo::{Failure, Promises, Random, memory_usage, print_table, progress, thousands};
+use demo::{Bounds, Failure, Promises, Random, memory_usage, print_table, progress, thousands};
 use redis::Connection;
 
 const PREFIX: &str = "rollcall-demo:message:";
@@ -65,44 +65,34 @@ fn main() -> ExitCode {
 /// A class: everything is exact, and the names are there.
 fn check_class(class: &Announcement, server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
     for (status, people) in &class.truth {
-        let count = class.count(status, server)?;
-        promises.check(&format!("class: {status}"), people.len(), count, count == people.len() as u64);
+        promises.same(&format!("class: {status}"), people.len(), class.count(status, server)?);
     }
     let [delivered, read] = ["delivered", "read"].map(|status| class.key("LC", status));
     let delivered: HashSet<String> = redis::cmd("LC.MEMBERS").arg(delivered).query(server)?;
     let read: HashSet<String> = redis::cmd("LC.MEMBERS").arg(read).query(server)?;
     let missing: HashSet<&String> = delivered.difference(&read).collect();
     let truth = class.delivered_but_not_read();
-    let right = missing.len() == truth.len() && truth.iter().all(|person| missing.contains(*person));
-    let names = if right { "the same" } else { "others" };
-    let promised = format!("{} names", truth.len());
-    promises.check("class: delivered but not read", promised, format!("{} names, {names}", missing.len()), right);
+    let right = truth.iter().filter(|person| missing.contains(**person)).count();
+    let names = |listed: usize, right: usize| format!("{listed} names, {right} of them right");
+    promises.same("class: delivered but not read", names(truth.len(), truth.len()), names(missing.len(), right));
     Ok(())
 }
 
-/// A district: estimates within their standard error, in little memory.
+/// A district: estimates within some of their standard errors, in little memory.
 fn check_district(district: &Announcement, server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
     for (status, people) in &district.truth {
         let truth = people.len() as f64;
         let count = district.count(status, server)?;
-        let off = (count as f64 - truth) / truth;
-        promises.check(
-            &format!("district: {status}"),
-            format!("{} +- {}%", thousands(people.len() as u64), 100.0 * ERROR_RATE),
-            format!("{} ({:+.2}%)", thousands(count), 100.0 * off),
-            off.abs() <= STANDARD_ERRORS * ERROR_RATE,
-        );
+        let bounds = Bounds::around(truth, STANDARD_ERRORS, ERROR_RATE * truth);
+        let off = format!(" ({:+.2}%)", 100.0 * (count as f64 - truth) / truth);
+        promises.number(&format!("district: {status}"), &bounds, count as f64, off);
     }
     check_missing(district, server, promises)?;
     let delivered = district.key("LC", "delivered");
     let counter_bytes = memory_usage(&delivered, server)?;
     let log_bytes = memory_usage(&district.key("PF", "delivered"), server)?;
-    promises.check(
-        "district: bytes of a counter",
-        format!("half of a HyperLogLog's {}", thousands(log_bytes)),
-        thousands(counter_bytes),
-        2 * counter_bytes <= log_bytes,
-    );
+    let half = Bounds::at_most((log_bytes / 2) as f64).because("half of a HyperLogLog's");
+    promises.number("district: bytes of a counter", &half, counter_bytes as f64, "");
     Ok(())
 }
 
@@ -111,16 +101,9 @@ fn check_missing(message: &Announcement, server: &mut Connection, promises: &mut
     let [delivered, read] = ["delivered", "read"].map(|status| message.key("LC", status));
     let (missing, standard_error): (u64, f64) = redis::cmd("LC.DIFFCOUNT").arg(&delivered).arg(read).query(server)?;
     let truth = message.delivered_but_not_read().len() as u64;
-    promises.check(
-        &format!("{}: delivered but not read", message.name),
-        thousands(truth),
-        format!(
-            "{} +- {standard_error:.0}, in {} bytes",
-            thousands(missing),
-            thousands(memory_usage(&delivered, server)?)
-        ),
-        missing.abs_diff(truth) as f64 <= STANDARD_ERRORS * standard_error,
-    );
+    let detail = format!(" +- {standard_error:.0}, in {} bytes", thousands(memory_usage(&delivered, server)?));
+    let bounds = Bounds::around(truth as f64, STANDARD_ERRORS, standard_error);
+    promises.number(&format!("{}: delivered but not read", message.name), &bounds, missing as f64, detail);
     Ok(())
 }
 
@@ -137,12 +120,8 @@ fn check_average_error(server: &mut Connection, promises: &mut Promises) -> Resu
     }
     bar.finish_and_clear();
     let average = sum / DISTRICTS as f64;
-    promises.check(
-        &format!("{DISTRICTS} districts: average error"),
-        format!("{}% at most", 100.0 * ERROR_RATE),
-        format!("{:.2}%", 100.0 * average),
-        average <= ERROR_RATE,
-    );
+    let bounds = Bounds::at_most(100.0 * ERROR_RATE).printed(2, "%");
+    promises.number(&format!("{DISTRICTS} districts: average error"), &bounds, 100.0 * average, "");
     Ok(())
 }
 

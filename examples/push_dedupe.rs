@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use demo::{Failure, Promises, Random, memory_usage, progress, thousands};
+use demo::{Bounds, Failure, Promises, Random, memory_usage, progress, thousands};
 use redis::{Connection, InfoDict, Value};
 
 const PREFIX: &str = "rollcall-demo:push:";
@@ -122,17 +122,12 @@ fn token(device: u64) -> Vec<u8> {
 
 fn check_sending(sent: &Sent, rate_now: f64, promises: &mut Promises) {
     let seconds = sent.elapsed.as_secs_f64();
-    promises.check(
-        &format!("devices notified twice, of {} repeats", thousands(sent.repeats)),
-        0,
-        thousands(sent.sent_twice),
-        sent.sent_twice == 0,
-    );
-    promises.check(
+    promises.same(&format!("devices notified twice, of {} repeats", thousands(sent.repeats)), 0, sent.sent_twice);
+    promises.number(
         &format!("devices left out, of {} new", thousands(sent.new)),
-        format!("{} at most", thousands((ERROR_RATE * sent.new as f64) as u64)),
-        format!("{}; the rate by now: {rate_now:.1e}", thousands(sent.left_out)),
-        sent.left_out as f64 <= most_left_out(sent.new),
+        &mistaken(sent.new),
+        sent.left_out as f64,
+        format!("; the rate by now: {rate_now:.1e}"),
     );
     let tokens = (sent.new + sent.repeats) as f64;
     promises.tell(
@@ -145,11 +140,11 @@ fn check_sending(sent: &Sent, rate_now: f64, promises: &mut Promises) {
     );
 }
 
-/// Up to how many of `new` tokens may be taken for repeats: three standard deviations over the error rate, as one
-/// run may be unlucky.
-fn most_left_out(new: u64) -> f64 {
+/// How many of `new` tokens may be taken for repeats: some more than the error rate says, as one run may be unlucky.
+fn mistaken(new: u64) -> Bounds {
     let expected = ERROR_RATE * new as f64;
-    expected + 3.0 * expected.sqrt()
+    Bounds::at_most((expected + 3.0 * expected.sqrt()).floor())
+        .because(format!("{}% and 3 standard deviations", 100.0 * ERROR_RATE))
 }
 
 fn check_memory(
@@ -161,15 +156,11 @@ fn check_memory(
     let size: f64 = info(key, "SIZE", server)?;
     let resident = resident_bytes(server)? - resident_before;
     let usage = memory_usage(key, server)? as f64;
-    let both = |bytes: f64| format!("{:.1} MiB ({:.1} MB)", mib(bytes), bytes / 1e6);
-    promises.check("filter (BF.INFO SIZE)", format!("{MAX_MIB} MiB at most"), both(size), mib(size) <= MAX_MIB);
-    promises.check(
-        "growth of the server in RAM",
-        format!("{MAX_MIB} MiB at most"),
-        both(resident),
-        mib(resident) <= MAX_MIB,
-    );
-    promises.tell("MEMORY USAGE, with what the allocator rounds up", both(usage));
+    let in_mb = |bytes: f64| format!(" ({:.1} MB)", bytes / 1e6);
+    let bounds = Bounds::at_most(MAX_MIB).printed(1, " MiB");
+    promises.number("filter (BF.INFO SIZE)", &bounds, mib(size), in_mb(size));
+    promises.number("growth of the server in RAM", &bounds, mib(resident), in_mb(resident));
+    promises.tell("MEMORY USAGE, with what the allocator rounds up", format!("{:.1} MiB{}", mib(usage), in_mb(usage)));
     Ok(())
 }
 
@@ -195,14 +186,14 @@ fn check_full_filter(server: &mut Connection, promises: &mut Promises) -> Result
     };
     answer_yes("BF.MADD", added)?;
     let recognised = answer_yes("BF.MEXISTS", &added[..100_000])?;
-    let mistaken = answer_yes("BF.MEXISTS", others)?;
+    let taken = answer_yes("BF.MEXISTS", others)?;
     bar.finish_and_clear();
-    promises.check("full filter: recognised, of 100,000 sent", "100,000", thousands(recognised), recognised == 100_000);
-    promises.check(
+    promises.same("full filter: recognised, of 100,000 sent", "100,000", thousands(recognised));
+    promises.number(
         &format!("full filter: taken for repeats, of {} new", thousands(SMALL_CAPACITY)),
-        format!("{} at most", thousands((ERROR_RATE * SMALL_CAPACITY as f64) as u64)),
-        format!("{}; {:.0} expected", thousands(mistaken), info(&key, "FPR", server)? * SMALL_CAPACITY as f64),
-        mistaken as f64 <= most_left_out(SMALL_CAPACITY),
+        &mistaken(SMALL_CAPACITY),
+        taken as f64,
+        format!("; {:.0} expected", info(&key, "FPR", server)? * SMALL_CAPACITY as f64),
     );
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What the examples share and what is not about Rollcall: connecting, a random generator, tables, a progress bar.
 
-use std::fmt::Display;
+use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -53,16 +53,89 @@ pub fn memory_usage(key: &str, server: &mut Connection) -> RedisResult<u64> {
     redis::cmd("MEMORY").arg("USAGE").arg(key).arg("SAMPLES").arg(0).query(server)
 }
 
-/// What was promised beside what was measured.
+/// What was promised beside what was measured. A promise is kept or broken by what is printed of both, to the digit.
 #[derive(Default)]
 pub struct Promises {
     rows: Vec<Vec<String>>,
     broken: usize,
 }
 
+/// The bounds of a promised number.
+pub struct Bounds {
+    least: f64,
+    most: f64,
+    decimals: usize,
+    unit: &'static str,
+    why: String,
+}
+
+impl Bounds {
+    /// From `least` to `most`, both included.
+    pub fn between(least: f64, most: f64) -> Self {
+        Bounds { least, most, decimals: 0, unit: "", why: String::new() }
+    }
+
+    /// So many at most.
+    pub fn at_most(most: f64) -> Self {
+        Self::between(f64::NEG_INFINITY, most)
+    }
+
+    /// At most so many standard errors, each of `standard_error`, from `number`.
+    #[allow(dead_code, reason = "not all of the examples have one")]
+    pub fn around(number: f64, standard_errors: f64, standard_error: f64) -> Self {
+        Self::between(number - standard_errors * standard_error, number + standard_errors * standard_error)
+            .because(format!("{standard_errors} standard errors around {}", decimal(number, 0)))
+    }
+
+    /// Printed and compared with so many decimals, and a unit after them.
+    #[allow(dead_code, reason = "not all of the examples have one")]
+    pub fn printed(self, decimals: usize, unit: &'static str) -> Self {
+        Bounds { decimals, unit, ..self }
+    }
+
+    /// Where the bounds come from.
+    pub fn because(self, why: impl Display) -> Self {
+        Bounds { why: format!(": {why}"), ..self }
+    }
+
+    /// A number as it is printed.
+    fn number(&self, number: f64) -> String {
+        decimal(number, self.decimals)
+    }
+
+    /// Whether the number lies within, all three as they are printed.
+    fn include(&self, number: f64) -> bool {
+        let scale = 10f64.powi(self.decimals as i32);
+        let [least, most, number] = [self.least, self.most, number].map(|number| (number * scale).round());
+        (least..=most).contains(&number)
+    }
+}
+
+impl Display for Bounds {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Bounds { least, most, unit, why, .. } = self;
+        match least.is_finite() {
+            true => write!(f, "{} to {}{unit}{why}", self.number(*least), self.number(*most)),
+            false => write!(f, "{}{unit} at most{why}", self.number(*most)),
+        }
+    }
+}
+
 impl Promises {
-    /// A promise, and whether it was kept.
-    pub fn check(&mut self, what: &str, promised: impl Display, measured: impl Display, kept: bool) {
+    /// A number that was promised to lie within bounds; `detail` is printed after it.
+    pub fn number(&mut self, what: &str, bounds: &Bounds, measured: f64, detail: impl Display) {
+        let measured_text = format!("{}{}{detail}", bounds.number(measured), bounds.unit);
+        self.verdict(what, bounds, measured_text, bounds.include(measured));
+    }
+
+    /// Something that was promised to be just so.
+    pub fn same(&mut self, what: &str, promised: impl Display, measured: impl Display) {
+        let (promised, measured) = (promised.to_string(), measured.to_string());
+        let kept = promised == measured;
+        self.verdict(what, promised, measured, kept);
+    }
+
+    fn verdict(&mut self, what: &str, promised: impl Display, measured: impl Display, kept: bool) {
         self.broken += usize::from(!kept);
         self.push(what, promised, measured, if kept { "kept" } else { "BROKEN" });
     }
@@ -120,6 +193,14 @@ pub fn thousands(number: u64) -> String {
     groups.collect::<Vec<_>>().join(",")
 }
 
+/// A number with so many decimals, its thousands set apart.
+fn decimal(number: f64, decimals: usize) -> String {
+    let text = format!("{:.decimals$}", number.abs());
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let sign = if number < 0.0 { "-" } else { "" };
+    format!("{sign}{}{fraction}", whole.parse().map_or(whole.to_owned(), thousands))
+}
+
 /// A progress bar for so many `what`; it shows only on a terminal.
 pub fn progress(total: u64, what: &'static str) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:40} {human_pos} of {human_len} {msg}, {eta} left");
@@ -141,5 +222,44 @@ impl Random {
     /// A number from 0 to `end - 1`.
     pub fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers of a text.
+    fn numbers(text: &str) -> Vec<f64> {
+        let plain = text.replace(',', "");
+        plain.split(|c: char| !c.is_ascii_digit() && c != '.').filter_map(|word| word.parse().ok()).collect()
+    }
+
+    #[test]
+    fn promises_are_kept_or_broken_by_what_is_printed() {
+        let bounds = [
+            Bounds::around(999.0, 3.0, 9.99),
+            Bounds::between(9_499.5, 10_499.5),
+            Bounds::at_most(1_000.0),
+            Bounds::at_most(180.0).printed(1, " MiB"),
+            Bounds::at_most(1.0).printed(2, "%"),
+        ];
+        for bounds in bounds {
+            let printed = numbers(&bounds.to_string());
+            let (least, most) = if bounds.least.is_finite() { (printed[0], printed[1]) } else { (0.0, printed[0]) };
+            let mut verdicts = [0, 0];
+            for off in -2000..=2000 {
+                let measured = (most + f64::from(off) / 1000.0).max(0.0);
+                let mut promises = Promises::default();
+                promises.number("a number", &bounds, measured, "");
+                let printed = numbers(&promises.rows[0][2])[0];
+                let verdict = if (least..=most).contains(&printed) { "kept" } else { "BROKEN" };
+                assert_eq!(promises.rows[0][3], verdict, "{bounds}: {measured}");
+                verdicts[promises.broken] += 1;
+            }
+            assert!(verdicts.iter().all(|&count| count > 0), "{bounds}: {verdicts:?}");
+        }
+        assert_eq!(Bounds::around(999.0, 3.0, 9.99).to_string(), "969 to 1,029: 3 standard errors around 999");
+        assert_eq!(Bounds::at_most(180.0).printed(1, " MiB").to_string(), "180.0 MiB at most");
     }
 }

@@ -249,7 +249,7 @@ pub static COUNTING: &[Command] = &[
         3,
         READ,
         Keys::Read,
-        c"O(N) where N is the size of the counter",
+        c"O(N) where N is the size of the chunk",
         c"Returns the next chunk of a counter's dump",
         &[KEY, ITERATOR]
     ),

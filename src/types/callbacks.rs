@@ -172,23 +172,24 @@ pub fn register<T: Family>(ctx: Ctx) -> bool {
 unsafe extern "C" fn rdb_save<T: Family>(io: *mut raw::RedisModuleIO, value: *mut c_void) {
     // SAFETY: the server passes a value of T.
     let entry = unsafe { entry::<T>(value) };
-    let save = |header: &[u8], payload: &persist::Payload<'_>, shape: u64| {
+    let save = |header: &[u8], payload: persist::Payload<'_>, shape: u64| {
+        let payload_bytes = payload.len();
         // SAFETY: `io` is live; the server copies or writes the bytes before it returns.
         unsafe {
             api!(RedisModule_SaveStringBuffer(io, header.as_ptr().cast::<c_char>(), header.len()));
-            api!(RedisModule_SaveUnsigned(io, payload.len()));
-            api!(RedisModule_SaveUnsigned(io, persist::length_checksum(payload.len(), shape)));
+            api!(RedisModule_SaveUnsigned(io, payload_bytes));
+            api!(RedisModule_SaveUnsigned(io, persist::length_checksum(payload_bytes, shape)));
             for (position, piece) in payload.pieces(RDB_PIECE_BYTES) {
                 api!(RedisModule_SaveStringBuffer(io, piece.as_ptr().cast::<c_char>(), piece.len()));
-                api!(RedisModule_SaveUnsigned(io, persist::piece_checksum(piece, position, shape)));
+                api!(RedisModule_SaveUnsigned(io, persist::piece_checksum(&piece, position, shape)));
             }
         }
     };
     guard(
         "rdb_save",
         || match &entry.state {
-            State::Ready(value) => save(&value.header(), &value.payload(), value.shape()),
-            State::Loading(loading) => save(loading.header(), &loading.received(), loading.shape()),
+            State::Ready(value) => save(&value.header(), value.payload(), value.shape()),
+            State::Loading(loading) => save(loading.header(), loading.received(), loading.shape()),
         },
         || (),
     );
@@ -372,7 +373,7 @@ unsafe extern "C" fn digest<T: Family>(digest: *mut raw::RedisModuleDigest, valu
                 State::Ready(value) => value.digest(&mut add),
                 State::Loading(loading) => {
                     add(loading.header());
-                    loading.received().pieces(RDB_PIECE_BYTES).for_each(|(_, piece)| add(piece));
+                    loading.received().pieces(RDB_PIECE_BYTES).for_each(|(_, piece)| add(&piece));
                 }
             }
             // SAFETY: the digest is live.

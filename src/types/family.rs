@@ -143,7 +143,7 @@ impl Family for Counter {
                     visit(member);
                 }
             }
-            Err(_) => self.payload().iter().for_each(|piece| visit(piece)),
+            Err(_) => self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece)),
         }
     }
 

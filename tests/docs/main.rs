@@ -1,5 +1,5 @@
 //! The documents against the module: every console example is run and its output compared, and what the module has
-//! (commands, options, fields of INFO) must be written about.
+//! (commands, options, fields of INFO) must be written about. What the examples share is tested here too.
 //!
 //! `ROLLCALL_SERVER` and `ROLLCALL_MODULE` are those of the server tests, whose harness is used here.
 
@@ -8,9 +8,13 @@ mod cli;
 #[allow(dead_code)]
 mod client;
 mod console;
+#[path = "../../examples/demo/mod.rs"]
+#[allow(dead_code)]
+mod demo;
 #[path = "../server/harness.rs"]
 #[allow(dead_code)]
 mod harness;
+mod library;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -309,10 +309,7 @@ impl Counter {
     pub fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
         match &self.state {
             State::Exact(members) => members.heap_layouts(visit),
-            State::Estimating(bitmap) => bitmap.heap_sizes(&mut |size| {
-                // None is aligned to more than a word.
-                visit(alloc::Layout::from_size_align(size, 8).unwrap_or(alloc::Layout::new::<u64>()));
-            }),
+            State::Estimating(bitmap) => bitmap.heap_layouts(visit),
         }
     }
 
@@ -339,7 +336,7 @@ impl Counter {
 
 /// The slots that members fall in.
 fn slots_of(members: &Members, seed: u64, layout: Layout) -> RoaringBitmap {
-    members.iter().map(|item| layout.slot_of(hash64(item, seed)).index as u32).collect()
+    members.hashed(seed).map(|(hash, _)| layout.slot_of(hash).index as u32).collect()
 }
 
 #[cfg(test)]

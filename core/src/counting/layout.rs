@@ -218,13 +218,6 @@ impl SegmentCounts {
         counts
     }
 
-    /// The counts of a bitmap that has these slots set.
-    pub fn of_positions(positions: impl Iterator<Item = u64>, layout: Layout) -> Self {
-        let mut counts = SegmentCounts::default();
-        positions.for_each(|index| counts.increment(layout.segment_of(index)));
-        counts
-    }
-
     /// Counts the main words of the union of two bitmaps.
     pub fn add_main_of_both(&mut self, one: &[u64], other: &[u64]) {
         self.main += bits::count_either(one, other);
@@ -246,9 +239,16 @@ impl SegmentCounts {
     /// Notes that a slot of `segment` was newly set.
     #[inline]
     pub fn increment(&mut self, segment: usize) {
+        self.add(segment, 1);
+    }
+
+    /// Notes that so many slots of `segment` were newly set.
+    #[inline]
+    pub fn add(&mut self, segment: usize, slots: u64) {
         match segment.checked_sub(1) {
-            None => self.main += 1,
-            Some(tail) => self.tail[tail] += 1,
+            None => self.main += slots,
+            // At most 1024 slots a segment.
+            Some(tail) => self.tail[tail] += slots as u16,
         }
     }
 
@@ -358,6 +358,15 @@ mod tests {
         }
 
         #[test]
+        fn fold_keeps_the_order(hashes in [any::<u64>(), any::<u64>()], ones in [0u32..40, 0u32..40], from in 11u32..=32, down in 0u32..=21) {
+            let (from, to) = (layout(from), layout(from.saturating_sub(down).max(11)));
+            let index = |i: usize| from.slot_of(hashes[i] | !(u64::MAX >> ones[i])).index;
+            let (first, second) = (index(0).min(index(1)), index(0).max(index(1)));
+            prop_assert!(from.fold(first, to) <= from.fold(second, to));
+            prop_assert!(from.fold(first, to) <= from.fold((first + 1).min(from.num_bits() - 1), to));
+        }
+
+        #[test]
         fn fold_of_a_bitmap_equals_the_one_built_small(seed in any::<u64>(), items in 0u32..3000, from in 11u32..=19, down in 0u32..=8) {
             let (from, to) = (layout(from), layout(from.saturating_sub(down).max(11)));
             let mut large = vec![0u64; from.num_words()];
@@ -372,7 +381,9 @@ mod tests {
             from.or_folded(&large, to, &mut folded);
             prop_assert_eq!(&folded, &small);
             let counts = SegmentCounts::of_words(&folded, to);
-            prop_assert_eq!(counts, SegmentCounts::of_positions(bits::ones(&small).map(|index| index as u64), to));
+            let mut one_by_one = SegmentCounts::default();
+            bits::ones(&small).for_each(|index| one_by_one.increment(to.segment_of(index as u64)));
+            prop_assert_eq!(counts, one_by_one);
             prop_assert_eq!(counts.total(), bits::count_ones(&small));
         }
     }

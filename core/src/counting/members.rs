@@ -57,8 +57,19 @@ impl Members {
         Iter { rest: &self.arena }
     }
 
+    /// The members with their hashes under `seed`.
+    pub fn hashed(&self, seed: u64) -> impl Iterator<Item = (u64, &[u8])> {
+        self.iter().map(move |item| {
+            #[cfg(test)]
+            tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
+            (hash64(item, seed), item)
+        })
+    }
+
     /// Is `item`, whose hash is `hash`, a member?
     pub fn contains(&self, item: &[u8], hash: u64) -> bool {
+        #[cfg(test)]
+        tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
         self.offsets.find(hash, |&offset| member_at(&self.arena, offset) == item).is_some()
     }
 
@@ -139,8 +150,8 @@ impl Members {
         let mut copy = Members::new();
         copy.arena.try_reserve_exact(self.arena.len()).map_err(|_| no_memory())?;
         copy.offsets.try_reserve(self.len(), |_| 0).map_err(|_| no_memory())?;
-        for item in self.iter() {
-            copy.insert(item, hash64(item, seed), seed)?;
+        for (hash, item) in self.hashed(seed) {
+            copy.insert(item, hash, seed)?;
         }
         Ok(copy)
     }
@@ -170,11 +181,17 @@ impl<'a> Iterator for Iter<'a> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;
+    use std::cell::Cell;
     use std::collections::BTreeSet;
+
+    thread_local! {
+        /// How many members were hashed or looked for in a set.
+        pub static LOOKED_AT: Cell<u64> = const { Cell::new(0) };
+    }
 
     fn members(items: &[&[u8]]) -> Members {
         let mut members = Members::new();

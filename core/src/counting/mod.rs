@@ -25,12 +25,16 @@
 mod counter;
 pub mod estimate;
 pub mod layout;
+mod loading;
 mod members;
 mod payload;
 mod slots;
 mod union;
 
 pub use counter::{Counter, Params, Representation};
+pub use loading::{DenseLoading, SparseLoading};
 pub use members::{Iter as MembersIter, MAX_MEMBER_BYTES};
-pub use payload::DenseLoading;
+#[cfg(test)]
+pub(crate) use payload::tests::ENCODED;
+pub use payload::{PayloadPart, Positions};
 pub use union::{Difference, count_union};

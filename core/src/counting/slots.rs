@@ -4,6 +4,8 @@
 //! implementation of an optimized software library", Software: Practice and Experience 48(4), 2018).
 //! Dense are the words. Which of them it is, is not part of the meaning: the same slots are set.
 
+use std::alloc;
+
 use roaring::RoaringBitmap;
 
 use crate::bits;
@@ -51,6 +53,24 @@ pub fn sparse_bytes(layout: Layout, set_bits: u64) -> u64 {
     set_bits * SPARSE_POSITION_BYTES + containers * SPARSE_CONTAINER_BYTES
 }
 
+/// The most heap bytes that a bitmap takes with so many slots set, held as it will be then.
+pub fn heap_bytes(layout: Layout, set_bits: u64) -> u64 {
+    if sparse_fits(layout, set_bits) { sparse_bytes(layout, set_bits) } else { layout.num_bytes() }
+}
+
+/// How many of these positions, all below `layout.num_bits()`, lie in each segment. The containers of the bitmap know
+/// how many they have, so few positions are looked at.
+pub fn counts_of(positions: &RoaringBitmap, layout: Layout) -> SegmentCounts {
+    let mut counts = SegmentCounts::default();
+    let mut start = 0;
+    for segment in 0..layout.num_segments() {
+        let end = start + layout.slots(segment);
+        counts.add(segment, positions.range_cardinality(start as u32..=(end - 1) as u32));
+        start = end;
+    }
+    counts
+}
+
 /// Is sparse the better way to hold so many set slots? It is up to half of the dense size: there
 /// it still saves memory worth the slower adding, and the way there was not too long.
 pub fn sparse_fits(layout: Layout, set_bits: u64) -> bool {
@@ -81,14 +101,35 @@ impl Bitmap {
         limit: &impl SizeLimit,
     ) -> Result<Self, Error> {
         debug_assert!(positions.max().is_none_or(|last| u64::from(last) < layout.num_bits()));
-        let counts = SegmentCounts::of_positions(positions.iter().map(u64::from), layout);
+        let counts = counts_of(&positions, layout);
+        limit.check(held_bytes, heap_bytes(layout, counts.total()))?;
         let mut bitmap = Bitmap { layout, counts, bits: Bits::Sparse(positions) };
-        if sparse_fits(layout, counts.total()) {
-            limit.check(held_bytes, sparse_bytes(layout, counts.total()))?;
-        } else {
-            bitmap.make_dense(held_bytes, limit)?;
-        }
+        bitmap.settle()?;
         Ok(bitmap)
+    }
+
+    /// Sets slots, each above the one before it and all above those set, without asking whether sparse is the better
+    /// way to hold them still: [`Self::settle`] does once all are there.
+    pub fn append(&mut self, positions: impl Iterator<Item = u32>) {
+        let Bitmap { layout, counts, bits } = self;
+        let positions = positions.inspect(|&index| counts.increment(layout.segment_of(u64::from(index))));
+        match bits {
+            Bits::Sparse(own) => {
+                let appended = own.append(positions);
+                debug_assert!(appended.is_ok());
+            }
+            Bits::Dense(words) => positions.for_each(|index| {
+                bits::set(words, index as usize);
+            }),
+        }
+    }
+
+    /// Makes it dense unless it fits sparse. [`heap_bytes`] is what was asked for.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; it is sparse as before then.
+    pub fn settle(&mut self) -> Result<(), Error> {
+        if sparse_fits(self.layout, self.counts.total()) { Ok(()) } else { self.make_dense() }
     }
 
     /// Its layout.
@@ -125,7 +166,8 @@ impl Bitmap {
             Bits::Sparse(_) => self.counts.total(),
         };
         if !sparse_fits(self.layout, set_bits + 1) {
-            self.make_dense(held_bytes, limit)?;
+            limit.check(held_bytes, self.layout.num_bytes())?;
+            self.make_dense()?;
             return Ok(self.insert_dense(slot));
         }
         limit.check(held_bytes + sparse_bytes(self.layout, set_bits), SPARSE_POSITION_BYTES)?;
@@ -156,9 +198,8 @@ impl Bitmap {
     }
 
     /// Makes it dense if it is not.
-    fn make_dense(&mut self, held_bytes: u64, limit: &impl SizeLimit) -> Result<(), Error> {
+    fn make_dense(&mut self) -> Result<(), Error> {
         if let Bits::Sparse(_) = &self.bits {
-            limit.check(held_bytes, self.layout.num_bytes())?;
             let mut words = zeroed_words(self.layout)?;
             self.or_into(self.layout, &mut words);
             self.bits = Bits::Dense(words);
@@ -194,17 +235,20 @@ impl Bitmap {
         true
     }
 
-    /// Calls `visit` with the size in bytes of each heap allocation. Those of a sparse bitmap are
-    /// near the truth: the crate that makes them tells their sum, not each.
-    pub fn heap_sizes(&self, visit: &mut dyn FnMut(usize)) {
+    /// Calls `visit` with the layout of each heap allocation. Those of a sparse bitmap are near the truth: the
+    /// crate that makes them tells their sum, not each.
+    pub fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
+        let mut visit = |bytes: usize| {
+            // None is aligned to more than a word.
+            visit(alloc::Layout::from_size_align(bytes, 8).unwrap_or(alloc::Layout::new::<u64>()));
+        };
         match &self.bits {
             Bits::Dense(words) => visit(size_of_val::<[u64]>(words)),
             Bits::Sparse(positions) => {
                 let about = positions.statistics();
                 if about.n_containers > 0 {
-                    visit(
-                        about.n_containers.next_power_of_two().max(4) as usize * (SPARSE_CONTAINER_BYTES / 2) as usize,
-                    );
+                    let containers = about.n_containers.next_power_of_two().max(4) as usize;
+                    visit(containers * (SPARSE_CONTAINER_BYTES / 2) as usize);
                 }
                 for _ in 0..about.n_bitset_containers {
                     visit(CONTAINER_SLOTS as usize / 8);
@@ -241,5 +285,54 @@ impl Bitmap {
             }
         };
         Ok(Bitmap { layout: self.layout, counts: self.counts, bits })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::hash64;
+    use crate::size_limit::Unlimited;
+
+    #[test]
+    fn positions_are_counted_as_one_by_one() {
+        for precision in [11, 14, 20, 30] {
+            let layout = Layout::new(precision).unwrap();
+            // Around the ends of all segments, and anywhere.
+            let starts = (0..=layout.num_segments()).map(|before| (0..before).map(|i| layout.slots(i)).sum::<u64>());
+            let ends = starts.flat_map(|start| [start.saturating_sub(2), start.saturating_sub(1), start, start + 5]);
+            let anywhere = (0..5000u64).map(|number| layout.slot_of(hash64(&number.to_le_bytes(), 0)).index);
+            let positions: RoaringBitmap =
+                ends.chain(anywhere).filter(|&index| index < layout.num_bits()).map(|index| index as u32).collect();
+            let mut counts = SegmentCounts::default();
+            positions.iter().for_each(|index| counts.increment(layout.segment_of(u64::from(index))));
+            assert_eq!(counts_of(&positions, layout), counts, "precision {precision}");
+            assert_eq!(counts_of(&RoaringBitmap::new(), layout), SegmentCounts::default());
+        }
+    }
+
+    #[test]
+    fn appending_is_inserting() {
+        let layout = Layout::new(14).unwrap();
+        let indexes: Vec<u32> = (0..layout.num_bits() as u32).step_by(90).collect();
+        let mut inserted = Bitmap::new(layout);
+        for &index in &indexes {
+            let slot = Slot { index: u64::from(index), segment: layout.segment_of(u64::from(index)) };
+            assert!(inserted.insert(slot, 0, &Unlimited).unwrap());
+        }
+        let (first, second) = indexes.split_at(200);
+        let mut sparse = Bitmap::new(layout);
+        sparse.append(first.iter().copied());
+        let mut dense = sparse.try_clone().unwrap();
+        dense.make_dense().unwrap();
+        for mut appended in [sparse, dense] {
+            appended.append(second.iter().copied());
+            appended.settle().unwrap();
+            assert_eq!(appended.counts(), inserted.counts());
+            let mut words = [zeroed_words(layout).unwrap(), zeroed_words(layout).unwrap()];
+            appended.or_into(layout, &mut words[0]);
+            inserted.or_into(layout, &mut words[1]);
+            assert_eq!(words[0], words[1]);
+        }
     }
 }

@@ -11,9 +11,8 @@ use crate::counting::counter::{Counter, State};
 use crate::counting::estimate::Segments;
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::members::Members;
-use crate::counting::slots::{Bitmap, Bits, zeroed_words};
+use crate::counting::slots::{Bitmap, Bits, counts_of, zeroed_words};
 use crate::error::{Error, Parameter};
-use crate::hash::hash64;
 use crate::size_limit::SizeLimit;
 
 /// Words that a union of dense bitmaps is worked out in at a time: 16 KiB, which stay in the nearest
@@ -42,12 +41,12 @@ impl Difference {
 /// # Errors
 /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
 pub fn count_union(counters: &[&Counter]) -> Result<u64, Error> {
-    let Some(layout) = common_layout(counters)? else { return Ok(0) };
-    if let [counter] = counters {
-        return Ok(counter.count());
+    let (Some(layout), Some(first)) = (common_layout(counters)?, counters.first()) else { return Ok(0) };
+    if counters.len() == 1 {
+        return Ok(first.count());
     }
-    if let Some(sets) = exact_members(counters) {
-        return count_distinct(&sets);
+    if let Some(sets) = exact_members(counters)? {
+        return Ok(distinct(&sets, first.params().seed)?.len() as u64);
     }
     let (counts, _) = layered_counts(layout, counters, None)?;
     Ok(libm::round(Segments::new(layout, &counts).estimate()) as u64)
@@ -69,12 +68,9 @@ impl Counter {
     pub fn difference(&self, others: &[&Counter]) -> Result<Difference, Error> {
         let all = with_first(self, others)?;
         let layout = common_layout(&all)?.unwrap_or(self.layout());
-        if let Some(sets) = exact_members(&all) {
-            let [(own, seed), others @ ..] = sets.as_slice() else {
-                return Ok(Difference { estimate: 0.0, standard_error: 0.0 });
-            };
-            let is_new = |item: &&[u8]| !others.iter().any(|(other, _)| other.contains(item, hash64(item, *seed)));
-            return Ok(Difference { estimate: own.iter().filter(is_new).count() as f64, standard_error: 0.0 });
+        if let Some([own, others @ ..]) = exact_members(&all)?.as_deref() {
+            let left = distinct_from(own, others, self.params().seed)?;
+            return Ok(Difference { estimate: left.len() as f64, standard_error: 0.0 });
         }
         let (base, union) = layered_counts(layout, others, Some(self))?;
         let segments = Segments::beyond(layout, &base, &union);
@@ -101,8 +97,8 @@ impl Counter {
         }
         let same_layout = layout == self.layout();
 
-        if let Some(sets) = exact_members(&all)
-            && let Some(members) = union_of_members(&sets, params.exact_limit, limit)?
+        if let Some(sets) = exact_members(&all)?
+            && let Some(members) = union_of_members(&sets, params.seed, params.exact_limit, limit)?
         {
             let changed = !same_layout || members.len() as f64 != self.estimate();
             if changed {
@@ -143,7 +139,7 @@ impl Counter {
         match self.state() {
             State::Estimating(bitmap) => bitmap.for_each_position(to, visit),
             State::Exact(members) => {
-                members.iter().for_each(|item| visit(to.slot_of(hash64(item, self.params().seed)).index));
+                members.hashed(self.params().seed).for_each(|(hash, _)| visit(to.slot_of(hash).index));
             }
         }
     }
@@ -180,45 +176,64 @@ fn common_layout(counters: &[&Counter]) -> Result<Option<Layout>, Error> {
     Ok(Some(rest.iter().fold(first.layout(), |layout, other| layout.min(other.layout()))))
 }
 
-/// The members and seeds of all counters, while all are exact.
-fn exact_members<'a>(counters: &[&'a Counter]) -> Option<Vec<(&'a Members, u64)>> {
-    counters
-        .iter()
-        .map(|counter| match counter.state() {
-            State::Exact(members) => Some((members, counter.params().seed)),
-            State::Estimating(_) => None,
-        })
-        .collect()
+/// The members of all counters, while all are exact.
+fn exact_members<'a>(counters: &[&'a Counter]) -> Result<Option<Vec<&'a Members>>, Error> {
+    let mut sets = try_with_capacity(counters.len())?;
+    for counter in counters {
+        match counter.state() {
+            State::Exact(members) => sets.push(members),
+            State::Estimating(_) => return Ok(None),
+        }
+    }
+    Ok(Some(sets))
 }
 
-/// How many distinct members the sets have together.
-fn count_distinct(sets: &[(&Members, u64)]) -> Result<u64, Error> {
-    let total = sets.iter().map(|(members, _)| members.len()).sum();
-    let mut seen = HashTable::new();
-    let needed_bytes = (total * size_of::<&[u8]>()) as u64;
-    seen.try_reserve(total, |_| 0).map_err(|_| Error::OutOfMemory { needed_bytes })?;
-    for &(members, seed) in sets {
-        for item in members.iter() {
-            let hash = hash64(item, seed);
-            if seen.find(hash, |&other| other == item).is_none() {
-                seen.insert_unique(hash, item, |other: &&[u8]| hash64(other, seed));
+/// Members of several sets, each once and with its hash.
+type Distinct<'a> = HashTable<(u64, &'a [u8])>;
+
+/// The distinct members of the sets. The table grows with them, however often each comes.
+fn distinct<'a>(sets: &[&'a Members], seed: u64) -> Result<Distinct<'a>, Error> {
+    let mut seen = Distinct::new();
+    for set in sets {
+        let needed_bytes = (set.len() * size_of::<(u64, &[u8])>()) as u64;
+        seen.try_reserve(set.len(), |&(hash, _)| hash).map_err(|_| Error::OutOfMemory { needed_bytes })?;
+        for (hash, item) in set.hashed(seed) {
+            if seen.find(hash, |&(_, other)| other == item).is_none() {
+                seen.insert_unique(hash, (hash, item), |&(hash, _)| hash);
             }
         }
     }
-    Ok(seen.len() as u64)
+    Ok(seen)
+}
+
+/// The members of `own` that are in none of `others`. Of each of these it looks at no more members than are left.
+fn distinct_from<'a>(own: &'a Members, others: &[&Members], seed: u64) -> Result<Distinct<'a>, Error> {
+    let mut left = distinct(&[own], seed)?;
+    for other in others {
+        if left.len() <= other.len() {
+            left.retain(|&mut (hash, item)| !other.contains(item, hash));
+            continue;
+        }
+        for (hash, item) in other.hashed(seed) {
+            if let Ok(entry) = left.find_entry(hash, |&(_, own)| own == item) {
+                entry.remove();
+            }
+        }
+    }
+    Ok(left)
 }
 
 /// All members of the sets, while they are within the limits of an exact counter.
 fn union_of_members(
-    sets: &[(&Members, u64)],
+    sets: &[&Members],
+    seed: u64,
     exact_limit: u32,
     limit: &impl SizeLimit,
 ) -> Result<Option<Members>, Error> {
-    let Some((&(first, seed), rest)) = sets.split_first() else { return Ok(Some(Members::new())) };
+    let Some((first, rest)) = sets.split_first() else { return Ok(Some(Members::new())) };
     let mut union = first.try_clone(seed)?;
-    for (members, _) in rest {
-        for item in members.iter() {
-            let hash = hash64(item, seed);
+    for members in rest {
+        for (hash, item) in members.hashed(seed) {
             if union.contains(item, hash) {
                 continue;
             }
@@ -249,19 +264,28 @@ fn union_of_bits(layout: Layout, counters: &[&Counter], limit: &impl SizeLimit) 
 fn union_of_positions(layout: Layout, counters: &[&Counter]) -> RoaringBitmap {
     let mut positions = RoaringBitmap::new();
     for counter in counters {
+        // Whole containers at a time: inserting millions of positions takes seconds.
         match counter.state() {
-            // Whole containers at a time: inserting millions of positions takes seconds.
-            State::Estimating(bitmap)
-                if bitmap.layout() == layout
-                    && let Bits::Sparse(own) = bitmap.bits() =>
-            {
-                positions |= own;
-            }
-            _ => counter.for_each_position(layout, &mut |index| {
+            State::Estimating(bitmap) => match bitmap.bits() {
+                Bits::Sparse(own) if bitmap.layout() == layout => positions |= own,
+                _ => positions |= folded_positions(layout, bitmap),
+            },
+            State::Exact(_) => counter.for_each_position(layout, &mut |index| {
                 positions.insert(index as u32);
             }),
         }
     }
+    positions
+}
+
+/// The set slots of a bitmap as they lie in one of a smaller precision.
+fn folded_positions(layout: Layout, bitmap: &Bitmap) -> RoaringBitmap {
+    let mut positions = RoaringBitmap::new();
+    bitmap.for_each_position(layout, &mut |index| {
+        // Folding keeps the order, so what cannot be pushed is the last once more.
+        let pushed = positions.try_push(index as u32);
+        debug_assert!(pushed.is_ok() || positions.max() == Some(index as u32));
+    });
     positions
 }
 
@@ -347,7 +371,7 @@ impl Gathering {
             }
             Gathering::Sparse(layout, positions) => {
                 *positions |= union_of_positions(*layout, counters);
-                SegmentCounts::of_positions(positions.iter().map(u64::from), *layout)
+                counts_of(positions, *layout)
             }
         }
     }
@@ -365,6 +389,7 @@ mod tests {
     use super::*;
     use crate::counting::counter::Params;
     use crate::counting::counter::tests::{SIZES, counter, dense, params, words};
+    use crate::counting::members::tests::LOOKED_AT;
     use crate::size_limit::{MaxBytes, Unlimited};
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -425,6 +450,33 @@ mod tests {
             assert!(matches!(one.merge(&[&many], &MaxBytes(4000)), Err(Error::TooLarge { .. })));
             assert_eq!((words(&one), one.representation()), before);
         }
+    }
+
+    #[test]
+    fn difference_of_exact_counters_looks_at_no_more_members_than_a_count() {
+        let own = counter(params(SIZES[2], 5000), 0..1000);
+        let few: Vec<_> = (0..300).map(|n| counter(params(SIZES[2], 5000), 5 * n + 500..5 * n + 505)).collect();
+        let many: Vec<_> = (0..30).map(|n| counter(params(SIZES[2], 5000), 10 * n + 500..10 * n + 2000)).collect();
+        for (others, new) in [(few, 500), (many, 500)] {
+            let others: Vec<_> = others.iter().collect();
+            let all = with_first(&own, &others).unwrap();
+            LOOKED_AT.set(0);
+            count_union(&all).unwrap();
+            let by_count = LOOKED_AT.replace(0);
+            assert_eq!(own.difference(&others).unwrap(), Difference { estimate: f64::from(new), standard_error: 0.0 });
+            let by_difference = LOOKED_AT.get();
+            assert!(by_difference <= by_count, "{by_difference} against {by_count}");
+        }
+    }
+
+    #[test]
+    fn a_union_of_members_takes_memory_for_each_once() {
+        let counter = counter(params(SIZES[2], 5000), 0..1000);
+        let counters = vec![&counter; 300];
+        let sets = exact_members(&counters).unwrap().unwrap();
+        let union = distinct(&sets, 0).unwrap();
+        assert_eq!(union.len(), 1000);
+        assert!(union.capacity() <= 8000, "{}", union.capacity());
     }
 
     #[test]

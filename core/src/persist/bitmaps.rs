@@ -1,7 +1,6 @@
 //! The bitmaps of sub-filters while their bytes arrive, in order.
 
 use std::alloc::Layout;
-use std::borrow::Cow;
 
 use super::Payload;
 use crate::bloom::Filter;
@@ -80,15 +79,7 @@ impl<S: Bitmap> ArrivingBitmaps<S> {
     }
 
     pub(super) fn received(&self) -> Payload<'_> {
-        let mut left = self.received_bytes;
-        let mut parts = Vec::new();
-        for sub_filter in &self.sub_filters {
-            let bytes = sub_filter.as_bytes();
-            let len = left.min(bytes.len() as u64);
-            parts.push(Cow::Borrowed(&bytes[..len as usize]));
-            left -= len;
-        }
-        Payload::new(parts)
+        Payload::of_bitmaps(&self.sub_filters, S::as_bytes).up_to(self.received_bytes)
     }
 
     /// As [`Loading::next_memory`](super::Loading::next_memory).

@@ -29,7 +29,6 @@
 //! which only a part has arrived is stored with the header that it began with.
 
 use std::alloc::Layout;
-use std::borrow::Cow;
 
 use super::bitmaps::ArrivingBitmaps;
 use super::classic::{LAYOUT_CLASSIC, LoadingClassic};
@@ -73,7 +72,7 @@ impl Stored for ScalableFilter {
     }
 
     fn payload(&self) -> Payload<'_> {
-        Payload::new(self.sub_filters().iter().map(|sub_filter| Cow::Borrowed(sub_filter.as_bytes())).collect())
+        Payload::of_bitmaps(self.sub_filters(), Filter::as_bytes)
     }
 
     fn shape(&self) -> u64 {

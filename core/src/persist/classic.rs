@@ -2,7 +2,6 @@
 //! of such filters is here, for this format and for RedisBloom's own.
 
 use std::alloc::Layout;
-use std::borrow::Cow;
 
 use super::bitmaps::ArrivingBitmaps;
 use super::bloom::MAGIC;
@@ -50,7 +49,7 @@ impl Stored for ClassicFilter {
     }
 
     fn payload(&self) -> Payload<'_> {
-        Payload::new(self.sub_filters().iter().map(|sub_filter| Cow::Borrowed(sub_filter.as_bytes())).collect())
+        Payload::of_bitmaps(self.sub_filters(), ClassicSubFilter::as_bytes)
     }
 
     fn shape(&self) -> u64 {

@@ -24,7 +24,7 @@ use std::alloc::Layout;
 
 use super::codec::{Reader, Writer, expect, stored_parameter};
 use super::{Loading, Payload, Stored};
-use crate::counting::{Counter, DenseLoading, Params, Representation};
+use crate::counting::{Counter, DenseLoading, Params, PayloadPart, Representation, SparseLoading};
 use crate::error::Error;
 use crate::hash::checksum;
 use crate::size_limit::{SizeLimit, Unlimited};
@@ -71,7 +71,7 @@ impl Stored for Counter {
     }
 
     fn payload(&self) -> Payload<'_> {
-        Payload::new(self.payload())
+        Payload::new(|index| self.payload_part(index))
     }
 
     fn shape(&self) -> u64 {
@@ -99,16 +99,18 @@ pub struct LoadingCounter {
 
 #[derive(Debug)]
 enum State {
-    /// Members or positions: kept as they come, read when all are there.
-    Bytes(Vec<u8>),
+    /// The bytes of members, of which there are few: kept as they come, read when all are there.
+    Members(Vec<u8>),
+    /// The positions, read as they come.
+    Sparse(SparseLoading),
     /// The bitmap, filled in place.
     Dense(DenseLoading),
-    /// All has arrived and was read.
+    /// All members have arrived and were read.
     Done(Box<Counter>),
 }
 
 impl LoadingCounter {
-    /// Reads members or positions once all are there. Their memory was allowed when loading began.
+    /// Reads members once all are there. Their memory was allowed when loading began.
     fn read(&self, bytes: &[u8]) -> Result<State, Error> {
         let counter = Counter::from_payload(self.params, self.precision, self.representation, bytes, &Unlimited)
             .map_err(stored_parameter)?;
@@ -151,15 +153,15 @@ impl Loading for LoadingCounter {
         }
         limit.check(0, total_bytes)?;
         let state = match representation {
+            Representation::Exact => State::Members(Vec::new()),
+            Representation::Sparse => State::Sparse(Counter::loading_sparse(params, precision, total_bytes, limit)?),
             Representation::Dense => State::Dense(Counter::loading_dense(params, precision, &Unlimited)?),
-            _ => State::Bytes(Vec::new()),
         };
         let header = header.to_vec();
         let mut loading =
             LoadingCounter { params, precision, representation, header, received_bytes: 0, total_bytes, state };
-        if total_bytes == 0 {
-            loading.state = loading.read(&[])?;
-        }
+        // An empty payload is complete.
+        loading.push(&[])?;
         Ok(loading)
     }
 
@@ -180,12 +182,13 @@ impl Loading for LoadingCounter {
     }
 
     fn received(&self) -> Payload<'_> {
-        let received = self.received_bytes as usize;
-        match &self.state {
-            State::Bytes(bytes) => Payload::new(vec![bytes.as_slice().into()]),
-            State::Dense(dense) => Payload::new(vec![dense.as_bytes()[..received].into()]),
-            State::Done(counter) => Payload::new(counter.payload()),
-        }
+        let bytes = match &self.state {
+            State::Members(bytes) => bytes.as_slice(),
+            State::Dense(dense) => dense.as_bytes(),
+            State::Sparse(sparse) => return Payload::new(|index| sparse.payload_part(index)),
+            State::Done(counter) => return Payload::new(|index| counter.payload_part(index)),
+        };
+        Payload::new(move |index| (index == 0).then_some(PayloadPart::Bytes(bytes))).up_to(self.received_bytes)
     }
 
     fn next_memory(&self, len: usize) -> &[u8] {
@@ -201,17 +204,19 @@ impl Loading for LoadingCounter {
         }
         match &mut self.state {
             State::Dense(dense) => dense.write_bytes(self.received_bytes, more)?,
-            State::Bytes(bytes) => {
+            State::Sparse(sparse) => sparse.push(more)?,
+            State::Members(bytes) => {
                 let before = bytes.len();
                 let needed_bytes = more.len() as u64;
                 bytes.try_reserve(more.len()).map_err(|_| Error::OutOfMemory { needed_bytes })?;
                 bytes.extend_from_slice(more);
                 if more.len() as u64 == missing {
-                    let all = std::mem::take(bytes);
-                    match self.read(&all) {
-                        Ok(done) => self.state = done,
+                    let mut all = std::mem::take(bytes);
+                    self.state = match self.read(&all) {
+                        Ok(done) => done,
                         Err(error) => {
-                            self.state = State::Bytes(all[..before].to_vec());
+                            all.truncate(before);
+                            self.state = State::Members(all);
                             return Err(error);
                         }
                     }
@@ -225,20 +230,22 @@ impl Loading for LoadingCounter {
 
     fn finish(&mut self) -> Result<Counter, Error> {
         expect("payload length", self.total_bytes, self.received_bytes)?;
-        match std::mem::replace(&mut self.state, State::Bytes(Vec::new())) {
-            State::Done(counter) => Ok(*counter),
+        if let State::Sparse(sparse) = &mut self.state {
+            return sparse.finish();
+        }
+        match std::mem::replace(&mut self.state, State::Members(Vec::new())) {
             State::Dense(dense) => Ok(dense.finish()),
-            // Only an empty payload gets here without having been read.
-            State::Bytes(bytes) => {
-                Counter::from_payload(self.params, self.precision, self.representation, &bytes, &Unlimited)
-            }
+            State::Done(counter) => Ok(*counter),
+            // Taken out before.
+            State::Members(_) | State::Sparse(_) => Err(Error::corrupt("payload", "one value", "a second")),
         }
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
         visit(Layout::for_value(self.header.as_slice()));
         match &self.state {
-            State::Bytes(bytes) => visit(Layout::array::<u8>(bytes.capacity()).unwrap_or(Layout::new::<u8>())),
+            State::Members(bytes) => visit(Layout::array::<u8>(bytes.capacity()).unwrap_or(Layout::new::<u8>())),
+            State::Sparse(sparse) => sparse.heap_layouts(visit),
             State::Dense(dense) => visit(Layout::for_value(dense.as_bytes())),
             State::Done(counter) => {
                 visit(Layout::new::<Counter>());
@@ -248,10 +255,129 @@ impl Loading for LoadingCounter {
     }
 
     fn try_clone(&self) -> Result<Self, Error> {
-        let mut copy = Self::begin(&self.header, &Unlimited)?;
-        for (_, piece) in self.received().pieces(super::RDB_PIECE_BYTES) {
-            copy.push(piece)?;
+        let state = match &self.state {
+            State::Members(bytes) => State::Members(bytes.clone()),
+            State::Sparse(sparse) => State::Sparse(sparse.try_clone()?),
+            State::Dense(dense) => State::Dense(dense.try_clone()?),
+            State::Done(counter) => State::Done(Box::new(counter.try_clone()?)),
+        };
+        Ok(LoadingCounter { header: self.header.clone(), state, ..*self })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counting::ENCODED;
+    use crate::persist::{dump, dump_loading, load, piece_checksum, push_chunk};
+
+    /// A sparse counter whose payload has two pieces.
+    fn sparse() -> Counter {
+        let mut counter =
+            Counter::new(Params { capacity: 1_000_000_000, error_rate: 0.02, exact_limit: 0, seed: 7 }).unwrap();
+        for member in 0..70_000u32 {
+            counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
         }
-        Ok(copy)
+        assert_eq!(counter.representation(), Representation::Sparse);
+        counter
+    }
+
+    fn begin(counter: &Counter) -> LoadingCounter {
+        LoadingCounter::begin(&counter.header(), &Unlimited).unwrap()
+    }
+
+    fn all_of(payload: Payload<'_>) -> Vec<u8> {
+        payload.pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect()
+    }
+
+    fn same(a: &Counter, b: &Counter) -> bool {
+        dump(a).eq(dump(b))
+    }
+
+    #[test]
+    fn a_chunk_encodes_what_it_holds() {
+        let counter = sparse();
+        ENCODED.set(0);
+        let (next, chunk) = counter.scandump(1);
+        assert_eq!((ENCODED.replace(0), next, chunk.len()), (1 << 16, 1 + (1 << 18), (1 << 18) + 8));
+        let (_, chunk) = counter.scandump(next);
+        assert_eq!(ENCODED.replace(0), (chunk.len() - 8) / 4);
+        // Header and length, which saving begins with, need none.
+        assert_eq!((counter.header().len(), counter.payload().len()), (56, counter.payload_bytes()));
+        assert_eq!(ENCODED.replace(0), 0);
+        assert_eq!(dump(&counter).count(), 3);
+        assert_eq!(ENCODED.get() as u64, counter.set_bits());
+    }
+
+    #[test]
+    fn a_bad_chunk_of_positions_is_refused_when_it_comes() {
+        let counter = sparse();
+        let chunks: Vec<_> = dump(&counter).collect();
+        let mut loading = begin(&counter);
+        let (next, first) = &chunks[1];
+        // The last of its positions is that of the one before: its checksum is right.
+        let mut bad = first[..first.len() - 8].to_vec();
+        let end = bad.len();
+        bad.copy_within(end - 8..end - 4, end - 4);
+        bad.extend_from_slice(&piece_checksum(&bad, 0, loading.shape()).to_le_bytes());
+        let error = push_chunk(&mut loading, *next, &bad).unwrap_err();
+        assert!(matches!(error, Error::Corrupt { field: "position", .. }), "{error}");
+        assert_eq!((loading.received_bytes(), loading.received().len()), (0, 0));
+        chunks[1..].iter().for_each(|(next, chunk)| push_chunk(&mut loading, *next, chunk).unwrap());
+        assert!(same(&loading.finish().unwrap(), &counter));
+    }
+
+    #[test]
+    fn what_has_arrived_of_positions_goes_on_from_anywhere() {
+        let counter = sparse();
+        let payload = all_of(counter.payload());
+        let mut loading = begin(&counter);
+        for end in [0, 3, 5, 8, 4001, (1 << 18) - 3, 1 << 18, (1 << 18) + 7, payload.len() - 1] {
+            loading.push(&payload[loading.received_bytes as usize..end]).unwrap();
+            assert_eq!((loading.received_bytes(), loading.received().len()), (end as u64, end as u64));
+            assert!(all_of(loading.received()) == payload[..end]);
+            assert!(matches!(loading.finish(), Err(Error::Corrupt { field: "payload length", .. })));
+            // An RDB file or a copy, a rewritten AOF.
+            let mut rewritten = begin(&counter);
+            dump_loading(&loading).skip(1).for_each(|(next, chunk)| push_chunk(&mut rewritten, next, &chunk).unwrap());
+            for mut again in [loading.try_clone().unwrap(), rewritten] {
+                again.push(&payload[end..]).unwrap();
+                assert!(again.push(b"\0").is_err());
+                assert!(same(&again.finish().unwrap(), &counter));
+            }
+        }
+    }
+
+    #[test]
+    fn members_that_cannot_be_leave_what_came_before() {
+        let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 7 };
+        let mut counter = Counter::new(params).unwrap();
+        for member in [&b"ann"[..], b"ben"] {
+            counter.add(member, &Unlimited).unwrap();
+        }
+        let mut loading = begin(&counter);
+        loading.push(b"\x03\0ann").unwrap();
+        assert!(matches!(loading.push(b"\x03\0ann"), Err(Error::Corrupt { field: "members", .. })));
+        assert_eq!(all_of(loading.received()), b"\x03\0ann");
+        loading.push(b"\x03\0ben").unwrap();
+        assert!(same(&loading.try_clone().unwrap().finish().unwrap(), &counter));
+        assert!(same(&loading.finish().unwrap(), &counter));
+        assert!(loading.finish().is_err());
+    }
+
+    #[test]
+    fn more_positions_than_a_sparse_counter_has_are_held_densely() {
+        let sparse = sparse();
+        let (layout, mut header) = (sparse.params().layout().unwrap(), sparse.header());
+        let most = layout.num_bytes() / 2;
+        header.truncate(48);
+        header[40..].copy_from_slice(&most.to_le_bytes());
+        header.extend_from_slice(&checksum(&header, 0).to_le_bytes());
+        assert!(LoadingCounter::begin(&header, &crate::size_limit::MaxBytes(most + 1000)).is_err());
+        let mut loading = LoadingCounter::begin(&header, &Unlimited).unwrap();
+        (0..most as u32 / 4).for_each(|position| loading.push(&position.to_le_bytes()).unwrap());
+        let dense = loading.finish().unwrap();
+        assert_eq!((dense.representation(), dense.set_bits()), (Representation::Dense, most / 4));
+        assert!(same(&load::<Counter, _>(dump(&dense), &Unlimited).unwrap(), &dense));
     }
 }

@@ -28,14 +28,16 @@ pub mod bloom;
 pub mod classic;
 mod codec;
 pub mod counting;
+mod payload;
 pub mod redisbloom;
 
 use std::alloc::Layout;
-use std::borrow::Cow;
 
 use crate::error::Error;
 use crate::hash::checksum;
 use crate::size_limit::SizeLimit;
+
+pub use payload::Payload;
 
 /// Version byte that both headers are written with. Changing a header's layout means a new number.
 pub const ENCODING_CURRENT: u8 = 1;
@@ -54,51 +56,8 @@ pub const RDB_PIECE_BYTES: usize = 1 << 20;
 /// Bytes of the checksum at the end of a header or chunk.
 const CHECKSUM_BYTES: usize = 8;
 
-/// The payload of a value: bitmaps or members, end to end.
-pub struct Payload<'a>(Vec<Cow<'a, [u8]>>);
-
-impl<'a> Payload<'a> {
-    /// A payload of these parts, in this order.
-    pub fn new(parts: Vec<Cow<'a, [u8]>>) -> Self {
-        Payload(parts)
-    }
-
-    /// Length in bytes.
-    pub fn len(&self) -> u64 {
-        self.0.iter().map(|part| part.len() as u64).sum()
-    }
-
-    /// Whether there are no bytes at all.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Up to `max_bytes` from `position` on, within one part. Empty at the end.
-    pub fn piece(&self, position: u64, max_bytes: usize) -> &[u8] {
-        let mut start = position;
-        for part in &self.0 {
-            let len = part.len() as u64;
-            if start < len {
-                let from = start as usize;
-                let to = part.len().min(from.saturating_add(max_bytes));
-                return &part[from..to];
-            }
-            start -= len;
-        }
-        &[]
-    }
-
-    /// All pieces of at most `max_bytes`, with their positions.
-    pub fn pieces(&self, max_bytes: usize) -> impl Iterator<Item = (u64, &[u8])> {
-        let mut position = 0;
-        std::iter::from_fn(move || {
-            let piece = self.piece(position, max_bytes);
-            let at = position;
-            position += piece.len() as u64;
-            (!piece.is_empty()).then_some((at, piece))
-        })
-    }
-}
+/// Most bytes of payload in a chunk with a checksum.
+const CHUNK_PAYLOAD_BYTES: usize = CHUNK_MAX_BYTES - CHECKSUM_BYTES;
 
 /// A value that can be stored.
 pub trait Stored: Sized + Send + 'static {
@@ -219,14 +178,16 @@ pub fn piece_checksum(piece: &[u8], position: u64, shape: u64) -> u64 {
 
 /// A chunk of `SCANDUMP`: the piece at `position`, then its checksum. `None` at the end of the payload.
 pub fn chunk_at(payload: &Payload<'_>, shape: u64, position: u64) -> Option<Vec<u8>> {
-    let piece = payload.piece(position, CHUNK_MAX_BYTES - CHECKSUM_BYTES);
-    if piece.is_empty() {
-        return None;
-    }
+    let piece = payload.piece(position, CHUNK_PAYLOAD_BYTES);
+    (!piece.is_empty()).then(|| chunk(&piece, shape, position))
+}
+
+/// The piece at `position`, then its checksum.
+fn chunk(piece: &[u8], shape: u64, position: u64) -> Vec<u8> {
     let mut chunk = Vec::with_capacity(piece.len() + CHECKSUM_BYTES);
     chunk.extend_from_slice(piece);
     chunk.extend_from_slice(&piece_checksum(piece, position, shape).to_le_bytes());
-    Some(chunk)
+    chunk
 }
 
 /// Payload bytes in a chunk of `chunk_bytes` bytes.
@@ -286,39 +247,31 @@ pub fn check_piece<L: Loading>(loading: &L, piece: &[u8], sum: u64) -> Result<()
 
 /// What has arrived of a value, as the chunks that it takes to load that again: for a rewritten AOF.
 pub fn dump_loading<L: Loading>(loading: &L) -> impl Iterator<Item = (u64, Vec<u8>)> {
-    let received = loading.received();
-    let (format, shape) = (loading.chunk_format(), loading.shape());
-    let mut position = 0;
-    let chunks = std::iter::from_fn(move || {
-        let chunk = match format {
-            ChunkFormat::Checked => chunk_at(&received, shape, position)?,
-            ChunkFormat::Plain => {
-                let piece = received.piece(position, CHUNK_MAX_BYTES);
-                if piece.is_empty() {
-                    return None;
-                }
-                piece.to_vec()
-            }
-        };
-        position += match format {
-            ChunkFormat::Checked => chunk_payload_bytes(chunk.len()),
-            ChunkFormat::Plain => chunk.len() as u64,
-        };
-        Some((position + 1, chunk))
-    });
-    std::iter::once((1, loading.header().to_vec())).chain(chunks)
+    chunks(loading.header().to_vec(), loading.received(), loading.shape(), loading.chunk_format())
 }
 
 /// The whole dump of a value: its header with iterator 1, then its chunks, each with the iterator after it.
 pub fn dump<T: Stored>(value: &T) -> impl Iterator<Item = (u64, Vec<u8>)> {
-    let header = value.header();
-    let payload = value.payload();
-    let shape = value.shape();
-    let mut position = 0;
-    let chunks = std::iter::from_fn(move || {
-        let chunk = chunk_at(&payload, shape, position)?;
-        position += chunk_payload_bytes(chunk.len());
-        Some((position + 1, chunk))
+    chunks(value.header(), value.payload(), value.shape(), ChunkFormat::Checked)
+}
+
+/// A header and all chunks after it.
+fn chunks(
+    header: Vec<u8>,
+    payload: Payload<'_>,
+    shape: u64,
+    format: ChunkFormat,
+) -> impl Iterator<Item = (u64, Vec<u8>)> {
+    let max_bytes = match format {
+        ChunkFormat::Checked => CHUNK_PAYLOAD_BYTES,
+        ChunkFormat::Plain => CHUNK_MAX_BYTES,
+    };
+    let chunks = payload.pieces(max_bytes).map(move |(position, piece)| {
+        let next = position + piece.len() as u64 + 1;
+        match format {
+            ChunkFormat::Checked => (next, chunk(&piece, shape, position)),
+            ChunkFormat::Plain => (next, piece.into_owned()),
+        }
     });
     std::iter::once((1, header)).chain(chunks)
 }

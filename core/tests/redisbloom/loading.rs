@@ -31,9 +31,9 @@ fn loading_goes_on_where_it_was_stored() {
             // An RDB file: header and payload, whatever the chunks look like.
             let mut again = begin(loading.header(), &Unlimited).unwrap();
             for (position, piece) in loading.received().pieces(100) {
-                let sum = persist::piece_checksum(piece, position, loading.shape());
-                persist::check_piece(&again, piece, sum).unwrap();
-                again.push(piece).unwrap();
+                let sum = persist::piece_checksum(&piece, position, loading.shape());
+                persist::check_piece(&again, &piece, sum).unwrap();
+                again.push(&piece).unwrap();
             }
             assert_eq!((again.received_bytes(), again.chunk_format()), (loading.received_bytes(), format));
             assert!(push_all(again.try_clone().unwrap(), &dump[stored_after..]) == filter);

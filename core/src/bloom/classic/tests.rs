@@ -27,17 +27,17 @@ fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
 fn parameters_are_checked() {
     let good = params(0.01, 100, 2);
     for (bad, name) in [
-        (Params { error_rate: f64::NAN, ..good }, "error_rate"),
-        (Params { error_rate: 0.0, ..good }, "error_rate"),
-        (Params { error_rate: 1.0, ..good }, "error_rate"),
+        (Params { error_rate: f64::NAN, ..good }, Parameter::ErrorRate),
+        (Params { error_rate: 0.0, ..good }, Parameter::ErrorRate),
+        (Params { error_rate: 1.0, ..good }, Parameter::ErrorRate),
         // Half of it is no rate.
-        (Params { error_rate: f64::from_bits(1), ..good }, "error_rate"),
-        (Params { capacity: 0, ..good }, "capacity"),
-        (Params { capacity: Params::MAX_CAPACITY + 1, ..good }, "capacity"),
-        (Params { expansion: Params::MAX_EXPANSION + 1, ..good }, "expansion"),
+        (Params { error_rate: f64::from_bits(1), ..good }, Parameter::ErrorRate),
+        (Params { capacity: 0, ..good }, Parameter::Capacity),
+        (Params { capacity: Params::MAX_CAPACITY + 1, ..good }, Parameter::Capacity),
+        (Params { expansion: Params::MAX_EXPANSION + 1, ..good }, Parameter::Expansion),
     ] {
         let refused = ClassicFilter::new(bad, &Unlimited).err();
-        assert!(matches!(refused, Some(Error::OutOfRange { field, .. }) if field == name), "{bad:?}");
+        assert!(matches!(refused, Some(Error::OutOfRange { parameter, .. }) if parameter == name), "{bad:?}");
     }
     let refused = ClassicFilter::with_growth(good, 3, &Unlimited).err();
     assert!(matches!(refused, Some(Error::OutOfRange { parameter: Parameter::Growth, .. })));
@@ -182,12 +182,15 @@ fn bitmaps_relocate_and_are_counted() {
 fn merging_is_refused_by_name_and_by_rate() {
     let mut ours = filled(params(0.01, 100, 2), &(0..60).collect::<Vec<_>>());
     for (theirs, name) in [
-        (filter(params(0.01, 101, 2)), "capacity"),
-        (filter(params(0.02, 100, 2)), "error_rate"),
-        (filter(params(0.01, 100, 3)), "expansion"),
-        (filled(params(0.01, 100, 2), &(0..200).collect::<Vec<_>>()), "sub_filters"),
+        (filter(params(0.01, 101, 2)), Parameter::Capacity),
+        (filter(params(0.02, 100, 2)), Parameter::ErrorRate),
+        (filter(params(0.01, 100, 3)), Parameter::Expansion),
+        (filled(params(0.01, 100, 2), &(0..200).collect::<Vec<_>>()), Parameter::SubFilters),
     ] {
-        assert!(matches!(ours.merge(&[&theirs]), Err(Error::Incompatible { field, .. }) if field == name), "{name}");
+        assert!(
+            matches!(ours.merge(&[&theirs]), Err(Error::Incompatible { parameter, .. }) if parameter == name),
+            "{name:?}"
+        );
     }
     let before = ours.try_clone().unwrap();
     let others: Vec<ClassicFilter> =

@@ -65,15 +65,15 @@ fn parameters_are_checked() {
     let good = params(0.01, 100, 2, 0);
     assert_eq!(good.validate(), Ok(()));
     for (bad, name) in [
-        (Params { error_rate: f64::NAN, ..good }, "error_rate"),
-        (Params { error_rate: 0.0, ..good }, "error_rate"),
-        (Params { error_rate: 1.0, ..good }, "error_rate"),
-        (Params { capacity: 0, ..good }, "capacity"),
-        (Params { capacity: Params::MAX_CAPACITY + 1, ..good }, "capacity"),
-        (Params { expansion: Params::MAX_EXPANSION + 1, ..good }, "expansion"),
+        (Params { error_rate: f64::NAN, ..good }, Parameter::ErrorRate),
+        (Params { error_rate: 0.0, ..good }, Parameter::ErrorRate),
+        (Params { error_rate: 1.0, ..good }, Parameter::ErrorRate),
+        (Params { capacity: 0, ..good }, Parameter::Capacity),
+        (Params { capacity: Params::MAX_CAPACITY + 1, ..good }, Parameter::Capacity),
+        (Params { expansion: Params::MAX_EXPANSION + 1, ..good }, Parameter::Expansion),
     ] {
         let refused = ScalableFilter::new(bad, &Unlimited).err();
-        assert!(matches!(refused, Some(Error::OutOfRange { field, .. }) if field == name), "{bad:?}");
+        assert!(matches!(refused, Some(Error::OutOfRange { parameter, .. }) if parameter == name), "{bad:?}");
     }
 }
 
@@ -184,15 +184,18 @@ fn merge_names_what_differs() {
     let mut ours = filled(base, &[1, 2, 3]);
     let before = ours.try_clone().unwrap();
     for (theirs, name) in [
-        (filter(Params { capacity: 101, ..base }), "capacity"),
-        (filter(Params { error_rate: 0.02, ..base }), "error_rate"),
-        (filter(Params { expansion: 0, ..base }), "expansion"),
-        (filter(Params { seed: 1, ..base }), "seed"),
-        (filled(base, &(0..200).collect::<Vec<_>>()), "sub_filters"),
+        (filter(Params { capacity: 101, ..base }), Parameter::Capacity),
+        (filter(Params { error_rate: 0.02, ..base }), Parameter::ErrorRate),
+        (filter(Params { expansion: 0, ..base }), Parameter::Expansion),
+        (filter(Params { seed: 1, ..base }), Parameter::Seed),
+        (filled(base, &(0..200).collect::<Vec<_>>()), Parameter::SubFilters),
     ] {
         let good = filled(base, &[4, 5]);
         let refused = ours.merge(&[&good, &theirs]);
-        assert!(matches!(refused, Err(Error::Incompatible { field, .. }) if field == name), "{name}: {refused:?}");
+        assert!(
+            matches!(refused, Err(Error::Incompatible { parameter, .. }) if parameter == name),
+            "{name:?}: {refused:?}"
+        );
         assert!(ours == before);
     }
 }

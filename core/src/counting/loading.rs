@@ -1,0 +1,401 @@
+//! A counter out of the bytes of its [`payload`](super::payload).
+//!
+//! Whatever bytes come in, the outcome is a counter that keeps every invariant or an error; what follows from the
+//! bits (the counts of the segments) is worked out anew.
+
+use std::alloc;
+
+use crate::counting::counter::{Counter, Params, Representation, State};
+use crate::counting::layout::Layout;
+use crate::counting::members::Members;
+use crate::counting::payload::{POSITION_BYTES, PayloadPart};
+use crate::counting::slots::{self, Bitmap, zeroed_words};
+use crate::error::Error;
+use crate::size_limit::SizeLimit;
+
+impl Counter {
+    /// The counter that gave this payload.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] when a parameter is; [`Error::Corrupt`] when `precision` is not what the
+    /// parameters lead to or the payload is not one of this representation; those of `limit`,
+    /// [`Error::OutOfMemory`].
+    pub fn from_payload(
+        params: Params,
+        precision: u32,
+        representation: Representation,
+        payload: &[u8],
+        limit: &impl SizeLimit,
+    ) -> Result<Self, Error> {
+        let layout = checked_layout(&params, precision)?;
+        match representation {
+            Representation::Exact => {
+                // Without a limit a counter is never exact, not even while empty.
+                if params.exact_limit == 0 {
+                    return Err(Error::corrupt("representation", "an estimate", representation));
+                }
+                limit.check(Self::STRUCT_BYTES, payload.len() as u64)?;
+                let members = Members::from_bytes(payload, params.exact_limit, params.seed)?;
+                Ok(Self::from_state(params, layout, State::Exact(members)))
+            }
+            Representation::Sparse => {
+                if !payload.len().is_multiple_of(POSITION_BYTES) {
+                    return Err(Error::corrupt("position bytes", "a multiple of 4", payload.len()));
+                }
+                let mut loading = Self::loading_sparse(params, precision, payload.len() as u64, limit)?;
+                loading.push(payload)?;
+                loading.finish()
+            }
+            Representation::Dense => {
+                if payload.len() as u64 != layout.num_bytes() {
+                    return Err(Error::corrupt("bitmap bytes", layout.num_bytes(), payload.len()));
+                }
+                let mut loading = Self::loading_dense(params, precision, limit)?;
+                loading.write_bytes(0, payload)?;
+                Ok(loading.finish())
+            }
+        }
+    }
+
+    /// Begins to load a sparse counter piece by piece, of so many bytes in all. `limit` is asked for the memory that it
+    /// will take.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`], [`Error::Corrupt`] as [`Self::from_payload`]; those of `limit`.
+    pub fn loading_sparse(
+        params: Params,
+        precision: u32,
+        total_bytes: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<SparseLoading, Error> {
+        let layout = checked_layout(&params, precision)?;
+        limit.check(Self::STRUCT_BYTES, slots::heap_bytes(layout, total_bytes / POSITION_BYTES as u64))?;
+        Ok(SparseLoading { params, bitmap: Bitmap::new(layout), last: None, cut: Vec::new() })
+    }
+
+    /// Begins to load a dense counter piece by piece. The bitmap is allocated at once, for which `limit`
+    /// and the allocator are asked.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`], [`Error::Corrupt`] as [`Self::from_payload`]; those of `limit`,
+    /// [`Error::OutOfMemory`].
+    pub fn loading_dense(params: Params, precision: u32, limit: &impl SizeLimit) -> Result<DenseLoading, Error> {
+        let layout = checked_layout(&params, precision)?;
+        limit.check(Self::STRUCT_BYTES, layout.num_bytes())?;
+        Ok(DenseLoading { params, layout, words: zeroed_words(layout)? })
+    }
+}
+
+/// The layout of `precision`, which must be what the parameters lead to.
+fn checked_layout(params: &Params, precision: u32) -> Result<Layout, Error> {
+    let layout = params.layout()?;
+    if layout.precision() != precision {
+        return Err(Error::corrupt("precision", layout.precision(), precision));
+    }
+    Ok(layout)
+}
+
+/// A sparse counter of which not all positions are there yet.
+#[derive(Debug)]
+pub struct SparseLoading {
+    params: Params,
+    /// The positions so far; sparse, however many they are.
+    bitmap: Bitmap,
+    /// The last of them.
+    last: Option<u32>,
+    /// The first bytes of a position whose others have not come yet.
+    cut: Vec<u8>,
+}
+
+impl SparseLoading {
+    /// Takes the next bytes of the payload, which may end within a position.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when a position is beyond the bitmap or not above the one before it; nothing was taken then.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let missing = (POSITION_BYTES - self.cut.len()) % POSITION_BYTES;
+        let (head, body) = bytes.split_at(missing.min(bytes.len()));
+        let joined = [&self.cut, head].concat();
+        let (completed, cut) = joined.as_chunks();
+        let (whole, rest) = body.as_chunks();
+        let positions = completed.iter().chain(whole).map(|&position| u32::from_le_bytes(position));
+
+        let last = positions.clone().try_fold(self.last, |last, position| self.follows(last, position).map(Some))?;
+        self.bitmap.append(positions);
+        self.last = last;
+        // What is left of both: without a completed position there is no body.
+        self.cut = [cut, rest].concat();
+        Ok(())
+    }
+
+    /// `position`, if it may come after `last`.
+    fn follows(&self, last: Option<u32>, position: u32) -> Result<u32, Error> {
+        let num_bits = self.bitmap.layout().num_bits();
+        if u64::from(position) >= num_bits {
+            return Err(Error::corrupt("position", format_args!("below {num_bits}"), position));
+        }
+        if last.is_some_and(|last| last >= position) {
+            return Err(Error::corrupt("position", "above the one before it", position));
+        }
+        Ok(position)
+    }
+
+    /// Part number `index` of the payload so far, `None` after the last.
+    pub fn payload_part(&self, index: usize) -> Option<PayloadPart<'_>> {
+        let follows_the_last = || index.checked_sub(1).is_none_or(|last| self.bitmap.payload_part(last).is_some());
+        self.bitmap.payload_part(index).or_else(|| follows_the_last().then_some(PayloadPart::Bytes(&self.cut)))
+    }
+
+    /// Calls `visit` with the layout of each heap allocation, but for the few bytes of a cut position.
+    pub fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
+        self.bitmap.heap_layouts(visit);
+    }
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn try_clone(&self) -> Result<Self, Error> {
+        Ok(SparseLoading { bitmap: self.bitmap.try_clone()?, cut: self.cut.clone(), ..*self })
+    }
+
+    /// The counter, once all bytes are there (which the caller knows). It is dense if its positions are more than a
+    /// counter keeps sparse. An empty one is left behind.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; nothing was taken then.
+    pub fn finish(&mut self) -> Result<Counter, Error> {
+        self.bitmap.settle()?;
+        let layout = self.bitmap.layout();
+        let bitmap = std::mem::replace(&mut self.bitmap, Bitmap::new(layout));
+        Ok(Counter::from_state(self.params, layout, State::Estimating(bitmap)))
+    }
+}
+
+/// A dense counter of which not all bytes are there yet.
+#[derive(Debug)]
+pub struct DenseLoading {
+    params: Params,
+    layout: Layout,
+    words: Box<[u64]>,
+}
+
+impl DenseLoading {
+    /// The parameters it is loaded with.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// The precision that the parameters lead to.
+    pub fn precision(&self) -> u32 {
+        self.layout.precision()
+    }
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn try_clone(&self) -> Result<Self, Error> {
+        let mut words = zeroed_words(self.layout)?;
+        words.copy_from_slice(&self.words);
+        Ok(DenseLoading { words, ..*self })
+    }
+
+    /// Bytes of the whole bitmap.
+    pub fn total_bytes(&self) -> u64 {
+        self.layout.num_bytes()
+    }
+
+    /// Bytes of memory it takes in all.
+    pub fn size_bytes(&self) -> u64 {
+        size_of::<Self>() as u64 + self.total_bytes()
+    }
+
+    /// Writes some bytes of the bitmap at `offset`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when they reach beyond the bitmap; nothing was written then.
+    pub fn write_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        let total = self.total_bytes();
+        let end = offset.checked_add(bytes.len() as u64).filter(|&end| end <= total);
+        let Some(end) = end else {
+            let got = format!("{} from {offset}", bytes.len());
+            return Err(Error::corrupt("bitmap bytes", format!("at most {total} in all"), got));
+        };
+        // In range: the bitmap's length is a usize.
+        bytemuck::cast_slice_mut(&mut self.words)[offset as usize..end as usize].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The bytes there are so far, the others being zero.
+    pub fn as_bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.words)
+    }
+
+    /// The counter, once all bytes are there (which the caller knows).
+    pub fn finish(self) -> Counter {
+        let bitmap = Bitmap::from_words(self.layout, self.words);
+        Counter::from_state(self.params, self.layout, State::Estimating(bitmap))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counting::counter::tests::{SIZES, counter, params, words};
+    use crate::counting::payload::tests::{encode, many};
+    use crate::size_limit::{MaxBytes, Unlimited};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    const REPRESENTATIONS: [Representation; 3] = [Representation::Exact, Representation::Sparse, Representation::Dense];
+
+    fn decode(params: Params, representation: Representation, payload: &[u8]) -> Result<Counter, Error> {
+        let precision = params.layout().unwrap().precision();
+        Counter::from_payload(params, precision, representation, payload, &Unlimited)
+    }
+
+    #[test]
+    fn corrupt_payloads_are_refused() {
+        let params = params(SIZES[2], 2);
+        let dense = vec![0; 4608];
+        let cases: [(Representation, &[u8], &str); 9] = [
+            (Representation::Exact, b"\x01", "members"),
+            (Representation::Exact, b"\x01\0a\x01\0a", "members"),
+            (Representation::Exact, b"\x01\0a\x01\0b\x01\0c", "members"),
+            (Representation::Sparse, b"\0\0\0", "position bytes"),
+            (Representation::Sparse, b"\x01\0\0\0\x01\0\0\0", "position"),
+            (Representation::Sparse, b"\x02\0\0\0\x01\0\0\0", "position"),
+            (Representation::Sparse, b"\0\x90\0\0", "position"),
+            (Representation::Dense, &dense[1..], "bitmap bytes"),
+            (Representation::Dense, b"", "bitmap bytes"),
+        ];
+        for (representation, payload, name) in cases {
+            let error = decode(params, representation, payload).unwrap_err();
+            assert!(matches!(error, Error::Corrupt { field, .. } if field == name), "{error}");
+        }
+        let never_exact = Params { exact_limit: 0, ..params };
+        assert!(matches!(decode(never_exact, Representation::Exact, b""), Err(Error::Corrupt { .. })));
+        let wrong = Counter::from_payload(params, 13, Representation::Sparse, b"", &Unlimited);
+        assert!(matches!(wrong, Err(Error::Corrupt { field: "precision", .. })));
+        let zero = Params { capacity: 0, ..params };
+        let wrong = Counter::from_payload(zero, 11, Representation::Sparse, b"", &Unlimited);
+        assert!(matches!(wrong, Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })));
+    }
+
+    #[test]
+    fn too_many_positions_become_dense() {
+        let positions: Vec<u8> = (0..1000u32).flat_map(|i| (i * 7).to_le_bytes()).collect();
+        let read = decode(params(SIZES[2], 250), Representation::Sparse, &positions).unwrap();
+        assert_eq!((read.representation(), read.set_bits()), (Representation::Dense, 1000));
+    }
+
+    #[test]
+    fn a_bad_position_is_refused_when_it_comes() {
+        let params = params(SIZES[2], 250);
+        let mut loading = Counter::loading_sparse(params, 14, 4 * 4, &Unlimited).unwrap();
+        let position = |position: u32| position.to_le_bytes();
+        loading.push(&[position(7), position(9)].concat()).unwrap();
+        for bad in [[position(8), position(10)], [position(10), position(36_864)], [position(9), position(10)]] {
+            let error = loading.push(&bad.concat()).unwrap_err();
+            assert!(matches!(error, Error::Corrupt { field: "position", .. }), "{error}");
+        }
+        // Nothing of them was taken.
+        loading.push(&[position(10), position(36_863)].concat()).unwrap();
+        assert_eq!(encode(&loading.finish().unwrap()), [7, 9, 10, 36_863].map(position).concat());
+    }
+
+    #[test]
+    fn what_arrived_of_a_sparse_counter_is_its_payload_so_far() {
+        let payload = encode(&many());
+        let mut loading = Counter::loading_sparse(*many().params(), 26, payload.len() as u64, &Unlimited).unwrap();
+        let mut arrived = 0;
+        // A part is 2^18 bytes.
+        for end in [0, 1, 3, 4, 9, 10, (1 << 18) - 1, 1 << 18, (1 << 18) + 2, (1 << 18) + 5, payload.len()] {
+            loading.push(&payload[arrived..end]).unwrap();
+            arrived = end;
+            let parts: Vec<_> = (0..).map_while(|index| loading.payload_part(index)).collect();
+            let read: Vec<_> = parts.iter().map(|part| part.read(0, part.num_bytes())).collect();
+            assert!(read.concat() == payload[..end], "{end}");
+            let mut copy = loading.try_clone().unwrap();
+            copy.push(&payload[end..]).unwrap();
+            assert!(encode(&copy.finish().unwrap()) == payload);
+        }
+    }
+
+    #[test]
+    fn loading_asks_the_limit_before_it_allocates() {
+        let params = params((10_000_000_000, 0.001), 250);
+        // What is allowed is what it will take, sparse or not.
+        let few = Counter::loading_sparse(params, 30, 4000, &MaxBytes(1 << 17));
+        assert!(few.is_ok_and(|mut few| few.finish().is_ok()));
+        for bytes in [1 << 20, 1 << 26] {
+            let many = Counter::loading_sparse(params, 30, bytes, &MaxBytes(bytes + 1000));
+            assert!(matches!(many, Err(Error::TooLarge { .. })));
+        }
+        assert!(matches!(Counter::loading_dense(params, 30, &MaxBytes(1 << 20)), Err(Error::TooLarge { .. })));
+        let refused = Counter::from_payload(params, 30, Representation::Dense, b"", &Unlimited);
+        assert!(matches!(refused, Err(Error::Corrupt { field: "bitmap bytes", .. })));
+    }
+
+    #[test]
+    fn pieces_beyond_the_bitmap_are_refused() {
+        let mut loading = Counter::loading_dense(params(SIZES[2], 250), 14, &Unlimited).unwrap();
+        assert_eq!(loading.total_bytes(), 4608);
+        for offset in [1, 4608, u64::MAX] {
+            assert!(matches!(loading.write_bytes(offset, &[1; 4608]), Err(Error::Corrupt { .. })));
+        }
+        assert!(loading.as_bytes().iter().all(|&byte| byte == 0));
+        loading.write_bytes(4608, b"").unwrap();
+        assert_eq!(loading.finish().count(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn decode_of_encode_is_the_same(
+            numbers in vec(any::<u64>(), 0..1500),
+            size in 0..SIZES.len(),
+            exact_limit in prop_oneof![Just(0u32), Just(250), Just(5000)],
+            piece in 1usize..3000,
+        ) {
+            let original = counter(params(SIZES[size], exact_limit), numbers);
+            let payload = encode(&original);
+            prop_assert_eq!(payload.len() as u64, original.payload_bytes());
+            let read = decode(*original.params(), original.representation(), &payload).unwrap();
+            prop_assert_eq!(encode(&read), &payload[..]);
+            prop_assert_eq!(read.representation(), original.representation());
+            prop_assert_eq!(read.count(), original.count());
+            if original.representation() == Representation::Dense {
+                let mut loading = Counter::loading_dense(*original.params(), original.precision(), &Unlimited).unwrap();
+                for (i, bytes) in payload.chunks(piece).enumerate() {
+                    loading.write_bytes((i * piece) as u64, bytes).unwrap();
+                }
+                prop_assert_eq!(words(&loading.finish()), words(&original));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(
+            bytes in vec(prop_oneof![Just(0u8), 0u8..8, any::<u8>()], 0..400),
+            whole in any::<bool>(),
+            size in 0usize..4,
+            representation in 0usize..3,
+        ) {
+            let params = params(SIZES[size], 250);
+            let mut bytes = bytes;
+            if whole {
+                // A dense payload of the right length, to come past that check.
+                bytes = bytes.iter().copied().cycle().take(params.layout().unwrap().num_bytes() as usize).collect();
+            }
+            if let Ok(mut counter) = decode(params, REPRESENTATIONS[representation], &bytes) {
+                prop_assert!(counter.estimate().is_finite() && counter.estimate() >= 0.0);
+                prop_assert!(!counter.standard_error().is_nan());
+                counter.add(b"one more", &Unlimited).unwrap();
+                let again = decode(params, counter.representation(), &encode(&counter)).unwrap();
+                prop_assert_eq!(words(&again), words(&counter));
+                counter.merge(&[&again], &Unlimited).unwrap();
+                prop_assert!(!counter.difference(&[&again]).unwrap().estimate.is_nan());
+            }
+        }
+    }
+}

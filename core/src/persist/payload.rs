@@ -1,0 +1,136 @@
+//! A value's payload, of which nothing is encoded or copied that is not asked for.
+
+use std::borrow::Cow;
+
+use crate::counting::PayloadPart;
+
+/// The payload of a value: bitmaps, members or positions, end to end.
+pub struct Payload<'a> {
+    /// Part number so-and-so, `None` after the last.
+    parts: Box<dyn Fn(usize) -> Option<PayloadPart<'a>> + 'a>,
+    /// Bytes that belong to it: those of all parts, or fewer while they arrive.
+    end: u64,
+}
+
+/// A part, and where it begins in the payload.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    part: usize,
+    start: u64,
+}
+
+impl<'a> Payload<'a> {
+    /// A payload of these parts: `parts` gives the one of a number, `None` after the last.
+    pub fn new(parts: impl Fn(usize) -> Option<PayloadPart<'a>> + 'a) -> Self {
+        Payload { parts: Box::new(parts), end: u64::MAX }
+    }
+
+    /// A payload of bitmaps: `as_bytes` gives the bytes of one.
+    pub fn of_bitmaps<B>(bitmaps: &'a [B], as_bytes: impl Fn(&'a B) -> &'a [u8] + 'a) -> Self {
+        Self::new(move |index| bitmaps.get(index).map(|bitmap| PayloadPart::Bytes(as_bytes(bitmap))))
+    }
+
+    /// The first `len` bytes of it.
+    pub fn up_to(self, len: u64) -> Self {
+        Payload { end: self.end.min(len), ..self }
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> u64 {
+        let parts = (0..).map_while(|index| (self.parts)(index));
+        parts.map(|part| part.num_bytes()).sum::<u64>().min(self.end)
+    }
+
+    /// Whether there are no bytes at all.
+    pub fn is_empty(&self) -> bool {
+        self.piece(0, 1).is_empty()
+    }
+
+    /// Up to `max_bytes` from `position` on, within one part. Empty at the end.
+    pub fn piece(&self, position: u64, max_bytes: usize) -> Cow<'a, [u8]> {
+        self.piece_from(&mut Place::default(), position, max_bytes)
+    }
+
+    /// All pieces of at most `max_bytes`, with their positions. Each part is looked for once.
+    pub fn pieces(self, max_bytes: usize) -> impl Iterator<Item = (u64, Cow<'a, [u8]>)> {
+        let mut place = Place::default();
+        let mut position = 0;
+        std::iter::from_fn(move || {
+            let piece = self.piece_from(&mut place, position, max_bytes);
+            let at = position;
+            position += piece.len() as u64;
+            (!piece.is_empty()).then_some((at, piece))
+        })
+    }
+
+    /// As [`Self::piece`], where the part that `position` lies in is `place` or a later one, which is noted there.
+    fn piece_from(&self, place: &mut Place, position: u64, max_bytes: usize) -> Cow<'a, [u8]> {
+        while let Some(part) = (self.parts)(place.part) {
+            let part_end = place.start + part.num_bytes();
+            let end = self.end.min(part_end).min(position.saturating_add(max_bytes as u64));
+            if position < part_end {
+                return if position < end {
+                    part.read(position - place.start, end - place.start)
+                } else {
+                    Cow::default()
+                };
+            }
+            *place = Place { part: place.part + 1, start: part_end };
+        }
+        Cow::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// Bitmaps of 0 to 3 bytes.
+    fn bitmaps(count: usize) -> Vec<Vec<u8>> {
+        (0..count).map(|index| vec![index as u8; index % 4]).collect()
+    }
+
+    #[test]
+    fn pieces_lie_within_a_part() {
+        let bitmaps = bitmaps(8);
+        let payload = || Payload::of_bitmaps(&bitmaps, Vec::as_slice);
+        let pieces: Vec<_> = payload().pieces(2).map(|(position, piece)| (position, piece.into_owned())).collect();
+        let expected: [(u64, &[u8]); 8] =
+            [(0, &[1]), (1, &[2, 2]), (3, &[3, 3]), (5, &[3]), (6, &[5]), (7, &[6, 6]), (9, &[7, 7]), (11, &[7])];
+        assert_eq!(pieces, expected.map(|(position, piece)| (position, piece.to_vec())));
+        for (position, piece) in expected {
+            assert_eq!(&*payload().piece(position, 2), piece);
+        }
+        assert_eq!(&*payload().piece(4, usize::MAX), [3, 3]);
+        assert_eq!((payload().len(), payload().is_empty()), (12, false));
+        for position in [12, u64::MAX] {
+            assert!(payload().piece(position, 2).is_empty());
+        }
+    }
+
+    #[test]
+    fn what_has_arrived_ends_anywhere() {
+        let bitmaps = bitmaps(8);
+        let whole = bitmaps.concat();
+        for len in 0..=whole.len() {
+            let payload = || Payload::of_bitmaps(&bitmaps, Vec::as_slice).up_to(len as u64);
+            assert_eq!((payload().len(), payload().is_empty()), (len as u64, len == 0));
+            assert_eq!(payload().pieces(2).flat_map(|(_, piece)| piece.into_owned()).collect::<Vec<_>>(), whole[..len]);
+            assert!(payload().piece(len as u64, 2).is_empty());
+        }
+    }
+
+    #[test]
+    fn all_pieces_take_each_part_once_and_no_walk_from_the_start() {
+        let bitmaps = vec![vec![1u8; 3]; 20_000];
+        let asked = Cell::new(0);
+        let payload = Payload::new(|index| {
+            asked.set(asked.get() + 1);
+            bitmaps.get(index).map(|bitmap| PayloadPart::Bytes(bitmap))
+        });
+        assert_eq!(payload.pieces(2).count(), 40_000);
+        // A part is asked for at each of its pieces, and where the next begins.
+        assert!(asked.get() <= 60_001, "{}", asked.get());
+    }
+}

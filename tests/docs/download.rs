@@ -1,0 +1,26 @@
+use rollcall_core::bloom::BloomFilter;
+use rollcall_core::size_limit::MaxBytes;
+use rollcall_core::persist;
+
+/// Downloads the filter at `key`, of at most 1 GiB.
+fn download(server: &mut redis::Connection, key: &str) -> Result<BloomFilter, Box<dyn std::error::Error>> {
+    let mut chunks: Vec<(u64, Vec<u8>)> = Vec::new();
+    let mut iterator = 0;
+    loop {
+        let (next, chunk) = redis::cmd("BF.SCANDUMP").arg(key).arg(iterator).query(server)?;
+        if next == 0 {
+            return Ok(persist::load(chunks, &MaxBytes(1 << 30))?);
+        }
+        chunks.push((next, chunk));
+        iterator = next;
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut server = redis::Client::open("redis://127.0.0.1:6379/")?.get_connection()?;
+    let filter = download(&mut server, "contacts")?;
+    let list = ["ann@example.com", "zoe@example.com"];
+    let new = list.iter().filter(|address| !filter.may_contain(address.as_bytes())).count();
+    println!("{} contacts now, at least {new} more with this list", filter.num_items());
+    Ok(())
+}
