@@ -18,8 +18,8 @@ pub fn register(ctx: Ctx) {
 
 unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_int) {
     let lines: [(&CStr, u64); 5] = [
-        (c"filters", BloomFilter::registry().live() as u64),
-        (c"counters", Counter::registry().live() as u64),
+        (c"filters", live::<BloomFilter>()),
+        (c"counters", live::<Counter>()),
         (c"allocated_bytes", alloc::allocated_bytes() as u64),
         (c"refused_corrupt", metrics::CORRUPT_REFUSED.get()),
         (c"refused_size", metrics::SIZE_REFUSED.get()),
@@ -44,3 +44,8 @@ const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_V
     Ok(version) => version,
     Err(_) => c"",
 };
+
+/// Values of a family that exist now.
+fn live<T: Family>() -> u64 {
+    T::data_types().iter().map(|data_type| data_type.live() as u64).sum()
+}

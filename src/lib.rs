@@ -19,10 +19,9 @@ use std::ffi::c_int;
 
 use redis_module::raw;
 
-use rollcall_core::bloom::BloomFilter;
-use rollcall_core::counting::Counter;
 use server::ffi::{self, Args, Ctx, ERR, LogLevel, OK, RedisModuleCtx, RedisModuleString, api};
 use server::{alloc, facts, reclaim};
+use types::family::{Classic, Counters, Lines};
 
 /// Version of the module as the server keeps it: major * 10000 + minor * 100 + patch.
 const MODULE_VERSION: c_int = 100;
@@ -82,10 +81,14 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     }
     let taken =
         |what: &str| format!("another module already holds {what}; to leave BF.* to it, load with: commands lc");
-    if !types::callbacks::register::<Counter>(ctx) {
+    if !types::callbacks::register::<Counters>(ctx) {
         return Err("another module already holds the data type RCcounter".to_owned());
     }
-    if config::with_bloom() && !types::callbacks::register::<BloomFilter>(ctx) {
+    // Without our BF.* too: an RDB file with filters of lines still loads.
+    if !types::callbacks::register::<Lines>(ctx) {
+        return Err("another module already holds the data type RCfilter-".to_owned());
+    }
+    if config::with_bloom() && !types::callbacks::register::<Classic>(ctx) {
         return Err(taken("the data type MBbloom-- of the BF commands"));
     }
     commands::register(ctx, config::with_bloom()).map_err(|name| taken(&name.to_string_lossy()))?;

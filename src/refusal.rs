@@ -87,6 +87,14 @@ impl Refusal {
         Refusal::Argument(format!("bad {what}: expected a {expected}, got {}", quoted(got)))
     }
 
+    /// The same, of an option of `BF.INSERT`.
+    pub fn of_insert(self) -> Refusal {
+        match self {
+            Refusal::Arity => self,
+            other => Refusal::OfInsert(Box::new(other)),
+        }
+    }
+
     /// The text of the error reply, but for [`Refusal::Arity`], which the server words itself.
     pub fn text(&self) -> String {
         match self {

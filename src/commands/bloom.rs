@@ -1,243 +1,81 @@
 //! BF.*: Bloom filters.
 
-use super::{
-    Added, AddedWords, announce, check_copy, config, create, dump, open, open_merge, refusal_of, replace, value,
-    value_mut, values, word,
-};
-use crate::args::{self, Opt, Options, lenient};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params, SubFilterInfo};
+use rollcall_core::error::Error;
+use rollcall_core::size_limit::Unlimited;
+
+use super::creation::{Creation, WORDS};
+use super::effects::{Added, announce};
+use super::keyspace::{check_copy, create, open, open_merge, refusal_of, replace, value, value_mut, values};
+use super::{dump, obeyed};
+use crate::args::{self, Opt};
 use crate::limits::ServerLimit;
 use crate::number::as_c_prints;
 use crate::refusal::{Noun, Refusal};
 use crate::reply::{self, Field, InfoLine};
 use crate::server::facts::must_obey;
-use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx, Key, Mode};
-use crate::types::callbacks::entry_of;
-use rollcall_core::bloom::classic::sizing::DEFAULT_GROWTH;
-use rollcall_core::bloom::{BitLayout, BloomFilter, ClassicFilter, Params, SubFilterInfo};
-use rollcall_core::error::{Error, Parameter};
-use rollcall_core::size_limit::Unlimited;
+use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 
-const RESERVE_OPTIONS: [Opt; 4] = [Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout];
 const INSERT_OPTIONS: [Opt; 8] =
     [Opt::Capacity, Opt::Error, Opt::Expansion, Opt::NoCreate, Opt::NonScaling, Opt::Seed, Opt::Layout, Opt::Items];
-
-/// What a filter is created with.
-#[derive(Clone, Copy)]
-pub struct Creation {
-    params: Params,
-    layout: BitLayout,
-    /// The expansion that a filter of RedisBloom's layout notes although it does not scale.
-    noted_growth: Option<u32>,
-    /// Whether it was asked for elsewhere, where the ranges are wider.
-    is_obeyed: bool,
-}
-
-impl Creation {
-    /// What the configuration says.
-    fn defaults() -> Self {
-        Creation {
-            params: config::bloom_defaults(),
-            layout: config::bloom_layout(),
-            noted_growth: None,
-            is_obeyed: false,
-        }
-    }
-
-    fn build(&self, limit: &ServerLimit) -> Result<BloomFilter, Error> {
-        match (self.layout, self.noted_growth) {
-            (BitLayout::Classic, noted) if self.is_obeyed => {
-                let expansion = Some(self.params.expansion).filter(|&expansion| expansion != 0);
-                let growth = expansion.or(noted).unwrap_or(DEFAULT_GROWTH);
-                ClassicFilter::of_any_range(self.params, growth, limit).map(Into::into)
-            }
-            (BitLayout::Classic, Some(growth)) => {
-                ClassicFilter::with_growth(self.params, growth, limit).map(Into::into)
-            }
-            _ => BloomFilter::new(self.layout, self.params, limit),
-        }
-    }
-}
-
-const WORDS: AddedWords<Creation> = AddedWords {
-    insert: c"BF.INSERT",
-    add_all: c"BF.MADD",
-    reserve_event: c"bf.reserve",
-    add_event: c"bf.add",
-    options: |ctx, creation| {
-        let params = &creation.params;
-        let mut words = vec![
-            word(ctx, "CAPACITY"),
-            word(ctx, params.capacity.to_string()),
-            word(ctx, "ERROR"),
-            word(ctx, format!("{:?}", params.error_rate)),
-        ];
-        words.extend(growth(ctx, creation));
-        words
-    },
-};
-
-/// The options that `BF.RESERVE` takes too.
-fn growth(ctx: Ctx, creation: &Creation) -> Vec<ArgOrOwned<'static>> {
-    let params = &creation.params;
-    let mut words = Vec::new();
-    if params.expansion == 0 {
-        words.push(word(ctx, "NONSCALING"));
-    }
-    if let Some(expansion) = creation.noted_growth.or((params.expansion != 0).then_some(params.expansion)) {
-        words.extend([word(ctx, "EXPANSION"), word(ctx, expansion.to_string())]);
-    }
-    words.extend([
-        word(ctx, "SEED"),
-        word(ctx, params.seed.to_string()),
-        word(ctx, "LAYOUT"),
-        word(ctx, creation.layout.name()),
-    ]);
-    words
-}
 
 fn core_error(error: Error) -> Refusal {
     refusal_of::<BloomFilter>(error)
 }
 
-/// What options and defaults make.
-fn creation(options: &Options) -> Result<Creation, Refusal> {
-    let creation = creation_of_any_range(options)?;
-    // Before NONSCALING overrides the expansion, which has to be one nevertheless.
-    let expansion = creation.noted_growth.unwrap_or(creation.params.expansion);
-    Params { expansion, ..creation.params }.validate().map_err(core_error)?;
-    Ok(creation)
-}
-
-/// As [`creation`], of a command that must be obeyed. What is beyond our ranges is made in the classic layout, which can
-/// have it; where there is no such filter, building it says so.
-fn obeyed_creation(options: &Options) -> Result<Creation, Refusal> {
-    creation(options).or_else(|refusal| {
-        if options.layout == Some(BitLayout::Lines) {
-            return Err(refusal);
-        }
-        Ok(Creation { layout: BitLayout::Classic, is_obeyed: true, ..creation_of_any_range(options)? })
-    })
-}
-
-fn creation_of_any_range(options: &Options) -> Result<Creation, Refusal> {
-    let Creation { params: defaults, layout, .. } = Creation::defaults();
-    let narrow = |expansion: u64| u32::try_from(expansion).map_err(|_| core_error(Params::expansion_error(expansion)));
-    let given = options.expansion.map(narrow).transpose()?;
-    let mut params = Params {
-        error_rate: options.error_rate.unwrap_or(defaults.error_rate),
-        capacity: options.capacity.unwrap_or(defaults.capacity),
-        expansion: given.unwrap_or(defaults.expansion),
-        seed: options.seed.unwrap_or(defaults.seed),
-    };
-    if options.non_scaling {
-        params.expansion = 0;
-    }
-    let noted_growth = given.filter(|&expansion| params.expansion == 0 && expansion != 0);
-    Ok(Creation { params, layout: options.layout.unwrap_or(layout), noted_growth, is_obeyed: false })
-}
-
 /// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let creation = if must_obey(ctx) { obeyed_reservation(args) } else { reservation(args, creation) }?;
+    let creation = if must_obey(ctx) {
+        obeyed::reservation(ctx, args)
+    } else {
+        Creation::of_reservation(ctx, args, Creation::of)
+    }?;
     let key = open::<BloomFilter>(ctx, args.get(1), Mode::Write)?;
     if !key.is_missing() {
         return Err(Refusal::Exists);
     }
     create(&key, creation.build(&ServerLimit::new(ctx)).map_err(core_error)?);
-    announce_reserved(ctx, args.get(1), &creation);
+    creation.announce_reserved(ctx, args.get(1));
     reply::ok(ctx);
     Ok(())
-}
-
-/// What `BF.RESERVE` is to create when it was acknowledged elsewhere.
-fn obeyed_reservation(args: Args<'_>) -> Result<Creation, Refusal> {
-    match lenient::reserve(args) {
-        Some(options) => obeyed_creation(&options),
-        None => reservation(args, obeyed_creation),
-    }
-}
-
-/// What `BF.RESERVE` is to create; `creation` makes it of the options.
-fn reservation(args: Args<'_>, creation: fn(&Options) -> Result<Creation, Refusal>) -> Result<Creation, Refusal> {
-    // In RedisBloom's order: of several faults the same is told.
-    let error_rate = Some(args::number(Parameter::ErrorRate, args.get(2))?);
-    creation(&Options { error_rate, ..Options::default() })?;
-    let capacity = Some(args::count(Noun::Filter, Parameter::Capacity, args.get(3))?);
-    creation(&Options { capacity, ..Options::default() })?;
-    let options = Options { error_rate, capacity, ..args::options(Noun::Filter, args, 4, &RESERVE_OPTIONS)? };
-    // `BF.INSERT` takes both, as there.
-    if options.non_scaling && options.expansion.is_some() {
-        return Err(Refusal::NonScalingExpands);
-    }
-    creation(&options)
-}
-
-/// Replicates and tells that a key was created empty.
-fn announce_reserved(ctx: Ctx, key: Arg<'_>, creation: &Creation) {
-    let params = &creation.params;
-    let mut arguments = vec![
-        ArgOrOwned::Arg(key),
-        word(ctx, format!("{:?}", params.error_rate)),
-        word(ctx, params.capacity.to_string()),
-    ];
-    arguments.extend(growth(ctx, creation));
-    ctx.replicate(c"BF.RESERVE", &arguments, Args::none());
-    ctx.changed(key, c"bf.reserve");
 }
 
 /// `BF.ADD key item`
 pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let (name, limit) = (args.get(1), ServerLimit::new(ctx));
     let mut key = ctx.open(name, Mode::Write);
-    let (filter, created) = match open_or_create(&mut key, Some(Creation::defaults), &limit) {
-        Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (settled(&mut key)?, None),
+    let (filter, created) = match open_or_create(&mut key, Some(|| Creation::defaults(ctx)), &limit) {
+        Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (obeyed::settled(&mut key)?, None),
         opened => opened?,
     };
     let outcome = filter.add(args.get(2).bytes(), &limit);
     let (handled, changed) = outcome.as_ref().map_or((0, false), |&is_new| (1, is_new));
     announce(ctx, &Added { key: name, items: args.from(2), created, handled, changed }, &WORDS);
-    if let Some(refusal) = outcome.err().and_then(|error| told(ctx, error)) {
+    if let Some(refusal) = outcome.err().and_then(|error| obeyed::told(ctx, error)) {
         return Err(refusal);
     }
     ctx.reply_bool(changed);
     Ok(())
 }
 
-/// Why an item was refused, if that is to be told. RedisBloom replicates what it refused because the filter was full as
-/// well; such a command does nothing here either, but it must not fail: a replica may be set to end at an error.
-fn told(ctx: Ctx, error: Error) -> Option<Refusal> {
-    match error {
-        Error::Full { .. } if must_obey(ctx) => None,
-        other => Some(core_error(other)),
-    }
-}
-
 /// `BF.MADD key item [item ...]`
 pub fn madd(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    insert(ctx, args.get(1), args.from(2), Some(Creation::defaults))
+    insert(ctx, args.get(1), args.from(2), Some(|| Creation::defaults(ctx)))
 }
 
 /// `BF.INSERT key [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let read =
-        args::options(Noun::Filter, args, 2, &INSERT_OPTIONS).and_then(|options| Ok((creation(&options)?, options)));
+    let read = args::options(Noun::Filter, args, 2, &INSERT_OPTIONS)
+        .and_then(|options| Ok((Creation::of(ctx, &options)?, options)))
+        .map_err(Refusal::of_insert);
     let (creation, options) = match read {
         // Only what our own options do not cover is read again: what both know means the same in both.
-        Err(_) if must_obey(ctx) => obeyed_insertion(args)?,
+        Err(_) if must_obey(ctx) => obeyed::insertion(ctx, args, &INSERT_OPTIONS)?,
         read => read?,
     };
     let items = options.items.ok_or(Refusal::Arity)?;
     let create_with = (!options.no_create).then_some(|| creation);
     insert(ctx, args.get(1), args.from(items), create_with)
-}
-
-/// What `BF.INSERT` says that was acknowledged elsewhere, beyond what our clients may say.
-fn obeyed_insertion(args: Args<'_>) -> Result<(Creation, Options), Refusal> {
-    let options = match lenient::insert(args) {
-        Some(options) => options,
-        None => args::options(Noun::Filter, args, 2, &INSERT_OPTIONS)?,
-    };
-    Ok((obeyed_creation(&options)?, options))
 }
 
 /// The filter of a key, which is created with `create_with` if it is missing, and then that too.
@@ -256,14 +94,6 @@ fn open_or_create<'k>(
     Ok((filter, created))
 }
 
-/// A filter that is loading, as it stands: RedisBloom adds to such a one, and has acknowledged it.
-fn settled<'k>(key: &'k mut Key<'_>) -> Result<&'k mut BloomFilter, Refusal> {
-    if let Some(entry) = entry_of::<BloomFilter>(key)? {
-        entry.settle_with_zeros();
-    }
-    value_mut(key)?.ok_or(Refusal::NotFound)
-}
-
 /// Adds items and replies with a boolean an item handled, and why the next one was refused, if one was; creates the key
 /// with `create_with`, if that is given.
 fn insert(
@@ -275,7 +105,7 @@ fn insert(
     let limit = ServerLimit::new(ctx);
     let mut key = ctx.open(name, Mode::Write);
     let (filter, created) = match open_or_create(&mut key, create_with, &limit) {
-        Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (settled(&mut key)?, None),
+        Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (obeyed::settled(&mut key)?, None),
         opened => opened?,
     };
     let (mut handled, mut changed) = (0, false);
@@ -298,7 +128,7 @@ fn insert(
             .try_reserve_exact(items.len())
             .map_err(no_memory)
             .and_then(|()| filter.add_all(items.bytes(), &limit, |is_new| results.push(is_new)));
-        let stopped = outcome.err().and_then(|error| told(ctx, error));
+        let stopped = outcome.err().and_then(|error| obeyed::told(ctx, error));
         (handled, changed) = (results.len(), results.contains(&true));
         reply::bools(ctx, &results, stopped);
     }
@@ -387,9 +217,9 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             true
         }
         (None, None) => {
-            let creation = Creation::defaults();
+            let creation = Creation::defaults(ctx);
             create(&destination, creation.build(&limit).map_err(core_error)?);
-            announce_reserved(ctx, args.get(1), &creation);
+            creation.announce_reserved(ctx, args.get(1));
             false
         }
     };

@@ -1,10 +1,10 @@
 //! LC.*: counters of distinct members.
 
-use super::{
-    Added, AddedWords, announce, config, create, dump, open, open_all, open_merge, refusal_of, value, value_mut,
-    values, word,
-};
+use super::dump;
+use super::effects::{Added, AddedWords, announce, word};
+use super::keyspace::{create, open, open_all, open_merge, refusal_of, value, value_mut, values};
 use crate::args::{self, Opt, Options};
+use crate::config;
 use crate::limits::ServerLimit;
 use crate::refusal::{Noun, Refusal};
 use crate::reply::{self, Field, InfoLine};

@@ -2,25 +2,31 @@
 
 use std::ffi::CStr;
 
-use super::{open, refusal_of, value};
+use rollcall_core::error::Error;
+use rollcall_core::persist::{self, Loading};
+
+use super::keyspace::{open, refusal_of, value};
 use crate::args;
 use crate::limits::ServerLimit;
 use crate::refusal::Refusal;
 use crate::reply;
+use crate::server::alloc;
 use crate::server::facts::must_obey;
-use crate::server::ffi::{Args, Ctx, LogLevel, Mode};
+use crate::server::ffi::{Args, Ctx, Key, LogLevel, Mode};
 use crate::server::metrics::CORRUPT_REFUSED;
-use crate::types::callbacks::{Entry, State, entry_of, set_entry};
-use crate::types::family::Family;
-use rollcall_core::error::Error;
-use rollcall_core::persist::{self, Loading};
+use crate::types::entry::{Entry, entry_of, is_complete, set_entry, settle};
+use crate::types::family::{Family, State};
 
 /// `SCANDUMP key iterator`: [next iterator, chunk]; 0 starts with the header; the end is [0, ""].
 pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let key = ctx.open(args.get(1), Mode::Read);
     let value = value::<T>(&key)?.ok_or(Refusal::NotFound)?;
     let iterator = args::iterator(args.get(2))?;
-    let (next, chunk) = value.scandump(iterator);
+    let (next, chunk) = persist::scandump(value, iterator).map_err(refusal_of::<T>)?;
+    // The reply is copied into the client's buffer, where the server ends if there is no memory for it.
+    if !alloc::can_allocate(chunk.len()) {
+        return Err(refusal_of::<T>(Error::OutOfMemory { needed_bytes: chunk.len() as u64 }));
+    }
     ctx.reply_array(2);
     ctx.reply_integer(i64::try_from(next).unwrap_or(0));
     ctx.reply_bulk(&chunk);
@@ -37,26 +43,31 @@ fn refused<T: Family>(ctx: Ctx, error: Error) -> Refusal {
     refusal_of::<T>(error)
 }
 
-/// Gives a value a chunk: the one that comes next, or any that was acknowledged elsewhere. RedisBloom writes each where
-/// it belongs, whatever has come before; our own primaries send them in order.
-fn take_chunk<T: Family>(entry: &mut Entry<T>, iterator: u64, data: &[u8], is_obeyed: bool) -> Result<(), Error> {
-    if is_obeyed && data.is_empty() {
-        return Ok(());
-    }
-    if let State::Loading(loading) = &mut entry.state {
-        let pushed = persist::push_chunk(loading, iterator, data);
-        if pushed.is_ok() || !is_obeyed {
-            return pushed.and_then(|()| entry.settle());
+/// Makes a value of one that is complete.
+fn settle_complete<T: Family>(key: &mut Key<'_>) -> Result<(), Error> {
+    settle::<T>(key, |loading| if is_complete(loading) { loading.finish().map(Some) } else { Ok(None) })
+}
+
+/// Gives a value that is there a chunk: the one that comes next, or any that was acknowledged elsewhere. RedisBloom
+/// writes each where it belongs, whatever has come before; our own primaries send them in order.
+fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeyed: bool) -> Result<(), Refusal> {
+    let Some(entry) = entry_of::<T>(key)? else { return Err(Refusal::NotFound) };
+    let failed = match &mut entry.state {
+        State::Ready(_) if !is_obeyed => return Err(Refusal::BadData),
+        _ if is_obeyed && data.is_empty() => return Ok(()),
+        State::Ready(value) => return value.overwrite(iterator, data).map_err(refusal_of::<T>),
+        State::Loading(loading) => match persist::push_chunk(loading, iterator, data) {
+            Ok(()) => return settle_complete::<T>(key).map_err(refusal_of::<T>),
+            Err(error) => error,
+        },
+    };
+    if is_obeyed {
+        settle::<T>(key, |loading| Ok(loading.finish_with_zeros())).map_err(refusal_of::<T>)?;
+        if let Some(Entry { state: State::Ready(value), .. }) = entry_of::<T>(key)? {
+            return value.overwrite(iterator, data).map_err(refusal_of::<T>);
         }
-        entry.settle_with_zeros();
-        if matches!(entry.state, State::Loading(_)) {
-            return pushed;
-        }
     }
-    match &mut entry.state {
-        State::Ready(value) => value.overwrite(iterator, data),
-        State::Loading(_) => Ok(()),
-    }
+    Err(refusal_of::<T>(failed))
 }
 
 /// `LOADCHUNK key iterator data`, with both as `SCANDUMP` gave them, in the same order.
@@ -64,21 +75,26 @@ pub(super) fn loadchunk<T: Family>(ctx: Ctx, args: Args<'_>, event: &CStr) -> Re
     let iterator = args::iterator(args.get(2))?;
     let data = args.get(3).bytes();
     let mut key = open::<T>(ctx, args.get(1), Mode::Write)?;
-    if iterator == 1 && key.is_missing() {
-        let loading = T::Loading::begin(data, &ServerLimit::new(ctx)).map_err(|error| refused::<T>(ctx, error))?;
-        let mut entry = Entry::<T>::loading(loading);
-        entry.settle().map_err(|error| refused::<T>(ctx, error))?;
-        set_entry(&key, entry);
+    let taken = if iterator == 1 && key.is_missing() {
+        begin::<T>(ctx, &mut key, data).map_err(refusal_of::<T>)
     } else {
-        let Some(entry) = entry_of::<T>(&mut key)? else { return Err(Refusal::NotFound) };
-        let is_obeyed = must_obey(ctx);
-        if matches!(entry.state, State::Ready(_)) && !is_obeyed {
-            return Err(Refusal::BadData);
-        }
-        take_chunk(entry, iterator, data, is_obeyed).map_err(|error| refused::<T>(ctx, error))?;
-    }
+        take_chunk::<T>(&mut key, iterator, data, must_obey(ctx))
+    };
+    taken.map_err(|refusal| match refusal {
+        Refusal::Core { error, .. } => refused::<T>(ctx, error),
+        other => other,
+    })?;
     ctx.replicate_verbatim();
     ctx.changed(args.get(1), event);
     reply::ok(ctx);
+    Ok(())
+}
+
+/// Makes a value that arrives of a header.
+fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), Error> {
+    let mut loading = T::Loading::begin(header, &ServerLimit::new(ctx))?;
+    // An empty counter is complete from its header on.
+    let state = if is_complete(&loading) { State::Ready(loading.finish()?) } else { State::Loading(loading) };
+    set_entry(key, Entry::<T>::new(state));
     Ok(())
 }

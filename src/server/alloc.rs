@@ -246,6 +246,48 @@ unsafe impl GlobalAlloc for ServerAlloc {
     }
 }
 
+/// Whether a block of so many bytes could be had now: what the server allocates itself ends the process if it cannot.
+pub fn can_allocate(bytes: usize) -> bool {
+    if bytes < TRY_BYTES {
+        return true;
+    }
+    // SAFETY: takes a size; the block is freed here, once.
+    unsafe {
+        let (Some(try_alloc), Some(free)) = (raw::RedisModule_TryAlloc, raw::RedisModule_Free) else { return true };
+        let block = try_alloc(bytes);
+        if !block.is_null() {
+            free(block);
+        }
+        !block.is_null()
+    }
+}
+
+/// Moves one value's buffers, within one call of the server's defragmenter.
+pub struct Mover {
+    ctx: *mut raw::RedisModuleDefragCtx,
+}
+
+impl Mover {
+    /// # Safety
+    /// `ctx` is the running defrag callback's, and the mover does not outlive that.
+    pub unsafe fn new(ctx: *mut raw::RedisModuleDefragCtx) -> Self {
+        Mover { ctx }
+    }
+
+    /// Moves a buffer to where the allocator would rather have it.
+    pub fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
+        let layout = Layout::for_value(&*buffer);
+        let len = buffer.len();
+        let start = Box::into_raw(buffer).cast::<E>();
+        // SAFETY: the block is ours and unreferenced; the server copies its bytes, which moves a value in Rust
+        // too, and the new block has the layout that the box will free it with.
+        unsafe {
+            let moved = defrag(self.ctx, start.cast(), layout).cast::<E>();
+            Box::from_raw(std::ptr::slice_from_raw_parts_mut(moved, len))
+        }
+    }
+}
+
 /// Lets the server's defragmenter move a block. Returns where it is now.
 ///
 /// # Safety

@@ -368,20 +368,40 @@ impl Key<'_> {
         }
     }
 
-    /// The value, which is to be of `module_type`; `None` if the key is missing.
+    /// The value, which is to be of a type that `is_ours`; `None` if the key is missing.
     ///
     /// # Errors
     /// The key holds a value of another type.
     #[inline]
-    pub fn value(&self, module_type: *mut raw::RedisModuleType) -> Result<Option<NonNull<c_void>>, OtherType> {
+    pub fn value(
+        &self,
+        is_ours: impl FnOnce(*mut raw::RedisModuleType) -> bool,
+    ) -> Result<Option<NonNull<c_void>>, OtherType> {
         let Some(key) = self.key else { return Ok(None) };
         // SAFETY: the key is open. ModuleTypeGetType answers null for anything but a module's value.
         unsafe {
-            if api!(RedisModule_ModuleTypeGetType(key.as_ptr())) == module_type {
+            let module_type = api!(RedisModule_ModuleTypeGetType(key.as_ptr()));
+            if !module_type.is_null() && is_ours(module_type) {
                 return Ok(NonNull::new(api!(RedisModule_ModuleTypeGetValue(key.as_ptr()))));
             }
         }
         if self.is_missing() { Ok(None) } else { Err(OtherType) }
+    }
+
+    /// When the key expires, in milliseconds since 1970; `None` if it does not.
+    pub fn expiry(&self) -> Option<i64> {
+        let key = self.key?;
+        // SAFETY: the key is open.
+        let expiry = unsafe { api!(RedisModule_GetAbsExpire(key.as_ptr())) };
+        (expiry != i64::from(raw::REDISMODULE_NO_EXPIRE)).then_some(expiry)
+    }
+
+    /// Has the key expire then, if at all.
+    pub fn set_expiry(&self, expiry: Option<i64>) {
+        if let (Some(key), Some(expiry)) = (self.key, expiry) {
+            // SAFETY: the key is open for writing and holds a value.
+            unsafe { api!(RedisModule_SetAbsExpire(key.as_ptr(), expiry)) };
+        }
     }
 
     /// Stores a value, replacing what was there. False if the key is not open for writing.

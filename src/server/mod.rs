@@ -4,5 +4,6 @@ pub mod alloc;
 pub mod facts;
 pub mod ffi;
 pub mod metrics;
+pub mod rdb;
 pub mod reclaim;
 pub mod resident;

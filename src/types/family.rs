@@ -1,33 +1,37 @@
-//! What distinguishes the two families to the server glue: names, and where their memory is. All else is generic.
+//! What distinguishes the families to the server glue: names, data types, and where their memory is. All else is generic.
 
 use std::alloc::Layout;
-use std::ffi::{CStr, c_int};
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::ffi::CStr;
 
-use redis_module::raw;
-
-use crate::refusal::Noun;
-use crate::types::callbacks::{Mover, RdbReader};
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;
 use rollcall_core::error::Error;
+use rollcall_core::persist::rdb::{self, Sink, Source};
 use rollcall_core::persist::{Stored, redisbloom};
 use rollcall_core::size_limit::SizeLimit;
+
+use super::data_type::DataType;
+use crate::refusal::Noun;
+use crate::server::alloc::Mover;
+
+/// Complete, or still arriving by `LOADCHUNK`.
+pub enum State<T: Stored> {
+    Ready(T),
+    Loading(T::Loading),
+}
 
 /// What the glue needs of a family of values beyond storing them.
 pub trait Family: Stored {
     /// How error texts call a value.
     const NOUN: Noun;
-    /// The type's name: nine characters, stored in every RDB file.
-    const TYPE_NAME: &'static CStr;
-    /// Encoding version of the RDB value.
-    const RDB_ENCODING: c_int;
     /// The command that loads a chunk, for rewritten AOFs.
     const LOADCHUNK: &'static CStr;
 
-    /// What is kept once a family for the whole process.
-    fn registry() -> &'static Registry;
+    /// The data types that its values have.
+    fn data_types() -> &'static [&'static DataType];
+
+    /// The data type that a value has in this state.
+    fn data_type(state: &State<Self>) -> &'static DataType;
 
     /// Visits the size of every allocation held.
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));
@@ -38,54 +42,166 @@ pub trait Family: Stored {
     /// Visits bytes that are equal in two values exactly when the values are.
     fn digest(&self, visit: &mut dyn FnMut(&[u8]));
 
-    /// Reads an RDB value of another encoding version than ours.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] where there is none that we know, or naming what is wrong.
-    fn decode_foreign(_source: &mut RdbReader, encoding: c_int, _limit: &impl SizeLimit) -> Result<Self, Error> {
-        Err(Error::corrupt("encoding version", Self::RDB_ENCODING, encoding))
-    }
-
     /// Gives large buffer number `index` to `mover`; false when there is none.
     fn relocate(&mut self, index: usize, mover: &Mover) -> bool;
 }
 
-/// The server's handle of a data type, and how many of its values exist.
-pub struct Registry {
-    module_type: AtomicPtr<raw::RedisModuleType>,
-    pub(super) live: AtomicUsize,
+/// How the values of a data type are stored in RDB files and `DUMP` payloads.
+pub trait Stores {
+    type Family: Family;
+
+    fn data_type() -> &'static DataType;
+
+    /// Writes a value that has this data type.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], before anything was written.
+    fn save(state: &State<Self::Family>, sink: &mut impl Sink) -> Result<(), Error>;
+
+    /// Reads a value. `will_fill` is told of memory that is about to be written from end to end.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] naming what is wrong, [`Error::TooLarge`], [`Error::OutOfMemory`].
+    fn load(
+        source: &mut impl Source,
+        encoding: u32,
+        limit: &impl SizeLimit,
+        will_fill: &mut dyn FnMut(&[u8]),
+    ) -> Result<State<Self::Family>, Error>;
 }
 
-impl Registry {
-    pub const fn new() -> Self {
-        Registry { module_type: AtomicPtr::new(null_mut()), live: AtomicUsize::new(0) }
+/// The format that all values of ours have but complete filters of RedisBloom's layout.
+fn save_ours<T: Stored>(state: &State<T>, sink: &mut impl Sink) -> Result<(), Error> {
+    match state {
+        State::Ready(value) => rdb::save(value, sink),
+        State::Loading(loading) => {
+            rdb::save_loading(loading, sink);
+            Ok(())
+        }
+    }
+}
+
+fn load_ours<T: Family>(
+    source: &mut impl Source,
+    encoding: u32,
+    limit: &impl SizeLimit,
+    will_fill: &mut dyn FnMut(&[u8]),
+) -> Result<State<T>, Error> {
+    use rollcall_core::persist::Loading;
+    if encoding != rdb::ENCODING {
+        return Err(Error::corrupt("encoding version", rdb::ENCODING, encoding));
+    }
+    let mut loading: T::Loading = rdb::load(source, limit, will_fill)?;
+    let is_complete = loading.received_bytes() == loading.total_bytes();
+    Ok(if is_complete { State::Ready(loading.finish()?) } else { State::Loading(loading) })
+}
+
+/// Filters of lines, and filters of either layout that are still arriving.
+pub struct Lines;
+
+/// Complete filters of RedisBloom's layout, under RedisBloom's name and in its encoding: its data comes as it is, and
+/// goes back as it is.
+pub struct Classic;
+
+/// Counters.
+pub struct Counters;
+
+static LINES: DataType = DataType::new(c"RCfilter-", rdb::ENCODING);
+static CLASSIC: DataType = DataType::new(c"MBbloom--", redisbloom::RDB_ENCODING_NEWEST);
+static COUNTERS: DataType = DataType::new(c"RCcounter", rdb::ENCODING);
+
+static OF_FILTERS: [&DataType; 2] = [&LINES, &CLASSIC];
+static OF_COUNTERS: [&DataType; 1] = [&COUNTERS];
+
+impl Stores for Lines {
+    type Family = BloomFilter;
+
+    fn data_type() -> &'static DataType {
+        &LINES
     }
 
-    pub fn module_type(&self) -> *mut raw::RedisModuleType {
-        self.module_type.load(Ordering::Relaxed)
+    fn save(state: &State<BloomFilter>, sink: &mut impl Sink) -> Result<(), Error> {
+        save_ours(state, sink)
     }
 
-    pub fn set_module_type(&self, module_type: *mut raw::RedisModuleType) {
-        self.module_type.store(module_type, Ordering::Relaxed);
+    fn load(
+        source: &mut impl Source,
+        encoding: u32,
+        limit: &impl SizeLimit,
+        will_fill: &mut dyn FnMut(&[u8]),
+    ) -> Result<State<BloomFilter>, Error> {
+        match load_ours(source, encoding, limit, will_fill)? {
+            State::Ready(BloomFilter::Classic(_)) => {
+                Err(Error::corrupt("layout", "lines, or a filter that is still arriving", "a complete classic filter"))
+            }
+            state => Ok(state),
+        }
+    }
+}
+
+impl Stores for Classic {
+    type Family = BloomFilter;
+
+    fn data_type() -> &'static DataType {
+        &CLASSIC
     }
 
-    /// Values that exist now, in all databases.
-    pub fn live(&self) -> usize {
-        self.live.load(Ordering::Relaxed)
+    fn save(state: &State<BloomFilter>, sink: &mut impl Sink) -> Result<(), Error> {
+        match state {
+            State::Ready(BloomFilter::Classic(filter)) => {
+                redisbloom::save_rdb(filter, sink);
+                Ok(())
+            }
+            // Of another data type, see `data_type`.
+            _ => Err(Error::corrupt("layout", "a complete classic filter", "another")),
+        }
+    }
+
+    fn load(
+        source: &mut impl Source,
+        encoding: u32,
+        limit: &impl SizeLimit,
+        will_fill: &mut dyn FnMut(&[u8]),
+    ) -> Result<State<BloomFilter>, Error> {
+        let filter = redisbloom::load_rdb(source, encoding, limit, will_fill)?;
+        Ok(State::Ready(BloomFilter::Classic(filter)))
+    }
+}
+
+impl Stores for Counters {
+    type Family = Counter;
+
+    fn data_type() -> &'static DataType {
+        &COUNTERS
+    }
+
+    fn save(state: &State<Counter>, sink: &mut impl Sink) -> Result<(), Error> {
+        save_ours(state, sink)
+    }
+
+    fn load(
+        source: &mut impl Source,
+        encoding: u32,
+        limit: &impl SizeLimit,
+        will_fill: &mut dyn FnMut(&[u8]),
+    ) -> Result<State<Counter>, Error> {
+        load_ours(source, encoding, limit, will_fill)
     }
 }
 
 impl Family for BloomFilter {
     const NOUN: Noun = Noun::Filter;
-    /// RedisBloom's name, so that its data can come along; the encoding version tells the two apart.
-    const TYPE_NAME: &'static CStr = c"MBbloom--";
-    /// RedisBloom's own versions are 0 to 4.
-    const RDB_ENCODING: c_int = 100;
     const LOADCHUNK: &'static CStr = c"BF.LOADCHUNK";
 
-    fn registry() -> &'static Registry {
-        static REGISTRY: Registry = Registry::new();
-        &REGISTRY
+    fn data_types() -> &'static [&'static DataType] {
+        &OF_FILTERS
+    }
+
+    fn data_type(state: &State<Self>) -> &'static DataType {
+        match state {
+            State::Ready(BloomFilter::Classic(_)) => &CLASSIC,
+            State::Ready(BloomFilter::Lines(_)) | State::Loading(_) => &LINES,
+        }
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
@@ -98,13 +214,8 @@ impl Family for BloomFilter {
 
     fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
         // Parameters, geometry and items are the header; the bits are the rest.
-        visit(&self.header());
+        visit(&self.header().unwrap_or_default());
         self.bitmaps().for_each(visit);
-    }
-
-    fn decode_foreign(source: &mut RdbReader, encoding: c_int, limit: &impl SizeLimit) -> Result<Self, Error> {
-        let version = u32::try_from(encoding).unwrap_or(u32::MAX);
-        redisbloom::decode_rdb(source, version, limit).map(BloomFilter::Classic)
     }
 
     fn relocate(&mut self, index: usize, mover: &Mover) -> bool {
@@ -114,13 +225,14 @@ impl Family for BloomFilter {
 
 impl Family for Counter {
     const NOUN: Noun = Noun::Counter;
-    const TYPE_NAME: &'static CStr = c"RCcounter";
-    const RDB_ENCODING: c_int = 1;
     const LOADCHUNK: &'static CStr = c"LC.LOADCHUNK";
 
-    fn registry() -> &'static Registry {
-        static REGISTRY: Registry = Registry::new();
-        &REGISTRY
+    fn data_types() -> &'static [&'static DataType] {
+        &OF_COUNTERS
+    }
+
+    fn data_type(_state: &State<Self>) -> &'static DataType {
+        &COUNTERS
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
@@ -132,7 +244,7 @@ impl Family for Counter {
     }
 
     fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
-        visit(&self.header());
+        visit(&self.header().unwrap_or_default());
         match self.members() {
             // A set has no order, so neither has its digest.
             Ok(members) => {

@@ -1,4 +1,6 @@
 //! The data types as the server sees them.
 
 pub mod callbacks;
+pub mod data_type;
+pub mod entry;
 pub mod family;

@@ -244,6 +244,7 @@ mod tests {
     use super::*;
     use crate::counting::counter::tests::{SIZES, counter, params, words};
     use crate::counting::payload::tests::{encode, many};
+    use crate::error::Parameter;
     use crate::size_limit::{MaxBytes, Unlimited};
     use proptest::collection::vec;
     use proptest::prelude::*;

@@ -45,7 +45,6 @@ bitmap! { Filter ClassicSubFilter }
 pub(super) struct ArrivingBitmaps<S> {
     pub(super) sub_filters: Vec<S>,
     header: Vec<u8>,
-    shape: u64,
     complete: usize,
     /// Bytes of the first `complete` sub-filters.
     complete_bytes: u64,
@@ -54,20 +53,16 @@ pub(super) struct ArrivingBitmaps<S> {
 }
 
 impl<S: Bitmap> ArrivingBitmaps<S> {
-    /// None of the sub-filters has a bit set. `shape` is that of the value ([`Stored::shape`](super::Stored::shape)).
-    pub(super) fn new(header: &[u8], sub_filters: Vec<S>, shape: u64) -> Result<Self, Error> {
+    /// None of the sub-filters has a bit set.
+    pub(super) fn new(header: &[u8], sub_filters: Vec<S>) -> Result<Self, Error> {
         let header = try_to_vec(header)?;
         let total_bytes = sub_filters.iter().map(|sub_filter| sub_filter.as_bytes().len() as u64).sum();
         let (complete, complete_bytes, received_bytes) = (0, 0, 0);
-        Ok(ArrivingBitmaps { sub_filters, header, shape, complete, complete_bytes, received_bytes, total_bytes })
+        Ok(ArrivingBitmaps { sub_filters, header, complete, complete_bytes, received_bytes, total_bytes })
     }
 
     pub(super) fn header(&self) -> &[u8] {
         &self.header
-    }
-
-    pub(super) fn shape(&self) -> u64 {
-        self.shape
     }
 
     pub(super) fn received_bytes(&self) -> u64 {
@@ -155,7 +150,7 @@ mod tests {
     #[test]
     fn a_piece_costs_the_same_wherever_it_goes() {
         const LEN: usize = 20_000;
-        let mut arriving = ArrivingBitmaps::new(b"", (0..LEN).map(|_| Counting(vec![0])).collect(), 0).unwrap();
+        let mut arriving = ArrivingBitmaps::new(b"", (0..LEN).map(|_| Counting(vec![0])).collect()).unwrap();
         LOOKS.set(0);
         for position in 0..LEN {
             assert_eq!(arriving.next_memory(5).len(), 1);
@@ -168,8 +163,7 @@ mod tests {
 
     #[test]
     fn a_piece_may_span_bitmaps() {
-        let mut arriving =
-            ArrivingBitmaps::new(b"h", [2, 0, 3, 1].map(|len| Counting(vec![0; len])).into(), 0).unwrap();
+        let mut arriving = ArrivingBitmaps::new(b"h", [2, 0, 3, 1].map(|len| Counting(vec![0; len])).into()).unwrap();
         for piece in [&b"a"[..], b"bcd", b"", b"ef"] {
             arriving.push(piece).unwrap();
         }

@@ -1,49 +1,39 @@
 //! Bloom filters, stored.
 //!
+//! A filter of lines has this header:
+//!
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 4 | magic `RCBF` |
 //! | 4 | 1 | version |
-//! | 5 | 1 | layout: 0 = lines, 1 = classic |
-//! | 6 | 2 | lines: 0; classic: RedisBloom's options |
-//! | 8 | 8 | seed; classic: 0 |
+//! | 5 | 3 | 0 |
+//! | 8 | 8 | seed |
 //! | 16 | 8 | error rate, f64 |
 //! | 24 | 8 | capacity, items |
-//! | 32 | 4 | lines: expansion, 0 = does not scale; classic: RedisBloom's growth, while options tell whether it scales |
+//! | 32 | 4 | expansion, 0 = does not scale |
 //! | 36 | 4 | number of sub-filters |
-//! | 40 | 24 or 48 each | sub-filter, see below |
+//! | 40 | 24 each | sub-filter: lines (8), items (8), lines an item (4), probes a line (4) |
 //! | end-8 | 8 | checksum |
 //!
-//! A sub-filter of lines: lines (8), items (8), lines an item (4), probes a line (4). The payload is the
-//! sub-filters' lines end to end, oldest first, 64 bytes a line: eight words, bit `i` of a line is bit `i % 64` of
-//! word `i / 64`. Lines, lines an item and probes a line follow from rate, capacity and expansion; they are stored
-//! so that a reader need not know the sizing formulas, and compared with them here.
+//! The payload is the sub-filters' lines end to end, oldest first, 64 bytes a line: eight words, bit `i` of a line is bit
+//! `i % 64` of word `i / 64`. Lines, lines an item and probes a line follow from rate, capacity and expansion; they are
+//! stored so that a reader need not know the sizing formulas, and compared with them here.
 //!
-//! A classic sub-filter: bytes (8), items (8), capacity (8), error rate (8, f64), bits an item (8, f64), hashes (4),
-//! n2 (1), 0 (3). The payload is their bytes end to end, oldest first, bit `i` of a sub-filter being bit `i % 8` of
-//! byte `i / 8`. The numbers are kept as they came from RedisBloom and checked by what every filter from there has
-//! to fulfil ([`rules`](crate::bloom::classic::sizing)); error rate and capacity of the whole follow from the first
-//! sub-filter and the options, and are compared.
-//!
-//! In the place of a header of ours, loading takes one of RedisBloom ([`redisbloom`]): so a filter of
-//! which only a part has arrived is stored with the header that it began with.
+//! A filter of RedisBloom's layout has RedisBloom's header and payload ([`redisbloom`]).
 
 use std::alloc::Layout;
 
 use super::bitmaps::ArrivingBitmaps;
-use super::classic::{LAYOUT_CLASSIC, LoadingClassic};
 use super::codec::{Reader, Writer, expect, stored_parameter};
-use super::{ChunkFormat, Loading, Payload, Stored, redisbloom};
+use super::redisbloom::{self, LoadingClassic};
+use super::{ChunkFormat, Loading, Payload, Stored};
 use crate::bloom::{BloomFilter, Filter, Line, Params, ScalableFilter, math};
 use crate::error::Error;
 use crate::hash::checksum_of_numbers;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
 
-/// How a header of a filter begins.
+/// How a header of a filter of lines begins.
 pub const MAGIC: [u8; 4] = *b"RCBF";
-
-/// Layout byte of line filters.
-const LAYOUT_LINES: u8 = 0;
 
 /// Bytes a sub-filter takes in the header.
 const SUB_FILTER_BYTES: usize = 24;
@@ -51,10 +41,10 @@ const SUB_FILTER_BYTES: usize = 24;
 impl Stored for ScalableFilter {
     type Loading = LoadingFilter;
 
-    fn header(&self) -> Vec<u8> {
+    fn header(&self) -> Result<Vec<u8>, Error> {
         let params = self.params();
-        let mut writer = Writer::new(MAGIC);
-        writer.u8(LAYOUT_LINES);
+        let mut writer = Writer::new(MAGIC, 40 + SUB_FILTER_BYTES * self.sub_filters().len())?;
+        writer.u8(0);
         writer.u16(0);
         writer.u64(params.seed);
         writer.f64(params.error_rate);
@@ -68,28 +58,30 @@ impl Stored for ScalableFilter {
             writer.u32(geometry.lines_per_item);
             writer.u32(geometry.probes_per_line);
         }
-        writer.finish()
+        Ok(writer.finish())
     }
 
     fn payload(&self) -> Payload<'_> {
         Payload::of_bitmaps(self.sub_filters(), Filter::as_bytes)
     }
 
-    fn shape(&self) -> u64 {
-        shape(self.params(), self.sub_filters())
+    fn chunk_format(&self) -> ChunkFormat {
+        chunk_format(self.params(), self.sub_filters())
     }
+}
+
+/// Items may be added while a dump is read; another sub-filter would move what comes after.
+fn chunk_format(params: &Params, sub_filters: &[Filter]) -> ChunkFormat {
+    let lines = sub_filters.iter().map(|sub_filter| sub_filter.geometry().num_lines);
+    ChunkFormat::Checked { fingerprint: checksum_of_numbers(lines, params.seed) }
 }
 
 /// A filter of lines whose bits are arriving. Its memory is all there from the start, zeroed.
 #[derive(Debug)]
 pub struct LoadingFilter {
     params: Params,
+    chunk_format: ChunkFormat,
     arriving: ArrivingBitmaps<Filter>,
-}
-
-/// As [`Stored::shape`]. Items may be added while a dump is read; another sub-filter would move what comes after.
-fn shape(params: &Params, sub_filters: &[Filter]) -> u64 {
-    checksum_of_numbers(sub_filters.iter().map(|sub_filter| sub_filter.geometry().num_lines), params.seed)
 }
 
 impl Loading for LoadingFilter {
@@ -97,7 +89,7 @@ impl Loading for LoadingFilter {
 
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
         let mut reader = Reader::new(header, MAGIC)?;
-        expect("layout", LAYOUT_LINES, reader.u8("layout")?)?;
+        expect("reserved byte", 0, reader.u8("reserved byte")?)?;
         expect("reserved bytes", 0, reader.u16("reserved bytes")?)?;
         let params = Params {
             seed: reader.u64("seed")?,
@@ -135,16 +127,16 @@ impl Loading for LoadingFilter {
             sub_filter.set_num_items(num_items)?;
             sub_filters.push(sub_filter);
         }
-        let shape = shape(&params, &sub_filters);
-        Ok(LoadingFilter { params, arriving: ArrivingBitmaps::new(header, sub_filters, shape)? })
+        let chunk_format = chunk_format(&params, &sub_filters);
+        Ok(LoadingFilter { params, chunk_format, arriving: ArrivingBitmaps::new(header, sub_filters)? })
     }
 
     fn header(&self) -> &[u8] {
         self.arriving.header()
     }
 
-    fn shape(&self) -> u64 {
-        self.arriving.shape()
+    fn chunk_format(&self) -> ChunkFormat {
+        self.chunk_format
     }
 
     fn received_bytes(&self) -> u64 {
@@ -177,14 +169,14 @@ impl Loading for LoadingFilter {
     }
 
     fn try_clone(&self) -> Result<Self, Error> {
-        Ok(LoadingFilter { params: self.params, arriving: self.arriving.try_clone()? })
+        Ok(LoadingFilter { arriving: self.arriving.try_clone()?, ..*self })
     }
 }
 
 impl Stored for BloomFilter {
     type Loading = LoadingBloomFilter;
 
-    fn header(&self) -> Vec<u8> {
+    fn header(&self) -> Result<Vec<u8>, Error> {
         match self {
             BloomFilter::Lines(filter) => filter.header(),
             BloomFilter::Classic(filter) => filter.header(),
@@ -198,17 +190,10 @@ impl Stored for BloomFilter {
         }
     }
 
-    fn shape(&self) -> u64 {
+    fn chunk_format(&self) -> ChunkFormat {
         match self {
-            BloomFilter::Lines(filter) => filter.shape(),
-            BloomFilter::Classic(filter) => filter.shape(),
-        }
-    }
-
-    fn scandump(&self, iterator: u64) -> (u64, Vec<u8>) {
-        match self {
-            BloomFilter::Lines(filter) => filter.scandump(iterator),
-            BloomFilter::Classic(filter) => filter.scandump(iterator),
+            BloomFilter::Lines(filter) => filter.chunk_format(),
+            BloomFilter::Classic(filter) => filter.chunk_format(),
         }
     }
 
@@ -220,7 +205,7 @@ impl Stored for BloomFilter {
     }
 }
 
-/// A filter of either layout whose bits are arriving, in our format or RedisBloom's.
+/// A filter of either layout whose bits are arriving.
 #[derive(Debug)]
 pub enum LoadingBloomFilter {
     /// Of lines.
@@ -244,21 +229,14 @@ impl Loading for LoadingBloomFilter {
 
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
         if redisbloom::is_header(header) {
-            return LoadingClassic::begin(header, limit).map(LoadingBloomFilter::Classic);
-        }
-        match Reader::new(header, MAGIC)?.u8("layout")? {
-            LAYOUT_LINES => LoadingFilter::begin(header, limit).map(LoadingBloomFilter::Lines),
-            LAYOUT_CLASSIC => LoadingClassic::begin(header, limit).map(LoadingBloomFilter::Classic),
-            layout => Err(Error::corrupt("layout", "0 or 1", layout)),
+            LoadingClassic::begin(header, limit).map(LoadingBloomFilter::Classic)
+        } else {
+            LoadingFilter::begin(header, limit).map(LoadingBloomFilter::Lines)
         }
     }
 
     fn header(&self) -> &[u8] {
         either!(self, loading => loading.header())
-    }
-
-    fn shape(&self) -> u64 {
-        either!(self, loading => loading.shape())
     }
 
     fn received_bytes(&self) -> u64 {

@@ -2,18 +2,28 @@
 
 use crate::error::Error;
 use crate::hash::checksum;
+use crate::size_limit::try_with_capacity;
 
-use super::{CHECKSUM_BYTES, ENCODING_CURRENT, ENCODING_OLDEST_READABLE};
+use super::{ENCODING_CURRENT, ENCODING_OLDEST_READABLE};
+
+/// Bytes of the checksum at the end of a header or chunk.
+pub(super) const CHECKSUM_BYTES: usize = 8;
 
 /// Writes a header.
 pub(super) struct Writer(Vec<u8>);
 
 impl Writer {
-    /// Begins with magic and version.
-    pub(super) fn new(magic: [u8; 4]) -> Self {
-        let mut bytes = magic.to_vec();
-        bytes.push(ENCODING_CURRENT);
-        Writer(bytes)
+    /// Begins with magic and version, and has room for `len` bytes and a checksum.
+    pub(super) fn new(magic: [u8; 4], len: usize) -> Result<Self, Error> {
+        let mut writer = Self::plain(len + CHECKSUM_BYTES)?;
+        writer.0.extend_from_slice(&magic);
+        writer.u8(ENCODING_CURRENT);
+        Ok(writer)
+    }
+
+    /// Begins with nothing, for a header without magic and checksum, and has room for `len` bytes.
+    pub(super) fn plain(len: usize) -> Result<Self, Error> {
+        Ok(Writer(try_with_capacity(len)?))
     }
 
     pub(super) fn u8(&mut self, value: u8) {
@@ -34,6 +44,11 @@ impl Writer {
 
     pub(super) fn f64(&mut self, value: f64) {
         self.u64(value.to_bits());
+    }
+
+    /// Ends here.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.0
     }
 
     /// Ends with the checksum.

@@ -23,14 +23,17 @@
 use std::alloc::Layout;
 
 use super::codec::{Reader, Writer, expect, stored_parameter};
-use super::{Loading, Payload, Stored};
+use super::{ChunkFormat, Loading, Payload, Stored};
 use crate::counting::{Counter, DenseLoading, Params, PayloadPart, Representation, SparseLoading};
 use crate::error::Error;
 use crate::hash::checksum;
-use crate::size_limit::{SizeLimit, Unlimited};
+use crate::size_limit::{SizeLimit, Unlimited, try_to_vec};
 
 /// How a header of a counter begins.
 pub const MAGIC: [u8; 4] = *b"RCLC";
+
+/// Bytes of the header before its checksum.
+const HEADER_BYTES: usize = 48;
 
 /// Most bytes that members and their lengths take: their offsets are two bytes.
 const MAX_EXACT_PAYLOAD_BYTES: u64 = u16::MAX as u64;
@@ -55,9 +58,9 @@ fn representation_of(code: u8) -> Result<Representation, Error> {
 impl Stored for Counter {
     type Loading = LoadingCounter;
 
-    fn header(&self) -> Vec<u8> {
+    fn header(&self) -> Result<Vec<u8>, Error> {
         let params = self.params();
-        let mut writer = Writer::new(MAGIC);
+        let mut writer = Writer::new(MAGIC, HEADER_BYTES)?;
         writer.u8(representation_code(self.representation()));
         writer.u8(self.precision() as u8);
         writer.u8(0);
@@ -67,22 +70,23 @@ impl Stored for Counter {
         writer.u32(params.exact_limit);
         writer.u32(0);
         writer.u64(self.payload_bytes());
-        writer.finish()
+        Ok(writer.finish())
     }
 
     fn payload(&self) -> Payload<'_> {
         Payload::new(|index| self.payload_part(index))
     }
 
-    fn shape(&self) -> u64 {
-        shape(self.representation(), self.precision(), self.payload_bytes())
+    fn chunk_format(&self) -> ChunkFormat {
+        chunk_format(self.representation(), self.precision(), self.payload_bytes())
     }
 }
 
-/// As [`Stored::shape`]: bits set while a dump is read only add to it, while a changed representation, or
+/// Bits set while a dump is read only add to it, while a changed representation, or
 /// members inserted among those already read, do not fit.
-fn shape(representation: Representation, precision: u32, payload_bytes: u64) -> u64 {
-    checksum(&[representation_code(representation), precision as u8], payload_bytes)
+fn chunk_format(representation: Representation, precision: u32, payload_bytes: u64) -> ChunkFormat {
+    let fingerprint = checksum(&[representation_code(representation), precision as u8], payload_bytes);
+    ChunkFormat::Checked { fingerprint }
 }
 
 /// A counter whose payload is arriving.
@@ -157,7 +161,7 @@ impl Loading for LoadingCounter {
             Representation::Sparse => State::Sparse(Counter::loading_sparse(params, precision, total_bytes, limit)?),
             Representation::Dense => State::Dense(Counter::loading_dense(params, precision, &Unlimited)?),
         };
-        let header = header.to_vec();
+        let header = try_to_vec(header)?;
         let mut loading =
             LoadingCounter { params, precision, representation, header, received_bytes: 0, total_bytes, state };
         // An empty payload is complete.
@@ -169,8 +173,8 @@ impl Loading for LoadingCounter {
         &self.header
     }
 
-    fn shape(&self) -> u64 {
-        shape(self.representation, self.precision, self.total_bytes)
+    fn chunk_format(&self) -> ChunkFormat {
+        chunk_format(self.representation, self.precision, self.total_bytes)
     }
 
     fn received_bytes(&self) -> u64 {
@@ -256,12 +260,12 @@ impl Loading for LoadingCounter {
 
     fn try_clone(&self) -> Result<Self, Error> {
         let state = match &self.state {
-            State::Members(bytes) => State::Members(bytes.clone()),
+            State::Members(bytes) => State::Members(try_to_vec(bytes)?),
             State::Sparse(sparse) => State::Sparse(sparse.try_clone()?),
             State::Dense(dense) => State::Dense(dense.try_clone()?),
             State::Done(counter) => State::Done(Box::new(counter.try_clone()?)),
         };
-        Ok(LoadingCounter { header: self.header.clone(), state, ..*self })
+        Ok(LoadingCounter { header: try_to_vec(&self.header)?, state, ..*self })
     }
 }
 

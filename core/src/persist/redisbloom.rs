@@ -18,10 +18,14 @@
 //!
 //! Filters of releases before 2.0 (versions 0 and 1, or no FORCE64) have 32-bit hashes and are refused.
 
-use super::Stored;
+use std::alloc::Layout;
+
+use super::bitmaps::ArrivingBitmaps;
 use super::bloom::MAGIC;
-use super::classic::Claims;
-use super::codec::{Reader, expect};
+use super::codec::{Reader, Writer, expect};
+use super::rdb::{Sink, Source};
+use super::{ChunkFormat, Loading, Payload, Stored};
+use crate::bits;
 use crate::bloom::classic::sizing::{DEFAULT_GROWTH, NO_SCALING, Shape, validate_options};
 use crate::bloom::classic::{ClassicSubFilter, check_chain};
 use crate::bloom::{ClassicFilter, Line};
@@ -37,9 +41,6 @@ const RDB_ENCODING_OPTIONS: u32 = 2;
 /// The first encoding version whose values have a growth.
 const RDB_ENCODING_GROWTH: u32 = 4;
 
-/// Largest piece that RedisBloom cuts, bytes. Ours are cut alike, so that the dumps of both are the same.
-const CHUNK_BYTES: usize = 16 << 20;
-
 /// Bytes of the header before its sub-filters.
 const HEADER_BYTES: u64 = 20;
 
@@ -49,33 +50,40 @@ const SUB_FILTER_BYTES: u64 = 53;
 /// What RedisBloom appends where it can make no sub-filter.
 const WITHOUT_BITS: Shape = Shape { capacity: 0, error_rate: 0.0, bits_per_item: 0.0, hashes: 0, num_bytes: 0, n2: 0 };
 
-/// The header that `SCANDUMP 0` of RedisBloom gives.
-pub fn header(filter: &ClassicFilter) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    bytes.extend_from_slice(&filter.num_items().to_le_bytes());
-    bytes.extend_from_slice(&(filter.sub_filters().len() as u32).to_le_bytes());
-    bytes.extend_from_slice(&filter.options().to_le_bytes());
-    bytes.extend_from_slice(&filter.growth().to_le_bytes());
-    for sub_filter in filter.sub_filters() {
-        let shape = sub_filter.shape();
-        bytes.extend_from_slice(&shape.num_bytes.to_le_bytes());
-        bytes.extend_from_slice(&shape.num_bits().to_le_bytes());
-        bytes.extend_from_slice(&sub_filter.num_items().to_le_bytes());
-        bytes.extend_from_slice(&shape.error_rate.to_bits().to_le_bytes());
-        bytes.extend_from_slice(&shape.bits_per_item.to_bits().to_le_bytes());
-        bytes.extend_from_slice(&shape.hashes.to_le_bytes());
-        bytes.extend_from_slice(&shape.capacity.to_le_bytes());
-        bytes.push(shape.n2);
-    }
-    bytes
-}
+impl Stored for ClassicFilter {
+    type Loading = LoadingClassic;
 
-/// What `SCANDUMP` of RedisBloom gives for `iterator`: the next iterator and a chunk.
-pub fn scandump(filter: &ClassicFilter, iterator: u64) -> (u64, Vec<u8>) {
-    let Some(position) = iterator.checked_sub(1) else { return (1, header(filter)) };
-    let payload = filter.payload();
-    let piece = payload.piece(position, CHUNK_BYTES);
-    if piece.is_empty() { (0, Vec::new()) } else { (iterator + piece.len() as u64, piece.to_vec()) }
+    fn header(&self) -> Result<Vec<u8>, Error> {
+        let mut writer = Writer::plain(header_bytes(self.sub_filters().len() as u32) as usize)?;
+        writer.u64(self.num_items());
+        writer.u32(self.sub_filters().len() as u32);
+        writer.u32(self.options());
+        writer.u32(self.growth());
+        for sub_filter in self.sub_filters() {
+            let shape = sub_filter.shape();
+            writer.u64(shape.num_bytes);
+            writer.u64(shape.num_bits());
+            writer.u64(sub_filter.num_items());
+            writer.f64(shape.error_rate);
+            writer.f64(shape.bits_per_item);
+            writer.u32(shape.hashes);
+            writer.u64(shape.capacity);
+            writer.u8(shape.n2);
+        }
+        Ok(writer.into_bytes())
+    }
+
+    fn payload(&self) -> Payload<'_> {
+        Payload::of_bitmaps(self.sub_filters(), ClassicSubFilter::as_bytes)
+    }
+
+    fn chunk_format(&self) -> ChunkFormat {
+        ChunkFormat::Plain
+    }
+
+    fn overwrite(&mut self, next: u64, chunk: &[u8]) -> Result<(), Error> {
+        overwrite(self, next, chunk)
+    }
 }
 
 /// What `LOADCHUNK` of RedisBloom does with a chunk after the header, in any order: the bytes that end before
@@ -97,14 +105,119 @@ pub(super) fn overwrite(filter: &mut ClassicFilter, next: u64, chunk: &[u8]) -> 
     Err(refused())
 }
 
-/// The whole dump of a filter as RedisBloom's `SCANDUMP` gives it, and its `LOADCHUNK` takes it.
-pub fn dump(filter: &ClassicFilter) -> impl Iterator<Item = (u64, Vec<u8>)> {
-    let mut iterator = 0;
-    std::iter::from_fn(move || {
-        let (next, chunk) = scandump(filter, iterator);
-        iterator = next;
-        (next != 0).then_some((next, chunk))
-    })
+/// What a header claims of a filter: nothing of it is believed yet.
+#[derive(Debug)]
+struct Claims {
+    options: u32,
+    growth: u32,
+    sub_filters: Vec<(Shape, u64)>,
+}
+
+impl Claims {
+    /// No sub-filter yet, of `count` that a filter of these options can have.
+    fn with_capacity(options: u32, growth: u32, count: u32) -> Result<Self, Error> {
+        check_chain(options, growth, u64::from(count))?;
+        Ok(Claims { options, growth, sub_filters: try_with_capacity(count as usize)? })
+    }
+
+    /// Adds a sub-filter, checked as far as it can be without its bits.
+    fn push(&mut self, shape: Shape, num_items: u64) -> Result<(), Error> {
+        shape.validate()?;
+        shape.validate_items(num_items)?;
+        self.sub_filters.push((shape, num_items));
+        Ok(())
+    }
+
+    /// Items in all.
+    fn total_items(&self) -> u64 {
+        // Up to 2^60 a sub-filter of as many bits, so the sum may pass 64 bits, but never in memory.
+        self.sub_filters.iter().fold(0, |sum, (_, num_items)| sum.saturating_add(*num_items))
+    }
+
+    /// Checks the size of the whole, then sets the memory aside.
+    fn allocate(&self, header: &[u8], limit: &impl SizeLimit) -> Result<Vec<ClassicSubFilter>, Error> {
+        let lists = array_bytes::<u8>(limit, header.len() as u64)
+            .saturating_add(array_bytes::<ClassicSubFilter>(limit, self.sub_filters.len() as u64));
+        let bitmaps = self.sub_filters.iter().map(|(shape, _)| array_bytes::<Line>(limit, shape.num_lines()));
+        limit.check(size_of::<ClassicFilter>() as u64, bitmaps.fold(lists, u64::saturating_add))?;
+        let mut sub_filters = try_with_capacity(self.sub_filters.len())?;
+        for &(shape, num_items) in &self.sub_filters {
+            let mut sub_filter = ClassicSubFilter::new(shape, 0, &Unlimited)?;
+            sub_filter.set_num_items(num_items)?;
+            sub_filters.push(sub_filter);
+        }
+        Ok(sub_filters)
+    }
+}
+
+/// A filter whose bits are arriving. Its memory is all there from the start, zeroed.
+#[derive(Debug)]
+pub struct LoadingClassic {
+    options: u32,
+    growth: u32,
+    arriving: ArrivingBitmaps<ClassicSubFilter>,
+}
+
+impl LoadingClassic {
+    /// The filter as it stands.
+    fn take(&mut self) -> Result<ClassicFilter, Error> {
+        ClassicFilter::from_sub_filters(self.options, self.growth, std::mem::take(&mut self.arriving.sub_filters))
+    }
+}
+
+impl Loading for LoadingClassic {
+    type Value = ClassicFilter;
+
+    fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
+        let claims = decode_header(header)?;
+        let arriving = ArrivingBitmaps::new(header, claims.allocate(header, limit)?)?;
+        Ok(LoadingClassic { options: claims.options, growth: claims.growth, arriving })
+    }
+
+    fn header(&self) -> &[u8] {
+        self.arriving.header()
+    }
+
+    fn chunk_format(&self) -> ChunkFormat {
+        ChunkFormat::Plain
+    }
+
+    fn received_bytes(&self) -> u64 {
+        self.arriving.received_bytes()
+    }
+
+    fn total_bytes(&self) -> u64 {
+        self.arriving.total_bytes()
+    }
+
+    fn received(&self) -> Payload<'_> {
+        self.arriving.received()
+    }
+
+    fn next_memory(&self, len: usize) -> &[u8] {
+        self.arriving.next_memory(len)
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.arriving.push(bytes)
+    }
+
+    fn finish(&mut self) -> Result<ClassicFilter, Error> {
+        expect("payload length", self.total_bytes(), self.received_bytes())?;
+        self.take()
+    }
+
+    fn finish_with_zeros(&mut self) -> Option<ClassicFilter> {
+        self.take().ok()
+    }
+
+    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        self.arriving.heap_layouts(visit);
+    }
+
+    fn try_clone(&self) -> Result<Self, Error> {
+        Ok(LoadingClassic { arriving: self.arriving.try_clone()?, ..*self })
+    }
 }
 
 /// Length of a header of so many sub-filters.
@@ -126,7 +239,7 @@ pub fn is_header(bytes: &[u8]) -> bool {
 }
 
 /// Reads a header and checks it.
-pub(super) fn decode_header(bytes: &[u8]) -> Result<Claims, Error> {
+fn decode_header(bytes: &[u8]) -> Result<Claims, Error> {
     let mut reader = Reader::plain(bytes);
     let total_items = reader.u64("size")?;
     let count = reader.u32("nfilters")?;
@@ -174,36 +287,35 @@ fn growth_of(options: u32, noted: u32) -> u32 {
     if noted == 0 && options & NO_SCALING == 0 { DEFAULT_GROWTH } else { noted }
 }
 
-/// The primitives of a server's RDB value, each read in turn. Errors name the field.
-pub trait RdbSource {
-    /// An unsigned number.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] when there is none.
-    fn unsigned(&mut self, field: &'static str) -> Result<u64, Error>;
-
-    /// A double.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] when there is none.
-    fn double(&mut self, field: &'static str) -> Result<f64, Error>;
-
-    /// A string, given to `read`, so that nobody needs to copy it.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] when there is none, and what `read` returns.
-    fn string(&mut self, field: &'static str, read: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error>;
+/// Writes the RDB value that RedisBloom would write.
+pub fn save_rdb(filter: &ClassicFilter, sink: &mut impl Sink) {
+    sink.unsigned(filter.num_items());
+    sink.unsigned(filter.sub_filters().len() as u64);
+    sink.unsigned(u64::from(filter.options()));
+    sink.unsigned(u64::from(filter.growth()));
+    for sub_filter in filter.sub_filters() {
+        let shape = sub_filter.shape();
+        sink.unsigned(shape.capacity);
+        sink.double(shape.error_rate);
+        sink.unsigned(u64::from(shape.hashes));
+        sink.double(shape.bits_per_item);
+        sink.unsigned(shape.num_bits());
+        sink.unsigned(u64::from(shape.n2));
+        sink.string(sub_filter.as_bytes());
+        sink.unsigned(sub_filter.num_items());
+    }
 }
 
-/// Reads a filter from the RDB value that RedisBloom wrote.
+/// Reads a filter from the RDB value that RedisBloom wrote. `will_fill` is as in [`rdb::load`](super::rdb::load).
 ///
 /// # Errors
 /// [`Error::Corrupt`] naming the field that is wrong; [`Error::TooLarge`] and [`Error::OutOfMemory`], before the
 /// memory of a sub-filter is set aside.
-pub fn decode_rdb(
-    source: &mut impl RdbSource,
+pub fn load_rdb(
+    source: &mut impl Source,
     encoding_version: u32,
     limit: &(impl SizeLimit + ?Sized),
+    will_fill: &mut dyn FnMut(&[u8]),
 ) -> Result<ClassicFilter, Error> {
     if encoding_version > RDB_ENCODING_NEWEST {
         return Err(Error::corrupt(
@@ -225,7 +337,7 @@ pub fn decode_rdb(
     let mut held_bytes = size_of::<ClassicFilter>() as u64 + array_bytes::<ClassicSubFilter>(limit, count);
     // However many the value claims, it has to bring the fields of each before it takes memory.
     for index in 0..count {
-        let Some(sub_filter) = decode_rdb_sub_filter(source, held_bytes, limit)? else {
+        let Some(sub_filter) = load_rdb_sub_filter(source, held_bytes, limit, will_fill)? else {
             // Left out, as in a header: see `ends_without_bits`.
             expect("sub-filter without bits", count - 1, index)?;
             break;
@@ -239,10 +351,11 @@ pub fn decode_rdb(
 }
 
 /// `None` for one without bits.
-fn decode_rdb_sub_filter(
-    source: &mut impl RdbSource,
+fn load_rdb_sub_filter(
+    source: &mut impl Source,
     held_bytes: u64,
     limit: &(impl SizeLimit + ?Sized),
+    will_fill: &mut dyn FnMut(&[u8]),
 ) -> Result<Option<ClassicSubFilter>, Error> {
     let capacity = source.unsigned("capacity")?;
     let error_rate = source.double("error_rate")?;
@@ -267,6 +380,9 @@ fn decode_rdb_sub_filter(
         // Memory is set aside only once as many bytes are there.
         expect("data length", shape.num_bytes, bytes.len() as u64)?;
         let mut filled = ClassicSubFilter::new(shape, 0, &Unlimited)?;
+        if bits::fills_every_page(bytes) {
+            will_fill(filled.as_bytes());
+        }
         filled.append_bytes(0, bytes)?;
         sub_filter = Some(filled);
         Ok(())
@@ -276,7 +392,7 @@ fn decode_rdb_sub_filter(
     Ok(Some(sub_filter))
 }
 
-fn unsigned_32(source: &mut impl RdbSource, field: &'static str) -> Result<u32, Error> {
+fn unsigned_32(source: &mut impl Source, field: &'static str) -> Result<u32, Error> {
     let value = source.unsigned(field)?;
     u32::try_from(value).map_err(|_| Error::corrupt(field, "below 2^32", value))
 }

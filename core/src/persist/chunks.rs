@@ -1,0 +1,166 @@
+//! Dumps: a header, then the payload in chunks, for `SCANDUMP`, `LOADCHUNK` and rewritten AOFs.
+//!
+//! Each chunk goes with an iterator, 1 + the position in the payload after it; the header goes with 1. A chunk is a
+//! piece of payload followed by its checksum, or in RedisBloom's format the piece alone.
+
+use std::borrow::Cow;
+
+use super::codec::CHECKSUM_BYTES;
+use super::{ChunkFormat, Loading, Payload, Stored};
+use crate::error::Error;
+use crate::hash::checksum;
+use crate::size_limit::{SizeLimit, try_with_capacity};
+
+/// Largest chunk of a dump and of a rewritten AOF, bytes: what the server's thread copies in about 2 ms. Loading takes
+/// chunks of any size.
+pub const CHUNK_MAX_BYTES: usize = 1 << 20;
+
+/// Largest chunk that RedisBloom's `SCANDUMP` cuts, bytes. Ours are cut alike, so that the dumps of both are the same.
+const REDISBLOOM_CHUNK_BYTES: usize = 16 << 20;
+
+/// The checksum of a piece of payload. It is taken under the piece's position and the value's fingerprint, so a piece of
+/// another value, of an older state of the same value, or in the wrong place does not pass.
+pub fn piece_checksum(piece: &[u8], position: u64, fingerprint: u64) -> u64 {
+    checksum(piece, position.wrapping_add(fingerprint))
+}
+
+/// Most bytes of payload in a chunk of at most `max_bytes`.
+fn max_piece(format: ChunkFormat, max_bytes: usize) -> usize {
+    match format {
+        ChunkFormat::Checked { .. } => max_bytes - CHECKSUM_BYTES,
+        ChunkFormat::Plain => max_bytes,
+    }
+}
+
+/// The chunk that a piece of payload makes, with its iterator. `room` is an empty list for it, where one is needed.
+fn chunk_of<'a>(
+    piece: Cow<'a, [u8]>,
+    position: u64,
+    format: ChunkFormat,
+    room: impl FnOnce(usize) -> Result<Vec<u8>, Error>,
+) -> Result<(u64, Cow<'a, [u8]>), Error> {
+    let next = position.saturating_add(piece.len() as u64).saturating_add(1);
+    let ChunkFormat::Checked { fingerprint } = format else { return Ok((next, piece)) };
+    let mut chunk = room(piece.len() + CHECKSUM_BYTES)?;
+    chunk.extend_from_slice(&piece);
+    chunk.extend_from_slice(&piece_checksum(&piece, position, fingerprint).to_le_bytes());
+    Ok((next, Cow::Owned(chunk)))
+}
+
+/// What `SCANDUMP` gives for `iterator`, which is 0 at the start: the next iterator and a chunk; 0 and nothing at the end.
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+pub fn scandump<T: Stored>(value: &T, iterator: u64) -> Result<(u64, Cow<'_, [u8]>), Error> {
+    let Some(position) = iterator.checked_sub(1) else { return Ok((1, Cow::Owned(value.header()?))) };
+    let format = value.chunk_format();
+    let max_bytes = if format == ChunkFormat::Plain { REDISBLOOM_CHUNK_BYTES } else { CHUNK_MAX_BYTES };
+    let piece = value.payload().piece(position, max_piece(format, max_bytes));
+    if piece.is_empty() {
+        return Ok((0, piece));
+    }
+    chunk_of(piece, position, format, try_with_capacity)
+}
+
+/// Chunks of at most [`CHUNK_MAX_BYTES`], after the header: the one loop that makes them.
+fn chunks<'a>(
+    header: impl AsRef<[u8]>,
+    payload: Payload<'a>,
+    format: ChunkFormat,
+) -> impl Iterator<Item = (u64, Cow<'a, [u8]>)> {
+    let pieces = payload.pieces(max_piece(format, CHUNK_MAX_BYTES));
+    let room = |len| Ok(Vec::with_capacity(len));
+    let chunks = pieces.filter_map(move |(position, piece)| chunk_of(piece, position, format, room).ok());
+    std::iter::once((1, Cow::Owned(header.as_ref().to_vec()))).chain(chunks)
+}
+
+/// The whole dump of a value: its header with iterator 1, then its chunks of at most [`CHUNK_MAX_BYTES`], each with the
+/// iterator after it.
+///
+/// ```
+/// use rollcall_core::counting::{Counter, Params};
+/// use rollcall_core::persist;
+/// use rollcall_core::size_limit::Unlimited;
+///
+/// let mut counter = Counter::new(Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 })?;
+/// counter.add(b"ann", &Unlimited)?;
+/// let copy: Counter = persist::load(persist::dump(&counter)?, &Unlimited)?;
+/// assert_eq!(copy.count(), 1);
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+pub fn dump<T: Stored>(value: &T) -> Result<impl Iterator<Item = (u64, Cow<'_, [u8]>)>, Error> {
+    Ok(chunks(value.header()?, value.payload(), value.chunk_format()))
+}
+
+/// What has arrived of a value, as the chunks that it takes to load that again.
+pub fn dump_loading<L: Loading>(loading: &L) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
+    chunks(loading.header(), loading.received(), loading.chunk_format())
+}
+
+/// Takes the chunk that `SCANDUMP` gave together with the iterator `next` (1 + the position after the chunk).
+///
+/// # Errors
+/// [`Error::Corrupt`] when it is not the chunk that comes next, or is damaged; nothing was taken then.
+pub fn push_chunk<L: Loading>(loading: &mut L, next: u64, chunk: &[u8]) -> Result<(), Error> {
+    let position = loading.received_bytes();
+    let (piece, sum) = match loading.chunk_format() {
+        ChunkFormat::Plain => (chunk, None),
+        ChunkFormat::Checked { fingerprint } => match chunk.split_last_chunk::<CHECKSUM_BYTES>() {
+            Some((piece, sum)) => (piece, Some((fingerprint, u64::from_le_bytes(*sum)))),
+            None => return Err(Error::corrupt("chunk length", "more than 8 bytes", chunk.len())),
+        },
+    };
+    let expected_next = position.checked_add(piece.len() as u64).and_then(|end| end.checked_add(1));
+    if piece.is_empty() || expected_next != Some(next) {
+        return Err(Error::corrupt(
+            "iterator",
+            format_args!("{} for a chunk of {} bytes", expected_next.unwrap_or(0), chunk.len()),
+            next,
+        ));
+    }
+    if let Some((fingerprint, sum)) = sum {
+        check_piece(piece, position, fingerprint, sum)?;
+    }
+    loading.push(piece)
+}
+
+/// Compares the checksum of a piece.
+///
+/// # Errors
+/// [`Error::Corrupt`].
+pub(super) fn check_piece(piece: &[u8], position: u64, fingerprint: u64, sum: u64) -> Result<(), Error> {
+    let expected = piece_checksum(piece, position, fingerprint);
+    if expected != sum {
+        return Err(Error::corrupt(
+            "payload checksum",
+            format_args!("{expected:#018x} at byte {position}"),
+            format_args!("{sum:#018x}"),
+        ));
+    }
+    Ok(())
+}
+
+/// The value whose dump these chunks are, as `SCANDUMP` gave them: each with the iterator that came with it.
+/// This is how an application takes a filter out of a server and asks it questions in its own process.
+///
+/// Chunks of ours carry checksums; those of classic filters, which are RedisBloom's, are checked for shape only.
+///
+/// # Errors
+/// [`Error::Corrupt`] naming what is wrong; [`Error::TooLarge`] and [`Error::OutOfMemory`].
+pub fn load<T: Stored, C: AsRef<[u8]>>(
+    chunks: impl IntoIterator<Item = (u64, C)>,
+    limit: &impl SizeLimit,
+) -> Result<T, Error> {
+    let mut chunks = chunks.into_iter();
+    let Some((_, header)) = chunks.next() else {
+        return Err(Error::corrupt("dump", "a header", "nothing"));
+    };
+    let mut loading = T::Loading::begin(header.as_ref(), limit)?;
+    for (next, chunk) in chunks {
+        push_chunk(&mut loading, next, chunk.as_ref())?;
+    }
+    loading.finish()
+}

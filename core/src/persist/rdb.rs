@@ -1,0 +1,144 @@
+//! Values in RDB files and `DUMP` payloads, over the primitives that a server offers: no server is needed to write one,
+//! read one, or make one wrong.
+//!
+//! A value of ours is, in this order:
+//!
+//! | primitive | what |
+//! |---|---|
+//! | string | the header |
+//! | unsigned | bytes of payload that follow: all, or fewer of a value that is still arriving |
+//! | unsigned | the checksum of that number: changed on the way, it would make a complete value an incomplete one |
+//! | unsigned, string | the checksum of a piece of at most [`PIECE_BYTES`], and the piece; as often as there are pieces |
+//!
+//! Complete filters of RedisBloom's layout are stored as RedisBloom stores them ([`redisbloom`](super::redisbloom)).
+
+use super::chunks::{check_piece, piece_checksum};
+use super::{ChunkFormat, Loading, Payload, Stored};
+use crate::bits;
+use crate::error::Error;
+use crate::hash::checksum;
+use crate::size_limit::SizeLimit;
+
+/// Encoding version of our RDB values: of the primitives and their order. What a header says has a version of its own.
+pub const ENCODING: u32 = 1;
+
+/// Largest piece of payload, bytes: the server compresses and copies strings whole, so this bounds what saving or loading
+/// needs on top of the value.
+pub const PIECE_BYTES: usize = 1 << 20;
+
+/// Where a value is written to.
+pub trait Sink {
+    /// An unsigned number.
+    fn unsigned(&mut self, value: u64);
+
+    /// A double.
+    fn double(&mut self, value: f64);
+
+    /// A string.
+    fn string(&mut self, bytes: &[u8]);
+}
+
+/// Where a value is read from, a primitive at a time. Errors name the field.
+pub trait Source {
+    /// An unsigned number.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when there is none.
+    fn unsigned(&mut self, field: &'static str) -> Result<u64, Error>;
+
+    /// A double.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when there is none.
+    fn double(&mut self, field: &'static str) -> Result<f64, Error>;
+
+    /// A string, given to `read`, so that nobody needs to copy it.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when there is none, and what `read` returns.
+    fn string(&mut self, field: &'static str, read: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error>;
+}
+
+/// Writes a value.
+///
+/// # Errors
+/// [`Error::OutOfMemory`], before anything was written.
+pub fn save<T: Stored>(value: &T, sink: &mut impl Sink) -> Result<(), Error> {
+    let header = value.header()?;
+    save_parts(&header, value.payload(), fingerprint_of(value.chunk_format(), &header), sink);
+    Ok(())
+}
+
+/// Writes a value whose payload is arriving.
+pub fn save_loading<L: Loading>(loading: &L, sink: &mut impl Sink) {
+    let header = loading.header();
+    save_parts(header, loading.received(), fingerprint_of(loading.chunk_format(), header), sink);
+}
+
+/// The number under which checksums are taken. A header of RedisBloom has no checksum of its own, so its bytes are in it.
+fn fingerprint_of(format: ChunkFormat, header: &[u8]) -> u64 {
+    match format {
+        ChunkFormat::Checked { fingerprint } => fingerprint,
+        ChunkFormat::Plain => checksum(header, 0),
+    }
+}
+
+/// The checksum of the number of payload bytes.
+fn length_checksum(payload_bytes: u64, fingerprint: u64) -> u64 {
+    piece_checksum(&payload_bytes.to_le_bytes(), payload_bytes, fingerprint)
+}
+
+fn save_parts(header: &[u8], payload: Payload<'_>, fingerprint: u64, sink: &mut impl Sink) {
+    let payload_bytes = payload.len();
+    sink.string(header);
+    sink.unsigned(payload_bytes);
+    sink.unsigned(length_checksum(payload_bytes, fingerprint));
+    for (position, piece) in payload.pieces(PIECE_BYTES) {
+        sink.unsigned(piece_checksum(&piece, position, fingerprint));
+        sink.string(&piece);
+    }
+}
+
+/// Reads a value, of which not all may have arrived when it was written. `will_fill` is told of memory that is about to
+/// be written from end to end: a server may have the kernel provide it at once.
+///
+/// # Errors
+/// [`Error::Corrupt`] naming the field that is wrong; [`Error::TooLarge`] and [`Error::OutOfMemory`].
+pub fn load<L: Loading>(
+    source: &mut impl Source,
+    limit: &impl SizeLimit,
+    will_fill: &mut dyn FnMut(&[u8]),
+) -> Result<L, Error> {
+    let mut begun = None;
+    source.string("header", &mut |header| {
+        let loading = L::begin(header, limit)?;
+        begun = Some((fingerprint_of(loading.chunk_format(), header), loading));
+        Ok(())
+    })?;
+    let (fingerprint, mut loading) = begun.ok_or_else(|| Error::corrupt("header", "a string", "none"))?;
+    let stored_bytes = source.unsigned("payload length")?;
+    let sum = source.unsigned("payload length checksum")?;
+    let expected = length_checksum(stored_bytes, fingerprint);
+    if sum != expected {
+        return Err(Error::corrupt("payload length checksum", expected, sum));
+    }
+    if stored_bytes > loading.total_bytes() {
+        return Err(Error::corrupt("payload length", format_args!("at most {}", loading.total_bytes()), stored_bytes));
+    }
+    while loading.received_bytes() < stored_bytes {
+        let sum = source.unsigned("payload checksum")?;
+        source.string("payload", &mut |piece| {
+            let position = loading.received_bytes();
+            let missing = stored_bytes - position;
+            if piece.is_empty() || piece.len() as u64 > missing {
+                return Err(Error::corrupt("payload piece", format_args!("1 to {missing} bytes"), piece.len()));
+            }
+            check_piece(piece, position, fingerprint, sum)?;
+            if bits::fills_every_page(piece) {
+                will_fill(loading.next_memory(piece.len()));
+            }
+            loading.push(piece)
+        })?;
+    }
+    Ok(loading)
+}

@@ -1,0 +1,108 @@
+//! What can be stored, and what it is while its payload arrives.
+
+use std::alloc::Layout;
+
+use super::Payload;
+use crate::error::Error;
+use crate::size_limit::SizeLimit;
+
+/// How the chunks after a header come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChunkFormat {
+    /// A piece of payload and its checksum.
+    Checked {
+        /// A number that changes whenever earlier pieces of the payload would no longer fit later ones.
+        fingerprint: u64,
+    },
+    /// A piece of payload alone: RedisBloom's.
+    Plain,
+}
+
+/// A value that can be stored.
+pub trait Stored: Sized + Send + 'static {
+    /// The value while its payload arrives.
+    type Loading: Loading<Value = Self>;
+
+    /// Everything but the payload.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    fn header(&self) -> Result<Vec<u8>, Error>;
+
+    /// The payload.
+    fn payload(&self) -> Payload<'_>;
+
+    /// How its chunks come.
+    fn chunk_format(&self) -> ChunkFormat;
+
+    /// Writes the piece of payload that `SCANDUMP` gave together with the iterator `next` over what stands there, as
+    /// RedisBloom does whatever has come before: only for chunks that were acknowledged elsewhere.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where no such chunk fits; nothing is changed then.
+    fn overwrite(&mut self, next: u64, chunk: &[u8]) -> Result<(), Error> {
+        Err(Error::corrupt("chunk", "none of a complete value", format_args!("{} bytes up to {next}", chunk.len())))
+    }
+}
+
+/// A value whose payload is arriving, in order.
+pub trait Loading: Sized + Send + 'static {
+    /// What it becomes.
+    type Value: Stored<Loading = Self>;
+
+    /// Reads a header and sets the memory aside.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] naming the field that is wrong; [`Error::TooLarge`] or [`Error::OutOfMemory`]
+    /// before anything was allocated.
+    fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error>;
+
+    /// The header it began with.
+    fn header(&self) -> &[u8];
+
+    /// How its chunks come.
+    fn chunk_format(&self) -> ChunkFormat;
+
+    /// Payload bytes that have arrived.
+    fn received_bytes(&self) -> u64;
+
+    /// Payload bytes there will be.
+    fn total_bytes(&self) -> u64;
+
+    /// The payload so far.
+    fn received(&self) -> Payload<'_>;
+
+    /// The memory that the next `len` bytes of the payload will be written to, or the first part of it, where that is
+    /// known: whoever pushes many bytes may make it resident first.
+    fn next_memory(&self, _len: usize) -> &[u8] {
+        &[]
+    }
+
+    /// Takes the next bytes of the payload.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when they are more than are missing, or when they are the last and all together make no
+    /// value; nothing was taken then.
+    fn push(&mut self, bytes: &[u8]) -> Result<(), Error>;
+
+    /// Takes the value out, once all has arrived; nothing useful is left behind.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when bytes are missing; nothing was taken then.
+    fn finish(&mut self) -> Result<Self::Value, Error>;
+
+    /// Takes the value out with zeros for all that is missing; `None` unless its chunks are RedisBloom's, where a filter
+    /// is one from its header on.
+    fn finish_with_zeros(&mut self) -> Option<Self::Value> {
+        None
+    }
+
+    /// Visits the layout of every allocation held.
+    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    fn try_clone(&self) -> Result<Self, Error>;
+}

@@ -1,0 +1,170 @@
+//! What a filter is created with: from options and defaults, for clients and for what was acknowledged elsewhere, and as
+//! words for replicas and the AOF.
+
+use rollcall_core::bloom::classic::sizing::DEFAULT_GROWTH;
+use rollcall_core::bloom::{BitLayout, BloomFilter, ClassicFilter, Params};
+use rollcall_core::error::{Error, Parameter};
+
+use super::effects::{AddedWords, word};
+use super::keyspace::refusal_of;
+use crate::args::{self, Opt, Options};
+use crate::config;
+use crate::limits::ServerLimit;
+use crate::refusal::{Noun, Refusal};
+use crate::server::facts::{is_redis_8, must_obey};
+use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx};
+
+const RESERVE_OPTIONS: [Opt; 4] = [Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout];
+
+/// The largest rate that Redis 8 makes a filter of; a larger one is made as this one is.
+const LARGEST_RATE_OF_REDIS_8: f64 = 0.25;
+
+/// What a filter is created with.
+#[derive(Clone, Copy)]
+pub(super) struct Creation {
+    pub(super) params: Params,
+    layout: BitLayout,
+    /// The expansion that a filter of RedisBloom's layout notes although it does not scale.
+    noted_growth: Option<u32>,
+    /// Whether it was asked for elsewhere, where the ranges are wider.
+    is_obeyed: bool,
+}
+
+impl Creation {
+    /// What the configuration says. What must be obeyed and does not name a layout comes from RedisBloom: our primaries
+    /// name that of lines, and send what creates the other in RedisBloom's words.
+    pub(super) fn defaults(ctx: Ctx) -> Self {
+        let is_obeyed = must_obey(ctx);
+        let layout = if is_obeyed { BitLayout::Classic } else { config::bloom_layout() };
+        Creation { params: config::bloom_defaults(), layout, noted_growth: None, is_obeyed }.as_made_here()
+    }
+
+    /// As the server makes it: what a client asks of a Redis 8 in RedisBloom's layout is made as Redis 8 makes it.
+    fn as_made_here(mut self) -> Self {
+        if !self.is_obeyed && self.layout == BitLayout::Classic && is_redis_8() {
+            self.params.error_rate = self.params.error_rate.min(LARGEST_RATE_OF_REDIS_8);
+        }
+        self
+    }
+
+    /// What options and defaults make.
+    pub(super) fn of(ctx: Ctx, options: &Options) -> Result<Self, Refusal> {
+        let creation = Self::of_any_range(ctx, options)?;
+        // Before NONSCALING overrides the expansion, which has to be one nevertheless.
+        let expansion = creation.noted_growth.unwrap_or(creation.params.expansion);
+        Params { expansion, ..creation.params }.validate().map_err(refusal_of::<BloomFilter>)?;
+        Ok(creation.as_made_here())
+    }
+
+    /// As [`Self::of`], of a command that must be obeyed. What is beyond our ranges is made in RedisBloom's layout, which
+    /// can have it; where there is no such filter, building it says so.
+    pub(super) fn obeyed(ctx: Ctx, options: &Options) -> Result<Self, Refusal> {
+        Self::of(ctx, options).or_else(|refusal| {
+            if options.layout == Some(BitLayout::Lines) {
+                return Err(refusal);
+            }
+            Ok(Creation { layout: BitLayout::Classic, ..Self::of_any_range(ctx, options)? })
+        })
+    }
+
+    fn of_any_range(ctx: Ctx, options: &Options) -> Result<Self, Refusal> {
+        let Creation { params: defaults, layout, is_obeyed, .. } = Self::defaults(ctx);
+        let narrow = |expansion: u64| {
+            u32::try_from(expansion).map_err(|_| refusal_of::<BloomFilter>(Params::expansion_error(expansion)))
+        };
+        let given = options.expansion.map(narrow).transpose()?;
+        let mut params = Params {
+            error_rate: options.error_rate.unwrap_or(defaults.error_rate),
+            capacity: options.capacity.unwrap_or(defaults.capacity),
+            expansion: given.unwrap_or(defaults.expansion),
+            seed: options.seed.unwrap_or(defaults.seed),
+        };
+        if options.non_scaling {
+            params.expansion = 0;
+        }
+        let noted_growth = given.filter(|&expansion| params.expansion == 0 && expansion != 0);
+        Ok(Creation { params, layout: options.layout.unwrap_or(layout), noted_growth, is_obeyed })
+    }
+
+    /// What `BF.RESERVE` is to create; `creation` makes it of the options.
+    pub(super) fn of_reservation(
+        ctx: Ctx,
+        args: Args<'_>,
+        creation: fn(Ctx, &Options) -> Result<Creation, Refusal>,
+    ) -> Result<Creation, Refusal> {
+        // In RedisBloom's order: of several faults the same is told.
+        let error_rate = Some(args::number(Parameter::ErrorRate, args.get(2))?);
+        creation(ctx, &Options { error_rate, ..Options::default() })?;
+        let capacity = Some(args::count(Noun::Filter, Parameter::Capacity, args.get(3))?);
+        creation(ctx, &Options { capacity, ..Options::default() })?;
+        let options = Options { error_rate, capacity, ..args::options(Noun::Filter, args, 4, &RESERVE_OPTIONS)? };
+        // `BF.INSERT` takes both, as there.
+        if options.non_scaling && options.expansion.is_some() {
+            return Err(Refusal::NonScalingExpands);
+        }
+        creation(ctx, &options)
+    }
+
+    /// The filter.
+    pub(super) fn build(&self, limit: &ServerLimit) -> Result<BloomFilter, Error> {
+        match (self.layout, self.noted_growth) {
+            (BitLayout::Classic, noted) if self.is_obeyed => {
+                let expansion = Some(self.params.expansion).filter(|&expansion| expansion != 0);
+                let growth = expansion.or(noted).unwrap_or(DEFAULT_GROWTH);
+                ClassicFilter::of_any_range(self.params, growth, limit).map(Into::into)
+            }
+            (BitLayout::Classic, Some(growth)) => {
+                ClassicFilter::with_growth(self.params, growth, limit).map(Into::into)
+            }
+            _ => BloomFilter::new(self.layout, self.params, limit),
+        }
+    }
+
+    /// The options that `BF.RESERVE` and `BF.INSERT` take. In RedisBloom's layout they are RedisBloom's, so that one can
+    /// follow us and read our AOF; filters of lines are none of its business.
+    fn growth_words(&self, ctx: Ctx) -> Vec<ArgOrOwned<'static>> {
+        let mut words = Vec::new();
+        if self.params.expansion == 0 {
+            words.push(word(ctx, "NONSCALING"));
+        }
+        if let Some(expansion) = self.noted_growth.or((self.params.expansion != 0).then_some(self.params.expansion)) {
+            words.extend([word(ctx, "EXPANSION"), word(ctx, expansion.to_string())]);
+        }
+        if self.layout == BitLayout::Lines {
+            words.extend([word(ctx, "SEED"), word(ctx, self.params.seed.to_string())]);
+            words.extend([word(ctx, "LAYOUT"), word(ctx, self.layout.name())]);
+        }
+        words
+    }
+
+    /// Replicates and tells that a key was created empty.
+    pub(super) fn announce_reserved(&self, ctx: Ctx, key: Arg<'_>) {
+        let mut arguments = vec![
+            ArgOrOwned::Arg(key),
+            word(ctx, format!("{:?}", self.params.error_rate)),
+            word(ctx, self.params.capacity.to_string()),
+        ];
+        arguments.extend(self.growth_words(ctx));
+        ctx.replicate(c"BF.RESERVE", &arguments, Args::none());
+        ctx.changed(key, c"bf.reserve");
+    }
+}
+
+/// How what was added to a filter is told.
+pub(super) const WORDS: AddedWords<Creation> = AddedWords {
+    insert: c"BF.INSERT",
+    add_all: c"BF.MADD",
+    reserve_event: c"bf.reserve",
+    add_event: c"bf.add",
+    options: |ctx, creation| {
+        let params = &creation.params;
+        let mut words = vec![
+            word(ctx, "CAPACITY"),
+            word(ctx, params.capacity.to_string()),
+            word(ctx, "ERROR"),
+            word(ctx, format!("{:?}", params.error_rate)),
+        ];
+        words.extend(creation.growth_words(ctx));
+        words
+    },
+};

@@ -1,0 +1,56 @@
+//! What a command did, for replicas, the AOF and subscribers.
+
+use std::ffi::CStr;
+
+use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx};
+
+/// A word of a replicated command.
+pub(super) fn word(ctx: Ctx, text: impl AsRef<[u8]>) -> ArgOrOwned<'static> {
+    ArgOrOwned::Owned(ctx.string(text.as_ref()))
+}
+
+/// What adding items did, to replicate and to tell.
+pub(super) struct Added<'a, P> {
+    pub(super) key: Arg<'a>,
+    pub(super) items: Args<'a>,
+    /// The parameters of the key, if the command created it.
+    pub(super) created: Option<P>,
+    /// How many items were handled; fewer than all when one was refused.
+    pub(super) handled: usize,
+    /// Whether the value changed.
+    pub(super) changed: bool,
+}
+
+/// The words and events by which a family tells what was added.
+pub(super) struct AddedWords<P> {
+    /// The command that creates with parameters and adds.
+    pub(super) insert: &'static CStr,
+    /// The command that adds several items.
+    pub(super) add_all: &'static CStr,
+    pub(super) reserve_event: &'static CStr,
+    pub(super) add_event: &'static CStr,
+    /// All parameters, as options that `insert` takes.
+    pub(super) options: fn(Ctx, &P) -> Vec<ArgOrOwned<'static>>,
+}
+
+/// Replicates the effect of adding items and notifies. Nothing goes out when nothing changed; a key that was
+/// created goes out with every parameter; items that were refused do not go out.
+pub(super) fn announce<P>(ctx: Ctx, added: &Added<'_, P>, words: &AddedWords<P>) {
+    let items = added.items.first(added.handled);
+    if let Some(params) = &added.created {
+        let mut arguments = vec![ArgOrOwned::Arg(added.key)];
+        arguments.extend((words.options)(ctx, params));
+        arguments.push(word(ctx, "ITEMS"));
+        ctx.replicate(words.insert, &arguments, items);
+        ctx.changed(added.key, words.reserve_event);
+    } else if !added.changed {
+        return;
+    } else if items.len() < added.items.len() {
+        ctx.replicate(words.add_all, &[ArgOrOwned::Arg(added.key)], items);
+    } else {
+        ctx.replicate_verbatim();
+    }
+    if added.changed {
+        ctx.changed(added.key, words.add_event);
+    }
+}

@@ -1,0 +1,132 @@
+//! Keys and their values: opened, typed and borrowed for as long as a command needs them.
+
+use std::collections::HashSet;
+
+use rollcall_core::error::Error;
+use rollcall_core::persist::{Loading, Stored};
+use rollcall_core::size_limit::SizeLimit;
+
+use crate::refusal::Refusal;
+use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
+use crate::server::reclaim;
+use crate::types::entry::{Entry, entry_of, peek_entry, set_entry};
+use crate::types::family::{Family, State};
+
+/// Opens a key that is missing or holds a `T`, where that is to be known before the value is asked for.
+pub(super) fn open<T: Family>(ctx: Ctx, name: Arg<'_>, mode: Mode) -> Result<Key<'_>, Refusal> {
+    let key = ctx.open(name, mode);
+    peek_entry::<T>(&key)?;
+    Ok(key)
+}
+
+/// An error of the core, about a value of family `T`.
+pub(super) fn refusal_of<T: Family>(error: Error) -> Refusal {
+    Refusal::Core { noun: T::NOUN, error }
+}
+
+pub(super) fn still_loading<T: Family>(loading: &<T as Stored>::Loading) -> Refusal {
+    Refusal::StillLoading {
+        noun: T::NOUN,
+        received_bytes: loading.received_bytes(),
+        total_bytes: loading.total_bytes(),
+    }
+}
+
+/// The value of an open key to read; `None` if the key is missing.
+pub(super) fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, Refusal> {
+    match peek_entry::<T>(key)?.map(|entry| &entry.state) {
+        None => Ok(None),
+        Some(State::Ready(value)) => Ok(Some(value)),
+        Some(State::Loading(loading)) => Err(still_loading::<T>(loading)),
+    }
+}
+
+/// The value of an open key to change; `None` if the key is missing.
+///
+/// No other key may be open under the same name meanwhile: both would be the same value.
+pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut T>, Refusal> {
+    match entry_of::<T>(key)?.map(|entry| &mut entry.state) {
+        None => Ok(None),
+        Some(State::Ready(value)) => Ok(Some(value)),
+        Some(State::Loading(loading)) => Err(still_loading::<T>(loading)),
+    }
+}
+
+/// Stores a new value in a key that is missing.
+pub(super) fn create<T: Family>(key: &Key<'_>, value: T) {
+    set_entry(key, Entry::ready(value));
+}
+
+/// Puts `value` in the place of `old` and lets the old one go where that does not hold the server up.
+pub(super) fn replace<T: Family>(old: &mut T, value: T) {
+    let old = Entry::ready(std::mem::replace(old, value));
+    let bytes = old.memory_bytes();
+    reclaim::dispose(old, bytes);
+}
+
+/// An empty list with room for as many elements as a client gave keys or items, or an error about a value of family `T`.
+pub(super) fn list<T: Family, E>(len: usize) -> Result<Vec<E>, Refusal> {
+    let mut list = Vec::new();
+    let needed_bytes = (len * size_of::<E>()) as u64;
+    list.try_reserve_exact(len).map_err(|_| refusal_of::<T>(Error::OutOfMemory { needed_bytes }))?;
+    Ok(list)
+}
+
+/// Opens all of these keys to read.
+pub(super) fn open_all<'a, T: Family>(ctx: Ctx, names: Args<'a>) -> Result<Vec<Key<'a>>, Refusal> {
+    let mut keys = list::<T, _>(names.len())?;
+    for name in names.iter() {
+        keys.push(open::<T>(ctx, name, Mode::Read)?);
+    }
+    Ok(keys)
+}
+
+/// Opens the destination and the sources of a merge. A source that is missing, or is the destination itself,
+/// adds nothing and is left out.
+pub(super) fn open_merge<'a, T: Family>(ctx: Ctx, args: Args<'a>) -> Result<(Key<'a>, Vec<Key<'a>>), Refusal> {
+    let destination = open::<T>(ctx, args.get(1), Mode::Write)?;
+    let mut sources = list::<T, _>(args.len() - 2)?;
+    for name in args.from(2).iter() {
+        if name.bytes() == args.get(1).bytes() {
+            continue;
+        }
+        let source = open::<T>(ctx, name, Mode::Read)?;
+        if value::<T>(&source)?.is_some() {
+            sources.push(source);
+        }
+    }
+    Ok((destination, sources))
+}
+
+/// Up to so many values are compared with each other to find those that are given twice.
+const FEW: usize = 8;
+
+/// The values of opened keys, each once: a union costs a walk over all bits of every value given, however short
+/// its name. Those that are missing are left out.
+pub(super) fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, Refusal> {
+    let mut found: Vec<&T> = list::<T, _>(keys.len())?;
+    for key in keys {
+        found.extend(value::<T>(key)?);
+    }
+    if found.len() <= FEW {
+        // Without an allocation: a union of two is a matter of microseconds.
+        for at in (1..found.len()).rev() {
+            if found[..at].iter().any(|&other| std::ptr::eq(other, found[at])) {
+                found.remove(at);
+            }
+        }
+    } else {
+        let mut seen = HashSet::new();
+        let needed_bytes = (found.len() * size_of::<&T>()) as u64;
+        seen.try_reserve(found.len()).map_err(|_| refusal_of::<T>(Error::OutOfMemory { needed_bytes }))?;
+        found.retain(|&value| seen.insert(std::ptr::from_ref(value)));
+    }
+    Ok(found)
+}
+
+/// Checks that a copy of `value` may be made.
+pub(super) fn check_copy<T: Family>(value: &T, limit: &impl SizeLimit) -> Result<(), Refusal> {
+    let mut bytes = 0u64;
+    value.heap_layouts(&mut |layout| bytes += limit.allocation_bytes(layout));
+    limit.check(size_of::<T>() as u64, bytes).map_err(refusal_of::<T>)
+}

@@ -1,0 +1,135 @@
+//! A value in the keyspace: a `Box<Entry<T>>`, given to the server as a raw pointer and taken back when it is freed.
+
+use std::alloc::Layout;
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+use rollcall_core::error::Error;
+use rollcall_core::persist::Loading;
+
+use super::data_type::DataType;
+use super::family::{Family, State};
+use crate::server::alloc;
+use crate::server::ffi::{Key, OtherType};
+
+/// What the server allocates around a module's value and leaves to the module to count: its object and the pair of
+/// type and pointer, 16 bytes each.
+const SERVER_OBJECT_BYTES: usize = 32;
+
+/// A value in the keyspace.
+pub struct Entry<T: Family> {
+    pub state: State<T>,
+    /// The data type under which it is counted and kept.
+    data_type: &'static DataType,
+}
+
+impl<T: Family> Entry<T> {
+    pub fn new(state: State<T>) -> Box<Self> {
+        let data_type = T::data_type(&state);
+        data_type.count_one_more();
+        Box::new(Entry { state, data_type })
+    }
+
+    pub fn ready(value: T) -> Box<Self> {
+        Self::new(State::Ready(value))
+    }
+
+    fn visit_heap(&self, visit: &mut dyn FnMut(Layout)) {
+        match &self.state {
+            State::Ready(value) => value.heap_layouts(visit),
+            State::Loading(loading) => loading.heap_layouts(visit),
+        }
+    }
+
+    /// Bytes that the allocator set aside for this value and for what the server wraps it in.
+    pub fn memory_bytes(&self) -> usize {
+        let mut bytes = SERVER_OBJECT_BYTES + alloc::usable_layout_size(Layout::new::<Self>());
+        self.visit_heap(&mut |layout| bytes += alloc::usable_layout_size(layout));
+        bytes
+    }
+
+    pub fn try_clone(&self) -> Result<Box<Self>, Error> {
+        Ok(Self::new(match &self.state {
+            State::Ready(value) => State::Ready(value.try_clone()?),
+            State::Loading(loading) => State::Loading(loading.try_clone()?),
+        }))
+    }
+}
+
+impl<T: Family> Drop for Entry<T> {
+    fn drop(&mut self) {
+        self.data_type.count_one_less();
+    }
+}
+
+/// The one place where a pointer from the server becomes one of ours.
+///
+/// # Safety
+/// `value` was given to the server as a value of one of `T`'s data types and has not been freed; no reference to it that
+/// would alias is live.
+pub unsafe fn entry<'a, T: Family>(value: *const c_void) -> &'a mut Entry<T> {
+    // SAFETY: every value of T's data types was made by `Box::into_raw` of a `Box<Entry<T>>`.
+    unsafe { &mut *value.cast::<Entry<T>>().cast_mut() }
+}
+
+fn value_of<T: Family>(key: &Key<'_>) -> Result<Option<NonNull<c_void>>, OtherType> {
+    key.value(|handle| T::data_types().iter().any(|data_type| data_type.handle() == handle))
+}
+
+/// The value of an open key, for as long as the key is open; `None` if the key is missing.
+pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut Entry<T>>, OtherType> {
+    let value = value_of::<T>(key)?;
+    // SAFETY: the type was compared just now; the key is borrowed mutably meanwhile. No command opens two keys under
+    // one name to change the value of one.
+    Ok(value.map(|value| unsafe { entry::<T>(value.as_ptr()) }))
+}
+
+/// As [`entry_of`], to read.
+pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k Entry<T>>, OtherType> {
+    let value = value_of::<T>(key)?;
+    // SAFETY: as in `entry_of`, for reading.
+    Ok(value.map(|value| unsafe { &*value.as_ptr().cast::<Entry<T>>() }))
+}
+
+/// Stores a value in a key open for writing. The server frees what was there, and forgets when the key expires.
+pub fn set_entry<T: Family>(key: &Key<'_>, entry: Box<Entry<T>>) -> bool {
+    let handle = entry.data_type.handle();
+    let raw = Box::into_raw(entry);
+    // SAFETY: the pointer is what the callbacks of its data type expect.
+    let stored = !handle.is_null() && unsafe { key.set_value(handle, raw.cast()) };
+    if !stored {
+        // SAFETY: the server did not take it.
+        drop(unsafe { Box::from_raw(raw) });
+    }
+    stored
+}
+
+/// Makes a value of one that was arriving, where `finish` takes one out of it.
+///
+/// A filter of RedisBloom's layout changes its data type then. The server puts a value only into the place of one of the
+/// same type, so it is stored anew, with the time that the key had left; what is taken from the key is an empty husk.
+///
+/// # Errors
+/// What `finish` returns.
+pub fn settle<T: Family>(
+    key: &mut Key<'_>,
+    finish: impl FnOnce(&mut T::Loading) -> Result<Option<T>, Error>,
+) -> Result<(), Error> {
+    let Ok(Some(entry)) = entry_of::<T>(key) else { return Ok(()) };
+    let State::Loading(loading) = &mut entry.state else { return Ok(()) };
+    let Some(value) = finish(loading)? else { return Ok(()) };
+    let state = State::Ready(value);
+    if std::ptr::eq(T::data_type(&state), entry.data_type) {
+        entry.state = state;
+        return Ok(());
+    }
+    let expiry = key.expiry();
+    set_entry(key, Entry::new(state));
+    key.set_expiry(expiry);
+    Ok(())
+}
+
+/// What is left to arrive of a value: whether it is complete.
+pub fn is_complete(loading: &impl Loading) -> bool {
+    loading.received_bytes() == loading.total_bytes()
+}
