@@ -93,15 +93,7 @@ impl Source for Rdb {
 unsafe extern "C" fn rdb_save<S: Stores>(io: *mut raw::RedisModuleIO, value: *mut c_void) {
     // SAFETY: the server passes a live `io` and a value of the type.
     let (mut rdb, entry) = unsafe { (Rdb::new(io), entry::<S::Family>(value)) };
-    guard(
-        "rdb_save",
-        || {
-            if let Err(error) = S::save(&entry.state, &mut rdb) {
-                log_anywhere(LogLevel::Warning, &format!("could not save a {}: {error}", S::Family::NOUN.word()));
-            }
-        },
-        || (),
-    );
+    guard("rdb_save", || S::save(&entry.state, &mut rdb), || ());
 }
 
 unsafe extern "C" fn rdb_load<S: Stores>(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
@@ -151,12 +143,7 @@ unsafe extern "C" fn aof_rewrite<T: Family>(
     guard(
         "aof_rewrite",
         || match &entry.state {
-            State::Ready(value) => match persist::dump(value) {
-                Ok(dump) => dump.for_each(|(next, chunk)| emit(next, &chunk)),
-                Err(error) => {
-                    log_anywhere(LogLevel::Warning, &format!("could not rewrite a {}: {error}", T::NOUN.word()));
-                }
-            },
+            State::Ready(value) => persist::dump(value).for_each(|(next, chunk)| emit(next, &chunk)),
             State::Loading(loading) => persist::dump_loading(loading).for_each(|(next, chunk)| emit(next, &chunk)),
         },
         || (),

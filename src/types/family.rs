@@ -53,10 +53,7 @@ pub trait Stores {
     fn data_type() -> &'static DataType;
 
     /// Writes a value that has this data type.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`], before anything was written.
-    fn save(state: &State<Self::Family>, sink: &mut impl Sink) -> Result<(), Error>;
+    fn save(state: &State<Self::Family>, sink: &mut impl Sink);
 
     /// Reads a value. `will_fill` is told of memory that is about to be written from end to end.
     ///
@@ -71,13 +68,10 @@ pub trait Stores {
 }
 
 /// The format that all values of ours have but complete filters of RedisBloom's layout.
-fn save_ours<T: Stored>(state: &State<T>, sink: &mut impl Sink) -> Result<(), Error> {
+fn save_ours<T: Stored>(state: &State<T>, sink: &mut impl Sink) {
     match state {
         State::Ready(value) => rdb::save(value, sink),
-        State::Loading(loading) => {
-            rdb::save_loading(loading, sink);
-            Ok(())
-        }
+        State::Loading(loading) => rdb::save_loading(loading, sink),
     }
 }
 
@@ -120,7 +114,7 @@ impl Stores for Lines {
         &LINES
     }
 
-    fn save(state: &State<BloomFilter>, sink: &mut impl Sink) -> Result<(), Error> {
+    fn save(state: &State<BloomFilter>, sink: &mut impl Sink) {
         save_ours(state, sink)
     }
 
@@ -146,14 +140,10 @@ impl Stores for Classic {
         &CLASSIC
     }
 
-    fn save(state: &State<BloomFilter>, sink: &mut impl Sink) -> Result<(), Error> {
-        match state {
-            State::Ready(BloomFilter::Classic(filter)) => {
-                redisbloom::save_rdb(filter, sink);
-                Ok(())
-            }
-            // Of another data type, see `data_type`.
-            _ => Err(Error::corrupt("layout", "a complete classic filter", "another")),
+    fn save(state: &State<BloomFilter>, sink: &mut impl Sink) {
+        // Others are of another data type, see `Family::data_type`.
+        if let State::Ready(BloomFilter::Classic(filter)) = state {
+            redisbloom::save_rdb(filter, sink);
         }
     }
 
@@ -175,7 +165,7 @@ impl Stores for Counters {
         &COUNTERS
     }
 
-    fn save(state: &State<Counter>, sink: &mut impl Sink) -> Result<(), Error> {
+    fn save(state: &State<Counter>, sink: &mut impl Sink) {
         save_ours(state, sink)
     }
 
@@ -214,7 +204,7 @@ impl Family for BloomFilter {
 
     fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
         // Parameters, geometry and items are the header; the bits are the rest.
-        visit(&self.header().unwrap_or_default());
+        visit(&self.header());
         self.bitmaps().for_each(visit);
     }
 
@@ -244,7 +234,7 @@ impl Family for Counter {
     }
 
     fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
-        visit(&self.header().unwrap_or_default());
+        visit(&self.header());
         match self.members() {
             // A set has no order, so neither has its digest.
             Ok(members) => {

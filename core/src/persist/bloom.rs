@@ -41,9 +41,9 @@ const SUB_FILTER_BYTES: usize = 24;
 impl Stored for ScalableFilter {
     type Loading = LoadingFilter;
 
-    fn header(&self) -> Result<Vec<u8>, Error> {
+    fn header(&self) -> Vec<u8> {
         let params = self.params();
-        let mut writer = Writer::new(MAGIC, 40 + SUB_FILTER_BYTES * self.sub_filters().len())?;
+        let mut writer = Writer::new(MAGIC, 40 + SUB_FILTER_BYTES * self.sub_filters().len());
         writer.u8(0);
         writer.u16(0);
         writer.u64(params.seed);
@@ -58,7 +58,7 @@ impl Stored for ScalableFilter {
             writer.u32(geometry.lines_per_item);
             writer.u32(geometry.probes_per_line);
         }
-        Ok(writer.finish())
+        writer.finish()
     }
 
     fn payload(&self) -> Payload<'_> {
@@ -176,7 +176,7 @@ impl Loading for LoadingFilter {
 impl Stored for BloomFilter {
     type Loading = LoadingBloomFilter;
 
-    fn header(&self) -> Result<Vec<u8>, Error> {
+    fn header(&self) -> Vec<u8> {
         match self {
             BloomFilter::Lines(filter) => filter.header(),
             BloomFilter::Classic(filter) => filter.header(),

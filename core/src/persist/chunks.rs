@@ -52,7 +52,7 @@ fn chunk_of<'a>(
 /// # Errors
 /// [`Error::OutOfMemory`].
 pub fn scandump<T: Stored>(value: &T, iterator: u64) -> Result<(u64, Cow<'_, [u8]>), Error> {
-    let Some(position) = iterator.checked_sub(1) else { return Ok((1, Cow::Owned(value.header()?))) };
+    let Some(position) = iterator.checked_sub(1) else { return Ok((1, Cow::Owned(value.header()))) };
     let format = value.chunk_format();
     let max_bytes = if format == ChunkFormat::Plain { REDISBLOOM_CHUNK_BYTES } else { CHUNK_MAX_BYTES };
     let piece = value.payload().piece(position, max_piece(format, max_bytes));
@@ -64,14 +64,14 @@ pub fn scandump<T: Stored>(value: &T, iterator: u64) -> Result<(u64, Cow<'_, [u8
 
 /// Chunks of at most [`CHUNK_MAX_BYTES`], after the header: the one loop that makes them.
 fn chunks<'a>(
-    header: impl AsRef<[u8]>,
+    header: Cow<'a, [u8]>,
     payload: Payload<'a>,
     format: ChunkFormat,
 ) -> impl Iterator<Item = (u64, Cow<'a, [u8]>)> {
     let pieces = payload.pieces(max_piece(format, CHUNK_MAX_BYTES));
     let room = |len| Ok(Vec::with_capacity(len));
     let chunks = pieces.filter_map(move |(position, piece)| chunk_of(piece, position, format, room).ok());
-    std::iter::once((1, Cow::Owned(header.as_ref().to_vec()))).chain(chunks)
+    std::iter::once((1, header)).chain(chunks)
 }
 
 /// The whole dump of a value: its header with iterator 1, then its chunks of at most [`CHUNK_MAX_BYTES`], each with the
@@ -84,20 +84,17 @@ fn chunks<'a>(
 ///
 /// let mut counter = Counter::new(Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 })?;
 /// counter.add(b"ann", &Unlimited)?;
-/// let copy: Counter = persist::load(persist::dump(&counter)?, &Unlimited)?;
+/// let copy: Counter = persist::load(persist::dump(&counter), &Unlimited)?;
 /// assert_eq!(copy.count(), 1);
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
-///
-/// # Errors
-/// [`Error::OutOfMemory`].
-pub fn dump<T: Stored>(value: &T) -> Result<impl Iterator<Item = (u64, Cow<'_, [u8]>)>, Error> {
-    Ok(chunks(value.header()?, value.payload(), value.chunk_format()))
+pub fn dump<T: Stored>(value: &T) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
+    chunks(Cow::Owned(value.header()), value.payload(), value.chunk_format())
 }
 
 /// What has arrived of a value, as the chunks that it takes to load that again.
 pub fn dump_loading<L: Loading>(loading: &L) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
-    chunks(loading.header(), loading.received(), loading.chunk_format())
+    chunks(Cow::Borrowed(loading.header()), loading.received(), loading.chunk_format())
 }
 
 /// Takes the chunk that `SCANDUMP` gave together with the iterator `next` (1 + the position after the chunk).

@@ -2,7 +2,6 @@
 
 use crate::error::Error;
 use crate::hash::checksum;
-use crate::size_limit::try_with_capacity;
 
 use super::{ENCODING_CURRENT, ENCODING_OLDEST_READABLE};
 
@@ -14,16 +13,16 @@ pub(super) struct Writer(Vec<u8>);
 
 impl Writer {
     /// Begins with magic and version, and has room for `len` bytes and a checksum.
-    pub(super) fn new(magic: [u8; 4], len: usize) -> Result<Self, Error> {
-        let mut writer = Self::plain(len + CHECKSUM_BYTES)?;
+    pub(super) fn new(magic: [u8; 4], len: usize) -> Self {
+        let mut writer = Self::plain(len + CHECKSUM_BYTES);
         writer.0.extend_from_slice(&magic);
         writer.u8(ENCODING_CURRENT);
-        Ok(writer)
+        writer
     }
 
     /// Begins with nothing, for a header without magic and checksum, and has room for `len` bytes.
-    pub(super) fn plain(len: usize) -> Result<Self, Error> {
-        Ok(Writer(try_with_capacity(len)?))
+    pub(super) fn plain(len: usize) -> Self {
+        Writer(Vec::with_capacity(len))
     }
 
     pub(super) fn u8(&mut self, value: u8) {

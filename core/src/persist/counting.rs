@@ -58,9 +58,9 @@ fn representation_of(code: u8) -> Result<Representation, Error> {
 impl Stored for Counter {
     type Loading = LoadingCounter;
 
-    fn header(&self) -> Result<Vec<u8>, Error> {
+    fn header(&self) -> Vec<u8> {
         let params = self.params();
-        let mut writer = Writer::new(MAGIC, HEADER_BYTES)?;
+        let mut writer = Writer::new(MAGIC, HEADER_BYTES);
         writer.u8(representation_code(self.representation()));
         writer.u8(self.precision() as u8);
         writer.u8(0);
@@ -70,7 +70,7 @@ impl Stored for Counter {
         writer.u32(params.exact_limit);
         writer.u32(0);
         writer.u64(self.payload_bytes());
-        Ok(writer.finish())
+        writer.finish()
     }
 
     fn payload(&self) -> Payload<'_> {

@@ -60,13 +60,9 @@ pub trait Source {
 }
 
 /// Writes a value.
-///
-/// # Errors
-/// [`Error::OutOfMemory`], before anything was written.
-pub fn save<T: Stored>(value: &T, sink: &mut impl Sink) -> Result<(), Error> {
-    let header = value.header()?;
+pub fn save<T: Stored>(value: &T, sink: &mut impl Sink) {
+    let header = value.header();
     save_parts(&header, value.payload(), fingerprint_of(value.chunk_format(), &header), sink);
-    Ok(())
 }
 
 /// Writes a value whose payload is arriving.

@@ -53,8 +53,8 @@ const WITHOUT_BITS: Shape = Shape { capacity: 0, error_rate: 0.0, bits_per_item:
 impl Stored for ClassicFilter {
     type Loading = LoadingClassic;
 
-    fn header(&self) -> Result<Vec<u8>, Error> {
-        let mut writer = Writer::plain(header_bytes(self.sub_filters().len() as u32) as usize)?;
+    fn header(&self) -> Vec<u8> {
+        let mut writer = Writer::plain(header_bytes(self.sub_filters().len() as u32) as usize);
         writer.u64(self.num_items());
         writer.u32(self.sub_filters().len() as u32);
         writer.u32(self.options());
@@ -70,7 +70,7 @@ impl Stored for ClassicFilter {
             writer.u64(shape.capacity);
             writer.u8(shape.n2);
         }
-        Ok(writer.into_bytes())
+        writer.into_bytes()
     }
 
     fn payload(&self) -> Payload<'_> {

@@ -23,11 +23,8 @@ pub trait Stored: Sized + Send + 'static {
     /// The value while its payload arrives.
     type Loading: Loading<Value = Self>;
 
-    /// Everything but the payload.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    fn header(&self) -> Result<Vec<u8>, Error>;
+    /// Everything but the payload: less than 64 KiB, which is what a server's allocator has or the machine has nothing.
+    fn header(&self) -> Vec<u8>;
 
     /// The payload.
     fn payload(&self) -> Payload<'_>;

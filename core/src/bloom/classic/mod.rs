@@ -25,8 +25,8 @@ use crate::size_limit::{SizeLimit, held_bytes, try_reserve, try_with_capacity};
 const CHAIN_BYTES: u64 = 32;
 
 /// Most sub-filters of a filter from elsewhere. RedisBloom halves the error rate for each, which it can do 1,074 times:
-/// no filter of its own has more than this.
-pub const MAX_LOADED_SUB_FILTERS: u64 = 2048;
+/// no filter of its own has more than this. The header of so many stays below 64 KiB.
+pub const MAX_LOADED_SUB_FILTERS: u64 = 1200;
 
 /// A Bloom filter that grows, in RedisBloom's layout and by its rules.
 ///
