@@ -5,7 +5,8 @@
 
 use redis::Value;
 use rollcall_core::bloom::classic::sizing::NOROUND;
-use rollcall_core::persist::redisbloom;
+use rollcall_core::bloom::ClassicFilter;
+use rollcall_core::persist;
 
 use crate::client::{Client, error_text, show};
 use crate::harness::{Server, Setup, optional_file};
@@ -116,6 +117,11 @@ fn rdb_value(type_name: &str, encoding: u64, fields: &[Field]) -> Vec<u8> {
     value
 }
 
+/// As `SCANDUMP` gives it.
+fn dump_of(filter: &ClassicFilter) -> Dump {
+    persist::dump(filter).map(|(next, chunk)| (next, chunk.into_owned())).collect()
+}
+
 fn honest() -> HeaderOf {
     HeaderOf::of(&grown())
 }
@@ -142,7 +148,7 @@ fn honest_values_and_dumps_are_taken() {
     assert_eq!(victim.restore(&honest().rdb()), Value::Okay);
     victim.client.expect("BF.INFO key FILTERS", "[3]");
     victim.client.expect("DEL key", "1");
-    let dump: Dump = redisbloom::dump(&grown()).collect();
+    let dump: Dump = dump_of(&grown());
     for (iterator, chunk) in &dump {
         assert_eq!(victim.load(*iterator, chunk), Value::Okay);
     }
@@ -238,7 +244,7 @@ fn mod_12225_refused_values_leave_no_memory_behind() {
 /// Reported of RedisBloom's LOADCHUNK of Cuckoo filters; its Bloom filters took such chunks in earlier releases.
 #[test]
 fn cve_2024_25115_a_chunk_that_reaches_past_the_end() {
-    let dump: Dump = redisbloom::dump(&grown()).collect();
+    let dump: Dump = dump_of(&grown());
     let len: usize = dump[1..].iter().map(|(_, chunk)| chunk.len()).sum();
     let mut victim = Victim::start();
     assert_eq!(victim.load(1, &dump[0].1), Value::Okay);
@@ -315,7 +321,7 @@ fn headers_of_a_wrong_length() {
 
 #[test]
 fn chunks_that_are_truncated_or_come_out_of_order() {
-    let dump: Dump = redisbloom::dump(&grown()).collect();
+    let dump: Dump = dump_of(&grown());
     let mut victim = Victim::start();
     assert_eq!(victim.load(1, &dump[0].1), Value::Okay);
     for (index, (iterator, chunk)) in dump[1..].iter().enumerate() {
@@ -332,7 +338,7 @@ fn chunks_that_are_truncated_or_come_out_of_order() {
 
 #[test]
 fn a_header_where_data_is_expected_and_data_for_a_header() {
-    let dump: Dump = redisbloom::dump(&grown()).collect();
+    let dump: Dump = dump_of(&grown());
     let mut victim = Victim::start();
     victim.refuses_header("data", &dump[1].1);
     assert_eq!(victim.load(1, &dump[0].1), Value::Okay);
@@ -345,7 +351,7 @@ fn a_header_where_data_is_expected_and_data_for_a_header() {
 
 #[test]
 fn items_added_after_a_part_of_a_dump() {
-    let dump: Dump = redisbloom::dump(&grown()).collect();
+    let dump: Dump = dump_of(&grown());
     for parts in 1..dump.len() {
         let mut victim = Victim::start();
         for (iterator, chunk) in &dump[..parts] {

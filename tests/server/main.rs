@@ -38,6 +38,7 @@ mod replication_obeyed;
 mod replication_redisbloom;
 mod replication_slots;
 mod replication_sync;
+mod replication_way_back;
 mod types_defrag;
 mod types_generic;
 mod types_memory;

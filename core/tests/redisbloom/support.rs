@@ -2,7 +2,7 @@
 
 use rollcall_core::bloom::{ClassicFilter, Params};
 use rollcall_core::error::Error;
-use rollcall_core::persist::redisbloom::RdbSource;
+use rollcall_core::persist::rdb::Source;
 use rollcall_core::size_limit::Unlimited;
 
 pub type Dump = Vec<(u64, Vec<u8>)>;
@@ -28,7 +28,7 @@ impl Fields<'_> {
     }
 }
 
-impl RdbSource for Fields<'_> {
+impl Source for Fields<'_> {
     fn unsigned(&mut self, field: &'static str) -> Result<u64, Error> {
         match self.next(field)? {
             Unsigned(value) => Ok(*value),

@@ -1,0 +1,173 @@
+//! The way back to RedisBloom: what is in its layout goes there by file, by payload, by AOF and by a live replica, while
+//! clients write. Needs the RedisBloom module (`ROLLCALL_PEER`).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use redis::Value;
+
+use crate::client::{Client, show, text, wait_until};
+use crate::harness::{Server, Setup};
+use crate::replication_redisbloom::{SHAPES, assert_alike, items, load, peer, peer_server, populate, said, with};
+
+fn ours() -> Setup {
+    Setup::default().args("bf-layout classic").line("appendonly no")
+}
+
+fn type_of(client: &mut Client, key: &str) -> String {
+    client.text(&format!("TYPE {key}"))
+}
+
+#[test]
+fn our_file_is_one_of_redisbloom() {
+    let Some(peer) = peer() else { return };
+    let server = ours().start();
+    let mut client = server.client();
+    populate(&mut client);
+    server.save();
+    let file = std::fs::read(server.dir().join("dump.rdb")).expect("the RDB file");
+    let theirs = Setup::default().without_module().module_before(&peer).file("dump.rdb", &file).line("appendonly no").start();
+    assert_alike(&mut client, &mut theirs.client());
+}
+
+#[test]
+fn our_payloads_are_restored_there_and_theirs_here() {
+    let Some(peer) = peer() else { return };
+    let (server, theirs) = (ours().start(), peer_server(&peer));
+    let (mut client, mut other) = (server.client(), theirs.client());
+    populate(&mut client);
+    for (key, _) in SHAPES.iter().filter(|(key, _)| *key != "big") {
+        let Value::BulkString(payload) = client.call(&["DUMP", key]) else { panic!("DUMP {key}") };
+        let words: [&[u8]; 4] = [b"RESTORE", key.as_bytes(), b"0", &payload];
+        assert_eq!(other.call(&words), Value::Okay, "{key}");
+        let words = items("grown", 500);
+        let words = with(&["BF.MADD", key], &words);
+        assert!(client.call(&words) == other.call(&words), "{key}");
+        assert!(said(&mut client, key) == said(&mut other, key), "{key}");
+        // And back again: the very same bytes.
+        let Value::BulkString(payload) = other.call(&["DUMP", key]) else { panic!("DUMP {key}") };
+        let words: [&[u8]; 5] = [b"RESTORE", key.as_bytes(), b"0", &payload, b"REPLACE"];
+        assert_eq!(client.call(&words), Value::Okay, "{key}");
+        assert_eq!(type_of(&mut client, key), "MBbloom--");
+        assert!(said(&mut client, key) == said(&mut other, key), "{key}");
+    }
+}
+
+#[test]
+fn our_aof_is_loaded_there() {
+    let Some(peer) = peer() else { return };
+    let server = ours().line("aof-use-rdb-preamble no").start();
+    let mut client = server.client();
+    populate(&mut client);
+    client.expect("CONFIG SET appendonly yes", "+OK");
+    wait_until("the AOF", || (client.info_number("aof_rewrite_in_progress") == 0).then_some(()));
+    client.expect("BF.RESERVE after 0.01 50 EXPANSION 4", "+OK");
+    client.cmd("BF.INSERT later CAPACITY 10 ERROR 0.1 NONSCALING EXPANSION 3 ITEMS a b c");
+    client.cmd("BF.ADD made a");
+    let folder = server.dir().join("appendonlydir");
+    let files = std::fs::read_dir(folder).expect("the folder of the AOF").map(|file| file.expect("a file").path());
+    let mut aofs: Vec<_> = files.filter(|file| file.extension().is_some_and(|end| end == "aof")).collect();
+    // The base file first, then what was appended.
+    aofs.sort();
+    let all = aofs.iter().flat_map(|file| std::fs::read(file).expect("an AOF")).collect::<Vec<u8>>();
+    let theirs = Setup::default()
+        .without_module()
+        .module_before(&peer)
+        .file("appendonly.aof", &all)
+        .line("appendonly yes")
+        .line("aof-use-rdb-preamble no")
+        .start();
+    let mut other = theirs.client();
+    assert_alike(&mut client, &mut other);
+    for key in ["after", "later", "made"] {
+        assert!(said(&mut client, key) == said(&mut other, key), "{key}");
+    }
+}
+
+#[test]
+fn redisbloom_follows_us_while_clients_write() {
+    let Some(peer) = peer() else { return };
+    let (server, theirs) = (ours().start(), peer_server(&peer));
+    populate(&mut server.client());
+    let (done, written) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut writer = server.client();
+            for round in 0.. {
+                for (key, _) in SHAPES {
+                    writer.call(&with(&["BF.MADD", key], &items(&format!("round:{round}"), 40)));
+                }
+                writer.cmd(&format!("BF.ADD made:{} {round}", round % 7));
+                writer.cmd(&format!("BF.INSERT inserted:{} CAPACITY 20 ERROR 0.02 ITEMS {round} x y", round % 5));
+                writer.cmd(&format!("BF.RESERVE reserved:{} 0.01 30 NONSCALING", round % 3));
+                written.store(true, Ordering::Relaxed);
+                if done.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+        });
+        wait_until("writes", || written.load(Ordering::Relaxed).then_some(()));
+        theirs.replicate(&server);
+        // Once it has the data set, it is sent commands.
+        let mut client = server.client();
+        let before = client.info_number("total_commands_processed");
+        wait_until("more writes", || (client.info_number("total_commands_processed") > before + 200).then_some(()));
+        done.store(true, Ordering::Relaxed);
+    });
+    theirs.wait_synced(&server);
+    let (mut one, mut other) = (server.client(), theirs.client());
+    assert_alike(&mut one, &mut other);
+    let made = (0..7).map(|n| format!("made:{n}")).chain((0..5).map(|n| format!("inserted:{n}")));
+    for key in made.chain((0..3).map(|n| format!("reserved:{n}"))) {
+        assert!(said(&mut one, &key) == said(&mut other, &key), "{key}: {}", show(&one.cmd(&format!("BF.DEBUG {key}"))));
+    }
+    assert_eq!(other.info_number("total_error_replies"), 0, "{}", other.text("INFO errorstats"));
+}
+
+/// A classic filter that is still arriving is a value of ours; complete, it is RedisBloom's. Its time to live stays, who
+/// watches it is told, and a reload in the middle changes nothing.
+#[test]
+fn a_filter_changes_its_type_when_it_is_complete() {
+    let source = ours().start();
+    let mut client = source.client();
+    client.expect("BF.RESERVE src 0.01 1000", "+OK");
+    client.call(&with(&["BF.MADD", "src"], &items("item", 900)));
+    let dump = crate::replication_redisbloom::chunks(&mut client, "src");
+    // In pieces, as a rewritten AOF has them.
+    let bits = &dump[1].1;
+    let half = bits.len() / 2;
+    let pieces =
+        [dump[0].clone(), ((half + 1).to_string(), bits[..half].to_vec()), (dump[1].0.clone(), bits[half..].to_vec())];
+    for layout in ["lines", "classic"] {
+        let server = Setup::default().args(&format!("bf-layout {layout}")).line("appendonly yes").start();
+        let replica = Server::start();
+        replica.replicate(&server);
+        let (mut client, mut watcher) = (server.client(), server.client());
+        load(&mut client, "k", &pieces[..2]);
+        assert_eq!(type_of(&mut client, "k"), "RCfilter-");
+        client.expect("PEXPIREAT k 99999999999999", "1");
+        client.expect("DEBUG RELOAD", "+OK");
+        assert_eq!(type_of(&mut client, "k"), "RCfilter-");
+        assert!(client.error("BF.EXISTS k a").contains("still loading"));
+        watcher.expect("WATCH k", "+OK");
+        load(&mut client, "k", &pieces[2..]);
+        watcher.expect("MULTI", "+OK");
+        watcher.expect("GET k", "+QUEUED");
+        watcher.expect("EXEC", "nil");
+        assert_eq!(type_of(&mut client, "k"), "MBbloom--");
+        client.expect("PEXPIRETIME k", "99999999999999");
+        client.expect("BF.CARD k", &source.client().int("BF.CARD src").to_string());
+        client.expect("DEBUG RELOAD", "+OK");
+        assert_eq!(client.digest("k"), source.client().digest("src"));
+        replica.wait_synced(&server);
+        assert_eq!(replica.client().digest("k"), client.digest("k"));
+        assert_eq!(type_of(&mut replica.client(), "k"), "MBbloom--");
+        assert_eq!(replica.client().int("PEXPIRETIME k"), 99999999999999);
+        server.rewrite_aof();
+        client.expect("DEBUG LOADAOF", "+OK");
+        assert_eq!((type_of(&mut client, "k"), client.int("PEXPIRETIME k")), ("MBbloom--".into(), 99999999999999));
+        assert_eq!(text(&client.list("BF.INFO k LAYOUT")[0]), "classic");
+        // What is of lines is never RedisBloom's.
+        client.expect("BF.RESERVE l 0.01 10 LAYOUT lines", "+OK");
+        assert_eq!(type_of(&mut client, "l"), "RCfilter-");
+    }
+}
