@@ -451,3 +451,68 @@ fn keys_and_items_are_binary_safe() {
     assert_eq!(show(&client.call(&[b"BF.CARD", key])), "5");
     assert_eq!(show(&client.call(&[&b"BF.EXISTS"[..], b"\0k", b""])), "0");
 }
+
+/// A command, how its error begins on a Redis 8, which has Bloom filters of its own, and elsewhere, as RedisBloom 2.8.2.
+const RANGES: [(&str, &str, &str); 12] = [
+    (
+        "BF.RESERVE k 0 100",
+        "ERR error rate must be in the range (0.000000, 1.000000)",
+        "ERR (0 < error rate range < 1) ",
+    ),
+    (
+        "BF.RESERVE k 1 100",
+        "ERR error rate must be in the range (0.000000, 1.000000)",
+        "ERR (0 < error rate range < 1) ",
+    ),
+    (
+        "BF.RESERVE k 0.01 0",
+        "ERR capacity must be in the range [1, 1073741824]",
+        "ERR (capacity should be larger than 0)",
+    ),
+    (
+        "BF.RESERVE k 0.01 -3",
+        "ERR capacity must be in the range [1, 1073741824]",
+        "ERR (capacity should be larger than 0)",
+    ),
+    ("BF.RESERVE k 0.01 1099511627777", "ERR capacity must be in the range [1, 1073741824]", "ERR bad capacity"),
+    (
+        "BF.RESERVE k 0.01 9 EXPANSION -1",
+        "ERR expansion must be in the range [0, 32768]",
+        "ERR expansion should be greater or equal to 1",
+    ),
+    ("BF.RESERVE k 0.01 9 EXPANSION 32769", "ERR expansion must be in the range [0, 32768]", "ERR bad expansion"),
+    ("BF.INSERT k CAPACITY 0 ITEMS a", "Bad capacity", "ERR (capacity should be larger than 0)"),
+    ("BF.INSERT k CAPACITY -1 ITEMS a", "Bad capacity", "ERR (capacity should be larger than 0)"),
+    ("BF.INSERT k ERROR 0 ITEMS a", "Bad error rate", "ERR (0 < error rate range < 1) "),
+    ("BF.INSERT k EXPANSION 32769 ITEMS a", "Bad expansion", "ERR bad expansion"),
+    ("BF.INSERT k CAPACITY x ITEMS a", "ERR bad capacity", "ERR bad capacity"),
+];
+
+#[test]
+fn errors_of_range_begin_with_the_servers_texts() {
+    let server = Server::start();
+    let is_redis_8 = server.version().has_unprefixed_configs();
+    let mut client = server.client();
+    for (command, on_redis_8, elsewhere) in RANGES {
+        let error = client.error(command);
+        assert!(error.starts_with(if is_redis_8 { on_redis_8 } else { elsewhere }), "{command}: {error}");
+        // And then says what was given.
+        let given = command.split(' ').rfind(|word| word.parse::<f64>().is_ok() || *word == "x").unwrap_or_default();
+        assert!(error.contains(given.trim_start_matches('-')) || command.contains("0 100"), "{command}: {error}");
+    }
+    client.expect("DBSIZE", "0");
+}
+
+/// Redis 8 makes a rate above 0.25 as 0.25, and so is a classic filter made on it that a client asks for.
+#[test]
+fn a_large_rate_is_made_as_the_server_makes_it() {
+    let server = Server::start();
+    let (rate, hashes) = if server.version().has_unprefixed_configs() { ("0.25", 4) } else { ("0.5", 3) };
+    let mut client = server.client();
+    client.expect("BF.RESERVE classic 0.5 1000 LAYOUT classic", "+OK");
+    assert_eq!(text(&client.list("BF.INFO classic ERROR")[0]), rate);
+    let debug = text(&client.list("BF.DEBUG classic")[1]);
+    assert!(debug.contains(&format!(" hashes:{hashes} ")), "{debug}");
+    client.expect("BF.RESERVE lines 0.5 1000 LAYOUT lines", "+OK");
+    assert_eq!(text(&client.list("BF.INFO lines ERROR")[0]), "0.5");
+}

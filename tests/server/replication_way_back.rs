@@ -25,7 +25,8 @@ fn our_file_is_one_of_redisbloom() {
     populate(&mut client);
     server.save();
     let file = std::fs::read(server.dir().join("dump.rdb")).expect("the RDB file");
-    let theirs = Setup::default().without_module().module_before(&peer).file("dump.rdb", &file).line("appendonly no").start();
+    let theirs =
+        Setup::default().without_module().module_before(&peer).file("dump.rdb", &file).line("appendonly no").start();
     assert_alike(&mut client, &mut theirs.client());
 }
 
@@ -118,7 +119,11 @@ fn redisbloom_follows_us_while_clients_write() {
     assert_alike(&mut one, &mut other);
     let made = (0..7).map(|n| format!("made:{n}")).chain((0..5).map(|n| format!("inserted:{n}")));
     for key in made.chain((0..3).map(|n| format!("reserved:{n}"))) {
-        assert!(said(&mut one, &key) == said(&mut other, &key), "{key}: {}", show(&one.cmd(&format!("BF.DEBUG {key}"))));
+        assert!(
+            said(&mut one, &key) == said(&mut other, &key),
+            "{key}: {}",
+            show(&one.cmd(&format!("BF.DEBUG {key}")))
+        );
     }
     assert_eq!(other.info_number("total_error_replies"), 0, "{}", other.text("INFO errorstats"));
 }

@@ -283,6 +283,17 @@ mod tests {
     use crate::size_limit::{MaxBytes, Unlimited};
     use proptest::prelude::*;
 
+    // The loops over lists are compiled once more for every iterator and closure, in all their shapes: so the tests have
+    // one of each.
+
+    fn insert_list(filter: &mut Filter, hashes: &[Hash128], added: &mut Vec<bool>) {
+        filter.insert_all(hashes.iter().copied(), &mut |is_new| added.push(is_new));
+    }
+
+    fn look_up_list(filter: &Filter, hashes: &[Hash128], found: &mut Vec<bool>) {
+        filter.look_up_all(hashes.iter().copied(), &mut |is_there| found.push(is_there));
+    }
+
     fn filter(error_rate: f64, capacity: u64) -> Filter {
         Filter::new(error_rate, capacity, 0, &Unlimited).unwrap()
     }
@@ -366,13 +377,13 @@ mod tests {
             let hashes: Vec<_> = (0..500u32).map(|item| hash128(&(item / 4 * 3).to_le_bytes(), 0)).collect();
             let expected: Vec<_> = hashes.iter().map(|&hash| single.insert(hash)).collect();
             let mut added = Vec::new();
-            listed.insert_all(hashes.iter().copied(), &mut |is_new| added.push(is_new));
+            insert_list(&mut listed, &hashes, &mut added);
             assert_eq!(added, expected, "{error_rate}");
             assert!(single == listed && listed.set_bits() == counted(&listed), "{error_rate}");
             let others: Vec<_> = (0..500u32).map(|item| hash128(&item.to_le_bytes(), u64::from(item % 2))).collect();
             let expected: Vec<_> = others.iter().map(|&hash| single.may_contain(hash)).collect();
             let mut found = Vec::new();
-            listed.look_up_all(others.iter().copied(), &mut |is_there| found.push(is_there));
+            look_up_list(&listed, &others, &mut found);
             assert_eq!(found, expected, "{error_rate}");
         }
         assert!(shapes.len() > 20, "{shapes:?}");
@@ -389,11 +400,11 @@ mod tests {
                 let hashes: Vec<_> = (start / 2..start / 2 + len).map(|item| hash128(&item.to_le_bytes(), 0)).collect();
                 let expected: Vec<_> = hashes.iter().map(|&hash| single.may_contain(hash)).collect();
                 let mut found = Vec::new();
-                listed.look_up_all(hashes.iter().copied(), &mut |is_there| found.push(is_there));
+                look_up_list(&listed, &hashes, &mut found);
                 assert_eq!(found, expected);
                 let expected: Vec<_> = hashes.iter().map(|&hash| single.insert(hash)).collect();
                 let mut added = Vec::new();
-                listed.insert_all(hashes.iter().copied(), &mut |is_new| added.push(is_new));
+                insert_list(&mut listed, &hashes, &mut added);
                 assert_eq!(added, expected);
                 assert!(single == listed);
                 start += len;
@@ -411,7 +422,7 @@ mod tests {
             let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
             filter.append_bytes(0, &bytes).unwrap();
             let known: Vec<_> = (0..2000u32).map(|item| hash128(&item.to_le_bytes(), 1)).collect();
-            filter.insert_all(known.iter().copied(), &mut |_| {});
+            insert_list(&mut filter, &known, &mut Vec::new());
             // Only absent ones; then every third is present; then all but every third; then all.
             let hashes = (0..8000u32).map(|i| {
                 let is_known = i >= 6000 || i >= 4000 && i % 3 > 0 || i >= 2000 && i % 3 == 0;
@@ -419,7 +430,7 @@ mod tests {
             });
             let expected: Vec<_> = hashes.clone().map(|hash| filter.may_contain(hash)).collect();
             let mut found = Vec::new();
-            filter.look_up_all(hashes, &mut |is_there| found.push(is_there));
+            look_up_list(&filter, &hashes.collect::<Vec<_>>(), &mut found);
             assert!(found == expected, "{error_rate}");
             assert!(expected[6000..].iter().all(|&is_there| is_there) && expected[..2000].contains(&false));
         }

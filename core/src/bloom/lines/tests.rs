@@ -15,8 +15,19 @@ fn filter(params: Params) -> ScalableFilter {
 
 fn filled(params: Params, items: &[u16]) -> ScalableFilter {
     let mut filter = filter(params);
-    filter.add_all(bytes(items), &Unlimited, |_| ()).unwrap();
+    add_list(&mut filter, items, &Unlimited, &mut Vec::new()).unwrap();
     filter
+}
+
+/// The loops over lists are compiled once more for every iterator, limit and closure, in all their shapes: so there is
+/// one of each.
+fn add_list(
+    filter: &mut ScalableFilter,
+    items: &[u16],
+    limit: &dyn SizeLimit,
+    added: &mut Vec<bool>,
+) -> Result<(), Error> {
+    filter.add_all(bytes(items), limit, |new| added.push(new))
 }
 
 fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
@@ -82,19 +93,19 @@ fn a_full_filter_that_does_not_scale_refuses_only_new_items() {
     let mut filter = filter(params(0.001, 50, 0, 0));
     let items: Vec<u16> = (0..100).collect();
     let mut added = Vec::new();
-    let refused = filter.add_all(bytes(&items), &Unlimited, |new| added.push(new));
+    let refused = add_list(&mut filter, &items, &Unlimited, &mut added);
     assert_eq!(refused, Err(Error::Full { capacity: 50 }));
     assert_eq!((added.len(), added.iter().filter(|&&new| new).count()), (50, 50));
     assert_eq!(filter.num_items(), 50);
     added.clear();
-    assert_eq!(filter.add_all(bytes(&items[..50]), &Unlimited, |new| added.push(new)), Ok(()));
+    assert_eq!(add_list(&mut filter, &items[..50], &Unlimited, &mut added), Ok(()));
     assert_eq!(added, [false; 50]);
     assert_eq!(filter.add(&[0, 0], &Unlimited), Ok(false));
     assert_eq!(filter.add(b"another", &Unlimited), Err(Error::Full { capacity: 50 }));
     // Room for one, which comes twice.
     let mut smallest = super::tests::filter(params(0.9, 1, 0, 0));
     added.clear();
-    assert_eq!(smallest.add_all(bytes(&[7, 7]), &Unlimited, |new| added.push(new)), Ok(()));
+    assert_eq!(add_list(&mut smallest, &[7, 7], &Unlimited, &mut added), Ok(()));
     assert_eq!((&added[..], smallest.num_items()), (&[true, false][..], 1));
 }
 
@@ -104,7 +115,7 @@ fn growth_that_is_refused_changes_nothing() {
     let limit = MaxBytes(filter.size_bytes() + 10);
     let items: Vec<u16> = (0..300).collect();
     let mut added = Vec::new();
-    assert!(matches!(filter.add_all(bytes(&items), &limit, |new| added.push(new)), Err(Error::TooLarge { .. })));
+    assert!(matches!(add_list(&mut filter, &items, &limit, &mut added), Err(Error::TooLarge { .. })));
     assert_eq!((filter.num_items(), filter.sub_filters().len()), (100, 1));
     let before = filter.try_clone().unwrap();
     assert!(matches!(filter.add(b"another", &limit), Err(Error::TooLarge { .. })));
@@ -118,7 +129,7 @@ fn growth_ends_in_an_error_where_numbers_end() {
     // The fifth sub-filter would be for 32768^4 * 2^10 = 2^70 items; the limit stops it long before.
     let mut large = filter(params(0.5, 1, Params::MAX_EXPANSION, 0));
     let items: Vec<u16> = (0..=u16::MAX).collect();
-    let refused = large.add_all(bytes(&items), &MaxBytes(1 << 20), |_| ());
+    let refused = add_list(&mut large, &items, &MaxBytes(1 << 20), &mut Vec::new());
     assert!(matches!(refused, Ok(()) | Err(Error::TooLarge { .. })));
     // A fifth of the smallest rate is no rate.
     let mut tiny = filter(params(f64::from_bits(1), 1, 2, 0));
@@ -132,7 +143,7 @@ fn chains_end_at_a_number_of_sub_filters() {
     let mut chain = filter(params(0.01, 1, 1, 0));
     let items: Vec<u16> = (0..3000).collect();
     let mut added = Vec::new();
-    let refused = chain.add_all(bytes(&items), &Unlimited, |new| added.push(new));
+    let refused = add_list(&mut chain, &items, &Unlimited, &mut added);
     assert!(matches!(refused, Err(Error::OutOfRange { parameter: Parameter::SubFilters, .. })), "{refused:?}");
     assert_eq!(chain.sub_filters().len(), ScalableFilter::MAX_SUB_FILTERS);
     assert!(bytes(&items).zip(&added).all(|(item, _)| chain.may_contain(item)));
@@ -262,7 +273,7 @@ proptest! {
                 }
             }
             let mut added = Vec::new();
-            prop_assert_eq!(batch.add_all(bytes(&items), &Unlimited, |new| added.push(new)), outcome);
+            prop_assert_eq!(add_list(&mut batch, &items, &Unlimited, &mut added), outcome);
             prop_assert_eq!(added, expected);
             prop_assert!(single == batch);
             let mut found = vec![true];
