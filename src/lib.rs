@@ -1,8 +1,11 @@
 //! The server glue: the core's two families as data types and commands of Redis and Valkey.
 //!
-//! [`ffi`] and [`alloc`] stand at the border; [`types`] are the callbacks of a data type, generic over
-//! [`family`]; [`config`], [`limits`] and [`args`] say what is allowed; [`commands`] do the work and [`reply`]
-//! tells. This file only says in which order things are registered.
+//! [`server`] is the server's API; [`types`] are the callbacks of a data type, generic over the family; [`config`],
+//! [`limits`] and [`args`] say what is allowed; [`commands`] do the work and [`reply`] tells. This file only says in
+//! which order things are registered.
+
+// A module has no public items. Its documentation is for those who work on it (`cargo doc --document-private-items`).
+#![allow(rustdoc::private_intra_doc_links)]
 
 mod args;
 mod commands;
