@@ -24,10 +24,7 @@ use redis_module::raw;
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;
 use server::ffi::{self, Args, Ctx, ERR, LogLevel, OK, RedisModuleCtx, RedisModuleString, api};
-use server::{alloc, reclaim};
-
-/// Version of the module as the server keeps it: major * 10000 + minor * 100 + patch.
-const MODULE_VERSION: c_int = 100;
+use server::{alloc, reclaim, version};
 
 /// `OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION` of Valkey 9 and later, which the bindings do not have: our values
 /// reach the other side by their AOF rewriting like any other's.
@@ -47,7 +44,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     // SAFETY: the context is live; this fills in the API's pointers. Nothing of ours has allocated so far, so
     // the allocator may change (see `use_server`).
     unsafe {
-        if raw::Export_RedisModule_Init(ctx, c"rollcall".as_ptr(), MODULE_VERSION, raw::REDISMODULE_APIVER_1 as c_int)
+        if raw::Export_RedisModule_Init(ctx, c"rollcall".as_ptr(), version::NUMBER, raw::REDISMODULE_APIVER_1 as c_int)
             == ERR
         {
             return ERR;

@@ -3,3 +3,4 @@
 pub mod alloc;
 pub mod ffi;
 pub mod reclaim;
+pub mod version;
