@@ -13,6 +13,7 @@ The rules:
   `std::time`. The server's API (src/server) knows of the core only the ground floor, so no filter and no counter.
 - `unsafe` stands only in src/, and in benches/floor/, a module for benchmarks that is nothing but server API.
 - No Rust file is longer than 600 lines: split it by concern.
+- docs/design.md shows the same floors.
 
 What names what is read by rust_modules.py, which follows re-exports. So:
 - Who names a re-exported item names the file that has the item, not the file that re-exports it.
@@ -32,6 +33,7 @@ from typing import Iterator, NamedTuple
 from rust_modules import Names, Reference, Source, Tree, module_file, scan
 
 ROOT = Path(__file__).resolve().parent.parent
+DOCUMENT = "docs/design.md"
 MAX_LINES = 600
 NOT_OURS = {"target", "node_modules"}
 MAY_BE_UNSAFE = ("src/", "benches/floor/")
@@ -203,13 +205,23 @@ def check(files: dict[str, str]) -> list[str]:
     return sorted({*check_files(sources), *check_trees(sources)})
 
 
+def check_document(text: str) -> Iterator[str]:
+    """The floors as the document has them, a line a folder, with arrows."""
+    lines = {" ".join(line.split()) for line in text.splitlines()}
+    for crate in CRATES:
+        for folder, floors in crate.floors.items():
+            line = f"{'/'.join(filter(None, (crate.source, folder)))} {floors.replace('<', '<-')}"
+            if line not in lines:
+                yield f"{DOCUMENT}: not as in scripts/check_layers.py: {line}"
+
+
 def check_repository() -> int:
     files = {}
     for folder, folders, names in os.walk(ROOT):
         folders[:] = [name for name in folders if name not in NOT_OURS and not name.startswith(".")]
         for path in (Path(folder, name) for name in names if name.endswith(".rs")):
             files[path.relative_to(ROOT).as_posix()] = path.read_text("utf-8")
-    problems = check(files)
+    problems = [*check(files), *check_document((ROOT / DOCUMENT).read_text("utf-8"))]
     for line in problems:
         print(line)
     print(f"layers: {len(files)} files, {len(problems)} violations")
@@ -367,7 +379,11 @@ def self_test() -> int:
     if check(files) != ["core/src/bloom: chain has a floor in scripts/check_layers.py, and is not in the tree"]:
         failed += 1
         print("self-test: a room that is not in the tree was not missed")
-    print(f"layers: self-test: {len(CASES) + 2 - failed} passed, {failed} failed")
+    shown = "core/src  bits <- lib"
+    if len(list(check_document(shown))) != sum(len(crate.floors) for crate in CRATES):
+        failed += 1
+        print("self-test: other floors in the document were not seen")
+    print(f"layers: self-test: {len(CASES) + 3 - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 
