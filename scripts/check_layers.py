@@ -5,271 +5,385 @@
     scripts/check_layers.py --self-test   check the checker, on small sources that break each rule
 
 The rules:
-- Direction: bits, hash, error, limit <- bloom | counting <- persist <- redis <- lib. A module names only modules below
-  its own; bloom and counting never name each other; nothing names the whole crate (`crate::*`) or what lib.rs
-  re-exports, which would hide the direction.
-- The core (all below redis) is a plain library: parameters arrive as values. It does not name `redis_module`, `rand`,
-  `std::env` or `std::time`.
-- `unsafe` stands only in src/redis/, and in benches/floor/, a module for benchmarks that is nothing but server API.
+- Floors: the tables below say for each crate, folder by folder, which file or folder (a room) stands on which floor. A
+  room names only rooms on floors below its own. Rooms of one floor may name each other in one direction, or not at all
+  where `|` stands between them. What is in the tree has a floor, and what has a floor is in the tree.
+- No circles: no files of a crate, a test or a bench name each other, however long the way round.
+- The core is a plain library: parameters arrive as values. It does not name `redis_module`, `rand`, `std::env` or
+  `std::time`. The server's API (src/server) knows of the core only the ground floor, so no filter and no counter.
+- `unsafe` stands only in src/, and in benches/floor/, a module for benchmarks that is nothing but server API.
 - No Rust file is longer than 600 lines: split it by concern.
+- docs/design.md shows the same floors.
 
-It reads tokens, not text, so that comments and strings may say anything; and it follows `use` trees, `self` and `super`.
-What a macro builds at compile time is not seen.
+What names what is read by rust_modules.py, which follows re-exports. So:
+- Who names a re-exported item names the file that has the item, not the file that re-exports it.
+- `mod x;` is no import. `pub use` of an item further down is none either, unless the file uses the item itself. So a
+  mod.rs that only re-exports is in no circle. One whose items its children name, while it names theirs, is in one.
+- The mod.rs of a folder with floors is none of its rooms: only the rule against circles holds between it and them.
+- Modules under `#[cfg(test)]` count as files of their own, which nothing else names: `use super::*` makes no circle. The
+  floors hold for them too.
 """
 
-import re
+import os
 import sys
+from collections import deque
 from pathlib import Path
 from typing import Iterator, NamedTuple
 
+from rust_modules import Names, Reference, Source, Tree, module_file, scan
+
 ROOT = Path(__file__).resolve().parent.parent
+DOCUMENT = "docs/design.md"
 MAX_LINES = 600
+NOT_OURS = {"target", "node_modules"}
+MAY_BE_UNSAFE = ("src/", "benches/floor/")
 
-BASE = {"bits", "hash", "error", "limit"}
-CORE = BASE | {"bloom", "counting", "persist"}
-MAY_NAME = {name: BASE for name in BASE} | {
-    "bloom": BASE,
-    "counting": BASE,
-    "persist": BASE | {"bloom", "counting"},
-    "redis": CORE,
-    "lib": CORE | {"redis"},
-}
-# Keywords that can stand before a path which starts with `::`; the path begins after them.
-BEFORE_PATH = {"use", "return", "in", "as", "dyn", "impl", "mut", "const", "for", "match", "if", "while", "where", "break"}
-MAY_BE_UNSAFE = ("src/redis/", "benches/floor/")
-NOT_IN_CORE = [("redis_module",), ("rand",), ("std", "env"), ("std", "time")]
 
-TOKEN = re.compile(
-    r"""
-      (?P<space>\s+ | //[^\n]*)
-    | (?P<block>/\*)
-    | (?P<raw>b?c?r(?P<hashes>\#*)".*?"(?P=hashes))
-    | (?P<string>[bc]?"(?:\\.|[^"\\])*")
-    | (?P<char>b?'(?:\\(?:x[0-9a-fA-F]{2}|u\{[^}]*\}|.)|[^'\\])')
-    | (?P<lifetime>'\w+)
-    | (?P<ident>(?:r\#)?[A-Za-z_]\w*)
-    | (?P<number>\d[\w.]*)
-    | (?P<punct>::|.)
-    """,
-    re.VERBOSE | re.DOTALL,
+class Crate(NamedTuple):
+    """What holds for one crate. Floors go from the ground up, each with its rooms."""
+
+    source: str  # the folder of lib.rs
+    name: str  # as other crates call it
+    floors: dict[str, str]  # by folder, "" for the crate itself
+    narrower: dict[str, str] = {}  # rooms that may name less of this crate than their floor allows
+    of_core: dict[str, str] = {}  # rooms that may name only these rooms of the core
+    never: tuple[Names, ...] = ()  # paths that nothing here names
+
+
+CORE = Crate(
+    source="core/src",
+    name="rollcall_core",
+    floors={
+        "": "bits hash error size_limit < bloom | counting < persist < lib",
+        "bloom": "bitmap params < chain < lines | classic < filter",
+        "persist": "value codec < chunks rdb < bloom | counting | redisbloom",
+    },
+    never=(("redis_module",), ("rand",), ("std", "env"), ("std", "time")),
 )
+SERVER = Crate(
+    source="src",
+    name="rollcall",
+    floors={"": "server number < refusal < config args reply < limits | info < types < commands < lib"},
+    narrower={"info": "server refusal"},
+    of_core={"server": "bits hash error size_limit"},
+)
+CRATES = (CORE, SERVER)
 
 
-class Token(NamedTuple):
-    text: str
-    line: int
-    is_ident: bool
+def check_files(sources: dict[str, Source]) -> Iterator[str]:
+    for file, source in sources.items():
+        if source.length > MAX_LINES:
+            yield f"{file}: {source.length} lines, more than {MAX_LINES}: split it by concern"
+        if not file.startswith(MAY_BE_UNSAFE):
+            for token in source.stream:
+                if token.text == "unsafe":
+                    yield f"{file}:{token.line}: unsafe outside {' and '.join(MAY_BE_UNSAFE)}"
 
 
-class Reference(NamedTuple):
-    """One path as it is written out in full: `use a::{b, c::*}` gives a::b and a::c::*."""
-
-    path: tuple[str, ...]
-    line: int
-    module: tuple[str, ...]  # where it stands, inline modules included
-
-
-def tokens(source: str) -> list[Token]:
-    found, at, line = [], 0, 1
-    while at < len(source):
-        match = TOKEN.match(source, at)
-        text, kind = match.group(), match.lastgroup
-        if match.group("block"):
-            text = block_comment(source, at)
-        elif kind in ("ident", "punct"):
-            found.append(Token(text.removeprefix("r#"), line, kind == "ident"))
-        elif kind != "space":
-            found.append(Token('""', line, False))  # a literal: a place, without its text
-        line += text.count("\n")
-        at += len(text)
-    return found
-
-
-def block_comment(source: str, start: int) -> str:
-    """Rust's block comments nest."""
-    depth, at = 1, start + 2
-    while depth and at < len(source):
-        two = source[at : at + 2]
-        step = {"/*": 1, "*/": -1}.get(two, 0)
-        depth += step
-        at += 2 if step else 1
-    return source[start:at]
-
-
-def references(stream: list[Token], module: tuple[str, ...]) -> Iterator[Reference]:
-    inline: list[tuple[str, int]] = []  # names of open inline modules, and the brace depth inside each
-    depth, at = 0, 0
-    while at < len(stream):
-        token = stream[at]
-        if token.text == "mod" and at + 2 < len(stream) and stream[at + 1].is_ident and stream[at + 2].text == "{":
-            depth += 1
-            inline.append((stream[at + 1].text, depth))
-            at += 3
-        elif token.text == "{":
-            depth, at = depth + 1, at + 1
-        elif token.text == "}":
-            if inline and inline[-1][1] == depth:
-                inline.pop()
-            depth, at = depth - 1, at + 1
-        elif token.is_ident and token.text not in BEFORE_PATH:
-            here = module + tuple(name for name, _ in inline)
-            paths, at = path_tree(stream, at)
-            for path in paths:
-                yield Reference(path, token.line, here)
-        else:
-            at += 1
-
-
-def path_tree(stream: list[Token], at: int) -> tuple[list[tuple[str, ...]], int]:
-    """The paths that start at `at`, and where the first token after them is."""
-    path = [stream[at].text]
-    at += 1
-    while at + 1 < len(stream) and stream[at].text == "::":
-        after = stream[at + 1]
-        if after.is_ident:
-            path.append(after.text)
-            at += 2
-        elif after.text == "*":
-            return [(*path, "*")], at + 2
-        elif after.text == "{":
-            branches: list[tuple[str, ...]] = []
-            at += 2
-            while at < len(stream) and stream[at].text != "}":
-                if stream[at].is_ident:
-                    found, at = path_tree(stream, at)
-                    branches += found
-                elif stream[at].text == "*":
-                    branches.append(("*",))
-                    at += 1
-                else:
-                    at += 1
-            return [(*path, *(b for b in branch if b != "self")) for branch in branches], at + 1
-        else:
-            break  # a turbofish, or a generic argument: its own paths come next
-    return [tuple(path)], at
-
-
-def module_path(file: str) -> tuple[str, ...]:
-    """src/bloom/filter.rs is bloom::filter; src/lib.rs is the crate's root."""
-    parts = Path(file).with_suffix("").parts[1:]
-    return () if parts == ("lib",) else parts[:-1] if parts[-1] == "mod" else parts
-
-
-def in_crate(reference: Reference) -> tuple[str, ...] | None:
-    """The path from the crate's root, or None where it leads elsewhere."""
-    first, *rest = reference.path
-    if first == "crate":
-        return tuple(rest) if rest else None  # `pub(crate)`
-    if first not in ("self", "super") or not rest:
-        return None
-    base = list(reference.module)
-    parts = list(reference.path)
-    while parts and parts[0] in ("self", "super"):
-        if parts.pop(0) == "super" and base:
-            base.pop()
-    return (*base, *parts)
-
-
-def check_source(file: str, source: str) -> Iterator[str]:
-    if (length := source.count("\n")) > MAX_LINES:
-        yield f"{file}: {length} lines, more than {MAX_LINES}: split it by concern"
-    stream = tokens(source)
-    if not file.startswith(MAY_BE_UNSAFE):
-        for token in stream:
-            if token.text == "unsafe":
-                yield f"{file}:{token.line}: unsafe outside {' and '.join(MAY_BE_UNSAFE)}"
-    if file.startswith("src/"):
-        yield from check_direction(file, stream)
-
-
-def check_direction(file: str, stream: list[Token]) -> Iterator[str]:
-    module = module_path(file)
-    layer = module[0] if module else "lib"
-    if layer not in MAY_NAME:
-        yield f"{file}: module {layer} has no place in the layers: give it one in scripts/check_layers.py"
-        return
-    for reference in references(stream, module):
-        written = "::".join(reference.path)
-        where = f"{file}:{reference.line}"
-        if layer in CORE:
-            for banned in NOT_IN_CORE:
-                if reference.path[: len(banned)] == banned:
-                    yield f"{where}: {written}: the core does not name {'::'.join(banned)}, it takes values"
-        target = in_crate(reference)
-        if target is None or layer == "lib":
+def check_trees(sources: dict[str, Source]) -> Iterator[str]:
+    """Checks each crate, test, bench and example from its root file on; the core first, which others name."""
+    claimed = {
+        module_file(file, declared, sources)
+        for file, source in sources.items()
+        for declared in source.declared
+        if not declared.inline
+    }
+    known: dict[str, Tree] = {}
+    for root in sorted(sources.keys() - claimed, key=lambda file: (file != f"{CORE.source}/lib.rs", file)):
+        crate = next((crate for crate in CRATES if root.startswith(f"{crate.source}/")), None)
+        if crate and root != f"{crate.source}/lib.rs":
+            yield f"{root}: no `mod` leads here"
             continue
-        named = target[0] if target else "*"
-        if named not in MAY_NAME:
-            yield f"{where}: {written} names something at the crate's root: name the module that it is in"
-        elif named != layer and named not in MAY_NAME[layer]:
-            yield f"{where}: {written}: {layer} must not know {named}"
+        tree = Tree(root, sources, known)
+        if crate:
+            known = {**known, crate.name: tree}
+            yield from check_crate(crate, tree)
+        steps: dict[tuple[str, str], str] = {}
+        for here, reference, there in tree.imports():
+            steps.setdefault((here.node, there.node), str(reference.line))
+        for way in circles(steps):
+            yield f"{way[0]}: a circle of files: {shown(way, steps)}"
+
+
+class Floors:
+    """One line of a table: the rooms of a folder, and what each may name."""
+
+    def __init__(self, crate: Crate, folder: str):
+        self.folder: Names = tuple(folder.split("/")) if folder else ()
+        self.may_name: dict[str, set[str]] = {}
+        below: set[str] = set()
+        for floor in crate.floors[folder].split("<"):
+            apart = [set(rooms.split()) for rooms in floor.split("|")]
+            for rooms in apart:
+                self.may_name |= {room: below | rooms for room in rooms}
+            below |= set().union(*apart)
+        if not folder:
+            self.may_name |= {room: set(rooms.split()) for room, rooms in crate.narrower.items()}
+
+    def room(self, tree: Tree, module: Names) -> str | None:
+        """The room that a module is in. None: it is elsewhere, or is the folder's mod.rs or the tests of that."""
+        if module[: len(self.folder)] != self.folder:
+            return None
+        inner = module[: len(self.folder) + 1]
+        own = tree.modules[self.folder].file
+        if tree.modules[inner].test or tree.modules[inner].file == own:
+            return None if self.folder else "lib"
+        return inner[-1]
+
+
+def check_crate(crate: Crate, tree: Tree) -> Iterator[str]:
+    for module, reference in tree.standing:
+        for banned in crate.never:
+            if reference.path[: len(banned)] == banned:
+                yield f"{where(tree, module, reference)}: {crate.name} does not name {'::'.join(banned)}"
+    for module, reference, place in tree.names():
+        room = module[0] if module else "lib"
+        if room in crate.of_core and place.tree is tree.others.get(CORE.name):
+            named = place.path[0] if place.path else "lib"
+            if named not in crate.of_core[room].split():
+                yield f"{where(tree, module, reference)}: {room} must not know {CORE.name}::{named}"
+    for folder in crate.floors:
+        yield from check_floors(crate, tree, Floors(crate, folder))
+
+
+def check_floors(crate: Crate, tree: Tree, floors: Floors) -> Iterator[str]:
+    folder = "/".join((crate.source, *floors.folder))
+    rooms = {room for module in tree.modules if (room := floors.room(tree, module))}
+    for room in sorted(rooms - floors.may_name.keys()):
+        yield f"{folder}: {room} has no floor: give it one in scripts/check_layers.py"
+    for room in sorted(floors.may_name.keys() - rooms):
+        yield f"{folder}: {room} has a floor in scripts/check_layers.py, and is not in the tree"
+    steps: dict[tuple[str, str], str] = {}
+    for module, reference, place in tree.names():
+        if place.tree is not tree:
+            continue
+        room, named = floors.room(tree, module), floors.room(tree, place.path)
+        if not room or not named or room == named or not {room, named} <= floors.may_name.keys():
+            continue
+        if named not in floors.may_name[room]:
+            yield f"{where(tree, module, reference)}: {room} must not know {named}"
+        elif not tree.modules[module].test:
+            steps.setdefault((room, named), f"{tree.modules[module].file}:{reference.line}")
+    for way in circles(steps):
+        yield f"{folder}: a circle of rooms: {shown(way, steps)}"
+
+
+def where(tree: Tree, module: Names, reference: Reference) -> str:
+    return f"{tree.modules[module].file}:{reference.line}: {'::'.join(reference.path)}"
+
+
+def circles(steps: dict[tuple[str, str], str]) -> list[list[str]]:
+    """The shortest circle through each node that is in one, each circle once, its first node again as its last."""
+    following: dict[str, list[str]] = {}
+    for start, end in sorted(steps):
+        following.setdefault(start, []).append(end)
+    found: dict[frozenset[str], list[str]] = {}
+    for start in following:
+        came_from: dict[str, str] = {}
+        queue = deque([start])
+        while queue and start not in came_from:
+            at = queue.popleft()
+            for end in following.get(at, []):
+                if end not in came_from:
+                    came_from[end] = at
+                    queue.append(end)
+        if start in came_from:
+            way = [start]
+            while len(way) == 1 or way[-1] != start:
+                way.append(came_from[way[-1]])
+            found.setdefault(frozenset(way), way[::-1])
+    return list(found.values())
+
+
+def shown(way: list[str], steps: dict[tuple[str, str], str]) -> str:
+    """A circle, with the place from which each step goes."""
+    return " -> ".join([f"{start} ({steps[start, end]})" for start, end in zip(way, way[1:])] + way[:1])
+
+
+def check(files: dict[str, str]) -> list[str]:
+    sources = {file: scan(text) for file, text in files.items()}
+    return sorted({*check_files(sources), *check_trees(sources)})
+
+
+def check_document(text: str) -> Iterator[str]:
+    """The floors as the document has them, a line a folder, with arrows."""
+    lines = {" ".join(line.split()) for line in text.splitlines()}
+    for crate in CRATES:
+        for folder, floors in crate.floors.items():
+            line = f"{'/'.join(filter(None, (crate.source, folder)))} {floors.replace('<', '<-')}"
+            if line not in lines:
+                yield f"{DOCUMENT}: not as in scripts/check_layers.py: {line}"
 
 
 def check_repository() -> int:
-    files = sorted(path for folder in ("src", "tests", "examples", "benches") for path in (ROOT / folder).rglob("*.rs"))
-    problems = [line for path in files for line in check_source(str(path.relative_to(ROOT)), path.read_text("utf-8"))]
+    files = {}
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [name for name in folders if name not in NOT_OURS and not name.startswith(".")]
+        for path in (Path(folder, name) for name in names if name.endswith(".rs")):
+            files[path.relative_to(ROOT).as_posix()] = path.read_text("utf-8")
+    problems = [*check(files), *check_document((ROOT / DOCUMENT).read_text("utf-8"))]
     for line in problems:
         print(line)
     print(f"layers: {len(files)} files, {len(problems)} violations")
     return 1 if problems else 0
 
 
-# (file, source, words of the one violation expected; None: allowed)
+BITS, HASH, ERROR, COUNTING, CORE_LIB = (f"core/src/{room}.rs" for room in "bits hash error counting lib".split())
+CHAIN, LINES, CLASSIC, FILTER, BLOOM = (
+    f"core/src/bloom/{room}.rs" for room in "chain lines classic filter mod".split()
+)
+CODEC, PERSIST = "core/src/persist/codec.rs", "core/src/persist/mod.rs"
+API, REFUSAL, ARGS, CONFIG, INFO, LIMITS, TYPES, LIB = (
+    f"src/{room}.rs" for room in "server refusal args config info limits types lib".split()
+)
+# Files inside a room.
+A, B, TESTS = (f"core/src/bloom/lines/{name}.rs" for name in ("a", "b", "tests"))
+
+# Each case: what is written into files of a tree that has every room, empty; and words of every violation expected,
+# None where it is allowed.
 CASES = [
-    ("src/bloom/filter.rs", "use crate::{bits, error::CoreError, hash::*};", None),
-    ("src/bloom/filter.rs", "use super::math::num_lines;", None),
-    ("src/bloom/mod.rs", "pub mod filter; pub use self::filter::Filter; pub(crate) fn f() {}", None),
-    ("src/bloom/filter.rs", "mod tests { use super::*; use super::super::math; }", None),
-    ("src/bloom/filter.rs", "// crate::counting\n/* a /* nested */ unsafe */ const A: &str = \"unsafe crate::redis\";", None),
-    ("src/bloom/filter.rs", "const A: &str = r#\"a \" unsafe\"#; const B: char = '\"'; const C: &[u8] = b\"unsafe\";", None),
-    ("src/bloom/filter.rs", "fn f<'a>(x: &'a str) -> char { '\\'' } // unsafe", None),
-    ("src/bloom/filter.rs", "#![deny(unsafe_code)] const V: &str = env!(\"CARGO_PKG_VERSION\");", None),
-    ("src/limit.rs", "use crate::error::CoreError;", None),
-    ("src/persist/bloom.rs", "use crate::bloom::Filter; use crate::counting;", None),
-    ("src/redis/ffi.rs", "use redis_module::raw; use std::time::Duration; fn f() { unsafe { g() } }", None),
-    ("src/redis/commands/bloom.rs", "use crate::{bloom, persist}; use super::super::args;", None),
-    ("src/lib.rs", "pub mod bloom; pub use bloom::Filter; pub use crate::error::CoreError;", None),
-    ("tests/server/main.rs", "use rollcall::bloom; use std::time::Duration; use std::env;", None),
-    ("src/bloom/filter.rs", "use crate::counting::Counter;", "bloom must not know counting"),
-    ("src/counting/counter.rs", "use crate::{bits, bloom};", "counting must not know bloom"),
-    ("src/counting/counter.rs", "fn f() -> crate::bloom::Filter { todo!() }", "counting must not know bloom"),
-    ("src/counting/counter.rs", "use super::super::bloom::Filter;", "counting must not know bloom"),
-    ("src/bloom/mod.rs", "use super::{bits, persist};", "bloom must not know persist"),
-    ("src/bloom/filter.rs", "mod tests { use super::super::super::counting; }", "bloom must not know counting"),
-    ("src/bloom/filter.rs", "mod a { fn f() {} } use super::super::counting;", "bloom must not know counting"),
-    ("src/bits.rs", "use crate::bloom;", "bits must not know bloom"),
-    ("src/persist/codec.rs", "use crate::redis::reply;", "persist must not know redis"),
-    ("src/persist/codec.rs", "fn f() { let x = Vec::<crate::redis::A>::new(); }", "persist must not know redis"),
-    ("src/bloom/filter.rs", "use crate::*;", "names something at the crate's root"),
-    ("src/bits.rs", "use super::*;", "names something at the crate's root"),
-    ("src/bloom/filter.rs", "use crate::Filter;", "names something at the crate's root"),
-    ("src/bloom/filter.rs", "use redis_module::Context;", "does not name redis_module"),
-    ("src/hash.rs", "use ::rand::Rng;", "does not name rand"),
-    ("src/hash.rs", "fn f() { let x = std::env::var(\"A\"); }", "does not name std::env"),
-    ("src/persist/mod.rs", "use std::{fmt, time::{self, Instant}};", "does not name std::time"),
-    ("src/utils.rs", "", "has no place in the layers"),
-    ("src/bloom/filter.rs", "fn f() { unsafe { g() } }", "unsafe outside src/redis/"),
-    ("src/lib.rs", "#[unsafe(no_mangle)] fn f() {}", "unsafe outside src/redis/"),
-    ("tests/format.rs", "unsafe fn f() {}", "unsafe outside src/redis/"),
-    ("benches/floor/lib.rs", "unsafe fn f() {}", None),
-    ("benches/server/main.rs", "unsafe fn f() {}", "unsafe outside src/redis/"),
-    ("src/bloom/filter.rs", "\n" * 600, None),
-    ("src/bloom/filter.rs", "\n" * 601, "601 lines, more than 600"),
+    # Tokens.
+    ({LINES: "// crate::counting\n/* a /* nested */ unsafe */ const A: &str = \"unsafe crate::counting\";"}, None),
+    ({LINES: "const A: &str = r#\"a \" unsafe\"#; const B: char = '\"'; const C: &[u8] = b\"unsafe\";"}, None),
+    ({LINES: "fn f<'a>(x: &'a str) -> char { '\\'' } // unsafe"}, None),
+    ({LINES: "#![deny(unsafe_code)] const V: &str = env!(\"CARGO_PKG_VERSION\");"}, None),
+    # Floors of the core.
+    ({LINES: "use crate::{bits, error::Error, hash::*};"}, None),
+    ({LINES: "use super::chain::Chain; fn f() { super::params::check() }"}, None),
+    ({FILTER: "use super::{lines, classic::Classic}; use crate::size_limit::SizeLimit;"}, None),
+    ({"core/src/size_limit.rs": "use crate::error::Error;"}, None),
+    ({"core/src/persist/bloom.rs": "use crate::bloom::lines; use super::rdb::Sink; use super::value::Stored;"}, None),
+    ({CORE_LIB: "pub use bloom::filter::Filter; use persist::codec;"}, None),
+    ({LINES: "pub(in crate::bloom) fn f() {} pub(crate) fn g(counting: u8) { counting.bloom() }"}, None),
+    ({LINES: "use crate::counting::Counter;"}, "bloom must not know counting"),
+    ({LINES: "use super::super::counting::Counter;"}, "bloom must not know counting"),
+    ({LINES: "mod tests { use super::super::super::counting; }"}, "bloom must not know counting"),
+    ({LINES: "mod a { fn f() {} } use super::super::counting;"}, "bloom must not know counting"),
+    ({LINES: "use crate as root; fn f() { root::counting::f() }"}, "bloom must not know"),
+    ({COUNTING: "use crate::{bits, bloom};"}, "counting must not know bloom"),
+    ({COUNTING: "fn f() -> crate::bloom::Filter { todo!() }"}, "counting must not know bloom"),
+    ({COUNTING: "#[derive(crate::bloom::Derived)] struct A;"}, "counting must not know bloom"),
+    ({BLOOM: "use super::{bits, persist};"}, "bloom must not know persist"),
+    ({BITS: "use crate::bloom;"}, "bits must not know bloom"),
+    ({BITS: "use super::*;"}, "bits must not know lib"),
+    ({BITS: "use crate::*;"}, "bits must not know lib"),
+    ({CORE_LIB: "pub struct A;", LINES: "use crate::A;"}, "bloom must not know lib"),
+    ({CORE_LIB: "pub use counting::Counter;", LINES: "use crate::Counter;"}, "bloom must not know counting"),
+    ({CLASSIC: "use super::lines::Line;"}, "classic must not know lines"),
+    ({LINES: "fn f() { super::classic::f() }"}, "lines must not know classic"),
+    ({CHAIN: "use super::lines::CHUNK;"}, "chain must not know lines"),
+    ({BLOOM: "pub use lines::Line;", CHAIN: "use super::Line;"}, "chain must not know lines"),
+    ({BLOOM: "pub use lines as rows;", CHAIN: "use super::rows::Line;"}, "chain must not know lines"),
+    ({BLOOM: "pub use lines::*;", LINES: "pub struct Line;", CHAIN: "use super::Line;"}, "chain must not know lines"),
+    ({BLOOM: "#[cfg(test)] mod tests { use super::{chain, classic, lines}; }"}, None),
+    ({CHAIN: "#[cfg(test)] mod tests { use super::super::lines; }"}, "chain must not know lines"),
+    ({CODEC: "use super::rdb::Sink;"}, "codec must not know rdb"),
+    ({"core/src/persist/redisbloom.rs": "use super::bloom::MAGIC;"}, "redisbloom must not know bloom"),
+    ({CORE_LIB: "mod utils;", "core/src/utils.rs": ""}, "utils has no floor"),
+    ({"core/src/utils.rs": ""}, "no `mod` leads here"),
+    # What the core does not name.
+    ({LINES: "use redis_module::Context;"}, "does not name redis_module"),
+    ({HASH: "use ::rand::Rng;"}, "does not name rand"),
+    ({HASH: "fn f() { let x = std::env::var(\"A\"); }"}, "does not name std::env"),
+    ({PERSIST: "use std::{fmt, time::{self, Instant}};"}, "does not name std::time"),
+    # Floors of the server module, and what it may know of the core.
+    ({TYPES: "use crate::{limits, server}; use rollcall_core::{bloom, persist};"}, None),
+    ({API: "use redis_module::raw; use rollcall_core::size_limit::SizeLimit; use std::time::Duration;"}, None),
+    ({INFO: "use crate::server; use crate::refusal::Refusal;"}, None),
+    ({LIB: "use rollcall_core::bloom; use types::Family;"}, None),
+    ({API: "use crate::refusal::Refusal;"}, "server must not know refusal"),
+    ({API: "use crate::limits;"}, "server must not know limits"),
+    ({API: "use rollcall_core::bloom::Bloom;"}, "server must not know rollcall_core::bloom"),
+    ({API: "fn f(x: rollcall_core::counting::Counter) {}"}, "server must not know rollcall_core::counting"),
+    ({CORE_LIB: "pub use persist::codec::load;", API: "use rollcall_core::load;"}, "must not know rollcall_core::persist"),
+    ({LIMITS: "pub use redis_module::raw::Context;", REFUSAL: "use crate::limits::Context;"}, "refusal must not know limits"),
+    ({REFUSAL: "use crate::config::Options;"}, "refusal must not know config"),
+    ({LIMITS: "use crate::info::REFUSED;"}, "limits must not know info"),
+    ({INFO: "use crate::types::Family;"}, "info must not know types"),
+    ({INFO: "use crate::config;"}, "info must not know config"),
+    ({CONFIG: "use crate::args;", "src/reply.rs": "use crate::config;"}, None),
+    (
+        {CONFIG: "mod a; mod b;", "src/config/a.rs": "use crate::args;", "src/config/b.rs": ""}
+        | {ARGS: "use crate::config::b;"},
+        "circle of rooms",
+    ),
+    # Circles of files.
+    ({BITS: "use crate::hash;", HASH: "use crate::bits;"}, "circle"),
+    ({BITS: "use crate::hash;", HASH: "use crate::error;", ERROR: "use crate::bits;"}, "circle"),
+    ({LINES: "mod a; mod b;", A: "use super::b;", B: "use super::a;"}, "circle of files"),
+    ({LINES: "mod a; use a::A; struct B;", A: "use super::B;"}, "circle of files"),
+    ({LINES: "mod a; fn f() { a::f() } struct B;", A: "use super::B;"}, "circle of files"),
+    ({LINES: "mod a; pub use a::A; fn f(x: A) {} struct B;", A: "use super::B;"}, "circle of files"),
+    ({LINES: "mod a; pub use a::A; struct B;", A: "use super::B;"}, None),
+    ({LINES: "mod a; mod b; pub use b::B; use a::A;", A: "use super::B;", B: ""}, None),
+    (
+        {LINES: "mod a; mod b; pub use a::*; pub use b::*;", A: "pub struct A; use super::B;"}
+        | {B: "pub struct B; use super::A;"},
+        "circle of files",
+    ),
+    ({LINES: "mod a; use a::A; #[cfg(test)] mod tests;", A: "", TESTS: "use super::*;"}, None),
+    ({LINES: "mod a; use a::A;", A: "#[cfg(test)] mod tests { use super::super::*; }"}, None),
+    ({LINES: "fn f() { #[cfg(test)] tests::CALLS.add(1) } #[cfg(test)] mod tests { use super::*; }"}, None),
+    ({LINES: "mod a; use a::A; struct B;", A: "#[cfg(not(test))] mod tests { use super::super::B; }"}, "circle"),
+    ({"tests/a/main.rs": "mod b; mod c;", "tests/a/b.rs": "use crate::c::C;", "tests/a/c.rs": "use crate::b::B;"}, "circle"),
+    (
+        {
+            "tests/a/main.rs": "mod b; #[path = \"../d/c.rs\"] #[allow(dead_code)] mod c;",
+            "tests/a/b.rs": "use crate::c::C;",
+            "tests/d/c.rs": "fn f() { crate::b::f() }",
+        },
+        "circle of files",
+    ),
+    ({"tests/a/main.rs": "mod b; use b::B; fn f() {}", "tests/a/b.rs": "use crate::f;"}, "circle of files"),
+    ({"examples/a.rs": "mod demo; use demo::run;", "examples/demo/mod.rs": "pub fn run() {}"}, None),
+    ({"examples/a.rs": "mod demo; use demo::run; struct A;", "examples/demo/mod.rs": "use super::A;"}, "circle"),
+    ({"benches/a/main.rs": "use rollcall_core::bloom; use std::time::Duration; use std::env;"}, None),
+    # Unsafe, and length.
+    ({API: "fn f() { unsafe { g() } }", LIB: "#[unsafe(no_mangle)] fn f() {}"}, None),
+    ({"benches/floor/lib.rs": "unsafe fn f() {}"}, None),
+    ({LINES: "fn f() { unsafe { g() } }"}, "unsafe outside src/"),
+    ({"tests/format.rs": "unsafe fn f() {}"}, "unsafe outside src/"),
+    ({"benches/server/main.rs": "unsafe fn f() {}"}, "unsafe outside src/"),
+    ({BITS: "\n" * 600}, None),
+    ({BITS: "\n" * 601}, "601 lines, more than 600"),
+    ({BITS: "/*\n\n*/\n\"\n\"; unsafe {}"}, "core/src/bits.rs:5: unsafe"),
 ]
+
+
+def empty_tree() -> dict[str, str]:
+    """A tree that has every room, and in them nothing."""
+    files = {}
+    for crate in CRATES:
+        for folder in crate.floors:
+            rooms = [room for room in Floors(crate, folder).may_name if room != "lib"]
+            for room in rooms:
+                if "/".join(filter(None, (folder, room))) not in crate.floors:
+                    files["/".join(filter(None, (crate.source, folder, f"{room}.rs")))] = ""
+            top = f"{folder}/mod.rs" if folder else "lib.rs"
+            files[f"{crate.source}/{top}"] = "".join(f"pub mod {room}; " for room in rooms)
+    return files
 
 
 def self_test() -> int:
     failed = 0
-    for file, source, expected in CASES:
-        found = sorted(set(check_source(file, source)))
-        if expected is None and found or expected is not None and (not found or any(expected not in line for line in found)):
+    for written, expected in [({}, None), *CASES]:
+        files = empty_tree()
+        for file, source in written.items():
+            files[file] = files.get(file, "") + source
+        found = check(files)
+        right = found and all(expected in line for line in found) if expected else not found
+        if not right:
             failed += 1
-            print(f"self-test: {file}: {source.strip()[:80]!r}\n  expected: {expected or 'nothing'}\n  found: {found}")
-    line = next(check_source("src/bits.rs", "/*\n\n*/\n\"\n\"; unsafe {}"))
-    if ":5:" not in line:
+            print(f"self-test: {str(written)[:120]}\n  expected: {expected or 'nothing'}\n  found: {found}")
+    files = {file: source.replace("pub mod chain;", "") for file, source in empty_tree().items() if file != CHAIN}
+    if check(files) != ["core/src/bloom: chain has a floor in scripts/check_layers.py, and is not in the tree"]:
         failed += 1
-        print(f"self-test: wrong line number: {line}")
-    print(f"layers: self-test: {len(CASES) + 1 - failed} passed, {failed} failed")
+        print("self-test: a room that is not in the tree was not missed")
+    shown = "core/src  bits <- lib"
+    if len(list(check_document(shown))) != sum(len(crate.floors) for crate in CRATES):
+        failed += 1
+        print("self-test: other floors in the document were not seen")
+    print(f"layers: self-test: {len(CASES) + 3 - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 

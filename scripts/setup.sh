@@ -34,6 +34,8 @@ node_is_old() {
         process.exit(major > 18 || (major === 18 && minor >= 19) ? 0 : 1)'
 }
 
+oldest_rust() { sed -nE 's/^rust-version = "(.*)"/\1/p' "${BASH_SOURCE%/*}/../Cargo.toml"; }
+
 has_words() { [[ -e /usr/share/dict/american-english-huge || -e /usr/share/dict/american-english-insane ]]; }
 
 packages=()
@@ -41,7 +43,7 @@ need() {
     case "$1" in
         build)
             command -v cargo >/dev/null ||
-                fail "cargo is missing: install Rust 1.95 or later with rustup, and have ~/.cargo/bin in PATH."
+                fail "cargo is missing: install Rust $(oldest_rust) or later with rustup, and have ~/.cargo/bin in PATH."
             command -v cc >/dev/null || packages+=(gcc libc6-dev)
             has_libclang || packages+=(libclang-dev)
             ;;

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_int};
 use redis_module::raw;
 
 use crate::server::ffi::{Ctx, api, guard};
-use crate::server::{alloc, metrics};
+use crate::server::{alloc, metrics, version};
 use crate::types::family::Family;
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;
@@ -30,7 +30,7 @@ unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report
         || unsafe {
             // A section without a name of its own: it shows as the module's.
             if api!(RedisModule_InfoAddSection(ctx, c"".as_ptr())) == crate::server::ffi::OK {
-                api!(RedisModule_InfoAddFieldCString(ctx, c"version".as_ptr(), VERSION.as_ptr()));
+                api!(RedisModule_InfoAddFieldCString(ctx, c"version".as_ptr(), version::TEXT.as_ptr()));
                 for (name, value) in lines {
                     api!(RedisModule_InfoAddFieldULongLong(ctx, name.as_ptr(), value));
                 }
@@ -39,11 +39,6 @@ unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report
         || (),
     );
 }
-
-const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
-    Ok(version) => version,
-    Err(_) => c"",
-};
 
 /// Values of a family that exist now.
 fn live<T: Family>() -> u64 {

@@ -1,8 +1,11 @@
 //! The server glue: the core's two families as data types and commands of Redis and Valkey.
 //!
-//! [`ffi`] and [`alloc`] stand at the border; [`types`] are the callbacks of a data type, generic over
-//! [`family`]; [`config`], [`limits`] and [`args`] say what is allowed; [`commands`] do the work and [`reply`]
-//! tells. This file only says in which order things are registered.
+//! [`server`] is the server's API; [`types`] are the callbacks of a data type, generic over the family; [`config`],
+//! [`limits`] and [`args`] say what is allowed; [`commands`] do the work and [`reply`] tells. This file only says in
+//! which order things are registered.
+
+// A module has no public items. Its documentation is for those who work on it (`cargo doc --document-private-items`).
+#![allow(rustdoc::private_intra_doc_links)]
 
 mod args;
 mod commands;
@@ -20,11 +23,8 @@ use std::ffi::c_int;
 use redis_module::raw;
 
 use server::ffi::{self, Args, Ctx, ERR, LogLevel, OK, RedisModuleCtx, RedisModuleString, api};
-use server::{alloc, facts, reclaim};
+use server::{alloc, facts, reclaim, version};
 use types::family::{Classic, Counters, Lines};
-
-/// Version of the module as the server keeps it: major * 10000 + minor * 100 + patch.
-const MODULE_VERSION: c_int = 100;
 
 /// `OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION` of Valkey 9 and later, which the bindings do not have: our values
 /// reach the other side by their AOF rewriting like any other's.
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     // SAFETY: the context is live; this fills in the API's pointers. Nothing of ours has allocated so far, so
     // the allocator may change (see `use_server`).
     unsafe {
-        if raw::Export_RedisModule_Init(ctx, c"rollcall".as_ptr(), MODULE_VERSION, raw::REDISMODULE_APIVER_1 as c_int)
+        if raw::Export_RedisModule_Init(ctx, c"rollcall".as_ptr(), version::NUMBER, raw::REDISMODULE_APIVER_1 as c_int)
             == ERR
         {
             return ERR;

@@ -1,5 +1,7 @@
 //! Counters: adding, counting unions, memory, and how far off they are.
 
+use std::ops::Range;
+
 use crate::items::{PER_CALL, Source, calls};
 use crate::measure::{Bench, Goal, Row, Samples, server_time};
 use crate::plot::{self, Line};
@@ -7,6 +9,7 @@ use crate::resp::Batch;
 
 const COUNTER: &str = "counting:lc";
 const LOG: &str = "counting:hll";
+const SET: &str = "counting:set";
 
 /// LC.ADD against PFADD.
 pub fn run_add(bench: &mut Bench) {
@@ -74,12 +77,22 @@ pub fn run_union(bench: &mut Bench) {
     bench.ours.call(&format!("DEL {} {}", counters.join(" "), strings.join(" ")));
 }
 
-/// Bytes of a counter and of a HyperLogLog that hold the same.
+/// Bytes of a counter, of a set and of a HyperLogLog that hold the same.
 pub fn run_bytes(bench: &mut Bench) {
     bench.ours.call(&format!("LC.RESERVE {COUNTER} 50000 ERROR 0.01"));
-    for head in [["LC.ADD", COUNTER], ["PFADD", LOG]] {
-        bench.ours.client.run(&calls(&head, &mut Source::From(0), 100, 500, 4));
+    let mut lines = Vec::new();
+    let mut before = 0;
+    for count in [10, 100, 250, 1000, 10_000, 50_000] {
+        let mut line = vec![count.to_string()];
+        for (command, key) in [("LC.ADD", COUNTER), ("SADD", SET), ("PFADD", LOG)] {
+            add(bench, command, key, before..count);
+            line.push(bench.ours.call(&format!("MEMORY USAGE {key} SAMPLES 0")).number().to_string());
+        }
+        lines.push(line);
+        before = count;
     }
+    let title = "MEMORY USAGE of LC (capacity 50,000, 1 %), a set and HyperLogLog, items of 29 bytes";
+    bench.extra(title, &["distinct items", "LC", "set", "HyperLogLog"], &lines);
     let size = bench.ours.call(&format!("LC.INFO {COUNTER}")).field("Size");
     let length = bench.ours.call(&format!("STRLEN {LOG}")).number();
     let [used, log_used] = [COUNTER, LOG].map(|key| bench.ours.call(&format!("MEMORY USAGE {key}")).number());
@@ -95,7 +108,18 @@ pub fn run_bytes(bench: &mut Bench) {
             unit: "bytes",
         });
     }
-    bench.ours.call(&format!("DEL {COUNTER} {LOG}"));
+    bench.ours.call(&format!("DEL {COUNTER} {SET} {LOG}"));
+}
+
+/// Adds the items of these numbers to a key of our server, unmeasured.
+fn add(bench: &mut Bench, command: &str, key: &str, numbers: Range<u64>) {
+    let mut source = Source::From(numbers.start);
+    let mut left = (numbers.end - numbers.start) as usize;
+    while left > 0 {
+        let items = left.min(500);
+        bench.ours.client.run(&calls(&[command, key], &mut source, left / items, items, 4));
+        left %= items;
+    }
 }
 
 /// Root mean square error over several counters of a growing number of the same items, in per cent.
@@ -110,16 +134,10 @@ pub fn run_error(bench: &mut Bench) -> Vec<plot::File> {
         let start = (counter as u64 + 1) << 32;
         let mut before = 0;
         for (&count, squares) in counts.iter().zip(&mut squares) {
-            for (at, (add, count_command, key)) in
+            for (at, (add_command, count_command, key)) in
                 [("LC.ADD", "LC.COUNT", COUNTER), ("PFADD", "PFCOUNT", LOG)].into_iter().enumerate()
             {
-                let mut source = Source::From(start + before);
-                let mut left = (count - before) as usize;
-                while left > 0 {
-                    let items = left.min(500);
-                    bench.ours.client.run(&calls(&[add, key], &mut source, left / items, items, 4));
-                    left %= items;
-                }
+                add(bench, add_command, key, start + before..start + count);
                 let found = bench.ours.call(&format!("{count_command} {key}")).number();
                 squares[at] += (found / count as f64 - 1.0).powi(2);
             }

@@ -13,6 +13,7 @@ mod batch;
 mod counting;
 mod growth;
 mod items;
+mod markdown;
 mod measure;
 mod memory;
 mod persistence;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::markdown;
 use crate::resp::{Batch, Reply};
 use crate::servers::Server;
 
@@ -51,7 +52,7 @@ impl Bench {
 
     /// Puts a table beside the main one.
     pub fn extra(&mut self, title: &str, heads: &[&str], lines: &[Vec<String>]) {
-        let table = crate::report::markdown_table(heads, lines);
+        let table = markdown::table(heads, lines);
         self.extras.push(format!("### {title}\n\n{table}"));
     }
 

@@ -38,6 +38,7 @@ pub fn run(bench: &mut Bench) -> Vec<plot::File> {
                 other: Some(("RedisBloom", peer_size)),
                 unit: "bytes",
             });
+            nonscaling(bench, rate);
         }
         lines.push(vec![
             format!("{rate}"),
@@ -65,6 +66,23 @@ pub fn run(bench: &mut Bench) -> Vec<plot::File> {
         ],
         marks: Vec::new(),
     }]
+}
+
+/// The same where a filter cannot grow, so that its first sub-filter need not leave a share of the rate to others.
+fn nonscaling(bench: &mut Bench, rate: f64) {
+    let [ours, peer] = [&mut bench.ours, &mut bench.peer].map(|server| {
+        server.call(&format!("BF.RESERVE {KEY} {rate} {CAPACITY} NONSCALING"));
+        let size = server.call(&format!("BF.INFO {KEY}")).field("Size");
+        server.call(&format!("DEL {KEY}"));
+        size
+    });
+    bench.rows.push(Row {
+        work: format!("bytes of a filter of 100k at p = {rate}, NONSCALING: Size of BF.INFO"),
+        goal: Goal::Shown,
+        ours,
+        other: Some(("RedisBloom", peer)),
+        unit: "bytes",
+    });
 }
 
 /// What filters take of the machine's memory, and what MEMORY USAGE says: ours counts what the allocator rounds up

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::markdown;
 use crate::measure::{Bench, Goal, Row};
 
 /// What is replaced in the document; the rest of it is written by hand.
@@ -49,26 +50,9 @@ fn cells(row: &Row) -> Vec<String> {
     ]
 }
 
-/// A table in Markdown whose columns also line up as plain text.
-pub fn markdown_table(heads: &[&str], lines: &[Vec<String>]) -> String {
-    let width = |column: usize| {
-        let cells = lines.iter().map(|line| line[column].chars().count());
-        cells.chain([heads[column].chars().count()]).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
-    let line = |cells: &mut dyn Iterator<Item = &str>| {
-        let padded: Vec<_> = cells.zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-        format!("| {} |\n", padded.join(" | "))
-    };
-    let mut table = line(&mut heads.iter().copied());
-    table += &line(&mut widths.iter().map(|_| "---"));
-    lines.iter().for_each(|cells| table += &line(&mut cells.iter().map(String::as_str)));
-    table
-}
-
 /// The table of all rows.
 pub fn table(bench: &Bench) -> String {
-    markdown_table(&HEADS, &bench.rows.iter().map(cells).collect::<Vec<_>>())
+    markdown::table(&HEADS, &bench.rows.iter().map(cells).collect::<Vec<_>>())
 }
 
 /// What the run is from: machine, versions, date.

@@ -7,6 +7,7 @@ use redis_module::raw;
 
 use super::table::{Argument, BLOOM, COUNTING, Command, Keys, Kind};
 use crate::server::ffi::{Ctx, OK, api};
+use crate::server::version;
 
 /// The layouts that [`raw::RedisModuleCommandInfo`] is made of, as this module was built.
 static INFO_VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfoVersion {
@@ -16,8 +17,10 @@ static INFO_VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleComman
     sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
 };
 
-/// The version of the module in which the commands appeared.
-const SINCE: &CStr = c"0.1.0";
+/// The version in which the commands appeared: this one, before which nothing was released. A release after the first
+/// keeps the text of the first here.
+const SINCE: &CStr = version::TEXT;
+const _: () = assert!(version::NUMBER <= 10_000, "not the first release: write down the text of that one for SINCE");
 
 /// Registers LC.* and, if `with_bloom`, BF.*. The name of a command that the server refuses is the error:
 /// another module has it.

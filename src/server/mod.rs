@@ -7,3 +7,4 @@ pub mod metrics;
 pub mod rdb;
 pub mod reclaim;
 pub mod resident;
+pub mod version;

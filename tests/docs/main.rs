@@ -37,9 +37,9 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// README.md, CHANGELOG.md, and all of docs/ and examples/.
+/// Those at the root, and all of docs/ and examples/.
 fn documents() -> Vec<Document> {
-    let mut names = vec![PathBuf::from("README.md"), PathBuf::from("CHANGELOG.md")];
+    let mut names = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"].map(PathBuf::from).to_vec();
     for folder in ["docs", "examples"] {
         for entry in fs::read_dir(root().join(folder)).into_iter().flatten() {
             let name = Path::new(folder).join(entry.expect("an entry of the folder").file_name());
@@ -188,6 +188,41 @@ fn every_field_of_info_is_explained() {
     let wrong: Vec<_> =
         fields.into_iter().filter(missing).map(|field| format!("docs/operations.md: no {field}")).collect();
     assert_none(&wrong);
+}
+
+#[test]
+fn the_oldest_rust_is_that_of_the_manifest() {
+    let documents = documents();
+    let sentence = concat!("Rust (", env!("CARGO_PKG_RUST_VERSION"), " or later)");
+    assert!(document(&documents, "README.md").text.contains(sentence), "README.md does not say {sentence}");
+}
+
+#[test]
+fn maps_of_the_tree_name_what_is_there() {
+    let documents = documents();
+    let mut wrong = Vec::new();
+    for name in ["CONTRIBUTING.md", "docs/design.md"] {
+        let paths = mapped(&document(&documents, name).text);
+        assert!(paths.len() > 10, "{name}: only {} paths found", paths.len());
+        let missing = paths.iter().filter(|path| !root().join(path).exists());
+        wrong.extend(missing.map(|path| format!("{name}: no {path}")));
+    }
+    assert_none(&wrong);
+}
+
+/// The paths in the map of a document: the first block under `## The tree`, a file or a folder a line, each indented by
+/// two below the folder that it is in.
+fn mapped(text: &str) -> Vec<String> {
+    let map = text.split("\n## The tree\n").nth(1).and_then(|text| text.split("```").nth(1)).unwrap_or_default();
+    let mut found = Vec::new();
+    let mut folders: Vec<&str> = Vec::new();
+    for line in map.lines().skip(1) {
+        let entry = line.trim_start();
+        folders.truncate((line.len() - entry.len()) / 2);
+        folders.push(entry.split(' ').next().unwrap_or_default());
+        found.push(folders.concat());
+    }
+    found
 }
 
 #[test]

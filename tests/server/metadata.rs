@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use redis::Value;
 
-use crate::client::{error_text, field, pairs, show, text, words};
+use crate::client::{error_text, field, number, pairs, show, text, words};
 use crate::harness::Server;
 
 /// A command, whether it writes, a call of it, and the keys in that call.
@@ -55,6 +55,20 @@ fn the_module_has_its_name_and_all_its_commands() {
     for (name, ..) in COMMANDS {
         assert!(found.contains(name), "{name} is missing");
     }
+}
+
+#[test]
+fn the_version_is_that_of_the_package_everywhere() {
+    let server = Server::start();
+    let mut client = server.client();
+    let parts = [env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"), env!("CARGO_PKG_VERSION_PATCH")];
+    let expected = parts.iter().fold(0.0, |all, part| 100.0 * all + part.parse::<f64>().expect("a number"));
+    let modules = client.list("MODULE LIST");
+    let ours = modules.iter().find(|module| text(&field(module, "name")) == "rollcall").expect("our module");
+    assert_eq!(number(&field(ours, "ver")), expected);
+    let told = client.text("INFO rollcall");
+    let version = concat!("rollcall_version:", env!("CARGO_PKG_VERSION"));
+    assert!(told.lines().any(|line| line == version), "{told}");
 }
 
 #[test]

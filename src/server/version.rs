@@ -1,0 +1,43 @@
+//! The version of this module, from Cargo.toml, in the two forms that the server's API takes.
+
+use std::ffi::{CStr, c_int};
+
+/// As people read it.
+pub const TEXT: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+    Ok(text) => text,
+    Err(_) => panic!("the version has a NUL in it"),
+};
+
+/// As servers keep it: major * 10000 + minor * 100 + patch.
+pub const NUMBER: c_int =
+    number(env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"), env!("CARGO_PKG_VERSION_PATCH"));
+
+const fn number(major: &str, minor: &str, patch: &str) -> c_int {
+    part(major) * 10_000 + part(minor) * 100 + part(patch)
+}
+
+/// A part of a version: below 100, or it would read as the part before it.
+const fn part(digits: &str) -> c_int {
+    match c_int::from_str_radix(digits, 10) {
+        Ok(part) if part < 100 => part,
+        _ => panic!("a part of the version is not below 100"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_in_the_order_of_versions() {
+        assert_eq!(number("0", "1", "0"), 100);
+        assert_eq!(number("1", "2", "3"), 10_203);
+        assert!(number("1", "0", "99") < number("1", "1", "0"));
+    }
+
+    #[test]
+    fn both_forms_are_of_this_version() {
+        let [major, minor, patch] = [NUMBER / 10_000, NUMBER / 100 % 100, NUMBER % 100];
+        assert!(TEXT.to_string_lossy().starts_with(&format!("{major}.{minor}.{patch}")));
+    }
+}
