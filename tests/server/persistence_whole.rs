@@ -127,7 +127,7 @@ fn a_file_of_redisbloom_with_growth_0_is_loaded() {
     let ours = Setup::default().file("dump.rdb", &file).line("appendonly no").start();
     let mut client = ours.client();
     for key in ["new", "full"] {
-        let (dump, copy) = (chunks(&mut other, key), format!("copy of {key}"));
+        let (dump, copy) = (chunks(&mut other, key), format!("copy:{key}"));
         load(&mut client, &copy, &dump);
         assert_eq!(client.digest(&copy), client.digest(key), "{key}");
         client.expect(&format!("BF.INFO {key} EXPANSION"), "[2]");

@@ -246,14 +246,14 @@ fn chunks_in_any_order_arrive() {
 }
 
 #[test]
-fn what_is_beyond_our_ranges_is_made_in_the_classic_layout() {
+fn what_names_no_layout_is_made_classic_also_beyond_our_ranges() {
     let aof = aof_of(&[
         "BF.RESERVE wide 0.01 10 EXPANSION 32769",
-        "BF.RESERVE lines 0.01 10 EXPANSION 32768 foo",
+        "BF.RESERVE within 0.01 10 EXPANSION 32768 foo",
         "BF.RESERVE wrapped 0.01 10 EXPANSION 4294967296",
         "BF.INSERT many c 1099511627777 er 0.999999999999 n i x",
         "BF.MADD wrapped 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15",
-        "BF.ADD lines x",
+        "BF.ADD within x",
     ]);
     let mut server = loaded("", &aof);
     for round in ["loaded", "loaded again"] {
@@ -261,13 +261,13 @@ fn what_is_beyond_our_ranges_is_made_in_the_classic_layout() {
         let mut info =
             |key: &str, field: &str| show(&client.list(&format!("BF.INFO {key} {field}"))[0]).replace('"', "");
         assert_eq!([info("wide", "LAYOUT"), info("wide", "EXPANSION")], ["classic", "32769"], "{round}");
-        assert_eq!([info("lines", "LAYOUT"), info("lines", "EXPANSION")], ["lines", "32768"], "{round}");
+        assert_eq!([info("within", "LAYOUT"), info("within", "EXPANSION")], ["classic", "32768"], "{round}");
         assert_eq!([info("many", "LAYOUT"), info("many", "CAPACITY")], ["classic", "1099511627777"], "{round}");
         assert_eq!([info("wrapped", "EXPANSION"), info("wrapped", "FILTERS")], ["2", "2"], "{round}");
         let known: Vec<_> = (1..=15).map(|item: u32| item.to_string()).collect();
         let answers = client.call(&with(&["BF.MEXISTS", "wrapped"], &known));
         assert_eq!(answers, Value::Array(vec![Value::Int(1); 15]), "{round}");
-        assert_eq!(text(&client.list("BF.DEBUG lines")[0]).split(' ').next(), Some("size:1"), "{round}");
+        assert_eq!(text(&client.list("BF.DEBUG within")[0]).split(' ').next(), Some("size:1"), "{round}");
         // Clients may not say so.
         for line in ["BF.RESERVE new 0.01 10 EXPANSION 32769", "BF.INSERT new c 10 i x", "BF.RESERVE new 0.01 10 foo"] {
             assert!(client.error(line).starts_with("ERR "), "{line}");

@@ -162,7 +162,8 @@ fn a_filter_changes_its_type_when_it_is_complete() {
         client.expect("PEXPIRETIME k", "99999999999999");
         client.expect("BF.CARD k", &source.client().int("BF.CARD src").to_string());
         client.expect("DEBUG RELOAD", "+OK");
-        assert_eq!(client.digest("k"), source.client().digest("src"));
+        // Not the digests, which have the time to live in them.
+        assert!(crate::replication_redisbloom::chunks(&mut client, "k") == dump);
         replica.wait_synced(&server);
         assert_eq!(replica.client().digest("k"), client.digest("k"));
         assert_eq!(type_of(&mut replica.client(), "k"), "MBbloom--");
