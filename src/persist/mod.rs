@@ -256,7 +256,12 @@ pub fn dump<T: Stored>(value: &T) -> impl Iterator<Item = (u64, Vec<u8>)> {
 }
 
 /// A header and all chunks after it.
-fn chunks(header: Vec<u8>, payload: Payload<'_>, shape: u64, format: ChunkFormat) -> impl Iterator<Item = (u64, Vec<u8>)> {
+fn chunks(
+    header: Vec<u8>,
+    payload: Payload<'_>,
+    shape: u64,
+    format: ChunkFormat,
+) -> impl Iterator<Item = (u64, Vec<u8>)> {
     let max_bytes = match format {
         ChunkFormat::Checked => CHUNK_PAYLOAD_BYTES,
         ChunkFormat::Plain => CHUNK_MAX_BYTES,

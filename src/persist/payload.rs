@@ -69,7 +69,11 @@ impl<'a> Payload<'a> {
             let part_end = place.start + part.num_bytes();
             let end = self.end.min(part_end).min(position.saturating_add(max_bytes as u64));
             if position < part_end {
-                return if position < end { part.read(position - place.start, end - place.start) } else { Cow::default() };
+                return if position < end {
+                    part.read(position - place.start, end - place.start)
+                } else {
+                    Cow::default()
+                };
             }
             *place = Place { part: place.part + 1, start: part_end };
         }
@@ -92,16 +96,8 @@ mod tests {
         let bitmaps = bitmaps(8);
         let payload = || Payload::of_bitmaps(&bitmaps, Vec::as_slice);
         let pieces: Vec<_> = payload().pieces(2).map(|(position, piece)| (position, piece.into_owned())).collect();
-        let expected: [(u64, &[u8]); 8] = [
-            (0, &[1]),
-            (1, &[2, 2]),
-            (3, &[3, 3]),
-            (5, &[3]),
-            (6, &[5]),
-            (7, &[6, 6]),
-            (9, &[7, 7]),
-            (11, &[7]),
-        ];
+        let expected: [(u64, &[u8]); 8] =
+            [(0, &[1]), (1, &[2, 2]), (3, &[3, 3]), (5, &[3]), (6, &[5]), (7, &[6, 6]), (9, &[7, 7]), (11, &[7])];
         assert_eq!(pieces, expected.map(|(position, piece)| (position, piece.to_vec())));
         for (position, piece) in expected {
             assert_eq!(&*payload().piece(position, 2), piece);
