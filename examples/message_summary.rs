@@ -83,7 +83,7 @@ fn check_district(district: &Announcement, server: &mut Connection, promises: &m
     for (status, people) in &district.truth {
         let truth = people.len() as f64;
         let count = district.count(status, server)?;
-        let bounds = Bounds::around(truth, STANDARD_ERRORS, ERROR_RATE * truth);
+        let bounds = Bounds::around(truth, STANDARD_ERRORS, ERROR_RATE * truth, format!("{}%", 100.0 * ERROR_RATE));
         let off = format!(" ({:+.2}%)", 100.0 * (count as f64 - truth) / truth);
         promises.number(&format!("district: {status}"), &bounds, count as f64, off);
     }
@@ -102,7 +102,7 @@ fn check_missing(message: &Announcement, server: &mut Connection, promises: &mut
     let (missing, standard_error): (u64, f64) = redis::cmd("LC.DIFFCOUNT").arg(&delivered).arg(read).query(server)?;
     let truth = message.delivered_but_not_read().len() as u64;
     let detail = format!(" +- {standard_error:.0}, in {} bytes", thousands(memory_usage(&delivered, server)?));
-    let bounds = Bounds::around(truth as f64, STANDARD_ERRORS, standard_error);
+    let bounds = Bounds::around(truth as f64, STANDARD_ERRORS, standard_error, format!("{standard_error:.0}"));
     promises.number(&format!("{}: delivered but not read", message.name), &bounds, missing as f64, detail);
     Ok(())
 }

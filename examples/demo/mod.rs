@@ -69,6 +69,7 @@ pub struct Bounds {
     why: String,
 }
 
+#[allow(dead_code, reason = "no example uses all of it")]
 impl Bounds {
     /// From `least` to `most`, both included.
     pub fn between(least: f64, most: f64) -> Self {
@@ -80,15 +81,13 @@ impl Bounds {
         Self::between(f64::NEG_INFINITY, most)
     }
 
-    /// At most so many standard errors, each of `standard_error`, from `number`.
-    #[allow(dead_code, reason = "not all of the examples have one")]
-    pub fn around(number: f64, standard_errors: f64, standard_error: f64) -> Self {
+    /// At most so many standard errors from `number`; `each` is how large one is, in words.
+    pub fn around(number: f64, standard_errors: f64, standard_error: f64, each: impl Display) -> Self {
         Self::between(number - standard_errors * standard_error, number + standard_errors * standard_error)
-            .because(format!("{standard_errors} standard errors around {}", decimal(number, 0)))
+            .because(format!("{standard_errors} standard errors ({each} each) around {}", decimal(number, 0)))
     }
 
     /// Printed and compared with so many decimals, and a unit after them.
-    #[allow(dead_code, reason = "not all of the examples have one")]
     pub fn printed(self, decimals: usize, unit: &'static str) -> Self {
         Bounds { decimals, unit, ..self }
     }
@@ -105,9 +104,8 @@ impl Bounds {
 
     /// Whether the number lies within, all three as they are printed.
     fn include(&self, number: f64) -> bool {
-        let scale = 10f64.powi(self.decimals as i32);
-        let [least, most, number] = [self.least, self.most, number].map(|number| (number * scale).round());
-        (least..=most).contains(&number)
+        let printed = |number: f64| format!("{number:.*}", self.decimals).parse().unwrap_or(f64::NAN);
+        (printed(self.least)..=printed(self.most)).contains(&printed(number))
     }
 }
 
@@ -238,7 +236,7 @@ mod tests {
     #[test]
     fn promises_are_kept_or_broken_by_what_is_printed() {
         let bounds = [
-            Bounds::around(999.0, 3.0, 9.99),
+            Bounds::around(999.0, 3.0, 9.99, "1%"),
             Bounds::between(9_499.5, 10_499.5),
             Bounds::at_most(1_000.0),
             Bounds::at_most(180.0).printed(1, " MiB"),
@@ -259,7 +257,8 @@ mod tests {
             }
             assert!(verdicts.iter().all(|&count| count > 0), "{bounds}: {verdicts:?}");
         }
-        assert_eq!(Bounds::around(999.0, 3.0, 9.99).to_string(), "969 to 1,029: 3 standard errors around 999");
+        let around = Bounds::around(999.0, 3.0, 9.99, "1%");
+        assert_eq!(around.to_string(), "969 to 1,029: 3 standard errors (1% each) around 999");
         assert_eq!(Bounds::at_most(180.0).printed(1, " MiB").to_string(), "180.0 MiB at most");
     }
 }

@@ -27,7 +27,7 @@ fn filters_of_both_layouts_are_downloaded_as_the_page_does() {
     for (name, layout) in [("lines", BitLayout::Lines), ("classic", BitLayout::Classic)] {
         let server = Server::with_args(&format!("bf-layout {name}"));
         let mut client = server.client();
-        client.expect("BF.RESERVE contacts 0.01 100", "OK");
+        client.expect("BF.RESERVE contacts 0.01 100", "+OK");
         for number in 0..500 {
             client.cmd(&format!("BF.ADD contacts user:{number}"));
         }
