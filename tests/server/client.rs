@@ -21,8 +21,6 @@ use std::time::{Duration, Instant};
 
 use redis::{Parser, PushKind, Value};
 
-use crate::harness::Server;
-
 /// How long anything may take before a test gives up on it.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -182,22 +180,6 @@ impl Client {
             Value::Array(items) if items.len() == 1 => text(&items[0]),
             other => panic!("DEBUG DIGEST-VALUE gave {}", show(other)),
         }
-    }
-}
-
-/// Runs a session of commands over RESP2, then over RESP3 on an empty server. A row is a command,
-/// its reply in RESP2 and its reply in RESP3, in the notation of this module.
-#[track_caller]
-pub fn session(server: &Server, rows: &[(&str, &str, &str)]) {
-    let mut client = server.client();
-    client.expect("FLUSHALL", "+OK");
-    for (command, reply, _) in rows {
-        client.expect(command, reply);
-    }
-    let mut client = server.client3();
-    client.expect("FLUSHALL", "+OK");
-    for (command, _, reply) in rows {
-        client.expect(command, reply);
     }
 }
 

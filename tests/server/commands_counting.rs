@@ -2,8 +2,8 @@
 
 use redis::Value;
 
-use crate::client::{Client, add_many, field, number, pairs, session, show, sum, text};
-use crate::harness::Server;
+use crate::client::{Client, add_many, field, number, pairs, show, sum, text};
+use crate::harness::{Server, session};
 
 const LABELS: [&str; 10] = [
     "Capacity",

@@ -437,3 +437,19 @@ pub fn optional_file(variable: &str) -> Option<PathBuf> {
     }
     path
 }
+
+/// Runs a session of commands over RESP2, then over RESP3 on an empty server. A row is a command,
+/// its reply in RESP2 and its reply in RESP3, in the notation of [`show`](crate::client::show).
+#[track_caller]
+pub fn session(server: &Server, rows: &[(&str, &str, &str)]) {
+    let mut client = server.client();
+    client.expect("FLUSHALL", "+OK");
+    for (command, reply, _) in rows {
+        client.expect(command, reply);
+    }
+    let mut client = server.client3();
+    client.expect("FLUSHALL", "+OK");
+    for (command, _, reply) in rows {
+        client.expect(command, reply);
+    }
+}

@@ -1,6 +1,4 @@
-//! Bloom filters, stored.
-//!
-//! A filter of lines has this header:
+//! Filters of lines, stored.
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
@@ -18,16 +16,13 @@
 //! The payload is the sub-filters' lines end to end, oldest first, 64 bytes a line: eight words, bit `i` of a line is bit
 //! `i % 64` of word `i / 64`. Lines, lines an item and probes a line follow from rate, capacity and expansion; they are
 //! stored so that a reader need not know the sizing formulas, and compared with them here.
-//!
-//! A filter of RedisBloom's layout has RedisBloom's header and payload ([`redisbloom`]).
 
 use std::alloc::Layout;
 
 use super::bitmaps::ArrivingBitmaps;
 use super::codec::{Reader, Writer, expect, stored_parameter};
-use super::redisbloom::{self, LoadingClassic};
 use super::{ChunkFormat, Loading, Payload, Stored};
-use crate::bloom::{BloomFilter, Filter, Line, Params, ScalableFilter, math};
+use crate::bloom::{Filter, Line, Params, ScalableFilter, math};
 use crate::error::Error;
 use crate::hash::checksum_of_numbers;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
@@ -170,121 +165,5 @@ impl Loading for LoadingFilter {
 
     fn try_clone(&self) -> Result<Self, Error> {
         Ok(LoadingFilter { arriving: self.arriving.try_clone()?, ..*self })
-    }
-}
-
-impl Stored for BloomFilter {
-    type Loading = LoadingBloomFilter;
-
-    fn header(&self) -> Vec<u8> {
-        match self {
-            BloomFilter::Lines(filter) => filter.header(),
-            BloomFilter::Classic(filter) => filter.header(),
-        }
-    }
-
-    fn payload(&self) -> Payload<'_> {
-        match self {
-            BloomFilter::Lines(filter) => filter.payload(),
-            BloomFilter::Classic(filter) => filter.payload(),
-        }
-    }
-
-    fn chunk_format(&self) -> ChunkFormat {
-        match self {
-            BloomFilter::Lines(filter) => filter.chunk_format(),
-            BloomFilter::Classic(filter) => filter.chunk_format(),
-        }
-    }
-
-    fn overwrite(&mut self, next: u64, chunk: &[u8]) -> Result<(), Error> {
-        match self {
-            BloomFilter::Lines(filter) => filter.overwrite(next, chunk),
-            BloomFilter::Classic(filter) => filter.overwrite(next, chunk),
-        }
-    }
-}
-
-/// A filter of either layout whose bits are arriving.
-#[derive(Debug)]
-pub enum LoadingBloomFilter {
-    /// Of lines.
-    Lines(LoadingFilter),
-    /// Of RedisBloom's layout.
-    Classic(LoadingClassic),
-}
-
-/// Calls the same method of either.
-macro_rules! either {
-    ($self:expr, $loading:ident => $call:expr) => {
-        match $self {
-            LoadingBloomFilter::Lines($loading) => $call,
-            LoadingBloomFilter::Classic($loading) => $call,
-        }
-    };
-}
-
-impl Loading for LoadingBloomFilter {
-    type Value = BloomFilter;
-
-    fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
-        if redisbloom::is_header(header) {
-            LoadingClassic::begin(header, limit).map(LoadingBloomFilter::Classic)
-        } else {
-            LoadingFilter::begin(header, limit).map(LoadingBloomFilter::Lines)
-        }
-    }
-
-    fn header(&self) -> &[u8] {
-        either!(self, loading => loading.header())
-    }
-
-    fn received_bytes(&self) -> u64 {
-        either!(self, loading => loading.received_bytes())
-    }
-
-    fn total_bytes(&self) -> u64 {
-        either!(self, loading => loading.total_bytes())
-    }
-
-    fn received(&self) -> Payload<'_> {
-        either!(self, loading => loading.received())
-    }
-
-    fn next_memory(&self, len: usize) -> &[u8] {
-        either!(self, loading => loading.next_memory(len))
-    }
-
-    fn chunk_format(&self) -> ChunkFormat {
-        either!(self, loading => loading.chunk_format())
-    }
-
-    fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        either!(self, loading => loading.push(bytes))
-    }
-
-    fn finish(&mut self) -> Result<BloomFilter, Error> {
-        Ok(match self {
-            LoadingBloomFilter::Lines(loading) => BloomFilter::Lines(loading.finish()?),
-            LoadingBloomFilter::Classic(loading) => BloomFilter::Classic(loading.finish()?),
-        })
-    }
-
-    fn finish_with_zeros(&mut self) -> Option<BloomFilter> {
-        match self {
-            LoadingBloomFilter::Lines(loading) => loading.finish_with_zeros().map(BloomFilter::Lines),
-            LoadingBloomFilter::Classic(loading) => loading.finish_with_zeros().map(BloomFilter::Classic),
-        }
-    }
-
-    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        either!(self, loading => loading.heap_layouts(visit));
-    }
-
-    fn try_clone(&self) -> Result<Self, Error> {
-        Ok(match self {
-            LoadingBloomFilter::Lines(loading) => LoadingBloomFilter::Lines(loading.try_clone()?),
-            LoadingBloomFilter::Classic(loading) => LoadingBloomFilter::Classic(loading.try_clone()?),
-        })
     }
 }

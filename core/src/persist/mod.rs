@@ -13,8 +13,7 @@
 //! [`counting`].
 //!
 //! Filters of RedisBloom's layout are stored as RedisBloom stores them, everywhere ([`redisbloom`]): their header has no
-//! magic, and their chunks no checksum. Where a header is read, what does not begin with our magic is taken for one of
-//! RedisBloom's. One that is still arriving is a value of ours with that header.
+//! magic, and their chunks no checksum. [`filter`] tells the two apart. One that is still arriving is a value of ours with that header.
 //!
 //! Loading trusts nothing: lengths are compared before anything is allocated, what follows from the parameters
 //! is computed again and compared, and what is wrong is named ([`Error::Corrupt`](crate::error::Error::Corrupt)).
@@ -24,6 +23,7 @@ pub mod bloom;
 mod chunks;
 mod codec;
 pub mod counting;
+pub mod filter;
 mod payload;
 pub mod rdb;
 pub mod redisbloom;

@@ -21,7 +21,6 @@
 use std::alloc::Layout;
 
 use super::bitmaps::ArrivingBitmaps;
-use super::bloom::MAGIC;
 use super::codec::{Reader, Writer, expect};
 use super::rdb::{Sink, Source};
 use super::{ChunkFormat, Loading, Payload, Stored};
@@ -221,21 +220,8 @@ impl Loading for LoadingClassic {
 }
 
 /// Length of a header of so many sub-filters.
-fn header_bytes(num_sub_filters: u32) -> u64 {
+pub(super) fn header_bytes(num_sub_filters: u32) -> u64 {
     HEADER_BYTES + SUB_FILTER_BYTES * u64::from(num_sub_filters)
-}
-
-/// Whether these bytes are to be read as a header of RedisBloom and not as one of ours. They are if they have not our
-/// magic; if they have, it may be the count of items of a header whose length is RedisBloom's and whose checksum is not ours.
-pub fn is_header(bytes: &[u8]) -> bool {
-    if !bytes.starts_with(&MAGIC) {
-        return true;
-    }
-    let fits = bytes.get(8..).and_then(<[u8]>::first_chunk).is_some_and(|count| {
-        let count = u32::from_le_bytes(*count);
-        count > 0 && header_bytes(count) == bytes.len() as u64
-    });
-    fits && Reader::new(bytes, MAGIC).is_err()
 }
 
 /// Reads a header and checks it.

@@ -13,10 +13,10 @@ mod wire;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::harness::{Server, Setup, optional_file};
+use crate::harness::optional_file;
 use differences::DIFFERENCES;
 use metadata::METADATA;
-use runner::{Hits, Pair};
+use runner::{Hits, Pair, servers};
 use sequences::{Generator, Layout, Step, fixed};
 
 const SEED: u64 = 20_261_121;
@@ -26,18 +26,6 @@ const SEQUENCES: u64 = 2_000;
 fn from_environment(name: &str, default: u64) -> u64 {
     let given = std::env::var(name).ok();
     given.map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
-}
-
-/// Both servers, with the same defaults.
-fn servers(peer: &Path, layout: Layout) -> (Server, Server) {
-    // In lines, the two err on different items: at this rate on none of those that a run has.
-    let (ours, theirs) = match layout {
-        Layout::Classic => ("bf-layout classic", ""),
-        Layout::Lines => ("bf-error-rate 1e-9", " ERROR_RATE 0.000000001"),
-    };
-    let ours = Server::with_args(&format!("{ours} max-key-bytes 16mb"));
-    let theirs = Setup::default().without_module().line(&format!("loadmodule {}{theirs}", peer.display())).start();
-    (ours, theirs)
 }
 
 fn run_layout(peer: &Path, layout: Layout) -> Hits {

@@ -2,13 +2,26 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Instant;
 
 use super::differences::{Case, DIFFERENCES};
 use super::sequences::{Command, FILTERS, Layout, NUM_ITEMS, OTHERS, Step, words};
 use super::wire::{Reply, Wire};
 use crate::client::DEADLINE;
-use crate::harness::Server;
+use crate::harness::{Server, Setup};
+
+/// Both servers, with the same defaults.
+pub fn servers(peer: &Path, layout: Layout) -> (Server, Server) {
+    // In lines, the two err on different items: at this rate on none of those that a run has.
+    let (ours, theirs) = match layout {
+        Layout::Classic => ("bf-layout classic", ""),
+        Layout::Lines => ("bf-error-rate 1e-9", " ERROR_RATE 0.000000001"),
+    };
+    let ours = Server::with_args(&format!("{ours} max-key-bytes 16mb"));
+    let theirs = Setup::default().without_module().line(&format!("loadmodule {}{theirs}", peer.display())).start();
+    (ours, theirs)
+}
 
 /// How often each difference was seen.
 pub type Hits = BTreeMap<&'static str, u64>;

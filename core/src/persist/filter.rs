@@ -1,0 +1,140 @@
+//! Filters of either layout, stored: in our format, or in RedisBloom's.
+
+use std::alloc::Layout;
+
+use super::bloom::{LoadingFilter, MAGIC};
+use super::codec::Reader;
+use super::redisbloom::{LoadingClassic, header_bytes};
+use super::{ChunkFormat, Loading, Payload, Stored};
+use crate::bloom::BloomFilter;
+use crate::error::Error;
+use crate::size_limit::SizeLimit;
+
+/// Whether these bytes are to be read as a header of RedisBloom and not as one of ours. They are if they have not our
+/// magic; if they have, it may be the count of items of a header whose length is RedisBloom's and whose checksum is not ours.
+pub fn is_redisbloom_header(bytes: &[u8]) -> bool {
+    if !bytes.starts_with(&MAGIC) {
+        return true;
+    }
+    let fits = bytes.get(8..).and_then(<[u8]>::first_chunk).is_some_and(|count| {
+        let count = u32::from_le_bytes(*count);
+        count > 0 && header_bytes(count) == bytes.len() as u64
+    });
+    fits && Reader::new(bytes, MAGIC).is_err()
+}
+
+impl Stored for BloomFilter {
+    type Loading = LoadingBloomFilter;
+
+    fn header(&self) -> Vec<u8> {
+        match self {
+            BloomFilter::Lines(filter) => filter.header(),
+            BloomFilter::Classic(filter) => filter.header(),
+        }
+    }
+
+    fn payload(&self) -> Payload<'_> {
+        match self {
+            BloomFilter::Lines(filter) => filter.payload(),
+            BloomFilter::Classic(filter) => filter.payload(),
+        }
+    }
+
+    fn chunk_format(&self) -> ChunkFormat {
+        match self {
+            BloomFilter::Lines(filter) => filter.chunk_format(),
+            BloomFilter::Classic(filter) => filter.chunk_format(),
+        }
+    }
+
+    fn overwrite(&mut self, next: u64, chunk: &[u8]) -> Result<(), Error> {
+        match self {
+            BloomFilter::Lines(filter) => filter.overwrite(next, chunk),
+            BloomFilter::Classic(filter) => filter.overwrite(next, chunk),
+        }
+    }
+}
+
+/// A filter of either layout whose bits are arriving.
+#[derive(Debug)]
+pub enum LoadingBloomFilter {
+    /// Of lines.
+    Lines(LoadingFilter),
+    /// Of RedisBloom's layout.
+    Classic(LoadingClassic),
+}
+
+/// Calls the same method of either.
+macro_rules! either {
+    ($self:expr, $loading:ident => $call:expr) => {
+        match $self {
+            LoadingBloomFilter::Lines($loading) => $call,
+            LoadingBloomFilter::Classic($loading) => $call,
+        }
+    };
+}
+
+impl Loading for LoadingBloomFilter {
+    type Value = BloomFilter;
+
+    fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
+        if is_redisbloom_header(header) {
+            LoadingClassic::begin(header, limit).map(LoadingBloomFilter::Classic)
+        } else {
+            LoadingFilter::begin(header, limit).map(LoadingBloomFilter::Lines)
+        }
+    }
+
+    fn header(&self) -> &[u8] {
+        either!(self, loading => loading.header())
+    }
+
+    fn received_bytes(&self) -> u64 {
+        either!(self, loading => loading.received_bytes())
+    }
+
+    fn total_bytes(&self) -> u64 {
+        either!(self, loading => loading.total_bytes())
+    }
+
+    fn received(&self) -> Payload<'_> {
+        either!(self, loading => loading.received())
+    }
+
+    fn next_memory(&self, len: usize) -> &[u8] {
+        either!(self, loading => loading.next_memory(len))
+    }
+
+    fn chunk_format(&self) -> ChunkFormat {
+        either!(self, loading => loading.chunk_format())
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        either!(self, loading => loading.push(bytes))
+    }
+
+    fn finish(&mut self) -> Result<BloomFilter, Error> {
+        Ok(match self {
+            LoadingBloomFilter::Lines(loading) => BloomFilter::Lines(loading.finish()?),
+            LoadingBloomFilter::Classic(loading) => BloomFilter::Classic(loading.finish()?),
+        })
+    }
+
+    fn finish_with_zeros(&mut self) -> Option<BloomFilter> {
+        match self {
+            LoadingBloomFilter::Lines(loading) => loading.finish_with_zeros().map(BloomFilter::Lines),
+            LoadingBloomFilter::Classic(loading) => loading.finish_with_zeros().map(BloomFilter::Classic),
+        }
+    }
+
+    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        either!(self, loading => loading.heap_layouts(visit));
+    }
+
+    fn try_clone(&self) -> Result<Self, Error> {
+        Ok(match self {
+            LoadingBloomFilter::Lines(loading) => LoadingBloomFilter::Lines(loading.try_clone()?),
+            LoadingBloomFilter::Classic(loading) => LoadingBloomFilter::Classic(loading.try_clone()?),
+        })
+    }
+}
