@@ -388,3 +388,10 @@ impl Iterator for Marked {
         Some(next)
     }
 }
+
+/// The lowest `count` of the bits set in `marks`.
+#[inline(always)]
+pub(super) fn first_marked(marks: u32, count: u32) -> u32 {
+    let rest = (0..count.min(u32::BITS)).fold(marks, |rest, _| rest & rest.wrapping_sub(1));
+    marks ^ rest
+}

@@ -28,6 +28,7 @@ pub mod classic;
 mod filter;
 mod line;
 mod lines;
+mod load;
 pub mod math;
 mod scalable;
 mod screen;
