@@ -2,11 +2,26 @@
 
 use std::alloc::Layout;
 
-use super::lines::line::Line;
-use super::lines::sizing::LINE_BYTES;
+use bytemuck::{Pod, Zeroable};
+
 use crate::bits;
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, array_bytes};
+
+/// Bits of a line: one cache line of 64 bytes. Part of the stored format.
+pub const LINE_BITS: u32 = 512;
+
+/// Bytes of a line.
+pub const LINE_BYTES: u64 = LINE_BITS as u64 / 8;
+
+/// Bitmaps of fewer lines than this, 32 KiB, are taken to be in the processor's first-level cache: the lines of marked
+/// hashes are not asked for ahead, which would only cost time.
+pub(super) const PREFETCH_FROM_LINES: usize = 512;
+
+/// 512 bits in one cache line.
+#[derive(Debug, Default, Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub struct Line(pub(super) [u64; 8]);
 
 /// Lines that [`Bitmap::count_union`] looks at together: 4 KiB, on the stack.
 const BLOCK: usize = 64;

@@ -1,10 +1,12 @@
 //! What chains of sub-filters have in common, whatever the layout of their bits: an item is looked for in all
 //! of them and added to the newest, which is followed by a new one once it is full.
 
-use super::lines::probe::{CHUNK, fill};
 use crate::error::{Error, Parameter};
 use crate::hash::Hash128;
 use crate::size_limit::{SizeLimit, try_reserve};
+
+/// Hashes that are handled together: one bit each in a `u32`, and about as many cache misses as a core has in flight.
+pub(super) const CHUNK: usize = 32;
 
 /// One filter of a chain. Where a method takes `pending`, the hashes are at most [`CHUNK`], and those are meant that have
 /// their bit set in it.
@@ -148,6 +150,14 @@ pub(super) fn may_contain<C: Chain>(chain: &C, item: &[u8]) -> bool {
     chain.look_up(C::hash(item, chain.seed()))
 }
 
+/// Which of at most [`CHUNK`] hashes may have been added.
+fn look_up<C: Chain>(chain: &C, hashes: &[Hash128], expected: Expected) -> u32 {
+    match hashes {
+        [hash] => u32::from(chain.look_up(*hash)),
+        _ => chain.look_up_chunk(hashes, expected),
+    }
+}
+
 /// [`may_contain`] for many items.
 pub(super) fn may_contain_all<'a, C: Chain>(
     chain: &C,
@@ -160,7 +170,7 @@ pub(super) fn may_contain_all<'a, C: Chain>(
     }
     let mut expected = Expected::Absent;
     while let Some((chunk, len)) = next_chunk(&mut hashes) {
-        let marks = chain.look_up_chunk(&chunk[..len], expected);
+        let marks = look_up(chain, &chunk[..len], expected);
         // The next ones are most likely like these.
         expected = if marks.count_ones() as usize > len / 2 { Expected::Present } else { Expected::Absent };
         (0..len).for_each(|i| found(marks >> i & 1 == 1));
@@ -234,33 +244,27 @@ fn add_chunk<C: Chain>(
     hashes: &[Hash128],
     limit: &(impl SizeLimit + ?Sized),
 ) -> (Added, Result<(), Error>) {
-    let mut added = Added { new: 0, handled: 0 };
-    while added.handled < hashes.len() {
-        let rest = &hashes[added.handled..];
-        let room = room(chain);
-        if room == 0 {
-            // Items it has pass even a full filter. The first that it has not needs a new sub-filter.
-            let known = chain.look_up_chunk(rest, Expected::Absent).trailing_ones() as usize;
-            added.handled += known;
-            if known < rest.len()
-                && let Err(error) = grow(chain, limit)
-            {
-                return (added, Err(error));
-            }
-            continue;
+    // A sub-filter that takes nothing more says of an item what it said before. So only those are asked again that items
+    // of this chunk went into.
+    let (mut new, mut left) = (0, first_marks(hashes.len()) & !look_up(chain, hashes, Expected::Absent));
+    while left != 0 {
+        if room(chain) == 0
+            && let Err(error) = grow(chain, limit)
+        {
+            return (Added { new, handled: left.trailing_zeros() as usize }, Err(error));
         }
-        // No more than fit, even if all are new: so there is no need to look at the room after each.
-        let fitting = &rest[..rest.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
-        let mut pending = first_marks(fitting.len());
-        if chain.sub_filters().len() > 1 {
-            pending &= !chain.look_up_chunk(fitting, Expected::Absent);
-        }
+        // No more than fit, even if all are new: so there is no need to look at the room after each. A sub-filter that was
+        // just made takes one whatever it is made for, as for `add`.
+        let fitting = first_marked(left, u32::try_from(room(chain)).unwrap_or(u32::MAX).max(1));
+        left ^= fitting;
+        let Some(newest) = chain.newest_mut() else { break };
         // Items that come twice, or whose bits the ones before them set, are sorted out here.
-        let new = chain.newest_mut().map_or(0, |newest| newest.insert_chunk(fitting, pending));
-        added.new |= new << added.handled;
-        added.handled += fitting.len();
+        new |= newest.insert_chunk(hashes, fitting);
+        if newest.num_items() >= newest.capacity() {
+            left &= !newest.look_up_chunk(hashes, left);
+        }
     }
-    (added, Ok(()))
+    (Added { new, handled: hashes.len() }, Ok(()))
 }
 
 /// The next hashes, as many as a chunk holds, and how many they are; `None` when there are no more.
@@ -342,4 +346,44 @@ pub(super) fn plan_union<C: Chain>(chain: &C, others: &[&C], asked: f64) -> Resu
         return Err(Error::RateExceeded { would_be, asked });
     }
     Ok(Some(unions))
+}
+
+/// Takes as many hashes as fit and there are; tells how many.
+#[inline(always)]
+pub(super) fn fill(chunk: &mut [Hash128], hashes: &mut impl Iterator<Item = Hash128>) -> usize {
+    let mut len = 0;
+    for (slot, hash) in chunk.iter_mut().zip(hashes) {
+        *slot = hash;
+        len += 1;
+    }
+    len
+}
+
+/// The positions of the bits set in `marks`, ascending.
+#[inline(always)]
+pub(super) fn marked(marks: u32) -> Marked {
+    Marked(marks)
+}
+
+pub(super) struct Marked(u32);
+
+impl Iterator for Marked {
+    type Item = usize;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let next = self.0.trailing_zeros() as usize;
+        self.0 &= self.0 - 1;
+        Some(next)
+    }
+}
+
+/// The lowest `count` of the bits set in `marks`.
+#[inline(always)]
+pub(super) fn first_marked(marks: u32, count: u32) -> u32 {
+    let rest = (0..count.min(u32::BITS)).fold(marks, |rest, _| rest & rest.wrapping_sub(1));
+    marks ^ rest
 }

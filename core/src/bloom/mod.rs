@@ -26,10 +26,12 @@ mod chain;
 pub mod classic;
 mod filter;
 pub mod lines;
+mod params;
 
+pub use bitmap::Line;
 pub use classic::ClassicFilter;
 pub use filter::{BitLayout, BloomFilter, SubFilterInfo};
-pub use lines::line::Line;
+pub use lines::ScalableFilter;
 pub use lines::sizing::{self as math, Geometry};
 pub use lines::sub_filter::Filter;
-pub use lines::{Params, ScalableFilter};
+pub use params::Params;

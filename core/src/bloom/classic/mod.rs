@@ -15,8 +15,8 @@ use std::alloc::Layout;
 use sizing::{DEFAULT_GROWTH, FORCE64, NO_SCALING, NOROUND, Shape, TIGHTENING};
 pub use sub_filter::ClassicSubFilter;
 
-use super::Params;
 use super::chain::{self, Chain};
+use super::params::Params;
 use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, classic_hash};
 use crate::size_limit::{SizeLimit, held_bytes, try_reserve, try_with_capacity};

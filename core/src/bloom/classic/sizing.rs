@@ -11,8 +11,9 @@
 //!
 //! Powers of two are kept in whole words of 64 bits too, but positions are taken modulo `2^n2`.
 
+use super::super::bitmap::LINE_BYTES;
 use super::super::chain::check_items;
-use super::super::lines::sizing::{LINE_BYTES, check_error_rate};
+use super::super::params::check_error_rate;
 use crate::error::{Error, Parameter};
 
 /// Sizes are not rounded up to powers of two.

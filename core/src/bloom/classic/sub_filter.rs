@@ -6,11 +6,12 @@
 //! ```
 
 use std::alloc::Layout;
+use std::ops::Range;
 
 use super::super::bitmap::Bitmap;
+use super::super::bitmap::{Line, PREFETCH_FROM_LINES};
 use super::super::chain::{SubFilter, first_marks, next_chunk};
-use super::super::lines::line::Line;
-use super::super::lines::probe::{CHUNK, PREFETCH_FROM_LINES, marked};
+use super::super::chain::{first_marked, marked};
 use super::sizing::Shape;
 use crate::bits;
 use crate::error::Error;
@@ -20,9 +21,13 @@ use crate::size_limit::SizeLimit;
 /// Bytes that RedisBloom counts for a sub-filter besides its bitmap.
 pub(in crate::bloom) const SUB_FILTER_BYTES: u64 = 64;
 
-/// Of an item that is looked for, this many bits are asked for before the first is looked at. In a full filter each
-/// is set with chance 1/2, so few absent items need more.
+/// Of an item that is looked for, so many bits are looked at first. In a full filter each is set with chance 1/2, so few
+/// absent items need more.
 const FIRST_PROBES: u32 = 2;
+
+/// Most bits that are asked for ahead of setting them, if one item does not have more: half the lines of a first-level
+/// cache, so that none of them is gone when it is needed.
+const ASKED_AHEAD: u32 = 256;
 
 /// A filter of a fixed size in RedisBloom's layout.
 ///
@@ -166,14 +171,41 @@ impl ClassicSubFilter {
         self.bitmap.lines().len() >= PREFETCH_FROM_LINES && pending.count_ones() > 1
     }
 
-    /// The walks of marked hashes; of the others any.
-    fn walks(&self, hashes: &[Hash128], pending: u32) -> [Walk; CHUNK] {
-        let mut walks = [self.modulus.walk(Hash128 { lo: 0, hi: 0 }); CHUNK];
-        for i in marked(pending) {
-            walks[i] = self.modulus.walk(hashes[i]);
-        }
-        walks
+    /// Sets the bits of this hash; tells whether one was free.
+    #[inline(always)]
+    fn set(&mut self, hash: Hash128) -> bool {
+        let positions = self.modulus.positions(hash, 0..self.shape.hashes);
+        let (lines, set_bits) = self.bitmap.lines_mut();
+        let words: &mut [u64] = bytemuck::cast_slice_mut(lines);
+        let free = positions.fold(0, |free, position| free + u64::from(bits::set(words, position)));
+        *set_bits += free;
+        free != 0
     }
+
+    /// Whether these of an item's bits are all set.
+    #[inline(always)]
+    fn has(&self, words: &[u64], hash: Hash128, probes: Range<u32>) -> bool {
+        // No early exit: a branch a bit would be mispredicted every other time.
+        self.modulus.positions(hash, probes).fold(true, |all, position| all & bits::get(words, position))
+    }
+
+    /// Brings these of an item's bits to the cache.
+    #[inline(always)]
+    fn prefetch(&self, words: &[u64], hash: Hash128, probes: Range<u32>) {
+        self.modulus.positions(hash, probes).for_each(|position| bits::prefetch(words, position));
+    }
+}
+
+/// The bits of an item that are looked at together: each time as many as before, so that an absent item costs a few and
+/// a present one with many bits not a wait for each.
+#[inline(always)]
+fn rounds(hashes: u32) -> impl Iterator<Item = Range<u32>> {
+    let mut start = 0u32;
+    std::iter::from_fn(move || {
+        let round = start..start.saturating_mul(2).max(FIRST_PROBES).min(hashes);
+        start = round.end;
+        (!round.is_empty()).then_some(round)
+    })
 }
 
 /// Equal in every bit and number.
@@ -202,54 +234,44 @@ impl SubFilter for ClassicSubFilter {
 
     fn may_contain(&self, hash: Hash128) -> bool {
         let words = self.words();
-        self.modulus.walk(hash).take(self.shape.hashes as usize).all(|position| bits::get(words, position))
+        rounds(self.shape.hashes).all(|probes| self.has(words, hash, probes))
     }
 
     fn insert(&mut self, hash: Hash128) -> bool {
-        let positions = self.modulus.walk(hash).take(self.shape.hashes as usize);
-        let (lines, set_bits) = self.bitmap.lines_mut();
-        let words: &mut [u64] = bytemuck::cast_slice_mut(lines);
-        let free = positions.fold(0, |free, position| free + u64::from(bits::set(words, position)));
-        *set_bits += free;
-        self.num_items = (self.num_items + u64::from(free != 0)).min(self.shape.num_positions());
-        free != 0
+        let free = self.set(hash);
+        self.num_items = (self.num_items + u64::from(free)).min(self.shape.num_positions());
+        free
     }
 
     fn look_up_chunk(&self, hashes: &[Hash128], mut pending: u32) -> u32 {
-        if !self.prefetches(pending) {
-            return marked(pending).fold(0, |found, i| found | (u32::from(self.may_contain(hashes[i])) << i));
-        }
-        let words = self.words();
-        let mut walks = self.walks(hashes, pending);
-        let first = FIRST_PROBES.min(self.shape.hashes);
-        for probes in [first, self.shape.hashes - first] {
-            for i in marked(pending) {
-                walks[i].take(probes as usize).for_each(|position| bits::prefetch(words, position));
+        let (words, prefetches) = (self.words(), self.prefetches(pending));
+        for probes in rounds(self.shape.hashes) {
+            if pending == 0 {
+                break;
             }
-            pending = marked(pending).fold(0, |found, i| {
-                let all = walks[i].by_ref().take(probes as usize).all(|position| bits::get(words, position));
-                found | (u32::from(all) << i)
-            });
+            if prefetches {
+                marked(pending).for_each(|i| self.prefetch(words, hashes[i], probes.clone()));
+            }
+            pending = marked(pending)
+                .fold(0, |found, i| found | (u32::from(self.has(words, hashes[i], probes.clone())) << i));
         }
         pending
     }
 
     fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32 {
-        let hashes_per_item = self.shape.hashes as usize;
-        let mut walks = self.walks(hashes, pending);
-        if self.prefetches(pending) {
-            for i in marked(pending) {
-                walks[i].take(hashes_per_item).for_each(|position| bits::prefetch(self.words(), position));
+        let all = 0..self.shape.hashes;
+        let at_once = if self.prefetches(pending) { ASKED_AHEAD / self.shape.hashes.max(1) } else { 0 };
+        let (mut new, mut left) = (0, pending);
+        while left != 0 {
+            let mut these = left;
+            // Of one item's bits none waits for another, so there is nothing to gain.
+            if at_once > 1 {
+                these = first_marked(left, at_once);
+                marked(these).for_each(|i| self.prefetch(self.words(), hashes[i], all.clone()));
             }
+            new |= marked(these).fold(0, |new, i| new | (u32::from(self.set(hashes[i])) << i));
+            left ^= these;
         }
-        let (lines, set_bits) = self.bitmap.lines_mut();
-        let words: &mut [u64] = bytemuck::cast_slice_mut(lines);
-        let new = marked(pending).fold(0, |new, i| {
-            let positions = walks[i].by_ref().take(hashes_per_item);
-            let free = positions.fold(0, |free, position| free + u64::from(bits::set(words, position)));
-            *set_bits += free;
-            new | (u32::from(free != 0) << i)
-        });
         self.num_items = (self.num_items + u64::from(new.count_ones())).min(self.shape.num_positions());
         new
     }
@@ -289,66 +311,41 @@ impl SubFilter for ClassicSubFilter {
     }
 }
 
-/// Numbers modulo the positions of a sub-filter.
+/// Numbers modulo the positions of a sub-filter, by multiplication: a division takes several times as long.
 #[derive(Debug, Clone, Copy)]
 struct Modulus {
-    /// At most 2^60, so that three remainders can be added.
+    /// Less than 2^63, so that what is less than twice as much fits a word.
     positions: u64,
-    /// What a wrap past 2^64 adds to a remainder: `-2^64 mod positions`.
-    wrap: u64,
+    /// `2^64 / positions`, rounded down, or 1 less where that is a whole number.
+    reciprocal: u64,
 }
 
 impl Modulus {
     fn new(positions: u64) -> Self {
         // At least one, as every shape that validates has.
         let positions = positions.max(1);
-        let wrap = (positions - (u64::MAX % positions + 1) % positions) % positions;
-        Modulus { positions, wrap }
+        Modulus { positions, reciprocal: u64::MAX / positions }
     }
 
-    /// The positions of an item, without end.
-    #[inline]
-    fn walk(self, hash: Hash128) -> Walk {
-        Walk {
-            sum: hash.lo,
-            step: hash.hi,
-            position: hash.lo % self.positions,
-            step_position: hash.hi % self.positions,
-            modulus: self,
-        }
-    }
-}
-
-/// The remainders of `a + i*b`. Two divisions an item: the remainder of a sum is that of the remainders' sum, and
-/// where the sum passes 2^64, [`Modulus::wrap`] makes up for it.
-#[derive(Debug, Clone, Copy)]
-struct Walk {
-    sum: u64,
-    step: u64,
-    position: u64,
-    step_position: u64,
-    modulus: Modulus,
-}
-
-impl Iterator for Walk {
-    type Item = usize;
-
+    /// `x` modulo the positions.
     #[inline(always)]
-    fn next(&mut self) -> Option<usize> {
-        let Modulus { positions, wrap } = self.modulus;
-        let position = self.position;
-        let (sum, wrapped) = self.sum.overflowing_add(self.step);
-        self.sum = sum;
-        let next = position + self.step_position + if wrapped { wrap } else { 0 };
-        // Below three times `positions`. The smaller of itself and itself less `positions`, which wraps if it may not be.
-        let next = next.min(next.wrapping_sub(positions));
-        self.position = next.min(next.wrapping_sub(positions));
-        Some(position as usize)
+    fn of(self, x: u64) -> u64 {
+        // The reciprocal is less than 1 too small and `x` less than 2^64, so the quotient is right or 1 too small.
+        let quotient = ((u128::from(x) * u128::from(self.reciprocal)) >> 64) as u64;
+        let rest = x - quotient * self.positions;
+        if rest >= self.positions { rest - self.positions } else { rest }
+    }
+
+    /// These positions of an item.
+    #[inline(always)]
+    fn positions(self, hash: Hash128, which: Range<u32>) -> impl Iterator<Item = usize> {
+        which.map(move |i| self.of(hash.lo.wrapping_add(u64::from(i).wrapping_mul(hash.hi))) as usize)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::chain::CHUNK;
     use super::super::sizing::{FORCE64, NOROUND};
     use super::*;
     use crate::hash::classic_hash;
@@ -396,11 +393,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn walks_are_remainders(lo: u64, hi: u64, positions in prop_oneof![1u64..100, 1u64..1 << 60, Just(1 << 60), (0u32..60).prop_map(|n| 1 << n)]) {
-            let walk = Modulus::new(positions).walk(Hash128 { lo, hi });
-            for (i, position) in walk.take(50).enumerate() {
+        fn positions_are_remainders(
+            lo: u64, hi: u64, positions in prop_oneof![1u64..100, 1u64..1 << 60, (0u32..=60).prop_map(|n| 1 << n)],
+        ) {
+            let modulus = Modulus::new(positions);
+            for (i, position) in modulus.positions(Hash128 { lo, hi }, 0..50).enumerate() {
                 let expected = lo.wrapping_add(hi.wrapping_mul(i as u64)) % positions;
                 prop_assert_eq!(position as u64, expected);
+            }
+            for x in [0, positions - 1, positions, u64::MAX - u64::MAX % positions, u64::MAX - u64::MAX % positions - 1, u64::MAX] {
+                prop_assert_eq!(modulus.of(x), x % positions);
             }
         }
     }

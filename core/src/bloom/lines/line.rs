@@ -13,13 +13,8 @@
 //! itself raise the false-positive rate by 36 to 88 %, double hashing modulo 512 by 7 to 25 %.
 //! Every constant and shift here is part of the stored format.
 
+use super::super::bitmap::Line;
 use crate::hash::Hash128;
-use bytemuck::{Pod, Zeroable};
-
-/// 512 bits in one cache line.
-#[derive(Debug, Default, Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(64))]
-pub struct Line([u64; 8]);
 
 /// The number that line `i` of an item, and the bits in it, are drawn from.
 #[inline(always)]

@@ -1,62 +1,21 @@
 //! A chain of sub-filters that grows with what is put in.
 
 pub mod line;
+mod load;
 pub(in crate::bloom) mod probe;
 mod screen;
 pub mod sizing;
 pub mod sub_filter;
 
 use std::alloc::Layout;
-use std::fmt::Display;
 
 use self::sizing as math;
 use self::sub_filter::Filter;
 use super::chain::{self, Chain, Expected};
+use super::params::Params;
 use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, hash128};
 use crate::size_limit::{SizeLimit, held_bytes, try_reserve, try_with_capacity};
-
-/// What a filter is made for. Stored with it; of two filters with equal parameters and equal items
-/// in equal order every bit is equal.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Params {
-    /// The largest share of the items it does not hold for which it may answer that it holds them.
-    pub error_rate: f64,
-    /// How many items the first sub-filter is made for.
-    pub capacity: u64,
-    /// How many times larger each further sub-filter is than the one before; 0 for a filter that does not scale.
-    pub expansion: u32,
-    /// Seed of the hash.
-    pub seed: u64,
-}
-
-impl Params {
-    /// Largest capacity one can ask for, in items.
-    pub const MAX_CAPACITY: u64 = 1 << 40;
-
-    /// Largest expansion one can ask for.
-    pub const MAX_EXPANSION: u32 = 32768;
-
-    /// Are all parameters in their ranges?
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] naming the first that is not.
-    pub fn validate(&self) -> Result<(), Error> {
-        math::check_error_rate(self.error_rate)?;
-        if !(1..=Self::MAX_CAPACITY).contains(&self.capacity) {
-            return Err(Error::out_of_range(Parameter::Capacity, "from 1 to 1099511627776", self.capacity));
-        }
-        if self.expansion > Self::MAX_EXPANSION {
-            return Err(Self::expansion_error(self.expansion));
-        }
-        Ok(())
-    }
-
-    /// What is said of an expansion that is too large, as large as it may be.
-    pub fn expansion_error(expansion: impl Display) -> Error {
-        Error::out_of_range(Parameter::Expansion, "from 0 to 32768", expansion)
-    }
-}
 
 /// A Bloom filter that grows: sub-filters, of which the newest takes what is added. It holds an item
 /// if any of them does.

@@ -1,20 +1,15 @@
 //! Probing lists of items: in which order lines are asked for and looked at, compiled for every shape an item can have
 //! and for what the processor can do.
 
-use super::line::{self, Line, line_index, pick, places};
+use super::super::bitmap::Line;
+use super::super::chain::{CHUNK, fill, marked};
+use super::line::{self, line_index, pick, places};
 use super::sizing::Geometry;
 use crate::hash::Hash128;
 use multiversion::multiversion;
 use multiversion::target::match_target;
 use prefetch_index::prefetch_index;
 use std::ops::Range;
-
-/// Hashes that are handled together: one bit each in a `u32`, and about as many cache misses as a core has in flight.
-pub(in crate::bloom) const CHUNK: usize = 32;
-
-/// Bitmaps of fewer lines than this, 32 KiB, are taken to be in the processor's first-level cache: the lines of marked
-/// hashes are not asked for ahead, which would only cost time.
-pub(in crate::bloom) const PREFETCH_FROM_LINES: usize = 512;
 
 /// How many lines an item has and how many bits in each. With [`Fixed`] the compiler knows both and
 /// unrolls the loops, which saves 8 to 20 ns an item; [`Looped`] serves the shapes that only
@@ -348,43 +343,10 @@ impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
     }
 }
 
-/// Takes as many hashes as fit and there are; tells how many.
-#[inline(always)]
-pub(in crate::bloom) fn fill(chunk: &mut [Hash128], hashes: &mut impl Iterator<Item = Hash128>) -> usize {
-    let mut len = 0;
-    for (slot, hash) in chunk.iter_mut().zip(hashes) {
-        *slot = hash;
-        len += 1;
-    }
-    len
-}
-
 /// Brings these of an item's lines to the cache.
 #[inline(always)]
 fn ask(lines: &[Line], hash: Hash128, which: Range<u32>) {
     for i in which {
         prefetch_index(lines, line_index(pick(hash, i), lines.len()));
-    }
-}
-
-/// The positions of the bits set in `marks`, ascending.
-#[inline(always)]
-pub(in crate::bloom) fn marked(marks: u32) -> Marked {
-    Marked(marks)
-}
-
-pub(in crate::bloom) struct Marked(u32);
-
-impl Iterator for Marked {
-    type Item = usize;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<usize> {
-        if self.0 == 0 {
-            return None;
-        }
-        let next = self.0.trailing_zeros() as usize;
-        self.0 &= self.0 - 1;
-        Some(next)
     }
 }

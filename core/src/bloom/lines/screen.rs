@@ -6,11 +6,11 @@
 //! cannot be predicted, and a mispredicted branch costs more than a comparison. In full sub-filters one line in thirty or
 //! so passes by chance; only what passed is looked up in earnest.
 
-use super::super::chain::{Expected, SubFilter, first_marks};
+use super::super::bitmap::Line;
+use super::super::chain::{CHUNK, Expected, SubFilter, first_marks, marked};
 #[cfg(target_arch = "x86_64")]
 use super::line::avx512;
-use super::line::{Line, lay_out, line_index, places};
-use super::probe::{CHUNK, marked};
+use super::line::{lay_out, line_index, places};
 use super::sub_filter::Filter;
 use crate::hash::Hash128;
 use multiversion::multiversion;

@@ -1,10 +1,7 @@
 //! Sizing and error formulas: pure functions.
 //!
 //! A filter is an array of lines of 512 bits. Each item picks `b` of the lines and sets `g` bits in
-//! each. The number of items that picked one line is binomial, and for all but the smallest filters
-//! a Poisson variable; that variable, not just its mean, decides the error rate (Putze, Sanders and
-//! Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007, section 3), so the sizes here
-//! come from the mixture over it.
+//! each; how many items a line takes then is in [`load`].
 //!
 //! The shape of a filter follows from its error rate and capacity alone and is part of what is
 //! stored: **a change of any result here makes stored filters unreadable.** Hence `libm` and not the
@@ -12,17 +9,12 @@
 
 use std::cell::Cell;
 
-use super::Params;
+use super::super::params::{Params, check_error_rate};
+use super::load::{self, FullestLine, LineRate};
 use crate::error::{Error, Parameter};
 
-/// Bits of a line: one cache line of 64 bytes. Part of the stored format.
-pub const LINE_BITS: u32 = 512;
-
-/// Bytes of a line.
-pub const LINE_BYTES: u64 = LINE_BITS as u64 / 8;
-
-/// Most bits an item sets in a line: seven indices of nine bits fit one 64-bit word. Part of the stored format.
-pub const MAX_PROBES_PER_LINE: u32 = 7;
+pub use super::super::bitmap::{LINE_BITS, LINE_BYTES};
+pub use super::load::MAX_PROBES_PER_LINE;
 
 /// A line answers wrongly with at least one chance in this many. Below that (more probes, emptier
 /// lines) the uneven load of the lines costs more memory than one more line an item does.
@@ -74,14 +66,14 @@ pub fn geometry(error_rate: f64, capacity: u64) -> Result<Geometry, Error> {
         return Err(Error::out_of_range(Parameter::Capacity, "at least 1", capacity));
     }
     let shape = item_shape(error_rate);
-    let num_lines = libm::ceil(MARGIN * capacity as f64 * shape.bits_per_item / f64::from(LINE_BITS));
+    let num_lines = shape.num_lines(capacity);
     // 2^57 lines of 2^6 bytes. At least one line always: capacity is at least 1 and the load is finite.
     if !(1.0..(1u64 << 57) as f64).contains(&num_lines) {
         return Err(Error::out_of_range(Parameter::Capacity, "of an addressable size at this error rate", capacity));
     }
     Ok(Geometry {
         lines_per_item: shape.lines_per_item,
-        probes_per_line: shape.probes_per_line,
+        probes_per_line: shape.line.probes,
         num_lines: num_lines as u64,
     })
 }
@@ -90,46 +82,45 @@ pub fn geometry(error_rate: f64, capacity: u64) -> Result<Geometry, Error> {
 #[derive(Clone, Copy)]
 struct ItemShape {
     lines_per_item: u32,
-    probes_per_line: u32,
-    bits_per_item: f64,
+    line_rate: f64,
+    line: FullestLine,
 }
 
-/// The shape that [`solve_item_shape`] finds, kept for the rates asked for lately: a bisection takes 25 us, and
-/// a server that loads a million filters of one rate should pay for it once.
+impl ItemShape {
+    fn new(error_rate: f64) -> Self {
+        let lines_per_item = lines_per_item(error_rate);
+        let line_rate = libm::pow(error_rate, 1.0 / f64::from(lines_per_item));
+        ItemShape { lines_per_item, line_rate, line: load::fullest_line(line_rate) }
+    }
+
+    /// Lines for so many items.
+    fn num_lines(&self, capacity: u64) -> f64 {
+        let at = |load: f64| {
+            let bits_per_item = f64::from(LINE_BITS) * f64::from(self.lines_per_item) / load;
+            libm::ceil(MARGIN * capacity as f64 * bits_per_item / f64::from(LINE_BITS))
+        };
+        // No operation here falls where its argument rises: what both bounds give, all between them give.
+        let (most, least) = (at(self.line.loads.0), at(self.line.loads.1));
+        if most == least { most } else { at(load::exact(self.line_rate).loads.0) }
+    }
+}
+
+/// The shape for a rate, kept for the rates asked for lately: a server that loads a million filters of one rate should
+/// solve for it once.
 fn item_shape(error_rate: f64) -> ItemShape {
     const KEPT_BITS: u32 = 5;
     thread_local! {
-        static KEPT: Cell<[Option<(f64, ItemShape)>; 1 << KEPT_BITS]> = const { Cell::new([None; 1 << KEPT_BITS]) };
+        static KEPT: [Cell<Option<(f64, ItemShape)>>; 1 << KEPT_BITS] = const { [const { Cell::new(None) }; 1 << KEPT_BITS] };
     }
     let place = (error_rate.to_bits().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - KEPT_BITS)) as usize;
-    KEPT.with(|kept| {
-        let mut table = kept.get();
-        match table[place] {
-            Some((rate, shape)) if rate == error_rate => shape,
-            _ => {
-                let shape = solve_item_shape(error_rate);
-                table[place] = Some((error_rate, shape));
-                kept.set(table);
-                shape
-            }
+    KEPT.with(|kept| match kept[place].get() {
+        Some((rate, shape)) if rate == error_rate => shape,
+        _ => {
+            let shape = ItemShape::new(error_rate);
+            kept[place].set(Some((error_rate, shape)));
+            shape
         }
     })
-}
-
-fn solve_item_shape(error_rate: f64) -> ItemShape {
-    let lines_per_item = lines_per_item(error_rate);
-    let line_rate = libm::pow(error_rate, 1.0 / f64::from(lines_per_item));
-    let (probes_per_line, line_load) = fullest_line(line_rate);
-    let bits_per_item = f64::from(LINE_BITS) * f64::from(lines_per_item) / line_load;
-    ItemShape { lines_per_item, probes_per_line, bits_per_item }
-}
-
-/// Refuses what is not strictly between 0 and 1; NaN is not.
-pub(in crate::bloom) fn check_error_rate(error_rate: f64) -> Result<(), Error> {
-    if error_rate > 0.0 && error_rate < 1.0 {
-        return Ok(());
-    }
-    Err(Error::out_of_range(Parameter::ErrorRate, "more than 0 and less than 1", error_rate))
 }
 
 /// The fewest lines an item with which no line needs to err more rarely than [`RAREST_LINE_ERROR`]
@@ -140,96 +131,10 @@ fn lines_per_item(error_rate: f64) -> u32 {
     if lines < 1.0 { 1 } else { lines as u32 }
 }
 
-/// Among the numbers of probes a line, the one that lets a line take the most items at an error rate
-/// of `line_rate`, and how many items that is on average.
-fn fullest_line(line_rate: f64) -> (u32, f64) {
-    // The best number is near log2(1/rate). Starting there, few of the others need a bisection.
-    let guess = libm::round(-libm::log2(line_rate)).clamp(1.0, f64::from(MAX_PROBES_PER_LINE)) as u32;
-    let mut best = (guess, largest_load(&LineRate::new(guess), line_rate));
-    for probes in (1..=MAX_PROBES_PER_LINE).filter(|&probes| probes != guess) {
-        let rate = LineRate::new(probes);
-        // The rate grows with the load: one look at the best load so far tells whether this beats it.
-        if rate.at(best.1) < line_rate {
-            best = (probes, largest_load(&rate, line_rate));
-        }
-    }
-    best
-}
-
-/// The largest load at which `rate` is at most `line_rate`, by bisection down to neighbouring `f64`s.
-fn largest_load(rate: &LineRate, line_rate: f64) -> f64 {
-    // At 64 expected hits a bit no bit is free but with chance e^-64: even for the largest rate under 1 too much.
-    let (mut fits, mut exceeds) = (0.0, 64.0 * f64::from(LINE_BITS));
-    // Halves a range of 2^15 until it is one last place wide: about 70 rounds for the loads that
-    // occur (over 0.5). The bound is there so that the loop ends whatever the formula may do.
-    for _ in 0..200 {
-        let middle = fits + (exceeds - fits) / 2.0;
-        if middle <= fits || middle >= exceeds {
-            break;
-        }
-        if rate.at(middle) <= line_rate {
-            fits = middle;
-        } else {
-            exceeds = middle;
-        }
-    }
-    fits
-}
-
-/// The error rate of a line as a function of its load, for one number of probes:
-/// `sum over j of weights[j] * exp(-load * misses[j])`.
-struct LineRate {
-    probes: usize,
-    /// `(-1)^j * sum over d of P(d of the probes are distinct) * C(d, j)`.
-    weights: [f64; MAX_PROBES_PER_LINE as usize + 1],
-    /// Chance that an item has a bit among `j` given ones, `1 - (1 - j/512)^probes`.
-    misses: [f64; MAX_PROBES_PER_LINE as usize + 1],
-}
-
-impl LineRate {
-    /// An item not held finds its `d` distinct bits set if none of them is free. That none of `d` is
-    /// free is, by inclusion and exclusion, the alternating sum over the `j`-subsets of the chance
-    /// that all `j` are free; a Poisson number of items of mean `load` leaves `j` given bits free with
-    /// chance `exp(-load * misses[j])`.
-    fn new(probes: u32) -> Self {
-        const N: usize = MAX_PROBES_PER_LINE as usize + 1;
-        let bits = f64::from(LINE_BITS);
-        let probes = probes.min(MAX_PROBES_PER_LINE) as usize;
-        // distinct[d]: chance that the probes so far fell on d different bits.
-        let mut distinct = [0.0; N];
-        distinct[0] = 1.0;
-        for _ in 0..probes {
-            for d in (0..N).rev() {
-                let fresh = if d == 0 { 0.0 } else { distinct[d - 1] * ((bits - (d - 1) as f64) / bits) };
-                distinct[d] = distinct[d] * (d as f64 / bits) + fresh;
-            }
-        }
-        let (mut weights, mut misses) = ([0.0; N], [0.0; N]);
-        // subsets[d]: C(d, j), built up from j to j + 1 by the hockey-stick rule.
-        let mut subsets = [1.0; N];
-        for j in 0..N {
-            let sum: f64 = (0..N).map(|d| distinct[d] * subsets[d]).sum();
-            weights[j] = if j % 2 == 0 { sum } else { -sum };
-            misses[j] = 1.0 - (0..probes).fold(1.0, |power, _| power * (1.0 - j as f64 / bits));
-            let mut below = 0.0;
-            for count in &mut subsets {
-                (*count, below) = (below, below + *count);
-            }
-        }
-        LineRate { probes, weights, misses }
-    }
-
-    fn at(&self, load: f64) -> f64 {
-        let sum = (0..=self.probes).fold(0.0, |sum, j| sum + self.weights[j] * libm::exp(-load * self.misses[j]));
-        // The terms reach about 35, so a rate below 1e-14 is rounding and may come out negative.
-        sum.clamp(0.0, 1.0)
-    }
-}
-
 /// Chance that a line which holds `load` items on average (Poisson), `probes_per_line` bits each
 /// (at most [`MAX_PROBES_PER_LINE`]), has all the bits of an item that it does not hold. Right to about 1e-14, absolute.
 pub fn line_false_positive_rate(probes_per_line: u32, load: f64) -> f64 {
-    LineRate::new(probes_per_line).at(load)
+    LineRate::of(probes_per_line).at(load)
 }
 
 /// Chance that a filter which holds `num_items` items says of another item that it may hold it:

@@ -2,10 +2,9 @@
 
 use std::alloc::Layout;
 
-use super::super::bitmap::Bitmap;
-use super::super::chain::{SubFilter, check_items};
-use super::line::Line;
-use super::probe::{self as lines, PREFETCH_FROM_LINES, marked};
+use super::super::bitmap::{Bitmap, Line, PREFETCH_FROM_LINES};
+use super::super::chain::{SubFilter, check_items, marked};
+use super::probe as lines;
 use super::sizing::{self as math, Geometry};
 use crate::error::{Error, Parameter};
 use crate::hash::Hash128;

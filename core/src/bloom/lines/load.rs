@@ -1,0 +1,251 @@
+//! How many items a line takes at an error rate: what sizes come from.
+//!
+//! The number of items that picked one line is binomial, and for all but the smallest filters a Poisson variable; that
+//! variable, not just its mean, decides the error rate (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient
+//! Bloom Filters", 2007, section 3), so the loads here come from the mixture over it.
+//!
+//! The load of a line at a rate is *defined* as where a bisection ends, to the last place, and is part of what is stored:
+//! **a change of any result of [`exact`] makes stored filters unreadable.** A bisection takes as long as adding a hundred
+//! items, and the number of lines, a whole number, rarely depends on the last places. So [`fullest_line`] gives bounds
+//! that the bisection would end between, and it is left to who needs more to ask for it.
+
+use super::super::bitmap::LINE_BITS;
+
+/// Most bits an item sets in a line: seven indices of nine bits fit one 64-bit word. Part of the stored format.
+pub const MAX_PROBES_PER_LINE: u32 = 7;
+
+/// With what number of probes a line takes the most items at an error rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct FullestLine {
+    pub probes: u32,
+    /// The mean number of items it takes is from the first to the second.
+    pub loads: (f64, f64),
+}
+
+/// The line that errs for at most this share, and takes the most items.
+pub(super) fn fullest_line(line_rate: f64) -> FullestLine {
+    bounds(line_rate).unwrap_or_else(|| exact(line_rate))
+}
+
+/// [`fullest_line`], to the last place.
+pub(super) fn exact(line_rate: f64) -> FullestLine {
+    let guess = guess(line_rate);
+    let mut best = (guess, largest_load(LineRate::of(guess), line_rate));
+    for probes in (1..=MAX_PROBES_PER_LINE).filter(|&probes| probes != guess) {
+        let rate = LineRate::of(probes);
+        // The rate grows with the load: one look at the best load so far tells whether this beats it.
+        if rate.at(best.1) < line_rate {
+            best = (probes, largest_load(rate, line_rate));
+        }
+    }
+    FullestLine { probes: best.0, loads: (best.1, best.1) }
+}
+
+/// The best number of probes is near log2(1/rate): with this one first, few of the others have to be solved for.
+fn guess(line_rate: f64) -> u32 {
+    libm::round(-libm::log2(line_rate)).clamp(1.0, f64::from(MAX_PROBES_PER_LINE)) as u32
+}
+
+/// The largest load at which `rate` is at most `line_rate`, by bisection down to neighbouring `f64`s.
+fn largest_load(rate: &LineRate, line_rate: f64) -> f64 {
+    // At 64 expected hits a bit no bit is free but with chance e^-64: even for the largest rate under 1 too much.
+    let (mut fits, mut exceeds) = (0.0, 64.0 * f64::from(LINE_BITS));
+    // Halves a range of 2^15 until it is one last place wide: about 70 rounds for the loads that
+    // occur (over 0.5). The bound is there so that the loop ends whatever the formula may do.
+    for _ in 0..200 {
+        let middle = fits + (exceeds - fits) / 2.0;
+        if middle <= fits || middle >= exceeds {
+            break;
+        }
+        if rate.at(middle) <= line_rate {
+            fits = middle;
+        } else {
+            exceeds = middle;
+        }
+    }
+    fits
+}
+
+/// A rate that differs by as much from another is on the same side of it however it was rounded: a hundred times what
+/// [`LineRate::at`] is wrong by.
+const ROUNDING: f64 = 1e-12;
+
+/// How far the bounds of a load are from its estimate, relative to it. The rate, 0.005 or more where it matters, then
+/// differs by far more than [`ROUNDING`] from bound to bound.
+const MARGIN: f64 = 1e-9;
+
+/// [`exact`] as far as it is certain, without its bisections. `None` if it is not, as for rates next to 1.
+fn bounds(line_rate: f64) -> Option<FullestLine> {
+    let guess = guess(line_rate);
+    let mut best = FullestLine { probes: guess, loads: load_bounds(LineRate::of(guess), line_rate)? };
+    for probes in (1..=MAX_PROBES_PER_LINE).filter(|&probes| probes != guess) {
+        let rate = LineRate::of(probes);
+        if rate.at(best.loads.0) >= line_rate + ROUNDING {
+            continue;
+        }
+        if rate.at(best.loads.1) > line_rate - ROUNDING {
+            return None;
+        }
+        best = FullestLine { probes, loads: load_bounds(rate, line_rate)? };
+    }
+    Some(best)
+}
+
+/// Two loads that [`largest_load`] is certainly between: by Newton's method, then looked at.
+fn load_bounds(rate: &LineRate, line_rate: f64) -> Option<(f64, f64)> {
+    let probes = f64::from(rate.probes);
+    // As if every line held the same number of items.
+    let mut load = -f64::from(LINE_BITS) / probes * libm::log1p(-libm::pow(line_rate, 1.0 / probes));
+    for _ in 0..4 {
+        let (at_load, slope) = rate.with_slope(load);
+        // On the logarithm of the rate, which is straighter.
+        let step = libm::log(at_load / line_rate) * at_load / slope;
+        load -= step;
+        // Each step leaves about the square of the one before.
+        if step.abs() < 1e-5 * load {
+            break;
+        }
+    }
+    let (low, high) = (load * (1.0 - MARGIN), load * (1.0 + MARGIN));
+    let are_certain = rate.at(low) <= line_rate - ROUNDING && rate.at(high) >= line_rate + ROUNDING;
+    are_certain.then_some((low, high))
+}
+
+const NUM_TERMS: usize = MAX_PROBES_PER_LINE as usize + 1;
+
+/// The error rate of a line as a function of its load, for one number of probes:
+/// `sum over j of weights[j] * exp(-load * misses[j])`.
+pub(super) struct LineRate {
+    probes: u32,
+    /// `(-1)^j * sum over d of P(d of the probes are distinct) * C(d, j)`.
+    weights: [f64; NUM_TERMS],
+    /// Chance that an item has a bit among `j` given ones, `1 - (1 - j/512)^probes`.
+    misses: [f64; NUM_TERMS],
+}
+
+/// For each number of probes from 0 on.
+static LINE_RATES: [LineRate; NUM_TERMS] = {
+    let mut rates = [const { LineRate { probes: 0, weights: [0.0; NUM_TERMS], misses: [0.0; NUM_TERMS] } }; NUM_TERMS];
+    let mut probes = 0;
+    while probes < NUM_TERMS {
+        rates[probes] = LineRate::new(probes as u32);
+        probes += 1;
+    }
+    rates
+};
+
+impl LineRate {
+    /// For a number of probes of at most [`MAX_PROBES_PER_LINE`].
+    pub(super) fn of(probes: u32) -> &'static LineRate {
+        &LINE_RATES[probes.min(MAX_PROBES_PER_LINE) as usize]
+    }
+
+    /// An item not held finds its `d` distinct bits set if none of them is free. That none of `d` is
+    /// free is, by inclusion and exclusion, the alternating sum over the `j`-subsets of the chance
+    /// that all `j` are free; a Poisson number of items of mean `load` leaves `j` given bits free with
+    /// chance `exp(-load * misses[j])`.
+    const fn new(probes: u32) -> Self {
+        let bits = LINE_BITS as f64;
+        // distinct[d]: chance that the probes so far fell on d different bits.
+        let mut distinct = [0.0; NUM_TERMS];
+        distinct[0] = 1.0;
+        let mut thrown = 0;
+        while thrown < probes {
+            let mut d = NUM_TERMS;
+            while d > 0 {
+                d -= 1;
+                let fresh = if d == 0 { 0.0 } else { distinct[d - 1] * ((bits - (d - 1) as f64) / bits) };
+                distinct[d] = distinct[d] * (d as f64 / bits) + fresh;
+            }
+            thrown += 1;
+        }
+        let (mut weights, mut misses) = ([0.0; NUM_TERMS], [0.0; NUM_TERMS]);
+        // subsets[d]: C(d, j), built up from j to j + 1 by the hockey-stick rule.
+        let mut subsets = [1.0; NUM_TERMS];
+        let mut j = 0;
+        while j < NUM_TERMS {
+            let (mut sum, mut below, mut d) = (0.0, 0.0, 0);
+            while d < NUM_TERMS {
+                sum += distinct[d] * subsets[d];
+                (subsets[d], below) = (below, below + subsets[d]);
+                d += 1;
+            }
+            weights[j] = if j % 2 == 0 { sum } else { -sum };
+            let (mut power, mut probe) = (1.0, 0);
+            while probe < probes {
+                power *= 1.0 - j as f64 / bits;
+                probe += 1;
+            }
+            misses[j] = 1.0 - power;
+            j += 1;
+        }
+        LineRate { probes, weights, misses }
+    }
+
+    /// At this load. Right to about 1e-14, absolute.
+    pub(super) fn at(&self, load: f64) -> f64 {
+        let terms = 0..=self.probes as usize;
+        let sum = terms.fold(0.0, |sum, j| sum + self.weights[j] * libm::exp(-load * self.misses[j]));
+        // The terms reach about 35, so a rate below 1e-14 is rounding and may come out negative.
+        sum.clamp(0.0, 1.0)
+    }
+
+    /// At this load, and how much it grows with it.
+    fn with_slope(&self, load: f64) -> (f64, f64) {
+        (0..=self.probes as usize).fold((0.0, 0.0), |(sum, slope), j| {
+            let term = self.weights[j] * libm::exp(-load * self.misses[j]);
+            (sum + term, slope - self.misses[j] * term)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bloom::Params;
+    use crate::bloom::math::sub_filter_rate;
+
+    /// For rates of chains, rates where one number of probes takes over from another, and rates of every size.
+    #[test]
+    fn bounds_hold_what_bisections_end_at() {
+        let chains = [0.5, 0.1, 0.01, 1e-4].into_iter().flat_map(|error_rate| {
+            let params = Params { error_rate, capacity: 1, expansion: 1, seed: 0 };
+            (0..300).map(move |index| sub_filter_rate(&params, index))
+        });
+        let line_rate_of = |rate: f64| libm::pow(rate, 1.0 / libm::ceil(-libm::log(rate) / libm::log(200.0)).max(1.0));
+        let spread = (1..2000).map(|i| libm::exp(-f64::from(i) * 0.00265));
+        let mut certain = 0;
+        for line_rate in chains.map(line_rate_of).chain(spread) {
+            let exact = exact(line_rate);
+            let FullestLine { probes, loads: (low, high) } = fullest_line(line_rate);
+            assert_eq!(probes, exact.probes, "{line_rate}");
+            assert!(low <= exact.loads.0 && exact.loads.0 <= high && high - low <= 3e-9 * low, "{line_rate}");
+            certain += u32::from(low < high);
+        }
+        assert!(certain > 3100, "{certain}");
+    }
+
+    /// Where two numbers of probes are as good, and where a rate is next to 0 or 1.
+    #[test]
+    fn where_bounds_are_not_certain_bisections_are_asked() {
+        for probes in 1..MAX_PROBES_PER_LINE {
+            // The rate at which both take the same load: below it, more probes do better.
+            let (mut below, mut above) = (1e-3, 0.999);
+            for _ in 0..60 {
+                let middle = (below + above) / 2.0;
+                let fewer_win =
+                    largest_load(LineRate::of(probes), middle) > largest_load(LineRate::of(probes + 1), middle);
+                *(if fewer_win { &mut above } else { &mut below }) = middle;
+            }
+            for rate in [below, above, below * (1.0 - 1e-13), above * (1.0 + 1e-13)] {
+                assert_eq!(fullest_line(rate), exact(rate), "{rate}");
+            }
+            for rate in [below * (1.0 - 1e-6), above * (1.0 + 1e-6)] {
+                assert_eq!(fullest_line(rate).probes, exact(rate).probes, "{rate}");
+            }
+        }
+        for rate in [f64::from_bits(1), 1e-300, 1e-15, 1.0 - f64::EPSILON / 2.0, 1.0 - 1e-13] {
+            assert_eq!(fullest_line(rate), exact(rate), "{rate}");
+        }
+    }
+}

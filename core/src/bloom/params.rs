@@ -1,0 +1,55 @@
+//! What a filter is made with.
+
+use std::fmt::Display;
+
+use crate::error::{Error, Parameter};
+
+/// What a filter is made for. Stored with it; of two filters with equal parameters and equal items
+/// in equal order every bit is equal.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Params {
+    /// The largest share of the items it does not hold for which it may answer that it holds them.
+    pub error_rate: f64,
+    /// How many items the first sub-filter is made for.
+    pub capacity: u64,
+    /// How many times larger each further sub-filter is than the one before; 0 for a filter that does not scale.
+    pub expansion: u32,
+    /// Seed of the hash.
+    pub seed: u64,
+}
+
+impl Params {
+    /// Largest capacity one can ask for, in items.
+    pub const MAX_CAPACITY: u64 = 1 << 40;
+
+    /// Largest expansion one can ask for.
+    pub const MAX_EXPANSION: u32 = 32768;
+
+    /// Are all parameters in their ranges?
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] naming the first that is not.
+    pub fn validate(&self) -> Result<(), Error> {
+        check_error_rate(self.error_rate)?;
+        if !(1..=Self::MAX_CAPACITY).contains(&self.capacity) {
+            return Err(Error::out_of_range(Parameter::Capacity, "from 1 to 1099511627776", self.capacity));
+        }
+        if self.expansion > Self::MAX_EXPANSION {
+            return Err(Self::expansion_error(self.expansion));
+        }
+        Ok(())
+    }
+
+    /// What is said of an expansion that is too large, as large as it may be.
+    pub fn expansion_error(expansion: impl Display) -> Error {
+        Error::out_of_range(Parameter::Expansion, "from 0 to 32768", expansion)
+    }
+}
+
+/// Refuses what is not strictly between 0 and 1; NaN is not.
+pub(super) fn check_error_rate(error_rate: f64) -> Result<(), Error> {
+    if error_rate > 0.0 && error_rate < 1.0 {
+        return Ok(());
+    }
+    Err(Error::out_of_range(Parameter::ErrorRate, "more than 0 and less than 1", error_rate))
+}
