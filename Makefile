@@ -21,7 +21,7 @@ PEERS := redis-6.2.5 redisbloom-2.8.2
 # VARIABLE=FILE for a fetched server; nothing on a machine that it does not run on.
 in_variable = $(addprefix $(1)=,$(shell scripts/servers.py path $(2)))
 
-.PHONY: help run test test-servers test-clients build lint demo bench instructions setup clean setup-run setup-test
+.PHONY: help run test test-servers test-clients golden build lint demo bench instructions setup clean setup-run setup-test
 
 help: ## List the targets (what `make` alone does)
 	@echo "make TARGET, where TARGET is one of"
@@ -64,6 +64,9 @@ test-clients: ## Run redis-py, node-redis and redis-rs against the module, each 
 	@scripts/clients.sh fetch
 	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=redis-server scripts/clients.sh run
 	@echo "== make test-clients: every client passed"
+
+golden: ## Write the golden files of the stored format, core/tests/golden, anew: only for a new version of it
+	ROLLCALL_WRITE_GOLDEN=1 cargo test --locked --package rollcall-core --test golden every_kind_of_value_is_stored
 
 build: ## Build the module, optimised: target/release/librollcall.so
 	cargo build --release --locked

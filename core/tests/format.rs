@@ -1,5 +1,5 @@
-//! The stored format: what is written reads back, what was written by earlier versions still reads, and nothing
-//! that is damaged passes.
+//! The stored format: what is written reads back, whatever it is, and nothing that is damaged passes. What it looks like
+//! byte for byte is in golden.rs.
 
 use std::alloc::Layout;
 
@@ -7,10 +7,16 @@ use proptest::prelude::*;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, ScalableFilter};
 use rollcall_core::counting::{self, Counter, Representation};
 use rollcall_core::error::Error;
-use rollcall_core::persist::{self, Stored};
+use rollcall_core::persist::counting::LoadingCounter;
+use rollcall_core::persist::{self, Loading, Stored};
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
 
-type Dump = Vec<(u64, Vec<u8>)>;
+mod support;
+
+use support::values::{
+    Dump, completed, counter, cut_after, dump_of, dump_of_loading, filter_of_rdb, load_rdb, load_rdb_classic, rdb_of,
+    rdb_of_filter, rdb_of_loading, reload, same_dump,
+};
 
 fn filter(capacity: u64, expansion: u32, items: u32) -> ScalableFilter {
     let params = bloom::Params { error_rate: 0.01, capacity, expansion, seed: 7 };
@@ -19,15 +25,6 @@ fn filter(capacity: u64, expansion: u32, items: u32) -> ScalableFilter {
         filter.add(format!("item:{item}").as_bytes(), &Unlimited).unwrap();
     }
     filter
-}
-
-fn counter(capacity: u64, exact_limit: u32, members: u32) -> Counter {
-    let params = counting::Params { capacity, error_rate: 0.01, exact_limit, seed: 7 };
-    let mut counter = Counter::new(params).unwrap();
-    for member in 0..members {
-        counter.add(format!("member:{member}").as_bytes(), &Unlimited).unwrap();
-    }
-    counter
 }
 
 /// One counter of each representation.
@@ -41,22 +38,6 @@ fn counters() -> [(Representation, Counter); 3] {
         assert_eq!(counter.representation(), *representation);
     }
     all
-}
-
-fn same_dump<T: Stored>(a: &T, b: &T) -> bool {
-    persist::dump(a).eq(persist::dump(b))
-}
-
-/// As `SCANDUMP` gives a filter of RedisBloom's layout.
-fn redisbloom_dump(filter: &BloomFilter) -> Option<Dump> {
-    match filter {
-        BloomFilter::Classic(filter) => Some(persist::redisbloom::dump(filter).collect()),
-        BloomFilter::Lines(_) => None,
-    }
-}
-
-fn reload<T: Stored>(value: &T) -> T {
-    persist::load::<T, _>(persist::dump(value), &Unlimited).unwrap()
 }
 
 #[test]
@@ -102,7 +83,7 @@ fn refusal<T: Stored>(chunks: Dump) -> Option<Error> {
 }
 
 fn assert_every_truncation_is_refused<T: Stored>(value: &T) {
-    let dump: Dump = persist::dump(value).collect();
+    let dump = dump_of(value);
     for chunk in 0..dump.len() {
         let (_, bytes) = &dump[chunk];
         for len in (0..bytes.len()).step_by(1 + bytes.len() / 200) {
@@ -120,7 +101,7 @@ fn assert_every_truncation_is_refused<T: Stored>(value: &T) {
 }
 
 fn assert_every_flipped_bit_is_refused<T: Stored>(value: &T) {
-    let dump: Dump = persist::dump(value).collect();
+    let dump = dump_of(value);
     for chunk in 0..dump.len() {
         for bit in (0..dump[chunk].1.len() * 8).step_by(1 + dump[chunk].1.len() / 100) {
             let mut flipped = dump.clone();
@@ -143,8 +124,8 @@ fn damage_is_refused() {
 
 #[test]
 fn pieces_of_another_value_do_not_fit() {
-    let ours: Dump = persist::dump(&filter(100, 2, 1000)).collect();
-    let theirs: Dump = persist::dump(&filter(100, 2, 100)).collect();
+    let ours = dump_of(&filter(100, 2, 1000));
+    let theirs = dump_of(&filter(100, 2, 100));
     let mixed = vec![ours[0].clone(), theirs[1].clone()];
     assert!(matches!(refusal::<ScalableFilter>(mixed), Some(Error::Corrupt { .. })));
 }
@@ -171,11 +152,11 @@ fn forged_filter_headers_are_refused_by_field() {
     let cases: [(usize, Vec<u8>, &str); 15] = [
         (4, vec![2], "version"),
         (4, vec![0], "version"),
-        (5, vec![1], "layout"),
+        (5, vec![1], "reserved byte"),
         (6, vec![1, 0], "reserved bytes"),
-        (16, f64::NAN.to_bits().to_le_bytes().to_vec(), "error_rate"),
-        (16, 1.0f64.to_bits().to_le_bytes().to_vec(), "error_rate"),
-        (16, (-0.5f64).to_bits().to_le_bytes().to_vec(), "error_rate"),
+        (16, f64::NAN.to_bits().to_le_bytes().to_vec(), "error rate"),
+        (16, 1.0f64.to_bits().to_le_bytes().to_vec(), "error rate"),
+        (16, (-0.5f64).to_bits().to_le_bytes().to_vec(), "error rate"),
         (24, 0u64.to_le_bytes().to_vec(), "capacity"),
         (24, u64::MAX.to_le_bytes().to_vec(), "capacity"),
         (32, 40_000u32.to_le_bytes().to_vec(), "expansion"),
@@ -205,11 +186,11 @@ fn forged_counter_headers_are_refused_by_field() {
         (6, vec![13], "precision"),
         (6, vec![255], "precision"),
         (7, vec![1], "reserved byte"),
-        (16, f64::INFINITY.to_bits().to_le_bytes().to_vec(), "error_rate"),
-        (16, 0.0001f64.to_bits().to_le_bytes().to_vec(), "error_rate"),
+        (16, f64::INFINITY.to_bits().to_le_bytes().to_vec(), "error rate"),
+        (16, 0.0001f64.to_bits().to_le_bytes().to_vec(), "error rate"),
         (24, 0u64.to_le_bytes().to_vec(), "capacity"),
         (24, 20_000_000_000u64.to_le_bytes().to_vec(), "capacity"),
-        (32, 70_000u32.to_le_bytes().to_vec(), "exact_limit"),
+        (32, 70_000u32.to_le_bytes().to_vec(), "exact limit"),
         (36, 1u32.to_le_bytes().to_vec(), "reserved bytes"),
         (40, u64::MAX.to_le_bytes().to_vec(), "payload length"),
     ];
@@ -286,12 +267,12 @@ fn what_is_checked_is_all_that_a_filter_takes() {
 #[test]
 fn members_that_cannot_be_are_refused() {
     let exact = counter(50_000, 2, 2);
-    let dump: Dump = persist::dump(&exact).collect();
+    let dump = dump_of(&exact);
     for members in [&b"\x01\0a\x01\0a"[..], b"\x03\0ab", b"\x01\0a\x01\0b\x01\0c"] {
         let header = forged(&dump[0].1, 40, &(members.len() as u64).to_le_bytes());
-        let shape = rollcall_core::hash::checksum(&[0, exact.precision() as u8], members.len() as u64);
+        let fingerprint = rollcall_core::hash::checksum(&[0, exact.precision() as u8], members.len() as u64);
         let mut chunk = members.to_vec();
-        chunk.extend_from_slice(&persist::piece_checksum(members, 0, shape).to_le_bytes());
+        chunk.extend_from_slice(&persist::piece_checksum(members, 0, fingerprint).to_le_bytes());
         let next = 1 + members.len() as u64;
         let refused = refusal::<Counter>(vec![(1, header), (next, chunk)]);
         assert!(matches!(refused, Some(Error::Corrupt { .. })), "{members:?}: {refused:?}");
@@ -322,59 +303,76 @@ fn headers_are_laid_out_as_documented() {
     assert_eq!(u64_at(&header, 40), Stored::payload(&counter).len());
 }
 
-/// Dumps written by version 0.1.0: chunks in hexadecimal, one a line, each after its iterator. With
-/// `ROLLCALL_WRITE_GOLDEN=folder` the test writes what it would have expected there.
-const GOLDEN: [(&str, &str); 4] = [
-    ("filter", include_str!("golden/filter-1.hex")),
-    ("exact", include_str!("golden/exact-1.hex")),
-    ("sparse", include_str!("golden/sparse-1.hex")),
-    ("dense", include_str!("golden/dense-1.hex")),
-];
-
-fn from_hex(text: &str) -> Dump {
-    text.lines()
-        .map(|line| {
-            let (next, hex) = line.split_once(' ').unwrap();
-            let bytes = (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap());
-            (next.parse().unwrap(), bytes.collect())
-        })
-        .collect()
-}
-
-fn to_hex(dump: Dump) -> String {
-    dump.iter()
-        .map(|(next, bytes)| format!("{next} {}\n", bytes.iter().map(|b| format!("{b:02x}")).collect::<String>()))
-        .collect()
-}
-
-/// What the golden files hold, made again.
-fn golden_now(name: &str) -> String {
-    let [exact, sparse, dense] = counters().map(|(_, counter)| counter);
-    match name {
-        "filter" => to_hex(persist::dump(&filter(10, 2, 40)).collect()),
-        "exact" => to_hex(persist::dump(&exact).collect()),
-        "sparse" => to_hex(persist::dump(&sparse).collect()),
-        _ => to_hex(persist::dump(&dense).collect()),
+/// Something that is still arriving is stored and goes on, by every way.
+fn assert_goes_on<T: Stored>(value: &T, received_bytes: u64) {
+    let loading = cut_after(value, received_bytes);
+    let stored: T::Loading = load_rdb(&rdb_of_loading(&loading)).unwrap();
+    assert_eq!((stored.header(), stored.received_bytes()), (loading.header(), received_bytes));
+    let mut rewritten = T::Loading::begin(loading.header(), &Unlimited).unwrap();
+    for (next, chunk) in &dump_of_loading(&loading)[1..] {
+        persist::push_chunk(&mut rewritten, *next, chunk).unwrap();
+    }
+    for copy in [stored, rewritten, loading.try_clone().unwrap(), loading] {
+        assert!(same_dump(&completed(copy, value), value), "cut after {received_bytes}");
     }
 }
 
+/// Cuts within a position, within a part, between parts and pieces: what arrives is cut as it came, by no law of ours.
 #[test]
-fn files_of_earlier_versions_read_and_are_written_alike() {
-    for (name, golden) in GOLDEN {
-        if let Ok(folder) = std::env::var("ROLLCALL_WRITE_GOLDEN") {
-            std::fs::write(format!("{folder}/{name}-1.hex"), golden_now(name)).unwrap();
-        }
-        assert_eq!(golden_now(name), golden, "{name}: the format changed; it needs a new version number");
-        if name == "filter" {
-            let filter = persist::load::<ScalableFilter, _>(from_hex(golden), &Unlimited).unwrap();
-            assert!((0..40).all(|item| filter.may_contain(format!("item:{item}").as_bytes())));
-        } else {
-            let counter = persist::load::<Counter, _>(from_hex(golden), &Unlimited).unwrap();
-            let members = if name == "dense" { 3000.0 } else { 40.0 };
-            let error = (counter.estimate() - members).abs() / members;
-            assert!(error <= 4.0 * counter.standard_error() + 1e-9, "{name}: {}", counter.estimate());
+fn what_has_arrived_goes_on_from_anywhere() {
+    // A payload of two parts, two megabytes of words, a chain, and members.
+    let sparse = counter(1_000_000_000, 0, 70_000);
+    for end in [0, 3, 5, 8, 4001, (1 << 18) - 3, 1 << 18, (1 << 18) + 7, sparse.payload_bytes() - 1] {
+        assert_goes_on(&sparse, end);
+    }
+    let params = counting::Params { capacity: 100_000_000, error_rate: 0.005, exact_limit: 0, seed: 7 };
+    let mut dense = Counter::new(params).unwrap();
+    for member in 0..300_000u32 {
+        dense.add(&member.to_le_bytes(), &Unlimited).unwrap();
+    }
+    assert_eq!(dense.representation(), Representation::Dense);
+    for end in [0, 1, 1 << 20, (1 << 20) + 1, dense.payload_bytes() - 1] {
+        assert_goes_on(&dense, end);
+    }
+    let exact = counter(50_000, 250, 40);
+    (0..exact.payload_bytes()).for_each(|end| assert_goes_on(&exact, end));
+    let chain = filter(100, 2, 1000);
+    (0..chain.payload().len()).step_by(13).for_each(|end| assert_goes_on(&chain, end));
+}
+
+/// A number of payload bytes that is too small would make a complete value one that is still arriving.
+#[test]
+fn a_length_changed_in_an_rdb_value_is_refused() {
+    use support::fields::Field::Unsigned;
+    for (_, counter) in counters() {
+        let mut fields = rdb_of(&counter);
+        let Unsigned(length) = fields[1] else { panic!("{:?}", fields[1]) };
+        for wrong in [0, length - 1, length + 1, u64::MAX] {
+            fields[1] = Unsigned(wrong);
+            let refused = load_rdb::<LoadingCounter>(&fields).err();
+            assert!(matches!(refused, Some(Error::Corrupt { field: "payload length checksum", .. })), "{refused:?}");
         }
     }
+}
+
+/// Stores a filter every way there is.
+fn assert_filter_reads_back(filter: &BloomFilter) -> Result<(), TestCaseError> {
+    prop_assert!(reload(filter) == *filter);
+    prop_assert!(filter_of_rdb(filter.layout(), &rdb_of_filter(filter)).unwrap() == *filter);
+    // What a value of ours would be that holds all of either layout.
+    let in_ours: persist::filter::LoadingBloomFilter = load_rdb(&rdb_of(filter)).unwrap();
+    prop_assert!(completed(in_ours, filter) == *filter);
+    prop_assert_eq!(load_rdb_classic(&rdb_of_filter(filter)).is_ok(), filter.layout() == BitLayout::Classic);
+    Ok(())
+}
+
+fn assert_counter_reads_back(counter: &Counter) -> Result<(), TestCaseError> {
+    prop_assert!(same_dump(counter, &reload(counter)));
+    let from_rdb = load_rdb::<LoadingCounter>(&rdb_of(counter)).unwrap().finish().unwrap();
+    prop_assert!(same_dump(counter, &from_rdb));
+    prop_assert_eq!(from_rdb.params(), counter.params());
+    prop_assert_eq!(from_rdb.estimate(), counter.estimate());
+    Ok(())
 }
 
 proptest! {
@@ -401,6 +399,7 @@ proptest! {
         seed: u64,
         items in proptest::collection::vec(any::<u8>(), 0..60),
         others in proptest::collection::vec(any::<u8>(), 0..60),
+        cut: u8,
     ) {
         let params = bloom::Params { error_rate: f64::from_bits(rate_bits), capacity, expansion, seed };
         let layout = if is_classic { BitLayout::Classic } else { BitLayout::Lines };
@@ -411,16 +410,51 @@ proptest! {
             for item in items {
                 let _ = one.add(&[*item], &limit);
             }
-            prop_assert!(reload(one) == *one);
+            assert_filter_reads_back(one)?;
         }
         let _ = filter.merge(&[&other]);
-        prop_assert!(reload(&filter) == filter);
-        for chunks in [redisbloom_dump(&filter), redisbloom_dump(&other)].into_iter().flatten() {
-            let back: BloomFilter = persist::load(chunks, &Unlimited).unwrap();
-            prop_assert!(back == filter || back == other);
+        assert_filter_reads_back(&filter)?;
+        // Half of it, cut at a chunk, and anywhere.
+        for (next, _) in dump_of(&filter) {
+            assert_goes_on(&filter, next - 1);
         }
+        assert_goes_on(&filter, filter.payload().len() * u64::from(cut) / 256);
         filter.clear();
-        prop_assert!(reload(&filter) == filter);
+        assert_filter_reads_back(&filter)?;
+    }
+
+    /// The same of counters.
+    #[test]
+    fn whatever_counter_is_made_reads_back(
+        error_rate in prop_oneof![0.001..=0.25, Just(0.001), Just(0.25)],
+        capacity in prop_oneof![1u64..20, 1u64..=10_000_000_000, (0u32..=33).prop_map(|n| 1u64 << n)],
+        exact_limit in prop_oneof![0u32..70, 0u32..=65_536],
+        seed: u64,
+        items in proptest::collection::vec(any::<u16>(), 0..200),
+        other_capacity in 1u64..=1_000_000,
+        others in 0u64..3000,
+        cut: u8,
+    ) {
+        let limit = MaxBytes(1 << 20);
+        let mut counter = Counter::new(counting::Params { capacity, error_rate, exact_limit, seed }).unwrap();
+        assert_counter_reads_back(&counter)?;
+        for item in &items {
+            let _ = counter.add(&item.to_le_bytes(), &limit);
+        }
+        assert_counter_reads_back(&counter)?;
+        let other = counting::Params { capacity: other_capacity, error_rate: 0.05, exact_limit: 10, seed };
+        let mut other = Counter::new(other).unwrap();
+        for number in 0..others {
+            other.add(&number.to_le_bytes(), &limit).unwrap();
+        }
+        let _ = counter.merge(&[&other], &limit);
+        for counter in [&counter, &other] {
+            assert_counter_reads_back(counter)?;
+            for (next, _) in dump_of(counter) {
+                assert_goes_on(counter, next - 1);
+            }
+            assert_goes_on(counter, counter.payload_bytes() * u64::from(cut) / 256);
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::client::{Client, error_text, show};
 use crate::harness::{Server, Setup, optional_file};
 use crate::payload::{forge, split};
 use crate::support::Field::{self, Double, String as Bytes, Unsigned};
-use crate::support::{Dump, HeaderOf, grown};
+use crate::support::{Dump, HeaderOf, dump_of, grown};
 
 /// A server, and what it may not do.
 struct Victim {
@@ -115,11 +115,6 @@ fn rdb_value(type_name: &str, encoding: u64, fields: &[Field]) -> Vec<u8> {
     }
     value.push(0);
     value
-}
-
-/// As `SCANDUMP` gives it.
-fn dump_of(filter: &ClassicFilter) -> Dump {
-    persist::dump(filter).map(|(next, chunk)| (next, chunk.into_owned())).collect()
 }
 
 fn honest() -> HeaderOf {

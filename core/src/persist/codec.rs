@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_header_reads_back() {
-        let mut writer = Writer::new(*b"TEST");
+        let mut writer = Writer::new(*b"TEST", 28);
         writer.u8(1);
         writer.u16(2);
         writer.u32(3);
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn damage_is_named() {
-        let bytes = Writer::new(*b"TEST").finish();
+        let bytes = Writer::new(*b"TEST", 5).finish();
         assert!(matches!(Reader::new(&bytes, *b"ELSE").unwrap_err(), Error::Corrupt { field: "magic", .. }));
         assert!(matches!(
             Reader::new(&bytes[..11], *b"TEST").unwrap_err(),

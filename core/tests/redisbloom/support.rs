@@ -1,54 +1,21 @@
 //! Filters and headers of RedisBloom, field by field, to be put together and made wrong. The server tests use it too.
 
 use rollcall_core::bloom::{ClassicFilter, Params};
-use rollcall_core::error::Error;
-use rollcall_core::persist::rdb::Source;
+use rollcall_core::persist::{self, Stored};
 use rollcall_core::size_limit::Unlimited;
 
-pub type Dump = Vec<(u64, Vec<u8>)>;
+#[path = "../support/fields.rs"]
+mod fields;
 
-/// One field of an RDB value.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Field {
-    Unsigned(u64),
-    Double(f64),
-    String(Vec<u8>),
-}
+pub use fields::{Field, Fields, written};
 
 use Field::{Double, String as Bytes, Unsigned};
 
-/// An RDB value, read from its start.
-pub struct Fields<'a>(pub &'a [Field]);
+pub type Dump = Vec<(u64, Vec<u8>)>;
 
-impl Fields<'_> {
-    fn next(&mut self, field: &'static str) -> Result<&Field, Error> {
-        let (first, rest) = self.0.split_first().ok_or_else(|| Error::corrupt(field, "more", "the end"))?;
-        self.0 = rest;
-        Ok(first)
-    }
-}
-
-impl Source for Fields<'_> {
-    fn unsigned(&mut self, field: &'static str) -> Result<u64, Error> {
-        match self.next(field)? {
-            Unsigned(value) => Ok(*value),
-            other => Err(Error::corrupt(field, "an unsigned", format_args!("{other:?}"))),
-        }
-    }
-
-    fn double(&mut self, field: &'static str) -> Result<f64, Error> {
-        match self.next(field)? {
-            Double(value) => Ok(*value),
-            other => Err(Error::corrupt(field, "a double", format_args!("{other:?}"))),
-        }
-    }
-
-    fn string(&mut self, field: &'static str, read: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
-        match self.next(field)? {
-            Bytes(bytes) => read(bytes),
-            other => Err(Error::corrupt(field, "a string", format_args!("{other:?}"))),
-        }
-    }
+/// The chunks of a dump, each in memory of its own.
+pub fn dump_of<T: Stored>(value: &T) -> Dump {
+    persist::dump(value).map(|(next, chunk)| (next, chunk.into_owned())).collect()
 }
 
 pub fn params(error_rate: f64, capacity: u64, expansion: u32) -> Params {

@@ -1,0 +1,271 @@
+//! Values of every kind as they are stored, byte for byte: `golden/*.txt`, one file a value. `make golden` writes them anew.
+//!
+//! A line is, in this order: the data type and its encoding version, a primitive of the RDB value, the `DUMP` payload, a
+//! chunk of the dump after its iterator. Bytes are hexadecimal. Many bytes are their length and their XXH3-64, and so are
+//! many lines.
+
+use std::path::{Path, PathBuf};
+
+use rollcall_core::bloom::classic::ClassicSubFilter;
+use rollcall_core::bloom::classic::sizing::{FORCE64, Shape};
+use rollcall_core::bloom::{self, BitLayout, BloomFilter, ClassicFilter};
+use rollcall_core::counting::Counter;
+use rollcall_core::hash::checksum;
+use rollcall_core::persist::counting::LoadingCounter;
+use rollcall_core::persist::filter::LoadingBloomFilter;
+use rollcall_core::persist::{self, Loading};
+use rollcall_core::size_limit::Unlimited;
+
+mod support;
+
+use support::fields::Field;
+use support::hex::to_hex;
+use support::payload;
+use support::values::{
+    Dump, completed, counter, cut_after, dump_of, dump_of_loading, filter, filter_of_rdb, load_rdb, rdb_of,
+    rdb_of_filter, rdb_of_loading, same_dump,
+};
+
+/// Bytes from which on a golden file has only their length and checksum.
+const MANY_BYTES: usize = 4096;
+
+/// Primitives, or chunks, that a golden file has at most. Of the others it has number and checksum.
+const MANY_LINES: usize = 40;
+
+/// A value and, of one that is still arriving, what it becomes.
+enum Value {
+    Counter(Counter),
+    Filter(BloomFilter),
+    LoadingCounter(LoadingCounter, Counter),
+    LoadingFilter(LoadingBloomFilter, BloomFilter),
+}
+
+impl Value {
+    /// A counter of which only so many bytes of payload have arrived.
+    fn cut_counter(counter: Counter, bytes: u64) -> Self {
+        Value::LoadingCounter(cut_after(&counter, bytes), counter)
+    }
+
+    /// As [`Self::cut_counter`].
+    fn cut_filter(filter: BloomFilter, bytes: u64) -> Self {
+        Value::LoadingFilter(cut_after(&filter, bytes), filter)
+    }
+
+    /// The server's data type, and its encoding version.
+    fn data_type(&self) -> (&'static str, u64) {
+        match self {
+            Value::Counter(_) | Value::LoadingCounter(..) => ("RCcounter", 1),
+            Value::Filter(BloomFilter::Classic(_)) => ("MBbloom--", 4),
+            Value::Filter(BloomFilter::Lines(_)) | Value::LoadingFilter(..) => ("RCfilter-", 1),
+        }
+    }
+
+    fn rdb(&self) -> Vec<Field> {
+        match self {
+            Value::Counter(counter) => rdb_of(counter),
+            Value::Filter(filter) => rdb_of_filter(filter),
+            Value::LoadingCounter(loading, _) => rdb_of_loading(loading),
+            Value::LoadingFilter(loading, _) => rdb_of_loading(loading),
+        }
+    }
+
+    fn dump(&self) -> Dump {
+        match self {
+            Value::Counter(counter) => dump_of(counter),
+            Value::Filter(filter) => dump_of(filter),
+            Value::LoadingCounter(loading, _) => dump_of_loading(loading),
+            Value::LoadingFilter(loading, _) => dump_of_loading(loading),
+        }
+    }
+
+    fn payload(&self) -> Vec<u8> {
+        let (name, encoding) = self.data_type();
+        payload::encode(name, encoding, &self.rdb())
+    }
+
+    /// Whether these fields and these chunks are this value.
+    fn reads_back(&self, fields: &[Field], chunks: &Dump) -> bool {
+        match self {
+            Value::Counter(counter) => {
+                let from_rdb = load_rdb::<LoadingCounter>(fields).unwrap().finish().unwrap();
+                let from_dump: Counter = persist::load(chunks.clone(), &Unlimited).unwrap();
+                same_dump(&from_rdb, counter) && same_dump(&from_dump, counter)
+            }
+            Value::Filter(filter) => {
+                let from_dump: BloomFilter = persist::load(chunks.clone(), &Unlimited).unwrap();
+                filter_of_rdb(filter.layout(), fields).unwrap() == *filter && from_dump == *filter
+            }
+            Value::LoadingCounter(_, whole) => {
+                let from_rdb: LoadingCounter = load_rdb(fields).unwrap();
+                [from_rdb, from_chunks(chunks)].into_iter().all(|loading| same_dump(&completed(loading, whole), whole))
+            }
+            Value::LoadingFilter(_, whole) => {
+                let from_rdb: LoadingBloomFilter = load_rdb(fields).unwrap();
+                [from_rdb, from_chunks(chunks)].into_iter().all(|loading| completed(loading, whole) == *whole)
+            }
+        }
+    }
+
+    /// The golden file.
+    fn text(&self) -> String {
+        let (name, encoding) = self.data_type();
+        let primitives = self.rdb().iter().map(primitive_text).collect();
+        let chunks = self.dump().iter().map(|(next, chunk)| format!("chunk {next} {}\n", bytes_text(chunk))).collect();
+        let payload = bytes_text(&self.payload());
+        format!("type {name} {encoding}\n{}payload {payload}\n{}", lines_text(primitives), lines_text(chunks))
+    }
+}
+
+/// What has arrived with these chunks, the first being the header.
+fn from_chunks<L: Loading>(chunks: &Dump) -> L {
+    let mut loading = L::begin(&chunks[0].1, &Unlimited).unwrap();
+    chunks[1..].iter().for_each(|(next, chunk)| persist::push_chunk(&mut loading, *next, chunk).unwrap());
+    loading
+}
+
+fn primitive_text(field: &Field) -> String {
+    match field {
+        Field::Unsigned(value) => format!("unsigned {value}\n"),
+        Field::Double(value) => format!("double {:016x}\n", value.to_bits()),
+        Field::String(bytes) => format!("string {}\n", bytes_text(bytes)),
+    }
+}
+
+fn lines_text(mut lines: Vec<String>) -> String {
+    if lines.len() > MANY_LINES {
+        let others = lines.split_off(MANY_LINES);
+        lines.push(format!("and {} more, XXH3 {:016x}\n", others.len(), checksum(others.concat().as_bytes(), 0)));
+    }
+    lines.concat()
+}
+
+fn bytes_text(bytes: &[u8]) -> String {
+    if bytes.len() < MANY_BYTES {
+        to_hex(bytes)
+    } else {
+        format!("of {} bytes, XXH3 {:016x}", bytes.len(), checksum(bytes, 0))
+    }
+}
+
+fn params(capacity: u64, expansion: u32, seed: u64) -> bloom::Params {
+    bloom::Params { error_rate: 0.01, capacity, expansion, seed }
+}
+
+fn lines(capacity: u64, expansion: u32, items: u32) -> BloomFilter {
+    filter(params(capacity, expansion, 7), BitLayout::Lines, items)
+}
+
+fn classic(capacity: u64, expansion: u32, items: u32) -> BloomFilter {
+    filter(params(capacity, expansion, 0), BitLayout::Classic, items)
+}
+
+/// A filter of as many bits as a power of two, which RedisBloom has once and no command of ours makes.
+fn power_of_two() -> BloomFilter {
+    let shape = Shape::new(0.02, 60, FORCE64).unwrap();
+    assert_eq!(shape.n2, 9);
+    let first = ClassicSubFilter::new(shape, 0, &Unlimited).unwrap();
+    let mut filter = ClassicFilter::from_sub_filters(FORCE64, 2, vec![first]).unwrap();
+    for item in 0..100u32 {
+        filter.add(format!("item:{item}").as_bytes(), &Unlimited).unwrap();
+    }
+    filter.into()
+}
+
+fn sparse() -> Counter {
+    counter(10_000_000, 10, 40)
+}
+
+fn dense() -> Counter {
+    counter(1_000, 10, 3_000)
+}
+
+/// A value of every kind under the name of its file.
+fn values() -> Vec<(&'static str, Value)> {
+    use Value::{Counter as C, Filter as F};
+    let seeded = filter(params(10, 2, 0xfedc_ba98_7654_3210), BitLayout::Lines, 10);
+    vec![
+        ("counter-exact", C(counter(50_000, 250, 40))),
+        ("counter-exact-empty", C(counter(50_000, 250, 0))),
+        ("counter-sparse", C(sparse())),
+        ("counter-sparse-empty", C(counter(50_000, 0, 0))),
+        ("counter-sparse-two-parts", C(counter(1_000_000_000, 0, 70_000))),
+        ("counter-dense", C(dense())),
+        ("counter-dense-large", C(counter(1_000_000, 0, 100_000))),
+        ("counter-exact-arriving", Value::cut_counter(counter(50_000, 250, 40), 101)),
+        ("counter-sparse-arriving", Value::cut_counter(sparse(), 22)),
+        ("counter-dense-arriving", Value::cut_counter(dense(), 201)),
+        ("lines-one", F(lines(10, 2, 10))),
+        ("lines-empty", F(lines(10, 2, 0))),
+        ("lines-chain", F(lines(10, 2, 40))),
+        ("lines-nonscaling", F(lines(100, 0, 100))),
+        ("lines-seeded", F(seeded)),
+        ("lines-long-chain", F(lines(1, 1, 300))),
+        ("lines-large", F(lines(3_000_000, 2, 1000))),
+        ("lines-arriving", Value::cut_filter(lines(10, 2, 40), 100)),
+        ("lines-begun", Value::cut_filter(lines(10, 2, 40), 0)),
+        ("classic-scaling", F(classic(50, 2, 200))),
+        ("classic-empty", F(classic(50, 2, 0))),
+        ("classic-nonscaling", F(classic(100, 0, 100))),
+        ("classic-power-of-two", F(power_of_two())),
+        ("classic-long-chain", F(classic(1, 1, 300))),
+        ("classic-large", F(classic(3_000_000, 2, 1000))),
+        ("classic-arriving", Value::cut_filter(classic(50, 2, 200), 101)),
+        ("classic-begun", Value::cut_filter(classic(50, 2, 200), 0)),
+    ]
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+#[test]
+fn every_kind_of_value_is_stored_as_ever() {
+    let is_writing = std::env::var_os("ROLLCALL_WRITE_GOLDEN").is_some_and(|value| value == "1");
+    for (name, value) in values() {
+        let (now, file) = (value.text(), folder().join(format!("{name}.txt")));
+        if is_writing {
+            std::fs::write(file, now).unwrap();
+            continue;
+        }
+        let golden = std::fs::read_to_string(file).unwrap();
+        let differing = golden.lines().zip(now.lines()).find(|(golden, now)| golden != now);
+        assert!(golden == now, "{name}: the format changed and needs a new version number: {differing:?}");
+    }
+}
+
+/// What the golden files hold is what is written now, so this is what is read of them.
+#[test]
+fn every_kind_of_value_reads_back() {
+    for (name, value) in values() {
+        let (type_name, encoding) = value.data_type();
+        let payload = payload::decode(&value.payload()).unwrap();
+        assert_eq!((payload.0.as_str(), payload.1), (type_name, encoding), "{name}");
+        assert!(payload.2 == value.rdb(), "{name}");
+        assert!(value.reads_back(&payload.2, &value.dump()), "{name}");
+    }
+}
+
+#[test]
+fn every_file_is_compared() {
+    let names: Vec<String> = values().iter().map(|(name, _)| format!("{name}.txt")).collect();
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let found = entry.unwrap().file_name().into_string().unwrap();
+        assert!(names.contains(&found) || found.starts_with("redisbloom-"), "{found}");
+    }
+}
+
+#[test]
+fn kinds_are_what_their_names_say() {
+    for (name, value) in values() {
+        let kind = match &value {
+            Value::Counter(counter) | Value::LoadingCounter(_, counter) => {
+                format!("counter-{}", counter.representation())
+            }
+            Value::Filter(filter) | Value::LoadingFilter(_, filter) => filter.layout().to_string(),
+        };
+        assert!(name.starts_with(&kind), "{name}");
+        if let (true, Value::Filter(filter)) = (name.contains("chain"), value) {
+            assert!(filter.num_sub_filters() > if name.contains("long") { 100 } else { 1 }, "{name}");
+        }
+    }
+}

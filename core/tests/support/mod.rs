@@ -1,0 +1,7 @@
+//! What several tests of the stored format need: values as lists of primitives, `DUMP` payloads, text, values to store.
+#![allow(dead_code, reason = "no test needs all of it")]
+
+pub mod fields;
+pub mod hex;
+pub mod payload;
+pub mod values;

@@ -1,0 +1,105 @@
+//! Values of every kind, and their way through each format.
+
+use rollcall_core::bloom::{self, BloomFilter};
+use rollcall_core::counting::{self, Counter};
+use rollcall_core::error::Error;
+use rollcall_core::persist::filter::LoadingBloomFilter;
+use rollcall_core::persist::{self, Loading, Stored, rdb, redisbloom};
+use rollcall_core::size_limit::Unlimited;
+
+use super::fields::{Field, Fields, written};
+
+pub type Dump = Vec<(u64, Vec<u8>)>;
+
+/// The chunks of a dump, each in memory of its own.
+pub fn dump_of<T: Stored>(value: &T) -> Dump {
+    persist::dump(value).map(|(next, chunk)| (next, chunk.into_owned())).collect()
+}
+
+/// As [`dump_of`], of what has arrived.
+pub fn dump_of_loading<L: Loading>(loading: &L) -> Dump {
+    persist::dump_loading(loading).map(|(next, chunk)| (next, chunk.into_owned())).collect()
+}
+
+/// Whether two values are the same, bit by bit.
+pub fn same_dump<T: Stored>(a: &T, b: &T) -> bool {
+    persist::dump(a).eq(persist::dump(b))
+}
+
+pub fn reload<T: Stored>(value: &T) -> T {
+    persist::load(persist::dump(value), &Unlimited).unwrap()
+}
+
+/// What an RDB value holds, complete or not. Nothing is left over.
+pub fn load_rdb<L: Loading>(fields: &[Field]) -> Result<L, Error> {
+    let mut source = Fields(fields);
+    let loading = rdb::load(&mut source, &Unlimited, &mut |_| ())?;
+    assert!(source.0.is_empty(), "{:?}", source.0);
+    Ok(loading)
+}
+
+/// As [`load_rdb`], of RedisBloom's encoding version 4.
+pub fn load_rdb_classic(fields: &[Field]) -> Result<BloomFilter, Error> {
+    let mut source = Fields(fields);
+    let filter = redisbloom::load_rdb(&mut source, redisbloom::RDB_ENCODING_NEWEST, &Unlimited, &mut |_| ())?;
+    assert!(source.0.is_empty(), "{:?}", source.0);
+    Ok(BloomFilter::Classic(filter))
+}
+
+/// The RDB value of something complete, in our encoding.
+pub fn rdb_of<T: Stored>(value: &T) -> Vec<Field> {
+    written(|sink| rdb::save(value, sink))
+}
+
+/// The RDB value of something still arriving.
+pub fn rdb_of_loading<L: Loading>(loading: &L) -> Vec<Field> {
+    written(|sink| rdb::save_loading(loading, sink))
+}
+
+/// The RDB value of a filter, as the server stores it: RedisBloom's for classic ones.
+pub fn rdb_of_filter(filter: &BloomFilter) -> Vec<Field> {
+    match filter {
+        BloomFilter::Lines(lines) => rdb_of(lines),
+        BloomFilter::Classic(classic) => written(|sink| redisbloom::save_rdb(classic, sink)),
+    }
+}
+
+/// [`rdb_of_filter`] read again.
+pub fn filter_of_rdb(layout: bloom::BitLayout, fields: &[Field]) -> Result<BloomFilter, Error> {
+    match layout {
+        bloom::BitLayout::Lines => load_rdb::<LoadingBloomFilter>(fields)?.finish(),
+        bloom::BitLayout::Classic => load_rdb_classic(fields),
+    }
+}
+
+/// What has arrived once `bytes` of the payload have.
+pub fn cut_after<T: Stored>(value: &T, bytes: u64) -> T::Loading {
+    let mut loading = T::Loading::begin(&value.header(), &Unlimited).unwrap();
+    value.payload().up_to(bytes).pieces(usize::MAX).for_each(|(_, piece)| loading.push(&piece).unwrap());
+    assert_eq!(loading.received_bytes(), bytes);
+    loading
+}
+
+/// The value, once the rest of the payload has arrived too.
+pub fn completed<T: Stored>(mut loading: T::Loading, value: &T) -> T {
+    let payload: Vec<u8> = value.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect();
+    loading.push(&payload[loading.received_bytes() as usize..]).unwrap();
+    loading.finish().unwrap()
+}
+
+pub fn filter(params: bloom::Params, layout: bloom::BitLayout, items: u32) -> BloomFilter {
+    let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
+    for item in 0..items {
+        filter.add(format!("item:{item}").as_bytes(), &Unlimited).unwrap();
+    }
+    filter
+}
+
+pub fn counter(capacity: u64, exact_limit: u32, members: u32) -> Counter {
+    let params = counting::Params { capacity, error_rate: 0.01, exact_limit, seed: 7 };
+    let mut counter = Counter::new(params).unwrap();
+    for member in 0..members {
+        counter.add(format!("member:{member}").as_bytes(), &Unlimited).unwrap();
+    }
+    counter
+}
