@@ -13,5 +13,5 @@ mod history;
 #[allow(dead_code)]
 mod payload;
 #[path = "../../core/tests/redisbloom/support.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 mod support;
