@@ -9,7 +9,7 @@ use std::cell::Cell;
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
 use rollcall_core::bits;
-use rollcall_core::bloom::{Params as BloomParams, ScalableFilter};
+use rollcall_core::bloom::{LineFilter, Params as BloomParams};
 use rollcall_core::counting::{Counter, Params as CounterParams, count_union};
 use rollcall_core::hash::{hash64, hash128};
 use rollcall_core::size_limit::Unlimited;
@@ -38,7 +38,7 @@ fn bytes(items: &[String]) -> impl Iterator<Item = &[u8]> {
 
 /// A filter and how many items it holds.
 struct Filled {
-    filter: ScalableFilter,
+    filter: LineFilter,
     items: u64,
 }
 
@@ -47,7 +47,7 @@ const SIZES: [(u64, f64); 2] = [(100_000, 0.01), (100_000_000, 0.001)];
 
 fn filled((capacity, error_rate): (u64, f64)) -> Filled {
     let params = BloomParams { capacity, error_rate, expansion: 2, seed: 0 };
-    let mut filter = ScalableFilter::new(params, &Unlimited).expect("a filter");
+    let mut filter = LineFilter::new(params, &Unlimited).expect("a filter");
     let count = (capacity / 2).min(1_000_000);
     let mut added = Vec::new();
     for start in (0..count).step_by(BATCH) {

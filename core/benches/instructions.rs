@@ -10,7 +10,7 @@
 
 use std::hint::black_box;
 
-use rollcall_core::bloom::{Params as BloomParams, ScalableFilter};
+use rollcall_core::bloom::{LineFilter, Params as BloomParams};
 use rollcall_core::counting::{Counter, Params as CounterParams};
 use rollcall_core::hash::{hash64, hash128};
 use rollcall_core::size_limit::Unlimited;
@@ -35,9 +35,9 @@ fn bytes(items: &[String]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// A filter that holds `items(0)` and has room for as many again, in sub-filters of `capacity`.
-fn filter(error_rate: f64, capacity: u64) -> ScalableFilter {
+fn filter(error_rate: f64, capacity: u64) -> LineFilter {
     let params = BloomParams { capacity, error_rate, expansion: 1, seed: 0 };
-    let mut filter = ScalableFilter::new(params, &Unlimited).expect("a filter");
+    let mut filter = LineFilter::new(params, &Unlimited).expect("a filter");
     filter.add_all(bytes(&items(0)), &Unlimited, |_| ()).expect("room");
     filter
 }
@@ -52,25 +52,25 @@ fn counter() -> Counter {
 
 const ABSENT: u64 = 1 << 40;
 
-fn contain(filter: &ScalableFilter, from: u64) {
+fn contain(filter: &LineFilter, from: u64) {
     let (items, mut found) = (items(from), Vec::with_capacity(ITEMS));
     measured(&mut || filter.may_contain_all(bytes(&items), |is_there| found.push(is_there)));
     black_box(found);
 }
 
-fn contain_one_by_one(filter: &ScalableFilter, from: u64) {
+fn contain_one_by_one(filter: &LineFilter, from: u64) {
     let (items, mut found) = (items(from), 0);
     measured(&mut || found = bytes(&items).filter(|item| filter.may_contain(item)).count());
     black_box(found);
 }
 
-fn insert(mut filter: ScalableFilter, from: u64) {
+fn insert(mut filter: LineFilter, from: u64) {
     let (items, mut added) = (items(from), Vec::with_capacity(ITEMS));
     measured(&mut || filter.add_all(bytes(&items), &Unlimited, |new| added.push(new)).expect("room"));
     black_box(added);
 }
 
-fn insert_one_by_one(mut filter: ScalableFilter, from: u64) {
+fn insert_one_by_one(mut filter: LineFilter, from: u64) {
     let (items, mut added) = (items(from), 0);
     measured(&mut || {
         added = bytes(&items).filter(|item| filter.add(item, &Unlimited).expect("room")).count();

@@ -3,16 +3,16 @@
 //!
 //! - [`counting`]: a [`Counter`](counting::Counter) is exact and lists its members while it is small, and estimates
 //!   within a stated error beyond.
-//! - [`bloom`]: a [`ScalableFilter`](bloom::ScalableFilter) tells whether an item may have been added, or certainly
+//! - [`bloom`]: a [`LineFilter`](bloom::LineFilter) tells whether an item may have been added, or certainly
 //!   was not.
 //! - [`persist`]: both as bytes; what a server gives by `SCANDUMP` is read by [`persist::load`].
 //!
 //! ```
-//! use rollcall_core::bloom::{Params, ScalableFilter};
+//! use rollcall_core::bloom::{Params, LineFilter};
 //! use rollcall_core::size_limit::Unlimited;
 //!
 //! let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
-//! let mut filter = ScalableFilter::new(params, &Unlimited)?;
+//! let mut filter = LineFilter::new(params, &Unlimited)?;
 //! assert!(filter.add(b"ann", &Unlimited)?);
 //! assert!(filter.may_contain(b"ann"));
 //! # Ok::<(), rollcall_core::error::Error>(())

@@ -4,7 +4,7 @@
 use std::alloc::Layout;
 
 use proptest::prelude::*;
-use rollcall_core::bloom::{self, BitLayout, BloomFilter, ScalableFilter};
+use rollcall_core::bloom::{self, BitLayout, BloomFilter, LineFilter, SubFilter};
 use rollcall_core::counting::{self, Counter, Representation};
 use rollcall_core::error::Error;
 use rollcall_core::persist::counting::LoadingCounter;
@@ -18,9 +18,9 @@ use support::values::{
     rdb_of_filter, rdb_of_loading, reload, same_dump,
 };
 
-fn filter(capacity: u64, expansion: u32, items: u32) -> ScalableFilter {
+fn filter(capacity: u64, expansion: u32, items: u32) -> LineFilter {
     let params = bloom::Params { error_rate: 0.01, capacity, expansion, seed: 7 };
-    let mut filter = ScalableFilter::new(params, &Unlimited).unwrap();
+    let mut filter = LineFilter::new(params, &Unlimited).unwrap();
     for item in 0..items {
         filter.add(format!("item:{item}").as_bytes(), &Unlimited).unwrap();
     }
@@ -127,7 +127,7 @@ fn pieces_of_another_value_do_not_fit() {
     let ours = dump_of(&filter(100, 2, 1000));
     let theirs = dump_of(&filter(100, 2, 100));
     let mixed = vec![ours[0].clone(), theirs[1].clone()];
-    assert!(matches!(refusal::<ScalableFilter>(mixed), Some(Error::Corrupt { .. })));
+    assert!(matches!(refusal::<LineFilter>(mixed), Some(Error::Corrupt { .. })));
 }
 
 /// A header with fields changed and its checksum made right again: what only the validator can refuse.
@@ -167,13 +167,13 @@ fn forged_filter_headers_are_refused_by_field() {
         (56, 9u32.to_le_bytes().to_vec(), "lines_per_item"),
     ];
     for (at, bytes, field) in cases {
-        assert_eq!(refused_field::<ScalableFilter>(forged(&header, at, &bytes)), field, "at {at}");
+        assert_eq!(refused_field::<LineFilter>(forged(&header, at, &bytes)), field, "at {at}");
     }
     let no_scaling = forged(&header, 32, &0u32.to_le_bytes());
-    assert_eq!(refused_field::<ScalableFilter>(no_scaling), "number of sub-filters");
+    assert_eq!(refused_field::<LineFilter>(no_scaling), "number of sub-filters");
     for more_than_bits in [u64::MAX, 513 * filter(100, 2, 0).sub_filters()[0].geometry().num_lines] {
         let items = forged(&header, 48, &more_than_bits.to_le_bytes());
-        assert_eq!(refused_field::<ScalableFilter>(items), "num_items");
+        assert_eq!(refused_field::<LineFilter>(items), "num_items");
     }
 }
 
@@ -207,8 +207,8 @@ fn forged_counter_headers_are_refused_by_field() {
 #[test]
 fn sizes_are_checked_before_they_are_allocated() {
     let params = bloom::Params { error_rate: 0.001, capacity: 1 << 20, expansion: 2, seed: 0 };
-    let header = ScalableFilter::new(params, &Unlimited).unwrap().header();
-    let refused = persist::load::<ScalableFilter, _>([(1, header)], &MaxBytes(1 << 20));
+    let header = LineFilter::new(params, &Unlimited).unwrap().header();
+    let refused = persist::load::<LineFilter, _>([(1, header)], &MaxBytes(1 << 20));
     assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
 }
 
@@ -381,7 +381,7 @@ proptest! {
     #[test]
     fn any_filter_reads_back(capacity in 1u64..500, expansion in 0u32..4, items in proptest::collection::vec(".{0,20}", 0..300)) {
         let params = bloom::Params { error_rate: 0.02, capacity, expansion, seed: 3 };
-        let mut filter = ScalableFilter::new(params, &Unlimited).unwrap();
+        let mut filter = LineFilter::new(params, &Unlimited).unwrap();
         for item in &items {
             // A filter that does not scale may be full.
             let _ = filter.add(item.as_bytes(), &Unlimited);
@@ -469,7 +469,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_a_clean_refusal(chunks in proptest::collection::vec((any::<u64>(), proptest::collection::vec(any::<u8>(), 0..200)), 0..4)) {
-        prop_assert!(refusal::<ScalableFilter>(chunks.clone()).is_some());
+        prop_assert!(refusal::<LineFilter>(chunks.clone()).is_some());
         prop_assert!(refusal::<Counter>(chunks).is_some());
     }
 
@@ -481,7 +481,7 @@ proptest! {
             let at = at.min(body - 1);
             let len = bytes.len().min(body - at);
             let header = forged(&header, at, &bytes[..len]);
-            let _ = persist::load::<ScalableFilter, _>([(1, header.clone())], &MaxBytes(1 << 20));
+            let _ = persist::load::<LineFilter, _>([(1, header.clone())], &MaxBytes(1 << 20));
             let _ = persist::load::<Counter, _>([(1, header)], &MaxBytes(1 << 20));
         }
     }

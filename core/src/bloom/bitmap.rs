@@ -1,6 +1,7 @@
 //! The bits of one filter, whatever their layout, and how many of them are set.
 
 use std::alloc::Layout;
+use std::fmt;
 
 use bytemuck::{Pod, Zeroable};
 
@@ -27,10 +28,16 @@ pub struct Line(pub(super) [u64; 8]);
 const BLOCK: usize = 64;
 
 /// Bits in whole lines. Invariant: `set_bits` of them are set.
-#[derive(Debug)]
 pub(super) struct Bitmap {
     lines: Box<[Line]>,
     set_bits: u64,
+}
+
+/// How many there are, not which.
+impl fmt::Debug for Bitmap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bitmap").field("num_lines", &self.lines.len()).field("set_bits", &self.set_bits).finish()
+    }
 }
 
 impl Bitmap {

@@ -3,14 +3,15 @@
 use std::alloc::Layout;
 use std::fmt;
 
-use super::{ClassicFilter, Geometry, Line, Params, ScalableFilter};
+use super::chain::SubFilter;
+use super::{ClassicFilter, Geometry, Line, LineFilter, Params};
 use crate::error::{Error, Parameter};
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// Where the bits of an item are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BitLayout {
-    /// In a few cache lines ([`ScalableFilter`]).
+    /// In a few cache lines ([`LineFilter`]).
     Lines,
     /// All over the bitmap, as in RedisBloom ([`ClassicFilter`]).
     Classic,
@@ -32,12 +33,12 @@ impl fmt::Display for BitLayout {
     }
 }
 
-/// A Bloom filter that grows, in either layout. Methods do what those of the same name of [`ScalableFilter`] and
+/// A Bloom filter that grows, in either layout. Methods do what those of the same name of [`LineFilter`] and
 /// [`ClassicFilter`] do.
 #[derive(Debug, PartialEq)]
 pub enum BloomFilter {
     /// In lines.
-    Lines(ScalableFilter),
+    Lines(LineFilter),
     /// In RedisBloom's layout.
     Classic(ClassicFilter),
 }
@@ -80,7 +81,7 @@ impl BloomFilter {
     /// [`Error::OutOfRange`] for parameters outside their ranges, what `limit` says, [`Error::OutOfMemory`].
     pub fn new(layout: BitLayout, params: Params, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
         Ok(match layout {
-            BitLayout::Lines => BloomFilter::Lines(ScalableFilter::new(params, limit)?),
+            BitLayout::Lines => BloomFilter::Lines(LineFilter::new(params, limit)?),
             BitLayout::Classic => BloomFilter::Classic(ClassicFilter::new(params, limit)?),
         })
     }
@@ -110,7 +111,7 @@ impl BloomFilter {
     /// [`Error::OutOfMemory`], and what `limit` says.
     pub fn empty_twin(&self, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
         Ok(match self {
-            BloomFilter::Lines(filter) => BloomFilter::Lines(ScalableFilter::new(*filter.params(), limit)?),
+            BloomFilter::Lines(filter) => BloomFilter::Lines(filter.empty_twin(limit)?),
             BloomFilter::Classic(filter) => BloomFilter::Classic(filter.empty_twin(limit)?),
         })
     }
@@ -118,7 +119,7 @@ impl BloomFilter {
     /// Adds an item; tells whether it was new.
     ///
     /// # Errors
-    /// As [`ScalableFilter::add`].
+    /// As [`LineFilter::add`].
     pub fn add(&mut self, item: &[u8], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
         either!(self, filter => filter.add(item, limit))
     }
@@ -126,7 +127,7 @@ impl BloomFilter {
     /// Adds items; tells `added` of each whether it was new.
     ///
     /// # Errors
-    /// As [`ScalableFilter::add_all`].
+    /// As [`LineFilter::add_all`].
     pub fn add_all<'a>(
         &mut self,
         items: impl IntoIterator<Item = &'a [u8]>,
@@ -248,7 +249,7 @@ impl BloomFilter {
     /// Becomes the union of itself and `others`; tells whether that set a bit.
     ///
     /// # Errors
-    /// As [`ScalableFilter::merge`]. Nothing is changed then.
+    /// As [`LineFilter::merge`]. Nothing is changed then.
     pub fn merge(&mut self, others: &[&BloomFilter]) -> Result<bool, Error> {
         for other in others {
             self.check_mergeable(other)?;
@@ -291,8 +292,8 @@ impl BloomFilter {
     }
 }
 
-impl From<ScalableFilter> for BloomFilter {
-    fn from(filter: ScalableFilter) -> Self {
+impl From<LineFilter> for BloomFilter {
+    fn from(filter: LineFilter) -> Self {
         BloomFilter::Lines(filter)
     }
 }

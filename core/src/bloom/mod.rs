@@ -17,7 +17,7 @@
 //! - [`math`]: sizing and error formulas
 //! - [`Line`]: where the bits of an item are
 //! - [`Filter`]: one filter of a fixed size
-//! - [`ScalableFilter`]: the chain
+//! - [`LineFilter`]: the chain
 //! - [`classic`]: the same in RedisBloom's layout, for its data
 //! - [`BloomFilter`]: a chain in either layout; what the server uses
 
@@ -29,9 +29,10 @@ pub mod lines;
 mod params;
 
 pub use bitmap::Line;
+pub use chain::{Chain, SubFilter};
 pub use classic::ClassicFilter;
 pub use filter::{BitLayout, BloomFilter, SubFilterInfo};
-pub use lines::ScalableFilter;
+pub use lines::LineFilter;
 pub use lines::sizing::{self as math, Geometry};
-pub use lines::sub_filter::Filter;
+pub use lines::sub_filter::LineSubFilter;
 pub use params::Params;

@@ -3,8 +3,7 @@
 use std::alloc::Layout;
 
 use super::Payload;
-use crate::bloom::Filter;
-use crate::bloom::classic::ClassicSubFilter;
+use crate::bloom::SubFilter;
 use crate::error::Error;
 use crate::size_limit::{try_to_vec, try_with_capacity};
 
@@ -16,26 +15,23 @@ pub(super) trait Bitmap: Sized {
     fn try_clone(&self) -> Result<Self, Error>;
 }
 
-/// Each method is the sub-filter's own of the same name.
-macro_rules! bitmap {
-    ($($sub_filter:ty)*) => { $(
-        impl Bitmap for $sub_filter {
-            fn as_bytes(&self) -> &[u8] {
-                self.as_bytes()
-            }
-            fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-                self.append_bytes(offset, bytes)
-            }
-            fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-                self.heap_layouts(visit);
-            }
-            fn try_clone(&self) -> Result<Self, Error> {
-                self.try_clone()
-            }
-        }
-    )* };
+impl<S: SubFilter> Bitmap for S {
+    fn as_bytes(&self) -> &[u8] {
+        SubFilter::as_bytes(self)
+    }
+
+    fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        SubFilter::append_bytes(self, offset, bytes)
+    }
+
+    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        SubFilter::heap_layouts(self, visit);
+    }
+
+    fn try_clone(&self) -> Result<Self, Error> {
+        SubFilter::try_clone(self)
+    }
 }
-bitmap! { Filter ClassicSubFilter }
 
 /// Sub-filters whose bytes are arriving. Their memory is all there from the start, zeroed.
 ///

@@ -22,7 +22,7 @@ use std::alloc::Layout;
 use super::bitmaps::ArrivingBitmaps;
 use super::codec::{Reader, Writer, expect, stored_parameter};
 use super::{ChunkFormat, Loading, Payload, Stored};
-use crate::bloom::{Filter, Line, Params, ScalableFilter, math};
+use crate::bloom::{Line, LineFilter, LineSubFilter, Params, SubFilter, math};
 use crate::error::Error;
 use crate::hash::checksum_of_numbers;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
@@ -33,7 +33,7 @@ pub const MAGIC: [u8; 4] = *b"RCBF";
 /// Bytes a sub-filter takes in the header.
 const SUB_FILTER_BYTES: usize = 24;
 
-impl Stored for ScalableFilter {
+impl Stored for LineFilter {
     type Loading = LoadingFilter;
 
     fn header(&self) -> Vec<u8> {
@@ -57,7 +57,7 @@ impl Stored for ScalableFilter {
     }
 
     fn payload(&self) -> Payload<'_> {
-        Payload::of_bitmaps(self.sub_filters(), Filter::as_bytes)
+        Payload::of_bitmaps(self.sub_filters(), LineSubFilter::as_bytes)
     }
 
     fn chunk_format(&self) -> ChunkFormat {
@@ -66,7 +66,7 @@ impl Stored for ScalableFilter {
 }
 
 /// Items may be added while a dump is read; another sub-filter would move what comes after.
-fn chunk_format(params: &Params, sub_filters: &[Filter]) -> ChunkFormat {
+fn chunk_format(params: &Params, sub_filters: &[LineSubFilter]) -> ChunkFormat {
     let lines = sub_filters.iter().map(|sub_filter| sub_filter.geometry().num_lines);
     ChunkFormat::Checked { fingerprint: checksum_of_numbers(lines, params.seed) }
 }
@@ -76,11 +76,11 @@ fn chunk_format(params: &Params, sub_filters: &[Filter]) -> ChunkFormat {
 pub struct LoadingFilter {
     params: Params,
     chunk_format: ChunkFormat,
-    arriving: ArrivingBitmaps<Filter>,
+    arriving: ArrivingBitmaps<LineSubFilter>,
 }
 
 impl Loading for LoadingFilter {
-    type Value = ScalableFilter;
+    type Value = LineFilter;
 
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
         let mut reader = Reader::new(header, MAGIC)?;
@@ -94,16 +94,16 @@ impl Loading for LoadingFilter {
         };
         params.validate().map_err(stored_parameter)?;
         let count = reader.u32("number of sub-filters")?;
-        let most = if params.expansion == 0 { 1 } else { ScalableFilter::MAX_SUB_FILTERS as u32 };
+        let most = if params.expansion == 0 { 1 } else { LineFilter::MAX_SUB_FILTERS as u32 };
         if !(1..=most).contains(&count) {
             return Err(Error::corrupt("number of sub-filters", format_args!("from 1 to {most}"), count));
         }
         // The count is believed only once the header has that many entries, and those are bounded by its length.
         expect("header length", u64::from(count) * SUB_FILTER_BYTES as u64, reader.remaining() as u64)?;
-        let mut held_bytes = size_of::<ScalableFilter>() as u64;
+        let mut held_bytes = size_of::<LineFilter>() as u64;
         let mut more = |bytes: u64| held_bytes = held_bytes.saturating_add(bytes);
         more(array_bytes::<u8>(limit, header.len() as u64));
-        more(array_bytes::<Filter>(limit, u64::from(count)));
+        more(array_bytes::<LineSubFilter>(limit, u64::from(count)));
         let mut items = try_with_capacity(count as usize)?;
         for index in 0..u64::from(count) {
             let geometry = math::sub_filter_geometry(&params, index).map_err(stored_parameter)?;
@@ -118,7 +118,7 @@ impl Loading for LoadingFilter {
         for (index, num_items) in (0..).zip(items) {
             let capacity = math::sub_filter_capacity(&params, index).unwrap_or(params.capacity);
             let rate = math::sub_filter_rate(&params, index);
-            let mut sub_filter = Filter::new(rate, capacity, 0, &Unlimited)?;
+            let mut sub_filter = LineSubFilter::new(rate, capacity, 0, &Unlimited)?;
             sub_filter.set_num_items(num_items)?;
             sub_filters.push(sub_filter);
         }
@@ -154,9 +154,9 @@ impl Loading for LoadingFilter {
         self.arriving.push(bytes)
     }
 
-    fn finish(&mut self) -> Result<ScalableFilter, Error> {
+    fn finish(&mut self) -> Result<LineFilter, Error> {
         expect("payload length", self.total_bytes(), self.received_bytes())?;
-        ScalableFilter::from_sub_filters(self.params, std::mem::take(&mut self.arriving.sub_filters))
+        LineFilter::from_sub_filters(self.params, std::mem::take(&mut self.arriving.sub_filters))
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {

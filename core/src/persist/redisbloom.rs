@@ -27,7 +27,7 @@ use super::{ChunkFormat, Loading, Payload, Stored};
 use crate::bits;
 use crate::bloom::classic::sizing::{DEFAULT_GROWTH, NO_SCALING, Shape, validate_options};
 use crate::bloom::classic::{ClassicSubFilter, check_chain};
-use crate::bloom::{ClassicFilter, Line};
+use crate::bloom::{ClassicFilter, Line, SubFilter};
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
 

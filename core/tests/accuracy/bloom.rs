@@ -8,7 +8,7 @@
 //! (6 probes at 0.01). Bounds are four such standard deviations, both noises added as independent;
 //! seeds are fixed, so a run that passes passes always.
 
-use rollcall_core::bloom::{Filter, Params, ScalableFilter, math};
+use rollcall_core::bloom::{LineFilter, LineSubFilter, Params, SubFilter, math};
 use rollcall_core::hash::hash128;
 use rollcall_core::size_limit::Unlimited;
 
@@ -35,7 +35,7 @@ fn full_filters_err_as_predicted() {
         (1e-4, 200_000, 8_000_000),
         (1e-5, 100_000, 20_000_000),
     ] {
-        let mut filter = Filter::new(error_rate, capacity, 0, &Unlimited).unwrap();
+        let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).unwrap();
         // So many distinct items, as the rate is promised for; `num_items` is a little less, because
         // those that set no bit are not counted. Filled up to that count it would hold some more.
         for item in 0..capacity {
@@ -63,7 +63,7 @@ fn small_filters_keep_their_rate_on_average() {
         let (filters, trials) = (400u64, 20_000u64);
         let mut found = 0.0;
         for seed in 0..filters {
-            let mut filter = Filter::new(error_rate, capacity, 0, &Unlimited).unwrap();
+            let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).unwrap();
             for item in 0..capacity {
                 filter.insert(hash128(&item.to_le_bytes(), seed));
             }
@@ -83,7 +83,7 @@ fn small_filters_keep_their_rate_on_average() {
 fn grown_chains_keep_their_rate() {
     for (error_rate, trials) in [(0.01, 1_000_000), (0.001, 2_000_000)] {
         let params = Params { error_rate, capacity: 1000, expansion: 2, seed: 0 };
-        let mut filter = ScalableFilter::new(params, &Unlimited).unwrap();
+        let mut filter = LineFilter::new(params, &Unlimited).unwrap();
         let mut next = 0u64;
         while filter.num_items() < 1_023_000 {
             filter.add(&next.to_le_bytes(), &Unlimited).unwrap();
@@ -110,7 +110,7 @@ fn grown_chains_keep_their_rate() {
 #[test]
 fn estimates_of_items_are_near() {
     for (error_rate, capacity) in [(0.1, 100_000u64), (0.01, 100_000), (0.001, 100_000), (1e-9, 100_000)] {
-        let mut filter = Filter::new(error_rate, capacity, 0, &Unlimited).unwrap();
+        let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).unwrap();
         for item in 0..capacity {
             filter.insert(hash128(&item.to_le_bytes(), 0));
             if item + 1 == capacity / 10 || item + 1 == capacity {

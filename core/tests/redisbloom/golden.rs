@@ -1,7 +1,7 @@
 //! What RedisBloom 2.8.2 had and said after the same commands: `core/tests/golden/redisbloom-*.txt`.
 
 use rollcall_core::bloom::classic::sizing::{FORCE64, NOROUND};
-use rollcall_core::bloom::{BitLayout, BloomFilter, ClassicFilter, ScalableFilter};
+use rollcall_core::bloom::{BitLayout, BloomFilter, ClassicFilter, LineFilter, SubFilter};
 use rollcall_core::error::Error;
 use rollcall_core::persist::{self, CHUNK_MAX_BYTES, redisbloom};
 use rollcall_core::size_limit::Unlimited;
@@ -236,13 +236,13 @@ fn either_layout_reads_back_alone_or_as_any() {
         assert_eq!(again.layout(), filter.layout());
         match filter {
             BloomFilter::Lines(lines) => {
-                let alone: ScalableFilter = persist::load(persist::dump(&again), &Unlimited).unwrap();
+                let alone: LineFilter = persist::load(persist::dump(&again), &Unlimited).unwrap();
                 assert!(alone == lines);
                 assert!(persist::load::<ClassicFilter, _>(persist::dump(&lines), &Unlimited).is_err());
             }
             BloomFilter::Classic(classic) => {
                 assert!(persist::load::<ClassicFilter, _>(persist::dump(&classic), &Unlimited).unwrap() == classic);
-                assert!(persist::load::<ScalableFilter, _>(persist::dump(&classic), &Unlimited).is_err());
+                assert!(persist::load::<LineFilter, _>(persist::dump(&classic), &Unlimited).is_err());
             }
         }
     }

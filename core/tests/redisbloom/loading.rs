@@ -1,7 +1,7 @@
 //! Filters on their way in: what reads back, what goes on, what is refused.
 
 use proptest::prelude::*;
-use rollcall_core::bloom::{BitLayout, BloomFilter, ClassicFilter};
+use rollcall_core::bloom::{BitLayout, BloomFilter, ClassicFilter, SubFilter};
 use rollcall_core::error::Error;
 use rollcall_core::persist::filter::{LoadingBloomFilter, is_redisbloom_header};
 use rollcall_core::persist::{self, ChunkFormat, Loading, Stored, rdb, redisbloom};

@@ -1,6 +1,6 @@
 //! Filters and headers of RedisBloom, field by field, to be put together and made wrong. The server tests use it too.
 
-use rollcall_core::bloom::{ClassicFilter, Params};
+use rollcall_core::bloom::{ClassicFilter, Params, SubFilter};
 use rollcall_core::persist::{self, Stored};
 use rollcall_core::size_limit::Unlimited;
 

@@ -8,15 +8,25 @@
 use std::alloc::Layout;
 use std::ops::Range;
 
-use super::super::bitmap::Bitmap;
-use super::super::bitmap::{Line, PREFETCH_FROM_LINES};
-use super::super::chain::{SubFilter, first_marks, next_chunk};
-use super::super::chain::{first_marked, marked};
-use super::sizing::Shape;
+use super::super::bitmap::{Bitmap, Line, PREFETCH_FROM_LINES};
+use super::super::chain::{Sealed, SubFilter, first_marked, first_marks, marked, next_chunk};
+use super::super::params::Params;
+use super::sizing::{NO_SCALING, Shape};
 use crate::bits;
-use crate::error::Error;
-use crate::hash::Hash128;
+use crate::error::{Error, Parameter};
+use crate::hash::{Hash128, classic_hash};
 use crate::size_limit::SizeLimit;
+
+/// What a classic filter is made with, and how it grows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rules {
+    /// The parameters that follow from the first sub-filter and the options.
+    pub params: Params,
+    /// RedisBloom's options.
+    pub options: u32,
+    /// The growth that RedisBloom notes, for filters that do not scale too.
+    pub growth: u32,
+}
 
 /// Bytes that RedisBloom counts for a sub-filter besides its bitmap.
 pub(in crate::bloom) const SUB_FILTER_BYTES: u64 = 64;
@@ -54,80 +64,19 @@ impl ClassicSubFilter {
         Ok(ClassicSubFilter { bitmap, shape, num_items: 0, modulus: Modulus::new(shape.num_positions()) })
     }
 
-    /// An equal one.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub fn try_clone(&self) -> Result<Self, Error> {
-        Ok(ClassicSubFilter { bitmap: self.bitmap.try_clone()?, ..*self })
-    }
-
     /// Its sizes.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// How many items it is made for.
-    pub fn capacity(&self) -> u64 {
-        self.shape.capacity
-    }
-
-    /// The share of the items it does not hold for which it may err while it holds [`ClassicSubFilter::capacity`] items.
+    /// The share of the items it does not hold for which it may err while it holds as many items as it is made for.
     pub fn error_rate(&self) -> f64 {
         self.shape.error_rate
-    }
-
-    /// How many insertions set a bit; after a union an estimate.
-    pub fn num_items(&self) -> u64 {
-        self.num_items
-    }
-
-    /// For loading: how many items the bits written stand for.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] for more than it has bits.
-    pub fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
-        self.shape.validate_items(num_items)?;
-        self.num_items = num_items;
-        Ok(())
-    }
-
-    /// How many bits are set.
-    pub fn set_bits(&self) -> u64 {
-        self.bitmap.set_bits()
-    }
-
-    /// The share of the bits that are set.
-    pub fn fill_ratio(&self) -> f64 {
-        self.set_bits() as f64 / self.shape.num_positions() as f64
-    }
-
-    /// The estimated share of the items it does not hold for which it errs now.
-    pub fn false_positive_rate(&self) -> f64 {
-        self.rate_at(self.num_items)
-    }
-
-    /// Bytes of the bitmap and of a struct, as RedisBloom counts them.
-    pub fn size_bytes(&self) -> u64 {
-        self.shape.num_bytes + SUB_FILTER_BYTES
-    }
-
-    /// The bitmap.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bitmap.as_bytes()[..self.num_bytes()]
     }
 
     /// Bytes of the bitmap, which is in memory.
     fn num_bytes(&self) -> usize {
         self.shape.num_bytes as usize
-    }
-
-    /// For loading: writes the bytes of the bitmap from `offset` on, of which no bit is set yet.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] if `bytes` reach past the end; nothing is changed then.
-    pub(crate) fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.bitmap.append_bytes(offset, bytes, self.num_bytes())
     }
 
     /// Writes over the bytes of the bitmap from `offset` on: items are forgotten whose bits that clears.
@@ -136,30 +85,6 @@ impl ClassicSubFilter {
     /// [`Error::Corrupt`] if `bytes` reach past the end; nothing is changed then.
     pub(crate) fn overwrite_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         self.bitmap.overwrite_bytes(offset, bytes, self.num_bytes())
-    }
-
-    /// Has the bits of both afterwards.
-    pub(in crate::bloom) fn union_with(&mut self, other: &ClassicSubFilter) {
-        self.bitmap.union_with(&other.bitmap);
-    }
-
-    /// Empties it, in place.
-    pub fn clear(&mut self) {
-        self.bitmap.clear();
-        self.num_items = 0;
-    }
-
-    /// Lets `f` move the bitmap to another place in memory, as the server's defragmenter does.
-    ///
-    /// # Panics
-    /// If `f` returns another number of lines than it was given.
-    pub fn relocate(&mut self, f: impl FnOnce(Box<[Line]>) -> Box<[Line]>) {
-        self.bitmap.relocate(f);
-    }
-
-    /// Calls `visit` with the layout of every heap allocation it owns.
-    pub fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        visit(self.bitmap.heap_layout());
     }
 
     fn words(&self) -> &[u64] {
@@ -215,7 +140,50 @@ impl PartialEq for ClassicSubFilter {
     }
 }
 
+impl Sealed for ClassicSubFilter {}
+
 impl SubFilter for ClassicSubFilter {
+    type Rules = Rules;
+
+    /// What RedisBloom counts.
+    const CHAIN_BYTES: u64 = 32;
+
+    fn params(rules: &Rules) -> &Params {
+        &rules.params
+    }
+
+    #[inline(always)]
+    fn hash(item: &[u8], _seed: u64) -> Hash128 {
+        classic_hash(item)
+    }
+
+    fn next(
+        rules: &Rules,
+        sub_filters: &[Self],
+        held_bytes: u64,
+        limit: &(impl SizeLimit + ?Sized),
+    ) -> Result<Self, Error> {
+        let Some(newest) = sub_filters.last() else {
+            return Err(Error::corrupt("number of sub-filters", "at least 1", 0));
+        };
+        if rules.options & NO_SCALING != 0 {
+            return Err(Error::Full { capacity: newest.capacity() });
+        }
+        ClassicSubFilter::new(newest.shape.next(rules.growth, rules.options)?, held_bytes, limit)
+    }
+
+    fn empty_twin(&self, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+        ClassicSubFilter::new(self.shape, held_bytes, limit)
+    }
+
+    fn try_clone(&self) -> Result<Self, Error> {
+        Ok(ClassicSubFilter { bitmap: self.bitmap.try_clone()?, ..*self })
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.shape.num_bytes + SUB_FILTER_BYTES
+    }
+
     fn capacity(&self) -> u64 {
         self.shape.capacity
     }
@@ -224,12 +192,26 @@ impl SubFilter for ClassicSubFilter {
         self.num_items
     }
 
+    fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
+        self.shape.validate_items(num_items)?;
+        self.num_items = num_items;
+        Ok(())
+    }
+
     fn num_bits(&self) -> u64 {
         self.shape.num_positions()
     }
 
     fn set_bits(&self) -> u64 {
-        self.set_bits()
+        self.bitmap.set_bits()
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.bitmap.as_bytes()[..self.num_bytes()]
+    }
+
+    fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.bitmap.append_bytes(offset, bytes, self.num_bytes())
     }
 
     fn may_contain(&self, hash: Hash128) -> bool {
@@ -290,6 +272,18 @@ impl SubFilter for ClassicSubFilter {
         }
     }
 
+    fn check_mergeable(&self, other: &Self) -> Result<(), Error> {
+        if self.shape != other.shape {
+            let (ours, theirs) = (format!("{:?}", self.shape), format!("{:?}", other.shape));
+            return Err(Error::Incompatible { parameter: Parameter::Shape, ours, theirs });
+        }
+        Ok(())
+    }
+
+    fn union_with(&mut self, other: &Self) -> bool {
+        self.bitmap.union_with(&other.bitmap)
+    }
+
     fn count_union<'a>(&'a self, others: impl Iterator<Item = &'a Self> + Clone) -> u64 {
         self.bitmap.count_union(others.map(|other| &other.bitmap))
     }
@@ -308,6 +302,19 @@ impl SubFilter for ClassicSubFilter {
         let hashes = f64::from(self.shape.hashes);
         let fill = -libm::expm1(-hashes * num_items as f64 / self.shape.num_positions() as f64);
         libm::pow(fill, hashes)
+    }
+
+    fn clear(&mut self) {
+        self.bitmap.clear();
+        self.num_items = 0;
+    }
+
+    fn relocate(&mut self, f: impl FnOnce(Box<[Line]>) -> Box<[Line]>) {
+        self.bitmap.relocate(f);
+    }
+
+    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        visit(self.bitmap.heap_layout());
     }
 }
 

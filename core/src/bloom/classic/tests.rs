@@ -2,6 +2,7 @@
 
 use super::super::chain::SubFilter;
 use super::*;
+use crate::hash::classic_hash;
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
 
@@ -48,7 +49,7 @@ fn parameters_are_checked() {
 fn parameters_survive_what_redisbloom_keeps_of_them() {
     for params in [params(0.01, 100, 2), params(0.9, 1, 1), params(0.3, 7, 0), params(1e-300, 3, 32768)] {
         let filter = filter(params);
-        let again = ClassicFilter::from_sub_filters(filter.options, filter.growth, filter.sub_filters).unwrap();
+        let again = ClassicFilter::from_sub_filters(filter.options(), filter.growth(), filter.sub_filters).unwrap();
         assert_eq!(*again.params(), params);
     }
 }

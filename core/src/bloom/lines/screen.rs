@@ -11,7 +11,7 @@ use super::super::chain::{CHUNK, Expected, SubFilter, first_marks, marked};
 #[cfg(target_arch = "x86_64")]
 use super::line::avx512;
 use super::line::{lay_out, line_index, places};
-use super::sub_filter::Filter;
+use super::sub_filter::LineSubFilter;
 use crate::hash::Hash128;
 use multiversion::multiversion;
 use multiversion::target::match_target;
@@ -24,7 +24,7 @@ const GROUP: usize = 5;
 const NEWEST: usize = 3;
 
 /// Which of the hashes, at most [`CHUNK`], may have been inserted in one of the sub-filters.
-pub(in crate::bloom) fn look_up_chunk(sub_filters: &[Filter], hashes: &[Hash128], expected: Expected) -> u32 {
+pub(in crate::bloom) fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> u32 {
     let (all, mut found) = (first_marks(hashes.len()), 0);
     if let [only] = sub_filters {
         return only.look_up_chunk(hashes, all);
@@ -59,7 +59,7 @@ pub(in crate::bloom) fn look_up_chunk(sub_filters: &[Filter], hashes: &[Hash128]
 }
 
 /// Whether the item of this hash may have been inserted in one of the sub-filters.
-pub(in crate::bloom) fn look_up(sub_filters: &[Filter], hash: Hash128) -> bool {
+pub(in crate::bloom) fn look_up(sub_filters: &[LineSubFilter], hash: Hash128) -> bool {
     if let [only] = sub_filters {
         return only.may_contain(hash);
     }
@@ -82,7 +82,7 @@ fn newest(candidates: u32) -> Option<usize> {
 
 /// For each marked hash, the marks of the sub-filters whose first line has its bits.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen(group: &[Filter], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
+fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
     let probes = common_probes(group);
     match_target! {
         "x86_64+avx512f" => {
@@ -106,7 +106,7 @@ fn screen(group: &[Filter], hashes: &[Hash128], pending: u32, candidates: &mut [
 
 /// The marks of the sub-filters whose first line has the bits of this hash.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen_one(group: &[Filter], hash: Hash128) -> u32 {
+fn screen_one(group: &[LineSubFilter], hash: Hash128) -> u32 {
     let (places, probes) = (places(hash.lo), common_probes(group));
     match_target! {
         "x86_64+avx512f" => {
@@ -123,13 +123,13 @@ fn screen_one(group: &[Filter], hash: Hash128) -> u32 {
 
 /// As many bits as every sub-filter has in a line. Those that have more are compared in full later.
 #[inline(always)]
-fn common_probes(group: &[Filter]) -> u32 {
+fn common_probes(group: &[LineSubFilter]) -> u32 {
     group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.geometry().probes_per_line))
 }
 
 /// The marks of the sub-filters for whose line of this `x` this is so.
 #[inline(always)]
-fn passed(group: &[Filter], x: u64, has_bits: impl Fn(&Line) -> bool) -> u32 {
+fn passed(group: &[LineSubFilter], x: u64, has_bits: impl Fn(&Line) -> bool) -> u32 {
     let mut passed = 0;
     for (index, sub_filter) in group.iter().enumerate() {
         let lines = sub_filter.lines();
@@ -149,10 +149,10 @@ mod tests {
     }
 
     /// Full sub-filters of many shapes and sizes, so that each passes some items by chance.
-    fn chain(len: u32) -> Vec<Filter> {
+    fn chain(len: u32) -> Vec<LineSubFilter> {
         let sub_filter = |index: u32| {
             let error_rate = [0.3, 0.01, 0.001, 1e-5, 0.05][index as usize % 5];
-            let mut filter = Filter::new(error_rate, 40 * u64::from(index + 1), 0, &Unlimited).unwrap();
+            let mut filter = LineSubFilter::new(error_rate, 40 * u64::from(index + 1), 0, &Unlimited).unwrap();
             for hash in hashes(index * 10_000, 40 * (index + 1)) {
                 filter.insert(hash);
             }

@@ -1,22 +1,23 @@
-//! One filter of a fixed size.
+//! One filter of a fixed size, of lines.
 
 use std::alloc::Layout;
 
 use super::super::bitmap::{Bitmap, Line, PREFETCH_FROM_LINES};
-use super::super::chain::{SubFilter, check_items, marked};
-use super::probe as lines;
+use super::super::chain::{Expected, Sealed, SubFilter, check_items, marked};
+use super::super::params::Params;
 use super::sizing::{self as math, Geometry};
+use super::{LineFilter, probe, screen};
 use crate::error::{Error, Parameter};
-use crate::hash::Hash128;
+use crate::hash::{Hash128, hash128};
 use crate::size_limit::SizeLimit;
 
-/// A Bloom filter of a fixed size, by hashes: it does not know the seed they were made under.
+/// A Bloom filter of a fixed size, of lines, by hashes: it does not know the seed they were made under.
 ///
 /// Invariants: `bitmap` has `geometry.num_lines` lines, `geometry` is what `error_rate` and `capacity` give, and
 /// `num_items` is at most the number of bits: each item that counts sets one at least. So the items of all sub-filters
 /// that fit in memory can be summed.
 #[derive(Debug)]
-pub struct Filter {
+pub struct LineSubFilter {
     bitmap: Bitmap,
     geometry: Geometry,
     error_rate: f64,
@@ -24,7 +25,7 @@ pub struct Filter {
     num_items: u64,
 }
 
-impl Filter {
+impl LineSubFilter {
     /// An empty filter that errs for at most `error_rate` of the items it does not hold while it holds
     /// `capacity` items. `limit` is asked whether the value it will be part of, `held_bytes` without it, may grow by it.
     ///
@@ -40,47 +41,22 @@ impl Filter {
         let geometry = math::geometry(error_rate, capacity)?;
         let bitmap_bytes = Bitmap::bytes_for(geometry.num_lines, limit);
         limit.check(held_bytes, bitmap_bytes.saturating_add(size_of::<Self>() as u64))?;
-        Ok(Filter { bitmap: Bitmap::zeroed(geometry.num_lines)?, geometry, error_rate, capacity, num_items: 0 })
-    }
-
-    /// An equal filter.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub fn try_clone(&self) -> Result<Self, Error> {
-        Ok(Filter { bitmap: self.bitmap.try_clone()?, ..*self })
-    }
-
-    /// Whether the item of this hash may have been inserted; if `false`, it certainly was not.
-    #[inline]
-    pub fn may_contain(&self, hash: Hash128) -> bool {
-        lines::contains(&self.geometry, self.lines(), hash)
-    }
-
-    /// Inserts the item of this hash. Tells whether that set a bit; if `false`, [`Filter::may_contain`]
-    /// was true before. The filter takes items beyond its capacity, at the cost of its error rate.
-    #[inline]
-    pub fn insert(&mut self, hash: Hash128) -> bool {
-        let (lines, set_bits) = self.bitmap.lines_mut();
-        let free = lines::insert(&self.geometry, lines, hash);
-        *set_bits += free;
-        self.num_items = (self.num_items + u64::from(free != 0)).min(self.geometry.num_bits());
-        free != 0
+        Ok(LineSubFilter { bitmap: Bitmap::zeroed(geometry.num_lines)?, geometry, error_rate, capacity, num_items: 0 })
     }
 
     /// Brings every line of the item of this hash to the cache.
     pub fn prefetch(&self, hash: Hash128) {
-        lines::prefetch(self.lines(), &[hash], 1, self.geometry.lines_per_item);
+        probe::prefetch(self.lines(), &[hash], 1, self.geometry.lines_per_item);
     }
 
-    pub(in crate::bloom) fn lines(&self) -> &[Line] {
+    pub(super) fn lines(&self) -> &[Line] {
         self.bitmap.lines()
     }
 
     /// Brings the first `count` lines of the marked hashes to the cache, unless the bitmap is small enough to be there.
-    pub(in crate::bloom) fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32, count: u32) {
+    pub(super) fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32, count: u32) {
         if self.lines().len() >= PREFETCH_FROM_LINES {
-            lines::prefetch(self.lines(), hashes, pending, count);
+            probe::prefetch(self.lines(), hashes, pending, count);
         }
     }
 
@@ -89,117 +65,14 @@ impl Filter {
         &self.geometry
     }
 
-    /// How many items it is made for.
-    pub fn capacity(&self) -> u64 {
-        self.capacity
-    }
-
-    /// The share of the items it does not hold for which it may err while it holds [`Filter::capacity`] items.
+    /// The share of the items it does not hold for which it may err while it holds as many items as it is made for.
     pub fn error_rate(&self) -> f64 {
         self.error_rate
-    }
-
-    /// How many insertions set a bit; after a union an estimate. Distinct items that set no bit, as a full filter has at
-    /// its error rate, are not counted.
-    pub fn num_items(&self) -> u64 {
-        self.num_items
-    }
-
-    /// For loading: how many items the bits written stand for.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] for more than it has bits.
-    pub fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
-        check_items(num_items, self.geometry.num_bits())?;
-        self.num_items = num_items;
-        Ok(())
-    }
-
-    /// How many bits are set.
-    pub fn set_bits(&self) -> u64 {
-        self.bitmap.set_bits()
-    }
-
-    /// The share of the bits that are set.
-    pub fn fill_ratio(&self) -> f64 {
-        self.set_bits() as f64 / self.geometry.num_bits() as f64
-    }
-
-    /// The estimated share of the items it does not hold for which it errs now.
-    pub fn false_positive_rate(&self) -> f64 {
-        math::false_positive_rate(&self.geometry, self.num_items as f64)
-    }
-
-    /// Bytes of the bitmap and of this struct.
-    pub fn size_bytes(&self) -> u64 {
-        self.geometry.num_bytes() + size_of::<Self>() as u64
-    }
-
-    /// The bitmap: words of 64 bits, little-endian, eight a line.
-    pub fn as_bytes(&self) -> &[u8] {
-        self.bitmap.as_bytes()
-    }
-
-    /// For loading: writes the bytes of the bitmap from `offset` on, of which no bit is set yet.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] if `bytes` reach past the end; nothing is changed then.
-    pub(crate) fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        let len = self.as_bytes().len();
-        self.bitmap.append_bytes(offset, bytes, len)
-    }
-
-    /// Becomes the union: has the bits of both set. Tells whether that set a bit. The number of items
-    /// is left to the caller, who knows what the bits stand for ([`Filter::set_num_items`]).
-    ///
-    /// # Errors
-    /// [`Error::Incompatible`] for a filter of another capacity or error rate.
-    pub fn union_with(&mut self, other: &Filter) -> Result<bool, Error> {
-        self.check_mergeable(other)?;
-        Ok(self.bitmap.union_with(&other.bitmap))
-    }
-
-    /// How many bits the union of this filter and mergeable `others` has set.
-    pub(in crate::bloom) fn count_union<'a>(&self, others: impl Iterator<Item = &'a Filter> + Clone) -> u64 {
-        self.bitmap.count_union(others.map(|other| &other.bitmap))
-    }
-
-    /// Whether the bits of both mean the same items.
-    ///
-    /// # Errors
-    /// [`Error::Incompatible`] naming what differs.
-    pub(in crate::bloom) fn check_mergeable(&self, other: &Filter) -> Result<(), Error> {
-        if self.capacity != other.capacity {
-            return Err(Error::incompatible(Parameter::Capacity, self.capacity, other.capacity));
-        }
-        if self.error_rate != other.error_rate {
-            return Err(Error::incompatible(Parameter::ErrorRate, self.error_rate, other.error_rate));
-        }
-        Ok(())
-    }
-
-    /// Empties it, in place.
-    pub fn clear(&mut self) {
-        self.bitmap.clear();
-        self.num_items = 0;
-    }
-
-    /// Lets `f` move the bitmap to another place in memory, as the server's defragmenter does.
-    ///
-    /// # Panics
-    /// If `f` returns another number of lines than it was given.
-    pub fn relocate(&mut self, f: impl FnOnce(Box<[Line]>) -> Box<[Line]>) {
-        self.bitmap.relocate(f);
-    }
-
-    /// Calls `visit` with the layout of every heap allocation it owns.
-    pub fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        visit(self.bitmap.heap_layout());
     }
 }
 
 /// Equal in every bit and number.
-impl PartialEq for Filter {
+impl PartialEq for LineSubFilter {
     fn eq(&self, other: &Self) -> bool {
         self.error_rate == other.error_rate
             && self.capacity == other.capacity
@@ -209,7 +82,51 @@ impl PartialEq for Filter {
     }
 }
 
-impl SubFilter for Filter {
+impl Sealed for LineSubFilter {}
+
+impl SubFilter for LineSubFilter {
+    type Rules = Params;
+
+    const CHAIN_BYTES: u64 = size_of::<LineFilter>() as u64;
+
+    fn params(rules: &Params) -> &Params {
+        rules
+    }
+
+    #[inline(always)]
+    fn hash(item: &[u8], seed: u64) -> Hash128 {
+        hash128(item, seed)
+    }
+
+    fn next(
+        rules: &Params,
+        sub_filters: &[Self],
+        held_bytes: u64,
+        limit: &(impl SizeLimit + ?Sized),
+    ) -> Result<Self, Error> {
+        let index = sub_filters.len() as u64;
+        if rules.expansion == 0 && index > 0 {
+            return Err(Error::Full { capacity: rules.capacity });
+        }
+        let Some(capacity) = math::sub_filter_capacity(rules, index) else {
+            let got = format!("{} * {}^{index}", rules.capacity, rules.expansion);
+            return Err(Error::out_of_range(Parameter::Capacity, "less than 2^64 for every sub-filter", got));
+        };
+        LineSubFilter::new(math::sub_filter_rate(rules, index), capacity, held_bytes, limit)
+    }
+
+    fn empty_twin(&self, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+        LineSubFilter::new(self.error_rate, self.capacity, held_bytes, limit)
+    }
+
+    fn try_clone(&self) -> Result<Self, Error> {
+        Ok(LineSubFilter { bitmap: self.bitmap.try_clone()?, ..*self })
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.geometry.num_bytes() + size_of::<Self>() as u64
+    }
+
     fn capacity(&self) -> u64 {
         self.capacity
     }
@@ -218,20 +135,41 @@ impl SubFilter for Filter {
         self.num_items
     }
 
+    fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
+        check_items(num_items, self.geometry.num_bits())?;
+        self.num_items = num_items;
+        Ok(())
+    }
+
     fn num_bits(&self) -> u64 {
         self.geometry.num_bits()
     }
 
     fn set_bits(&self) -> u64 {
-        self.set_bits()
+        self.bitmap.set_bits()
     }
 
+    fn as_bytes(&self) -> &[u8] {
+        self.bitmap.as_bytes()
+    }
+
+    fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        let len = self.as_bytes().len();
+        self.bitmap.append_bytes(offset, bytes, len)
+    }
+
+    #[inline]
     fn may_contain(&self, hash: Hash128) -> bool {
-        self.may_contain(hash)
+        probe::contains(&self.geometry, self.lines(), hash)
     }
 
+    #[inline]
     fn insert(&mut self, hash: Hash128) -> bool {
-        self.insert(hash)
+        let (lines, set_bits) = self.bitmap.lines_mut();
+        let free = probe::insert(&self.geometry, lines, hash);
+        *set_bits += free;
+        self.num_items = (self.num_items + u64::from(free != 0)).min(self.geometry.num_bits());
+        free != 0
     }
 
     fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
@@ -248,13 +186,13 @@ impl SubFilter for Filter {
     }
 
     fn look_up_all(&self, hashes: impl Iterator<Item = Hash128>, found: &mut impl FnMut(bool)) {
-        lines::contains_all(&self.geometry, self.lines(), hashes, found);
+        probe::contains_all(&self.geometry, self.lines(), hashes, found);
     }
 
     fn insert_all(&mut self, hashes: impl Iterator<Item = Hash128>, added: &mut impl FnMut(bool)) {
         let most_items = self.geometry.num_bits();
         let (lines, set_bits) = self.bitmap.lines_mut();
-        lines::insert_all(&self.geometry, lines, hashes, |free| {
+        probe::insert_all(&self.geometry, lines, hashes, |free| {
             // Before the caller is told: it may panic, and the counts must be those of the bits.
             *set_bits += free;
             self.num_items = (self.num_items + u64::from(free != 0)).min(most_items);
@@ -262,8 +200,31 @@ impl SubFilter for Filter {
         });
     }
 
+    #[inline]
+    fn look_up(sub_filters: &[Self], hash: Hash128) -> bool {
+        screen::look_up(sub_filters, hash)
+    }
+
+    fn look_up_chunk_in(sub_filters: &[Self], hashes: &[Hash128], expected: Expected) -> u32 {
+        screen::look_up_chunk(sub_filters, hashes, expected)
+    }
+
+    fn check_mergeable(&self, other: &Self) -> Result<(), Error> {
+        if self.capacity != other.capacity {
+            return Err(Error::incompatible(Parameter::Capacity, self.capacity, other.capacity));
+        }
+        if self.error_rate != other.error_rate {
+            return Err(Error::incompatible(Parameter::ErrorRate, self.error_rate, other.error_rate));
+        }
+        Ok(())
+    }
+
+    fn union_with(&mut self, other: &Self) -> bool {
+        self.bitmap.union_with(&other.bitmap)
+    }
+
     fn count_union<'a>(&'a self, others: impl Iterator<Item = &'a Self> + Clone) -> u64 {
-        self.count_union(others)
+        self.bitmap.count_union(others.map(|other| &other.bitmap))
     }
 
     fn estimate_items(&self, set_bits: u64) -> f64 {
@@ -272,6 +233,19 @@ impl SubFilter for Filter {
 
     fn rate_at(&self, num_items: u64) -> f64 {
         math::false_positive_rate(&self.geometry, num_items as f64)
+    }
+
+    fn clear(&mut self) {
+        self.bitmap.clear();
+        self.num_items = 0;
+    }
+
+    fn relocate(&mut self, f: impl FnOnce(Box<[Line]>) -> Box<[Line]>) {
+        self.bitmap.relocate(f);
+    }
+
+    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        visit(self.bitmap.heap_layout());
     }
 }
 
@@ -285,25 +259,25 @@ mod tests {
     // The loops over lists are compiled once more for every iterator and closure, in all their shapes: so the tests have
     // one of each.
 
-    fn insert_list(filter: &mut Filter, hashes: &[Hash128], added: &mut Vec<bool>) {
+    fn insert_list(filter: &mut LineSubFilter, hashes: &[Hash128], added: &mut Vec<bool>) {
         filter.insert_all(hashes.iter().copied(), &mut |is_new| added.push(is_new));
     }
 
-    fn look_up_list(filter: &Filter, hashes: &[Hash128], found: &mut Vec<bool>) {
+    fn look_up_list(filter: &LineSubFilter, hashes: &[Hash128], found: &mut Vec<bool>) {
         filter.look_up_all(hashes.iter().copied(), &mut |is_there| found.push(is_there));
     }
 
-    fn filter(error_rate: f64, capacity: u64) -> Filter {
-        Filter::new(error_rate, capacity, 0, &Unlimited).unwrap()
+    fn filter(error_rate: f64, capacity: u64) -> LineSubFilter {
+        LineSubFilter::new(error_rate, capacity, 0, &Unlimited).unwrap()
     }
 
     /// Positions of the set bits: bit `n` of the bitmap is bit `n % 8` of byte `n / 8`.
-    fn positions(filter: &Filter) -> Vec<u64> {
+    fn positions(filter: &LineSubFilter) -> Vec<u64> {
         let bytes = filter.as_bytes();
         (0..bytes.len() as u64 * 8).filter(|n| bytes[(n / 8) as usize] >> (n % 8) & 1 == 1).collect()
     }
 
-    fn counted(filter: &Filter) -> u64 {
+    fn counted(filter: &LineSubFilter) -> u64 {
         filter.as_bytes().iter().map(|byte| u64::from(byte.count_ones())).sum()
     }
 
@@ -416,7 +390,7 @@ mod tests {
     fn lists_are_answered_in_order_when_lines_differ() {
         for (error_rate, capacity) in [(1e-3, 2_000_000), (1e-6, 1_000_000), (1e-9, 500_000), (1e-15, 300_000)] {
             let mut filter = filter(error_rate, capacity);
-            assert!(filter.lines().len() >= lines::CHUNKED_FROM_LINES && filter.geometry().lines_per_item > 1);
+            assert!(filter.lines().len() >= probe::CHUNKED_FROM_LINES && filter.geometry().lines_per_item > 1);
             let words = (0..filter.as_bytes().len() as u64 / 8).map(|i| hash128(&i.to_le_bytes(), 0).lo);
             let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
             filter.append_bytes(0, &bytes).unwrap();
@@ -438,16 +412,16 @@ mod tests {
     #[test]
     fn sizes_are_checked_before_allocation() {
         let needed = filter(0.01, 1000).size_bytes();
-        assert_eq!(needed, 20 * 64 + size_of::<Filter>() as u64);
-        assert!(Filter::new(0.01, 1000, 10, &MaxBytes(needed + 10)).is_ok());
-        let refused = Filter::new(0.01, 1000, 10, &MaxBytes(needed + 9));
+        assert_eq!(needed, 20 * 64 + size_of::<LineSubFilter>() as u64);
+        assert!(LineSubFilter::new(0.01, 1000, 10, &MaxBytes(needed + 10)).is_ok());
+        let refused = LineSubFilter::new(0.01, 1000, 10, &MaxBytes(needed + 9));
         assert!(matches!(refused, Err(Error::TooLarge { needed_bytes, .. }) if needed_bytes == needed + 10));
         // 2^40 items at the smallest rate take 220 TB, more than a process can address.
         let smallest = f64::from_bits(1);
-        assert!(matches!(Filter::new(smallest, 1 << 40, 0, &MaxBytes(1 << 32)), Err(Error::TooLarge { .. })));
-        assert!(matches!(Filter::new(smallest, 1 << 40, 0, &Unlimited), Err(Error::OutOfMemory { .. })));
-        assert!(matches!(Filter::new(0.01, u64::MAX, 0, &Unlimited), Err(Error::OutOfRange { .. })));
-        assert!(matches!(Filter::new(f64::NAN, 1, 0, &Unlimited), Err(Error::OutOfRange { .. })));
+        assert!(matches!(LineSubFilter::new(smallest, 1 << 40, 0, &MaxBytes(1 << 32)), Err(Error::TooLarge { .. })));
+        assert!(matches!(LineSubFilter::new(smallest, 1 << 40, 0, &Unlimited), Err(Error::OutOfMemory { .. })));
+        assert!(matches!(LineSubFilter::new(0.01, u64::MAX, 0, &Unlimited), Err(Error::OutOfRange { .. })));
+        assert!(matches!(LineSubFilter::new(f64::NAN, 1, 0, &Unlimited), Err(Error::OutOfRange { .. })));
     }
 
     #[test]
@@ -527,12 +501,12 @@ mod tests {
             prop_assert_eq!(ours.count_union([&theirs].into_iter()), both.set_bits());
             prop_assert_eq!(ours.count_union([].into_iter()), ours.set_bits());
             let before = ours.set_bits();
-            prop_assert_eq!(ours.union_with(&theirs).unwrap(), both.set_bits() != before);
+            prop_assert_eq!(ours.union_with(&theirs), both.set_bits() != before);
             prop_assert_eq!(ours.as_bytes(), both.as_bytes());
             prop_assert_eq!(ours.set_bits(), both.set_bits());
-            let refused = matches!(ours.union_with(&filter(0.001, 3001)), Err(Error::Incompatible { parameter: Parameter::Capacity, .. }));
+            let refused = matches!(ours.check_mergeable(&filter(0.001, 3001)), Err(Error::Incompatible { parameter: Parameter::Capacity, .. }));
             prop_assert!(refused);
-            let refused = matches!(ours.union_with(&filter(0.01, 3000)), Err(Error::Incompatible { parameter: Parameter::ErrorRate, .. }));
+            let refused = matches!(ours.check_mergeable(&filter(0.01, 3000)), Err(Error::Incompatible { parameter: Parameter::ErrorRate, .. }));
             prop_assert!(refused);
         }
     }

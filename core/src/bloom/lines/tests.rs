@@ -1,6 +1,8 @@
 //! Laws of chains, and their bits pinned.
 
+use super::super::chain::SubFilter as _;
 use super::*;
+use crate::error::Parameter;
 use crate::hash::checksum;
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
@@ -9,11 +11,11 @@ fn params(error_rate: f64, capacity: u64, expansion: u32, seed: u64) -> Params {
     Params { error_rate, capacity, expansion, seed }
 }
 
-fn filter(params: Params) -> ScalableFilter {
-    ScalableFilter::new(params, &Unlimited).unwrap()
+fn filter(params: Params) -> LineFilter {
+    LineFilter::new(params, &Unlimited).unwrap()
 }
 
-fn filled(params: Params, items: &[u16]) -> ScalableFilter {
+fn filled(params: Params, items: &[u16]) -> LineFilter {
     let mut filter = filter(params);
     add_list(&mut filter, items, &Unlimited, &mut Vec::new()).unwrap();
     filter
@@ -21,12 +23,7 @@ fn filled(params: Params, items: &[u16]) -> ScalableFilter {
 
 /// The loops over lists are compiled once more for every iterator, limit and closure, in all their shapes: so there is
 /// one of each.
-fn add_list(
-    filter: &mut ScalableFilter,
-    items: &[u16],
-    limit: &dyn SizeLimit,
-    added: &mut Vec<bool>,
-) -> Result<(), Error> {
+fn add_list(filter: &mut LineFilter, items: &[u16], limit: &dyn SizeLimit, added: &mut Vec<bool>) -> Result<(), Error> {
     filter.add_all(bytes(items), limit, |new| added.push(new))
 }
 
@@ -83,7 +80,7 @@ fn parameters_are_checked() {
         (Params { capacity: Params::MAX_CAPACITY + 1, ..good }, Parameter::Capacity),
         (Params { expansion: Params::MAX_EXPANSION + 1, ..good }, Parameter::Expansion),
     ] {
-        let refused = ScalableFilter::new(bad, &Unlimited).err();
+        let refused = LineFilter::new(bad, &Unlimited).err();
         assert!(matches!(refused, Some(Error::OutOfRange { parameter, .. }) if parameter == name), "{bad:?}");
     }
 }
@@ -145,7 +142,7 @@ fn chains_end_at_a_number_of_sub_filters() {
     let mut added = Vec::new();
     let refused = add_list(&mut chain, &items, &Unlimited, &mut added);
     assert!(matches!(refused, Err(Error::OutOfRange { parameter: Parameter::SubFilters, .. })), "{refused:?}");
-    assert_eq!(chain.sub_filters().len(), ScalableFilter::MAX_SUB_FILTERS);
+    assert_eq!(chain.sub_filters().len(), LineFilter::MAX_SUB_FILTERS);
     assert!(bytes(&items).zip(&added).all(|(item, _)| chain.may_contain(item)));
     // What it has, it still takes.
     assert!(matches!(chain.add(&0u16.to_ne_bytes(), &Unlimited), Ok(false)));
@@ -154,19 +151,19 @@ fn chains_end_at_a_number_of_sub_filters() {
 #[test]
 fn stored_sub_filters_are_checked() {
     let grown = filled(params(0.01, 20, 2, 0), &(0..100).collect::<Vec<_>>());
-    let take = |params: Params, edit: &dyn Fn(&mut Vec<Filter>)| {
+    let take = |params: Params, edit: &dyn Fn(&mut Vec<LineSubFilter>)| {
         let mut sub_filters = grown.try_clone().unwrap().sub_filters;
         edit(&mut sub_filters);
-        ScalableFilter::from_sub_filters(params, sub_filters)
+        LineFilter::from_sub_filters(params, sub_filters)
     };
-    assert_eq!(take(grown.params, &|_| ()).as_ref(), Ok(&grown));
-    assert!(matches!(take(grown.params, &|list| list.clear()), Err(Error::Corrupt { field: "sub_filters", .. })));
-    assert!(matches!(take(grown.params, &|list| list.swap(0, 1)), Err(Error::Corrupt { field: "capacity", .. })));
+    assert_eq!(take(*grown.params(), &|_| ()).as_ref(), Ok(&grown));
+    assert!(matches!(take(*grown.params(), &|list| list.clear()), Err(Error::Corrupt { field: "sub_filters", .. })));
+    assert!(matches!(take(*grown.params(), &|list| list.swap(0, 1)), Err(Error::Corrupt { field: "capacity", .. })));
     let with = |changed: Params| take(changed, &|_| ()).err();
-    assert!(matches!(with(Params { error_rate: 0.02, ..grown.params }), Some(Error::Corrupt { .. })));
-    assert!(matches!(with(Params { expansion: 3, ..grown.params }), Some(Error::Corrupt { .. })));
-    assert!(matches!(with(Params { capacity: 0, ..grown.params }), Some(Error::OutOfRange { .. })));
-    let fixed = Params { expansion: 0, ..grown.params };
+    assert!(matches!(with(Params { error_rate: 0.02, ..*grown.params() }), Some(Error::Corrupt { .. })));
+    assert!(matches!(with(Params { expansion: 3, ..*grown.params() }), Some(Error::Corrupt { .. })));
+    assert!(matches!(with(Params { capacity: 0, ..*grown.params() }), Some(Error::OutOfRange { .. })));
+    let fixed = Params { expansion: 0, ..*grown.params() };
     assert!(matches!(with(fixed), Some(Error::Corrupt { .. })));
 }
 
@@ -174,7 +171,7 @@ fn stored_sub_filters_are_checked() {
 fn clear_leaves_it_as_new() {
     let mut grown = filled(params(0.01, 20, 2, 9), &(0..100).collect::<Vec<_>>());
     grown.clear();
-    assert!(grown == filter(grown.params));
+    assert!(grown == filter(*grown.params()));
 }
 
 #[test]
@@ -183,10 +180,10 @@ fn sizes_and_rates_add_up() {
     let (mut heap, mut blocks) = (0, 0);
     grown.heap_layouts(&mut |layout| (heap, blocks) = (heap + layout.size(), blocks + 1));
     assert_eq!(blocks, 1 + grown.sub_filters().len());
-    assert_eq!(heap + size_of::<ScalableFilter>(), grown.size_bytes() as usize);
+    assert_eq!(heap + size_of::<LineFilter>(), grown.size_bytes() as usize);
     assert!(grown.false_positive_rate() > 0.0 && grown.false_positive_rate() < 0.01);
     assert!(grown.fill_ratio() > 0.0 && grown.fill_ratio() < 0.5);
-    assert_eq!(filter(grown.params).false_positive_rate(), 0.0);
+    assert_eq!(filter(*grown.params()).false_positive_rate(), 0.0);
 }
 
 #[test]
@@ -254,7 +251,7 @@ proptest! {
             prop_assert_eq!(filter.num_items(), num_items);
             prop_assert!(params.expansion == 0 || bytes(&items[..=i]).all(|item| filter.may_contain(item)));
         }
-        prop_assert_eq!(ScalableFilter::from_sub_filters(params, filter.try_clone().unwrap().sub_filters), Ok(filter));
+        prop_assert_eq!(LineFilter::from_sub_filters(params, filter.try_clone().unwrap().sub_filters), Ok(filter));
     }
 
     #[test]
@@ -290,12 +287,12 @@ proptest! {
     ) {
         let params = params(0.001, 600, expansion, seed);
         let [a_, b_, c_] = [&a, &b, &c].map(|items| filled(params, items));
-        let merged = |first: &ScalableFilter, others: &[&ScalableFilter]| {
+        let merged = |first: &LineFilter, others: &[&LineFilter]| {
             let mut merged = first.try_clone().unwrap();
             merged.merge(others).unwrap();
             merged
         };
-        let bitmap = |filter: &ScalableFilter| filter.sub_filters()[0].as_bytes().to_vec();
+        let bitmap = |filter: &LineFilter| filter.sub_filters()[0].as_bytes().to_vec();
         prop_assert!(merged(&a_, &[&b_]) == merged(&b_, &[&a_]) || a_.num_items() != b_.num_items());
         prop_assert_eq!(bitmap(&merged(&a_, &[&b_])), bitmap(&merged(&b_, &[&a_])));
         prop_assert_eq!(bitmap(&merged(&merged(&a_, &[&b_]), &[&c_])), bitmap(&merged(&a_, &[&merged(&b_, &[&c_])])));
