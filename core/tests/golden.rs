@@ -19,7 +19,6 @@ use rollcall_core::size_limit::Unlimited;
 mod support;
 
 use support::fields::Field;
-use support::hex::to_hex;
 use support::payload;
 use support::values::{
     Dump, completed, counter, cut_after, dump_of, dump_of_loading, filter, filter_of_rdb, load_rdb, rdb_of,
@@ -141,7 +140,7 @@ fn lines_text(mut lines: Vec<String>) -> String {
 
 fn bytes_text(bytes: &[u8]) -> String {
     if bytes.len() < MANY_BYTES {
-        to_hex(bytes)
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     } else {
         format!("of {} bytes, XXH3 {:016x}", bytes.len(), checksum(bytes, 0))
     }

@@ -36,5 +36,5 @@ pub use loading::{DenseLoading, SparseLoading};
 pub use members::{Iter as MembersIter, MAX_MEMBER_BYTES};
 #[cfg(test)]
 pub(crate) use payload::tests::ENCODED;
-pub use payload::{PayloadPart, Positions};
+pub use payload::{CUT_BYTES, PayloadPart, Positions};
 pub use union::{Difference, count_union};

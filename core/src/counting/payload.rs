@@ -19,6 +19,9 @@ use crate::counting::slots::{Bitmap, Bits};
 /// Bytes of a stored position.
 pub(super) const POSITION_BYTES: usize = size_of::<u32>();
 
+/// Bytes of positions that are encoded and cut off again at most, where a stretch begins and ends within one.
+pub const CUT_BYTES: usize = 2 * (POSITION_BYTES - 1);
+
 /// Positions of a part: 256 KiB are what reading one encodes at most. Changing it changes where dumps are cut.
 const POSITIONS_PER_PART: u64 = 1 << 16;
 
@@ -50,7 +53,24 @@ impl<'a> PayloadPart<'a> {
     pub fn read(&self, start: u64, end: u64) -> Cow<'a, [u8]> {
         match self {
             PayloadPart::Bytes(bytes) => Cow::Borrowed(&bytes[start as usize..end as usize]),
-            PayloadPart::Positions(positions) => Cow::Owned(positions.read(start, end)),
+            PayloadPart::Positions(positions) => {
+                // At most a part: no client decides how much is allocated here.
+                let mut bytes = Vec::with_capacity(end.saturating_sub(start) as usize + CUT_BYTES);
+                positions.append_to(&mut bytes, start, end);
+                Cow::Owned(bytes)
+            }
+        }
+    }
+
+    /// As [`Self::read`], but appends them to `bytes`, which is not allocated anew if it has room for them and
+    /// [`CUT_BYTES`].
+    ///
+    /// # Panics
+    /// As [`Self::read`].
+    pub fn append_to(&self, bytes: &mut Vec<u8>, start: u64, end: u64) {
+        match self {
+            PayloadPart::Bytes(own) => bytes.extend_from_slice(&own[start as usize..end as usize]),
+            PayloadPart::Positions(positions) => positions.append_to(bytes, start, end),
         }
     }
 }
@@ -76,15 +96,14 @@ impl<'a> Positions<'a> {
         self.len * POSITION_BYTES as u64
     }
 
-    /// As [`PayloadPart::read`].
-    fn read(&self, start: u64, end: u64) -> Vec<u8> {
+    /// As [`PayloadPart::append_to`].
+    fn append_to(&self, bytes: &mut Vec<u8>, start: u64, end: u64) {
         assert!(start <= end && end <= self.num_bytes());
         let position_bytes = POSITION_BYTES as u64;
         // Whole positions; what is too much of the first and the last is cut off.
         let first = start / position_bytes;
         let mut missing = (end.div_ceil(position_bytes) - first) as usize;
-        // At most a part: no client decides how much is allocated here.
-        let mut bytes = Vec::with_capacity(missing * POSITION_BYTES);
+        let before = bytes.len();
         let mut positions = self.bitmap.iter();
         // Finds the position by the numbers of positions that containers know.
         if let Some(from) = self.bitmap.select((self.rank + first) as u32) {
@@ -102,9 +121,8 @@ impl<'a> Positions<'a> {
             missing -= taken.len();
             bytes.extend_from_slice(bytemuck::cast_slice(taken));
         }
-        bytes.truncate((end - first * position_bytes) as usize);
-        bytes.drain(..(start - first * position_bytes) as usize);
-        bytes
+        bytes.truncate(before + (end - first * position_bytes) as usize);
+        bytes.drain(before..before + (start - first * position_bytes) as usize);
     }
 }
 
@@ -213,6 +231,11 @@ pub(super) mod tests {
                     let (start, end) = (a.min(b), a.max(b));
                     let expected = &payload[(start_of_part + start) as usize..(start_of_part + end) as usize];
                     assert!(part.read(start, end) == expected, "{start}..{end}");
+                    let mut appended = Vec::with_capacity(2 + expected.len() + CUT_BYTES);
+                    appended.extend_from_slice(b"ab");
+                    let capacity = appended.capacity();
+                    part.append_to(&mut appended, start, end);
+                    assert!(appended == [b"ab", expected].concat() && appended.capacity() == capacity);
                 }
                 start_of_part += len;
             }

@@ -6,7 +6,9 @@
 use std::borrow::Cow;
 
 use super::codec::CHECKSUM_BYTES;
+use super::payload::Stretch;
 use super::{ChunkFormat, Loading, Payload, Stored};
+use crate::counting::CUT_BYTES;
 use crate::error::Error;
 use crate::hash::checksum;
 use crate::size_limit::{SizeLimit, try_with_capacity};
@@ -32,18 +34,22 @@ fn max_piece(format: ChunkFormat, max_bytes: usize) -> usize {
     }
 }
 
-/// The chunk that a piece of payload makes, with its iterator. `room` is an empty list for it, where one is needed.
+// The room of the checksum is there while a stretch is encoded that begins and ends within a position.
+const _: () = assert!(CUT_BYTES <= CHECKSUM_BYTES);
+
+/// The chunk that a stretch of payload makes, with its iterator. `room` is an empty list for it, where one is needed.
 fn chunk_of<'a>(
-    piece: Cow<'a, [u8]>,
+    stretch: &Stretch<'a>,
     position: u64,
     format: ChunkFormat,
     room: impl FnOnce(usize) -> Result<Vec<u8>, Error>,
 ) -> Result<(u64, Cow<'a, [u8]>), Error> {
-    let next = position.saturating_add(piece.len() as u64).saturating_add(1);
-    let ChunkFormat::Checked { fingerprint } = format else { return Ok((next, piece)) };
-    let mut chunk = room(piece.len() + CHECKSUM_BYTES)?;
-    chunk.extend_from_slice(&piece);
-    chunk.extend_from_slice(&piece_checksum(&piece, position, fingerprint).to_le_bytes());
+    let next = position.saturating_add(stretch.len() as u64).saturating_add(1);
+    let ChunkFormat::Checked { fingerprint } = format else { return Ok((next, stretch.read())) };
+    let mut chunk = room(stretch.len() + CHECKSUM_BYTES)?;
+    stretch.append_to(&mut chunk);
+    let sum = piece_checksum(&chunk, position, fingerprint);
+    chunk.extend_from_slice(&sum.to_le_bytes());
     Ok((next, Cow::Owned(chunk)))
 }
 
@@ -55,11 +61,10 @@ pub fn scandump<T: Stored>(value: &T, iterator: u64) -> Result<(u64, Cow<'_, [u8
     let Some(position) = iterator.checked_sub(1) else { return Ok((1, Cow::Owned(value.header()))) };
     let format = value.chunk_format();
     let max_bytes = if format == ChunkFormat::Plain { REDISBLOOM_CHUNK_BYTES } else { CHUNK_MAX_BYTES };
-    let piece = value.payload().piece(position, max_piece(format, max_bytes));
-    if piece.is_empty() {
-        return Ok((0, piece));
+    match value.payload().stretch(position, max_piece(format, max_bytes)) {
+        Some(stretch) => chunk_of(&stretch, position, format, try_with_capacity),
+        None => Ok((0, Cow::default())),
     }
-    chunk_of(piece, position, format, try_with_capacity)
 }
 
 /// Chunks of at most [`CHUNK_MAX_BYTES`], after the header: the one loop that makes them.
@@ -68,9 +73,9 @@ fn chunks<'a>(
     payload: Payload<'a>,
     format: ChunkFormat,
 ) -> impl Iterator<Item = (u64, Cow<'a, [u8]>)> {
-    let pieces = payload.pieces(max_piece(format, CHUNK_MAX_BYTES));
+    let stretches = payload.stretches(max_piece(format, CHUNK_MAX_BYTES));
     let room = |len| Ok(Vec::with_capacity(len));
-    let chunks = pieces.filter_map(move |(position, piece)| chunk_of(piece, position, format, room).ok());
+    let chunks = stretches.filter_map(move |(position, stretch)| chunk_of(&stretch, position, format, room).ok());
     std::iter::once((1, header)).chain(chunks)
 }
 

@@ -12,6 +12,29 @@ pub struct Payload<'a> {
     end: u64,
 }
 
+/// Bytes of a payload within one part: encoded when they are read.
+pub(super) struct Stretch<'a> {
+    part: PayloadPart<'a>,
+    start: u64,
+    end: u64,
+}
+
+impl<'a> Stretch<'a> {
+    /// Length in bytes, at least 1.
+    pub(super) fn len(&self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    pub(super) fn read(&self) -> Cow<'a, [u8]> {
+        self.part.read(self.start, self.end)
+    }
+
+    /// As [`PayloadPart::append_to`].
+    pub(super) fn append_to(&self, bytes: &mut Vec<u8>) {
+        self.part.append_to(bytes, self.start, self.end);
+    }
+}
+
 /// A part, and where it begins in the payload.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
@@ -48,36 +71,43 @@ impl<'a> Payload<'a> {
 
     /// Up to `max_bytes` from `position` on, within one part. Empty at the end.
     pub fn piece(&self, position: u64, max_bytes: usize) -> Cow<'a, [u8]> {
-        self.piece_from(&mut Place::default(), position, max_bytes)
+        self.stretch(position, max_bytes).map_or(Cow::default(), |stretch| stretch.read())
     }
 
     /// All pieces of at most `max_bytes`, with their positions. Each part is looked for once.
     pub fn pieces(self, max_bytes: usize) -> impl Iterator<Item = (u64, Cow<'a, [u8]>)> {
+        self.stretches(max_bytes).map(|(position, stretch)| (position, stretch.read()))
+    }
+
+    /// As [`Self::piece`], not read yet. `None` at the end.
+    pub(super) fn stretch(&self, position: u64, max_bytes: usize) -> Option<Stretch<'a>> {
+        self.stretch_from(&mut Place::default(), position, max_bytes)
+    }
+
+    /// As [`Self::pieces`], not read yet.
+    pub(super) fn stretches(self, max_bytes: usize) -> impl Iterator<Item = (u64, Stretch<'a>)> {
         let mut place = Place::default();
         let mut position = 0;
         std::iter::from_fn(move || {
-            let piece = self.piece_from(&mut place, position, max_bytes);
+            let stretch = self.stretch_from(&mut place, position, max_bytes)?;
             let at = position;
-            position += piece.len() as u64;
-            (!piece.is_empty()).then_some((at, piece))
+            position += stretch.len() as u64;
+            Some((at, stretch))
         })
     }
 
-    /// As [`Self::piece`], where the part that `position` lies in is `place` or a later one, which is noted there.
-    fn piece_from(&self, place: &mut Place, position: u64, max_bytes: usize) -> Cow<'a, [u8]> {
+    /// As [`Self::stretch`], where the part that `position` lies in is `place` or a later one, which is noted there.
+    fn stretch_from(&self, place: &mut Place, position: u64, max_bytes: usize) -> Option<Stretch<'a>> {
         while let Some(part) = (self.parts)(place.part) {
             let part_end = place.start + part.num_bytes();
             let end = self.end.min(part_end).min(position.saturating_add(max_bytes as u64));
             if position < part_end {
-                return if position < end {
-                    part.read(position - place.start, end - place.start)
-                } else {
-                    Cow::default()
-                };
+                let (start, end) = (position - place.start, end.checked_sub(place.start)?);
+                return (start < end).then_some(Stretch { part, start, end });
             }
             *place = Place { part: place.part + 1, start: part_end };
         }
-        Cow::default()
+        None
     }
 }
 

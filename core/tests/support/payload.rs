@@ -41,7 +41,8 @@ pub fn encode(type_name: &str, encoding: u64, fields: &[Field]) -> Vec<u8> {
             }
             Field::String(string) => {
                 // A server writes digits as a number.
-                assert!(std::str::from_utf8(string).is_ok_and(|text| text.parse::<i64>().is_ok()) == false);
+                let spells_a_number = std::str::from_utf8(string).is_ok_and(|text| text.parse::<i64>().is_ok());
+                assert!(!spells_a_number);
                 push_length(&mut bytes, STRING);
                 push_length(&mut bytes, string.len() as u64);
                 bytes.extend(string);

@@ -1,0 +1,415 @@
+//! Allocations that fail: each operation that may need much memory is run with its first large allocation failing, then
+//! its second, and so on. It has to say so and leave all as it was; the process must not end.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::fmt::Debug;
+
+use rollcall_core::bloom::{self, BitLayout, BloomFilter};
+use rollcall_core::counting::estimate::precision;
+use rollcall_core::counting::{self, Counter, Representation, count_union};
+use rollcall_core::error::Error;
+use rollcall_core::hash::checksum;
+use rollcall_core::persist::bloom::LoadingBloomFilter;
+use rollcall_core::persist::counting::LoadingCounter;
+use rollcall_core::persist::{self, Loading, Stored, rdb, redisbloom};
+use rollcall_core::size_limit::Unlimited;
+
+mod support;
+
+use support::fields::Fields;
+use support::values::{completed, cut_after, dump_of, filter, rdb_of, rdb_of_filter, rdb_of_loading, same_dump};
+
+/// Allocations of fewer bytes never fail: a server's allocator has as much, or the machine has nothing.
+const LARGE_BYTES: usize = 16 << 10;
+
+thread_local! {
+    /// The large allocation of this thread that fails, counted from 1; 0 for none. It counts down.
+    static FAILS_IN: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Failing;
+
+impl Failing {
+    /// Whether an allocation of so many bytes fails.
+    fn fails(bytes: usize) -> bool {
+        let left = FAILS_IN.get();
+        if bytes < LARGE_BYTES || left == 0 {
+            return false;
+        }
+        FAILS_IN.set(left - 1);
+        left == 1
+    }
+}
+
+// SAFETY: all memory is the system's, and null is what the system returns where it has none. `FAILS_IN` is initialised
+// at compile time and needs no destructor, so to look at it allocates nothing.
+unsafe impl GlobalAlloc for Failing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if Self::fails(layout.size()) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: as the caller promised.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if Self::fails(layout.size()) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: as the caller promised.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        if Self::fails(new_size) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: as the caller promised.
+        unsafe { System.realloc(pointer, layout, new_size) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promised, and all memory is the system's.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Failing = Failing;
+
+/// Runs `operate` with its `n`th large allocation failing; tells whether one did.
+fn with_failure<R>(n: u64, operate: impl FnOnce() -> R) -> (R, bool) {
+    FAILS_IN.set(n);
+    let outcome = operate();
+    let failed = FAILS_IN.replace(0) == 0;
+    (outcome, failed)
+}
+
+/// Runs `operate` on what `make` makes until no large allocation of it is left to fail; each failure is told and `same`
+/// says that it changed nothing. Returns how many there were.
+fn failures<T, R>(
+    what: &str,
+    make: impl Fn() -> T,
+    operate: impl Fn(&mut T) -> Result<R, Error>,
+    same: impl Fn(&T, &T) -> bool,
+) -> u64 {
+    for n in 1.. {
+        let mut value = make();
+        let (outcome, failed) = with_failure(n, || operate(&mut value).map(|_| ()));
+        if !failed {
+            assert_eq!(outcome, Ok(()), "{what}");
+            return n - 1;
+        }
+        assert_out_of_memory(what, &outcome);
+        assert!(same(&value, &make()), "{what}, allocation {n}: changed");
+    }
+    unreachable!()
+}
+
+fn assert_out_of_memory<R: Debug>(what: &str, outcome: &Result<R, Error>) {
+    assert!(matches!(outcome, Err(Error::OutOfMemory { .. })), "{what}: {outcome:?}");
+}
+
+/// [`failures`], of which there is one at least.
+fn fails_cleanly<T, R>(
+    what: &str,
+    make: impl Fn() -> T,
+    operate: impl Fn(&mut T) -> Result<R, Error>,
+    same: impl Fn(&T, &T) -> bool,
+) {
+    assert!(failures(what, make, operate, same) > 0, "{what}: no large allocation");
+}
+
+/// As [`fails_cleanly`], of what only reads.
+fn reading_fails_cleanly<R>(what: &str, read: impl Fn() -> Result<R, Error>) {
+    fails_cleanly(what, || (), |()| read(), |(), ()| true);
+}
+
+fn params(capacity: u64, expansion: u32) -> bloom::Params {
+    bloom::Params { error_rate: 0.01, capacity, expansion, seed: 0 }
+}
+
+/// Filters whose bitmaps are large, and whose lists of sub-filters are.
+fn filters() -> Vec<BloomFilter> {
+    let mut filters = Vec::new();
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        filters.push(filter(params(20_000, 2), layout, 25_000));
+        filters.push(filter(params(2, 1), layout, 900));
+        assert!(filters[filters.len() - 2].num_sub_filters() == 2);
+        assert!(filters[filters.len() - 1].num_sub_filters() > 250);
+    }
+    filters
+}
+
+fn clone_of(filter: &BloomFilter) -> BloomFilter {
+    filter.try_clone().unwrap()
+}
+
+fn items(count: u32) -> Vec<Vec<u8>> {
+    (0..count).map(|item| format!("more:{item}").into_bytes()).collect()
+}
+
+#[test]
+fn filters_are_made_and_copied_or_not_at_all() {
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        reading_fails_cleanly("new", || BloomFilter::new(layout, params(20_000, 2), &Unlimited));
+    }
+    for filter in filters() {
+        reading_fails_cleanly("clone", || filter.try_clone());
+        if filter.num_sub_filters() == 2 {
+            reading_fails_cleanly("twin", || filter.empty_twin(&Unlimited));
+        }
+    }
+}
+
+#[test]
+fn filters_grow_or_stay_as_they_are() {
+    for full in filters().iter_mut() {
+        let mut number = 0u64;
+        while full.room() > 0 {
+            full.add(&number.to_le_bytes(), &Unlimited).unwrap();
+            number += 1;
+        }
+        let new =
+            (0u64..).map(|number| format!("new:{number}")).find(|item| !full.may_contain(item.as_bytes())).unwrap();
+        fails_cleanly("add", || clone_of(full), |filter| filter.add(new.as_bytes(), &Unlimited), |a, b| a == b);
+    }
+}
+
+/// What was added before the failure is in, and told.
+#[test]
+fn filters_take_items_up_to_a_failure() {
+    for filter in filters() {
+        let items = items(if filter.num_sub_filters() == 2 { 150_000 } else { 50 });
+        let mut failures = 0;
+        for n in 1.. {
+            let (mut ours, mut told) = (clone_of(&filter), Vec::with_capacity(items.len()));
+            let all = items.iter().map(Vec::as_slice);
+            let (outcome, failed) = with_failure(n, || ours.add_all(all, &Unlimited, |new| told.push(new)));
+            if !failed {
+                assert_eq!(outcome, Ok(()));
+                break;
+            }
+            failures += 1;
+            assert_out_of_memory("add_all", &outcome);
+            assert!(told.len() < items.len());
+            let mut expected = clone_of(&filter);
+            expected.add_all(items[..told.len()].iter().map(Vec::as_slice), &Unlimited, |_| ()).unwrap();
+            assert!(ours == expected, "allocation {n}");
+        }
+        assert!(failures > 0);
+    }
+}
+
+/// A merge allocates lists of pointers and of numbers alone; so many filters make them large.
+#[test]
+fn filters_merge_or_stay_as_they_are() {
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        let (ours, other) = (filter(params(100, 2), layout, 10), filter(params(100, 2), layout, 50));
+        let others = vec![&other; 3000];
+        fails_cleanly("merge", || clone_of(&ours), |ours| ours.merge(&others), |a, b| a == b);
+    }
+}
+
+/// Loads a dump a step at a time, each with its own failures.
+fn assert_dumps_load_or_fail<T: Stored>(value: &T) {
+    let dump = dump_of(value);
+    reading_fails_cleanly("load", || {
+        persist::load::<T, _>(dump.iter().map(|(next, chunk)| (*next, chunk)), &Unlimited)
+    });
+    // A push may allocate or not. Where it fails it took nothing, and succeeds when it is tried again.
+    let mut loading = T::Loading::begin(&dump[0].1, &Unlimited).unwrap();
+    for (next, chunk) in &dump[1..] {
+        for n in 1.. {
+            let received = loading.received_bytes();
+            let (outcome, failed) = with_failure(n, || persist::push_chunk(&mut loading, *next, chunk));
+            if !failed {
+                assert_eq!(outcome, Ok(()));
+                break;
+            }
+            assert_out_of_memory("push", &outcome);
+            assert_eq!((loading.received_bytes(), loading.received().len()), (received, received));
+        }
+    }
+    let (finished, _) = with_failure(1, || loading.finish());
+    let finished = finished.or_else(|error| {
+        assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+        loading.finish()
+    });
+    assert!(same_dump(&finished.unwrap(), value));
+}
+
+fn assert_scandump_fails_or_gives<T: Stored>(value: &T) {
+    let dump = dump_of(value);
+    let mut iterator = 1;
+    while iterator != 0 {
+        let (expected, _) = persist::scandump(value, iterator).unwrap();
+        for n in 1.. {
+            let (outcome, failed) = with_failure(n, || persist::scandump(value, iterator).map(|(next, _)| next));
+            if !failed {
+                assert_eq!(outcome, Ok(expected));
+                break;
+            }
+            assert_out_of_memory("scandump", &outcome);
+        }
+        iterator = expected;
+    }
+    assert!(dump.len() > 1);
+}
+
+fn assert_rdb_loads_or_fails<L: Loading + Debug>(fields: &[support::fields::Field]) {
+    reading_fails_cleanly("RDB", || rdb::load::<L>(&mut Fields(fields), &Unlimited, &mut |_| ()));
+}
+
+#[test]
+fn filters_are_loaded_or_not_at_all() {
+    for filter in filters() {
+        assert_dumps_load_or_fail(&filter);
+        assert_scandump_fails_or_gives(&filter);
+        let half = cut_after(&filter, filter.payload().len() / 2);
+        assert_rdb_loads_or_fails::<LoadingBloomFilter>(&rdb_of_loading(&half));
+        reading_fails_cleanly("half", || half.try_clone());
+        assert!(completed(half, &filter) == filter);
+        let fields = rdb_of_filter(&filter);
+        match filter.layout() {
+            BitLayout::Lines => assert_rdb_loads_or_fails::<LoadingBloomFilter>(&fields),
+            BitLayout::Classic => reading_fails_cleanly("RDB of RedisBloom", || {
+                redisbloom::load_rdb(&mut Fields(&fields), redisbloom::RDB_ENCODING_NEWEST, &Unlimited, &mut |_| ())
+            }),
+        }
+    }
+}
+
+fn counter(capacity: u64, error_rate: f64, exact_limit: u32, members: u32) -> Counter {
+    let params = counting::Params { capacity, error_rate, exact_limit, seed: 0 };
+    let mut counter = Counter::new(params).unwrap();
+    for member in 0..members {
+        counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
+    }
+    counter
+}
+
+/// A counter of each representation, none of them small.
+fn counters() -> Vec<(Counter, Representation)> {
+    use Representation::{Dense, Exact, Sparse};
+    let all = vec![
+        (counter(10_000_000, 0.01, 65_536, 4_000), Exact),
+        (counter(10_000_000, 0.01, 10, 20_000), Sparse),
+        (counter(1_000_000, 0.01, 10, 80_000), Dense),
+    ];
+    for (counter, representation) in &all {
+        assert_eq!(counter.representation(), *representation);
+    }
+    all
+}
+
+fn same_counter(a: &Counter, b: &Counter) -> bool {
+    a.params() == b.params() && a.estimate() == b.estimate() && same_dump(a, b)
+}
+
+/// From members to positions to words, with every large allocation on the way failing once.
+#[test]
+fn counters_grow_or_stay_as_they_are() {
+    // From exact to sparse, from exact to dense, from sparse to dense.
+    for (capacity, exact_limit) in [(50_000_000, 65_536), (1_000_000, 65_536), (1_000_000, 0)] {
+        let mut counter = counter(capacity, 0.01, exact_limit, 0);
+        let mut failures = 0;
+        for member in 0..60_000u32 {
+            let before = (counter.representation(), counter.set_bits(), counter.estimate());
+            for n in 1.. {
+                let (outcome, failed) = with_failure(n, || counter.add(&member.to_le_bytes(), &Unlimited));
+                if !failed {
+                    assert!(outcome.is_ok(), "{outcome:?}");
+                    break;
+                }
+                failures += 1;
+                assert_out_of_memory("add", &outcome);
+                assert_eq!((counter.representation(), counter.set_bits(), counter.estimate()), before);
+            }
+        }
+        assert!(failures > 0, "{capacity}, {exact_limit}");
+        assert!(same_counter(&counter, &self::counter(capacity, 0.01, exact_limit, 60_000)));
+        assert_eq!(counter.representation() == Representation::Dense, capacity == 1_000_000);
+    }
+}
+
+/// What was added before the failure is in, and told.
+#[test]
+fn counters_take_items_up_to_a_failure() {
+    let empty = || counter(1_000_000, 0.01, 65_536, 0);
+    let items = items(60_000);
+    let mut failures = 0;
+    for n in 1.. {
+        let (mut ours, mut told) = (empty(), Vec::with_capacity(items.len()));
+        let all = items.iter().map(Vec::as_slice);
+        let (outcome, failed) = with_failure(n, || ours.add_all(all, &Unlimited, |new| told.push(new)));
+        if !failed {
+            assert_eq!(outcome, Ok(()));
+            break;
+        }
+        failures += 1;
+        assert_out_of_memory("add_all", &outcome);
+        let mut expected = empty();
+        expected.add_all(items[..told.len()].iter().map(Vec::as_slice), &Unlimited, |_| ()).unwrap();
+        assert!(same_counter(&ours, &expected), "allocation {n}");
+    }
+    assert!(failures > 1);
+}
+
+#[test]
+fn counters_are_copied_and_loaded_or_not_at_all() {
+    for (counter, representation) in counters() {
+        let payload_bytes = counter.payload_bytes();
+        let part = cut_after(&counter, payload_bytes * 9 / 10 + 1);
+        let is_sparse = representation == Representation::Sparse;
+        // A sparse counter of so few slots is many small allocations.
+        if !is_sparse {
+            reading_fails_cleanly("clone", || counter.try_clone());
+            assert_dumps_load_or_fail(&counter);
+            assert_rdb_loads_or_fails::<LoadingCounter>(&rdb_of(&counter));
+            reading_fails_cleanly("part", || part.try_clone());
+            assert_rdb_loads_or_fails::<LoadingCounter>(&rdb_of_loading(&part));
+        }
+        assert_scandump_fails_or_gives(&counter);
+        assert!(same_dump(&completed(part, &counter), &counter));
+    }
+}
+
+/// More positions than a sparse counter has: what they need is allocated when the last of them is there.
+#[test]
+fn positions_become_words_or_stay() {
+    let mut header = counter(1_000_000, 0.01, 0, 10).header();
+    let most_bytes = precision(0.01, 1_000_000).unwrap().num_bytes() / 2;
+    let positions: Vec<u8> = (0..most_bytes as u32 / 4).flat_map(|number| (number * 60).to_le_bytes()).collect();
+    header.truncate(header.len() - 8);
+    header[40..48].copy_from_slice(&(positions.len() as u64).to_le_bytes());
+    header.extend_from_slice(&checksum(&header, 0).to_le_bytes());
+    let mut loading = LoadingCounter::begin(&header, &Unlimited).unwrap();
+    loading.push(&positions).unwrap();
+    let (outcome, failed) = with_failure(1, || loading.finish());
+    assert!(failed);
+    assert_out_of_memory("finish", &outcome);
+    assert_eq!((loading.received_bytes(), loading.received().len()), (most_bytes, most_bytes));
+    let counter = loading.finish().unwrap();
+    assert_eq!((counter.representation(), counter.set_bits()), (Representation::Dense, most_bytes / 4));
+}
+
+/// Of one other, and of so many that lists of pointers to them are large.
+#[test]
+fn counters_are_compared_and_merged_or_stay_as_they_are() {
+    let counters: Vec<Counter> = counters().into_iter().map(|(counter, _)| counter).collect();
+    let few = counter(10_000_000, 0.01, 65_536, 3);
+    let many = vec![&few; 3000];
+    let mut found = [0; 3];
+    for ours in counters.iter().chain([&few]) {
+        for others in counters.iter().map(|one| vec![one]).chain([many.clone()]) {
+            let all = [&[ours], others.as_slice()].concat();
+            let copy = || ours.try_clone().unwrap();
+            found[0] += failures("union", || (), |()| count_union(&all), |(), ()| true);
+            found[1] += failures("difference", || (), |()| ours.difference(&others), |(), ()| true);
+            found[2] += failures("merge", copy, |ours| ours.merge(&others, &Unlimited), same_counter);
+        }
+    }
+    assert!(found.iter().all(|&failures| failures > 4), "{found:?}");
+}
