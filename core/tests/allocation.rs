@@ -10,8 +10,9 @@ use rollcall_core::counting::estimate::precision;
 use rollcall_core::counting::{self, Counter, Representation, count_union};
 use rollcall_core::error::Error;
 use rollcall_core::hash::checksum;
-use rollcall_core::persist::bloom::LoadingBloomFilter;
+
 use rollcall_core::persist::counting::LoadingCounter;
+use rollcall_core::persist::filter::LoadingBloomFilter;
 use rollcall_core::persist::{self, Loading, Stored, rdb, redisbloom};
 use rollcall_core::size_limit::Unlimited;
 

@@ -167,7 +167,6 @@ fn redis_8_0_5_and_8_2_3_memory_access_with_an_invalid_filter() {
     victim.refuses("more bits, in the newest sub-filter", &with(|h| h.links[2].bits = 1 << 40));
     victim.refuses("a rate that is no number", &with(|h| h.links[0].error_rate = f64::NAN));
     victim.refuses("bits an item that are no number", &with(|h| h.links[0].bits_per_item = f64::NAN));
-    victim.refuses("no growth", &with(|h| h.growth = 0));
     victim.refuses("no capacity", &with(|h| h.links[2].capacity = 0));
     victim.refuses("an option that is none", &with(|h| h.options = u32::MAX));
     victim.refuses("32-bit hashes", &with(|h| h.options = NOROUND));
