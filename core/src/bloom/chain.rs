@@ -404,7 +404,7 @@ impl<S: SubFilter> Chain<S> {
             }
             // No more than fit, even if all are new: so there is no need to look at the room after each. A sub-filter that
             // was just made takes one whatever it is made for, as for `add`.
-            let fitting = first_marked(left, u32::try_from(self.room()).unwrap_or(u32::MAX).max(1));
+            let fitting = first_marked(left, self.room().max(1));
             left ^= fitting;
             let Some(newest) = self.sub_filters.last_mut() else { break };
             // Items that come twice, or whose bits the ones before them set, are sorted out here.
@@ -566,7 +566,10 @@ impl Iterator for Marked {
 
 /// The lowest `count` of the bits set in `marks`.
 #[inline(always)]
-pub(super) fn first_marked(marks: u32, count: u32) -> u32 {
-    let rest = (0..count.min(u32::BITS)).fold(marks, |rest, _| rest & rest.wrapping_sub(1));
+pub(super) fn first_marked(marks: u32, count: u64) -> u32 {
+    if count >= u64::from(u32::BITS) {
+        return marks;
+    }
+    let rest = (0..count).fold(marks, |rest, _| rest & rest.wrapping_sub(1));
     marks ^ rest
 }

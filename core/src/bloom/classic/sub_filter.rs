@@ -226,6 +226,11 @@ impl SubFilter for ClassicSubFilter {
     }
 
     fn look_up_chunk(&self, hashes: &[Hash128], mut pending: u32) -> u32 {
+        if pending.is_power_of_two() {
+            // Here it is a branch that tells whether there is more to look at, and a processor does not wait for those.
+            let i = pending.trailing_zeros();
+            return u32::from(self.may_contain(hashes[i as usize])) << i;
+        }
         let (words, prefetches) = (self.words(), self.prefetches(pending));
         for probes in rounds(self.shape.hashes) {
             if pending == 0 {
@@ -248,7 +253,7 @@ impl SubFilter for ClassicSubFilter {
             let mut these = left;
             // Of one item's bits none waits for another, so there is nothing to gain.
             if at_once > 1 {
-                these = first_marked(left, at_once);
+                these = first_marked(left, at_once.into());
                 marked(these).for_each(|i| self.prefetch(self.words(), hashes[i], all.clone()));
             }
             new |= marked(these).fold(0, |new, i| new | (u32::from(self.set(hashes[i])) << i));
@@ -321,9 +326,8 @@ impl SubFilter for ClassicSubFilter {
 /// Numbers modulo the positions of a sub-filter, by multiplication: a division takes several times as long.
 #[derive(Debug, Clone, Copy)]
 struct Modulus {
-    /// Less than 2^63, so that what is less than twice as much fits a word.
     positions: u64,
-    /// `2^64 / positions`, rounded down, or 1 less where that is a whole number.
+    /// At most 1 less than `2^64 / positions`.
     reciprocal: u64,
 }
 
@@ -337,7 +341,7 @@ impl Modulus {
     /// `x` modulo the positions.
     #[inline(always)]
     fn of(self, x: u64) -> u64 {
-        // The reciprocal is less than 1 too small and `x` less than 2^64, so the quotient is right or 1 too small.
+        // Less than 1 below `x / positions` before it is rounded down, so right or 1 too small.
         let quotient = ((u128::from(x) * u128::from(self.reciprocal)) >> 64) as u64;
         let rest = x - quotient * self.positions;
         if rest >= self.positions { rest - self.positions } else { rest }
@@ -401,14 +405,15 @@ mod tests {
     proptest! {
         #[test]
         fn positions_are_remainders(
-            lo: u64, hi: u64, positions in prop_oneof![1u64..100, 1u64..1 << 60, (0u32..=60).prop_map(|n| 1 << n)],
+            lo: u64, hi: u64, positions in prop_oneof![1u64..100, 1u64.., (0u32..64).prop_map(|n| 1 << n)],
         ) {
             let modulus = Modulus::new(positions);
             for (i, position) in modulus.positions(Hash128 { lo, hi }, 0..50).enumerate() {
                 let expected = lo.wrapping_add(hi.wrapping_mul(i as u64)) % positions;
                 prop_assert_eq!(position as u64, expected);
             }
-            for x in [0, positions - 1, positions, u64::MAX - u64::MAX % positions, u64::MAX - u64::MAX % positions - 1, u64::MAX] {
+            let last_multiple = u64::MAX - u64::MAX % positions;
+            for x in [0, positions - 1, positions, last_multiple - 1, last_multiple, u64::MAX] {
                 prop_assert_eq!(modulus.of(x), x % positions);
             }
         }

@@ -65,8 +65,7 @@ pub fn geometry(error_rate: f64, capacity: u64) -> Result<Geometry, Error> {
     if capacity == 0 {
         return Err(Error::out_of_range(Parameter::Capacity, "at least 1", capacity));
     }
-    let shape = item_shape(error_rate);
-    let num_lines = shape.num_lines(capacity);
+    let (shape, num_lines) = sized(error_rate, capacity);
     // 2^57 lines of 2^6 bytes. At least one line always: capacity is at least 1 and the load is finite.
     if !(1.0..(1u64 << 57) as f64).contains(&num_lines) {
         return Err(Error::out_of_range(Parameter::Capacity, "of an addressable size at this error rate", capacity));
@@ -93,33 +92,35 @@ impl ItemShape {
         ItemShape { lines_per_item, line_rate, line: load::fullest_line(line_rate) }
     }
 
-    /// Lines for so many items.
-    fn num_lines(&self, capacity: u64) -> f64 {
+    /// Most and least lines for so many items. No operation here falls where its argument rises: if the bounds of the load
+    /// give the same number, all between them do.
+    fn num_lines(&self, capacity: u64) -> (f64, f64) {
         let at = |load: f64| {
             let bits_per_item = f64::from(LINE_BITS) * f64::from(self.lines_per_item) / load;
             libm::ceil(MARGIN * capacity as f64 * bits_per_item / f64::from(LINE_BITS))
         };
-        // No operation here falls where its argument rises: what both bounds give, all between them give.
-        let (most, least) = (at(self.line.loads.0), at(self.line.loads.1));
-        if most == least { most } else { at(load::exact(self.line_rate).loads.0) }
+        (at(self.line.loads.0), at(self.line.loads.1))
     }
 }
 
-/// The shape for a rate, kept for the rates asked for lately: a server that loads a million filters of one rate should
-/// solve for it once.
-fn item_shape(error_rate: f64) -> ItemShape {
+/// The shape for a rate, and lines for so many items. Shapes are kept for the rates asked for lately: a server that loads
+/// a million filters of one rate should solve for it once.
+fn sized(error_rate: f64, capacity: u64) -> (ItemShape, f64) {
     const KEPT_BITS: u32 = 5;
     thread_local! {
         static KEPT: [Cell<Option<(f64, ItemShape)>>; 1 << KEPT_BITS] = const { [const { Cell::new(None) }; 1 << KEPT_BITS] };
     }
     let place = (error_rate.to_bits().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - KEPT_BITS)) as usize;
-    KEPT.with(|kept| match kept[place].get() {
-        Some((rate, shape)) if rate == error_rate => shape,
-        _ => {
-            let shape = ItemShape::new(error_rate);
-            kept[place].set(Some((error_rate, shape)));
-            shape
+    KEPT.with(|kept| {
+        let known = kept[place].get().filter(|(rate, _)| *rate == error_rate);
+        let mut shape = known.map_or_else(|| ItemShape::new(error_rate), |(_, shape)| shape);
+        let (mut num_lines, least) = shape.num_lines(capacity);
+        if num_lines != least {
+            shape.line = load::exact(shape.line_rate);
+            (num_lines, _) = shape.num_lines(capacity);
         }
+        kept[place].set(Some((error_rate, shape)));
+        (shape, num_lines)
     })
 }
 
