@@ -14,9 +14,9 @@
 //!
 //! Whoever knows the seed can make items that collide; a secret seed is the remedy.
 //!
-//! - [`math`]: sizing and error formulas
+//! - [`sizing`]: sizing and error formulas
 //! - [`Line`]: where the bits of an item are
-//! - [`Filter`]: one filter of a fixed size
+//! - [`LineSubFilter`]: one filter of a fixed size
 //! - [`LineFilter`]: the chain
 //! - [`classic`]: the same in RedisBloom's layout, for its data
 //! - [`BloomFilter`]: a chain in either layout; what the server uses
@@ -33,6 +33,6 @@ pub use chain::{Chain, SubFilter};
 pub use classic::ClassicFilter;
 pub use filter::{BitLayout, BloomFilter, SubFilterInfo};
 pub use lines::LineFilter;
-pub use lines::sizing::{self as math, Geometry};
+pub use lines::sizing::{self, Geometry};
 pub use lines::sub_filter::LineSubFilter;
 pub use params::Params;

@@ -1,8 +1,8 @@
 //! A counter of distinct members: what the server stores under a key.
 
 use std::alloc;
-use std::cell::Cell;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use roaring::RoaringBitmap;
 
@@ -90,14 +90,55 @@ impl fmt::Display for Representation {
 }
 
 /// A counter of distinct members. See the [module](crate::counting) for what it guarantees.
-#[derive(Debug)]
 pub struct Counter {
     params: Params,
     /// Always what `params` lead to.
     layout: Layout,
     state: State,
-    /// The estimate, or NaN when a bit changed since it was last worked out. Unused while exact.
-    estimate: Cell<f64>,
+    /// The estimate, or none when a bit changed since it was last worked out. Unused while exact.
+    estimate: KeptEstimate,
+}
+
+impl fmt::Debug for Counter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Counter")
+            .field("params", &self.params)
+            .field("representation", &self.representation())
+            .field("estimate", &self.estimate())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A number that readers on several threads may work out and keep. It is the same whoever does, so no order is needed.
+struct KeptEstimate(AtomicU64);
+
+impl KeptEstimate {
+    /// Not an estimate: they are finite.
+    const NONE: f64 = f64::NAN;
+
+    const fn none() -> Self {
+        KeptEstimate(AtomicU64::new(Self::NONE.to_bits()))
+    }
+
+    fn get_or(&self, work_out: impl FnOnce() -> f64) -> f64 {
+        let kept = f64::from_bits(self.0.load(Ordering::Relaxed));
+        if !kept.is_nan() {
+            return kept;
+        }
+        let estimate = work_out();
+        self.0.store(estimate.to_bits(), Ordering::Relaxed);
+        estimate
+    }
+
+    fn forget(&mut self) {
+        *self.0.get_mut() = Self::NONE.to_bits();
+    }
+}
+
+impl Clone for KeptEstimate {
+    fn clone(&self) -> Self {
+        KeptEstimate(AtomicU64::new(self.0.load(Ordering::Relaxed)))
+    }
 }
 
 /// The three representations; sparse and dense are the bitmap's affair.
@@ -123,7 +164,7 @@ impl Counter {
 
     pub(super) fn from_state(params: Params, layout: Layout, state: State) -> Self {
         debug_assert_eq!(params.layout(), Ok(layout));
-        Counter { params, layout, state, estimate: Cell::new(f64::NAN) }
+        Counter { params, layout, state, estimate: KeptEstimate::none() }
     }
 
     pub(super) fn state(&self) -> &State {
@@ -131,7 +172,7 @@ impl Counter {
     }
 
     pub(super) fn state_mut(&mut self) -> &mut State {
-        self.estimate.set(f64::NAN);
+        self.estimate.forget();
         &mut self.state
     }
 
@@ -168,7 +209,7 @@ impl Counter {
             State::Estimating(bitmap) => bitmap.insert(self.layout.slot_of(hash), Self::STRUCT_BYTES, limit)?,
         };
         if changed {
-            self.estimate.set(f64::NAN);
+            self.estimate.forget();
         }
         Ok(changed)
     }
@@ -217,7 +258,7 @@ impl Counter {
             }
         }
         if changed {
-            self.estimate.set(f64::NAN);
+            self.estimate.forget();
         }
     }
 
@@ -232,10 +273,7 @@ impl Counter {
         match &self.state {
             State::Exact(members) => members.len() as f64,
             State::Estimating(bitmap) => {
-                if self.estimate.get().is_nan() {
-                    self.estimate.set(estimate::Segments::new(self.layout, bitmap.counts()).estimate());
-                }
-                self.estimate.get()
+                self.estimate.get_or(|| estimate::Segments::new(self.layout, bitmap.counts()).estimate())
             }
         }
     }

@@ -22,7 +22,7 @@ use std::alloc::Layout;
 use super::bitmaps::ArrivingBitmaps;
 use super::codec::{Reader, Writer, expect, stored_parameter};
 use super::{ChunkFormat, Loading, Payload, Stored};
-use crate::bloom::{Line, LineFilter, LineSubFilter, Params, SubFilter, math};
+use crate::bloom::{Line, LineFilter, LineSubFilter, Params, SubFilter, sizing};
 use crate::error::Error;
 use crate::hash::checksum_of_numbers;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
@@ -106,7 +106,7 @@ impl Loading for LoadingFilter {
         more(array_bytes::<LineSubFilter>(limit, u64::from(count)));
         let mut items = try_with_capacity(count as usize)?;
         for index in 0..u64::from(count) {
-            let geometry = math::sub_filter_geometry(&params, index).map_err(stored_parameter)?;
+            let geometry = sizing::sub_filter_geometry(&params, index).map_err(stored_parameter)?;
             expect("num_lines", geometry.num_lines, reader.u64("num_lines")?)?;
             items.push(reader.u64("num_items")?);
             expect("lines_per_item", geometry.lines_per_item, reader.u32("lines_per_item")?)?;
@@ -116,8 +116,8 @@ impl Loading for LoadingFilter {
         limit.check(0, held_bytes)?;
         let mut sub_filters = try_with_capacity(items.len())?;
         for (index, num_items) in (0..).zip(items) {
-            let capacity = math::sub_filter_capacity(&params, index).unwrap_or(params.capacity);
-            let rate = math::sub_filter_rate(&params, index);
+            let capacity = sizing::sub_filter_capacity(&params, index).unwrap_or(params.capacity);
+            let rate = sizing::sub_filter_rate(&params, index);
             let mut sub_filter = LineSubFilter::new(rate, capacity, 0, &Unlimited)?;
             sub_filter.set_num_items(num_items)?;
             sub_filters.push(sub_filter);

@@ -21,6 +21,7 @@
 //! formulas, and compared with them here. The number of set bits of each segment is counted again on loading.
 
 use std::alloc::Layout;
+use std::fmt;
 
 use super::codec::{Reader, Writer, expect, stored_parameter};
 use super::{ChunkFormat, Loading, Payload, Stored};
@@ -90,7 +91,6 @@ fn chunk_format(representation: Representation, precision: u32, payload_bytes: u
 }
 
 /// A counter whose payload is arriving.
-#[derive(Debug)]
 pub struct LoadingCounter {
     params: Params,
     precision: u32,
@@ -101,7 +101,17 @@ pub struct LoadingCounter {
     state: State,
 }
 
-#[derive(Debug)]
+impl fmt::Debug for LoadingCounter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoadingCounter")
+            .field("params", &self.params)
+            .field("representation", &self.representation)
+            .field("received_bytes", &self.received_bytes)
+            .field("total_bytes", &self.total_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
 enum State {
     /// The bytes of members, of which there are few: kept as they come, read when all are there.
     Members(Vec<u8>),

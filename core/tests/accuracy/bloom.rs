@@ -8,7 +8,7 @@
 //! (6 probes at 0.01). Bounds are four such standard deviations, both noises added as independent;
 //! seeds are fixed, so a run that passes passes always.
 
-use rollcall_core::bloom::{LineFilter, LineSubFilter, Params, SubFilter, math};
+use rollcall_core::bloom::{LineFilter, LineSubFilter, Params, SubFilter, sizing};
 use rollcall_core::hash::hash128;
 use rollcall_core::size_limit::Unlimited;
 
@@ -42,7 +42,7 @@ fn full_filters_err_as_predicted() {
             filter.insert(hash128(&item.to_le_bytes(), 0));
         }
         let shape = filter.geometry();
-        let predicted = math::false_positive_rate(shape, capacity as f64);
+        let predicted = sizing::false_positive_rate(shape, capacity as f64);
         let measured = measured_rate(trials, |item| filter.may_contain(hash128(item, 0)));
         let probes = f64::from(shape.lines_per_item * shape.probes_per_line);
         let tolerance = tolerance(predicted, probes, capacity, trials);
@@ -114,7 +114,8 @@ fn estimates_of_items_are_near() {
         for item in 0..capacity {
             filter.insert(hash128(&item.to_le_bytes(), 0));
             if item + 1 == capacity / 10 || item + 1 == capacity {
-                let (items, estimate) = ((item + 1) as f64, math::estimate_items(filter.geometry(), filter.set_bits()));
+                let (items, estimate) =
+                    ((item + 1) as f64, sizing::estimate_items(filter.geometry(), filter.set_bits()));
                 let shape = filter.geometry();
                 let probes = f64::from(shape.lines_per_item * shape.probes_per_line);
                 let load = probes * items / shape.num_bits() as f64;

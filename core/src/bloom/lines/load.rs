@@ -188,7 +188,7 @@ impl LineRate {
 mod tests {
     use super::*;
     use crate::bloom::Params;
-    use crate::bloom::math::sub_filter_rate;
+    use crate::bloom::sizing::sub_filter_rate;
 
     /// For rates of chains and for rates of every size.
     #[test]

@@ -7,7 +7,6 @@ mod screen;
 pub mod sizing;
 pub mod sub_filter;
 
-use self::sizing as math;
 use self::sub_filter::LineSubFilter;
 use super::chain::{Chain, MAX_SUB_FILTERS, SubFilter};
 use super::params::Params;
@@ -43,13 +42,13 @@ impl LineFilter {
             return Err(Error::corrupt("sub_filters", "from 1 to 1024", sub_filters.len()));
         }
         for (index, sub_filter) in sub_filters.iter().enumerate() {
-            let Some(capacity) = math::sub_filter_capacity(&params, index as u64) else {
+            let Some(capacity) = sizing::sub_filter_capacity(&params, index as u64) else {
                 return Err(Error::corrupt("sub_filters", format_args!("{index} at most"), sub_filters.len()));
             };
             if sub_filter.capacity() != capacity {
                 return Err(Error::corrupt("capacity", capacity, sub_filter.capacity()));
             }
-            let error_rate = math::sub_filter_rate(&params, index as u64);
+            let error_rate = sizing::sub_filter_rate(&params, index as u64);
             if sub_filter.error_rate() != error_rate {
                 return Err(Error::corrupt("error_rate", error_rate, sub_filter.error_rate()));
             }

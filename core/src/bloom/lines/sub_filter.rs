@@ -5,7 +5,7 @@ use std::alloc::Layout;
 use super::super::bitmap::{Bitmap, Line, PREFETCH_FROM_LINES};
 use super::super::chain::{Expected, Sealed, SubFilter, check_items, marked};
 use super::super::params::Params;
-use super::sizing::{self as math, Geometry};
+use super::sizing::{self, Geometry};
 use super::{LineFilter, probe, screen};
 use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, hash128};
@@ -38,7 +38,7 @@ impl LineSubFilter {
         held_bytes: u64,
         limit: &(impl SizeLimit + ?Sized),
     ) -> Result<Self, Error> {
-        let geometry = math::geometry(error_rate, capacity)?;
+        let geometry = sizing::geometry(error_rate, capacity)?;
         let bitmap_bytes = Bitmap::bytes_for(geometry.num_lines, limit);
         limit.check(held_bytes, bitmap_bytes.saturating_add(size_of::<Self>() as u64))?;
         Ok(LineSubFilter { bitmap: Bitmap::zeroed(geometry.num_lines)?, geometry, error_rate, capacity, num_items: 0 })
@@ -108,11 +108,11 @@ impl SubFilter for LineSubFilter {
         if rules.expansion == 0 && index > 0 {
             return Err(Error::Full { capacity: rules.capacity });
         }
-        let Some(capacity) = math::sub_filter_capacity(rules, index) else {
+        let Some(capacity) = sizing::sub_filter_capacity(rules, index) else {
             let got = format!("{} * {}^{index}", rules.capacity, rules.expansion);
             return Err(Error::out_of_range(Parameter::Capacity, "less than 2^64 for every sub-filter", got));
         };
-        LineSubFilter::new(math::sub_filter_rate(rules, index), capacity, held_bytes, limit)
+        LineSubFilter::new(sizing::sub_filter_rate(rules, index), capacity, held_bytes, limit)
     }
 
     fn empty_twin(&self, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
@@ -228,11 +228,11 @@ impl SubFilter for LineSubFilter {
     }
 
     fn estimate_items(&self, set_bits: u64) -> f64 {
-        math::estimate_items(&self.geometry, set_bits)
+        sizing::estimate_items(&self.geometry, set_bits)
     }
 
     fn rate_at(&self, num_items: u64) -> f64 {
-        math::false_positive_rate(&self.geometry, num_items as f64)
+        sizing::false_positive_rate(&self.geometry, num_items as f64)
     }
 
     fn clear(&mut self) {
