@@ -2,11 +2,10 @@
 
 use std::alloc;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use roaring::RoaringBitmap;
 
-use crate::counting::estimate;
+use crate::counting::estimate::{self, KeptEstimate};
 use crate::counting::layout::{Layout, Slot};
 use crate::counting::members::{self, Members};
 use crate::counting::slots::{Bitmap, Bits};
@@ -106,38 +105,6 @@ impl fmt::Debug for Counter {
             .field("representation", &self.representation())
             .field("estimate", &self.estimate())
             .finish_non_exhaustive()
-    }
-}
-
-/// A number that readers on several threads may work out and keep. It is the same whoever does, so no order is needed.
-struct KeptEstimate(AtomicU64);
-
-impl KeptEstimate {
-    /// Not an estimate: they are finite.
-    const NONE: f64 = f64::NAN;
-
-    const fn none() -> Self {
-        KeptEstimate(AtomicU64::new(Self::NONE.to_bits()))
-    }
-
-    fn get_or(&self, work_out: impl FnOnce() -> f64) -> f64 {
-        let kept = f64::from_bits(self.0.load(Ordering::Relaxed));
-        if !kept.is_nan() {
-            return kept;
-        }
-        let estimate = work_out();
-        self.0.store(estimate.to_bits(), Ordering::Relaxed);
-        estimate
-    }
-
-    fn forget(&mut self) {
-        *self.0.get_mut() = Self::NONE.to_bits();
-    }
-}
-
-impl Clone for KeptEstimate {
-    fn clone(&self) -> Self {
-        KeptEstimate(AtomicU64::new(self.0.load(Ordering::Relaxed)))
     }
 }
 

@@ -9,6 +9,8 @@
 //! Exponentials and logarithms are `libm`'s, not the platform's: the size of a stored bitmap follows from
 //! them and must be the same on every machine.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::counting::layout::{Layout, MAX_PRECISION, MAX_TAIL_SEGMENTS, MIN_PRECISION, SegmentCounts};
 use crate::error::{Error, Parameter};
 
@@ -169,6 +171,39 @@ pub fn precision(error_rate: f64, capacity: u64) -> Result<Layout, Error> {
         }
     }
     Err(Error::out_of_range(Parameter::ErrorRate, "one that a bitmap of 2^32 slots reaches", error_rate))
+}
+
+/// A number that readers on several threads may work out and keep. It is the same whoever does, so no order is needed.
+#[derive(Debug)]
+pub(super) struct KeptEstimate(AtomicU64);
+
+impl KeptEstimate {
+    /// Not an estimate: they are finite.
+    const NONE: f64 = f64::NAN;
+
+    pub(super) const fn none() -> Self {
+        KeptEstimate(AtomicU64::new(Self::NONE.to_bits()))
+    }
+
+    pub(super) fn get_or(&self, work_out: impl FnOnce() -> f64) -> f64 {
+        let kept = f64::from_bits(self.0.load(Ordering::Relaxed));
+        if !kept.is_nan() {
+            return kept;
+        }
+        let estimate = work_out();
+        self.0.store(estimate.to_bits(), Ordering::Relaxed);
+        estimate
+    }
+
+    pub(super) fn forget(&mut self) {
+        *self.0.get_mut() = Self::NONE.to_bits();
+    }
+}
+
+impl Clone for KeptEstimate {
+    fn clone(&self) -> Self {
+        KeptEstimate(AtomicU64::new(self.0.load(Ordering::Relaxed)))
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::super::chain::{CHUNK, Expected, SubFilter, first_marks, marked};
 #[cfg(target_arch = "x86_64")]
 use super::line::avx512;
 use super::line::{lay_out, line_index, places};
-use super::sub_filter::LineSubFilter;
+use super::sizing::Geometry;
 use crate::hash::Hash128;
 use multiversion::multiversion;
 use multiversion::target::match_target;
@@ -23,8 +23,16 @@ const GROUP: usize = 5;
 /// So many of the newest, where present items are expected, are screened first: they have most of them.
 const NEWEST: usize = 3;
 
+/// A sub-filter as the screen looks at it.
+pub(super) trait Screened: SubFilter {
+    fn geometry(&self) -> &Geometry;
+    fn lines(&self) -> &[Line];
+    /// Brings the first `count` lines of the marked hashes to the cache, unless the bitmap is small enough to be there.
+    fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32, count: u32);
+}
+
 /// Which of the hashes, at most [`CHUNK`], may have been inserted in one of the sub-filters.
-pub(in crate::bloom) fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> u32 {
+pub(super) fn look_up_chunk(sub_filters: &[impl Screened], hashes: &[Hash128], expected: Expected) -> u32 {
     let (all, mut found) = (first_marks(hashes.len()), 0);
     if let [only] = sub_filters {
         return only.look_up_chunk(hashes, all);
@@ -59,7 +67,7 @@ pub(in crate::bloom) fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[H
 }
 
 /// Whether the item of this hash may have been inserted in one of the sub-filters.
-pub(in crate::bloom) fn look_up(sub_filters: &[LineSubFilter], hash: Hash128) -> bool {
+pub(super) fn look_up(sub_filters: &[impl Screened], hash: Hash128) -> bool {
     if let [only] = sub_filters {
         return only.may_contain(hash);
     }
@@ -82,7 +90,7 @@ fn newest(candidates: u32) -> Option<usize> {
 
 /// For each marked hash, the marks of the sub-filters whose first line has its bits.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
+fn screen<S: Screened>(group: &[S], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
     let probes = common_probes(group);
     match_target! {
         "x86_64+avx512f" => {
@@ -106,7 +114,7 @@ fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates:
 
 /// The marks of the sub-filters whose first line has the bits of this hash.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen_one(group: &[LineSubFilter], hash: Hash128) -> u32 {
+fn screen_one<S: Screened>(group: &[S], hash: Hash128) -> u32 {
     let (places, probes) = (places(hash.lo), common_probes(group));
     match_target! {
         "x86_64+avx512f" => {
@@ -123,63 +131,17 @@ fn screen_one(group: &[LineSubFilter], hash: Hash128) -> u32 {
 
 /// As many bits as every sub-filter has in a line. Those that have more are compared in full later.
 #[inline(always)]
-fn common_probes(group: &[LineSubFilter]) -> u32 {
+fn common_probes(group: &[impl Screened]) -> u32 {
     group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.geometry().probes_per_line))
 }
 
 /// The marks of the sub-filters for whose line of this `x` this is so.
 #[inline(always)]
-fn passed(group: &[LineSubFilter], x: u64, has_bits: impl Fn(&Line) -> bool) -> u32 {
+fn passed(group: &[impl Screened], x: u64, has_bits: impl Fn(&Line) -> bool) -> u32 {
     let mut passed = 0;
     for (index, sub_filter) in group.iter().enumerate() {
         let lines = sub_filter.lines();
         passed |= u32::from(has_bits(&lines[line_index(x, lines.len())])) << index;
     }
     passed
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::hash::hash128;
-    use crate::size_limit::Unlimited;
-
-    fn hashes(from: u32, len: u32) -> Vec<Hash128> {
-        (from..from + len).map(|item| hash128(&item.to_le_bytes(), 0)).collect()
-    }
-
-    /// Full sub-filters of many shapes and sizes, so that each passes some items by chance.
-    fn chain(len: u32) -> Vec<LineSubFilter> {
-        let sub_filter = |index: u32| {
-            let error_rate = [0.3, 0.01, 0.001, 1e-5, 0.05][index as usize % 5];
-            let mut filter = LineSubFilter::new(error_rate, 40 * u64::from(index + 1), 0, &Unlimited).unwrap();
-            for hash in hashes(index * 10_000, 40 * (index + 1)) {
-                filter.insert(hash);
-            }
-            filter
-        };
-        (0..len).map(sub_filter).collect()
-    }
-
-    #[test]
-    fn screened_chains_answer_as_their_sub_filters() {
-        for len in 1..=12 {
-            let sub_filters = chain(len);
-            let mut errors = 0;
-            for from in (0..len * 10_000).step_by(2500) {
-                for size in [32, 7, 1] {
-                    let hashes = hashes(from, size);
-                    let found = look_up_chunk(&sub_filters, &hashes, Expected::Absent);
-                    assert_eq!(look_up_chunk(&sub_filters, &hashes, Expected::Present), found);
-                    for (i, &hash) in hashes.iter().enumerate() {
-                        let expected = sub_filters.iter().any(|one| one.may_contain(hash));
-                        assert_eq!(look_up(&sub_filters, hash), expected);
-                        assert_eq!(found >> i & 1 == 1, expected);
-                        errors += u32::from(expected && from % 10_000 != 0);
-                    }
-                }
-            }
-            assert!(errors > 0, "the sub-filters are too empty to test the screen");
-        }
-    }
 }

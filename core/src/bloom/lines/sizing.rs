@@ -1,7 +1,7 @@
 //! Sizing and error formulas: pure functions.
 //!
 //! A filter is an array of lines of 512 bits. Each item picks `b` of the lines and sets `g` bits in
-//! each; how many items a line takes then is in [`load`].
+//! each; how many items a line takes then is in `load.rs`.
 //!
 //! The shape of a filter follows from its error rate and capacity alone and is part of what is
 //! stored: **a change of any result here makes stored filters unreadable.** Hence `libm` and not the

@@ -3,10 +3,11 @@
 use std::alloc::Layout;
 
 use super::super::bitmap::{Bitmap, Line, PREFETCH_FROM_LINES};
-use super::super::chain::{Expected, Sealed, SubFilter, check_items, marked};
+use super::super::chain::{Chain, Expected, Sealed, SubFilter, check_items, marked};
 use super::super::params::Params;
+use super::screen::Screened;
 use super::sizing::{self, Geometry};
-use super::{LineFilter, probe, screen};
+use super::{probe, screen};
 use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, hash128};
 use crate::size_limit::SizeLimit;
@@ -49,17 +50,6 @@ impl LineSubFilter {
         probe::prefetch(self.lines(), &[hash], 1, self.geometry.lines_per_item);
     }
 
-    pub(super) fn lines(&self) -> &[Line] {
-        self.bitmap.lines()
-    }
-
-    /// Brings the first `count` lines of the marked hashes to the cache, unless the bitmap is small enough to be there.
-    pub(super) fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32, count: u32) {
-        if self.lines().len() >= PREFETCH_FROM_LINES {
-            probe::prefetch(self.lines(), hashes, pending, count);
-        }
-    }
-
     /// Lines, lines an item and bits a line.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
@@ -68,6 +58,23 @@ impl LineSubFilter {
     /// The share of the items it does not hold for which it may err while it holds as many items as it is made for.
     pub fn error_rate(&self) -> f64 {
         self.error_rate
+    }
+}
+
+impl Screened for LineSubFilter {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    #[inline]
+    fn lines(&self) -> &[Line] {
+        self.bitmap.lines()
+    }
+
+    fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32, count: u32) {
+        if self.lines().len() >= PREFETCH_FROM_LINES {
+            probe::prefetch(self.lines(), hashes, pending, count);
+        }
     }
 }
 
@@ -87,7 +94,7 @@ impl Sealed for LineSubFilter {}
 impl SubFilter for LineSubFilter {
     type Rules = Params;
 
-    const CHAIN_BYTES: u64 = size_of::<LineFilter>() as u64;
+    const CHAIN_BYTES: u64 = size_of::<Chain<Self>>() as u64;
 
     fn params(rules: &Params) -> &Params {
         rules

@@ -1,9 +1,9 @@
 //! Laws of chains, and their bits pinned.
 
-use super::super::chain::SubFilter as _;
+use super::super::chain::{Expected, SubFilter as _};
 use super::*;
 use crate::error::Parameter;
-use crate::hash::checksum;
+use crate::hash::{Hash128, checksum, hash128};
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
 
@@ -230,6 +230,45 @@ fn merge_refuses_to_pass_the_rate() {
 fn any_params() -> impl Strategy<Value = Params> {
     (0.05f64..9.0, 1u64..80, 0u32..4, any::<u64>())
         .prop_map(|(exponent, capacity, expansion, seed)| params(libm::pow(10.0, -exponent), capacity, expansion, seed))
+}
+
+fn hashes_of(from: u32, len: u32) -> Vec<Hash128> {
+    (from..from + len).map(|item| hash128(&item.to_le_bytes(), 0)).collect()
+}
+
+/// Full sub-filters of many shapes and sizes, so that each passes some items by chance.
+fn full_sub_filters(len: u32) -> Vec<LineSubFilter> {
+    let sub_filter = |index: u32| {
+        let error_rate = [0.3, 0.01, 0.001, 1e-5, 0.05][index as usize % 5];
+        let mut filter = LineSubFilter::new(error_rate, 40 * u64::from(index + 1), 0, &Unlimited).unwrap();
+        for hash in hashes_of(index * 10_000, 40 * (index + 1)) {
+            filter.insert(hash);
+        }
+        filter
+    };
+    (0..len).map(sub_filter).collect()
+}
+
+#[test]
+fn screened_chains_answer_as_their_sub_filters() {
+    for len in 1..=12 {
+        let sub_filters = full_sub_filters(len);
+        let mut errors = 0;
+        for from in (0..len * 10_000).step_by(2500) {
+            for size in [32, 7, 1] {
+                let hashes = hashes_of(from, size);
+                let found = screen::look_up_chunk(&sub_filters, &hashes, Expected::Absent);
+                assert_eq!(screen::look_up_chunk(&sub_filters, &hashes, Expected::Present), found);
+                for (i, &hash) in hashes.iter().enumerate() {
+                    let expected = sub_filters.iter().any(|one| one.may_contain(hash));
+                    assert_eq!(screen::look_up(&sub_filters, hash), expected);
+                    assert_eq!(found >> i & 1 == 1, expected);
+                    errors += u32::from(expected && from % 10_000 != 0);
+                }
+            }
+        }
+        assert!(errors > 0, "the sub-filters are too empty to test the screen");
+    }
 }
 
 proptest! {
