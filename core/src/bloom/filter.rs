@@ -159,7 +159,7 @@ impl BloomFilter {
 
     /// Its sub-filters, oldest first.
     pub fn sub_filters(&self) -> impl Iterator<Item = SubFilterInfo> + '_ {
-        (0..self.num_sub_filters()).map(|index| match self {
+        (0..self.num_sub_filters()).map(move |index| match self {
             BloomFilter::Lines(filter) => {
                 let (sub_filter, geometry) = (&filter.sub_filters()[index], *filter.sub_filters()[index].geometry());
                 SubFilterInfo {
@@ -191,7 +191,7 @@ impl BloomFilter {
 
     /// The bitmaps of its sub-filters, oldest first.
     pub fn bitmaps(&self) -> impl Iterator<Item = &[u8]> + '_ {
-        (0..self.num_sub_filters()).map(|index| either!(self, filter => filter.sub_filters()[index].as_bytes()))
+        (0..self.num_sub_filters()).map(move |index| either!(self, filter => filter.sub_filters()[index].as_bytes()))
     }
 
     /// How many of the items added were new; after a merge an estimate.
