@@ -6,11 +6,12 @@
 //! Time differs from machine to machine and from minute to minute; the number of instructions does not, as long
 //! as the compiler is the same. So hardly anything here depends on the processor: unions are left out, since they pick
 //! their loops by what it can do. So do filters, but valgrind knows no AVX-512: the screen of a chain is counted with AVX2,
-//! the rest as every x86-64 processor runs it. The allocator is left out too: results go to memory reserved before.
+//! the rest as every x86-64 processor runs it. The allocator is left out too, but where a chain grows: results go to memory
+//! reserved before.
 
 use std::hint::black_box;
 
-use rollcall_core::bloom::{LineFilter, Params as BloomParams};
+use rollcall_core::bloom::{BitLayout, BloomFilter, LineFilter, Params as BloomParams};
 use rollcall_core::counting::{Counter, Params as CounterParams};
 use rollcall_core::hash::{hash64, hash128};
 use rollcall_core::size_limit::Unlimited;
@@ -78,9 +79,30 @@ fn insert_one_by_one(mut filter: LineFilter, from: u64) {
     black_box(added);
 }
 
+/// A chain of about 300 sub-filters that holds `items(0)`.
+fn chain(layout: BitLayout) -> BloomFilter {
+    let params = BloomParams { capacity: ITEMS as u64 / 300, error_rate: 0.01, expansion: 1, seed: 0 };
+    let mut chain = BloomFilter::new(layout, params, &Unlimited).expect("a filter");
+    chain.add_all(bytes(&items(0)), &Unlimited, |_| ()).expect("room");
+    chain
+}
+
+fn contain_in_chain(layout: BitLayout, from: u64) {
+    let (chain, items, mut found) = (chain(layout), items(from), Vec::with_capacity(ITEMS));
+    measured(&mut || chain.may_contain_all(bytes(&items), |is_there| found.push(is_there)));
+    black_box(found);
+}
+
+/// Grows the chain to twice its length.
+fn insert_in_chain(layout: BitLayout, from: u64) {
+    let (mut chain, items, mut added) = (chain(layout), items(from), Vec::with_capacity(ITEMS));
+    measured(&mut || chain.add_all(bytes(&items), &Unlimited, |new| added.push(new)).expect("room"));
+    black_box(added);
+}
+
 type Work = (&'static str, usize, fn());
 
-const WORK: [Work; 14] = [
+const WORK: [Work; 20] = [
     ("hash_128", ITEMS, || {
         let items = items(0);
         measured(&mut || {
@@ -98,6 +120,12 @@ const WORK: [Work; 14] = [
     ("bloom_contain_present_1_line", ITEMS, || contain(&filter(0.01, 10_000), 0)),
     ("bloom_contain_present_2_lines", ITEMS, || contain(&filter(0.001, 10_000), 0)),
     ("bloom_contain_absent_5_sub_filters", ITEMS, || contain(&filter(0.01, 800), ABSENT)),
+    ("bloom_contain_absent_chain_of_300", ITEMS, || contain_in_chain(BitLayout::Lines, ABSENT)),
+    ("bloom_contain_present_chain_of_300", ITEMS, || contain_in_chain(BitLayout::Lines, 0)),
+    ("bloom_insert_chain_of_300", ITEMS, || insert_in_chain(BitLayout::Lines, ABSENT)),
+    ("classic_contain_absent_chain_of_300", ITEMS, || contain_in_chain(BitLayout::Classic, ABSENT)),
+    ("classic_contain_present_chain_of_300", ITEMS, || contain_in_chain(BitLayout::Classic, 0)),
+    ("classic_insert_chain_of_300", ITEMS, || insert_in_chain(BitLayout::Classic, ABSENT)),
     ("bloom_contain_one_by_one", ITEMS, || contain_one_by_one(&filter(0.01, 10_000), 0)),
     ("bloom_insert_1_line", ITEMS, || insert(filter(0.01, 10_000), ABSENT)),
     ("bloom_insert_2_lines", ITEMS, || insert(filter(0.001, 10_000), ABSENT)),

@@ -573,3 +573,6 @@ pub(super) fn first_marked(marks: u32, count: u64) -> u32 {
     let rest = (0..count).fold(marks, |rest, _| rest & rest.wrapping_sub(1));
     marks ^ rest
 }
+
+#[cfg(test)]
+mod tests;

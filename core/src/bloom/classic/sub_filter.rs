@@ -114,6 +114,20 @@ impl ClassicSubFilter {
         self.modulus.positions(hash, probes).fold(true, |all, position| all & bits::get(words, position))
     }
 
+    /// Which of the marked hashes have these of their bits all set.
+    #[inline(always)]
+    fn having(&self, hashes: &[Hash128], pending: u32, probes: Range<u32>) -> u32 {
+        let (words, mut having) = (self.words(), 0);
+        if self.prefetches(pending) {
+            marked(pending).for_each(|i| self.prefetch(words, hashes[i], probes.clone()));
+        }
+        // A loop, not `fold`, which the compiler leaves as a call that serves all rounds.
+        for i in marked(pending) {
+            having |= u32::from(self.has(words, hashes[i], probes.clone())) << i;
+        }
+        having
+    }
+
     /// Brings these of an item's bits to the cache.
     #[inline(always)]
     fn prefetch(&self, words: &[u64], hash: Hash128, probes: Range<u32>) {
@@ -121,11 +135,10 @@ impl ClassicSubFilter {
     }
 }
 
-/// The bits of an item that are looked at together: each time as many as before, so that an absent item costs a few and
-/// a present one with many bits not a wait for each.
+/// The bits of an item, from `start` on, that are looked at together: each time as many as before, so that an absent item
+/// costs a few, and a present one with many not a wait for each.
 #[inline(always)]
-fn rounds(hashes: u32) -> impl Iterator<Item = Range<u32>> {
-    let mut start = 0u32;
+fn rounds(mut start: u32, hashes: u32) -> impl Iterator<Item = Range<u32>> {
     std::iter::from_fn(move || {
         let round = start..start.saturating_mul(2).max(FIRST_PROBES).min(hashes);
         start = round.end;
@@ -216,7 +229,7 @@ impl SubFilter for ClassicSubFilter {
 
     fn may_contain(&self, hash: Hash128) -> bool {
         let words = self.words();
-        rounds(self.shape.hashes).all(|probes| self.has(words, hash, probes))
+        rounds(0, self.shape.hashes).all(|probes| self.has(words, hash, probes))
     }
 
     fn insert(&mut self, hash: Hash128) -> bool {
@@ -225,24 +238,23 @@ impl SubFilter for ClassicSubFilter {
         free
     }
 
-    fn look_up_chunk(&self, hashes: &[Hash128], mut pending: u32) -> u32 {
+    fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
         if pending.is_power_of_two() {
             // Here it is a branch that tells whether there is more to look at, and a processor does not wait for those.
             let i = pending.trailing_zeros();
             return u32::from(self.may_contain(hashes[i as usize])) << i;
         }
-        let (words, prefetches) = (self.words(), self.prefetches(pending));
-        for probes in rounds(self.shape.hashes) {
-            if pending == 0 {
+        let (first, all) = (0..FIRST_PROBES, self.shape.hashes);
+        // The first round on its own: it is most of the time, and of it the compiler knows how long it is.
+        let (mut found, start) =
+            if all < first.end { (pending, 0) } else { (self.having(hashes, pending, first.clone()), first.end) };
+        for probes in rounds(start, all) {
+            if found == 0 {
                 break;
             }
-            if prefetches {
-                marked(pending).for_each(|i| self.prefetch(words, hashes[i], probes.clone()));
-            }
-            pending = marked(pending)
-                .fold(0, |found, i| found | (u32::from(self.has(words, hashes[i], probes.clone())) << i));
+            found = self.having(hashes, found, probes);
         }
-        pending
+        found
     }
 
     fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32 {
@@ -387,6 +399,20 @@ mod tests {
             chunk.iter().for_each(|hash| assert_eq!(single.insert_chunk(&[*hash], 1), 1));
         }
         assert!(single == large);
+    }
+
+    /// However many bits an item has, an absent one must not cost them all, nor a present one a wait for each.
+    #[test]
+    fn bits_are_looked_at_in_rounds_that_grow() {
+        for hashes in [0, 1, 2, 3, 7, 20, 1000, u32::MAX] {
+            let all: Vec<Range<u32>> = rounds(0, hashes).collect();
+            let mut end = 0;
+            for round in &all {
+                assert!(round.start == end && round.len() <= end.max(FIRST_PROBES) as usize);
+                end = round.end;
+            }
+            assert!(end == hashes && all.len() as u32 <= hashes.checked_ilog2().map_or(0, |log| log + 1));
+        }
     }
 
     #[test]

@@ -88,7 +88,7 @@ fn bounds(line_rate: f64) -> Option<FullestLine> {
         let off = (at_load - line_rate).abs() + ROUNDING;
         // Twice as far, for the slope is not the same all the way; but over a share so small, nearly.
         let around = 2.0 * off / slope;
-        if around < 1e-5 * load {
+        if (0.0..1e-5 * load).contains(&around) {
             return Some(FullestLine { probes, loads: (load - around, load + around) });
         }
         load -= libm::log(at_load / line_rate) * at_load / slope;

@@ -67,10 +67,15 @@ pub(super) fn look_up_chunk(sub_filters: &[impl Screened], hashes: &[Hash128], e
 }
 
 /// Whether the item of this hash may have been inserted in one of the sub-filters.
+#[inline]
 pub(super) fn look_up(sub_filters: &[impl Screened], hash: Hash128) -> bool {
-    if let [only] = sub_filters {
-        return only.may_contain(hash);
+    match sub_filters {
+        [only] => only.may_contain(hash),
+        many => look_up_in_many(many, hash),
     }
+}
+
+fn look_up_in_many(sub_filters: &[impl Screened], hash: Hash128) -> bool {
     sub_filters.rchunks(GROUP).any(|group| {
         let mut candidates = screen_one(group, hash);
         while let Some(newest) = newest(candidates) {

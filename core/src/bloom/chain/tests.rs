@@ -1,0 +1,226 @@
+//! How often chains ask their sub-filters, and that a list is one item after another on chains of any length.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::bloom::{BitLayout, BloomFilter, Params};
+use crate::hash::hash64;
+use crate::size_limit::{MaxBytes, Unlimited};
+
+/// A sub-filter that errs as often as its items share one of so many values, and counts what it is asked.
+#[derive(Debug, PartialEq)]
+struct Counted {
+    capacity: u64,
+    values: u64,
+    held: HashSet<u64>,
+    num_items: u64,
+    /// How often each hash was looked for here or inserted.
+    asked: RefCell<HashMap<u64, u32>>,
+}
+
+impl Counted {
+    fn ask(&self, hash: Hash128) -> u64 {
+        *self.asked.borrow_mut().entry(hash.lo).or_default() += 1;
+        hash.lo % self.values
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Rules {
+    params: Params,
+    values: u64,
+}
+
+impl Sealed for Counted {}
+
+impl SubFilter for Counted {
+    type Rules = Rules;
+
+    const CHAIN_BYTES: u64 = 0;
+
+    fn params(rules: &Rules) -> &Params {
+        &rules.params
+    }
+    fn hash(item: &[u8], seed: u64) -> Hash128 {
+        Hash128 { lo: hash64(item, seed), hi: 0 }
+    }
+    fn next(rules: &Rules, _: &[Self], _: u64, _: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+        let Rules { params, values } = *rules;
+        let (held, asked) = (HashSet::new(), RefCell::default());
+        Ok(Counted { capacity: params.capacity, values, held, num_items: 0, asked })
+    }
+    fn empty_twin(&self, _: u64, _: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+        unreachable!("no test asks for one")
+    }
+    fn try_clone(&self) -> Result<Self, Error> {
+        unreachable!("no test copies")
+    }
+    fn size_bytes(&self) -> u64 {
+        0
+    }
+    fn capacity(&self) -> u64 {
+        self.capacity
+    }
+    fn num_items(&self) -> u64 {
+        self.num_items
+    }
+    fn num_bits(&self) -> u64 {
+        self.values
+    }
+    fn set_bits(&self) -> u64 {
+        self.held.len() as u64
+    }
+    fn may_contain(&self, hash: Hash128) -> bool {
+        self.held.contains(&self.ask(hash))
+    }
+    fn insert(&mut self, hash: Hash128) -> bool {
+        let is_new = self.held.insert(self.ask(hash));
+        self.num_items += u64::from(is_new);
+        is_new
+    }
+    fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
+        (0..hashes.len())
+            .filter(|i| pending >> i & 1 == 1 && self.may_contain(hashes[*i]))
+            .fold(0, |all, i| all | 1 << i)
+    }
+    fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32 {
+        (0..hashes.len()).filter(|i| pending >> i & 1 == 1 && self.insert(hashes[*i])).fold(0, |all, i| all | 1 << i)
+    }
+    fn look_up_all(&self, hashes: impl Iterator<Item = Hash128>, found: &mut impl FnMut(bool)) {
+        hashes.for_each(|hash| found(self.may_contain(hash)));
+    }
+    fn insert_all(&mut self, hashes: impl Iterator<Item = Hash128>, added: &mut impl FnMut(bool)) {
+        hashes.for_each(|hash| added(self.insert(hash)));
+    }
+    fn set_num_items(&mut self, _: u64) -> Result<(), Error> {
+        unreachable!("no test loads")
+    }
+    fn as_bytes(&self) -> &[u8] {
+        &[]
+    }
+    fn append_bytes(&mut self, _: u64, _: &[u8]) -> Result<(), Error> {
+        unreachable!("no test loads")
+    }
+    fn check_mergeable(&self, _: &Self) -> Result<(), Error> {
+        unreachable!("no test merges")
+    }
+    fn union_with(&mut self, _: &Self) -> bool {
+        unreachable!("no test merges")
+    }
+    fn clear(&mut self) {
+        unreachable!("no test clears")
+    }
+    fn relocate(&mut self, _: impl FnOnce(Box<[Line]>) -> Box<[Line]>) {}
+    fn heap_layouts(&self, _: &mut dyn FnMut(Layout)) {}
+    fn count_union<'a>(&'a self, _others: impl Iterator<Item = &'a Self> + Clone) -> u64 {
+        unreachable!("no test merges")
+    }
+    fn estimate_items(&self, set_bits: u64) -> f64 {
+        set_bits as f64
+    }
+    fn rate_at(&self, _num_items: u64) -> f64 {
+        0.0
+    }
+}
+
+/// A chain of them, of equal capacities.
+fn counted(capacity: u64, values: u64) -> Chain<Counted> {
+    let params = Params { error_rate: 0.5, capacity, expansion: 1, seed: 0 };
+    let mut chain = Chain::of(Rules { params, values }, Vec::new());
+    chain.grow(&Unlimited).unwrap();
+    chain
+}
+
+/// Most times that a sub-filter was asked about an item, since the last call.
+fn most_asked(chain: &Chain<Counted>) -> u32 {
+    chain.sub_filters().iter().flat_map(|one| one.asked.take().into_values()).max().unwrap_or(0)
+}
+
+fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
+    items.iter().map(bytemuck::bytes_of)
+}
+
+/// Once when it is looked for, and once when it is added or the sub-filter has become full meanwhile.
+#[test]
+fn a_sub_filter_is_asked_about_an_item_twice_at_most() {
+    let items: Vec<u16> = (0..700).collect();
+    for capacity in [1, 2, 3, 7, 31, 32, 33, 100] {
+        for values in [u64::MAX, 997] {
+            let mut chain = counted(capacity, values);
+            chain.add_all(bytes(&items), &Unlimited, |_| ()).unwrap();
+            assert!((1..=2).contains(&most_asked(&chain)), "{capacity}");
+            assert!(chain.sub_filters().len() as u64 >= 320 / capacity);
+            // All known, all absent, and each of a list.
+            chain.add_all(bytes(&items), &Unlimited, |_| ()).unwrap();
+            assert_eq!(most_asked(&chain), 1, "{capacity}");
+            let absent: Vec<u16> = (1000..1700).collect();
+            chain.may_contain_all(bytes(&absent), |_| ());
+            assert_eq!(most_asked(&chain), 1, "{capacity}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_list_is_one_item_after_another(
+        items in prop::collection::vec(0u16..400, 0..300), capacity in 1u64..70, values in prop_oneof![Just(u64::MAX), 300u64..5000],
+    ) {
+        let (mut single, mut listed) = (counted(capacity, values), counted(capacity, values));
+        let one_by_one: Vec<bool> = bytes(&items).map(|item| single.add(item, &Unlimited).unwrap()).collect();
+        let mut added = Vec::new();
+        listed.add_all(bytes(&items), &Unlimited, |is_new| added.push(is_new)).unwrap();
+        prop_assert_eq!(added, one_by_one);
+        prop_assert!(most_asked(&listed) <= 2 * items.len() as u32 && most_asked(&single) <= 2 * items.len() as u32);
+        prop_assert!(listed == single);
+    }
+
+    /// With known items, items that come twice, chains that do not scale and growth that is refused in the middle.
+    #[test]
+    fn lists_on_long_chains_are_one_by_one(
+        lists in prop::collection::vec(prop::collection::vec(0u16..500, 0..90), 1..8), capacity in 1u64..=3,
+        error_rate in prop_oneof![Just(0.9), Just(0.3), Just(0.01)], expansion in prop_oneof![9 => Just(1u32), 1 => Just(0)],
+        max_bytes in prop_oneof![Just(u64::MAX), 300u64..60_000],
+    ) {
+        let (params, limit) = (Params { error_rate, capacity, expansion, seed: 0 }, MaxBytes(max_bytes));
+        for layout in [BitLayout::Lines, BitLayout::Classic] {
+            let [mut single, mut listed] = [(); 2].map(|()| BloomFilter::new(layout, params, &Unlimited).unwrap());
+            for items in &lists {
+                let (mut one_by_one, mut at_once) = (Vec::new(), Vec::new());
+                let stopped = bytes(items).try_for_each(|item| {
+                    one_by_one.push(single.add(item, &limit)?);
+                    Ok(())
+                });
+                prop_assert_eq!(listed.add_all(bytes(items), &limit, |is_new| at_once.push(is_new)), stopped);
+                prop_assert_eq!(&at_once, &one_by_one);
+                prop_assert!(listed == single);
+                let (mut found, all) = (Vec::new(), (0..600).collect::<Vec<u16>>());
+                listed.may_contain_all(bytes(&all), |is_there| found.push(is_there));
+                prop_assert!(bytes(&all).map(|item| single.may_contain(item)).eq(found));
+            }
+        }
+    }
+}
+
+/// Up to the last sub-filter there may be, whichever way it is reached.
+#[test]
+fn the_longest_chains_are_one_by_one() {
+    let items: Vec<u16> = (0..3000).map(|i| i * 7 % 2900).collect();
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        for capacity in 1..=2 {
+            let params = Params { error_rate: 0.2, capacity, expansion: 1, seed: 0 };
+            let [mut single, mut listed] = [(); 2].map(|()| BloomFilter::new(layout, params, &Unlimited).unwrap());
+            let (mut one_by_one, mut at_once) = (Vec::new(), Vec::new());
+            let stopped = bytes(&items).try_for_each(|item| {
+                one_by_one.push(single.add(item, &Unlimited)?);
+                Ok(())
+            });
+            assert_eq!(listed.add_all(bytes(&items), &Unlimited, |is_new| at_once.push(is_new)), stopped);
+            assert_eq!(at_once, one_by_one);
+            assert!(listed == single && listed.num_sub_filters() > 700, "{}", listed.num_sub_filters());
+            assert_eq!(stopped.is_err(), listed.num_sub_filters() == MAX_SUB_FILTERS && at_once.len() < items.len());
+        }
+    }
+}
