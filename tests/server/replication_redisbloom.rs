@@ -96,6 +96,12 @@ fn the_same_commands_make_the_same_filters() {
     let (mut one, mut other) = (ours.client(), theirs.client());
     populate(&mut one);
     populate(&mut other);
+    if ours.version().has_unprefixed_configs() {
+        // There a client's rate above 0.25 is made as 0.25 is, which RedisBloom 2.8.2 does not do.
+        for client in [&mut one, &mut other] {
+            client.expect("DEL loose", "1");
+        }
+    }
     // Growing on, in steps, with repeats; filters made by default too.
     for round in 0..40 {
         for key in SHAPES.map(|(key, _)| key).into_iter().chain(["new"]) {

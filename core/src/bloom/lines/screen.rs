@@ -67,7 +67,7 @@ pub(super) fn look_up_chunk(sub_filters: &[impl Screened], hashes: &[Hash128], e
 }
 
 /// Whether the item of this hash may have been inserted in one of the sub-filters.
-#[inline]
+#[inline(always)]
 pub(super) fn look_up(sub_filters: &[impl Screened], hash: Hash128) -> bool {
     match sub_filters {
         [only] => only.may_contain(hash),

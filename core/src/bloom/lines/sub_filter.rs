@@ -165,7 +165,7 @@ impl SubFilter for LineSubFilter {
         self.bitmap.append_bytes(offset, bytes, len)
     }
 
-    #[inline]
+    #[inline(always)]
     fn may_contain(&self, hash: Hash128) -> bool {
         probe::contains(&self.geometry, self.lines(), hash)
     }
@@ -207,7 +207,7 @@ impl SubFilter for LineSubFilter {
         });
     }
 
-    #[inline]
+    #[inline(always)]
     fn look_up(sub_filters: &[Self], hash: Hash128) -> bool {
         screen::look_up(sub_filters, hash)
     }
