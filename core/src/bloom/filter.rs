@@ -306,8 +306,10 @@ impl From<ClassicFilter> for BloomFilter {
 
 #[cfg(test)]
 mod tests {
+    use super::super::chain::MAX_SUB_FILTERS;
     use super::*;
-    use crate::size_limit::Unlimited;
+    use crate::size_limit::{MaxBytes, Unlimited};
+    use proptest::prelude::*;
 
     fn filled(layout: BitLayout, items: std::ops::Range<u32>) -> BloomFilter {
         let params = Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 };
@@ -356,5 +358,61 @@ mod tests {
         }
         assert!(matches!(lines.merge(&[&classic]), Err(Error::Incompatible { parameter: Parameter::Layout, .. })));
         assert!(matches!(classic.merge(&[&lines]), Err(Error::Incompatible { parameter: Parameter::Layout, .. })));
+    }
+
+    fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
+        items.iter().map(bytemuck::bytes_of)
+    }
+
+    proptest! {
+        /// With known items, items that come twice, chains that do not scale and growth that is refused in the middle.
+        #[test]
+        fn lists_on_long_chains_are_one_by_one(
+            lists in prop::collection::vec(prop::collection::vec(0u16..500, 0..90), 1..8), capacity in 1u64..=3,
+            error_rate in prop_oneof![Just(0.9), Just(0.3), Just(0.01)], expansion in prop_oneof![9 => Just(1u32), 1 => Just(0)],
+            max_bytes in prop_oneof![Just(u64::MAX), 300u64..60_000],
+        ) {
+            let (params, limit) = (Params { error_rate, capacity, expansion, seed: 0 }, MaxBytes(max_bytes));
+            for layout in [BitLayout::Lines, BitLayout::Classic] {
+                let [mut single, mut listed] = [(); 2].map(|()| BloomFilter::new(layout, params, &Unlimited).unwrap());
+                for items in &lists {
+                    let (mut one_by_one, mut at_once) = (Vec::new(), Vec::new());
+                    let stopped = bytes(items).try_for_each(|item| {
+                        one_by_one.push(single.add(item, &limit)?);
+                        Ok(())
+                    });
+                    prop_assert_eq!(listed.add_all(bytes(items), &limit, |is_new| at_once.push(is_new)), stopped);
+                    prop_assert_eq!(&at_once, &one_by_one);
+                    prop_assert!(listed == single);
+                    let (mut found, all) = (Vec::new(), (0..600).collect::<Vec<u16>>());
+                    listed.may_contain_all(bytes(&all), |is_there| found.push(is_there));
+                    prop_assert!(bytes(&all).map(|item| single.may_contain(item)).eq(found));
+                }
+            }
+        }
+    }
+
+    /// Up to the last sub-filter there may be, whichever way it is reached.
+    #[test]
+    fn the_longest_chains_are_one_by_one() {
+        let items: Vec<u16> = (0..3000).map(|i| i * 7 % 2900).collect();
+        for layout in [BitLayout::Lines, BitLayout::Classic] {
+            for capacity in 1..=2 {
+                let params = Params { error_rate: 0.2, capacity, expansion: 1, seed: 0 };
+                let [mut single, mut listed] = [(); 2].map(|()| BloomFilter::new(layout, params, &Unlimited).unwrap());
+                let (mut one_by_one, mut at_once) = (Vec::new(), Vec::new());
+                let stopped = bytes(&items).try_for_each(|item| {
+                    one_by_one.push(single.add(item, &Unlimited)?);
+                    Ok(())
+                });
+                assert_eq!(listed.add_all(bytes(&items), &Unlimited, |is_new| at_once.push(is_new)), stopped);
+                assert_eq!(at_once, one_by_one);
+                assert!(listed == single && listed.num_sub_filters() > 700, "{}", listed.num_sub_filters());
+                assert_eq!(
+                    stopped.is_err(),
+                    listed.num_sub_filters() == MAX_SUB_FILTERS && at_once.len() < items.len()
+                );
+            }
+        }
     }
 }
