@@ -5,42 +5,98 @@
 //! Bloom Filters", 2007, section 3), so the loads here come from the mixture over it.
 //!
 //! The load of a line at a rate is *defined* as where a bisection ends, to the last place, and is part of what is stored:
-//! **a change of any result of [`exact`] makes stored filters unreadable.** A bisection takes as long as adding a hundred
-//! items, and the number of lines, a whole number, rarely depends on the last places. So [`fullest_line`] gives bounds
-//! that the bisection ends between, by Newton's method, and who needs more asks for it.
+//! **a change of any result of [`FullestLine::exact`] makes stored filters unreadable.** A bisection takes as long as
+//! adding a hundred items, and the number of lines, a whole number, rarely depends on the last places. So there are bounds
+//! that it certainly ends between, from Newton's method, and they are narrowed only as far as they have to be.
 
 use super::super::bitmap::LINE_BITS;
 
 /// Most bits an item sets in a line: seven indices of nine bits fit one 64-bit word. Part of the stored format.
 pub const MAX_PROBES_PER_LINE: u32 = 7;
 
-/// With what number of probes a line takes the most items at an error rate.
+/// With what number of probes a line takes the most items at an error rate, and how many.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct FullestLine {
-    pub probes: u32,
-    /// The mean number of items it takes is from the first to the second.
-    pub loads: (f64, f64),
+    line_rate: f64,
+    probes: u32,
+    /// About the mean number of items.
+    load: f64,
+    /// How far Newton's method goes from there.
+    step: f64,
+    /// How far `load` may be off.
+    around: f64,
 }
 
-/// The line that errs for at most this share, and takes the most items.
-pub(super) fn fullest_line(line_rate: f64) -> FullestLine {
-    bounds(line_rate).unwrap_or_else(|| exact(line_rate))
-}
-
-/// [`fullest_line`], to the last place.
-pub(super) fn exact(line_rate: f64) -> FullestLine {
-    // The best number is near log2(1/rate). Starting there, few of the others need a bisection.
-    let guess = libm::round(-libm::log2(line_rate)).clamp(1.0, f64::from(MAX_PROBES_PER_LINE)) as u32;
-    let mut best = (guess, largest_load(LineRate::of(guess), line_rate));
-    for probes in (1..=MAX_PROBES_PER_LINE).filter(|&probes| probes != guess) {
-        let rate = LineRate::of(probes);
-        // The rate grows with the load: one look at the best load so far tells whether this beats it.
-        if rate.at(best.1) < line_rate {
-            best = (probes, largest_load(rate, line_rate));
-        }
+impl FullestLine {
+    /// For lines that err for at most this share; the bounds are a tenth off at most.
+    pub(super) fn new(line_rate: f64) -> Self {
+        Self::guess(line_rate).unwrap_or_else(|| Self::exact(line_rate))
     }
-    FullestLine { probes: best.0, loads: (best.1, best.1) }
+
+    /// How many bits an item sets in the line.
+    pub(super) fn probes(&self) -> u32 {
+        self.probes
+    }
+
+    /// What the mean number of items is between; the last that [`FullestLine::narrow`] comes to are equal.
+    pub(super) fn loads(&self) -> (f64, f64) {
+        (self.load - self.around, self.load + self.around)
+    }
+
+    /// Brings the bounds nearer to each other.
+    pub(super) fn narrow(&mut self) {
+        let next = Self::near(self.line_rate, self.probes, self.load - self.step);
+        // Where rounding is all that is left, they come no nearer.
+        let narrower = next.filter(|next| next.around < self.around / 2.0);
+        *self = narrower.unwrap_or_else(|| Self::exact(self.line_rate));
+    }
+
+    /// To the last place, by bisection.
+    fn exact(line_rate: f64) -> Self {
+        // The best number is near log2(1/rate). Starting there, few of the others need a bisection.
+        let guess = libm::round(-libm::log2(line_rate)).clamp(1.0, f64::from(MAX_PROBES_PER_LINE)) as u32;
+        let mut best = (guess, largest_load(LineRate::of(guess), line_rate));
+        for probes in (1..=MAX_PROBES_PER_LINE).filter(|&probes| probes != guess) {
+            let rate = LineRate::of(probes);
+            // The rate grows with the load: one look at the best load so far tells whether this beats it.
+            if rate.at(best.1) < line_rate {
+                best = (probes, largest_load(rate, line_rate));
+            }
+        }
+        FullestLine { line_rate, probes: best.0, load: best.1, step: 0.0, around: 0.0 }
+    }
+
+    /// As if every line held the same number of items. `None` where that is too far off to start from, as for rates next
+    /// to 1, or where rounding may decide which number of probes is best.
+    fn guess(line_rate: f64) -> Option<Self> {
+        if MORE_PROBES_BELOW.iter().any(|limit| (line_rate - limit).abs() <= UNDECIDED * limit) {
+            return None;
+        }
+        let probes = MORE_PROBES_BELOW.iter().fold(1, |probes, &limit| probes + u32::from(line_rate < limit));
+        let share = 1.0 / f64::from(probes);
+        let load = -f64::from(LINE_BITS) * share * libm::log1p(-libm::pow(line_rate, share));
+        Self::near(line_rate, probes, load)
+    }
+
+    /// With bounds around this load.
+    fn near(line_rate: f64, probes: u32, load: f64) -> Option<Self> {
+        let (at_load, slope) = LineRate::of(probes).with_slope(load);
+        let step = (at_load - line_rate) / slope;
+        // Twice as far, since the slope is not the same all the way; but over a tenth of the load, nearly.
+        let around = 2.0 * (step.abs() + ROUNDING / slope);
+        (0.0..0.1 * load).contains(&around).then_some(FullestLine { line_rate, probes, load, step, around })
+    }
 }
+
+/// Rates below which 2, 3 and so on up to [`MAX_PROBES_PER_LINE`] probes do better than one less.
+const MORE_PROBES_BELOW: [f64; MAX_PROBES_PER_LINE as usize - 1] =
+    [0.381410372724, 0.183452989911, 0.089005353625, 0.042840634685, 0.020309728543, 0.009435787627];
+
+/// As near to those, relative to them, rounding may decide.
+const UNDECIDED: f64 = 1e-6;
+
+/// A hundred times what [`LineRate::at`] is wrong by: rates that differ by more do so however they were rounded.
+const ROUNDING: f64 = 1e-12;
 
 /// The largest load at which `rate` is at most `line_rate`, by bisection down to neighbouring `f64`s.
 fn largest_load(rate: &LineRate, line_rate: f64) -> f64 {
@@ -60,40 +116,6 @@ fn largest_load(rate: &LineRate, line_rate: f64) -> f64 {
         }
     }
     fits
-}
-
-/// Rates below which 2, 3 and so on up to [`MAX_PROBES_PER_LINE`] probes do better than one less.
-const MORE_PROBES_BELOW: [f64; MAX_PROBES_PER_LINE as usize - 1] =
-    [0.381410372724, 0.183452989911, 0.089005353625, 0.042840634685, 0.020309728543, 0.009435787627];
-
-/// As near to those, relative to them, rounding may decide.
-const UNDECIDED: f64 = 1e-6;
-
-/// A hundred times what [`LineRate::at`] is wrong by: rates that differ by more do so however they were rounded.
-const ROUNDING: f64 = 1e-12;
-
-/// [`exact`] as far as it is certain, without its bisections. `None` where it is not, as for rates next to 1.
-fn bounds(line_rate: f64) -> Option<FullestLine> {
-    if MORE_PROBES_BELOW.iter().any(|limit| (line_rate - limit).abs() <= UNDECIDED * limit) {
-        return None;
-    }
-    let probes = MORE_PROBES_BELOW.iter().fold(1, |probes, &limit| probes + u32::from(line_rate < limit));
-    let rate = LineRate::of(probes);
-    // As if every line held the same number of items; from there by Newton's method, on the logarithm of the rate, which
-    // is straighter.
-    let share = 1.0 / f64::from(probes);
-    let mut load = -f64::from(LINE_BITS) * share * libm::log1p(-libm::pow(line_rate, share));
-    for _ in 0..8 {
-        let (at_load, slope) = rate.with_slope(load);
-        let off = (at_load - line_rate).abs() + ROUNDING;
-        // Twice as far, for the slope is not the same all the way; but over a share so small, nearly.
-        let around = 2.0 * off / slope;
-        if (0.0..1e-5 * load).contains(&around) {
-            return Some(FullestLine { probes, loads: (load - around, load + around) });
-        }
-        load -= libm::log(at_load / line_rate) * at_load / slope;
-    }
-    None
 }
 
 const NUM_TERMS: usize = MAX_PROBES_PER_LINE as usize + 1;
@@ -199,16 +221,21 @@ mod tests {
         });
         let line_rate_of = |rate: f64| libm::pow(rate, 1.0 / libm::ceil(-libm::log(rate) / libm::log(200.0)).max(1.0));
         let spread = (1..2000).map(|i| libm::exp(-f64::from(i) * 0.00265));
-        let mut bounded = 0;
+        let mut bisections = 0;
         for line_rate in chains.map(line_rate_of).chain(spread) {
-            let exact = exact(line_rate);
-            let FullestLine { probes, loads: (low, high) } = fullest_line(line_rate);
-            assert_eq!(probes, exact.probes, "{line_rate}");
-            assert!(low <= exact.loads.0 && exact.loads.0 <= high && high - low < 2e-5 * low, "{line_rate}");
-            bounded += u32::from(low < high);
+            let (exact, mut line) = (FullestLine::exact(line_rate), FullestLine::new(line_rate));
+            bisections += u32::from(line == exact);
+            let mut narrowed = 0;
+            while line != exact {
+                let (low, high) = line.loads();
+                assert!(line.probes == exact.probes && low < exact.load && exact.load < high, "{line_rate}");
+                line.narrow();
+                narrowed += 1;
+            }
+            assert!(narrowed <= 6, "{line_rate}");
         }
         // Of 3199.
-        assert!(bounded > 3150, "{bounded}");
+        assert!(bisections < 20, "{bisections}");
     }
 
     /// Where two numbers of probes are as good, and where a rate is next to 0 or 1.
@@ -221,14 +248,14 @@ mod tests {
             };
             assert_eq!([better(limit * (1.0 - 1e-9)), better(limit * (1.0 + 1e-9))], [probes + 1, probes]);
             for rate in [limit * (1.0 - 9e-7), limit, limit * (1.0 + 9e-7)] {
-                assert_eq!(fullest_line(rate), exact(rate), "{rate}");
+                assert_eq!(FullestLine::new(rate), FullestLine::exact(rate), "{rate}");
             }
             for rate in [limit * (1.0 - 2e-6), limit * (1.0 + 2e-6)] {
-                assert_eq!(fullest_line(rate).probes, exact(rate).probes, "{rate}");
+                assert_eq!(FullestLine::new(rate).probes, FullestLine::exact(rate).probes, "{rate}");
             }
         }
         for rate in [f64::from_bits(1), 1e-300, 1e-15, 1.0 - f64::EPSILON / 2.0, 1.0 - 1e-13] {
-            assert_eq!(fullest_line(rate), exact(rate), "{rate}");
+            assert_eq!(FullestLine::new(rate), FullestLine::exact(rate), "{rate}");
         }
     }
 }

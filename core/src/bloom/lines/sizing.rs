@@ -10,7 +10,7 @@
 use std::cell::Cell;
 
 use super::super::params::{Params, check_error_rate};
-use super::load::{self, FullestLine, LineRate};
+use super::load::{FullestLine, LineRate};
 use crate::error::{Error, Parameter};
 
 pub use super::super::bitmap::{LINE_BITS, LINE_BYTES};
@@ -72,7 +72,7 @@ pub fn geometry(error_rate: f64, capacity: u64) -> Result<Geometry, Error> {
     }
     Ok(Geometry {
         lines_per_item: shape.lines_per_item,
-        probes_per_line: shape.line.probes,
+        probes_per_line: shape.line.probes(),
         num_lines: num_lines as u64,
     })
 }
@@ -81,7 +81,6 @@ pub fn geometry(error_rate: f64, capacity: u64) -> Result<Geometry, Error> {
 #[derive(Clone, Copy)]
 struct ItemShape {
     lines_per_item: u32,
-    line_rate: f64,
     line: FullestLine,
 }
 
@@ -89,17 +88,24 @@ impl ItemShape {
     fn new(error_rate: f64) -> Self {
         let lines_per_item = lines_per_item(error_rate);
         let line_rate = libm::pow(error_rate, 1.0 / f64::from(lines_per_item));
-        ItemShape { lines_per_item, line_rate, line: load::fullest_line(line_rate) }
+        ItemShape { lines_per_item, line: FullestLine::new(line_rate) }
     }
 
-    /// Most and least lines for so many items. No operation here falls where its argument rises: if the bounds of the load
-    /// give the same number, all between them do.
-    fn num_lines(&self, capacity: u64) -> (f64, f64) {
+    /// Lines for so many items.
+    fn num_lines(&mut self, capacity: u64) -> f64 {
         let at = |load: f64| {
             let bits_per_item = f64::from(LINE_BITS) * f64::from(self.lines_per_item) / load;
             libm::ceil(MARGIN * capacity as f64 * bits_per_item / f64::from(LINE_BITS))
         };
-        (at(self.line.loads.0), at(self.line.loads.1))
+        loop {
+            // No operation here falls where its argument rises: what both bounds give, all between them give.
+            let (low, high) = self.line.loads();
+            let num_lines = at(high);
+            if low == high || num_lines == at(low) {
+                return num_lines;
+            }
+            self.line.narrow();
+        }
     }
 }
 
@@ -114,11 +120,7 @@ fn sized(error_rate: f64, capacity: u64) -> (ItemShape, f64) {
     KEPT.with(|kept| {
         let known = kept[place].get().filter(|(rate, _)| *rate == error_rate);
         let mut shape = known.map_or_else(|| ItemShape::new(error_rate), |(_, shape)| shape);
-        let (mut num_lines, least) = shape.num_lines(capacity);
-        if num_lines != least {
-            shape.line = load::exact(shape.line_rate);
-            (num_lines, _) = shape.num_lines(capacity);
-        }
+        let num_lines = shape.num_lines(capacity);
         kept[place].set(Some((error_rate, shape)));
         (shape, num_lines)
     })
