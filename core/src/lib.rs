@@ -21,6 +21,7 @@
 //! The repository's `docs/library.md` has more; `docs/design.md` explains the layouts and names the papers.
 
 #![forbid(unsafe_code)]
+#![warn(unreachable_pub)]
 
 #[cfg(target_endian = "big")]
 compile_error!("rollcall stores its bitmaps as little-endian words and has not been ported to big-endian machines");

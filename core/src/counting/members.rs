@@ -26,39 +26,39 @@ const _: () = assert!(MAX_MEMBER_BYTES + (257 + MAX_MEMBER_BYTES / 2) * LENGTH_B
 
 /// Distinct byte strings in the order they came.
 #[derive(Debug, Default)]
-pub struct Members {
+pub(super) struct Members {
     arena: Vec<u8>,
     offsets: HashTable<u16>,
 }
 
 impl Members {
     /// No members; allocates nothing.
-    pub const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Members { arena: Vec::new(), offsets: HashTable::new() }
     }
 
     /// Number of members.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.offsets.len()
     }
 
     /// Bytes of all members together, lengths aside.
-    pub fn member_bytes(&self) -> usize {
+    pub(super) fn member_bytes(&self) -> usize {
         self.arena.len() - self.len() * LENGTH_BYTES
     }
 
     /// The arena: each member as its length (u16, little-endian) and its bytes.
-    pub fn as_bytes(&self) -> &[u8] {
+    pub(super) fn as_bytes(&self) -> &[u8] {
         &self.arena
     }
 
     /// The members, in the order they came.
-    pub fn iter(&self) -> Iter<'_> {
+    pub(super) fn iter(&self) -> Iter<'_> {
         Iter { rest: &self.arena }
     }
 
     /// The members with their hashes under `seed`.
-    pub fn hashed(&self, seed: u64) -> impl Iterator<Item = (u64, &[u8])> {
+    pub(super) fn hashed(&self, seed: u64) -> impl Iterator<Item = (u64, &[u8])> {
         self.iter().map(move |item| {
             #[cfg(test)]
             tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
@@ -67,21 +67,21 @@ impl Members {
     }
 
     /// Is `item`, whose hash is `hash`, a member?
-    pub fn contains(&self, item: &[u8], hash: u64) -> bool {
+    pub(super) fn contains(&self, item: &[u8], hash: u64) -> bool {
         #[cfg(test)]
         tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
         self.offsets.find(hash, |&offset| member_at(&self.arena, offset) == item).is_some()
     }
 
     /// Would `item` still fit, in number and in bytes, beside at most `max_members - 1` others?
-    pub fn has_room_for(&self, item: &[u8], max_members: u32) -> bool {
+    pub(super) fn has_room_for(&self, item: &[u8], max_members: u32) -> bool {
         self.len() < max_members as usize
             && item.len() <= MAX_MEMBER_BYTES
             && self.member_bytes() + item.len() <= MAX_MEMBER_BYTES
     }
 
     /// Bytes that [`Self::insert`] will add for `item` at least.
-    pub fn bytes_for(item: &[u8]) -> u64 {
+    pub(super) fn bytes_for(item: &[u8]) -> u64 {
         (item.len() + LENGTH_BYTES + size_of::<u16>() + 1) as u64
     }
 
@@ -89,7 +89,7 @@ impl Members {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; nothing was changed then.
-    pub fn insert(&mut self, item: &[u8], hash: u64, seed: u64) -> Result<(), Error> {
+    pub(super) fn insert(&mut self, item: &[u8], hash: u64, seed: u64) -> Result<(), Error> {
         debug_assert!(!self.contains(item, hash) && self.has_room_for(item, u32::MAX));
         let no_memory = || Error::OutOfMemory { needed_bytes: Self::bytes_for(item) };
         let arena = &mut self.arena;
@@ -107,7 +107,7 @@ impl Members {
     /// # Errors
     /// [`Error::Corrupt`] when the bytes are not members to the last one, a member occurs twice, or they
     /// are more than `max_members` or [`MAX_MEMBER_BYTES`].
-    pub fn from_bytes(bytes: &[u8], max_members: u32, seed: u64) -> Result<Self, Error> {
+    pub(super) fn from_bytes(bytes: &[u8], max_members: u32, seed: u64) -> Result<Self, Error> {
         let mut members = Members::new();
         let mut rest = Iter { rest: bytes };
         for item in rest.by_ref() {
@@ -128,7 +128,7 @@ impl Members {
     }
 
     /// Calls `visit` with the layout of each heap allocation.
-    pub fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+    pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
         for (bytes, align) in [(self.arena.capacity(), 1), (self.offsets.allocation_size(), TABLE_ALIGN)] {
             if bytes > 0 {
                 visit(Layout::from_size_align(bytes, align).unwrap_or(Layout::new::<u16>()));
@@ -137,7 +137,7 @@ impl Members {
     }
 
     /// Bytes of all heap allocations.
-    pub fn heap_bytes(&self) -> u64 {
+    pub(super) fn heap_bytes(&self) -> u64 {
         (self.arena.capacity() + self.offsets.allocation_size()) as u64
     }
 
@@ -145,7 +145,7 @@ impl Members {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub fn try_clone(&self, seed: u64) -> Result<Self, Error> {
+    pub(super) fn try_clone(&self, seed: u64) -> Result<Self, Error> {
         let no_memory = || Error::OutOfMemory { needed_bytes: self.arena.len() as u64 };
         let mut copy = Members::new();
         copy.arena.try_reserve_exact(self.arena.len()).map_err(|_| no_memory())?;

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
 /// Bytes that a position takes in a sparse bitmap at most: two in an array that may be half empty.
-pub const SPARSE_POSITION_BYTES: u64 = 4;
+pub(super) const SPARSE_POSITION_BYTES: u64 = 4;
 /// Bytes that each 65,536 slots take in a sparse bitmap beside their positions, once one of them is set:
 /// 32 of bookkeeping in a vector that may be half empty.
 const SPARSE_CONTAINER_BYTES: u64 = 64;
@@ -23,7 +23,7 @@ const CONTAINER_SLOTS: u64 = 1 << 16;
 
 /// The bits of an estimating counter and how many are set in each segment.
 #[derive(Debug)]
-pub struct Bitmap {
+pub(super) struct Bitmap {
     layout: Layout,
     counts: SegmentCounts,
     bits: Bits,
@@ -31,7 +31,7 @@ pub struct Bitmap {
 
 /// How the bits are held.
 #[derive(Debug)]
-pub enum Bits {
+pub(super) enum Bits {
     /// Positions of the set slots. They fit u32: valid parameters lead to precisions up to 30.
     Sparse(RoaringBitmap),
     /// All slots, `layout.num_words()` words.
@@ -42,25 +42,25 @@ pub enum Bits {
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
-pub fn zeroed_words(layout: Layout) -> Result<Box<[u64]>, Error> {
+pub(super) fn zeroed_words(layout: Layout) -> Result<Box<[u64]>, Error> {
     bytemuck::allocation::try_zeroed_slice_box(layout.num_words())
         .map_err(|()| Error::OutOfMemory { needed_bytes: layout.num_bytes() })
 }
 
 /// The most heap bytes that a sparse bitmap takes with so many slots set.
-pub fn sparse_bytes(layout: Layout, set_bits: u64) -> u64 {
+pub(super) fn sparse_bytes(layout: Layout, set_bits: u64) -> u64 {
     let containers = layout.num_bits().div_ceil(CONTAINER_SLOTS).min(set_bits);
     set_bits * SPARSE_POSITION_BYTES + containers * SPARSE_CONTAINER_BYTES
 }
 
 /// The most heap bytes that a bitmap takes with so many slots set, held as it will be then.
-pub fn heap_bytes(layout: Layout, set_bits: u64) -> u64 {
+pub(super) fn heap_bytes(layout: Layout, set_bits: u64) -> u64 {
     if sparse_fits(layout, set_bits) { sparse_bytes(layout, set_bits) } else { layout.num_bytes() }
 }
 
 /// How many of these positions, all below `layout.num_bits()`, lie in each segment. The containers of the bitmap know
 /// how many they have, so few positions are looked at.
-pub fn counts_of(positions: &RoaringBitmap, layout: Layout) -> SegmentCounts {
+pub(super) fn counts_of(positions: &RoaringBitmap, layout: Layout) -> SegmentCounts {
     let mut counts = SegmentCounts::default();
     let mut start = 0;
     for segment in 0..layout.num_segments() {
@@ -73,18 +73,18 @@ pub fn counts_of(positions: &RoaringBitmap, layout: Layout) -> SegmentCounts {
 
 /// Is sparse the better way to hold so many set slots? It is up to half of the dense size: there
 /// it still saves memory worth the slower adding, and the way there was not too long.
-pub fn sparse_fits(layout: Layout, set_bits: u64) -> bool {
+pub(super) fn sparse_fits(layout: Layout, set_bits: u64) -> bool {
     sparse_bytes(layout, set_bits) <= layout.num_bytes() / 2
 }
 
 impl Bitmap {
     /// No slot set; allocates nothing.
-    pub fn new(layout: Layout) -> Self {
+    pub(super) fn new(layout: Layout) -> Self {
         Bitmap { layout, counts: SegmentCounts::default(), bits: Bits::Sparse(RoaringBitmap::new()) }
     }
 
     /// A bitmap of dense words, which are counted.
-    pub fn from_words(layout: Layout, words: Box<[u64]>) -> Self {
+    pub(super) fn from_words(layout: Layout, words: Box<[u64]>) -> Self {
         debug_assert_eq!(words.len(), layout.num_words());
         Bitmap { layout, counts: SegmentCounts::of_words(&words, layout), bits: Bits::Dense(words) }
     }
@@ -94,7 +94,7 @@ impl Bitmap {
     ///
     /// # Errors
     /// Those of `limit`, [`Error::OutOfMemory`].
-    pub fn from_positions(
+    pub(super) fn from_positions(
         layout: Layout,
         positions: RoaringBitmap,
         held_bytes: u64,
@@ -110,7 +110,7 @@ impl Bitmap {
 
     /// Sets slots, each above the one before it and all above those set, without asking whether sparse is the better
     /// way to hold them still: [`Self::settle`] does once all are there.
-    pub fn append(&mut self, positions: impl Iterator<Item = u32>) {
+    pub(super) fn append(&mut self, positions: impl Iterator<Item = u32>) {
         let Bitmap { layout, counts, bits } = self;
         let positions = positions.inspect(|&index| counts.increment(layout.segment_of(u64::from(index))));
         match bits {
@@ -128,27 +128,27 @@ impl Bitmap {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; it is sparse as before then.
-    pub fn settle(&mut self) -> Result<(), Error> {
+    pub(super) fn settle(&mut self) -> Result<(), Error> {
         if sparse_fits(self.layout, self.counts.total()) { Ok(()) } else { self.make_dense() }
     }
 
     /// Its layout.
-    pub fn layout(&self) -> Layout {
+    pub(super) fn layout(&self) -> Layout {
         self.layout
     }
 
     /// Set slots of each segment.
-    pub fn counts(&self) -> &SegmentCounts {
+    pub(super) fn counts(&self) -> &SegmentCounts {
         &self.counts
     }
 
     /// The bits themselves.
-    pub fn bits(&self) -> &Bits {
+    pub(super) fn bits(&self) -> &Bits {
         &self.bits
     }
 
     /// The words, when dense.
-    pub fn words(&self) -> Option<&[u64]> {
+    pub(super) fn words(&self) -> Option<&[u64]> {
         match &self.bits {
             Bits::Sparse(_) => None,
             Bits::Dense(words) => Some(words),
@@ -159,7 +159,7 @@ impl Bitmap {
     ///
     /// # Errors
     /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
-    pub fn insert(&mut self, slot: Slot, held_bytes: u64, limit: &impl SizeLimit) -> Result<bool, Error> {
+    pub(super) fn insert(&mut self, slot: Slot, held_bytes: u64, limit: &impl SizeLimit) -> Result<bool, Error> {
         let set_bits = match &self.bits {
             Bits::Dense(_) => return Ok(self.insert_dense(slot)),
             Bits::Sparse(positions) if positions.contains(slot.index as u32) => return Ok(false),
@@ -180,7 +180,7 @@ impl Bitmap {
 
     /// Sets a slot of a dense bitmap; true when it was free. Does nothing to a sparse one.
     #[inline]
-    pub fn insert_dense(&mut self, slot: Slot) -> bool {
+    pub(super) fn insert_dense(&mut self, slot: Slot) -> bool {
         let Bits::Dense(words) = &mut self.bits else { return false };
         let free = bits::set(words, slot.index as usize);
         if free {
@@ -191,7 +191,7 @@ impl Bitmap {
 
     /// Asks for the word of a slot, ahead of its use.
     #[inline]
-    pub fn prefetch(&self, slot: Slot) {
+    pub(super) fn prefetch(&self, slot: Slot) {
         if let Bits::Dense(words) = &self.bits {
             bits::prefetch(words, slot.index as usize);
         }
@@ -208,7 +208,7 @@ impl Bitmap {
     }
 
     /// ORs it into the bitmap `words` of a precision `to` no larger.
-    pub fn or_into(&self, to: Layout, words: &mut [u64]) {
+    pub(super) fn or_into(&self, to: Layout, words: &mut [u64]) {
         match &self.bits {
             Bits::Sparse(_) => self.for_each_position(to, &mut |index| {
                 bits::set(words, index as usize);
@@ -219,7 +219,7 @@ impl Bitmap {
 
     /// Calls `visit` with each set slot as it lies in the bitmap of a precision `to` no larger. Some
     /// may come more than once.
-    pub fn for_each_position(&self, to: Layout, visit: &mut dyn FnMut(u64)) {
+    pub(super) fn for_each_position(&self, to: Layout, visit: &mut dyn FnMut(u64)) {
         let fold = |index: u64| if to == self.layout { index } else { self.layout.fold(index, to) };
         match &self.bits {
             Bits::Sparse(positions) => positions.iter().for_each(|index| visit(fold(u64::from(index)))),
@@ -228,7 +228,7 @@ impl Bitmap {
     }
 
     /// ORs into a dense bitmap what `others` do to its words. False, and nothing done, when it is sparse.
-    pub fn or_dense(&mut self, others: &mut dyn FnMut(Layout, &mut [u64])) -> bool {
+    pub(super) fn or_dense(&mut self, others: &mut dyn FnMut(Layout, &mut [u64])) -> bool {
         let Bits::Dense(words) = &mut self.bits else { return false };
         others(self.layout, words);
         self.counts = SegmentCounts::of_words(words, self.layout);
@@ -237,7 +237,7 @@ impl Bitmap {
 
     /// Calls `visit` with the layout of each heap allocation. Those of a sparse bitmap are near the truth: the
     /// crate that makes them tells their sum, not each.
-    pub fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
+    pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
         let mut visit = |bytes: usize| {
             // None is aligned to more than a word.
             visit(alloc::Layout::from_size_align(bytes, 8).unwrap_or(alloc::Layout::new::<u64>()));
@@ -263,7 +263,7 @@ impl Bitmap {
     }
 
     /// Hands the words of a dense bitmap over and takes them back, wherever they lie then.
-    pub fn relocate(&mut self, relocate: impl FnOnce(Box<[u64]>) -> Box<[u64]>) {
+    pub(super) fn relocate(&mut self, relocate: impl FnOnce(Box<[u64]>) -> Box<[u64]>) {
         if let Bits::Dense(words) = &mut self.bits {
             *words = relocate(std::mem::take(words));
             debug_assert_eq!(words.len(), self.layout.num_words());
@@ -274,7 +274,7 @@ impl Bitmap {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub fn try_clone(&self) -> Result<Self, Error> {
+    pub(super) fn try_clone(&self) -> Result<Self, Error> {
         let bits = match &self.bits {
             // Many small allocations, none over 8 KiB but the list of them.
             Bits::Sparse(positions) => Bits::Sparse(positions.clone()),

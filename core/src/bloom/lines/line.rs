@@ -101,7 +101,7 @@ pub(in crate::bloom) mod avx512 {
     /// [`super::has`].
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub fn has(line: &Line, places: u64, probes: u32) -> bool {
+    pub(crate) fn has(line: &Line, places: u64, probes: u32) -> bool {
         // A place in each lane, its bit number lowest. What is above it does no harm: both instructions look at as many
         // bits of a count as they need.
         let shifts = _mm512_setr_epi64(0, 9, 18, 27, 36, 45, 54, 63);
@@ -115,7 +115,7 @@ pub(in crate::bloom) mod avx512 {
     /// [`super::fill`].
     #[inline]
     #[target_feature(enable = "avx512f,avx512vpopcntdq")]
-    pub fn fill(line: &mut Line, places: u64, probes: u32) -> u64 {
+    pub(crate) fn fill(line: &mut Line, places: u64, probes: u32) -> u64 {
         let (before, bits) = (cast(line.0), lay_out(places, probes));
         line.0 = cast(_mm512_or_si512(before, bits));
         let free = _mm512_popcnt_epi64(_mm512_andnot_si512(before, bits));
@@ -125,7 +125,7 @@ pub(in crate::bloom) mod avx512 {
     /// [`super::lay_out`], of places.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub fn lay_out(places: u64, probes: u32) -> __m512i {
+    pub(crate) fn lay_out(places: u64, probes: u32) -> __m512i {
         let places = _mm512_set1_epi64(places as i64);
         let starts = _mm512_setr_epi64(0, 64, 128, 192, 256, 320, 384, 448);
         // The line with only the bit at place `j`: (place & 511) ^ start is its number in the word that has it, and 64 or
@@ -149,7 +149,7 @@ pub(in crate::bloom) mod avx512 {
     /// [`Line::has`].
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub fn has_all(line: &Line, bits: __m512i) -> bool {
+    pub(crate) fn has_all(line: &Line, bits: __m512i) -> bool {
         let missing = _mm512_andnot_si512(cast(line.0), bits);
         _mm512_test_epi64_mask(missing, missing) == 0
     }
