@@ -178,27 +178,40 @@ fn filters_grow_or_stay_as_they_are() {
     }
 }
 
-/// What was added before the failure is in, and told.
+/// Adds the items with the first large allocation failing, then with the second and so on, and returns how many there
+/// are. What was added before a failure must be in, and told.
+fn add_all_failures<T>(
+    empty: impl Fn() -> T,
+    items: &[Vec<u8>],
+    add_all: impl Fn(&mut T, &[Vec<u8>], &mut Vec<bool>) -> Result<(), Error>,
+    same: impl Fn(&T, &T) -> bool,
+) -> u64 {
+    for n in 1.. {
+        let (mut ours, mut told) = (empty(), Vec::with_capacity(items.len()));
+        let (outcome, failed) = with_failure(n, || add_all(&mut ours, items, &mut told));
+        if !failed {
+            assert_eq!(outcome, Ok(()));
+            return n - 1;
+        }
+        assert_out_of_memory("add_all", &outcome);
+        assert!(told.len() < items.len());
+        let mut expected = empty();
+        add_all(&mut expected, &items[..told.len()], &mut Vec::new()).unwrap();
+        assert!(same(&ours, &expected), "allocation {n}");
+    }
+    unreachable!()
+}
+
 #[test]
 fn filters_take_items_up_to_a_failure() {
     for filter in filters() {
         let items = items(if filter.num_sub_filters() == 2 { 150_000 } else { 50 });
-        let mut failures = 0;
-        for n in 1.. {
-            let (mut ours, mut told) = (clone_of(&filter), Vec::with_capacity(items.len()));
-            let all = items.iter().map(Vec::as_slice);
-            let (outcome, failed) = with_failure(n, || ours.add_all(all, &Unlimited, |new| told.push(new)));
-            if !failed {
-                assert_eq!(outcome, Ok(()));
-                break;
-            }
-            failures += 1;
-            assert_out_of_memory("add_all", &outcome);
-            assert!(told.len() < items.len());
-            let mut expected = clone_of(&filter);
-            expected.add_all(items[..told.len()].iter().map(Vec::as_slice), &Unlimited, |_| ()).unwrap();
-            assert!(ours == expected, "allocation {n}");
-        }
+        let failures = add_all_failures(
+            || clone_of(&filter),
+            &items,
+            |filter, items, told| filter.add_all(items.iter().map(Vec::as_slice), &Unlimited, |new| told.push(new)),
+            |a, b| a == b,
+        );
         assert!(failures > 0);
     }
 }
@@ -335,26 +348,14 @@ fn counters_grow_or_stay_as_they_are() {
     }
 }
 
-/// What was added before the failure is in, and told.
 #[test]
 fn counters_take_items_up_to_a_failure() {
-    let empty = || counter(1_000_000, 0.01, 65_536, 0);
-    let items = items(60_000);
-    let mut failures = 0;
-    for n in 1.. {
-        let (mut ours, mut told) = (empty(), Vec::with_capacity(items.len()));
-        let all = items.iter().map(Vec::as_slice);
-        let (outcome, failed) = with_failure(n, || ours.add_all(all, &Unlimited, |new| told.push(new)));
-        if !failed {
-            assert_eq!(outcome, Ok(()));
-            break;
-        }
-        failures += 1;
-        assert_out_of_memory("add_all", &outcome);
-        let mut expected = empty();
-        expected.add_all(items[..told.len()].iter().map(Vec::as_slice), &Unlimited, |_| ()).unwrap();
-        assert!(same_counter(&ours, &expected), "allocation {n}");
-    }
+    let failures = add_all_failures(
+        || counter(1_000_000, 0.01, 65_536, 0),
+        &items(60_000),
+        |counter, items, told| counter.add_all(items.iter().map(Vec::as_slice), &Unlimited, |new| told.push(new)),
+        same_counter,
+    );
     assert!(failures > 1);
 }
 

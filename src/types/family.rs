@@ -52,8 +52,13 @@ pub trait Stores {
 
     fn data_type() -> &'static DataType;
 
-    /// Writes a value that has this data type.
-    fn save(state: &State<Self::Family>, sink: &mut impl Sink);
+    /// Writes a value that has this data type; in the format that all have but complete filters of RedisBloom's layout.
+    fn save(state: &State<Self::Family>, sink: &mut impl Sink) {
+        match state {
+            State::Ready(value) => rdb::save(value, sink),
+            State::Loading(loading) => rdb::save_loading(loading, sink),
+        }
+    }
 
     /// Reads a value. `will_fill` is told of memory that is about to be written from end to end.
     ///
@@ -64,17 +69,12 @@ pub trait Stores {
         encoding: u32,
         limit: &impl SizeLimit,
         will_fill: &mut dyn FnMut(&[u8]),
-    ) -> Result<State<Self::Family>, Error>;
-}
-
-/// The format that all values of ours have but complete filters of RedisBloom's layout.
-fn save_ours<T: Stored>(state: &State<T>, sink: &mut impl Sink) {
-    match state {
-        State::Ready(value) => rdb::save(value, sink),
-        State::Loading(loading) => rdb::save_loading(loading, sink),
+    ) -> Result<State<Self::Family>, Error> {
+        load_ours(source, encoding, limit, will_fill)
     }
 }
 
+/// Reads what the default of [`Stores::save`] wrote.
 fn load_ours<T: Family>(
     source: &mut impl Source,
     encoding: u32,
@@ -112,10 +112,6 @@ impl Stores for Lines {
 
     fn data_type() -> &'static DataType {
         &LINES
-    }
-
-    fn save(state: &State<BloomFilter>, sink: &mut impl Sink) {
-        save_ours(state, sink)
     }
 
     fn load(
@@ -163,19 +159,6 @@ impl Stores for Counters {
 
     fn data_type() -> &'static DataType {
         &COUNTERS
-    }
-
-    fn save(state: &State<Counter>, sink: &mut impl Sink) {
-        save_ours(state, sink)
-    }
-
-    fn load(
-        source: &mut impl Source,
-        encoding: u32,
-        limit: &impl SizeLimit,
-        will_fill: &mut dyn FnMut(&[u8]),
-    ) -> Result<State<Counter>, Error> {
-        load_ours(source, encoding, limit, will_fill)
     }
 }
 

@@ -353,15 +353,15 @@ pub(super) mod tests {
     use proptest::prelude::*;
 
     /// Parameters that lead to precision 11, 13, 14, 16, 20 and 24.
-    pub const SIZES: [(u64, f64); 6] =
+    pub(crate) const SIZES: [(u64, f64); 6] =
         [(1000, 0.02), (1000, 0.01), (50_000, 0.01), (50_000, 0.005), (10_000_000, 0.02), (100_000_000, 0.005)];
 
-    pub fn params(size: (u64, f64), exact_limit: u32) -> Params {
+    pub(crate) fn params(size: (u64, f64), exact_limit: u32) -> Params {
         Params { capacity: size.0, error_rate: size.1, exact_limit, seed: 0 }
     }
 
     /// A counter of the items numbered so.
-    pub fn counter(params: Params, numbers: impl IntoIterator<Item = u64>) -> Counter {
+    pub(crate) fn counter(params: Params, numbers: impl IntoIterator<Item = u64>) -> Counter {
         let mut counter = Counter::new(params).unwrap();
         for number in numbers {
             counter.add(format!("user:{number}").as_bytes(), &Unlimited).unwrap();
@@ -370,7 +370,7 @@ pub(super) mod tests {
     }
 
     /// The same bits, held densely.
-    pub fn dense(counter: &Counter) -> Counter {
+    pub(crate) fn dense(counter: &Counter) -> Counter {
         Counter::from_state(
             counter.params,
             counter.layout,
@@ -379,7 +379,7 @@ pub(super) mod tests {
     }
 
     /// The bitmap of a counter, whatever it holds.
-    pub fn words(counter: &Counter) -> Box<[u64]> {
+    pub(crate) fn words(counter: &Counter) -> Box<[u64]> {
         let mut words = zeroed_words(counter.layout).unwrap();
         match &counter.state {
             State::Exact(members) => {

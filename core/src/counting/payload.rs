@@ -177,12 +177,12 @@ pub(super) mod tests {
     }
 
     /// The whole payload.
-    pub fn encode(counter: &Counter) -> Vec<u8> {
+    pub(crate) fn encode(counter: &Counter) -> Vec<u8> {
         parts(counter).iter().map(|part| part.read(0, part.num_bytes())).collect::<Vec<_>>().concat()
     }
 
     /// A sparse counter whose payload has more than one part.
-    pub fn many() -> Counter {
+    pub(crate) fn many() -> Counter {
         let many = counter(params((1_000_000_000, 0.02), 0), 0..100_000);
         assert_eq!(many.representation(), Representation::Sparse);
         many
