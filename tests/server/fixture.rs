@@ -111,3 +111,67 @@ pub fn assert_same(after: &BTreeMap<String, String>, before: &BTreeMap<String, S
         .collect();
     assert!(differ.is_empty(), "{}", differ.join("\n"));
 }
+
+/// Makes the values that [`CHANGES_NOTHING`] is about.
+pub fn populate_for_no_change(client: &mut Client) {
+    client.expect("SET string text", "+OK");
+    client.expect("BF.MADD f a b", "[1, 1]");
+    client.expect("BF.MADD g a", "[1]");
+    client.expect("LC.ADD c a b", "2");
+    client.expect("LC.ADD d a", "1");
+    client.expect("BF.RESERVE full 0.00001 1 NONSCALING", "+OK");
+    client.expect("BF.ADD full a", "1");
+    add_many(client, "LC.ADD e", "x", 0..1000);
+    add_many(client, "LC.ADD e2", "x", 0..500);
+}
+
+/// Commands that leave all values of [`populate_for_no_change`] as they are, some of them with an error.
+pub const CHANGES_NOTHING: [&str; 47] = [
+    "BF.ADD f a",
+    "BF.MADD f a b a",
+    "BF.INSERT f CAPACITY 7 ERROR 0.3 ITEMS a b",
+    "BF.INSERT f NOCREATE ITEMS b",
+    "BF.INSERT new NOCREATE ITEMS b",
+    "BF.ADD full b",
+    "BF.MADD full a b c",
+    "BF.INSERT full ITEMS b",
+    "BF.MERGE f g",
+    "BF.MERGE f g f",
+    "BF.MERGE f missing",
+    "BF.EXISTS f a",
+    "BF.MEXISTS f a z",
+    "BF.RESERVE f 0.01 100",
+    "BF.RESERVE new 7 100",
+    "BF.CARD f",
+    "BF.INFO f",
+    "BF.DEBUG f",
+    "BF.SCANDUMP f 0",
+    "BF.LOADCHUNK f 1 data",
+    "BF.LOADCHUNK new 1 data",
+    "BF.ADD string a",
+    "BF.MERGE f full",
+    "BF.MADD f a b",
+    "BF.INSERT f CAPACITY 7 ITEMS a b",
+    "BF.MADD full a b",
+    "BF.INSERT new CAPACITY 1099511627776 ITEMS a",
+    "LC.ADD c a b",
+    "LC.ADD e x1 x2 x3",
+    "LC.INSERT c EXACT 7 ITEMS a b",
+    "LC.INSERT new NOCREATE ITEMS b",
+    "LC.MERGE c d",
+    "LC.MERGE c d c",
+    "LC.MERGE c missing",
+    "LC.MERGE e e2",
+    "LC.COUNT c d e",
+    "LC.DIFFCOUNT c d",
+    "LC.MEMBERS c",
+    "LC.INFO c",
+    "LC.RESERVE c 100",
+    "LC.SCANDUMP c 0",
+    "LC.LOADCHUNK c 1 data",
+    "LC.ADD string a",
+    "LC.ADD e x1 x2",
+    "LC.COUNT c d",
+    "LC.ADD f a",
+    "LC.INSERT new NOCREATE ITEMS a",
+];

@@ -3,7 +3,7 @@
 use redis::Value;
 
 use crate::client::{Client, add_many, error_text, show, with_items, words};
-use crate::fixture::{assert_same, populate, snapshot};
+use crate::fixture::{CHANGES_NOTHING, assert_same, populate, populate_for_no_change, snapshot};
 use crate::harness::{Server, Setup};
 
 /// A replica's own defaults, of which none may show. Its size limit is below what a test makes.
@@ -162,58 +162,10 @@ fn every_kind_of_key_is_equal_on_the_replica() {
 fn what_changes_nothing_is_not_sent_nor_counted() {
     let mut pair = Pair::start();
     let mut client = pair.primary.client();
-    client.expect("SET string text", "+OK");
-    client.expect("BF.MADD f a b", "[1, 1]");
-    client.expect("BF.MADD g a", "[1]");
-    client.expect("LC.ADD c a b", "2");
-    client.expect("LC.ADD d a", "1");
-    client.expect("BF.RESERVE full 0.00001 1 NONSCALING", "+OK");
-    client.expect("BF.ADD full a", "1");
-    add_many(&mut client, "LC.ADD e", "x", 0..1000);
-    add_many(&mut client, "LC.ADD e2", "x", 0..500);
+    populate_for_no_change(&mut client);
     pair.replica.wait_synced(&pair.primary);
     let before = pair.marks();
-    for line in [
-        "BF.ADD f a",
-        "BF.MADD f a b a",
-        "BF.INSERT f CAPACITY 7 ERROR 0.3 ITEMS a b",
-        "BF.INSERT f NOCREATE ITEMS b",
-        "BF.INSERT new NOCREATE ITEMS b",
-        "BF.ADD full b",
-        "BF.MADD full a b c",
-        "BF.INSERT full ITEMS b",
-        "BF.MERGE f g",
-        "BF.MERGE f g f",
-        "BF.MERGE f missing",
-        "BF.EXISTS f a",
-        "BF.MEXISTS f a z",
-        "BF.RESERVE f 0.01 100",
-        "BF.RESERVE new 7 100",
-        "BF.CARD f",
-        "BF.INFO f",
-        "BF.DEBUG f",
-        "BF.SCANDUMP f 0",
-        "BF.LOADCHUNK f 1 data",
-        "BF.LOADCHUNK new 1 data",
-        "BF.ADD string a",
-        "BF.MERGE f full",
-        "LC.ADD c a b",
-        "LC.ADD e x1 x2 x3",
-        "LC.INSERT c EXACT 7 ITEMS a b",
-        "LC.INSERT new NOCREATE ITEMS b",
-        "LC.MERGE c d",
-        "LC.MERGE c d c",
-        "LC.MERGE c missing",
-        "LC.MERGE e e2",
-        "LC.COUNT c d e",
-        "LC.DIFFCOUNT c d",
-        "LC.MEMBERS c",
-        "LC.INFO c",
-        "LC.RESERVE c 100",
-        "LC.SCANDUMP c 0",
-        "LC.LOADCHUNK c 1 data",
-        "LC.ADD string a",
-    ] {
+    for line in CHANGES_NOTHING {
         client.cmd(line);
         assert_eq!(pair.marks(), before, "{line}");
     }

@@ -76,8 +76,10 @@ fn restored_values_are_the_same() {
     assert!(show(&again).starts_with("-BUSYKEY"), "{}", show(&again));
 }
 
-#[test]
-fn truncated_payloads_are_refused_at_every_length() {
+/// Restores what `forged` makes of the payload of each of [`VALUES`], given its kind, its bytes and the end of a payload
+/// that names the version. None may be accepted.
+#[track_caller]
+fn assert_forged_are_refused(forged: impl Fn(&str, &[u8], &[u8]) -> Vec<(String, Vec<u8>)>) {
     let mut server = Server::start();
     let mut client = server.client();
     let mut wrong = Vec::new();
@@ -86,37 +88,31 @@ fn truncated_payloads_are_refused_at_every_length() {
         assert!(error_text(&client.cmd(make)).is_none(), "{make}");
         let payload = dump(&mut client, "src");
         let (value, version) = split(&payload);
-        // From the first byte of the module's own: before it, the server reads.
-        let cut: Vec<_> =
-            (1..value.len()).map(|n| (format!("{what} of {n} bytes"), forge(&value[..n], version))).collect();
-        wrong.extend(accepted(&mut client, &cut));
+        wrong.extend(accepted(&mut client, &forged(what, value, version)));
     }
     server.assert_up();
     assert!(wrong.is_empty(), "{} accepted:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
+fn truncated_payloads_are_refused_at_every_length() {
+    // From the first byte of the module's own: before it, the server reads.
+    assert_forged_are_refused(|what, value, version| {
+        (1..value.len()).map(|n| (format!("{what} of {n} bytes"), forge(&value[..n], version))).collect()
+    });
+}
+
+#[test]
 fn flipped_bits_are_noticed_even_under_a_right_checksum() {
-    let mut server = Server::start();
-    let mut client = server.client();
-    let mut wrong = Vec::new();
-    for (what, make) in VALUES {
-        client.expect("FLUSHALL", "+OK");
-        assert!(error_text(&client.cmd(make)).is_none(), "{make}");
-        let payload = dump(&mut client, "src");
-        let (value, version) = split(&payload);
-        // The first byte says that a module's value follows, the next nine whose.
-        let flipped: Vec<_> = (10 * 8..value.len() * 8)
-            .map(|bit| {
-                let mut value = value.to_vec();
-                value[bit / 8] ^= 1 << (bit % 8);
-                (format!("{what}, byte {} of {}, bit {}", bit / 8, value.len(), bit % 8), forge(&value, version))
-            })
-            .collect();
-        wrong.extend(accepted(&mut client, &flipped));
-    }
-    server.assert_up();
-    assert!(wrong.is_empty(), "{} accepted:\n{}", wrong.len(), wrong.join("\n"));
+    // The first byte says that a module's value follows, the next nine whose.
+    assert_forged_are_refused(|what, value, version| {
+        let flipped = |bit: usize| {
+            let mut flipped = value.to_vec();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            (format!("{what}, byte {} of {}, bit {}", bit / 8, value.len(), bit % 8), forge(&flipped, version))
+        };
+        (10 * 8..value.len() * 8).map(flipped).collect()
+    });
 }
 
 #[test]
