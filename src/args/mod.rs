@@ -116,7 +116,7 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
     while at < args.len() {
         let given = args.get(at).bytes();
         let Some(&option) = allowed.iter().find(|option| given.eq_ignore_ascii_case(option.word().as_bytes())) else {
-            return Err(Refusal::Argument(format!("unknown option {}", quoted(given))));
+            return Err(unknown_option(given, allowed));
         };
         if seen.contains(&option) {
             return Err(Refusal::Argument(format!("option {} is given twice", option.word())));
@@ -156,6 +156,13 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
         return Err(Refusal::Arity);
     }
     out_of_range.map_or(Ok(options), Err)
+}
+
+/// Says what could stand there instead.
+fn unknown_option(given: &[u8], allowed: &[Opt]) -> Refusal {
+    let words: Vec<_> = allowed.iter().filter(|&&option| option != Opt::Items).map(|option| option.word()).collect();
+    let items = if allowed.contains(&Opt::Items) { ", or ITEMS before the items" } else { "" };
+    Refusal::Argument(format!("unknown option {}: expected {}{items}", quoted(given), words.join(", ")))
 }
 
 fn value(noun: Noun, options: &mut Options, option: Opt, given: Arg<'_>) -> Result<(), Refusal> {

@@ -59,9 +59,9 @@ fn params(options: &Options) -> Result<Params, Refusal> {
 
 /// `LC.RESERVE key capacity [ERROR rate] [EXACT limit]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let mut options = args::options(Noun::Counter, args, 3, &RESERVE_OPTIONS)?;
-    options.capacity = Some(args::count(Noun::Counter, Parameter::Capacity, args.get(2))?);
-    let params = params(&options)?;
+    // First the capacity: where it is missing, an option stands in its place.
+    let capacity = Some(args::count(Noun::Counter, Parameter::Capacity, args.get(2))?);
+    let params = params(&Options { capacity, ..args::options(Noun::Counter, args, 3, &RESERVE_OPTIONS)? })?;
     let key = open::<Counter>(ctx, args.get(1), Mode::Write)?;
     if !key.is_missing() {
         return Err(Refusal::Exists);

@@ -28,6 +28,9 @@ static VALKEY_BLOOM_NAMES: [(&str, &str); 7] = [
     ("BLOOM-DEFRAG-ENABLED", "the server's activedefrag decides"),
 ];
 
+/// A name that is at least this similar to a known one is likely meant to be it: 1 is equal, 0 has nothing in common.
+const SIMILAR: f64 = 0.75;
+
 /// What the log says of an option for cuckoo filters.
 pub(super) fn ignored(name: &[u8], value: &str) -> String {
     format!("{} {value} is for cuckoo filters, which this module has not: ignored", name.escape_ascii())
@@ -72,11 +75,25 @@ pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
         } else if is_for_cuckoo_filters(name) {
             ctx.log(LogLevel::Notice, &ignored(name, &value?.escape_ascii().to_string()));
         } else {
-            return Err(valkey_bloom(given).unwrap_or_else(|| format!("unknown argument {}", quoted(given))));
+            return Err(valkey_bloom(given).unwrap_or_else(|| unknown(given)));
         }
         at += 2;
     }
     Ok(())
+}
+
+/// Names the known argument that is most like this one, or all where none is.
+fn unknown(name: &[u8]) -> String {
+    let lower = String::from_utf8_lossy(name).to_ascii_lowercase();
+    let similarity = |known: &str| strsim::jaro_winkler(&lower, &known.to_ascii_lowercase());
+    let names = || ALL.iter().filter_map(|option| option.name.to_str().ok());
+    let all_names = names().chain(REDISBLOOM_NAMES.iter().map(|(theirs, _)| *theirs));
+    let nearest = all_names.max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+    let hint = match nearest {
+        Some(nearest) if similarity(nearest) >= SIMILAR => format!("did you mean {nearest}?"),
+        _ => format!("expected one of {}", names().collect::<Vec<_>>().join(", ")),
+    };
+    format!("unknown argument {}: {hint}", quoted(name))
 }
 
 fn is_for_cuckoo_filters(name: &[u8]) -> bool {
@@ -86,6 +103,27 @@ fn is_for_cuckoo_filters(name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unknown_arguments_name_the_nearest_known_one() {
+        for (given, nearest) in [
+            ("bf-eror-rate", "bf-error-rate"),
+            ("BF_ERROR_RATE", "bf-error-rate"),
+            ("bf-expansion", "bf-expansion-factor"),
+            ("lc-exact", "lc-exact-limit"),
+            ("max-key-byte", "max-key-bytes"),
+            ("ERRORRATE", "ERROR_RATE"),
+            ("layout", "bf-layout"),
+        ] {
+            let told = unknown(given.as_bytes());
+            assert_eq!(told, format!("unknown argument '{given}': did you mean {nearest}?"));
+        }
+        let told = unknown(b"\xffzzz");
+        assert!(
+            told.contains("expected one of") && ALL.iter().all(|o| told.contains(o.name.to_str().unwrap())),
+            "{told}"
+        );
+    }
 
     #[test]
     fn arguments_of_valkey_bloom_are_told_from_others() {
