@@ -7,7 +7,7 @@
 //!
 //! What it needs comes in the environment: `BENCH_SERVER` (else redis-server), `BENCH_MODULE`, `BENCH_FLOOR` and
 //! `BENCH_PEER` (the modules), `BENCH_DOCUMENT` (the Markdown file to write into; plots go into a folder of the same
-//! name beside it). `BENCH_QUICK=1` makes it quick, `BENCH_ONLY=word,word` runs the sections whose name has one of the words.
+//! name beside it) and, for a full run, `BENCH_README` (the file whose tables are written anew). `BENCH_QUICK=1` makes it quick, `BENCH_ONLY=word,word` runs the sections whose name has one of the words.
 
 mod batch;
 mod counting;
@@ -91,6 +91,9 @@ fn main() {
     std::fs::create_dir_all(&folder).expect("the folder of the plots");
     plots.iter().for_each(|plot| plot::write(&folder, plot).expect("the plot is written"));
     report::write(&document, &mut bench, &plots).expect("the document is written");
+    if let Some(readme) = std::env::var_os("BENCH_README").filter(|name| !name.is_empty()) {
+        report::write_readme(&PathBuf::from(readme), &bench).expect("the README is written");
+    }
     let missed = bench.rows.iter().filter(|row| row.met() == Some(false)).count();
     let goals = bench.rows.iter().filter(|row| row.met().is_some()).count();
     println!("bench: {} of {goals} goals met; written to {}", goals - missed, document.display());

@@ -120,11 +120,50 @@ pub fn caches() -> Vec<(f64, String)> {
 /// Puts what was measured into the document, in the place of what was measured before.
 pub fn write(document: &Path, bench: &mut Bench, plots: &[crate::plot::File]) -> std::io::Result<()> {
     let old = fs::read_to_string(document).unwrap_or_else(|_| format!("# Benchmarks\n\n{BEGIN}\n{END}\n"));
-    let (before, rest) = old.split_once(BEGIN).unwrap_or((&old, ""));
-    let after = rest.split_once(END).map_or("", |(_, after)| after);
     let images: String =
         plots.iter().map(|plot| format!("![{}](benchmarks/{}.svg)\n\n", plot.title, plot.name)).collect();
     let setting = setting(bench);
     let measured = format!("{setting}\n{}\n{images}{}", table(bench), bench.extras.join("\n"));
-    fs::write(document, format!("{before}{BEGIN}\n{measured}{END}{after}"))
+    fs::write(document, replaced(&old, BEGIN, &measured))
+}
+
+/// `document` with other lines between the mark `begin` and the next [`END`].
+fn replaced(document: &str, begin: &str, lines: &str) -> String {
+    let (before, rest) = document.split_once(begin).unwrap_or((document, ""));
+    let after = rest.split_once(END).map_or("", |(_, after)| after);
+    format!("{before}{begin}\n{lines}{END}{after}")
+}
+
+/// Puts the tables of the README in the place of the former ones. Only a full run has them all.
+pub fn write_readme(readme: &Path, bench: &Bench) -> std::io::Result<()> {
+    let mut text = fs::read_to_string(readme)?;
+    let extra = |title: &str| {
+        let extra = bench.extras.iter().find_map(|extra| extra.strip_prefix("### ")?.strip_prefix(title));
+        extra.and_then(|extra| extra.split_once("\n\n")).map_or(String::new(), |(_, table)| table.to_owned())
+    };
+    let tables = [
+        ("bytes of filters", beside_redisbloom(bench, &["bytes of a filter of 100k"])),
+        ("bytes of counts", extra("MEMORY USAGE of LC")),
+        ("errors of counts", extra("Error of LC")),
+        ("times", beside_redisbloom(bench, &["BF.", "end to end"])),
+    ];
+    for (name, table) in tables {
+        text = replaced(&text, &format!("<!-- measured: {name}, written by make bench -->"), &table);
+    }
+    fs::write(readme, text)
+}
+
+/// The rows whose work begins so and that stand beside RedisBloom's, as many times as it is slower or larger.
+fn beside_redisbloom(bench: &Bench, begins: &[&str]) -> String {
+    let rows = bench.rows.iter().filter(|row| begins.iter().any(|begin| row.work.starts_with(begin)));
+    let lines = rows.filter_map(|row| match row.other {
+        Some(("RedisBloom", theirs)) => Some(vec![
+            row.work.clone(),
+            format!("{} {}", short(row.ours), row.unit),
+            format!("{} {}", short(theirs), row.unit),
+            short(theirs / row.ours),
+        ]),
+        _ => None,
+    });
+    markdown::table(&["work", "Rollcall", "RedisBloom", "RedisBloom / Rollcall"], &lines.collect::<Vec<_>>())
 }
