@@ -20,6 +20,7 @@
 mod demo;
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -197,7 +198,8 @@ fn addresses() -> Result<Vec<String>, Failure> {
     }
     let mut addresses: Vec<String> = words.into_iter().map(|word| format!("{word}@example.org")).collect();
     // In an order that is the same in every run and not the alphabet's.
-    addresses.sort_by_cached_key(|address| rollcall_core::hash::hash64(address.as_bytes(), 0));
+    let order = BuildHasherDefault::<DefaultHasher>::default();
+    addresses.sort_by_cached_key(|address| order.hash_one(address));
     Ok(addresses)
 }
 

@@ -146,7 +146,7 @@ impl Refusal {
 
 /// What is said of a number outside its range.
 fn out_of_range(noun: Noun, parameter: Parameter, expected: &str, got: &str) -> String {
-    let ours = || format!("bad {}: expected {expected}, got {got}", parameter.words());
+    let ours = || format!("bad {}: expected {expected}, got {got}", parameter.name());
     if noun == Noun::Counter {
         return ours();
     }
@@ -188,7 +188,7 @@ fn core_text(noun: Noun, error: &Error) -> String {
         // RedisBloom's words, which clients match on.
         Error::Full { .. } => "ERR non scaling filter is full".to_owned(),
         Error::Incompatible { parameter, ours, theirs } => {
-            format!("ERR {value}s differ in {}: {ours} and {theirs}", parameter.words())
+            format!("ERR {value}s differ in {}: {ours} and {theirs}", parameter.name())
         }
         Error::RateExceeded { would_be, asked } => format!(
             "ERR the merged {value} would have a false-positive rate of {}, above the {asked} asked for",

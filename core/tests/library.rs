@@ -1,18 +1,15 @@
 //! What a Rust program expects of the values: to share them between threads, and to print them.
 
-use rollcall_core::bloom::{BloomFilter, ClassicFilter, LineFilter, Params};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::Error;
-use rollcall_core::persist::counting::LoadingCounter;
-use rollcall_core::persist::filter::LoadingBloomFilter;
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::persist::{LoadingBloomFilter, LoadingCounter};
 
 const fn is_shared<T: Send + Sync>() {}
 
 const _: () = {
     is_shared::<BloomFilter>();
-    is_shared::<LineFilter>();
-    is_shared::<ClassicFilter>();
     is_shared::<Counter>();
     is_shared::<LoadingBloomFilter>();
     is_shared::<LoadingCounter>();
@@ -22,7 +19,7 @@ const _: () = {
 #[test]
 fn threads_read_the_same_values() {
     let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
-    let mut filter = LineFilter::new(params, &Unlimited).unwrap();
+    let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
     let params = counting::Params { capacity: 10_000, error_rate: 0.01, exact_limit: 100, seed: 0 };
     let mut counter = Counter::new(params).unwrap();
     let items: Vec<_> = (0..5000).map(|i| format!("item {i}")).collect();
@@ -45,11 +42,11 @@ fn threads_read_the_same_values() {
 #[test]
 fn debug_prints_parameters_and_no_contents() {
     let params = Params { error_rate: 0.001, capacity: 1_000_000, expansion: 2, seed: 0 };
-    let mut filter = LineFilter::new(params, &Unlimited).unwrap();
+    let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
     filter.add(b"ann", &Unlimited).unwrap();
     let text = format!("{filter:?}");
     assert!(text.contains("0.001") && text.contains("1000000") && text.len() < 1000, "{text}");
-    let mut classic = ClassicFilter::new(params, &Unlimited).unwrap();
+    let mut classic = BloomFilter::new(BitLayout::Classic, params, &Unlimited).unwrap();
     classic.add(b"ann", &Unlimited).unwrap();
     let text = format!("{classic:?}");
     assert!(text.contains("1000000") && text.len() < 1000, "{text}");

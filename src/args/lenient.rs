@@ -29,7 +29,7 @@ use std::ffi::CString;
 use super::Options;
 use crate::number::{parse_as_c, parse_canonical};
 use crate::server::ffi::{Arg, Args};
-use rollcall_core::bloom::classic::sizing::DEFAULT_GROWTH;
+use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
 
 /// `BF.RESERVE`; none if RedisBloom refuses it.
 pub fn reserve(args: Args<'_>) -> Option<Options> {

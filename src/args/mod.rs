@@ -18,14 +18,14 @@ fn unsigned(noun: Noun, parameter: Parameter, arg: Arg<'_>) -> Result<u64, Refus
         // What is a number, but too small, is called so, as RedisBloom does.
         return Err(Refusal::Number { noun, parameter, expected: "a whole number", got: quoted(given) });
     }
-    plain(given).ok_or_else(|| Refusal::not_a("whole number", parameter.words(), given))
+    plain(given).ok_or_else(|| Refusal::not_a("whole number", parameter.name(), given))
 }
 
 /// A number of things: no more than the server's own integers hold.
 pub fn count(noun: Noun, parameter: Parameter, arg: Arg<'_>) -> Result<u64, Refusal> {
     let value = unsigned(noun, parameter, arg)?;
     let fits = i64::try_from(value).is_ok();
-    fits.then_some(value).ok_or_else(|| Refusal::not_a("whole number below 2^63", parameter.words(), arg.bytes()))
+    fits.then_some(value).ok_or_else(|| Refusal::not_a("whole number below 2^63", parameter.name(), arg.bytes()))
 }
 
 /// The iterator of a dump. RedisBloom takes negative ones, which are past every end.
@@ -55,7 +55,7 @@ pub fn number(parameter: Parameter, arg: Arg<'_>) -> Result<f64, Refusal> {
     let vanishes = |value: f64| value == 0.0 && digits.iter().any(|digit| matches!(digit, b'1'..=b'9'));
     parse_number(given)
         .filter(|&value| !vanishes(value))
-        .ok_or_else(|| Refusal::not_a("number", parameter.words(), given))
+        .ok_or_else(|| Refusal::not_a("number", parameter.name(), given))
 }
 
 /// The options of commands that create: all that was given, in the units of the core's parameters.

@@ -177,7 +177,7 @@ fn info_lines(filter: &BloomFilter) -> [InfoLine; 9] {
     [
         ("Capacity", "CAPACITY", Field::Integer(filter.capacity())),
         ("Size", "SIZE", Field::Integer(filter.size_bytes())),
-        ("Number of filters", "FILTERS", Field::Integer(filter.num_sub_filters() as u64)),
+        ("Number of filters", "FILTERS", Field::Integer(filter.sub_filters().len() as u64)),
         ("Number of items inserted", "ITEMS", Field::Integer(filter.num_items())),
         ("Expansion rate", "EXPANSION", expansion),
         ("Error rate", "ERROR", Field::Double(params.error_rate)),
@@ -260,7 +260,7 @@ pub fn loadchunk(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 pub fn debug(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let key = ctx.open(args.get(1), Mode::Read);
     let filter = value::<BloomFilter>(&key)?.ok_or(Refusal::NotFound)?;
-    ctx.reply_array(filter.num_sub_filters() + 1);
+    ctx.reply_array(filter.sub_filters().len() + 1);
     ctx.reply_bulk(debug_totals(filter).as_bytes());
     filter.sub_filters().for_each(|sub_filter| ctx.reply_bulk(debug_sub_filter(&sub_filter).as_bytes()));
     Ok(())
@@ -275,7 +275,7 @@ fn debug_totals(filter: &BloomFilter) -> String {
     let Params { error_rate, expansion, seed, .. } = filter.params();
     format!(
         "size:{size} filters:{} bytes:{} layout:lines ratio:{error_rate:?} expansion:{expansion} seed:{seed}",
-        filter.num_sub_filters(),
+        filter.sub_filters().len(),
         filter.size_bytes()
     )
 }

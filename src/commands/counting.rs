@@ -9,7 +9,7 @@ use crate::limits::ServerLimit;
 use crate::refusal::{Noun, Refusal};
 use crate::reply::{self, Field, InfoLine};
 use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx, Mode};
-use rollcall_core::counting::{Counter, Params, Representation, count_union};
+use rollcall_core::counting::{Counter, Params, count_union};
 use rollcall_core::error::{Error, Parameter};
 
 const RESERVE_OPTIONS: [Opt; 3] = [Opt::Error, Opt::Exact, Opt::Seed];
@@ -204,17 +204,12 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 fn info_lines(counter: &Counter) -> [InfoLine; 10] {
     let params = counter.params();
-    let representation = match counter.representation() {
-        Representation::Exact => "exact",
-        Representation::Sparse => "sparse",
-        Representation::Dense => "dense",
-    };
     [
         ("Capacity", "CAPACITY", Field::Integer(params.capacity)),
         ("Error rate", "ERROR", Field::Double(params.error_rate)),
         ("Exact limit", "EXACT", Field::Integer(u64::from(params.exact_limit))),
         ("Mode", "MODE", Field::Text(if counter.is_exact() { "exact" } else { "estimate" })),
-        ("Representation", "REPRESENTATION", Field::Text(representation)),
+        ("Representation", "REPRESENTATION", Field::Text(counter.representation().name())),
         ("Size", "SIZE", Field::Integer(counter.size_bytes())),
         ("Count", "COUNT", Field::Integer(counter.count())),
         ("Standard error", "STDERR", Field::Double(counter.standard_error())),

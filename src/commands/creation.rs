@@ -1,9 +1,10 @@
 //! What a filter is created with: from options and defaults, for clients and for what was acknowledged elsewhere, and as
 //! words for replicas and the AOF.
 
-use rollcall_core::bloom::classic::sizing::DEFAULT_GROWTH;
-use rollcall_core::bloom::{BitLayout, BloomFilter, ClassicFilter, Params};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 use rollcall_core::error::{Error, Parameter};
+use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
+use rollcall_core::unstable::bloom::{ClassicFilter, expansion_error};
 
 use super::effects::{AddedWords, word};
 use super::keyspace::refusal_of;
@@ -70,7 +71,7 @@ impl Creation {
     fn of_any_range(ctx: Ctx, options: &Options) -> Result<Self, Refusal> {
         let Creation { params: defaults, layout, is_obeyed, .. } = Self::defaults(ctx);
         let narrow = |expansion: u64| {
-            u32::try_from(expansion).map_err(|_| refusal_of::<BloomFilter>(Params::expansion_error(expansion)))
+            u32::try_from(expansion).map_err(|_| refusal_of::<BloomFilter>(expansion_error(expansion)))
         };
         let given = options.expansion.map(narrow).transpose()?;
         let mut params = Params {

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use rollcall_core::error::Error;
-use rollcall_core::persist::{self, Loading};
+use rollcall_core::unstable::persist::{self, Loading};
 
 use super::keyspace::{open, refusal_of, value};
 use crate::args;

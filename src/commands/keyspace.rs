@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use rollcall_core::error::Error;
-use rollcall_core::persist::{Loading, Stored};
 use rollcall_core::size_limit::SizeLimit;
+use rollcall_core::unstable::persist::{Loading, Stored};
 
 use crate::refusal::Refusal;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};

@@ -3,7 +3,7 @@
 
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
-use rollcall_core::persist::Loading;
+use rollcall_core::unstable::persist::Loading;
 
 use super::creation::Creation;
 use super::keyspace::{refusal_of, value_mut};

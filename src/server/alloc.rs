@@ -11,6 +11,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use redis_module::raw;
+use rollcall_core::unstable::heap::Mover;
 
 /// Alignment up to which a malloc aligns a block whose size is a multiple of it, bytes. Only those: the jemalloc
 /// of Redis has size classes of 24 and 40 bytes, whose blocks are aligned to 8.
@@ -263,19 +264,21 @@ pub fn can_allocate(bytes: usize) -> bool {
 }
 
 /// Moves one value's buffers, within one call of the server's defragmenter.
-pub struct Mover {
+pub struct Defragmenter {
     ctx: *mut raw::RedisModuleDefragCtx,
 }
 
-impl Mover {
+impl Defragmenter {
     /// # Safety
-    /// `ctx` is the running defrag callback's, and the mover does not outlive that.
+    /// `ctx` is the running defrag callback's, and this does not outlive that.
     pub unsafe fn new(ctx: *mut raw::RedisModuleDefragCtx) -> Self {
-        Mover { ctx }
+        Defragmenter { ctx }
     }
+}
 
+impl Mover for Defragmenter {
     /// Moves a buffer to where the allocator would rather have it.
-    pub fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
+    fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
         let layout = Layout::for_value(&*buffer);
         let len = buffer.len();
         let start = Box::into_raw(buffer).cast::<E>();

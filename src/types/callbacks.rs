@@ -8,14 +8,15 @@ use std::ptr::null_mut;
 
 use redis_module::raw;
 use rollcall_core::error::Error;
-use rollcall_core::persist::rdb::{Sink, Source};
-use rollcall_core::persist::{self, Loading};
+use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::persist::rdb::{Sink, Source};
+use rollcall_core::unstable::persist::{Loading, dump_loading};
 
 use super::entry::{Entry, entry};
 use super::family::{Family, State, Stores};
 use crate::limits::ServerLimit;
-use crate::server::alloc::{self, Mover};
+use crate::server::alloc::{self, Defragmenter};
 use crate::server::ffi::{Ctx, LogLevel, OK, api, guard, log_anywhere};
 use crate::server::metrics::CORRUPT_REFUSED;
 use crate::server::rdb::{Rdb, Unreadable};
@@ -144,7 +145,7 @@ unsafe extern "C" fn aof_rewrite<T: Family>(
         "aof_rewrite",
         || match &entry.state {
             State::Ready(value) => persist::dump(value).for_each(|(next, chunk)| emit(next, &chunk)),
-            State::Loading(loading) => persist::dump_loading(loading).for_each(|(next, chunk)| emit(next, &chunk)),
+            State::Loading(loading) => dump_loading(loading).for_each(|(next, chunk)| emit(next, &chunk)),
         },
         || (),
     );
@@ -239,7 +240,7 @@ unsafe extern "C" fn defrag<T: Family>(
                     *value = alloc::defrag(ctx, (*value).cast(), Layout::new::<Entry<T>>()).cast();
                 }
                 let State::Ready(inner) = &mut entry::<T>(*value).state else { return 0 };
-                let mover = Mover::new(ctx);
+                let mover = Defragmenter::new(ctx);
                 while inner.relocate(cursor as usize, &mover) {
                     cursor += 1;
                     if api!(RedisModule_DefragShouldStop(ctx)) != 0 {

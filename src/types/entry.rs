@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 
 use rollcall_core::error::Error;
-use rollcall_core::persist::Loading;
+use rollcall_core::unstable::persist::Loading;
 
 use super::data_type::DataType;
 use super::family::{Family, State};

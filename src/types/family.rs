@@ -1,18 +1,18 @@
-//! What distinguishes the families to the server glue: names, data types, and where their memory is. All else is generic.
+//! What distinguishes the families to the server glue: names, data types and digests. All else is generic.
 
-use std::alloc::Layout;
 use std::ffi::CStr;
 
-use rollcall_core::bloom::BloomFilter;
+use rollcall_core::bloom::{BitLayout, BloomFilter};
 use rollcall_core::counting::Counter;
 use rollcall_core::error::Error;
-use rollcall_core::persist::rdb::{self, Sink, Source};
-use rollcall_core::persist::{Stored, redisbloom};
 use rollcall_core::size_limit::SizeLimit;
+use rollcall_core::unstable::bloom::EitherChain;
+use rollcall_core::unstable::heap::OnHeap;
+use rollcall_core::unstable::persist::rdb::{self, Sink, Source};
+use rollcall_core::unstable::persist::{Stored, redisbloom};
 
 use super::data_type::DataType;
 use crate::refusal::Noun;
-use crate::server::alloc::Mover;
 
 /// Complete, or still arriving by `LOADCHUNK`.
 pub enum State<T: Stored> {
@@ -21,7 +21,7 @@ pub enum State<T: Stored> {
 }
 
 /// What the glue needs of a family of values beyond storing them.
-pub trait Family: Stored {
+pub trait Family: Stored + OnHeap {
     /// How error texts call a value.
     const NOUN: Noun;
     /// The command that loads a chunk, for rewritten AOFs.
@@ -33,17 +33,11 @@ pub trait Family: Stored {
     /// The data type that a value has in this state.
     fn data_type(state: &State<Self>) -> &'static DataType;
 
-    /// Visits the size of every allocation held.
-    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));
-
     /// A copy, or an error when there is no memory for it.
     fn try_clone(&self) -> Result<Self, Error>;
 
     /// Visits bytes that are equal in two values exactly when the values are.
     fn digest(&self, visit: &mut dyn FnMut(&[u8]));
-
-    /// Gives large buffer number `index` to `mover`; false when there is none.
-    fn relocate(&mut self, index: usize, mover: &Mover) -> bool;
 }
 
 /// How the values of a data type are stored in RDB files and `DUMP` payloads.
@@ -81,7 +75,7 @@ fn load_ours<T: Family>(
     limit: &impl SizeLimit,
     will_fill: &mut dyn FnMut(&[u8]),
 ) -> Result<State<T>, Error> {
-    use rollcall_core::persist::Loading;
+    use rollcall_core::unstable::persist::Loading;
     if encoding != rdb::ENCODING {
         return Err(Error::corrupt("encoding version", rdb::ENCODING, encoding));
     }
@@ -120,8 +114,8 @@ impl Stores for Lines {
         limit: &impl SizeLimit,
         will_fill: &mut dyn FnMut(&[u8]),
     ) -> Result<State<BloomFilter>, Error> {
-        match load_ours(source, encoding, limit, will_fill)? {
-            State::Ready(BloomFilter::Classic(_)) => {
+        match load_ours::<BloomFilter>(source, encoding, limit, will_fill)? {
+            State::Ready(filter) if filter.layout() == BitLayout::Classic => {
                 Err(Error::corrupt("layout", "lines, or a filter that is still arriving", "a complete classic filter"))
             }
             state => Ok(state),
@@ -138,8 +132,10 @@ impl Stores for Classic {
 
     fn save(state: &State<BloomFilter>, sink: &mut impl Sink) {
         // Others are of another data type, see `Family::data_type`.
-        if let State::Ready(BloomFilter::Classic(filter)) = state {
-            redisbloom::save_rdb(filter, sink);
+        if let State::Ready(filter) = state
+            && let EitherChain::Classic(classic) = filter.as_ref()
+        {
+            redisbloom::save_rdb(classic, sink);
         }
     }
 
@@ -150,7 +146,7 @@ impl Stores for Classic {
         will_fill: &mut dyn FnMut(&[u8]),
     ) -> Result<State<BloomFilter>, Error> {
         let filter = redisbloom::load_rdb(source, encoding, limit, will_fill)?;
-        Ok(State::Ready(BloomFilter::Classic(filter)))
+        Ok(State::Ready(filter.into()))
     }
 }
 
@@ -172,13 +168,9 @@ impl Family for BloomFilter {
 
     fn data_type(state: &State<Self>) -> &'static DataType {
         match state {
-            State::Ready(BloomFilter::Classic(_)) => &CLASSIC,
-            State::Ready(BloomFilter::Lines(_)) | State::Loading(_) => &LINES,
+            State::Ready(filter) if filter.layout() == BitLayout::Classic => &CLASSIC,
+            State::Ready(_) | State::Loading(_) => &LINES,
         }
-    }
-
-    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        self.heap_layouts(visit);
     }
 
     fn try_clone(&self) -> Result<Self, Error> {
@@ -188,11 +180,7 @@ impl Family for BloomFilter {
     fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
         // Parameters, geometry and items are the header; the bits are the rest.
         visit(&self.header());
-        self.bitmaps().for_each(visit);
-    }
-
-    fn relocate(&mut self, index: usize, mover: &Mover) -> bool {
-        self.relocate(index, |lines| mover.relocate(lines))
+        self.payload().pieces(usize::MAX).for_each(|(_, bitmap)| visit(&bitmap));
     }
 }
 
@@ -206,10 +194,6 @@ impl Family for Counter {
 
     fn data_type(_state: &State<Self>) -> &'static DataType {
         &COUNTERS
-    }
-
-    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        self.heap_layouts(visit);
     }
 
     fn try_clone(&self) -> Result<Self, Error> {
@@ -230,12 +214,5 @@ impl Family for Counter {
             }
             Err(_) => self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece)),
         }
-    }
-
-    fn relocate(&mut self, index: usize, mover: &Mover) -> bool {
-        if index == 0 {
-            self.relocate_dense(|words| mover.relocate(words));
-        }
-        index == 0
     }
 }

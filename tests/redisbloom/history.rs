@@ -4,7 +4,7 @@
 //! `core/tests/redisbloom/forged.rs` has the same by field, on the core alone, with more of them.
 
 use redis::Value;
-use rollcall_core::bloom::classic::sizing::NOROUND;
+use rollcall_core::unstable::bloom::classic::NOROUND;
 
 use crate::client::{Client, error_text, show};
 use crate::harness::{Server, Setup, optional_file};

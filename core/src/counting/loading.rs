@@ -20,7 +20,7 @@ impl Counter {
     /// [`Error::OutOfRange`] when a parameter is; [`Error::Corrupt`] when `precision` is not what the
     /// parameters lead to or the payload is not one of this representation; those of `limit`,
     /// [`Error::OutOfMemory`].
-    pub fn from_payload(
+    pub(crate) fn from_payload(
         params: Params,
         precision: u32,
         representation: Representation,
@@ -62,7 +62,7 @@ impl Counter {
     ///
     /// # Errors
     /// [`Error::OutOfRange`], [`Error::Corrupt`] as [`Self::from_payload`]; those of `limit`.
-    pub fn loading_sparse(
+    pub(crate) fn loading_sparse(
         params: Params,
         precision: u32,
         total_bytes: u64,
@@ -79,7 +79,7 @@ impl Counter {
     /// # Errors
     /// [`Error::OutOfRange`], [`Error::Corrupt`] as [`Self::from_payload`]; those of `limit`,
     /// [`Error::OutOfMemory`].
-    pub fn loading_dense(params: Params, precision: u32, limit: &impl SizeLimit) -> Result<DenseLoading, Error> {
+    pub(crate) fn loading_dense(params: Params, precision: u32, limit: &impl SizeLimit) -> Result<DenseLoading, Error> {
         let layout = checked_layout(&params, precision)?;
         limit.check(Self::STRUCT_BYTES, layout.num_bytes())?;
         Ok(DenseLoading { params, layout, words: zeroed_words(layout)? })
@@ -97,7 +97,7 @@ fn checked_layout(params: &Params, precision: u32) -> Result<Layout, Error> {
 
 /// A sparse counter of which not all positions are there yet.
 #[derive(Debug)]
-pub struct SparseLoading {
+pub(crate) struct SparseLoading {
     params: Params,
     /// The positions so far; sparse, however many they are.
     bitmap: Bitmap,
@@ -112,7 +112,7 @@ impl SparseLoading {
     ///
     /// # Errors
     /// [`Error::Corrupt`] when a position is beyond the bitmap or not above the one before it; nothing was taken then.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let missing = (POSITION_BYTES - self.cut.len()) % POSITION_BYTES;
         let (head, body) = bytes.split_at(missing.min(bytes.len()));
         let joined = [&self.cut, head].concat();
@@ -141,13 +141,13 @@ impl SparseLoading {
     }
 
     /// Part number `index` of the payload so far, `None` after the last.
-    pub fn payload_part(&self, index: usize) -> Option<PayloadPart<'_>> {
+    pub(crate) fn payload_part(&self, index: usize) -> Option<PayloadPart<'_>> {
         let follows_the_last = || index.checked_sub(1).is_none_or(|last| self.bitmap.payload_part(last).is_some());
         self.bitmap.payload_part(index).or_else(|| follows_the_last().then_some(PayloadPart::Bytes(&self.cut)))
     }
 
     /// Calls `visit` with the layout of each heap allocation, but for the few bytes of a cut position.
-    pub fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
+    pub(crate) fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
         self.bitmap.heap_layouts(visit);
     }
 
@@ -155,7 +155,7 @@ impl SparseLoading {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub fn try_clone(&self) -> Result<Self, Error> {
+    pub(crate) fn try_clone(&self) -> Result<Self, Error> {
         Ok(SparseLoading { bitmap: self.bitmap.try_clone()?, cut: self.cut.clone(), ..*self })
     }
 
@@ -164,7 +164,7 @@ impl SparseLoading {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; nothing was taken then.
-    pub fn finish(&mut self) -> Result<Counter, Error> {
+    pub(crate) fn finish(&mut self) -> Result<Counter, Error> {
         self.bitmap.settle()?;
         let layout = self.bitmap.layout();
         let bitmap = std::mem::replace(&mut self.bitmap, Bitmap::new(layout));
@@ -174,48 +174,33 @@ impl SparseLoading {
 
 /// A dense counter of which not all bytes are there yet.
 #[derive(Debug)]
-pub struct DenseLoading {
+pub(crate) struct DenseLoading {
     params: Params,
     layout: Layout,
     words: Box<[u64]>,
 }
 
 impl DenseLoading {
-    /// The parameters it is loaded with.
-    pub fn params(&self) -> &Params {
-        &self.params
-    }
-
-    /// The precision that the parameters lead to.
-    pub fn precision(&self) -> u32 {
-        self.layout.precision()
-    }
-
     /// A copy.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub fn try_clone(&self) -> Result<Self, Error> {
+    pub(crate) fn try_clone(&self) -> Result<Self, Error> {
         let mut words = zeroed_words(self.layout)?;
         words.copy_from_slice(&self.words);
         Ok(DenseLoading { words, ..*self })
     }
 
     /// Bytes of the whole bitmap.
-    pub fn total_bytes(&self) -> u64 {
+    pub(crate) fn total_bytes(&self) -> u64 {
         self.layout.num_bytes()
-    }
-
-    /// Bytes of memory it takes in all.
-    pub fn size_bytes(&self) -> u64 {
-        size_of::<Self>() as u64 + self.total_bytes()
     }
 
     /// Writes some bytes of the bitmap at `offset`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when they reach beyond the bitmap; nothing was written then.
-    pub fn write_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn write_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         let total = self.total_bytes();
         let end = offset.checked_add(bytes.len() as u64).filter(|&end| end <= total);
         let Some(end) = end else {
@@ -228,12 +213,12 @@ impl DenseLoading {
     }
 
     /// The bytes there are so far, the others being zero.
-    pub fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         bytemuck::cast_slice(&self.words)
     }
 
     /// The counter, once all bytes are there (which the caller knows).
-    pub fn finish(self) -> Counter {
+    pub(crate) fn finish(self) -> Counter {
         let bitmap = Bitmap::from_words(self.layout, self.words);
         Counter::from_state(self.params, self.layout, State::Estimating(bitmap))
     }

@@ -4,8 +4,9 @@ use std::alloc::Layout;
 use std::fmt;
 
 use super::codec::expect;
-use super::{ChunkFormat, Loading, Payload, Stored};
-use crate::bloom::{Chain, SubFilter};
+use super::payload::Payload;
+use super::value::{ChunkFormat, Loading, Stored};
+use crate::bloom::chain::{Chain, SubFilter};
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, try_to_vec, try_with_capacity};
 

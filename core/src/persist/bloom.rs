@@ -19,14 +19,19 @@
 
 use super::bitmaps::{Arrives, LoadingChain};
 use super::codec::{Reader, Writer, expect, stored_parameter};
-use super::{ChunkFormat, Payload, Stored};
-use crate::bloom::{Line, LineFilter, LineSubFilter, Params, SubFilter, sizing};
+use super::payload::Payload;
+use super::value::{ChunkFormat, Stored};
+use crate::bloom::bitmap::Line;
+use crate::bloom::chain::SubFilter;
+use crate::bloom::lines::sub_filter::LineSubFilter;
+use crate::bloom::lines::{LineFilter, sizing};
+use crate::bloom::params::Params;
 use crate::error::Error;
 use crate::hash::checksum_of_numbers;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
 
 /// How a header of a filter of lines begins.
-pub const MAGIC: [u8; 4] = *b"RCBF";
+pub(crate) const MAGIC: [u8; 4] = *b"RCBF";
 
 /// Bytes a sub-filter takes in the header.
 const SUB_FILTER_BYTES: usize = 24;
@@ -70,7 +75,7 @@ fn chunk_format(params: &Params, sub_filters: &[LineSubFilter]) -> ChunkFormat {
 }
 
 /// A filter of lines whose bits are arriving.
-pub type LoadingFilter = LoadingChain<LineSubFilter>;
+pub(super) type LoadingFilter = LoadingChain<LineSubFilter>;
 
 impl Arrives for LineSubFilter {
     type Claims = (Params, ChunkFormat);

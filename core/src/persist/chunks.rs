@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 
 use super::codec::CHECKSUM_BYTES;
-use super::payload::Stretch;
-use super::{ChunkFormat, Loading, Payload, Stored};
-use crate::counting::CUT_BYTES;
+use super::payload::{Payload, Stretch};
+use super::value::{ChunkFormat, Loading, Stored, Value};
+use crate::counting::payload::CUT_BYTES;
 use crate::error::Error;
 use crate::hash::checksum;
 use crate::size_limit::{SizeLimit, try_with_capacity};
@@ -93,7 +93,7 @@ fn chunks<'a>(
 /// assert_eq!(copy.count(), 1);
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
-pub fn dump<T: Stored>(value: &T) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
+pub fn dump<T: Value>(value: &T) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
     chunks(Cow::Owned(value.header()), value.payload(), value.chunk_format())
 }
 
@@ -152,7 +152,7 @@ pub(super) fn check_piece(piece: &[u8], position: u64, fingerprint: u64, sum: u6
 ///
 /// # Errors
 /// [`Error::Corrupt`] naming what is wrong; [`Error::TooLarge`] and [`Error::OutOfMemory`].
-pub fn load<T: Stored, C: AsRef<[u8]>>(
+pub fn load<T: Value, C: AsRef<[u8]>>(
     chunks: impl IntoIterator<Item = (u64, C)>,
     limit: &impl SizeLimit,
 ) -> Result<T, Error> {

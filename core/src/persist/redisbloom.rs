@@ -20,12 +20,15 @@
 
 use super::bitmaps::{Arrives, LoadingChain};
 use super::codec::{Reader, Writer, expect};
+use super::payload::Payload;
 use super::rdb::{Sink, Source};
-use super::{ChunkFormat, Payload, Stored};
+use super::value::{ChunkFormat, Stored};
 use crate::bits;
+use crate::bloom::bitmap::Line;
+use crate::bloom::chain::SubFilter;
 use crate::bloom::classic::sizing::{DEFAULT_GROWTH, NO_SCALING, Shape, validate_options};
-use crate::bloom::classic::{ClassicSubFilter, check_chain};
-use crate::bloom::{ClassicFilter, Line, SubFilter};
+use crate::bloom::classic::sub_filter::ClassicSubFilter;
+use crate::bloom::classic::{ClassicFilter, check_chain};
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
 
@@ -148,7 +151,7 @@ impl Claims {
 }
 
 /// A filter whose bits are arriving.
-pub type LoadingClassic = LoadingChain<ClassicSubFilter>;
+pub(super) type LoadingClassic = LoadingChain<ClassicSubFilter>;
 
 impl Arrives for ClassicSubFilter {
     /// Options and growth.
