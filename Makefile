@@ -72,13 +72,15 @@ build: ## Build the module, optimised: target/release/librollcall.so
 	cargo build --release --locked
 	@mkdir -p target/run
 
-lint: ## Check formatting, clippy, doc comments, the floors of the tree, licences and (where possible) advisories
+lint: ## Check formatting, clippy, doc comments, what the library shows, the floors of the tree, licences and (where possible) advisories
 	@scripts/setup.sh build lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
 	cargo fmt --check --manifest-path tests/clients/rust/Cargo.toml
 	cargo clippy --all-targets --locked --manifest-path tests/clients/rust/Cargo.toml -- -D warnings
+	@scripts/check_surface.py --self-test
+	@scripts/check_surface.py
 	@scripts/check_layers.py --self-test
 	@scripts/check_layers.py
 	@scripts/check_licences.py --self-test

@@ -55,7 +55,7 @@ CORE = Crate(
     source="core/src",
     name="rollcall_core",
     floors={
-        "": "bits hash error size_limit < bloom | counting < persist < lib",
+        "": "bits hash error size_limit heap < bloom | counting < persist < unstable < lib",
         "bloom": "bitmap params < chain < lines | classic < filter",
         "persist": "payload value codec bitmaps < chunks rdb < bloom | counting | redisbloom < filter",
     },
@@ -65,7 +65,7 @@ SERVER = Crate(
     source="src",
     name="rollcall",
     floors={"": "server number < refusal < config args reply < limits < types < info | commands < lib"},
-    of_core={"server": "bits hash error size_limit"},
+    of_core={"server": "bits hash error size_limit heap"},
 )
 CRATES = (CORE, SERVER)
 
@@ -296,6 +296,17 @@ CASES = [
     ({API: "use rollcall_core::bloom::Bloom;"}, "server must not know rollcall_core::bloom"),
     ({API: "fn f(x: rollcall_core::counting::Counter) {}"}, "server must not know rollcall_core::counting"),
     ({CORE_LIB: "pub use persist::codec::load;", API: "use rollcall_core::load;"}, "must not know rollcall_core::persist"),
+    (
+        {"core/src/unstable.rs": "pub mod persist { pub use crate::persist::codec::load; }"}
+        | {API: "use rollcall_core::unstable::persist::load;"},
+        "must not know rollcall_core::persist",
+    ),
+    (
+        {"core/src/heap.rs": "pub trait Mover {}", "core/src/unstable.rs": "pub mod heap { pub use crate::heap::Mover; }"}
+        | {API: "use rollcall_core::unstable::heap::Mover;"},
+        None,
+    ),
+    ({LINES: "use crate::unstable::heap;"}, "bloom must not know unstable"),
     ({LIMITS: "pub use redis_module::raw::Context;", REFUSAL: "use crate::limits::Context;"}, "refusal must not know limits"),
     ({REFUSAL: "use crate::config::Options;"}, "refusal must not know config"),
     ({LIMITS: "use crate::info::REFUSED;"}, "limits must not know info"),

@@ -4,7 +4,7 @@
 use xxhash_rust::xxh3;
 
 /// Two 64-bit numbers from which a Bloom filter draws all positions of an item: the halves of XXH3-128 for
-/// line filters ([`hash128`]), start and step for classic ones ([`classic_hash`]).
+/// line filters ([`hash128`]), start and step for classic ones (`classic_hash`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hash128 {
     /// Low half, or start.

@@ -419,8 +419,8 @@ impl Counter {
         self.layout.precision()
     }
 
-    /// Bits of the bitmap, whether or not it has one yet: an eighth of that in bytes, and some 300, is the most that a
-    /// counter takes once it estimates.
+    /// Bits of the bitmap, whether or not it has one yet. An eighth of them, in bytes, is what a counter takes at its
+    /// largest beside its struct, once it estimates.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};

@@ -150,6 +150,24 @@ pub(super) fn check_piece(piece: &[u8], position: u64, fingerprint: u64, sum: u6
 ///
 /// Chunks of ours carry checksums; those of classic filters, which are RedisBloom's, are checked for shape only.
 ///
+/// ```
+/// use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+/// use rollcall_core::error::Error;
+/// use rollcall_core::persist;
+/// use rollcall_core::size_limit::{MaxBytes, Unlimited};
+///
+/// let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+/// let filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
+/// let mut chunks: Vec<_> = persist::dump(&filter).collect();
+/// let copy: BloomFilter = persist::load(chunks.clone(), &MaxBytes(1 << 20))?;
+/// assert!(copy == filter);
+///
+/// chunks[1].1.to_mut()[7] ^= 1;
+/// let damaged = persist::load::<BloomFilter, _>(chunks, &MaxBytes(1 << 20));
+/// assert!(matches!(damaged, Err(Error::Corrupt { .. })));
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Corrupt`] naming what is wrong; [`Error::TooLarge`] and [`Error::OutOfMemory`].
 pub fn load<T: Value, C: AsRef<[u8]>>(

@@ -45,7 +45,7 @@ const ASKED_AHEAD: u32 = 256;
 /// A filter of a fixed size in RedisBloom's layout.
 ///
 /// Invariants: `bitmap` has just enough lines for the bytes of `shape`, and bits beyond those are 0; `num_items` is at
-/// most the number of positions, as in [`LineSubFilter`](super::super::LineSubFilter).
+/// most the number of positions, as in `LineSubFilter`.
 #[derive(Debug)]
 pub struct ClassicSubFilter {
     bitmap: Bitmap,
