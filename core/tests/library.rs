@@ -1,20 +1,45 @@
 //! What a Rust program expects of the values: to share them between threads, and to print them.
 
-use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
-use rollcall_core::counting::{self, Counter};
-use rollcall_core::error::Error;
-use rollcall_core::size_limit::Unlimited;
+use std::fmt::Debug;
+
+use rollcall_core::bloom::sizing::Geometry;
+use rollcall_core::bloom::{self, BitLayout, BloomFilter, Params, SubFilterInfo};
+use rollcall_core::counting::{self, Counter, Difference, MembersIter, Representation};
+use rollcall_core::error::{Error, Limit, Parameter};
+use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use rollcall_core::unstable::persist::{LoadingBloomFilter, LoadingCounter};
 
-const fn is_shared<T: Send + Sync>() {}
+const fn is_shared<T: Send + Sync + Debug>() {}
 
 const _: () = {
     is_shared::<BloomFilter>();
+    is_shared::<bloom::Params>();
+    is_shared::<SubFilterInfo>();
+    is_shared::<Geometry>();
+    is_shared::<BitLayout>();
     is_shared::<Counter>();
+    is_shared::<counting::Params>();
+    is_shared::<Difference>();
+    is_shared::<MembersIter<'_>>();
+    is_shared::<Representation>();
+    is_shared::<Error>();
+    is_shared::<Parameter>();
+    is_shared::<Limit>();
+    is_shared::<MaxBytes>();
+    is_shared::<Unlimited>();
     is_shared::<LoadingBloomFilter>();
     is_shared::<LoadingCounter>();
-    is_shared::<Error>();
 };
+
+/// A program may choose its limit when it runs.
+#[test]
+fn a_limit_may_be_chosen_at_run_time() {
+    let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    let limits: [(&dyn SizeLimit, bool); 2] = [(&Unlimited, true), (&MaxBytes(100), false)];
+    for (limit, is_enough) in limits {
+        assert_eq!(BloomFilter::new(BitLayout::Lines, params, &limit).is_ok(), is_enough);
+    }
+}
 
 #[test]
 fn threads_read_the_same_values() {
