@@ -27,7 +27,7 @@ const WORDS: AddedWords<Params> = AddedWords {
     },
 };
 
-/// The options that `LC.RESERVE` takes too.
+/// The options that `LC.RESERVE` and `LC.INSERT` share, as words.
 fn precision(ctx: Ctx, params: &Params) -> [ArgOrOwned<'static>; 6] {
     [
         word(ctx, "ERROR"),
@@ -43,7 +43,7 @@ fn core_error(error: Error) -> Refusal {
     refusal_of::<Counter>(error)
 }
 
-/// The parameters that options and defaults make.
+/// The parameters from the options, and from the defaults for those not given.
 fn params(options: &Options) -> Result<Params, Refusal> {
     let defaults = config::counting_defaults();
     let exact_limit = options.exact_limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
@@ -57,7 +57,7 @@ fn params(options: &Options) -> Result<Params, Refusal> {
     Ok(params)
 }
 
-/// `LC.RESERVE key capacity [ERROR rate] [EXACT limit]`
+/// `LC.RESERVE key capacity [ERROR rate] [EXACT limit] [SEED n]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     // First the capacity: where it is missing, an option stands in its place.
     let capacity = Some(args::count(Noun::Counter, Parameter::Capacity, args.get(2))?);
@@ -72,7 +72,7 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Replicates and tells that a key was created empty.
+/// Replicates the creation of an empty key, and sends its event.
 fn announce_reserved(ctx: Ctx, key: Arg<'_>, params: &Params) {
     let mut arguments = vec![ArgOrOwned::Arg(key), word(ctx, params.capacity.to_string())];
     arguments.extend(precision(ctx, params));
@@ -85,7 +85,7 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     insert(ctx, args.get(1), args.from(2), Some(config::counting_defaults()))
 }
 
-/// `LC.INSERT key [CAPACITY n] [ERROR rate] [EXACT limit] [NOCREATE] ITEMS item [item ...]`
+/// `LC.INSERT key [CAPACITY n] [ERROR rate] [EXACT limit] [NOCREATE] [SEED n] ITEMS item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let options = args::options(Noun::Counter, args, 2, &INSERT_OPTIONS)?;
     let items = options.items.ok_or(Refusal::Arity)?;
@@ -94,8 +94,8 @@ pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     insert(ctx, args.get(1), args.from(items), create)
 }
 
-/// Adds items and replies with how many were new; creates the key with `create`, if that is given. Should one
-/// be refused for its size, those before it are in, and the error is the reply.
+/// Adds items and replies with how many were new; creates a missing key with `create_with`, if given. If an item is
+/// refused for its size, the items before it stay added, and the reply is the error.
 fn insert(ctx: Ctx, name: Arg<'_>, items: Args<'_>, create_with: Option<Params>) -> Result<(), Refusal> {
     let limit = ServerLimit::new(ctx);
     let mut key = ctx.open(name, Mode::Write);
@@ -116,7 +116,7 @@ fn insert(ctx: Ctx, name: Arg<'_>, items: Args<'_>, create_with: Option<Params>)
             let params = create_with.ok_or(Refusal::NotFound)?;
             let mut counter = Counter::new(params).map_err(core_error)?;
             let outcome = add(&mut counter);
-            // Refused at the first item: the key stays missing.
+            // The first item was refused, so the key stays missing.
             if let (0, Err(error)) = (handled, &outcome) {
                 return Err(core_error(error.clone()));
             }

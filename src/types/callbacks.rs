@@ -22,7 +22,7 @@ use crate::server::metrics::CORRUPT_REFUSED;
 use crate::server::rdb::{Rdb, Unreadable};
 use crate::server::{reclaim, resident};
 
-/// Pieces that a digest is made of, bytes.
+/// Size of the pieces that a digest is made of, bytes. Another size would make another digest.
 const DIGEST_PIECE_BYTES: usize = 1 << 20;
 
 /// Registers a data type. False if the server refuses, because the name is taken.
@@ -194,8 +194,8 @@ unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
     );
 }
 
-/// The server frees values of an effort above 64 in the background (UNLINK, FLUSHALL ASYNC, lazy expiry): one
-/// point for each 4 KiB page, which is what giving memory back costs.
+/// The effort of freeing a value: one point for each 4 KiB page, because unmapping costs by the page. The server frees
+/// values of more than 64 points in the background (UNLINK, FLUSHALL ASYNC, lazy expiry).
 unsafe extern "C" fn free_effort<T: Family>(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
     // SAFETY: the server passes a value of T; it is only read.
     let entry = unsafe { entry::<T>(value) };
@@ -222,8 +222,8 @@ unsafe extern "C" fn copy<T: Family>(
     )
 }
 
-/// Moves the entry, then its large buffers one by one; stops when the server says so and goes on there later.
-/// Returns 0 when done, 1 when there is more.
+/// Moves the entry, then its large buffers one by one. It stops when the server says so, and continues there in a later
+/// call. Returns 0 when done, 1 when there is more.
 unsafe extern "C" fn defrag<T: Family>(
     ctx: *mut raw::RedisModuleDefragCtx,
     _key: *mut raw::RedisModuleString,

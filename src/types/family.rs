@@ -36,7 +36,7 @@ pub trait Family: Stored + OnHeap {
     /// A copy, or an error when there is no memory for it.
     fn try_clone(&self) -> Result<Self, Error>;
 
-    /// Visits bytes that are equal in two values exactly when the values are.
+    /// Visits bytes that are equal for two values if and only if the values are equal.
     fn digest(&self, visit: &mut dyn FnMut(&[u8]));
 }
 
@@ -46,7 +46,8 @@ pub trait Stores {
 
     fn data_type() -> &'static DataType;
 
-    /// Writes a value that has this data type; in the format that all have but complete filters of RedisBloom's layout.
+    /// Writes a value of this data type. The default is our own format, which all values have except complete classic
+    /// filters.
     fn save(state: &State<Self::Family>, sink: &mut impl Sink) {
         match state {
             State::Ready(value) => rdb::save(value, sink),
@@ -54,7 +55,7 @@ pub trait Stores {
         }
     }
 
-    /// Reads a value. `will_fill` is told of memory that is about to be written from end to end.
+    /// Reads a value. `will_fill` is called with memory that is about to be written from end to end.
     ///
     /// # Errors
     /// [`Error::Corrupt`] naming what is wrong, [`Error::TooLarge`], [`Error::OutOfMemory`].
@@ -87,8 +88,8 @@ fn load_ours<T: Family>(
 /// Filters of lines, and filters of either layout that are still arriving.
 pub struct Lines;
 
-/// Complete filters of RedisBloom's layout, under RedisBloom's name and in its encoding: its data comes as it is, and
-/// goes back as it is.
+/// Complete classic filters, under RedisBloom's type name and in its encoding. So RedisBloom's values load here
+/// unchanged, and ours load there.
 pub struct Classic;
 
 /// Counters.
@@ -131,7 +132,7 @@ impl Stores for Classic {
     }
 
     fn save(state: &State<BloomFilter>, sink: &mut impl Sink) {
-        // Others are of another data type, see `Family::data_type`.
+        // No other state has this data type, see `Family::data_type`.
         if let State::Ready(filter) = state
             && let EitherChain::Classic(classic) = filter.as_ref()
         {
@@ -178,7 +179,7 @@ impl Family for BloomFilter {
     }
 
     fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
-        // Parameters, geometry and items are the header; the bits are the rest.
+        // The header has the parameters, the geometry and the numbers of items. The bitmaps have the rest.
         visit(&self.header());
         self.payload().pieces(usize::MAX).for_each(|(_, bitmap)| visit(&bitmap));
     }
