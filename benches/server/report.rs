@@ -1,4 +1,4 @@
-//! The table, on the terminal and in docs/benchmarks.md, and what machine it is from.
+//! The table, on the terminal and in docs/benchmarks.md, and the machine that it is from.
 
 use std::fs;
 use std::path::Path;
@@ -7,13 +7,13 @@ use std::process::Command;
 use crate::markdown;
 use crate::measure::{Bench, Goal, Row};
 
-/// What is replaced in the document; the rest of it is written by hand.
+/// Marks of the part of the document that is replaced. The rest is written by hand.
 const BEGIN: &str = "<!-- measured: begin, written by make bench -->";
 const END: &str = "<!-- measured: end -->";
 
 const HEADS: [&str; 6] = ["work", "goal", "ours", "compared with", "ratio", "met"];
 
-/// A number with as many digits as mean something.
+/// A number with its meaningful digits only.
 fn short(value: f64) -> String {
     match value.abs() {
         size if size >= 10_000.0 => {
@@ -55,7 +55,7 @@ pub fn table(bench: &Bench) -> String {
     markdown::table(&HEADS, &bench.rows.iter().map(cells).collect::<Vec<_>>())
 }
 
-/// What the run is from: machine, versions, date.
+/// The setting of the run: machine, versions, date.
 pub fn setting(bench: &mut Bench) -> String {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model =
@@ -85,7 +85,7 @@ pub fn setting(bench: &mut Bench) -> String {
     lines.map(|line| format!("- {line}\n")).concat()
 }
 
-/// Whether lines are probed with it, which takes a processor as of Ice Lake or Zen 4.
+/// Whether lines are probed with AVX-512, which processors have from Ice Lake or Zen 4 on.
 fn has_avx512() -> bool {
     #[cfg(target_arch = "x86_64")]
     return is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vpopcntdq");
@@ -117,7 +117,7 @@ pub fn caches() -> Vec<(f64, String)> {
     found
 }
 
-/// Puts what was measured into the document, in the place of what was measured before.
+/// Replaces the measured part of the document.
 pub fn write(document: &Path, bench: &mut Bench, plots: &[crate::plot::File]) -> std::io::Result<()> {
     let old = fs::read_to_string(document).unwrap_or_else(|_| format!("# Benchmarks\n\n{BEGIN}\n{END}\n"));
     let images: String =
