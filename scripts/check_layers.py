@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the shape of the code base: what the compiler does not.
+"""Checks rules about the shape of the code base that the compiler does not check.
 
     scripts/check_layers.py               check this repository; exit 1 and one line a violation if there is any
     scripts/check_layers.py --self-test   check the checker, on small sources that break each rule
@@ -7,8 +7,8 @@
 The rules:
 - Floors: the tables below say for each crate, folder by folder, which file or folder (a room) stands on which floor. A
   room names only rooms on floors below its own. Rooms of one floor may name each other in one direction, or not at all
-  where `|` stands between them. What is in the tree has a floor, and what has a floor is in the tree.
-- No circles: no files of a crate, a test or a bench name each other, however long the way round.
+  where `|` stands between them. Every room in the tree has a floor, and every room on a floor is in the tree.
+- No circles: no files of a crate, a test or a bench name each other, directly or by way of others.
 - The core is a plain library: parameters arrive as values. It does not name `redis_module`, `rand`, `std::env` or
   `std::time`. The server's API (src/server) knows of the core only the ground floor, so no filter and no counter.
 - `unsafe` stands only in src/, in benches/floor/, a module for benchmarks that is nothing but server API, and in
@@ -16,11 +16,11 @@ The rules:
 - No Rust file is longer than 600 lines: split it by concern.
 - docs/design.md shows the same floors.
 
-What names what is read by rust_modules.py, which follows re-exports. So:
-- Who names a re-exported item names the file that has the item, not the file that re-exports it.
+rust_modules.py finds which file names which, and follows re-exports. So:
+- A file that names a re-exported item names the file that has the item, not the file that re-exports it.
 - `mod x;` is no import. `pub use` of an item further down is none either, unless the file uses the item itself. So a
   mod.rs that only re-exports is in no circle. One whose items its children name, while it names theirs, is in one.
-- The mod.rs of a folder with floors is none of its rooms: only the rule against circles holds between it and them.
+- The mod.rs of a folder with floors is not one of its rooms. Only the rule against circles holds between them.
 - Modules under `#[cfg(test)]` count as files of their own, which nothing else names: `use super::*` makes no circle. The
   floors hold for them too.
 """
@@ -239,8 +239,8 @@ API, REFUSAL, ARGS, CONFIG, INFO, LIMITS, TYPES, LIB = (
 # Files inside a room.
 A, B, TESTS = (f"core/src/bloom/lines/{name}.rs" for name in ("a", "b", "tests"))
 
-# Each case: what is written into files of a tree that has every room, empty; and words of every violation expected,
-# None where it is allowed.
+# Each case: what is written into files of a tree whose rooms are all empty, and words of every violation expected. None
+# means that the case is allowed.
 CASES = [
     # Tokens.
     ({LINES: "// crate::counting\n/* a /* nested */ unsafe */ const A: &str = \"unsafe crate::counting\";"}, None),
@@ -364,7 +364,7 @@ CASES = [
 
 
 def empty_tree() -> dict[str, str]:
-    """A tree that has every room, and in them nothing."""
+    """A tree that has every room, each of them empty."""
     files = {}
     for crate in CRATES:
         for folder in crate.floors:
