@@ -1,4 +1,4 @@
-# `make` alone lists the targets: a target's description is what stands after the two hashes on its line.
+# `make` alone lists the targets. The description of a target is the text after the two hashes on its line.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
 
-# redis.conf, the tests and the scripts name the module by its path, so it is built there whatever else is configured.
+# redis.conf, the tests and the scripts name the module by its path. So it is built there, whatever else is configured.
 export CARGO_TARGET_DIR := $(CURDIR)/target
 MODULE := $(CARGO_TARGET_DIR)/release/librollcall.so
 
@@ -18,7 +18,7 @@ DEMOS := message_summary push_dedupe contact_limit
 CORE_TESTS := commands_ config persistence replication
 OTHER_SERVERS := redis-8.2.3 valkey-9.1.2
 PEERS := redis-6.2.5 redisbloom-2.8.2
-# VARIABLE=FILE for a fetched server; nothing on a machine that it does not run on.
+# VARIABLE=FILE for a fetched server; empty on a machine that the server does not run on.
 in_variable = $(addprefix $(1)=,$(shell scripts/servers.py path $(2)))
 
 .PHONY: help run test test-servers test-clients golden build lint demo bench instructions setup clean setup-run setup-test
