@@ -64,15 +64,15 @@ pub fn populate(client: &mut Client) {
     client.expect("EXPIRE lc:dense 100000", "1");
 }
 
-/// As [`populate`], without the two keys' TTL, which a digest takes in.
+/// As [`populate`], without the TTL of two keys, which a digest includes.
 pub fn populate_without_ttl(client: &mut Client) {
     populate(client);
     client.expect("PERSIST bf:chain", "1");
     client.expect("PERSIST lc:dense", "1");
 }
 
-/// Every key of the current database with its type, digest, whether it expires, and what its INFO
-/// says but for the bytes it takes, which may differ from one allocation to the next.
+/// Every key of the current database with its type, its digest, whether it expires, and its INFO. The bytes in INFO are
+/// left out, because they may differ from one allocation to the next.
 pub fn snapshot(client: &mut Client) -> BTreeMap<String, String> {
     let mut keys: Vec<_> = client.list("KEYS *").iter().map(text).collect();
     keys.sort();

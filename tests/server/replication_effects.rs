@@ -1,4 +1,4 @@
-//! What a replica is sent: the effects of commands, so that it holds the same under other defaults.
+//! What a replica is sent: the effects of commands, so that it holds the same values under other defaults.
 
 use redis::Value;
 
@@ -10,7 +10,7 @@ use crate::harness::{Server, Setup};
 const OTHER_DEFAULTS: &str = "bf-error-rate 0.2 bf-initial-size 7 bf-expansion-factor 5 lc-capacity 9 \
                               lc-error-rate 0.2 lc-exact-limit 3 hash-seed 12345 max-key-bytes 1048576";
 
-/// A primary and its replica, which ends if what it is sent fails, where the server knows how to.
+/// A primary and its replica. Where the server can, the replica ends if a command that it is sent fails.
 struct Pair {
     primary: Server,
     replica: Server,
@@ -53,7 +53,7 @@ impl Pair {
         assert!(!self.replica.log().contains("CRITICAL"), "{}", self.replica.log());
     }
 
-    /// What moves when something is written: the replication offset and the count of changes.
+    /// Two numbers that every write changes: the replication offset and the count of changes.
     fn marks(&self) -> [i64; 2] {
         let mut client = self.primary.client();
         ["master_repl_offset", "rdb_changes_since_last_save"].map(|field| client.info_number(field))
@@ -76,7 +76,7 @@ fn every_write_leaves_the_replica_equal() {
         "BF.INSERT f EXPANSION 7 ITEMS x",
         "BF.INSERT g NONSCALING ITEMS x",
         "BF.INSERT h EXPANSION 0 ITEMS x",
-        // A classic filter notes an expansion that it does not use.
+        // A classic filter stores an expansion that it does not use.
         "BF.INSERT hh NONSCALING EXPANSION 3 LAYOUT classic ITEMS x",
         "BF.INSERT hhh NONSCALING EXPANSION 3 LAYOUT lines ITEMS x",
         "BF.INSERT i SEED 77 CAPACITY 9 ITEMS x",
@@ -169,7 +169,7 @@ fn what_changes_nothing_is_not_sent_nor_counted() {
         client.cmd(line);
         assert_eq!(pair.marks(), before, "{line}");
     }
-    // Neither inside a transaction nor inside a script.
+    // A transaction and a script write nothing either.
     for line in ["MULTI", "BF.ADD f a", "LC.ADD c a", "EXEC"] {
         client.cmd(line);
     }
@@ -349,7 +349,7 @@ fn replicas_of_replicas_and_promoted_ones_agree() {
     third.wait_synced(&pair.replica);
     assert_eq!(third.client().text("DEBUG DIGEST"), pair.primary.client().text("DEBUG DIGEST"));
     pair.assert_no_errors();
-    // Promoted, it goes on with the parameters the keys were made with.
+    // A promoted replica goes on with the parameters that the keys were made with.
     pair.replica.client().expect("REPLICAOF NO ONE", "+OK");
     for server in [&pair.primary, &pair.replica] {
         work(&mut server.client(), "y");

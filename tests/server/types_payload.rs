@@ -96,7 +96,7 @@ fn assert_forged_are_refused(forged: impl Fn(&str, &[u8], &[u8]) -> Vec<(String,
 
 #[test]
 fn truncated_payloads_are_refused_at_every_length() {
-    // From the first byte of the module's own: before it, the server reads.
+    // The server reads the first ten bytes, and the module the rest.
     assert_forged_are_refused(|what, value, version| {
         (1..value.len()).map(|n| (format!("{what} of {n} bytes"), forge(&value[..n], version))).collect()
     });
@@ -104,7 +104,7 @@ fn truncated_payloads_are_refused_at_every_length() {
 
 #[test]
 fn flipped_bits_are_noticed_even_under_a_right_checksum() {
-    // The first byte says that a module's value follows, the next nine whose.
+    // The first byte says that a module's value follows; the next nine name its type.
     assert_forged_are_refused(|what, value, version| {
         let flipped = |bit: usize| {
             let mut flipped = value.to_vec();
@@ -127,7 +127,7 @@ fn values_of_unknown_encodings_are_refused() {
         let (value, version) = split(&payload);
         let high = value[8] & !3;
         let encoding = u16::from(value[8] & 3) << 8 | u16::from(value[9]);
-        // Above ours there is nothing we could know; below may be RedisBloom's.
+        // Encodings above ours are unknown; those below may be RedisBloom's.
         let later = (encoding + 1..1024).step_by(13).map(|encoding| {
             let mut value = value.to_vec();
             value[8] = high | (encoding >> 8) as u8;
@@ -162,7 +162,7 @@ fn random_bytes_in_the_place_of_a_value_are_refused() {
                 let mut value = value.to_vec();
                 for _ in 0..=random() % 8 {
                     let at = 10 + random() % (value.len() - 10);
-                    // Bytes that mean something to whoever reads lengths and kinds, and any others.
+                    // Bytes that mean something as a length or a kind, and random ones.
                     value[at] = [0, 1, 2, 5, 0x7f, 0x80, 0x81, 0xff, random() as u8][random() % 9];
                 }
                 (format!("{what}, round {round}"), forge(&value, version))
