@@ -127,14 +127,14 @@ pub fn write(document: &Path, bench: &mut Bench, plots: &[crate::plot::File]) ->
     fs::write(document, replaced(&old, BEGIN, &measured))
 }
 
-/// `document` with other lines between the mark `begin` and the next [`END`].
+/// `document` with `lines` between the mark `begin` and the next [`END`].
 fn replaced(document: &str, begin: &str, lines: &str) -> String {
     let (before, rest) = document.split_once(begin).unwrap_or((document, ""));
     let after = rest.split_once(END).map_or("", |(_, after)| after);
     format!("{before}{begin}\n{lines}{END}{after}")
 }
 
-/// Puts the tables of the README in the place of the former ones. Only a full run has them all.
+/// Replaces the tables of the README. Only a full run has all of them.
 pub fn write_readme(readme: &Path, bench: &Bench) -> std::io::Result<()> {
     let mut text = fs::read_to_string(readme)?;
     let extra = |title: &str| {
@@ -153,7 +153,8 @@ pub fn write_readme(readme: &Path, bench: &Bench) -> std::io::Result<()> {
     fs::write(readme, text)
 }
 
-/// The rows whose work begins so and that stand beside RedisBloom's, as many times as it is slower or larger.
+/// A table of the rows that compare with RedisBloom and whose work begins with one of `begins`. Its last column says how
+/// many times slower or larger RedisBloom is.
 fn beside_redisbloom(bench: &Bench, begins: &[&str]) -> String {
     let rows = bench.rows.iter().filter(|row| begins.iter().any(|begin| row.work.starts_with(begin)));
     let lines = rows.filter_map(|row| match row.other {

@@ -158,7 +158,7 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
     out_of_range.map_or(Ok(options), Err)
 }
 
-/// Says what could stand there instead.
+/// The refusal of a word that is no option here. It names the options that the command takes.
 fn unknown_option(given: &[u8], allowed: &[Opt]) -> Refusal {
     let words: Vec<_> = allowed.iter().filter(|&&option| option != Opt::Items).map(|option| option.word()).collect();
     let items = if allowed.contains(&Opt::Items) { ", or ITEMS before the items" } else { "" };

@@ -59,7 +59,7 @@ fn params(options: &Options) -> Result<Params, Refusal> {
 
 /// `LC.RESERVE key capacity [ERROR rate] [EXACT limit] [SEED n]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    // First the capacity: where it is missing, an option stands in its place.
+    // The capacity is read first: where it is missing, an option stands in its place, and the error should say so.
     let capacity = Some(args::count(Noun::Counter, Parameter::Capacity, args.get(2))?);
     let params = params(&Options { capacity, ..args::options(Noun::Counter, args, 3, &RESERVE_OPTIONS)? })?;
     let key = open::<Counter>(ctx, args.get(1), Mode::Write)?;

@@ -81,7 +81,7 @@ pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Names the known argument that is most like this one, or all where none is.
+/// The error for an unknown argument. It names the most similar known argument, or all options if none is similar.
 fn unknown(name: &[u8]) -> String {
     let lower = String::from_utf8_lossy(name).to_ascii_lowercase();
     let similarity = |known: &str| strsim::jaro_winkler(&lower, &known.to_ascii_lowercase());

@@ -112,7 +112,7 @@ pub fn assert_same(after: &BTreeMap<String, String>, before: &BTreeMap<String, S
     assert!(differ.is_empty(), "{}", differ.join("\n"));
 }
 
-/// Makes the values that [`CHANGES_NOTHING`] is about.
+/// Makes the values that the commands of [`CHANGES_NOTHING`] use.
 pub fn populate_for_no_change(client: &mut Client) {
     client.expect("SET string text", "+OK");
     client.expect("BF.MADD f a b", "[1, 1]");
@@ -125,7 +125,7 @@ pub fn populate_for_no_change(client: &mut Client) {
     add_many(client, "LC.ADD e2", "x", 0..500);
 }
 
-/// Commands that leave all values of [`populate_for_no_change`] as they are, some of them with an error.
+/// Commands that change no value of [`populate_for_no_change`]. Some of them fail.
 pub const CHANGES_NOTHING: [&str; 47] = [
     "BF.ADD f a",
     "BF.MADD f a b a",
