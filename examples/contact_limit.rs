@@ -9,8 +9,8 @@
 //! - `BF.MEXISTS`, in batches of 350: the zeros are the contacts that a list would add. With `BF.CARD`, the contacts
 //!   so far, they answer "would it go over?" without changing anything.
 //! - `BF.MADD` takes the list.
-//! - `BF.SCANDUMP` downloads the filter, and the core library (`rollcall-core`) answers the same
-//!   question in the application's own process: no list leaves it, and no other request waits.
+//! - `BF.SCANDUMP` downloads the filter, and the core library (`rollcall-core`) answers the same question in the
+//!   application's own process. No list leaves that process, and no other request waits.
 //!
 //! Whoever takes lists of one customer in parallel asks and adds under a lock: two lists may each fit, and not both.
 //!

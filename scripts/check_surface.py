@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "core/surface.txt"
 UNSTABLE = "unstable"
 
-# What follows on a page is of traits, not of the type.
+# From the first match on, a page lists items of traits, not of the type.
 OF_TRAITS = re.compile(r'id="(?:trait|synthetic|blanket|foreign)-impl|id="implementors')
 ANCHOR = re.compile(r'<(?:section|span) id="(variant|structfield|associatedconstant|method|tymethod)\.(\w+)"')
 CALLED = {"fn", "method", "tymethod"}
@@ -45,7 +45,7 @@ def names(page: str, text: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def surface(pages: dict[str, str]) -> tuple[list[str], list[str]]:
-    """What the pages show, and what of it lacks an example."""
+    """The items that the pages show, and those of them that lack an example."""
     shown, bare = set(), set()
     for page, text in pages.items():
         if page in ("all.html", "index.html") or page.startswith(f"{UNSTABLE}/") or 'http-equiv="refresh"' in text:
@@ -61,7 +61,7 @@ def pages_of_core() -> dict[str, str]:
     metadata = ["cargo", "metadata", "--locked", "--no-deps", "--format-version=1"]
     target = json.loads(subprocess.check_output(metadata, cwd=ROOT))["target_directory"]
     crate = Path(target, "doc", "rollcall_core")
-    # Pages of private items stay from other runs.
+    # Pages of private items may be left from other runs.
     shutil.rmtree(crate, ignore_errors=True)
     subprocess.run(["cargo", "doc", "--quiet", "--locked", "--no-deps", "--package=rollcall-core"], cwd=ROOT, check=True)
     return {page.relative_to(crate).as_posix(): page.read_text("utf-8") for page in crate.rglob("*.html")}

@@ -7,8 +7,8 @@
 //!
 //! Its settings come in the environment: `BENCH_SERVER` (else redis-server), `BENCH_MODULE`, `BENCH_FLOOR` and
 //! `BENCH_PEER` (the modules), `BENCH_DOCUMENT` (the Markdown file to write into; plots go into a folder of the same
-//! name beside it) and, for a full run, `BENCH_README` (the file whose tables are written anew). `BENCH_QUICK=1` makes a
-//! quick run. `BENCH_ONLY=word,word` runs only the sections whose name has one of the words.
+//! name beside it) and, for a full run, `BENCH_README` (the file whose tables are written anew). `BENCH_QUICK=1` makes
+//! a quick run. `BENCH_ONLY=word,word` runs only the sections whose name has one of the words.
 
 mod batch;
 mod counting;

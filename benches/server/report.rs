@@ -153,8 +153,8 @@ pub fn write_readme(readme: &Path, bench: &Bench) -> std::io::Result<()> {
     fs::write(readme, text)
 }
 
-/// A table of the rows that compare with RedisBloom and whose work begins with one of `begins`. Its last column says how
-/// many times slower or larger RedisBloom is.
+/// A table of the rows that compare with RedisBloom and whose work begins with one of `begins`. Its last column says
+/// how many times slower or larger RedisBloom is.
 fn beside_redisbloom(bench: &Bench, begins: &[&str]) -> String {
     let rows = bench.rows.iter().filter(|row| begins.iter().any(|begin| row.work.starts_with(begin)));
     let lines = rows.filter_map(|row| match row.other {

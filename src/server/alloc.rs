@@ -191,8 +191,8 @@ impl ServerAlloc {
     }
 }
 
-// SAFETY: every block comes from the server's allocator (or, outside a server, the system's) with at least the
-// size and alignment asked for, and goes back to the one it came from; errors are null, nothing unwinds.
+// SAFETY: every block has at least the size and alignment asked for. It comes from the server's allocator or, outside a
+// server, from the system's, and goes back to the same one. Errors are null, nothing unwinds.
 unsafe impl GlobalAlloc for ServerAlloc {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are the same.
@@ -274,7 +274,7 @@ pub struct Defragmenter {
 
 impl Defragmenter {
     /// # Safety
-    /// `ctx` is the running defrag callback's, and this does not outlive that.
+    /// `ctx` is the running defrag callback's. The result does not outlive that callback.
     pub unsafe fn new(ctx: *mut raw::RedisModuleDefragCtx) -> Self {
         Defragmenter { ctx }
     }

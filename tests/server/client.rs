@@ -189,8 +189,8 @@ pub fn with_items(line: &str, prefix: &str, range: Range<u64>) -> Vec<String> {
     head.chain(range.map(|i| format!("{prefix}{i}"))).collect()
 }
 
-/// Adds the items `prefix` + number by as many calls of 1,000 as it takes, and returns all elements
-/// of the replies, which are arrays or sums.
+/// Adds the items `prefix` + number by as many calls of 1,000 as it takes. Returns all elements of the replies, which
+/// are arrays or sums.
 #[track_caller]
 pub fn add_many(client: &mut Client, line: &str, prefix: &str, range: Range<u64>) -> Vec<Value> {
     let mut commands = Vec::new();

@@ -221,7 +221,7 @@ fn lasting(client: &mut Client) -> Vec<String> {
 }
 
 /// Compares every lasting key of two servers that are at the same point: parameters, every sub-filter, and answers
-/// about items that were added and items that were not.
+/// about added and absent items.
 #[track_caller]
 fn assert_equal(one: &mut Client, other: &mut Client) {
     let keys = lasting(one);

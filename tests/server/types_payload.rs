@@ -76,8 +76,8 @@ fn restored_values_are_the_same() {
     assert!(show(&again).starts_with("-BUSYKEY"), "{}", show(&again));
 }
 
-/// Panics if a payload that `forged` makes of one of [`VALUES`] is accepted. `forged` is given the kind of the value, its
-/// bytes, and the version at the end of its payload.
+/// Panics if a payload that `forged` makes of one of [`VALUES`] is accepted. `forged` is given the kind of the value,
+/// its bytes, and the version at the end of its payload.
 #[track_caller]
 fn assert_forged_are_refused(forged: impl Fn(&str, &[u8], &[u8]) -> Vec<(String, Vec<u8>)>) {
     let mut server = Server::start();
