@@ -235,17 +235,15 @@ fn a_key_named_many_times_is_read_once() {
     client.expect("BF.RESERVE filter 0.01 1000000", "+OK");
     client.expect("BF.ADD filter a", "1");
     let count = client.int("LC.COUNT large");
-    let started = std::time::Instant::now();
     for (command, name, reply) in [
         ("LC.COUNT", "exact", "3000".to_owned()),
         ("LC.COUNT", "large", count.to_string()),
         ("LC.MERGE union", "large", "+OK".to_owned()),
         ("BF.MERGE union-of-filters", "filter", "+OK".to_owned()),
     ] {
-        let words = command.split(' ').chain(std::iter::repeat_n(name, 60_000));
+        // To read a key anew for each mention would take minutes, for which this client does not wait.
+        let words = command.split(' ').chain(std::iter::repeat_n(name, 500_000));
         assert_eq!(show(&client.call(&words.collect::<Vec<_>>())), reply, "{command}");
     }
-    // To read a key anew for each mention would take tens of seconds.
-    assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
     server.assert_up();
 }
