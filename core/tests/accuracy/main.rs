@@ -1,4 +1,5 @@
 //! Accuracy, measured: seeded runs, with bounds from theory. They take seconds, so they are not unit tests.
 
 mod bloom;
+mod bloom_rare;
 mod counting;
