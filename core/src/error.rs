@@ -88,7 +88,7 @@ pub enum Error {
         /// Bytes asked for.
         needed_bytes: u64,
     },
-    /// A filter that does not scale holds as many items as it was made for.
+    /// A filter that does not scale holds as many items, or has as many bits set, as it was made for.
     Full {
         /// Its capacity, in items.
         capacity: u64,
@@ -154,7 +154,7 @@ impl fmt::Display for Error {
                 write!(f, "{needed_bytes} bytes needed, more than the limit of {limit_bytes}")
             }
             Error::OutOfMemory { needed_bytes } => write!(f, "no memory for {needed_bytes} bytes"),
-            Error::Full { capacity } => write!(f, "the filter holds its {capacity} items and does not scale"),
+            Error::Full { capacity } => write!(f, "the filter for {capacity} items is full and does not scale"),
             Error::Incompatible { parameter, ours, theirs } => {
                 write!(f, "{} differs: destination has {ours}, source has {theirs}", parameter.name())
             }

@@ -217,13 +217,16 @@ fn filters_take_items_up_to_a_failure() {
     }
 }
 
-/// A merge allocates lists of pointers and of numbers alone; so many filters make them large.
+/// A merge allocates lists of pointers and of numbers, which so many filters make large, and the sub-filters that it has not.
 #[test]
 fn filters_merge_or_stay_as_they_are() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
         let (ours, other) = (filter(params(100, 2), layout, 10), filter(params(100, 2), layout, 50));
-        let others = vec![&other; 3000];
-        fails_cleanly("merge", || clone_of(&ours), |ours| ours.merge(&others), |a, b| a == b);
+        let (others, grown) = (vec![&other; 3000], filter(params(100, 2), layout, 500));
+        assert!(grown.num_sub_filters() > 2);
+        let merge = |ours: &mut BloomFilter| ours.merge(&[&grown], &Unlimited);
+        fails_cleanly("merge", || filter(params(100, 2), layout, 0), merge, |a, b| a == b);
+        fails_cleanly("merge", || clone_of(&ours), |ours| ours.merge(&others, &Unlimited), |a, b| a == b);
     }
 }
 

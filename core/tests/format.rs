@@ -417,7 +417,7 @@ proptest! {
             }
             assert_filter_reads_back(one)?;
         }
-        let _ = filter.merge(&[&other]);
+        let _ = filter.merge(&[&other], &Unlimited);
         assert_filter_reads_back(&filter)?;
         // Half of it, cut at a chunk, and anywhere.
         for (next, _) in dump_of(&filter) {

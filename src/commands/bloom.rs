@@ -210,11 +210,11 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let (mut destination, sources) = open_merge::<BloomFilter>(ctx, args)?;
     let sources = values::<BloomFilter>(&sources)?;
     let changed = match (value_mut::<BloomFilter>(&mut destination)?, sources.split_first()) {
-        (Some(filter), _) => filter.merge(&sources).map_err(core_error)?,
+        (Some(filter), _) => filter.merge(&sources, &limit).map_err(core_error)?,
         (None, Some((first, rest))) => {
             check_copy(*first, &limit)?;
             let mut filter = first.try_clone().map_err(core_error)?;
-            filter.merge(rest).map_err(core_error)?;
+            filter.merge(rest, &limit).map_err(core_error)?;
             create(&destination, filter);
             true
         }

@@ -10,6 +10,8 @@ use crate::error::{Error, Parameter};
 use crate::hash::Hash128;
 use crate::size_limit::{SizeLimit, held_bytes, try_reserve, try_with_capacity};
 
+mod merge;
+
 /// Hashes that are handled together: one bit each in a `u32`, and about as many cache misses as a core has in flight.
 pub(super) const CHUNK: usize = 32;
 
@@ -49,6 +51,8 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + 'static {
 
     /// How many items it is made for.
     fn capacity(&self) -> u64;
+    /// The share of the items it does not hold for which it may err while it holds as many items as it is made for.
+    fn error_rate(&self) -> f64;
     /// How many items it counts.
     fn num_items(&self) -> u64;
     /// For loading and unions: how many items the bits stand for.
@@ -61,6 +65,13 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + 'static {
     fn as_bytes(&self) -> &[u8];
     /// For loading: writes bytes of the bitmap of which no bit is set yet.
     fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error>;
+
+    /// Whether it is to take no new item.
+    fn is_full(&self) -> bool;
+    /// How many items it takes before it is full, at least; 0 if it is.
+    fn room(&self) -> u64;
+    /// Whether so many items that are counted, in so many bits, are no more than it is made for.
+    fn holds(&self, num_items: u64, set_bits: u64) -> bool;
 
     /// Whether the item of this hash may have been inserted.
     fn may_contain(&self, hash: Hash128) -> bool;
@@ -101,8 +112,8 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + 'static {
     fn count_union<'a>(&'a self, others: impl Iterator<Item = &'a Self> + Clone) -> u64;
     /// The number of items most likely to have set so many bits.
     fn estimate_items(&self, set_bits: u64) -> f64;
-    /// The estimated share of the items it does not hold for which it errs when it holds so many.
-    fn rate_at(&self, num_items: u64) -> f64;
+    /// The estimated share of the items it does not hold for which it errs with so many bits set.
+    fn rate_with(&self, set_bits: u64) -> f64;
 
     /// Empties it, in place.
     fn clear(&mut self);
@@ -185,7 +196,7 @@ impl<S: SubFilter> Chain<S> {
     #[inline]
     pub fn add(&mut self, item: &[u8], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
         let hash = self.hash(item);
-        let is_full = self.room() == 0;
+        let is_full = self.sub_filters.last().is_none_or(S::is_full);
         // The newest one sees by itself whether it has the item, and a full one even then takes no new one.
         if (is_full || self.sub_filters.len() > 1) && S::look_up(&self.sub_filters, hash) {
             return Ok(false);
@@ -282,7 +293,7 @@ impl<S: SubFilter> Chain<S> {
     /// How many items can be added before it has to grow, or refuses them: so many at least, for known ones take no room.
     #[inline]
     pub fn room(&self) -> u64 {
-        self.sub_filters.last().map_or(0, |newest| newest.capacity().saturating_sub(newest.num_items()))
+        self.sub_filters.last().map_or(0, S::room)
     }
 
     /// Bytes of all bitmaps and structs; of a filter of RedisBloom's layout as RedisBloom's `BF.INFO` counts them.
@@ -298,9 +309,9 @@ impl<S: SubFilter> Chain<S> {
         set / all
     }
 
-    /// The estimated share of the items it does not hold for which it errs now.
+    /// The estimated share of the items it does not hold for which it errs now, from the bits that are set.
     pub fn false_positive_rate(&self) -> f64 {
-        chain_rate(self.sub_filters.iter().map(|sub_filter| sub_filter.rate_at(sub_filter.num_items())))
+        chain_rate(self.sub_filters.iter().map(|sub_filter| sub_filter.rate_with(sub_filter.set_bits())))
     }
 
     /// Empties it: one sub-filter as when it was new, and the same parameters.
@@ -308,54 +319,6 @@ impl<S: SubFilter> Chain<S> {
         self.sub_filters.truncate(1);
         self.sub_filters.shrink_to_fit();
         self.sub_filters.iter_mut().for_each(S::clear);
-    }
-
-    /// Whether `other` could be merged into this filter, but for the error rate that would result.
-    ///
-    /// # Errors
-    /// [`Error::Incompatible`] naming what differs.
-    pub fn check_mergeable(&self, other: &Self) -> Result<(), Error> {
-        let (ours, theirs) = (self.params(), other.params());
-        if ours.capacity != theirs.capacity {
-            return Err(Error::incompatible(Parameter::Capacity, ours.capacity, theirs.capacity));
-        }
-        if ours.error_rate != theirs.error_rate {
-            return Err(Error::incompatible(Parameter::ErrorRate, ours.error_rate, theirs.error_rate));
-        }
-        if ours.expansion != theirs.expansion {
-            return Err(Error::incompatible(Parameter::Expansion, ours.expansion, theirs.expansion));
-        }
-        if ours.seed != theirs.seed {
-            return Err(Error::incompatible(Parameter::Seed, ours.seed, theirs.seed));
-        }
-        if self.sub_filters.len() != other.sub_filters.len() {
-            return Err(Error::incompatible(Parameter::SubFilters, self.sub_filters.len(), other.sub_filters.len()));
-        }
-        // Filters from elsewhere need not have the sizes that follow from their parameters.
-        self.sub_filters.iter().zip(&other.sub_filters).try_for_each(|(ours, theirs)| ours.check_mergeable(theirs))
-    }
-
-    /// Becomes the union of itself and `others`: contains what any of them contained. Tells whether
-    /// that set a bit; if not, nothing at all was changed.
-    ///
-    /// The number of items of a sub-filter is then the estimate from its bits, within what is
-    /// certain: no fewer than each of the filters merged had, no more than all together.
-    ///
-    /// # Errors
-    /// [`Error::Incompatible`] naming what differs, [`Error::RateExceeded`] when the union would err
-    /// more often than the error rate asked for. Nothing is changed then.
-    pub fn merge(&mut self, others: &[&Self]) -> Result<bool, Error> {
-        for other in others {
-            self.check_mergeable(other)?;
-        }
-        let Some(unions) = self.plan_union(others)? else { return Ok(false) };
-        for (index, (ours, num_items)) in self.sub_filters.iter_mut().zip(unions).enumerate() {
-            for other in others {
-                ours.union_with(&other.sub_filters[index]);
-            }
-            ours.set_num_items(num_items)?;
-        }
-        Ok(true)
     }
 
     /// Calls `visit` with the layout of every heap allocation it owns.
@@ -409,46 +372,11 @@ impl<S: SubFilter> Chain<S> {
             let Some(newest) = self.sub_filters.last_mut() else { break };
             // Items that come twice, or whose bits the ones before them set, are sorted out here.
             new |= newest.insert_chunk(hashes, fitting);
-            if newest.num_items() >= newest.capacity() {
+            if newest.is_full() {
                 left &= !newest.look_up_chunk(hashes, left);
             }
         }
         (Added { new, handled: hashes.len() }, Ok(()))
-    }
-
-    /// What a union with mergeable filters would be: the number of items of each sub-filter, estimated from its bits
-    /// within what is certain. `None` when it would have no bit that this one has not.
-    ///
-    /// # Errors
-    /// [`Error::RateExceeded`] when it would err more often than was asked for.
-    fn plan_union(&self, others: &[&Self]) -> Result<Option<Vec<u64>>, Error> {
-        // From reading alone: the bitmaps are not held twice.
-        let mut unions = try_with_capacity(self.sub_filters.len())?;
-        let mut changed = false;
-        for (index, ours) in self.sub_filters.iter().enumerate() {
-            let theirs = others.iter().map(|other| &other.sub_filters[index]);
-            let set_bits = ours.count_union(theirs.clone());
-            if set_bits == ours.set_bits() {
-                unions.push(ours.num_items());
-                continue;
-            }
-            changed = true;
-            let (most, sum) = theirs.fold((ours.num_items(), ours.num_items()), |(most, sum), their| {
-                (most.max(their.num_items()), sum.saturating_add(their.num_items()))
-            });
-            let estimate = libm::round(ours.estimate_items(set_bits)) as u64;
-            unions.push(estimate.clamp(most, sum).min(ours.num_bits()));
-        }
-        if !changed {
-            return Ok(None);
-        }
-        let rates = self.sub_filters.iter().zip(&unions);
-        let would_be = chain_rate(rates.map(|(ours, &num_items)| ours.rate_at(num_items)));
-        let asked = self.params().error_rate;
-        if would_be > asked {
-            return Err(Error::RateExceeded { would_be, asked });
-        }
-        Ok(Some(unions))
     }
 }
 

@@ -426,20 +426,8 @@ impl BloomFilter {
         either!(&mut self.chain, filter => filter.clear());
     }
 
-    /// Whether `other` could be merged into this filter, but for the error rate that would result.
-    ///
-    /// # Errors
-    /// [`Error::Incompatible`] naming what differs.
-    fn check_mergeable(&self, other: &BloomFilter) -> Result<(), Error> {
-        match (&self.chain, &other.chain) {
-            (EitherChain::Lines(ours), EitherChain::Lines(theirs)) => ours.check_mergeable(theirs),
-            (EitherChain::Classic(ours), EitherChain::Classic(theirs)) => ours.check_mergeable(theirs),
-            _ => Err(Error::incompatible(Parameter::Layout, self.layout(), other.layout())),
-        }
-    }
-
-    /// Becomes the union of itself and `others`: contains what any of them contained. Tells whether
-    /// that set a bit; if not, nothing at all was changed.
+    /// Becomes the union of itself and `others`: contains what any of them contained, in as many sub-filters as the longest
+    /// has. Tells whether that changed anything.
     ///
     /// ```
     /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -448,35 +436,33 @@ impl BloomFilter {
     /// let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
     /// let mut other = filter.empty_twin(&Unlimited)?;
     /// other.add(b"ben", &Unlimited)?;
-    /// assert!(filter.merge(&[&other])?);
+    /// assert!(filter.merge(&[&other], &Unlimited)?);
     /// assert!(filter.may_contain(b"ben"));
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     ///
     /// # Errors
     /// [`Error::Incompatible`] naming what differs; [`Error::RateExceeded`] where the union would err more often than was
-    /// asked for; [`Error::OutOfMemory`]. Nothing is changed then.
-    pub fn merge(&mut self, others: &[&BloomFilter]) -> Result<bool, Error> {
-        for other in others {
-            self.check_mergeable(other)?;
-        }
+    /// asked for; what `limit` says; [`Error::OutOfMemory`]. Nothing is changed then.
+    pub fn merge(&mut self, others: &[&BloomFilter], limit: &impl SizeLimit) -> Result<bool, Error> {
+        let layout = self.layout();
         match &mut self.chain {
-            EitherChain::Lines(ours) => {
-                let mut same = try_with_capacity(others.len())?;
-                same.extend(others.iter().filter_map(|other| match &other.chain {
-                    EitherChain::Lines(filter) => Some(filter),
-                    EitherChain::Classic(_) => None,
-                }));
-                ours.merge(&same)
-            }
-            EitherChain::Classic(ours) => {
-                let mut same = try_with_capacity(others.len())?;
-                same.extend(others.iter().filter_map(|other| match &other.chain {
-                    EitherChain::Classic(filter) => Some(filter),
-                    EitherChain::Lines(_) => None,
-                }));
-                ours.merge(&same)
-            }
+            EitherChain::Lines(ours) => ours.merge(&all_of(layout, others, Self::as_lines)?, limit),
+            EitherChain::Classic(ours) => ours.merge(&all_of(layout, others, Self::as_classic)?, limit),
+        }
+    }
+
+    fn as_lines(&self) -> Option<&LineFilter> {
+        match &self.chain {
+            EitherChain::Lines(filter) => Some(filter),
+            EitherChain::Classic(_) => None,
+        }
+    }
+
+    fn as_classic(&self) -> Option<&ClassicFilter> {
+        match &self.chain {
+            EitherChain::Lines(_) => None,
+            EitherChain::Classic(filter) => Some(filter),
         }
     }
 }
@@ -495,6 +481,19 @@ impl OnHeap for BloomFilter {
             None => false,
         })
     }
+}
+
+/// The filters as those of this layout.
+fn all_of<'a, F>(
+    layout: BitLayout,
+    filters: &[&'a BloomFilter],
+    as_layout: impl Fn(&'a BloomFilter) -> Option<&'a F>,
+) -> Result<Vec<&'a F>, Error> {
+    let mut all = try_with_capacity(filters.len())?;
+    for filter in filters {
+        all.push(as_layout(filter).ok_or_else(|| Error::incompatible(Parameter::Layout, layout, filter.layout()))?);
+    }
+    Ok(all)
 }
 
 impl From<LineFilter> for BloomFilter {

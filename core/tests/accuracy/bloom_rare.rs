@@ -6,9 +6,10 @@
 //! one line are so treated as what they are. The mean of that product over absent items is the filter's rate; the mean of
 //! filters of many seeds is compared with the rate asked for. Its standard error is that of the filters' estimates.
 
-use rollcall_core::bloom::{LineSubFilter, SubFilter, sizing};
-use rollcall_core::hash::{Hash128, hash128};
+use rollcall_core::bloom::sizing;
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::bloom::{LineSubFilter, SubFilter};
+use rollcall_core::unstable::hash::{Hash128, hash128};
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 

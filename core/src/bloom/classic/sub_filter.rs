@@ -72,11 +72,6 @@ impl ClassicSubFilter {
         &self.shape
     }
 
-    /// The share of the items it does not hold for which it may err while it holds as many items as it is made for.
-    pub fn error_rate(&self) -> f64 {
-        self.shape.error_rate
-    }
-
     /// Bytes of the bitmap, which is in memory.
     fn num_bytes(&self) -> usize {
         self.shape.num_bytes as usize
@@ -228,8 +223,25 @@ impl SubFilter for ClassicSubFilter {
         self.shape.capacity
     }
 
+    fn error_rate(&self) -> f64 {
+        self.shape.error_rate
+    }
+
     fn num_items(&self) -> u64 {
         self.num_items
+    }
+
+    fn is_full(&self) -> bool {
+        self.room() == 0
+    }
+
+    /// By RedisBloom's count, which does not have the items that were taken for known ones.
+    fn room(&self) -> u64 {
+        self.shape.capacity.saturating_sub(self.num_items)
+    }
+
+    fn holds(&self, num_items: u64, _set_bits: u64) -> bool {
+        num_items <= self.shape.capacity
     }
 
     fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
@@ -349,10 +361,9 @@ impl SubFilter for ClassicSubFilter {
     }
 
     /// Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors", 1970, with independent positions.
-    fn rate_at(&self, num_items: u64) -> f64 {
-        let hashes = f64::from(self.shape.hashes);
-        let fill = -libm::expm1(-hashes * num_items as f64 / self.shape.num_positions() as f64);
-        libm::pow(fill, hashes)
+    fn rate_with(&self, set_bits: u64) -> f64 {
+        let fill = set_bits as f64 / self.shape.num_positions() as f64;
+        libm::pow(fill.min(1.0), f64::from(self.shape.hashes))
     }
 
     fn clear(&mut self) {
@@ -458,8 +469,9 @@ mod tests {
             assert!((filter.estimate_items(libm::round(set) as u64) - num_items).abs() < 0.5);
         }
         assert!(filter.estimate_items(filter.shape.num_bits()).is_finite());
-        assert!(filter.rate_at(1000) < 0.0101 && filter.rate_at(1000) > 0.009);
-        assert_eq!(filter.rate_at(0), 0.0);
+        let full = bits * -libm::expm1(-f64::from(filter.shape.hashes) * 1000.0 / bits);
+        assert!(filter.rate_with(full as u64) < 0.0101 && filter.rate_with(full as u64) > 0.009);
+        assert_eq!([filter.rate_with(0), filter.rate_with(filter.shape.num_bits())], [0.0, 1.0]);
     }
 
     proptest! {

@@ -1,5 +1,6 @@
 //! Laws of filters, whatever their layout.
 
+use super::super::bitmap::Line;
 use super::super::chain::MAX_SUB_FILTERS;
 use super::*;
 use crate::size_limit::{MaxBytes, Unlimited};
@@ -56,11 +57,101 @@ fn only_equal_layouts_merge() {
     for (ours, theirs) in
         [(&mut lines, &filled(BitLayout::Lines, 30..60)), (&mut classic, &filled(BitLayout::Classic, 30..60))]
     {
-        assert_eq!(ours.merge(&[theirs, theirs]), Ok(true));
+        assert_eq!(ours.merge(&[theirs, theirs], &Unlimited), Ok(true));
         assert!((0..60u32).all(|item| ours.may_contain(&item.to_le_bytes())));
     }
-    assert!(matches!(lines.merge(&[&classic]), Err(Error::Incompatible { parameter: Parameter::Layout, .. })));
-    assert!(matches!(classic.merge(&[&lines]), Err(Error::Incompatible { parameter: Parameter::Layout, .. })));
+    assert!(matches!(lines.merge(&[&classic], &Unlimited), Err(Error::Incompatible { parameter: Parameter::Layout, .. })));
+    assert!(matches!(classic.merge(&[&lines], &Unlimited), Err(Error::Incompatible { parameter: Parameter::Layout, .. })));
+}
+
+fn chain(layout: BitLayout, error_rate: f64, items: impl Iterator<Item = u32>) -> BloomFilter {
+    let params = Params { error_rate, capacity: 100, expansion: 2, seed: 0 };
+    let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
+    items.for_each(|item| {
+        filter.add(&item.to_le_bytes(), &Unlimited).unwrap();
+    });
+    filter
+}
+
+fn union(first: &BloomFilter, others: &[&BloomFilter]) -> Result<BloomFilter, Error> {
+    let mut union = first.try_clone().unwrap();
+    let result = union.merge(others, &Unlimited);
+    assert!(result.is_ok() || union == *first);
+    result.map(|_| union)
+}
+
+/// Two chains that were one and have gone on apart: the longer has nothing less, the shorter grows, and both go on.
+#[test]
+fn chains_of_any_length_merge_while_they_fit() {
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        let short = chain(layout, 0.01, (0..130).chain(5000..5010));
+        let long = chain(layout, 0.01, 0..800);
+        assert_eq!([short.sub_filters().len(), long.sub_filters().len()], [2, 4]);
+        let mut both = union(&short, &[&long]).unwrap();
+        assert!(both == union(&long, &[&short]).unwrap());
+        assert!(both == union(&chain(layout, 0.01, 0..0), &[&long, &short]).unwrap());
+        assert!((0..800u32).chain(5000..5010).all(|item| both.may_contain(&item.to_le_bytes())));
+        assert!(both.sub_filters().len() == 4 && both.false_positive_rate() < 0.01);
+        assert!(both.num_items().abs_diff(810) < 12, "{}", both.num_items());
+        assert!((0..2000u32).all(|item| both.add(&item.to_le_bytes(), &Unlimited).is_ok()));
+        assert!(both.sub_filters().len() == 5 && (0..2000u32).all(|item| both.may_contain(&item.to_le_bytes())));
+        // What holds all that the others hold keeps its number of items, and an empty one takes it.
+        assert!(union(&long, &[&chain(layout, 0.01, 0..90)]).unwrap() == long);
+        assert!(union(&chain(layout, 0.01, 0..0), &[&long]).unwrap() == long);
+    }
+}
+
+/// The same items in another order fit where the sub-filters hold about the same, and not where they do not.
+#[test]
+fn an_order_that_does_not_fit_is_refused_with_the_rate() {
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        let ours = chain(layout, 0.05, 0..700);
+        let shuffled = chain(layout, 0.05, (0..100).rev().chain((100..300).rev()).chain((300..700).rev()));
+        assert!(ours != shuffled && union(&ours, &[&shuffled]).is_ok());
+        let reversed = chain(layout, 0.05, (0..700).rev());
+        let Err(Error::RateExceeded { would_be, asked }) = union(&ours, &[&reversed]) else { panic!("{layout}") };
+        assert_eq!(asked, 0.05);
+        // As a filter errs that has the bits of both.
+        let absent = (0..200_000u32).map(|item| (item + 10_000).to_le_bytes());
+        let bits_of = |filter: &BloomFilter, index: usize| {
+            either!(&filter.chain, chain => chain.sub_filters()[index].as_bytes().to_vec())
+        };
+        let mut forced = ours.try_clone().unwrap();
+        for index in 0..ours.sub_filters().len() {
+            let [a, b] = [&ours, &reversed].map(|filter| bits_of(filter, index));
+            let bits: Vec<u8> = a.iter().zip(&b).map(|(a, b)| a | b).collect();
+            either!(&mut forced.chain, chain => chain.sub_filters_mut()[index].relocate(|mut lines| {
+                bytemuck::cast_slice_mut::<Line, u8>(&mut lines)[..bits.len()].copy_from_slice(&bits);
+                lines
+            }));
+        }
+        let errors = absent.filter(|item| forced.may_contain(item)).count() as f64 / 200_000.0;
+        // Of 100 items where the deviation of one filter is about an eighth.
+        assert!((would_be / errors - 1.0).abs() < 0.3, "{layout}: {would_be} {errors}");
+    }
+}
+
+#[test]
+fn a_union_that_has_to_grow_asks_for_its_memory_first() {
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        let (mut short, long) = (chain(layout, 0.01, 0..90), chain(layout, 0.01, 0..800));
+        let before = short.try_clone().unwrap();
+        let held = |filter: &BloomFilter| {
+            let mut bytes = 0;
+            filter.heap_layouts(&mut |layout| bytes += layout.size() as u64);
+            bytes
+        };
+        for most in [0, held(&short) + 300, held(&long) - 64] {
+            let refused = short.merge(&[&long], &MaxBytes(most));
+            assert!(
+                matches!(refused, Err(Error::TooLarge { limit_bytes, .. }) if limit_bytes == most),
+                "{refused:?}"
+            );
+            assert!(short == before);
+        }
+        assert_eq!(short.merge(&[&long], &MaxBytes(held(&long) + 200)), Ok(true));
+        assert_eq!(short.merge(&[&long], &MaxBytes(0)), Ok(false));
+    }
 }
 
 fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
@@ -68,6 +159,37 @@ fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
 }
 
 proptest! {
+    /// A union is the same whatever is merged into what, has all items, can be stored, and keeps the rate; or else it is
+    /// refused.
+    #[test]
+    fn unions_keep_all_items_and_the_rate(
+        common in 0u32..300, ours in 0u32..120, theirs in 0u32..500, layout in prop_oneof![Just(BitLayout::Lines), Just(BitLayout::Classic)],
+        error_rate in prop_oneof![Just(0.5), Just(0.05), Just(0.001)],
+    ) {
+        let a = chain(layout, error_rate, (0..common).chain(1000..1000 + ours));
+        let b = chain(layout, error_rate, (0..common).chain(2000..2000 + theirs));
+        match (union(&a, &[&b]), union(&b, &[&a])) {
+            (Ok(both), Ok(same)) => {
+                prop_assert!(both == same);
+                let items = (0..common).chain(1000..1000 + ours).chain(2000..2000 + theirs);
+                prop_assert!(items.into_iter().all(|item| both.may_contain(&item.to_le_bytes())));
+                for one in both.sub_filters() {
+                    prop_assert!(one.num_items <= one.num_bits);
+                }
+                prop_assert!(both.num_items() >= a.num_items().max(b.num_items()));
+                prop_assert!(both.num_items() <= a.num_items() + b.num_items());
+                // Chance may set more bits than expected: of 100 items the estimate is a few off.
+                prop_assert!(both.false_positive_rate() <= 1.3 * error_rate);
+                prop_assert!(union(&both, &[&a, &b]).unwrap() == both);
+            }
+            (Err(Error::RateExceeded { would_be, asked }), Err(error)) => {
+                prop_assert!(would_be > asked && asked == error_rate);
+                prop_assert_eq!(error, Error::RateExceeded { would_be, asked });
+            }
+            other => prop_assert!(false, "{:?}", other),
+        }
+    }
+
     /// With known items, items that come twice, chains that do not scale and growth that is refused in the middle.
     #[test]
     fn lists_on_long_chains_are_one_by_one(

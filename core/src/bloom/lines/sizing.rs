@@ -29,6 +29,10 @@ const FIRST_SHARE: f64 = 0.8;
 /// Share of a chain's error rate that all its other sub-filters take together. Part of the stored format.
 const LATER_SHARE: f64 = 0.2;
 
+/// Up to this rate fewer new items are taken for known ones, 0.4 % at most, than [`MARGIN`] allows for. So the items that
+/// count are all there need be, and their number alone keeps the rate. Part of the stored format.
+const COUNT_SERVES_UP_TO: f64 = 0.02;
+
 /// The shape of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
@@ -127,11 +131,49 @@ impl ItemShape {
             self.line.narrow();
         }
     }
+
+    /// The mean number of items on a line at the rate, to the last place.
+    fn load(&mut self) -> f64 {
+        loop {
+            let (low, high) = self.line.loads();
+            if low == high {
+                return low;
+            }
+            self.line.narrow();
+        }
+    }
 }
 
-/// The shape for a rate, and lines for so many items. Shapes are kept for the rates asked for lately: a server that loads
-/// a million filters of one rate should solve for it once.
+/// How many set bits make a filter of this rate full, whatever number of items it counts; `None` where that number alone
+/// decides ([`COUNT_SERVES_UP_TO`]).
+///
+/// It does not count new items that it takes for known ones, so at a high rate it holds more than it counts: at a rate of
+/// 0.5 1.7 times as many by the time it counts its capacity, and it errs for 0.69 of all others. Set bits tell what it holds.
+/// It is full with so many as the items are expected to set at which it comes to its rate: capacity, 0.5 %, and what
+/// rounding up lines adds. By chance it has them some items earlier or later, `0.7 * sqrt(capacity)` at 0.5 and
+/// `0.3 * sqrt(capacity)` at 0.05 (standard deviation).
+///
+/// **Part of the stored format**: a filter must grow at the same item everywhere.
+pub fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
+    if error_rate <= COUNT_SERVES_UP_TO {
+        return None;
+    }
+    let load = with_shape(error_rate, ItemShape::load);
+    let share = -libm::expm1(load * geometry.num_lines as f64 * ln_free_after_pick(geometry));
+    Some((share * geometry.num_bits() as f64) as u64)
+}
+
+/// The shape for a rate, and lines for so many items.
 fn sized(error_rate: f64, capacity: u64) -> (ItemShape, f64) {
+    with_shape(error_rate, |shape| {
+        let num_lines = shape.num_lines(capacity);
+        (*shape, num_lines)
+    })
+}
+
+/// What `f` makes of the shape for a rate. Shapes are kept for the rates asked for lately: a server that loads a million
+/// filters of one rate should solve for it once.
+fn with_shape<R>(error_rate: f64, f: impl FnOnce(&mut ItemShape) -> R) -> R {
     const KEPT_BITS: u32 = 5;
     thread_local! {
         static KEPT: [Cell<Option<(f64, ItemShape)>>; 1 << KEPT_BITS] = const { [const { Cell::new(None) }; 1 << KEPT_BITS] };
@@ -140,9 +182,9 @@ fn sized(error_rate: f64, capacity: u64) -> (ItemShape, f64) {
     KEPT.with(|kept| {
         let known = kept[place].get().filter(|(rate, _)| *rate == error_rate);
         let mut shape = known.map_or_else(|| ItemShape::new(error_rate), |(_, shape)| shape);
-        let num_lines = shape.num_lines(capacity);
+        let result = f(&mut shape);
         kept[place].set(Some((error_rate, shape)));
-        (shape, num_lines)
+        result
     })
 }
 
@@ -202,10 +244,14 @@ pub fn estimate_items(geometry: &Geometry, set_bits: u64) -> f64 {
     if free_bits == num_bits {
         return 0.0;
     }
+    libm::log(free_bits as f64 / num_bits as f64) / (f64::from(geometry.lines_per_item) * ln_free_after_pick(geometry))
+}
+
+/// The logarithm of `1 - w/L`: of the chance that one pick of an item leaves a given bit free.
+fn ln_free_after_pick(geometry: &Geometry) -> f64 {
     let bit_free_after_probe = 1.0 - 1.0 / f64::from(LINE_BITS);
     let hit = 1.0 - (0..geometry.probes_per_line).fold(1.0, |power, _| power * bit_free_after_probe);
-    let free_after_pick = libm::log1p(-hit / geometry.num_lines as f64);
-    libm::log(free_bits as f64 / num_bits as f64) / (f64::from(geometry.lines_per_item) * free_after_pick)
+    libm::log1p(-hit / geometry.num_lines as f64)
 }
 
 /// Error rate of sub-filter `index` of a chain. A chain errs if any sub-filter does, so the rates
@@ -339,6 +385,52 @@ mod tests {
             assert_eq!(geometry(first, 100_000_000), Ok(expected), "{error_rate}");
             assert!((bits_per_item(first) / c - 1.0).abs() < 1e-8, "{error_rate}");
         }
+    }
+
+    /// Error rate, and set bits of full filters for 1, 10^3, 10^8 and 2^40 items: computed with 60 decimal
+    /// digits, but for the very last, where `f64` is 1 off and which is pinned as it comes out here.
+    #[rustfmt::skip]
+    const FULL: [(f64, [u64; 4]); 8] = [
+        (0.9999, [511, 511, 10_910_652, 119_962_850_515]),
+        (0.9,    [460, 460, 39_282_278, 431_909_452_800]),
+        (0.5,    [256, 768, 72_495_616, 797_095_636_480]),
+        (0.3,    [280, 1400, 138_711_634, 1_525_150_392_235]),
+        (0.1,    [236, 2363, 224_338_612, 2_466_628_863_090]),
+        (0.05,   [240, 3115, 297_221_358, 3_267_981_945_079]),
+        (0.021,  [233, 3949, 375_625_710, 4_130_045_950_423]),
+        (0.020_000_000_1, [262, 4447, 428_681_078, 4_713_396_237_828]),
+    ];
+
+    #[test]
+    fn bits_of_full_filters_are_pinned() {
+        for (error_rate, expected) in FULL {
+            for (capacity, full) in [1, 1000, 100_000_000, 1 << 40].into_iter().zip(expected) {
+                let shape = geometry(error_rate, capacity).unwrap();
+                assert_eq!(full_bits(error_rate, &shape), Some(full), "{error_rate} {capacity}");
+                // They stand for the items at which the rate is reached; half a bit is up to a thousandth of it in one line.
+                let rate = false_positive_rate(&shape, estimate_items(&shape, full));
+                let rounding = 8.0 / full as f64;
+                assert!((rate / error_rate - 1.0).abs() <= rounding, "{error_rate} {capacity}: {rate}");
+                assert!(estimate_items(&shape, full + 1) > capacity as f64, "{error_rate} {capacity}");
+            }
+        }
+        for error_rate in [0.02, 0.01, 1e-9, f64::from_bits(1)] {
+            assert_eq!(full_bits(error_rate, &geometry(error_rate, 1000).unwrap()), None);
+        }
+    }
+
+    /// How the mean number of items that count falls behind the items, at the rate up to which that does not matter.
+    #[test]
+    fn items_that_do_not_count_are_few_where_the_count_serves() {
+        let (capacity, step) = (1_000_000.0, 100.0);
+        let shape = geometry(COUNT_SERVES_UP_TO, 1_000_000).unwrap();
+        let (mut items, mut counted) = (0.0, 0.0);
+        while counted < capacity {
+            counted += step * (1.0 - false_positive_rate(&shape, items + step / 2.0));
+            items += step;
+        }
+        assert!(items > 1.0035 * capacity && items < 1.004 * capacity, "{items}");
+        assert!(false_positive_rate(&shape, items) < COUNT_SERVES_UP_TO);
     }
 
     #[test]

@@ -14,8 +14,8 @@ use crate::size_limit::SizeLimit;
 
 /// A Bloom filter of a fixed size, of lines, by hashes: it does not know the seed they were made under.
 ///
-/// Invariants: `bitmap` has `geometry.num_lines` lines, `geometry` is what `error_rate` and `capacity` give, and
-/// `num_items` is at most the number of bits: each item that counts sets one at least. So the items of all sub-filters
+/// Invariants: `bitmap` has `geometry.num_lines` lines, `geometry` is what `error_rate` and `capacity` give, `full_bits` what
+/// `error_rate` and `geometry` give, and `num_items` is at most the number of bits: each item that counts sets one at least. So the items of all sub-filters
 /// that fit in memory can be summed.
 #[derive(Debug)]
 pub struct LineSubFilter {
@@ -24,6 +24,8 @@ pub struct LineSubFilter {
     error_rate: f64,
     capacity: u64,
     num_items: u64,
+    /// With so many bits set it is full; more than it has where the number of items alone decides.
+    full_bits: u64,
 }
 
 impl LineSubFilter {
@@ -42,7 +44,9 @@ impl LineSubFilter {
         let geometry = sizing::geometry(error_rate, capacity)?;
         let bitmap_bytes = Bitmap::bytes_for(geometry.num_lines, limit);
         limit.check(held_bytes, bitmap_bytes.saturating_add(size_of::<Self>() as u64))?;
-        Ok(LineSubFilter { bitmap: Bitmap::zeroed(geometry.num_lines)?, geometry, error_rate, capacity, num_items: 0 })
+        let bitmap = Bitmap::zeroed(geometry.num_lines)?;
+        let full_bits = sizing::full_bits(error_rate, &geometry).unwrap_or(u64::MAX);
+        Ok(LineSubFilter { bitmap, geometry, error_rate, capacity, num_items: 0, full_bits })
     }
 
     /// Brings every line of the item of this hash to the cache.
@@ -53,11 +57,6 @@ impl LineSubFilter {
     /// Lines, lines an item and bits a line.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
-    }
-
-    /// The share of the items it does not hold for which it may err while it holds as many items as it is made for.
-    pub fn error_rate(&self) -> f64 {
-        self.error_rate
     }
 }
 
@@ -138,8 +137,27 @@ impl SubFilter for LineSubFilter {
         self.capacity
     }
 
+    fn error_rate(&self) -> f64 {
+        self.error_rate
+    }
+
     fn num_items(&self) -> u64 {
         self.num_items
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.num_items >= self.capacity || self.set_bits() >= self.full_bits
+    }
+
+    fn room(&self) -> u64 {
+        let bits_per_item = self.geometry.lines_per_item * self.geometry.probes_per_line;
+        let items_until_full = self.full_bits.saturating_sub(self.set_bits()).div_ceil(u64::from(bits_per_item));
+        self.capacity.saturating_sub(self.num_items).min(items_until_full)
+    }
+
+    fn holds(&self, num_items: u64, set_bits: u64) -> bool {
+        num_items <= self.capacity && set_bits <= self.full_bits
     }
 
     fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
@@ -238,8 +256,8 @@ impl SubFilter for LineSubFilter {
         sizing::estimate_items(&self.geometry, set_bits)
     }
 
-    fn rate_at(&self, num_items: u64) -> f64 {
-        sizing::false_positive_rate(&self.geometry, num_items as f64)
+    fn rate_with(&self, set_bits: u64) -> f64 {
+        sizing::false_positive_rate(&self.geometry, self.estimate_items(set_bits))
     }
 
     fn clear(&mut self) {

@@ -106,6 +106,36 @@ fn a_full_filter_that_does_not_scale_refuses_only_new_items() {
     assert_eq!((&added[..], smallest.num_items()), (&[true, false][..], 1));
 }
 
+/// Where many new items are taken for known ones: what counts as room never says more than there is, the last bit decides,
+/// and all of it follows from what is stored.
+#[test]
+fn a_filter_of_a_high_rate_is_full_by_its_bits() {
+    for (error_rate, capacity) in [(0.5, 1000), (0.3, 1000), (0.1, 20_000), (0.05, 20_000)] {
+        let mut one = filter(params(error_rate, capacity, 0, 0));
+        let full = sizing::full_bits(error_rate, one.sub_filters()[0].geometry()).unwrap();
+        let refused = (0u64..).find_map(|item| {
+            let (room, set_bits) = (one.room(), one.sub_filters()[0].set_bits());
+            assert_eq!(room > 0, set_bits < full);
+            one.add(&item.to_le_bytes(), &Unlimited).err()
+        });
+        assert_eq!(refused, Some(Error::Full { capacity }));
+        let counted = one.num_items() as f64 / capacity as f64;
+        assert!(counted < 1.0 && counted > 1.0 - 0.6 * error_rate, "{error_rate}: {counted}");
+        assert!((one.false_positive_rate() / error_rate - 1.0).abs() < 0.01, "{error_rate}");
+        // A batch with room for all by their number stops where one by one did.
+        let (mut listed, mut added) = (filter(params(error_rate, capacity, 0, 0)), 0u64);
+        let items: Vec<[u8; 8]> = (0..2 * capacity).map(u64::to_le_bytes).collect();
+        let outcome = listed.add_all(items.iter().map(|item| &item[..]), &Unlimited, |_| added += 1);
+        assert_eq!(outcome, Err(Error::Full { capacity }));
+        assert!(listed == one && added < 2 * capacity);
+        // A chain grows there instead.
+        let mut chain = filter(params(error_rate / 0.8, capacity, 2, 0));
+        chain.add_all(items.iter().map(|item| &item[..]), &Unlimited, |_| ()).unwrap();
+        assert!(chain.sub_filters().len() > 1);
+        assert!(chain.sub_filters()[0].num_items() == one.num_items(), "{error_rate}");
+    }
+}
+
 #[test]
 fn growth_that_is_refused_changes_nothing() {
     let mut filter = filter(params(0.01, 100, 2, 0));
@@ -196,10 +226,9 @@ fn merge_names_what_differs() {
         (filter(Params { error_rate: 0.02, ..base }), Parameter::ErrorRate),
         (filter(Params { expansion: 0, ..base }), Parameter::Expansion),
         (filter(Params { seed: 1, ..base }), Parameter::Seed),
-        (filled(base, &(0..200).collect::<Vec<_>>()), Parameter::SubFilters),
     ] {
         let good = filled(base, &[4, 5]);
-        let refused = ours.merge(&[&good, &theirs]);
+        let refused = ours.merge(&[&good, &theirs], &Unlimited);
         assert!(
             matches!(refused, Err(Error::Incompatible { parameter, .. }) if parameter == name),
             "{name:?}: {refused:?}"
@@ -215,15 +244,15 @@ fn merge_refuses_to_pass_the_rate() {
         [0..500u16, 500..1000, 1000..1500].map(|range| filled(base, &range.collect::<Vec<_>>())).into_iter().collect();
     let mut ours = parts[0].try_clone().unwrap();
     // Two halves fill it exactly, which the noise of the estimate must not keep out.
-    assert_eq!(ours.merge(&[&parts[1]]), Ok(true));
+    assert_eq!(ours.merge(&[&parts[1]], &Unlimited), Ok(true));
     assert!((950..=1000).contains(&ours.num_items()), "{}", ours.num_items());
     let before = ours.try_clone().unwrap();
-    let refused = ours.merge(&[&parts[2]]);
+    let refused = ours.merge(&[&parts[2]], &Unlimited);
     assert!(matches!(refused, Err(Error::RateExceeded { would_be, asked: 0.01 }) if would_be > 0.02));
     assert!(ours == before);
     // What it has already is no reason to refuse.
-    assert_eq!(ours.merge(&[&parts[0], &parts[1], &before]), Ok(false));
-    assert_eq!(ours.merge(&[]), Ok(false));
+    assert_eq!(ours.merge(&[&parts[0], &parts[1], &before], &Unlimited), Ok(false));
+    assert_eq!(ours.merge(&[], &Unlimited), Ok(false));
     assert!(ours == before);
 }
 
@@ -281,7 +310,9 @@ proptest! {
                 Ok(new) => prop_assert_eq!(new, !seen),
                 Err(error) => {
                     prop_assert_eq!(error, Error::Full { capacity: params.capacity });
-                    prop_assert!(!seen && filter.num_items() == params.capacity);
+                    let only = &filter.sub_filters()[0];
+                    let has_full_bits = sizing::full_bits(params.error_rate, only.geometry()).is_some_and(|full| only.set_bits() >= full);
+                    prop_assert!(!seen && (filter.num_items() == params.capacity || has_full_bits));
                     continue;
                 }
             }
@@ -328,7 +359,7 @@ proptest! {
         let [a_, b_, c_] = [&a, &b, &c].map(|items| filled(params, items));
         let merged = |first: &LineFilter, others: &[&LineFilter]| {
             let mut merged = first.try_clone().unwrap();
-            merged.merge(others).unwrap();
+            merged.merge(others, &Unlimited).unwrap();
             merged
         };
         let bitmap = |filter: &LineFilter| filter.sub_filters()[0].as_bytes().to_vec();
