@@ -382,8 +382,6 @@ fn merge_names_what_differs_and_changes_nothing() {
     let server = Server::start();
     let mut client = server.client();
     client.expect("BF.INSERT base CAPACITY 1000 ERROR 0.01 ITEMS a", "[1]");
-    client.expect("BF.INSERT grown CAPACITY 1000 ERROR 0.01 ITEMS a", "[1]");
-    add_many(&mut client, "BF.MADD grown", "x", 0..1500);
     let digest = client.digest("base");
     for (source, differs) in [
         ("CAPACITY 2000 ERROR 0.01", "capacity"),
@@ -398,9 +396,67 @@ fn merge_names_what_differs_and_changes_nothing() {
         assert!(error.starts_with("ERR ") && error.to_lowercase().contains(differs), "{source}: {error}");
         client.expect("EXISTS new", "0");
     }
-    let error = client.error("BF.MERGE base grown");
-    assert!(error.starts_with("ERR ") && error.contains("filters"), "{error}");
     assert_eq!(client.digest("base"), digest);
+}
+
+#[test]
+fn merge_takes_chains_of_any_length_that_fit() {
+    let server = Server::start();
+    let mut client = server.client();
+    for layout in ["lines", "classic"] {
+        client.expect("FLUSHALL", "+OK");
+        client.expect(&format!("BF.RESERVE long 0.01 1000 LAYOUT {layout}"), "+OK");
+        add_many(&mut client, "BF.MADD long", "x", 0..1500);
+        client.expect("COPY long short", "1");
+        client.expect(&format!("BF.RESERVE empty 0.01 1000 LAYOUT {layout}"), "+OK");
+        client.expect(&format!("BF.RESERVE full 0.01 1000 LAYOUT {layout}"), "+OK");
+        add_many(&mut client, "BF.MADD full", "y", 0..1100);
+        add_many(&mut client, "BF.MADD long", "x", 1500..5000);
+        add_many(&mut client, "BF.MADD short", "z", 0..50);
+        // A union is the same from either side, and an empty filter takes it as it is.
+        client.expect("BF.MERGE new short long", "+OK");
+        client.expect("BF.MERGE long short", "+OK");
+        client.expect("BF.MERGE short long", "+OK");
+        client.expect("BF.MERGE empty long", "+OK");
+        for key in ["new", "short", "empty"] {
+            assert_eq!(client.digest(key), client.digest("long"), "{layout} {key}");
+        }
+        assert_eq!(sum(&add_many(&mut client, "BF.MEXISTS new", "x", 0..5000)), 5000);
+        assert_eq!(sum(&add_many(&mut client, "BF.MEXISTS new", "z", 0..50)), 50);
+        let card = client.int("BF.CARD new");
+        assert!((4950..=5100).contains(&card), "{card}");
+        assert!(number(&info_field(&mut client, "new", "FPR")) <= 0.01);
+        // It goes on growing, and is dumped and restored as it is.
+        add_many(&mut client, "BF.MADD new", "more", 0..5000);
+        assert_eq!(sum(&add_many(&mut client, "BF.MEXISTS new", "more", 0..5000)), 5000);
+        // Different items in full sub-filters do not fit.
+        let digest = client.digest("full");
+        let error = client.error("BF.MERGE full long");
+        assert!(
+            error.contains("would have a false-positive rate of 0.0") && error.ends_with("above the 0.01 asked for")
+        );
+        assert_eq!(client.digest("full"), digest);
+    }
+}
+
+/// By its count it would hold 1,700 items by then and err for 69 in a hundred.
+#[test]
+fn a_filter_of_a_high_rate_refuses_by_its_bits() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("BF.RESERVE k 0.5 10000 NONSCALING", "+OK");
+    let replies = add_many(&mut client, "BF.MADD k", "in", 0..20_000);
+    assert!(replies.iter().any(|reply| show(reply) == "-ERR non scaling filter is full"));
+    let (card, rate) = (client.int("BF.CARD k"), number(&info_field(&mut client, "k", "FPR")));
+    assert!((7_000..7_600).contains(&card), "{card}");
+    assert!((rate - 0.5).abs() < 0.001, "{rate}");
+    let strangers = sum(&add_many(&mut client, "BF.MEXISTS k", "out", 0..20_000));
+    // Four standard deviations.
+    assert!((strangers - 10_000).abs() < 300, "{strangers}");
+    client.expect("BF.RESERVE grows 0.5 1000", "+OK");
+    add_many(&mut client, "BF.MADD grows", "in", 0..40_000);
+    let strangers = sum(&add_many(&mut client, "BF.MEXISTS grows", "out", 0..20_000));
+    assert!(strangers < 10_000, "{strangers}");
 }
 
 #[test]

@@ -101,6 +101,11 @@ fn every_write_leaves_the_replica_equal() {
         "BF.MERGE q b c",
         "BF.MERGE b c",
         "BF.MERGE r missing b",
+        // It grows by what the source has more.
+        "BF.RESERVE short 0.05 20 EXPANSION 3",
+        "BF.MADD short 1 2 3 new",
+        "BF.MERGE short k",
+        "BF.MERGE k short",
         "BF.CLEAR k",
         "BF.ADD k x",
         "LC.ADD A x y",

@@ -273,7 +273,7 @@ impl BloomFilter {
         let len = either!(&self.chain, filter => filter.sub_filters().len());
         (0..len).map(move |index| match &self.chain {
             EitherChain::Lines(filter) => {
-                let (sub_filter, geometry) = (&filter.sub_filters()[index], *filter.sub_filters()[index].geometry());
+                let (sub_filter, geometry) = (&filter.sub_filters()[index], filter.sub_filters()[index].geometry());
                 SubFilterInfo {
                     capacity: sub_filter.capacity(),
                     num_items: sub_filter.num_items(),

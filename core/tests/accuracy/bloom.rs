@@ -44,7 +44,7 @@ fn full_filters_err_as_predicted() {
             filter.insert(hash128(&item.to_le_bytes(), 0));
         }
         let shape = filter.geometry();
-        let predicted = sizing::false_positive_rate(shape, capacity as f64);
+        let predicted = sizing::false_positive_rate(&shape, capacity as f64);
         let measured = measured_rate(trials, |item| filter.may_contain(hash128(item, 0)));
         let probes = f64::from(shape.lines_per_item * shape.probes_per_line);
         let tolerance = tolerance(predicted, probes, capacity, trials);
@@ -117,7 +117,7 @@ fn estimates_of_items_are_near() {
             filter.insert(hash128(&item.to_le_bytes(), 0));
             if item + 1 == capacity / 10 || item + 1 == capacity {
                 let (items, estimate) =
-                    ((item + 1) as f64, sizing::estimate_items(filter.geometry(), filter.set_bits()));
+                    ((item + 1) as f64, sizing::estimate_items(&filter.geometry(), filter.set_bits()));
                 let shape = filter.geometry();
                 let probes = f64::from(shape.lines_per_item * shape.probes_per_line);
                 let load = probes * items / shape.num_bits() as f64;

@@ -42,7 +42,7 @@ fn chances(most: usize) -> Vec<[f64; 513]> {
 /// The rate of a filter of `capacity` items under `seed`, from `probes` absent items.
 fn rate(error_rate: f64, capacity: u64, seed: u64, probes: u64) -> f64 {
     let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).unwrap();
-    let shape = *filter.geometry();
+    let shape = filter.geometry();
     let mut lines = vec![[false; 512]; shape.num_lines as usize];
     for item in 0..capacity {
         let hash = hash128(&item.to_le_bytes(), seed);

@@ -58,7 +58,7 @@ trait Job {
 
 /// Runs `job` with the implementation for `geometry`. This is the only place where one is chosen.
 #[inline(always)]
-fn run<J: Job>(geometry: &Geometry, job: J) -> J::Output {
+fn run<J: Job>(geometry: Geometry, job: J) -> J::Output {
     let (lines_per_item, probes_per_line) = (geometry.lines_per_item, geometry.probes_per_line);
     macro_rules! shapes {
         ($(($b:literal, $g:literal))*) => {
@@ -81,7 +81,7 @@ fn run<J: Job>(geometry: &Geometry, job: J) -> J::Output {
 
 /// Whether all bits of this hash are set.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
-pub(in crate::bloom) fn contains(geometry: &Geometry, lines: &[Line], hash: Hash128) -> bool {
+pub(in crate::bloom) fn contains(geometry: Geometry, lines: &[Line], hash: Hash128) -> bool {
     let has = match_target! {
         "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
         _ => line::has,
@@ -91,7 +91,7 @@ pub(in crate::bloom) fn contains(geometry: &Geometry, lines: &[Line], hash: Hash
 
 /// Sets the bits of this hash and tells how many of them were free.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
-pub(in crate::bloom) fn insert(geometry: &Geometry, lines: &mut [Line], hash: Hash128) -> u64 {
+pub(in crate::bloom) fn insert(geometry: Geometry, lines: &mut [Line], hash: Hash128) -> u64 {
     let fill = match_target! {
         "x86_64+avx512f" => |line: &mut Line, places, probes| line::avx512::fill(line, places, probes),
         _ => line::fill,
@@ -102,7 +102,7 @@ pub(in crate::bloom) fn insert(geometry: &Geometry, lines: &mut [Line], hash: Ha
 /// [`contains`] for each of many hashes.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
 pub(in crate::bloom) fn contains_all(
-    geometry: &Geometry,
+    geometry: Geometry,
     lines: &[Line],
     hashes: impl Iterator<Item = Hash128>,
     found: impl FnMut(bool),
@@ -117,7 +117,7 @@ pub(in crate::bloom) fn contains_all(
 /// [`insert`] for each of many hashes.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
 pub(in crate::bloom) fn insert_all(
-    geometry: &Geometry,
+    geometry: Geometry,
     lines: &mut [Line],
     hashes: impl Iterator<Item = Hash128>,
     free: impl FnMut(u64),

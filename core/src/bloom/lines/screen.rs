@@ -25,7 +25,7 @@ const NEWEST: usize = 3;
 
 /// A sub-filter as the screen looks at it.
 pub(super) trait Screened: SubFilter {
-    fn geometry(&self) -> &Geometry;
+    fn geometry(&self) -> Geometry;
     fn lines(&self) -> &[Line];
     /// Brings the first `count` lines of the marked hashes to the cache, unless the bitmap is small enough to be there.
     fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32, count: u32);

@@ -14,13 +14,14 @@ use crate::size_limit::SizeLimit;
 
 /// A Bloom filter of a fixed size, of lines, by hashes: it does not know the seed they were made under.
 ///
-/// Invariants: `bitmap` has `geometry.num_lines` lines, `geometry` is what `error_rate` and `capacity` give, `full_bits` what
-/// `error_rate` and `geometry` give, and `num_items` is at most the number of bits: each item that counts sets one at least. So the items of all sub-filters
-/// that fit in memory can be summed.
+/// Invariants: lines, lines an item and bits a line are what `error_rate` and `capacity` give, `full_bits` is what they and
+/// `error_rate` give, and `num_items` is at most the number of bits: each item that counts sets one at least. So the items of
+/// all sub-filters that fit in memory can be summed.
 #[derive(Debug)]
 pub struct LineSubFilter {
     bitmap: Bitmap,
-    geometry: Geometry,
+    lines_per_item: u32,
+    probes_per_line: u32,
     error_rate: f64,
     capacity: u64,
     num_items: u64,
@@ -44,25 +45,30 @@ impl LineSubFilter {
         let geometry = sizing::geometry(error_rate, capacity)?;
         let bitmap_bytes = Bitmap::bytes_for(geometry.num_lines, limit);
         limit.check(held_bytes, bitmap_bytes.saturating_add(size_of::<Self>() as u64))?;
-        let bitmap = Bitmap::zeroed(geometry.num_lines)?;
+        let Geometry { lines_per_item, probes_per_line, num_lines } = geometry;
+        let bitmap = Bitmap::zeroed(num_lines)?;
         let full_bits = sizing::full_bits(error_rate, &geometry).unwrap_or(u64::MAX);
-        Ok(LineSubFilter { bitmap, geometry, error_rate, capacity, num_items: 0, full_bits })
+        Ok(LineSubFilter { bitmap, lines_per_item, probes_per_line, error_rate, capacity, num_items: 0, full_bits })
     }
 
     /// Brings every line of the item of this hash to the cache.
     pub fn prefetch(&self, hash: Hash128) {
-        probe::prefetch(self.lines(), &[hash], 1, self.geometry.lines_per_item);
+        probe::prefetch(self.lines(), &[hash], 1, self.lines_per_item);
     }
 
     /// Lines, lines an item and bits a line.
-    pub fn geometry(&self) -> &Geometry {
-        &self.geometry
+    #[inline]
+    pub fn geometry(&self) -> Geometry {
+        // The number of lines is not kept twice: so it all fits one cache line.
+        let Self { lines_per_item, probes_per_line, .. } = *self;
+        Geometry { lines_per_item, probes_per_line, num_lines: self.bitmap.lines().len() as u64 }
     }
 }
 
 impl Screened for LineSubFilter {
-    fn geometry(&self) -> &Geometry {
-        &self.geometry
+    #[inline]
+    fn geometry(&self) -> Geometry {
+        LineSubFilter::geometry(self)
     }
 
     #[inline]
@@ -130,7 +136,7 @@ impl SubFilter for LineSubFilter {
     }
 
     fn size_bytes(&self) -> u64 {
-        self.geometry.num_bytes() + size_of::<Self>() as u64
+        self.geometry().num_bytes() + size_of::<Self>() as u64
     }
 
     fn capacity(&self) -> u64 {
@@ -151,7 +157,7 @@ impl SubFilter for LineSubFilter {
     }
 
     fn room(&self) -> u64 {
-        let bits_per_item = self.geometry.lines_per_item * self.geometry.probes_per_line;
+        let bits_per_item = self.lines_per_item * self.probes_per_line;
         let items_until_full = self.full_bits.saturating_sub(self.set_bits()).div_ceil(u64::from(bits_per_item));
         self.capacity.saturating_sub(self.num_items).min(items_until_full)
     }
@@ -161,13 +167,13 @@ impl SubFilter for LineSubFilter {
     }
 
     fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
-        check_items(num_items, self.geometry.num_bits())?;
+        check_items(num_items, self.geometry().num_bits())?;
         self.num_items = num_items;
         Ok(())
     }
 
     fn num_bits(&self) -> u64 {
-        self.geometry.num_bits()
+        self.geometry().num_bits()
     }
 
     fn set_bits(&self) -> u64 {
@@ -185,20 +191,21 @@ impl SubFilter for LineSubFilter {
 
     #[inline(always)]
     fn may_contain(&self, hash: Hash128) -> bool {
-        probe::contains(&self.geometry, self.lines(), hash)
+        probe::contains(self.geometry(), self.lines(), hash)
     }
 
     #[inline]
     fn insert(&mut self, hash: Hash128) -> bool {
+        let geometry = self.geometry();
         let (lines, set_bits) = self.bitmap.lines_mut();
-        let free = probe::insert(&self.geometry, lines, hash);
+        let free = probe::insert(geometry, lines, hash);
         *set_bits += free;
-        self.num_items = (self.num_items + u64::from(free != 0)).min(self.geometry.num_bits());
+        self.num_items = (self.num_items + u64::from(free != 0)).min(geometry.num_bits());
         free != 0
     }
 
     fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
-        self.prefetch_chunk(hashes, pending, self.geometry.lines_per_item);
+        self.prefetch_chunk(hashes, pending, self.lines_per_item);
         marked(pending).fold(0, |found, i| found | u32::from(self.may_contain(hashes[i])) << i)
     }
 
@@ -211,13 +218,14 @@ impl SubFilter for LineSubFilter {
     }
 
     fn look_up_all(&self, hashes: impl Iterator<Item = Hash128>, found: &mut impl FnMut(bool)) {
-        probe::contains_all(&self.geometry, self.lines(), hashes, found);
+        probe::contains_all(self.geometry(), self.lines(), hashes, found);
     }
 
     fn insert_all(&mut self, hashes: impl Iterator<Item = Hash128>, added: &mut impl FnMut(bool)) {
-        let most_items = self.geometry.num_bits();
+        let geometry = self.geometry();
+        let most_items = geometry.num_bits();
         let (lines, set_bits) = self.bitmap.lines_mut();
-        probe::insert_all(&self.geometry, lines, hashes, |free| {
+        probe::insert_all(geometry, lines, hashes, |free| {
             // Before the caller is told: it may panic, and the counts must be those of the bits.
             *set_bits += free;
             self.num_items = (self.num_items + u64::from(free != 0)).min(most_items);
@@ -253,11 +261,11 @@ impl SubFilter for LineSubFilter {
     }
 
     fn estimate_items(&self, set_bits: u64) -> f64 {
-        sizing::estimate_items(&self.geometry, set_bits)
+        sizing::estimate_items(&self.geometry(), set_bits)
     }
 
     fn rate_with(&self, set_bits: u64) -> f64 {
-        sizing::false_positive_rate(&self.geometry, self.estimate_items(set_bits))
+        sizing::false_positive_rate(&self.geometry(), self.estimate_items(set_bits))
     }
 
     fn clear(&mut self) {
@@ -345,7 +353,7 @@ mod tests {
         for exponent in 1..=280 {
             let error_rate = libm::pow(10.0, -f64::from(exponent) / 20.0);
             let mut filter = filter(error_rate, 100);
-            let Geometry { lines_per_item, probes_per_line, num_lines } = *filter.geometry();
+            let Geometry { lines_per_item, probes_per_line, num_lines } = filter.geometry();
             let (hash, mut expected) = (hash128(b"item", exponent as u64), std::collections::BTreeSet::new());
             for i in 0..u64::from(lines_per_item) {
                 // Half of i*(i-1), one by one.
@@ -370,7 +378,7 @@ mod tests {
         for exponent in 1..=280 {
             let error_rate = libm::pow(10.0, -f64::from(exponent) / 20.0);
             let (mut single, mut listed) = (filter(error_rate, 100), filter(error_rate, 100));
-            let Geometry { lines_per_item, probes_per_line, .. } = *single.geometry();
+            let Geometry { lines_per_item, probes_per_line, .. } = single.geometry();
             if !shapes.insert((lines_per_item, probes_per_line)) {
                 continue;
             }

@@ -112,7 +112,7 @@ fn a_full_filter_that_does_not_scale_refuses_only_new_items() {
 fn a_filter_of_a_high_rate_is_full_by_its_bits() {
     for (error_rate, capacity) in [(0.5, 1000), (0.3, 1000), (0.1, 20_000), (0.05, 20_000)] {
         let mut one = filter(params(error_rate, capacity, 0, 0));
-        let full = sizing::full_bits(error_rate, one.sub_filters()[0].geometry()).unwrap();
+        let full = sizing::full_bits(error_rate, &one.sub_filters()[0].geometry()).unwrap();
         let refused = (0u64..).find_map(|item| {
             let (room, set_bits) = (one.room(), one.sub_filters()[0].set_bits());
             assert_eq!(room > 0, set_bits < full);
@@ -311,7 +311,7 @@ proptest! {
                 Err(error) => {
                     prop_assert_eq!(error, Error::Full { capacity: params.capacity });
                     let only = &filter.sub_filters()[0];
-                    let has_full_bits = sizing::full_bits(params.error_rate, only.geometry()).is_some_and(|full| only.set_bits() >= full);
+                    let has_full_bits = sizing::full_bits(params.error_rate, &only.geometry()).is_some_and(|full| only.set_bits() >= full);
                     prop_assert!(!seen && (filter.num_items() == params.capacity || has_full_bits));
                     continue;
                 }
