@@ -60,8 +60,14 @@ fn only_equal_layouts_merge() {
         assert_eq!(ours.merge(&[theirs, theirs], &Unlimited), Ok(true));
         assert!((0..60u32).all(|item| ours.may_contain(&item.to_le_bytes())));
     }
-    assert!(matches!(lines.merge(&[&classic], &Unlimited), Err(Error::Incompatible { parameter: Parameter::Layout, .. })));
-    assert!(matches!(classic.merge(&[&lines], &Unlimited), Err(Error::Incompatible { parameter: Parameter::Layout, .. })));
+    assert!(matches!(
+        lines.merge(&[&classic], &Unlimited),
+        Err(Error::Incompatible { parameter: Parameter::Layout, .. })
+    ));
+    assert!(matches!(
+        classic.merge(&[&lines], &Unlimited),
+        Err(Error::Incompatible { parameter: Parameter::Layout, .. })
+    ));
 }
 
 fn chain(layout: BitLayout, error_rate: f64, items: impl Iterator<Item = u32>) -> BloomFilter {
@@ -113,9 +119,7 @@ fn an_order_that_does_not_fit_is_refused_with_the_rate() {
         assert_eq!(asked, 0.05);
         // As a filter errs that has the bits of both.
         let absent = (0..200_000u32).map(|item| (item + 10_000).to_le_bytes());
-        let bits_of = |filter: &BloomFilter, index: usize| {
-            either!(&filter.chain, chain => chain.sub_filters()[index].as_bytes().to_vec())
-        };
+        let bits_of = |filter: &BloomFilter, index: usize| either!(&filter.chain, chain => chain.sub_filters()[index].as_bytes().to_vec());
         let mut forced = ours.try_clone().unwrap();
         for index in 0..ours.sub_filters().len() {
             let [a, b] = [&ours, &reversed].map(|filter| bits_of(filter, index));
@@ -143,10 +147,7 @@ fn a_union_that_has_to_grow_asks_for_its_memory_first() {
         };
         for most in [0, held(&short) + 300, held(&long) - 64] {
             let refused = short.merge(&[&long], &MaxBytes(most));
-            assert!(
-                matches!(refused, Err(Error::TooLarge { limit_bytes, .. }) if limit_bytes == most),
-                "{refused:?}"
-            );
+            assert!(matches!(refused, Err(Error::TooLarge { limit_bytes, .. }) if limit_bytes == most), "{refused:?}");
             assert!(short == before);
         }
         assert_eq!(short.merge(&[&long], &MaxBytes(held(&long) + 200)), Ok(true));
