@@ -4,7 +4,6 @@
 use super::super::bitmap::Line;
 use super::super::chain::{CHUNK, fill, marked};
 use super::line::{self, line_index, pick, places};
-use super::sizing::Geometry;
 use crate::hash::Hash128;
 use multiversion::multiversion;
 use multiversion::target::match_target;
@@ -56,10 +55,12 @@ trait Job {
     fn run(self, shape: impl Shape) -> Self::Output;
 }
 
-/// Runs `job` with the implementation for `geometry`. This is the only place where one is chosen.
+/// Lines an item, and bits in each: all that a probe needs of a geometry, and in registers.
+pub(in crate::bloom) type ItemShape = (u32, u32);
+
+/// Runs `job` with the implementation for `shape`. This is the only place where one is chosen.
 #[inline(always)]
-fn run<J: Job>(geometry: Geometry, job: J) -> J::Output {
-    let (lines_per_item, probes_per_line) = (geometry.lines_per_item, geometry.probes_per_line);
+fn run<J: Job>((lines_per_item, probes_per_line): ItemShape, job: J) -> J::Output {
     macro_rules! shapes {
         ($(($b:literal, $g:literal))*) => {
             match (lines_per_item, probes_per_line) {
@@ -81,28 +82,28 @@ fn run<J: Job>(geometry: Geometry, job: J) -> J::Output {
 
 /// Whether all bits of this hash are set.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
-pub(in crate::bloom) fn contains(geometry: Geometry, lines: &[Line], hash: Hash128) -> bool {
+pub(in crate::bloom) fn contains(shape: ItemShape, lines: &[Line], hash: Hash128) -> bool {
     let has = match_target! {
         "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
         _ => line::has,
     };
-    run(geometry, One(Seek { lines, has }, hash))
+    run(shape, One(Seek { lines, has }, hash))
 }
 
 /// Sets the bits of this hash and tells how many of them were free.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
-pub(in crate::bloom) fn insert(geometry: Geometry, lines: &mut [Line], hash: Hash128) -> u64 {
+pub(in crate::bloom) fn insert(shape: ItemShape, lines: &mut [Line], hash: Hash128) -> u64 {
     let fill = match_target! {
         "x86_64+avx512f" => |line: &mut Line, places, probes| line::avx512::fill(line, places, probes),
         _ => line::fill,
     };
-    run(geometry, One(Fill { lines, fill }, hash))
+    run(shape, One(Fill { lines, fill }, hash))
 }
 
 /// [`contains`] for each of many hashes.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
 pub(in crate::bloom) fn contains_all(
-    geometry: Geometry,
+    shape: ItemShape,
     lines: &[Line],
     hashes: impl Iterator<Item = Hash128>,
     found: impl FnMut(bool),
@@ -111,13 +112,13 @@ pub(in crate::bloom) fn contains_all(
         "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
         _ => line::has,
     };
-    run(geometry, SeekAll(Seek { lines, has }, hashes, found))
+    run(shape, SeekAll(Seek { lines, has }, hashes, found))
 }
 
 /// [`insert`] for each of many hashes.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
 pub(in crate::bloom) fn insert_all(
-    geometry: Geometry,
+    shape: ItemShape,
     lines: &mut [Line],
     hashes: impl Iterator<Item = Hash128>,
     free: impl FnMut(u64),
@@ -126,7 +127,7 @@ pub(in crate::bloom) fn insert_all(
         "x86_64+avx512f" => |line: &mut Line, places, probes| line::avx512::fill(line, places, probes),
         _ => line::fill,
     };
-    run(geometry, FillAll(Fill { lines, fill }, hashes, free))
+    run(shape, FillAll(Fill { lines, fill }, hashes, free))
 }
 
 /// Brings the lines of the hashes marked in `pending` to the cache: `count` lines a hash.

@@ -5,6 +5,7 @@ use std::alloc::Layout;
 use super::super::bitmap::{Bitmap, Line, PREFETCH_FROM_LINES};
 use super::super::chain::{Chain, Expected, Sealed, SubFilter, check_items, marked};
 use super::super::params::Params;
+use super::probe::ItemShape;
 use super::screen::Screened;
 use super::sizing::{self, Geometry};
 use super::{probe, screen};
@@ -54,6 +55,11 @@ impl LineSubFilter {
     /// Brings every line of the item of this hash to the cache.
     pub fn prefetch(&self, hash: Hash128) {
         probe::prefetch(self.lines(), &[hash], 1, self.lines_per_item);
+    }
+
+    #[inline(always)]
+    fn shape(&self) -> ItemShape {
+        (self.lines_per_item, self.probes_per_line)
     }
 
     /// Lines, lines an item and bits a line.
@@ -172,6 +178,7 @@ impl SubFilter for LineSubFilter {
         Ok(())
     }
 
+    #[inline]
     fn num_bits(&self) -> u64 {
         self.geometry().num_bits()
     }
@@ -191,16 +198,16 @@ impl SubFilter for LineSubFilter {
 
     #[inline(always)]
     fn may_contain(&self, hash: Hash128) -> bool {
-        probe::contains(self.geometry(), self.lines(), hash)
+        probe::contains(self.shape(), self.lines(), hash)
     }
 
     #[inline]
     fn insert(&mut self, hash: Hash128) -> bool {
-        let geometry = self.geometry();
+        let (shape, most_items) = (self.shape(), self.num_bits());
         let (lines, set_bits) = self.bitmap.lines_mut();
-        let free = probe::insert(geometry, lines, hash);
+        let free = probe::insert(shape, lines, hash);
         *set_bits += free;
-        self.num_items = (self.num_items + u64::from(free != 0)).min(geometry.num_bits());
+        self.num_items = (self.num_items + u64::from(free != 0)).min(most_items);
         free != 0
     }
 
@@ -218,14 +225,13 @@ impl SubFilter for LineSubFilter {
     }
 
     fn look_up_all(&self, hashes: impl Iterator<Item = Hash128>, found: &mut impl FnMut(bool)) {
-        probe::contains_all(self.geometry(), self.lines(), hashes, found);
+        probe::contains_all(self.shape(), self.lines(), hashes, found);
     }
 
     fn insert_all(&mut self, hashes: impl Iterator<Item = Hash128>, added: &mut impl FnMut(bool)) {
-        let geometry = self.geometry();
-        let most_items = geometry.num_bits();
+        let (shape, most_items) = (self.shape(), self.num_bits());
         let (lines, set_bits) = self.bitmap.lines_mut();
-        probe::insert_all(geometry, lines, hashes, |free| {
+        probe::insert_all(shape, lines, hashes, |free| {
             // Before the caller is told: it may panic, and the counts must be those of the bits.
             *set_bits += free;
             self.num_items = (self.num_items + u64::from(free != 0)).min(most_items);
