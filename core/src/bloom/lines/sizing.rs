@@ -154,7 +154,7 @@ impl ItemShape {
 /// `0.3 * sqrt(capacity)` at 0.05 (standard deviation).
 ///
 /// **Part of the stored format**: a filter must grow at the same item everywhere.
-pub fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
+pub(crate) fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
     if error_rate <= COUNT_SERVES_UP_TO {
         return None;
     }
