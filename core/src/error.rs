@@ -27,6 +27,8 @@ pub enum Parameter {
     ExactLimit,
     /// log2 of a counter's main bitmap.
     Precision,
+    /// log2 of the slots of a segment of a counter's tail.
+    TailBits,
     /// Seed of the hash.
     Seed,
 }
@@ -44,6 +46,7 @@ impl Parameter {
             Parameter::Shape => "shape",
             Parameter::ExactLimit => "exact limit",
             Parameter::Precision => "precision",
+            Parameter::TailBits => "tail bits",
             Parameter::Seed => "seed",
         }
     }

@@ -5,7 +5,7 @@ use std::alloc::Layout;
 
 use proptest::prelude::*;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, LineFilter, SubFilter};
-use rollcall_core::counting::{self, Counter, Representation};
+use rollcall_core::counting::{self, Counter, Representation, layout};
 use rollcall_core::error::Error;
 use rollcall_core::persist::counting::LoadingCounter;
 use rollcall_core::persist::{self, Loading, Stored};
@@ -14,8 +14,8 @@ use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
 mod support;
 
 use support::values::{
-    Dump, completed, counter, cut_after, dump_of, dump_of_loading, filter_of_rdb, load_rdb, load_rdb_classic, rdb_of,
-    rdb_of_filter, rdb_of_loading, reload, same_dump,
+    Dump, completed, counter, counter_of, cut_after, dump_of, dump_of_loading, filter_of_rdb, load_rdb,
+    load_rdb_classic, rdb_of, rdb_of_filter, rdb_of_loading, reload, same_dump,
 };
 
 fn filter(capacity: u64, expansion: u32, items: u32) -> LineFilter {
@@ -180,12 +180,15 @@ fn forged_filter_headers_are_refused_by_field() {
 #[test]
 fn forged_counter_headers_are_refused_by_field() {
     let header = counter(50_000, 250, 40).header();
-    let cases: [(usize, Vec<u8>, &str); 12] = [
+    let cases: [(usize, Vec<u8>, &str); 15] = [
         (4, vec![2], "version"),
         (5, vec![3], "representation"),
-        (6, vec![13], "precision"),
-        (6, vec![255], "precision"),
-        (7, vec![1], "reserved byte"),
+        (6, vec![8], "precision"),
+        (6, vec![32], "precision"),
+        (6, vec![10], "tail bits"),
+        (7, vec![7], "tail bits"),
+        (7, vec![14], "tail bits"),
+        (7, vec![21], "tail bits"),
         (16, f64::INFINITY.to_bits().to_le_bytes().to_vec(), "error rate"),
         (16, 0.0001f64.to_bits().to_le_bytes().to_vec(), "error rate"),
         (24, 0u64.to_le_bytes().to_vec(), "capacity"),
@@ -199,8 +202,7 @@ fn forged_counter_headers_are_refused_by_field() {
     }
     // Positions for more than half the bytes of the bitmap: a counter would hold that.
     let sparse = counter(10_000_000, 10, 40);
-    let too_many =
-        (rollcall_core::counting::estimate::precision(0.01, 10_000_000).unwrap().num_bytes() / 2 + 4).to_le_bytes();
+    let too_many = (sparse.layout().num_bytes() / 2 + 4).to_le_bytes();
     assert_eq!(refused_field::<Counter>(forged(&sparse.header(), 40, &too_many)), "payload length");
 }
 
@@ -270,7 +272,7 @@ fn members_that_cannot_be_are_refused() {
     let dump = dump_of(&exact);
     for members in [&b"\x01\0a\x01\0a"[..], b"\x03\0ab", b"\x01\0a\x01\0b\x01\0c"] {
         let header = forged(&dump[0].1, 40, &(members.len() as u64).to_le_bytes());
-        let fingerprint = rollcall_core::hash::checksum(&[0, exact.precision() as u8], members.len() as u64);
+        let fingerprint = rollcall_core::hash::checksum(&[0, 14, 10], members.len() as u64);
         let mut chunk = members.to_vec();
         chunk.extend_from_slice(&persist::piece_checksum(members, 0, fingerprint).to_le_bytes());
         let next = 1 + members.len() as u64;
@@ -321,12 +323,12 @@ fn assert_goes_on<T: Stored>(value: &T, received_bytes: u64) {
 #[test]
 fn what_has_arrived_goes_on_from_anywhere() {
     // A payload of two parts, two megabytes of words, a chain, and members.
-    let sparse = counter(1_000_000_000, 0, 70_000);
+    let sparse = counter_of(0.001, 1_000_000_000, 0, 70_000);
     for end in [0, 3, 5, 8, 4001, (1 << 18) - 3, 1 << 18, (1 << 18) + 7, sparse.payload_bytes() - 1] {
         assert_goes_on(&sparse, end);
     }
-    let params = counting::Params { capacity: 100_000_000, error_rate: 0.005, exact_limit: 0, seed: 7 };
-    let mut dense = Counter::new(params).unwrap();
+    let params = counting::Params { capacity: 100_000, error_rate: 0.01, exact_limit: 0, seed: 7 };
+    let mut dense = Counter::with_layout(params, layout::Layout::new(24, 10).unwrap()).unwrap();
     for member in 0..300_000u32 {
         dense.add(&member.to_le_bytes(), &Unlimited).unwrap();
     }

@@ -8,6 +8,7 @@ use roaring::RoaringBitmap;
 use crate::counting::estimate::{self, KeptEstimate};
 use crate::counting::layout::{Layout, Slot};
 use crate::counting::members::{self, Members};
+use crate::counting::sizing;
 use crate::counting::slots::{Bitmap, Bits};
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
@@ -57,13 +58,13 @@ impl Params {
         Ok(())
     }
 
-    /// The bitmap that these parameters lead to.
+    /// The bitmap that a counter of these parameters is made with, unless it is given another.
     ///
     /// # Errors
     /// Those of [`Self::validate`].
     pub fn layout(&self) -> Result<Layout, Error> {
         self.validate()?;
-        estimate::precision(self.error_rate, self.capacity)
+        sizing::layout(self.error_rate, self.capacity)
     }
 }
 
@@ -91,7 +92,7 @@ impl fmt::Display for Representation {
 /// A counter of distinct members. See the [module](crate::counting) for what it guarantees.
 pub struct Counter {
     params: Params,
-    /// Always what `params` lead to.
+    /// What `params` led to when it was made, or a layout that this folds to. Kept, never worked out again.
     layout: Layout,
     state: State,
     /// The estimate, or none when a bit changed since it was last worked out. Unused while exact.
@@ -123,14 +124,21 @@ impl Counter {
     /// # Errors
     /// [`Error::OutOfRange`] when a parameter is.
     pub fn new(params: Params) -> Result<Self, Error> {
-        let layout = params.layout()?;
+        Self::with_layout(params, params.layout()?)
+    }
+
+    /// As [`Self::new`], with a bitmap that was chosen elsewhere, by a counter that this one is to be equal to.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] when a parameter is.
+    pub fn with_layout(params: Params, layout: Layout) -> Result<Self, Error> {
+        params.validate()?;
         let state =
             if params.exact_limit > 0 { State::Exact(Members::new()) } else { State::Estimating(Bitmap::new(layout)) };
         Ok(Self::from_state(params, layout, state))
     }
 
     pub(super) fn from_state(params: Params, layout: Layout, state: State) -> Self {
-        debug_assert_eq!(params.layout(), Ok(layout));
         Counter { params, layout, state, estimate: KeptEstimate::none() }
     }
 
@@ -141,10 +149,6 @@ impl Counter {
     pub(super) fn state_mut(&mut self) -> &mut State {
         self.estimate.forget();
         &mut self.state
-    }
-
-    pub(super) fn layout(&self) -> Layout {
-        self.layout
     }
 
     /// Bytes of the struct itself, which a counter takes whatever it holds.
@@ -206,6 +210,7 @@ impl Counter {
     /// The batch path: a dense bitmap neither grows nor fails.
     fn add_all_dense<'a>(&mut self, mut items: impl Iterator<Item = &'a [u8]>, mut added: impl FnMut(bool)) {
         let State::Estimating(bitmap) = &mut self.state else { return };
+        let Some(bitmap) = bitmap.dense_mut() else { return };
         let mut changed = false;
         let mut slots = [Slot { index: 0, segment: 0 }; BATCH];
         loop {
@@ -216,7 +221,7 @@ impl Counter {
                 len += 1;
             }
             for &slot in &slots[..len] {
-                let free = bitmap.insert_dense(slot);
+                let free = bitmap.insert(slot);
                 changed |= free;
                 added(free);
             }
@@ -240,7 +245,7 @@ impl Counter {
         match &self.state {
             State::Exact(members) => members.len() as f64,
             State::Estimating(bitmap) => {
-                self.estimate.get_or(|| estimate::Segments::new(self.layout, bitmap.counts()).estimate())
+                self.estimate.get_or(|| estimate::Segments::new(self.layout, &bitmap.counts()).estimate())
             }
         }
     }
@@ -263,7 +268,7 @@ impl Counter {
         match &self.state {
             State::Exact(_) => Representation::Exact,
             State::Estimating(bitmap) => match bitmap.bits() {
-                Bits::Sparse(_) => Representation::Sparse,
+                Bits::Sparse { .. } => Representation::Sparse,
                 Bits::Dense(_) => Representation::Dense,
             },
         }
@@ -280,14 +285,14 @@ impl Counter {
         }
     }
 
-    /// Its parameters. After a merge capacity and error rate are those of the counter of the smallest precision.
+    /// Its parameters. [`Self::merge`] may change capacity and error rate.
     pub fn params(&self) -> &Params {
         &self.params
     }
 
-    /// log2 of the main bitmap; what the parameters lead to.
-    pub fn precision(&self) -> u32 {
-        self.layout.precision()
+    /// The shape of its bitmap, whether or not it has one yet.
+    pub fn layout(&self) -> Layout {
+        self.layout
     }
 
     /// Bits of the bitmap, whether or not it has one yet.
@@ -299,7 +304,7 @@ impl Counter {
     pub fn set_bits(&self) -> u64 {
         match &self.state {
             State::Exact(_) => 0,
-            State::Estimating(bitmap) => bitmap.counts().total(),
+            State::Estimating(bitmap) => bitmap.set_bits(),
         }
     }
 
@@ -352,9 +357,16 @@ pub(super) mod tests {
     use proptest::collection::{btree_set, vec};
     use proptest::prelude::*;
 
-    /// Parameters that lead to precision 11, 13, 14, 16, 20 and 24.
+    /// Parameters that lead to precision and tail bits (11, 8), (13, 10), (14, 10), (15, 11), (12, 11) and (16, 15).
     pub const SIZES: [(u64, f64); 6] =
         [(1000, 0.02), (1000, 0.01), (50_000, 0.01), (50_000, 0.005), (10_000_000, 0.02), (100_000_000, 0.005)];
+
+    /// A counter whose bitmap stays sparse to more than 65,536 members.
+    pub const LARGEST: (u64, f64) = (1_000_000_000, 0.001);
+
+    pub fn layout(precision: u32, tail_bits: u32) -> Layout {
+        Layout::new(precision, tail_bits).unwrap()
+    }
 
     pub fn params(size: (u64, f64), exact_limit: u32) -> Params {
         Params { capacity: size.0, error_rate: size.1, exact_limit, seed: 0 }
@@ -363,10 +375,14 @@ pub(super) mod tests {
     /// A counter of the items numbered so.
     pub fn counter(params: Params, numbers: impl IntoIterator<Item = u64>) -> Counter {
         let mut counter = Counter::new(params).unwrap();
+        add(&mut counter, numbers);
+        counter
+    }
+
+    pub fn add(counter: &mut Counter, numbers: impl IntoIterator<Item = u64>) {
         for number in numbers {
             counter.add(format!("user:{number}").as_bytes(), &Unlimited).unwrap();
         }
-        counter
     }
 
     /// The same bits, held densely.
@@ -424,7 +440,7 @@ pub(super) mod tests {
     fn a_large_counter_of_few_members_is_small() {
         let counter = counter(params((10_000_000, 0.01), 250), 0..1000);
         assert_eq!(counter.representation(), Representation::Sparse);
-        assert_eq!(counter.precision(), 21);
+        assert_eq!(counter.layout(), layout(14, 13));
         assert!(counter.size_bytes() < 8 * 1024, "{} bytes", counter.size_bytes());
     }
 
@@ -432,14 +448,16 @@ pub(super) mod tests {
     fn a_seeded_run_is_pinned() {
         // Set bits, estimate and XXH3-64 of the bitmap, from a program of its own.
         let runs = [
-            ((1000, 0.02), 0, 1000, 840, "976.831421", 0x6141_8437_06a6_1012),
-            ((50_000, 0.01), 0, 1000, 972, "1000.755289", 0x16fa_fb13_7f16_7f94),
-            ((50_000, 0.01), 7, 50_000, 16_645, "49634.891435", 0x3518_b7f1_b145_1493),
-            ((1000, 0.02), 0, 100_000, 7_061, "98221.212506", 0xeb8e_db18_4f02_f32c),
-            ((1_000_000, 0.01), 1, 20_000, 19_200, "19937.366792", 0xc9ba_3f3e_82b1_23b9_u64),
+            (11, 0, 1000, 840, "976.831421", 0x6141_8437_06a6_1012),
+            (14, 0, 1000, 972, "1000.755289", 0x16fa_fb13_7f16_7f94),
+            (14, 7, 50_000, 16_645, "49634.891435", 0x3518_b7f1_b145_1493),
+            (11, 0, 100_000, 7_061, "98221.212506", 0xeb8e_db18_4f02_f32c),
+            (18, 1, 20_000, 19_200, "19937.366792", 0xc9ba_3f3e_82b1_23b9_u64),
         ];
-        for (size, seed, items, set_bits, estimate, hash) in runs {
-            let counter = counter(Params { seed, ..params(size, 250) }, 1..=items);
+        for (precision, seed, items, set_bits, estimate, hash) in runs {
+            let params = Params { seed, ..params(SIZES[0], 250) };
+            let mut counter = Counter::with_layout(params, layout(precision, 10)).unwrap();
+            add(&mut counter, 1..=items);
             assert_eq!(counter.set_bits(), set_bits);
             assert_eq!(format!("{:.6}", counter.estimate()), estimate);
             assert_eq!(hash64(bytemuck::cast_slice(&words(&counter)), 0), hash);

@@ -17,17 +17,16 @@ impl Counter {
     /// The counter that gave this payload.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when a parameter is; [`Error::Corrupt`] when `precision` is not what the
-    /// parameters lead to or the payload is not one of this representation; those of `limit`,
-    /// [`Error::OutOfMemory`].
+    /// [`Error::OutOfRange`] when a parameter is; [`Error::Corrupt`] when the payload is not one of this
+    /// representation; those of `limit`, [`Error::OutOfMemory`].
     pub fn from_payload(
         params: Params,
-        precision: u32,
+        layout: Layout,
         representation: Representation,
         payload: &[u8],
         limit: &impl SizeLimit,
     ) -> Result<Self, Error> {
-        let layout = checked_layout(&params, precision)?;
+        params.validate()?;
         match representation {
             Representation::Exact => {
                 // Without a limit a counter is never exact, not even while empty.
@@ -42,7 +41,7 @@ impl Counter {
                 if !payload.len().is_multiple_of(POSITION_BYTES) {
                     return Err(Error::corrupt("position bytes", "a multiple of 4", payload.len()));
                 }
-                let mut loading = Self::loading_sparse(params, precision, payload.len() as u64, limit)?;
+                let mut loading = Self::loading_sparse(params, layout, payload.len() as u64, limit)?;
                 loading.push(payload)?;
                 loading.finish()
             }
@@ -50,7 +49,7 @@ impl Counter {
                 if payload.len() as u64 != layout.num_bytes() {
                     return Err(Error::corrupt("bitmap bytes", layout.num_bytes(), payload.len()));
                 }
-                let mut loading = Self::loading_dense(params, precision, limit)?;
+                let mut loading = Self::loading_dense(params, layout, limit)?;
                 loading.write_bytes(0, payload)?;
                 Ok(loading.finish())
             }
@@ -61,14 +60,14 @@ impl Counter {
     /// will take.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], [`Error::Corrupt`] as [`Self::from_payload`]; those of `limit`.
+    /// [`Error::OutOfRange`] when a parameter is; those of `limit`.
     pub fn loading_sparse(
         params: Params,
-        precision: u32,
+        layout: Layout,
         total_bytes: u64,
         limit: &impl SizeLimit,
     ) -> Result<SparseLoading, Error> {
-        let layout = checked_layout(&params, precision)?;
+        params.validate()?;
         limit.check(Self::STRUCT_BYTES, slots::heap_bytes(layout, total_bytes / POSITION_BYTES as u64))?;
         Ok(SparseLoading { params, bitmap: Bitmap::new(layout), last: None, cut: Vec::new() })
     }
@@ -77,22 +76,13 @@ impl Counter {
     /// and the allocator are asked.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], [`Error::Corrupt`] as [`Self::from_payload`]; those of `limit`,
+    /// [`Error::OutOfRange`] when a parameter is; those of `limit`,
     /// [`Error::OutOfMemory`].
-    pub fn loading_dense(params: Params, precision: u32, limit: &impl SizeLimit) -> Result<DenseLoading, Error> {
-        let layout = checked_layout(&params, precision)?;
-        limit.check(Self::STRUCT_BYTES, layout.num_bytes())?;
+    pub fn loading_dense(params: Params, layout: Layout, limit: &impl SizeLimit) -> Result<DenseLoading, Error> {
+        params.validate()?;
+        limit.check(Self::STRUCT_BYTES, slots::dense_bytes(layout))?;
         Ok(DenseLoading { params, layout, words: zeroed_words(layout)? })
     }
-}
-
-/// The layout of `precision`, which must be what the parameters lead to.
-fn checked_layout(params: &Params, precision: u32) -> Result<Layout, Error> {
-    let layout = params.layout()?;
-    if layout.precision() != precision {
-        return Err(Error::corrupt("precision", layout.precision(), precision));
-    }
-    Ok(layout)
 }
 
 /// A sparse counter of which not all positions are there yet.
@@ -186,11 +176,6 @@ impl DenseLoading {
         &self.params
     }
 
-    /// The precision that the parameters lead to.
-    pub fn precision(&self) -> u32 {
-        self.layout.precision()
-    }
-
     /// A copy.
     ///
     /// # Errors
@@ -242,7 +227,7 @@ impl DenseLoading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counting::counter::tests::{SIZES, counter, params, words};
+    use crate::counting::counter::tests::{SIZES, counter, layout, params, words};
     use crate::counting::payload::tests::{encode, many};
     use crate::error::Parameter;
     use crate::size_limit::{MaxBytes, Unlimited};
@@ -252,8 +237,7 @@ mod tests {
     const REPRESENTATIONS: [Representation; 3] = [Representation::Exact, Representation::Sparse, Representation::Dense];
 
     fn decode(params: Params, representation: Representation, payload: &[u8]) -> Result<Counter, Error> {
-        let precision = params.layout().unwrap().precision();
-        Counter::from_payload(params, precision, representation, payload, &Unlimited)
+        Counter::from_payload(params, params.layout().unwrap(), representation, payload, &Unlimited)
     }
 
     #[test]
@@ -277,10 +261,8 @@ mod tests {
         }
         let never_exact = Params { exact_limit: 0, ..params };
         assert!(matches!(decode(never_exact, Representation::Exact, b""), Err(Error::Corrupt { .. })));
-        let wrong = Counter::from_payload(params, 13, Representation::Sparse, b"", &Unlimited);
-        assert!(matches!(wrong, Err(Error::Corrupt { field: "precision", .. })));
         let zero = Params { capacity: 0, ..params };
-        let wrong = Counter::from_payload(zero, 11, Representation::Sparse, b"", &Unlimited);
+        let wrong = Counter::from_payload(zero, layout(11, 10), Representation::Sparse, b"", &Unlimited);
         assert!(matches!(wrong, Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })));
     }
 
@@ -294,7 +276,7 @@ mod tests {
     #[test]
     fn a_bad_position_is_refused_when_it_comes() {
         let params = params(SIZES[2], 250);
-        let mut loading = Counter::loading_sparse(params, 14, 4 * 4, &Unlimited).unwrap();
+        let mut loading = Counter::loading_sparse(params, layout(14, 10), 4 * 4, &Unlimited).unwrap();
         let position = |position: u32| position.to_le_bytes();
         loading.push(&[position(7), position(9)].concat()).unwrap();
         for bad in [[position(8), position(10)], [position(10), position(36_864)], [position(9), position(10)]] {
@@ -309,7 +291,8 @@ mod tests {
     #[test]
     fn what_arrived_of_a_sparse_counter_is_its_payload_so_far() {
         let payload = encode(&many());
-        let mut loading = Counter::loading_sparse(*many().params(), 26, payload.len() as u64, &Unlimited).unwrap();
+        let mut loading =
+            Counter::loading_sparse(*many().params(), many().layout(), payload.len() as u64, &Unlimited).unwrap();
         let mut arrived = 0;
         // A part is 2^18 bytes.
         for end in [0, 1, 3, 4, 9, 10, (1 << 18) - 1, 1 << 18, (1 << 18) + 2, (1 << 18) + 5, payload.len()] {
@@ -326,22 +309,22 @@ mod tests {
 
     #[test]
     fn loading_asks_the_limit_before_it_allocates() {
-        let params = params((10_000_000_000, 0.001), 250);
+        let (params, layout) = (params(SIZES[2], 250), layout(30, 10));
         // What is allowed is what it will take, sparse or not.
-        let few = Counter::loading_sparse(params, 30, 4000, &MaxBytes(1 << 17));
+        let few = Counter::loading_sparse(params, layout, 4000, &MaxBytes(1 << 17));
         assert!(few.is_ok_and(|mut few| few.finish().is_ok()));
         for bytes in [1 << 20, 1 << 26] {
-            let many = Counter::loading_sparse(params, 30, bytes, &MaxBytes(bytes + 1000));
+            let many = Counter::loading_sparse(params, layout, bytes, &MaxBytes(bytes + 1000));
             assert!(matches!(many, Err(Error::TooLarge { .. })));
         }
-        assert!(matches!(Counter::loading_dense(params, 30, &MaxBytes(1 << 20)), Err(Error::TooLarge { .. })));
-        let refused = Counter::from_payload(params, 30, Representation::Dense, b"", &Unlimited);
+        assert!(matches!(Counter::loading_dense(params, layout, &MaxBytes(1 << 20)), Err(Error::TooLarge { .. })));
+        let refused = Counter::from_payload(params, layout, Representation::Dense, b"", &Unlimited);
         assert!(matches!(refused, Err(Error::Corrupt { field: "bitmap bytes", .. })));
     }
 
     #[test]
     fn pieces_beyond_the_bitmap_are_refused() {
-        let mut loading = Counter::loading_dense(params(SIZES[2], 250), 14, &Unlimited).unwrap();
+        let mut loading = Counter::loading_dense(params(SIZES[2], 250), layout(14, 10), &Unlimited).unwrap();
         assert_eq!(loading.total_bytes(), 4608);
         for offset in [1, 4608, u64::MAX] {
             assert!(matches!(loading.write_bytes(offset, &[1; 4608]), Err(Error::Corrupt { .. })));
@@ -367,7 +350,7 @@ mod tests {
             prop_assert_eq!(read.representation(), original.representation());
             prop_assert_eq!(read.count(), original.count());
             if original.representation() == Representation::Dense {
-                let mut loading = Counter::loading_dense(*original.params(), original.precision(), &Unlimited).unwrap();
+                let mut loading = Counter::loading_dense(*original.params(), original.layout(), &Unlimited).unwrap();
                 for (i, bytes) in payload.chunks(piece).enumerate() {
                     loading.write_bytes((i * piece) as u64, bytes).unwrap();
                 }

@@ -130,10 +130,19 @@ impl Bitmap {
     /// Part number `index` of its payload, `None` after the last.
     pub(super) fn payload_part(&self, index: usize) -> Option<PayloadPart<'_>> {
         match self.bits() {
-            Bits::Dense(words) => (index == 0).then_some(PayloadPart::Bytes(bytemuck::cast_slice(words))),
-            Bits::Sparse(positions) => {
-                Positions::part(positions, self.counts().total(), index).map(PayloadPart::Positions)
+            Bits::Sparse { positions, len } => Positions::part(positions, *len, index).map(PayloadPart::Positions),
+            Bits::Dense(_) => {
+                let words = self.words().filter(|_| index == 0)?;
+                Some(PayloadPart::Bytes(bytemuck::cast_slice(words)))
             }
+        }
+    }
+
+    /// Bytes of its whole payload.
+    fn payload_bytes(&self) -> u64 {
+        match self.bits() {
+            Bits::Sparse { len, .. } => len * POSITION_BYTES as u64,
+            Bits::Dense(_) => self.layout().num_bytes(),
         }
     }
 }
@@ -151,10 +160,7 @@ impl Counter {
     pub fn payload_bytes(&self) -> u64 {
         match self.state() {
             State::Exact(members) => members.as_bytes().len() as u64,
-            State::Estimating(bitmap) => match bitmap.bits() {
-                Bits::Dense(_) => bitmap.layout().num_bytes(),
-                Bits::Sparse(_) => bitmap.counts().total() * POSITION_BYTES as u64,
-            },
+            State::Estimating(bitmap) => bitmap.payload_bytes(),
         }
     }
 }
@@ -163,7 +169,7 @@ impl Counter {
 pub(super) mod tests {
     use super::*;
     use crate::counting::counter::Representation;
-    use crate::counting::counter::tests::{SIZES, counter, params};
+    use crate::counting::counter::tests::{LARGEST, SIZES, counter, params};
     use crate::hash::hash64;
     use std::cell::Cell;
 
@@ -183,7 +189,7 @@ pub(super) mod tests {
 
     /// A sparse counter whose payload has more than one part.
     pub fn many() -> Counter {
-        let many = counter(params((1_000_000_000, 0.02), 0), 0..100_000);
+        let many = counter(params(LARGEST, 0), 0..100_000);
         assert_eq!(many.representation(), Representation::Sparse);
         many
     }

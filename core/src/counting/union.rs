@@ -1,7 +1,7 @@
 //! Unions and differences of counters.
 //!
-//! While every counter is exact, so is the answer. Otherwise each is brought to the smallest precision
-//! among them, where the union is the OR of the bits.
+//! While every counter is exact, so is the answer. Otherwise each is brought to the finest layout that
+//! all of them fold to, where the union is the OR of the bits.
 
 use hashbrown::HashTable;
 use roaring::RoaringBitmap;
@@ -11,12 +11,13 @@ use crate::counting::counter::{Counter, State};
 use crate::counting::estimate::Segments;
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::members::Members;
-use crate::counting::slots::{Bitmap, Bits, counts_of, zeroed_words};
+use crate::counting::sizing::largest_error;
+use crate::counting::slots::{Bitmap, Bits, counts_of, dense_bytes, zeroed_words};
 use crate::error::{Error, Parameter};
 use crate::size_limit::SizeLimit;
 
 /// Words that a union of dense bitmaps is worked out in at a time: 16 KiB, which stay in the nearest
-/// cache while bitmap after bitmap is ORed into them. The tail of every layout fits.
+/// cache while bitmap after bitmap is ORed into them.
 const BLOCK_WORDS: usize = 2048;
 
 /// How many members of one counter are in none of some others.
@@ -80,9 +81,10 @@ impl Counter {
 
     /// Makes it the union of itself and `others`; true when that changed it.
     ///
-    /// The result takes the smallest precision of all, with the capacity and the error rate of the counter
-    /// that has it (the first such, itself before others), and keeps its own exact limit. It stays exact
-    /// while every counter is and the union is within that limit.
+    /// The result takes the finest layout that all fold to, with the capacity and the error rate of the counter
+    /// that has it (the first such, itself before others). Where none has it, these are the smallest capacity and
+    /// the largest standard error that this layout has up to there. It keeps its own exact limit, and stays
+    /// exact while every counter is and the union is within that limit.
     ///
     /// # Errors
     /// [`Error::Incompatible`] when seeds differ, those of `limit`, [`Error::OutOfMemory`]; nothing was
@@ -91,10 +93,7 @@ impl Counter {
         let all = with_first(self, others)?;
         let Some(layout) = common_layout(&all)? else { return Ok(false) };
         let mut params = *self.params();
-        if let Some(smallest) = all.iter().find(|counter| counter.layout() == layout) {
-            params.capacity = smallest.params().capacity;
-            params.error_rate = smallest.params().error_rate;
-        }
+        (params.capacity, params.error_rate) = kept_promise(layout, &all);
         let same_layout = layout == self.layout();
 
         if let Some(sets) = exact_members(&all)?
@@ -113,18 +112,18 @@ impl Counter {
             && let State::Estimating(bitmap) = self.state_mut()
             && bitmap.or_dense(&mut |layout, words| others.iter().for_each(|other| other.or_into(layout, words)))
         {
-            return Ok(bitmap.counts().total() != bits_before);
+            return Ok(bitmap.set_bits() != bits_before);
         }
         let all = with_first(self, others)?;
         let bitmap = union_of_bits(layout, &all, limit)?;
-        let changed = !same_layout || was_exact || bitmap.counts().total() != bits_before;
+        let changed = !same_layout || was_exact || bitmap.set_bits() != bits_before;
         if changed {
             *self = Counter::from_state(params, layout, State::Estimating(bitmap));
         }
         Ok(changed)
     }
 
-    /// ORs its slots into the bitmap `words` of a precision `to` no larger.
+    /// ORs its slots into the bitmap `words` of a layout `to` that it folds to.
     fn or_into(&self, to: Layout, words: &mut [u64]) {
         match self.state() {
             State::Estimating(bitmap) => bitmap.or_into(to, words),
@@ -134,7 +133,7 @@ impl Counter {
         }
     }
 
-    /// Calls `visit` with each slot of its in the bitmap of a precision `to` no larger, perhaps repeatedly.
+    /// Calls `visit` with each slot of its in a bitmap of a layout `to` that it folds to, perhaps repeatedly.
     fn for_each_position(&self, to: Layout, visit: &mut dyn FnMut(u64)) {
         match self.state() {
             State::Estimating(bitmap) => bitmap.for_each_position(to, visit),
@@ -166,14 +165,24 @@ fn with_first<'a>(first: &'a Counter, rest: &[&'a Counter]) -> Result<Vec<&'a Co
     Ok(all)
 }
 
-/// The smallest layout, or none without counters.
+/// The finest layout that all fold to, or none without counters.
 fn common_layout(counters: &[&Counter]) -> Result<Option<Layout>, Error> {
     let Some((first, rest)) = counters.split_first() else { return Ok(None) };
     let seed = first.params().seed;
     if let Some(other) = rest.iter().find(|other| other.params().seed != seed) {
         return Err(Error::incompatible(Parameter::Seed, seed, other.params().seed));
     }
-    Ok(Some(rest.iter().fold(first.layout(), |layout, other| layout.min(other.layout()))))
+    Ok(Some(rest.iter().fold(first.layout(), |layout, other| layout.common(other.layout()))))
+}
+
+/// Up to how many members a union of this layout has at most which error: what the first counter of that layout was made
+/// for, or where none is of it, what it comes to.
+fn kept_promise(layout: Layout, counters: &[&Counter]) -> (u64, f64) {
+    if let Some(same) = counters.iter().find(|counter| counter.layout() == layout) {
+        return (same.params().capacity, same.params().error_rate);
+    }
+    let capacity = counters.iter().map(|counter| counter.params().capacity).min().unwrap_or(1);
+    (capacity, largest_error(layout, capacity))
 }
 
 /// The members of all counters, while all are exact.
@@ -252,7 +261,7 @@ fn union_of_members(
 /// The union's bitmap, dense as soon as one of the counters is.
 fn union_of_bits(layout: Layout, counters: &[&Counter], limit: &impl SizeLimit) -> Result<Bitmap, Error> {
     if counters.iter().any(|counter| counter.words().is_some()) {
-        limit.check(Counter::STRUCT_BYTES, layout.num_bytes())?;
+        limit.check(Counter::STRUCT_BYTES, dense_bytes(layout))?;
         let mut words = zeroed_words(layout)?;
         counters.iter().for_each(|counter| counter.or_into(layout, &mut words));
         return Ok(Bitmap::from_words(layout, words));
@@ -267,7 +276,7 @@ fn union_of_positions(layout: Layout, counters: &[&Counter]) -> RoaringBitmap {
         // Whole containers at a time: inserting millions of positions takes seconds.
         match counter.state() {
             State::Estimating(bitmap) => match bitmap.bits() {
-                Bits::Sparse(own) if bitmap.layout() == layout => positions |= own,
+                Bits::Sparse { positions: own, .. } if bitmap.layout() == layout => positions |= own,
                 _ => positions |= folded_positions(layout, bitmap),
             },
             State::Exact(_) => counter.for_each_position(layout, &mut |index| {
@@ -278,7 +287,7 @@ fn union_of_positions(layout: Layout, counters: &[&Counter]) -> RoaringBitmap {
     positions
 }
 
-/// The set slots of a bitmap as they lie in one of a smaller precision.
+/// The set slots of a bitmap as they lie in one that it folds to.
 fn folded_positions(layout: Layout, bitmap: &Bitmap) -> RoaringBitmap {
     let mut positions = RoaringBitmap::new();
     bitmap.for_each_position(layout, &mut |index| {
@@ -323,24 +332,18 @@ fn counts_by_block(layout: Layout, base: &[&[u64]], top: Option<&[u64]>) -> (Seg
         base_counts.add_main_of_both(&one[..start], &other[..start]);
     }
     while start < layout.num_words() {
-        // Blocks of main, the last of them shorter, then the tail in one.
-        let in_main = start < layout.main_words();
-        let part_end = if in_main { layout.main_words() } else { layout.num_words() };
-        let end = part_end.min(start + BLOCK_WORDS);
+        let end = layout.num_words().min(start + BLOCK_WORDS);
         let block = &mut block[..end - start];
-        let count = |counts: &mut SegmentCounts, block: &[u64]| {
-            if in_main { counts.add_main(block) } else { counts.add_tail(block) }
-        };
         block.fill(0);
         let (eights, rest) = base.as_chunks::<8>();
         for eight in eights {
             bits::or_eight_into(block, eight.map(|words| &words[start..end]));
         }
         rest.iter().for_each(|words| bits::or_into(block, &words[start..end]));
-        count(&mut base_counts, block);
+        base_counts.add_words(layout, start, block);
         if let Some(words) = top {
             bits::or_into(block, &words[start..end]);
-            count(&mut counts, block);
+            counts.add_words(layout, start, block);
         }
         start = end;
     }
@@ -388,7 +391,7 @@ fn try_with_capacity<T>(len: usize) -> Result<Vec<T>, Error> {
 mod tests {
     use super::*;
     use crate::counting::counter::Params;
-    use crate::counting::counter::tests::{SIZES, counter, dense, params, words};
+    use crate::counting::counter::tests::{SIZES, add, counter, dense, layout, params, words};
     use crate::counting::members::tests::LOOKED_AT;
     use crate::size_limit::{MaxBytes, Unlimited};
     use proptest::collection::vec;
@@ -434,11 +437,25 @@ mod tests {
         let mut one = counter(params((1_000_000, 0.01), 40), 0..30);
         let small = counter(params((2000, 0.02), 250), 0..10);
         let as_small = counter(params((1000, 0.02), 250), 0..10);
-        assert_eq!(small.precision(), as_small.precision());
+        assert_eq!(small.layout(), as_small.layout());
         assert!(one.merge(&[&small, &as_small], &Unlimited).unwrap());
         assert_eq!(*one.params(), params((2000, 0.02), 40));
-        assert_eq!((one.precision(), one.count(), one.is_exact()), (11, 30, true));
+        assert_eq!((one.layout(), one.count(), one.is_exact()), (layout(11, 8), 30, true));
         assert!(!one.merge(&[&small, &as_small], &Unlimited).unwrap());
+    }
+
+    #[test]
+    fn merge_of_layouts_that_differ_both_ways_says_the_error_it_has() {
+        let mut one = counter(params((100_000, 0.02), 0), 0..3000);
+        let other = counter(params((1_000_000, 0.02), 0), 2000..4000);
+        assert_eq!((one.layout(), other.layout()), (layout(14, 9), layout(12, 11)));
+        assert!(one.merge(&[&other], &Unlimited).unwrap());
+        assert_eq!((one.layout(), one.params().capacity), (layout(12, 9), 100_000));
+        assert_eq!(format!("{:.3}", one.params().error_rate), "0.029");
+        assert!(one.standard_error() <= one.params().error_rate);
+        let mut built = Counter::with_layout(*one.params(), one.layout()).unwrap();
+        add(&mut built, 0..4000);
+        assert_eq!((words(&one), one.count()), (words(&built), built.count()));
     }
 
     #[test]
@@ -503,7 +520,7 @@ mod tests {
         #[test]
         fn merge_commutes((a, _) in any_counter(), (b, _) in any_counter()) {
             let (ab, ba) = (merged(&a, &[&b]), merged(&b, &[&a]));
-            prop_assert_eq!(ab.precision(), ba.precision());
+            prop_assert_eq!(ab.layout(), ba.layout());
             prop_assert_eq!(words(&ab), words(&ba));
             prop_assert_eq!(count_union(&[&a, &b]), count_union(&[&b, &a]));
         }
@@ -529,12 +546,12 @@ mod tests {
         fn merge_equals_the_counter_built_of_all((a, items_a) in any_counter(), (b, items_b) in any_counter()) {
             let mut union = a.try_clone().unwrap();
             let changed = union.merge(&[&b], &Unlimited).unwrap();
-            let built = counter(*union.params(), items_a.iter().chain(&items_b).copied());
-            prop_assert_eq!(union.precision(), a.precision().min(b.precision()));
-            prop_assert_eq!(union.params().layout().unwrap().precision(), union.precision());
+            let mut built = Counter::with_layout(*union.params(), union.layout()).unwrap();
+            add(&mut built, items_a.iter().chain(&items_b).copied());
+            prop_assert_eq!(union.layout(), a.layout().common(b.layout()));
             prop_assert_eq!(words(&union), words(&built));
             prop_assert_eq!(changed, words(&union) != words(&a) || union.is_exact() != a.is_exact()
-                || union.precision() != a.precision() || union.count() != a.count());
+                || union.layout() != a.layout() || union.count() != a.count());
             if !built.is_exact() {
                 prop_assert_eq!(union.set_bits(), built.set_bits());
                 prop_assert_eq!(union.estimate(), built.estimate());

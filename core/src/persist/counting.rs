@@ -6,7 +6,7 @@
 //! | 4 | 1 | version |
 //! | 5 | 1 | representation: 0 exact, 1 sparse, 2 dense |
 //! | 6 | 1 | precision: log2 of the bits of the main bitmap |
-//! | 7 | 1 | 0 |
+//! | 7 | 1 | tail bits: log2 of the bits of a segment of the tail |
 //! | 8 | 8 | seed |
 //! | 16 | 8 | error rate, f64 |
 //! | 24 | 8 | capacity, members |
@@ -17,14 +17,15 @@
 //!
 //! The payload of an exact counter is its members, each a length in two bytes and that many bytes; of a sparse
 //! one the ascending positions of its set bits, four bytes each; of a dense one the words of its bitmap.
-//! The precision follows from rate and capacity; it is stored so that a reader need not know the sizing
-//! formulas, and compared with them here. The number of set bits of each segment is counted again on loading.
+//! Precision and tail bits are what rate and capacity led to when the counter was made, or less after a merge: they are
+//! stored and not worked out again. The number of set bits of each segment is counted again on loading.
 
-use std::alloc::Layout;
+use std::alloc;
 use std::fmt;
 
 use super::codec::{Reader, Writer, expect, stored_parameter};
 use super::{ChunkFormat, Loading, Payload, Stored};
+use crate::counting::layout::Layout;
 use crate::counting::{Counter, DenseLoading, Params, PayloadPart, Representation, SparseLoading};
 use crate::error::Error;
 use crate::hash::checksum;
@@ -63,8 +64,8 @@ impl Stored for Counter {
         let params = self.params();
         let mut writer = Writer::new(MAGIC, HEADER_BYTES);
         writer.u8(representation_code(self.representation()));
-        writer.u8(self.precision() as u8);
-        writer.u8(0);
+        writer.u8(self.layout().precision() as u8);
+        writer.u8(self.layout().tail_bits() as u8);
         writer.u64(params.seed);
         writer.f64(params.error_rate);
         writer.u64(params.capacity);
@@ -79,21 +80,22 @@ impl Stored for Counter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        chunk_format(self.representation(), self.precision(), self.payload_bytes())
+        chunk_format(self.representation(), self.layout(), self.payload_bytes())
     }
 }
 
 /// Bits set while a dump is read only add to it, while a changed representation, or
 /// members inserted among those already read, do not fit.
-fn chunk_format(representation: Representation, precision: u32, payload_bytes: u64) -> ChunkFormat {
-    let fingerprint = checksum(&[representation_code(representation), precision as u8], payload_bytes);
+fn chunk_format(representation: Representation, layout: Layout, payload_bytes: u64) -> ChunkFormat {
+    let shape = [representation_code(representation), layout.precision() as u8, layout.tail_bits() as u8];
+    let fingerprint = checksum(&shape, payload_bytes);
     ChunkFormat::Checked { fingerprint }
 }
 
 /// A counter whose payload is arriving.
 pub struct LoadingCounter {
     params: Params,
-    precision: u32,
+    layout: Layout,
     representation: Representation,
     header: Vec<u8>,
     received_bytes: u64,
@@ -126,7 +128,7 @@ enum State {
 impl LoadingCounter {
     /// Reads members once all are there. Their memory was allowed when loading began.
     fn read(&self, bytes: &[u8]) -> Result<State, Error> {
-        let counter = Counter::from_payload(self.params, self.precision, self.representation, bytes, &Unlimited)
+        let counter = Counter::from_payload(self.params, self.layout, self.representation, bytes, &Unlimited)
             .map_err(stored_parameter)?;
         Ok(State::Done(Box::new(counter)))
     }
@@ -138,16 +140,15 @@ impl Loading for LoadingCounter {
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
         let mut reader = Reader::new(header, MAGIC)?;
         let representation = representation_of(reader.u8("representation")?)?;
-        let precision = u32::from(reader.u8("precision")?);
-        expect("reserved byte", 0, reader.u8("reserved byte")?)?;
+        let (precision, tail_bits) = (reader.u8("precision")?, reader.u8("tail bits")?);
+        let layout = Layout::new(precision.into(), tail_bits.into()).map_err(stored_parameter)?;
         let params = Params {
             seed: reader.u64("seed")?,
             error_rate: reader.f64("error_rate")?,
             capacity: reader.u64("capacity")?,
             exact_limit: reader.u32("exact_limit")?,
         };
-        let layout = params.layout().map_err(stored_parameter)?;
-        expect("precision", layout.precision(), precision)?;
+        params.validate().map_err(stored_parameter)?;
         expect("reserved bytes", 0, reader.u32("reserved bytes")?)?;
         let total_bytes = reader.u64("payload length")?;
         expect("header length", 0, reader.remaining())?;
@@ -168,12 +169,12 @@ impl Loading for LoadingCounter {
         limit.check(0, total_bytes)?;
         let state = match representation {
             Representation::Exact => State::Members(Vec::new()),
-            Representation::Sparse => State::Sparse(Counter::loading_sparse(params, precision, total_bytes, limit)?),
-            Representation::Dense => State::Dense(Counter::loading_dense(params, precision, &Unlimited)?),
+            Representation::Sparse => State::Sparse(Counter::loading_sparse(params, layout, total_bytes, limit)?),
+            Representation::Dense => State::Dense(Counter::loading_dense(params, layout, &Unlimited)?),
         };
         let header = try_to_vec(header)?;
         let mut loading =
-            LoadingCounter { params, precision, representation, header, received_bytes: 0, total_bytes, state };
+            LoadingCounter { params, layout, representation, header, received_bytes: 0, total_bytes, state };
         // An empty payload is complete.
         loading.push(&[])?;
         Ok(loading)
@@ -184,7 +185,7 @@ impl Loading for LoadingCounter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        chunk_format(self.representation, self.precision, self.total_bytes)
+        chunk_format(self.representation, self.layout, self.total_bytes)
     }
 
     fn received_bytes(&self) -> u64 {
@@ -255,14 +256,16 @@ impl Loading for LoadingCounter {
         }
     }
 
-    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        visit(Layout::for_value(self.header.as_slice()));
+    fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
+        visit(alloc::Layout::for_value(self.header.as_slice()));
         match &self.state {
-            State::Members(bytes) => visit(Layout::array::<u8>(bytes.capacity()).unwrap_or(Layout::new::<u8>())),
+            State::Members(bytes) => {
+                visit(alloc::Layout::array::<u8>(bytes.capacity()).unwrap_or(alloc::Layout::new::<u8>()))
+            }
             State::Sparse(sparse) => sparse.heap_layouts(visit),
-            State::Dense(dense) => visit(Layout::for_value(dense.as_bytes())),
+            State::Dense(dense) => visit(alloc::Layout::for_value(dense.as_bytes())),
             State::Done(counter) => {
-                visit(Layout::new::<Counter>());
+                visit(alloc::Layout::new::<Counter>());
                 counter.heap_layouts(visit);
             }
         }
@@ -288,7 +291,7 @@ mod tests {
     /// A sparse counter whose payload has two pieces.
     fn sparse() -> Counter {
         let mut counter =
-            Counter::new(Params { capacity: 1_000_000_000, error_rate: 0.02, exact_limit: 0, seed: 7 }).unwrap();
+            Counter::new(Params { capacity: 1_000_000_000, error_rate: 0.001, exact_limit: 0, seed: 7 }).unwrap();
         for member in 0..70_000u32 {
             counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
         }
@@ -383,7 +386,7 @@ mod tests {
     #[test]
     fn more_positions_than_a_sparse_counter_has_are_held_densely() {
         let sparse = sparse();
-        let (layout, mut header) = (sparse.params().layout().unwrap(), sparse.header());
+        let (layout, mut header) = (sparse.layout(), sparse.header());
         let most = layout.num_bytes() / 2;
         header.truncate(48);
         header[40..].copy_from_slice(&most.to_le_bytes());

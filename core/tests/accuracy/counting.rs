@@ -101,7 +101,7 @@ fn twenty_times_past_the_capacity() {
 fn a_thousand_times_past_the_capacity() {
     // The whole way is gone: a million real additions to a counter made for a thousand.
     let rms = check(1_000, 0.02, 1_000_000, 200);
-    assert!(rms < 0.021, "{rms}");
+    assert!(rms < 0.042 * (1.0 + SIGMAS / (2.0 * 200.0f64).sqrt()), "{rms}");
 }
 
 /// An item from the number of a trial and its own.
@@ -111,7 +111,7 @@ type Shape = fn(u64, u64) -> Vec<u8>;
 fn sequential_ids_are_as_good_as_random_ones() {
     // Ids as applications make them, which weak hashes spread badly; random ones as the yardstick.
     let (members, trials) = (50_000u64, 100);
-    let stated = estimate::standard_error(Layout::new(14).unwrap(), members as f64);
+    let stated = estimate::standard_error(Layout::new(14, 10).unwrap(), members as f64);
     let shapes: [(&str, Shape); 4] = [
         ("user:1", |_, i| format!("user:{i}").into_bytes()),
         ("zero-padded", |_, i| format!("{i:012}").into_bytes()),
@@ -140,7 +140,7 @@ fn unions_of_different_capacities_are_as_good_as_the_smallest() {
         let few = counter(10_000_000, 0.01, seed, 0..400);
         count_union(&[&large, &small, &few]).unwrap() as f64 / 50_000.0 - 1.0
     };
-    let stated = estimate::standard_error(Layout::new(14).unwrap(), 50_000.0);
+    let stated = estimate::standard_error(Layout::new(14, 10).unwrap(), 50_000.0);
     assert_as_stated(&(0..trials).map(error).collect::<Vec<_>>(), stated, "union");
 }
 

@@ -2,3 +2,6 @@
 
 mod bloom;
 mod counting;
+#[path = "../support/occupancy.rs"]
+mod occupancy;
+mod simulated;
