@@ -94,6 +94,9 @@ pub struct Counter {
     params: Params,
     /// What `params` led to when it was made, or a layout that this folds to. Kept, never worked out again.
     layout: Layout,
+    /// How many members it certainly has: one more than the last exact count, the largest of those that were merged.
+    /// An estimate may lie below what was known. 0 while exact.
+    floor: u32,
     state: State,
     /// The estimate, or none when a bit changed since it was last worked out. Unused while exact.
     estimate: KeptEstimate,
@@ -135,20 +138,27 @@ impl Counter {
         params.validate()?;
         let state =
             if params.exact_limit > 0 { State::Exact(Members::new()) } else { State::Estimating(Bitmap::new(layout)) };
-        Ok(Self::from_state(params, layout, state))
+        Ok(Self::from_state(params, layout, 0, state))
     }
 
-    pub(super) fn from_state(params: Params, layout: Layout, state: State) -> Self {
-        Counter { params, layout, state, estimate: KeptEstimate::none() }
+    pub(super) fn from_state(params: Params, layout: Layout, floor: u32, state: State) -> Self {
+        Counter { params, layout, floor, state, estimate: KeptEstimate::none() }
     }
 
     pub(super) fn state(&self) -> &State {
         &self.state
     }
 
-    pub(super) fn state_mut(&mut self) -> &mut State {
+    /// ORs others of which it has the layout into its words, when it is dense; false, and nothing done, when it is not.
+    /// `floor` is that of them all.
+    pub(super) fn or_dense(&mut self, floor: u32, others: &mut dyn FnMut(Layout, &mut [u64])) -> bool {
+        let State::Estimating(bitmap) = &mut self.state else { return false };
+        if !bitmap.or_dense(others) {
+            return false;
+        }
+        self.floor = floor;
         self.estimate.forget();
-        &mut self.state
+        true
     }
 
     /// Bytes of the struct itself, which a counter takes whatever it holds.
@@ -173,6 +183,7 @@ impl Counter {
                     let mut slots = slots_of(members, self.params.seed, self.layout);
                     slots.insert(self.layout.slot_of(hash).index as u32);
                     let bitmap = Bitmap::from_positions(self.layout, slots, Self::STRUCT_BYTES, limit)?;
+                    self.floor = members.len() as u32 + 1;
                     self.state = State::Estimating(bitmap);
                 }
                 true
@@ -234,19 +245,29 @@ impl Counter {
         }
     }
 
-    /// Number of distinct members: exact while exact, else the estimate, rounded.
+    /// Number of distinct members: exact while exact, else the estimate, rounded. It never falls when members are added.
     pub fn count(&self) -> u64 {
         // Estimates are finite and far below 2^53.
         libm::round(self.estimate()) as u64
     }
 
-    /// Number of distinct members, not rounded.
+    /// Number of distinct members, not rounded: the most likely one, but at least [`Self::floor`].
     pub fn estimate(&self) -> f64 {
         match &self.state {
             State::Exact(members) => members.len() as f64,
             State::Estimating(bitmap) => {
-                self.estimate.get_or(|| estimate::Segments::new(self.layout, &bitmap.counts()).estimate())
+                let work_out = || estimate::Segments::new(self.layout, &bitmap.counts()).estimate();
+                self.estimate.get_or(|| work_out().max(f64::from(self.floor)))
             }
+        }
+    }
+
+    /// How many members it is known to have: the count while exact, then one more than the last exact count, of all
+    /// counters that were merged the largest.
+    pub fn floor(&self) -> u32 {
+        match &self.state {
+            State::Exact(members) => members.len() as u32,
+            State::Estimating(_) => self.floor,
         }
     }
 
@@ -340,7 +361,8 @@ impl Counter {
             State::Exact(members) => State::Exact(members.try_clone(self.params.seed)?),
             State::Estimating(bitmap) => State::Estimating(bitmap.try_clone()?),
         };
-        Ok(Counter { params: self.params, layout: self.layout, state, estimate: self.estimate.clone() })
+        let Counter { params, layout, floor, .. } = *self;
+        Ok(Counter { params, layout, floor, state, estimate: self.estimate.clone() })
     }
 }
 
@@ -390,6 +412,7 @@ pub(super) mod tests {
         Counter::from_state(
             counter.params,
             counter.layout,
+            counter.floor,
             State::Estimating(Bitmap::from_words(counter.layout, words(counter))),
         )
     }
@@ -560,10 +583,44 @@ pub(super) mod tests {
             }
             prop_assert_eq!(words(&one_by_one), words(&backwards));
             prop_assert_eq!(one_by_one.representation(), backwards.representation());
+            prop_assert_eq!(one_by_one.floor(), backwards.floor());
             prop_assert_eq!(one_by_one.count(), backwards.count());
             if backwards.is_exact() {
                 prop_assert_eq!(changed, backwards.count());
             }
+        }
+
+        #[test]
+        fn the_count_never_falls_by_an_addition(
+            seed in any::<u64>(),
+            size in 0..SIZES.len(),
+            exact_limit in prop_oneof![Just(0u32), 0u32..400],
+            batch in 1usize..40,
+            long in prop::option::of(0usize..300),
+        ) {
+            let mut one_by_one = Counter::new(Params { seed, ..params(SIZES[size], exact_limit) }).unwrap();
+            let mut in_lists = one_by_one.try_clone().unwrap();
+            let mut items: Vec<_> = (0..1200).map(|number| format!("user:{number}").into_bytes()).collect();
+            if let Some(at) = long {
+                // One that ends exactness by its length.
+                items[at] = vec![b'x'; members::MAX_MEMBER_BYTES + 1];
+            }
+            for (known, item) in items.iter().enumerate() {
+                let (before, was_exact) = (one_by_one.estimate(), one_by_one.is_exact());
+                one_by_one.add(item, &Unlimited).unwrap();
+                prop_assert!(one_by_one.estimate() >= before);
+                if was_exact && !one_by_one.is_exact() {
+                    prop_assert_eq!(u64::from(one_by_one.floor()), known as u64 + 1);
+                    prop_assert!(one_by_one.count() > known as u64);
+                }
+            }
+            for items in items.chunks(batch) {
+                let before = in_lists.count();
+                in_lists.add_all(items.iter().map(Vec::as_slice), &Unlimited, |_| ()).unwrap();
+                prop_assert!(in_lists.count() >= before);
+            }
+            prop_assert_eq!((in_lists.floor(), in_lists.estimate()), (one_by_one.floor(), one_by_one.estimate()));
+            prop_assert!(u64::from(in_lists.floor()) <= u64::from(exact_limit) + 1);
         }
 
         #[test]

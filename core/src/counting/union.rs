@@ -37,7 +37,8 @@ impl Difference {
     }
 }
 
-/// Number of distinct members of all `counters` together; exact while every one is, whatever their limits.
+/// Number of distinct members of all `counters` together; exact while every one is, whatever their limits. At least what
+/// each of them is known to have.
 ///
 /// # Errors
 /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
@@ -50,7 +51,13 @@ pub fn count_union(counters: &[&Counter]) -> Result<u64, Error> {
         return Ok(distinct(&sets, first.params().seed)?.len() as u64);
     }
     let (counts, _) = layered_counts(layout, counters, None)?;
-    Ok(libm::round(Segments::new(layout, &counts).estimate()) as u64)
+    let estimate = libm::round(Segments::new(layout, &counts).estimate()) as u64;
+    Ok(estimate.max(u64::from(largest_floor(counters))))
+}
+
+/// How many members the union of these counters is known to have.
+fn largest_floor(counters: &[&Counter]) -> u32 {
+    counters.iter().map(|counter| counter.floor()).max().unwrap_or(0)
 }
 
 impl Counter {
@@ -96,29 +103,30 @@ impl Counter {
         (params.capacity, params.error_rate) = kept_promise(layout, &all);
         let same_layout = layout == self.layout();
 
-        if let Some(sets) = exact_members(&all)?
-            && let Some(members) = union_of_members(&sets, params.seed, params.exact_limit, limit)?
-        {
-            let changed = !same_layout || members.len() as f64 != self.estimate();
-            if changed {
-                *self = Counter::from_state(params, layout, State::Exact(members));
+        let mut floor = largest_floor(&all);
+        if let Some(sets) = exact_members(&all)? {
+            match union_of_members(&sets, params.seed, params.exact_limit, limit)? {
+                UnionOfMembers::Within(members) => {
+                    let changed = !same_layout || members.len() as f64 != self.estimate();
+                    if changed {
+                        *self = Counter::from_state(params, layout, 0, State::Exact(members));
+                    }
+                    return Ok(changed);
+                }
+                UnionOfMembers::Beyond(known) => floor = floor.max(known),
             }
-            return Ok(changed);
         }
 
-        let bits_before = self.set_bits();
-        let was_exact = self.is_exact();
-        if same_layout
-            && let State::Estimating(bitmap) = self.state_mut()
-            && bitmap.or_dense(&mut |layout, words| others.iter().for_each(|other| other.or_into(layout, words)))
-        {
-            return Ok(bitmap.set_bits() != bits_before);
+        let before = (self.is_exact(), self.layout(), self.set_bits(), self.floor());
+        let mut or_others = |layout, words: &mut [u64]| others.iter().for_each(|other| other.or_into(layout, words));
+        if same_layout && self.or_dense(floor, &mut or_others) {
+            return Ok((false, layout, self.set_bits(), floor) != before);
         }
         let all = with_first(self, others)?;
         let bitmap = union_of_bits(layout, &all, limit)?;
-        let changed = !same_layout || was_exact || bitmap.set_bits() != bits_before;
+        let changed = (false, layout, bitmap.set_bits(), floor) != before;
         if changed {
-            *self = Counter::from_state(params, layout, State::Estimating(bitmap));
+            *self = Counter::from_state(params, layout, floor, State::Estimating(bitmap));
         }
         Ok(changed)
     }
@@ -232,14 +240,22 @@ fn distinct_from<'a>(own: &'a Members, others: &[&Members], seed: u64) -> Result
     Ok(left)
 }
 
+/// A union of members.
+enum UnionOfMembers {
+    /// All of them, within the limits of an exact counter.
+    Within(Members),
+    /// They are more than these limits allow: at least so many.
+    Beyond(u32),
+}
+
 /// All members of the sets, while they are within the limits of an exact counter.
 fn union_of_members(
     sets: &[&Members],
     seed: u64,
     exact_limit: u32,
     limit: &impl SizeLimit,
-) -> Result<Option<Members>, Error> {
-    let Some((first, rest)) = sets.split_first() else { return Ok(Some(Members::new())) };
+) -> Result<UnionOfMembers, Error> {
+    let Some((first, rest)) = sets.split_first() else { return Ok(UnionOfMembers::Within(Members::new())) };
     let mut union = first.try_clone(seed)?;
     for members in rest {
         for (hash, item) in members.hashed(seed) {
@@ -247,7 +263,7 @@ fn union_of_members(
                 continue;
             }
             if !union.has_room_for(item, exact_limit) {
-                return Ok(None);
+                return Ok(UnionOfMembers::Beyond(union.len() as u32 + 1));
             }
             union.insert(item, hash, seed)?;
         }
@@ -255,7 +271,7 @@ fn union_of_members(
     if union.len() > first.len() {
         limit.check(Counter::STRUCT_BYTES, union.heap_bytes())?;
     }
-    Ok(Some(union))
+    Ok(UnionOfMembers::Within(union))
 }
 
 /// The union's bitmap, dense as soon as one of the counters is.
@@ -522,6 +538,9 @@ mod tests {
             let (ab, ba) = (merged(&a, &[&b]), merged(&b, &[&a]));
             prop_assert_eq!(ab.layout(), ba.layout());
             prop_assert_eq!(words(&ab), words(&ba));
+            if a.is_exact() == b.is_exact() && a.params().exact_limit == b.params().exact_limit {
+                prop_assert_eq!((ab.floor(), ab.count()), (ba.floor(), ba.count()));
+            }
             prop_assert_eq!(count_union(&[&a, &b]), count_union(&[&b, &a]));
         }
 
@@ -552,9 +571,12 @@ mod tests {
             prop_assert_eq!(words(&union), words(&built));
             prop_assert_eq!(changed, words(&union) != words(&a) || union.is_exact() != a.is_exact()
                 || union.layout() != a.layout() || union.count() != a.count());
+            prop_assert!(union.floor() >= a.floor().max(b.floor()));
             if !built.is_exact() {
+                // Floors are of the history, what they are floors of is not.
                 prop_assert_eq!(union.set_bits(), built.set_bits());
-                prop_assert_eq!(union.estimate(), built.estimate());
+                let floor = f64::from(union.floor());
+                prop_assert_eq!(union.estimate(), built.estimate().max(floor).max(floor));
             }
         }
 

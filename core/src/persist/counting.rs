@@ -12,8 +12,10 @@
 //! | 24 | 8 | capacity, members |
 //! | 32 | 4 | exact limit, members |
 //! | 36 | 4 | 0 |
-//! | 40 | 8 | payload, bytes |
-//! | 48 | 8 | checksum |
+//! | 40 | 4 | floor, members: what an estimate is at least; 0 while exact |
+//! | 44 | 4 | 0 |
+//! | 48 | 8 | payload, bytes |
+//! | 56 | 8 | checksum |
 //!
 //! The payload of an exact counter is its members, each a length in two bytes and that many bytes; of a sparse
 //! one the ascending positions of its set bits, four bytes each; of a dense one the words of its bitmap.
@@ -35,7 +37,7 @@ use crate::size_limit::{SizeLimit, Unlimited, try_to_vec};
 pub const MAGIC: [u8; 4] = *b"RCLC";
 
 /// Bytes of the header before its checksum.
-const HEADER_BYTES: usize = 48;
+const HEADER_BYTES: usize = 56;
 
 /// Most bytes that members and their lengths take: their offsets are two bytes.
 const MAX_EXACT_PAYLOAD_BYTES: u64 = u16::MAX as u64;
@@ -71,6 +73,8 @@ impl Stored for Counter {
         writer.u64(params.capacity);
         writer.u32(params.exact_limit);
         writer.u32(0);
+        writer.u32(if self.is_exact() { 0 } else { self.floor() });
+        writer.u32(0);
         writer.u64(self.payload_bytes());
         writer.finish()
     }
@@ -96,6 +100,7 @@ fn chunk_format(representation: Representation, layout: Layout, payload_bytes: u
 pub struct LoadingCounter {
     params: Params,
     layout: Layout,
+    floor: u32,
     representation: Representation,
     header: Vec<u8>,
     received_bytes: u64,
@@ -128,8 +133,9 @@ enum State {
 impl LoadingCounter {
     /// Reads members once all are there. Their memory was allowed when loading began.
     fn read(&self, bytes: &[u8]) -> Result<State, Error> {
-        let counter = Counter::from_payload(self.params, self.layout, self.representation, bytes, &Unlimited)
-            .map_err(stored_parameter)?;
+        let counter =
+            Counter::from_payload(self.params, self.layout, self.floor, self.representation, bytes, &Unlimited)
+                .map_err(stored_parameter)?;
         Ok(State::Done(Box::new(counter)))
     }
 }
@@ -150,6 +156,8 @@ impl Loading for LoadingCounter {
         };
         params.validate().map_err(stored_parameter)?;
         expect("reserved bytes", 0, reader.u32("reserved bytes")?)?;
+        let floor = reader.u32("floor")?;
+        expect("reserved bytes", 0, reader.u32("reserved bytes")?)?;
         let total_bytes = reader.u64("payload length")?;
         expect("header length", 0, reader.remaining())?;
         let most_bytes = match representation {
@@ -169,12 +177,17 @@ impl Loading for LoadingCounter {
         limit.check(0, total_bytes)?;
         let state = match representation {
             Representation::Exact => State::Members(Vec::new()),
-            Representation::Sparse => State::Sparse(Counter::loading_sparse(params, layout, total_bytes, limit)?),
-            Representation::Dense => State::Dense(Counter::loading_dense(params, layout, &Unlimited)?),
+            Representation::Sparse => {
+                State::Sparse(Counter::loading_sparse(params, layout, floor, total_bytes, limit)?)
+            }
+            Representation::Dense => State::Dense(Counter::loading_dense(params, layout, floor, &Unlimited)?),
         };
         let header = try_to_vec(header)?;
         let mut loading =
-            LoadingCounter { params, layout, representation, header, received_bytes: 0, total_bytes, state };
+            LoadingCounter { params, layout, floor, representation, header, received_bytes: 0, total_bytes, state };
+        if representation == Representation::Exact && floor != 0 {
+            return Err(Error::corrupt("floor", "0 while exact", floor));
+        }
         // An empty payload is complete.
         loading.push(&[])?;
         Ok(loading)
@@ -320,7 +333,7 @@ mod tests {
         let (_, chunk) = scandump(&counter, next).unwrap();
         assert_eq!(ENCODED.replace(0), (chunk.len() - 8) / 4);
         // Header and length, which saving begins with, need none.
-        assert_eq!((counter.header().len(), counter.payload().len()), (56, counter.payload_bytes()));
+        assert_eq!((counter.header().len(), counter.payload().len()), (64, counter.payload_bytes()));
         assert_eq!(ENCODED.replace(0), 0);
         assert_eq!(dump(&counter).count(), 3);
         assert_eq!(ENCODED.get() as u64, counter.set_bits());
@@ -388,8 +401,8 @@ mod tests {
         let sparse = sparse();
         let (layout, mut header) = (sparse.layout(), sparse.header());
         let most = layout.num_bytes() / 2;
-        header.truncate(48);
-        header[40..].copy_from_slice(&most.to_le_bytes());
+        header.truncate(HEADER_BYTES);
+        header[48..].copy_from_slice(&most.to_le_bytes());
         header.extend_from_slice(&checksum(&header, 0).to_le_bytes());
         assert!(LoadingCounter::begin(&header, &crate::size_limit::MaxBytes(most + 1000)).is_err());
         let mut loading = LoadingCounter::begin(&header, &Unlimited).unwrap();
