@@ -64,6 +64,11 @@ impl Segments {
         &self.list[..self.len]
     }
 
+    /// The share of the hash space that its slots have together: 1, but beyond another set.
+    pub fn share(&self) -> f64 {
+        self.as_slice().iter().map(|s| s.slots * s.share).sum()
+    }
+
     /// The maximum-likelihood number of members: the `n` that solves
     /// `sum share * ((slots - zero) / (exp(share n) - 1) - zero) = 0`; 0 when no slot is taken, at most
     /// [`MAX_ESTIMATE`].

@@ -239,6 +239,10 @@ impl Bitmap {
 
     /// ORs it into the bitmap `words` of a layout `to` that its own folds to.
     pub(super) fn or_into(&self, to: Layout, words: &mut [u64]) {
+        if self.set_bits() == 0 {
+            // Of any layout.
+            return;
+        }
         match &self.bits {
             Bits::Sparse { .. } => self.for_each_position(to, &mut |index| {
                 bits::set(words, index as usize);

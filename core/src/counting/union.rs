@@ -1,13 +1,14 @@
 //! Unions and differences of counters.
 //!
-//! While every counter is exact, so is the answer. Otherwise each is brought to the finest layout that
-//! all of them fold to, where the union is the OR of the bits.
+//! While every counter that has members is exact, so is the answer. Otherwise the counters that have bits are brought
+//! to the finest layout that all of these fold to, where the union is the OR of the bits. Exact members are hashed
+//! into that layout, whatever their counter was made for: they must not drag the others down.
 
 use hashbrown::HashTable;
 use roaring::RoaringBitmap;
 
 use crate::bits;
-use crate::counting::counter::{Counter, State};
+use crate::counting::counter::{Counter, Params, State};
 use crate::counting::estimate::Segments;
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::members::Members;
@@ -37,19 +38,20 @@ impl Difference {
     }
 }
 
-/// Number of distinct members of all `counters` together; exact while every one is, whatever their limits. At least what
-/// each of them is known to have.
+/// Number of distinct members of all `counters` together; exact while every one that has any is. At least what each of
+/// them is known to have.
 ///
 /// # Errors
 /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
 pub fn count_union(counters: &[&Counter]) -> Result<u64, Error> {
-    let (Some(layout), Some(first)) = (common_layout(counters)?, counters.first()) else { return Ok(0) };
-    if counters.len() == 1 {
-        return Ok(first.count());
+    check_seeds(counters)?;
+    if let [only] = counters {
+        return Ok(only.count());
     }
-    if let Some(sets) = exact_members(counters)? {
-        return Ok(distinct(&sets, first.params().seed)?.len() as u64);
-    }
+    let Some(layout) = layout_of_bits(counters) else {
+        let seed = counters.first().map_or(0, |first| first.params().seed);
+        return Ok(distinct(&exact_members(counters)?, seed)?.len() as u64);
+    };
     let (counts, _) = layered_counts(layout, counters, None)?;
     let estimate = libm::round(Segments::new(layout, &counts).estimate()) as u64;
     Ok(estimate.max(u64::from(largest_floor(counters))))
@@ -69,47 +71,48 @@ impl Counter {
     /// those of any bitmap ([`Segments`]). For one segment that is the same as |A or B| - |B|, each by
     /// linear counting; with several it makes better use of them, and is never negative.
     ///
-    /// The standard error is that of at least one member: seeing none does not prove that there is none.
+    /// The standard error is that of at least `1 / q` members, `q` being the share of the hash space that B left free: where
+    /// few slots are free, seeing none does not prove that there is none.
     ///
     /// # Errors
     /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
     pub fn difference(&self, others: &[&Counter]) -> Result<Difference, Error> {
         let all = with_first(self, others)?;
-        let layout = common_layout(&all)?.unwrap_or(self.layout());
-        if let Some([own, others @ ..]) = exact_members(&all)?.as_deref() {
-            let left = distinct_from(own, others, self.params().seed)?;
+        check_seeds(&all)?;
+        let Some(layout) = layout_of_bits(&all) else {
+            let left = distinct_from(self.exact_members(), &exact_members(others)?, self.params().seed)?;
             return Ok(Difference { estimate: left.len() as f64, standard_error: 0.0 });
-        }
+        };
         let (base, union) = layered_counts(layout, others, Some(self))?;
         let segments = Segments::beyond(layout, &base, &union);
         let estimate = segments.estimate();
-        Ok(Difference { estimate, standard_error: segments.standard_error(estimate.max(1.0)) })
+        // Where the others left the share q free, one member shows itself with chance q: up to 1 / q are easily missed.
+        let shown = estimate.max(1.0 / segments.share());
+        Ok(Difference { estimate, standard_error: segments.standard_error(shown) })
     }
 
     /// Makes it the union of itself and `others`; true when that changed it.
     ///
-    /// The result takes the finest layout that all fold to, with the capacity and the error rate of the counter
-    /// that has it (the first such, itself before others). Where none has it, these are the smallest capacity and
-    /// the largest standard error that this layout has up to there. It keeps its own exact limit, and stays
-    /// exact while every counter is and the union is within that limit.
+    /// The result takes the finest layout that its own and those of the others that have bits fold to. It keeps the
+    /// parameters it has, but where the layout changes: then capacity and error rate are those of the first counter that
+    /// has this layout and bits, or where none is, the smallest capacity and the largest standard error up to there. It
+    /// stays exact while it is, no other has bits, and the union is within its limits.
     ///
     /// # Errors
     /// [`Error::Incompatible`] when seeds differ, those of `limit`, [`Error::OutOfMemory`]; nothing was
     /// changed then.
     pub fn merge(&mut self, others: &[&Counter], limit: &impl SizeLimit) -> Result<bool, Error> {
         let all = with_first(self, others)?;
-        let Some(layout) = common_layout(&all)? else { return Ok(false) };
-        let mut params = *self.params();
-        (params.capacity, params.error_rate) = kept_promise(layout, &all);
-        let same_layout = layout == self.layout();
-
+        check_seeds(&all)?;
+        let of_bits = layout_of_bits(&all);
+        let layout = of_bits.map_or(self.layout(), |layout| layout.common(self.layout()));
         let mut floor = largest_floor(&all);
-        if let Some(sets) = exact_members(&all)? {
-            match union_of_members(&sets, params.seed, params.exact_limit, limit)? {
+        if self.is_exact() && of_bits.is_none() {
+            match union_of_members(&exact_members(&all)?, self.params(), limit)? {
                 UnionOfMembers::Within(members) => {
-                    let changed = !same_layout || members.len() as f64 != self.estimate();
+                    let changed = members.len() as u32 != self.floor();
                     if changed {
-                        *self = Counter::from_state(params, layout, 0, State::Exact(members));
+                        *self = Counter::from_state(*self.params(), layout, 0, State::Exact(members));
                     }
                     return Ok(changed);
                 }
@@ -119,19 +122,49 @@ impl Counter {
 
         let before = (self.is_exact(), self.layout(), self.set_bits(), self.floor());
         let mut or_others = |layout, words: &mut [u64]| others.iter().for_each(|other| other.or_into(layout, words));
-        if same_layout && self.or_dense(floor, &mut or_others) {
+        if self.layout() == layout && self.or_dense(floor, &mut or_others) {
             return Ok((false, layout, self.set_bits(), floor) != before);
         }
         let all = with_first(self, others)?;
         let bitmap = union_of_bits(layout, &all, limit)?;
         let changed = (false, layout, bitmap.set_bits(), floor) != before;
         if changed {
+            let params = if self.layout() == layout { *self.params() } else { promised(layout, &all, self.params()) };
             *self = Counter::from_state(params, layout, floor, State::Estimating(bitmap));
         }
         Ok(changed)
     }
 
-    /// ORs its slots into the bitmap `words` of a layout `to` that it folds to.
+    /// The union of `first` and `others`, made like `first`: how fine it is, only the counters that have bits decide.
+    ///
+    /// # Errors
+    /// Those of [`Self::merge`].
+    pub fn union(first: &Counter, others: &[&Counter], limit: &impl SizeLimit) -> Result<Counter, Error> {
+        let all = with_first(first, others)?;
+        let (params, layout) = match layout_of_bits(&all) {
+            Some(layout) if layout != first.layout() => (promised(layout, &all, first.params()), layout),
+            _ => (*first.params(), first.layout()),
+        };
+        let mut union = Counter::with_layout(params, layout)?;
+        union.merge(&all, limit)?;
+        Ok(union)
+    }
+
+    /// Has it bits, so that its layout matters?
+    fn has_bits(&self) -> bool {
+        matches!(self.state(), State::Estimating(bitmap) if bitmap.set_bits() > 0)
+    }
+
+    /// Its members while it is exact, and none otherwise.
+    fn exact_members(&self) -> &Members {
+        static NONE: Members = Members::new();
+        match self.state() {
+            State::Exact(members) => members,
+            State::Estimating(_) => &NONE,
+        }
+    }
+
+    /// ORs its slots into the bitmap `words` of a layout `to` that it folds to, if it has bits.
     fn or_into(&self, to: Layout, words: &mut [u64]) {
         match self.state() {
             State::Estimating(bitmap) => bitmap.or_into(to, words),
@@ -173,36 +206,40 @@ fn with_first<'a>(first: &'a Counter, rest: &[&'a Counter]) -> Result<Vec<&'a Co
     Ok(all)
 }
 
-/// The finest layout that all fold to, or none without counters.
-fn common_layout(counters: &[&Counter]) -> Result<Option<Layout>, Error> {
-    let Some((first, rest)) = counters.split_first() else { return Ok(None) };
-    let seed = first.params().seed;
-    if let Some(other) = rest.iter().find(|other| other.params().seed != seed) {
-        return Err(Error::incompatible(Parameter::Seed, seed, other.params().seed));
+/// Checks that all hash alike.
+fn check_seeds(counters: &[&Counter]) -> Result<(), Error> {
+    let seeds = counters.iter().map(|counter| counter.params().seed);
+    match seeds.clone().zip(seeds.skip(1)).find(|(ours, theirs)| ours != theirs) {
+        Some((ours, theirs)) => Err(Error::incompatible(Parameter::Seed, ours, theirs)),
+        None => Ok(()),
     }
-    Ok(Some(rest.iter().fold(first.layout(), |layout, other| layout.common(other.layout()))))
 }
 
-/// Up to how many members a union of this layout has at most which error: what the first counter of that layout was made
-/// for, or where none is of it, what it comes to.
-fn kept_promise(layout: Layout, counters: &[&Counter]) -> (u64, f64) {
-    if let Some(same) = counters.iter().find(|counter| counter.layout() == layout) {
-        return (same.params().capacity, same.params().error_rate);
-    }
-    let capacity = counters.iter().map(|counter| counter.params().capacity).min().unwrap_or(1);
-    (capacity, largest_error(layout, capacity))
+/// The finest layout that all of those fold to that have bits; none when none has.
+fn layout_of_bits(counters: &[&Counter]) -> Option<Layout> {
+    let layouts = counters.iter().filter(|counter| counter.has_bits()).map(|counter| counter.layout());
+    layouts.reduce(Layout::common)
 }
 
-/// The members of all counters, while all are exact.
-fn exact_members<'a>(counters: &[&'a Counter]) -> Result<Option<Vec<&'a Members>>, Error> {
-    let mut sets = try_with_capacity(counters.len())?;
-    for counter in counters {
-        match counter.state() {
-            State::Exact(members) => sets.push(members),
-            State::Estimating(_) => return Ok(None),
+/// `params` with what a union of this layout holds to: the capacity and the error rate of the first counter with bits of
+/// that layout. Where none is of it, the smallest capacity, and the largest standard error up to there.
+fn promised(layout: Layout, counters: &[&Counter], params: &Params) -> Params {
+    let mut with_bits = counters.iter().filter(|counter| counter.has_bits());
+    let (capacity, error_rate) = match with_bits.clone().find(|counter| counter.layout() == layout) {
+        Some(same) => (same.params().capacity, same.params().error_rate),
+        None => {
+            let capacity = with_bits.by_ref().map(|counter| counter.params().capacity).fold(params.capacity, u64::min);
+            (capacity, largest_error(layout, capacity))
         }
-    }
-    Ok(Some(sets))
+    };
+    Params { capacity, error_rate, ..*params }
+}
+
+/// The members of those of the counters that are exact.
+fn exact_members<'a>(counters: &[&'a Counter]) -> Result<Vec<&'a Members>, Error> {
+    let mut sets = try_with_capacity(counters.len())?;
+    sets.extend(counters.iter().map(|counter| counter.exact_members()));
+    Ok(sets)
 }
 
 /// Members of several sets, each once and with its hash.
@@ -251,8 +288,7 @@ enum UnionOfMembers {
 /// All members of the sets, while they are within the limits of an exact counter.
 fn union_of_members(
     sets: &[&Members],
-    seed: u64,
-    exact_limit: u32,
+    &Params { seed, exact_limit, .. }: &Params,
     limit: &impl SizeLimit,
 ) -> Result<UnionOfMembers, Error> {
     let Some((first, rest)) = sets.split_first() else { return Ok(UnionOfMembers::Within(Members::new())) };
@@ -404,201 +440,4 @@ fn try_with_capacity<T>(len: usize) -> Result<Vec<T>, Error> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::counting::counter::Params;
-    use crate::counting::counter::tests::{SIZES, add, counter, dense, layout, params, words};
-    use crate::counting::members::tests::LOOKED_AT;
-    use crate::size_limit::{MaxBytes, Unlimited};
-    use proptest::collection::vec;
-    use proptest::prelude::*;
-    use std::collections::BTreeSet;
-
-    /// Some items in a counter of some shape: exact, sparse or dense, of any precision.
-    fn any_counter() -> impl Strategy<Value = (Counter, Vec<u64>)> {
-        let numbers = prop_oneof![vec(0u64..1000, 0..40), vec(0u64..3000, 0..2000)];
-        let exact_limit = prop_oneof![Just(0), Just(100), Just(5000)];
-        (numbers, 0..SIZES.len(), exact_limit, any::<bool>()).prop_map(|(numbers, size, exact_limit, make_dense)| {
-            let made = counter(params(SIZES[size], exact_limit), numbers.iter().copied());
-            let made = if make_dense && exact_limit == 0 { dense(&made) } else { made };
-            (made, numbers)
-        })
-    }
-
-    fn merged(counter: &Counter, others: &[&Counter]) -> Counter {
-        let mut union = counter.try_clone().unwrap();
-        union.merge(others, &Unlimited).unwrap();
-        union
-    }
-
-    #[test]
-    fn different_seeds_are_refused() {
-        let mut one = counter(params(SIZES[2], 250), [1]);
-        let other = counter(Params { seed: 1, ..params(SIZES[2], 250) }, [1]);
-        let seed = Error::Incompatible { parameter: Parameter::Seed, ours: "0".into(), theirs: "1".into() };
-        assert_eq!(one.merge(&[&other], &Unlimited), Err(seed.clone()));
-        assert_eq!(count_union(&[&one, &other]), Err(seed.clone()));
-        assert_eq!(one.difference(&[&other]), Err(seed));
-    }
-
-    #[test]
-    fn union_of_nothing_is_empty() {
-        assert_eq!(count_union(&[]), Ok(0));
-        let one = counter(params(SIZES[2], 250), 0..10);
-        assert_eq!(one.difference(&[]), Ok(Difference { estimate: 10.0, standard_error: 0.0 }));
-    }
-
-    #[test]
-    fn merge_takes_the_parameters_of_the_smallest() {
-        let mut one = counter(params((1_000_000, 0.01), 40), 0..30);
-        let small = counter(params((2000, 0.02), 250), 0..10);
-        let as_small = counter(params((1000, 0.02), 250), 0..10);
-        assert_eq!(small.layout(), as_small.layout());
-        assert!(one.merge(&[&small, &as_small], &Unlimited).unwrap());
-        assert_eq!(*one.params(), params((2000, 0.02), 40));
-        assert_eq!((one.layout(), one.count(), one.is_exact()), (layout(11, 8), 30, true));
-        assert!(!one.merge(&[&small, &as_small], &Unlimited).unwrap());
-    }
-
-    #[test]
-    fn merge_of_layouts_that_differ_both_ways_says_the_error_it_has() {
-        let mut one = counter(params((100_000, 0.02), 0), 0..3000);
-        let other = counter(params((1_000_000, 0.02), 0), 2000..4000);
-        assert_eq!((one.layout(), other.layout()), (layout(14, 9), layout(12, 11)));
-        assert!(one.merge(&[&other], &Unlimited).unwrap());
-        assert_eq!((one.layout(), one.params().capacity), (layout(12, 9), 100_000));
-        assert_eq!(format!("{:.3}", one.params().error_rate), "0.029");
-        assert!(one.standard_error() <= one.params().error_rate);
-        let mut built = Counter::with_layout(*one.params(), one.layout()).unwrap();
-        add(&mut built, 0..4000);
-        assert_eq!((words(&one), one.count()), (words(&built), built.count()));
-    }
-
-    #[test]
-    fn merge_over_the_limit_changes_nothing() {
-        let many = counter(params(SIZES[2], 0), 0..5000);
-        for items in [0, 10, 300] {
-            let mut one = counter(params(SIZES[2], 20), 0..items);
-            let before = (words(&one), one.representation());
-            assert!(matches!(one.merge(&[&many], &MaxBytes(4000)), Err(Error::TooLarge { .. })));
-            assert_eq!((words(&one), one.representation()), before);
-        }
-    }
-
-    #[test]
-    fn difference_of_exact_counters_looks_at_no_more_members_than_a_count() {
-        let own = counter(params(SIZES[2], 5000), 0..1000);
-        let few: Vec<_> = (0..300).map(|n| counter(params(SIZES[2], 5000), 5 * n + 500..5 * n + 505)).collect();
-        let many: Vec<_> = (0..30).map(|n| counter(params(SIZES[2], 5000), 10 * n + 500..10 * n + 2000)).collect();
-        for (others, new) in [(few, 500), (many, 500)] {
-            let others: Vec<_> = others.iter().collect();
-            let all = with_first(&own, &others).unwrap();
-            LOOKED_AT.set(0);
-            count_union(&all).unwrap();
-            let by_count = LOOKED_AT.replace(0);
-            assert_eq!(own.difference(&others).unwrap(), Difference { estimate: f64::from(new), standard_error: 0.0 });
-            let by_difference = LOOKED_AT.get();
-            assert!(by_difference <= by_count, "{by_difference} against {by_count}");
-        }
-    }
-
-    #[test]
-    fn a_union_of_members_takes_memory_for_each_once() {
-        let counter = counter(params(SIZES[2], 5000), 0..1000);
-        let counters = vec![&counter; 300];
-        let sets = exact_members(&counters).unwrap().unwrap();
-        let union = distinct(&sets, 0).unwrap();
-        assert_eq!(union.len(), 1000);
-        assert!(union.capacity() <= 8000, "{}", union.capacity());
-    }
-
-    #[test]
-    fn difference_of_exact_counters_is_exact() {
-        let one = counter(params(SIZES[2], 250), 0..200);
-        let others = [counter(params(SIZES[0], 250), 0..50), counter(params(SIZES[4], 250), 150..300)];
-        let difference = one.difference(&[&others[0], &others[1]]).unwrap();
-        assert_eq!(difference, Difference { estimate: 100.0, standard_error: 0.0 });
-        assert_eq!(count_union(&[&one, &others[0], &others[1]]), Ok(300));
-    }
-
-    #[test]
-    fn difference_from_a_superset_is_nothing_with_an_error() {
-        let one = counter(params(SIZES[2], 0), 0..20_000);
-        let more = counter(params(SIZES[2], 0), 0..50_000);
-        let difference = one.difference(&[&more]).unwrap();
-        assert_eq!(difference.count(), 0);
-        assert!(difference.standard_error > 0.0);
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(96))]
-
-        #[test]
-        fn merge_commutes((a, _) in any_counter(), (b, _) in any_counter()) {
-            let (ab, ba) = (merged(&a, &[&b]), merged(&b, &[&a]));
-            prop_assert_eq!(ab.layout(), ba.layout());
-            prop_assert_eq!(words(&ab), words(&ba));
-            if a.is_exact() == b.is_exact() && a.params().exact_limit == b.params().exact_limit {
-                prop_assert_eq!((ab.floor(), ab.count()), (ba.floor(), ba.count()));
-            }
-            prop_assert_eq!(count_union(&[&a, &b]), count_union(&[&b, &a]));
-        }
-
-        #[test]
-        fn merge_associates((a, _) in any_counter(), (b, _) in any_counter(), (c, _) in any_counter()) {
-            let left = merged(&merged(&a, &[&b]), &[&c]);
-            let right = merged(&a, &[&merged(&b, &[&c])]);
-            prop_assert_eq!(words(&left), words(&right));
-            prop_assert_eq!(words(&left), words(&merged(&a, &[&b, &c])));
-        }
-
-        #[test]
-        fn merge_is_idempotent((a, _) in any_counter(), (b, _) in any_counter()) {
-            let mut union = merged(&a, &[&b]);
-            let before = (words(&union), union.representation(), union.count());
-            prop_assert!(!union.merge(&[&b], &Unlimited).unwrap());
-            prop_assert!(!union.merge(&[&a, &b], &Unlimited).unwrap());
-            prop_assert_eq!((words(&union), union.representation(), union.count()), before);
-        }
-
-        #[test]
-        fn merge_equals_the_counter_built_of_all((a, items_a) in any_counter(), (b, items_b) in any_counter()) {
-            let mut union = a.try_clone().unwrap();
-            let changed = union.merge(&[&b], &Unlimited).unwrap();
-            let mut built = Counter::with_layout(*union.params(), union.layout()).unwrap();
-            add(&mut built, items_a.iter().chain(&items_b).copied());
-            prop_assert_eq!(union.layout(), a.layout().common(b.layout()));
-            prop_assert_eq!(words(&union), words(&built));
-            prop_assert_eq!(changed, words(&union) != words(&a) || union.is_exact() != a.is_exact()
-                || union.layout() != a.layout() || union.count() != a.count());
-            prop_assert!(union.floor() >= a.floor().max(b.floor()));
-            if !built.is_exact() {
-                // Floors are of the history, what they are floors of is not.
-                prop_assert_eq!(union.set_bits(), built.set_bits());
-                let floor = f64::from(union.floor());
-                prop_assert_eq!(union.estimate(), built.estimate().max(floor).max(floor));
-            }
-        }
-
-        #[test]
-        fn union_count_equals_that_of_the_merge(counters in vec(any_counter(), 1..6)) {
-            let list: Vec<_> = counters.iter().map(|(counter, _)| counter).collect();
-            let count = count_union(&list).unwrap();
-            if list.iter().all(|counter| counter.is_exact()) {
-                let naive: BTreeSet<_> = counters.iter().flat_map(|(_, items)| items).collect();
-                prop_assert_eq!(count, naive.len() as u64);
-            } else {
-                prop_assert_eq!(count, merged(list[0], &list[1..]).count());
-            }
-        }
-
-        #[test]
-        fn difference_is_the_same_in_every_representation((a, _) in any_counter(), (b, _) in any_counter()) {
-            prop_assume!(!a.is_exact() || !b.is_exact());
-            let difference = a.difference(&[&b]).unwrap();
-            prop_assert_eq!(dense(&a).difference(&[&dense(&b)]).unwrap(), difference);
-            prop_assert_eq!(a.difference(&[&b, &b]).unwrap(), difference);
-            prop_assert!(difference.estimate >= 0.0 && difference.standard_error > 0.0);
-        }
-    }
-}
+mod tests;
