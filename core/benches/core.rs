@@ -143,7 +143,7 @@ mod counting {
     const COUNTERS: [(u64, f64); 2] = [(50_000, 0.01), (10_000_000, 0.02)];
 
     fn counter((capacity, error_rate): (u64, f64), numbers: std::ops::Range<u64>) -> Counter {
-        let params = CounterParams { capacity, error_rate, exact_limit: 0, seed: 0 };
+        let params = CounterParams { capacity, error_rate, exact_limit: 0, exact_bytes: 16_384, seed: 0 };
         let mut counter = Counter::new(params).expect("a counter");
         counter.add_all(bytes(&items(numbers)), &Unlimited, |_| ()).expect("room");
         counter

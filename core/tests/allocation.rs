@@ -282,7 +282,7 @@ fn filters_are_loaded_or_not_at_all() {
 }
 
 fn counter(capacity: u64, error_rate: f64, exact_limit: u32, members: u32) -> Counter {
-    let params = counting::Params { capacity, error_rate, exact_limit, seed: 0 };
+    let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed: 0 };
     let mut counter = Counter::new(params).unwrap();
     for member in 0..members {
         counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
@@ -383,7 +383,7 @@ fn positions_become_words_or_stay() {
     let (mut header, most_bytes) = (counter.header(), counter.layout().num_bytes() / 2);
     let positions: Vec<u8> = (0..most_bytes as u32 / 4).flat_map(|number| (number * 60).to_le_bytes()).collect();
     header.truncate(header.len() - 8);
-    header[40..48].copy_from_slice(&(positions.len() as u64).to_le_bytes());
+    header[48..56].copy_from_slice(&(positions.len() as u64).to_le_bytes());
     header.extend_from_slice(&checksum(&header, 0).to_le_bytes());
     let mut loading = LoadingCounter::begin(&header, &Unlimited).unwrap();
     loading.push(&positions).unwrap();

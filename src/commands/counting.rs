@@ -13,9 +13,18 @@ use rollcall_core::counting::layout::Layout;
 use rollcall_core::counting::{Counter, Params, Representation, count_union};
 use rollcall_core::error::{Error, Parameter};
 
-const RESERVE_OPTIONS: [Opt; 5] = [Opt::Error, Opt::Exact, Opt::Precision, Opt::Tail, Opt::Seed];
-const INSERT_OPTIONS: [Opt; 8] =
-    [Opt::Capacity, Opt::Error, Opt::Exact, Opt::Precision, Opt::Tail, Opt::NoCreate, Opt::Seed, Opt::Items];
+const RESERVE_OPTIONS: [Opt; 6] = [Opt::Error, Opt::Exact, Opt::Bytes, Opt::Precision, Opt::Tail, Opt::Seed];
+const INSERT_OPTIONS: [Opt; 9] = [
+    Opt::Capacity,
+    Opt::Error,
+    Opt::Exact,
+    Opt::Bytes,
+    Opt::Precision,
+    Opt::Tail,
+    Opt::NoCreate,
+    Opt::Seed,
+    Opt::Items,
+];
 
 /// What a counter is created with.
 #[derive(Clone, Copy)]
@@ -39,6 +48,7 @@ impl Creation {
             capacity: options.capacity.unwrap_or(defaults.capacity),
             error_rate: options.error_rate.unwrap_or(defaults.error_rate),
             exact_limit: options.exact_limit.map_or(defaults.exact_limit, narrow),
+            exact_bytes: options.exact_bytes.map_or(defaults.exact_bytes, narrow),
             seed: options.seed.unwrap_or(defaults.seed),
         };
         params.validate().map_err(core_error)?;
@@ -86,13 +96,15 @@ const WORDS: AddedWords<Created> = AddedWords {
 
 impl Created {
     /// The options that `LC.RESERVE` takes too.
-    fn reserve_words(&self, ctx: Ctx) -> [ArgOrOwned<'static>; 10] {
+    fn reserve_words(&self, ctx: Ctx) -> [ArgOrOwned<'static>; 12] {
         let Created { params, layout } = self;
         [
             word(ctx, "ERROR"),
             word(ctx, format!("{:?}", params.error_rate)),
             word(ctx, "EXACT"),
             word(ctx, params.exact_limit.to_string()),
+            word(ctx, "BYTES"),
+            word(ctx, params.exact_bytes.to_string()),
             word(ctx, "PRECISION"),
             word(ctx, layout.precision().to_string()),
             word(ctx, "TAIL"),
@@ -107,7 +119,7 @@ fn core_error(error: Error) -> Refusal {
     refusal_of::<Counter>(error)
 }
 
-/// `LC.RESERVE key capacity [ERROR rate] [EXACT limit]`
+/// `LC.RESERVE key capacity [ERROR rate] [EXACT limit] [BYTES bytes]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let mut options = args::options(Noun::Counter, args, 3, &RESERVE_OPTIONS)?;
     options.capacity = Some(args::count(Noun::Counter, Parameter::Capacity, args.get(2))?);
@@ -137,7 +149,7 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     insert(ctx, args.get(1), args.from(2), Some(Creation::defaults()))
 }
 
-/// `LC.INSERT key [CAPACITY n] [ERROR rate] [EXACT limit] [NOCREATE] ITEMS item [item ...]`
+/// `LC.INSERT key [CAPACITY n] [ERROR rate] [EXACT limit] [BYTES bytes] [NOCREATE] ITEMS item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let options = args::options(Noun::Counter, args, 2, &INSERT_OPTIONS)?;
     let items = options.items.ok_or(Refusal::Arity)?;
@@ -205,9 +217,7 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let changed = match (value_mut::<Counter>(&mut destination)?, sources.first()) {
         (Some(counter), _) => counter.merge(&sources, &limit).map_err(core_error)?,
         (None, Some(first)) => {
-            let mut counter = Counter::with_layout(*first.params(), first.layout()).map_err(core_error)?;
-            counter.merge(&sources, &limit).map_err(core_error)?;
-            create(&destination, counter);
+            create(&destination, Counter::union(first, &sources[1..], &limit).map_err(core_error)?);
             true
         }
         (None, None) => {
@@ -256,7 +266,7 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn info_lines(counter: &Counter) -> [InfoLine; 12] {
+fn info_lines(counter: &Counter) -> [InfoLine; 13] {
     let (params, layout) = (counter.params(), counter.layout());
     let representation = match counter.representation() {
         Representation::Exact => "exact",
@@ -267,6 +277,7 @@ fn info_lines(counter: &Counter) -> [InfoLine; 12] {
         ("Capacity", "CAPACITY", Field::Integer(params.capacity)),
         ("Error rate", "ERROR", Field::Double(params.error_rate)),
         ("Exact limit", "EXACT", Field::Integer(u64::from(params.exact_limit))),
+        ("Exact bytes", "BYTES", Field::Integer(u64::from(params.exact_bytes))),
         ("Mode", "MODE", Field::Text(if counter.is_exact() { "exact" } else { "estimate" })),
         ("Representation", "REPRESENTATION", Field::Text(representation)),
         ("Size", "SIZE", Field::Integer(counter.size_bytes())),

@@ -38,7 +38,7 @@ impl Counter {
                     return Err(Error::corrupt("floor", "0 while exact", floor));
                 }
                 limit.check(Self::STRUCT_BYTES, payload.len() as u64)?;
-                let members = Members::from_bytes(payload, params.exact_limit, params.seed)?;
+                let members = Members::from_bytes(payload, params.room(), params.seed)?;
                 Ok(Self::from_state(params, layout, 0, State::Exact(members)))
             }
             Representation::Sparse => {
@@ -266,9 +266,9 @@ mod tests {
         let params = params(SIZES[2], 2);
         let dense = vec![0; 4608];
         let cases: [(Representation, &[u8], &str); 9] = [
-            (Representation::Exact, b"\x01", "members"),
-            (Representation::Exact, b"\x01\0a\x01\0a", "members"),
-            (Representation::Exact, b"\x01\0a\x01\0b\x01\0c", "members"),
+            (Representation::Exact, b"\x02a", "members"),
+            (Representation::Exact, b"\x01a\x01a", "members"),
+            (Representation::Exact, b"\x01a\x01b\x01c", "members"),
             (Representation::Sparse, b"\0\0\0", "position bytes"),
             (Representation::Sparse, b"\x01\0\0\0\x01\0\0\0", "position"),
             (Representation::Sparse, b"\x02\0\0\0\x01\0\0\0", "position"),
@@ -295,7 +295,7 @@ mod tests {
         };
         let dense = vec![0; layout.num_bytes() as usize];
         for (floor, representation, payload) in [
-            (1, Representation::Exact, &b"\x01\0a"[..]),
+            (1, Representation::Exact, &b"\x01a"[..]),
             (65_538, Representation::Sparse, b"\x01\0\0\0"),
             (u32::MAX, Representation::Dense, &dense),
         ] {

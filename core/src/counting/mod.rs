@@ -1,7 +1,7 @@
 //! Counters of distinct members: exact and listable while small, then estimates of a stated error.
 //!
 //! # What it guarantees
-//! - Up to its exact limit (and 16 KiB of members) a counter counts exactly and lists its members.
+//! - Up to its exact limit (and 16 KiB of members, or as many bytes as asked for) a counter counts exactly and lists its members.
 //! - Beyond, up to its capacity, the standard error is at most its error rate. Past its capacity it
 //!   never saturates: up to 10^10 members the standard error is at most 2.1 times that, or 2.1 %.
 //! - An estimating counter's bits are a function of the set of its members and of its layout and
@@ -35,7 +35,7 @@ mod union;
 
 pub use counter::{Counter, Params, Representation};
 pub use loading::{DenseLoading, SparseLoading};
-pub use members::{Iter as MembersIter, MAX_MEMBER_BYTES};
+pub use members::Iter as MembersIter;
 #[cfg(test)]
 pub(crate) use payload::tests::ENCODED;
 pub use payload::{CUT_BYTES, PayloadPart, Positions};

@@ -3,7 +3,7 @@
 //!
 //! | representation | bytes |
 //! |---|---|
-//! | exact | each member as its length (u16) and its bytes, in the order they were added |
+//! | exact | each member as its length (LEB128) and its bytes, in the order they were added |
 //! | sparse | the positions of the set slots, ascending, u32 each |
 //! | dense | the words of the bitmap, u64 each |
 //!
@@ -196,7 +196,7 @@ pub(super) mod tests {
 
     #[test]
     fn payloads_are_pinned() {
-        assert_eq!(encode(&counter(params(SIZES[2], 250), [1, 2])), b"\x06\0user:1\x06\0user:2");
+        assert_eq!(encode(&counter(params(SIZES[2], 250), [1, 2])), b"\x06user:1\x06user:2");
         // Slots 3797 and 6760, by the program that the layout's tests speak of.
         assert_eq!(encode(&counter(params(SIZES[2], 0), [2, 1])), [0xd5, 0x0e, 0, 0, 0x68, 0x1a, 0, 0]);
     }

@@ -13,7 +13,7 @@ use crate::counting::estimate::Segments;
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::members::Members;
 use crate::counting::sizing::largest_error;
-use crate::counting::slots::{Bitmap, Bits, counts_of, dense_bytes, zeroed_words};
+use crate::counting::slots::{Bitmap, Bits, counts_of, dense_bytes, sparse_fits, zeroed_words};
 use crate::error::{Error, Parameter};
 use crate::size_limit::SizeLimit;
 
@@ -286,19 +286,16 @@ enum UnionOfMembers {
 }
 
 /// All members of the sets, while they are within the limits of an exact counter.
-fn union_of_members(
-    sets: &[&Members],
-    &Params { seed, exact_limit, .. }: &Params,
-    limit: &impl SizeLimit,
-) -> Result<UnionOfMembers, Error> {
+fn union_of_members(sets: &[&Members], params: &Params, limit: &impl SizeLimit) -> Result<UnionOfMembers, Error> {
     let Some((first, rest)) = sets.split_first() else { return Ok(UnionOfMembers::Within(Members::new())) };
+    let (seed, room) = (params.seed, params.room());
     let mut union = first.try_clone(seed)?;
     for members in rest {
         for (hash, item) in members.hashed(seed) {
             if union.contains(item, hash) {
                 continue;
             }
-            if !union.has_room_for(item, exact_limit) {
+            if !union.has_room_for(item, room) {
                 return Ok(UnionOfMembers::Beyond(union.len() as u32 + 1));
             }
             union.insert(item, hash, seed)?;
@@ -310,9 +307,18 @@ fn union_of_members(
     Ok(UnionOfMembers::Within(union))
 }
 
-/// The union's bitmap, dense as soon as one of the counters is.
+/// Is a union in this layout gathered densely? It is when one of the counters is dense, or has more positions than the
+/// layout holds sparsely.
+fn is_gathered_densely<'a>(layout: Layout, counters: impl IntoIterator<Item = &'a &'a Counter>) -> bool {
+    counters.into_iter().any(|counter| match counter.state() {
+        State::Exact(members) => !sparse_fits(layout, members.len() as u64),
+        State::Estimating(bitmap) => bitmap.words().is_some() || !sparse_fits(layout, bitmap.set_bits()),
+    })
+}
+
+/// The union's bitmap.
 fn union_of_bits(layout: Layout, counters: &[&Counter], limit: &impl SizeLimit) -> Result<Bitmap, Error> {
-    if counters.iter().any(|counter| counter.words().is_some()) {
+    if is_gathered_densely(layout, counters) {
         limit.check(Counter::STRUCT_BYTES, dense_bytes(layout))?;
         let mut words = zeroed_words(layout)?;
         counters.iter().for_each(|counter| counter.or_into(layout, &mut words));
@@ -321,7 +327,7 @@ fn union_of_bits(layout: Layout, counters: &[&Counter], limit: &impl SizeLimit) 
     Bitmap::from_positions(layout, union_of_positions(layout, counters), Counter::STRUCT_BYTES, limit)
 }
 
-/// The set slots of counters none of which is dense.
+/// The set slots of counters that are not gathered densely.
 fn union_of_positions(layout: Layout, counters: &[&Counter]) -> RoaringBitmap {
     let mut positions = RoaringBitmap::new();
     for counter in counters {
@@ -402,7 +408,7 @@ fn counts_by_block(layout: Layout, base: &[&[u64]], top: Option<&[u64]>) -> (Seg
     (base_counts, if top.is_some() { counts } else { base_counts })
 }
 
-/// A union being gathered: dense as soon as one of the counters is, else in proportion to their members.
+/// A union being gathered.
 enum Gathering {
     Dense(Layout, Box<[u64]>),
     Sparse(Layout, RoaringBitmap),
@@ -410,7 +416,7 @@ enum Gathering {
 
 /// An empty union fit for these counters.
 fn zeroed_union(layout: Layout, base: &[&Counter], top: Option<&Counter>) -> Result<Gathering, Error> {
-    if base.iter().chain(&top).any(|counter| counter.words().is_some()) {
+    if is_gathered_densely(layout, base.iter().chain(&top)) {
         return Ok(Gathering::Dense(layout, zeroed_words(layout)?));
     }
     Ok(Gathering::Sparse(layout, RoaringBitmap::new()))

@@ -11,13 +11,13 @@
 //! | 16 | 8 | error rate, f64 |
 //! | 24 | 8 | capacity, members |
 //! | 32 | 4 | exact limit, members |
-//! | 36 | 4 | 0 |
+//! | 36 | 4 | exact bytes: what these members may have together |
 //! | 40 | 4 | floor, members: what an estimate is at least; 0 while exact |
 //! | 44 | 4 | 0 |
 //! | 48 | 8 | payload, bytes |
 //! | 56 | 8 | checksum |
 //!
-//! The payload of an exact counter is its members, each a length in two bytes and that many bytes; of a sparse
+//! The payload of an exact counter is its members, each a length (LEB128) and that many bytes; of a sparse
 //! one the ascending positions of its set bits, four bytes each; of a dense one the words of its bitmap.
 //! Precision and tail bits are what rate and capacity led to when the counter was made, or less after a merge: they are
 //! stored and not worked out again. The number of set bits of each segment is counted again on loading.
@@ -38,9 +38,6 @@ pub const MAGIC: [u8; 4] = *b"RCLC";
 
 /// Bytes of the header before its checksum.
 const HEADER_BYTES: usize = 56;
-
-/// Most bytes that members and their lengths take: their offsets are two bytes.
-const MAX_EXACT_PAYLOAD_BYTES: u64 = u16::MAX as u64;
 
 fn representation_code(representation: Representation) -> u8 {
     match representation {
@@ -72,7 +69,7 @@ impl Stored for Counter {
         writer.f64(params.error_rate);
         writer.u64(params.capacity);
         writer.u32(params.exact_limit);
-        writer.u32(0);
+        writer.u32(params.exact_bytes);
         writer.u32(if self.is_exact() { 0 } else { self.floor() });
         writer.u32(0);
         writer.u64(self.payload_bytes());
@@ -153,15 +150,15 @@ impl Loading for LoadingCounter {
             error_rate: reader.f64("error_rate")?,
             capacity: reader.u64("capacity")?,
             exact_limit: reader.u32("exact_limit")?,
+            exact_bytes: reader.u32("exact_bytes")?,
         };
         params.validate().map_err(stored_parameter)?;
-        expect("reserved bytes", 0, reader.u32("reserved bytes")?)?;
         let floor = reader.u32("floor")?;
         expect("reserved bytes", 0, reader.u32("reserved bytes")?)?;
         let total_bytes = reader.u64("payload length")?;
         expect("header length", 0, reader.remaining())?;
         let most_bytes = match representation {
-            Representation::Exact => MAX_EXACT_PAYLOAD_BYTES,
+            Representation::Exact => params.max_exact_payload_bytes(),
             // More positions than this a counter holds densely.
             Representation::Sparse => layout.num_bytes() / 2,
             Representation::Dense => layout.num_bytes(),
@@ -303,8 +300,14 @@ mod tests {
 
     /// A sparse counter whose payload has two pieces.
     fn sparse() -> Counter {
-        let mut counter =
-            Counter::new(Params { capacity: 1_000_000_000, error_rate: 0.001, exact_limit: 0, seed: 7 }).unwrap();
+        let mut counter = Counter::new(Params {
+            capacity: 1_000_000_000,
+            error_rate: 0.001,
+            exact_limit: 0,
+            exact_bytes: 16_384,
+            seed: 7,
+        })
+        .unwrap();
         for member in 0..70_000u32 {
             counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
         }
@@ -381,16 +384,16 @@ mod tests {
 
     #[test]
     fn members_that_cannot_be_leave_what_came_before() {
-        let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 7 };
+        let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 7 };
         let mut counter = Counter::new(params).unwrap();
         for member in [&b"ann"[..], b"ben"] {
             counter.add(member, &Unlimited).unwrap();
         }
         let mut loading = begin(&counter);
-        loading.push(b"\x03\0ann").unwrap();
-        assert!(matches!(loading.push(b"\x03\0ann"), Err(Error::Corrupt { field: "members", .. })));
-        assert_eq!(all_of(loading.received()), b"\x03\0ann");
-        loading.push(b"\x03\0ben").unwrap();
+        loading.push(b"\x03ann").unwrap();
+        assert!(matches!(loading.push(b"\x03ann"), Err(Error::Corrupt { field: "members", .. })));
+        assert_eq!(all_of(loading.received()), b"\x03ann");
+        loading.push(b"\x03ben").unwrap();
         assert!(same(&loading.try_clone().unwrap().finish().unwrap(), &counter));
         assert!(same(&loading.finish().unwrap(), &counter));
         assert!(loading.finish().is_err());

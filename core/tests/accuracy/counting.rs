@@ -23,7 +23,8 @@ fn add_all(counter: &mut Counter, numbers: impl Iterator<Item = u64>) {
 }
 
 fn counter(capacity: u64, error_rate: f64, seed: u64, numbers: impl Iterator<Item = u64>) -> Counter {
-    let mut counter = Counter::new(Params { capacity, error_rate, exact_limit: 250, seed }).unwrap();
+    let mut counter =
+        Counter::new(Params { capacity, error_rate, exact_limit: 250, exact_bytes: 16_384, seed }).unwrap();
     add_all(&mut counter, numbers);
     counter
 }
@@ -52,7 +53,7 @@ fn relative_errors(capacity: u64, error_rate: f64, members: u64, trials: u64) ->
 
 /// Checks the errors of counters of so many members against theory; returns their root mean square.
 fn check(capacity: u64, error_rate: f64, members: u64, trials: u64) -> f64 {
-    let params = Params { capacity, error_rate, exact_limit: 250, seed: 0 };
+    let params = Params { capacity, error_rate, exact_limit: 250, exact_bytes: 16_384, seed: 0 };
     let layout: Layout = params.layout().unwrap();
     let stated = estimate::standard_error(layout, members as f64);
     let errors = relative_errors(capacity, error_rate, members, trials);
@@ -67,7 +68,9 @@ fn check(capacity: u64, error_rate: f64, members: u64, trials: u64) -> f64 {
 fn exact_to_the_exact_limit() {
     // 2000 of these items are 16,000 bytes, within the 16 KiB that members may have.
     for exact_limit in [1, 250, 2000] {
-        let mut counter = Counter::new(Params { capacity: 50_000, error_rate: 0.01, exact_limit, seed: 0 }).unwrap();
+        let mut counter =
+            Counter::new(Params { capacity: 50_000, error_rate: 0.01, exact_limit, exact_bytes: 16_384, seed: 0 })
+                .unwrap();
         for number in 0..u64::from(exact_limit) {
             add_all(&mut counter, 0..=number);
             assert_eq!((counter.count(), counter.standard_error()), (number + 1, 0.0));
@@ -120,7 +123,8 @@ fn sequential_ids_are_as_good_as_random_ones() {
     ];
     for (name, item) in shapes {
         let error = |trial| {
-            let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: trial };
+            let params =
+                Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: trial };
             let mut counter = Counter::new(params).unwrap();
             (0..members).for_each(|i| {
                 counter.add(&item(trial, i), &Unlimited).unwrap();
@@ -194,7 +198,10 @@ fn two_errors_cover_a_difference() {
                 }
             }
             println!("{MISSING:?} of {common}, {others} others, {capacity} at {error_rate}: {covered:?} of {trials}");
-            assert!(covered.iter().all(|&covered| covered >= least), "{common}, {others} others, {capacity}: {covered:?}");
+            assert!(
+                covered.iter().all(|&covered| covered >= least),
+                "{common}, {others} others, {capacity}: {covered:?}"
+            );
         }
     }
 }

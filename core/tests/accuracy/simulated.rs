@@ -92,7 +92,7 @@ fn drawn_slots_are_as_many_as_hashed_ones() {
         let mut sums = [0.0f64; 2];
         let mut squares = [0.0f64; 2];
         for seed in 0..trials {
-            let params = Params { capacity: 1000, error_rate: 0.01, exact_limit: 0, seed };
+            let params = Params { capacity: 1000, error_rate: 0.01, exact_limit: 0, exact_bytes: 16_384, seed };
             let mut counter = Counter::with_layout(params, layout).unwrap();
             for number in 0..members {
                 counter.add(&number.to_le_bytes(), &Unlimited).unwrap();
