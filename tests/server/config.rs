@@ -13,7 +13,7 @@ struct Parameter {
     bad: &'static [&'static str],
 }
 
-const SETTABLE: [Parameter; 8] = [
+const SETTABLE: [Parameter; 9] = [
     Parameter {
         name: "bf-error-rate",
         default: "0.01",
