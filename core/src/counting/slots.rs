@@ -18,6 +18,8 @@ pub(super) const SPARSE_POSITION_BYTES: u64 = 4;
 /// Bytes that each 65,536 slots take in a sparse bitmap beside their positions, once one of them is set:
 /// 32 of bookkeeping in a vector that may be half empty.
 const SPARSE_CONTAINER_BYTES: u64 = 64;
+/// The most positions that a container holds as an array.
+const ARRAY_VALUES: u64 = 4096;
 /// Slots that share a container.
 const CONTAINER_SLOTS: u64 = 1 << 16;
 
@@ -290,10 +292,14 @@ impl Bitmap {
                 for _ in 0..about.n_bitset_containers {
                     visit(CONTAINER_SLOTS as usize / 8);
                 }
-                // The crate counts four bytes an entry; they are u16.
-                let array_bytes = about.n_bytes_array_containers as usize / 2;
-                for _ in 0..about.n_array_containers {
-                    visit(array_bytes / about.n_array_containers as usize);
+                // The crate counts four bytes an entry; they are u16. Each container has its part of them.
+                let array_bytes = about.n_bytes_array_containers / 2;
+                let in_arrays = about.n_values_array_containers.max(1);
+                for start in (0..self.layout.num_bits()).step_by(CONTAINER_SLOTS as usize) {
+                    let values = positions.range_cardinality(start as u32..=(start + CONTAINER_SLOTS - 1) as u32);
+                    if (1..=ARRAY_VALUES).contains(&values) {
+                        visit((array_bytes * values / u64::from(in_arrays)) as usize);
+                    }
                 }
             }
         }
