@@ -1,4 +1,4 @@
-# `make` alone lists the targets: a target's description is what stands after the two hashes on its line.
+# `make` alone lists the targets. The description of a target is the text after the two hashes on its line.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
 
-# redis.conf, the tests and the scripts name the module by its path, so it is built there whatever else is configured.
+# redis.conf, the tests and the scripts name the module by its path. So it is built there, whatever else is configured.
 export CARGO_TARGET_DIR := $(CURDIR)/target
 MODULE := $(CARGO_TARGET_DIR)/release/librollcall.so
 
@@ -18,7 +18,7 @@ DEMOS := message_summary push_dedupe contact_limit
 CORE_TESTS := commands_ config persistence replication
 OTHER_SERVERS := redis-8.2.3 valkey-9.1.2
 PEERS := redis-6.2.5 redisbloom-2.8.2
-# VARIABLE=FILE for a fetched server; nothing on a machine that it does not run on.
+# VARIABLE=FILE for a fetched server; empty on a machine that the server does not run on.
 in_variable = $(addprefix $(1)=,$(shell scripts/servers.py path $(2)))
 
 .PHONY: help run test test-servers test-clients golden build lint demo bench instructions setup clean setup-run setup-test
@@ -72,13 +72,15 @@ build: ## Build the module, optimised: target/release/librollcall.so
 	cargo build --release --locked
 	@mkdir -p target/run
 
-lint: ## Check formatting, clippy, doc comments, the floors of the tree, licences and (where possible) advisories
+lint: ## Check formatting, clippy, doc comments, what the library shows, the floors of the tree, licences and (where possible) advisories
 	@scripts/setup.sh build lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
 	cargo fmt --check --manifest-path tests/clients/rust/Cargo.toml
 	cargo clippy --all-targets --locked --manifest-path tests/clients/rust/Cargo.toml -- -D warnings
+	@scripts/check_surface.py --self-test
+	@scripts/check_surface.py
 	@scripts/check_layers.py --self-test
 	@scripts/check_layers.py
 	@scripts/check_licences.py --self-test
@@ -96,17 +98,19 @@ demo: ## Run the three example services on real input, each beside a server of i
 	done
 
 # A quick run shows that all works and roughly what it gives; only a full one is worth keeping in docs/.
-BENCH_DOCUMENT = $(if $(filter-out 0,$(QUICK))$(ONLY),$(CARGO_TARGET_DIR)/benchmarks.md,docs/benchmarks.md)
+BENCH_IN_PART = $(filter-out 0,$(QUICK))$(ONLY)
+BENCH_DOCUMENT = $(if $(BENCH_IN_PART),$(CARGO_TARGET_DIR)/benchmarks.md,docs/benchmarks.md)
+BENCH_README = $(if $(BENCH_IN_PART),,README.md)
 
-bench: setup-test build ## Measure against RedisBloom, 6 minutes, and write docs/benchmarks.md; QUICK=1: a rough run of one
+bench: setup-test build ## Measure against RedisBloom, 6 minutes, write docs/benchmarks.md and the README's tables; QUICK=1: a rough run of one
 	@scripts/servers.py fetch redisbloom-2.8.2
 	@[[ -n "$(call in_variable,BENCH_PEER,redisbloom-2.8.2)" ]] || { echo "bench: RedisBloom is for x86-64 Linux only" >&2; exit 1; }
 	cargo build --release --locked --example floor
 	cargo bench --locked --no-run --bench server
-	@BENCH_QUICK=$(QUICK) BENCH_ONLY="$(ONLY)" BENCH_DOCUMENT=$(BENCH_DOCUMENT) BENCH_MODULE=$(MODULE) \
+	@BENCH_QUICK=$(QUICK) BENCH_ONLY="$(ONLY)" BENCH_DOCUMENT=$(BENCH_DOCUMENT) BENCH_README=$(BENCH_README) BENCH_MODULE=$(MODULE) \
 		BENCH_FLOOR=$(CARGO_TARGET_DIR)/release/examples/libfloor.so $(call in_variable,BENCH_PEER,redisbloom-2.8.2) \
 		cargo bench --locked --quiet --bench server
-	@[[ -n "$(filter-out 0,$(QUICK))$(ONLY)" ]] || cargo bench --locked --package rollcall-core --bench core
+	@[[ -n "$(BENCH_IN_PART)" ]] || cargo bench --locked --package rollcall-core --bench core
 
 instructions: ## Compare the instructions that the core takes with core/benches/instructions.txt; UPDATE=1 to keep those of now
 	@scripts/setup.sh build counts

@@ -2,24 +2,24 @@
 //! too many?
 //!
 //! An e-mail service's plans limit the unique contacts of a billing cycle. Customers upload lists that overlap, and
-//! want to know before a list is taken whether it fits. One Bloom filter a customer does both, in two bytes a contact;
-//! it errs in the customer's favour only: a new contact may be taken for a known one, at the error rate at most.
+//! want to know before a list is taken whether it fits. One Bloom filter a customer does both, in two bytes a contact.
+//! It errs in the customer's favour only: it may take a new contact for a known one, at most at the error rate.
 //!
 //! - `BF.RESERVE` and `EXPIRE` in a transaction, when the cycle begins: the filter goes away with the cycle.
 //! - `BF.MEXISTS`, in batches of 350: the zeros are the contacts that a list would add. With `BF.CARD`, the contacts
 //!   so far, they answer "would it go over?" without changing anything.
 //! - `BF.MADD` takes the list.
-//! - `BF.SCANDUMP` downloads the filter, and the core library (`rollcall-core`) answers the same
-//!   question in the application's own process: no list leaves it, and no other request waits.
+//! - `BF.SCANDUMP` downloads the filter, and the core library (`rollcall-core`) answers the same question in the
+//!   application's own process. No list leaves that process, and no other request waits.
 //!
-//! Whoever takes lists of one customer in parallel asks and adds under a lock: two lists may fit one by one and
-//! not together.
+//! Whoever takes lists of one customer in parallel asks and adds under a lock: two lists may each fit, and not both.
 //!
 //! The contacts are addresses of real words, from Debian's word lists in /usr/share/dict.
 
 mod demo;
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,7 @@ const BATCH: usize = 350;
 /// Lists that each customer uploads.
 const LISTS: u64 = 24;
 
-/// The customers, with the contacts their plans allow and about how many a list of theirs has.
+/// The customers: a name, the contacts that the plan allows, and about how many a list has.
 const CUSTOMERS: [(&str, u64, u64); 3] = [("club", 500, 90), ("shop", 10_000, 1_500), ("newsletter", 100_000, 12_000)];
 
 fn main() -> ExitCode {
@@ -69,13 +69,13 @@ struct Customer<'a> {
     name: &'static str,
     key: String,
     limit: u64,
-    /// Who they truly wrote to.
+    /// The contacts that they truly wrote to.
     truth: HashSet<&'a str>,
     taken: u64,
     declined: u64,
-    /// Lists about which the in-process copy said anything else than the server.
+    /// Lists for which the in-process copy gave another answer than the server.
     differences: u64,
-    /// Lists that were decided otherwise than the truth says, by more than the error rate.
+    /// Lists with a wrong decision that the error rate does not explain.
     mistakes: u64,
     /// Contacts in all lists.
     asked: u64,
@@ -127,7 +127,7 @@ impl<'a> Customer<'a> {
 struct Answer {
     /// Contacts so far.
     contacts: u64,
-    /// For each on the list, whether it is one of them.
+    /// For each contact on the list, whether it is known.
     known: Vec<bool>,
 }
 
@@ -155,8 +155,8 @@ fn ask_copy(filter: &BloomFilter, list: &[&str]) -> Answer {
     Answer { contacts: filter.num_items(), known }
 }
 
-/// A copy of the server's filter. Its chunks must come from one state of it: checksums tell if they do not, and
-/// then it is to be downloaded again.
+/// A copy of the server's filter. All its chunks must come from one state of the filter. If they do not, a checksum
+/// says so, and the filter has to be downloaded again.
 fn download(key: &str, server: &mut Connection) -> Result<BloomFilter, Failure> {
     let mut chunks: Vec<(u64, Vec<u8>)> = Vec::new();
     let mut iterator = 0;
@@ -196,8 +196,9 @@ fn addresses() -> Result<Vec<String>, Failure> {
         );
     }
     let mut addresses: Vec<String> = words.into_iter().map(|word| format!("{word}@example.org")).collect();
-    // In an order that is the same in every run and not the alphabet's.
-    addresses.sort_by_cached_key(|address| rollcall_core::hash::hash64(address.as_bytes(), 0));
+    // The order is the same in every run, and is not alphabetical.
+    let order = BuildHasherDefault::<DefaultHasher>::default();
+    addresses.sort_by_cached_key(|address| order.hash_one(address));
     Ok(addresses)
 }
 
@@ -248,7 +249,7 @@ fn check(customers: &[Customer], server: &mut Connection, promises: &mut Promise
     Ok(())
 }
 
-/// How many of so many contacts may have been taken for known ones.
+/// How many of `contacts` may have been taken for known ones.
 fn uncertain(contacts: u64) -> u64 {
     (ERROR_RATE * contacts as f64).ceil() as u64
 }

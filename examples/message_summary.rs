@@ -1,9 +1,9 @@
 //! Message summary: how many received an announcement, read it, or could not be reached, and who is missing.
 //!
-//! A school messenger keeps these three numbers for every message. Nearly all messages go to a class: there the
-//! numbers must be exact and the people behind them listed. A few go to whole districts: there a standard error of 1 %
-//! is fine, but the counters must stay small. One kind of counter does both: it lists its members up to its EXACT limit and
-//! estimates beyond, in a few kilobytes.
+//! A school messenger keeps these three numbers for every message. Nearly all messages go to a class: there the numbers
+//! must be exact and the people behind them listed. A few go to whole districts: there a standard error of 1 % is fine,
+//! but the counters must stay small. One kind of counter does both: it lists its members up to its EXACT limit. Beyond
+//! the limit it estimates, in a few kilobytes.
 //!
 //! - `LC.ADD` for every receipt that comes in. Receipts come twice, late and in batches; a counter does not care.
 //! - `LC.COUNT` for the numbers under the message.
@@ -27,7 +27,7 @@ const CAPACITY: u64 = 50_000;
 const ERROR_RATE: f64 = 0.01;
 const EXACT_LIMIT: u64 = 250;
 
-/// For who must know "delivered but not read" better than the defaults do.
+/// The error rate for those who must know "delivered but not read" better than by the defaults.
 const PRECISE_ERROR_RATE: f64 = 0.001;
 
 /// Receipts a call.
@@ -36,7 +36,7 @@ const BATCH: usize = 350;
 /// How many standard errors an estimate may be off: of 400 estimates one is off by more than 3.
 const STANDARD_ERRORS: f64 = 3.0;
 
-/// Districts to take the average error of.
+/// Districts over which the average error is taken.
 const DISTRICTS: u64 = 20;
 
 fn main() -> ExitCode {
@@ -128,7 +128,7 @@ fn check_average_error(server: &mut Connection, promises: &mut Promises) -> Resu
 /// A message, and what became of it.
 struct Announcement {
     name: String,
-    /// Who truly is in which status.
+    /// The people who are truly in each status.
     truth: [(&'static str, Vec<String>); 3],
 }
 
@@ -172,7 +172,7 @@ impl Announcement {
         self.send("LC.ADD", "LC", server)
     }
 
-    /// Sends them to a set and a HyperLogLog a status.
+    /// Sends all receipts to a set and a HyperLogLog a status.
     fn record_elsewhere(&self, server: &mut Connection) -> Result<(), Failure> {
         self.send("SADD", "S", server)?;
         self.send("PFADD", "PF", server)

@@ -1,9 +1,9 @@
 //! Push dedupe: never send a notification to one device twice, without a table of 100 million tokens.
 //!
-//! A push service sends a campaign to tokens of 32 bytes to 4 KB that come from many lists, with repeats. A device
-//! must not get it twice; that one in a thousand does not get it at all is accepted. A Bloom filter fits: a token that
-//! was sent to is always recognised, and one that was not is taken for a repeat at the error rate at most. It holds
-//! no tokens, so their length does not matter, and 100 million take less than 180 MiB.
+//! A push service sends a campaign to tokens of 32 bytes to 4 KB that come from many lists, with repeats. A device must
+//! not get it twice; that one in a thousand does not get it at all is accepted. A Bloom filter fits: it always
+//! recognises a token that was sent to, and takes a new one for a repeat at the error rate at most. It holds no tokens,
+//! so their length does not matter, and 100 million take less than 180 MiB.
 //!
 //! - `BF.RESERVE key 0.001 100000000 NONSCALING`, once a campaign. The number of tokens is known, so the filter
 //!   need not be able to grow, which saves 3 % of memory; one token too many would be refused.
@@ -106,7 +106,7 @@ fn send_campaign(key: &str, tokens: u64, server: &mut Connection) -> Result<Sent
 /// The token of a device: most have 64 to 200 bytes, some 32, and one of fifty up to 4 KB. No two are equal.
 fn token(device: u64) -> Vec<u8> {
     let mut random = Random(device);
-    // Different for different devices, as the generator's first number is.
+    // The generator's first number is different for every device, so no two tokens are equal.
     let mut token = random.next().to_le_bytes().to_vec();
     let len = match random.below(100) {
         0..10 => 32,
@@ -140,7 +140,7 @@ fn check_sending(sent: &Sent, rate_now: f64, promises: &mut Promises) {
     );
 }
 
-/// How many of `new` tokens may be taken for repeats: some more than the error rate says, as one run may be unlucky.
+/// How many of `new` tokens may be taken for repeats: some more than by the error rate, because one run may be unlucky.
 fn mistaken(new: u64) -> Bounds {
     let expected = ERROR_RATE * new as f64;
     Bounds::at_most((expected + 3.0 * expected.sqrt()).floor())
@@ -208,9 +208,9 @@ fn info(key: &str, field: &str, server: &mut Connection) -> Result<f64, Failure>
     Ok(redis::from_redis_value(value.ok_or("BF.INFO has no such field")?)?)
 }
 
-/// What the server's process has in RAM.
+/// Resident memory of the server's process, bytes.
 fn resident_bytes(server: &mut Connection) -> Result<f64, Failure> {
-    // The server looks ten times a second.
+    // The server updates this figure ten times a second.
     sleep(Duration::from_millis(300));
     let memory: InfoDict = redis::cmd("INFO").arg("memory").query(server)?;
     memory.get("used_memory_rss").ok_or_else(|| "INFO memory has no used_memory_rss".into())

@@ -2,8 +2,8 @@
 # Checks Cargo.lock against the RustSec advisories, where that can be done without a network.
 #
 # The advisories are a database that changes daily and is no package: it cannot be pinned or fetched from a package
-# registry. So this check runs only where cargo-audit or cargo-deny is installed and has a local copy of the database,
-# and uses that copy as it is; elsewhere it says that it did not run. `cargo audit`, with a network, fetches a fresh one.
+# registry. So this check runs only where cargo-audit or cargo-deny is installed with a local copy of the database. It
+# uses that copy as it is. Elsewhere it says that it did not run. `cargo audit`, with a network, fetches a fresh copy.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

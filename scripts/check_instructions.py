@@ -4,11 +4,11 @@
     scripts/check_instructions.py            compare; exit 1 if anything takes over 3 % more than it did
     scripts/check_instructions.py --update   keep the numbers of now
 
-Time on a shared machine tells nothing below a factor of two. The instructions that valgrind's callgrind counts are the
-same on every x86-64 machine with the same rustc: the work is fixed (core/benches/instructions.rs), the code is compiled for
-the oldest processor, and of what picks its loops by the processor valgrind knows no AVX-512. With another rustc the
-numbers differ for no fault of ours; then they are shown, and nothing fails. They leave out what waiting for memory costs: for that
-there is `make bench`.
+Time on a shared machine shows nothing below a factor of two. The instructions that valgrind's callgrind counts are the
+same on every x86-64 machine with the same rustc. The work is fixed (core/benches/instructions.rs), and the code is
+compiled for the oldest processor. Loops that are chosen by the processor see no AVX-512, which valgrind does not know.
+With another rustc the numbers differ for no fault of ours; then they are shown, and nothing fails. The numbers leave
+out the cost of waiting for memory, which `make bench` measures.
 
 Where valgrind is missing (scripts/setup.sh counts), or on another architecture, it says so and does nothing.
 """
@@ -25,7 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "core" / "benches" / "instructions.txt"
-# Over what a change of the allocator or of libc around the work could make; under what a lost inlining does.
+# More than a change of the allocator or of libc around the work costs, and less than a lost inlining.
 MARGIN = 0.03
 HEAD = """\
 # Instructions an item that the core takes for the work in core/benches/instructions.rs, counted by callgrind.

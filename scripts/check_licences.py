@@ -5,9 +5,9 @@
     scripts/check_licences.py --self-test   check the checker
 
 Reads what `cargo metadata` says, without a network: the crates must have been downloaded, as any build does. Crates used
-only by tests and examples count too. The licence of a crate is an SPDX expression: of `A OR B` one has to be allowed, of
-`A AND B` both; `A/B` is an old way to write OR. A crate that states none fails, and so does a licence not on the list:
-add one only after reading it.
+only by tests and examples count too. The licence of a crate is an SPDX expression. One side of `A OR B` has to be
+allowed, and both sides of `A AND B`; `A/B` is an old way to write OR. A crate that states no licence fails, and so does
+a licence that is not on the list: add one only after reading it.
 """
 
 import json
@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# The module's, and that of the suite of a client.
+# The module's manifest, and that of the suite for redis-rs.
 MANIFESTS = ["Cargo.toml", "tests/clients/rust/Cargo.toml"]
 
 PERMISSIVE = {

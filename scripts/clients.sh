@@ -4,9 +4,8 @@
 #   scripts/clients.sh fetch          fetch the clients at pinned versions, into target/clients/ and by cargo
 #   scripts/clients.sh run [bloom]    run all suites, or (bloom) the part that holds for RedisBloom's module too
 #
-# Each suite has a server of its own, by scripts/with_server.py: ROLLCALL_MODULE and ROLLCALL_SERVER are taken from
-# there. What was fetched is fetched again only when its pins change. Needs what `scripts/setup.sh build server wheels
-# node` installs.
+# scripts/with_server.py starts a server for each suite, and takes ROLLCALL_MODULE and ROLLCALL_SERVER. What was fetched
+# is fetched again only when its pins change. Needs what `scripts/setup.sh build server wheels node` installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
@@ -15,7 +14,7 @@ sources=$PWD/tests/clients
 fetched=$PWD/target/clients
 crate=(--locked --manifest-path "$sources/rust/Cargo.toml")
 
-# How long a suite may take, which is a few seconds unless a client waits in vain.
+# Time limit of a suite, seconds. A suite takes a few, unless a client waits in vain.
 seconds=300
 
 # Whether folder $1 holds what the file $2 pins, by the copy that a finished fetch leaves there.
@@ -58,7 +57,7 @@ rust_version() { echo "$(cargo pkgid "${crate[@]}" redis | sed 's/.*[@#]//') on 
 run_python() {
     local suites=(test_bloom test_generic test_documents)
     [[ -z "$1" ]] || suites=(test_bloom)
-    # From its own folder: that is where unittest looks for the suites.
+    # unittest looks for the suites in the current folder.
     cd "$sources/python"
     PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$fetched/python \
         "$with_server" timeout "$seconds" python3 -W error::ResourceWarning -m unittest --buffer "${suites[@]}"
@@ -67,7 +66,7 @@ run_python() {
 run_node() {
     local suites=(bloom.test.js generic.test.js documents.test.js)
     [[ -z "$1" ]] || suites=(bloom.test.js)
-    # Node looks for packages beside the file that imports them: so the suites go where those are.
+    # Node looks for packages beside the file that imports them, so the suites are copied to the packages.
     cp "$sources"/node/*.js "$fetched/node/"
     cd "$fetched/node"
     ROLLCALL_CLIENTS_DOCUMENT=$sources/../../docs/clients.md \
@@ -92,7 +91,7 @@ case "${1:-} ${2:-}" in
         for client in python node rust; do
             version="${names[$client]} $("${client}_version")"
             echo "== $version"
-            # Not after `||` or `if`, where bash takes no notice of `set -e` inside either.
+            # This does not stand after `||` or `if`: bash would ignore `set -e` inside the subshell there.
             set +e
             (set -e; "run_$client" "${2:-}")
             status=$?

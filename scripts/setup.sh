@@ -16,19 +16,20 @@
 # run, and fails.
 set -euo pipefail
 
-# Where dpkg and the service tools are; `su` without a dash leaves them out.
+# dpkg and the service tools are in these folders, which `su` without a dash leaves out.
 PATH="$PATH:/usr/sbin:/sbin"
 
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 
 has_libclang() {
-    # The library, and beside it the compiler's own headers (stddef.h), without which bindings fail with a riddle.
+    # The library, and beside it the compiler's own headers (stddef.h). Without them the bindings fail with an unclear
+    # error.
     [[ -n "${LIBCLANG_PATH:-}" ]] && return
     compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null &&
         compgen -G '/usr/lib/llvm-*/lib/clang/*/include/stddef.h' >/dev/null
 }
 
-# 18.19 is what node-redis asks for, and Debian 12 has 18.20.
+# node-redis needs 18.19, and Debian 12 has 18.20.
 node_is_old() {
     ! node -e 'const [major, minor] = process.versions.node.split(".").map(Number);
         process.exit(major > 18 || (major === 18 && minor >= 19) ? 0 : 1)'
@@ -72,10 +73,11 @@ for name in "$@"; do need "$name"; done
 ((${#packages[@]})) || exit 0
 
 # Debian's redis-server starts a system service on port 6379 and enables it for every boot. Nobody asked for one, and
-# `make run` would find its port taken; so the service that this very install brought is stopped and disabled (a
-# redis-server that was here before is never installed, so never stopped). Afterwards, because that works with and
-# without systemd, where keeping it from starting would mean a policy-rc.d file that outlives us if we are interrupted.
-# A broken third-party source fails the update, and need not keep us from what Debian has: hence `;`.
+# `make run` would find its port taken. So the service that this very install brought is stopped and disabled. (A
+# redis-server that was here before is never installed, so never stopped.)
+# The service is stopped afterwards, because that works with and without systemd. To keep it from starting would take a
+# policy-rc.d file, which outlives us if we are interrupted.
+# A broken third-party source fails the update, but Debian's own packages can still be installed: hence `;`.
 install="apt-get update; apt-get install -y --no-install-recommends ${packages[*]}"
 quiet_service=:
 if [[ " ${packages[*]} " == *" redis-server "* ]] &&
@@ -107,7 +109,7 @@ if ((EUID != 0)); then
         cannot "Installing needs root, and there is no sudo here." "su - -c '$manual'"
     sudo_line="sudo sh -c '$manual'"
     if ! sudo -n true 2>/dev/null; then
-        # Without a terminal a password prompt would hang or fail with a riddle.
+        # Without a terminal a password prompt would hang, or fail with an unclear error.
         [[ -t 0 && -t 2 ]] ||
             cannot "Installing needs root, and sudo wants a password that cannot be asked for here." "$sudo_line"
         echo "setup: sudo asks for your password, to install: ${packages[*]}"

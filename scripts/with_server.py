@@ -37,7 +37,7 @@ def free_port() -> int:
 
 
 def die_with_parent() -> None:
-    """Run in the child: the kernel kills it if we are killed too hard to do it ourselves."""
+    """Runs in the child: the kernel kills it if we end without stopping it, for instance by SIGKILL."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -61,7 +61,7 @@ def stop(server: subprocess.Popen) -> None:
 
 
 def start(program: str, module: Path, folder: str) -> tuple[subprocess.Popen, int]:
-    """Returns a server that answers, and its port. A port can be taken between our look and the server's: then again."""
+    """Returns a server that answers, and its port. If another program takes the port first, it tries another."""
     log_path = Path(folder, "server.log")
     for _ in range(ATTEMPTS):
         port = free_port()
@@ -69,7 +69,8 @@ def start(program: str, module: Path, folder: str) -> tuple[subprocess.Popen, in
         command += ["--loadmodule", str(module)]
         with open(log_path, "wb") as log:
             try:
-                # A group of its own: Ctrl-C reaches the command and us, and the server lives until the command is done.
+                # A session of its own: Ctrl-C reaches only the command and us, and the server lives until the command
+                # is done.
                 server = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=die_with_parent
                 )
@@ -78,7 +79,7 @@ def start(program: str, module: Path, folder: str) -> tuple[subprocess.Popen, in
         try:
             deadline = time.monotonic() + START_SECONDS
             while server.poll() is None and time.monotonic() < deadline:
-                # Only while our own is alive: another program could be the one that answers on this port.
+                # The answer counts only while our own server is alive: another program could answer on this port.
                 if answers(port) and server.poll() is None:
                     return server, port
                 time.sleep(0.02)
@@ -105,7 +106,8 @@ def main() -> int:
         print(f"with_server: {module} is missing: make build", file=sys.stderr)
         return 1
 
-    # Turned into an exit, so that `finally` runs. SIGINT is one already (KeyboardInterrupt). What nohup ignores stays so.
+    # These signals become an exit, so that `finally` runs. SIGINT is one already (KeyboardInterrupt). Signals that
+    # nohup ignores stay ignored.
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda number, frame: sys.exit(128 + number))

@@ -1,4 +1,4 @@
-//! The module's part of `INFO`: how many values there are, what they take, what was refused.
+//! The module's section of `INFO`: the number of values, their memory, and what was refused.
 
 use std::ffi::{CStr, c_int};
 
@@ -28,7 +28,7 @@ unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report
         "INFO",
         // SAFETY: the context is live; names end with NUL. The server puts the module's name before each.
         || unsafe {
-            // A section without a name of its own: it shows as the module's.
+            // The server shows a section with an empty name under the module's name.
             if api!(RedisModule_InfoAddSection(ctx, c"".as_ptr())) == crate::server::ffi::OK {
                 api!(RedisModule_InfoAddFieldCString(ctx, c"version".as_ptr(), version::TEXT.as_ptr()));
                 for (name, value) in lines {

@@ -1,8 +1,8 @@
 //! The server glue: the core's two families as data types and commands of Redis and Valkey.
 //!
-//! [`server`] is the server's API; [`types`] are the callbacks of a data type, generic over the family; [`config`],
-//! [`limits`] and [`args`] say what is allowed; [`commands`] do the work and [`reply`] tells. This file only says in
-//! which order things are registered.
+//! [`server`] wraps the server's API. [`types`] has the callbacks of a data type, generic over the family. [`config`],
+//! [`limits`] and [`args`] define what is allowed. [`commands`] do the work, and [`reply`] writes the replies. This
+//! file only fixes the order of registration.
 
 // A module has no public items. Its documentation is for those who work on it (`cargo doc --document-private-items`).
 #![allow(rustdoc::private_intra_doc_links)]
@@ -26,8 +26,8 @@ use server::ffi::{self, Args, Ctx, ERR, LogLevel, OK, RedisModuleCtx, RedisModul
 use server::{alloc, facts, reclaim, version};
 use types::family::{Classic, Counters, Lines};
 
-/// `OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION` of Valkey 9 and later, which the bindings do not have: our values
-/// reach the other side by their AOF rewriting like any other's.
+/// `OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION` of Valkey 9 and later, missing from the bindings. It declares that slots with
+/// our values may migrate: the server sends the values as the commands of an AOF rewrite.
 const HANDLE_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
 
 /// What the server calls when it loads the module.
@@ -84,7 +84,7 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     if !types::callbacks::register::<Counters>(ctx) {
         return Err("another module already holds the data type RCcounter".to_owned());
     }
-    // Without our BF.* too: an RDB file with filters of lines still loads.
+    // Registered without our BF.* too, so that an RDB file with filters of lines still loads.
     if !types::callbacks::register::<Lines>(ctx) {
         return Err("another module already holds the data type RCfilter-".to_owned());
     }
@@ -97,14 +97,14 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Tells the server what we take care of: that only a change is a change, that damaged input is an error and not
-/// the end, that a replica may answer while it loads, and that slots may move.
+/// Declares what the module handles itself: signals of changed keys, I/O errors while loading, commands during an
+/// asynchronous load, and atomic slot migration.
 fn set_options(ctx: Ctx) {
     let mut options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
         | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
         | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
-    // SAFETY: the context is live, during loading; the functions take what they are given here. The bit is
-    // Valkey's: on a Redis it could come to mean something else.
+    // SAFETY: the context is live, during loading; the arguments have the types that the functions take. The migration
+    // bit is set on Valkey only: Redis could give it another meaning.
     unsafe {
         let known = raw::RedisModule_GetModuleOptionsAll.map_or(0, |all| all() as u32);
         if facts::is_valkey() {
@@ -114,9 +114,9 @@ fn set_options(ctx: Ctx) {
     }
 }
 
-/// What the server calls before it unloads the module. It refuses by itself while data types of ours are registered,
-/// but for one case: Redis 8 loads with `MODULE LOADEX`, finds a `CONFIG` that nobody took, and unloads. It ends with
-/// an assertion if that is refused. Then no value has been made yet and no thread of ours has started.
+/// What the server calls before it unloads the module. The server itself refuses to unload a module that has data
+/// types, except in one case. Redis 8 loads with `MODULE LOADEX`, finds a `CONFIG` that no option takes, and unloads.
+/// It fails an assertion if the module then refuses. No value exists at that time, and no thread of ours has started.
 ///
 /// # Safety
 /// Called by the server.

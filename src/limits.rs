@@ -13,21 +13,21 @@ use crate::server::{alloc, reclaim};
 use rollcall_core::error::{Error, Limit};
 use rollcall_core::size_limit::SizeLimit;
 
-/// What `MEMORY USAGE` counts of a value that the core does not know of, at most, bytes: the server's object, and that
-/// the struct is kept in a larger one whose size malloc rounds up.
+/// Upper bound of what `MEMORY USAGE` counts for a value and the core does not, bytes. It covers the server's object,
+/// and the struct around the value, whose size malloc rounds up.
 const AROUND_VALUE_BYTES: u64 = 256;
 
-/// The limits of one command, asked only when something is about to be allocated. What it asks of the server it
-/// keeps, for a counter asks once an item: so it must not outlive the command.
+/// The limits of one command, checked only before an allocation. Answers of the server are cached, because a counter
+/// checks its limits once an item. So a `ServerLimit` must not outlive its command.
 pub struct ServerLimit {
     ctx: Option<Ctx>,
     exempt: OnceCell<bool>,
-    /// What `maxmemory` leaves, less what was allowed since; none when it is not set.
+    /// Bytes that `maxmemory` leaves, less those allowed since; `None` when `maxmemory` is not set.
     left: OnceCell<Option<Cell<u64>>>,
 }
 
 impl ServerLimit {
-    /// The limits of the running command: none for what a primary or the AOF has accepted before.
+    /// The limits of the running command. A command that a primary or the AOF has accepted before has none.
     pub fn new(ctx: Ctx) -> Self {
         ServerLimit { ctx: Some(ctx), exempt: OnceCell::new(), left: OnceCell::new() }
     }
@@ -50,7 +50,7 @@ impl ServerLimit {
         }
         let Some(left) = self.left.get_or_init(|| maxmemory_left().map(Cell::new)) else { return Ok(()) };
         if more_bytes > left.get() {
-            // Perhaps only because what was deleted is still being freed.
+            // Values that were deleted and are still being freed count as used memory.
             reclaim::wait();
             left.set(maxmemory_left().unwrap_or(u64::MAX));
         }

@@ -1,4 +1,4 @@
-//! Numbers as text: the one place where they are read, and where those of RedisBloom are written.
+//! Numbers as text: the only place that parses them, and that prints them as RedisBloom does.
 //!
 //! Numbers of clients are plain: no sign where none makes sense, no blanks, no `inf` and no `nan`.
 
@@ -49,13 +49,13 @@ pub fn parse_bytes(text: &[u8]) -> Option<u64> {
     parse_unsigned(&text[..digits])?.checked_mul(unit)
 }
 
-/// A number as C's library reads it, and the server with it, if it is one from the first letter to the last.
+/// A number as `strtod` of the C library, and so the server, reads it. The whole text must be one number.
 pub fn parse_as_c(text: &CStr) -> Option<f64> {
     unsafe extern "C" {
         fn strtod(text: *const c_char, end: *mut *mut c_char) -> f64;
     }
     let bytes = text.to_bytes();
-    // It would skip blanks.
+    // `strtod` would skip blanks before the number.
     if bytes.first().is_none_or(|first| first.is_ascii_whitespace() || *first == b'\x0b') {
         return None;
     }
@@ -68,7 +68,7 @@ pub fn parse_as_c(text: &CStr) -> Option<f64> {
     (read == bytes.len() as isize && !value.is_nan()).then_some(value)
 }
 
-/// A rate for people: four significant digits.
+/// A rate as error texts show it: four significant digits.
 pub fn four_digits(rate: f64) -> String {
     if (1e-4..1.0).contains(&rate) {
         let leading_zeros = -libm::floor(libm::log10(rate)) as usize;
@@ -78,8 +78,8 @@ pub fn four_digits(rate: f64) -> String {
     }
 }
 
-/// A number as C prints it with `%g`, which is how RedisBloom tells rates: six significant digits, no trailing
-/// zeros, an exponent of two digits below 0.0001.
+/// A number below 100,000 as C prints it with `%g`, which RedisBloom uses for rates. It has six significant digits and
+/// no trailing zeros, and below 0.0001 an exponent of two digits.
 pub fn as_c_prints(number: f64) -> String {
     let trimmed = |digits: &str| digits.trim_end_matches('0').trim_end_matches('.').to_owned();
     if (1e-4..1e5).contains(&number) {

@@ -1,7 +1,8 @@
 //! Why a command is refused, and the only home of error text.
 //!
-//! Where RedisBloom has a text for the same fault, ours begins with it, for clients match on its first words, and then
-//! says what was expected or given. Redis 8 has other texts than RedisBloom 2.8.2 for some: on such a server they are its.
+//! Where RedisBloom has a text for the same fault, ours begins with that text, because clients match on its first
+//! words. It goes on with what was expected or given. Some texts of Redis 8 differ from those of RedisBloom 2.8.2. On
+//! Redis 8, ours begin with the texts of Redis 8.
 
 use rollcall_core::error::{Error, Limit, Parameter};
 
@@ -9,7 +10,7 @@ use crate::number::four_digits;
 use crate::server::facts::is_redis_8;
 use crate::server::ffi::OtherType;
 
-/// What a value is called.
+/// The word for a value in error texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Noun {
     Filter,
@@ -25,7 +26,8 @@ impl Noun {
     }
 }
 
-/// Why a command was refused. Nothing was changed, unless the command replies with what it did before.
+/// Why a command was refused. A command that adds several items has added those before the refused one. Any other
+/// command has changed nothing.
 #[derive(Debug)]
 pub enum Refusal {
     /// Too few or too many arguments.
@@ -36,15 +38,15 @@ pub enum Refusal {
     NotFound,
     /// The key exists and the command would create it.
     Exists,
-    /// A chunk that does not fit.
+    /// A chunk that is damaged, comes out of order, or is for a value that is complete.
     BadData,
     /// A value whose dump has not fully arrived.
     StillLoading { noun: Noun, received_bytes: u64, total_bytes: u64 },
-    /// A filter of valkey-bloom.
+    /// `BF.LOAD`, which carries a filter of valkey-bloom.
     ValkeyBloom,
     /// An option or argument that is not what the command takes.
     Argument(String),
-    /// A parameter whose number lies below all that the command takes, or beyond what its type holds.
+    /// A whole number below 0.
     Number { noun: Noun, parameter: Parameter, expected: &'static str, got: String },
     /// An option without the value that it needs.
     NoValue { option: &'static str },
@@ -52,11 +54,11 @@ pub enum Refusal {
     NoExpansion,
     /// An iterator that is no number.
     BadIterator { got: String },
-    /// A filter that is not to scale, and to scale.
+    /// `NONSCALING` together with `EXPANSION`.
     NonScalingExpands,
     /// A field that `BF.INFO` or `LC.INFO` does not have.
     NoSuchField { expected: String, got: String },
-    /// Any of these, of an option of `BF.INSERT`.
+    /// Any other refusal, of an option of `BF.INSERT`. Redis 8 words some of them differently.
     OfInsert(Box<Refusal>),
     /// An error of the core.
     Core { noun: Noun, error: Error },
@@ -68,7 +70,7 @@ impl From<OtherType> for Refusal {
     }
 }
 
-/// What a client sent, fit for an error text: printable, and not long.
+/// Bytes from a client as error texts show them: quoted, escaped, and cut if they are long.
 pub fn quoted(bytes: &[u8]) -> String {
     const MAX_BYTES: usize = 64;
     if bytes.len() > MAX_BYTES {
@@ -87,7 +89,7 @@ impl Refusal {
         Refusal::Argument(format!("bad {what}: expected a {expected}, got {}", quoted(got)))
     }
 
-    /// The same, of an option of `BF.INSERT`.
+    /// Marks a refusal as one of an option of `BF.INSERT`. [`Refusal::Arity`] stays as it is.
     pub fn of_insert(self) -> Refusal {
         match self {
             Refusal::Arity => self,
@@ -95,7 +97,7 @@ impl Refusal {
         }
     }
 
-    /// The text of the error reply, but for [`Refusal::Arity`], which the server words itself.
+    /// The text of the error reply. For [`Refusal::Arity`] the server sends its own text instead.
     pub fn text(&self) -> String {
         match self {
             Refusal::Arity => "ERR wrong number of arguments".to_owned(),
@@ -127,7 +129,8 @@ impl Refusal {
         }
     }
 
-    /// How Redis 8 begins what it says of an option of `BF.INSERT`, without the word for the class of an error.
+    /// The text for an option of `BF.INSERT` on Redis 8, which has no `ERR` in front there. `None` where the text is
+    /// the usual one.
     fn text_of_insert(&self) -> Option<String> {
         let (parameter, expected, got) = match self {
             Refusal::Core { error: Error::OutOfRange { parameter, expected, got }, .. } => (parameter, *expected, got),
@@ -144,21 +147,21 @@ impl Refusal {
     }
 }
 
-/// What is said of a number outside its range.
+/// The text for a number outside its range.
 fn out_of_range(noun: Noun, parameter: Parameter, expected: &str, got: &str) -> String {
-    let ours = || format!("bad {}: expected {expected}, got {got}", parameter.words());
+    let ours = || format!("bad {}: expected {expected}, got {got}", parameter.name());
     if noun == Noun::Counter {
         return ours();
     }
     let is_negative = got.trim_start_matches('\'').starts_with('-');
     match (parameter, is_redis_8()) {
-        // What is more than Redis 8 takes may be allowed here: then it says up to where.
+        // Of capacities, more is allowed here than on Redis 8, so that text goes on with our range.
         (Parameter::ErrorRate, true) => format!("error rate must be in the range (0.000000, 1.000000), got {got}"),
         (Parameter::Capacity, true) => {
             format!("capacity must be in the range [1, 1073741824], here {expected}, got {got}")
         }
         (Parameter::Expansion, true) => format!("expansion must be in the range [0, 32768], got {got}"),
-        // With the blank that ends RedisBloom's text.
+        // RedisBloom's text ends with a blank, which is kept.
         (Parameter::ErrorRate, false) => format!("(0 < error rate range < 1) got {got}"),
         (Parameter::Capacity, false) if is_negative || got == "0" => {
             format!("(capacity should be larger than 0), got {got}")
@@ -188,7 +191,7 @@ fn core_text(noun: Noun, error: &Error) -> String {
         // RedisBloom's words, which clients match on.
         Error::Full { .. } => "ERR non scaling filter is full".to_owned(),
         Error::Incompatible { parameter, ours, theirs } => {
-            format!("ERR {value}s differ in {}: {ours} and {theirs}", parameter.words())
+            format!("ERR {value}s differ in {}: {ours} and {theirs}", parameter.name())
         }
         Error::RateExceeded { would_be, asked } => format!(
             "ERR the merged {value} would have a false-positive rate of {}, above the {asked} asked for",

@@ -3,7 +3,7 @@
 use crate::refusal::{Refusal, quoted};
 use crate::server::ffi::Ctx;
 
-/// Replies with the error that tells `refusal`.
+/// Replies with the error for `refusal`.
 pub fn refuse(ctx: Ctx, refusal: Refusal) {
     match refusal {
         Refusal::Arity => ctx.reply_wrong_arity(),
@@ -16,7 +16,7 @@ pub fn ok(ctx: Ctx) {
     ctx.reply_simple(c"OK");
 }
 
-/// An array of booleans, one an item; when handling stopped at an item, its error is the last element.
+/// An array of booleans, one for each item handled. If an item was refused, its error is the last element.
 pub fn bools(ctx: Ctx, values: &[bool], stopped: Option<Refusal>) {
     ctx.reply_array(values.len() + usize::from(stopped.is_some()));
     for &value in values {
@@ -35,7 +35,8 @@ pub enum Field {
     Null,
 }
 
-/// One line of an INFO reply: how replies label it (a simple string, as in RedisBloom), the word that asks for it alone, and its value.
+/// One line of an INFO reply: its label (a simple string, as in RedisBloom), the word that asks for this line alone,
+/// and its value.
 pub type InfoLine = (&'static str, &'static str, Field);
 
 fn field(ctx: Ctx, field: &Field) {

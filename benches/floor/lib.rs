@@ -1,8 +1,8 @@
-//! A server module for benchmarks: commands that do only what no command can do without.
+//! A server module for benchmarks, whose commands do only what every command has to do.
 //!
-//! What our own commands cost above these is ours; the rest is the server's. They take what ours take, keys and
-//! items, and reply as ours do, one boolean an item. They call the server's API as ours do too: directly, through
-//! the bindings of `redis-module`.
+//! What our own commands cost above these is ours; the rest is the server's. The commands take keys and items, as ours
+//! do, and reply in the same way: one boolean an item. They also call the server's API in the same way: directly,
+//! through the bindings of `redis-module`.
 //!
 //! | command | what it does |
 //! |---|---|
@@ -92,10 +92,10 @@ unsafe extern "C" fn change(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModul
     }
 }
 
-/// What `BENCH.BITMAPS` made. Only the server's main thread runs commands, so a thread's own will do.
+/// What `BENCH.BITMAPS` made. Only the server's main thread runs commands, so a thread-local is enough.
 struct Bitmaps {
     lines_per_item: u64,
-    /// Of 64 bytes each.
+    /// The bitmaps, in lines of 64 bytes.
     lines: Vec<Vec<[u64; 8]>>,
 }
 
@@ -122,7 +122,7 @@ unsafe extern "C" fn bitmaps(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModu
     BITMAPS.with_borrow_mut(|bitmaps| {
         bitmaps.lines_per_item = *lines_per_item;
         if !counts.clone().eq(bitmaps.lines.iter().map(Vec::len)) {
-            // Written to, so that every page is there; half of the bits are set, as in a full filter.
+            // Every page is written, so that it is resident. Half of the bits are set, as in a full filter.
             bitmaps.lines = counts.map(|count| vec![[0x5555_5555_5555_5555; 8]; count]).collect();
         }
     });
@@ -130,7 +130,7 @@ unsafe extern "C" fn bitmaps(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModu
     unsafe { api!(RedisModule_ReplyWithLongLong(ctx, sizes.len() as c_longlong)) }
 }
 
-/// Items hashed before the first of their lines is looked at; larger bitmaps are not in a cache.
+/// Items hashed and prefetched before the first line is probed, because larger bitmaps are not in a cache.
 const CHUNK: usize = 32;
 
 /// Calls `visit` with each line of each item, and `answer` after each item.
@@ -225,7 +225,7 @@ unsafe extern "C" fn fill(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleS
     OK
 }
 
-/// Reads every word, as wide as the machine can.
+/// The sum of all words, read with AVX2 where the processor has it.
 #[multiversion(targets("x86_64+avx2"))]
 fn add_up(words: &[u64]) -> u64 {
     words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
@@ -274,8 +274,8 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
         (c"bench.fill", fill, c"write deny-oom fast", 1),
         (c"bench.sum", sum, c"readonly", -1),
     ];
-    // SAFETY: the context is live; names and flags end with NUL. Without the option the server would signal a
-    // change after each opening for writing, which our module does not ask for either.
+    // SAFETY: the context is live; names and flags end with NUL. Without the option the server would signal a change
+    // after each opening for writing. Our module sets the option too.
     unsafe {
         if raw::Export_RedisModule_Init(ctx, c"bench".as_ptr(), 1, raw::REDISMODULE_APIVER_1 as c_int) == ERR {
             return ERR;
@@ -283,7 +283,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
         api!(RedisModule_SetModuleOptions(ctx, raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED as c_int));
         for (name, command, flags, last_key) in commands {
             let (name, flags) = (name.as_ptr(), flags.as_ptr());
-            // No key at all where the last one is 0.
+            // Where the last key is 0, the command has no keys.
             let first_key = c_int::from(last_key != 0);
             if api!(RedisModule_CreateCommand(ctx, name, Some(command), flags, first_key, last_key, first_key)) == ERR {
                 return ERR;

@@ -4,11 +4,11 @@ use crate::items::{ABSENT, PER_CALL, Source, calls};
 use crate::measure::{Bench, Goal, Row, Samples, server_time};
 use crate::servers::Server;
 
-/// The filter of 100 million items, which [`crate::persistence`] goes on with.
+/// The filter of 100 million items, which [`crate::persistence`] saves and loads.
 pub const BIG: &str = "big";
 const BIG_CAPACITY: u64 = 100_000_000;
 
-/// More items than [`crate::persistence`] adds: 10,000 a second for some seconds, five times.
+/// Room for the items that [`crate::persistence`] adds: 10,000 a second for some seconds, five times.
 const WHILE_SAVING: u64 = 600_000;
 
 const SMALL: &str = "small";
@@ -32,7 +32,7 @@ pub fn fill(server: &mut Server, key: &str, source: &mut Source, count: u64) {
     }
 }
 
-/// The three kinds of work and what each is sent.
+/// The three kinds of work: a command, and which items it is sent.
 const WORK: [(&str, &str); 3] = [("BF.MADD", "new"), ("BF.MEXISTS", "absent"), ("BF.MEXISTS", "present")];
 
 struct Goals {
@@ -42,20 +42,20 @@ struct Goals {
     lines_per_item: u32,
 }
 
-/// How much slower than a command that hashes the items and looks at their lines.
+/// The floor of commands with items, and the goal against it: a command that hashes the items and looks at their lines.
 pub const LOOKS: (&str, Goal) = ("hashes, looks, replies", Goal::Within(1.1));
 
-/// The command that does so: with one bit a line, where ours has several.
+/// The command of that floor. It looks at one bit a line, where ours look at several.
 pub fn looks(command: &str) -> &'static str {
     if command.ends_with("ADD") { "BENCH.FILL" } else { "BENCH.PROBE" }
 }
 
-/// Both filters.
+/// Measures both filters.
 pub fn run(bench: &mut Bench) {
     let (all, calls_a_round) = (bench.rounds() * 2, bench.pick(40, 60));
-    // To its capacity, but for what the rounds add and what comes while it is saved: it must not grow, or what is saved
-    // and loaded is mostly a second, empty sub-filter. A filter that is not full lets RedisBloom answer for absent items
-    // after fewer probes; a quick run cannot wait for that.
+    // The filter is filled to its capacity, less what the rounds add and what is added while it is saved. If it grew,
+    // most of what is saved and loaded would be a second, empty sub-filter. A quick run cannot wait for so many items:
+    // in a filter that is not full, RedisBloom answers for absent items after fewer probes.
     let added = (bench.rounds() * calls_a_round * PER_CALL) as u64;
     let filled = bench.pick(2_000_000, BIG_CAPACITY - added - WHILE_SAVING);
 
@@ -97,8 +97,8 @@ pub fn run(bench: &mut Bench) {
     });
 }
 
-/// Measures all kinds of work on one filter in both servers, and the floor. `prepare` readies a round and says
-/// from where on items are new, and below which number all are present.
+/// Measures all kinds of work on one filter in both servers, and the floor. `prepare` readies a round. It returns the
+/// number from which items are new, and the number below which all items are present.
 fn rounds(
     bench: &mut Bench,
     name: &str,

@@ -1,4 +1,4 @@
-//! Counters: adding, counting unions, memory, and how far off they are.
+//! Counters: adding, counting unions, memory, and errors.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ pub fn run_add(bench: &mut Bench) {
         bench.step(round, rounds);
         bench.ours.call(&format!("DEL {COUNTER} {LOG}"));
         for (at, head) in [["LC.ADD", COUNTER], ["PFADD", LOG]].into_iter().enumerate() {
-            // Far enough that the one is dense and the other has left its sparse form.
+            // Enough items that the counter is dense and the HyperLogLog has left its sparse form.
             bench.ours.client.run(&calls(&head, &mut Source::From(0), 20, 500, 4));
             let seen = calls(&head, &mut Source::below(10_000, round as u64), count, PER_CALL, 4);
             let new = calls(&head, &mut Source::From((round as u64 + 1) << 32), count, PER_CALL, 4);

@@ -38,7 +38,7 @@ fn both(bench: &mut Bench, mut work: impl FnMut(&mut Server)) {
     work(&mut bench.peer);
 }
 
-/// Against the size of a filter, 1e3 to 1e9 bits and on to 1 GB.
+/// Times against the size of a filter: 1e3 to 1e9 bits, and on to 1 GB.
 pub fn run_size(bench: &mut Bench) -> Vec<plot::File> {
     const RATE: f64 = 0.001;
     const BITS_AN_ITEM: f64 = 14.6;
@@ -52,7 +52,7 @@ pub fn run_size(bench: &mut Bench) -> Vec<plot::File> {
     for (at, &bits) in sizes.iter().enumerate() {
         bench.step(at, sizes.len());
         let capacity = (bits / BITS_AN_ITEM) as u64;
-        // Half full, as far as that does not take minutes: 2 million touch every page of 1 GB many times over.
+        // The filter is half full, unless that takes minutes: 2 million items touch every page of 1 GB many times.
         let filled = (capacity / 2).min(bench.pick(300_000, 2_000_000));
         let bytes = {
             let mut bytes = 0.0;
@@ -114,7 +114,7 @@ pub fn run_size(bench: &mut Bench) -> Vec<plot::File> {
     }]
 }
 
-/// Against the number of sub-filters.
+/// Times against the number of sub-filters.
 pub fn run_chain(bench: &mut Bench) -> Vec<plot::File> {
     const EACH: u64 = 10_000;
     let lengths: &[u64] = if bench.quick { &[1, 5, 20] } else { &[1, 2, 3, 5, 8, 12, 16, 20] };
@@ -166,16 +166,17 @@ pub fn run_default(bench: &mut Bench) {
     let field = |name| sub_filters.split(name).skip(2).filter_map(|rest| rest.split(' ').next()).collect::<Vec<_>>();
     let (sizes, filled_with) = (field("bytes:"), field("size:"));
     let newest = sizes.last().copied().unwrap_or("64");
-    // A line of each sub-filter is the least that shows that an item is absent. That one is present shows in all lines that
-    // it has in the sub-filter that has it, from the newest back so many on average. Adding one touches all lines that it
-    // has in the newest.
+    // The floor looks at the fewest lines that can answer. To find an item absent takes a line of each sub-filter. To
+    // find it present takes all its lines in one sub-filter: on average, that is number `found_after` from the newest.
+    // To add an item touches all its lines in the newest.
     let found_after =
         filled_with.iter().rev().zip(1..).map(|(items, looks)| items.parse().unwrap_or(0.0) * f64::from(looks));
     let found_after = (found_after.sum::<f64>() / filled as f64).round() as usize;
     let all = format!("{} {newest} {newest}", sizes.join(" "));
     let newest_ones = format!("{} {newest} {newest}", sizes[sizes.len() - found_after..].join(" "));
     let looked_at = [sizes.join(" "), newest_ones, all];
-    // Absent, present, new; each for ours grown and reserved and the peer's grown and reserved, and the floor.
+    // Absent, present and new items. Each has five samples: ours grown and reserved, the peer's grown and reserved, and
+    // the floor.
     let mut samples = [(); 3].map(|()| [(); 5].map(|()| Samples::default()));
     let rounds = bench.pick(4, 12);
     for round in 0..rounds {

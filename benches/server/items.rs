@@ -2,13 +2,13 @@
 
 use crate::resp::Batch;
 
-/// From here on numbers are never added anywhere: items that no filter has.
+/// Numbers from here on are never added: they are items that no filter has.
 pub const ABSENT: u64 = 1 << 40;
 
 /// Items a call of the batch commands, as the goals say.
 pub const PER_CALL: usize = 350;
 
-/// Items are told apart by so many bits.
+/// Bits of an item's number.
 const BITS: u32 = 48;
 
 /// An item: `user:`, twelve digits, `@example.com`.
@@ -24,8 +24,8 @@ pub fn item(number: u64) -> Item {
     item
 }
 
-/// A bijection on 48 bits: numbers in a row give items that share nothing. Each step can be undone: odd factors, and
-/// shifts by half.
+/// A bijection on 48 bits: consecutive numbers give unrelated items. Each step is invertible: a product with an odd
+/// factor, and a shift by half of the bits.
 pub fn scramble(number: u64) -> u64 {
     const MASK: u64 = (1 << BITS) - 1;
     let mut x = number & MASK;
@@ -39,14 +39,14 @@ pub fn scramble(number: u64) -> u64 {
 /// Where the items of a command come from.
 #[derive(Clone)]
 pub enum Source {
-    /// In a row from this number on: new ones, as long as nobody used them.
+    /// Consecutive numbers from this one on: new items, as long as nobody used them.
     From(u64),
-    /// At random among the numbers below this one.
+    /// Random numbers below this one.
     Below { bound: u64, drawn: u64 },
 }
 
 impl Source {
-    /// At random below `bound`, other ones for every `seed`.
+    /// Random numbers below `bound`, other ones for every `seed`.
     pub fn below(bound: u64, seed: u64) -> Source {
         Source::Below { bound, drawn: scramble(seed) }
     }

@@ -1,13 +1,14 @@
 //! `make bench`: measures every goal of docs/benchmarks.md on two servers of one binary, ours and RedisBloom's,
 //! and writes the table and the plots.
 //!
-//! Times are the server's own, from `INFO commandstats`, unless a row says otherwise: so it does not matter how fast
-//! this client is. The contenders take turns within each round, and medians over the rounds are compared: a machine
-//! that is slow for a while is slow for all of them. Read ratios, not microseconds.
+//! Times are the server's own, from `INFO commandstats`, unless a row says otherwise. So the speed of this client does
+//! not matter. The contenders take turns within each round, and medians over the rounds are compared. So a machine that
+//! is slow for a while is slow for all of them. Read ratios, not microseconds.
 //!
-//! What it needs comes in the environment: `BENCH_SERVER` (else redis-server), `BENCH_MODULE`, `BENCH_FLOOR` and
+//! Its settings come in the environment: `BENCH_SERVER` (else redis-server), `BENCH_MODULE`, `BENCH_FLOOR` and
 //! `BENCH_PEER` (the modules), `BENCH_DOCUMENT` (the Markdown file to write into; plots go into a folder of the same
-//! name beside it). `BENCH_QUICK=1` makes it quick, `BENCH_ONLY=word,word` runs the sections whose name has one of the words.
+//! name beside it) and, for a full run, `BENCH_README` (the file whose tables are written anew). `BENCH_QUICK=1` makes
+//! a quick run. `BENCH_ONLY=word,word` runs only the sections whose name has one of the words.
 
 mod batch;
 mod counting;
@@ -39,7 +40,7 @@ fn no_plots(run: fn(&mut Bench)) -> impl Fn(&mut Bench) -> Vec<plot::File> {
     }
 }
 
-/// In order: persistence uses the filter that the first one fills, and the one on waits empties the servers.
+/// The sections, in their order: persistence uses the filter that the first one fills, and "waits" empties the servers.
 const SECTIONS: [(&str, [u64; 2], Section); 12] = [
     ("350 items a call", [9, 91], |bench| no_plots(batch::run)(bench)),
     ("saving and loading", [6, 60], |bench| no_plots(persistence::run)(bench)),
@@ -91,6 +92,9 @@ fn main() {
     std::fs::create_dir_all(&folder).expect("the folder of the plots");
     plots.iter().for_each(|plot| plot::write(&folder, plot).expect("the plot is written"));
     report::write(&document, &mut bench, &plots).expect("the document is written");
+    if let Some(readme) = std::env::var_os("BENCH_README").filter(|name| !name.is_empty()) {
+        report::write_readme(&PathBuf::from(readme), &bench).expect("the README is written");
+    }
     let missed = bench.rows.iter().filter(|row| row.met() == Some(false)).count();
     let goals = bench.rows.iter().filter(|row| row.met().is_some()).count();
     println!("bench: {} of {goals} goals met; written to {}", goals - missed, document.display());

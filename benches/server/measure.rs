@@ -9,7 +9,7 @@ use crate::markdown;
 use crate::resp::{Batch, Reply};
 use crate::servers::Server;
 
-/// Everything that a measurement needs and what came of all of them.
+/// Everything that a measurement needs, and the results of all measurements.
 pub struct Bench {
     /// The server with our module and the one with the floor's commands.
     pub ours: Server,
@@ -25,7 +25,8 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Nothing measured yet; `sections` are what will be, with about how many seconds each takes.
+    /// A bench without results yet. `sections` are the names of what will run, each with about how many seconds it
+    /// takes.
     pub fn new(ours: Server, peer: Server, quick: bool, sections: &[(&'static str, u64)]) -> Bench {
         Bench { ours, peer, quick, rows: Vec::new(), extras: Vec::new(), progress: Progress::new(sections) }
     }
@@ -68,7 +69,7 @@ struct Progress {
     at: usize,
 }
 
-/// Steps of the bar a second that a section is expected to take.
+/// Steps of the progress bar for each second that a section is expected to take.
 const STEPS: u64 = 100;
 
 impl Progress {
@@ -96,7 +97,7 @@ impl Progress {
     }
 }
 
-/// What a row has to show.
+/// The goal of a row.
 #[derive(Clone, Copy)]
 pub enum Goal {
     /// The other takes at least this many times what we take.
@@ -105,7 +106,7 @@ pub enum Goal {
     Within(f64),
     /// Ours is at most this.
     AtMost(f64),
-    /// None: for comparison.
+    /// No goal: shown for comparison.
     Shown,
 }
 
@@ -113,7 +114,7 @@ pub enum Goal {
 pub struct Row {
     /// What was done.
     pub work: String,
-    /// What has to come out.
+    /// The goal that the figures have to meet.
     pub goal: Goal,
     /// Our figure.
     pub ours: f64,
@@ -144,7 +145,7 @@ impl Row {
     }
 }
 
-/// Figures of one contender, a round each.
+/// Figures of one contender, one for each round.
 #[derive(Default, Clone)]
 pub struct Samples(Vec<f64>);
 
@@ -173,8 +174,8 @@ impl Samples {
 
 /// Runs the batches and returns the server time a call of `command`, microseconds.
 ///
-/// The caches are full of the other server's data by now, so `warm` runs first, unmeasured. The server counts whole
-/// microseconds, but starts anywhere within one: over many calls the mean is right.
+/// Before, the caches hold the other server's data, so `warm` runs first, unmeasured. The server counts whole
+/// microseconds, but a call starts anywhere within one: over many calls the mean is right.
 pub fn server_time(server: &mut Server, command: &str, warm: &[Batch], batches: &[Batch]) -> f64 {
     server.client.run(warm);
     server.call("CONFIG RESETSTAT");
@@ -184,7 +185,7 @@ pub fn server_time(server: &mut Server, command: &str, warm: &[Batch], batches: 
 
 fn time_of(stats: &Reply, command: &str) -> f64 {
     let stats = stats.text();
-    // The server writes a command's name as its module did.
+    // INFO has a command's name as its module registered it.
     let name = |line: &str| line.strip_prefix("cmdstat_")?.split_once(':').map(|(name, _)| name.to_uppercase());
     let line = stats.lines().find(|line| name(line).as_deref() == Some(command));
     let line = line.unwrap_or_else(|| panic!("the server did not run {command}"));

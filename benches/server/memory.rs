@@ -68,7 +68,7 @@ pub fn run(bench: &mut Bench) -> Vec<plot::File> {
     }]
 }
 
-/// The same where a filter cannot grow, so that its first sub-filter need not leave a share of the rate to others.
+/// The same for filters that cannot grow: their one sub-filter may use the whole error rate.
 fn nonscaling(bench: &mut Bench, rate: f64) {
     let [ours, peer] = [&mut bench.ours, &mut bench.peer].map(|server| {
         server.call(&format!("BF.RESERVE {KEY} {rate} {CAPACITY} NONSCALING"));
@@ -85,8 +85,8 @@ fn nonscaling(bench: &mut Bench, rate: f64) {
     });
 }
 
-/// What filters take of the machine's memory, and what MEMORY USAGE says: ours counts what the allocator rounds up
-/// to, RedisBloom's what it asked for.
+/// Resident memory of filters, and what MEMORY USAGE says. Ours counts the sizes that the allocator rounds up to.
+/// RedisBloom counts the sizes that it asked for.
 fn resident(bench: &mut Bench) {
     const FILTERS: u64 = 100;
     let mut found = Vec::new();

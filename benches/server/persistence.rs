@@ -7,10 +7,10 @@ use crate::items::{Source, calls};
 use crate::measure::{Bench, Goal, Row, Samples};
 use crate::servers::Server;
 
-/// BF.ADD a second while the child saves.
+/// BF.ADD calls a second while the child saves.
 const LOAD: usize = 10_000;
 
-/// Goes on with the filter of 180 MB that [`crate::batch`] filled.
+/// Saves and loads the filter of 180 MB that [`crate::batch`] filled.
 pub fn run(bench: &mut Bench) {
     let repeats = bench.pick(1, 5);
     let [mut copied, mut adds, mut saved, mut loaded] = [(); 4].map(|()| [(); 2].map(|()| Samples::default()));
@@ -21,7 +21,7 @@ pub fn run(bench: &mut Bench) {
             adds[at].push(count as f64);
             saved[at].push(seconds(|| drop(server.call("SAVE"))));
             assert!(server.rdb().exists(), "nothing was saved");
-            // Else the time would be also that of freeing the old one, for ours in another thread.
+            // Otherwise the time would include freeing the old filter, which ours does in another thread.
             server.call(&format!("DEL {BIG}"));
             std::thread::sleep(Duration::from_millis(500));
             loaded[at].push(seconds(|| drop(server.call("DEBUG RELOAD NOSAVE"))));
@@ -53,7 +53,8 @@ fn seconds(work: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-/// Saves in the background while new items come at a steady rate; the bytes that were copied, and how many came.
+/// Saves in the background while new items come at a steady rate. Returns the bytes copied on write, and the number of
+/// items.
 fn save_under_load(server: &mut Server, repeat: usize) -> (f64, usize) {
     const TICK: Duration = Duration::from_millis(1);
     let mut source = Source::From((repeat as u64 + 1) << 36);

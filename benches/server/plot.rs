@@ -8,9 +8,9 @@ use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// A plot and the name of its file, without `.svg`.
+/// A plot and its file.
 pub struct File {
-    /// Name of the file.
+    /// Name of the file, without `.svg`.
     pub name: &'static str,
     /// What stands above it.
     pub title: &'static str,
@@ -33,17 +33,17 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Equal steps, from 0 on.
+    /// A linear axis, from 0 on.
     pub fn linear(label: &'static str) -> Axis {
         Axis { label, is_log: false, is_bytes: false }
     }
 
-    /// Equal factors.
+    /// A logarithmic axis.
     pub fn log(label: &'static str) -> Axis {
         Axis { label, is_log: true, is_bytes: false }
     }
 
-    /// Equal factors, of bytes.
+    /// A logarithmic axis of bytes.
     pub fn log_bytes(label: &'static str) -> Axis {
         Axis { label, is_log: true, is_bytes: true }
     }
@@ -53,7 +53,7 @@ impl Axis {
         if self.is_log { low / 1.3..high * 1.3 } else { 0.0..high * 1.08 }
     }
 
-    /// Where a logarithmic vertical axis is labelled: decades alone would be too few.
+    /// Labels of a logarithmic vertical axis: decades alone would be too few.
     fn key_points(range: &Range<f64>) -> Vec<f64> {
         let decades = (range.start.log10().floor() as i32)..=(range.end.log10().ceil() as i32);
         let points = decades.flat_map(|decade| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(decade)));
@@ -84,23 +84,23 @@ pub struct Line {
     is_dashed: bool,
 }
 
-// Told apart by eyes that do not see red and green too (Okabe and Ito's palette).
+// Readers who do not see red and green can tell these colours apart too (the palette of Okabe and Ito).
 const BLUE: RGBColor = RGBColor(0, 114, 178);
 const ORANGE: RGBColor = RGBColor(213, 94, 0);
 const GREY: RGBColor = RGBColor(110, 110, 110);
 
 impl Line {
-    /// One of ours.
+    /// A line of ours.
     pub fn ours(label: &'static str, points: Vec<(f64, f64)>) -> Line {
         Line { label, points, color: BLUE, is_dashed: false }
     }
 
-    /// One of what we are compared with.
+    /// A line of what we are compared with.
     pub fn theirs(label: &'static str, points: Vec<(f64, f64)>) -> Line {
         Line { label, points, color: ORANGE, is_dashed: false }
     }
 
-    /// What nobody can pass.
+    /// A line that nobody can pass.
     pub fn floor(label: &'static str, points: Vec<(f64, f64)>) -> Line {
         Line { label, points, color: GREY, is_dashed: true }
     }
@@ -135,7 +135,7 @@ where
     const FONT: &str = "sans-serif";
     let path = folder.join(format!("{}.svg", file.name));
     let root = SVGBackend::new(&path, (860, 520)).into_drawing_area();
-    // White below, so that the text can be read where pages are dark.
+    // A white background keeps the text readable on dark pages.
     root.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&root)
         .caption(file.title, (FONT, 22))
@@ -163,7 +163,7 @@ where
             4,
             GREY.stroke_width(1),
         ))?;
-        // Beside its line, on the side where there is room.
+        // The text stands beside its line, on the side where there is room.
         let (side, offset) = if *value > right / 4.0 { (HPos::Right, -5) } else { (HPos::Left, 5) };
         let style = (FONT, 14).into_font().color(&GREY).pos(Pos::new(side, VPos::Top));
         chart.draw_series([EmptyElement::at((*value, top.start)) + Text::new(word.clone(), (offset, -18), style)])?;

@@ -1,4 +1,4 @@
-//! The table, on the terminal and in docs/benchmarks.md, and what machine it is from.
+//! The table, on the terminal and in docs/benchmarks.md, and the machine that it is from.
 
 use std::fs;
 use std::path::Path;
@@ -7,13 +7,13 @@ use std::process::Command;
 use crate::markdown;
 use crate::measure::{Bench, Goal, Row};
 
-/// What is replaced in the document; the rest of it is written by hand.
+/// Marks of the part of the document that is replaced. The rest is written by hand.
 const BEGIN: &str = "<!-- measured: begin, written by make bench -->";
 const END: &str = "<!-- measured: end -->";
 
 const HEADS: [&str; 6] = ["work", "goal", "ours", "compared with", "ratio", "met"];
 
-/// A number with as many digits as mean something.
+/// A number with its meaningful digits only.
 fn short(value: f64) -> String {
     match value.abs() {
         size if size >= 10_000.0 => {
@@ -55,7 +55,7 @@ pub fn table(bench: &Bench) -> String {
     markdown::table(&HEADS, &bench.rows.iter().map(cells).collect::<Vec<_>>())
 }
 
-/// What the run is from: machine, versions, date.
+/// The setting of the run: machine, versions, date.
 pub fn setting(bench: &mut Bench) -> String {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model =
@@ -85,7 +85,7 @@ pub fn setting(bench: &mut Bench) -> String {
     lines.map(|line| format!("- {line}\n")).concat()
 }
 
-/// Whether lines are probed with it, which takes a processor as of Ice Lake or Zen 4.
+/// Whether lines are probed with AVX-512, which processors have from Ice Lake or Zen 4 on.
 fn has_avx512() -> bool {
     #[cfg(target_arch = "x86_64")]
     return is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vpopcntdq");
@@ -117,14 +117,54 @@ pub fn caches() -> Vec<(f64, String)> {
     found
 }
 
-/// Puts what was measured into the document, in the place of what was measured before.
+/// Replaces the measured part of the document.
 pub fn write(document: &Path, bench: &mut Bench, plots: &[crate::plot::File]) -> std::io::Result<()> {
     let old = fs::read_to_string(document).unwrap_or_else(|_| format!("# Benchmarks\n\n{BEGIN}\n{END}\n"));
-    let (before, rest) = old.split_once(BEGIN).unwrap_or((&old, ""));
-    let after = rest.split_once(END).map_or("", |(_, after)| after);
     let images: String =
         plots.iter().map(|plot| format!("![{}](benchmarks/{}.svg)\n\n", plot.title, plot.name)).collect();
     let setting = setting(bench);
     let measured = format!("{setting}\n{}\n{images}{}", table(bench), bench.extras.join("\n"));
-    fs::write(document, format!("{before}{BEGIN}\n{measured}{END}{after}"))
+    fs::write(document, replaced(&old, BEGIN, &measured))
+}
+
+/// `document` with `lines` between the mark `begin` and the next [`END`].
+fn replaced(document: &str, begin: &str, lines: &str) -> String {
+    let (before, rest) = document.split_once(begin).unwrap_or((document, ""));
+    let after = rest.split_once(END).map_or("", |(_, after)| after);
+    format!("{before}{begin}\n{lines}{END}{after}")
+}
+
+/// Replaces the tables of the README. Only a full run has all of them.
+pub fn write_readme(readme: &Path, bench: &Bench) -> std::io::Result<()> {
+    let mut text = fs::read_to_string(readme)?;
+    let extra = |title: &str| {
+        let extra = bench.extras.iter().find_map(|extra| extra.strip_prefix("### ")?.strip_prefix(title));
+        extra.and_then(|extra| extra.split_once("\n\n")).map_or(String::new(), |(_, table)| table.to_owned())
+    };
+    let tables = [
+        ("bytes of filters", beside_redisbloom(bench, &["bytes of a filter of 100k"])),
+        ("bytes of counts", extra("MEMORY USAGE of LC")),
+        ("errors of counts", extra("Error of LC")),
+        ("times", beside_redisbloom(bench, &["BF.", "end to end"])),
+    ];
+    for (name, table) in tables {
+        text = replaced(&text, &format!("<!-- measured: {name}, written by make bench -->"), &table);
+    }
+    fs::write(readme, text)
+}
+
+/// A table of the rows that compare with RedisBloom and whose work begins with one of `begins`. Its last column says
+/// how many times slower or larger RedisBloom is.
+fn beside_redisbloom(bench: &Bench, begins: &[&str]) -> String {
+    let rows = bench.rows.iter().filter(|row| begins.iter().any(|begin| row.work.starts_with(begin)));
+    let lines = rows.filter_map(|row| match row.other {
+        Some(("RedisBloom", theirs)) => Some(vec![
+            row.work.clone(),
+            format!("{} {}", short(row.ours), row.unit),
+            format!("{} {}", short(theirs), row.unit),
+            short(theirs / row.ours),
+        ]),
+        _ => None,
+    });
+    markdown::table(&["work", "Rollcall", "RedisBloom", "RedisBloom / Rollcall"], &lines.collect::<Vec<_>>())
 }

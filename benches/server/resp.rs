@@ -5,10 +5,10 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Longer than anything here takes: a server that hangs must not hang us.
+/// Limit of each read and write, longer than anything here takes. It ends the benchmark if a server hangs.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Requests, encoded, and how many they are.
+/// Encoded requests, and their number.
 #[derive(Clone, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
@@ -75,7 +75,7 @@ pub enum Reply {
     Integer(i64),
     /// No value.
     Null,
-    /// Several.
+    /// An array.
     Array(Vec<Reply>),
 }
 
@@ -118,7 +118,7 @@ impl fmt::Display for Reply {
     }
 }
 
-/// One connection. Panics on any error, also of the server: a benchmark of errors is none.
+/// One connection. Panics on any error, also on one that the server replies: its time would mean nothing.
 pub struct Connection {
     stream: TcpStream,
     input: Vec<u8>,
@@ -135,12 +135,12 @@ impl Connection {
         Ok(Connection { stream, input: Vec::with_capacity(1 << 16), at: 0 })
     }
 
-    /// Sends `command`, words parted by blanks, and returns the reply.
+    /// Sends `command`, words separated by blanks, and returns the reply.
     pub fn call(&mut self, command: &str) -> Reply {
         self.try_call(command).unwrap_or_else(|error| panic!("{command}: {error}"))
     }
 
-    /// As [`Connection::call`], for when the server may be gone or say no.
+    /// As [`Connection::call`], for a server that may be gone or may refuse.
     pub fn try_call(&mut self, command: &str) -> io::Result<Reply> {
         let mut batch = Batch::default();
         batch.push(command.split(' ').collect::<Vec<_>>().into_iter());
@@ -148,8 +148,8 @@ impl Connection {
         self.reply()
     }
 
-    /// Sends every batch and skips the replies, with two batches under way: one the server works on, and one
-    /// that it finds when it is done.
+    /// Sends every batch and skips the replies. Two batches are under way: the server works on one, and finds the other
+    /// when it is done.
     pub fn run<'a>(&mut self, batches: impl IntoIterator<Item = &'a Batch>) {
         let mut open = 0;
         for batch in batches {
@@ -223,7 +223,7 @@ impl Connection {
         std::str::from_utf8(&self.input[start..end]).ok()?.parse().ok()
     }
 
-    /// Where in `input` the next line is, without its end.
+    /// The range of the next line in `input`, without its end.
     fn line(&mut self) -> io::Result<(usize, usize)> {
         let mut looked = self.at;
         loop {
@@ -248,7 +248,7 @@ impl Connection {
         Ok(text)
     }
 
-    /// Reads what has arrived; tells by how much what was there moved to the front.
+    /// Reads what has arrived. Returns by how many bytes the unread input has moved to the front.
     fn fill(&mut self) -> io::Result<usize> {
         let moved = self.at;
         self.input.drain(..moved);

@@ -18,7 +18,7 @@ pub struct Server {
     child: Child,
     dir: TempDir,
     port: u16,
-    /// For whatever one connection is enough for.
+    /// The connection for all work that needs only one.
     pub client: Connection,
 }
 
@@ -32,7 +32,7 @@ impl Server {
             drop(listener);
             let mut command = Command::new(binary);
             command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
-            // Lists of slow commands and percentiles of latency are work of the server that nobody asked for here.
+            // The slow log and the latency percentiles would add work to every command.
             command.args(["--slowlog-log-slower-than", "-1", "--latency-tracking", "no"]);
             command.args(["--enable-debug-command", "yes", "--logfile", "server.log", "--proto-max-bulk-len", "1gb"]);
             for module in modules {

@@ -12,13 +12,13 @@ const LOG: &str = "single:hll";
 const CAPACITY: u64 = 100_000;
 const FILLED: u64 = 50_000;
 
-/// A command of ours, and what it is held against.
+/// A command of ours, and what it is compared with.
 struct Work {
     name: &'static str,
     command: &'static str,
     key: &'static str,
     items: Items,
-    /// The floor of the goal, and one that does as much for the change as any command has to.
+    /// The floor of the goal, and the floor that also does what every change needs.
     floor: &'static str,
     change: Option<&'static str>,
     peer: bool,
@@ -51,7 +51,7 @@ const fn bloom(name: &'static str, command: &'static str, items: Items) -> Work 
 }
 
 const fn counting(name: &'static str, command: &'static str, items: Items) -> Work {
-    // BF.EXISTS and LC.COUNT only read; what adds an item that is there has nothing to propagate.
+    // LC.COUNT only reads. Adding an item that is there opens the key for writing, but propagates nothing.
     let floor = if matches!(command.as_bytes()[3], b'A') { "BENCH.WRITE" } else { "BENCH.READ" };
     let change = if matches!(items, Items::New) { Some("BENCH.CHANGE") } else { None };
     Work { name, command, key: COUNTER, items, floor, change, peer: false }
@@ -74,9 +74,9 @@ impl Work {
     }
 }
 
-/// Server time.
+/// Measures server time.
 pub fn run(bench: &mut Bench) {
-    // Ours, RedisBloom's, the floor, the floor that changes something, the floor that looks at the item's line.
+    // Ours, RedisBloom's, and the floors: the plain one, the one with a change, the one that looks at the item's line.
     let mut samples = WORK.map(|_| [(); 5].map(|()| Samples::default()));
     let count = bench.pick(10_000, 20_000);
     let rounds = bench.rounds();
@@ -85,7 +85,8 @@ pub fn run(bench: &mut Bench) {
         for (work, samples) in WORK.iter().zip(&mut samples) {
             prepare(bench);
             let real = work.batches(work.command, round, count);
-            // Reading leaves a filter as it is; counters are a few lines of memory, so for them any call will do.
+            // A filter is warmed by reading, which does not change it. A counter is a few lines of memory, which any
+            // call warms.
             let warm_by = if work.key == FILTER { "BF.EXISTS" } else { "BENCH.READ" };
             let warm = |command| calls(&[command, work.key], &mut Source::below(FILLED, !0), 3000, 1, PIPELINED);
             let (warm, warm_floor) = (warm(warm_by), warm("BENCH.READ"));
@@ -126,7 +127,7 @@ pub fn run(bench: &mut Bench) {
     }
 }
 
-/// Makes the keys anew, half full, the counter dense.
+/// Creates the keys anew: filters half full, counters dense.
 fn prepare(bench: &mut Bench) {
     for server in [&mut bench.ours, &mut bench.peer] {
         server.call(&format!("DEL {FILTER} {COUNTER} {LOG}"));
@@ -154,7 +155,7 @@ pub fn run_throughput(bench: &mut Bench) {
             for (server, samples) in [&mut bench.ours, &mut bench.peer].into_iter().zip(&mut samples) {
                 server.call(&format!("DEL {FILTER}"));
                 server.call(&format!("BF.RESERVE {FILTER} 0.01 1000000"));
-                // Half full, so that its memory is there.
+                // The filter is half full, so that its memory is resident.
                 fill(server, FILTER, &mut Source::From(0), 500_000);
                 samples.push(1e6 / throughput(server, &real));
             }

@@ -15,10 +15,10 @@ const KEY: &str = "giant";
 const GIGABYTE: f64 = 1e9;
 const RATE: f64 = 0.001;
 
-/// Between two pings.
+/// Time between two pings.
 const EVERY: Duration = Duration::from_micros(200);
 
-/// Time in which nothing happens before the work, and at least after it.
+/// Idle time before the work, and the least idle time after it.
 const AROUND: Duration = Duration::from_millis(100);
 
 /// Longest time for memory to be given back.
@@ -75,16 +75,16 @@ const ENDS: [(&str, &str); 5] = [
     ("expiry", "PEXPIRE giant 1"),
 ];
 
-/// Comes after everything that keeps keys: FLUSHALL is among the work.
+/// Runs after all sections that keep keys, because FLUSHALL is among the work.
 pub fn run(bench: &mut Bench) {
     bench.ours.call("FLUSHALL");
     bench.peer.call("FLUSHALL");
     let repeats = bench.pick(1, 5);
-    // Nothing, reserving, each end; then how much memory reserving touched.
+    // Samples of no work, of reserving, of each end, and of the memory that reserving touched.
     let mut samples = [(); 2].map(|()| [(); 8].map(|()| Samples::default()));
     for repeat in 0..repeats {
         for (at, (server, samples)) in [&mut bench.ours, &mut bench.peer].into_iter().zip(&mut samples).enumerate() {
-            // What a filter of a thousandth takes tells the capacity that takes a gigabyte.
+            // The size of a filter for a million items gives the capacity of one of a gigabyte.
             server.call(&format!("BF.RESERVE {KEY} {RATE} 1000000"));
             let capacity = GIGABYTE * 1e6 / server.call(&format!("BF.INFO {KEY}")).field("Size");
             server.call(&format!("DEL {KEY}"));
@@ -94,7 +94,8 @@ pub fn run(bench: &mut Bench) {
                 let reserve = format!("BF.RESERVE {KEY} {RATE} {}", capacity as u64);
                 samples[1].push(longest_wait(server, f64::MAX, |server| drop(server.call(&reserve))));
                 samples[7].push(server.resident_bytes() - before);
-                // Two or more random lines each of an item, or ten of RedisBloom's: every page is touched.
+                // An item touches two or more random lines of ours, or ten of RedisBloom's. So many items touch every
+                // page.
                 fill(server, KEY, &mut Source::From(0), [1_200_000, 300_000][at]);
                 assert!(server.resident_bytes() - before > 0.95 * GIGABYTE, "not all of it is filled");
                 samples[2 + index].push(longest_wait(server, before + 0.1 * GIGABYTE, |server| {

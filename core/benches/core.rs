@@ -8,11 +8,12 @@ use std::cell::Cell;
 
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
-use rollcall_core::bits;
-use rollcall_core::bloom::{LineFilter, Params as BloomParams};
+use rollcall_core::bloom::Params as BloomParams;
 use rollcall_core::counting::{Counter, Params as CounterParams, count_union};
-use rollcall_core::hash::{hash64, hash128};
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::bits;
+use rollcall_core::unstable::bloom::LineFilter;
+use rollcall_core::unstable::hash::{hash64, hash128};
 
 fn main() {
     divan::main();

@@ -11,10 +11,11 @@
 
 use std::hint::black_box;
 
-use rollcall_core::bloom::{BitLayout, BloomFilter, LineFilter, Params as BloomParams};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params as BloomParams};
 use rollcall_core::counting::{Counter, Params as CounterParams};
-use rollcall_core::hash::{hash64, hash128};
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::bloom::LineFilter;
+use rollcall_core::unstable::hash::{hash64, hash128};
 
 const ITEMS: usize = 3500;
 

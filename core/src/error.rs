@@ -37,7 +37,11 @@ pub enum Parameter {
 
 impl Parameter {
     /// Its name, as users know it.
-    pub fn words(self) -> &'static str {
+    ///
+    /// ```
+    /// assert_eq!(rollcall_core::error::Parameter::ErrorRate.name(), "error rate");
+    /// ```
+    pub fn name(self) -> &'static str {
         match self {
             Parameter::Capacity => "capacity",
             Parameter::ErrorRate => "error rate",
@@ -131,16 +135,21 @@ pub enum Error {
 
 impl Error {
     /// Shorthand for [`Error::OutOfRange`].
-    pub fn out_of_range(parameter: Parameter, expected: &'static str, got: impl fmt::Display) -> Self {
+    pub(crate) fn out_of_range(parameter: Parameter, expected: &'static str, got: impl fmt::Display) -> Self {
         Error::OutOfRange { parameter, expected, got: got.to_string() }
     }
 
     /// Shorthand for [`Error::Incompatible`].
-    pub fn incompatible(parameter: Parameter, ours: impl fmt::Display, theirs: impl fmt::Display) -> Self {
+    pub(crate) fn incompatible(parameter: Parameter, ours: impl fmt::Display, theirs: impl fmt::Display) -> Self {
         Error::Incompatible { parameter, ours: ours.to_string(), theirs: theirs.to_string() }
     }
 
     /// Shorthand for [`Error::Corrupt`].
+    ///
+    /// ```
+    /// let error = rollcall_core::error::Error::corrupt("file", "at least 8 bytes", 3);
+    /// assert_eq!(error.to_string(), "file: expected at least 8 bytes, got 3");
+    /// ```
     pub fn corrupt(field: &'static str, expected: impl fmt::Display, got: impl fmt::Display) -> Self {
         Error::Corrupt { field, expected: expected.to_string(), got: got.to_string() }
     }
@@ -150,7 +159,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::OutOfRange { parameter, expected, got } => {
-                write!(f, "{} must be {expected}, got {got}", parameter.words())
+                write!(f, "{} must be {expected}, got {got}", parameter.name())
             }
             Error::TooLarge { needed_bytes, limit_bytes, .. } => {
                 write!(f, "{needed_bytes} bytes needed, more than the limit of {limit_bytes}")
@@ -158,7 +167,7 @@ impl fmt::Display for Error {
             Error::OutOfMemory { needed_bytes } => write!(f, "no memory for {needed_bytes} bytes"),
             Error::Full { capacity } => write!(f, "the filter holds its {capacity} items and does not scale"),
             Error::Incompatible { parameter, ours, theirs } => {
-                write!(f, "{} differs: destination has {ours}, source has {theirs}", parameter.words())
+                write!(f, "{} differs: destination has {ours}, source has {theirs}", parameter.name())
             }
             Error::RateExceeded { would_be, asked } => {
                 write!(f, "the merged filter would have a false-positive rate of {would_be}, above {asked}")

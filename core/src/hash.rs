@@ -4,7 +4,7 @@
 use xxhash_rust::xxh3;
 
 /// Two 64-bit numbers from which a Bloom filter draws all positions of an item: the halves of XXH3-128 for
-/// line filters ([`hash128`]), start and step for classic ones ([`classic_hash`]).
+/// line filters ([`hash128`]), start and step for classic ones (`classic_hash`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hash128 {
     /// Low half, or start.
@@ -35,7 +35,7 @@ pub fn checksum(bytes: &[u8], position: u64) -> u64 {
 }
 
 /// [`checksum`] of numbers, little-endian, without laying them side by side first.
-pub fn checksum_of_numbers(numbers: impl Iterator<Item = u64>, position: u64) -> u64 {
+pub(crate) fn checksum_of_numbers(numbers: impl Iterator<Item = u64>, position: u64) -> u64 {
     let mut hash = xxh3::Xxh3::with_seed(position);
     numbers.for_each(|number| hash.update(&number.to_le_bytes()));
     hash.digest()
@@ -46,7 +46,7 @@ const MURMUR_MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
 
 /// MurmurHash64A (Austin Appleby, public domain), the 64-bit variant of MurmurHash2 for 64-bit machines.
 #[inline]
-pub fn murmur64a(bytes: &[u8], seed: u64) -> u64 {
+pub(crate) fn murmur64a(bytes: &[u8], seed: u64) -> u64 {
     const SHIFT: u32 = 47;
     let (words, tail) = bytes.as_chunks::<8>();
     let mut hash = seed ^ (bytes.len() as u64).wrapping_mul(MURMUR_MULTIPLIER);
@@ -65,7 +65,7 @@ pub fn murmur64a(bytes: &[u8], seed: u64) -> u64 {
 
 /// Start and step of an item's positions in RedisBloom's layout: the second hash is seeded with the first.
 #[inline]
-pub fn classic_hash(item: &[u8]) -> Hash128 {
+pub(crate) fn classic_hash(item: &[u8]) -> Hash128 {
     let start = murmur64a(item, MURMUR_MULTIPLIER);
     Hash128 { lo: start, hi: murmur64a(item, start) }
 }

@@ -3,16 +3,18 @@
 //!
 //! - [`counting`]: a [`Counter`](counting::Counter) is exact and lists its members while it is small, and estimates
 //!   within a stated error beyond.
-//! - [`bloom`]: a [`LineFilter`](bloom::LineFilter) tells whether an item may have been added, or certainly
+//! - [`bloom`]: a [`BloomFilter`](bloom::BloomFilter) tells whether an item may have been added, or certainly
 //!   was not.
 //! - [`persist`]: both as bytes; what a server gives by `SCANDUMP` is read by [`persist::load`].
+//! - [`size_limit`]: how many bytes a value may take.
+//! - [`unstable`]: what the server module is built on. **It may change in any release.**
 //!
 //! ```
-//! use rollcall_core::bloom::{Params, LineFilter};
+//! use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 //! use rollcall_core::size_limit::Unlimited;
 //!
 //! let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
-//! let mut filter = LineFilter::new(params, &Unlimited)?;
+//! let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
 //! assert!(filter.add(b"ann", &Unlimited)?);
 //! assert!(filter.may_contain(b"ann"));
 //! # Ok::<(), rollcall_core::error::Error>(())
@@ -26,13 +28,15 @@
 #[cfg(target_endian = "big")]
 compile_error!("rollcall stores its bitmaps as little-endian words and has not been ported to big-endian machines");
 
-pub mod bits;
+pub(crate) mod bits;
 pub mod bloom;
 pub mod counting;
 pub mod error;
-pub mod hash;
+pub(crate) mod hash;
+pub(crate) mod heap;
 pub mod persist;
 pub mod size_limit;
+pub mod unstable;
 
 /// The examples of docs/library.md, compiled and run as tests.
 #[cfg(doctest)]

@@ -10,13 +10,39 @@ use crate::error::{Error, Limit};
 pub trait SizeLimit {
     /// May a value that takes `held_bytes` take `more_bytes` on top?
     ///
+    /// ```
+    /// use rollcall_core::size_limit::{MaxBytes, SizeLimit};
+    ///
+    /// let limit = MaxBytes(1000);
+    /// assert!(limit.check(900, 100).is_ok());
+    /// assert!(limit.check(900, 101).is_err());
+    /// ```
+    ///
     /// # Errors
     /// [`Error::TooLarge`] when it may not.
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error>;
 
     /// Bytes that an allocation of this layout takes: its size, and what the allocator adds where that is known.
+    ///
+    /// ```
+    /// use rollcall_core::size_limit::{SizeLimit, Unlimited};
+    /// use std::alloc::Layout;
+    ///
+    /// assert_eq!(Unlimited.allocation_bytes(Layout::new::<[u8; 100]>()), 100);
+    /// ```
     fn allocation_bytes(&self, layout: Layout) -> u64 {
         layout.size() as u64
+    }
+}
+
+/// So that a limit can be chosen at run time: `&&dyn SizeLimit` is one.
+impl<L: SizeLimit + ?Sized> SizeLimit for &L {
+    fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
+        (**self).check(held_bytes, more_bytes)
+    }
+
+    fn allocation_bytes(&self, layout: Layout) -> u64 {
+        (**self).allocation_bytes(layout)
     }
 }
 

@@ -4,12 +4,18 @@
 use std::alloc::Layout;
 
 use proptest::prelude::*;
-use rollcall_core::bloom::{self, BitLayout, BloomFilter, LineFilter, SubFilter};
-use rollcall_core::counting::{self, Counter, Representation, layout};
+use rollcall_core::bloom::{self, BitLayout, BloomFilter};
+use rollcall_core::counting::{self, Counter, Representation};
 use rollcall_core::error::Error;
-use rollcall_core::persist::counting::LoadingCounter;
-use rollcall_core::persist::{self, Loading, Stored};
+use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
+use rollcall_core::unstable::bloom::{LineFilter, SubFilter};
+use rollcall_core::unstable::counting::{Shaped, layout};
+use rollcall_core::unstable::hash::checksum;
+use rollcall_core::unstable::heap::OnHeap;
+use rollcall_core::unstable::persist::{
+    Loading, LoadingBloomFilter, LoadingCounter, Stored, piece_checksum, push_chunk,
+};
 
 mod support;
 
@@ -134,7 +140,7 @@ fn pieces_of_another_value_do_not_fit() {
 fn forged(header: &[u8], at: usize, bytes: &[u8]) -> Vec<u8> {
     let mut header = header[..header.len() - 8].to_vec();
     header[at..at + bytes.len()].copy_from_slice(bytes);
-    let sum = rollcall_core::hash::checksum(&header, 0);
+    let sum = checksum(&header, 0);
     header.extend_from_slice(&sum.to_le_bytes());
     header
 }
@@ -257,7 +263,7 @@ fn what_is_checked_is_all_that_a_filter_takes() {
         }
         let loaded = Recording::default();
         let copy = persist::load::<BloomFilter, _>(persist::dump(&filter), &loaded).unwrap();
-        assert!(filter.num_sub_filters() > 25 && copy == filter);
+        assert!(filter.sub_filters().len() > 25 && copy == filter);
         let (bytes, header) = (taken(&filter).0, filter.header().len() as u64);
         assert!((bytes..bytes + header + 500).contains(&loaded.0.get()), "{} checked", loaded.0.get());
         let mut rest = loaded.0.get();
@@ -276,9 +282,9 @@ fn members_that_cannot_be_are_refused() {
     let dump = dump_of(&exact);
     for members in [&b"\x01a\x01a"[..], b"\x03ab", b"\x01a\x01b\x01c", b"\x81\0a"] {
         let header = forged(&dump[0].1, 48, &(members.len() as u64).to_le_bytes());
-        let fingerprint = rollcall_core::hash::checksum(&[0, 14, 10], members.len() as u64);
+        let fingerprint = checksum(&[0, 14, 10], members.len() as u64);
         let mut chunk = members.to_vec();
-        chunk.extend_from_slice(&persist::piece_checksum(members, 0, fingerprint).to_le_bytes());
+        chunk.extend_from_slice(&piece_checksum(members, 0, fingerprint).to_le_bytes());
         let next = 1 + members.len() as u64;
         let refused = refusal::<Counter>(vec![(1, header), (next, chunk)]);
         assert!(matches!(refused, Some(Error::Corrupt { .. })), "{members:?}: {refused:?}");
@@ -320,7 +326,7 @@ fn assert_goes_on<T: Stored>(value: &T, received_bytes: u64) {
     assert_eq!((stored.header(), stored.received_bytes()), (loading.header(), received_bytes));
     let mut rewritten = T::Loading::begin(loading.header(), &Unlimited).unwrap();
     for (next, chunk) in &dump_of_loading(&loading)[1..] {
-        persist::push_chunk(&mut rewritten, *next, chunk).unwrap();
+        push_chunk(&mut rewritten, *next, chunk).unwrap();
     }
     for copy in [stored, rewritten, loading.try_clone().unwrap(), loading] {
         assert!(same_dump(&completed(copy, value), value), "cut after {received_bytes}");
@@ -332,7 +338,7 @@ fn assert_goes_on<T: Stored>(value: &T, received_bytes: u64) {
 fn what_has_arrived_goes_on_from_anywhere() {
     // A payload of two parts, two megabytes of words, a chain, and members.
     let sparse = counter_of(0.001, 1_000_000_000, 0, 70_000);
-    for end in [0, 3, 5, 8, 4001, (1 << 18) - 3, 1 << 18, (1 << 18) + 7, sparse.payload_bytes() - 1] {
+    for end in [0, 3, 5, 8, 4001, (1 << 18) - 3, 1 << 18, (1 << 18) + 7, sparse.payload().len() - 1] {
         assert_goes_on(&sparse, end);
     }
     let params = counting::Params { capacity: 100_000, error_rate: 0.01, exact_limit: 0, exact_bytes: 16_384, seed: 7 };
@@ -341,11 +347,11 @@ fn what_has_arrived_goes_on_from_anywhere() {
         dense.add(&member.to_le_bytes(), &Unlimited).unwrap();
     }
     assert_eq!(dense.representation(), Representation::Dense);
-    for end in [0, 1, 1 << 20, (1 << 20) + 1, dense.payload_bytes() - 1] {
+    for end in [0, 1, 1 << 20, (1 << 20) + 1, dense.payload().len() - 1] {
         assert_goes_on(&dense, end);
     }
     let exact = counter(50_000, 250, 40);
-    (0..exact.payload_bytes()).for_each(|end| assert_goes_on(&exact, end));
+    (0..exact.payload().len()).for_each(|end| assert_goes_on(&exact, end));
     let chain = filter(100, 2, 1000);
     (0..chain.payload().len()).step_by(13).for_each(|end| assert_goes_on(&chain, end));
 }
@@ -370,7 +376,7 @@ fn assert_filter_reads_back(filter: &BloomFilter) -> Result<(), TestCaseError> {
     prop_assert!(reload(filter) == *filter);
     prop_assert!(filter_of_rdb(filter.layout(), &rdb_of_filter(filter)).unwrap() == *filter);
     // What a value of ours would be that holds all of either layout.
-    let in_ours: persist::filter::LoadingBloomFilter = load_rdb(&rdb_of(filter)).unwrap();
+    let in_ours: LoadingBloomFilter = load_rdb(&rdb_of(filter)).unwrap();
     prop_assert!(completed(in_ours, filter) == *filter);
     prop_assert_eq!(load_rdb_classic(&rdb_of_filter(filter)).is_ok(), filter.layout() == BitLayout::Classic);
     Ok(())
@@ -463,7 +469,7 @@ proptest! {
             for (next, _) in dump_of(counter) {
                 assert_goes_on(counter, next - 1);
             }
-            assert_goes_on(counter, counter.payload_bytes() * u64::from(cut) / 256);
+            assert_goes_on(counter, counter.payload().len() * u64::from(cut) / 256);
         }
     }
 

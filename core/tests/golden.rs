@@ -6,15 +6,14 @@
 
 use std::path::{Path, PathBuf};
 
-use rollcall_core::bloom::classic::ClassicSubFilter;
-use rollcall_core::bloom::classic::sizing::{FORCE64, Shape};
-use rollcall_core::bloom::{self, BitLayout, BloomFilter, ClassicFilter};
+use rollcall_core::bloom::{self, BitLayout, BloomFilter};
 use rollcall_core::counting::Counter;
-use rollcall_core::hash::checksum;
-use rollcall_core::persist::counting::LoadingCounter;
-use rollcall_core::persist::filter::LoadingBloomFilter;
-use rollcall_core::persist::{self, Loading};
+use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::bloom::classic::{FORCE64, Shape};
+use rollcall_core::unstable::bloom::{ClassicFilter, ClassicSubFilter};
+use rollcall_core::unstable::hash::checksum;
+use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, LoadingCounter, push_chunk};
 
 mod support;
 
@@ -54,8 +53,8 @@ impl Value {
     fn data_type(&self) -> (&'static str, u64) {
         match self {
             Value::Counter(_) | Value::LoadingCounter(..) => ("RCcounter", 1),
-            Value::Filter(BloomFilter::Classic(_)) => ("MBbloom--", 4),
-            Value::Filter(BloomFilter::Lines(_)) | Value::LoadingFilter(..) => ("RCfilter-", 1),
+            Value::Filter(filter) if filter.layout() == BitLayout::Classic => ("MBbloom--", 4),
+            Value::Filter(_) | Value::LoadingFilter(..) => ("RCfilter-", 1),
         }
     }
 
@@ -118,7 +117,7 @@ impl Value {
 /// What has arrived with these chunks, the first being the header.
 fn from_chunks<L: Loading>(chunks: &Dump) -> L {
     let mut loading = L::begin(&chunks[0].1, &Unlimited).unwrap();
-    chunks[1..].iter().for_each(|(next, chunk)| persist::push_chunk(&mut loading, *next, chunk).unwrap());
+    chunks[1..].iter().for_each(|(next, chunk)| push_chunk(&mut loading, *next, chunk).unwrap());
     loading
 }
 
@@ -264,7 +263,7 @@ fn kinds_are_what_their_names_say() {
         };
         assert!(name.starts_with(&kind), "{name}");
         if let (true, Value::Filter(filter)) = (name.contains("chain"), value) {
-            assert!(filter.num_sub_filters() > if name.contains("long") { 100 } else { 1 }, "{name}");
+            assert!(filter.sub_filters().len() > if name.contains("long") { 100 } else { 1 }, "{name}");
         }
     }
 }

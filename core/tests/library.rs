@@ -1,30 +1,52 @@
 //! What a Rust program expects of the values: to share them between threads, and to print them.
 
-use rollcall_core::bloom::{BloomFilter, ClassicFilter, LineFilter, Params};
-use rollcall_core::counting::{self, Counter};
-use rollcall_core::error::Error;
-use rollcall_core::persist::counting::LoadingCounter;
-use rollcall_core::persist::filter::LoadingBloomFilter;
-use rollcall_core::size_limit::Unlimited;
+use std::fmt::Debug;
 
-const fn is_shared<T: Send + Sync>() {}
+use rollcall_core::bloom::sizing::Geometry;
+use rollcall_core::bloom::{self, BitLayout, BloomFilter, Params, SubFilterInfo};
+use rollcall_core::counting::{self, Counter, Difference, MembersIter, Representation};
+use rollcall_core::error::{Error, Limit, Parameter};
+use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
+use rollcall_core::unstable::persist::{LoadingBloomFilter, LoadingCounter};
+
+const fn is_shared<T: Send + Sync + Debug>() {}
 
 const _: () = {
     is_shared::<BloomFilter>();
-    is_shared::<LineFilter>();
-    is_shared::<ClassicFilter>();
+    is_shared::<bloom::Params>();
+    is_shared::<SubFilterInfo>();
+    is_shared::<Geometry>();
+    is_shared::<BitLayout>();
     is_shared::<Counter>();
+    is_shared::<counting::Params>();
+    is_shared::<Difference>();
+    is_shared::<MembersIter<'_>>();
+    is_shared::<Representation>();
+    is_shared::<Error>();
+    is_shared::<Parameter>();
+    is_shared::<Limit>();
+    is_shared::<MaxBytes>();
+    is_shared::<Unlimited>();
     is_shared::<LoadingBloomFilter>();
     is_shared::<LoadingCounter>();
-    is_shared::<Error>();
 };
+
+/// A program may choose its limit when it runs.
+#[test]
+fn a_limit_may_be_chosen_at_run_time() {
+    let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    let limits: [(&dyn SizeLimit, bool); 2] = [(&Unlimited, true), (&MaxBytes(100), false)];
+    for (limit, is_enough) in limits {
+        assert_eq!(BloomFilter::new(BitLayout::Lines, params, &limit).is_ok(), is_enough);
+    }
+}
 
 #[test]
 fn threads_read_the_same_values() {
     let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
-    let mut filter = LineFilter::new(params, &Unlimited).unwrap();
+    let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
     let params =
-        counting::Params { capacity: 10_000, error_rate: 0.01, exact_limit: 100, exact_bytes: 16_384, seed: 0 };
+        counting::Params { capacity: 10_000, error_rate: 0.01, exact_limit: 100, exact_bytes: 16 << 10, seed: 0 };
     let mut counter = Counter::new(params).unwrap();
     let items: Vec<_> = (0..5000).map(|i| format!("item {i}")).collect();
     for item in &items {
@@ -46,11 +68,11 @@ fn threads_read_the_same_values() {
 #[test]
 fn debug_prints_parameters_and_no_contents() {
     let params = Params { error_rate: 0.001, capacity: 1_000_000, expansion: 2, seed: 0 };
-    let mut filter = LineFilter::new(params, &Unlimited).unwrap();
+    let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
     filter.add(b"ann", &Unlimited).unwrap();
     let text = format!("{filter:?}");
     assert!(text.contains("0.001") && text.contains("1000000") && text.len() < 1000, "{text}");
-    let mut classic = ClassicFilter::new(params, &Unlimited).unwrap();
+    let mut classic = BloomFilter::new(BitLayout::Classic, params, &Unlimited).unwrap();
     classic.add(b"ann", &Unlimited).unwrap();
     let text = format!("{classic:?}");
     assert!(text.contains("1000000") && text.len() < 1000, "{text}");

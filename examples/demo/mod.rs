@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use indicatif::{ProgressBar, ProgressStyle};
 use redis::{Connection, RedisResult};
 
-/// How an example fails when it is not the promises that are broken.
+/// Any failure of an example other than a broken promise.
 pub type Failure = Box<dyn std::error::Error>;
 
 /// Runs an example against the server at `ROLLCALL_URL`: `measure` uses keys that begin with `prefix` and fills
@@ -49,11 +49,11 @@ fn delete_keys(server: &mut Connection, prefix: &str) -> RedisResult<()> {
 
 /// What a key takes of the server's memory, bytes.
 pub fn memory_usage(key: &str, server: &mut Connection) -> RedisResult<u64> {
-    // SAMPLES 0: of a set, every member is looked at.
+    // With SAMPLES 0 the server looks at every member of a set.
     redis::cmd("MEMORY").arg("USAGE").arg(key).arg("SAMPLES").arg(0).query(server)
 }
 
-/// What was promised beside what was measured. A promise is kept or broken by what is printed of both, to the digit.
+/// Promises beside measurements. The printed digits of both decide whether a promise is kept.
 #[derive(Default)]
 pub struct Promises {
     rows: Vec<Vec<String>>,
@@ -76,18 +76,18 @@ impl Bounds {
         Bounds { least, most, decimals: 0, unit: "", why: String::new() }
     }
 
-    /// So many at most.
+    /// At most `most`.
     pub fn at_most(most: f64) -> Self {
         Self::between(f64::NEG_INFINITY, most)
     }
 
-    /// At most so many standard errors from `number`; `each` is how large one is, in words.
+    /// Within so many standard errors of `number`. `each` says in words how large one is.
     pub fn around(number: f64, standard_errors: f64, standard_error: f64, each: impl Display) -> Self {
         Self::between(number - standard_errors * standard_error, number + standard_errors * standard_error)
             .because(format!("{standard_errors} standard errors ({each} each) around {}", decimal(number, 0)))
     }
 
-    /// Printed and compared with so many decimals, and a unit after them.
+    /// The number of decimals, for printing and comparing, and the unit after them.
     pub fn printed(self, decimals: usize, unit: &'static str) -> Self {
         Bounds { decimals, unit, ..self }
     }
@@ -126,7 +126,7 @@ impl Promises {
         self.verdict(what, bounds, measured_text, bounds.include(measured));
     }
 
-    /// Something that was promised to be just so.
+    /// A value that was promised to be exactly this.
     pub fn same(&mut self, what: &str, promised: impl Display, measured: impl Display) {
         let (promised, measured) = (promised.to_string(), measured.to_string());
         let kept = promised == measured;
@@ -138,7 +138,7 @@ impl Promises {
         self.push(what, promised, measured, if kept { "kept" } else { "BROKEN" });
     }
 
-    /// A measurement to know beside the promises.
+    /// A measurement without a promise.
     #[allow(dead_code, reason = "one of the examples has none")]
     pub fn tell(&mut self, what: &str, measured: impl Display) {
         self.push(what, "", measured, "");
@@ -191,7 +191,7 @@ pub fn thousands(number: u64) -> String {
     groups.collect::<Vec<_>>().join(",")
 }
 
-/// A number with so many decimals, its thousands set apart.
+/// A number with `decimals` decimals, its thousands set apart.
 fn decimal(number: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", number.abs());
     let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
@@ -199,7 +199,7 @@ fn decimal(number: f64, decimals: usize) -> String {
     format!("{sign}{}{fraction}", whole.parse().map_or(whole.to_owned(), thousands))
 }
 
-/// A progress bar for so many `what`; it shows only on a terminal.
+/// A progress bar for `total` of `what`; it shows only on a terminal.
 pub fn progress(total: u64, what: &'static str) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:40} {human_pos} of {human_len} {msg}, {eta} left");
     ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())).with_message(what)

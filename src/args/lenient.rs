@@ -1,6 +1,6 @@
-//! The options of `BF.RESERVE` and `BF.INSERT` as RedisBloom 2.8.2 reads them, for commands that were acknowledged
-//! elsewhere ([`must_obey`](crate::server::facts::must_obey)) and would be lost here if they were refused. Clients are
-//! never read like this.
+//! The options of `BF.RESERVE` and `BF.INSERT` as RedisBloom 2.8.2 reads them. Only commands that were acknowledged
+//! elsewhere ([`must_obey`](crate::server::facts::must_obey)) are read like this, since refusing them would lose them.
+//! Commands of clients never are.
 //!
 //! | | `BF.RESERVE` | `BF.INSERT` |
 //! |---|---|---|
@@ -15,23 +15,23 @@
 //! |---|---|
 //! | rate | what `strtod` takes, hexadecimal too, without blanks before it; more than 0 and less than 1 |
 //! | capacity | a signed 64-bit number as the server writes it; at least 1 |
-//! | expansion | the same; of it the lower 32 bits are kept |
+//! | expansion | the same; only its lower 32 bits are kept |
 //!
-//! If those are 0, RedisBloom makes a filter whose second part has no bits and which then knows every item. Here it
-//! is made with RedisBloom's default growth, and holds what was added.
+//! If these 32 bits are 0, RedisBloom makes a filter whose second sub-filter has no bits, and which then contains every
+//! item. Here the filter has RedisBloom's default growth, and contains what was added.
 //!
-//! What this refuses was refused there too, or comes from a primary with this module. That sends `SEED` and `LAYOUT`
-//! with all that creates: in `BF.INSERT` RedisBloom knows neither, in `BF.RESERVE` they are words too many. So no
-//! command that replicates a creation of ours is read here.
+//! What is refused here was refused by RedisBloom too, or creates a filter of lines on a primary with this module. Such
+//! a command has `SEED` and `LAYOUT`. RedisBloom's `BF.INSERT` knows neither, and for its `BF.RESERVE` they are too
+//! many words.
 
 use std::ffi::CString;
 
 use super::Options;
 use crate::number::{parse_as_c, parse_canonical};
 use crate::server::ffi::{Arg, Args};
-use rollcall_core::bloom::classic::sizing::DEFAULT_GROWTH;
+use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
 
-/// `BF.RESERVE`; none if RedisBloom refuses it.
+/// The options of `BF.RESERVE`; `None` if RedisBloom refuses the command.
 pub fn reserve(args: Args<'_>) -> Option<Options> {
     if !(4..=7).contains(&args.len()) {
         return None;
@@ -50,7 +50,7 @@ pub fn reserve(args: Args<'_>) -> Option<Options> {
         .in_range(Options { non_scaling, ..Options::default() })
 }
 
-/// `BF.INSERT`; none if RedisBloom refuses it.
+/// The options of `BF.INSERT`; `None` if RedisBloom refuses the command.
 pub fn insert(args: Args<'_>) -> Option<Options> {
     let mut given = Given::default();
     let mut options = Options::default();

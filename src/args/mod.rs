@@ -1,7 +1,7 @@
-//! Arguments and options: one function an option, no key access.
+//! Arguments and options of commands. Nothing here opens a key.
 //!
-//! Options are whole words in any case and any order, each at most once. Whatever else stands where an option
-//! may stand is refused by name. Numbers are plain: no sign, no spaces, no `inf` and no `nan`.
+//! Options are whole words in any case and any order, each at most once. Any other word in the place of an option is
+//! refused, and the error shows it. Numbers are plain: no sign, no spaces, no `inf` and no `nan`.
 
 pub mod lenient;
 
@@ -15,20 +15,20 @@ use rollcall_core::error::Parameter;
 fn unsigned(noun: Noun, parameter: Parameter, arg: Arg<'_>) -> Result<u64, Refusal> {
     let given = arg.bytes();
     if is_negative(given) {
-        // What is a number, but too small, is called so, as RedisBloom does.
+        // A negative number is refused for its range, as in RedisBloom, and not as something that is no number.
         return Err(Refusal::Number { noun, parameter, expected: "a whole number", got: quoted(given) });
     }
-    plain(given).ok_or_else(|| Refusal::not_a("whole number", parameter.words(), given))
+    plain(given).ok_or_else(|| Refusal::not_a("whole number", parameter.name(), given))
 }
 
-/// A number of things: no more than the server's own integers hold.
+/// A count: an unsigned number that fits the server's signed 64-bit integers too.
 pub fn count(noun: Noun, parameter: Parameter, arg: Arg<'_>) -> Result<u64, Refusal> {
     let value = unsigned(noun, parameter, arg)?;
     let fits = i64::try_from(value).is_ok();
-    fits.then_some(value).ok_or_else(|| Refusal::not_a("whole number below 2^63", parameter.words(), arg.bytes()))
+    fits.then_some(value).ok_or_else(|| Refusal::not_a("whole number below 2^63", parameter.name(), arg.bytes()))
 }
 
-/// The iterator of a dump. RedisBloom takes negative ones, which are past every end.
+/// The iterator of a dump. RedisBloom takes negative iterators, which are past every end.
 pub fn iterator(arg: Arg<'_>) -> Result<u64, Refusal> {
     let given = arg.bytes();
     if is_negative(given) && given.len() <= 20 {
@@ -48,17 +48,17 @@ fn plain(given: &[u8]) -> Option<u64> {
     parse_unsigned(given).filter(|_| !matches!(given, [b'0', _, ..]))
 }
 
-/// A finite number; one that is too small to be told from 0 is none.
+/// A finite number. A number so small that an `f64` holds it as 0 is refused.
 pub fn number(parameter: Parameter, arg: Arg<'_>) -> Result<f64, Refusal> {
     let given = arg.bytes();
     let digits = given.split(|b| b.eq_ignore_ascii_case(&b'e')).next().unwrap_or_default();
     let vanishes = |value: f64| value == 0.0 && digits.iter().any(|digit| matches!(digit, b'1'..=b'9'));
     parse_number(given)
         .filter(|&value| !vanishes(value))
-        .ok_or_else(|| Refusal::not_a("number", parameter.words(), given))
+        .ok_or_else(|| Refusal::not_a("number", parameter.name(), given))
 }
 
-/// The options of commands that create: all that was given, in the units of the core's parameters.
+/// The options of a command that creates a value, as they were given, in the units of the core's parameters.
 #[derive(Debug, Default)]
 pub struct Options {
     pub capacity: Option<u64>,
@@ -125,7 +125,7 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
     while at < args.len() {
         let given = args.get(at).bytes();
         let Some(&option) = allowed.iter().find(|option| given.eq_ignore_ascii_case(option.word().as_bytes())) else {
-            return Err(Refusal::Argument(format!("unknown option {}", quoted(given))));
+            return Err(unknown_option(given, allowed));
         };
         if seen.contains(&option) {
             return Err(Refusal::Argument(format!("option {} is given twice", option.word())));
@@ -141,7 +141,7 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
         }
         if option.takes_value() {
             if at == args.len() {
-                // What ends here lacks its items too, if it should have any.
+                // A command that takes items lacks them too, which makes the error one of arity.
                 let needs_items = allowed.contains(&Opt::Items);
                 return Err(match option {
                     _ if needs_items => Refusal::Arity,
@@ -150,7 +150,7 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
                 });
             }
             match value(noun, &mut options, option, args.get(at)) {
-                // Ranges come after all that cannot be read, as in RedisBloom.
+                // As in RedisBloom, an option that cannot be read is reported before one that is out of range.
                 Err(negative @ Refusal::Number { .. }) => out_of_range = out_of_range.or(Some(negative)),
                 read => read?,
             }
@@ -165,6 +165,13 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
         return Err(Refusal::Arity);
     }
     out_of_range.map_or(Ok(options), Err)
+}
+
+/// The refusal of a word that is no option here. It names the options that the command takes.
+fn unknown_option(given: &[u8], allowed: &[Opt]) -> Refusal {
+    let words: Vec<_> = allowed.iter().filter(|&&option| option != Opt::Items).map(|option| option.word()).collect();
+    let items = if allowed.contains(&Opt::Items) { ", or ITEMS before the items" } else { "" };
+    Refusal::Argument(format!("unknown option {}: expected {}{items}", quoted(given), words.join(", ")))
 }
 
 fn value(noun: Noun, options: &mut Options, option: Opt, given: Arg<'_>) -> Result<(), Refusal> {

@@ -23,7 +23,7 @@ fn core_error(error: Error) -> Refusal {
     refusal_of::<BloomFilter>(error)
 }
 
-/// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING]`
+/// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [SEED n] [LAYOUT lines|classic]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let creation = if must_obey(ctx) {
         obeyed::reservation(ctx, args)
@@ -63,13 +63,14 @@ pub fn madd(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     insert(ctx, args.get(1), args.from(2), Some(|| Creation::defaults(ctx)))
 }
 
-/// `BF.INSERT key [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item [item ...]`
+/// `BF.INSERT key [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING] [SEED n] [LAYOUT lines|classic] ITEMS
+/// item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let read = args::options(Noun::Filter, args, 2, &INSERT_OPTIONS)
         .and_then(|options| Ok((Creation::of(ctx, &options)?, options)))
         .map_err(Refusal::of_insert);
     let (creation, options) = match read {
-        // Only what our own options do not cover is read again: what both know means the same in both.
+        // RedisBloom's options are read only where ours do not fit: an option that both have means the same in both.
         Err(_) if must_obey(ctx) => obeyed::insertion(ctx, args, &INSERT_OPTIONS)?,
         read => read?,
     };
@@ -78,7 +79,7 @@ pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     insert(ctx, args.get(1), args.from(items), create_with)
 }
 
-/// The filter of a key, which is created with `create_with` if it is missing, and then that too.
+/// The filter of a key. If the key is missing, `create_with` creates the filter, and the creation is returned too.
 fn open_or_create<'k>(
     key: &'k mut Key<'_>,
     create_with: Option<impl FnOnce() -> Creation>,
@@ -94,8 +95,8 @@ fn open_or_create<'k>(
     Ok((filter, created))
 }
 
-/// Adds items and replies with a boolean an item handled, and why the next one was refused, if one was; creates the key
-/// with `create_with`, if that is given.
+/// Adds items, and creates a missing key with `create_with`, if given. The reply has a boolean for each item handled,
+/// then the error of the first item refused, if any.
 fn insert(
     ctx: Ctx,
     name: Arg<'_>,
@@ -110,13 +111,14 @@ fn insert(
     };
     let (mut handled, mut changed) = (0, false);
     if filter.room() >= items.len() as u64 {
-        // None can be refused, so the length of the reply is known, and the answers go out as they come.
+        // No item can be refused, so the length of the reply is known, and each answer is written at once.
         ctx.reply_array(items.len());
         let outcome = filter.add_all(items.bytes(), &limit, |is_new| {
             (handled, changed) = (handled + 1, changed | is_new);
             ctx.reply_bool(is_new);
         });
-        // Should one be refused all the same, the array must have its length: the client would wait for the rest.
+        // If an item is refused all the same, errors fill the array to its length: otherwise the client would wait for
+        // more.
         if let Err(error) = outcome {
             let text = core_error(error).text();
             (handled..items.len()).for_each(|_| ctx.reply_error(&text));
@@ -165,7 +167,7 @@ pub fn card(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Lines of a plain `BF.INFO`; those after are answered only when asked for by name. Clients parse exactly five.
+/// Lines in the reply of a plain `BF.INFO`. Clients parse exactly five, so the others are replied only by name.
 const INFO_LINES: usize = 5;
 
 fn info_lines(filter: &BloomFilter) -> [InfoLine; 9] {
@@ -177,7 +179,7 @@ fn info_lines(filter: &BloomFilter) -> [InfoLine; 9] {
     [
         ("Capacity", "CAPACITY", Field::Integer(filter.capacity())),
         ("Size", "SIZE", Field::Integer(filter.size_bytes())),
-        ("Number of filters", "FILTERS", Field::Integer(filter.num_sub_filters() as u64)),
+        ("Number of filters", "FILTERS", Field::Integer(filter.sub_filters().len() as u64)),
         ("Number of items inserted", "ITEMS", Field::Integer(filter.num_items())),
         ("Expansion rate", "EXPANSION", expansion),
         ("Error rate", "ERROR", Field::Double(params.error_rate)),
@@ -236,7 +238,7 @@ pub fn clear(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let mut key = ctx.open(args.get(1), Mode::Write);
     let filter = value_mut::<BloomFilter>(&mut key)?.ok_or(Refusal::NotFound)?;
     if !filter.is_empty() {
-        // A new one costs less than clearing: its memory comes zeroed, the old one goes in the background.
+        // A new filter costs less than clearing: its memory comes zeroed, and the old one is freed in the background.
         let empty = filter.empty_twin(&Unlimited).map_err(core_error)?;
         replace(filter, empty);
         ctx.replicate_verbatim();
@@ -260,13 +262,13 @@ pub fn loadchunk(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 pub fn debug(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let key = ctx.open(args.get(1), Mode::Read);
     let filter = value::<BloomFilter>(&key)?.ok_or(Refusal::NotFound)?;
-    ctx.reply_array(filter.num_sub_filters() + 1);
+    ctx.reply_array(filter.sub_filters().len() + 1);
     ctx.reply_bulk(debug_totals(filter).as_bytes());
     filter.sub_filters().for_each(|sub_filter| ctx.reply_bulk(debug_sub_filter(&sub_filter).as_bytes()));
     Ok(())
 }
 
-/// The first line: for a classic filter the very text of RedisBloom.
+/// The first line. For a classic filter it is the text of RedisBloom.
 fn debug_totals(filter: &BloomFilter) -> String {
     let size = filter.num_items();
     if filter.layout() == BitLayout::Classic {
@@ -275,12 +277,12 @@ fn debug_totals(filter: &BloomFilter) -> String {
     let Params { error_rate, expansion, seed, .. } = filter.params();
     format!(
         "size:{size} filters:{} bytes:{} layout:lines ratio:{error_rate:?} expansion:{expansion} seed:{seed}",
-        filter.num_sub_filters(),
+        filter.sub_filters().len(),
         filter.size_bytes()
     )
 }
 
-/// The line of a sub-filter: for one of a classic filter the very text of RedisBloom.
+/// The line of a sub-filter. For one of a classic filter it is the text of RedisBloom.
 fn debug_sub_filter(info: &SubFilterInfo) -> String {
     let SubFilterInfo { num_bytes, num_bits, hashes, capacity, num_items, error_rate, set_bits, .. } = info;
     match info.geometry {

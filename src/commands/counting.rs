@@ -9,9 +9,10 @@ use crate::limits::ServerLimit;
 use crate::refusal::{Noun, Refusal};
 use crate::reply::{self, Field, InfoLine};
 use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx, Mode};
-use rollcall_core::counting::layout::Layout;
-use rollcall_core::counting::{Counter, Params, Representation, count_union};
+use rollcall_core::counting::{Counter, Params, count_union};
 use rollcall_core::error::{Error, Parameter};
+use rollcall_core::unstable::counting::layout::Layout;
+use rollcall_core::unstable::counting::{Shaped, sizing};
 
 const RESERVE_OPTIONS: [Opt; 6] = [Opt::Error, Opt::Exact, Opt::Bytes, Opt::Precision, Opt::Tail, Opt::Seed];
 const INSERT_OPTIONS: [Opt; 9] = [
@@ -64,7 +65,10 @@ impl Creation {
     }
 
     fn build(&self) -> Result<Counter, Refusal> {
-        let layout = self.layout.map_or_else(|| self.params.layout(), Ok).map_err(core_error)?;
+        let layout = self
+            .layout
+            .map_or_else(|| sizing::layout(self.params.error_rate, self.params.capacity), Ok)
+            .map_err(core_error)?;
         Counter::with_layout(self.params, layout).map_err(core_error)
     }
 }
@@ -95,7 +99,7 @@ const WORDS: AddedWords<Created> = AddedWords {
 };
 
 impl Created {
-    /// The options that `LC.RESERVE` takes too.
+    /// The options that `LC.RESERVE` and `LC.INSERT` share, as words.
     fn reserve_words(&self, ctx: Ctx) -> [ArgOrOwned<'static>; 12] {
         let Created { params, layout } = self;
         [
@@ -119,10 +123,11 @@ fn core_error(error: Error) -> Refusal {
     refusal_of::<Counter>(error)
 }
 
-/// `LC.RESERVE key capacity [ERROR rate] [EXACT limit] [BYTES bytes]`
+/// `LC.RESERVE key capacity [ERROR rate] [EXACT limit] [BYTES bytes] [PRECISION p TAIL c] [SEED n]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let mut options = args::options(Noun::Counter, args, 3, &RESERVE_OPTIONS)?;
-    options.capacity = Some(args::count(Noun::Counter, Parameter::Capacity, args.get(2))?);
+    // The capacity is read first: where it is missing, an option stands in its place, and the error should say so.
+    let capacity = Some(args::count(Noun::Counter, Parameter::Capacity, args.get(2))?);
+    let options = Options { capacity, ..args::options(Noun::Counter, args, 3, &RESERVE_OPTIONS)? };
     let creation = Creation::of(&options)?;
     let key = open::<Counter>(ctx, args.get(1), Mode::Write)?;
     if !key.is_missing() {
@@ -136,7 +141,7 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Replicates and tells that a key was created empty.
+/// Replicates the creation of an empty key, and sends its event.
 fn announce_reserved(ctx: Ctx, key: Arg<'_>, created: &Created) {
     let mut arguments = vec![ArgOrOwned::Arg(key), word(ctx, created.params.capacity.to_string())];
     arguments.extend(created.reserve_words(ctx));
@@ -149,7 +154,8 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     insert(ctx, args.get(1), args.from(2), Some(Creation::defaults()))
 }
 
-/// `LC.INSERT key [CAPACITY n] [ERROR rate] [EXACT limit] [BYTES bytes] [NOCREATE] ITEMS item [item ...]`
+/// `LC.INSERT key [CAPACITY n] [ERROR rate] [EXACT limit] [BYTES bytes] [PRECISION p TAIL c] [NOCREATE] [SEED n] ITEMS
+/// item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let options = args::options(Noun::Counter, args, 2, &INSERT_OPTIONS)?;
     let items = options.items.ok_or(Refusal::Arity)?;
@@ -158,8 +164,8 @@ pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     insert(ctx, args.get(1), args.from(items), create)
 }
 
-/// Adds items and replies with how many were new; creates the key with `create`, if that is given. Should one
-/// be refused for its size, those before it are in, and the error is the reply.
+/// Adds items and replies with how many were new; creates a missing key with `create_with`, if given. If an item is
+/// refused for its size, the items before it stay added, and the reply is the error.
 fn insert(ctx: Ctx, name: Arg<'_>, items: Args<'_>, create_with: Option<Creation>) -> Result<(), Refusal> {
     let limit = ServerLimit::new(ctx);
     let mut key = ctx.open(name, Mode::Write);
@@ -181,7 +187,7 @@ fn insert(ctx: Ctx, name: Arg<'_>, items: Args<'_>, create_with: Option<Creation
             let mut counter = creation.build()?;
             let created = Created::from(&counter);
             let outcome = add(&mut counter);
-            // Refused at the first item: the key stays missing.
+            // The first item was refused, so the key stays missing.
             if let (0, Err(error)) = (handled, &outcome) {
                 return Err(core_error(error.clone()));
             }
@@ -268,18 +274,13 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 fn info_lines(counter: &Counter) -> [InfoLine; 13] {
     let (params, layout) = (counter.params(), counter.layout());
-    let representation = match counter.representation() {
-        Representation::Exact => "exact",
-        Representation::Sparse => "sparse",
-        Representation::Dense => "dense",
-    };
     [
         ("Capacity", "CAPACITY", Field::Integer(params.capacity)),
         ("Error rate", "ERROR", Field::Double(params.error_rate)),
         ("Exact limit", "EXACT", Field::Integer(u64::from(params.exact_limit))),
         ("Exact bytes", "BYTES", Field::Integer(u64::from(params.exact_bytes))),
         ("Mode", "MODE", Field::Text(if counter.is_exact() { "exact" } else { "estimate" })),
-        ("Representation", "REPRESENTATION", Field::Text(representation)),
+        ("Representation", "REPRESENTATION", Field::Text(counter.representation().name())),
         ("Size", "SIZE", Field::Integer(counter.size_bytes())),
         ("Count", "COUNT", Field::Integer(counter.count())),
         ("Standard error", "STDERR", Field::Double(counter.standard_error())),

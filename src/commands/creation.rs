@@ -1,9 +1,9 @@
-//! What a filter is created with: from options and defaults, for clients and for what was acknowledged elsewhere, and as
-//! words for replicas and the AOF.
+//! What a filter is created with: read from options and defaults, and written as words for replicas and the AOF.
 
-use rollcall_core::bloom::classic::sizing::DEFAULT_GROWTH;
-use rollcall_core::bloom::{BitLayout, BloomFilter, ClassicFilter, Params};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 use rollcall_core::error::{Error, Parameter};
+use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
+use rollcall_core::unstable::bloom::{ClassicFilter, expansion_error};
 
 use super::effects::{AddedWords, word};
 use super::keyspace::refusal_of;
@@ -16,7 +16,7 @@ use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx};
 
 const RESERVE_OPTIONS: [Opt; 4] = [Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout];
 
-/// The largest rate that Redis 8 makes a filter of; a larger one is made as this one is.
+/// The largest error rate of a filter on Redis 8, which lowers larger ones to it.
 const LARGEST_RATE_OF_REDIS_8: f64 = 0.25;
 
 /// What a filter is created with.
@@ -24,22 +24,22 @@ const LARGEST_RATE_OF_REDIS_8: f64 = 0.25;
 pub(super) struct Creation {
     pub(super) params: Params,
     layout: BitLayout,
-    /// The expansion that a filter of RedisBloom's layout notes although it does not scale.
+    /// The expansion that a classic filter stores although it does not scale.
     noted_growth: Option<u32>,
-    /// Whether it was asked for elsewhere, where the ranges are wider.
+    /// Whether the command was acknowledged elsewhere, where the ranges are wider.
     is_obeyed: bool,
 }
 
 impl Creation {
-    /// What the configuration says. What must be obeyed and does not name a layout comes from RedisBloom: our primaries
-    /// name that of lines, and send what creates the other in RedisBloom's words.
+    /// What the configuration says. A command that must be obeyed means the classic layout if it names none. It comes
+    /// from RedisBloom, or from a primary with this module, which names only the other layout.
     pub(super) fn defaults(ctx: Ctx) -> Self {
         let is_obeyed = must_obey(ctx);
         let layout = if is_obeyed { BitLayout::Classic } else { config::bloom_layout() };
         Creation { params: config::bloom_defaults(), layout, noted_growth: None, is_obeyed }.as_made_here()
     }
 
-    /// As the server makes it: what a client asks of a Redis 8 in RedisBloom's layout is made as Redis 8 makes it.
+    /// Lowers the rate as Redis 8 does, where a client creates a classic filter on Redis 8.
     fn as_made_here(mut self) -> Self {
         if !self.is_obeyed && self.layout == BitLayout::Classic && is_redis_8() {
             self.params.error_rate = self.params.error_rate.min(LARGEST_RATE_OF_REDIS_8);
@@ -47,17 +47,17 @@ impl Creation {
         self
     }
 
-    /// What options and defaults make.
+    /// The creation from the options, and from the defaults for those not given.
     pub(super) fn of(ctx: Ctx, options: &Options) -> Result<Self, Refusal> {
         let creation = Self::of_any_range(ctx, options)?;
-        // Before NONSCALING overrides the expansion, which has to be one nevertheless.
+        // The expansion has to be in range even where NONSCALING overrides it, so it is checked as it was given.
         let expansion = creation.noted_growth.unwrap_or(creation.params.expansion);
         Params { expansion, ..creation.params }.validate().map_err(refusal_of::<BloomFilter>)?;
         Ok(creation.as_made_here())
     }
 
-    /// As [`Self::of`], of a command that must be obeyed. What is beyond our ranges is made in RedisBloom's layout, which
-    /// can have it; where there is no such filter, building it says so.
+    /// As [`Self::of`], for a command that must be obeyed. Parameters beyond our ranges make a classic filter, which
+    /// can have them. If no filter can have them, [`Self::build`] fails.
     pub(super) fn obeyed(ctx: Ctx, options: &Options) -> Result<Self, Refusal> {
         Self::of(ctx, options).or_else(|refusal| {
             if options.layout == Some(BitLayout::Lines) {
@@ -70,7 +70,7 @@ impl Creation {
     fn of_any_range(ctx: Ctx, options: &Options) -> Result<Self, Refusal> {
         let Creation { params: defaults, layout, is_obeyed, .. } = Self::defaults(ctx);
         let narrow = |expansion: u64| {
-            u32::try_from(expansion).map_err(|_| refusal_of::<BloomFilter>(Params::expansion_error(expansion)))
+            u32::try_from(expansion).map_err(|_| refusal_of::<BloomFilter>(expansion_error(expansion)))
         };
         let given = options.expansion.map(narrow).transpose()?;
         let mut params = Params {
@@ -86,19 +86,19 @@ impl Creation {
         Ok(Creation { params, layout: options.layout.unwrap_or(layout), noted_growth, is_obeyed })
     }
 
-    /// What `BF.RESERVE` is to create; `creation` makes it of the options.
+    /// What a `BF.RESERVE` creates; `creation` makes it from the options.
     pub(super) fn of_reservation(
         ctx: Ctx,
         args: Args<'_>,
         creation: fn(Ctx, &Options) -> Result<Creation, Refusal>,
     ) -> Result<Creation, Refusal> {
-        // In RedisBloom's order: of several faults the same is told.
+        // The checks are in RedisBloom's order: a command with several faults gets the error that it gets there.
         let error_rate = Some(args::number(Parameter::ErrorRate, args.get(2))?);
         creation(ctx, &Options { error_rate, ..Options::default() })?;
         let capacity = Some(args::count(Noun::Filter, Parameter::Capacity, args.get(3))?);
         creation(ctx, &Options { capacity, ..Options::default() })?;
         let options = Options { error_rate, capacity, ..args::options(Noun::Filter, args, 4, &RESERVE_OPTIONS)? };
-        // `BF.INSERT` takes both, as there.
+        // `BF.INSERT` takes both, as in RedisBloom.
         if options.non_scaling && options.expansion.is_some() {
             return Err(Refusal::NonScalingExpands);
         }
@@ -120,8 +120,8 @@ impl Creation {
         }
     }
 
-    /// The options that `BF.RESERVE` and `BF.INSERT` take. In RedisBloom's layout they are RedisBloom's, so that one can
-    /// follow us and read our AOF; filters of lines are none of its business.
+    /// The options that `BF.RESERVE` and `BF.INSERT` share, as words. For a classic filter they are RedisBloom's own,
+    /// so that a RedisBloom can replicate from us and read our AOF. It has no filters of lines.
     fn growth_words(&self, ctx: Ctx) -> Vec<ArgOrOwned<'static>> {
         let mut words = Vec::new();
         if self.params.expansion == 0 {
@@ -137,7 +137,7 @@ impl Creation {
         words
     }
 
-    /// Replicates and tells that a key was created empty.
+    /// Replicates the creation of an empty key, and sends its event.
     pub(super) fn announce_reserved(&self, ctx: Ctx, key: Arg<'_>) {
         let mut arguments = vec![
             ArgOrOwned::Arg(key),
@@ -150,7 +150,7 @@ impl Creation {
     }
 }
 
-/// How what was added to a filter is told.
+/// The words and events of commands that add to a filter.
 pub(super) const WORDS: AddedWords<Creation> = AddedWords {
     insert: c"BF.INSERT",
     add_all: c"BF.MADD",

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use rollcall_core::error::Error;
-use rollcall_core::persist::{self, Loading};
+use rollcall_core::unstable::persist::{self, Loading};
 
 use super::keyspace::{open, refusal_of, value};
 use crate::args;
@@ -17,13 +17,13 @@ use crate::server::metrics::CORRUPT_REFUSED;
 use crate::types::entry::{Entry, entry_of, is_complete, set_entry, settle};
 use crate::types::family::{Family, State};
 
-/// `SCANDUMP key iterator`: [next iterator, chunk]; 0 starts with the header; the end is [0, ""].
+/// `SCANDUMP key iterator` replies with the next iterator and a chunk. Iterator 0 gives the header; the end is [0, ""].
 pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let key = ctx.open(args.get(1), Mode::Read);
     let value = value::<T>(&key)?.ok_or(Refusal::NotFound)?;
     let iterator = args::iterator(args.get(2))?;
     let (next, chunk) = persist::scandump(value, iterator).map_err(refusal_of::<T>)?;
-    // The reply is copied into the client's buffer, where the server ends if there is no memory for it.
+    // The server copies the reply into the client's buffer, and ends the process if there is no memory for that.
     if !alloc::can_allocate(chunk.len()) {
         return Err(refusal_of::<T>(Error::OutOfMemory { needed_bytes: chunk.len() as u64 }));
     }
@@ -33,7 +33,8 @@ pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusa
     Ok(())
 }
 
-/// What is wrong with a chunk goes to the log, once and by field; the client is told that it was refused.
+/// The refusal of a chunk. If the chunk is damaged, the log names the field, and the client is told only that the chunk
+/// was refused.
 fn refused<T: Family>(ctx: Ctx, error: Error) -> Refusal {
     if let Error::Corrupt { .. } = error {
         CORRUPT_REFUSED.count();
@@ -43,13 +44,13 @@ fn refused<T: Family>(ctx: Ctx, error: Error) -> Refusal {
     refusal_of::<T>(error)
 }
 
-/// Makes a value of one that is complete.
+/// Replaces a value that is still arriving by the finished one, if all bytes have arrived.
 fn settle_complete<T: Family>(key: &mut Key<'_>) -> Result<(), Error> {
     settle::<T>(key, |loading| if is_complete(loading) { loading.finish().map(Some) } else { Ok(None) })
 }
 
-/// Gives a value that is there a chunk: the one that comes next, or any that was acknowledged elsewhere. RedisBloom
-/// writes each where it belongs, whatever has come before; our own primaries send them in order.
+/// Gives a chunk to a value that exists. A client's chunk must be the next one. An obeyed chunk may be any: RedisBloom
+/// writes each to its place, whatever came before. Our own primaries send them in order.
 fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeyed: bool) -> Result<(), Refusal> {
     let Some(entry) = entry_of::<T>(key)? else { return Err(Refusal::NotFound) };
     let failed = match &mut entry.state {
@@ -90,7 +91,7 @@ pub(super) fn loadchunk<T: Family>(ctx: Ctx, args: Args<'_>, event: &CStr) -> Re
     Ok(())
 }
 
-/// Makes a value that arrives of a header.
+/// Creates a value from its header.
 fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), Error> {
     let mut loading = T::Loading::begin(header, &ServerLimit::new(ctx))?;
     // An empty counter is complete from its header on.

@@ -9,7 +9,7 @@ pub(super) fn word(ctx: Ctx, text: impl AsRef<[u8]>) -> ArgOrOwned<'static> {
     ArgOrOwned::Owned(ctx.string(text.as_ref()))
 }
 
-/// What adding items did, to replicate and to tell.
+/// The effect of adding items: what is replicated, and which events are sent.
 pub(super) struct Added<'a, P> {
     pub(super) key: Arg<'a>,
     pub(super) items: Args<'a>,
@@ -21,7 +21,7 @@ pub(super) struct Added<'a, P> {
     pub(super) changed: bool,
 }
 
-/// The words and events by which a family tells what was added.
+/// The command names and events of a family that adds items.
 pub(super) struct AddedWords<P> {
     /// The command that creates with parameters and adds.
     pub(super) insert: &'static CStr,
@@ -33,8 +33,8 @@ pub(super) struct AddedWords<P> {
     pub(super) options: fn(Ctx, &P) -> Vec<ArgOrOwned<'static>>,
 }
 
-/// Replicates the effect of adding items and notifies. Nothing goes out when nothing changed; a key that was
-/// created goes out with every parameter; items that were refused do not go out.
+/// Replicates the effect of adding items, and sends its events. If nothing changed, nothing is sent. A created key is
+/// sent with every parameter. Refused items are left out.
 pub(super) fn announce<P>(ctx: Ctx, added: &Added<'_, P>, words: &AddedWords<P>) {
     let items = added.items.first(added.handled);
     if let Some(params) = &added.created {

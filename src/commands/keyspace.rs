@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use rollcall_core::error::Error;
-use rollcall_core::persist::{Loading, Stored};
 use rollcall_core::size_limit::SizeLimit;
+use rollcall_core::unstable::persist::{Loading, Stored};
 
 use crate::refusal::Refusal;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
@@ -12,7 +12,7 @@ use crate::server::reclaim;
 use crate::types::entry::{Entry, entry_of, peek_entry, set_entry};
 use crate::types::family::{Family, State};
 
-/// Opens a key that is missing or holds a `T`, where that is to be known before the value is asked for.
+/// Opens a key that is missing or holds a `T`, for commands that must know this before they ask for the value.
 pub(super) fn open<T: Family>(ctx: Ctx, name: Arg<'_>, mode: Mode) -> Result<Key<'_>, Refusal> {
     let key = ctx.open(name, mode);
     peek_entry::<T>(&key)?;
@@ -43,7 +43,7 @@ pub(super) fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, Re
 
 /// The value of an open key to change; `None` if the key is missing.
 ///
-/// No other key may be open under the same name meanwhile: both would be the same value.
+/// No other key may be open under the same name meanwhile: both would refer to the same value.
 pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut T>, Refusal> {
     match entry_of::<T>(key)?.map(|entry| &mut entry.state) {
         None => Ok(None),
@@ -57,14 +57,15 @@ pub(super) fn create<T: Family>(key: &Key<'_>, value: T) {
     set_entry(key, Entry::ready(value));
 }
 
-/// Puts `value` in the place of `old` and lets the old one go where that does not hold the server up.
+/// Replaces `old` by `value`, and frees the old one, in the background if it is large.
 pub(super) fn replace<T: Family>(old: &mut T, value: T) {
     let old = Entry::ready(std::mem::replace(old, value));
     let bytes = old.memory_bytes();
     reclaim::dispose(old, bytes);
 }
 
-/// An empty list with room for as many elements as a client gave keys or items, or an error about a value of family `T`.
+/// An empty list with room for `len` elements. A client chose `len`, so a lack of memory is an error, about a value of
+/// family `T`.
 pub(super) fn list<T: Family, E>(len: usize) -> Result<Vec<E>, Refusal> {
     let mut list = Vec::new();
     let needed_bytes = (len * size_of::<E>()) as u64;
@@ -98,18 +99,18 @@ pub(super) fn open_merge<'a, T: Family>(ctx: Ctx, args: Args<'a>) -> Result<(Key
     Ok((destination, sources))
 }
 
-/// Up to so many values are compared with each other to find those that are given twice.
+/// Number of values up to which duplicates are found by comparing all pairs.
 const FEW: usize = 8;
 
-/// The values of opened keys, each once: a union costs a walk over all bits of every value given, however short
-/// its name. Those that are missing are left out.
+/// The values of opened keys, each once: a union walks over all bits of every value in the list. Missing ones are left
+/// out.
 pub(super) fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, Refusal> {
     let mut found: Vec<&T> = list::<T, _>(keys.len())?;
     for key in keys {
         found.extend(value::<T>(key)?);
     }
     if found.len() <= FEW {
-        // Without an allocation: a union of two is a matter of microseconds.
+        // All pairs need no allocation: a union of two takes only microseconds.
         for at in (1..found.len()).rev() {
             if found[..at].iter().any(|&other| std::ptr::eq(other, found[at])) {
                 found.remove(at);

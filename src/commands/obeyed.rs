@@ -1,9 +1,9 @@
-//! `BF.*` that was acknowledged elsewhere and must not fail here: RedisBloom's options as RedisBloom reads them, filters
-//! that are still arriving, items that were refused there too.
+//! `BF.*` commands that were acknowledged elsewhere and must not fail here. They may have RedisBloom's options as
+//! RedisBloom reads them, add to a filter that is still arriving, or add items that RedisBloom refused.
 
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
-use rollcall_core::persist::Loading;
+use rollcall_core::unstable::persist::Loading;
 
 use super::creation::Creation;
 use super::keyspace::{refusal_of, value_mut};
@@ -13,7 +13,7 @@ use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Key};
 use crate::types::entry::settle;
 
-/// What `BF.RESERVE` is to create.
+/// What an obeyed `BF.RESERVE` creates.
 pub(super) fn reservation(ctx: Ctx, args: Args<'_>) -> Result<Creation, Refusal> {
     match lenient::reserve(args) {
         Some(options) => Creation::obeyed(ctx, &options),
@@ -21,7 +21,8 @@ pub(super) fn reservation(ctx: Ctx, args: Args<'_>) -> Result<Creation, Refusal>
     }
 }
 
-/// What `BF.INSERT` says, beyond what our clients may say. `allowed` are the options that those may give.
+/// The creation and the options of an obeyed `BF.INSERT`, beyond what clients may say. `allowed` are the options of
+/// clients.
 pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: &[Opt]) -> Result<(Creation, Options), Refusal> {
     let options = match lenient::insert(args) {
         Some(options) => options,
@@ -30,14 +31,15 @@ pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: &[Opt]) -> Result<(Cr
     Ok((Creation::obeyed(ctx, &options)?, options))
 }
 
-/// A filter that is still arriving, as it stands: RedisBloom adds to such a one, and has acknowledged it.
+/// A filter that is still arriving, with zeros for what is missing. RedisBloom adds to such a filter, and has
+/// acknowledged the command.
 pub(super) fn settled<'k>(key: &'k mut Key<'_>) -> Result<&'k mut BloomFilter, Refusal> {
     settle::<BloomFilter>(key, |loading| Ok(loading.finish_with_zeros())).map_err(refusal_of::<BloomFilter>)?;
     value_mut(key)?.ok_or(Refusal::NotFound)
 }
 
-/// Why an item was refused, if that is to be told. RedisBloom replicates what it refused because the filter was full as
-/// well; such a command does nothing here either, but it must not fail: a replica may be set to end at an error.
+/// Why an item was refused, if the reply has to say so. RedisBloom also replicates a command that it refused because
+/// the filter was full. Here it does nothing either, but must not fail: a replica may be set to end at an error.
 pub(super) fn told(ctx: Ctx, error: Error) -> Option<Refusal> {
     match error {
         Error::Full { .. } if must_obey(ctx) => None,

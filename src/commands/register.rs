@@ -1,4 +1,4 @@
-//! Tells the server of every row of the table: the command, its ACL category, its documentation, its keys.
+//! Registers every row of the table with the server: the command, its ACL category, its documentation, its keys.
 
 use std::ffi::{CStr, CString, c_int};
 use std::ptr::null;
@@ -9,7 +9,7 @@ use super::table::{Argument, BLOOM, COUNTING, Command, Keys, Kind};
 use crate::server::ffi::{Ctx, OK, api};
 use crate::server::version;
 
-/// The layouts that [`raw::RedisModuleCommandInfo`] is made of, as this module was built.
+/// Sizes of the structures in [`raw::RedisModuleCommandInfo`], by which the server knows their version.
 static INFO_VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfoVersion {
     version: 1,
     sizeof_historyentry: size_of::<raw::RedisModuleCommandHistoryEntry>(),
@@ -17,12 +17,12 @@ static INFO_VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleComman
     sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
 };
 
-/// The version in which the commands appeared: this one, before which nothing was released. A release after the first
-/// keeps the text of the first here.
+/// The version in which the commands appeared: this one, until the first release. Later releases keep the text of the
+/// first here.
 const SINCE: &CStr = version::TEXT;
 const _: () = assert!(version::NUMBER <= 10_000, "not the first release: write down the text of that one for SINCE");
 
-/// Registers LC.* and, if `with_bloom`, BF.*. The name of a command that the server refuses is the error:
+/// Registers LC.* and, if `with_bloom`, BF.*. The error is the name of a command that the server refuses, because
 /// another module has it.
 pub fn register(ctx: Ctx, with_bloom: bool) -> Result<(), &'static CStr> {
     register_family(ctx, COUNTING, c"counting")?;
@@ -30,8 +30,8 @@ pub fn register(ctx: Ctx, with_bloom: bool) -> Result<(), &'static CStr> {
 }
 
 fn register_family(ctx: Ctx, commands: &'static [Command], category: &CStr) -> Result<(), &'static CStr> {
-    // SAFETY: probed for; names end with NUL. Fails where the server or another module has the category
-    // already, which is as well: then the commands join it.
+    // SAFETY: probed for; names end with NUL. The call fails where the server or another module has the category
+    // already; then the commands join it.
     unsafe {
         if let Some(add_category) = raw::RedisModule_AddACLCategory {
             add_category(ctx.as_ptr(), category.as_ptr());
@@ -58,8 +58,8 @@ fn register_family(ctx: Ctx, commands: &'static [Command], category: &CStr) -> R
         // server copies it.
         unsafe {
             let handle = api!(RedisModule_GetCommand(ctx.as_ptr(), command.name.as_ptr()));
-            // Either may fail on a server that knows fewer words than we use: then it lacks documentation or a
-            // category, which is no reason not to serve.
+            // Either call may fail on a server that knows fewer names than we use. The command then lacks documentation
+            // or a category, and works all the same.
             if let Some(set_categories) = raw::RedisModule_SetCommandACLCategories {
                 set_categories(handle, categories(command, category).as_ptr());
             }
@@ -79,12 +79,12 @@ fn categories(command: &Command, family: &CStr) -> CString {
 
 /// Flags of a key that is read.
 const ACCESS: u32 = raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS;
-/// Flags of a key that is added to, of which the reply tells.
+/// Flags of a key that is added to, and whose contents the reply reveals.
 const INSERT: u32 = raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_ACCESS | raw::REDISMODULE_CMD_KEY_INSERT;
-/// Flags of a key whose contents go.
+/// Flags of a key whose contents are deleted.
 const CLEAR: u32 = raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_DELETE;
 
-/// The keys from argument `position` on; `last` is relative to it, -1 for all.
+/// The keys from argument `position` on. `last` is relative to `position`; -1 stands for the last argument.
 fn key_spec(position: c_int, last: c_int, flags: u32) -> raw::RedisModuleCommandKeySpec {
     // SAFETY: all zeros is a value of this C structure: null pointers and the terminating kind of search.
     let mut spec: raw::RedisModuleCommandKeySpec = unsafe { std::mem::zeroed() };
@@ -109,8 +109,8 @@ fn key_specs(keys: Keys) -> Vec<raw::RedisModuleCommandKeySpec> {
     specs
 }
 
-/// The arguments in the server's form, ended by a zeroed one. Those nested in others are leaked: a few hundred
-/// bytes, once a process.
+/// The arguments in the server's form, ended by a zeroed one. Nested lists are leaked: a few hundred bytes, once a
+/// process.
 fn arguments(arguments: &'static [Argument], keys: Keys) -> Vec<raw::RedisModuleCommandArg> {
     let mut listed = Vec::with_capacity(arguments.len() + 1);
     for (position, argument) in arguments.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Every command as a row: how it is called, what it touches, what `COMMAND DOCS` says of it.
+//! Every command as a row: its name, its flags, its keys, and its text in `COMMAND DOCS`.
 
 use std::ffi::{CStr, c_int};
 

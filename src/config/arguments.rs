@@ -1,5 +1,5 @@
-//! The arguments of `loadmodule`, `MODULE LOAD` and `MODULE LOADEX ... ARGS`: pairs of a name and a value, ours and
-//! those of the modules that ours takes the place of.
+//! The arguments of `loadmodule`, `MODULE LOAD` and `MODULE LOADEX ... ARGS`: pairs of a name and a value. The names
+//! are ours and those of the modules that this one replaces.
 
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
@@ -11,13 +11,13 @@ use crate::server::ffi::{Args, Ctx, LogLevel};
 /// RedisBloom's names of arguments that are ours too.
 static REDISBLOOM_NAMES: [(&str, &CStr); 2] = [("ERROR_RATE", c"bf-error-rate"), ("INITIAL_SIZE", c"bf-initial-size")];
 
-/// How the names of RedisBloom's arguments for cuckoo filters begin: before Redis 8, and from there on.
+/// Prefixes of RedisBloom's arguments for cuckoo filters: before Redis 8, and since.
 const REDISBLOOM_CUCKOO: [&str; 2] = ["CF_", "CF-"];
 
-/// How valkey-bloom's options begin, once the name of its module is off.
+/// Prefix of valkey-bloom's options, after the name of its module.
 const VALKEY_BLOOM: &str = "BLOOM-";
 
-/// valkey-bloom's options and what there is here instead. An option that is not listed has no like here.
+/// valkey-bloom's options and what replaces each here. Options that are not listed have no replacement.
 static VALKEY_BLOOM_NAMES: [(&str, &str); 7] = [
     ("BLOOM-CAPACITY", "use bf-initial-size"),
     ("BLOOM-FP-RATE", "use bf-error-rate"),
@@ -28,12 +28,15 @@ static VALKEY_BLOOM_NAMES: [(&str, &str); 7] = [
     ("BLOOM-DEFRAG-ENABLED", "the server's activedefrag decides"),
 ];
 
-/// What the log says of an option for cuckoo filters.
+/// Similarity from which a known name is suggested for an unknown one: 1 is equal, 0 has nothing in common.
+const SIMILAR: f64 = 0.75;
+
+/// The log line about an option for cuckoo filters.
 pub(super) fn ignored(name: &[u8], value: &str) -> String {
     format!("{} {value} is for cuckoo filters, which this module has not: ignored", name.escape_ascii())
 }
 
-/// What is wrong with an argument of valkey-bloom, and what to write instead; `None` for any other.
+/// The error for an argument of valkey-bloom, which says what to write instead; `None` for any other argument.
 fn valkey_bloom(name: &[u8]) -> Option<String> {
     let upper = String::from_utf8_lossy(name).to_ascii_uppercase();
     let bare = upper.trim_start_matches("--");
@@ -49,13 +52,12 @@ fn valkey_bloom(name: &[u8]) -> Option<String> {
     ))
 }
 
-/// Takes the arguments: pairs of a name and a value. Those of RedisBloom are taken too, so that its line serves as it
-/// is.
+/// Reads the arguments. RedisBloom's names are accepted too, so that its `loadmodule` line works unchanged.
 ///
 /// # Errors
 /// A line that names the argument and says what it should have been.
 pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
-    // Tools that only look a module up load it with one empty argument, which RedisBloom takes for none.
+    // Tools that only inspect a module load it with one empty argument, which RedisBloom accepts.
     if args.len() == 1 && args.get(0).bytes().is_empty() {
         return Ok(());
     }
@@ -72,11 +74,25 @@ pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
         } else if is_for_cuckoo_filters(name) {
             ctx.log(LogLevel::Notice, &ignored(name, &value?.escape_ascii().to_string()));
         } else {
-            return Err(valkey_bloom(given).unwrap_or_else(|| format!("unknown argument {}", quoted(given))));
+            return Err(valkey_bloom(given).unwrap_or_else(|| unknown(given)));
         }
         at += 2;
     }
     Ok(())
+}
+
+/// The error for an unknown argument. It names the most similar known argument, or all options if none is similar.
+fn unknown(name: &[u8]) -> String {
+    let lower = String::from_utf8_lossy(name).to_ascii_lowercase();
+    let similarity = |known: &str| strsim::jaro_winkler(&lower, &known.to_ascii_lowercase());
+    let names = || ALL.iter().filter_map(|option| option.name.to_str().ok());
+    let all_names = names().chain(REDISBLOOM_NAMES.iter().map(|(theirs, _)| *theirs));
+    let nearest = all_names.max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+    let hint = match nearest {
+        Some(nearest) if similarity(nearest) >= SIMILAR => format!("did you mean {nearest}?"),
+        _ => format!("expected one of {}", names().collect::<Vec<_>>().join(", ")),
+    };
+    format!("unknown argument {}: {hint}", quoted(name))
 }
 
 fn is_for_cuckoo_filters(name: &[u8]) -> bool {
@@ -86,6 +102,27 @@ fn is_for_cuckoo_filters(name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unknown_arguments_name_the_nearest_known_one() {
+        for (given, nearest) in [
+            ("bf-eror-rate", "bf-error-rate"),
+            ("BF_ERROR_RATE", "bf-error-rate"),
+            ("bf-expansion", "bf-expansion-factor"),
+            ("lc-exact", "lc-exact-limit"),
+            ("max-key-byte", "max-key-bytes"),
+            ("ERRORRATE", "ERROR_RATE"),
+            ("layout", "bf-layout"),
+        ] {
+            let told = unknown(given.as_bytes());
+            assert_eq!(told, format!("unknown argument '{given}': did you mean {nearest}?"));
+        }
+        let told = unknown(b"\xffzzz");
+        assert!(
+            told.contains("expected one of") && ALL.iter().all(|o| told.contains(o.name.to_str().unwrap())),
+            "{told}"
+        );
+    }
 
     #[test]
     fn arguments_of_valkey_bloom_are_told_from_others() {

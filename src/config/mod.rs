@@ -1,4 +1,4 @@
-//! Options, the arguments that set them at loading, and how the server is told of them.
+//! Options, the arguments that set them at loading, and their registration with the server.
 
 mod arguments;
 mod options;

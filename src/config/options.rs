@@ -1,8 +1,7 @@
-//! Options: names, ranges, defaults, and what each is now. One table of one struct.
+//! Options: names, ranges, defaults and current values, in one table of one struct.
 //!
-//! Each is an argument of `loadmodule`, a parameter of `CONFIG SET` and a line of redis.conf. An argument takes the place
-//! of the default, so a line of redis.conf (which `CONFIG REWRITE` writes) goes over it: that is how a change made while
-//! running survives a restart.
+//! Each is an argument of `loadmodule`, a parameter of `CONFIG SET` and a line of redis.conf. An argument replaces the
+//! default, and a line of redis.conf overrides both. So what `CONFIG REWRITE` writes there survives a restart.
 
 use std::ffi::CStr;
 use std::ptr::null_mut;
@@ -14,22 +13,23 @@ use crate::number::{parse_bytes, parse_number, parse_signed, parse_unsigned};
 use crate::refusal::quoted;
 use crate::server::ffi::RedisModuleString;
 
-/// What an option holds, as the bits of a word, and how it is read.
+/// The kind of an option's value: how it is read, and what the bits of its word mean.
 #[derive(Clone, Copy)]
 pub enum Kind {
-    /// A whole number, one of the server's own.
+    /// A whole number, registered as one of the server's numeric options.
     Whole { min: i64, max: i64 },
     /// A number of bytes, which may be written with a unit.
     Bytes { min: i64, max: i64 },
     /// One word of several, by its index.
     Choice { words: &'static [&'static CStr] },
-    /// Any u64, which the server's own numbers cannot hold.
+    /// Any `u64`: the server's numeric options are signed.
     Seed,
     /// A rate, as the bits of an `f64`.
     Rate { min: f64, max: f64 },
     /// The rate of RedisBloom: above 0 and below 1, as the bits of an `f64`.
     FilterRate,
-    /// A whole number of RedisBloom. Not one of the server's, because the server words its own errors.
+    /// A whole number of RedisBloom. It is registered as text, because the server words the errors of its numeric
+    /// options itself.
     FilterWhole { min: i64, max: i64 },
 }
 
@@ -37,7 +37,7 @@ pub enum Kind {
 pub struct Setting {
     pub name: &'static CStr,
     pub kind: Kind,
-    /// Whether it stays as it was at loading.
+    /// Whether the option cannot change after loading.
     pub is_fixed: bool,
     /// The default, or the argument given in its place.
     pub initial: AtomicU64,
@@ -57,27 +57,27 @@ impl Setting {
         Setting { name, kind, is_fixed: true, initial, value, shown }
     }
 
-    /// What it holds now.
+    /// The current value.
     pub fn bits(&self) -> u64 {
         self.value.load(Ordering::Relaxed)
     }
 
-    /// Holds this from now on; returns what it held before.
+    /// Sets the value and returns the one before.
     pub fn set(&self, bits: u64) -> u64 {
         self.value.swap(bits, Ordering::Relaxed)
     }
 
-    /// What it is to begin with.
+    /// The value at the start: the default, or the argument given in its place.
     pub fn initial(&self) -> u64 {
         self.initial.load(Ordering::Relaxed)
     }
 
-    /// Whether it is for cuckoo filters, which we have not.
+    /// Whether the option is for cuckoo filters, which this module does not have.
     pub fn is_for_cuckoo_filters(&self) -> bool {
         CUCKOO.iter().any(|option| std::ptr::eq(option, self))
     }
 
-    /// Whether users of Redis 8 know it without a prefix.
+    /// Whether Redis 8 has the option too, where its name has no prefix.
     pub fn is_unprefixed(&self) -> bool {
         matches!(self.kind, Kind::FilterRate | Kind::FilterWhole { .. })
     }
@@ -118,7 +118,7 @@ impl Setting {
         }
     }
 
-    // The words of Redis 8's own module, which tools may look for.
+    // These two texts are those of Redis 8's own module: tools may match on them.
 
     fn invalid(&self) -> String {
         format!("Invalid value for `{}`", self.name.to_string_lossy())
@@ -161,7 +161,7 @@ static MAX_KEY_BYTES: Setting = Setting::new(c"max-key-bytes", Kind::Bytes { min
 static HASH_SEED: Setting = Setting::new(c"hash-seed", Kind::Seed, 0).fixed();
 static COMMANDS: Setting = Setting::new(c"commands", Kind::Choice { words: &[c"all", c"lc"] }, 0).fixed();
 
-/// All of ours.
+/// All options of this module.
 pub static ALL: [&Setting; 11] = [
     &BF_ERROR_RATE,
     &BF_INITIAL_SIZE,
@@ -176,7 +176,8 @@ pub static ALL: [&Setting; 11] = [
     &COMMANDS,
 ];
 
-/// What Redis 8 has for cuckoo filters. A redis.conf with such lines serves as it is: they are taken and do nothing.
+/// Options of Redis 8 for cuckoo filters. They are accepted and do nothing, so that a redis.conf of Redis 8 works
+/// unchanged.
 pub static CUCKOO: [Setting; 5] = [
     Setting::new(c"cf-bucket-size", Kind::FilterWhole { min: 1, max: 255 }, 2),
     Setting::new(c"cf-initial-size", Kind::FilterWhole { min: 2, max: 1 << 30 }, 1024),
@@ -211,7 +212,7 @@ pub fn counting_defaults() -> counting::Params {
     }
 }
 
-/// Most bytes a value may take.
+/// The largest size of a value, bytes.
 pub fn max_key_bytes() -> u64 {
     MAX_KEY_BYTES.bits()
 }

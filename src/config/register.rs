@@ -1,4 +1,4 @@
-//! Tells the server of every option and keeps what it sets.
+//! Registers every option with the server, and stores the values that the server sets.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_longlong, c_uint, c_void};
 use std::ptr::null_mut;
@@ -11,11 +11,11 @@ use super::options::{ALL, CUCKOO, Kind, Setting, with_bloom_at_first};
 use crate::server::facts;
 use crate::server::ffi::{Arg, Ctx, ERR, LogLevel, OK, RedisModuleString, api, guard, log_anywhere};
 
-/// The names to try for an option, best first, and the flag that goes with each.
+/// The names to try for an option, best first, each with its flag.
 ///
-/// On Redis 8 that is the bare name, with the prefixed one as an alias, so that a redis.conf for older servers serves.
-/// It is taken where RedisBloom of Redis 8 is loaded too; and with the load-time argument `commands lc` it is
-/// left to whoever is loaded later.
+/// On Redis 8 the best name has no prefix, and has the prefixed name as an alias, so that a redis.conf for older
+/// servers works. If RedisBloom of Redis 8 is loaded, that name is taken, and the prefixed one is used alone. With the
+/// load-time argument `commands lc`, the bare name is left to a module that is loaded later.
 fn names_of(option: &Setting) -> Vec<(CString, u32)> {
     let mut names = Vec::with_capacity(2);
     if option.is_unprefixed() && may_be_bare() {
@@ -31,14 +31,14 @@ fn may_be_bare() -> bool {
     facts::is_redis_8() && with_bloom_at_first()
 }
 
-/// Registers every option, then lets the server set them from redis.conf, or to what they begin with. False,
-/// with a line in the log, if it refuses one.
+/// Registers every option. Then the server sets each from redis.conf, or to its initial value. False, with a line in
+/// the log, if the server refuses one.
 pub fn register(ctx: Ctx) -> bool {
     let registered =
         ALL.iter().all(|option| names_of(option).iter().any(|(name, flag)| register_one(ctx, option, name, *flag)));
     if may_be_bare() {
         for option in &CUCKOO {
-            // Who else has the name may keep it.
+            // If another module has the name, it keeps it.
             let (name, flag) = &names_of(option)[0];
             register_one(ctx, option, name, *flag);
         }
@@ -127,7 +127,7 @@ unsafe fn setting(data: *mut c_void) -> &'static Setting {
     unsafe { &*data.cast::<Setting>() }
 }
 
-/// Fills in the server's place for an error text.
+/// Stores `text` as the error of a setter.
 ///
 /// # Safety
 /// `place` is the one that the server passed to a setter.
@@ -152,7 +152,7 @@ unsafe extern "C" fn set_number(
     data: *mut c_void,
     _error: *mut *mut RedisModuleString,
 ) -> c_int {
-    // The server has compared the value with the range.
+    // The server has already checked the range.
     // SAFETY: the server passes what was registered.
     unsafe { setting(data) }.set(value.unsigned_abs());
     OK

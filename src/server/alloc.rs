@@ -1,9 +1,10 @@
 //! The allocator: the server's own, so that its memory accounting, `maxmemory` and defragmenter see ours.
 //!
-//! Why not `redis_module::alloc::RedisAlloc`: it has no `alloc_zeroed` (a new 1 GB filter would be cleared
-//! byte by byte on the server's thread instead of lazily by the kernel), it ends the process when a large
-//! allocation fails, it promises alignments that not every malloc gives, and it cannot run outside a server,
-//! where tests, benches and library users are.
+//! `redis_module::alloc::RedisAlloc` is not used, for four reasons:
+//! - It has no `alloc_zeroed`: a new filter of 1 GB would be cleared on the server's thread, not lazily by the kernel.
+//! - It ends the process when a large allocation fails.
+//! - It promises alignments that not every malloc gives.
+//! - It cannot run outside a server, where unit tests run.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::c_void;
@@ -11,21 +12,22 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use redis_module::raw;
+use rollcall_core::unstable::heap::Mover;
 
-/// Alignment up to which a malloc aligns a block whose size is a multiple of it, bytes. Only those: the jemalloc
-/// of Redis has size classes of 24 and 40 bytes, whose blocks are aligned to 8.
+/// The alignment that malloc gives to a block whose size is a multiple of it, bytes. Other blocks may have less: the
+/// jemalloc of Redis has size classes of 24 and 40 bytes, aligned to 8.
 const MALLOC_ALIGN: usize = 16;
 
-/// From this size on an allocation is asked for with the server's try-functions, which fail instead of
-/// ending the process, bytes. Below it a failure means that the machine has nothing left at all.
+/// Size from which an allocation uses the server's try-functions, which fail instead of ending the process, bytes.
+/// Where a smaller allocation fails, the machine has no memory left at all.
 const TRY_BYTES: usize = 64 * 1024;
 
 /// Set once, before anything is allocated through the server.
 static LOADED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the server's allocator is jemalloc, and the step of its smallest size classes, bytes: 16, but 8 in the
-/// one that Redis is built with. Set once at loading.
+/// Whether the server's allocator is jemalloc. Set once, at loading.
 static JEMALLOC: AtomicBool = AtomicBool::new(true);
+/// Step of jemalloc's smallest size classes, bytes: 16 by default, 8 in the jemalloc of Redis. Set once, at loading.
 static QUANTUM: AtomicUsize = AtomicUsize::new(16);
 
 /// Bytes asked for and not yet freed.
@@ -40,13 +42,14 @@ static GLOBAL: ServerAlloc = ServerAlloc;
 /// Switches to the server's allocator.
 ///
 /// # Safety
-/// Called at the start of loading, after the API is there and before this library allocated anything:
-/// what one allocator gave, the other cannot free.
+/// Called at the start of loading, after the API's pointers are filled in and before this library has allocated
+/// anything. Neither allocator can free what the other gave.
 pub unsafe fn use_server() {
     LOADED.store(true, Ordering::Relaxed);
 }
 
-/// Tells which size classes [`usable_size`] should assume. A block of 24 bytes shows jemalloc's quantum.
+/// Sets the size classes that [`usable_size`] assumes. A block of 24 bytes shows jemalloc's quantum: a quantum of 16
+/// rounds it up to 32.
 pub fn set_size_classes(jemalloc: bool) {
     JEMALLOC.store(jemalloc, Ordering::Relaxed);
     // SAFETY: the block is asked about before it is freed, once.
@@ -69,9 +72,9 @@ pub fn allocated_bytes() -> usize {
     ALLOCATED.load(Ordering::Relaxed)
 }
 
-/// Bytes that malloc really sets aside for an allocation of `size` bytes aligned like its contents.
-/// jemalloc has four size classes a doubling, and no steps smaller than its quantum; glibc adds a word, rounds to 16 and
-/// counts the rest as usable.
+/// Bytes that malloc sets aside for a request of `size` bytes, without padding for a larger alignment. jemalloc has
+/// four size classes to a doubling, in steps of at least its quantum. glibc adds a word and rounds up to 16; all but
+/// that word is usable.
 pub fn usable_size(size: usize) -> usize {
     if size == 0 {
         return 0;
@@ -86,8 +89,8 @@ pub fn usable_size(size: usize) -> usize {
     size.checked_next_multiple_of(step.max(QUANTUM.load(Ordering::Relaxed))).unwrap_or(size)
 }
 
-/// What is added in front of an allocation aligned to more than malloc gives: room to align it, and the
-/// address that malloc gave in the word before it.
+/// Bytes in front of an allocation whose alignment exceeds malloc's. They give room to align it, and their last word
+/// has the address that malloc gave.
 fn padding(layout: Layout) -> usize {
     if layout.align() > MALLOC_ALIGN { layout.align() } else { 0 }
 }
@@ -118,8 +121,8 @@ unsafe fn server_alloc(size: usize, zeroed: bool) -> *mut u8 {
             (true, false) => raw::RedisModule_Calloc.map_or(null_mut(), |calloc| calloc(1, size)),
             (true, true) => match (raw::RedisModule_TryCalloc, raw::RedisModule_TryAlloc) {
                 (Some(try_calloc), _) => try_calloc(1, size),
-                // 7.0 and 7.2: ask, give it back, and ask again for the zeroed kind. Nothing else allocates
-                // so much between the two calls on the main thread.
+                // Redis 7.0 and 7.2 have no TryCalloc. The size is tried, freed, and then taken by Calloc. Nothing else
+                // on the main thread allocates as much between the two calls.
                 (None, Some(try_alloc)) => {
                     let asked = try_alloc(size);
                     if asked.is_null() {
@@ -138,7 +141,7 @@ unsafe fn server_alloc(size: usize, zeroed: bool) -> *mut u8 {
     }
 }
 
-/// Aligns what malloc gave and leaves its address in the word before.
+/// Aligns the block at `base`, and writes `base` into the word before the aligned address.
 ///
 /// # Safety
 /// `base` is null or has `size + align` bytes, where `align` is a power of two above 16.
@@ -146,7 +149,8 @@ unsafe fn align_up(base: *mut u8, align: usize) -> *mut u8 {
     if base.is_null() {
         return base;
     }
-    // SAFETY: malloc aligns to 8, so the next multiple of `align` after `base` is 8..=align bytes on: the padding, with room for the address before it.
+    // SAFETY: malloc aligns to 8, so the next multiple of `align` after `base` is 8 to `align` bytes further. These
+    // bytes are the padding, which has room for the address.
     unsafe {
         let offset = align - (base as usize & (align - 1));
         let aligned = base.add(offset);
@@ -187,8 +191,8 @@ impl ServerAlloc {
     }
 }
 
-// SAFETY: every block comes from the server's allocator (or, outside a server, the system's) with at least the
-// size and alignment asked for, and goes back to the one it came from; errors are null, nothing unwinds.
+// SAFETY: every block has at least the size and alignment asked for. It comes from the server's allocator or, outside a
+// server, from the system's, and goes back to the same one. Errors are null, nothing unwinds.
 unsafe impl GlobalAlloc for ServerAlloc {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are the same.
@@ -246,7 +250,8 @@ unsafe impl GlobalAlloc for ServerAlloc {
     }
 }
 
-/// Whether a block of so many bytes could be had now: what the server allocates itself ends the process if it cannot.
+/// Whether an allocation of `bytes` would succeed now. To ask before the server allocates for us: it ends the process
+/// if that fails.
 pub fn can_allocate(bytes: usize) -> bool {
     if bytes < TRY_BYTES {
         return true;
@@ -263,24 +268,26 @@ pub fn can_allocate(bytes: usize) -> bool {
 }
 
 /// Moves one value's buffers, within one call of the server's defragmenter.
-pub struct Mover {
+pub struct Defragmenter {
     ctx: *mut raw::RedisModuleDefragCtx,
 }
 
-impl Mover {
+impl Defragmenter {
     /// # Safety
-    /// `ctx` is the running defrag callback's, and the mover does not outlive that.
+    /// `ctx` is the running defrag callback's. The result does not outlive that callback.
     pub unsafe fn new(ctx: *mut raw::RedisModuleDefragCtx) -> Self {
-        Mover { ctx }
+        Defragmenter { ctx }
     }
+}
 
-    /// Moves a buffer to where the allocator would rather have it.
-    pub fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
+impl Mover for Defragmenter {
+    /// Moves a buffer to the address that the allocator prefers, if there is one.
+    fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
         let layout = Layout::for_value(&*buffer);
         let len = buffer.len();
         let start = Box::into_raw(buffer).cast::<E>();
-        // SAFETY: the block is ours and unreferenced; the server copies its bytes, which moves a value in Rust
-        // too, and the new block has the layout that the box will free it with.
+        // SAFETY: the block is ours and unreferenced. The server copies its bytes, which moves a value in Rust too. The
+        // new block has the layout with which the box frees it.
         unsafe {
             let moved = defrag(self.ctx, start.cast(), layout).cast::<E>();
             Box::from_raw(std::ptr::slice_from_raw_parts_mut(moved, len))
@@ -309,7 +316,8 @@ pub unsafe fn defrag(ctx: *mut raw::RedisModuleDefragCtx, pointer: *mut u8, layo
         if padding(layout) == 0 {
             return new_base;
         }
-        // The server copied the block as it was. Where the new place aligns differently, the contents shift.
+        // The server copied the block as it was. If the new base needs another offset for the alignment, the contents
+        // move.
         let contents = new_base.offset(old_offset);
         let new_offset = layout.align() - (new_base as usize & (layout.align() - 1));
         let aligned = new_base.add(new_offset);

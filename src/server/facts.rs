@@ -1,4 +1,4 @@
-//! What the server is and how it is doing, as far as we need to know.
+//! Facts about the server: its kind, its version and its memory, and whether a command must be obeyed.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::NonNull;
@@ -11,7 +11,7 @@ use super::ffi::{self, Ctx, RedisModuleCtx, api};
 /// What does not change while the server runs.
 struct Facts {
     is_valkey: bool,
-    /// `0xMMmmpp`; 0 if the server does not tell.
+    /// `0xMMmmpp`; 0 if the server does not say.
     version: c_int,
     must_obey: Option<MustObeyClient>,
 }
@@ -21,7 +21,7 @@ static FACTS: OnceLock<Facts> = OnceLock::new();
 /// `RedisModule_MustObeyClient`: tells commands of a primary, of the AOF and of a slot migration from those of clients.
 type MustObeyClient = unsafe extern "C" fn(*mut RedisModuleCtx) -> c_int;
 
-/// Gathers what stays the same. Before that, and in unit tests, the server is taken for a Redis of no version.
+/// Gathers the [`Facts`]. Before this call, and in unit tests, the server counts as a Redis of unknown version.
 ///
 /// # Safety
 /// `ctx` is live, during loading.
@@ -67,7 +67,7 @@ pub fn must_obey(ctx: Ctx) -> bool {
     must_obey.is_some_and(|must_obey| unsafe { must_obey(ctx.as_ptr()) != 0 })
 }
 
-/// Memory in use as a share of `maxmemory`; 0 when that is not set.
+/// Memory in use as a share of `maxmemory`; 0 when `maxmemory` is not set.
 fn used_ratio() -> f64 {
     // SAFETY: takes no arguments.
     f64::from(unsafe { api!(RedisModule_GetUsedMemoryRatio()) })
@@ -88,8 +88,8 @@ pub fn maxmemory_left() -> Option<u64> {
     Some((maxmemory as f64 * (1.0 - used_ratio).max(0.0)) as u64)
 }
 
-/// The server's `maxmemory`, bytes. Asked of INFO, which every server has; only reached when it is set and a
-/// value is made or grows.
+/// The server's `maxmemory`, bytes. It is read from INFO, which every server has, and only when a value is created or
+/// grows under a `maxmemory`.
 fn maxmemory() -> Option<u64> {
     let value = memory_info(|info| {
         let mut error = 0;

@@ -1,9 +1,9 @@
 //! The raw server API behind safe types.
 //!
-//! `redis-module`'s own wrappers retain every argument and build a tree of values for every reply, which
-//! costs a batch of 350 items more than hashing and probing them does. So of that crate we use the
-//! bindings, and this file gives commands what they need of them: arguments read in place, keys, replies
-//! written straight to the client. Everything here runs on the server's main thread unless it says otherwise.
+//! The wrappers of `redis-module` retain every argument and build a tree of values for every reply. For a batch of 350
+//! items that costs more than hashing and probing. So only the bindings of that crate are used. This file gives
+//! commands the rest: arguments read in place, keys, and replies written straight to the client. Everything here runs
+//! on the server's main thread unless it says otherwise.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_longlong, c_void};
 use std::marker::PhantomData;
@@ -28,7 +28,7 @@ pub(crate) use api;
 pub const OK: c_int = raw::REDISMODULE_OK as c_int;
 pub const ERR: c_int = raw::REDISMODULE_ERR as c_int;
 
-/// Runs `body`, and `fallback` should it panic: a panic must not cross into the server.
+/// Runs `body`, and `fallback` if it panics: a panic must not unwind into the server.
 pub fn guard<T>(what: &str, body: impl FnOnce() -> T, fallback: impl FnOnce() -> T) -> T {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(value) => value,
@@ -55,12 +55,13 @@ impl LogLevel {
     }
 }
 
-/// Writes a line to the server's log where no context is at hand, which would tell whose line it is.
+/// Writes a line to the server's log where no context is at hand. Without a context the server does not add the
+/// module's name, so the line begins with it.
 pub fn log_anywhere(level: LogLevel, message: &str) {
     Ctx(null_mut()).log(level, &format!("rollcall: {message}"));
 }
 
-/// A text as a C string: NUL and line ends, which would end a reply or a log line early, become spaces.
+/// A text as a C string. NUL and line ends become spaces, because they would end a reply or a log line early.
 fn c_text(text: &str) -> CString {
     let clean: String = text.chars().map(|c| if matches!(c, '\0' | '\r' | '\n') { ' ' } else { c }).collect();
     CString::new(clean).unwrap_or_default()
@@ -81,7 +82,8 @@ impl Ctx {
         self.0
     }
 
-    /// Names the first function missing from this server of those that all our servers (7.0 and later) have.
+    /// The first function that this server lacks, of those that every supported server (Redis 7.0, Valkey 8 and later)
+    /// has.
     pub fn missing_api() -> Option<&'static str> {
         macro_rules! first_missing {
             ($($name:ident),* $(,)?) => {
@@ -135,7 +137,7 @@ impl Ctx {
         Key { key: NonNull::new(key), _name: PhantomData }
     }
 
-    /// Says that a key has changed: to WATCH, to client-side caches and to the keyspace event's subscribers.
+    /// Signals that a key has changed: to WATCH, to client-side caches and to subscribers of keyspace events.
     pub fn changed(self, key: Arg<'_>, event: &CStr) {
         static CLASS: std::sync::OnceLock<c_int> = std::sync::OnceLock::new();
         let class = *CLASS.get_or_init(|| {
@@ -157,8 +159,8 @@ impl Ctx {
         unsafe { api!(RedisModule_ReplicateVerbatim(self.0)) };
     }
 
-    /// Propagates `command` with a few arguments and then `items`, which may be many and are not copied, instead of the
-    /// running one.
+    /// Propagates `command` with `arguments` and then `items`, instead of the running command. `items` may be many, and
+    /// are not copied.
     pub fn replicate(self, command: &CStr, arguments: &[ArgOrOwned<'_>], items: Args<'_>) {
         let pointers: Vec<*mut RedisModuleString> = arguments.iter().map(ArgOrOwned::as_ptr).collect();
         // SAFETY: `v` takes a pointer to live strings, which the server reads, and their number.
@@ -289,7 +291,7 @@ impl<'a> Args<'a> {
         Arg { ptr: self.0[index], _args: PhantomData }
     }
 
-    /// None.
+    /// No arguments.
     pub fn none() -> Self {
         Args(&[])
     }
@@ -368,7 +370,7 @@ impl Key<'_> {
         }
     }
 
-    /// The value, which is to be of a type that `is_ours`; `None` if the key is missing.
+    /// The value, if its type is one that `is_ours`; `None` if the key is missing.
     ///
     /// # Errors
     /// The key holds a value of another type.
@@ -396,7 +398,7 @@ impl Key<'_> {
         (expiry != i64::from(raw::REDISMODULE_NO_EXPIRE)).then_some(expiry)
     }
 
-    /// Has the key expire then, if at all.
+    /// Sets when the key expires, in milliseconds since 1970. `None` changes nothing.
     pub fn set_expiry(&self, expiry: Option<i64>) {
         if let (Some(key), Some(expiry)) = (self.key, expiry) {
             // SAFETY: the key is open for writing and holds a value.
@@ -424,8 +426,8 @@ impl Drop for Key<'_> {
     }
 }
 
-/// The body of every command's entry point: borrows what the server passes, runs `handler`, and replies
-/// with its error, if any.
+/// The body of every command's entry point. It borrows what the server passes, runs `handler`, and replies with its
+/// error, if any.
 ///
 /// # Safety
 /// The arguments are those that the server passes to a command.
@@ -452,14 +454,14 @@ pub unsafe fn run_command<E>(
     OK
 }
 
-/// Looks up a function that not every server has, under any of the names it goes by.
+/// Looks up an API function that not every server has; `None` where it is missing.
 ///
 /// # Safety
 /// `ctx` is live, during loading.
 pub unsafe fn probe(ctx: *mut RedisModuleCtx, name: &CStr) -> Option<NonNull<c_void>> {
     let mut function: *mut c_void = null_mut();
-    // SAFETY: this is how redismodule.h itself finds the API: the context begins with a pointer to the
-    // look-up function, which writes the function's address, or leaves it alone and returns an error.
+    // SAFETY: redismodule.h finds the API in the same way. The context begins with a pointer to the look-up function.
+    // That function writes an address, or writes nothing and returns an error.
     unsafe {
         type GetApi = unsafe extern "C" fn(*const c_char, *mut c_void) -> c_int;
         let get_api = *ctx.cast::<Option<GetApi>>();

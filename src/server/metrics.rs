@@ -10,12 +10,12 @@ impl Metric {
         Metric(AtomicU64::new(0))
     }
 
-    /// One more.
+    /// Counts one more.
     pub fn count(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// So many so far.
+    /// The count so far.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

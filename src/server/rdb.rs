@@ -7,7 +7,8 @@ use redis_module::raw;
 
 use super::ffi::{Ctx, api};
 
-/// The value ends too early, or cannot be read. Needs the option `HANDLE_IO_ERRORS`, without which the server ends.
+/// A value that ends too early, or that cannot be read. Without the module's option `HANDLE_IO_ERRORS` the server would
+/// end instead.
 #[derive(Debug)]
 pub struct Unreadable;
 
@@ -21,7 +22,7 @@ impl Rdb {
         Rdb(io)
     }
 
-    /// A context, which carries the server's state, and our name into the log.
+    /// A context. It has the server's flags, and puts the module's name into log lines.
     pub fn ctx(&self) -> Ctx {
         // SAFETY: `io` is live, see `new`, and so is its context.
         unsafe { Ctx::new(api!(RedisModule_GetContextFromIO(self.0))) }

@@ -1,10 +1,10 @@
-//! Gives large values back to the allocator away from the server's thread.
+//! Frees large values in the background, not on the server's thread.
 //!
-//! Unmapping a gigabyte takes a fifth of a second. UNLINK and its like are freed in the background by the
-//! server itself (see `free_effort`), but DEL, SET over a key, expiry and a plain FLUSHALL free on its thread.
+//! Unmapping a gigabyte takes a fifth of a second. After UNLINK and the like, the server itself frees in the background
+//! (see `free_effort`). After DEL, SET over a key, expiry and a plain FLUSHALL, it frees on its own thread.
 //!
-//! Not while the server is at its `maxmemory`: eviction looks at what each key that goes gives back, and would
-//! take one key after another until the memory of the first is there.
+//! While the server is at its `maxmemory`, values are freed on its thread. Eviction measures what each evicted key
+//! gives back. It would evict one key after another until the memory of the first is free.
 
 use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
@@ -12,8 +12,7 @@ use std::thread::ThreadId;
 
 use super::facts;
 
-/// Values of this size and more are freed in the background, bytes. Below it, freeing costs less than
-/// handing over.
+/// Size from which values are freed in the background, bytes. Freeing a smaller one costs less than handing it over.
 const BACKGROUND_BYTES: usize = 1 << 20;
 
 type Garbage = Box<dyn Send>;
@@ -21,12 +20,13 @@ type Garbage = Box<dyn Send>;
 static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
 static RECLAIMER: OnceLock<Option<(u32, Sender<Garbage>)>> = OnceLock::new();
 
-/// Remembers the server's thread: the others may take their time.
+/// Remembers the server's thread. Other threads free their values themselves, since they may block.
 pub fn init() {
     MAIN_THREAD.get_or_init(|| std::thread::current().id());
 }
 
-/// The sender to the background thread, which starts when first needed. A forked child has no such thread.
+/// The sender to the background thread, which starts when first needed. `None` in a forked child, which has no such
+/// thread.
 fn reclaimer() -> Option<&'static Sender<Garbage>> {
     let started = RECLAIMER.get_or_init(|| {
         let (sender, receiver) = channel::<Garbage>();
@@ -41,7 +41,7 @@ pub fn has_started() -> bool {
     RECLAIMER.get().is_some()
 }
 
-/// Drops a value of so many bytes, in the background where it is large and this is the server's thread.
+/// Drops a value of `bytes` bytes, in the background if it is large and this is the server's thread.
 pub fn dispose(value: Box<impl Send + 'static>, bytes: usize) {
     let on_main_thread = MAIN_THREAD.get() == Some(&std::thread::current().id());
     if on_main_thread
@@ -49,19 +49,19 @@ pub fn dispose(value: Box<impl Send + 'static>, bytes: usize) {
         && !facts::is_memory_full()
         && let Some(sender) = reclaimer()
     {
-        // Should the thread be gone, the value comes back in the error and is dropped here.
+        // If the thread is gone, the error returns the value, which is dropped here.
         let _ = sender.send(value);
     }
 }
 
-/// Waits until all that was handed over so far is freed.
+/// Waits until every value handed over so far is freed.
 pub fn wait() {
     let (freed, is_freed) = channel::<()>();
     if let Some(Some((process, sender))) = RECLAIMER.get()
         && *process == std::process::id()
         && sender.send(Box::new(freed)).is_ok()
     {
-        // The thread drops the sender in its turn, which ends this with an error.
+        // The thread drops `freed` after all values before it, which ends `recv` with an error.
         let _ = is_freed.recv();
     }
 }

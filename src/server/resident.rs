@@ -1,15 +1,15 @@
-//! Memory provided by the kernel ahead of its use.
+//! Memory that the kernel makes resident before its first use.
 
 use std::ffi::{c_int, c_void};
 
-/// From this size on [`make_resident`] asks the kernel, bytes: below it the call costs as much as it saves.
+/// Size from which [`make_resident`] asks the kernel, bytes. For less memory the call costs as much as it saves.
 const RESIDENT_BYTES: usize = 64 * 1024;
 
-/// Has the kernel provide all pages of `memory`, which is about to be written, at once: a page fault for each is a
-/// third of the time that loading a large value takes. Its bytes stay what they are. Linux 5.14 and newer do this;
-/// elsewhere nothing happens.
+/// Makes all pages of `memory` resident in one call, for memory that is about to be written. Page faults, one a page,
+/// take a third of the time of loading a large value. No byte changes. Linux 5.14 and newer do this; elsewhere nothing
+/// happens.
 pub fn make_resident(memory: &[u8]) {
-    /// A divisor of any page's size. Where pages are larger, the kernel refuses what is not aligned to them.
+    /// A divisor of every page size. Where pages are larger, the kernel refuses addresses that are not aligned to them.
     const PAGE_BYTES: usize = 4096;
     if memory.len() >= RESIDENT_BYTES {
         let before = memory.as_ptr() as usize % PAGE_BYTES;
@@ -36,7 +36,7 @@ fn populate(_start: *const u8, _len: usize) {}
 mod tests {
     use super::*;
 
-    /// What Linux says of the pages that hold `memory`: whether each is resident.
+    /// Whether each page that holds `memory` is resident, as Linux reports it.
     fn resident(memory: &[u8]) -> Vec<bool> {
         use std::os::unix::fs::FileExt;
         let pagemap = std::fs::File::open("/proc/self/pagemap").unwrap();
@@ -52,14 +52,14 @@ mod tests {
 
     #[test]
     fn memory_becomes_resident_and_stays_what_it_is() {
-        // So large that malloc maps it anew, and away from what huge pages may have brought along.
+        // Large enough that malloc maps it anew. The middle of it is away from what a huge page may have made resident.
         let memory = vec![0u8; 64 << 20];
         let part = &memory[(32 << 20) + 5000..][..1_000_000];
         make_resident(&part[..1000]);
         make_resident(&[]);
         assert!(!resident(part).contains(&true));
         make_resident(part);
-        // All, or none where Linux is older than 5.14 or its pages are larger than 4 KiB.
+        // All pages are resident, or none where Linux is older than 5.14 or its pages are larger than 4 KiB.
         let now = resident(part);
         assert!(!now.contains(&false) || !now.contains(&true));
         assert!(!resident(&memory[48 << 20..]).contains(&true));

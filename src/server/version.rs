@@ -2,13 +2,13 @@
 
 use std::ffi::{CStr, c_int};
 
-/// As people read it.
+/// The version as people read it.
 pub const TEXT: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
     Ok(text) => text,
     Err(_) => panic!("the version has a NUL in it"),
 };
 
-/// As servers keep it: major * 10000 + minor * 100 + patch.
+/// The version as servers store it: major * 10000 + minor * 100 + patch.
 pub const NUMBER: c_int =
     number(env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"), env!("CARGO_PKG_VERSION_PATCH"));
 
@@ -16,7 +16,7 @@ const fn number(major: &str, minor: &str, patch: &str) -> c_int {
     part(major) * 10_000 + part(minor) * 100 + part(patch)
 }
 
-/// A part of a version: below 100, or it would read as the part before it.
+/// One part of a version. It is below 100: a larger one would carry into the part before it.
 const fn part(digits: &str) -> c_int {
     match c_int::from_str_radix(digits, 10) {
         Ok(part) if part < 100 => part,

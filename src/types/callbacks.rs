@@ -8,20 +8,21 @@ use std::ptr::null_mut;
 
 use redis_module::raw;
 use rollcall_core::error::Error;
-use rollcall_core::persist::rdb::{Sink, Source};
-use rollcall_core::persist::{self, Loading};
+use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::persist::rdb::{Sink, Source};
+use rollcall_core::unstable::persist::{Loading, dump_loading};
 
 use super::entry::{Entry, entry};
 use super::family::{Family, State, Stores};
 use crate::limits::ServerLimit;
-use crate::server::alloc::{self, Mover};
+use crate::server::alloc::{self, Defragmenter};
 use crate::server::ffi::{Ctx, LogLevel, OK, api, guard, log_anywhere};
 use crate::server::metrics::CORRUPT_REFUSED;
 use crate::server::rdb::{Rdb, Unreadable};
 use crate::server::{reclaim, resident};
 
-/// Pieces that a digest is made of, bytes.
+/// Size of the pieces that a digest is made of, bytes. Another size would make another digest.
 const DIGEST_PIECE_BYTES: usize = 1 << 20;
 
 /// Registers a data type. False if the server refuses, because the name is taken.
@@ -144,7 +145,7 @@ unsafe extern "C" fn aof_rewrite<T: Family>(
         "aof_rewrite",
         || match &entry.state {
             State::Ready(value) => persist::dump(value).for_each(|(next, chunk)| emit(next, &chunk)),
-            State::Loading(loading) => persist::dump_loading(loading).for_each(|(next, chunk)| emit(next, &chunk)),
+            State::Loading(loading) => dump_loading(loading).for_each(|(next, chunk)| emit(next, &chunk)),
         },
         || (),
     );
@@ -193,8 +194,8 @@ unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
     );
 }
 
-/// The server frees values of an effort above 64 in the background (UNLINK, FLUSHALL ASYNC, lazy expiry): one
-/// point for each 4 KiB page, which is what giving memory back costs.
+/// The effort of freeing a value: one point for each 4 KiB page, because unmapping costs by the page. The server frees
+/// values of more than 64 points in the background (UNLINK, FLUSHALL ASYNC, lazy expiry).
 unsafe extern "C" fn free_effort<T: Family>(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
     // SAFETY: the server passes a value of T; it is only read.
     let entry = unsafe { entry::<T>(value) };
@@ -221,8 +222,8 @@ unsafe extern "C" fn copy<T: Family>(
     )
 }
 
-/// Moves the entry, then its large buffers one by one; stops when the server says so and goes on there later.
-/// Returns 0 when done, 1 when there is more.
+/// Moves the entry, then its large buffers one by one. It stops when the server says so, and continues there in a later
+/// call. Returns 0 when done, 1 when there is more.
 unsafe extern "C" fn defrag<T: Family>(
     ctx: *mut raw::RedisModuleDefragCtx,
     _key: *mut raw::RedisModuleString,
@@ -239,7 +240,7 @@ unsafe extern "C" fn defrag<T: Family>(
                     *value = alloc::defrag(ctx, (*value).cast(), Layout::new::<Entry<T>>()).cast();
                 }
                 let State::Ready(inner) = &mut entry::<T>(*value).state else { return 0 };
-                let mover = Mover::new(ctx);
+                let mover = Defragmenter::new(ctx);
                 while inner.relocate(cursor as usize, &mover) {
                     cursor += 1;
                     if api!(RedisModule_DefragShouldStop(ctx)) != 0 {

@@ -1,4 +1,4 @@
-//! A data type: what the server knows it by, and how many of its values there are.
+//! A data type: its name and handle in the server, and the number of its values.
 
 use std::ffi::CStr;
 use std::ptr::null_mut;

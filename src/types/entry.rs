@@ -5,15 +5,15 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 
 use rollcall_core::error::Error;
-use rollcall_core::persist::Loading;
+use rollcall_core::unstable::persist::Loading;
 
 use super::data_type::DataType;
 use super::family::{Family, State};
 use crate::server::alloc;
 use crate::server::ffi::{Key, OtherType};
 
-/// What the server allocates around a module's value and leaves to the module to count: its object and the pair of
-/// type and pointer, 16 bytes each.
+/// Bytes that the server allocates around a module's value, and that the module has to count. They are the server's
+/// object, and a pair of type and pointer: 16 bytes each.
 const SERVER_OBJECT_BYTES: usize = 32;
 
 /// A value in the keyspace.
@@ -91,7 +91,8 @@ pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k Entry<T>
     Ok(value.map(|value| unsafe { &*value.as_ptr().cast::<Entry<T>>() }))
 }
 
-/// Stores a value in a key open for writing. The server frees what was there, and forgets when the key expires.
+/// Stores a value in a key open for writing. The server frees the old value and drops the expiry. False if nothing was
+/// stored.
 pub fn set_entry<T: Family>(key: &Key<'_>, entry: Box<Entry<T>>) -> bool {
     let handle = entry.data_type.handle();
     let raw = Box::into_raw(entry);
@@ -104,10 +105,10 @@ pub fn set_entry<T: Family>(key: &Key<'_>, entry: Box<Entry<T>>) -> bool {
     stored
 }
 
-/// Makes a value of one that was arriving, where `finish` takes one out of it.
+/// Replaces a value that is still arriving by the complete one that `finish` makes of it, if it makes one.
 ///
-/// A filter of RedisBloom's layout changes its data type then. The server puts a value only into the place of one of the
-/// same type, so it is stored anew, with the time that the key had left; what is taken from the key is an empty husk.
+/// A classic filter changes its data type by that. The server replaces a value in place only by one of the same type.
+/// So the filter is stored anew, and the key's expiry is restored. The server frees the old entry, an empty husk.
 ///
 /// # Errors
 /// What `finish` returns.
@@ -129,7 +130,7 @@ pub fn settle<T: Family>(
     Ok(())
 }
 
-/// What is left to arrive of a value: whether it is complete.
+/// Whether all bytes of a value have arrived.
 pub fn is_complete(loading: &impl Loading) -> bool {
     loading.received_bytes() == loading.total_bytes()
 }

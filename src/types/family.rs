@@ -1,18 +1,18 @@
-//! What distinguishes the families to the server glue: names, data types, and where their memory is. All else is generic.
+//! What distinguishes the families to the server glue: names, data types and digests. All else is generic.
 
-use std::alloc::Layout;
 use std::ffi::CStr;
 
-use rollcall_core::bloom::BloomFilter;
+use rollcall_core::bloom::{BitLayout, BloomFilter};
 use rollcall_core::counting::Counter;
 use rollcall_core::error::Error;
-use rollcall_core::persist::rdb::{self, Sink, Source};
-use rollcall_core::persist::{Stored, redisbloom};
 use rollcall_core::size_limit::SizeLimit;
+use rollcall_core::unstable::bloom::EitherChain;
+use rollcall_core::unstable::heap::OnHeap;
+use rollcall_core::unstable::persist::rdb::{self, Sink, Source};
+use rollcall_core::unstable::persist::{Stored, redisbloom};
 
 use super::data_type::DataType;
 use crate::refusal::Noun;
-use crate::server::alloc::Mover;
 
 /// Complete, or still arriving by `LOADCHUNK`.
 pub enum State<T: Stored> {
@@ -21,7 +21,7 @@ pub enum State<T: Stored> {
 }
 
 /// What the glue needs of a family of values beyond storing them.
-pub trait Family: Stored {
+pub trait Family: Stored + OnHeap {
     /// How error texts call a value.
     const NOUN: Noun;
     /// The command that loads a chunk, for rewritten AOFs.
@@ -33,17 +33,11 @@ pub trait Family: Stored {
     /// The data type that a value has in this state.
     fn data_type(state: &State<Self>) -> &'static DataType;
 
-    /// Visits the size of every allocation held.
-    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));
-
     /// A copy, or an error when there is no memory for it.
     fn try_clone(&self) -> Result<Self, Error>;
 
-    /// Visits bytes that are equal in two values exactly when the values are.
+    /// Visits bytes that are equal for two values if and only if the values are equal.
     fn digest(&self, visit: &mut dyn FnMut(&[u8]));
-
-    /// Gives large buffer number `index` to `mover`; false when there is none.
-    fn relocate(&mut self, index: usize, mover: &Mover) -> bool;
 }
 
 /// How the values of a data type are stored in RDB files and `DUMP` payloads.
@@ -52,10 +46,16 @@ pub trait Stores {
 
     fn data_type() -> &'static DataType;
 
-    /// Writes a value that has this data type.
-    fn save(state: &State<Self::Family>, sink: &mut impl Sink);
+    /// Writes a value of this data type. The default is our own format, which all values have except complete classic
+    /// filters.
+    fn save(state: &State<Self::Family>, sink: &mut impl Sink) {
+        match state {
+            State::Ready(value) => rdb::save(value, sink),
+            State::Loading(loading) => rdb::save_loading(loading, sink),
+        }
+    }
 
-    /// Reads a value. `will_fill` is told of memory that is about to be written from end to end.
+    /// Reads a value. `will_fill` is called with memory that is about to be written from end to end.
     ///
     /// # Errors
     /// [`Error::Corrupt`] naming what is wrong, [`Error::TooLarge`], [`Error::OutOfMemory`].
@@ -64,24 +64,19 @@ pub trait Stores {
         encoding: u32,
         limit: &impl SizeLimit,
         will_fill: &mut dyn FnMut(&[u8]),
-    ) -> Result<State<Self::Family>, Error>;
-}
-
-/// The format that all values of ours have but complete filters of RedisBloom's layout.
-fn save_ours<T: Stored>(state: &State<T>, sink: &mut impl Sink) {
-    match state {
-        State::Ready(value) => rdb::save(value, sink),
-        State::Loading(loading) => rdb::save_loading(loading, sink),
+    ) -> Result<State<Self::Family>, Error> {
+        load_ours(source, encoding, limit, will_fill)
     }
 }
 
+/// Reads what the default of [`Stores::save`] wrote.
 fn load_ours<T: Family>(
     source: &mut impl Source,
     encoding: u32,
     limit: &impl SizeLimit,
     will_fill: &mut dyn FnMut(&[u8]),
 ) -> Result<State<T>, Error> {
-    use rollcall_core::persist::Loading;
+    use rollcall_core::unstable::persist::Loading;
     if encoding != rdb::ENCODING {
         return Err(Error::corrupt("encoding version", rdb::ENCODING, encoding));
     }
@@ -93,8 +88,8 @@ fn load_ours<T: Family>(
 /// Filters of lines, and filters of either layout that are still arriving.
 pub struct Lines;
 
-/// Complete filters of RedisBloom's layout, under RedisBloom's name and in its encoding: its data comes as it is, and
-/// goes back as it is.
+/// Complete classic filters, under RedisBloom's type name and in its encoding. So RedisBloom's values load here
+/// unchanged, and ours load there.
 pub struct Classic;
 
 /// Counters.
@@ -114,18 +109,14 @@ impl Stores for Lines {
         &LINES
     }
 
-    fn save(state: &State<BloomFilter>, sink: &mut impl Sink) {
-        save_ours(state, sink)
-    }
-
     fn load(
         source: &mut impl Source,
         encoding: u32,
         limit: &impl SizeLimit,
         will_fill: &mut dyn FnMut(&[u8]),
     ) -> Result<State<BloomFilter>, Error> {
-        match load_ours(source, encoding, limit, will_fill)? {
-            State::Ready(BloomFilter::Classic(_)) => {
+        match load_ours::<BloomFilter>(source, encoding, limit, will_fill)? {
+            State::Ready(filter) if filter.layout() == BitLayout::Classic => {
                 Err(Error::corrupt("layout", "lines, or a filter that is still arriving", "a complete classic filter"))
             }
             state => Ok(state),
@@ -141,9 +132,11 @@ impl Stores for Classic {
     }
 
     fn save(state: &State<BloomFilter>, sink: &mut impl Sink) {
-        // Others are of another data type, see `Family::data_type`.
-        if let State::Ready(BloomFilter::Classic(filter)) = state {
-            redisbloom::save_rdb(filter, sink);
+        // No other state has this data type, see `Family::data_type`.
+        if let State::Ready(filter) = state
+            && let EitherChain::Classic(classic) = filter.as_ref()
+        {
+            redisbloom::save_rdb(classic, sink);
         }
     }
 
@@ -154,7 +147,7 @@ impl Stores for Classic {
         will_fill: &mut dyn FnMut(&[u8]),
     ) -> Result<State<BloomFilter>, Error> {
         let filter = redisbloom::load_rdb(source, encoding, limit, will_fill)?;
-        Ok(State::Ready(BloomFilter::Classic(filter)))
+        Ok(State::Ready(filter.into()))
     }
 }
 
@@ -163,19 +156,6 @@ impl Stores for Counters {
 
     fn data_type() -> &'static DataType {
         &COUNTERS
-    }
-
-    fn save(state: &State<Counter>, sink: &mut impl Sink) {
-        save_ours(state, sink)
-    }
-
-    fn load(
-        source: &mut impl Source,
-        encoding: u32,
-        limit: &impl SizeLimit,
-        will_fill: &mut dyn FnMut(&[u8]),
-    ) -> Result<State<Counter>, Error> {
-        load_ours(source, encoding, limit, will_fill)
     }
 }
 
@@ -189,13 +169,9 @@ impl Family for BloomFilter {
 
     fn data_type(state: &State<Self>) -> &'static DataType {
         match state {
-            State::Ready(BloomFilter::Classic(_)) => &CLASSIC,
-            State::Ready(BloomFilter::Lines(_)) | State::Loading(_) => &LINES,
+            State::Ready(filter) if filter.layout() == BitLayout::Classic => &CLASSIC,
+            State::Ready(_) | State::Loading(_) => &LINES,
         }
-    }
-
-    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        self.heap_layouts(visit);
     }
 
     fn try_clone(&self) -> Result<Self, Error> {
@@ -203,13 +179,9 @@ impl Family for BloomFilter {
     }
 
     fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
-        // Parameters, geometry and items are the header; the bits are the rest.
+        // The header has the parameters, the geometry and the numbers of items. The bitmaps have the rest.
         visit(&self.header());
-        self.bitmaps().for_each(visit);
-    }
-
-    fn relocate(&mut self, index: usize, mover: &Mover) -> bool {
-        self.relocate(index, |lines| mover.relocate(lines))
+        self.payload().pieces(usize::MAX).for_each(|(_, bitmap)| visit(&bitmap));
     }
 }
 
@@ -223,10 +195,6 @@ impl Family for Counter {
 
     fn data_type(_state: &State<Self>) -> &'static DataType {
         &COUNTERS
-    }
-
-    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        self.heap_layouts(visit);
     }
 
     fn try_clone(&self) -> Result<Self, Error> {
@@ -247,12 +215,5 @@ impl Family for Counter {
             }
             Err(_) => self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece)),
         }
-    }
-
-    fn relocate(&mut self, index: usize, mover: &Mover) -> bool {
-        if index == 0 {
-            self.relocate_dense(|words| mover.relocate(words));
-        }
-        index == 0
     }
 }

@@ -4,8 +4,8 @@ use redis::Value;
 
 use crate::client::error_text;
 
-/// Splits a line as redis-cli does: at spaces, but for those in quotes; in double quotes `\n`, `\xff` and the like
-/// stand for the bytes they name. `None` when a quote is left open.
+/// Splits a line as redis-cli does, at spaces outside quotes. In double quotes, escapes such as `\n` and `\xff` stand
+/// for bytes. `None` when a quote is left open.
 pub fn split(line: &str) -> Option<Vec<Vec<u8>>> {
     let bytes = line.as_bytes();
     let mut words = Vec::new();
@@ -96,7 +96,7 @@ fn format(reply: &Value, prefix: &str) -> String {
     match reply {
         Value::Nil => "(nil)".to_owned(),
         Value::Int(n) => format!("(integer) {n}"),
-        // The digits that tell it apart, which newer servers send; `console` compares by value.
+        // The fewest digits that give the same double, as newer servers send it; `console` compares by value.
         Value::Double(x) if x.fract() == 0.0 => format!("(double) {x}"),
         Value::Double(x) => format!("(double) {x:?}"),
         Value::Boolean(value) => format!("({value})"),
@@ -117,7 +117,7 @@ fn format(reply: &Value, prefix: &str) -> String {
     }
 }
 
-/// Elements with their numbers before them, as wide as the largest.
+/// Elements with their numbers before them. Each number is as wide as the largest.
 fn numbered<T>(items: &[T], prefix: &str, mark: char, show: impl Fn(&T, &str) -> String) -> String {
     let width = items.len().to_string().len();
     let inner = format!("{prefix}{}", " ".repeat(width + 2));

@@ -86,7 +86,7 @@ pub fn run(name: &str, examples: &[Example]) -> Vec<String> {
     wrong
 }
 
-/// Whether the lines shown stand for the lines printed.
+/// Whether the lines shown match the lines printed.
 fn lines_match(shown: &[String], printed: &[String]) -> bool {
     match shown {
         [] => printed.is_empty(),
@@ -100,7 +100,7 @@ fn lines_match(shown: &[String], printed: &[String]) -> bool {
     }
 }
 
-/// Whether a line shown stands for a line printed.
+/// Whether a line shown matches a line printed.
 fn line_matches(shown: &str, printed: &str) -> bool {
     if shown.trim_end() == printed.trim_end() || same_number(shown, printed) {
         return true;
@@ -117,8 +117,8 @@ fn line_matches(shown: &str, printed: &str) -> bool {
     })
 }
 
-/// Whether two lines differ in nothing but how they write the same double at their end: servers before 7.2 print 17
-/// digits, later ones as few as tell it apart.
+/// Whether two lines differ only in how they write the same double at their end. Servers before 7.2 print 17 digits.
+/// Later ones print the fewest that give the same double.
 fn same_number(shown: &str, printed: &str) -> bool {
     let split = |line: &str| {
         let (head, tail) = line.rsplit_once(' ').unwrap_or(("", line));

@@ -1,4 +1,4 @@
-//! docs/library.md against a server. That its programs compile is for `cargo test --doc`.
+//! docs/library.md against a server. `cargo test --doc` shows that its programs compile.
 
 use std::collections::BTreeSet;
 

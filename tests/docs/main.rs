@@ -1,5 +1,5 @@
-//! The documents against the module: every console example is run and its output compared, and what the module has
-//! (commands, options, fields of INFO) must be written about. What the examples share is tested here too.
+//! The documents against the module. Every console example is run and its output compared. Every command, option and
+//! field of INFO must be documented. What the examples share is tested here too.
 //!
 //! `ROLLCALL_SERVER` and `ROLLCALL_MODULE` are those of the server tests, whose harness is used here.
 
@@ -37,7 +37,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Those at the root, and all of docs/ and examples/.
+/// All documents: those at the root, and those in docs/ and examples/.
 fn documents() -> Vec<Document> {
     let mut names = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"].map(PathBuf::from).to_vec();
     for folder in ["docs", "examples"] {
@@ -137,7 +137,7 @@ fn section(text: &str, title: &str) -> Option<String> {
     Some(body.collect::<Vec<_>>().join("\n"))
 }
 
-/// The words that an argument list of COMMAND DOCS has, nested ones too.
+/// The tokens in an argument list of COMMAND DOCS, nested ones too.
 fn tokens(arguments: &Value) -> Vec<String> {
     let Value::Array(arguments) = arguments else { return Vec::new() };
     let mut found = Vec::new();
@@ -210,8 +210,8 @@ fn maps_of_the_tree_name_what_is_there() {
     assert_none(&wrong);
 }
 
-/// The paths in the map of a document: the first block under `## The tree`, a file or a folder a line, each indented by
-/// two below the folder that it is in.
+/// The paths in the map of a document, which is the first block under `## The tree`. Each line is a file or a folder,
+/// indented by two below its own folder.
 fn mapped(text: &str) -> Vec<String> {
     let map = text.split("\n## The tree\n").nth(1).and_then(|text| text.split("```").nth(1)).unwrap_or_default();
     let mut found = Vec::new();
@@ -250,7 +250,7 @@ fn links_lead_somewhere() {
     assert_none(&wrong);
 }
 
-/// The targets of the links in a document, code aside.
+/// The targets of the links in a document, outside of code.
 fn links(text: &str) -> Vec<String> {
     let mut in_code = false;
     let mut found = Vec::new();
@@ -265,7 +265,7 @@ fn links(text: &str) -> Vec<String> {
     found
 }
 
-/// The anchors that headings have: small letters, no punctuation, dashes for spaces.
+/// The anchors of headings: small letters, no punctuation, dashes for spaces.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut in_code = false;
     let mut found = BTreeSet::new();

@@ -1,10 +1,10 @@
-//! Every case that is publicly known to have hurt RedisBloom, by name, against a running server with this module:
-//! refused, no key left behind, and the server goes on.
+//! Every case that is publicly known to have hurt RedisBloom, by name, against a server with this module. Each is
+//! refused, no key is left behind, and the server goes on.
 //!
-//! `core/tests/redisbloom/forged.rs` has the same by field, on the core alone, with more of them.
+//! `core/tests/redisbloom/forged.rs` has the same cases and more, by field, on the core alone.
 
 use redis::Value;
-use rollcall_core::bloom::classic::sizing::NOROUND;
+use rollcall_core::unstable::bloom::classic::NOROUND;
 
 use crate::client::{Client, error_text, show};
 use crate::harness::{Server, Setup, optional_file};
@@ -12,7 +12,7 @@ use crate::payload::{forge, split};
 use crate::support::Field::{self, Double, String as Bytes, Unsigned};
 use crate::support::{Dump, HeaderOf, dump_of, grown};
 
-/// A server, and what it may not do.
+/// A server that must refuse forged data and stay unharmed.
 struct Victim {
     server: Server,
     client: Client,
@@ -59,7 +59,7 @@ impl Victim {
         self.is_unharmed(what);
     }
 
-    /// Both of a forged header: as a dump and as a value.
+    /// A forged header must be refused both as a dump and as a value.
     #[track_caller]
     fn refuses(&mut self, what: &str, header: &HeaderOf) {
         self.refuses_header(what, &header.bytes());
@@ -77,7 +77,7 @@ impl Victim {
         self.server.assert_up();
     }
 
-    /// What must be answered until a dump has fully arrived, by whatever would look at its bits.
+    /// Until a dump has fully arrived, every command that would look at its bits says so.
     #[track_caller]
     fn waits_for_more(&mut self) {
         for line in ["BF.ADD key a", "BF.MADD key a b", "BF.INSERT key ITEMS a", "BF.EXISTS key a", "BF.INFO key"] {
@@ -88,7 +88,7 @@ impl Victim {
     }
 }
 
-/// A number as RDB files have lengths.
+/// A number in the encoding that RDB files have for lengths.
 fn rdb_length(length: u64) -> Vec<u8> {
     match length {
         0..64 => vec![length as u8],
@@ -97,7 +97,7 @@ fn rdb_length(length: u64) -> Vec<u8> {
     }
 }
 
-/// A value of a module's type as RDB files have it, each part behind its kind.
+/// A value of a module's type in the encoding of RDB files, where a byte before each part is its kind.
 fn rdb_value(type_name: &str, encoding: u64, fields: &[Field]) -> Vec<u8> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let digit = |letter: u8| LETTERS.iter().position(|l| *l == letter).expect("a letter of a type's name") as u64;
@@ -125,7 +125,7 @@ fn with(change: impl FnOnce(&mut HeaderOf)) -> HeaderOf {
     header
 }
 
-/// The first bitmap of an RDB value, as it is in [`HeaderOf::rdb`].
+/// The index of the first bitmap in the fields of [`HeaderOf::rdb`].
 const FIRST_DATA: usize = 10;
 
 fn with_field(at: usize, field: Field) -> Vec<Field> {
@@ -134,7 +134,7 @@ fn with_field(at: usize, field: Field) -> Vec<Field> {
     fields
 }
 
-/// What the cases below rest on: without the forgery, all of this is taken.
+/// The cases below depend on this: without the forgery, everything is accepted.
 #[test]
 fn honest_values_and_dumps_are_taken() {
     let mut victim = Victim::start();
@@ -204,7 +204,7 @@ fn redis_8_2_8_out_of_bounds_write_after_restore() {
         let fields = with_field(FIRST_DATA, Bytes(vec![0; bytes]));
         victim.refuses_value(&format!("a bitmap of {bytes} bytes for {len}"), &fields);
     }
-    // Shifts by as much or more than a number has bits, and powers of two that the bytes do not make.
+    // Shifts by at least the width of a number, and powers of two that do not match the bytes.
     for n2 in (1..=255).chain([256, 1 << 32, u64::MAX]) {
         victim.refuses_value(&format!("n2 {n2}"), &with_field(9, Unsigned(n2)));
     }
@@ -221,7 +221,7 @@ fn mod_15943_restore_with_a_number_of_sub_filters_that_overflows() {
 #[test]
 fn mod_12225_refused_values_leave_no_memory_behind() {
     let mut victim = Victim::start();
-    // A bitmap that is read, then something wrong behind it.
+    // A bitmap that is read, before a field that is wrong.
     let mut fields = with(|h| (h.links[0].bytes, h.links[0].bits) = (1 << 20, 1 << 23)).rdb();
     fields.truncate(FIRST_DATA + 2);
     victim.refuses_value("before", &fields);
@@ -233,7 +233,7 @@ fn mod_12225_refused_values_leave_no_memory_behind() {
     assert!(grown < 20 << 20, "200 MiB were refused, {grown} bytes stayed");
 }
 
-/// Reported of RedisBloom's LOADCHUNK of Cuckoo filters; its Bloom filters took such chunks in earlier releases.
+/// Reported for LOADCHUNK of RedisBloom's Cuckoo filters. Its Bloom filters took such chunks in earlier releases.
 #[test]
 fn cve_2024_25115_a_chunk_that_reaches_past_the_end() {
     let dump: Dump = dump_of(&grown());
@@ -244,7 +244,7 @@ fn cve_2024_25115_a_chunk_that_reaches_past_the_end() {
     for iterator in [0, 2, 9, len as u64, len as u64 + 1, len as u64 + 9, 1 << 32, i64::MAX as u64, u64::MAX] {
         for size in [1, 7, 8, 100, len + 1, len + 8] {
             let chunk = &long[..size];
-            // The one place where a chunk of this size may be.
+            // The one place where a chunk of this size is right.
             if iterator == size as u64 + 1 && size <= len {
                 continue;
             }
@@ -255,7 +255,7 @@ fn cve_2024_25115_a_chunk_that_reaches_past_the_end() {
     for (iterator, chunk) in &dump[1..] {
         assert_eq!(victim.load(*iterator, chunk), Value::Okay);
     }
-    // Complete: whatever comes now is past the end.
+    // The dump is complete: any further chunk is past the end.
     for iterator in [1, 2, len as u64 + 1, len as u64 + 2, len as u64 + 9] {
         victim.client.expect(&format!("BF.LOADCHUNK key {iterator} 12345678"), "-ERR received bad data");
     }
@@ -350,7 +350,7 @@ fn items_added_after_a_part_of_a_dump() {
             assert_eq!(victim.load(*iterator, chunk), Value::Okay);
         }
         victim.waits_for_more();
-        // Nor does what the server itself does with a key look at bits that are not there.
+        // The server's own operations on a key do not look at missing bits either.
         for line in ["DEBUG RELOAD", "COPY key copy", "DEL key copy"] {
             assert!(error_text(&victim.client.cmd(line)).is_none(), "{line}");
         }
@@ -358,11 +358,11 @@ fn items_added_after_a_part_of_a_dump() {
     }
 }
 
-/// What BF.LOADCHUNK and RESTORE are told to take for a Bloom filter, and is none.
+/// Data of a Cuckoo filter is sent to BF.LOADCHUNK and RESTORE as that of a Bloom filter.
 #[test]
 fn chunks_and_values_of_a_cuckoo_filter() {
     let mut victim = Victim::start();
-    // Items, buckets, deletions and filters of 8 bytes; bucket size, iterations and expansion of 2.
+    // Items, buckets, deletions and filters have 8 bytes each. Bucket size, iterations and expansion have 2.
     let numbers = [3u64, 512, 0, 1].map(u64::to_le_bytes).concat();
     let header = [numbers, [2u16, 20, 1].map(u16::to_le_bytes).concat()].concat();
     victim.refuses_header("a header of a Cuckoo filter", &header);

@@ -1,5 +1,5 @@
-//! The module and RedisBloom side by side: the same replies to every command; and every case known to have hurt it.
-//! Starts servers, with the harness of the server tests.
+//! The module and RedisBloom side by side: the same replies to every command, and every case known to have hurt
+//! RedisBloom. Starts servers, with the harness of the server tests.
 
 #[path = "../server/client.rs"]
 #[allow(dead_code)]

@@ -1,7 +1,7 @@
 //! A connection that shows replies exactly as they came over the wire.
 //!
-//! The `redis` crate packs the commands and parses the replies; its connections, which turn errors
-//! and types into Rust's, are left out of the way. A reply is compared in a short notation:
+//! The `redis` crate packs the commands and parses the replies. Its connections are not used, because they turn errors
+//! and types into Rust's. A reply is compared in a short notation:
 //!
 //! | wire | shown as |
 //! |---|---|
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use redis::{Parser, PushKind, Value};
 
-/// How long anything may take before a test gives up on it.
+/// Time limit of everything that a test waits for.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Calls `probe` until it gives a value; panics with `what` when the deadline has passed.
@@ -189,8 +189,8 @@ pub fn with_items(line: &str, prefix: &str, range: Range<u64>) -> Vec<String> {
     head.chain(range.map(|i| format!("{prefix}{i}"))).collect()
 }
 
-/// Adds the items `prefix` + number by as many calls of 1,000 as it takes, and returns all elements
-/// of the replies, which are arrays or sums.
+/// Adds the items `prefix` + number by as many calls of 1,000 as it takes. Returns all elements of the replies, which
+/// are arrays or sums.
 #[track_caller]
 pub fn add_many(client: &mut Client, line: &str, prefix: &str, range: Range<u64>) -> Vec<Value> {
     let mut commands = Vec::new();
@@ -231,7 +231,7 @@ pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().map(|word| if word == "''" { "" } else { word }).collect()
 }
 
-/// What a log tells of an end: its last lines, but of a crash report the first, which say where.
+/// The lines of a log that explain an end: the last ones, or the first of a crash report, which say where.
 pub fn excerpt(log: &str) -> String {
     let lines: Vec<_> = log.lines().filter(|line| !line.is_empty()).collect();
     let crash = lines.iter().position(|line| line.contains("BUG REPORT START"));

@@ -111,7 +111,7 @@ fn insert_creates_by_its_options_and_only_then() {
         ("BF.INSERT all ERROR 0.001 EXPANSION 4 CAPACITY 50 ITEMS x", "50 4", 0.001),
         ("BF.INSERT n NONSCALING CAPACITY 9 ITEMS x", "9 nil", 0.01),
         ("BF.INSERT zero EXPANSION 0 CAPACITY 9 ITEMS x", "9 nil", 0.01),
-        // Clients send both when both are given; RedisBloom takes that here, though not in BF.RESERVE.
+        // Clients send both when both are given. RedisBloom takes both in BF.INSERT, though not in BF.RESERVE.
         ("BF.INSERT both EXPANSION 3 NONSCALING CAPACITY 9 ITEMS x", "9 nil", 0.01),
         ("BF.INSERT both-turned NONSCALING EXPANSION 3 CAPACITY 9 ITEMS x", "9 nil", 0.01),
     ] {
@@ -227,19 +227,19 @@ fn items_are_found_and_strangers_rarely() {
     add_many(&mut client, "BF.MADD k", "in", 0..9_800);
     let found = add_many(&mut client, "BF.MEXISTS k", "in", 0..9_800);
     assert_eq!(sum(&found), 9_800, "no false negatives");
-    // 100,000 strangers at a rate of at most 0.01: five standard deviations of the draw (31.5) and of
-    // this one filter's own rate (1.2 %, bloom-layout.md).
+    // 100,000 strangers at a rate of at most 0.01 give 1,000. Added are five standard deviations of the draw (31.5) and
+    // of this filter's own rate (1.2 % of it).
     let strangers = add_many(&mut client, "BF.MEXISTS k", "out", 0..100_000);
     let bound = 1000.0 + 5.0 * (31.5 + 12.0);
     assert!((sum(&strangers) as f64) < bound, "{} of 100000", sum(&strangers));
-    // A stranger taken for a member on its way in is not counted.
+    // An item that is a false positive when it is added is not counted.
     let card = client.int("BF.CARD k");
     assert!((9_750..=9_800).contains(&card), "{card}");
 }
 
 #[test]
 fn size_follows_the_layout() {
-    // bits a key of bloom-layout.md's table, and its margin of half a percent; a little for the headers.
+    // Bits an item of the layout, with its margin of half a per cent, and a little for the headers.
     let server = Server::start();
     let mut client = server.client();
     for (rate, bits) in [("0.1", 4.84), ("0.01", 9.92), ("0.001", 14.63), ("0.0001", 19.84), ("0.00001", 24.53)] {
@@ -348,7 +348,7 @@ fn merge_gives_the_union() {
         // An estimate from some 15,000 bits for 600 items: its error is well below 5 %.
         let card = client.int("BF.CARD new");
         assert!((570..=630).contains(&card), "{card}");
-        // What is already in changes nothing, nor do sources that are missing.
+        // Items that are already in change nothing, nor do sources that are missing.
         let digest = client.digest("new");
         client.expect("BF.MERGE new a b new", "+OK");
         client.expect("BF.MERGE new missing", "+OK");
@@ -415,7 +415,7 @@ fn merge_is_refused_when_the_rate_would_not_hold() {
     for (destination, source) in [("a", "b"), ("c", "d")] {
         let digest = client.digest(destination);
         let error = client.error(&format!("BF.MERGE {destination} {source}"));
-        // 1,980 items where 1,000 were meant to be: about one in ten.
+        // 1,980 items in a filter for 1,000: the rate is about one in ten.
         let rates: Vec<f64> = error.split([' ', ',', '(', ')', '%']).filter_map(|word| word.parse().ok()).collect();
         assert!(error.starts_with("ERR ") && rates.iter().any(|rate| *rate > 0.02), "{error}");
         assert_eq!(client.digest(destination), digest);
@@ -452,7 +452,8 @@ fn keys_and_items_are_binary_safe() {
     assert_eq!(show(&client.call(&[&b"BF.EXISTS"[..], b"\0k", b""])), "0");
 }
 
-/// A command, how its error begins on a Redis 8, which has Bloom filters of its own, and elsewhere, as RedisBloom 2.8.2.
+/// A command, and how its error begins: on Redis 8, which has Bloom filters of its own, and elsewhere, as in RedisBloom
+/// 2.8.2.
 const RANGES: [(&str, &str, &str); 12] = [
     (
         "BF.RESERVE k 0 100",
@@ -496,13 +497,13 @@ fn errors_of_range_begin_with_the_servers_texts() {
     for (command, on_redis_8, elsewhere) in RANGES {
         let error = client.error(command);
         assert!(error.starts_with(if is_redis_8 { on_redis_8 } else { elsewhere }), "{command}: {error}");
-        // And then says what was given.
+        // The error goes on with what was given.
         assert!(error.contains("got "), "{command}: {error}");
     }
     client.expect("DBSIZE", "0");
 }
 
-/// Redis 8 makes a rate above 0.25 as 0.25, and so is a classic filter made on it that a client asks for.
+/// Redis 8 lowers a rate above 0.25 to 0.25. So does this module there, for a classic filter that a client asks for.
 #[test]
 fn a_large_rate_is_made_as_the_server_makes_it() {
     let server = Server::start();

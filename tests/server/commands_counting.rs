@@ -39,7 +39,7 @@ fn members(client: &mut Client, key: &str) -> Vec<String> {
     members
 }
 
-/// Panics unless `count` is within `parts` of `truth`.
+/// Panics if `count` is off `truth` by more than the share `parts`.
 #[track_caller]
 fn assert_near(count: i64, truth: i64, parts: f64) {
     let off = (count - truth).abs() as f64 / truth as f64;
@@ -146,7 +146,7 @@ fn counts_are_exact_up_to_the_limit_and_near_beyond() {
     assert_eq!(text(&info(&mut client, "k", "Mode")), "exact");
     client.cmd("LC.ADD k user:250");
     assert_eq!(text(&info(&mut client, "k", "Mode")), "estimate");
-    // One percent is promised up to 50,000 members; four of those here, and 2.1 % later on.
+    // The standard error is 1 % up to 50,000 members, and 2.1 % at 300,000. Four standard errors are allowed.
     for (n, error) in [(251, 0.01), (1_000, 0.01), (10_000, 0.01), (50_000, 0.01), (300_000, 0.021)] {
         add_many(&mut client, "LC.ADD k", "user:", 0..n);
         assert_near(client.int("LC.COUNT k"), n as i64, 4.0 * error);
@@ -363,7 +363,7 @@ fn merged_counters_equal_one_that_saw_everything() {
     client.expect("LC.MERGE new a b", "+OK");
     assert_eq!(client.int("LC.COUNT new"), union);
     assert_eq!(info(&mut client, "new", "Bits set"), info(&mut client, "both", "Bits set"));
-    // A small exact one joins a big one.
+    // A small exact counter is merged with a big one.
     client.cmd("LC.ADD few y1 y2 y3");
     client.cmd("LC.ADD both y1 y2 y3");
     client.expect("LC.MERGE few new", "+OK");
@@ -372,7 +372,7 @@ fn merged_counters_equal_one_that_saw_everything() {
 
 #[test]
 fn counters_of_different_capacity_merge_at_the_smaller() {
-    // Folding is exact (counter-layout.md): the result counts as if it had been built small.
+    // Folding is exact: the result counts as if it had been built small.
     let server = Server::start();
     let mut client = server.client();
     client.expect("LC.RESERVE big 1000000", "+OK");
@@ -440,7 +440,7 @@ fn diffcount_says_how_many_are_in_no_other() {
 fn diffcount_finds_the_unread_of_fifty_thousand() {
     let server = Server::start();
     let mut client = server.client();
-    // A main bitmap of 2^17 with a tail of 1,024 a segment (counter-layout.md): "known to within 5" there.
+    // A main bitmap of 2^17 bits knows this difference to within 5. Four times that is allowed.
     for key in ["delivered", "read"] {
         client.expect(&format!("LC.RESERVE {key} 1000000 ERROR 0.02 PRECISION 17 TAIL 10"), "+OK");
     }
@@ -507,7 +507,7 @@ fn sizes_are_those_of_the_layout() {
     assert_eq!(text(&info(&mut client, "dense", "Representation")), "dense");
     let size = number(&info(&mut client, "dense", "Size"));
     assert!((4608.0..=5000.0).contains(&size), "{size}");
-    // 1,000 members of a counter meant for ten million.
+    // 1,000 members in a counter for ten million.
     client.expect("LC.RESERVE sparse 10000000", "+OK");
     add_many(&mut client, "LC.ADD sparse", "x", 0..1_000);
     assert_eq!(text(&info(&mut client, "sparse", "Representation")), "sparse");
@@ -551,7 +551,7 @@ fn keys_and_items_are_binary_safe() {
 
 #[test]
 fn counters_of_a_few_members_grow_one_by_one_whatever_the_malloc() {
-    // The tables of 1 to 7 members take 36 to 56 bytes, which not every malloc aligns as they have to be.
+    // The tables of 1 to 7 members take 36 to 56 bytes. Not every malloc aligns such blocks as far as the tables need.
     let mut server = Server::start();
     let mut client = server.client();
     let mut commands = Vec::new();

@@ -65,7 +65,7 @@ const SETTABLE: [Parameter; 9] = [
     },
 ];
 
-/// Whether two values of an option are the same: as numbers if they are any.
+/// Whether two values of an option are the same: as numbers if both are numbers.
 fn same(a: &str, b: &str) -> bool {
     match (a.parse::<f64>(), b.parse::<f64>()) {
         (Ok(a), Ok(b)) => a == b,
@@ -83,8 +83,8 @@ fn set(client: &mut Client, server: &Server, name: &str, value: &str) -> Value {
     client.call(&["CONFIG", "SET", &server.parameter(name), value])
 }
 
-/// What keys made with the defaults look like: rate, capacity and expansion of a filter, then
-/// capacity, rate and limit of a counter.
+/// The parameters of keys made with the defaults: rate, capacity and expansion of a filter, then capacity, rate and
+/// limit of a counter.
 fn made_now(client: &mut Client) -> String {
     client.cmd("DEL f c");
     client.cmd("BF.ADD f a");
@@ -166,7 +166,7 @@ fn config_set_decides_over_new_keys_only() {
     }
     assert_eq!(made_now(&mut client), "0.05 500 4 / 70000 0.02 10");
     assert_eq!((client.cmd("BF.INFO old"), client.cmd("LC.INFO old2")), before);
-    // What a command says goes before what the configuration says.
+    // The options of a command override the configuration.
     client.expect("BF.INSERT own CAPACITY 7 ITEMS a", "[1]");
     assert_eq!(show(&field(&client.cmd("BF.INFO own"), "Capacity")), "7");
     server.set_parameter("bf-expansion-factor", "0");
@@ -250,7 +250,7 @@ fn every_option_is_a_line_of_the_configuration_file() {
 
 #[test]
 fn rewritten_configurations_survive_a_restart() {
-    // Some given as arguments, which the rewritten file repeats: what was set later must win.
+    // Some options are given as arguments, which the rewritten file repeats. What was set later must win.
     let mut server = Server::with_args("bf-error-rate 0.07 lc-capacity 1234 hash-seed 77");
     for (name, value) in [
         ("bf-error-rate", "0.05"),
@@ -290,7 +290,7 @@ fn keys_keep_the_seed_they_were_made_under() {
     client.cmd("BF.MADD f a b c");
     client.cmd("LC.INSERT c EXACT 0 ITEMS a b c");
     let made = (client.digest("f"), client.digest("c"));
-    // The same by the option of the commands.
+    // The same seed, by the option of the commands.
     client.cmd("BF.INSERT f2 SEED 5 ITEMS a b c");
     client.cmd("BF.INSERT f3 SEED 6 ITEMS a b c");
     assert_eq!(client.digest("f2"), made.0);

@@ -1,5 +1,5 @@
-//! Options in the words of those whose place the module takes: RedisBloom's load-time arguments, the `bf-*` and `cf-*`
-//! lines of Redis 8, and valkey-bloom's, which are refused by name.
+//! Options in the words of the modules that this one replaces: RedisBloom's load-time arguments, and the `bf-*` and
+//! `cf-*` lines of Redis 8. Those of valkey-bloom are refused by name.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use redis::Value;
 use crate::client::{Client, error_text, show};
 use crate::harness::{Server, Setup, module_path, optional_file};
 
-/// What RedisBloom 2.8 takes after its path, and the rate, capacity and expansion of filters made by default then.
+/// Arguments that RedisBloom 2.8 takes, and the rate, capacity and expansion that filters then have by default.
 const LINES: [(&str, &str); 10] = [
     ("", "0.01 100 2"),
     ("ERROR_RATE 0.02", "0.02 100 2"),
@@ -20,11 +20,11 @@ const LINES: [(&str, &str); 10] = [
     ("ERROR_RATE 0.02 INITIAL_SIZE 200 CF_MAX_EXPANSIONS 8", "0.02 200 2"),
     // The last one counts.
     ("ERROR_RATE 0.02 ERROR_RATE 0.03", "0.03 100 2"),
-    // As tools load a module that they only look at.
+    // Tools that only inspect a module load it like this.
     ("\"\"", "0.01 100 2"),
 ];
 
-/// What RedisBloom 2.8 refuses after its path.
+/// Arguments that RedisBloom 2.8 refuses.
 const REFUSED: [&str; 18] = [
     "ERROR_RATE",
     "ERROR_RATE 0",
@@ -82,7 +82,7 @@ fn every_line_that_redisbloom_takes_is_taken() {
 fn filters_are_made_by_redisblooms_arguments_as_there() {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
     for (line, _) in LINES {
-        // It makes a filter for 2^40 items without asking.
+        // RedisBloom makes a filter for 2^40 items without checking the memory.
         if line.contains("1099511627776") {
             continue;
         }
@@ -115,7 +115,7 @@ fn every_line_that_redisbloom_refuses_is_refused_by_name() {
         assert!(module_command(&mut client, "LOAD", &peer, line).starts_with("-ERR "), "{line}");
         assert!(module_command(&mut client, "LOAD", &module_path(), line).starts_with("-ERR "), "{line}");
     }
-    // None of it stays.
+    // What was refused has no effect afterwards.
     assert_eq!(module_command(&mut client, "LOAD", &module_path(), ""), "+OK");
     assert_eq!(defaults(&server), "0.01 100 2");
 }
@@ -128,7 +128,7 @@ fn a_line_of_the_configuration_goes_over_an_argument() {
     let load = format!("CONFIG {option} 0.02 ARGS ERROR_RATE 0.03 INITIAL_SIZE 55");
     assert_eq!(module_command(&mut server.client(), "LOADEX", &module_path(), &load), "+OK");
     assert_eq!(defaults(&server), "0.02 55 2");
-    // The same in a file, and what was set while running goes over both, if it was written down.
+    // The same holds in a file. A value set at run time overrides both, if it was written to the file.
     let mut server = Setup::default().args("ERROR_RATE 0.03 INITIAL_SIZE 55").line(&format!("{option} 0.02")).start();
     assert_eq!(defaults(&server), "0.02 55 2");
     server.set_parameter("bf-initial-size", "66");
@@ -178,11 +178,11 @@ const REDIS_8: [&str; 8] = [
 #[test]
 fn a_configuration_of_redis_8_serves_as_it_is() {
     if !Server::start().version().has_unprefixed_configs() {
-        // Before modules are loaded, the server ends at a name without a dot that is not its own.
+        // Before it loads modules, the server ends at a name without a dot that is not its own.
         for line in ["bf-error-rate 0.02", "cf-max-expansions 64"] {
             assert!(Setup::default().line(line).try_start().is_err(), "{line}");
         }
-        // And it is not asked for names that it does not take.
+        // The module does not try names that the server refuses.
         let server = Server::start();
         assert!(!server.log().contains("Invalid character"), "{}", server.log());
         return;
@@ -193,7 +193,7 @@ fn a_configuration_of_redis_8_serves_as_it_is() {
     for line in REDIS_8 {
         let (name, value) = line.split_once(' ').expect("a value");
         assert_eq!(server.config(name).as_deref(), Some(value), "{name}");
-        // What is not there is said once, unless it is said as by default.
+        // An option without effect is logged once, unless it has its default value.
         let noted = server.module_log().iter().filter(|line| line.contains(&format!("{name} {value} is for"))).count();
         assert_eq!(noted, usize::from(name.starts_with("cf-") && name != "cf-bucket-size"), "{name}");
     }
@@ -271,7 +271,7 @@ fn valkey_blooms_arguments_are_refused_with_what_to_write_instead() {
 
 #[test]
 fn valkey_blooms_parameters_are_the_servers_to_refuse() {
-    // They carry the name of another module, so they never reach ours.
+    // These parameters carry the name of another module, so they never reach ours.
     let server = Server::start();
     let error = server.client().error("CONFIG SET bf.bloom-capacity 1000");
     assert!(error.contains("bf.bloom-capacity"), "{error}");
@@ -286,7 +286,7 @@ fn valkey_blooms_parameters_are_the_servers_to_refuse() {
 fn a_configuration_that_nobody_takes_is_an_error_and_not_the_end() {
     let mut server = Setup::default().without_module().start();
     if server.version().is_valkey {
-        // Valkey 9.1.2 crashes then, with any module that has a data type.
+        // Valkey 9.1.2 crashes here, with any module that has a data type.
         return;
     }
     let redis_7 = server.version().major == 7;
@@ -296,7 +296,7 @@ fn a_configuration_that_nobody_takes_is_an_error_and_not_the_end() {
     assert!(load.starts_with("-ERR "), "{load}");
     server.assert_up();
     if redis_7 {
-        // It cannot unload a module with a data type, and leaves it loaded.
+        // Redis 7 cannot unload a module with a data type, and leaves it loaded.
         assert_eq!(defaults(&server), "0.3 100 2");
     } else {
         client.expect("BF.ADD f a", "-ERR unknown command *");

@@ -22,11 +22,11 @@ fn furnish(client: &mut Client) {
     client.expect("LC.ADD lc2 b c", "2");
 }
 
-/// Runs every command, each of which must fail with an error that starts with `prefix` and contains
-/// one of the words beside it (separated by `|`, in any case), and must change nothing.
+/// Runs every command, each of which must fail and change nothing. The error must start with `prefix`. It must contain
+/// one of the words beside the command (separated by `|`, in any case).
 #[track_caller]
 fn all_fail(server: &mut Server, prefix: &str, cases: &[(Vec<&str>, &str)]) {
-    // With a replica attached, an offset that moves gives away whatever is propagated.
+    // With a replica attached, the replication offset shows whatever is propagated.
     let replica = Server::start();
     replica.replicate(server);
     let mut client = server.client();
@@ -68,7 +68,7 @@ fn lines_fail(prefix: &str, cases: &[(&str, &str)]) {
     all_fail(&mut Server::start(), prefix, &cases);
 }
 
-/// Each value at the place of `?` in a command.
+/// A command with each value in the place of `?`.
 fn with_values<'a>(line: &'a str, values: &[&'a str], mentions: &'a str) -> Vec<(Vec<&'a str>, &'a str)> {
     let place = |value: &'a str| words(line).into_iter().map(|word| if word == "?" { value } else { word }).collect();
     values.iter().map(|value| (place(value), mentions)).collect()
@@ -199,7 +199,7 @@ fn reserving_a_key_that_exists() {
     for (prefix, cases) in [
         ("ERR item exists", vec![("BF.RESERVE bf 0.01 100", names), ("BF.RESERVE bf 0.01 100 EXPANSION 7", names)]),
         ("ERR ", vec![("LC.RESERVE lc 100", names), ("LC.RESERVE lc 50000 EXACT 250", names)]),
-        // Of another type: either error is clear.
+        // These keys have another type too: either error is clear.
         ("", vec![("BF.RESERVE string 0.01 100", names), ("LC.RESERVE string 100", names)]),
         ("", vec![("BF.RESERVE lc 0.01 100", names), ("LC.RESERVE bf 100", names)]),
     ] {
@@ -238,7 +238,10 @@ fn options_unknown_repeated_or_incomplete() {
             ("BF.INSERT new CAPACITY 100 NOCREATE", "ITEMS|wrong number"),
             ("BF.INSERT new CAPACITY 100 ITEMS", "ITEMS|wrong number"),
             ("BF.INSERT new CAPACITY", "CAPACITY|wrong number"),
-            ("BF.INSERT new a b c", "'a'|\"a\"| a|ITEMS"),
+            (
+                "BF.INSERT new a b c",
+                "'a': expected CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT, or ITEMS",
+            ),
             ("BF.INSERT new CAPACITY 100 CAPACITY 100 ITEMS a", "CAPACITY"),
             ("BF.INSERT new ERROR 0.1 ERROR 0.1 ITEMS a", "ERROR"),
             ("BF.INSERT new EXPANSION 1 EXPANSION 1 ITEMS a", "EXPANSION"),
@@ -250,6 +253,8 @@ fn options_unknown_repeated_or_incomplete() {
             ("BF.INFO bf FOO", "FOO"),
             ("BF.INFO bf CAP", "CAP"),
             ("BF.INFO bf ''", ""),
+            ("LC.RESERVE new ERROR 0.01", "bad capacity"),
+            ("LC.RESERVE new ERROR", "bad capacity"),
             ("LC.RESERVE new 100 FOO", "FOO"),
             ("LC.RESERVE new 100 ERRORS 0.1", "ERRORS"),
             ("LC.RESERVE new 100 EXACTLY 5", "EXACTLY"),
@@ -268,7 +273,8 @@ fn options_unknown_repeated_or_incomplete() {
             ("LC.INSERT new CAPACITY ITEMS a", "CAPACITY|ITEMS"),
             ("LC.INSERT new CAPACITY 100", "ITEMS|wrong number"),
             ("LC.INSERT new CAPACITY 100 ITEMS", "ITEMS|wrong number"),
-            ("LC.INSERT new a b c", "'a'|\"a\"| a|ITEMS"),
+            ("LC.INSERT new a b c", "'a': expected CAPACITY, ERROR, EXACT, NOCREATE, SEED, or ITEMS"),
+            ("LC.INSERT new ERROR 0.01 a b", "ITEMS"),
             ("LC.INSERT new CAPACITY 100 CAPACITY 100 ITEMS a", "CAPACITY"),
             ("LC.INSERT new ERROR 0.1 ERROR 0.1 ITEMS a", "ERROR"),
             ("LC.INSERT new EXACT 1 EXACT 1 ITEMS a", "EXACT"),
@@ -282,13 +288,13 @@ fn options_unknown_repeated_or_incomplete() {
     );
 }
 
-/// What no parameter takes.
+/// Words that no number can be read from.
 const NOT_NUMBERS: [&str; 8] = ["abc", "", "nan", "NaN", "inf", "-inf", "1e999", "0.1x"];
 
 #[test]
 fn numbers_of_filters() {
     let rate = ["0", "1", "-0.1", "1.5", "2", "-0", "1e-400", "100", "18446744073709551616"];
-    // Integers that are out of range, that overflow, and that are none.
+    // Integers out of range, integers that overflow, and words that are no integers.
     let capacity = ["0", "-1", "1099511627777", "9223372036854775808", "18446744073709551616", "1.5", "1e3", "5 "];
     let expansion = ["-1", "32769", "4294967298", "18446744073709551618", "1.5", "1e1"];
     let seed = ["-1", "18446744073709551616", "1.5"];
@@ -353,7 +359,7 @@ fn iterators_and_chunks() {
     for family in ["BF", "LC"] {
         let key = family.to_lowercase();
         for iterator in iterators {
-            // A negative one is past the end, as in RedisBloom.
+            // A negative iterator is past the end, as in RedisBloom.
             if iterator != "-1" {
                 cases.push((format!("{family}.SCANDUMP {key} ?"), iterator));
             }
@@ -402,8 +408,8 @@ fn keys_that_are_missing() {
     );
 }
 
-/// With what the texts begin that clients of RedisBloom may look for, as it has them (2.8.2). Where it sends them
-/// without a class, ours have `ERR`.
+/// How texts begin that clients of RedisBloom may match on, as RedisBloom 2.8.2 has them. Where it sends a text without
+/// an error code, ours has `ERR`.
 #[test]
 fn texts_begin_as_redisblooms() {
     let server = Server::start();
@@ -443,12 +449,12 @@ fn texts_begin_as_redisblooms() {
     ] {
         client.expect(line, &format!("-{text}*"));
     }
-    // A number is told as it was given, however large.
+    // A number is shown as it was given, however large.
     client.expect(
         "BF.RESERVE new 0.01 100 EXPANSION 4294967298",
         "-ERR bad expansion: expected from 0 to 32768, got 4294967298",
     );
-    // The expansion is noted and not used.
+    // The expansion is stored and not used.
     client.expect("BF.INSERT new NONSCALING EXPANSION 3 CAPACITY 1 ITEMS a b", "[1, -ERR non scaling filter is full]");
     client.expect("BF.INFO new EXPANSION", "[nil]");
 }

@@ -1,6 +1,7 @@
 //! Keyspace events: one for what changed, none for what did not.
 
-use crate::client::{Client, add_many, message};
+use crate::client::{Client, message};
+use crate::fixture::{CHANGES_NOTHING, populate_for_no_change};
 use crate::harness::{Server, Setup};
 
 /// A client that has subscribed to all events of database 0.
@@ -68,46 +69,9 @@ fn what_changes_is_told() {
 fn what_changes_nothing_is_not_told() {
     let server = start();
     let mut client = server.client();
-    client.expect("SET string text", "+OK");
-    client.expect("BF.MADD f a b", "[1, 1]");
-    client.expect("BF.MADD g a", "[1]");
-    client.expect("LC.ADD c a b", "2");
-    client.expect("LC.ADD d a", "1");
-    client.expect("BF.RESERVE full 0.00001 1 NONSCALING", "+OK");
-    client.expect("BF.ADD full a", "1");
-    add_many(&mut client, "LC.ADD e", "x", 0..1000);
-    add_many(&mut client, "LC.ADD e2", "x", 0..500);
+    populate_for_no_change(&mut client);
     let mut subscriber = subscriber(&server);
-    for command in [
-        "BF.ADD f a",
-        "BF.MADD f a b",
-        "BF.INSERT f CAPACITY 7 ITEMS a b",
-        "BF.ADD full b",
-        "BF.MADD full a b",
-        "BF.MERGE f g",
-        "BF.MERGE f missing",
-        "BF.EXISTS f a",
-        "BF.RESERVE f 0.01 100",
-        "BF.CARD f",
-        "BF.INFO f",
-        "BF.SCANDUMP f 0",
-        "LC.ADD c a b",
-        "LC.ADD e x1 x2",
-        "LC.INSERT c EXACT 7 ITEMS a b",
-        "LC.MERGE c d",
-        "LC.MERGE c missing",
-        "LC.MERGE e e2",
-        "LC.COUNT c d",
-        "LC.DIFFCOUNT c d",
-        "LC.RESERVE c 100",
-        "LC.SCANDUMP c 0",
-        "BF.ADD string a",
-        "LC.ADD string a",
-        "LC.ADD f a",
-        "BF.RESERVE new 7 100",
-        "LC.INSERT new NOCREATE ITEMS a",
-        "BF.INSERT new CAPACITY 1099511627776 ITEMS a",
-    ] {
+    for command in CHANGES_NOTHING {
         let told = events(&mut client, &mut subscriber, command);
         let ours: Vec<_> = told.iter().filter(|event| event.starts_with("bf.") || event.starts_with("lc.")).collect();
         assert!(ours.is_empty(), "{command}: {ours:?}");

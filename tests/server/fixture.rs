@@ -64,15 +64,15 @@ pub fn populate(client: &mut Client) {
     client.expect("EXPIRE lc:dense 100000", "1");
 }
 
-/// As [`populate`], without the two keys' TTL, which a digest takes in.
+/// As [`populate`], without the TTL of two keys, which a digest includes.
 pub fn populate_without_ttl(client: &mut Client) {
     populate(client);
     client.expect("PERSIST bf:chain", "1");
     client.expect("PERSIST lc:dense", "1");
 }
 
-/// Every key of the current database with its type, digest, whether it expires, and what its INFO
-/// says but for the bytes it takes, which may differ from one allocation to the next.
+/// Every key of the current database with its type, its digest, whether it expires, and its INFO. The bytes in INFO are
+/// left out, because they may differ from one allocation to the next.
 pub fn snapshot(client: &mut Client) -> BTreeMap<String, String> {
     let mut keys: Vec<_> = client.list("KEYS *").iter().map(text).collect();
     keys.sort();
@@ -111,3 +111,67 @@ pub fn assert_same(after: &BTreeMap<String, String>, before: &BTreeMap<String, S
         .collect();
     assert!(differ.is_empty(), "{}", differ.join("\n"));
 }
+
+/// Makes the values that the commands of [`CHANGES_NOTHING`] use.
+pub fn populate_for_no_change(client: &mut Client) {
+    client.expect("SET string text", "+OK");
+    client.expect("BF.MADD f a b", "[1, 1]");
+    client.expect("BF.MADD g a", "[1]");
+    client.expect("LC.ADD c a b", "2");
+    client.expect("LC.ADD d a", "1");
+    client.expect("BF.RESERVE full 0.00001 1 NONSCALING", "+OK");
+    client.expect("BF.ADD full a", "1");
+    add_many(client, "LC.ADD e", "x", 0..1000);
+    add_many(client, "LC.ADD e2", "x", 0..500);
+}
+
+/// Commands that change no value of [`populate_for_no_change`]. Some of them fail.
+pub const CHANGES_NOTHING: [&str; 47] = [
+    "BF.ADD f a",
+    "BF.MADD f a b a",
+    "BF.INSERT f CAPACITY 7 ERROR 0.3 ITEMS a b",
+    "BF.INSERT f NOCREATE ITEMS b",
+    "BF.INSERT new NOCREATE ITEMS b",
+    "BF.ADD full b",
+    "BF.MADD full a b c",
+    "BF.INSERT full ITEMS b",
+    "BF.MERGE f g",
+    "BF.MERGE f g f",
+    "BF.MERGE f missing",
+    "BF.EXISTS f a",
+    "BF.MEXISTS f a z",
+    "BF.RESERVE f 0.01 100",
+    "BF.RESERVE new 7 100",
+    "BF.CARD f",
+    "BF.INFO f",
+    "BF.DEBUG f",
+    "BF.SCANDUMP f 0",
+    "BF.LOADCHUNK f 1 data",
+    "BF.LOADCHUNK new 1 data",
+    "BF.ADD string a",
+    "BF.MERGE f full",
+    "BF.MADD f a b",
+    "BF.INSERT f CAPACITY 7 ITEMS a b",
+    "BF.MADD full a b",
+    "BF.INSERT new CAPACITY 1099511627776 ITEMS a",
+    "LC.ADD c a b",
+    "LC.ADD e x1 x2 x3",
+    "LC.INSERT c EXACT 7 ITEMS a b",
+    "LC.INSERT new NOCREATE ITEMS b",
+    "LC.MERGE c d",
+    "LC.MERGE c d c",
+    "LC.MERGE c missing",
+    "LC.MERGE e e2",
+    "LC.COUNT c d e",
+    "LC.DIFFCOUNT c d",
+    "LC.MEMBERS c",
+    "LC.INFO c",
+    "LC.RESERVE c 100",
+    "LC.SCANDUMP c 0",
+    "LC.LOADCHUNK c 1 data",
+    "LC.ADD string a",
+    "LC.ADD e x1 x2",
+    "LC.COUNT c d",
+    "LC.ADD f a",
+    "LC.INSERT new NOCREATE ITEMS a",
+];

@@ -142,7 +142,7 @@ impl Server {
 
     /// The lines of the log that came from our module.
     pub fn module_log(&self) -> Vec<String> {
-        // A line that is written outside any command or load begins with the word for all modules.
+        // A line written outside any command or load begins with the word for all modules.
         let ours = |line: &&str| line.contains("<rollcall>") || line.contains("<module>");
         self.log().lines().filter(ours).map(str::to_owned).collect()
     }
@@ -162,7 +162,8 @@ impl Server {
         assert_eq!(self.client().text("PING"), "PONG");
     }
 
-    /// Ends the server in good order, without saving unless it appends, and starts it in the same directory.
+    /// Ends the server in good order, without saving an RDB file, and starts it in the same directory. An AOF stays
+    /// complete.
     #[track_caller]
     pub fn restart(&mut self) {
         self.shutdown("SHUTDOWN NOSAVE");
@@ -206,7 +207,7 @@ impl Server {
     #[track_caller]
     pub fn save(&self) {
         let mut client = self.client();
-        // A background save may still be ending, of a full synchronisation for instance.
+        // A background save may still run, for a full synchronisation for instance.
         wait_until("background saves to end", || (client.info_number("rdb_bgsave_in_progress") == 0).then_some(()));
         client.expect("SAVE", "+OK");
     }
@@ -243,7 +244,7 @@ impl Server {
         });
     }
 
-    /// What this server can do.
+    /// The server's kind and version.
     pub fn version(&self) -> Version {
         let mut client = self.client();
         let valkey = client.info("valkey_version");
@@ -253,7 +254,7 @@ impl Server {
         Version { is_valkey, major: parts.next().unwrap_or(0), minor: parts.next().unwrap_or(0) }
     }
 
-    /// The value of a configuration parameter, `None` if the server knows none of that name.
+    /// The value of a configuration parameter; `None` if the server has none of that name.
     pub fn config(&self, name: &str) -> Option<String> {
         let reply = self.client().call(&["CONFIG", "GET", name]);
         let redis::Value::Array(items) = reply else { panic!("CONFIG GET gave {reply:?}") };
@@ -301,7 +302,7 @@ impl Server {
         fs::write(self.dir().join("server.conf"), lines.join("\n") + "\n").expect("the configuration is written");
     }
 
-    /// Starts the process on a port that is free now, on another one if somebody was faster.
+    /// Starts the process on a port that is free now. If another program takes it first, another port is tried.
     fn launch(&mut self) -> Result<(), String> {
         for _ in 0..20 {
             self.port = free_port();
@@ -325,12 +326,13 @@ impl Server {
                     }
                     return Err(format!("{log}\n(ended with {status})\n"));
                 }
-                // A file that ends too soon: 7.0's checker, which looks at it next, may never come to an end.
+                // The RDB file may end too soon. The checker of Redis 7.0, which then reads the file, may never come to
+                // an end.
                 let log = read_log(self.dir.path());
                 if log.lines().rev().take(20).any(|line| line.contains("Internal error in RDB")) {
                     return Err(log);
                 }
-                // Another server may have taken the port: only the answer of our own child counts. And one
+                // Only the answer of our own child counts, because another server may have taken the port. A server
                 // that gave up while loading takes connections but never answers.
                 if Client::connect(self.port, Duration::from_millis(200), PathBuf::new())
                     .is_some_and(|mut client| is_ready(&mut client, &pid))
@@ -400,8 +402,8 @@ fn read_log(dir: &Path) -> String {
 }
 
 fn free_port() -> u16 {
-    // Below the range that outgoing connections get theirs from, so that only listeners compete.
-    // The replication link and the clients of parallel tests would otherwise take it in between.
+    // The ports are below the range of outgoing connections, so only listeners compete for them. A replication link or
+    // a client of a parallel test could otherwise take a port in between.
     use std::sync::atomic::{AtomicU16, Ordering};
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let start = (std::process::id() % 10_000) as u16;
@@ -429,7 +431,7 @@ fn default_module_path() -> PathBuf {
     target.join("release").join("librollcall.so")
 }
 
-/// A file that a variable of the environment names; says so when the test has to be left out.
+/// A file that an environment variable names. Says that the test is left out if the variable is not set.
 pub fn optional_file(variable: &str) -> Option<PathBuf> {
     let path = std::env::var_os(variable).map(PathBuf::from);
     if path.is_none() {

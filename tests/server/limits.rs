@@ -42,7 +42,8 @@ fn filters_beyond_max_key_bytes_are_refused() {
         needed_bytes(&error, 4 << 30);
         client.expect("EXISTS new", "0");
     }
-    // By the table of the layout: 10.43 bits a key and half a percent; then the size classes of the allocator.
+    // The layout takes 10.43 bits an item, with a margin of half a per cent. The size classes of the allocator come on
+    // top.
     let needed = needed_bytes(&client.error("BF.RESERVE new 0.01 1099511627776"), 4 << 30) as f64;
     let expected = (1u64 << 40) as f64 * 10.43 * 1.005 / 8.0;
     assert!((0.998..1.25).contains(&(needed / expected)), "{needed} instead of {expected}");
@@ -77,7 +78,7 @@ fn filters_stop_growing_at_max_key_bytes() {
     needed_bytes(&error, 1 << 20);
     let (card, digest) = (client.int("BF.CARD k"), client.digest("k"));
     assert_eq!(card, 100_000, "it holds what it was made for");
-    // A stranger is refused, unless it is taken for a member, and what is in stays found.
+    // A stranger is refused, unless it is a false positive. What is in stays found.
     let strangers = client.pipeline(&(0..20).map(|i| with_items("BF.ADD k", "out", i..i + 1)).collect::<Vec<_>>());
     for reply in strangers {
         match error_text(&reply) {
@@ -87,7 +88,7 @@ fn filters_stop_growing_at_max_key_bytes() {
     }
     assert_eq!(sum(&add_many(&mut client, "BF.MEXISTS k", "in", 0..next)), next as i64);
     assert_eq!((client.int("BF.CARD k"), client.digest("k")), (card, digest));
-    // With more room it goes on.
+    // With a higher limit the filter grows.
     server.set_parameter("max-key-bytes", "16777216");
     let added: i64 = (0..20).map(|i| client.int(&format!("BF.ADD k late{i}"))).sum();
     assert!(added > 10 && client.int("BF.CARD k") == card + added, "{added}");
@@ -151,7 +152,7 @@ fn filters_beyond_maxmemory_are_refused() {
 fn what_the_machine_cannot_give_is_an_error() {
     let mut server = Server::with_args("max-key-bytes 1125899906842624");
     let mut client = server.client();
-    // Some 4 TB. A machine that promises memory it has not may say OK, for nothing is touched.
+    // The filter takes some 4 TB. A machine that overcommits memory may say OK, because no page is touched.
     let reply = client.cmd("BF.RESERVE new 0.000001 1099511627776 NONSCALING");
     match error_text(&reply) {
         Some(error) => {
@@ -167,7 +168,7 @@ fn what_the_machine_cannot_give_is_an_error() {
 fn memory_that_was_given_back_may_be_used_at_once() {
     let mut server = Setup::default().line("maxmemory-policy noeviction").start();
     let mut client = server.client();
-    // 126 MB, which there is room for once.
+    // The filter takes 126 MB, for which there is room once.
     client.expect("BF.RESERVE k 0.01 100000000", "+OK");
     leave_sixteen_megabytes(&mut client);
     for _ in 0..20 {
@@ -179,7 +180,7 @@ fn memory_that_was_given_back_may_be_used_at_once() {
 
 #[test]
 fn eviction_of_a_large_filter_takes_no_other_key_along() {
-    // A server that evicts in the background (the default of Valkey) takes keys along whatever they are.
+    // A server that evicts in the background (Valkey's default) takes other keys along, whatever their type.
     let setup = Setup::default().line("lazyfree-lazy-eviction no").line("maxmemory-policy volatile-ttl");
     let mut server = setup.line("maxmemory-samples 64").start();
     let mut client = server.client();
@@ -206,7 +207,7 @@ fn a_counter_refused_its_first_item_is_not_created() {
     replica.wait_synced(&primary);
     let mut client = primary.client();
     client.expect("CONFIG SET maxmemory 1000", "+OK");
-    // A script that may write when memory is full; other commands do not get as far as the module then.
+    // Only a script that may write when memory is full reaches the module then.
     for command in ["'LC.ADD', KEYS[1], 'a'", "'LC.INSERT', KEYS[1], 'ITEMS', 'a', 'b'"] {
         let script = format!("#!lua flags=allow-oom\nreturn redis.call({command})");
         let reply = client.call(&["EVAL", &script, "1", "k"]);
@@ -234,17 +235,15 @@ fn a_key_named_many_times_is_read_once() {
     client.expect("BF.RESERVE filter 0.01 1000000", "+OK");
     client.expect("BF.ADD filter a", "1");
     let count = client.int("LC.COUNT large");
-    let started = std::time::Instant::now();
     for (command, name, reply) in [
         ("LC.COUNT", "exact", "3000".to_owned()),
         ("LC.COUNT", "large", count.to_string()),
         ("LC.MERGE union", "large", "+OK".to_owned()),
         ("BF.MERGE union-of-filters", "filter", "+OK".to_owned()),
     ] {
-        let words = command.split(' ').chain(std::iter::repeat_n(name, 60_000));
+        // To read a key anew for each mention would take minutes, for which this client does not wait.
+        let words = command.split(' ').chain(std::iter::repeat_n(name, 500_000));
         assert_eq!(show(&client.call(&words.collect::<Vec<_>>())), reply, "{command}");
     }
-    // It took tens of seconds when each mention counted.
-    assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
     server.assert_up();
 }

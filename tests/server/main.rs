@@ -8,9 +8,9 @@
 //! - `ROLLCALL_PEER`: a RedisBloom module, for the tests that load beside it (skipped without).
 //! - `ROLLCALL_OLD_SERVER`: a server older than 7.0, which must refuse the module (skipped without).
 //!
-//! What has to hold on every supported server is in the modules named `commands_*`, `config*`,
-//! `persistence_*` and `replication_*`: `cargo test --test server -- commands_ config persistence_
-//! replication_`. Add `types_defrag` where the server can defragment, which one built with a system's malloc cannot.
+//! The tests that every supported server has to pass are in the modules named `commands_*`, `config*`, `persistence_*`
+//! and `replication_*`: `cargo test --test server -- commands_ config persistence_ replication_`. Add `types_defrag`
+//! for a server that can defragment: one that was not built with a system's malloc.
 
 mod client;
 mod fixture;

@@ -1,4 +1,4 @@
-//! What the server tells about the commands: flags, categories, documentation, keys.
+//! What the server says of the commands: flags, categories, documentation, keys.
 
 use std::collections::BTreeSet;
 
@@ -92,7 +92,7 @@ fn categories_of_our_own_where_the_server_has_them() {
     let server = Server::start();
     let mut client = server.client();
     if !server.version().has_acl_categories() {
-        // Older servers do without, and say so to whoever asks.
+        // Older servers have no categories of modules, and reply with an error.
         assert!(error_text(&client.cmd("ACL CAT counting")).is_some());
         return;
     }
@@ -103,7 +103,7 @@ fn categories_of_our_own_where_the_server_has_them() {
         }
         assert!(found.iter().all(|name| name.starts_with(prefix)), "{found:?}");
     }
-    // Beside those of the server's own that the flags stand for.
+    // Each command is also in the server's own category that its flags stand for.
     for (category, writing) in [("read", false), ("write", true)] {
         let found = names(&client.cmd(&format!("ACL CAT {category}")));
         for (name, writes, ..) in COMMANDS {
@@ -118,14 +118,14 @@ fn users_can_be_limited_to_reading() {
     let mut admin = server.client();
     admin.expect("BF.ADD r:f a", "1");
     admin.expect("LC.ADD r:c a", "1");
-    // By the commands. Before categories could be given to them, modules' commands were in none.
+    // A user limited by commands. Where modules' commands have no categories, each command is named.
     let reads = COMMANDS.iter().filter(|(_, writes, ..)| !writes);
     let commands: Vec<_> = match server.version().has_acl_categories() {
         true => vec!["+@read".to_owned()],
         false => reads.map(|(name, ..)| format!("+{name}")).collect(),
     };
     admin.expect(&format!("ACL SETUSER reader on nopass ~* -@all {}", commands.join(" ")), "+OK");
-    // By the keys: r: may be read, w: may be read and written.
+    // A user limited by keys: r: may be read, w: may be read and written.
     admin.expect("ACL SETUSER keeper on nopass +@all %R~r:* %RW~w:*", "+OK");
     let mut reader = server.client();
     reader.expect("AUTH reader any", "+OK");

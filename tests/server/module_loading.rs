@@ -25,7 +25,7 @@ fn loading_twice_is_refused() {
     server.assert_up();
 }
 
-/// Panics unless exactly one line of ours in `log` tells of `commands lc`.
+/// Panics unless exactly one line of ours in `log` mentions `commands lc`.
 #[track_caller]
 fn assert_one_line_names_the_way_out(log: &str) {
     let lines: Vec<_> = log.lines().filter(|line| line.contains("commands lc")).collect();
@@ -60,7 +60,7 @@ fn into_a_running_server_beside_redisbloom() {
     };
     assert!(load(&module_path(), &[]).starts_with("-ERR "));
     assert_one_line_names_the_way_out(&server.log());
-    // What failed left nothing behind that is in the way now.
+    // The failed load left nothing behind that is in the way now.
     server.client().expect("LC.ADD c a", "-ERR unknown command *");
     server.client().expect("BF.ADD f a", "1");
     assert_eq!(load(&module_path(), &["commands", "lc"]), "+OK");

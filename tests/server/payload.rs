@@ -20,14 +20,14 @@ pub fn forge(value: &[u8], version: &[u8]) -> Vec<u8> {
     payload
 }
 
-/// An RDB file with this value under the key `k`, and a checksum that says that there is none.
+/// An RDB file with this value under the key `k`. Its checksum of 0 says that there is none.
 pub fn rdb_file(value: &[u8]) -> Vec<u8> {
     // Version, database; type, key, value; end.
     [b"REDIS0010\xfe\x00", &value[..1], b"\x01k", &value[1..], b"\xff\0\0\0\0\0\0\0\0"].concat()
 }
 
-/// How a value of a module's data type begins: the kind of value, the type's name in nine characters of six bits, ten
-/// bits of encoding version.
+/// The beginning of a value of a module's data type: a byte for the kind of value, and a number of 64 bits. The number
+/// has the type's name, nine characters of six bits, and ten bits of encoding version.
 pub fn module_value(type_name: &str, encoding: u64) -> Vec<u8> {
     const SET: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let digit = |character| SET.find(character).expect("a character of type names") as u64;

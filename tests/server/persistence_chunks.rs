@@ -1,4 +1,4 @@
-//! SCANDUMP and LOADCHUNK: round trips, resumed ones, and chunks that are not what they should be.
+//! SCANDUMP and LOADCHUNK: round trips, resumed round trips, and wrong chunks.
 
 use redis::Value;
 
@@ -61,7 +61,7 @@ fn several_chunks(client: &mut Client, family: &str) -> Vec<(i64, Vec<u8>)> {
             client.expect("LC.RESERVE src 1000 EXACT 0", "+OK");
             add_many(client, "LC.ADD src", "item:", 0..900);
             if dump(client, family, "src").len() < 2 {
-                // Small ones take a single chunk here: one that does not fit into sixteen mebibytes.
+                // This counter takes a single chunk, so the dump is of one that does not fit into sixteen mebibytes.
                 client.expect("DEL src", "1");
                 client.expect("LC.RESERVE src 1000000000", "+OK");
                 add_many(client, "LC.ADD src", "item:", 0..6_000_000);
@@ -123,7 +123,7 @@ fn dumping_reads_only_and_can_be_resumed_anywhere() {
     let before = (client.digest("src"), client.info("rdb_changes_since_last_save"));
     for at in (0..chunks.len()).rev() {
         let iterator = if at == 0 { 0 } else { chunks[at - 1].0 };
-        // RESP3 answers alike.
+        // RESP2 and RESP3 give the same chunks.
         for mut client in [server.client(), server.client3()] {
             let reply = client.list(&format!("BF.SCANDUMP src {iterator}"));
             assert!(reply[0] == Value::Int(chunks[at].0) && reply[1] == Value::BulkString(chunks[at].1.clone()));
@@ -279,7 +279,7 @@ fn chunks_out_of_place_are_refused() {
         let server = Server::start();
         let mut client = server.client();
         let chunks = several_chunks(&mut client, family);
-        // Nothing to begin with but the first.
+        // Only the first chunk can begin a value.
         for chunk in &chunks[1..] {
             let error = error_text(&load(&mut client, family, "k", chunk)).expect("an error");
             assert!(error.starts_with("ERR "), "{error}");
@@ -371,7 +371,7 @@ fn truncated_and_flipped_chunks_are_refused() {
                 let reply = load(&mut client, family, "k", &(*iterator, bad.clone()));
                 if !error_text(&reply).is_some_and(|error| error.starts_with("ERR ")) {
                     accepted.push(format!("{} bytes, {}", bad.len(), show(&reply)));
-                    // As it was, for the next ones.
+                    // The key is brought back to where it was, for the next cases.
                     client.cmd("DEL k");
                     load_all(&mut client, family, "k", &chunks[..at]);
                 }

@@ -6,7 +6,7 @@ use crate::harness::{Server, Setup};
 
 /// Starts a server on an RDB file; the error is the log of one that refused.
 fn start_with(rdb: &[u8]) -> Result<Server, String> {
-    // Without the file's own checksum, so that only ours stands between.
+    // The file has no checksum of its own, so only ours can find the damage.
     Setup::default().line("rdbchecksum no").line("rdbcompression no").file("dump.rdb", rdb).try_start()
 }
 
@@ -20,7 +20,7 @@ fn saved(make: &str) -> (Vec<u8>, usize, usize) {
     let rdb = fs::read(server.dir().join("dump.rdb")).expect("the RDB file");
     let name = b"the-key-to-damage";
     let start = rdb.windows(name.len()).position(|window| window == name).expect("the key") + name.len();
-    // The module's number takes nine bytes; behind the value are the end's mark and a checksum.
+    // The number of the module's type takes nine bytes. After the value come its end mark and the file's checksum.
     (rdb.clone(), start + 9, rdb.len() - 9)
 }
 
@@ -52,7 +52,7 @@ fn damaged_values_are_refused_with_a_line() {
             match start_with(&damaged) {
                 Ok(_) => wrong.push(format!("{make}: byte {at} of {start}..{end} went unnoticed")),
                 Err(log) if log.contains("crashed") || log.contains("signal:") => wrong.push(format!("{make}: {log}")),
-                // A byte that is the server's own (an opcode or a length) it may notice first.
+                // The server may be the first to notice damage to a byte of its own, an opcode or a length.
                 Err(_) => {}
             }
         }

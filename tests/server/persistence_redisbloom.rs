@@ -1,5 +1,5 @@
-//! RedisBloom's RDB values of every encoding version: 0 and 1 have 32-bit hashes and are refused as what they are; 2 and
-//! 3 lack the growth, which was 2; 4 is today's; later ones are unknown.
+//! RedisBloom's RDB values of every encoding version. 0 and 1 have 32-bit hashes, and are refused by name. 2 and 3 lack
+//! the growth, which was 2. 4 is today's, and later ones are unknown.
 
 use redis::Value;
 
@@ -37,7 +37,7 @@ fn value(encoding: u64) -> Vec<u8> {
     [module_value("MBbloom--", encoding), fields.concat(), vec![0]].concat()
 }
 
-/// What the log says of a refused value: by field.
+/// The reasons in the log for refused values, by field.
 fn refusals(log: &str) -> Vec<&str> {
     log.lines().filter_map(|line| Some(line.split_once("refused a stored filter: ")?.1)).collect()
 }

@@ -67,7 +67,7 @@ fn rewritten_aof_brings_everything_back() {
         server.restart_with_args(OTHER_DEFAULTS);
         let mut client = server.client();
         assert_same(&snapshot(&mut client), &before);
-        // And what is appended after the rewrite.
+        // Commands that are appended after the rewrite come back too.
         for line in ["BF.MADD bf:new a b", "BF.CLEAR bf:default", "BF.MERGE bf:left bf:right"] {
             assert!(crate::client::error_text(&client.cmd(line)).is_none(), "{line}");
         }
@@ -179,7 +179,7 @@ fn size_limits_are_not_checked_again_while_the_aof_loads() {
 
 #[test]
 fn appended_commands_carry_every_parameter() {
-    // Made by the defaults, replayed under others.
+    // The keys are made with one set of defaults and replayed under another.
     let mut server = Setup::default().line("appendonly yes").start();
     let mut client = server.client();
     for line in [

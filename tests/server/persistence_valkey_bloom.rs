@@ -1,4 +1,4 @@
-//! What valkey-bloom left behind is refused, and the error says where the way over is.
+//! Data of valkey-bloom is refused, and the error names the document about moving from it.
 
 use crate::client::show;
 use crate::harness::{Server, Setup};
@@ -11,7 +11,7 @@ fn value(type_name: &str) -> Vec<u8> {
     [&module_value(type_name, 1)[..], &[2, 1, 0]].concat()
 }
 
-/// Commands as the AOF has them.
+/// Commands in the format of the AOF.
 fn aof(commands: &[&[&str]]) -> Vec<u8> {
     let mut text = String::new();
     for words in commands {
@@ -38,14 +38,14 @@ fn bf_load_answers_where_the_way_over_is() {
     client.expect("DBSIZE", "1");
     assert_eq!(client.digest("there"), before);
     server.assert_up();
-    // With the counters alone the command is left to the module that has it.
+    // With the counters alone, the command is left to another module.
     Server::with_args("commands lc").client().expect("BF.LOAD there data", "-ERR unknown command *");
 }
 
 #[test]
 fn an_append_only_file_with_bf_load_stops_the_start() {
     let file = aof(&[&["SELECT", "0"], &["SET", "plain", "1"], &["BF.LOAD", "lost", "data"], &["SET", "after", "1"]]);
-    // A file of before 7.0 is taken in by its name.
+    // The server finds a file of before 7.0 by its name.
     let setup = Setup::default().line("appendonly yes").file("appendonly.aof", &file);
     let log = match setup.try_start() {
         Ok(server) => panic!("the server started with {}", show(&server.client().cmd("KEYS *"))),

@@ -1,4 +1,4 @@
-//! Whatever a command made is saved, dumped and loaded again, and loading it costs what it holds.
+//! Whatever a command made is saved, dumped and loaded again. Loading costs only the memory that the value touches.
 
 use redis::Value;
 
@@ -26,7 +26,7 @@ fn digests(client: &mut Client, keys: usize) -> Vec<String> {
     (0..keys).map(|key| client.digest(&format!("k{key}"))).collect()
 }
 
-/// A rate that is halved with rounding once made a key after which the server did not start any more.
+/// Halving a rate with rounding once made a key that kept the server from starting again.
 #[test]
 fn whatever_is_accepted_is_loaded_again() {
     let mut server = Setup::default().line("appendonly no").start();
@@ -67,7 +67,7 @@ fn whatever_is_accepted_is_loaded_again() {
     assert_eq!(digests(&mut client, keys), before, "an AOF");
 }
 
-/// A header of RedisBloom: so many sub-filters of a byte, with so many items each.
+/// A header of RedisBloom, with `sub_filters` sub-filters of one byte and `items` items each.
 fn header(sub_filters: u32, items: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend(items.wrapping_mul(u64::from(sub_filters)).to_le_bytes());
@@ -103,14 +103,14 @@ fn headers_that_claim_what_cannot_be_are_refused() {
     client.expect("DBSIZE", "0");
     assert_eq!(load_chunk(&mut client, "k", 1, &header(1200, 8)), "+OK");
     assert_eq!(load_chunk(&mut client, "k", 1201, &[0; 1200]), "+OK");
-    // Full, as it says, and too long to grow.
+    // The filter is full, as its header says, and too long to grow.
     assert!(client.error("BF.ADD k a").contains("number of sub-filters"));
     client.expect("DEBUG RELOAD", "+OK");
     client.expect("BF.CARD k", &(1200 * 8).to_string());
 }
 
-/// `EXPANSION 4294967296` makes a filter there that notes a growth of 0, and once it is full, one that ends with a
-/// sub-filter of no bits.
+/// With `EXPANSION 4294967296` RedisBloom makes a filter with a growth of 0. Once that is full, it gets a sub-filter of
+/// no bits.
 #[test]
 fn a_file_of_redisbloom_with_growth_0_is_loaded() {
     let Some(peer) = peer() else { return };
@@ -137,7 +137,7 @@ fn a_file_of_redisbloom_with_growth_0_is_loaded() {
     client.expect("BF.MADD full c d e", "[1, 1, 1]");
 }
 
-/// Bytes of the server that are in memory.
+/// Resident memory of the server, bytes.
 fn resident_bytes(client: &mut Client) -> u64 {
     let pid = client.info("process_id");
     let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).expect("the server's memory");

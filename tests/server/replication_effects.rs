@@ -1,16 +1,16 @@
-//! What a replica is sent: the effects of commands, so that it holds the same under other defaults.
+//! What a replica is sent: the effects of commands, so that it holds the same values under other defaults.
 
 use redis::Value;
 
 use crate::client::{Client, add_many, error_text, show, with_items, words};
-use crate::fixture::{assert_same, populate, snapshot};
+use crate::fixture::{CHANGES_NOTHING, assert_same, populate, populate_for_no_change, snapshot};
 use crate::harness::{Server, Setup};
 
 /// A replica's own defaults, of which none may show. Its size limit is below what a test makes.
 const OTHER_DEFAULTS: &str = "bf-error-rate 0.2 bf-initial-size 7 bf-expansion-factor 5 lc-capacity 9 \
                               lc-error-rate 0.2 lc-exact-limit 3 lc-exact-bytes 30 hash-seed 12345 max-key-bytes 1048576";
 
-/// A primary and its replica, which ends if what it is sent fails, where the server knows how to.
+/// A primary and its replica. Where the server can, the replica ends if a command that it is sent fails.
 struct Pair {
     primary: Server,
     replica: Server,
@@ -53,7 +53,7 @@ impl Pair {
         assert!(!self.replica.log().contains("CRITICAL"), "{}", self.replica.log());
     }
 
-    /// What moves when something is written: the replication offset and the count of changes.
+    /// Two numbers that every write changes: the replication offset and the count of changes.
     fn marks(&self) -> [i64; 2] {
         let mut client = self.primary.client();
         ["master_repl_offset", "rdb_changes_since_last_save"].map(|field| client.info_number(field))
@@ -76,7 +76,7 @@ fn every_write_leaves_the_replica_equal() {
         "BF.INSERT f EXPANSION 7 ITEMS x",
         "BF.INSERT g NONSCALING ITEMS x",
         "BF.INSERT h EXPANSION 0 ITEMS x",
-        // A classic filter notes an expansion that it does not use.
+        // A classic filter stores an expansion that it does not use.
         "BF.INSERT hh NONSCALING EXPANSION 3 LAYOUT classic ITEMS x",
         "BF.INSERT hhh NONSCALING EXPANSION 3 LAYOUT lines ITEMS x",
         "BF.INSERT i SEED 77 CAPACITY 9 ITEMS x",
@@ -164,62 +164,14 @@ fn every_kind_of_key_is_equal_on_the_replica() {
 fn what_changes_nothing_is_not_sent_nor_counted() {
     let mut pair = Pair::start();
     let mut client = pair.primary.client();
-    client.expect("SET string text", "+OK");
-    client.expect("BF.MADD f a b", "[1, 1]");
-    client.expect("BF.MADD g a", "[1]");
-    client.expect("LC.ADD c a b", "2");
-    client.expect("LC.ADD d a", "1");
-    client.expect("BF.RESERVE full 0.00001 1 NONSCALING", "+OK");
-    client.expect("BF.ADD full a", "1");
-    add_many(&mut client, "LC.ADD e", "x", 0..1000);
-    add_many(&mut client, "LC.ADD e2", "x", 0..500);
+    populate_for_no_change(&mut client);
     pair.replica.wait_synced(&pair.primary);
     let before = pair.marks();
-    for line in [
-        "BF.ADD f a",
-        "BF.MADD f a b a",
-        "BF.INSERT f CAPACITY 7 ERROR 0.3 ITEMS a b",
-        "BF.INSERT f NOCREATE ITEMS b",
-        "BF.INSERT new NOCREATE ITEMS b",
-        "BF.ADD full b",
-        "BF.MADD full a b c",
-        "BF.INSERT full ITEMS b",
-        "BF.MERGE f g",
-        "BF.MERGE f g f",
-        "BF.MERGE f missing",
-        "BF.EXISTS f a",
-        "BF.MEXISTS f a z",
-        "BF.RESERVE f 0.01 100",
-        "BF.RESERVE new 7 100",
-        "BF.CARD f",
-        "BF.INFO f",
-        "BF.DEBUG f",
-        "BF.SCANDUMP f 0",
-        "BF.LOADCHUNK f 1 data",
-        "BF.LOADCHUNK new 1 data",
-        "BF.ADD string a",
-        "BF.MERGE f full",
-        "LC.ADD c a b",
-        "LC.ADD e x1 x2 x3",
-        "LC.INSERT c EXACT 7 ITEMS a b",
-        "LC.INSERT new NOCREATE ITEMS b",
-        "LC.MERGE c d",
-        "LC.MERGE c d c",
-        "LC.MERGE c missing",
-        "LC.MERGE e e2",
-        "LC.COUNT c d e",
-        "LC.DIFFCOUNT c d",
-        "LC.MEMBERS c",
-        "LC.INFO c",
-        "LC.RESERVE c 100",
-        "LC.SCANDUMP c 0",
-        "LC.LOADCHUNK c 1 data",
-        "LC.ADD string a",
-    ] {
+    for line in CHANGES_NOTHING {
         client.cmd(line);
         assert_eq!(pair.marks(), before, "{line}");
     }
-    // Neither inside a transaction nor inside a script.
+    // A transaction and a script write nothing either.
     for line in ["MULTI", "BF.ADD f a", "LC.ADD c a", "EXEC"] {
         client.cmd(line);
     }
@@ -399,7 +351,7 @@ fn replicas_of_replicas_and_promoted_ones_agree() {
     third.wait_synced(&pair.replica);
     assert_eq!(third.client().text("DEBUG DIGEST"), pair.primary.client().text("DEBUG DIGEST"));
     pair.assert_no_errors();
-    // Promoted, it goes on with the parameters the keys were made with.
+    // A promoted replica goes on with the parameters that the keys were made with.
     pair.replica.client().expect("REPLICAOF NO ONE", "+OK");
     for server in [&pair.primary, &pair.replica] {
         work(&mut server.client(), "y");

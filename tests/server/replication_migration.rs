@@ -21,24 +21,24 @@ struct Service<'a> {
     servers: [&'a Server; 2],
     /// Which of them the clients write to.
     current: AtomicUsize,
-    /// Whether the new one follows, so that what was written can be looked for there.
+    /// Whether the new server follows, so that writers can look there for what they wrote.
     follows: AtomicBool,
     is_over: AtomicBool,
-    /// Held for reading during every step of a writer; whoever holds it for writing sees none in flight.
+    /// Held for reading during every step of a writer. While it is held for writing, no step is in flight.
     gate: RwLock<()>,
     /// Steps done.
     steps: AtomicUsize,
 }
 
 impl Service<'_> {
-    /// Waits until the writers have done so many steps more.
+    /// Waits until the writers have done `more` further steps.
     fn wait_steps(&self, more: usize) {
         let goal = self.steps.load(SeqCst) + more;
         wait_until("the writers", || (self.steps.load(SeqCst) >= goal).then_some(()));
     }
 }
 
-/// What the writer of a key was told of it.
+/// What the server acknowledged to the writer of a key.
 #[derive(Default)]
 struct Acknowledged {
     items: Vec<String>,
@@ -84,7 +84,8 @@ impl Writer {
         some
     }
 
-    /// Sends a command to the server that is current, again if it is not any more, and returns the reply.
+    /// Sends a command to the current server and returns the reply. If that server has been left, sends it to the new
+    /// one.
     fn call(&mut self, service: &Service, client: &mut Client, words: &[&str]) -> Value {
         loop {
             let reply = client.call(words);
@@ -140,7 +141,7 @@ impl Writer {
                 self.keys.remove(&key);
             }
             (9, _) => {
-                // Gone in a moment, by the primary's clock.
+                // The key is gone in a moment, by the primary's clock.
                 let key = self.fresh("volatile:");
                 let some = self.some_items(&key, 5);
                 self.call(service, client, &with(&["BF.MADD", &key], &some));
@@ -186,7 +187,7 @@ impl Writer {
         }
     }
 
-    /// While the new server follows: what the old one says it has passed on is there.
+    /// While the new server follows, it has all that the old one says it has passed on.
     fn check_passed_on(&mut self, client: &mut Client, follower: &mut Client) {
         let Some(key) = self.any_key() else { return };
         assert_eq!(client.int("WAIT 1 20000"), 1, "the follower keeps up");
@@ -220,7 +221,7 @@ fn lasting(client: &mut Client) -> Vec<String> {
 }
 
 /// Compares every lasting key of two servers that are at the same point: parameters, every sub-filter, and answers
-/// about items that were added and items that were not.
+/// about added and absent items.
 #[track_caller]
 fn assert_equal(one: &mut Client, other: &mut Client) {
     let keys = lasting(one);
@@ -241,7 +242,7 @@ fn assert_equal(one: &mut Client, other: &mut Client) {
 
 /// Filters go back to RedisBloom by payload and in chunks, and go on there as they do here.
 fn assert_way_back(ours: &Server, peer: &Path) {
-    // On a server of the same version, for the sake of `DUMP`.
+    // RedisBloom's server has the same version, because that decides the version of `DUMP` payloads.
     let mut again = peer_server(peer);
     let (mut here, mut back) = (ours.client(), again.client());
     let keys = lasting(&mut here);
@@ -261,7 +262,7 @@ fn assert_way_back(ours: &Server, peer: &Path) {
         let words = with(&["BF.MADD", key], &more);
         assert!(here.call(&words) == back.call(&words), "{key}");
         assert!(said(&mut here, key) == said(&mut back, key), "{key}");
-        // What RedisBloom dumps comes here again.
+        // What RedisBloom dumps loads here again.
         let Value::BulkString(payload) = back.call(&["DUMP", key]) else { panic!("DUMP {key}") };
         let words: [&[u8]; 5] = [b"RESTORE", key.as_bytes(), b"0", &payload, b"REPLACE"];
         assert_eq!(here.call(&words), Value::Okay, "{key}");
@@ -300,7 +301,7 @@ fn clients_write_while_the_server_is_changed_and_nothing_is_lost() {
         assert!(service.steps.load(SeqCst) > before, "nothing was written during the synchronisation");
         service.follows.store(true, SeqCst);
 
-        // The stream. At points where nothing is in flight, both say the same.
+        // The stream: while nothing is in flight, both servers say the same.
         for _ in 0..8 {
             service.wait_steps(400);
             let _none_in_flight = service.gate.write().expect("the gate");
@@ -308,7 +309,7 @@ fn clients_write_while_the_server_is_changed_and_nothing_is_lost() {
             assert_equal(&mut new, &mut old);
         }
         service.follows.store(false, SeqCst);
-        // Nobody is left who waits for the new server to follow.
+        // From here on, no writer waits for the new server to follow.
         drop(service.gate.write().expect("the gate"));
 
         // The promotion: the old server holds writes back until the new one has all, and refuses them afterwards.
@@ -339,7 +340,7 @@ fn clients_write_while_the_server_is_changed_and_nothing_is_lost() {
     assert_way_back(&ours, &peer);
 }
 
-/// Ends the writers when it goes out of scope, by a failure too.
+/// Ends the writers when it goes out of scope, also after a failure.
 struct EndOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for EndOnDrop<'_> {

@@ -1,6 +1,6 @@
-//! What a RedisBloom primary has acknowledged and our clients may not say: unknown and repeated options, letters for
-//! words, expansions beyond ours, chunks out of order. It arrives here by replication and by the AOF, and must not be
-//! lost. Needs the RedisBloom module (`ROLLCALL_PEER`), but for what needs a file alone.
+//! Commands that a RedisBloom primary has acknowledged and our clients may not send: unknown and repeated options,
+//! letters for words, expansions beyond ours, chunks out of order. They arrive by replication and by the AOF, and must
+//! not be lost. Needs the RedisBloom module (`ROLLCALL_PEER`), except where a file is enough.
 
 use std::path::Path;
 
@@ -10,7 +10,8 @@ use crate::client::{Client, error_text, show, text, wait_until, words};
 use crate::harness::{Server, Setup};
 use crate::replication_redisbloom::{chunks, items, load, peer, with};
 
-/// Commands that RedisBloom takes, each of a key of its own, the second word; `true`: our clients are refused.
+/// Commands that RedisBloom takes, each with a key of its own, the second word. `true` means that our clients are
+/// refused.
 const TAKEN: [(&str, bool); 58] = [
     ("BF.RESERVE a0 0.01 10 NONSC", true),
     ("BF.RESERVE a1 0.01 10 foo", true),
@@ -32,7 +33,7 @@ const TAKEN: [(&str, bool); 58] = [
     ("BF.RESERVE b7 0.1 10 COUNT 7", true),
     ("BF.RESERVE b8 0.5 10 EXPANSION 40000", true),
     ("BF.RESERVE b9 0.999999999999 1099511627777 NONSCALING foo", true),
-    // A word that is the key counts as an option there.
+    // RedisBloom takes the key for an option too, if it is the word of one.
     ("BF.RESERVE nonscaling 0.01 10", false),
     ("BF.RESERVE NonScaling 0.01 10 foo", true),
     ("BF.RESERVE c0 1e-320 10", false),
@@ -73,15 +74,15 @@ const TAKEN: [(&str, bool); 58] = [
     ("BF.ADD f8 x", false),
 ];
 
-/// Those of their filters that cannot grow: the next part would take terabytes.
+/// Keys of filters that cannot grow: the next sub-filter would take terabytes.
 const TOO_LARGE_TO_GROW: [&str; 2] = ["b1", "b3"];
 
 fn key_of(line: &str) -> &str {
     words(line)[1]
 }
 
-/// A RedisBloom server that keeps an AOF: `redis-server` of the PATH, whatever server the module is tested on, for the
-/// server reads the numbers, and Valkey's reads none that are hexadecimal.
+/// A RedisBloom server that keeps an AOF. It is `redis-server` of the PATH, whatever server the module is tested on:
+/// the server parses the numbers, and Valkey parses no hexadecimal ones.
 fn primary(peer: &Path) -> Server {
     let setup = Setup::default().without_module().module_before(peer).binary(Path::new("redis-server"));
     setup.line("appendonly yes").line("appendfsync always").start()
@@ -100,7 +101,7 @@ fn appended(server: &Server) -> Vec<u8> {
     files.iter().flat_map(|path| std::fs::read(path).expect("a part of the AOF")).collect()
 }
 
-/// A server of ours that begins with this AOF.
+/// A server of ours that starts from this AOF.
 fn loaded(args: &str, aof: &[u8]) -> Server {
     Setup::default().args(args).line("appendonly yes").file("appendonly.aof", aof).start()
 }
@@ -115,7 +116,7 @@ fn aof_of(lines: &[&str]) -> Vec<u8> {
     aof
 }
 
-/// What is to be equal of a filter: what it says, what it answers, and its bits.
+/// What has to be equal of a filter: what it says, what it answers, and its bits.
 fn state(client: &mut Client, key: &str) -> (Vec<Value>, Vec<(String, Vec<u8>)>) {
     let asked = items("item", 200);
     let said = vec![
@@ -150,7 +151,7 @@ fn all_that_redisbloom_takes_arrives() {
     let (theirs, mut replica, strict) = (primary(&peer), ours().start(), ours().start());
     replica.replicate(&theirs);
     let mut here = replica.client();
-    // What it is sent from now on is appended to its own AOF as its own commands.
+    // Commands sent from now on are appended to the replica's AOF as commands of its own.
     wait_until("the AOF to begin anew", || {
         let rewriting = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"].map(|field| here.info_number(field));
         (rewriting == [0, 0]).then_some(())
@@ -171,7 +172,7 @@ fn all_that_redisbloom_takes_arrives() {
         full += elements.iter().filter(|element| error_text(element).is_some()).count();
     }
     replica.wait_synced(&theirs);
-    // What had failed there, and was sent all the same, did nothing here: a replica may be set to end at an error.
+    // Commands that failed there and were sent all the same did nothing here: a replica may be set to end at an error.
     let stats = here.text("INFO errorstats");
     assert!(full > 0 && !stats.contains("errorstat_ERR"), "{full} filters are full: {stats}");
     assert_equal(&replica, &theirs, &keys, "replicated");
@@ -203,7 +204,7 @@ fn chunks_in_any_order_arrive() {
     let (source, other) = (pieces(&chunks(&mut client, "source")), pieces(&chunks(&mut client, "other")));
     let last = source.len() - 1;
     assert!(last > 4, "{last} pieces");
-    // The last chunk twice, and after an item that it makes forgotten.
+    // The last chunk is repeated, also after an item whose bits it overwrites.
     load(&mut client, "again", &source);
     load(&mut client, "again", &source[last..]);
     client.expect("BF.ADD again x", "1");
@@ -231,7 +232,7 @@ fn chunks_in_any_order_arrive() {
     let keys = ["source", "other", "again", "backwards", "with holes", "mixed", "added", "added2", "added3", "empty"];
     assert_equal(&replica, &theirs, &keys, "replicated");
     assert_equal(&loaded("bf-layout classic", &appended(&theirs)), &theirs, &keys, "loaded");
-    // Clients of ours load in order, and are refused what is not.
+    // Our clients may load chunks only in order.
     let strict = Server::start();
     let (mut ours, mut here) = (strict.client(), replica.client());
     for key in keys {
@@ -268,7 +269,7 @@ fn what_names_no_layout_is_made_classic_also_beyond_our_ranges() {
         let answers = client.call(&with(&["BF.MEXISTS", "wrapped"], &known));
         assert_eq!(answers, Value::Array(vec![Value::Int(1); 15]), "{round}");
         assert_eq!(text(&client.list("BF.DEBUG within")[0]).split(' ').next(), Some("size:1"), "{round}");
-        // Clients may not say so.
+        // Clients may not send such commands.
         for line in ["BF.RESERVE new 0.01 10 EXPANSION 32769", "BF.INSERT new c 10 i x", "BF.RESERVE new 0.01 10 foo"] {
             assert!(client.error(line).starts_with("ERR "), "{line}");
         }

@@ -1,5 +1,5 @@
-//! RedisBloom's data comes along and goes back: by file, by payload, by chunks, and from a live primary.
-//! Needs the RedisBloom module (`ROLLCALL_PEER`).
+//! RedisBloom's data is loaded here and goes back: by file, by payload, by chunks, and from a live primary. Needs the
+//! RedisBloom module (`ROLLCALL_PEER`).
 
 use std::path::PathBuf;
 
@@ -48,7 +48,7 @@ pub fn populate(client: &mut Client) {
     }
 }
 
-/// What two servers must say alike of a filter: totals, every sub-filter, and 3,000 answers.
+/// Replies about a filter that must be the same on two servers: totals, every sub-filter, and 3,000 answers.
 pub fn said(client: &mut Client, key: &str) -> Vec<Value> {
     let (known, unknown) = (items("item", 1000), items("absent", 2000));
     vec![
@@ -97,12 +97,12 @@ fn the_same_commands_make_the_same_filters() {
     populate(&mut one);
     populate(&mut other);
     if ours.version().has_unprefixed_configs() {
-        // There a client's rate above 0.25 is made as 0.25 is, which RedisBloom 2.8.2 does not do.
+        // On such a server a client's rate above 0.25 is lowered to 0.25, which RedisBloom 2.8.2 does not do.
         for client in [&mut one, &mut other] {
             client.expect("DEL loose", "1");
         }
     }
-    // Growing on, in steps, with repeats; filters made by default too.
+    // The filters grow on in steps, with repeated items; so does a filter made by default.
     for round in 0..40 {
         for key in SHAPES.map(|(key, _)| key).into_iter().chain(["new"]) {
             let more: Vec<String> = (0..60).map(|i| format!("more:{}", round * 40 + i)).collect();
@@ -150,7 +150,7 @@ fn a_file_is_loaded_and_kept() {
     populate(&mut theirs.client());
     theirs.save();
     let file = std::fs::read(theirs.dir().join("dump.rdb")).expect("the RDB file");
-    // RedisBloom's own arguments, as its line in redis.conf has them.
+    // RedisBloom's own arguments, as in its line of redis.conf.
     let setup = Setup::default().args("ERROR_RATE 0.02 INITIAL_SIZE 200 CF_MAX_EXPANSIONS 8");
     let mut ours = setup.file("dump.rdb", &file).line("appendonly no").start();
     assert_alike(&mut ours.client(), &mut theirs.client());
@@ -171,7 +171,7 @@ fn a_filter_with_32_bit_hashes_is_refused_on_every_way_in() {
     let mut other = theirs.client();
     other.expect("BF.RESERVE made 0.01 100", "+OK");
     let mut dump = chunks(&mut other, "made");
-    // RedisBloom still has the hashes of 1.x: a filter without the option for 64 bits has them.
+    // RedisBloom still has the hashes of 1.x: filters without the option for 64 bits use them.
     dump[0].1[OPTIONS].copy_from_slice(&1u32.to_le_bytes());
     load(&mut other, "old", &dump);
     other.expect("BF.ADD old a", "1");

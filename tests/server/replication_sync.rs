@@ -4,7 +4,7 @@ use crate::client::{Client, add_many, show, wait_until, with_items};
 use crate::fixture::{assert_same, populate, snapshot};
 use crate::harness::{Server, Setup};
 
-/// Panics if the server kept the module from loading what its primary sends as it should.
+/// Panics if the server did not let the module load directly from what its primary sends, or if that failed.
 #[track_caller]
 fn assert_loads_directly(replica: &Server) {
     let log = replica.log();
@@ -28,7 +28,7 @@ fn a_new_replica_gets_everything() {
         replica.replicate(&primary);
         assert_same(&snapshot(&mut replica.client()), &snapshot(&mut primary.client()));
         assert_loads_directly(&replica);
-        // And the stream goes on from there.
+        // The stream goes on from there.
         let mut client = primary.client();
         for (add, key) in
             [("BF.MADD", "bf:chain"), ("BF.MADD", "bf:big"), ("LC.ADD", "lc:exact"), ("LC.ADD", "lc:sparse")]
@@ -60,8 +60,8 @@ fn old_data_gives_way_to_new() {
 
 #[test]
 fn a_replica_that_lost_the_stream_loads_beside_what_it_has() {
-    // A link that breaks, and more written than the backlog holds before it is up again: a full
-    // synchronisation of the same history, which a replica loads while it answers from the old data.
+    // The link breaks, and more is written than the backlog holds. So a full synchronisation of the same history
+    // follows. The replica answers from the old data while it loads.
     let primary = Setup::default().line("repl-backlog-size 16kb").start();
     let replica = Setup::default().line("repl-diskless-load swapdb").start();
     populate(&mut primary.client());

@@ -1,4 +1,4 @@
-//! The way back to RedisBloom: what is in its layout goes there by file, by payload, by AOF and by a live replica, while
+//! The way back to RedisBloom: classic filters go there by file, by payload, by AOF and by a live replica, while
 //! clients write. Needs the RedisBloom module (`ROLLCALL_PEER`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,7 +44,7 @@ fn our_payloads_are_restored_there_and_theirs_here() {
         let words = with(&["BF.MADD", key], &words);
         assert!(client.call(&words) == other.call(&words), "{key}");
         assert!(said(&mut client, key) == said(&mut other, key), "{key}");
-        // And back again: the very same bytes.
+        // RedisBloom's dump comes back, and is the same filter.
         let Value::BulkString(payload) = other.call(&["DUMP", key]) else { panic!("DUMP {key}") };
         let words: [&[u8]; 5] = [b"RESTORE", key.as_bytes(), b"0", &payload, b"REPLACE"];
         assert_eq!(client.call(&words), Value::Okay, "{key}");
@@ -108,7 +108,7 @@ fn redisbloom_follows_us_while_clients_write() {
         });
         wait_until("writes", || written.load(Ordering::Relaxed).then_some(()));
         theirs.replicate(&server);
-        // Once it has the data set, it is sent commands.
+        // Once the replica has the data set, it is sent commands.
         let mut client = server.client();
         let before = client.info_number("total_commands_processed");
         wait_until("more writes", || (client.info_number("total_commands_processed") > before + 200).then_some(()));
@@ -128,8 +128,8 @@ fn redisbloom_follows_us_while_clients_write() {
     assert_eq!(other.info_number("total_error_replies"), 0, "{}", other.text("INFO errorstats"));
 }
 
-/// A classic filter that is still arriving is a value of ours; complete, it is RedisBloom's. Its time to live stays, who
-/// watches it is told, and a reload in the middle changes nothing.
+/// A classic filter that is still arriving has a type of ours; a complete one has RedisBloom's. Its time to live stays,
+/// WATCH sees the change, and a reload in the middle changes nothing.
 #[test]
 fn a_filter_changes_its_type_when_it_is_complete() {
     let source = ours().start();
@@ -162,7 +162,7 @@ fn a_filter_changes_its_type_when_it_is_complete() {
         client.expect("PEXPIRETIME k", "99999999999999");
         client.expect("BF.CARD k", &source.client().int("BF.CARD src").to_string());
         client.expect("DEBUG RELOAD", "+OK");
-        // Not the digests, which have the time to live in them.
+        // The chunks are compared, and not the digests, which include the time to live.
         assert!(crate::replication_redisbloom::chunks(&mut client, "k") == dump);
         replica.wait_synced(&server);
         assert_eq!(replica.client().digest("k"), client.digest("k"));
@@ -172,7 +172,7 @@ fn a_filter_changes_its_type_when_it_is_complete() {
         client.expect("DEBUG LOADAOF", "+OK");
         assert_eq!((type_of(&mut client, "k"), client.int("PEXPIRETIME k")), ("MBbloom--".into(), 99999999999999));
         assert_eq!(text(&client.list("BF.INFO k LAYOUT")[0]), "classic");
-        // What is of lines is never RedisBloom's.
+        // A filter of lines never has RedisBloom's type.
         client.expect("BF.RESERVE l 0.01 10 LAYOUT lines", "+OK");
         assert_eq!(type_of(&mut client, "l"), "RCfilter-");
     }

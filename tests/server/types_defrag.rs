@@ -10,7 +10,7 @@ fn defragmented_values_stay_the_same() {
     let mut client = server.client();
     let reply = client.cmd("CONFIG SET activedefrag yes");
     if let Some(error) = error_text(&reply) {
-        // Servers built with an allocator of the system's cannot; the error says so.
+        // Servers built with the system's allocator cannot defragment; the error says so.
         assert!(error.to_lowercase().contains("defragmentation"), "{error}");
         println!("left out: this server cannot defragment");
         return;

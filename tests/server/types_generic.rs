@@ -62,7 +62,7 @@ fn keys_can_be_renamed_copied_and_moved() {
         client.expect(&format!("RENAME copy:{key} renamed"), "+OK");
         client.expect(&format!("RENAMENX renamed {key}"), "0");
         assert_eq!(client.digest("renamed"), digest, "{key}");
-        // A copy is one: what is done to it does not show in the original.
+        // The copy is independent: a change to it does not show in the original.
         let add = if key.starts_with("bf:") { "BF.MADD" } else { "LC.ADD" };
         add_many(&mut client, &format!("{add} renamed"), "more:", 0..600);
         assert_eq!(client.digest(key), digest, "{key}");
@@ -104,7 +104,7 @@ fn memory_comes_back_when_keys_go() {
         let mut client = server.client();
         run(&mut client, &["SET s x"]);
         let before = client.info_number("used_memory");
-        // Some 25 MB, and one that does not go where a command names only one.
+        // The filter takes some 25 MB. The counter stays where a command names only one key.
         client.expect("BF.RESERVE k 0.01 20000000", "+OK");
         client.expect("LC.RESERVE l 1000 EXACT 0", "+OK");
         add_many(&mut client, "LC.ADD l", "x", 0..1000);
@@ -142,7 +142,7 @@ fn objects_tell_about_themselves() {
     }
     client.expect("CONFIG SET maxmemory-policy allkeys-lru", "+OK");
     for (.., key) in FAMILIES {
-        // The clock starts anew: the field held a frequency so far.
+        // The clock of the key starts anew: so far the same field held its access frequency.
         client.expect(&format!("TOUCH {key}"), "1");
         assert!(client.int(&format!("OBJECT IDLETIME {key}")) < 100);
     }

@@ -37,7 +37,7 @@ fn usage(client: &mut Client, keys: u64) -> i64 {
     client.pipeline(&commands).into_iter().map(int).sum()
 }
 
-/// The memory in use while no client but the one that asks is connected, whose buffers would count.
+/// The memory in use while no other client is connected: its buffers would count.
 fn used_memory(server: &Server) -> i64 {
     wait_until("other clients to be gone", || {
         let mut client = server.client();
@@ -47,7 +47,7 @@ fn used_memory(server: &Server) -> i64 {
 
 #[test]
 fn memory_usage_is_what_the_allocator_gives() {
-    // What a server adds to what a module says differs from release to release; so does malloc.
+    // What a server adds to a module's figure differs from release to release; so does malloc.
     let server = Server::start();
     let (version, allocator) = (server.version(), server.client().info("mem_allocator"));
     if version.is_valkey || version.major != 7 || !allocator.starts_with("jemalloc") {
@@ -57,7 +57,7 @@ fn memory_usage_is_what_the_allocator_gives() {
     let mut wrong = Vec::new();
     for Shape { name, keys, make, fill, items } in SHAPES {
         let server = Server::start();
-        // The same keys with a letter in them first: the server's own tables then do not count.
+        // The same keys first hold one letter each, so that the server's own tables do not count.
         let key = |i: u64| format!("key:{i:07}");
         let sets: Vec<_> = (0..keys).map(|i| vec!["SET".to_owned(), key(i), "x".into()]).collect();
         server.client().pipeline(&sets);

@@ -76,8 +76,10 @@ fn restored_values_are_the_same() {
     assert!(show(&again).starts_with("-BUSYKEY"), "{}", show(&again));
 }
 
-#[test]
-fn truncated_payloads_are_refused_at_every_length() {
+/// Panics if a payload that `forged` makes of one of [`VALUES`] is accepted. `forged` is given the kind of the value,
+/// its bytes, and the version at the end of its payload.
+#[track_caller]
+fn assert_forged_are_refused(forged: impl Fn(&str, &[u8], &[u8]) -> Vec<(String, Vec<u8>)>) {
     let mut server = Server::start();
     let mut client = server.client();
     let mut wrong = Vec::new();
@@ -86,37 +88,31 @@ fn truncated_payloads_are_refused_at_every_length() {
         assert!(error_text(&client.cmd(make)).is_none(), "{make}");
         let payload = dump(&mut client, "src");
         let (value, version) = split(&payload);
-        // From the first byte of the module's own: before it, the server reads.
-        let cut: Vec<_> =
-            (1..value.len()).map(|n| (format!("{what} of {n} bytes"), forge(&value[..n], version))).collect();
-        wrong.extend(accepted(&mut client, &cut));
+        wrong.extend(accepted(&mut client, &forged(what, value, version)));
     }
     server.assert_up();
     assert!(wrong.is_empty(), "{} accepted:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
+fn truncated_payloads_are_refused_at_every_length() {
+    // The server reads the first ten bytes, and the module the rest.
+    assert_forged_are_refused(|what, value, version| {
+        (1..value.len()).map(|n| (format!("{what} of {n} bytes"), forge(&value[..n], version))).collect()
+    });
+}
+
+#[test]
 fn flipped_bits_are_noticed_even_under_a_right_checksum() {
-    let mut server = Server::start();
-    let mut client = server.client();
-    let mut wrong = Vec::new();
-    for (what, make) in VALUES {
-        client.expect("FLUSHALL", "+OK");
-        assert!(error_text(&client.cmd(make)).is_none(), "{make}");
-        let payload = dump(&mut client, "src");
-        let (value, version) = split(&payload);
-        // The first byte says that a module's value follows, the next nine whose.
-        let flipped: Vec<_> = (10 * 8..value.len() * 8)
-            .map(|bit| {
-                let mut value = value.to_vec();
-                value[bit / 8] ^= 1 << (bit % 8);
-                (format!("{what}, byte {} of {}, bit {}", bit / 8, value.len(), bit % 8), forge(&value, version))
-            })
-            .collect();
-        wrong.extend(accepted(&mut client, &flipped));
-    }
-    server.assert_up();
-    assert!(wrong.is_empty(), "{} accepted:\n{}", wrong.len(), wrong.join("\n"));
+    // The first byte says that a module's value follows; the next nine name its type.
+    assert_forged_are_refused(|what, value, version| {
+        let flipped = |bit: usize| {
+            let mut flipped = value.to_vec();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            (format!("{what}, byte {} of {}, bit {}", bit / 8, value.len(), bit % 8), forge(&flipped, version))
+        };
+        (10 * 8..value.len() * 8).map(flipped).collect()
+    });
 }
 
 #[test]
@@ -131,7 +127,7 @@ fn values_of_unknown_encodings_are_refused() {
         let (value, version) = split(&payload);
         let high = value[8] & !3;
         let encoding = u16::from(value[8] & 3) << 8 | u16::from(value[9]);
-        // Above ours there is nothing we could know; below may be RedisBloom's.
+        // Encodings above ours are unknown; those below may be RedisBloom's.
         let later = (encoding + 1..1024).step_by(13).map(|encoding| {
             let mut value = value.to_vec();
             value[8] = high | (encoding >> 8) as u8;
@@ -166,7 +162,7 @@ fn random_bytes_in_the_place_of_a_value_are_refused() {
                 let mut value = value.to_vec();
                 for _ in 0..=random() % 8 {
                     let at = 10 + random() % (value.len() - 10);
-                    // Bytes that mean something to whoever reads lengths and kinds, and any others.
+                    // Bytes that mean something as a length or a kind, and random ones.
                     value[at] = [0, 1, 2, 5, 0x7f, 0x80, 0x81, 0xff, random() as u8][random() % 9];
                 }
                 (format!("{what}, round {round}"), forge(&value, version))

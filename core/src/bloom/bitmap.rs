@@ -10,10 +10,10 @@ use crate::error::Error;
 use crate::size_limit::{SizeLimit, array_bytes};
 
 /// Bits of a line: one cache line of 64 bytes. Part of the stored format.
-pub const LINE_BITS: u32 = 512;
+pub(crate) const LINE_BITS: u32 = 512;
 
 /// Bytes of a line.
-pub const LINE_BYTES: u64 = LINE_BITS as u64 / 8;
+pub(crate) const LINE_BYTES: u64 = LINE_BITS as u64 / 8;
 
 /// Bitmaps of fewer lines than this, 32 KiB, are taken to be in the processor's first-level cache: the lines of marked
 /// hashes are not asked for ahead, which would only cost time.

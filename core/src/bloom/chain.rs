@@ -133,7 +133,7 @@ pub(super) fn check_items(num_items: u64, num_bits: u64) -> Result<(), Error> {
 }
 
 /// A Bloom filter that grows: sub-filters, of which the newest takes what is added. It holds an item if any of them does.
-/// It is either a [`LineFilter`](super::LineFilter) or a [`ClassicFilter`](super::ClassicFilter).
+/// There are two: `LineFilter` and `ClassicFilter`.
 ///
 /// Invariants: at least one sub-filter, and one only if it does not scale; all but the newest are full.
 #[derive(Debug, PartialEq)]

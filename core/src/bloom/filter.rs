@@ -4,21 +4,29 @@ use std::alloc::Layout;
 use std::fmt;
 
 use super::chain::SubFilter;
-use super::{ClassicFilter, Geometry, Line, LineFilter, Params};
+use super::classic::ClassicFilter;
+use super::lines::LineFilter;
+use super::lines::sizing::Geometry;
+use super::params::Params;
 use crate::error::{Error, Parameter};
+use crate::heap::{Mover, OnHeap};
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// Where the bits of an item are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BitLayout {
-    /// In a few cache lines ([`LineFilter`]).
+    /// In a few cache lines: the faster one, and ours.
     Lines,
-    /// All over the bitmap, as in RedisBloom ([`ClassicFilter`]).
+    /// All over the bitmap, bit by bit as in RedisBloom: for its data, and for filters that are to go back to it.
     Classic,
 }
 
 impl BitLayout {
     /// Its name, as users know it.
+    ///
+    /// ```
+    /// assert_eq!(rollcall_core::bloom::BitLayout::Lines.name(), "lines");
+    /// ```
     pub fn name(self) -> &'static str {
         match self {
             BitLayout::Lines => "lines",
@@ -33,10 +41,15 @@ impl fmt::Display for BitLayout {
     }
 }
 
-/// A Bloom filter that grows, in either layout. Methods do what those of the same name of [`LineFilter`] and
-/// [`ClassicFilter`] do.
+/// A Bloom filter that grows, in either layout. See the [module](crate::bloom) for what it guarantees.
 #[derive(Debug, PartialEq)]
-pub enum BloomFilter {
+pub struct BloomFilter {
+    pub(crate) chain: EitherChain,
+}
+
+/// A chain of either layout.
+#[derive(Debug, PartialEq)]
+pub enum EitherChain {
     /// In lines.
     Lines(LineFilter),
     /// In RedisBloom's layout.
@@ -64,12 +77,12 @@ pub struct SubFilterInfo {
     pub geometry: Option<Geometry>,
 }
 
-/// Calls the same method of either filter.
+/// Calls the same method of either chain.
 macro_rules! either {
-    ($self:expr, $filter:ident => $call:expr) => {
-        match $self {
-            BloomFilter::Lines($filter) => $call,
-            BloomFilter::Classic($filter) => $call,
+    ($chain:expr, $filter:ident => $call:expr) => {
+        match $chain {
+            EitherChain::Lines($filter) => $call,
+            EitherChain::Classic($filter) => $call,
         }
     };
 }
@@ -77,90 +90,189 @@ macro_rules! either {
 impl BloomFilter {
     /// An empty filter.
     ///
+    /// ```
+    /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+    /// # use rollcall_core::size_limit::MaxBytes;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let filter = BloomFilter::new(BitLayout::Lines, params, &MaxBytes(1 << 20))?;
+    /// assert!(!filter.may_contain(b"ann"));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, what `limit` says, [`Error::OutOfMemory`].
-    pub fn new(layout: BitLayout, params: Params, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+    pub fn new(layout: BitLayout, params: Params, limit: &impl SizeLimit) -> Result<Self, Error> {
         Ok(match layout {
-            BitLayout::Lines => BloomFilter::Lines(LineFilter::new(params, limit)?),
-            BitLayout::Classic => BloomFilter::Classic(ClassicFilter::new(params, limit)?),
+            BitLayout::Lines => LineFilter::new(params, limit)?.into(),
+            BitLayout::Classic => ClassicFilter::new(params, limit)?.into(),
         })
     }
 
     /// Its layout.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let filter = BloomFilter::new(BitLayout::Classic, params, &Unlimited)?;
+    /// assert_eq!(filter.layout(), BitLayout::Classic);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn layout(&self) -> BitLayout {
-        match self {
-            BloomFilter::Lines(_) => BitLayout::Lines,
-            BloomFilter::Classic(_) => BitLayout::Classic,
+        match self.chain {
+            EitherChain::Lines(_) => BitLayout::Lines,
+            EitherChain::Classic(_) => BitLayout::Classic,
         }
     }
 
     /// An equal filter.
     ///
+    /// ```
+    /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
+    /// filter.add(b"ann", &Unlimited)?;
+    /// assert!(filter.try_clone()?.may_contain(b"ann"));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn try_clone(&self) -> Result<Self, Error> {
-        Ok(match self {
-            BloomFilter::Lines(filter) => BloomFilter::Lines(filter.try_clone()?),
-            BloomFilter::Classic(filter) => BloomFilter::Classic(filter.try_clone()?),
-        })
+        Ok(either!(&self.chain, filter => filter.try_clone()?.into()))
     }
 
     /// An empty filter of the same layout and parameters, in new memory.
     ///
+    /// ```
+    /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
+    /// filter.add(b"ann", &Unlimited)?;
+    /// let mut other = filter.empty_twin(&Unlimited)?;
+    /// assert!(other.is_empty());
+    /// other.merge(&[&filter])?;
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::OutOfMemory`], and what `limit` says.
-    pub fn empty_twin(&self, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
-        Ok(match self {
-            BloomFilter::Lines(filter) => BloomFilter::Lines(filter.empty_twin(limit)?),
-            BloomFilter::Classic(filter) => BloomFilter::Classic(filter.empty_twin(limit)?),
-        })
+    pub fn empty_twin(&self, limit: &impl SizeLimit) -> Result<Self, Error> {
+        Ok(either!(&self.chain, filter => filter.empty_twin(limit)?.into()))
     }
 
-    /// Adds an item; tells whether it was new.
+    /// Adds an item. Tells whether it was new; `false` means that the filter already answered that it may contain it.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
+    /// assert!(filter.add(b"ann", &Unlimited)?);
+    /// assert!(!filter.add(b"ann", &Unlimited)?);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// As [`LineFilter::add`].
-    pub fn add(&mut self, item: &[u8], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
-        either!(self, filter => filter.add(item, limit))
+    /// For a new item that finds the filter full: [`Error::Full`] if it does not scale, else what
+    /// keeps it from growing ([`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::OutOfRange`]). Nothing is changed then.
+    pub fn add(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
+        either!(&mut self.chain, filter => filter.add(item, limit))
     }
 
-    /// Adds items; tells `added` of each whether it was new.
+    /// Adds items, with the same outcome as [`Self::add`] for one after another, but faster
+    /// for many: their cache misses overlap. Tells `added` of each whether it was new.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
+    /// let (items, mut new) = (["ann", "ben", "ann"], Vec::new());
+    /// filter.add_all(items.iter().map(|item| item.as_bytes()), &Unlimited, |is_new| new.push(is_new))?;
+    /// assert_eq!(new, [true, true, false]);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// As [`LineFilter::add_all`].
+    /// As [`Self::add`]. The items before the one that failed are in, and `added` was told of them.
     pub fn add_all<'a>(
         &mut self,
         items: impl IntoIterator<Item = &'a [u8]>,
-        limit: &(impl SizeLimit + ?Sized),
+        limit: &impl SizeLimit,
         added: impl FnMut(bool),
     ) -> Result<(), Error> {
-        either!(self, filter => filter.add_all(items, limit, added))
+        either!(&mut self.chain, filter => filter.add_all(items, limit, added))
     }
 
     /// Whether the item may have been added; if `false`, it certainly was not.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
+    /// filter.add(b"ann", &Unlimited)?;
+    /// assert!(filter.may_contain(b"ann"));
+    /// assert!(!filter.may_contain(b"zoe"));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn may_contain(&self, item: &[u8]) -> bool {
-        either!(self, filter => filter.may_contain(item))
+        either!(&self.chain, filter => filter.may_contain(item))
     }
 
-    /// [`BloomFilter::may_contain`] for many items. Tells `found` the answers.
+    /// [`Self::may_contain`] for many items, faster than one after another. Tells `found` the answers.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
+    /// filter.add(b"ann", &Unlimited)?;
+    /// let mut known = Vec::new();
+    /// filter.may_contain_all([&b"ann"[..], b"zoe"], |found| known.push(found));
+    /// assert_eq!(known, [true, false]);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, found: impl FnMut(bool)) {
-        either!(self, filter => filter.may_contain_all(items, found));
+        either!(&self.chain, filter => filter.may_contain_all(items, found));
     }
 
-    /// The parameters it was made with.
+    /// The parameters it was made with. Of a classic filter, as far as RedisBloom keeps them: the rate asked for follows
+    /// from that of the first sub-filter, and so does the capacity; the seed is 0.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
+    /// assert_eq!(filter.params(), &params);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn params(&self) -> &Params {
-        either!(self, filter => filter.params())
-    }
-
-    /// How many sub-filters it has.
-    pub fn num_sub_filters(&self) -> usize {
-        either!(self, filter => filter.sub_filters().len())
+        either!(&self.chain, filter => filter.params())
     }
 
     /// Its sub-filters, oldest first.
-    pub fn sub_filters(&self) -> impl Iterator<Item = SubFilterInfo> + '_ {
-        (0..self.num_sub_filters()).map(move |index| match self {
-            BloomFilter::Lines(filter) => {
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
+    /// for item in 0..2000u32 {
+    ///     filter.add(&item.to_le_bytes(), &Unlimited)?;
+    /// }
+    /// let capacities: Vec<u64> = filter.sub_filters().map(|sub_filter| sub_filter.capacity).collect();
+    /// assert_eq!(capacities, [1000, 2000]);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    pub fn sub_filters(&self) -> impl ExactSizeIterator<Item = SubFilterInfo> + '_ {
+        let len = either!(&self.chain, filter => filter.sub_filters().len());
+        (0..len).map(move |index| match &self.chain {
+            EitherChain::Lines(filter) => {
                 let (sub_filter, geometry) = (&filter.sub_filters()[index], *filter.sub_filters()[index].geometry());
                 SubFilterInfo {
                     capacity: sub_filter.capacity(),
@@ -173,7 +285,7 @@ impl BloomFilter {
                     geometry: Some(geometry),
                 }
             }
-            BloomFilter::Classic(filter) => {
+            EitherChain::Classic(filter) => {
                 let (sub_filter, shape) = (&filter.sub_filters()[index], filter.sub_filters()[index].shape());
                 SubFilterInfo {
                     capacity: shape.capacity,
@@ -189,230 +301,225 @@ impl BloomFilter {
         })
     }
 
-    /// The bitmaps of its sub-filters, oldest first.
-    pub fn bitmaps(&self) -> impl Iterator<Item = &[u8]> + '_ {
-        (0..self.num_sub_filters()).map(move |index| either!(self, filter => filter.sub_filters()[index].as_bytes()))
-    }
-
     /// How many of the items added were new; after a merge an estimate.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
+    /// filter.add(b"ann", &Unlimited)?;
+    /// filter.add(b"ann", &Unlimited)?;
+    /// assert_eq!(filter.num_items(), 1);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn num_items(&self) -> u64 {
-        either!(self, filter => filter.num_items())
+        either!(&self.chain, filter => filter.num_items())
     }
 
     /// Whether nothing was ever added, so that clearing it would change nothing.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
+    /// assert!(filter.is_empty());
+    /// filter.add(b"ann", &Unlimited)?;
+    /// assert!(!filter.is_empty());
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
-        either!(self, filter => filter.is_empty())
+        either!(&self.chain, filter => filter.is_empty())
     }
 
     /// How many items its sub-filters are made for.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
+    /// assert_eq!(filter.capacity(), 1000);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn capacity(&self) -> u64 {
-        either!(self, filter => filter.capacity())
+        either!(&self.chain, filter => filter.capacity())
     }
 
     /// How many items can be added before it has to grow, or refuses them: so many at least, for known ones take no room.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
+    /// filter.add(b"ann", &Unlimited)?;
+    /// assert_eq!(filter.room(), 999);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn room(&self) -> u64 {
-        either!(self, filter => filter.room())
+        either!(&self.chain, filter => filter.room())
     }
 
-    /// Bytes of all bitmaps and structs.
+    /// Bytes of all bitmaps and structs; of a classic filter as RedisBloom's `BF.INFO` counts them.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
+    /// let bitmap_bytes: u64 = filter.sub_filters().map(|sub_filter| sub_filter.num_bytes).sum();
+    /// assert!(filter.size_bytes() - bitmap_bytes < 200);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn size_bytes(&self) -> u64 {
-        either!(self, filter => filter.size_bytes())
+        either!(&self.chain, filter => filter.size_bytes())
     }
 
     /// The share of its bits that are set.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
+    /// assert_eq!(filter.fill_ratio(), 0.0);
+    /// filter.add(b"ann", &Unlimited)?;
+    /// assert!(filter.fill_ratio() > 0.0);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn fill_ratio(&self) -> f64 {
-        either!(self, filter => filter.fill_ratio())
+        either!(&self.chain, filter => filter.fill_ratio())
     }
 
     /// The estimated share of the items it does not hold for which it errs now.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
+    /// for item in 0..500u32 {
+    ///     filter.add(&item.to_le_bytes(), &Unlimited)?;
+    /// }
+    /// assert!(filter.false_positive_rate() < filter.params().error_rate);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn false_positive_rate(&self) -> f64 {
-        either!(self, filter => filter.false_positive_rate())
+        either!(&self.chain, filter => filter.false_positive_rate())
     }
 
     /// Empties it: one sub-filter as when it was new, and the same parameters.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
+    /// filter.add(b"ann", &Unlimited)?;
+    /// filter.clear();
+    /// assert!(filter.is_empty());
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn clear(&mut self) {
-        either!(self, filter => filter.clear());
+        either!(&mut self.chain, filter => filter.clear());
     }
 
     /// Whether `other` could be merged into this filter, but for the error rate that would result.
     ///
     /// # Errors
     /// [`Error::Incompatible`] naming what differs.
-    pub fn check_mergeable(&self, other: &BloomFilter) -> Result<(), Error> {
-        match (self, other) {
-            (BloomFilter::Lines(ours), BloomFilter::Lines(theirs)) => ours.check_mergeable(theirs),
-            (BloomFilter::Classic(ours), BloomFilter::Classic(theirs)) => ours.check_mergeable(theirs),
+    fn check_mergeable(&self, other: &BloomFilter) -> Result<(), Error> {
+        match (&self.chain, &other.chain) {
+            (EitherChain::Lines(ours), EitherChain::Lines(theirs)) => ours.check_mergeable(theirs),
+            (EitherChain::Classic(ours), EitherChain::Classic(theirs)) => ours.check_mergeable(theirs),
             _ => Err(Error::incompatible(Parameter::Layout, self.layout(), other.layout())),
         }
     }
 
-    /// Becomes the union of itself and `others`; tells whether that set a bit.
+    /// Becomes the union of itself and `others`: contains what any of them contained. Tells whether
+    /// that set a bit; if not, nothing at all was changed.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
+    /// let mut other = filter.empty_twin(&Unlimited)?;
+    /// other.add(b"ben", &Unlimited)?;
+    /// assert!(filter.merge(&[&other])?);
+    /// assert!(filter.may_contain(b"ben"));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// As [`LineFilter::merge`]. Nothing is changed then.
+    /// [`Error::Incompatible`] naming what differs; [`Error::RateExceeded`] where the union would err more often than was
+    /// asked for; [`Error::OutOfMemory`]. Nothing is changed then.
     pub fn merge(&mut self, others: &[&BloomFilter]) -> Result<bool, Error> {
         for other in others {
             self.check_mergeable(other)?;
         }
-        match self {
-            BloomFilter::Lines(ours) => {
+        match &mut self.chain {
+            EitherChain::Lines(ours) => {
                 let mut same = try_with_capacity(others.len())?;
-                same.extend(others.iter().filter_map(|other| match other {
-                    BloomFilter::Lines(filter) => Some(filter),
-                    BloomFilter::Classic(_) => None,
+                same.extend(others.iter().filter_map(|other| match &other.chain {
+                    EitherChain::Lines(filter) => Some(filter),
+                    EitherChain::Classic(_) => None,
                 }));
                 ours.merge(&same)
             }
-            BloomFilter::Classic(ours) => {
+            EitherChain::Classic(ours) => {
                 let mut same = try_with_capacity(others.len())?;
-                same.extend(others.iter().filter_map(|other| match other {
-                    BloomFilter::Classic(filter) => Some(filter),
-                    BloomFilter::Lines(_) => None,
+                same.extend(others.iter().filter_map(|other| match &other.chain {
+                    EitherChain::Classic(filter) => Some(filter),
+                    EitherChain::Lines(_) => None,
                 }));
                 ours.merge(&same)
             }
         }
     }
+}
 
-    /// Lets `f` move the bitmap of sub-filter `index` to another place in memory; false if there is none.
-    ///
-    /// # Panics
-    /// If `f` returns another number of lines than it was given.
-    pub fn relocate(&mut self, index: usize, f: impl FnOnce(Box<[Line]>) -> Box<[Line]>) -> bool {
-        match self {
-            BloomFilter::Lines(filter) => filter.sub_filters_mut().get_mut(index).map(|one| one.relocate(f)),
-            BloomFilter::Classic(filter) => filter.sub_filters_mut().get_mut(index).map(|one| one.relocate(f)),
-        }
-        .is_some()
+impl OnHeap for BloomFilter {
+    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        either!(&self.chain, filter => filter.heap_layouts(visit));
     }
 
-    /// Calls `visit` with the layout of every heap allocation it owns.
-    pub fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        either!(self, filter => filter.heap_layouts(visit));
+    fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool {
+        either!(&mut self.chain, filter => match filter.sub_filters_mut().get_mut(index) {
+            Some(one) => {
+                one.relocate(|lines| mover.relocate(lines));
+                true
+            }
+            None => false,
+        })
     }
 }
 
 impl From<LineFilter> for BloomFilter {
     fn from(filter: LineFilter) -> Self {
-        BloomFilter::Lines(filter)
+        BloomFilter { chain: EitherChain::Lines(filter) }
     }
 }
 
 impl From<ClassicFilter> for BloomFilter {
     fn from(filter: ClassicFilter) -> Self {
-        BloomFilter::Classic(filter)
+        BloomFilter { chain: EitherChain::Classic(filter) }
+    }
+}
+
+impl From<BloomFilter> for EitherChain {
+    fn from(filter: BloomFilter) -> Self {
+        filter.chain
+    }
+}
+
+impl AsRef<EitherChain> for BloomFilter {
+    fn as_ref(&self) -> &EitherChain {
+        &self.chain
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::chain::MAX_SUB_FILTERS;
-    use super::*;
-    use crate::size_limit::{MaxBytes, Unlimited};
-    use proptest::prelude::*;
-
-    fn filled(layout: BitLayout, items: std::ops::Range<u32>) -> BloomFilter {
-        let params = Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 };
-        let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
-        for item in items {
-            filter.add(&item.to_le_bytes(), &Unlimited).unwrap();
-        }
-        filter
-    }
-
-    #[test]
-    fn either_layout_behaves_alike() {
-        for layout in [BitLayout::Lines, BitLayout::Classic] {
-            let mut filter = filled(layout, 0..500);
-            assert_eq!((filter.layout(), filter.num_sub_filters(), filter.capacity()), (layout, 3, 700));
-            assert!(filter.num_items() > 480 && filter.false_positive_rate() < 0.01 && filter.fill_ratio() > 0.2);
-            assert_eq!(filter.sub_filters().map(|one| one.num_items).sum::<u64>(), filter.num_items());
-            for (info, bitmap) in filter.sub_filters().zip(filter.bitmaps()) {
-                assert_eq!((info.num_bytes, info.num_bits), (bitmap.len() as u64, bitmap.len() as u64 * 8));
-                let set_bits: u64 = bitmap.iter().map(|byte| u64::from(byte.count_ones())).sum();
-                assert_eq!(info.set_bits, set_bits);
-                assert_eq!(info.geometry.is_some(), layout == BitLayout::Lines);
-            }
-            let copy = filter.try_clone().unwrap();
-            assert!((0..4).map(|index| filter.relocate(index, |lines| lines)).eq([true, true, true, false]));
-            assert!(copy == filter);
-            let mut found = Vec::new();
-            let items: Vec<[u8; 4]> = (0..500u32).map(u32::to_le_bytes).collect();
-            filter.may_contain_all(items.iter().map(|item| &item[..]), |is_there| found.push(is_there));
-            assert_eq!(found, [true; 500]);
-            assert!(items.iter().all(|item| filter.may_contain(item)));
-            let twin = filter.empty_twin(&Unlimited).unwrap();
-            filter.clear();
-            assert!(filter.is_empty() && filter == twin && filter.params() == copy.params());
-        }
-    }
-
-    #[test]
-    fn only_equal_layouts_merge() {
-        let (mut lines, mut classic) = (filled(BitLayout::Lines, 0..30), filled(BitLayout::Classic, 0..30));
-        for (ours, theirs) in
-            [(&mut lines, &filled(BitLayout::Lines, 30..60)), (&mut classic, &filled(BitLayout::Classic, 30..60))]
-        {
-            assert_eq!(ours.merge(&[theirs, theirs]), Ok(true));
-            assert!((0..60u32).all(|item| ours.may_contain(&item.to_le_bytes())));
-        }
-        assert!(matches!(lines.merge(&[&classic]), Err(Error::Incompatible { parameter: Parameter::Layout, .. })));
-        assert!(matches!(classic.merge(&[&lines]), Err(Error::Incompatible { parameter: Parameter::Layout, .. })));
-    }
-
-    fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
-        items.iter().map(bytemuck::bytes_of)
-    }
-
-    proptest! {
-        /// With known items, items that come twice, chains that do not scale and growth that is refused in the middle.
-        #[test]
-        fn lists_on_long_chains_are_one_by_one(
-            lists in prop::collection::vec(prop::collection::vec(0u16..500, 0..90), 1..8), capacity in 1u64..=3,
-            error_rate in prop_oneof![Just(0.9), Just(0.3), Just(0.01)], expansion in prop_oneof![9 => Just(1u32), 1 => Just(0)],
-            max_bytes in prop_oneof![Just(u64::MAX), 300u64..60_000],
-        ) {
-            let (params, limit) = (Params { error_rate, capacity, expansion, seed: 0 }, MaxBytes(max_bytes));
-            for layout in [BitLayout::Lines, BitLayout::Classic] {
-                let [mut single, mut listed] = [(); 2].map(|()| BloomFilter::new(layout, params, &Unlimited).unwrap());
-                for items in &lists {
-                    let (mut one_by_one, mut at_once) = (Vec::new(), Vec::new());
-                    let stopped = bytes(items).try_for_each(|item| {
-                        one_by_one.push(single.add(item, &limit)?);
-                        Ok(())
-                    });
-                    prop_assert_eq!(listed.add_all(bytes(items), &limit, |is_new| at_once.push(is_new)), stopped);
-                    prop_assert_eq!(&at_once, &one_by_one);
-                    prop_assert!(listed == single);
-                    let (mut found, all) = (Vec::new(), (0..600).collect::<Vec<u16>>());
-                    listed.may_contain_all(bytes(&all), |is_there| found.push(is_there));
-                    prop_assert!(bytes(&all).map(|item| single.may_contain(item)).eq(found));
-                }
-            }
-        }
-    }
-
-    /// Up to the last sub-filter there may be, whichever way it is reached.
-    #[test]
-    fn the_longest_chains_are_one_by_one() {
-        let items: Vec<u16> = (0..3000).map(|i| i * 7 % 2900).collect();
-        for layout in [BitLayout::Lines, BitLayout::Classic] {
-            for capacity in 1..=2 {
-                let params = Params { error_rate: 0.2, capacity, expansion: 1, seed: 0 };
-                let [mut single, mut listed] = [(); 2].map(|()| BloomFilter::new(layout, params, &Unlimited).unwrap());
-                let (mut one_by_one, mut at_once) = (Vec::new(), Vec::new());
-                let stopped = bytes(&items).try_for_each(|item| {
-                    one_by_one.push(single.add(item, &Unlimited)?);
-                    Ok(())
-                });
-                assert_eq!(listed.add_all(bytes(&items), &Unlimited, |is_new| at_once.push(is_new)), stopped);
-                assert_eq!(at_once, one_by_one);
-                assert!(listed == single && listed.num_sub_filters() > 700, "{}", listed.num_sub_filters());
-                assert_eq!(
-                    stopped.is_err(),
-                    listed.num_sub_filters() == MAX_SUB_FILTERS && at_once.len() < items.len()
-                );
-            }
-        }
-    }
-}
+mod tests;

@@ -14,25 +14,22 @@
 //!
 //! Whoever knows the seed can make items that collide; a secret seed is the remedy.
 //!
-//! - [`sizing`]: sizing and error formulas
-//! - [`Line`]: where the bits of an item are
-//! - [`LineSubFilter`]: one filter of a fixed size
-//! - [`LineFilter`]: the chain
-//! - [`classic`]: the same in RedisBloom's layout, for its data
-//! - [`BloomFilter`]: a chain in either layout; what the server uses
+//! There is a second layout of bits, RedisBloom's, for its data ([`BitLayout::Classic`]). All of the above but the number
+//! of cache misses holds for it as well.
 
-mod bitmap;
-mod chain;
-pub mod classic;
-mod filter;
-pub mod lines;
-mod params;
+pub(crate) mod bitmap;
+pub(crate) mod chain;
+pub(crate) mod classic;
+pub(crate) mod filter;
+pub(crate) mod lines;
+pub(crate) mod params;
 
-pub use bitmap::Line;
-pub use chain::{Chain, SubFilter};
-pub use classic::ClassicFilter;
 pub use filter::{BitLayout, BloomFilter, SubFilterInfo};
-pub use lines::LineFilter;
-pub use lines::sizing::{self, Geometry};
-pub use lines::sub_filter::LineSubFilter;
 pub use params::Params;
+
+/// What a filter of lines takes, and how often it errs, before there is one.
+pub mod sizing {
+    pub use super::lines::sizing::{
+        Geometry, estimate_items, false_positive_rate, geometry, sub_filter_capacity, sub_filter_geometry,
+    };
+}

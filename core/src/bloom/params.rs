@@ -27,6 +27,14 @@ impl Params {
 
     /// Are all parameters in their ranges?
     ///
+    /// ```
+    /// use rollcall_core::bloom::Params;
+    ///
+    /// let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// assert!(params.validate().is_ok());
+    /// assert!(Params { error_rate: 1.0, ..params }.validate().is_err());
+    /// ```
+    ///
     /// # Errors
     /// [`Error::OutOfRange`] naming the first that is not.
     pub fn validate(&self) -> Result<(), Error> {
@@ -35,15 +43,15 @@ impl Params {
             return Err(Error::out_of_range(Parameter::Capacity, "from 1 to 1099511627776", self.capacity));
         }
         if self.expansion > Self::MAX_EXPANSION {
-            return Err(Self::expansion_error(self.expansion));
+            return Err(expansion_error(self.expansion));
         }
         Ok(())
     }
+}
 
-    /// What is said of an expansion that is too large, as large as it may be.
-    pub fn expansion_error(expansion: impl Display) -> Error {
-        Error::out_of_range(Parameter::Expansion, "from 0 to 32768", expansion)
-    }
+/// What is said of an expansion that is too large, as large as it may be.
+pub fn expansion_error(expansion: impl Display) -> Error {
+    Error::out_of_range(Parameter::Expansion, "from 0 to 32768", expansion)
 }
 
 /// Refuses what is not strictly between 0 and 1; NaN is not.

@@ -12,6 +12,7 @@ use crate::counting::sizing;
 use crate::counting::slots::{Bitmap, Bits};
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
+use crate::heap::{Mover, OnHeap};
 use crate::size_limit::SizeLimit;
 
 /// Items that are hashed before the first of them is set: as many reads of memory as a core keeps under way.
@@ -48,6 +49,14 @@ impl Params {
 
     /// Checks every parameter against its range.
     ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// assert!(params.validate().is_ok());
+    /// assert!(Params { error_rate: 0.5, ..params }.validate().is_err());
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::OutOfRange`] naming the first that is outside.
     pub fn validate(&self) -> Result<(), Error> {
@@ -81,7 +90,7 @@ impl Params {
     ///
     /// # Errors
     /// Those of [`Self::validate`].
-    pub fn layout(&self) -> Result<Layout, Error> {
+    pub(crate) fn layout(&self) -> Result<Layout, Error> {
         self.validate()?;
         sizing::layout(self.error_rate, self.capacity)
     }
@@ -98,13 +107,24 @@ pub enum Representation {
     Dense,
 }
 
-impl fmt::Display for Representation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+impl Representation {
+    /// Its name, as users know it.
+    ///
+    /// ```
+    /// assert_eq!(rollcall_core::counting::Representation::Sparse.name(), "sparse");
+    /// ```
+    pub fn name(self) -> &'static str {
+        match self {
             Representation::Exact => "exact",
             Representation::Sparse => "sparse",
             Representation::Dense => "dense",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Representation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 
@@ -143,21 +163,18 @@ pub(super) enum State {
 impl Counter {
     /// An empty counter; allocates nothing.
     ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let counter = Counter::new(params)?;
+    /// assert_eq!(counter.count(), 0);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::OutOfRange`] when a parameter is.
     pub fn new(params: Params) -> Result<Self, Error> {
         Self::with_layout(params, params.layout()?)
-    }
-
-    /// As [`Self::new`], with a bitmap that was chosen elsewhere, by a counter that this one is to be equal to.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] when a parameter is.
-    pub fn with_layout(params: Params, layout: Layout) -> Result<Self, Error> {
-        params.validate()?;
-        let state =
-            if params.exact_limit > 0 { State::Exact(Members::new()) } else { State::Estimating(Bitmap::new(layout)) };
-        Ok(Self::from_state(params, layout, 0, state))
     }
 
     pub(super) fn from_state(params: Params, layout: Layout, floor: u32, state: State) -> Self {
@@ -185,6 +202,16 @@ impl Counter {
 
     /// Adds `item`; true when that changed the counter: while it is exact, when the item is new; when it
     /// estimates, when its slot was free.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let mut counter = Counter::new(params)?;
+    /// assert!(counter.add(b"ann", &Unlimited)?);
+    /// assert!(!counter.add(b"ann", &Unlimited)?);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
@@ -217,6 +244,17 @@ impl Counter {
 
     /// Adds many items; tells `added` for each what [`Self::add`] would return. Faster than one by
     /// one when the bitmap is dense, because reads of memory overlap.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let mut counter = Counter::new(params)?;
+    /// let (members, mut new) = (["ann", "ben", "ann"], Vec::new());
+    /// counter.add_all(members.iter().map(|member| member.as_bytes()), &Unlimited, |is_new| new.push(is_new))?;
+    /// assert_eq!(new, [true, true, false]);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Self::add`], at the first item that has one: those before it are in, and `added` was told.
@@ -265,12 +303,36 @@ impl Counter {
     }
 
     /// Number of distinct members: exact while exact, else the estimate, rounded. It never falls when members are added.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let mut counter = Counter::new(params)?;
+    /// for member in 0..10_000u32 {
+    ///     counter.add(&member.to_le_bytes(), &Unlimited)?;
+    /// }
+    /// assert!(counter.count().abs_diff(10_000) < 300);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn count(&self) -> u64 {
         // Estimates are finite and far below 2^53.
         libm::round(self.estimate()) as u64
     }
 
     /// Number of distinct members, not rounded: the most likely one, but at least [`Self::floor`].
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let mut counter = Counter::new(params)?;
+    /// for member in 0..10_000u32 {
+    ///     counter.add(&member.to_le_bytes(), &Unlimited)?;
+    /// }
+    /// assert_eq!(counter.count(), counter.estimate().round() as u64);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn estimate(&self) -> f64 {
         match &self.state {
             State::Exact(members) => members.len() as f64,
@@ -291,6 +353,19 @@ impl Counter {
     }
 
     /// The standard error of [`Self::estimate`], relative to it; 0 while exact.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let mut counter = Counter::new(params)?;
+    /// assert_eq!(counter.standard_error(), 0.0);
+    /// for member in 0..10_000u32 {
+    ///     counter.add(&member.to_le_bytes(), &Unlimited)?;
+    /// }
+    /// assert!(counter.standard_error() > 0.0 && counter.standard_error() < 0.01);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn standard_error(&self) -> f64 {
         match &self.state {
             State::Exact(_) => 0.0,
@@ -299,11 +374,34 @@ impl Counter {
     }
 
     /// Is the count exact?
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let mut counter = Counter::new(params)?;
+    /// assert!(counter.is_exact());
+    /// for member in 0..10_000u32 {
+    ///     counter.add(&member.to_le_bytes(), &Unlimited)?;
+    /// }
+    /// assert!(!counter.is_exact());
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn is_exact(&self) -> bool {
         matches!(self.state, State::Exact(_))
     }
 
     /// How it holds its set.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let mut counter = Counter::new(params)?;
+    /// counter.add(b"ann", &Unlimited)?;
+    /// assert_eq!(counter.representation().name(), "exact");
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn representation(&self) -> Representation {
         match &self.state {
             State::Exact(_) => Representation::Exact,
@@ -315,6 +413,18 @@ impl Counter {
     }
 
     /// The members, in the order they were added.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let mut counter = Counter::new(params)?;
+    /// for member in ["ann", "ben", "ann"] {
+    ///     counter.add(member.as_bytes(), &Unlimited)?;
+    /// }
+    /// assert_eq!(counter.members()?.collect::<Vec<_>>(), [b"ann", b"ben"]);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::NotExact`] once it estimates.
@@ -329,21 +439,47 @@ impl Counter {
     }
 
     /// Its parameters. [`Self::merge`] may change capacity and error rate.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let counter = Counter::new(params)?;
+    /// assert_eq!(counter.params(), &params);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn params(&self) -> &Params {
         &self.params
     }
 
-    /// The shape of its bitmap, whether or not it has one yet.
-    pub fn layout(&self) -> Layout {
-        self.layout
-    }
-
-    /// Bits of the bitmap, whether or not it has one yet.
+    /// Bits of the bitmap, whether or not it has one yet. An eighth of them, in bytes, is what a counter takes at its
+    /// largest beside its struct, once it estimates.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let counter = Counter::new(params)?;
+    /// let expected_bytes = counter.num_bits() / 8;
+    /// assert!((1_000..10_000).contains(&expected_bytes));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn num_bits(&self) -> u64 {
         self.layout.num_bits()
     }
 
     /// Bits set; 0 while exact.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let mut counter = Counter::new(params)?;
+    /// assert_eq!(counter.set_bits(), 0);
+    /// for member in 0..10_000u32 {
+    ///     counter.add(&member.to_le_bytes(), &Unlimited)?;
+    /// }
+    /// assert!(counter.set_bits() > 0);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn set_bits(&self) -> u64 {
         match &self.state {
             State::Exact(_) => 0,
@@ -352,29 +488,36 @@ impl Counter {
     }
 
     /// Bytes of memory it takes in all.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let mut counter = Counter::new(params)?;
+    /// assert!(counter.size_bytes() < 200);
+    /// for member in 0..10_000u32 {
+    ///     counter.add(&member.to_le_bytes(), &Unlimited)?;
+    /// }
+    /// assert!(counter.size_bytes() > counter.num_bits() / 8);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn size_bytes(&self) -> u64 {
         let mut bytes = Self::STRUCT_BYTES;
         self.heap_layouts(&mut |layout| bytes += layout.size() as u64);
         bytes
     }
 
-    /// Calls `visit` with the layout of each heap allocation it owns.
-    pub fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
-        match &self.state {
-            State::Exact(members) => members.heap_layouts(visit),
-            State::Estimating(bitmap) => bitmap.heap_layouts(visit),
-        }
-    }
-
-    /// Lets the server's defragmenter move the words of a dense bitmap: `relocate` gets them and gives
-    /// back as many words with the same values. Does nothing to other counters.
-    pub fn relocate_dense(&mut self, relocate: impl FnOnce(Box<[u64]>) -> Box<[u64]>) {
-        if let State::Estimating(bitmap) = &mut self.state {
-            bitmap.relocate(relocate);
-        }
-    }
-
     /// A copy.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let mut counter = Counter::new(params)?;
+    /// counter.add(b"ann", &Unlimited)?;
+    /// assert_eq!(counter.try_clone()?.count(), 1);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -385,6 +528,49 @@ impl Counter {
         };
         let Counter { params, layout, floor, .. } = *self;
         Ok(Counter { params, layout, floor, state, estimate: self.estimate.clone() })
+    }
+}
+
+impl OnHeap for Counter {
+    fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
+        match &self.state {
+            State::Exact(members) => members.heap_layouts(visit),
+            State::Estimating(bitmap) => bitmap.heap_layouts(visit),
+        }
+    }
+
+    /// Only a dense bitmap is large; other counters have buffers that are left where they are.
+    fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool {
+        if let (0, State::Estimating(bitmap)) = (index, &mut self.state) {
+            bitmap.relocate(|words| mover.relocate(words));
+        }
+        index == 0
+    }
+}
+
+/// The shape of a counter's bitmap: chosen elsewhere, and told there.
+pub trait Shaped: Sized {
+    /// An empty counter with a bitmap of this layout; allocates nothing.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] when a parameter is.
+    fn with_layout(params: Params, layout: Layout) -> Result<Self, Error>;
+
+    /// The shape of its bitmap, whether or not it has one yet.
+    fn layout(&self) -> Layout;
+}
+
+impl Shaped for Counter {
+    fn with_layout(params: Params, layout: Layout) -> Result<Self, Error> {
+        params.validate()?;
+        let state =
+            if params.exact_limit > 0 { State::Exact(Members::new()) } else { State::Estimating(Bitmap::new(layout)) };
+        Ok(Self::from_state(params, layout, 0, state))
+    }
+
+    #[inline]
+    fn layout(&self) -> Layout {
+        self.layout
     }
 }
 

@@ -19,7 +19,7 @@ impl Counter {
     /// # Errors
     /// [`Error::OutOfRange`] when a parameter is; [`Error::Corrupt`] when the floor or the payload is none of this
     /// representation; those of `limit`, [`Error::OutOfMemory`].
-    pub fn from_payload(
+    pub(crate) fn from_payload(
         params: Params,
         layout: Layout,
         floor: u32,
@@ -65,7 +65,7 @@ impl Counter {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] when a parameter is; [`Error::Corrupt`] when the floor is; those of `limit`.
-    pub fn loading_sparse(
+    pub(crate) fn loading_sparse(
         params: Params,
         layout: Layout,
         floor: u32,
@@ -83,7 +83,7 @@ impl Counter {
     /// # Errors
     /// [`Error::OutOfRange`] when a parameter is; [`Error::Corrupt`] when the floor is; those of `limit`,
     /// [`Error::OutOfMemory`].
-    pub fn loading_dense(
+    pub(crate) fn loading_dense(
         params: Params,
         layout: Layout,
         floor: u32,
@@ -106,7 +106,7 @@ fn check_floor(params: &Params, floor: u32) -> Result<(), Error> {
 
 /// A sparse counter of which not all positions are there yet.
 #[derive(Debug)]
-pub struct SparseLoading {
+pub(crate) struct SparseLoading {
     params: Params,
     floor: u32,
     /// The positions so far; sparse, however many they are.
@@ -122,7 +122,7 @@ impl SparseLoading {
     ///
     /// # Errors
     /// [`Error::Corrupt`] when a position is beyond the bitmap or not above the one before it; nothing was taken then.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let missing = (POSITION_BYTES - self.cut.len()) % POSITION_BYTES;
         let (head, body) = bytes.split_at(missing.min(bytes.len()));
         let joined = [&self.cut, head].concat();
@@ -151,13 +151,13 @@ impl SparseLoading {
     }
 
     /// Part number `index` of the payload so far, `None` after the last.
-    pub fn payload_part(&self, index: usize) -> Option<PayloadPart<'_>> {
+    pub(crate) fn payload_part(&self, index: usize) -> Option<PayloadPart<'_>> {
         let follows_the_last = || index.checked_sub(1).is_none_or(|last| self.bitmap.payload_part(last).is_some());
         self.bitmap.payload_part(index).or_else(|| follows_the_last().then_some(PayloadPart::Bytes(&self.cut)))
     }
 
     /// Calls `visit` with the layout of each heap allocation, but for the few bytes of a cut position.
-    pub fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
+    pub(crate) fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
         self.bitmap.heap_layouts(visit);
     }
 
@@ -165,7 +165,7 @@ impl SparseLoading {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub fn try_clone(&self) -> Result<Self, Error> {
+    pub(crate) fn try_clone(&self) -> Result<Self, Error> {
         Ok(SparseLoading { bitmap: self.bitmap.try_clone()?, cut: self.cut.clone(), ..*self })
     }
 
@@ -174,7 +174,7 @@ impl SparseLoading {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; nothing was taken then.
-    pub fn finish(&mut self) -> Result<Counter, Error> {
+    pub(crate) fn finish(&mut self) -> Result<Counter, Error> {
         self.bitmap.settle()?;
         let layout = self.bitmap.layout();
         let bitmap = std::mem::replace(&mut self.bitmap, Bitmap::new(layout));
@@ -184,7 +184,7 @@ impl SparseLoading {
 
 /// A dense counter of which not all bytes are there yet.
 #[derive(Debug)]
-pub struct DenseLoading {
+pub(crate) struct DenseLoading {
     params: Params,
     layout: Layout,
     floor: u32,
@@ -192,36 +192,26 @@ pub struct DenseLoading {
 }
 
 impl DenseLoading {
-    /// The parameters it is loaded with.
-    pub fn params(&self) -> &Params {
-        &self.params
-    }
-
     /// A copy.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub fn try_clone(&self) -> Result<Self, Error> {
+    pub(crate) fn try_clone(&self) -> Result<Self, Error> {
         let mut words = zeroed_words(self.layout)?;
         words.copy_from_slice(&self.words);
         Ok(DenseLoading { words, ..*self })
     }
 
     /// Bytes of the whole bitmap.
-    pub fn total_bytes(&self) -> u64 {
+    pub(crate) fn total_bytes(&self) -> u64 {
         self.layout.num_bytes()
-    }
-
-    /// Bytes of memory it takes in all.
-    pub fn size_bytes(&self) -> u64 {
-        size_of::<Self>() as u64 + self.total_bytes()
     }
 
     /// Writes some bytes of the bitmap at `offset`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when they reach beyond the bitmap; nothing was written then.
-    pub fn write_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn write_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         let total = self.total_bytes();
         let end = offset.checked_add(bytes.len() as u64).filter(|&end| end <= total);
         let Some(end) = end else {
@@ -234,12 +224,12 @@ impl DenseLoading {
     }
 
     /// The bytes there are so far, the others being zero.
-    pub fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         bytemuck::cast_slice(&self.words)
     }
 
     /// The counter, once all bytes are there (which the caller knows).
-    pub fn finish(self) -> Counter {
+    pub(crate) fn finish(self) -> Counter {
         let bitmap = Bitmap::from_words(self.layout, self.words);
         Counter::from_state(self.params, self.layout, self.floor, State::Estimating(bitmap))
     }
@@ -248,6 +238,7 @@ impl DenseLoading {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counting::counter::Shaped;
     use crate::counting::counter::tests::{SIZES, counter, layout, params, words};
     use crate::counting::payload::tests::{encode, many};
     use crate::error::Parameter;
@@ -280,7 +271,7 @@ mod tests {
             let error = decode(params, representation, payload).unwrap_err();
             assert!(matches!(error, Error::Corrupt { field, .. } if field == name), "{error}");
         }
-        let never_exact = Params { exact_limit: 0, ..params };
+        let never_exact = Params { exact_limit: 0, exact_bytes: 16 << 10, ..params };
         assert!(matches!(decode(never_exact, Representation::Exact, b""), Err(Error::Corrupt { .. })));
         let zero = Params { capacity: 0, ..params };
         let wrong = Counter::from_payload(zero, layout(11, 10), 0, Representation::Sparse, b"", &Unlimited);

@@ -23,20 +23,16 @@
 //! G. Varghese, M. Fisk, "Bitmap algorithms for counting active flows on high-speed links", IEEE/ACM
 //! Transactions on Networking 14(5), 2006: bitmaps whose parts sample the hash space more and more thinly.
 
-mod counter;
-pub mod estimate;
-pub mod layout;
-mod loading;
+pub(crate) mod counter;
+pub(crate) mod estimate;
+pub(crate) mod layout;
+pub(crate) mod loading;
 mod members;
-mod payload;
-pub mod sizing;
+pub(crate) mod payload;
+pub(crate) mod sizing;
 mod slots;
 mod union;
 
 pub use counter::{Counter, Params, Representation};
-pub use loading::{DenseLoading, SparseLoading};
 pub use members::Iter as MembersIter;
-#[cfg(test)]
-pub(crate) use payload::tests::ENCODED;
-pub use payload::{CUT_BYTES, PayloadPart, Positions};
 pub use union::{Difference, count_union};

@@ -20,7 +20,7 @@ use crate::counting::slots::{Bitmap, Bits};
 pub(super) const POSITION_BYTES: usize = size_of::<u32>();
 
 /// Bytes of positions that are encoded and cut off again at most, where a stretch begins and ends within one.
-pub const CUT_BYTES: usize = 2 * (POSITION_BYTES - 1);
+pub(crate) const CUT_BYTES: usize = 2 * (POSITION_BYTES - 1);
 
 /// Positions of a part: 256 KiB are what reading one encodes at most. Changing it changes where dumps are cut.
 const POSITIONS_PER_PART: u64 = 1 << 16;
@@ -30,7 +30,7 @@ const POSITIONS_PER_BLOCK: usize = 1024;
 
 /// A stretch of a counter's payload.
 #[derive(Debug, Clone, Copy)]
-pub enum PayloadPart<'a> {
+pub(crate) enum PayloadPart<'a> {
     /// Bytes as they lie in memory.
     Bytes(&'a [u8]),
     /// Positions, which are encoded when they are read.
@@ -39,7 +39,7 @@ pub enum PayloadPart<'a> {
 
 impl<'a> PayloadPart<'a> {
     /// Length in bytes.
-    pub fn num_bytes(&self) -> u64 {
+    pub(crate) fn num_bytes(&self) -> u64 {
         match self {
             PayloadPart::Bytes(bytes) => bytes.len() as u64,
             PayloadPart::Positions(positions) => positions.num_bytes(),
@@ -50,7 +50,7 @@ impl<'a> PayloadPart<'a> {
     ///
     /// # Panics
     /// When `start` is after `end` or `end` beyond the part.
-    pub fn read(&self, start: u64, end: u64) -> Cow<'a, [u8]> {
+    pub(crate) fn read(&self, start: u64, end: u64) -> Cow<'a, [u8]> {
         match self {
             PayloadPart::Bytes(bytes) => Cow::Borrowed(&bytes[start as usize..end as usize]),
             PayloadPart::Positions(positions) => {
@@ -67,7 +67,7 @@ impl<'a> PayloadPart<'a> {
     ///
     /// # Panics
     /// As [`Self::read`].
-    pub fn append_to(&self, bytes: &mut Vec<u8>, start: u64, end: u64) {
+    pub(crate) fn append_to(&self, bytes: &mut Vec<u8>, start: u64, end: u64) {
         match self {
             PayloadPart::Bytes(own) => bytes.extend_from_slice(&own[start as usize..end as usize]),
             PayloadPart::Positions(positions) => positions.append_to(bytes, start, end),
@@ -77,7 +77,7 @@ impl<'a> PayloadPart<'a> {
 
 /// Positions that follow each other in a sparse bitmap.
 #[derive(Debug, Clone, Copy)]
-pub struct Positions<'a> {
+pub(crate) struct Positions<'a> {
     bitmap: &'a RoaringBitmap,
     /// How many positions there are before these.
     rank: u64,
@@ -149,7 +149,7 @@ impl Bitmap {
 
 impl Counter {
     /// Part number `index` of its set as bytes, `None` after the last. All of them are stored one after the other.
-    pub fn payload_part(&self, index: usize) -> Option<PayloadPart<'_>> {
+    pub(crate) fn payload_part(&self, index: usize) -> Option<PayloadPart<'_>> {
         match self.state() {
             State::Exact(members) => (index == 0).then_some(PayloadPart::Bytes(members.as_bytes())),
             State::Estimating(bitmap) => bitmap.payload_part(index),
@@ -157,7 +157,7 @@ impl Counter {
     }
 
     /// Bytes of the whole payload.
-    pub fn payload_bytes(&self) -> u64 {
+    pub(crate) fn payload_bytes(&self) -> u64 {
         match self.state() {
             State::Exact(members) => members.as_bytes().len() as u64,
             State::Estimating(bitmap) => bitmap.payload_bytes(),
@@ -166,7 +166,7 @@ impl Counter {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::counting::counter::Representation;
     use crate::counting::counter::tests::{LARGEST, SIZES, counter, params};
@@ -183,12 +183,12 @@ pub(super) mod tests {
     }
 
     /// The whole payload.
-    pub fn encode(counter: &Counter) -> Vec<u8> {
+    pub(crate) fn encode(counter: &Counter) -> Vec<u8> {
         parts(counter).iter().map(|part| part.read(0, part.num_bytes())).collect::<Vec<_>>().concat()
     }
 
     /// A sparse counter whose payload has more than one part.
-    pub fn many() -> Counter {
+    pub(crate) fn many() -> Counter {
         let many = counter(params(LARGEST, 0), 0..100_000);
         assert_eq!(many.representation(), Representation::Sparse);
         many

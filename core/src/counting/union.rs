@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 use roaring::RoaringBitmap;
 
 use crate::bits;
-use crate::counting::counter::{Counter, Params, State};
+use crate::counting::counter::{Counter, Params, Shaped, State};
 use crate::counting::estimate::Segments;
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::members::Members;
@@ -33,6 +33,17 @@ pub struct Difference {
 
 impl Difference {
     /// The estimate, rounded.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let mut june = Counter::new(params)?;
+    /// june.add(b"ann", &Unlimited)?;
+    /// let difference = june.difference(&[&Counter::new(params)?])?;
+    /// assert_eq!((difference.count(), difference.estimate, difference.standard_error), (1, 1.0, 0.0));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn count(&self) -> u64 {
         libm::round(self.estimate) as u64
     }
@@ -40,6 +51,18 @@ impl Difference {
 
 /// Number of distinct members of all `counters` together; exact while every one that has any is. At least what each of
 /// them is known to have.
+///
+/// ```
+/// # use rollcall_core::counting::{Counter, Params, count_union};
+/// # use rollcall_core::size_limit::Unlimited;
+/// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+/// let [mut one, mut other] = [Counter::new(params)?, Counter::new(params)?];
+/// one.add(b"ann", &Unlimited)?;
+/// other.add(b"ann", &Unlimited)?;
+/// other.add(b"ben", &Unlimited)?;
+/// assert_eq!(count_union(&[&one, &other])?, 2);
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
@@ -74,6 +97,18 @@ impl Counter {
     /// The standard error is that of at least `1 / q` members, `q` being the share of the hash space that B left free: where
     /// few slots are free, seeing none does not prove that there is none.
     ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let [mut june, mut july] = [Counter::new(params)?, Counter::new(params)?];
+    /// june.add(b"ann", &Unlimited)?;
+    /// june.add(b"ben", &Unlimited)?;
+    /// july.add(b"ann", &Unlimited)?;
+    /// assert_eq!(june.difference(&[&july])?.count(), 1);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
     pub fn difference(&self, others: &[&Counter]) -> Result<Difference, Error> {
@@ -97,6 +132,18 @@ impl Counter {
     /// parameters it has, but where the layout changes: then capacity and error rate are those of the first counter that
     /// has this layout and bits, or where none is, the smallest capacity and the largest standard error up to there. It
     /// stays exact while it is, no other has bits, and the union is within its limits.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let [mut june, mut july] = [Counter::new(params)?, Counter::new(params)?];
+    /// june.add(b"ann", &Unlimited)?;
+    /// july.add(b"ben", &Unlimited)?;
+    /// assert!(june.merge(&[&july], &Unlimited)?);
+    /// assert_eq!(june.count(), 2);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Incompatible`] when seeds differ, those of `limit`, [`Error::OutOfMemory`]; nothing was

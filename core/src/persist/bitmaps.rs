@@ -1,18 +1,119 @@
-//! The bitmaps of sub-filters while their bytes arrive, in order.
+//! Filters of either layout while the bytes of their bitmaps arrive, in order.
 
 use std::alloc::Layout;
+use std::fmt;
 
-use super::Payload;
-use crate::bloom::SubFilter;
+use super::codec::expect;
+use super::payload::Payload;
+use super::value::{ChunkFormat, Loading, Stored};
+use crate::bloom::chain::{Chain, SubFilter};
 use crate::error::Error;
-use crate::size_limit::{try_to_vec, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_to_vec, try_with_capacity};
+
+/// What the layouts do each in its own way.
+pub trait Arrives: SubFilter {
+    /// What a header says of the chain as a whole.
+    type Claims: fmt::Debug + Copy + Send;
+
+    /// Reads a header, and sets the memory of all sub-filters aside, zeroed.
+    ///
+    /// # Errors
+    /// Those of [`Loading::begin`].
+    fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<(Self::Claims, Vec<Self>), Error>;
+
+    /// How chunks come.
+    fn chunk_format(claims: &Self::Claims) -> ChunkFormat;
+
+    /// The chain of these sub-filters.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when there is none.
+    fn chain(claims: &Self::Claims, sub_filters: Vec<Self>) -> Result<Chain<Self>, Error>;
+}
+
+/// A chain whose bits are arriving.
+#[derive(Debug)]
+pub struct LoadingChain<S: Arrives> {
+    claims: S::Claims,
+    arriving: ArrivingBitmaps<S>,
+}
+
+impl<S: Arrives> LoadingChain<S> {
+    /// The chain as it stands.
+    fn take(&mut self) -> Result<Chain<S>, Error> {
+        S::chain(&self.claims, std::mem::take(&mut self.arriving.sub_filters))
+    }
+}
+
+impl<S: Arrives> Loading for LoadingChain<S>
+where
+    Chain<S>: Stored<Loading = Self>,
+{
+    type Value = Chain<S>;
+
+    fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
+        let (claims, sub_filters) = S::begin(header, limit)?;
+        Ok(LoadingChain { claims, arriving: ArrivingBitmaps::new(header, sub_filters)? })
+    }
+
+    fn header(&self) -> &[u8] {
+        &self.arriving.header
+    }
+
+    fn chunk_format(&self) -> ChunkFormat {
+        S::chunk_format(&self.claims)
+    }
+
+    fn received_bytes(&self) -> u64 {
+        self.arriving.received_bytes
+    }
+
+    fn total_bytes(&self) -> u64 {
+        self.arriving.total_bytes
+    }
+
+    fn received(&self) -> Payload<'_> {
+        Payload::of_bitmaps(&self.arriving.sub_filters, SubFilter::as_bytes).up_to(self.arriving.received_bytes)
+    }
+
+    fn next_memory(&self, len: usize) -> &[u8] {
+        self.arriving.next_memory(len)
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.arriving.push(bytes)
+    }
+
+    fn finish(&mut self) -> Result<Chain<S>, Error> {
+        expect("payload length", self.total_bytes(), self.received_bytes())?;
+        self.take()
+    }
+
+    fn finish_with_zeros(&mut self) -> Option<Chain<S>> {
+        (self.chunk_format() == ChunkFormat::Plain).then(|| self.take().ok())?
+    }
+
+    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        let ArrivingBitmaps { sub_filters, header, .. } = &self.arriving;
+        visit(Layout::for_value::<[S]>(sub_filters));
+        sub_filters.iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
+        visit(Layout::for_value(header.as_slice()));
+    }
+
+    fn try_clone(&self) -> Result<Self, Error> {
+        let mut sub_filters = try_with_capacity(self.arriving.sub_filters.len())?;
+        for sub_filter in &self.arriving.sub_filters {
+            sub_filters.push(sub_filter.try_clone()?);
+        }
+        let header = try_to_vec(&self.arriving.header)?;
+        Ok(LoadingChain { arriving: ArrivingBitmaps { sub_filters, header, ..self.arriving }, ..*self })
+    }
+}
 
 /// A sub-filter as its bytes.
-pub(super) trait Bitmap: Sized {
+trait Bitmap {
     fn as_bytes(&self) -> &[u8];
     fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error>;
-    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));
-    fn try_clone(&self) -> Result<Self, Error>;
 }
 
 impl<S: SubFilter> Bitmap for S {
@@ -23,14 +124,6 @@ impl<S: SubFilter> Bitmap for S {
     fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         SubFilter::append_bytes(self, offset, bytes)
     }
-
-    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        SubFilter::heap_layouts(self, visit);
-    }
-
-    fn try_clone(&self) -> Result<Self, Error> {
-        SubFilter::try_clone(self)
-    }
 }
 
 /// Sub-filters whose bytes are arriving. Their memory is all there from the start, zeroed.
@@ -38,8 +131,8 @@ impl<S: SubFilter> Bitmap for S {
 /// Invariants: the first `complete` sub-filters have all their bytes; no bit after the first `received_bytes` bytes of
 /// them all is set.
 #[derive(Debug)]
-pub(super) struct ArrivingBitmaps<S> {
-    pub(super) sub_filters: Vec<S>,
+struct ArrivingBitmaps<S> {
+    sub_filters: Vec<S>,
     header: Vec<u8>,
     complete: usize,
     /// Bytes of the first `complete` sub-filters.
@@ -50,37 +143,21 @@ pub(super) struct ArrivingBitmaps<S> {
 
 impl<S: Bitmap> ArrivingBitmaps<S> {
     /// None of the sub-filters has a bit set.
-    pub(super) fn new(header: &[u8], sub_filters: Vec<S>) -> Result<Self, Error> {
+    fn new(header: &[u8], sub_filters: Vec<S>) -> Result<Self, Error> {
         let header = try_to_vec(header)?;
         let total_bytes = sub_filters.iter().map(|sub_filter| sub_filter.as_bytes().len() as u64).sum();
         let (complete, complete_bytes, received_bytes) = (0, 0, 0);
         Ok(ArrivingBitmaps { sub_filters, header, complete, complete_bytes, received_bytes, total_bytes })
     }
 
-    pub(super) fn header(&self) -> &[u8] {
-        &self.header
-    }
-
-    pub(super) fn received_bytes(&self) -> u64 {
-        self.received_bytes
-    }
-
-    pub(super) fn total_bytes(&self) -> u64 {
-        self.total_bytes
-    }
-
-    pub(super) fn received(&self) -> Payload<'_> {
-        Payload::of_bitmaps(&self.sub_filters, S::as_bytes).up_to(self.received_bytes)
-    }
-
-    /// As [`Loading::next_memory`](super::Loading::next_memory).
-    pub(super) fn next_memory(&self, len: usize) -> &[u8] {
+    /// As [`Loading::next_memory`].
+    fn next_memory(&self, len: usize) -> &[u8] {
         let Some(sub_filter) = self.sub_filters.get(self.complete) else { return &[] };
         let rest = &sub_filter.as_bytes()[(self.received_bytes - self.complete_bytes) as usize..];
         &rest[..len.min(rest.len())]
     }
 
-    pub(super) fn push(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+    fn push(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         let missing = self.total_bytes - self.received_bytes;
         if bytes.len() as u64 > missing {
             return Err(Error::corrupt("payload length", format_args!("at most {missing} bytes more"), bytes.len()));
@@ -100,20 +177,6 @@ impl<S: Bitmap> ArrivingBitmaps<S> {
             bytes = later;
         }
         Ok(())
-    }
-
-    pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        visit(Layout::for_value::<[S]>(&self.sub_filters));
-        self.sub_filters.iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
-        visit(Layout::for_value(self.header.as_slice()));
-    }
-
-    pub(super) fn try_clone(&self) -> Result<Self, Error> {
-        let mut sub_filters = try_with_capacity(self.sub_filters.len())?;
-        for sub_filter in &self.sub_filters {
-            sub_filters.push(sub_filter.try_clone()?);
-        }
-        Ok(ArrivingBitmaps { sub_filters, header: try_to_vec(&self.header)?, ..*self })
     }
 }
 
@@ -135,10 +198,6 @@ mod tests {
         fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
             self.0[offset as usize..][..bytes.len()].copy_from_slice(bytes);
             Ok(())
-        }
-        fn heap_layouts(&self, _visit: &mut dyn FnMut(Layout)) {}
-        fn try_clone(&self) -> Result<Self, Error> {
-            Ok(Counting(self.0.clone()))
         }
     }
 

@@ -17,18 +17,21 @@
 //! `i % 64` of word `i / 64`. Lines, lines an item and probes a line follow from rate, capacity and expansion; they are
 //! stored so that a reader need not know the sizing formulas, and compared with them here.
 
-use std::alloc::Layout;
-
-use super::bitmaps::ArrivingBitmaps;
+use super::bitmaps::{Arrives, LoadingChain};
 use super::codec::{Reader, Writer, expect, stored_parameter};
-use super::{ChunkFormat, Loading, Payload, Stored};
-use crate::bloom::{Line, LineFilter, LineSubFilter, Params, SubFilter, sizing};
+use super::payload::Payload;
+use super::value::{ChunkFormat, Stored};
+use crate::bloom::bitmap::Line;
+use crate::bloom::chain::SubFilter;
+use crate::bloom::lines::sub_filter::LineSubFilter;
+use crate::bloom::lines::{LineFilter, sizing};
+use crate::bloom::params::Params;
 use crate::error::Error;
 use crate::hash::checksum_of_numbers;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
 
 /// How a header of a filter of lines begins.
-pub const MAGIC: [u8; 4] = *b"RCBF";
+pub(crate) const MAGIC: [u8; 4] = *b"RCBF";
 
 /// Bytes a sub-filter takes in the header.
 const SUB_FILTER_BYTES: usize = 24;
@@ -71,18 +74,13 @@ fn chunk_format(params: &Params, sub_filters: &[LineSubFilter]) -> ChunkFormat {
     ChunkFormat::Checked { fingerprint: checksum_of_numbers(lines, params.seed) }
 }
 
-/// A filter of lines whose bits are arriving. Its memory is all there from the start, zeroed.
-#[derive(Debug)]
-pub struct LoadingFilter {
-    params: Params,
-    chunk_format: ChunkFormat,
-    arriving: ArrivingBitmaps<LineSubFilter>,
-}
+/// A filter of lines whose bits are arriving.
+pub(super) type LoadingFilter = LoadingChain<LineSubFilter>;
 
-impl Loading for LoadingFilter {
-    type Value = LineFilter;
+impl Arrives for LineSubFilter {
+    type Claims = (Params, ChunkFormat);
 
-    fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
+    fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<(Self::Claims, Vec<Self>), Error> {
         let mut reader = Reader::new(header, MAGIC)?;
         expect("reserved byte", 0, reader.u8("reserved byte")?)?;
         expect("reserved bytes", 0, reader.u16("reserved bytes")?)?;
@@ -123,47 +121,14 @@ impl Loading for LoadingFilter {
             sub_filters.push(sub_filter);
         }
         let chunk_format = chunk_format(&params, &sub_filters);
-        Ok(LoadingFilter { params, chunk_format, arriving: ArrivingBitmaps::new(header, sub_filters)? })
+        Ok(((params, chunk_format), sub_filters))
     }
 
-    fn header(&self) -> &[u8] {
-        self.arriving.header()
+    fn chunk_format(&(_, chunk_format): &Self::Claims) -> ChunkFormat {
+        chunk_format
     }
 
-    fn chunk_format(&self) -> ChunkFormat {
-        self.chunk_format
-    }
-
-    fn received_bytes(&self) -> u64 {
-        self.arriving.received_bytes()
-    }
-
-    fn total_bytes(&self) -> u64 {
-        self.arriving.total_bytes()
-    }
-
-    fn received(&self) -> Payload<'_> {
-        self.arriving.received()
-    }
-
-    fn next_memory(&self, len: usize) -> &[u8] {
-        self.arriving.next_memory(len)
-    }
-
-    fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.arriving.push(bytes)
-    }
-
-    fn finish(&mut self) -> Result<LineFilter, Error> {
-        expect("payload length", self.total_bytes(), self.received_bytes())?;
-        LineFilter::from_sub_filters(self.params, std::mem::take(&mut self.arriving.sub_filters))
-    }
-
-    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        self.arriving.heap_layouts(visit);
-    }
-
-    fn try_clone(&self) -> Result<Self, Error> {
-        Ok(LoadingFilter { arriving: self.arriving.try_clone()?, ..*self })
+    fn chain(&(params, _): &Self::Claims, sub_filters: Vec<Self>) -> Result<LineFilter, Error> {
+        LineFilter::from_sub_filters(params, sub_filters)
     }
 }

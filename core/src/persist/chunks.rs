@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 
 use super::codec::CHECKSUM_BYTES;
-use super::payload::Stretch;
-use super::{ChunkFormat, Loading, Payload, Stored};
-use crate::counting::CUT_BYTES;
+use super::payload::{Payload, Stretch};
+use super::value::{ChunkFormat, Loading, Stored, Value};
+use crate::counting::payload::CUT_BYTES;
 use crate::error::Error;
 use crate::hash::checksum;
 use crate::size_limit::{SizeLimit, try_with_capacity};
@@ -87,13 +87,13 @@ fn chunks<'a>(
 /// use rollcall_core::persist;
 /// use rollcall_core::size_limit::Unlimited;
 ///
-/// let mut counter = Counter::new(Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 })?;
+/// let mut counter = Counter::new(Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 })?;
 /// counter.add(b"ann", &Unlimited)?;
 /// let copy: Counter = persist::load(persist::dump(&counter), &Unlimited)?;
 /// assert_eq!(copy.count(), 1);
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
-pub fn dump<T: Stored>(value: &T) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
+pub fn dump<T: Value>(value: &T) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
     chunks(Cow::Owned(value.header()), value.payload(), value.chunk_format())
 }
 
@@ -150,9 +150,27 @@ pub(super) fn check_piece(piece: &[u8], position: u64, fingerprint: u64, sum: u6
 ///
 /// Chunks of ours carry checksums; those of classic filters, which are RedisBloom's, are checked for shape only.
 ///
+/// ```
+/// use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+/// use rollcall_core::error::Error;
+/// use rollcall_core::persist;
+/// use rollcall_core::size_limit::{MaxBytes, Unlimited};
+///
+/// let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+/// let filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
+/// let mut chunks: Vec<_> = persist::dump(&filter).collect();
+/// let copy: BloomFilter = persist::load(chunks.clone(), &MaxBytes(1 << 20))?;
+/// assert!(copy == filter);
+///
+/// chunks[1].1.to_mut()[7] ^= 1;
+/// let damaged = persist::load::<BloomFilter, _>(chunks, &MaxBytes(1 << 20));
+/// assert!(matches!(damaged, Err(Error::Corrupt { .. })));
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Corrupt`] naming what is wrong; [`Error::TooLarge`] and [`Error::OutOfMemory`].
-pub fn load<T: Stored, C: AsRef<[u8]>>(
+pub fn load<T: Value, C: AsRef<[u8]>>(
     chunks: impl IntoIterator<Item = (u64, C)>,
     limit: &impl SizeLimit,
 ) -> Result<T, Error> {

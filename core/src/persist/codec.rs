@@ -3,7 +3,11 @@
 use crate::error::Error;
 use crate::hash::checksum;
 
-use super::{ENCODING_CURRENT, ENCODING_OLDEST_READABLE};
+/// Version byte that both headers are written with. Changing a header's layout means a new number.
+pub(super) const ENCODING_CURRENT: u8 = 1;
+
+/// The oldest version byte that can still be read.
+pub(super) const ENCODING_OLDEST_READABLE: u8 = 1;
 
 /// Bytes of the checksum at the end of a header or chunk.
 pub(super) const CHECKSUM_BYTES: usize = 8;
@@ -138,7 +142,7 @@ impl<'a> Reader<'a> {
 pub(super) fn stored_parameter(error: Error) -> Error {
     match error {
         Error::OutOfRange { parameter, expected, got } => {
-            Error::Corrupt { field: parameter.words(), expected: expected.to_owned(), got }
+            Error::Corrupt { field: parameter.name(), expected: expected.to_owned(), got }
         }
         other => other,
     }

@@ -26,15 +26,20 @@ use std::alloc;
 use std::fmt;
 
 use super::codec::{Reader, Writer, expect, stored_parameter};
-use super::{ChunkFormat, Loading, Payload, Stored};
+use super::payload::Payload;
+use super::value::{ChunkFormat, Loading, Stored};
+use crate::counting::counter::Shaped;
 use crate::counting::layout::Layout;
-use crate::counting::{Counter, DenseLoading, Params, PayloadPart, Representation, SparseLoading};
+use crate::counting::loading::{DenseLoading, SparseLoading};
+use crate::counting::payload::PayloadPart;
+use crate::counting::{Counter, Params, Representation};
 use crate::error::Error;
 use crate::hash::checksum;
+use crate::heap::OnHeap;
 use crate::size_limit::{SizeLimit, Unlimited, try_to_vec};
 
 /// How a header of a counter begins.
-pub const MAGIC: [u8; 4] = *b"RCLC";
+pub(crate) const MAGIC: [u8; 4] = *b"RCLC";
 
 /// Bytes of the header before its checksum.
 const HEADER_BYTES: usize = 56;
@@ -295,8 +300,8 @@ impl Loading for LoadingCounter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counting::ENCODED;
-    use crate::persist::{dump, dump_loading, load, piece_checksum, push_chunk, scandump};
+    use crate::counting::payload::tests::ENCODED;
+    use crate::persist::chunks::{dump, dump_loading, load, piece_checksum, push_chunk, scandump};
 
     /// A sparse counter whose payload has two pieces.
     fn sparse() -> Counter {

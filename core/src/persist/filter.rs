@@ -4,9 +4,10 @@ use std::alloc::Layout;
 
 use super::bloom::{LoadingFilter, MAGIC};
 use super::codec::Reader;
+use super::payload::Payload;
 use super::redisbloom::{LoadingClassic, header_bytes};
-use super::{ChunkFormat, Loading, Payload, Stored};
-use crate::bloom::BloomFilter;
+use super::value::{ChunkFormat, Loading, Stored};
+use crate::bloom::filter::{BloomFilter, EitherChain};
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
@@ -27,30 +28,30 @@ impl Stored for BloomFilter {
     type Loading = LoadingBloomFilter;
 
     fn header(&self) -> Vec<u8> {
-        match self {
-            BloomFilter::Lines(filter) => filter.header(),
-            BloomFilter::Classic(filter) => filter.header(),
+        match &self.chain {
+            EitherChain::Lines(filter) => filter.header(),
+            EitherChain::Classic(filter) => filter.header(),
         }
     }
 
     fn payload(&self) -> Payload<'_> {
-        match self {
-            BloomFilter::Lines(filter) => filter.payload(),
-            BloomFilter::Classic(filter) => filter.payload(),
+        match &self.chain {
+            EitherChain::Lines(filter) => filter.payload(),
+            EitherChain::Classic(filter) => filter.payload(),
         }
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        match self {
-            BloomFilter::Lines(filter) => filter.chunk_format(),
-            BloomFilter::Classic(filter) => filter.chunk_format(),
+        match &self.chain {
+            EitherChain::Lines(filter) => filter.chunk_format(),
+            EitherChain::Classic(filter) => filter.chunk_format(),
         }
     }
 
     fn overwrite(&mut self, next: u64, chunk: &[u8]) -> Result<(), Error> {
-        match self {
-            BloomFilter::Lines(filter) => filter.overwrite(next, chunk),
-            BloomFilter::Classic(filter) => filter.overwrite(next, chunk),
+        match &mut self.chain {
+            EitherChain::Lines(filter) => filter.overwrite(next, chunk),
+            EitherChain::Classic(filter) => filter.overwrite(next, chunk),
         }
     }
 }
@@ -114,17 +115,11 @@ impl Loading for LoadingBloomFilter {
     }
 
     fn finish(&mut self) -> Result<BloomFilter, Error> {
-        Ok(match self {
-            LoadingBloomFilter::Lines(loading) => BloomFilter::Lines(loading.finish()?),
-            LoadingBloomFilter::Classic(loading) => BloomFilter::Classic(loading.finish()?),
-        })
+        Ok(either!(self, loading => loading.finish()?.into()))
     }
 
     fn finish_with_zeros(&mut self) -> Option<BloomFilter> {
-        match self {
-            LoadingBloomFilter::Lines(loading) => loading.finish_with_zeros().map(BloomFilter::Lines),
-            LoadingBloomFilter::Classic(loading) => loading.finish_with_zeros().map(BloomFilter::Classic),
-        }
+        either!(self, loading => loading.finish_with_zeros().map(BloomFilter::from))
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {

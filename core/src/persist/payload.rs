@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::counting::PayloadPart;
+use crate::counting::payload::PayloadPart;
 
 /// The payload of a value: bitmaps, members or positions, end to end.
 pub struct Payload<'a> {
@@ -44,12 +44,12 @@ struct Place {
 
 impl<'a> Payload<'a> {
     /// A payload of these parts: `parts` gives the one of a number, `None` after the last.
-    pub fn new(parts: impl Fn(usize) -> Option<PayloadPart<'a>> + 'a) -> Self {
+    pub(crate) fn new(parts: impl Fn(usize) -> Option<PayloadPart<'a>> + 'a) -> Self {
         Payload { parts: Box::new(parts), end: u64::MAX }
     }
 
     /// A payload of bitmaps: `as_bytes` gives the bytes of one.
-    pub fn of_bitmaps<B>(bitmaps: &'a [B], as_bytes: impl Fn(&'a B) -> &'a [u8] + 'a) -> Self {
+    pub(crate) fn of_bitmaps<B>(bitmaps: &'a [B], as_bytes: impl Fn(&'a B) -> &'a [u8] + 'a) -> Self {
         Self::new(move |index| bitmaps.get(index).map(|bitmap| PayloadPart::Bytes(as_bytes(bitmap))))
     }
 

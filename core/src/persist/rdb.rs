@@ -13,7 +13,8 @@
 //! Complete filters of RedisBloom's layout are stored as RedisBloom stores them ([`redisbloom`](super::redisbloom)).
 
 use super::chunks::{check_piece, piece_checksum};
-use super::{ChunkFormat, Loading, Payload, Stored};
+use super::payload::Payload;
+use super::value::{ChunkFormat, Loading, Stored};
 use crate::bits;
 use crate::error::Error;
 use crate::hash::checksum;

@@ -18,16 +18,17 @@
 //!
 //! Filters of releases before 2.0 (versions 0 and 1, or no FORCE64) have 32-bit hashes and are refused.
 
-use std::alloc::Layout;
-
-use super::bitmaps::ArrivingBitmaps;
+use super::bitmaps::{Arrives, LoadingChain};
 use super::codec::{Reader, Writer, expect};
+use super::payload::Payload;
 use super::rdb::{Sink, Source};
-use super::{ChunkFormat, Loading, Payload, Stored};
+use super::value::{ChunkFormat, Stored};
 use crate::bits;
+use crate::bloom::bitmap::Line;
+use crate::bloom::chain::SubFilter;
 use crate::bloom::classic::sizing::{DEFAULT_GROWTH, NO_SCALING, Shape, validate_options};
-use crate::bloom::classic::{ClassicSubFilter, check_chain};
-use crate::bloom::{ClassicFilter, Line, SubFilter};
+use crate::bloom::classic::sub_filter::ClassicSubFilter;
+use crate::bloom::classic::{ClassicFilter, check_chain};
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
 
@@ -149,73 +150,24 @@ impl Claims {
     }
 }
 
-/// A filter whose bits are arriving. Its memory is all there from the start, zeroed.
-#[derive(Debug)]
-pub struct LoadingClassic {
-    options: u32,
-    growth: u32,
-    arriving: ArrivingBitmaps<ClassicSubFilter>,
-}
+/// A filter whose bits are arriving.
+pub(super) type LoadingClassic = LoadingChain<ClassicSubFilter>;
 
-impl LoadingClassic {
-    /// The filter as it stands.
-    fn take(&mut self) -> Result<ClassicFilter, Error> {
-        ClassicFilter::from_sub_filters(self.options, self.growth, std::mem::take(&mut self.arriving.sub_filters))
-    }
-}
+impl Arrives for ClassicSubFilter {
+    /// Options and growth.
+    type Claims = (u32, u32);
 
-impl Loading for LoadingClassic {
-    type Value = ClassicFilter;
-
-    fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
+    fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<(Self::Claims, Vec<Self>), Error> {
         let claims = decode_header(header)?;
-        let arriving = ArrivingBitmaps::new(header, claims.allocate(header, limit)?)?;
-        Ok(LoadingClassic { options: claims.options, growth: claims.growth, arriving })
+        Ok(((claims.options, claims.growth), claims.allocate(header, limit)?))
     }
 
-    fn header(&self) -> &[u8] {
-        self.arriving.header()
-    }
-
-    fn chunk_format(&self) -> ChunkFormat {
+    fn chunk_format(_claims: &Self::Claims) -> ChunkFormat {
         ChunkFormat::Plain
     }
 
-    fn received_bytes(&self) -> u64 {
-        self.arriving.received_bytes()
-    }
-
-    fn total_bytes(&self) -> u64 {
-        self.arriving.total_bytes()
-    }
-
-    fn received(&self) -> Payload<'_> {
-        self.arriving.received()
-    }
-
-    fn next_memory(&self, len: usize) -> &[u8] {
-        self.arriving.next_memory(len)
-    }
-
-    fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.arriving.push(bytes)
-    }
-
-    fn finish(&mut self) -> Result<ClassicFilter, Error> {
-        expect("payload length", self.total_bytes(), self.received_bytes())?;
-        self.take()
-    }
-
-    fn finish_with_zeros(&mut self) -> Option<ClassicFilter> {
-        self.take().ok()
-    }
-
-    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        self.arriving.heap_layouts(visit);
-    }
-
-    fn try_clone(&self) -> Result<Self, Error> {
-        Ok(LoadingClassic { arriving: self.arriving.try_clone()?, ..*self })
+    fn chain(&(options, growth): &Self::Claims, sub_filters: Vec<Self>) -> Result<ClassicFilter, Error> {
+        ClassicFilter::from_sub_filters(options, growth, sub_filters)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::alloc::Layout;
 
-use super::Payload;
+use super::payload::Payload;
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
@@ -17,6 +17,33 @@ pub enum ChunkFormat {
     /// A piece of payload alone: RedisBloom's.
     Plain,
 }
+
+/// What can be dumped and loaded: a [`Counter`](crate::counting::Counter) or a [`BloomFilter`](crate::bloom::BloomFilter).
+///
+/// For functions that are generic over both:
+///
+/// ```
+/// use rollcall_core::error::Error;
+/// use rollcall_core::persist::{self, Value};
+/// use rollcall_core::size_limit::MaxBytes;
+///
+/// /// A value out of a file with the chunks of its dump, each after its iterator and its length.
+/// fn read<T: Value>(mut file: &[u8]) -> Result<T, Error> {
+///     let chunks = std::iter::from_fn(|| {
+///         let (next, rest) = file.split_first_chunk()?;
+///         let (len, rest) = rest.split_first_chunk()?;
+///         let (chunk, rest) = rest.split_at_checked(u64::from_le_bytes(*len) as usize)?;
+///         file = rest;
+///         Some((u64::from_le_bytes(*next), chunk))
+///     });
+///     persist::load(chunks, &MaxBytes(1 << 30))
+/// }
+///
+/// assert!(matches!(read::<rollcall_core::counting::Counter>(b""), Err(Error::Corrupt { .. })));
+/// ```
+pub trait Value: Stored {}
+
+impl<T: Stored> Value for T {}
 
 /// A value that can be stored.
 pub trait Stored: Sized + Send + 'static {

@@ -8,9 +8,10 @@
 //! (6 probes at 0.01). Bounds are four such standard deviations, both noises added as independent;
 //! seeds are fixed, so a run that passes passes always.
 
-use rollcall_core::bloom::{LineFilter, LineSubFilter, Params, SubFilter, sizing};
-use rollcall_core::hash::hash128;
+use rollcall_core::bloom::{Params, sizing};
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::bloom::{LineFilter, LineSubFilter, SubFilter};
+use rollcall_core::unstable::hash::hash128;
 
 /// Four standard deviations of the share found in `trials` by one filter whose kind has the rate `rate`.
 fn tolerance(rate: f64, probes: f64, capacity: u64, trials: u64) -> f64 {

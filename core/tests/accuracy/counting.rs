@@ -4,9 +4,12 @@
 //! has mean about `s` and standard deviation `s / sqrt(2 N)`, and their mean has `s / sqrt(N)`. The bounds are at
 //! three of those. Each trial hashes under a seed of its own, so trials are independent.
 
-use rollcall_core::counting::layout::Layout;
-use rollcall_core::counting::{Counter, Params, count_union, estimate};
+use rollcall_core::counting::{Counter, Params, count_union};
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::counting::estimate;
+use rollcall_core::unstable::counting::layout::Layout;
+use rollcall_core::unstable::counting::sizing;
+use rollcall_core::unstable::hash::hash64;
 
 /// Standard deviations that an outcome may lie off.
 const SIGMAS: f64 = 3.0;
@@ -54,7 +57,7 @@ fn relative_errors(capacity: u64, error_rate: f64, members: u64, trials: u64) ->
 /// Checks the errors of counters of so many members against theory; returns their root mean square.
 fn check(capacity: u64, error_rate: f64, members: u64, trials: u64) -> f64 {
     let params = Params { capacity, error_rate, exact_limit: 250, exact_bytes: 16_384, seed: 0 };
-    let layout: Layout = params.layout().unwrap();
+    let layout: Layout = sizing::layout(params.error_rate, params.capacity).unwrap();
     let stated = estimate::standard_error(layout, members as f64);
     let errors = relative_errors(capacity, error_rate, members, trials);
     assert_as_stated(&errors, stated, &format!("{members} members, capacity {capacity}, error {error_rate}"));
@@ -119,7 +122,7 @@ fn sequential_ids_are_as_good_as_random_ones() {
         ("user:1", |_, i| format!("user:{i}").into_bytes()),
         ("zero-padded", |_, i| format!("{i:012}").into_bytes()),
         ("big-endian", |_, i| i.to_be_bytes().to_vec()),
-        ("random", |trial, i| rollcall_core::hash::hash64(&i.to_le_bytes(), !trial).to_le_bytes().to_vec()),
+        ("random", |trial, i| hash64(&i.to_le_bytes(), !trial).to_le_bytes().to_vec()),
     ];
     for (name, item) in shapes {
         let error = |trial| {

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use rollcall_core::counting::estimate::{MAX_ESTIMATE, standard_error};
-use rollcall_core::counting::layout::Layout;
-use rollcall_core::counting::{Counter, Params, sizing};
+use rollcall_core::counting::{Counter, Params};
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::counting::estimate::{MAX_ESTIMATE, Segments, standard_error};
+use rollcall_core::unstable::counting::layout::Layout;
+use rollcall_core::unstable::counting::{Shaped, sizing};
 
 use crate::occupancy::{Random, occupied, relative_errors};
 
@@ -75,7 +76,7 @@ fn beyond_what_is_promised_the_error_grows_and_ends() {
         for members in [3e10, 1e11] {
             for _ in 0..10 {
                 let counts = occupied(layout, members, &mut random);
-                let estimate = rollcall_core::counting::estimate::Segments::new(layout, &counts).estimate();
+                let estimate = Segments::new(layout, &counts).estimate();
                 assert!(estimate > 1e10 && estimate <= MAX_ESTIMATE, "{layout:?}, {members}: {estimate}");
             }
         }

@@ -1,11 +1,11 @@
 //! Headers and RDB values of RedisBloom that are wrong in one field: each is refused by its name.
 
-use rollcall_core::bloom::ClassicFilter;
-use rollcall_core::bloom::classic::sizing::{NO_SCALING, NOROUND};
 use rollcall_core::error::Error;
 use rollcall_core::persist;
-use rollcall_core::persist::redisbloom::{self, RDB_ENCODING_NEWEST};
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
+use rollcall_core::unstable::bloom::ClassicFilter;
+use rollcall_core::unstable::bloom::classic::{NO_SCALING, NOROUND};
+use rollcall_core::unstable::persist::redisbloom::{self, RDB_ENCODING_NEWEST};
 
 use crate::support::Field::{self, String as Bytes, Unsigned};
 use crate::support::{Dump, Fields, HeaderOf, Link, classic, dump_of, grown, params};

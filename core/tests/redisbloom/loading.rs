@@ -1,17 +1,20 @@
 //! Filters on their way in: what reads back, what goes on, what is refused.
 
 use proptest::prelude::*;
-use rollcall_core::bloom::{BitLayout, BloomFilter, ClassicFilter, SubFilter};
+use rollcall_core::bloom::{BitLayout, BloomFilter};
 use rollcall_core::error::Error;
-use rollcall_core::persist::filter::{LoadingBloomFilter, is_redisbloom_header};
-use rollcall_core::persist::{self, ChunkFormat, Loading, Stored, rdb, redisbloom};
+use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
+use rollcall_core::unstable::bloom::{ClassicFilter, SubFilter};
+use rollcall_core::unstable::persist::{
+    ChunkFormat, Loading, LoadingBloomFilter, Stored, dump_loading, is_redisbloom_header, push_chunk, rdb, redisbloom,
+};
 
 use crate::support::Field::{self, Double, String as Bytes, Unsigned};
 use crate::support::{Dump, Fields, HeaderOf, classic, dump_of, grown, item, params, written};
 
 fn push_all(mut loading: LoadingBloomFilter, chunks: &[(u64, Vec<u8>)]) -> BloomFilter {
-    chunks.iter().for_each(|(next, chunk)| persist::push_chunk(&mut loading, *next, chunk).unwrap());
+    chunks.iter().for_each(|(next, chunk)| push_chunk(&mut loading, *next, chunk).unwrap());
     loading.finish().unwrap()
 }
 
@@ -32,9 +35,9 @@ fn loading_goes_on_where_it_was_stored() {
         for stored_after in 1..=dump.len() {
             let mut loading = LoadingBloomFilter::begin(&dump[0].1, &Unlimited).unwrap();
             assert_eq!(loading.chunk_format(), filter.chunk_format());
-            assert!(dump[1..stored_after].iter().all(|(next, c)| persist::push_chunk(&mut loading, *next, c).is_ok()));
+            assert!(dump[1..stored_after].iter().all(|(next, c)| push_chunk(&mut loading, *next, c).is_ok()));
             // A rewritten AOF.
-            let rewritten: Dump = persist::dump_loading(&loading).map(|(next, c)| (next, c.into_owned())).collect();
+            let rewritten: Dump = dump_loading(&loading).map(|(next, c)| (next, c.into_owned())).collect();
             assert_eq!(rewritten, dump[..stored_after]);
             // An RDB file.
             let again = load_rdb(&written(|sink| rdb::save_loading(&loading, sink)), &Unlimited).unwrap();
@@ -94,12 +97,12 @@ fn chunks_out_of_place_are_refused_and_change_nothing() {
             later,
         ];
         for (next, chunk) in wrong.into_iter().flatten() {
-            assert!(matches!(persist::push_chunk(&mut loading, next, &chunk), Err(Error::Corrupt { .. })));
+            assert!(matches!(push_chunk(&mut loading, next, &chunk), Err(Error::Corrupt { .. })));
             assert_eq!(loading.received_bytes(), received);
         }
-        persist::push_chunk(&mut loading, *next, chunk).unwrap();
+        push_chunk(&mut loading, *next, chunk).unwrap();
     }
-    assert!(persist::push_chunk(&mut loading, total + 2, &[0]).is_err());
+    assert!(push_chunk(&mut loading, total + 2, &[0]).is_err());
     assert!(loading.finish().unwrap() == BloomFilter::from(filter));
 }
 
@@ -131,7 +134,7 @@ fn damage_is_refused_or_harmless() {
     let filter = BloomFilter::from(grown());
     let dump = dump_of(&filter);
     let mut loading = LoadingBloomFilter::begin(&dump[0].1, &Unlimited).unwrap();
-    dump[1..3].iter().for_each(|(next, chunk)| persist::push_chunk(&mut loading, *next, chunk).unwrap());
+    dump[1..3].iter().for_each(|(next, chunk)| push_chunk(&mut loading, *next, chunk).unwrap());
     let fields = written(|sink| rdb::save_loading(&loading, sink));
     assert_eq!(fields.len(), 1 + 2 + 2 * 2);
     for (at, field) in fields.iter().enumerate() {

@@ -1,8 +1,10 @@
 //! Filters and headers of RedisBloom, field by field, to be put together and made wrong. The server tests use it too.
 
-use rollcall_core::bloom::{ClassicFilter, Params, SubFilter};
-use rollcall_core::persist::{self, Stored};
+use rollcall_core::bloom::Params;
+use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::bloom::{ClassicFilter, SubFilter};
+use rollcall_core::unstable::persist::Stored;
 
 #[path = "../support/fields.rs"]
 mod fields;

@@ -1,7 +1,7 @@
 //! RDB values as lists of primitives: written without a server, read without one, and put together wrong.
 
 use rollcall_core::error::Error;
-use rollcall_core::persist::rdb::{Sink, Source};
+use rollcall_core::unstable::persist::rdb::{Sink, Source};
 
 /// One primitive of an RDB value.
 #[derive(Debug, Clone, PartialEq)]

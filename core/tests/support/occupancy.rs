@@ -7,8 +7,8 @@
 //! number of slots taken is drawn as normal, with the mean and the variance that N. L. Johnson and S. Kotz, "Urn Models and
 //! Their Application", 1977, section 3.2 give.
 
-use rollcall_core::counting::estimate::Segments;
-use rollcall_core::counting::layout::{Layout, SegmentCounts};
+use rollcall_core::unstable::counting::estimate::Segments;
+use rollcall_core::unstable::counting::layout::{Layout, SegmentCounts};
 
 /// Slots up to which each that is taken is drawn by itself.
 const FEW_SLOTS: f64 = 1024.0;

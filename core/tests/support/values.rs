@@ -3,9 +3,10 @@
 use rollcall_core::bloom::{self, BloomFilter};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::Error;
-use rollcall_core::persist::filter::LoadingBloomFilter;
-use rollcall_core::persist::{self, Loading, Stored, rdb, redisbloom};
+use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::bloom::EitherChain;
+use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, Stored, dump_loading, rdb, redisbloom};
 
 use super::fields::{Field, Fields, written};
 
@@ -18,7 +19,7 @@ pub fn dump_of<T: Stored>(value: &T) -> Dump {
 
 /// As [`dump_of`], of what has arrived.
 pub fn dump_of_loading<L: Loading>(loading: &L) -> Dump {
-    persist::dump_loading(loading).map(|(next, chunk)| (next, chunk.into_owned())).collect()
+    dump_loading(loading).map(|(next, chunk)| (next, chunk.into_owned())).collect()
 }
 
 /// Whether two values are the same, bit by bit.
@@ -43,7 +44,7 @@ pub fn load_rdb_classic(fields: &[Field]) -> Result<BloomFilter, Error> {
     let mut source = Fields(fields);
     let filter = redisbloom::load_rdb(&mut source, redisbloom::RDB_ENCODING_NEWEST, &Unlimited, &mut |_| ())?;
     assert!(source.0.is_empty(), "{:?}", source.0);
-    Ok(BloomFilter::Classic(filter))
+    Ok(filter.into())
 }
 
 /// The RDB value of something complete, in our encoding.
@@ -58,9 +59,9 @@ pub fn rdb_of_loading<L: Loading>(loading: &L) -> Vec<Field> {
 
 /// The RDB value of a filter, as the server stores it: RedisBloom's for classic ones.
 pub fn rdb_of_filter(filter: &BloomFilter) -> Vec<Field> {
-    match filter {
-        BloomFilter::Lines(lines) => rdb_of(lines),
-        BloomFilter::Classic(classic) => written(|sink| redisbloom::save_rdb(classic, sink)),
+    match filter.as_ref() {
+        EitherChain::Lines(lines) => rdb_of(lines),
+        EitherChain::Classic(classic) => written(|sink| redisbloom::save_rdb(classic, sink)),
     }
 }
 

@@ -123,7 +123,7 @@ inBothProtocols("bloom", (test) => {
   });
 
   test("scanDump and loadChunk", async ({ client, binary }, key) => {
-    // 4 MB, so that there are several chunks where one has at most 1 MiB.
+    // 4 MB, which makes several chunks where a chunk has at most 1 MiB.
     await client.bf.reserve(key(), 0.0001, 1_500_000);
     const items = Array.from({ length: 20_000 }, (_, at) => `user:${at}`);
     await client.bf.mAdd(key(), items);

@@ -1,4 +1,4 @@
-// The examples of docs/clients.md, which belong to one another, as one program.
+// The examples of docs/clients.md. They build on each other, so they run as one program.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -15,7 +15,7 @@ it("the examples of docs/clients.md run", async () => {
   const program = blocks.join("\n");
   assert.ok(program.split("assert.").length > 15);
   assert.equal(program.split(ADDRESS).length, 2);
-  // A file beside this one finds the client; a process of its own ends at the first example that fails, though that
+  // A file beside this one finds the client. A process of its own ends at the first example that fails, even if that
   // leaves a connection open.
   const file = fileURLToPath(new URL("documents.generated.js", import.meta.url));
   await writeFile(file, program.replace(ADDRESS, process.env.ROLLCALL_URL));

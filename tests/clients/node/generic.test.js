@@ -1,4 +1,4 @@
-// What node-redis has no methods for, by its generic call: LC.*, BF.MERGE, BF.CLEAR, BF.DEBUG.
+// Commands for which node-redis has no method, by its generic call: LC.*, BF.MERGE, BF.CLEAR, BF.DEBUG.
 
 import assert from "node:assert/strict";
 

@@ -130,7 +130,7 @@ class Bloom(Suite):
 
     async def test_scandump_and_loadchunk(self):
         key, copy = self.key(), self.key("copy")
-        # 4 MB, so that there are several chunks where one has at most 1 MiB.
+        # 4 MB, which makes several chunks where a chunk has at most 1 MiB.
         await self.got(self.bf.reserve, key, 0.0001, 1_500_000)
         items = [f"user:{number}" for number in range(20_000)]
         await self.got(self.bf.madd, key, *items)

@@ -1,4 +1,4 @@
-"""The examples of docs/clients.md: those of redis-py are run; those of every client show what they are to show."""
+"""The examples of docs/clients.md: those of redis-py are run, those of every client checked for gaps."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ COUNTING = "ADD INSERT RESERVE COUNT DIFFCOUNT MERGE MEMBERS INFO SCANDUMP LOADC
 
 
 def code(language: str) -> str:
-    """All blocks of a language, which belong to one another."""
+    """All blocks of a language as one program, because they build on each other."""
     return "\n".join(re.findall(rf"^```{language}\n(.*?)^```$", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL))
 
 

@@ -1,4 +1,4 @@
-"""What redis-py has no methods for, by its generic call: LC.*, BF.MERGE, BF.CLEAR, BF.DEBUG."""
+"""Commands for which redis-py has no method, by its generic call: LC.*, BF.MERGE, BF.CLEAR, BF.DEBUG."""
 
 from variants import Suite, in_every_variant
 

@@ -1,7 +1,7 @@
 """What every suite needs: one connection for each way of using redis-py, and keys of its own.
 
-A suite is written once, as coroutines, and runs in the eight variants of `VARIANTS`: a blocking client's replies are
-taken as they are, an asyncio client's are awaited.
+A suite is written once, as coroutines, and runs in the eight variants of `VARIANTS`. Replies of a blocking client are
+taken as they are, those of an asyncio client are awaited.
 """
 
 import inspect
@@ -22,8 +22,8 @@ class Variant(NamedTuple):
     parses_info: bool  # whether client.bf().info() is a BFInfo; else what the server sent
 
 
-# The protocol that redis-py takes by itself is RESP3, with replies shaped as in RESP2. `legacy_responses=False` is its
-# other mode, in which both protocols give the same shapes.
+# By default redis-py speaks RESP3, with replies shaped as in RESP2. `legacy_responses=False` is its other mode, in
+# which both protocols give the same shapes.
 WAYS = {
     "Resp2": ({"protocol": 2}, 2, True),
     "Resp3": ({"protocol": 3}, 3, False),
@@ -45,7 +45,7 @@ class Suite(unittest.IsolatedAsyncioTestCase):
         self.bf = self.client.bf()
 
     def connect(self, **options):
-        # The client's own 5 seconds may pass on a machine with other work to do, and then it sends the command again.
+        # The client's own limit of 5 seconds may pass on a busy machine, and then it sends the command again.
         client = self.variant.client.from_url(URL, socket_timeout=60, **self.variant.options, **options)
         close = client.aclose if inspect.iscoroutinefunction(getattr(client, "aclose", None)) else client.close
         self.addAsyncCleanup(self.got, close)

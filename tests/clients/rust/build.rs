@@ -1,4 +1,4 @@
-//! Makes a function of the examples in docs/clients.md, which belong to one another: src/documents.rs runs it.
+//! Makes one function of the examples in docs/clients.md, which build on each other: src/documents.rs runs it.
 
 use std::path::Path;
 use std::{env, fs};

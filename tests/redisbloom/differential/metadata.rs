@@ -1,4 +1,4 @@
-//! What the server tells of the commands: the names, keys and flags that clients and proxies route by.
+//! What the server says of the commands: the names, keys and flags that clients and proxies route by.
 
 use redis::Value;
 
@@ -6,7 +6,7 @@ use super::sequences::Layout;
 use crate::client::{Client, show, text};
 use crate::harness::optional_file;
 
-/// A part of `COMMAND INFO` that may differ: its name, its place, and what ours and RedisBloom's have to be like.
+/// A part of `COMMAND INFO` that may differ: its name, its place, and a check of our value and RedisBloom's.
 type Part = (&'static str, usize, fn(&str, &Value, &Value) -> bool);
 
 const READS: [&str; 6] = ["bf.exists", "bf.mexists", "bf.card", "bf.info", "bf.scandump", "bf.debug"];
@@ -25,11 +25,11 @@ fn without_fast(value: &Value) -> Vec<String> {
     flags
 }
 
-/// Only servers from 7.4 on let modules have any.
+/// Only servers from 7.4 on let modules have categories.
 const CATEGORIES: &str = "command-categories";
 
 pub const METADATA: [Part; 4] = [
-    // RedisBloom tells nothing of arity.
+    // RedisBloom declares no arity.
     ("command-arity", 1, |_, ours, theirs| *theirs == Value::Int(-1) && *ours != Value::Int(-1)),
     ("command-flags", 2, |_, ours, theirs| without_fast(ours) == without_fast(theirs)),
     (CATEGORIES, 6, |name, ours, theirs| {
@@ -93,7 +93,7 @@ fn the_server_tells_the_same_of_the_commands() {
     for (name, ..) in METADATA.iter().filter(|(name, ..)| *name != CATEGORIES || has_categories) {
         assert!(seen.contains(name), "allowed, but not there any more: {name}");
     }
-    // Under the same names in the statistics, which dashboards read.
+    // The statistics, which dashboards read, have the same names.
     let stats = |client: &mut Client| {
         let text = client.text("INFO commandstats");
         let names = text.lines().filter_map(|line| line.strip_prefix("cmdstat_bf.")?.split(':').next());
@@ -104,7 +104,7 @@ fn the_server_tells_the_same_of_the_commands() {
     let ours = stats(&mut one);
     assert_eq!(ours, stats(&mut other));
     assert_eq!(ours.len(), COMMANDS.len());
-    // And under the same name of the type.
+    // The type has the same name.
     one.cmd("BF.ADD k i");
     other.cmd("BF.ADD k i");
     assert_eq!(one.cmd("TYPE k"), other.cmd("TYPE k"));

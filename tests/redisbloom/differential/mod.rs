@@ -1,5 +1,5 @@
-//! The same commands to this module and to a running RedisBloom: what is replied has to be the same, byte for byte,
-//! but for the differences that [`differences`] names.
+//! The same commands go to this module and to a running RedisBloom. The replies have to be the same, byte for byte,
+//! except for the differences that [`differences`] names.
 //!
 //! Needs RedisBloom's module (`ROLLCALL_PEER`). `ROLLCALL_SEED` and `ROLLCALL_SEQUENCES` try other and more sequences
 //! than those of every run.
@@ -20,7 +20,7 @@ use runner::{Hits, Pair, servers};
 use sequences::{Generator, Layout, Step, fixed};
 
 const SEED: u64 = 20_261_121;
-/// For each layout.
+/// Sequences for each layout.
 const SEQUENCES: u64 = 2_000;
 
 fn from_environment(name: &str, default: u64) -> u64 {
@@ -44,7 +44,7 @@ fn run_layout(peer: &Path, layout: Layout) -> Hits {
         check(1, &format!("fixed sequence {index}"), sequence);
     }
     for index in 0..from_environment("ROLLCALL_SEQUENCES", SEQUENCES) {
-        // Each sequence from a seed of its own, so that one can be had without those before it.
+        // Each sequence has a seed of its own, so that one can be run without those before it.
         let sequence = Generator::new(seed.wrapping_add(index), layout).sequence();
         check(index, &format!("sequence {index} of seed {seed}"), sequence);
     }

@@ -1,4 +1,4 @@
-//! Sends a sequence to both servers and compares what they say, step by step.
+//! Sends a sequence to both servers and compares their replies, step by step.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use crate::harness::{Server, Setup};
 
 /// Both servers, with the same defaults.
 pub fn servers(peer: &Path, layout: Layout) -> (Server, Server) {
-    // In lines, the two err on different items: at this rate on none of those that a run has.
+    // In lines, the two have false positives for different items. At this rate, no item of a run is one.
     let (ours, theirs) = match layout {
         Layout::Classic => ("bf-layout classic", ""),
         Layout::Lines => ("bf-error-rate 1e-9", " ERROR_RATE 0.000000001"),
@@ -26,7 +26,7 @@ pub fn servers(peer: &Path, layout: Layout) -> (Server, Server) {
 /// How often each difference was seen.
 pub type Hits = BTreeMap<&'static str, u64>;
 
-/// A difference that is not meant.
+/// An unintended difference.
 #[derive(Debug)]
 pub struct Found {
     command: Command,
@@ -34,13 +34,13 @@ pub struct Found {
     theirs: Reply,
 }
 
-/// What a comparison gave: whether the servers may hold different data now.
+/// The result of a comparison: whether the servers may hold different data now.
 type Compared = Result<bool, Box<Found>>;
 
 /// What BF.SCANDUMP gave: iterators and chunks.
 type Chunks = Vec<(i64, Vec<u8>)>;
 
-/// A connection to each of both.
+/// A connection to each server.
 pub struct Pair {
     layout: Layout,
     ours: Wire,
@@ -73,7 +73,7 @@ impl Pair {
         self.compare_data()
     }
 
-    /// The shortest part of a sequence in which there still is a difference, and the difference.
+    /// The shortest part of a sequence that still has a difference, and that difference.
     pub fn minimise(&mut self, mut sequence: Vec<Step>, mut found: Found) -> String {
         let mut at = sequence.len();
         while at > 0 {
@@ -133,7 +133,7 @@ impl Pair {
         let mut refused = false;
         for command in commands {
             let (ours, theirs) = self.both(command);
-            // Whoever refuses a command here refuses them all.
+            // A server that refuses a command here refuses the whole transaction.
             refused |= ours != theirs;
             if let Err(found) = self.compare(command, true, ours, theirs) {
                 self.both(&words("DISCARD"));
@@ -153,7 +153,7 @@ impl Pair {
         }
         let mut diverged = false;
         for (command, (one, other)) in commands.iter().zip(one.iter().zip(other)) {
-            // Whatever follows a command that was only done on one side differs too.
+            // After a command that only one server executed, the later replies differ too.
             if !diverged {
                 diverged = self.compare(command, true, one.clone(), other.clone())?;
             }
@@ -173,7 +173,8 @@ impl Pair {
         let Some((ours, theirs)) = self.dump(from)? else { return Ok(false) };
         let whole = chunks >= ours.len().min(theirs.len());
         if self.layout == Layout::Lines {
-            // Both cut their bits differently: all or the header alone can be compared, and only as a new key.
+            // The servers cut their bits into different chunks. So only a whole dump or a header alone can be compared,
+            // and only under a new key.
             let (exists, _) = self.both(&[words("EXISTS"), vec![to.to_vec()]].concat());
             if exists.number() != Some(0) || !(whole || chunks == 1) {
                 return Ok(false);
@@ -212,7 +213,7 @@ impl Pair {
         let mut chunks = (Chunks::new(), Chunks::new());
         let mut at = (0, 0);
         let command = |iterator: i64| vec![b"BF.SCANDUMP".to_vec(), key.to_vec(), iterator.to_string().into_bytes()];
-        // Together as long as both go on, then each to its end.
+        // Both dumps go on together, and then the longer one alone.
         for round in 0.. {
             let (one, other) = (command(at.0), command(at.1));
             let go_on = (round == 0 || at.0 != 0, round == 0 || at.1 != 0);
@@ -264,7 +265,7 @@ impl Pair {
         Ok(false)
     }
 
-    /// Every key by everything that there is to know of it.
+    /// Compares all that the servers say of every key.
     fn compare_data(&mut self) -> Result<(), Box<Found>> {
         self.call(&words("DBSIZE"))?;
         let items: Vec<_> = (0..NUM_ITEMS).map(|item| format!("item:{item}").into_bytes()).collect();

@@ -9,9 +9,9 @@ pub enum Step {
     Call(Command),
     /// MULTI, these, and EXEC.
     Transaction(Vec<Command>),
-    /// This, from a script, whose errors do not end it. True: the script speaks RESP3.
+    /// A command called by a script, which continues after an error. True: the script speaks RESP3.
     Script(Command, bool),
-    /// All chunks of a key, each server's own, of which the first `chunks` are loaded into another.
+    /// Each server dumps a key, and loads the first `chunks` chunks of its own dump into another key.
     Transfer {
         from: Vec<u8>,
         to: Vec<u8>,
@@ -21,12 +21,12 @@ pub enum Step {
     Expire(Vec<u8>),
 }
 
-/// What the filters of a run may be.
+/// The layout of our filters in a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Layout {
-    /// As RedisBloom's: every rate will do, for both sides err alike.
+    /// RedisBloom's. Every rate will do, because both servers have the same false positives.
     Classic,
-    /// Ours: rates at which no answer of a run is a false positive.
+    /// Lines. Only rates at which no answer of a run is a false positive will do.
     Lines,
 }
 
@@ -67,10 +67,11 @@ pub const NUM_ITEMS: usize = 250;
 pub const OTHERS: [(&str, &str); 4] =
     [("string", "SET string value"), ("list", "RPUSH list a b"), ("hash", "HSET hash a b"), ("set", "SADD set a")];
 
-/// What takes `EXPANSION` may be given.
-/// None that RedisBloom alone takes: its second sub-filter would be more than a machine has.
+/// Values of `EXPANSION`. None that only RedisBloom takes: its second sub-filter would be larger than a machine's
+/// memory.
 const EXPANSIONS: [&str; 13] = ["1", "1", "2", "2", "3", "4", "10", "32768", "0", "-1", "9223372036854775808", "x", ""];
-/// Few enough items to be passed soon, and whatever is none. No larger ones: RedisBloom would ask for the memory.
+/// Capacities that are soon exceeded, and words that are no capacities. None is larger: RedisBloom would ask for the
+/// memory.
 const CAPACITIES: [&str; 25] = [
     "1",
     "1",
@@ -99,8 +100,8 @@ const CAPACITIES: [&str; 25] = [
     "abc",
 ];
 const RATES: [&str; 11] = ["0.01", "0.01", "0.001", "0.1", "0.3", "0.5", ".02", "1e-2", "0.999", "+0.1", "0.25"];
-/// One rate in many writings. RedisBloom's false positives in small filters are far above their rate (positions that
-/// repeat), so there are few sizes here, for which none of the items is one.
+/// One rate in many spellings. In small filters, RedisBloom's false positives are far above their rate, because
+/// positions repeat. So the capacities below are few, and no item is a false positive at any of them.
 const RARE_RATES: [&str; 6] = ["1e-9", "1e-9", "0.000000001", "1E-9", ".000000001", "+10e-10"];
 const WIDE_CAPACITIES: [&str; 4] = ["64", "100", "250", "1000"];
 const BAD_RATES: [&str; 16] = [
@@ -164,7 +165,7 @@ pub fn fixed(layout: Layout) -> Vec<Vec<Step>> {
             "DEL one",
         ]),
         calls(&["BF.LOADCHUNK one 2 abc", "BF.LOADCHUNK one 0 abc", "BF.LOADCHUNK one 1 abc", "BF.SCANDUMP one x"]),
-        // Several sub-filters, all chunks of which come over.
+        // A filter of several sub-filters, of which all chunks are loaded.
         vec![
             Step::Call(words("BF.RESERVE one 1e-9 100 EXPANSION 1")),
             adds(0..400),
@@ -173,7 +174,7 @@ pub fn fixed(layout: Layout) -> Vec<Vec<Step>> {
         ],
     ];
     if layout == Layout::Classic {
-        // As many sub-filters as ours has. RedisBloom's grows until its rate is 0.
+        // Ours grows to the most sub-filters that it may have. RedisBloom's grows until its rate is 0.
         let chain = (0..21).map(|hundred| adds(hundred * 100..hundred * 100 + 100));
         all.push(calls(&["BF.RESERVE one 0.5 1 EXPANSION 1"]).into_iter().chain(chain).collect());
     }
@@ -205,14 +206,14 @@ impl Generator {
             }
             1 | 2 => {
                 let command = self.command();
-                // The order of a map in a script is that of its hash table, and never the same.
+                // In a script, the order of a map is that of its hash table, and is never the same.
                 let resp3 = self.rng.one_in(3) && !command[0].eq_ignore_ascii_case(b"BF.INFO");
                 Step::Script(command, resp3)
             }
             3 | 4 => Step::Transfer {
                 from: self.filter(),
                 to: self.filter(),
-                // Mostly all.
+                // Mostly all chunks.
                 chunks: if self.rng.one_in(3) { self.rng.below(3) } else { usize::MAX },
             },
             5 if self.rng.one_in(3) => Step::Expire(self.key()),
@@ -224,7 +225,7 @@ impl Generator {
         self.rng.of(&FILTERS).to_vec()
     }
 
-    /// Mostly one that may be a filter.
+    /// Mostly a key that may be a filter.
     fn key(&mut self) -> Vec<u8> {
         if self.rng.one_in(12) { self.rng.of(&OTHERS.map(|(name, _)| name)).as_bytes().to_vec() } else { self.filter() }
     }
@@ -256,7 +257,7 @@ impl Generator {
     }
 
     fn capacity(&mut self) -> Vec<u8> {
-        // Behind the first 13 are those that are none, and one too large for us.
+        // After the first 13 come words that are no capacities, and one capacity too large for us.
         let choices = match (self.rng.one_in(8), self.layout) {
             (true, _) => &CAPACITIES[13..],
             (false, Layout::Classic) => &CAPACITIES[..13],
@@ -270,7 +271,7 @@ impl Generator {
         self.rng.of(choices).as_bytes().to_vec()
     }
 
-    /// The word as it is, in lower case or mixed; at times not the word.
+    /// The word as it is, in lower case or mixed; at times cut short.
     fn word(&mut self, word: &str) -> Vec<u8> {
         let mut bytes = match self.rng.below(4) {
             0 => word.to_lowercase().into_bytes(),
@@ -364,7 +365,7 @@ impl Generator {
             32 | 33 => with("BF.INFO", vec![self.rng.of(&FIELDS).as_bytes().to_vec()]),
             34 => with("BF.DEBUG", Vec::new()),
             35 | 36 => with("BF.SCANDUMP", vec![self.rng.of(&ITERATORS).as_bytes().to_vec()]),
-            // Chunks that no server may take for a header: RedisBloom need not survive a forged one.
+            // Chunks that no server may take for a header: a forged header could crash RedisBloom.
             37 => {
                 let data: &[u8] = self.rng.of(&[b"".as_slice(), b"data", b"\0\0\0"]);
                 with("BF.LOADCHUNK", vec![self.rng.of(&ITERATORS).as_bytes().to_vec(), data.to_vec()])

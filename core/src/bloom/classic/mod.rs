@@ -7,12 +7,11 @@
 //! - [`ClassicSubFilter`]: one filter of a fixed size
 //! - [`ClassicFilter`]: the chain
 
-pub mod sizing;
-mod sub_filter;
+pub(crate) mod sizing;
+pub(crate) mod sub_filter;
 
 use sizing::{DEFAULT_GROWTH, FORCE64, NO_SCALING, NOROUND, Shape, TIGHTENING};
-pub use sub_filter::ClassicSubFilter;
-use sub_filter::Rules;
+use sub_filter::{ClassicSubFilter, Rules};
 
 use super::chain::Chain;
 use super::params::Params;
@@ -21,7 +20,7 @@ use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// Most sub-filters of a filter from elsewhere. RedisBloom halves the error rate for each, which it can do 1,074 times:
 /// no filter of its own has more than this. The header of so many stays below 64 KiB.
-pub const MAX_LOADED_SUB_FILTERS: u64 = 1200;
+pub(crate) const MAX_LOADED_SUB_FILTERS: u64 = 1200;
 
 /// A Bloom filter that grows, in RedisBloom's layout and by its rules. The shapes of its sub-filters are valid; its options
 /// are known and say 64-bit hashes.
@@ -94,7 +93,7 @@ impl ClassicFilter {
 ///
 /// # Errors
 /// [`Error::Corrupt`] naming the field.
-pub fn check_chain(options: u32, growth: u32, num_sub_filters: u64) -> Result<(), Error> {
+pub(crate) fn check_chain(options: u32, growth: u32, num_sub_filters: u64) -> Result<(), Error> {
     sizing::validate_options(options)?;
     let scales = options & NO_SCALING == 0;
     if scales && growth == 0 {

@@ -19,13 +19,13 @@ use crate::error::{Error, Parameter};
 /// Sizes are not rounded up to powers of two.
 pub const NOROUND: u32 = 1;
 /// The capacity asked for is the logarithm of the bits.
-pub const ENTRIES_IS_BITS: u32 = 2;
+pub(crate) const ENTRIES_IS_BITS: u32 = 2;
 /// Hashes have 64 bits; without it, 32: releases before 2.0.
 pub const FORCE64: u32 = 4;
 /// The filter does not scale.
 pub const NO_SCALING: u32 = 8;
 /// All options there are.
-pub const ALL_OPTIONS: u32 = NOROUND | ENTRIES_IS_BITS | FORCE64 | NO_SCALING;
+pub(crate) const ALL_OPTIONS: u32 = NOROUND | ENTRIES_IS_BITS | FORCE64 | NO_SCALING;
 
 /// The growth that RedisBloom notes when nobody asked for another.
 pub const DEFAULT_GROWTH: u32 = 2;
@@ -190,7 +190,7 @@ fn hashes(bits_per_item: f64) -> f64 {
 ///
 /// # Errors
 /// [`Error::Corrupt`]; for filters of releases before 2.0 it says what they are.
-pub fn validate_options(options: u32) -> Result<(), Error> {
+pub(crate) fn validate_options(options: u32) -> Result<(), Error> {
     if options & !ALL_OPTIONS != 0 {
         return Err(Error::corrupt("options", format_args!("at most {ALL_OPTIONS}"), options));
     }

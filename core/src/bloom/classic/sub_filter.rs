@@ -35,6 +35,9 @@ pub(in crate::bloom) const SUB_FILTER_BYTES: u64 = 64;
 /// absent items need more.
 const FIRST_PROBES: u32 = 2;
 
+/// Of a chain no shorter than that, so many sub-filters are asked at a time about an item.
+const AT_ONCE: usize = 16;
+
 /// Most bits that are asked for ahead of setting them, if one item does not have more: half the lines of a first-level
 /// cache, so that none of them is gone when it is needed.
 const ASKED_AHEAD: u32 = 256;
@@ -42,7 +45,7 @@ const ASKED_AHEAD: u32 = 256;
 /// A filter of a fixed size in RedisBloom's layout.
 ///
 /// Invariants: `bitmap` has just enough lines for the bytes of `shape`, and bits beyond those are 0; `num_items` is at
-/// most the number of positions, as in [`LineSubFilter`](super::super::LineSubFilter).
+/// most the number of positions, as in `LineSubFilter`.
 #[derive(Debug)]
 pub struct ClassicSubFilter {
     bitmap: Bitmap,
@@ -112,6 +115,30 @@ impl ClassicSubFilter {
     fn has(&self, words: &[u64], hash: Hash128, probes: Range<u32>) -> bool {
         // No early exit: a branch a bit would be mispredicted every other time.
         self.modulus.positions(hash, probes).fold(true, |all, position| all & bits::get(words, position))
+    }
+
+    /// How many bits of an item are looked at first.
+    fn first_probes(&self) -> u32 {
+        FIRST_PROBES.min(self.shape.hashes)
+    }
+
+    /// Whether all of an item's bits but the first are set.
+    fn has_rest(&self, hash: Hash128) -> bool {
+        let words = self.words();
+        rounds(self.first_probes(), self.shape.hashes).all(|probes| self.has(words, hash, probes))
+    }
+
+    /// Whether any of at most [`AT_ONCE`] may contain the item of this hash. The cache misses of a round overlap: with a
+    /// branch between them, each that is mispredicted would make the next one wait.
+    fn look_up_at_once(group: &[Self], hash: Hash128) -> bool {
+        let mut found = first_marks(group.len());
+        for probe in 0..FIRST_PROBES {
+            for i in marked(found) {
+                let (one, probes) = (&group[i], probe..(probe + 1).min(group[i].shape.hashes));
+                found &= !(u32::from(!one.has(one.words(), hash, probes)) << i);
+            }
+        }
+        marked(found).any(|i| group[i].has_rest(hash))
     }
 
     /// Which of the marked hashes have these of their bits all set.
@@ -228,14 +255,21 @@ impl SubFilter for ClassicSubFilter {
     }
 
     fn may_contain(&self, hash: Hash128) -> bool {
-        let words = self.words();
-        rounds(0, self.shape.hashes).all(|probes| self.has(words, hash, probes))
+        self.has(self.words(), hash, 0..self.first_probes()) && self.has_rest(hash)
     }
 
     fn insert(&mut self, hash: Hash128) -> bool {
         let free = self.set(hash);
         self.num_items = (self.num_items + u64::from(free)).min(self.shape.num_positions());
         free
+    }
+
+    fn look_up(sub_filters: &[Self], hash: Hash128) -> bool {
+        // Newest first: it is the largest, so it most likely has what is there.
+        if sub_filters.len() < AT_ONCE {
+            return sub_filters.iter().rev().any(|sub_filter| sub_filter.may_contain(hash));
+        }
+        sub_filters.rchunks(AT_ONCE).any(|group| Self::look_up_at_once(group, hash))
     }
 
     fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {

@@ -12,7 +12,7 @@
 use super::super::bitmap::LINE_BITS;
 
 /// Most bits an item sets in a line: seven indices of nine bits fit one 64-bit word. Part of the stored format.
-pub const MAX_PROBES_PER_LINE: u32 = 7;
+pub(super) const MAX_PROBES_PER_LINE: u32 = 7;
 
 /// With what number of probes a line takes the most items at an error rate, and how many.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -208,9 +208,9 @@ impl LineRate {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sizing::sub_filter_rate;
     use super::*;
-    use crate::bloom::Params;
-    use crate::bloom::sizing::sub_filter_rate;
+    use crate::bloom::params::Params;
 
     /// For rates of chains and for rates of every size.
     #[test]

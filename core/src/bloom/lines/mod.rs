@@ -1,11 +1,11 @@
 //! Filters whose items have their bits in a few cache lines.
 
-pub mod line;
+mod line;
 mod load;
 pub(in crate::bloom) mod probe;
 mod screen;
-pub mod sizing;
-pub mod sub_filter;
+pub(crate) mod sizing;
+pub(crate) mod sub_filter;
 
 use self::sub_filter::LineSubFilter;
 use super::chain::{Chain, MAX_SUB_FILTERS, SubFilter};

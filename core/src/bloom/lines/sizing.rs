@@ -9,12 +9,10 @@
 
 use std::cell::Cell;
 
+use super::super::bitmap::{LINE_BITS, LINE_BYTES};
 use super::super::params::{Params, check_error_rate};
 use super::load::{FullestLine, LineRate};
 use crate::error::{Error, Parameter};
-
-pub use super::super::bitmap::{LINE_BITS, LINE_BYTES};
-pub use super::load::MAX_PROBES_PER_LINE;
 
 /// A line answers wrongly with at least one chance in this many. Below that (more probes, emptier
 /// lines) the uneven load of the lines costs more memory than one more line an item does.
@@ -36,7 +34,7 @@ const LATER_SHARE: f64 = 0.2;
 pub struct Geometry {
     /// Lines an item has bits in (`b`).
     pub lines_per_item: u32,
-    /// Bits an item has in each of its lines (`g`), at most [`MAX_PROBES_PER_LINE`]; two may coincide.
+    /// Bits an item has in each of its lines (`g`), at most 7; two may coincide.
     pub probes_per_line: u32,
     /// Lines in all (`L`), at least one.
     pub num_lines: u64,
@@ -44,11 +42,25 @@ pub struct Geometry {
 
 impl Geometry {
     /// Bits in all. Does not overflow for what [`geometry`] returns.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::sizing;
+    /// let geometry = sizing::geometry(0.01, 1_000_000)?;
+    /// assert_eq!(geometry.num_bits(), geometry.num_lines * 512);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn num_bits(&self) -> u64 {
         self.num_lines * u64::from(LINE_BITS)
     }
 
     /// Bytes in all.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::sizing;
+    /// let geometry = sizing::geometry(0.01, 1_000_000)?;
+    /// assert_eq!(geometry.num_bytes(), geometry.num_lines * 64);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn num_bytes(&self) -> u64 {
         self.num_lines * LINE_BYTES
     }
@@ -56,6 +68,14 @@ impl Geometry {
 
 /// The shape of the smallest filter that answers wrongly for at most `error_rate` of the items it
 /// does not hold while it holds `capacity` items.
+///
+/// ```
+/// # use rollcall_core::bloom::sizing;
+/// // A million items at 1 %, in 1.2 MiB.
+/// let geometry = sizing::geometry(0.01, 1_000_000)?;
+/// assert!((1_200_000..1_300_000).contains(&geometry.num_bytes()));
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::OutOfRange`] for an `error_rate` outside (0, 1), for a `capacity` of 0 and for a filter
@@ -135,7 +155,7 @@ fn lines_per_item(error_rate: f64) -> u32 {
 }
 
 /// Chance that a line which holds `load` items on average (Poisson), `probes_per_line` bits each
-/// (at most [`MAX_PROBES_PER_LINE`]), has all the bits of an item that it does not hold. Right to about 1e-14, absolute.
+/// (at most 7), has all the bits of an item that it does not hold. Right to about 1e-14, absolute.
 pub fn line_false_positive_rate(probes_per_line: u32, load: f64) -> f64 {
     LineRate::of(probes_per_line).at(load)
 }
@@ -143,6 +163,14 @@ pub fn line_false_positive_rate(probes_per_line: u32, load: f64) -> f64 {
 /// Chance that a filter which holds `num_items` items says of another item that it may hold it:
 /// the mean over all filters of this shape. One filter deviates from it by 3.7 % (relative standard
 /// deviation) at 1,000 items and by 0.12 % at a million, at an error rate of 0.01.
+///
+/// ```
+/// # use rollcall_core::bloom::sizing;
+/// let geometry = sizing::geometry(0.01, 1_000_000)?;
+/// // Filled twice as far as it was made for, it errs for one item in eight.
+/// assert!((0.10..0.15).contains(&sizing::false_positive_rate(&geometry, 2e6)));
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
 pub fn false_positive_rate(geometry: &Geometry, num_items: f64) -> f64 {
     // Exactly none, not what rounding leaves of it.
     if num_items <= 0.0 {
@@ -160,6 +188,14 @@ pub fn false_positive_rate(geometry: &Geometry, num_items: f64) -> f64 {
 /// bit free unless it falls on that bit's line (1 in `L`) and hits the bit there
 /// (`w = 1 - (511/512)^g`), so `n` items leave the share `(1 - w/L)^(n*b)` free. For many lines that is
 /// `exp(-n*b*w/L)`. With every bit set the likelihood has no maximum: the answer is then that for one free bit.
+///
+/// ```
+/// # use rollcall_core::bloom::sizing;
+/// let geometry = sizing::geometry(0.01, 1_000_000)?;
+/// let half = geometry.num_bits() / 2;
+/// assert!((1.0e6..1.2e6).contains(&sizing::estimate_items(&geometry, half)));
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
 pub fn estimate_items(geometry: &Geometry, set_bits: u64) -> f64 {
     let num_bits = geometry.num_bits();
     let free_bits = num_bits.saturating_sub(set_bits).max(1);
@@ -189,6 +225,16 @@ pub fn sub_filter_rate(params: &Params, index: u64) -> f64 {
 
 /// Geometry of sub-filter `index` of a chain.
 ///
+/// ```
+/// use rollcall_core::bloom::{Params, sizing};
+///
+/// let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+/// // What a filter takes once it has grown twice.
+/// let bytes: u64 = (0..3).map(|i| Ok(sizing::sub_filter_geometry(&params, i)?.num_bytes())).sum::<Result<_, _>>()?;
+/// assert!((13_000..15_000).contains(&bytes));
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::OutOfRange`] when its capacity or its rate is beyond what a filter can have.
 pub fn sub_filter_geometry(params: &Params, index: u64) -> Result<Geometry, Error> {
@@ -199,6 +245,13 @@ pub fn sub_filter_geometry(params: &Params, index: u64) -> Result<Geometry, Erro
 
 /// Capacity of sub-filter `index` of a chain, `capacity * expansion^index`; `None` if it does not
 /// fit, or if the filter does not scale and so has no such sub-filter.
+///
+/// ```
+/// use rollcall_core::bloom::{Params, sizing};
+///
+/// let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+/// assert_eq!(sizing::sub_filter_capacity(&params, 3), Some(8000));
+/// ```
 pub fn sub_filter_capacity(params: &Params, index: u64) -> Option<u64> {
     match (params.expansion, index) {
         (_, 0) => Some(params.capacity),
@@ -212,6 +265,7 @@ pub fn sub_filter_capacity(params: &Params, index: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::load::MAX_PROBES_PER_LINE;
     use super::*;
 
     /// Error rate, `b`, `g`, bits an item, and lines for 1, 10^3, 10^8 and 2^40 items: computed with

@@ -1,3 +1,5 @@
+//! Laws of a counter in each of its representations.
+
 use super::*;
 use crate::counting::slots::zeroed_words;
 use crate::size_limit::{MaxBytes, Unlimited};
@@ -5,35 +7,35 @@ use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 
 /// Parameters that lead to precision and tail bits (11, 8), (13, 10), (14, 10), (15, 11), (12, 11) and (16, 15).
-pub const SIZES: [(u64, f64); 6] =
+pub(crate) const SIZES: [(u64, f64); 6] =
     [(1000, 0.02), (1000, 0.01), (50_000, 0.01), (50_000, 0.005), (10_000_000, 0.02), (100_000_000, 0.005)];
 
 /// A counter whose bitmap stays sparse to more than 65,536 members.
-pub const LARGEST: (u64, f64) = (1_000_000_000, 0.001);
+pub(crate) const LARGEST: (u64, f64) = (1_000_000_000, 0.001);
 
-pub fn layout(precision: u32, tail_bits: u32) -> Layout {
+pub(crate) fn layout(precision: u32, tail_bits: u32) -> Layout {
     Layout::new(precision, tail_bits).unwrap()
 }
 
-pub fn params(size: (u64, f64), exact_limit: u32) -> Params {
+pub(crate) fn params(size: (u64, f64), exact_limit: u32) -> Params {
     Params { capacity: size.0, error_rate: size.1, exact_limit, exact_bytes: Params::DEFAULT_EXACT_BYTES, seed: 0 }
 }
 
 /// A counter of the items numbered so.
-pub fn counter(params: Params, numbers: impl IntoIterator<Item = u64>) -> Counter {
+pub(crate) fn counter(params: Params, numbers: impl IntoIterator<Item = u64>) -> Counter {
     let mut counter = Counter::new(params).unwrap();
     add(&mut counter, numbers);
     counter
 }
 
-pub fn add(counter: &mut Counter, numbers: impl IntoIterator<Item = u64>) {
+pub(crate) fn add(counter: &mut Counter, numbers: impl IntoIterator<Item = u64>) {
     for number in numbers {
         counter.add(format!("user:{number}").as_bytes(), &Unlimited).unwrap();
     }
 }
 
 /// The same bits, held densely.
-pub fn dense(counter: &Counter) -> Counter {
+pub(crate) fn dense(counter: &Counter) -> Counter {
     Counter::from_state(
         counter.params,
         counter.layout,
@@ -43,7 +45,7 @@ pub fn dense(counter: &Counter) -> Counter {
 }
 
 /// The bitmap of a counter, whatever it holds.
-pub fn words(counter: &Counter) -> Box<[u64]> {
+pub(crate) fn words(counter: &Counter) -> Box<[u64]> {
     let mut words = zeroed_words(counter.layout).unwrap();
     match &counter.state {
         State::Exact(members) => {
@@ -65,7 +67,7 @@ fn parameters_outside_their_ranges_are_refused() {
         Params { error_rate: 0.000_999, ..good },
         Params { error_rate: 0.251, ..good },
         Params { error_rate: f64::NAN, ..good },
-        Params { exact_limit: 65_537, ..good },
+        Params { exact_limit: 65_537, exact_bytes: 16 << 10, ..good },
         Params { exact_bytes: 0, ..good },
         Params { exact_bytes: Params::MAX_EXACT_BYTES + 1, ..good },
     ];
@@ -187,11 +189,19 @@ fn adding_over_the_limit_changes_nothing() {
     }
 }
 
+struct Copier;
+
+impl Mover for Copier {
+    fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
+        buffer.into_vec().into_boxed_slice()
+    }
+}
+
 #[test]
 fn relocation_keeps_the_bits() {
     let mut counter = counter(params((50_000, 0.01), 0), 0..5000);
     let before = (counter.count(), words(&counter));
-    counter.relocate_dense(|words| words.to_vec().into_boxed_slice());
+    assert!(counter.relocate(0, &Copier) && !counter.relocate(1, &Copier));
     assert_eq!((counter.count(), words(&counter)), before);
 }
 

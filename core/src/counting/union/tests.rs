@@ -1,3 +1,5 @@
+//! Laws of unions and differences.
+
 use super::*;
 use crate::counting::counter::tests::{SIZES, add, counter, dense, layout, params, words};
 use crate::counting::members::tests::LOOKED_AT;

@@ -1,4 +1,4 @@
-//! What redis-rs has no methods for, by its generic call: LC.*, BF.MERGE, BF.CLEAR, BF.DEBUG.
+//! Commands for which redis-rs has no method, by its generic call: LC.*, BF.MERGE, BF.CLEAR, BF.DEBUG.
 
 use std::collections::HashMap;
 

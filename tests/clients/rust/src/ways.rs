@@ -1,6 +1,6 @@
-//! The ways to use redis-rs. A suite is written once, and [`in_every_way`] runs it in all of them: blocking and
-//! asynchronous, by the traits that convert a reply to what the caller asks for and by those that fix its type, in
-//! RESP2 and in RESP3.
+//! The ways to use redis-rs. [`in_every_way`] runs a suite in all of them: blocking and asynchronous, with untyped and
+//! typed traits, in RESP2 and in RESP3. The untyped traits convert a reply to the type that the caller asks for. The
+//! typed ones fix that type.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisError, RedisResult, Value};
 use tokio::runtime::{Builder, Runtime};
 
-/// The client's own limit on a reply, half a second, is too little on a machine that has other work to do.
+/// The client's own limit on a reply, half a second, is too little on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How commands are called.
@@ -32,8 +32,8 @@ pub enum Connection {
     AsyncTyped(Runtime, MultiplexedConnection),
 }
 
-/// Calls a command of the client's API: `got!(connection, bf_add(key, item))`. Of all styles together the typed ones
-/// say which type it gives.
+/// Calls a command of the client's API: `got!(connection, bf_add(key, item))`. All styles return one type, which the
+/// typed styles fix.
 macro_rules! got {
     ($connection:expr, $command:ident($($argument:expr),*)) => {
         match $connection {
@@ -49,7 +49,7 @@ macro_rules! got {
     };
 }
 
-/// The server, for a client of that protocol.
+/// The address of the server, for a client of that protocol.
 pub fn url(resp3: bool) -> String {
     let address = std::env::var("ROLLCALL_URL").expect("ROLLCALL_URL: make test-clients sets it");
     format!("{address}/?protocol={}", if resp3 { "resp3" } else { "resp2" })
@@ -111,7 +111,7 @@ impl Session {
     }
 }
 
-/// The words that the server refused with.
+/// The text with which the server refused.
 #[track_caller]
 pub fn refusal<T: std::fmt::Debug>(result: RedisResult<T>) -> String {
     let error: RedisError = result.expect_err("a refusal");

@@ -1,0 +1,21 @@
+//! The memory that a value holds, for a server that measures and moves it.
+
+use std::alloc::Layout;
+
+/// A value whose memory is on the heap.
+pub trait OnHeap {
+    /// Calls `visit` with the layout of every heap allocation that it owns.
+    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));
+
+    /// Gives large buffer number `index` to `mover`; false when there is none.
+    ///
+    /// # Panics
+    /// If `mover` returns another number of elements than it was given.
+    fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool;
+}
+
+/// Moves buffers: a server's defragmenter.
+pub trait Mover {
+    /// The same elements in another place, or in the same.
+    fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]>;
+}

@@ -1,0 +1,83 @@
+//! What the server module, and this repository's tests and benches, are built on. **All of it may change in any
+//! release**, without notice: an application has no need of it.
+
+/// Bits of bitmaps.
+pub mod bits {
+    pub use crate::bits::{
+        WORD_BITS, clear, copy_to_zeroed, count_either, count_ones, count_ones_in_bytes, fills_every_page, get, ones,
+        or_count, or_eight_into, or_folded, or_into, or_new, prefetch, set,
+    };
+}
+
+/// Bytes to hashes.
+pub mod hash {
+    pub use crate::hash::{Hash128, checksum, hash64, hash128};
+}
+
+/// Memory, measured and moved.
+pub mod heap {
+    pub use crate::heap::{Mover, OnHeap};
+}
+
+/// Filters of one layout, and what they are made of.
+pub mod bloom {
+    pub use crate::bloom::bitmap::Line;
+    pub use crate::bloom::chain::{Chain, SubFilter};
+    pub use crate::bloom::classic::ClassicFilter;
+    pub use crate::bloom::classic::sub_filter::ClassicSubFilter;
+    pub use crate::bloom::filter::EitherChain;
+    pub use crate::bloom::lines::LineFilter;
+    pub use crate::bloom::lines::sub_filter::LineSubFilter;
+    pub use crate::bloom::params::expansion_error;
+
+    /// Sizes of RedisBloom's filters.
+    pub mod classic {
+        pub use crate::bloom::classic::sizing::{DEFAULT_GROWTH, FORCE64, NO_SCALING, NOROUND, Shape};
+    }
+
+    /// Sizes of filters of lines, and their error rates.
+    pub mod sizing {
+        pub use crate::bloom::lines::sizing::{line_false_positive_rate, sub_filter_rate};
+    }
+}
+
+/// Where a counter's members go, and what is concluded from the bits.
+pub mod counting {
+    pub use crate::counting::counter::Shaped;
+
+    /// Estimates and their standard errors.
+    pub mod estimate {
+        pub use crate::counting::estimate::{MAX_ESTIMATE, Segment, Segments, standard_error};
+    }
+
+    /// The layout that an error and a capacity ask for.
+    pub mod sizing {
+        pub use crate::counting::sizing::{largest_error, layout, levels_out_at};
+    }
+
+    /// Bits of a counter, and segments of them.
+    pub mod layout {
+        pub use crate::counting::layout::{
+            Layout, MAX_PRECISION, MAX_SEGMENTS, MAX_TAIL_BITS, MIN_PRECISION, MIN_TAIL_BITS, SegmentCounts, Slot,
+        };
+    }
+}
+
+/// The stored form, piece by piece.
+pub mod persist {
+    pub use crate::persist::chunks::{CHUNK_MAX_BYTES, dump_loading, piece_checksum, push_chunk, scandump};
+    pub use crate::persist::counting::LoadingCounter;
+    pub use crate::persist::filter::{LoadingBloomFilter, is_redisbloom_header};
+    pub use crate::persist::payload::Payload;
+    pub use crate::persist::value::{ChunkFormat, Loading, Stored};
+
+    /// RDB values and `DUMP` payloads.
+    pub mod rdb {
+        pub use crate::persist::rdb::{ENCODING, PIECE_BYTES, Sink, Source, load, save, save_loading};
+    }
+
+    /// RDB values of RedisBloom.
+    pub mod redisbloom {
+        pub use crate::persist::redisbloom::{RDB_ENCODING_NEWEST, load_rdb, save_rdb};
+    }
+}
