@@ -53,7 +53,10 @@ fn every_layout_errs_as_it_states() {
             let (variance, bias) = ((members * stated).powi(2), stated * stated);
             let of_square = (2.0 + 1.0 / variance) / trials;
             let what = format!("{layout:?}, {members} members: mean square {square}, mean {mean}, stated {stated}");
-            assert!((square - 1.0).abs() < SIGMAS * of_square.sqrt(), "{what}");
+            // With fewer such members than these in all trials a single outcome decides, and only all layouts together tell.
+            if variance * trials > 100.0 {
+                assert!((square - 1.0).abs() < SIGMAS * of_square.sqrt(), "{what}");
+            }
             assert!(mean.abs() < SIGMAS * stated / trials.sqrt() + bias, "{what}");
             squares += square;
             noise += of_square;
