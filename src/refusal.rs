@@ -197,7 +197,10 @@ fn core_text(noun: Noun, error: &Error) -> String {
             "ERR the merged {value} would have a false-positive rate of {}, above the {asked} asked for",
             four_digits(*would_be)
         ),
-        Error::NotExact => "ERR counter holds an estimate: members are listed only up to its EXACT limit".to_owned(),
+        Error::NotExact { exact_limit, exact_bytes } => format!(
+            "ERR counter holds an estimate: members are listed only up to its EXACT limit of {exact_limit} members and \
+             {exact_bytes} bytes"
+        ),
         Error::Corrupt { .. } => "ERR received bad data".to_owned(),
     }
 }

@@ -45,7 +45,7 @@ pub fn run_union(bench: &mut Bench) {
     let counters: Vec<String> = (0..ALL).map(|i| format!("union:lc:{i}")).collect();
     let strings: Vec<String> = (0..ALL).map(|i| format!("union:string:{i}")).collect();
     for (i, (counter, string)) in counters.iter().zip(&strings).enumerate() {
-        bench.ours.call(&format!("LC.RESERVE {counter} 10000000 ERROR 0.02 EXACT 0"));
+        bench.ours.call(&format!("LC.RESERVE {counter} 1000000 ERROR 0.001 EXACT 0"));
         let mut source = Source::From((i as u64) << 32);
         bench.ours.client.run(&calls(&["LC.ADD", counter], &mut source, 100, 1000, 4));
         let info = bench.ours.call(&format!("LC.INFO {counter}"));

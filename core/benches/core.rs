@@ -140,11 +140,11 @@ mod bloom {
 mod counting {
     use super::*;
 
-    /// Capacity, error rate: 4.5 KB, and 128 KB.
-    const COUNTERS: [(u64, f64); 2] = [(50_000, 0.01), (10_000_000, 0.02)];
+    /// Capacity, error rate: 4.5 KB, and 130 KB.
+    const COUNTERS: [(u64, f64); 2] = [(50_000, 0.01), (1_000_000, 0.001)];
 
     fn counter((capacity, error_rate): (u64, f64), numbers: std::ops::Range<u64>) -> Counter {
-        let params = CounterParams { capacity, error_rate, exact_limit: 0, seed: 0 };
+        let params = CounterParams { capacity, error_rate, exact_limit: 0, exact_bytes: 16_384, seed: 0 };
         let mut counter = Counter::new(params).expect("a counter");
         counter.add_all(bytes(&items(numbers)), &Unlimited, |_| ()).expect("room");
         counter

@@ -46,7 +46,7 @@ fn filter(error_rate: f64, capacity: u64) -> LineFilter {
 
 /// A dense counter that holds `items(0)`.
 fn counter() -> Counter {
-    let params = CounterParams { capacity: 50_000, error_rate: 0.01, exact_limit: 0, seed: 0 };
+    let params = CounterParams { capacity: 50_000, error_rate: 0.01, exact_limit: 0, exact_bytes: 16_384, seed: 0 };
     let mut counter = Counter::new(params).expect("a counter");
     counter.add_all(bytes(&items(0)), &Unlimited, |_| ()).expect("room");
     counter

@@ -25,8 +25,12 @@ pub enum Parameter {
     Shape,
     /// Members up to which a counter is exact.
     ExactLimit,
+    /// Bytes that these members may have together.
+    ExactBytes,
     /// log2 of a counter's main bitmap.
     Precision,
+    /// log2 of the slots of a segment of a counter's tail.
+    TailBits,
     /// Seed of the hash.
     Seed,
 }
@@ -47,7 +51,9 @@ impl Parameter {
             Parameter::Layout => "layout",
             Parameter::Shape => "shape",
             Parameter::ExactLimit => "exact limit",
+            Parameter::ExactBytes => "exact bytes",
             Parameter::Precision => "precision",
+            Parameter::TailBits => "tail bits",
             Parameter::Seed => "seed",
         }
     }
@@ -110,7 +116,12 @@ pub enum Error {
         asked: f64,
     },
     /// Members were asked of a counter that holds an estimate.
-    NotExact,
+    NotExact {
+        /// Members up to which it lists them.
+        exact_limit: u32,
+        /// Bytes that these may have together.
+        exact_bytes: u32,
+    },
     /// Stored or received bytes do not describe a value.
     Corrupt {
         /// Name of the field that is wrong.
@@ -161,7 +172,12 @@ impl fmt::Display for Error {
             Error::RateExceeded { would_be, asked } => {
                 write!(f, "the merged filter would have a false-positive rate of {would_be}, above {asked}")
             }
-            Error::NotExact => write!(f, "the counter holds an estimate, not its members"),
+            Error::NotExact { exact_limit, exact_bytes } => {
+                write!(
+                    f,
+                    "the counter had more than {exact_limit} members or {exact_bytes} bytes of them: it holds an estimate"
+                )
+            }
             Error::Corrupt { field, expected, got } => write!(f, "{field}: expected {expected}, got {got}"),
         }
     }

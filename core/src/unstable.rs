@@ -43,15 +43,22 @@ pub mod bloom {
 
 /// Where a counter's members go, and what is concluded from the bits.
 pub mod counting {
-    /// Estimates, their standard errors, and the precision that an error asks for.
+    pub use crate::counting::counter::Shaped;
+
+    /// Estimates and their standard errors.
     pub mod estimate {
-        pub use crate::counting::estimate::{MAX_ESTIMATE, Segment, Segments, precision, standard_error};
+        pub use crate::counting::estimate::{MAX_ESTIMATE, Segment, Segments, standard_error};
+    }
+
+    /// The layout that an error and a capacity ask for.
+    pub mod sizing {
+        pub use crate::counting::sizing::{largest_error, layout, levels_out_at};
     }
 
     /// Bits of a counter, and segments of them.
     pub mod layout {
         pub use crate::counting::layout::{
-            Layout, MAX_PRECISION, MAX_TAIL_SEGMENTS, MIN_PRECISION, SEGMENT_SLOTS, SegmentCounts, Slot,
+            Layout, MAX_PRECISION, MAX_SEGMENTS, MAX_TAIL_BITS, MIN_PRECISION, MIN_TAIL_BITS, SegmentCounts, Slot,
         };
     }
 }

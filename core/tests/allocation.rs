@@ -11,7 +11,7 @@ use rollcall_core::error::Error;
 
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::counting::estimate::precision;
+use rollcall_core::unstable::counting::Shaped;
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::persist::{
     Loading, LoadingBloomFilter, LoadingCounter, Stored, push_chunk, rdb, redisbloom, scandump,
@@ -300,7 +300,7 @@ fn filters_are_loaded_or_not_at_all() {
 }
 
 fn counter(capacity: u64, error_rate: f64, exact_limit: u32, members: u32) -> Counter {
-    let params = counting::Params { capacity, error_rate, exact_limit, seed: 0 };
+    let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed: 0 };
     let mut counter = Counter::new(params).unwrap();
     for member in 0..members {
         counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
@@ -313,8 +313,8 @@ fn counters() -> Vec<(Counter, Representation)> {
     use Representation::{Dense, Exact, Sparse};
     let all = vec![
         (counter(10_000_000, 0.01, 65_536, 4_000), Exact),
-        (counter(10_000_000, 0.01, 10, 20_000), Sparse),
-        (counter(1_000_000, 0.01, 10, 80_000), Dense),
+        (counter(10_000_000, 0.001, 10, 20_000), Sparse),
+        (counter(1_000_000, 0.001, 10, 80_000), Dense),
     ];
     for (counter, representation) in &all {
         assert_eq!(counter.representation(), *representation);
@@ -331,7 +331,7 @@ fn same_counter(a: &Counter, b: &Counter) -> bool {
 fn counters_grow_or_stay_as_they_are() {
     // From exact to sparse, from exact to dense, from sparse to dense.
     for (capacity, exact_limit) in [(50_000_000, 65_536), (1_000_000, 65_536), (1_000_000, 0)] {
-        let mut counter = counter(capacity, 0.01, exact_limit, 0);
+        let mut counter = counter(capacity, 0.001, exact_limit, 0);
         let mut failures = 0;
         for member in 0..60_000u32 {
             let before = (counter.representation(), counter.set_bits(), counter.estimate());
@@ -347,7 +347,7 @@ fn counters_grow_or_stay_as_they_are() {
             }
         }
         assert!(failures > 0, "{capacity}, {exact_limit}");
-        assert!(same_counter(&counter, &self::counter(capacity, 0.01, exact_limit, 60_000)));
+        assert!(same_counter(&counter, &self::counter(capacity, 0.001, exact_limit, 60_000)));
         assert_eq!(counter.representation() == Representation::Dense, capacity == 1_000_000);
     }
 }
@@ -355,7 +355,7 @@ fn counters_grow_or_stay_as_they_are() {
 #[test]
 fn counters_take_items_up_to_a_failure() {
     let failures = add_all_failures(
-        || counter(1_000_000, 0.01, 65_536, 0),
+        || counter(1_000_000, 0.001, 65_536, 0),
         &items(60_000),
         |counter, items, told| counter.add_all(items.iter().map(Vec::as_slice), &Unlimited, |new| told.push(new)),
         same_counter,
@@ -385,11 +385,11 @@ fn counters_are_copied_and_loaded_or_not_at_all() {
 /// More positions than a sparse counter has: what they need is allocated when the last of them is there.
 #[test]
 fn positions_become_words_or_stay() {
-    let mut header = counter(1_000_000, 0.01, 0, 10).header();
-    let most_bytes = precision(0.01, 1_000_000).unwrap().num_bytes() / 2;
+    let counter = counter(1_000_000, 0.001, 0, 10);
+    let (mut header, most_bytes) = (counter.header(), counter.layout().num_bytes() / 2);
     let positions: Vec<u8> = (0..most_bytes as u32 / 4).flat_map(|number| (number * 60).to_le_bytes()).collect();
     header.truncate(header.len() - 8);
-    header[40..48].copy_from_slice(&(positions.len() as u64).to_le_bytes());
+    header[48..56].copy_from_slice(&(positions.len() as u64).to_le_bytes());
     header.extend_from_slice(&checksum(&header, 0).to_le_bytes());
     let mut loading = LoadingCounter::begin(&header, &Unlimited).unwrap();
     loading.push(&positions).unwrap();

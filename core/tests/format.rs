@@ -10,7 +10,7 @@ use rollcall_core::error::Error;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use rollcall_core::unstable::bloom::{LineFilter, SubFilter};
-use rollcall_core::unstable::counting::estimate::precision;
+use rollcall_core::unstable::counting::{Shaped, layout};
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{
@@ -20,8 +20,8 @@ use rollcall_core::unstable::persist::{
 mod support;
 
 use support::values::{
-    Dump, completed, counter, cut_after, dump_of, dump_of_loading, filter_of_rdb, load_rdb, load_rdb_classic, rdb_of,
-    rdb_of_filter, rdb_of_loading, reload, same_dump,
+    Dump, completed, counter, counter_of, cut_after, dump_of, dump_of_loading, filter_of_rdb, load_rdb,
+    load_rdb_classic, rdb_of, rdb_of_filter, rdb_of_loading, reload, same_dump,
 };
 
 fn filter(capacity: u64, expansion: u32, items: u32) -> LineFilter {
@@ -186,27 +186,34 @@ fn forged_filter_headers_are_refused_by_field() {
 #[test]
 fn forged_counter_headers_are_refused_by_field() {
     let header = counter(50_000, 250, 40).header();
-    let cases: [(usize, Vec<u8>, &str); 12] = [
+    let cases: [(usize, Vec<u8>, &str); 19] = [
         (4, vec![2], "version"),
         (5, vec![3], "representation"),
-        (6, vec![13], "precision"),
-        (6, vec![255], "precision"),
-        (7, vec![1], "reserved byte"),
+        (6, vec![8], "precision"),
+        (6, vec![32], "precision"),
+        (6, vec![10], "tail bits"),
+        (7, vec![7], "tail bits"),
+        (7, vec![14], "tail bits"),
+        (7, vec![21], "tail bits"),
         (16, f64::INFINITY.to_bits().to_le_bytes().to_vec(), "error rate"),
         (16, 0.0001f64.to_bits().to_le_bytes().to_vec(), "error rate"),
         (24, 0u64.to_le_bytes().to_vec(), "capacity"),
         (24, 20_000_000_000u64.to_le_bytes().to_vec(), "capacity"),
         (32, 70_000u32.to_le_bytes().to_vec(), "exact limit"),
-        (36, 1u32.to_le_bytes().to_vec(), "reserved bytes"),
-        (40, u64::MAX.to_le_bytes().to_vec(), "payload length"),
+        (36, 0u32.to_le_bytes().to_vec(), "exact bytes"),
+        (36, (1u32 << 20 | 1).to_le_bytes().to_vec(), "exact bytes"),
+        (40, 1u32.to_le_bytes().to_vec(), "floor"),
+        (40, 70_000u32.to_le_bytes().to_vec(), "floor"),
+        (44, 1u32.to_le_bytes().to_vec(), "reserved bytes"),
+        (48, u64::MAX.to_le_bytes().to_vec(), "payload length"),
     ];
     for (at, bytes, field) in cases {
         assert_eq!(refused_field::<Counter>(forged(&header, at, &bytes)), field, "at {at}");
     }
     // Positions for more than half the bytes of the bitmap: a counter would hold that.
     let sparse = counter(10_000_000, 10, 40);
-    let too_many = (precision(0.01, 10_000_000).unwrap().num_bytes() / 2 + 4).to_le_bytes();
-    assert_eq!(refused_field::<Counter>(forged(&sparse.header(), 40, &too_many)), "payload length");
+    let too_many = (sparse.layout().num_bytes() / 2 + 4).to_le_bytes();
+    assert_eq!(refused_field::<Counter>(forged(&sparse.header(), 48, &too_many)), "payload length");
 }
 
 #[test]
@@ -273,9 +280,9 @@ fn what_is_checked_is_all_that_a_filter_takes() {
 fn members_that_cannot_be_are_refused() {
     let exact = counter(50_000, 2, 2);
     let dump = dump_of(&exact);
-    for members in [&b"\x01\0a\x01\0a"[..], b"\x03\0ab", b"\x01\0a\x01\0b\x01\0c"] {
-        let header = forged(&dump[0].1, 40, &(members.len() as u64).to_le_bytes());
-        let fingerprint = checksum(&[0, dump[0].1[6]], members.len() as u64);
+    for members in [&b"\x01a\x01a"[..], b"\x03ab", b"\x01a\x01b\x01c", b"\x81\0a"] {
+        let header = forged(&dump[0].1, 48, &(members.len() as u64).to_le_bytes());
+        let fingerprint = checksum(&[0, 14, 10], members.len() as u64);
         let mut chunk = members.to_vec();
         chunk.extend_from_slice(&piece_checksum(members, 0, fingerprint).to_le_bytes());
         let next = 1 + members.len() as u64;
@@ -302,10 +309,14 @@ fn headers_are_laid_out_as_documented() {
     assert_eq!(u64_at(&header, 48), first.num_items());
     let counter = counter(50_000, 250, 40);
     let header = counter.header();
-    assert_eq!(header.len(), 56);
-    assert_eq!(&header[..8], b"RCLC\x01\0\x0e\0");
+    assert_eq!(header.len(), 64);
+    assert_eq!(&header[..8], b"RCLC\x01\0\x0e\x0a");
     assert_eq!(u64_at(&header, 24), 50_000);
-    assert_eq!(u64_at(&header, 40), Stored::payload(&counter).len());
+    assert_eq!(&header[32..40], [250u32.to_le_bytes(), 16_384u32.to_le_bytes()].concat());
+    assert_eq!(u64_at(&header, 40), 0, "no floor while exact");
+    assert_eq!(u64_at(&header, 48), Stored::payload(&counter).len());
+    let estimating = self::counter(50_000, 250, 300).header();
+    assert_eq!(&estimating[40..48], &[251u32.to_le_bytes(), 0u32.to_le_bytes()].concat());
 }
 
 /// Something that is still arriving is stored and goes on, by every way.
@@ -326,12 +337,12 @@ fn assert_goes_on<T: Stored>(value: &T, received_bytes: u64) {
 #[test]
 fn what_has_arrived_goes_on_from_anywhere() {
     // A payload of two parts, two megabytes of words, a chain, and members.
-    let sparse = counter(1_000_000_000, 0, 70_000);
+    let sparse = counter_of(0.001, 1_000_000_000, 0, 70_000);
     for end in [0, 3, 5, 8, 4001, (1 << 18) - 3, 1 << 18, (1 << 18) + 7, sparse.payload().len() - 1] {
         assert_goes_on(&sparse, end);
     }
-    let params = counting::Params { capacity: 100_000_000, error_rate: 0.005, exact_limit: 0, seed: 7 };
-    let mut dense = Counter::new(params).unwrap();
+    let params = counting::Params { capacity: 100_000, error_rate: 0.01, exact_limit: 0, exact_bytes: 16_384, seed: 7 };
+    let mut dense = Counter::with_layout(params, layout::Layout::new(24, 10).unwrap()).unwrap();
     for member in 0..300_000u32 {
         dense.add(&member.to_le_bytes(), &Unlimited).unwrap();
     }
@@ -441,13 +452,13 @@ proptest! {
         cut: u8,
     ) {
         let limit = MaxBytes(1 << 20);
-        let mut counter = Counter::new(counting::Params { capacity, error_rate, exact_limit, seed }).unwrap();
+        let mut counter = Counter::new(counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed }).unwrap();
         assert_counter_reads_back(&counter)?;
         for item in &items {
             let _ = counter.add(&item.to_le_bytes(), &limit);
         }
         assert_counter_reads_back(&counter)?;
-        let other = counting::Params { capacity: other_capacity, error_rate: 0.05, exact_limit: 10, seed };
+        let other = counting::Params { capacity: other_capacity, error_rate: 0.05, exact_limit: 10, exact_bytes: 16_384, seed };
         let mut other = Counter::new(other).unwrap();
         for number in 0..others {
             other.add(&number.to_le_bytes(), &limit).unwrap();
@@ -464,7 +475,7 @@ proptest! {
 
     #[test]
     fn any_counter_reads_back(capacity in 1u64..100_000, exact in 0u32..100, items in proptest::collection::vec(".{0,20}", 0..300)) {
-        let params = counting::Params { capacity, error_rate: 0.02, exact_limit: exact, seed: 3 };
+        let params = counting::Params { capacity, error_rate: 0.02, exact_limit: exact, exact_bytes: 16_384, seed: 3 };
         let mut counter = Counter::new(params).unwrap();
         for item in &items {
             counter.add(item.as_bytes(), &Unlimited).unwrap();

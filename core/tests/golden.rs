@@ -20,7 +20,7 @@ mod support;
 use support::fields::Field;
 use support::payload;
 use support::values::{
-    Dump, completed, counter, cut_after, dump_of, dump_of_loading, filter, filter_of_rdb, load_rdb, rdb_of,
+    Dump, completed, counter, counter_of, cut_after, dump_of, dump_of_loading, filter, filter_of_rdb, load_rdb, rdb_of,
     rdb_of_filter, rdb_of_loading, same_dump,
 };
 
@@ -186,7 +186,7 @@ fn values() -> Vec<(&'static str, Value)> {
         ("counter-exact-empty", C(counter(50_000, 250, 0))),
         ("counter-sparse", C(sparse())),
         ("counter-sparse-empty", C(counter(50_000, 0, 0))),
-        ("counter-sparse-two-parts", C(counter(1_000_000_000, 0, 70_000))),
+        ("counter-sparse-two-parts", C(counter_of(0.001, 1_000_000_000, 0, 70_000))),
         ("counter-dense", C(dense())),
         ("counter-dense-large", C(counter(1_000_000, 0, 100_000))),
         ("counter-exact-arriving", Value::cut_counter(counter(50_000, 250, 40), 101)),

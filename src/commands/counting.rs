@@ -11,92 +11,162 @@ use crate::reply::{self, Field, InfoLine};
 use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx, Mode};
 use rollcall_core::counting::{Counter, Params, count_union};
 use rollcall_core::error::{Error, Parameter};
+use rollcall_core::unstable::counting::layout::Layout;
+use rollcall_core::unstable::counting::{Shaped, sizing};
 
-const RESERVE_OPTIONS: [Opt; 3] = [Opt::Error, Opt::Exact, Opt::Seed];
-const INSERT_OPTIONS: [Opt; 6] = [Opt::Capacity, Opt::Error, Opt::Exact, Opt::NoCreate, Opt::Seed, Opt::Items];
+const RESERVE_OPTIONS: [Opt; 6] = [Opt::Error, Opt::Exact, Opt::Bytes, Opt::Precision, Opt::Tail, Opt::Seed];
+const INSERT_OPTIONS: [Opt; 9] = [
+    Opt::Capacity,
+    Opt::Error,
+    Opt::Exact,
+    Opt::Bytes,
+    Opt::Precision,
+    Opt::Tail,
+    Opt::NoCreate,
+    Opt::Seed,
+    Opt::Items,
+];
 
-const WORDS: AddedWords<Params> = AddedWords {
+/// What a counter is created with.
+#[derive(Clone, Copy)]
+struct Creation {
+    params: Params,
+    /// The shape of its bitmap, where that was decided elsewhere.
+    layout: Option<Layout>,
+}
+
+impl Creation {
+    /// What the configuration says.
+    fn defaults() -> Self {
+        Creation { params: config::counting_defaults(), layout: None }
+    }
+
+    /// What options and defaults make.
+    fn of(options: &Options) -> Result<Self, Refusal> {
+        let defaults = config::counting_defaults();
+        let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        let params = Params {
+            capacity: options.capacity.unwrap_or(defaults.capacity),
+            error_rate: options.error_rate.unwrap_or(defaults.error_rate),
+            exact_limit: options.exact_limit.map_or(defaults.exact_limit, narrow),
+            exact_bytes: options.exact_bytes.map_or(defaults.exact_bytes, narrow),
+            seed: options.seed.unwrap_or(defaults.seed),
+        };
+        params.validate().map_err(core_error)?;
+        let layout = match (options.precision, options.tail_bits) {
+            (None, None) => None,
+            (Some(precision), Some(tail_bits)) => {
+                Some(Layout::new(narrow(precision), narrow(tail_bits)).map_err(core_error)?)
+            }
+            (Some(_), None) => return Err(Refusal::Argument("option PRECISION needs option TAIL".to_owned())),
+            (None, Some(_)) => return Err(Refusal::Argument("option TAIL needs option PRECISION".to_owned())),
+        };
+        Ok(Creation { params, layout })
+    }
+
+    fn build(&self) -> Result<Counter, Refusal> {
+        let layout = self
+            .layout
+            .map_or_else(|| sizing::layout(self.params.error_rate, self.params.capacity), Ok)
+            .map_err(core_error)?;
+        Counter::with_layout(self.params, layout).map_err(core_error)
+    }
+}
+
+/// What a counter was created with, all of which its replicas are told.
+#[derive(Clone, Copy)]
+struct Created {
+    params: Params,
+    layout: Layout,
+}
+
+impl From<&Counter> for Created {
+    fn from(counter: &Counter) -> Self {
+        Created { params: *counter.params(), layout: counter.layout() }
+    }
+}
+
+const WORDS: AddedWords<Created> = AddedWords {
     insert: c"LC.INSERT",
     add_all: c"LC.ADD",
     reserve_event: c"lc.reserve",
     add_event: c"lc.add",
-    options: |ctx, params| {
-        let mut words = vec![word(ctx, "CAPACITY"), word(ctx, params.capacity.to_string())];
-        words.extend(precision(ctx, params));
+    options: |ctx, created| {
+        let mut words = vec![word(ctx, "CAPACITY"), word(ctx, created.params.capacity.to_string())];
+        words.extend(created.reserve_words(ctx));
         words
     },
 };
 
-/// The options that `LC.RESERVE` and `LC.INSERT` share, as words.
-fn precision(ctx: Ctx, params: &Params) -> [ArgOrOwned<'static>; 6] {
-    [
-        word(ctx, "ERROR"),
-        word(ctx, format!("{:?}", params.error_rate)),
-        word(ctx, "EXACT"),
-        word(ctx, params.exact_limit.to_string()),
-        word(ctx, "SEED"),
-        word(ctx, params.seed.to_string()),
-    ]
+impl Created {
+    /// The options that `LC.RESERVE` and `LC.INSERT` share, as words.
+    fn reserve_words(&self, ctx: Ctx) -> [ArgOrOwned<'static>; 12] {
+        let Created { params, layout } = self;
+        [
+            word(ctx, "ERROR"),
+            word(ctx, format!("{:?}", params.error_rate)),
+            word(ctx, "EXACT"),
+            word(ctx, params.exact_limit.to_string()),
+            word(ctx, "BYTES"),
+            word(ctx, params.exact_bytes.to_string()),
+            word(ctx, "PRECISION"),
+            word(ctx, layout.precision().to_string()),
+            word(ctx, "TAIL"),
+            word(ctx, layout.tail_bits().to_string()),
+            word(ctx, "SEED"),
+            word(ctx, params.seed.to_string()),
+        ]
+    }
 }
 
 fn core_error(error: Error) -> Refusal {
     refusal_of::<Counter>(error)
 }
 
-/// The parameters from the options, and from the defaults for those not given.
-fn params(options: &Options) -> Result<Params, Refusal> {
-    let defaults = config::counting_defaults();
-    let exact_limit = options.exact_limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
-    let params = Params {
-        capacity: options.capacity.unwrap_or(defaults.capacity),
-        error_rate: options.error_rate.unwrap_or(defaults.error_rate),
-        exact_limit: exact_limit.unwrap_or(defaults.exact_limit),
-        seed: options.seed.unwrap_or(defaults.seed),
-    };
-    params.validate().map_err(core_error)?;
-    Ok(params)
-}
-
-/// `LC.RESERVE key capacity [ERROR rate] [EXACT limit] [SEED n]`
+/// `LC.RESERVE key capacity [ERROR rate] [EXACT limit] [BYTES bytes] [PRECISION p TAIL c] [SEED n]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     // The capacity is read first: where it is missing, an option stands in its place, and the error should say so.
     let capacity = Some(args::count(Noun::Counter, Parameter::Capacity, args.get(2))?);
-    let params = params(&Options { capacity, ..args::options(Noun::Counter, args, 3, &RESERVE_OPTIONS)? })?;
+    let options = Options { capacity, ..args::options(Noun::Counter, args, 3, &RESERVE_OPTIONS)? };
+    let creation = Creation::of(&options)?;
     let key = open::<Counter>(ctx, args.get(1), Mode::Write)?;
     if !key.is_missing() {
         return Err(Refusal::Exists);
     }
-    create(&key, Counter::new(params).map_err(core_error)?);
-    announce_reserved(ctx, args.get(1), &params);
+    let counter = creation.build()?;
+    let created = Created::from(&counter);
+    create(&key, counter);
+    announce_reserved(ctx, args.get(1), &created);
     reply::ok(ctx);
     Ok(())
 }
 
 /// Replicates the creation of an empty key, and sends its event.
-fn announce_reserved(ctx: Ctx, key: Arg<'_>, params: &Params) {
-    let mut arguments = vec![ArgOrOwned::Arg(key), word(ctx, params.capacity.to_string())];
-    arguments.extend(precision(ctx, params));
+fn announce_reserved(ctx: Ctx, key: Arg<'_>, created: &Created) {
+    let mut arguments = vec![ArgOrOwned::Arg(key), word(ctx, created.params.capacity.to_string())];
+    arguments.extend(created.reserve_words(ctx));
     ctx.replicate(c"LC.RESERVE", &arguments, Args::none());
     ctx.changed(key, c"lc.reserve");
 }
 
 /// `LC.ADD key item [item ...]`
 pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    insert(ctx, args.get(1), args.from(2), Some(config::counting_defaults()))
+    insert(ctx, args.get(1), args.from(2), Some(Creation::defaults()))
 }
 
-/// `LC.INSERT key [CAPACITY n] [ERROR rate] [EXACT limit] [NOCREATE] [SEED n] ITEMS item [item ...]`
+/// `LC.INSERT key [CAPACITY n] [ERROR rate] [EXACT limit] [BYTES bytes] [PRECISION p TAIL c] [NOCREATE] [SEED n] ITEMS
+/// item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let options = args::options(Noun::Counter, args, 2, &INSERT_OPTIONS)?;
     let items = options.items.ok_or(Refusal::Arity)?;
-    let params = params(&options)?;
-    let create = if options.no_create { None } else { Some(params) };
+    let creation = Creation::of(&options)?;
+    let create = if options.no_create { None } else { Some(creation) };
     insert(ctx, args.get(1), args.from(items), create)
 }
 
 /// Adds items and replies with how many were new; creates a missing key with `create_with`, if given. If an item is
 /// refused for its size, the items before it stay added, and the reply is the error.
-fn insert(ctx: Ctx, name: Arg<'_>, items: Args<'_>, create_with: Option<Params>) -> Result<(), Refusal> {
+fn insert(ctx: Ctx, name: Arg<'_>, items: Args<'_>, create_with: Option<Creation>) -> Result<(), Refusal> {
     let limit = ServerLimit::new(ctx);
     let mut key = ctx.open(name, Mode::Write);
     let (mut handled, mut new) = (0, 0);
@@ -113,15 +183,16 @@ fn insert(ctx: Ctx, name: Arg<'_>, items: Args<'_>, create_with: Option<Params>)
     let (created, outcome) = match value_mut::<Counter>(&mut key)? {
         Some(counter) => (None, add(counter)),
         None => {
-            let params = create_with.ok_or(Refusal::NotFound)?;
-            let mut counter = Counter::new(params).map_err(core_error)?;
+            let creation = create_with.ok_or(Refusal::NotFound)?;
+            let mut counter = creation.build()?;
+            let created = Created::from(&counter);
             let outcome = add(&mut counter);
             // The first item was refused, so the key stays missing.
             if let (0, Err(error)) = (handled, &outcome) {
                 return Err(core_error(error.clone()));
             }
             create(&key, counter);
-            (Some(params), outcome)
+            (Some(created), outcome)
         }
     };
     announce(ctx, &Added { key: name, items, created, handled, changed: new > 0 }, &WORDS);
@@ -152,15 +223,14 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let changed = match (value_mut::<Counter>(&mut destination)?, sources.first()) {
         (Some(counter), _) => counter.merge(&sources, &limit).map_err(core_error)?,
         (None, Some(first)) => {
-            let mut counter = Counter::new(*first.params()).map_err(core_error)?;
-            counter.merge(&sources, &limit).map_err(core_error)?;
-            create(&destination, counter);
+            create(&destination, Counter::union(first, &sources[1..], &limit).map_err(core_error)?);
             true
         }
         (None, None) => {
-            let params = config::counting_defaults();
-            create(&destination, Counter::new(params).map_err(core_error)?);
-            announce_reserved(ctx, args.get(1), &params);
+            let counter = Creation::defaults().build()?;
+            let created = Created::from(&counter);
+            create(&destination, counter);
+            announce_reserved(ctx, args.get(1), &created);
             false
         }
     };
@@ -202,12 +272,13 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn info_lines(counter: &Counter) -> [InfoLine; 10] {
-    let params = counter.params();
+fn info_lines(counter: &Counter) -> [InfoLine; 13] {
+    let (params, layout) = (counter.params(), counter.layout());
     [
         ("Capacity", "CAPACITY", Field::Integer(params.capacity)),
         ("Error rate", "ERROR", Field::Double(params.error_rate)),
         ("Exact limit", "EXACT", Field::Integer(u64::from(params.exact_limit))),
+        ("Exact bytes", "BYTES", Field::Integer(u64::from(params.exact_bytes))),
         ("Mode", "MODE", Field::Text(if counter.is_exact() { "exact" } else { "estimate" })),
         ("Representation", "REPRESENTATION", Field::Text(counter.representation().name())),
         ("Size", "SIZE", Field::Integer(counter.size_bytes())),
@@ -215,6 +286,8 @@ fn info_lines(counter: &Counter) -> [InfoLine; 10] {
         ("Standard error", "STDERR", Field::Double(counter.standard_error())),
         ("Bits", "BITS", Field::Integer(counter.num_bits())),
         ("Bits set", "BITSSET", Field::Integer(counter.set_bits())),
+        ("Precision", "PRECISION", Field::Integer(u64::from(layout.precision()))),
+        ("Tail bits", "TAIL", Field::Integer(u64::from(layout.tail_bits()))),
     ]
 }
 

@@ -102,6 +102,9 @@ const DATA: Argument = argument(c"data", Kind::String);
 const CAPACITY: Argument = option(c"CAPACITY", c"capacity", Kind::Integer);
 const ERROR: Argument = option(c"ERROR", c"error-rate", Kind::Double);
 const EXACT: Argument = option(c"EXACT", c"exact-limit", Kind::Integer);
+const BYTES: Argument = option(c"BYTES", c"exact-bytes", Kind::Integer);
+const PRECISION: Argument = option(c"PRECISION", c"precision", Kind::Integer);
+const TAIL: Argument = option(c"TAIL", c"tail-bits", Kind::Integer);
 const EXPANSION: Argument = option(c"EXPANSION", c"expansion", Kind::Integer);
 const NONSCALING: Argument = flag(c"NONSCALING", c"nonscaling");
 const NOCREATE: Argument = flag(c"NOCREATE", c"nocreate");
@@ -157,7 +160,7 @@ pub static COUNTING: &[Command] = &[
         Keys::Insert,
         c"O(1)",
         c"Creates an empty counter with its own capacity, error rate and exact limit",
-        &[KEY, argument(c"capacity", Kind::Integer), ERROR, EXACT, SEED]
+        &[KEY, argument(c"capacity", Kind::Integer), ERROR, EXACT, BYTES, PRECISION, TAIL, SEED]
     ),
     command!(
         c"lc.add",
@@ -177,7 +180,7 @@ pub static COUNTING: &[Command] = &[
         Keys::Insert,
         c"O(N) where N is the number of items",
         c"Counts items; if the counter is missing, creates it with these options",
-        &[KEY, CAPACITY, ERROR, EXACT, SEED, NOCREATE, AFTER_ITEMS]
+        &[KEY, CAPACITY, ERROR, EXACT, BYTES, PRECISION, TAIL, SEED, NOCREATE, AFTER_ITEMS]
     ),
     command!(
         c"lc.count",
@@ -233,6 +236,7 @@ pub static COUNTING: &[Command] = &[
                 choice(c"CAPACITY", c"capacity"),
                 choice(c"ERROR", c"error"),
                 choice(c"EXACT", c"exact"),
+                choice(c"BYTES", c"bytes"),
                 choice(c"MODE", c"mode"),
                 choice(c"REPRESENTATION", c"representation"),
                 choice(c"SIZE", c"size"),
@@ -240,6 +244,8 @@ pub static COUNTING: &[Command] = &[
                 choice(c"STDERR", c"stderr"),
                 choice(c"BITS", c"bits"),
                 choice(c"BITSSET", c"bitsset"),
+                choice(c"PRECISION", c"precision"),
+                choice(c"TAIL", c"tail"),
             ])
         ]
     ),

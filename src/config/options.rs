@@ -152,12 +152,17 @@ static LC_ERROR_RATE: Setting = Setting::new(
 );
 static LC_EXACT_LIMIT: Setting =
     Setting::new(c"lc-exact-limit", Kind::Whole { min: 0, max: counting::Params::MAX_EXACT_LIMIT as i64 }, 250);
+static LC_EXACT_BYTES: Setting = Setting::new(
+    c"lc-exact-bytes",
+    Kind::Bytes { min: 1, max: counting::Params::MAX_EXACT_BYTES as i64 },
+    counting::Params::DEFAULT_EXACT_BYTES as u64,
+);
 static MAX_KEY_BYTES: Setting = Setting::new(c"max-key-bytes", Kind::Bytes { min: 1 << 20, max: i64::MAX }, 4 << 30);
 static HASH_SEED: Setting = Setting::new(c"hash-seed", Kind::Seed, 0).fixed();
 static COMMANDS: Setting = Setting::new(c"commands", Kind::Choice { words: &[c"all", c"lc"] }, 0).fixed();
 
 /// All options of this module.
-pub static ALL: [&Setting; 10] = [
+pub static ALL: [&Setting; 11] = [
     &BF_ERROR_RATE,
     &BF_INITIAL_SIZE,
     &BF_EXPANSION,
@@ -165,6 +170,7 @@ pub static ALL: [&Setting; 10] = [
     &LC_CAPACITY,
     &LC_ERROR_RATE,
     &LC_EXACT_LIMIT,
+    &LC_EXACT_BYTES,
     &MAX_KEY_BYTES,
     &HASH_SEED,
     &COMMANDS,
@@ -201,6 +207,7 @@ pub fn counting_defaults() -> counting::Params {
         capacity: LC_CAPACITY.bits(),
         error_rate: f64::from_bits(LC_ERROR_RATE.bits()),
         exact_limit: LC_EXACT_LIMIT.bits() as u32,
+        exact_bytes: LC_EXACT_BYTES.bits() as u32,
         seed: HASH_SEED.bits(),
     }
 }

@@ -5,10 +5,11 @@ use redis::Value;
 use crate::client::{Client, add_many, field, number, pairs, show, sum, text};
 use crate::harness::{Server, session};
 
-const LABELS: [&str; 10] = [
+const LABELS: [&str; 13] = [
     "Capacity",
     "Error rate",
     "Exact limit",
+    "Exact bytes",
     "Mode",
     "Representation",
     "Size",
@@ -16,6 +17,8 @@ const LABELS: [&str; 10] = [
     "Standard error",
     "Bits",
     "Bits set",
+    "Precision",
+    "Tail bits",
 ];
 
 #[track_caller]
@@ -55,8 +58,9 @@ fn reserve_makes_what_was_asked_for() {
             ("LC.RESERVE order 1000 exact 10 error 0.02", "+OK", "+OK"),
             ("LC.RESERVE seeded 1000 SEED 18446744073709551615 EXACT 0", "+OK", "+OK"),
             ("LC.RESERVE least 1 ERROR 0.25 EXACT 0", "+OK", "+OK"),
-            ("LC.RESERVE most 10000000000 ERROR 0.001 EXACT 65536", "+OK", "+OK"),
-            ("EXISTS k all order seeded least most", "6", "6"),
+            ("LC.RESERVE most 10000000000 ERROR 0.001 EXACT 65536 BYTES 1048576", "+OK", "+OK"),
+            ("LC.RESERVE shaped 1000 tail 9 precision 12 bytes 1", "+OK", "+OK"),
+            ("EXISTS k all order seeded least most shaped", "7", "7"),
         ],
     );
     let server = Server::start();
@@ -157,7 +161,10 @@ fn exact_zero_never_is_exact() {
     client.expect("LC.COUNT k", "0");
     client.cmd("LC.ADD k a b c");
     assert_eq!(text(&info(&mut client, "k", "Mode")), "estimate");
-    client.expect("LC.MEMBERS k", "-ERR counter holds an estimate: members are listed only up to its EXACT limit");
+    client.expect(
+        "LC.MEMBERS k",
+        "-ERR counter holds an estimate: members are listed only up to its EXACT limit of 0 members and 16384 bytes",
+    );
     assert!((2..=3).contains(&client.int("LC.COUNT k")));
 }
 
@@ -178,6 +185,120 @@ fn members_over_sixteen_kibibytes_end_exactness() {
 }
 
 #[test]
+fn exactness_ends_with_the_bytes_asked_for() {
+    let server = Server::start();
+    let mut client = server.client();
+    // Members of 36 bytes, as long as UUIDs are: 16 KiB end at 455 of them.
+    for (options, most) in
+        [("EXACT 2000", 455), ("EXACT 2000 BYTES 36000", 1000), ("BYTES 1048576", 250), ("BYTES 35", 0)]
+    {
+        client.cmd("DEL k");
+        client.expect(&format!("LC.RESERVE k 50000 {options}"), "+OK");
+        for member in 0..most {
+            client.expect(&format!("LC.ADD k {member:036}"), "1");
+        }
+        assert_eq!(text(&info(&mut client, "k", "Mode")), "exact", "{options}");
+        assert_eq!(client.list("LC.MEMBERS k").len(), most, "{options}");
+        client.expect(&format!("LC.ADD k {most:036}"), "1");
+        assert_eq!(text(&info(&mut client, "k", "Mode")), "estimate", "{options}");
+        let [limit, bytes] = ["Exact limit", "Exact bytes"].map(|label| show(&info(&mut client, "k", label)));
+        let error = client.error("LC.MEMBERS k");
+        assert!(error.ends_with(&format!("EXACT limit of {limit} members and {bytes} bytes")), "{options}: {error}");
+    }
+    // One member of a mebibyte.
+    client.expect("LC.RESERVE large 1000 EXACT 1 BYTES 1048576", "+OK");
+    assert_eq!(show(&client.call(&[&b"LC.ADD"[..], b"large", &vec![7; 1 << 20]])), "1");
+    assert_eq!(text(&info(&mut client, "large", "Mode")), "exact");
+}
+
+#[test]
+fn counts_never_fall_by_an_addition() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (key, options) in [("fine", ""), ("coarse", "ERROR 0.02 EXACT 100"), ("few", "ERROR 0.25 EXACT 5")] {
+        for run in 0..10 {
+            client.cmd("DEL k");
+            client.expect(&format!("LC.RESERVE k 1000 {options} SEED {run}"), "+OK");
+            let mut before = 0;
+            for member in 0..270 {
+                client.cmd(&format!("LC.ADD k {key}:{member}"));
+                let count = client.int("LC.COUNT k");
+                assert!(count >= before, "{options}, seed {run}: {count} after {before}");
+                before = count;
+            }
+        }
+    }
+}
+
+#[test]
+fn empty_and_exact_counters_do_not_decide_how_fine_a_union_is() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("LC.RESERVE fine 1000000 ERROR 0.001", "+OK");
+    add_many(&mut client, "LC.ADD fine", "x", 0..40_000);
+    let (count, error) = (client.int("LC.COUNT fine"), info(&mut client, "fine", "Standard error"));
+    assert!(number(&error) < 0.0007, "{}", show(&error));
+    client.expect("LC.RESERVE empty 1000 ERROR 0.02", "+OK");
+    client.expect("LC.RESERVE never 1000 ERROR 0.02 EXACT 0", "+OK");
+    client.cmd("LC.INSERT exact CAPACITY 1000 ERROR 0.02 ITEMS x1 x2 x3");
+    for command in ["LC.COUNT fine empty", "LC.COUNT never empty fine", "LC.COUNT exact fine"] {
+        assert_eq!(client.int(command), count, "{command}");
+    }
+    client.expect("LC.MERGE fine empty never exact", "+OK");
+    client.expect("LC.MERGE new exact empty fine", "+OK");
+    for key in ["fine", "new"] {
+        assert_eq!(client.int(&format!("LC.COUNT {key}")), count, "{key}");
+        assert_eq!(info(&mut client, key, "Standard error"), error, "{key}");
+    }
+    // Its own layout is the cap of a destination that exists.
+    client.expect("LC.MERGE exact fine", "+OK");
+    assert_eq!(info(&mut client, "exact", "Precision"), Value::Int(11));
+}
+
+#[test]
+fn a_merge_of_layouts_that_differ_both_ways_says_the_error_it_has() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("LC.RESERVE a 100000 ERROR 0.02 EXACT 0", "+OK");
+    client.expect("LC.RESERVE b 1000000 ERROR 0.02 EXACT 0", "+OK");
+    add_many(&mut client, "LC.ADD a", "x", 0..3_000);
+    add_many(&mut client, "LC.ADD b", "x", 2_000..5_000);
+    let union = client.int("LC.COUNT a b");
+    client.expect("LC.MERGE a b", "+OK");
+    assert_eq!(client.int("LC.COUNT a"), union);
+    let shape = ["Precision", "Tail bits", "Capacity"].map(|label| number(&info(&mut client, "a", label)));
+    assert_eq!(shape, [12.0, 9.0, 100_000.0]);
+    let error = number(&info(&mut client, "a", "Error rate"));
+    assert!((0.028..0.03).contains(&error), "{error}");
+}
+
+#[test]
+fn precision_and_tail_are_given_together() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (options, missing) in [("PRECISION 14", "TAIL"), ("TAIL 10", "PRECISION")] {
+        for command in [format!("LC.RESERVE k 1000 {options}"), format!("LC.INSERT k {options} ITEMS a")] {
+            let error = client.error(&command);
+            assert!(error.starts_with("ERR option ") && error.ends_with(&format!("needs option {missing}")), "{error}");
+        }
+    }
+    for options in [
+        "PRECISION 8 TAIL 8",
+        "PRECISION 32 TAIL 10",
+        "PRECISION 14 TAIL 7",
+        "PRECISION 31 TAIL 21",
+        "PRECISION 10 TAIL 10",
+    ] {
+        let error = client.error(&format!("LC.RESERVE k 1000 {options}"));
+        assert!(error.starts_with("ERR bad precision: ") || error.starts_with("ERR bad tail bits: "), "{error}");
+    }
+    client.expect("EXISTS k", "0");
+    client.expect("LC.RESERVE k 1000 PRECISION 15 TAIL 9", "+OK");
+    let shape = ["Precision", "Tail bits", "Bits"].map(|label| number(&info(&mut client, "k", label)));
+    assert_eq!(shape, [15.0, 9.0, f64::from(32_768 + 19 * 512)]);
+}
+
+#[test]
 fn members_are_listed_while_exact() {
     let server = Server::start();
     for mut client in [server.client(), server.client3()] {
@@ -190,7 +311,8 @@ fn members_are_listed_while_exact() {
         assert_eq!(members(&mut client, "k"), ["a", "b", "c", "d"]);
         assert!(client.list("LC.MEMBERS k").iter().all(|member| matches!(member, Value::BulkString(_))));
         client.cmd("LC.ADD k e");
-        client.expect("LC.MEMBERS k", "-ERR counter holds an estimate: members are listed only up to its EXACT limit");
+        let why = "-ERR counter holds an estimate: members are listed only up to its EXACT limit of 4 members and 16384 bytes";
+        client.expect("LC.MEMBERS k", why);
     }
 }
 
@@ -318,10 +440,9 @@ fn diffcount_says_how_many_are_in_no_other() {
 fn diffcount_finds_the_unread_of_fifty_thousand() {
     let server = Server::start();
     let mut client = server.client();
-    // 2 % at a million makes a bitmap of 2^17 bits, which knows this difference to within 5. Four times that is
-    // allowed.
+    // A main bitmap of 2^17 bits knows this difference to within 5. Four times that is allowed.
     for key in ["delivered", "read"] {
-        client.expect(&format!("LC.RESERVE {key} 1000000 ERROR 0.02"), "+OK");
+        client.expect(&format!("LC.RESERVE {key} 1000000 ERROR 0.02 PRECISION 17 TAIL 10"), "+OK");
     }
     add_many(&mut client, "LC.ADD delivered", "user:", 0..50_000);
     add_many(&mut client, "LC.ADD read", "user:", 100..50_000);

@@ -13,7 +13,7 @@ struct Parameter {
     bad: &'static [&'static str],
 }
 
-const SETTABLE: [Parameter; 8] = [
+const SETTABLE: [Parameter; 9] = [
     Parameter {
         name: "bf-error-rate",
         default: "0.01",
@@ -49,6 +49,12 @@ const SETTABLE: [Parameter; 8] = [
         default: "250",
         good: &["0", "65536", "10"],
         bad: &["-1", "65537", "4294967298", "abc", ""],
+    },
+    Parameter {
+        name: "lc-exact-bytes",
+        default: "16384",
+        good: &["1", "1048576", "65536"],
+        bad: &["0", "-1", "1048577", "4294967298", "abc", ""],
     },
     Parameter { name: "bf-layout", default: "lines", good: &["lines"], bad: &["squares", "line", ""] },
     Parameter {
@@ -171,7 +177,7 @@ fn config_set_decides_over_new_keys_only() {
 fn every_option_is_a_load_time_argument() {
     let server = Server::with_args(
         "bf-error-rate 0.05 bf-initial-size 500 bf-expansion-factor 4 lc-capacity 70000 lc-error-rate 0.02 \
-         lc-exact-limit 10 bf-layout lines max-key-bytes 8388608 hash-seed 18446744073709551615 commands all",
+         lc-exact-limit 10 lc-exact-bytes 64kb bf-layout lines max-key-bytes 8388608 hash-seed 18446744073709551615 commands all",
     );
     for (name, value) in [
         ("bf-error-rate", "0.05"),
@@ -180,6 +186,7 @@ fn every_option_is_a_load_time_argument() {
         ("lc-capacity", "70000"),
         ("lc-error-rate", "0.02"),
         ("lc-exact-limit", "10"),
+        ("lc-exact-bytes", "65536"),
         ("bf-layout", "lines"),
         ("max-key-bytes", "8388608"),
         ("commands", "all"),
@@ -200,6 +207,7 @@ fn bad_load_time_arguments_are_refused_by_name() {
         ("lc-capacity", "10000000001"),
         ("lc-error-rate", "0.3"),
         ("lc-exact-limit", "65537"),
+        ("lc-exact-bytes", "1048577"),
         ("bf-layout", "squares"),
         ("max-key-bytes", "1048575"),
         ("hash-seed", "18446744073709551616"),
@@ -226,6 +234,7 @@ fn every_option_is_a_line_of_the_configuration_file() {
         .line("rollcall.lc-capacity 70000")
         .line("rollcall.lc-error-rate 0.02")
         .line("rollcall.lc-exact-limit 10")
+        .line("rollcall.lc-exact-bytes 64kb")
         .line("rollcall.bf-layout lines")
         .line("rollcall.max-key-bytes 8mb")
         .line("rollcall.hash-seed 18446744073709551615")
@@ -233,8 +242,10 @@ fn every_option_is_a_line_of_the_configuration_file() {
         .start();
     assert_is(&server, "max-key-bytes", "8388608");
     assert_is(&server, "bf-layout", "lines");
+    assert_is(&server, "lc-exact-bytes", "65536");
     assert_eq!(server.config("rollcall.hash-seed").as_deref(), Some("18446744073709551615"));
     assert_eq!(made_now(&mut server.client()), "0.05 500 4 / 70000 0.02 10");
+    assert_eq!(show(&field(&server.client().cmd("LC.INFO c"), "Exact bytes")), "65536");
 }
 
 #[test]

@@ -324,11 +324,17 @@ fn numbers_of_counters() {
     let rate = ["0", "0.0009", "0.2501", "1", "-0.1", "1e-400", "18446744073709551616"];
     let capacity = ["0", "-1", "10000000001", "9223372036854775808", "18446744073709551616", "1.5", "1e3", "5 "];
     let exact = ["-1", "65537", "4294967298", "18446744073709551618", "1.5", "1e1"];
+    let bytes = ["0", "-1", "1048577", "4294967298", "18446744073709551618", "1.5", "1kb"];
+    // Of these two what is out of range is only looked at together.
+    let shape = ["-1", "18446744073709551618", "1.5", "1e1"];
     let seed = ["-1", "18446744073709551616", "1.5"];
     let mut cases = Vec::new();
     for (name, values, mentions) in [
         ("ERROR", &rate[..], "rate|ERROR "),
         ("EXACT", &exact, "exact"),
+        ("BYTES", &bytes, "exact bytes"),
+        ("PRECISION", &shape, "precision"),
+        ("TAIL", &shape, "tail bits"),
         ("SEED", &seed, "seed"),
         ("CAPACITY", &capacity, "capacity"),
     ] {

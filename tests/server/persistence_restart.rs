@@ -8,7 +8,7 @@ use crate::harness::{Server, Setup};
 
 /// Other defaults than those the keys were made with: none of them may show in a key.
 const OTHER_DEFAULTS: &str = "bf-error-rate 0.2 bf-initial-size 7 bf-expansion-factor 5 lc-capacity 9 \
-                              lc-error-rate 0.2 lc-exact-limit 3 hash-seed 12345 max-key-bytes 1048576";
+                              lc-error-rate 0.2 lc-exact-limit 3 lc-exact-bytes 30 hash-seed 12345 max-key-bytes 1048576";
 
 #[test]
 fn rdb_brings_everything_back() {

@@ -8,7 +8,7 @@ use crate::harness::{Server, Setup};
 
 /// A replica's own defaults, of which none may show. Its size limit is below what a test makes.
 const OTHER_DEFAULTS: &str = "bf-error-rate 0.2 bf-initial-size 7 bf-expansion-factor 5 lc-capacity 9 \
-                              lc-error-rate 0.2 lc-exact-limit 3 hash-seed 12345 max-key-bytes 1048576";
+                              lc-error-rate 0.2 lc-exact-limit 3 lc-exact-bytes 30 hash-seed 12345 max-key-bytes 1048576";
 
 /// A primary and its replica. Where the server can, the replica ends if a command that it is sent fails.
 struct Pair {
@@ -119,6 +119,8 @@ fn every_write_leaves_the_replica_equal() {
         "LC.RESERVE H 1000 ERROR 0.123456789 EXACT 7",
         "LC.RESERVE I 10000000000 ERROR 0.001 EXACT 0",
         "LC.ADD I x y z",
+        "LC.INSERT I2 EXACT 5 BYTES 3 ITEMS xx yy",
+        "LC.RESERVE I3 1000 PRECISION 15 TAIL 9 BYTES 7",
         "LC.MERGE J A",
         "LC.MERGE J A B C",
         "LC.MERGE E A",

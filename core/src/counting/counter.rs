@@ -7,7 +7,8 @@ use roaring::RoaringBitmap;
 
 use crate::counting::estimate::{self, KeptEstimate};
 use crate::counting::layout::{Layout, Slot};
-use crate::counting::members::{self, Members};
+use crate::counting::members::{self, Members, Room};
+use crate::counting::sizing;
 use crate::counting::slots::{Bitmap, Bits};
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
@@ -26,6 +27,8 @@ pub struct Params {
     pub error_rate: f64,
     /// Members up to which the count is exact and they can be listed; `0..=65536`, 0 for never.
     pub exact_limit: u32,
+    /// Bytes that these members may have together; `1..=2^20`. With more it estimates.
+    pub exact_bytes: u32,
     /// Seed of the hash. Only counters of one seed can be merged.
     pub seed: u64,
 }
@@ -39,12 +42,16 @@ impl Params {
     pub const MAX_ERROR_RATE: f64 = 0.25;
     /// Largest exact limit.
     pub const MAX_EXACT_LIMIT: u32 = 65_536;
+    /// The exact bytes that make sense for most: 250 members of 65 bytes.
+    pub const DEFAULT_EXACT_BYTES: u32 = 16 << 10;
+    /// Largest exact bytes.
+    pub const MAX_EXACT_BYTES: u32 = 1 << 20;
 
     /// Checks every parameter against its range.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 };
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// assert!(params.validate().is_ok());
     /// assert!(Params { error_rate: 0.5, ..params }.validate().is_err());
     /// # Ok::<(), rollcall_core::error::Error>(())
@@ -63,16 +70,29 @@ impl Params {
         if self.exact_limit > Self::MAX_EXACT_LIMIT {
             return Err(Error::out_of_range(Parameter::ExactLimit, "between 0 and 65536", self.exact_limit));
         }
+        if !(1..=Self::MAX_EXACT_BYTES).contains(&self.exact_bytes) {
+            return Err(Error::out_of_range(Parameter::ExactBytes, "between 1 and 1048576", self.exact_bytes));
+        }
         Ok(())
     }
 
-    /// The bitmap that these parameters lead to.
+    /// What its members may take while it is exact.
+    pub(super) fn room(&self) -> Room {
+        Room { members: self.exact_limit, bytes: self.exact_bytes }
+    }
+
+    /// Bytes that the payload of an exact counter has at most.
+    pub fn max_exact_payload_bytes(&self) -> u64 {
+        self.room().arena_bytes()
+    }
+
+    /// The bitmap that a counter of these parameters is made with, unless it is given another.
     ///
     /// # Errors
     /// Those of [`Self::validate`].
     pub(crate) fn layout(&self) -> Result<Layout, Error> {
         self.validate()?;
-        estimate::precision(self.error_rate, self.capacity)
+        sizing::layout(self.error_rate, self.capacity)
     }
 }
 
@@ -111,8 +131,11 @@ impl fmt::Display for Representation {
 /// A counter of distinct members. See the [module](crate::counting) for what it guarantees.
 pub struct Counter {
     params: Params,
-    /// Always what `params` lead to.
+    /// What `params` led to when it was made, or a layout that this folds to. Kept, never worked out again.
     layout: Layout,
+    /// How many members it certainly has: one more than the last exact count, the largest of those that were merged.
+    /// An estimate may lie below what was known. 0 while exact.
+    floor: u32,
     state: State,
     /// The estimate, or none when a bit changed since it was last worked out. Unused while exact.
     estimate: KeptEstimate,
@@ -142,7 +165,7 @@ impl Counter {
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 };
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let counter = Counter::new(params)?;
     /// assert_eq!(counter.count(), 0);
     /// # Ok::<(), rollcall_core::error::Error>(())
@@ -151,28 +174,27 @@ impl Counter {
     /// # Errors
     /// [`Error::OutOfRange`] when a parameter is.
     pub fn new(params: Params) -> Result<Self, Error> {
-        let layout = params.layout()?;
-        let state =
-            if params.exact_limit > 0 { State::Exact(Members::new()) } else { State::Estimating(Bitmap::new(layout)) };
-        Ok(Self::from_state(params, layout, state))
+        Self::with_layout(params, params.layout()?)
     }
 
-    pub(super) fn from_state(params: Params, layout: Layout, state: State) -> Self {
-        debug_assert_eq!(params.layout(), Ok(layout));
-        Counter { params, layout, state, estimate: KeptEstimate::none() }
+    pub(super) fn from_state(params: Params, layout: Layout, floor: u32, state: State) -> Self {
+        Counter { params, layout, floor, state, estimate: KeptEstimate::none() }
     }
 
     pub(super) fn state(&self) -> &State {
         &self.state
     }
 
-    pub(super) fn state_mut(&mut self) -> &mut State {
+    /// ORs others of which it has the layout into its words, when it is dense; false, and nothing done, when it is not.
+    /// `floor` is that of them all.
+    pub(super) fn or_dense(&mut self, floor: u32, others: &mut dyn FnMut(Layout, &mut [u64])) -> bool {
+        let State::Estimating(bitmap) = &mut self.state else { return false };
+        if !bitmap.or_dense(others) {
+            return false;
+        }
+        self.floor = floor;
         self.estimate.forget();
-        &mut self.state
-    }
-
-    pub(super) fn layout(&self) -> Layout {
-        self.layout
+        true
     }
 
     /// Bytes of the struct itself, which a counter takes whatever it holds.
@@ -184,7 +206,7 @@ impl Counter {
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
     /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 };
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let mut counter = Counter::new(params)?;
     /// assert!(counter.add(b"ann", &Unlimited)?);
     /// assert!(!counter.add(b"ann", &Unlimited)?);
@@ -200,13 +222,14 @@ impl Counter {
                 if members.contains(item, hash) {
                     return Ok(false);
                 }
-                if members.has_room_for(item, self.params.exact_limit) {
+                if members.has_room_for(item, self.params.room()) {
                     limit.check(Self::STRUCT_BYTES + members.heap_bytes(), Members::bytes_for(item))?;
                     members.insert(item, hash, self.params.seed)?;
                 } else {
                     let mut slots = slots_of(members, self.params.seed, self.layout);
                     slots.insert(self.layout.slot_of(hash).index as u32);
                     let bitmap = Bitmap::from_positions(self.layout, slots, Self::STRUCT_BYTES, limit)?;
+                    self.floor = members.len() as u32 + 1;
                     self.state = State::Estimating(bitmap);
                 }
                 true
@@ -225,7 +248,7 @@ impl Counter {
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
     /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 };
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let mut counter = Counter::new(params)?;
     /// let (members, mut new) = (["ann", "ben", "ann"], Vec::new());
     /// counter.add_all(members.iter().map(|member| member.as_bytes()), &Unlimited, |is_new| new.push(is_new))?;
@@ -255,6 +278,7 @@ impl Counter {
     /// The batch path: a dense bitmap neither grows nor fails.
     fn add_all_dense<'a>(&mut self, mut items: impl Iterator<Item = &'a [u8]>, mut added: impl FnMut(bool)) {
         let State::Estimating(bitmap) = &mut self.state else { return };
+        let Some(bitmap) = bitmap.dense_mut() else { return };
         let mut changed = false;
         let mut slots = [Slot { index: 0, segment: 0 }; BATCH];
         loop {
@@ -265,7 +289,7 @@ impl Counter {
                 len += 1;
             }
             for &slot in &slots[..len] {
-                let free = bitmap.insert_dense(slot);
+                let free = bitmap.insert(slot);
                 changed |= free;
                 added(free);
             }
@@ -278,12 +302,12 @@ impl Counter {
         }
     }
 
-    /// Number of distinct members: exact while exact, else the estimate, rounded.
+    /// Number of distinct members: exact while exact, else the estimate, rounded. It never falls when members are added.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
     /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 };
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let mut counter = Counter::new(params)?;
     /// for member in 0..10_000u32 {
     ///     counter.add(&member.to_le_bytes(), &Unlimited)?;
@@ -296,12 +320,12 @@ impl Counter {
         libm::round(self.estimate()) as u64
     }
 
-    /// Number of distinct members, not rounded.
+    /// Number of distinct members, not rounded: the most likely one, but at least [`Self::floor`].
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
     /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 };
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let mut counter = Counter::new(params)?;
     /// for member in 0..10_000u32 {
     ///     counter.add(&member.to_le_bytes(), &Unlimited)?;
@@ -313,8 +337,18 @@ impl Counter {
         match &self.state {
             State::Exact(members) => members.len() as f64,
             State::Estimating(bitmap) => {
-                self.estimate.get_or(|| estimate::Segments::new(self.layout, bitmap.counts()).estimate())
+                let work_out = || estimate::Segments::new(self.layout, &bitmap.counts()).estimate();
+                self.estimate.get_or(|| work_out().max(f64::from(self.floor)))
             }
+        }
+    }
+
+    /// How many members it is known to have: the count while exact, then one more than the last exact count, of all
+    /// counters that were merged the largest.
+    pub fn floor(&self) -> u32 {
+        match &self.state {
+            State::Exact(members) => members.len() as u32,
+            State::Estimating(_) => self.floor,
         }
     }
 
@@ -323,7 +357,7 @@ impl Counter {
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
     /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 };
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let mut counter = Counter::new(params)?;
     /// assert_eq!(counter.standard_error(), 0.0);
     /// for member in 0..10_000u32 {
@@ -344,7 +378,7 @@ impl Counter {
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
     /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 };
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let mut counter = Counter::new(params)?;
     /// assert!(counter.is_exact());
     /// for member in 0..10_000u32 {
@@ -362,7 +396,7 @@ impl Counter {
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
     /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 };
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let mut counter = Counter::new(params)?;
     /// counter.add(b"ann", &Unlimited)?;
     /// assert_eq!(counter.representation().name(), "exact");
@@ -372,7 +406,7 @@ impl Counter {
         match &self.state {
             State::Exact(_) => Representation::Exact,
             State::Estimating(bitmap) => match bitmap.bits() {
-                Bits::Sparse(_) => Representation::Sparse,
+                Bits::Sparse { .. } => Representation::Sparse,
                 Bits::Dense(_) => Representation::Dense,
             },
         }
@@ -383,7 +417,7 @@ impl Counter {
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
     /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 };
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let mut counter = Counter::new(params)?;
     /// for member in ["ann", "ben", "ann"] {
     ///     counter.add(member.as_bytes(), &Unlimited)?;
@@ -397,15 +431,18 @@ impl Counter {
     pub fn members(&self) -> Result<members::Iter<'_>, Error> {
         match &self.state {
             State::Exact(members) => Ok(members.iter()),
-            State::Estimating(_) => Err(Error::NotExact),
+            State::Estimating(_) => {
+                let Params { exact_limit, exact_bytes, .. } = self.params;
+                Err(Error::NotExact { exact_limit, exact_bytes })
+            }
         }
     }
 
-    /// Its parameters. After a merge capacity and error rate are those of the counter of the smallest precision.
+    /// Its parameters. [`Self::merge`] may change capacity and error rate.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 };
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let counter = Counter::new(params)?;
     /// assert_eq!(counter.params(), &params);
     /// # Ok::<(), rollcall_core::error::Error>(())
@@ -414,17 +451,12 @@ impl Counter {
         &self.params
     }
 
-    /// log2 of the main bitmap; what the parameters lead to.
-    pub(crate) fn precision(&self) -> u32 {
-        self.layout.precision()
-    }
-
     /// Bits of the bitmap, whether or not it has one yet. An eighth of them, in bytes, is what a counter takes at its
     /// largest beside its struct, once it estimates.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 };
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let counter = Counter::new(params)?;
     /// let expected_bytes = counter.num_bits() / 8;
     /// assert!((1_000..10_000).contains(&expected_bytes));
@@ -439,7 +471,7 @@ impl Counter {
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
     /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 };
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let mut counter = Counter::new(params)?;
     /// assert_eq!(counter.set_bits(), 0);
     /// for member in 0..10_000u32 {
@@ -451,7 +483,7 @@ impl Counter {
     pub fn set_bits(&self) -> u64 {
         match &self.state {
             State::Exact(_) => 0,
-            State::Estimating(bitmap) => bitmap.counts().total(),
+            State::Estimating(bitmap) => bitmap.set_bits(),
         }
     }
 
@@ -460,7 +492,7 @@ impl Counter {
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
     /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 };
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let mut counter = Counter::new(params)?;
     /// assert!(counter.size_bytes() < 200);
     /// for member in 0..10_000u32 {
@@ -480,7 +512,7 @@ impl Counter {
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
     /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 };
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let mut counter = Counter::new(params)?;
     /// counter.add(b"ann", &Unlimited)?;
     /// assert_eq!(counter.try_clone()?.count(), 1);
@@ -494,7 +526,8 @@ impl Counter {
             State::Exact(members) => State::Exact(members.try_clone(self.params.seed)?),
             State::Estimating(bitmap) => State::Estimating(bitmap.try_clone()?),
         };
-        Ok(Counter { params: self.params, layout: self.layout, state, estimate: self.estimate.clone() })
+        let Counter { params, layout, floor, .. } = *self;
+        Ok(Counter { params, layout, floor, state, estimate: self.estimate.clone() })
     }
 }
 
@@ -512,6 +545,32 @@ impl OnHeap for Counter {
             bitmap.relocate(|words| mover.relocate(words));
         }
         index == 0
+    }
+}
+
+/// The shape of a counter's bitmap: chosen elsewhere, and told there.
+pub trait Shaped: Sized {
+    /// An empty counter with a bitmap of this layout; allocates nothing.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] when a parameter is.
+    fn with_layout(params: Params, layout: Layout) -> Result<Self, Error>;
+
+    /// The shape of its bitmap, whether or not it has one yet.
+    fn layout(&self) -> Layout;
+}
+
+impl Shaped for Counter {
+    fn with_layout(params: Params, layout: Layout) -> Result<Self, Error> {
+        params.validate()?;
+        let state =
+            if params.exact_limit > 0 { State::Exact(Members::new()) } else { State::Estimating(Bitmap::new(layout)) };
+        Ok(Self::from_state(params, layout, 0, state))
+    }
+
+    #[inline]
+    fn layout(&self) -> Layout {
+        self.layout
     }
 }
 

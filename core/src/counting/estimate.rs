@@ -1,4 +1,4 @@
-//! Sizing, estimate and error of the tapered bitmap. Pure functions.
+//! Estimate and error of the tapered bitmap. Pure functions.
 //!
 //! One segment alone is linear counting: K.-Y. Whang, B. T. Vander-Zanden, H. M. Taylor, "A linear-time
 //! probabilistic counting algorithm for database applications", ACM TODS 15(2), 1990, section 3. Several
@@ -11,11 +11,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::counting::layout::{Layout, MAX_PRECISION, MAX_TAIL_SEGMENTS, MIN_PRECISION, SegmentCounts};
-use crate::error::{Error, Parameter};
+use crate::counting::layout::{Layout, MAX_SEGMENTS, SegmentCounts};
 
-/// What is answered when every slot is taken, which no real set comes near: the estimate when half a
-/// slot of a last segment were free, `2^34 ln 2048`.
+/// The largest estimate: that of 10 tail bits when half a slot of the last segment were free, `2^34 ln 2048`.
+/// Up to 10^10 members nothing comes near it.
 pub const MAX_ESTIMATE: f64 = 130_989_956_760.0;
 
 /// Newton steps at most; 3 or 4 are usual, and bisection alone would be done in fewer.
@@ -35,7 +34,7 @@ pub struct Segment {
 /// The segments of one bitmap.
 #[derive(Debug, Clone, Copy)]
 pub struct Segments {
-    list: [Segment; MAX_TAIL_SEGMENTS + 1],
+    list: [Segment; MAX_SEGMENTS],
     len: usize,
 }
 
@@ -48,7 +47,7 @@ impl Segments {
     /// The segments as a set sees them that comes on top of another: the slots that `base` left free,
     /// and which of those are still free in `union`.
     pub fn beyond(layout: Layout, base: &SegmentCounts, union: &SegmentCounts) -> Self {
-        let mut list = [Segment::default(); MAX_TAIL_SEGMENTS + 1];
+        let mut list = [Segment::default(); MAX_SEGMENTS];
         let len = layout.num_segments();
         for (i, segment) in list.iter_mut().enumerate().take(len) {
             let slots = layout.slots(i);
@@ -63,6 +62,11 @@ impl Segments {
 
     fn as_slice(&self) -> &[Segment] {
         &self.list[..self.len]
+    }
+
+    /// The share of the hash space that its slots have together: 1, but beyond another set.
+    pub fn share(&self) -> f64 {
+        self.as_slice().iter().map(|s| s.slots * s.share).sum()
     }
 
     /// The maximum-likelihood number of members: the `n` that solves
@@ -156,23 +160,6 @@ pub fn standard_error(layout: Layout, n: f64) -> f64 {
     Segments::new(layout, &SegmentCounts::default()).standard_error(n) / n
 }
 
-/// The smallest precision whose standard error is at most `error_rate` up to `capacity` members.
-///
-/// The error grows with the members (but for ripples of 0.001 % where it levels out at 2.03 %), so it
-/// is looked at in `capacity` alone. Over the valid parameters the answer is at most 30.
-///
-/// # Errors
-/// [`Error::OutOfRange`] when no precision will do.
-pub fn precision(error_rate: f64, capacity: u64) -> Result<Layout, Error> {
-    for precision in MIN_PRECISION..=MAX_PRECISION {
-        let layout = Layout::new(precision)?;
-        if standard_error(layout, capacity as f64) <= error_rate {
-            return Ok(layout);
-        }
-    }
-    Err(Error::out_of_range(Parameter::ErrorRate, "one that a bitmap of 2^32 slots reaches", error_rate))
-}
-
 /// A number that readers on several threads may work out and keep. It is the same whoever does, so no order is needed.
 #[derive(Debug)]
 pub(super) struct KeptEstimate(AtomicU64);
@@ -211,8 +198,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// With 10 tail bits.
     fn layout(precision: u32) -> Layout {
-        Layout::new(precision).unwrap()
+        Layout::new(precision, 10).unwrap()
+    }
+
+    /// Some layouts that counters are made with, and the coarsest and the finest.
+    fn layouts() -> impl Iterator<Item = Layout> {
+        [(9, 8), (11, 8), (11, 10), (12, 11), (14, 8), (14, 13), (20, 10), (20, 19), (21, 20)]
+            .into_iter()
+            .map(|(precision, tail_bits)| Layout::new(precision, tail_bits).unwrap())
     }
 
     /// The counts that `n` members lead to on average, rounded.
@@ -245,70 +240,27 @@ mod tests {
     }
 
     #[test]
-    fn standard_error_grows_with_the_members() {
-        // What `precision` relies on: never more above the error at n than the ripples where it levels out.
-        for p in [11, 14, 20, 27] {
-            let mut highest = 0.0f64;
-            for step in 0..=(16.0 * 33.2) as u32 {
-                let error = standard_error(layout(p), libm::exp2(f64::from(step) / 16.0));
-                assert!(error > highest - 1e-5, "precision {p}, 2^({step}/16) members");
-                highest = highest.max(error);
+    fn more_tail_bits_level_the_error_out_lower() {
+        // Percent at 10^8 members, far past the main bitmap: down by the square root of 2 for each bit.
+        let table = [(8, "4.06"), (9, "2.87"), (10, "2.03"), (11, "1.43"), (13, "0.72"), (15, "0.36"), (19, "0.09")];
+        for (tail_bits, error) in table {
+            let layout = Layout::new(tail_bits + 1, tail_bits).unwrap();
+            assert_eq!(format!("{:.2}", 100.0 * standard_error(layout, 1e8)), error, "{tail_bits} tail bits");
+        }
+    }
+
+    #[test]
+    fn folding_never_lowers_the_error() {
+        for layout in layouts() {
+            for (p, c) in [(1, 0), (0, 1), (1, 1), (4, 2)] {
+                let coarser =
+                    Layout::new(layout.precision() - p.min(layout.precision()), layout.tail_bits().saturating_sub(c));
+                let Ok(coarser) = coarser else { continue };
+                for n in (0..=66).map(|step| libm::exp2(f64::from(step) / 2.0)) {
+                    let errors = [coarser, layout].map(|layout| standard_error(layout, n));
+                    assert!(errors[0] >= errors[1] * (1.0 - 1e-9), "{layout:?} to {coarser:?} at {n}: {errors:?}");
+                }
             }
-        }
-    }
-
-    #[test]
-    fn sizes_are_as_documented() {
-        let capacities = [1_000, 10_000, 50_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
-        let table = [
-            (0.02, [11, 11, 11, 14, 17, 20, 23, 26]),
-            (0.01, [13, 13, 14, 15, 18, 21, 23, 27]),
-            (0.005, [15, 15, 16, 16, 18, 21, 24, 27]),
-            (0.001, [19, 19, 19, 20, 20, 22, 24, 27]),
-        ];
-        for (error_rate, precisions) in table {
-            assert_eq!(capacities.map(|n| precision(error_rate, n).unwrap().precision()), precisions, "{error_rate}");
-        }
-        let bytes = [
-            (11, 3_200),
-            (13, 3_712),
-            (14, 4_608),
-            (15, 6_528),
-            (16, 10_496),
-            (17, 18_560),
-            (18, 34_816),
-            (19, 67_456),
-            (20, 132_864),
-            (21, 263_808),
-            (22, 525_824),
-            (23, 1_049_984),
-            (24, 2_098_432),
-            (26, 8_389_632),
-            (27, 16_778_112),
-        ];
-        for (p, bytes) in bytes {
-            assert_eq!(layout(p).num_bytes(), bytes, "precision {p}");
-        }
-    }
-
-    #[test]
-    fn positions_of_the_largest_counter_fit_u32() {
-        let largest = precision(0.001, 10_000_000_000).unwrap();
-        assert_eq!(largest.precision(), 30);
-        assert!(largest.num_bits() <= 1 << 32);
-        assert_eq!(precision(0.25, 10_000_000_000).unwrap().precision(), 11);
-        // 2 % is out of reach of the tail, so the main bitmap must last.
-        assert_eq!(precision(0.02, 10_000_000_000).unwrap().precision(), 29);
-        assert_eq!(precision(0.021, 10_000_000_000).unwrap().precision(), 11);
-    }
-
-    #[test]
-    fn unreachable_error_is_refused() {
-        for error_rate in [0.0, -1.0, f64::NAN] {
-            assert!(matches!(
-                precision(error_rate, 1000),
-                Err(Error::OutOfRange { parameter: Parameter::ErrorRate, .. })
-            ));
         }
     }
 
@@ -332,7 +284,8 @@ mod tests {
 
     #[test]
     fn one_segment_alone_is_linear_counting() {
-        let segments = Segments { list: [Segment { share: 1.0 / 1024.0, slots: 1024.0, zero: 300.0 }; 25], len: 1 };
+        let segments =
+            Segments { list: [Segment { share: 1.0 / 1024.0, slots: 1024.0, zero: 300.0 }; MAX_SEGMENTS], len: 1 };
         let expected = -1024.0 * libm::log(300.0 / 1024.0);
         assert!((segments.estimate() / expected - 1.0).abs() < 1e-9);
         // Whang et al., section 4: m (e^t - t - 1) is the variance.
@@ -343,21 +296,19 @@ mod tests {
 
     #[test]
     fn estimate_recovers_the_expected_counts() {
-        for p in [11, 14, 20] {
+        for layout in layouts() {
             for n in [1.0, 30.0, 1e3, 1e5, 1e7, 1e9, 1e10] {
-                let layout = layout(p);
                 let estimate = Segments::new(layout, &expected_counts(layout, n)).estimate();
                 // Half a slot of rounding in each segment, against a standard error of many slots.
                 let tolerance = 0.25 * standard_error(layout, n) * n + 1.0;
-                assert!((estimate - n).abs() < tolerance, "precision {p}: {estimate} for {n}");
+                assert!((estimate - n).abs() < tolerance, "{layout:?}: {estimate} for {n}");
             }
         }
     }
 
     #[test]
     fn empty_and_full_bitmaps_have_finite_estimates() {
-        for p in [11, 14, 20] {
-            let layout = layout(p);
+        for layout in layouts() {
             assert_eq!(Segments::new(layout, &SegmentCounts::default()).estimate(), 0.0);
             let full = SegmentCounts::of_words(&vec![u64::MAX; layout.num_words()], layout);
             assert_eq!(Segments::new(layout, &full).estimate(), MAX_ESTIMATE);
@@ -370,9 +321,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn estimate_of_any_counts_is_the_root(precision in 11u32..=20, fill in proptest::collection::vec(0.0f64..=1.0, 25)) {
+        fn estimate_of_any_counts_is_the_root(
+            precision in 9u32..=21,
+            tail_bits in 8u32..=20,
+            fill in proptest::collection::vec(0.0f64..=1.0, MAX_SEGMENTS),
+        ) {
             // Counts that no set leads to, as forged bitmaps may have.
-            let layout = layout(precision);
+            let layout = Layout::new(precision, tail_bits.min(precision - 1)).unwrap();
             let mut segments = Segments::new(layout, &SegmentCounts::default());
             for (segment, fill) in segments.list.iter_mut().zip(fill) {
                 segment.zero = libm::floor(segment.slots * fill);
@@ -383,14 +338,14 @@ mod tests {
                 let term = |s: &Segment| s.share * ((s.slots - s.zero) / libm::expm1(s.share * n) - s.zero);
                 segments.as_slice().iter().map(term).sum()
             };
-            // The steps end a hundredth of the smallest standard error (0.1 %) from the root, or nearer.
+            // The steps end a fiftieth of the smallest standard error (0.06 %) from the root, or nearer.
             prop_assert!(excess(estimate * (1.0 - 1e-5)) >= 0.0 || estimate == 0.0);
             prop_assert!(excess(estimate * (1.0 + 1e-5)) <= 0.0 || estimate == MAX_ESTIMATE);
         }
 
         #[test]
-        fn estimate_grows_with_the_bits(precision in 11u32..=16, n in 1.0f64..1e9) {
-            let layout = layout(precision);
+        fn estimate_grows_with_the_bits(precision in 9u32..=16, tail_bits in 8u32..=15, n in 1.0f64..1e9) {
+            let layout = Layout::new(precision, tail_bits.min(precision - 1)).unwrap();
             let estimate = |n: f64| Segments::new(layout, &expected_counts(layout, n)).estimate();
             prop_assert!(estimate(n) <= estimate(n * 1.01) * (1.0 + 1e-9));
         }

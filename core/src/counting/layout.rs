@@ -1,50 +1,55 @@
 //! Where a hash goes: the tapered bitmap.
 //!
 //! ```text
-//! precision p, m = 2^p, C = 1024:
+//! precision p, m = 2^p slots of the hash space; tail bits c, C = 2^c:
 //!
 //!   slot 0                                m - C      m         m + C            m + (34-p)C
-//!   | main: m - C slots, each 2^-p of the   | tail     | tail      |    ...   | tail  |
-//!   | hash space                            | s = p-10 | s = p-9   |          | s = 24|
+//!   | main: m - C slots, each 2^-p of the   | tail     | tail      |    ...   | tail    |
+//!   | hash space                            | s = p-c  | s = p-c+1 |          | s = 34-c|
 //! ```
 //!
-//! `ones` is the number of leading 1 bits of a 64-bit hash. With `ones < p - 10` the slot is the top
-//! `p` bits, as in plain linear counting. Otherwise the hash falls in tail segment `s = min(ones, 24)`,
-//! at the 10 bits that follow the ones and the 0 that ends them (for `s = 24`: the 10 bits that follow
-//! the first 24). A tail slot of segment `s` has `2^-(s+11)` of the hash space, `2^-34` in the last two:
+//! `ones` is the number of leading 1 bits of a 64-bit hash. With `ones < p - c` the slot is the top
+//! `p` bits, as in plain linear counting. Otherwise the hash falls in tail segment `s = min(ones, 34 - c)`,
+//! at the `c` bits that follow the ones and the 0 that ends them (for `s = 34 - c`: the `c` bits that follow
+//! the first `34 - c`). A tail slot of segment `s` has `2^-(s+1+c)` of the hash space, `2^-34` in the last two:
 //! density halves from segment to segment, so there is always a segment that is neither empty nor full.
 //!
-//! Worked example, p = 11: hash `0x4000_0000_0000_0000` has no leading ones, and 0 < 1, so its slot is
+//! Worked example, p = 11, c = 10: hash `0x4000_0000_0000_0000` has no leading ones, and 0 < 1, so its slot is
 //! the top 11 bits: 512. Hash `0xbff0_0000_0000_0000` begins `10 1111111111 0...`: one leading 1, a 0,
 //! then ten 1 bits, so it goes to slot 1023 of segment 1, the first tail segment: 1024 + 1023 = 2047.
 //!
-//! Every slot is a dyadic interval of the hash space. Hence the bits are a function of the set alone, a
-//! union is an OR, and a bitmap folds exactly to any smaller precision: one step down, the last C slots
-//! of main are the new first tail segment, and the other slots of main pair up by OR.
+//! Slots are in the order of the hashes that fall in them. Each is a dyadic interval of the hash space, and
+//! none gets longer when `p` or `c` grows. Hence the bits are a function of the set alone, a union is an OR,
+//! and a bitmap folds exactly to a smaller `p`, a smaller `c` or both.
 //!
 //! All of this is stored format: nothing here can change without a new encoding version.
+
+use std::ops::Range;
 
 use crate::bits;
 use crate::error::{Error, Parameter};
 
-/// Slots of a tail segment.
-pub const SEGMENT_SLOTS: u32 = 1 << SEGMENT_BITS;
-/// log2 of [`SEGMENT_SLOTS`].
-const SEGMENT_BITS: u32 = 10;
-/// The last tail segment: the leading ones beyond which hashes are not told apart. With 24 the last
-/// slots have 2^-34 of the hash space, which keeps the error at 2 % to 10^10 members.
-const LAST_SEGMENT: u32 = 24;
-/// The smallest precision: one bit beyond a segment.
-pub const MIN_PRECISION: u32 = SEGMENT_BITS + 1;
-/// The largest precision: a main bitmap of 512 MiB.
-pub const MAX_PRECISION: u32 = 32;
-/// Tail segments of the smallest precision; larger ones have fewer.
-pub const MAX_TAIL_SEGMENTS: usize = (LAST_SEGMENT - (MIN_PRECISION - SEGMENT_BITS) + 1) as usize;
+/// log2 of the share of the hash space below which hashes are not told apart: that of the last slots. It keeps
+/// the error level to 10^10 members.
+const FINEST_BITS: u32 = 34;
+/// The fewest tail bits: a segment is whole words, and the error levels out at 4.1 %.
+pub const MIN_TAIL_BITS: u32 = 8;
+/// The most tail bits: segments of 128 KiB, and an error that levels out at 0.06 %.
+pub const MAX_TAIL_BITS: u32 = 20;
+/// The smallest precision: one bit beyond the smallest segment.
+pub const MIN_PRECISION: u32 = MIN_TAIL_BITS + 1;
+/// The largest precision: every slot has a number of 32 bits, as sparse counters hold and store it. With 32 the
+/// tail would lie beyond that.
+pub const MAX_PRECISION: u32 = 31;
+/// Segments of the smallest precision, main among them; larger ones have fewer.
+pub const MAX_SEGMENTS: usize = (FINEST_BITS - MIN_PRECISION + 2) as usize;
 
-/// The shape of the bitmap of one precision. Segment 0 is main; the tail follows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// The shape of a bitmap. Segment 0 is main; the tail follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    precision: u32,
+    // As small as they are, since every counter has one.
+    precision: u8,
+    tail_bits: u8,
 }
 
 /// A slot of a bitmap.
@@ -57,63 +62,100 @@ pub struct Slot {
 }
 
 impl Layout {
-    /// The layout of precision `p`.
+    /// The layout of precision `p` and tail bits `c`.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] outside [`MIN_PRECISION`]`..=`[`MAX_PRECISION`].
-    pub fn new(precision: u32) -> Result<Self, Error> {
+    /// [`Error::OutOfRange`] outside [`MIN_PRECISION`]`..=`[`MAX_PRECISION`] or
+    /// [`MIN_TAIL_BITS`]`..=`[`MAX_TAIL_BITS`], and when `c` is not below `p`.
+    pub fn new(precision: u32, tail_bits: u32) -> Result<Self, Error> {
         if !(MIN_PRECISION..=MAX_PRECISION).contains(&precision) {
-            return Err(Error::out_of_range(Parameter::Precision, "between 11 and 32", precision));
+            return Err(Error::out_of_range(Parameter::Precision, "between 9 and 31", precision));
         }
-        Ok(Layout { precision })
+        if !(MIN_TAIL_BITS..=MAX_TAIL_BITS).contains(&tail_bits) {
+            return Err(Error::out_of_range(Parameter::TailBits, "between 8 and 20", tail_bits));
+        }
+        if tail_bits >= precision {
+            return Err(Error::out_of_range(Parameter::TailBits, "below the precision", tail_bits));
+        }
+        Ok(Layout { precision: precision as u8, tail_bits: tail_bits as u8 })
     }
 
     /// The precision: log2 of the main bitmap's nominal size.
     #[inline]
     pub fn precision(self) -> u32 {
-        self.precision
+        u32::from(self.precision)
+    }
+
+    /// log2 of the slots that a segment of the tail has.
+    #[inline]
+    pub fn tail_bits(self) -> u32 {
+        u32::from(self.tail_bits)
+    }
+
+    /// The finest layout that bitmaps of both fold to.
+    #[must_use]
+    pub fn common(self, other: Layout) -> Layout {
+        // Still fewer tail bits than precision: those of the one with the smaller precision were.
+        Layout { precision: self.precision.min(other.precision), tail_bits: self.tail_bits.min(other.tail_bits) }
+    }
+
+    /// Does a bitmap of this layout fold to `to`?
+    pub fn folds_to(self, to: Layout) -> bool {
+        self.common(to) == to
     }
 
     /// Leading ones of the first tail segment.
     #[inline]
     fn first_tail(self) -> u32 {
-        self.precision - SEGMENT_BITS
+        self.precision() - self.tail_bits()
+    }
+
+    /// Leading ones of the last tail segment, and of all hashes that have more.
+    #[inline]
+    fn last_tail(self) -> u32 {
+        FINEST_BITS - self.tail_bits()
+    }
+
+    /// Slots of a tail segment.
+    #[inline]
+    fn tail_slots(self) -> u64 {
+        1 << self.tail_bits
     }
 
     /// Number of segments: main and the tail.
     #[inline]
     pub fn num_segments(self) -> usize {
-        (LAST_SEGMENT - self.first_tail() + 2) as usize
+        (self.last_tail() - self.first_tail() + 2) as usize
     }
 
     /// Slots of main.
     #[inline]
     pub fn main_slots(self) -> u64 {
-        (1 << self.precision) - u64::from(SEGMENT_SLOTS)
+        (1 << self.precision) - self.tail_slots()
     }
 
     /// Slots of `segment`.
     #[inline]
     pub fn slots(self, segment: usize) -> u64 {
-        if segment == 0 { self.main_slots() } else { u64::from(SEGMENT_SLOTS) }
+        if segment == 0 { self.main_slots() } else { self.tail_slots() }
     }
 
-    /// Slots of all segments: the bits of the bitmap. A multiple of 1024.
+    /// Slots of all segments: the bits of the bitmap. A multiple of 256.
     #[inline]
     pub fn num_bits(self) -> u64 {
-        self.main_slots() + (self.num_segments() as u64 - 1) * u64::from(SEGMENT_SLOTS)
+        self.main_slots() + (self.num_segments() as u64 - 1) * self.tail_slots()
     }
 
     /// Words of the bitmap.
     #[inline]
     pub fn num_words(self) -> usize {
-        (self.num_bits() / u64::from(u64::BITS)) as usize
+        words(self.num_bits())
     }
 
     /// Words of main.
     #[inline]
     pub fn main_words(self) -> usize {
-        (self.main_slots() / u64::from(u64::BITS)) as usize
+        words(self.main_slots())
     }
 
     /// Bytes of the bitmap when dense.
@@ -126,9 +168,9 @@ impl Layout {
     #[inline]
     pub fn share(self, segment: usize) -> f64 {
         let halvings = match segment {
-            0 => self.precision,
+            0 => self.precision(),
             // The last segment has no room for another halving: it takes all that is left.
-            _ => (self.first_tail() + segment as u32 - 1).min(LAST_SEGMENT - 1) + SEGMENT_BITS + 1,
+            _ => (self.precision() + segment as u32).min(FINEST_BITS),
         };
         1.0 / (1u64 << halvings) as f64
     }
@@ -138,13 +180,13 @@ impl Layout {
     pub fn slot_of(self, hash: u64) -> Slot {
         let ones = hash.leading_ones();
         if ones < self.first_tail() {
-            return Slot { index: hash >> (u64::BITS - self.precision), segment: 0 };
+            return Slot { index: hash >> (u64::BITS - self.precision()), segment: 0 };
         }
-        let tail = (ones.min(LAST_SEGMENT) - self.first_tail()) as usize;
+        let tail = ones.min(self.last_tail()) - self.first_tail();
         // Past the ones and the 0 that ends them; in the last segment no 0 is looked for.
-        let skipped = (ones + 1).min(LAST_SEGMENT);
-        let within = (hash >> (u64::BITS - SEGMENT_BITS - skipped)) & u64::from(SEGMENT_SLOTS - 1);
-        Slot { index: self.tail_start(tail) + within, segment: tail + 1 }
+        let skipped = (ones + 1).min(self.last_tail());
+        let within = (hash >> (u64::BITS - self.tail_bits() - skipped)) & (self.tail_slots() - 1);
+        Slot { index: self.tail_start(tail) + within, segment: tail as usize + 1 }
     }
 
     /// The segment that the slot at `index` lies in.
@@ -152,118 +194,133 @@ impl Layout {
     pub fn segment_of(self, index: u64) -> usize {
         match index.checked_sub(self.main_slots()) {
             None => 0,
-            Some(beyond) => (beyond >> SEGMENT_BITS) as usize + 1,
+            Some(beyond) => (beyond >> self.tail_bits) as usize + 1,
         }
     }
 
     /// First slot of the tail segment numbered `tail` from 0.
-    fn tail_start(self, tail: usize) -> u64 {
-        self.main_slots() + ((tail as u64) << SEGMENT_BITS)
+    #[inline]
+    fn tail_start(self, tail: u32) -> u64 {
+        self.main_slots() + (u64::from(tail) << self.tail_bits)
     }
 
-    /// Where the slot at `index` goes in the bitmap of a precision `to` no larger than this one.
+    /// The smallest hash that falls in the slot at `index`.
+    fn first_hash(self, index: u64) -> u64 {
+        let Some(beyond) = index.checked_sub(self.main_slots()) else {
+            return index << (u64::BITS - self.precision());
+        };
+        let ones = self.first_tail() + (beyond >> self.tail_bits) as u32;
+        let within = beyond & (self.tail_slots() - 1);
+        let skipped = (ones + 1).min(self.last_tail());
+        !(u64::MAX >> ones) | within << (u64::BITS - self.tail_bits() - skipped)
+    }
+
+    /// Where the slot at `index` goes in the bitmap of a layout that this one [folds to](Self::folds_to). Slots
+    /// keep their order.
     pub fn fold(self, index: u64, to: Layout) -> u64 {
-        debug_assert!(to <= self);
-        if index >= self.main_slots() {
-            return index - self.main_slots() + self.tail_start_in(to);
+        debug_assert!(self.folds_to(to));
+        to.slot_of(self.first_hash(index)).index
+    }
+
+    /// The slot at which the hashes with `ones` leading ones begin.
+    fn octave_start(self, ones: u32) -> u64 {
+        if ones < self.first_tail() {
+            (1 << self.precision) - (1 << (self.precision() - ones))
+        } else if ones <= self.last_tail() {
+            self.tail_start(ones - self.first_tail())
+        } else {
+            self.num_bits() - (1 << (FINEST_BITS - ones))
         }
-        // An index in main is the top bits of a hash, so its leading ones tell the segment.
-        let aligned = index << (u64::BITS - self.precision);
-        to.slot_of(aligned).index
     }
 
-    /// Where this layout's first tail segment begins in the bitmap of a smaller precision.
-    fn tail_start_in(self, to: Layout) -> u64 {
-        to.tail_start((self.first_tail() - to.first_tail()) as usize)
-    }
-
-    /// ORs the bitmap `src` of this layout into the bitmap `dst` of a precision `to` no larger.
+    /// ORs the bitmap `src` of this layout into the bitmap `dst` of one that it [folds to](Self::folds_to).
     ///
     /// # Panics
-    /// When a slice has not the words of its layout.
+    /// When a slice has not the words of its layout, or the layout does not fold.
     pub fn or_folded(self, src: &[u64], to: Layout, dst: &mut [u64]) {
-        assert!(to <= self && src.len() == self.num_words() && dst.len() == to.num_words());
-        let word = |slot: u64| (slot / u64::from(u64::BITS)) as usize;
-        // Main of `to`, then those of its tail segments that are still main here: the hashes with `s`
-        // leading ones are the slots from 2^p - 2^(p-s), half as many as are left from there.
-        let main = 1u64 << self.precision;
-        let shift = self.precision - to.precision;
-        bits::or_folded(&mut dst[..to.main_words()], &src[..to.main_words() << shift], shift);
-        for (tail, s) in (to.first_tail()..self.first_tail()).enumerate() {
-            let from = main - (main >> s);
-            let shift = self.precision - s - SEGMENT_BITS - 1;
-            let slots = u64::from(SEGMENT_SLOTS);
-            let start = to.tail_start(tail);
-            let src = &src[word(from)..word(from + (slots << shift))];
-            bits::or_folded(&mut dst[word(start)..word(start + slots)], src, shift);
+        assert!(self.folds_to(to) && src.len() == self.num_words() && dst.len() == to.num_words());
+        // Between these numbers of leading ones slots have one length in each layout: what is main in both, then
+        // octave by octave, then what the last segment of `to` takes. All of them are whole words, of 256 slots or
+        // more in `to`, and of a power of two times that here.
+        let main_in_both = self.first_tail().min(to.first_tail());
+        let mut or = |from: u64, end: u64, to_from: u64, to_end: u64| {
+            let shift = ((end - from) / (to_end - to_from)).trailing_zeros();
+            bits::or_folded(&mut dst[words(to_from)..words(to_end)], &src[words(from)..words(end)], shift);
+        };
+        or(0, self.octave_start(main_in_both), 0, to.octave_start(main_in_both));
+        for ones in main_in_both..to.last_tail() {
+            let [from, end] = [ones, ones + 1].map(|ones| self.octave_start(ones));
+            or(from, end, to.octave_start(ones), to.octave_start(ones + 1));
         }
-        bits::or_into(&mut dst[word(self.tail_start_in(to))..], &src[self.main_words()..]);
+        or(self.octave_start(to.last_tail()), self.num_bits(), to.octave_start(to.last_tail()), to.num_bits());
     }
+
+    /// The words of `range` segment by segment, each with its part of the range. Words do not span segments.
+    fn segments_of(self, range: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let mut start = range.start;
+        std::iter::from_fn(move || {
+            let segment = self.segment_of(start as u64 * u64::from(u64::BITS));
+            let end = words(self.tail_start(segment as u32)).min(range.end);
+            let part = start..end;
+            start = end;
+            (!part.is_empty()).then_some((segment, part))
+        })
+    }
+}
+
+/// Words of so many slots, which fill them.
+fn words(slots: u64) -> usize {
+    (slots / u64::from(u64::BITS)) as usize
 }
 
 /// How many slots of each segment are set. Kept up to date as bits are set, so that counting never scans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SegmentCounts {
-    main: u64,
-    tail: [u16; MAX_TAIL_SEGMENTS],
+    /// A bitmap has fewer than 2^32 slots.
+    set: [u32; MAX_SEGMENTS],
 }
 
 impl SegmentCounts {
     /// The counts of a whole bitmap.
     pub fn of_words(words: &[u64], layout: Layout) -> Self {
         let mut counts = SegmentCounts::default();
-        let (main, tail) = words.split_at(layout.main_words().min(words.len()));
-        counts.add_main(main);
-        counts.add_tail(tail);
+        counts.add_words(layout, 0, words);
         counts
     }
 
     /// Counts the main words of the union of two bitmaps.
     pub fn add_main_of_both(&mut self, one: &[u64], other: &[u64]) {
-        self.main += bits::count_either(one, other);
+        self.add(0, bits::count_either(one, other));
     }
 
-    /// Adds the set bits of some words of main.
-    pub fn add_main(&mut self, words: &[u64]) {
-        self.main += bits::count_ones(words);
-    }
-
-    /// Adds the set bits of the tail's words.
-    pub fn add_tail(&mut self, words: &[u64]) {
-        for (count, words) in self.tail.iter_mut().zip(words.chunks(SEGMENT_SLOTS as usize / bits::WORD_BITS)) {
-            // At most 1024 bits a segment.
-            *count += bits::count_ones(words) as u16;
+    /// Adds the set bits of some words of a bitmap, `start` being the first of them.
+    pub fn add_words(&mut self, layout: Layout, start: usize, words: &[u64]) {
+        for (segment, range) in layout.segments_of(start..start + words.len()) {
+            self.add(segment, bits::count_ones(&words[range.start - start..range.end - start]));
         }
     }
 
     /// Notes that a slot of `segment` was newly set.
     #[inline]
     pub fn increment(&mut self, segment: usize) {
-        self.add(segment, 1);
+        self.set[segment] += 1;
     }
 
     /// Notes that so many slots of `segment` were newly set.
     #[inline]
     pub fn add(&mut self, segment: usize, slots: u64) {
-        match segment.checked_sub(1) {
-            None => self.main += slots,
-            // At most 1024 slots a segment.
-            Some(tail) => self.tail[tail] += slots as u16,
-        }
+        self.set[segment] += slots as u32;
     }
 
     /// Set slots of `segment`.
     #[inline]
     pub fn get(&self, segment: usize) -> u64 {
-        match segment.checked_sub(1) {
-            None => self.main,
-            Some(tail) => u64::from(self.tail[tail]),
-        }
+        u64::from(self.set[segment])
     }
 
     /// Set slots of all segments.
     pub fn total(&self) -> u64 {
-        self.main + self.tail.iter().map(|&count| u64::from(count)).sum::<u64>()
+        self.set.iter().map(|&count| u64::from(count)).sum()
     }
 }
 
@@ -273,36 +330,69 @@ mod tests {
     use crate::hash::hash64;
     use proptest::prelude::*;
 
-    const PRECISIONS: [u32; 5] = [11, 14, 20, 30, 32];
+    /// Those of the pinned slots, with 10 tail bits each.
+    const PRECISIONS: [u32; 4] = [11, 14, 20, 30];
 
-    fn layout(precision: u32) -> Layout {
-        Layout::new(precision).unwrap()
+    fn layout(precision: u32, tail_bits: u32) -> Layout {
+        Layout::new(precision, tail_bits).unwrap()
+    }
+
+    /// Any layout, of precisions within `precisions`.
+    fn any_layout(precisions: std::ops::RangeInclusive<u32>) -> impl Strategy<Value = Layout> {
+        (precisions, MIN_TAIL_BITS..=MAX_TAIL_BITS)
+            .prop_map(|(precision, tail_bits)| layout(precision, tail_bits.min(precision - 1)))
+    }
+
+    /// A hash, which has so many leading ones or more: they are rare in random hashes, so they are put there.
+    fn any_hash() -> impl Strategy<Value = u64> {
+        (any::<u64>(), 0u32..40).prop_map(|(hash, ones)| hash | !(u64::MAX >> ones))
     }
 
     #[test]
-    fn precision_outside_its_range_is_refused() {
-        for precision in [0, 10, 33, u32::MAX] {
-            assert!(matches!(Layout::new(precision), Err(Error::OutOfRange { parameter: Parameter::Precision, .. })));
+    fn parameters_outside_their_ranges_are_refused() {
+        for (precision, tail_bits, wrong) in [
+            (8, 8, Parameter::Precision),
+            (32, 10, Parameter::Precision),
+            (u32::MAX, 10, Parameter::Precision),
+            (0, 10, Parameter::Precision),
+            (14, 7, Parameter::TailBits),
+            (31, 21, Parameter::TailBits),
+            (14, u32::MAX, Parameter::TailBits),
+            (10, 10, Parameter::TailBits),
+        ] {
+            let refused = Layout::new(precision, tail_bits);
+            assert!(matches!(refused, Err(Error::OutOfRange { parameter, .. }) if parameter == wrong), "{refused:?}");
         }
+    }
+
+    #[test]
+    fn every_slot_has_a_number_of_32_bits() {
+        for precision in MIN_PRECISION..=MAX_PRECISION {
+            for tail_bits in MIN_TAIL_BITS..=MAX_TAIL_BITS.min(precision - 1) {
+                let layout = layout(precision, tail_bits);
+                assert!(layout.num_bits() <= 1 << 32 && layout.num_segments() <= MAX_SEGMENTS, "{layout:?}");
+            }
+        }
+        assert_eq!(layout(MIN_PRECISION, MIN_TAIL_BITS).num_segments(), MAX_SEGMENTS);
     }
 
     #[test]
     fn slots_of_hashes_are_pinned() {
         // From a program of its own, written bit by bit from the description above.
-        let cases: [(u64, [u64; 5]); 10] = [
-            (0, [0, 0, 0, 0, 0]),
-            (1 << 63, [1024, 8192, 524_288, 536_870_912, 2_147_483_648]),
-            (0xbff0_0000_0000_0000, [2047, 12_284, 786_176, 805_044_224, 3_220_176_896]),
-            (0xfffe_a5a5_5a5a_1234, [16_022, 27_286, 1_053_334, 1_073_719_657, 4_294_878_629]),
-            (0xffff_fe55_4000_0000, [23_893, 35_157, 1_061_205, 1_073_744_213, 4_294_967_637]),
-            (0xffff_feff_ffff_ffff, [24_575, 35_839, 1_061_887, 1_073_744_895, 4_294_968_319]),
-            (0xffff_ff00_0000_0000, [24_576, 35_840, 1_061_888, 1_073_744_896, 4_294_968_320]),
-            (0xffff_ff55_4000_0000, [24_917, 36_181, 1_062_229, 1_073_745_237, 4_294_968_661]),
-            (0xffff_ff7f_ffff_ffff, [25_087, 36_351, 1_062_399, 1_073_745_407, 4_294_968_831]),
-            (u64::MAX, [25_599, 36_863, 1_062_911, 1_073_745_919, 4_294_969_343]),
+        let cases: [(u64, [u64; 4]); 10] = [
+            (0, [0, 0, 0, 0]),
+            (1 << 63, [1024, 8192, 524_288, 536_870_912]),
+            (0xbff0_0000_0000_0000, [2047, 12_284, 786_176, 805_044_224]),
+            (0xfffe_a5a5_5a5a_1234, [16_022, 27_286, 1_053_334, 1_073_719_657]),
+            (0xffff_fe55_4000_0000, [23_893, 35_157, 1_061_205, 1_073_744_213]),
+            (0xffff_feff_ffff_ffff, [24_575, 35_839, 1_061_887, 1_073_744_895]),
+            (0xffff_ff00_0000_0000, [24_576, 35_840, 1_061_888, 1_073_744_896]),
+            (0xffff_ff55_4000_0000, [24_917, 36_181, 1_062_229, 1_073_745_237]),
+            (0xffff_ff7f_ffff_ffff, [25_087, 36_351, 1_062_399, 1_073_745_407]),
+            (u64::MAX, [25_599, 36_863, 1_062_911, 1_073_745_919]),
         ];
         for (hash, indexes) in cases {
-            assert_eq!(PRECISIONS.map(|p| layout(p).slot_of(hash).index), indexes, "{hash:#x}");
+            assert_eq!(PRECISIONS.map(|p| layout(p, 10).slot_of(hash).index), indexes, "{hash:#x}");
         }
     }
 
@@ -310,81 +400,133 @@ mod tests {
     fn slots_of_items_are_pinned() {
         // From the same program, with the reference XXH3.
         let long = [b'a'; 300];
-        let cases: [(u64, &[u8], [u64; 5]); 8] = [
-            (0, b"", [360, 2881, 184_424, 188_850_177, 755_400_709]),
-            (0, b"user:1", [474, 3797, 243_063, 248_897_215, 995_588_861]),
-            (0, b"user:2", [845, 6760, 432_643, 443_026_842, 1_772_107_371]),
-            (0, &long, [2106, 12_404, 793_879, 812_932_448, 3_251_729_793]),
-            (42, b"", [1794, 11_274, 721_556, 738_873_415, 2_955_493_663]),
-            (42, b"user:1", [2279, 12_751, 816_103, 835_689_859, 3_342_759_438]),
-            (42, b"user:2", [2464, 13_120, 839_720, 859_873_431, 3_439_493_725]),
-            (42, &long, [2603, 13_399, 857_597, 878_179_840, 3_512_719_363]),
+        let cases: [(u64, &[u8], [u64; 4]); 8] = [
+            (0, b"", [360, 2881, 184_424, 188_850_177]),
+            (0, b"user:1", [474, 3797, 243_063, 248_897_215]),
+            (0, b"user:2", [845, 6760, 432_643, 443_026_842]),
+            (0, &long, [2106, 12_404, 793_879, 812_932_448]),
+            (42, b"", [1794, 11_274, 721_556, 738_873_415]),
+            (42, b"user:1", [2279, 12_751, 816_103, 835_689_859]),
+            (42, b"user:2", [2464, 13_120, 839_720, 859_873_431]),
+            (42, &long, [2603, 13_399, 857_597, 878_179_840]),
         ];
         for (seed, item, indexes) in cases {
-            assert_eq!(PRECISIONS.map(|p| layout(p).slot_of(hash64(item, seed)).index), indexes, "{seed} {item:?}");
+            assert_eq!(PRECISIONS.map(|p| layout(p, 10).slot_of(hash64(item, seed)).index), indexes, "{seed} {item:?}");
+        }
+    }
+
+    #[test]
+    fn slots_of_any_tail_bits_are_pinned() {
+        // From a program of its own, bit by bit from the description above, on text of binary digits.
+        let layouts = [(9, 8), (14, 9), (12, 11), (14, 13), (20, 19), (31, 20)];
+        let cases: [(u64, [u64; 6]); 9] = [
+            (0x0, [0, 0, 0, 0, 0, 0]),
+            (0x8000000000000000, [256, 8192, 2048, 8192, 524288, 1073741824]),
+            (0xbff0000000000000, [511, 12284, 4094, 16376, 1048064, 1610088448]),
+            (0xfffea5a55a5a1234, [4005, 21323, 32045, 128180, 8033941, 2150274709]),
+            (0xfffffe5540000000, [5973, 25258, 47445, 178517, 8386901, 2150627669]),
+            (0xfffffeffffffffff, [6143, 25599, 48127, 179199, 8387583, 2150628351]),
+            (0xffffff5540000000, [6314, 25941, 48469, 179541, 8387925, 2150628693]),
+            (0xfffffffff1234567, [6911, 26623, 49151, 180223, 8388607, 2150629375]),
+            (0xffffffffffffffff, [6911, 26623, 49151, 180223, 8388607, 2150629375]),
+        ];
+        for (hash, indexes) in cases {
+            assert_eq!(layouts.map(|(p, c)| layout(p, c).slot_of(hash).index), indexes, "{hash:#x}");
         }
     }
 
     #[test]
     fn segments_share_out_the_whole_hash_space() {
         for precision in MIN_PRECISION..=MAX_PRECISION {
-            let layout = layout(precision);
-            let segments = 0..layout.num_segments();
-            let shares: f64 = segments.clone().map(|i| layout.slots(i) as f64 * layout.share(i)).sum();
-            assert_eq!(shares, 1.0, "precision {precision}");
-            assert_eq!(segments.map(|i| layout.slots(i)).sum::<u64>(), layout.num_bits());
-            assert_eq!(layout.num_bits(), (1 << precision) + u64::from(34 - precision) * 1024);
-            assert_eq!(layout.num_words() as u64 * 64, layout.num_bits());
+            for tail_bits in MIN_TAIL_BITS..=MAX_TAIL_BITS.min(precision - 1) {
+                let layout = layout(precision, tail_bits);
+                let segments = 0..layout.num_segments();
+                let shares: f64 = segments.clone().map(|i| layout.slots(i) as f64 * layout.share(i)).sum();
+                assert_eq!(shares, 1.0, "{layout:?}");
+                assert_eq!(segments.map(|i| layout.slots(i)).sum::<u64>(), layout.num_bits());
+                assert_eq!(layout.num_bits(), (1 << precision) + (u64::from(34 - precision) << tail_bits));
+                assert_eq!(layout.num_words() as u64 * 64, layout.num_bits());
+            }
         }
-        assert_eq!(layout(11).num_segments(), MAX_TAIL_SEGMENTS + 1);
+    }
+
+    #[test]
+    fn folds_in_both_parameters_meet_at_the_smaller_of_each() {
+        let (one, other) = (layout(14, 9), layout(12, 11));
+        assert_eq!((one.common(other), other.common(one)), (layout(12, 9), layout(12, 9)));
+        assert!(!one.folds_to(other) && !other.folds_to(one));
+        assert!([one, other].iter().all(|from| from.folds_to(layout(12, 9)) && from.folds_to(*from)));
     }
 
     proptest! {
         #[test]
-        fn a_slot_lies_in_its_segment(hash in any::<u64>(), ones in 0u32..40, precision in 11u32..=32) {
-            // Leading ones are rare in random hashes, so they are put there.
-            let hash = hash | !(u64::MAX >> ones);
-            let layout = layout(precision);
+        fn a_slot_lies_in_its_segment(hash in any_hash(), layout in any_layout(9..=31)) {
             let slot = layout.slot_of(hash);
             prop_assert!(slot.index < layout.num_bits());
             prop_assert_eq!(layout.segment_of(slot.index), slot.segment);
+            let first = layout.first_hash(slot.index);
+            prop_assert!(first <= hash && layout.slot_of(first) == slot);
+            prop_assert!(first == 0 || layout.slot_of(first - 1).index + 1 == slot.index);
         }
 
         #[test]
-        fn fold_of_a_slot_is_the_slot_built_small(hash in any::<u64>(), ones in 0u32..40, from in 11u32..=32, down in 0u32..=21) {
-            let hash = hash | !(u64::MAX >> ones);
-            let (from, to) = (layout(from), layout(from.saturating_sub(down).max(11)));
-            prop_assert_eq!(from.fold(from.slot_of(hash).index, to), to.slot_of(hash).index);
+        fn fold_of_a_slot_is_the_slot_built_small(
+            hash in any_hash(),
+            near in -2i64..=2,
+            one in any_layout(9..=31),
+            other in any_layout(9..=31),
+        ) {
+            let to = one.common(other);
+            // Also around the first hash of the slot.
+            for hash in [hash, to.first_hash(to.slot_of(hash).index).wrapping_add_signed(near)] {
+                for from in [one, other] {
+                    prop_assert_eq!(from.fold(from.slot_of(hash).index, to), to.slot_of(hash).index);
+                }
+            }
         }
 
         #[test]
-        fn fold_keeps_the_order(hashes in [any::<u64>(), any::<u64>()], ones in [0u32..40, 0u32..40], from in 11u32..=32, down in 0u32..=21) {
-            let (from, to) = (layout(from), layout(from.saturating_sub(down).max(11)));
-            let index = |i: usize| from.slot_of(hashes[i] | !(u64::MAX >> ones[i])).index;
-            let (first, second) = (index(0).min(index(1)), index(0).max(index(1)));
+        fn fold_keeps_the_order(hashes in [any_hash(), any_hash()], from in any_layout(9..=31), other in any_layout(9..=31)) {
+            let to = from.common(other);
+            let indexes = hashes.map(|hash| from.slot_of(hash).index);
+            let (first, second) = (indexes[0].min(indexes[1]), indexes[0].max(indexes[1]));
             prop_assert!(from.fold(first, to) <= from.fold(second, to));
             prop_assert!(from.fold(first, to) <= from.fold((first + 1).min(from.num_bits() - 1), to));
         }
 
+    }
+
+    proptest! {
+        // Of up to 2 MiB each.
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
         #[test]
-        fn fold_of_a_bitmap_equals_the_one_built_small(seed in any::<u64>(), items in 0u32..3000, from in 11u32..=19, down in 0u32..=8) {
-            let (from, to) = (layout(from), layout(from.saturating_sub(down).max(11)));
+        fn fold_of_a_bitmap_equals_the_one_built_small(
+            seed in any::<u64>(),
+            items in 0u32..3000,
+            from in any_layout(9..=21),
+            other in any_layout(9..=21),
+        ) {
+            let to = from.common(other);
             let mut large = vec![0u64; from.num_words()];
             let mut small = vec![0u64; to.num_words()];
             let mut folded = small.clone();
             for item in 0..items {
                 // Half of them are put where the tail is.
-                let hash = hash64(&item.to_le_bytes(), seed) | if item % 2 == 0 { 0 } else { !(u64::MAX >> (item % 30)) };
+                let hash = hash64(&item.to_le_bytes(), seed) | if item % 2 == 0 { 0 } else { !(u64::MAX >> (item % 38)) };
                 bits::set(&mut large, from.slot_of(hash).index as usize);
                 bits::set(&mut small, to.slot_of(hash).index as usize);
             }
             from.or_folded(&large, to, &mut folded);
             prop_assert_eq!(&folded, &small);
-            let counts = SegmentCounts::of_words(&folded, to);
             let mut one_by_one = SegmentCounts::default();
             bits::ones(&small).for_each(|index| one_by_one.increment(to.segment_of(index as u64)));
-            prop_assert_eq!(counts, one_by_one);
-            prop_assert_eq!(counts.total(), bits::count_ones(&small));
+            prop_assert_eq!(SegmentCounts::of_words(&folded, to), one_by_one);
+            prop_assert_eq!(one_by_one.total(), bits::count_ones(&small));
+            // In blocks that end anywhere.
+            let mut by_block = SegmentCounts::default();
+            folded.chunks(37).enumerate().for_each(|(i, words)| by_block.add_words(to, 37 * i, words));
+            prop_assert_eq!(by_block, one_by_one);
         }
     }
 }

@@ -17,32 +17,35 @@ impl Counter {
     /// The counter that gave this payload.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when a parameter is; [`Error::Corrupt`] when `precision` is not what the
-    /// parameters lead to or the payload is not one of this representation; those of `limit`,
-    /// [`Error::OutOfMemory`].
+    /// [`Error::OutOfRange`] when a parameter is; [`Error::Corrupt`] when the floor or the payload is none of this
+    /// representation; those of `limit`, [`Error::OutOfMemory`].
     pub(crate) fn from_payload(
         params: Params,
-        precision: u32,
+        layout: Layout,
+        floor: u32,
         representation: Representation,
         payload: &[u8],
         limit: &impl SizeLimit,
     ) -> Result<Self, Error> {
-        let layout = checked_layout(&params, precision)?;
+        check_floor(&params, floor)?;
         match representation {
             Representation::Exact => {
                 // Without a limit a counter is never exact, not even while empty.
                 if params.exact_limit == 0 {
                     return Err(Error::corrupt("representation", "an estimate", representation));
                 }
+                if floor != 0 {
+                    return Err(Error::corrupt("floor", "0 while exact", floor));
+                }
                 limit.check(Self::STRUCT_BYTES, payload.len() as u64)?;
-                let members = Members::from_bytes(payload, params.exact_limit, params.seed)?;
-                Ok(Self::from_state(params, layout, State::Exact(members)))
+                let members = Members::from_bytes(payload, params.room(), params.seed)?;
+                Ok(Self::from_state(params, layout, 0, State::Exact(members)))
             }
             Representation::Sparse => {
                 if !payload.len().is_multiple_of(POSITION_BYTES) {
                     return Err(Error::corrupt("position bytes", "a multiple of 4", payload.len()));
                 }
-                let mut loading = Self::loading_sparse(params, precision, payload.len() as u64, limit)?;
+                let mut loading = Self::loading_sparse(params, layout, floor, payload.len() as u64, limit)?;
                 loading.push(payload)?;
                 loading.finish()
             }
@@ -50,7 +53,7 @@ impl Counter {
                 if payload.len() as u64 != layout.num_bytes() {
                     return Err(Error::corrupt("bitmap bytes", layout.num_bytes(), payload.len()));
                 }
-                let mut loading = Self::loading_dense(params, precision, limit)?;
+                let mut loading = Self::loading_dense(params, layout, floor, limit)?;
                 loading.write_bytes(0, payload)?;
                 Ok(loading.finish())
             }
@@ -61,44 +64,51 @@ impl Counter {
     /// will take.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], [`Error::Corrupt`] as [`Self::from_payload`]; those of `limit`.
+    /// [`Error::OutOfRange`] when a parameter is; [`Error::Corrupt`] when the floor is; those of `limit`.
     pub(crate) fn loading_sparse(
         params: Params,
-        precision: u32,
+        layout: Layout,
+        floor: u32,
         total_bytes: u64,
         limit: &impl SizeLimit,
     ) -> Result<SparseLoading, Error> {
-        let layout = checked_layout(&params, precision)?;
+        check_floor(&params, floor)?;
         limit.check(Self::STRUCT_BYTES, slots::heap_bytes(layout, total_bytes / POSITION_BYTES as u64))?;
-        Ok(SparseLoading { params, bitmap: Bitmap::new(layout), last: None, cut: Vec::new() })
+        Ok(SparseLoading { params, floor, bitmap: Bitmap::new(layout), last: None, cut: Vec::new() })
     }
 
     /// Begins to load a dense counter piece by piece. The bitmap is allocated at once, for which `limit`
     /// and the allocator are asked.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], [`Error::Corrupt`] as [`Self::from_payload`]; those of `limit`,
+    /// [`Error::OutOfRange`] when a parameter is; [`Error::Corrupt`] when the floor is; those of `limit`,
     /// [`Error::OutOfMemory`].
-    pub(crate) fn loading_dense(params: Params, precision: u32, limit: &impl SizeLimit) -> Result<DenseLoading, Error> {
-        let layout = checked_layout(&params, precision)?;
-        limit.check(Self::STRUCT_BYTES, layout.num_bytes())?;
-        Ok(DenseLoading { params, layout, words: zeroed_words(layout)? })
+    pub(crate) fn loading_dense(
+        params: Params,
+        layout: Layout,
+        floor: u32,
+        limit: &impl SizeLimit,
+    ) -> Result<DenseLoading, Error> {
+        check_floor(&params, floor)?;
+        limit.check(Self::STRUCT_BYTES, slots::dense_bytes(layout))?;
+        Ok(DenseLoading { params, layout, floor, words: zeroed_words(layout)? })
     }
 }
 
-/// The layout of `precision`, which must be what the parameters lead to.
-fn checked_layout(params: &Params, precision: u32) -> Result<Layout, Error> {
-    let layout = params.layout()?;
-    if layout.precision() != precision {
-        return Err(Error::corrupt("precision", layout.precision(), precision));
+/// Checks the parameters, and a floor against the most that a counter can have counted exactly.
+fn check_floor(params: &Params, floor: u32) -> Result<(), Error> {
+    params.validate()?;
+    if floor > Params::MAX_EXACT_LIMIT + 1 {
+        return Err(Error::corrupt("floor", format_args!("at most {}", Params::MAX_EXACT_LIMIT + 1), floor));
     }
-    Ok(layout)
+    Ok(())
 }
 
 /// A sparse counter of which not all positions are there yet.
 #[derive(Debug)]
 pub(crate) struct SparseLoading {
     params: Params,
+    floor: u32,
     /// The positions so far; sparse, however many they are.
     bitmap: Bitmap,
     /// The last of them.
@@ -168,7 +178,7 @@ impl SparseLoading {
         self.bitmap.settle()?;
         let layout = self.bitmap.layout();
         let bitmap = std::mem::replace(&mut self.bitmap, Bitmap::new(layout));
-        Ok(Counter::from_state(self.params, layout, State::Estimating(bitmap)))
+        Ok(Counter::from_state(self.params, layout, self.floor, State::Estimating(bitmap)))
     }
 }
 
@@ -177,6 +187,7 @@ impl SparseLoading {
 pub(crate) struct DenseLoading {
     params: Params,
     layout: Layout,
+    floor: u32,
     words: Box<[u64]>,
 }
 
@@ -220,14 +231,15 @@ impl DenseLoading {
     /// The counter, once all bytes are there (which the caller knows).
     pub(crate) fn finish(self) -> Counter {
         let bitmap = Bitmap::from_words(self.layout, self.words);
-        Counter::from_state(self.params, self.layout, State::Estimating(bitmap))
+        Counter::from_state(self.params, self.layout, self.floor, State::Estimating(bitmap))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counting::counter::tests::{SIZES, counter, params, words};
+    use crate::counting::counter::Shaped;
+    use crate::counting::counter::tests::{SIZES, counter, layout, params, words};
     use crate::counting::payload::tests::{encode, many};
     use crate::error::Parameter;
     use crate::size_limit::{MaxBytes, Unlimited};
@@ -237,8 +249,7 @@ mod tests {
     const REPRESENTATIONS: [Representation; 3] = [Representation::Exact, Representation::Sparse, Representation::Dense];
 
     fn decode(params: Params, representation: Representation, payload: &[u8]) -> Result<Counter, Error> {
-        let precision = params.layout().unwrap().precision();
-        Counter::from_payload(params, precision, representation, payload, &Unlimited)
+        Counter::from_payload(params, params.layout().unwrap(), 0, representation, payload, &Unlimited)
     }
 
     #[test]
@@ -246,9 +257,9 @@ mod tests {
         let params = params(SIZES[2], 2);
         let dense = vec![0; 4608];
         let cases: [(Representation, &[u8], &str); 9] = [
-            (Representation::Exact, b"\x01", "members"),
-            (Representation::Exact, b"\x01\0a\x01\0a", "members"),
-            (Representation::Exact, b"\x01\0a\x01\0b\x01\0c", "members"),
+            (Representation::Exact, b"\x02a", "members"),
+            (Representation::Exact, b"\x01a\x01a", "members"),
+            (Representation::Exact, b"\x01a\x01b\x01c", "members"),
             (Representation::Sparse, b"\0\0\0", "position bytes"),
             (Representation::Sparse, b"\x01\0\0\0\x01\0\0\0", "position"),
             (Representation::Sparse, b"\x02\0\0\0\x01\0\0\0", "position"),
@@ -260,13 +271,30 @@ mod tests {
             let error = decode(params, representation, payload).unwrap_err();
             assert!(matches!(error, Error::Corrupt { field, .. } if field == name), "{error}");
         }
-        let never_exact = Params { exact_limit: 0, ..params };
+        let never_exact = Params { exact_limit: 0, exact_bytes: 16 << 10, ..params };
         assert!(matches!(decode(never_exact, Representation::Exact, b""), Err(Error::Corrupt { .. })));
-        let wrong = Counter::from_payload(params, 13, Representation::Sparse, b"", &Unlimited);
-        assert!(matches!(wrong, Err(Error::Corrupt { field: "precision", .. })));
         let zero = Params { capacity: 0, ..params };
-        let wrong = Counter::from_payload(zero, 11, Representation::Sparse, b"", &Unlimited);
+        let wrong = Counter::from_payload(zero, layout(11, 10), 0, Representation::Sparse, b"", &Unlimited);
         assert!(matches!(wrong, Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })));
+    }
+
+    #[test]
+    fn floors_that_no_exact_count_led_to_are_refused() {
+        let (params, layout) = (params(SIZES[2], 250), layout(14, 10));
+        let load = |floor, representation, payload: &[u8]| {
+            Counter::from_payload(params, layout, floor, representation, payload, &Unlimited)
+        };
+        let dense = vec![0; layout.num_bytes() as usize];
+        for (floor, representation, payload) in [
+            (1, Representation::Exact, &b"\x01a"[..]),
+            (65_538, Representation::Sparse, b"\x01\0\0\0"),
+            (u32::MAX, Representation::Dense, &dense),
+        ] {
+            let refused = load(floor, representation, payload);
+            assert!(matches!(refused, Err(Error::Corrupt { field: "floor", .. })), "{refused:?}");
+        }
+        let loaded = load(65_537, Representation::Sparse, b"\x01\0\0\0").unwrap();
+        assert_eq!((loaded.count(), loaded.floor()), (65_537, 65_537));
     }
 
     #[test]
@@ -279,7 +307,7 @@ mod tests {
     #[test]
     fn a_bad_position_is_refused_when_it_comes() {
         let params = params(SIZES[2], 250);
-        let mut loading = Counter::loading_sparse(params, 14, 4 * 4, &Unlimited).unwrap();
+        let mut loading = Counter::loading_sparse(params, layout(14, 10), 0, 4 * 4, &Unlimited).unwrap();
         let position = |position: u32| position.to_le_bytes();
         loading.push(&[position(7), position(9)].concat()).unwrap();
         for bad in [[position(8), position(10)], [position(10), position(36_864)], [position(9), position(10)]] {
@@ -294,7 +322,8 @@ mod tests {
     #[test]
     fn what_arrived_of_a_sparse_counter_is_its_payload_so_far() {
         let payload = encode(&many());
-        let mut loading = Counter::loading_sparse(*many().params(), 26, payload.len() as u64, &Unlimited).unwrap();
+        let mut loading =
+            Counter::loading_sparse(*many().params(), many().layout(), 0, payload.len() as u64, &Unlimited).unwrap();
         let mut arrived = 0;
         // A part is 2^18 bytes.
         for end in [0, 1, 3, 4, 9, 10, (1 << 18) - 1, 1 << 18, (1 << 18) + 2, (1 << 18) + 5, payload.len()] {
@@ -311,22 +340,22 @@ mod tests {
 
     #[test]
     fn loading_asks_the_limit_before_it_allocates() {
-        let params = params((10_000_000_000, 0.001), 250);
+        let (params, layout) = (params(SIZES[2], 250), layout(30, 10));
         // What is allowed is what it will take, sparse or not.
-        let few = Counter::loading_sparse(params, 30, 4000, &MaxBytes(1 << 17));
+        let few = Counter::loading_sparse(params, layout, 0, 4000, &MaxBytes(1 << 17));
         assert!(few.is_ok_and(|mut few| few.finish().is_ok()));
         for bytes in [1 << 20, 1 << 26] {
-            let many = Counter::loading_sparse(params, 30, bytes, &MaxBytes(bytes + 1000));
+            let many = Counter::loading_sparse(params, layout, 0, bytes, &MaxBytes(bytes + 1000));
             assert!(matches!(many, Err(Error::TooLarge { .. })));
         }
-        assert!(matches!(Counter::loading_dense(params, 30, &MaxBytes(1 << 20)), Err(Error::TooLarge { .. })));
-        let refused = Counter::from_payload(params, 30, Representation::Dense, b"", &Unlimited);
+        assert!(matches!(Counter::loading_dense(params, layout, 0, &MaxBytes(1 << 20)), Err(Error::TooLarge { .. })));
+        let refused = Counter::from_payload(params, layout, 0, Representation::Dense, b"", &Unlimited);
         assert!(matches!(refused, Err(Error::Corrupt { field: "bitmap bytes", .. })));
     }
 
     #[test]
     fn pieces_beyond_the_bitmap_are_refused() {
-        let mut loading = Counter::loading_dense(params(SIZES[2], 250), 14, &Unlimited).unwrap();
+        let mut loading = Counter::loading_dense(params(SIZES[2], 250), layout(14, 10), 0, &Unlimited).unwrap();
         assert_eq!(loading.total_bytes(), 4608);
         for offset in [1, 4608, u64::MAX] {
             assert!(matches!(loading.write_bytes(offset, &[1; 4608]), Err(Error::Corrupt { .. })));
@@ -347,12 +376,15 @@ mod tests {
             let original = counter(params(SIZES[size], exact_limit), numbers);
             let payload = encode(&original);
             prop_assert_eq!(payload.len() as u64, original.payload_bytes());
-            let read = decode(*original.params(), original.representation(), &payload).unwrap();
+            let (params, layout, floor) = (*original.params(), original.layout(), original.floor());
+            let floor = if original.is_exact() { 0 } else { floor };
+            let read =
+                Counter::from_payload(params, layout, floor, original.representation(), &payload, &Unlimited).unwrap();
             prop_assert_eq!(encode(&read), &payload[..]);
             prop_assert_eq!(read.representation(), original.representation());
             prop_assert_eq!(read.count(), original.count());
             if original.representation() == Representation::Dense {
-                let mut loading = Counter::loading_dense(*original.params(), original.precision(), &Unlimited).unwrap();
+                let mut loading = Counter::loading_dense(*original.params(), original.layout(), original.floor(), &Unlimited).unwrap();
                 for (i, bytes) in payload.chunks(piece).enumerate() {
                     loading.write_bytes((i * piece) as u64, bytes).unwrap();
                 }

@@ -1,12 +1,13 @@
 //! Counters of distinct members: exact and listable while small, then estimates of a stated error.
 //!
 //! # What it guarantees
-//! - Up to its exact limit (and 16 KiB of members) a counter counts exactly and lists its members.
+//! - Up to its exact limit (and 16 KiB of members, or as many bytes as asked for) a counter counts exactly and lists its members.
 //! - Beyond, up to its capacity, the standard error is at most its error rate. Past its capacity it
-//!   never saturates: the standard error levels out at 2.03 %, and is 2.07 % at 10^10 members.
-//! - An estimating counter's bits are a function of the set of its members and of its precision and
+//!   never saturates: up to 10^10 members the standard error is at most 2.1 times that, or 2.1 %.
+//! - An estimating counter's bits are a function of the set of its members and of its layout and
 //!   seed alone: order, repetition, and whether they came by adding or by merging do not matter.
-//! - Counters of one seed merge whatever their capacities, at the smallest precision of them all.
+//! - Counters of one seed merge whatever their capacities, at the finest layout that all their bits fold to.
+//! - No counter is made with a bitmap of more than 1 MiB.
 //!
 //! # What it does not
 //! Members cannot be removed. Whoever knows the seed can choose members that share a slot; a counter
@@ -22,15 +23,16 @@
 //! G. Varghese, M. Fisk, "Bitmap algorithms for counting active flows on high-speed links", IEEE/ACM
 //! Transactions on Networking 14(5), 2006: bitmaps whose parts sample the hash space more and more thinly.
 
-mod counter;
+pub(crate) mod counter;
 pub(crate) mod estimate;
 pub(crate) mod layout;
 pub(crate) mod loading;
 mod members;
 pub(crate) mod payload;
+pub(crate) mod sizing;
 mod slots;
 mod union;
 
 pub use counter::{Counter, Params, Representation};
-pub use members::{Iter as MembersIter, MAX_MEMBER_BYTES};
+pub use members::Iter as MembersIter;
 pub use union::{Difference, count_union};

@@ -3,7 +3,7 @@
 //!
 //! | representation | bytes |
 //! |---|---|
-//! | exact | each member as its length (u16) and its bytes, in the order they were added |
+//! | exact | each member as its length (LEB128) and its bytes, in the order they were added |
 //! | sparse | the positions of the set slots, ascending, u32 each |
 //! | dense | the words of the bitmap, u64 each |
 //!
@@ -130,10 +130,19 @@ impl Bitmap {
     /// Part number `index` of its payload, `None` after the last.
     pub(super) fn payload_part(&self, index: usize) -> Option<PayloadPart<'_>> {
         match self.bits() {
-            Bits::Dense(words) => (index == 0).then_some(PayloadPart::Bytes(bytemuck::cast_slice(words))),
-            Bits::Sparse(positions) => {
-                Positions::part(positions, self.counts().total(), index).map(PayloadPart::Positions)
+            Bits::Sparse { positions, len } => Positions::part(positions, *len, index).map(PayloadPart::Positions),
+            Bits::Dense(_) => {
+                let words = self.words().filter(|_| index == 0)?;
+                Some(PayloadPart::Bytes(bytemuck::cast_slice(words)))
             }
+        }
+    }
+
+    /// Bytes of its whole payload.
+    fn payload_bytes(&self) -> u64 {
+        match self.bits() {
+            Bits::Sparse { len, .. } => len * POSITION_BYTES as u64,
+            Bits::Dense(_) => self.layout().num_bytes(),
         }
     }
 }
@@ -151,10 +160,7 @@ impl Counter {
     pub(crate) fn payload_bytes(&self) -> u64 {
         match self.state() {
             State::Exact(members) => members.as_bytes().len() as u64,
-            State::Estimating(bitmap) => match bitmap.bits() {
-                Bits::Dense(_) => bitmap.layout().num_bytes(),
-                Bits::Sparse(_) => bitmap.counts().total() * POSITION_BYTES as u64,
-            },
+            State::Estimating(bitmap) => bitmap.payload_bytes(),
         }
     }
 }
@@ -163,7 +169,7 @@ impl Counter {
 pub(crate) mod tests {
     use super::*;
     use crate::counting::counter::Representation;
-    use crate::counting::counter::tests::{SIZES, counter, params};
+    use crate::counting::counter::tests::{LARGEST, SIZES, counter, params};
     use crate::hash::hash64;
     use std::cell::Cell;
 
@@ -183,14 +189,14 @@ pub(crate) mod tests {
 
     /// A sparse counter whose payload has more than one part.
     pub(crate) fn many() -> Counter {
-        let many = counter(params((1_000_000_000, 0.02), 0), 0..100_000);
+        let many = counter(params(LARGEST, 0), 0..100_000);
         assert_eq!(many.representation(), Representation::Sparse);
         many
     }
 
     #[test]
     fn payloads_are_pinned() {
-        assert_eq!(encode(&counter(params(SIZES[2], 250), [1, 2])), b"\x06\0user:1\x06\0user:2");
+        assert_eq!(encode(&counter(params(SIZES[2], 250), [1, 2])), b"\x06user:1\x06user:2");
         // Slots 3797 and 6760, by the program that the layout's tests speak of.
         assert_eq!(encode(&counter(params(SIZES[2], 0), [2, 1])), [0xd5, 0x0e, 0, 0, 0x68, 0x1a, 0, 0]);
     }

@@ -18,24 +18,57 @@ pub(super) const SPARSE_POSITION_BYTES: u64 = 4;
 /// Bytes that each 65,536 slots take in a sparse bitmap beside their positions, once one of them is set:
 /// 32 of bookkeeping in a vector that may be half empty.
 const SPARSE_CONTAINER_BYTES: u64 = 64;
+/// The most positions that a container holds as an array.
+const ARRAY_VALUES: u64 = 4096;
 /// Slots that share a container.
 const CONTAINER_SLOTS: u64 = 1 << 16;
 
-/// The bits of an estimating counter and how many are set in each segment.
+/// The bits of an estimating counter.
 #[derive(Debug)]
 pub(super) struct Bitmap {
     layout: Layout,
-    counts: SegmentCounts,
     bits: Bits,
 }
 
 /// How the bits are held.
 #[derive(Debug)]
 pub(super) enum Bits {
-    /// Positions of the set slots. They fit u32: valid parameters lead to precisions up to 30.
-    Sparse(RoaringBitmap),
-    /// All slots, `layout.num_words()` words.
-    Dense(Box<[u64]>),
+    /// Positions of the set slots, which fit u32 in every layout, and how many they are.
+    Sparse { positions: RoaringBitmap, len: u64 },
+    /// All slots. In a box, so that counters without them do without the counts of segments too.
+    Dense(Box<Dense>),
+}
+
+/// All slots of a bitmap.
+#[derive(Debug)]
+pub(super) struct Dense {
+    /// `layout.num_words()` words.
+    words: Box<[u64]>,
+    /// How many slots of each segment are set.
+    counts: SegmentCounts,
+}
+
+impl Dense {
+    /// Sets a slot; true when it was free.
+    #[inline]
+    pub(super) fn insert(&mut self, slot: Slot) -> bool {
+        let free = bits::set(&mut self.words, slot.index as usize);
+        if free {
+            self.counts.increment(slot.segment);
+        }
+        free
+    }
+
+    /// Asks for the word of a slot, ahead of its use.
+    #[inline]
+    pub(super) fn prefetch(&self, slot: Slot) {
+        bits::prefetch(&self.words, slot.index as usize);
+    }
+}
+
+/// Heap bytes of a dense bitmap.
+pub(super) fn dense_bytes(layout: Layout) -> u64 {
+    layout.num_bytes() + size_of::<Dense>() as u64
 }
 
 /// Words of zeros for a dense bitmap.
@@ -55,7 +88,7 @@ pub(super) fn sparse_bytes(layout: Layout, set_bits: u64) -> u64 {
 
 /// The most heap bytes that a bitmap takes with so many slots set, held as it will be then.
 pub(super) fn heap_bytes(layout: Layout, set_bits: u64) -> u64 {
-    if sparse_fits(layout, set_bits) { sparse_bytes(layout, set_bits) } else { layout.num_bytes() }
+    if sparse_fits(layout, set_bits) { sparse_bytes(layout, set_bits) } else { dense_bytes(layout) }
 }
 
 /// How many of these positions, all below `layout.num_bits()`, lie in each segment. The containers of the bitmap know
@@ -80,13 +113,14 @@ pub(super) fn sparse_fits(layout: Layout, set_bits: u64) -> bool {
 impl Bitmap {
     /// No slot set; allocates nothing.
     pub(super) fn new(layout: Layout) -> Self {
-        Bitmap { layout, counts: SegmentCounts::default(), bits: Bits::Sparse(RoaringBitmap::new()) }
+        Bitmap { layout, bits: Bits::Sparse { positions: RoaringBitmap::new(), len: 0 } }
     }
 
     /// A bitmap of dense words, which are counted.
     pub(super) fn from_words(layout: Layout, words: Box<[u64]>) -> Self {
         debug_assert_eq!(words.len(), layout.num_words());
-        Bitmap { layout, counts: SegmentCounts::of_words(&words, layout), bits: Bits::Dense(words) }
+        let counts = SegmentCounts::of_words(&words, layout);
+        Bitmap { layout, bits: Bits::Dense(Box::new(Dense { words, counts })) }
     }
 
     /// A bitmap of positions, all below `layout.num_bits()`, which are counted. `held_bytes` is what
@@ -101,9 +135,9 @@ impl Bitmap {
         limit: &impl SizeLimit,
     ) -> Result<Self, Error> {
         debug_assert!(positions.max().is_none_or(|last| u64::from(last) < layout.num_bits()));
-        let counts = counts_of(&positions, layout);
-        limit.check(held_bytes, heap_bytes(layout, counts.total()))?;
-        let mut bitmap = Bitmap { layout, counts, bits: Bits::Sparse(positions) };
+        let len = positions.len();
+        limit.check(held_bytes, heap_bytes(layout, len))?;
+        let mut bitmap = Bitmap { layout, bits: Bits::Sparse { positions, len } };
         bitmap.settle()?;
         Ok(bitmap)
     }
@@ -111,15 +145,13 @@ impl Bitmap {
     /// Sets slots, each above the one before it and all above those set, without asking whether sparse is the better
     /// way to hold them still: [`Self::settle`] does once all are there.
     pub(super) fn append(&mut self, positions: impl Iterator<Item = u32>) {
-        let Bitmap { layout, counts, bits } = self;
-        let positions = positions.inspect(|&index| counts.increment(layout.segment_of(u64::from(index))));
-        match bits {
-            Bits::Sparse(own) => {
-                let appended = own.append(positions);
+        match &mut self.bits {
+            Bits::Sparse { positions: own, len } => {
+                let appended = own.append(positions.inspect(|_| *len += 1));
                 debug_assert!(appended.is_ok());
             }
-            Bits::Dense(words) => positions.for_each(|index| {
-                bits::set(words, index as usize);
+            Bits::Dense(dense) => positions.map(u64::from).for_each(|index| {
+                dense.insert(Slot { index, segment: self.layout.segment_of(index) });
             }),
         }
     }
@@ -129,7 +161,7 @@ impl Bitmap {
     /// # Errors
     /// [`Error::OutOfMemory`]; it is sparse as before then.
     pub(super) fn settle(&mut self) -> Result<(), Error> {
-        if sparse_fits(self.layout, self.counts.total()) { Ok(()) } else { self.make_dense() }
+        if sparse_fits(self.layout, self.set_bits()) { Ok(()) } else { self.make_dense() }
     }
 
     /// Its layout.
@@ -137,9 +169,20 @@ impl Bitmap {
         self.layout
     }
 
+    /// Set slots.
+    pub(super) fn set_bits(&self) -> u64 {
+        match &self.bits {
+            Bits::Sparse { len, .. } => *len,
+            Bits::Dense(dense) => dense.counts.total(),
+        }
+    }
+
     /// Set slots of each segment.
-    pub(super) fn counts(&self) -> &SegmentCounts {
-        &self.counts
+    pub(super) fn counts(&self) -> SegmentCounts {
+        match &self.bits {
+            Bits::Sparse { positions, .. } => counts_of(positions, self.layout),
+            Bits::Dense(dense) => dense.counts,
+        }
     }
 
     /// The bits themselves.
@@ -150,8 +193,17 @@ impl Bitmap {
     /// The words, when dense.
     pub(super) fn words(&self) -> Option<&[u64]> {
         match &self.bits {
-            Bits::Sparse(_) => None,
-            Bits::Dense(words) => Some(words),
+            Bits::Sparse { .. } => None,
+            Bits::Dense(dense) => Some(&dense.words),
+        }
+    }
+
+    /// All slots, when dense.
+    #[inline]
+    pub(super) fn dense_mut(&mut self) -> Option<&mut Dense> {
+        match &mut self.bits {
+            Bits::Sparse { .. } => None,
+            Bits::Dense(dense) => Some(dense),
         }
     }
 
@@ -160,78 +212,62 @@ impl Bitmap {
     /// # Errors
     /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
     pub(super) fn insert(&mut self, slot: Slot, held_bytes: u64, limit: &impl SizeLimit) -> Result<bool, Error> {
-        let set_bits = match &self.bits {
-            Bits::Dense(_) => return Ok(self.insert_dense(slot)),
-            Bits::Sparse(positions) if positions.contains(slot.index as u32) => return Ok(false),
-            Bits::Sparse(_) => self.counts.total(),
-        };
-        if !sparse_fits(self.layout, set_bits + 1) {
-            limit.check(held_bytes, self.layout.num_bytes())?;
-            self.make_dense()?;
-            return Ok(self.insert_dense(slot));
+        let position = slot.index as u32;
+        match &mut self.bits {
+            Bits::Dense(dense) => return Ok(dense.insert(slot)),
+            Bits::Sparse { positions, .. } if positions.contains(position) => return Ok(false),
+            Bits::Sparse { positions, len } if sparse_fits(self.layout, *len + 1) => {
+                limit.check(held_bytes + sparse_bytes(self.layout, *len), SPARSE_POSITION_BYTES)?;
+                positions.insert(position);
+                *len += 1;
+                return Ok(true);
+            }
+            Bits::Sparse { .. } => {}
         }
-        limit.check(held_bytes + sparse_bytes(self.layout, set_bits), SPARSE_POSITION_BYTES)?;
-        if let Bits::Sparse(positions) = &mut self.bits {
-            positions.insert(slot.index as u32);
-        }
-        self.counts.increment(slot.segment);
-        Ok(true)
-    }
-
-    /// Sets a slot of a dense bitmap; true when it was free. Does nothing to a sparse one.
-    #[inline]
-    pub(super) fn insert_dense(&mut self, slot: Slot) -> bool {
-        let Bits::Dense(words) = &mut self.bits else { return false };
-        let free = bits::set(words, slot.index as usize);
-        if free {
-            self.counts.increment(slot.segment);
-        }
-        free
-    }
-
-    /// Asks for the word of a slot, ahead of its use.
-    #[inline]
-    pub(super) fn prefetch(&self, slot: Slot) {
-        if let Bits::Dense(words) = &self.bits {
-            bits::prefetch(words, slot.index as usize);
-        }
+        limit.check(held_bytes, dense_bytes(self.layout))?;
+        self.make_dense()?;
+        Ok(self.dense_mut().is_some_and(|dense| dense.insert(slot)))
     }
 
     /// Makes it dense if it is not.
     fn make_dense(&mut self) -> Result<(), Error> {
-        if let Bits::Sparse(_) = &self.bits {
+        if let Bits::Sparse { .. } = &self.bits {
             let mut words = zeroed_words(self.layout)?;
             self.or_into(self.layout, &mut words);
-            self.bits = Bits::Dense(words);
+            *self = Self::from_words(self.layout, words);
         }
         Ok(())
     }
 
-    /// ORs it into the bitmap `words` of a precision `to` no larger.
+    /// ORs it into the bitmap `words` of a layout `to` that its own folds to.
     pub(super) fn or_into(&self, to: Layout, words: &mut [u64]) {
+        if self.set_bits() == 0 {
+            // Of any layout.
+            return;
+        }
         match &self.bits {
-            Bits::Sparse(_) => self.for_each_position(to, &mut |index| {
+            Bits::Sparse { .. } => self.for_each_position(to, &mut |index| {
                 bits::set(words, index as usize);
             }),
-            Bits::Dense(own) => self.layout.or_folded(own, to, words),
+            Bits::Dense(dense) => self.layout.or_folded(&dense.words, to, words),
         }
     }
 
-    /// Calls `visit` with each set slot as it lies in the bitmap of a precision `to` no larger. Some
-    /// may come more than once.
+    /// Calls `visit` with each set slot as it lies in a bitmap of a layout `to` that its own folds
+    /// to, ascending. Some may come more than once.
     pub(super) fn for_each_position(&self, to: Layout, visit: &mut dyn FnMut(u64)) {
         let fold = |index: u64| if to == self.layout { index } else { self.layout.fold(index, to) };
         match &self.bits {
-            Bits::Sparse(positions) => positions.iter().for_each(|index| visit(fold(u64::from(index)))),
-            Bits::Dense(words) => bits::ones(words).for_each(|index| visit(fold(index as u64))),
+            Bits::Sparse { positions, .. } => positions.iter().for_each(|index| visit(fold(u64::from(index)))),
+            Bits::Dense(dense) => bits::ones(&dense.words).for_each(|index| visit(fold(index as u64))),
         }
     }
 
     /// ORs into a dense bitmap what `others` do to its words. False, and nothing done, when it is sparse.
     pub(super) fn or_dense(&mut self, others: &mut dyn FnMut(Layout, &mut [u64])) -> bool {
-        let Bits::Dense(words) = &mut self.bits else { return false };
-        others(self.layout, words);
-        self.counts = SegmentCounts::of_words(words, self.layout);
+        let Bits::Dense(dense) = &mut self.bits else { return false };
+        others(self.layout, &mut dense.words);
+        dense.counts = SegmentCounts::of_words(&dense.words, self.layout);
         true
     }
 
@@ -243,8 +279,11 @@ impl Bitmap {
             visit(alloc::Layout::from_size_align(bytes, 8).unwrap_or(alloc::Layout::new::<u64>()));
         };
         match &self.bits {
-            Bits::Dense(words) => visit(size_of_val::<[u64]>(words)),
-            Bits::Sparse(positions) => {
+            Bits::Dense(dense) => {
+                visit(size_of::<Dense>());
+                visit(size_of_val::<[u64]>(&dense.words));
+            }
+            Bits::Sparse { positions, .. } => {
                 let about = positions.statistics();
                 if about.n_containers > 0 {
                     let containers = about.n_containers.next_power_of_two().max(4) as usize;
@@ -253,10 +292,14 @@ impl Bitmap {
                 for _ in 0..about.n_bitset_containers {
                     visit(CONTAINER_SLOTS as usize / 8);
                 }
-                // The crate counts four bytes an entry; they are u16.
-                let array_bytes = about.n_bytes_array_containers as usize / 2;
-                for _ in 0..about.n_array_containers {
-                    visit(array_bytes / about.n_array_containers as usize);
+                // The crate counts four bytes an entry; they are u16. Each container has its part of them.
+                let array_bytes = about.n_bytes_array_containers / 2;
+                let in_arrays = about.n_values_array_containers.max(1);
+                for start in (0..self.layout.num_bits()).step_by(CONTAINER_SLOTS as usize) {
+                    let values = positions.range_cardinality(start as u32..=(start + CONTAINER_SLOTS - 1) as u32);
+                    if (1..=ARRAY_VALUES).contains(&values) {
+                        visit((array_bytes * values / u64::from(in_arrays)) as usize);
+                    }
                 }
             }
         }
@@ -264,9 +307,9 @@ impl Bitmap {
 
     /// Hands the words of a dense bitmap over and takes them back, wherever they lie then.
     pub(super) fn relocate(&mut self, relocate: impl FnOnce(Box<[u64]>) -> Box<[u64]>) {
-        if let Bits::Dense(words) = &mut self.bits {
-            *words = relocate(std::mem::take(words));
-            debug_assert_eq!(words.len(), self.layout.num_words());
+        if let Bits::Dense(dense) = &mut self.bits {
+            dense.words = relocate(std::mem::take(&mut dense.words));
+            debug_assert_eq!(dense.words.len(), self.layout.num_words());
         }
     }
 
@@ -277,14 +320,14 @@ impl Bitmap {
     pub(super) fn try_clone(&self) -> Result<Self, Error> {
         let bits = match &self.bits {
             // Many small allocations, none over 8 KiB but the list of them.
-            Bits::Sparse(positions) => Bits::Sparse(positions.clone()),
-            Bits::Dense(words) => {
-                let mut copy = zeroed_words(self.layout)?;
-                bits::copy_to_zeroed(bytemuck::cast_slice_mut(&mut copy), bytemuck::cast_slice(words));
-                Bits::Dense(copy)
+            Bits::Sparse { positions, len } => Bits::Sparse { positions: positions.clone(), len: *len },
+            Bits::Dense(dense) => {
+                let mut words = zeroed_words(self.layout)?;
+                bits::copy_to_zeroed(bytemuck::cast_slice_mut(&mut words), bytemuck::cast_slice(&dense.words));
+                Bits::Dense(Box::new(Dense { words, counts: dense.counts }))
             }
         };
-        Ok(Bitmap { layout: self.layout, counts: self.counts, bits })
+        Ok(Bitmap { layout: self.layout, bits })
     }
 }
 
@@ -296,8 +339,8 @@ mod tests {
 
     #[test]
     fn positions_are_counted_as_one_by_one() {
-        for precision in [11, 14, 20, 30] {
-            let layout = Layout::new(precision).unwrap();
+        for (precision, tail_bits) in [(9, 8), (11, 10), (12, 11), (14, 8), (20, 19), (31, 20)] {
+            let layout = Layout::new(precision, tail_bits).unwrap();
             // Around the ends of all segments, and anywhere.
             let starts = (0..=layout.num_segments()).map(|before| (0..before).map(|i| layout.slots(i)).sum::<u64>());
             let ends = starts.flat_map(|start| [start.saturating_sub(2), start.saturating_sub(1), start, start + 5]);
@@ -306,14 +349,14 @@ mod tests {
                 ends.chain(anywhere).filter(|&index| index < layout.num_bits()).map(|index| index as u32).collect();
             let mut counts = SegmentCounts::default();
             positions.iter().for_each(|index| counts.increment(layout.segment_of(u64::from(index))));
-            assert_eq!(counts_of(&positions, layout), counts, "precision {precision}");
+            assert_eq!(counts_of(&positions, layout), counts, "{layout:?}");
             assert_eq!(counts_of(&RoaringBitmap::new(), layout), SegmentCounts::default());
         }
     }
 
     #[test]
     fn appending_is_inserting() {
-        let layout = Layout::new(14).unwrap();
+        let layout = Layout::new(14, 10).unwrap();
         let indexes: Vec<u32> = (0..layout.num_bits() as u32).step_by(90).collect();
         let mut inserted = Bitmap::new(layout);
         for &index in &indexes {

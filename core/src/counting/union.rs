@@ -1,22 +1,24 @@
 //! Unions and differences of counters.
 //!
-//! While every counter is exact, so is the answer. Otherwise each is brought to the smallest precision
-//! among them, where the union is the OR of the bits.
+//! While every counter that has members is exact, so is the answer. Otherwise the counters that have bits are brought
+//! to the finest layout that all of these fold to, where the union is the OR of the bits. Exact members are hashed
+//! into that layout, whatever their counter was made for: they must not drag the others down.
 
 use hashbrown::HashTable;
 use roaring::RoaringBitmap;
 
 use crate::bits;
-use crate::counting::counter::{Counter, State};
+use crate::counting::counter::{Counter, Params, Shaped, State};
 use crate::counting::estimate::Segments;
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::members::Members;
-use crate::counting::slots::{Bitmap, Bits, counts_of, zeroed_words};
+use crate::counting::sizing::largest_error;
+use crate::counting::slots::{Bitmap, Bits, counts_of, dense_bytes, sparse_fits, zeroed_words};
 use crate::error::{Error, Parameter};
 use crate::size_limit::SizeLimit;
 
 /// Words that a union of dense bitmaps is worked out in at a time: 16 KiB, which stay in the nearest
-/// cache while bitmap after bitmap is ORed into them. The tail of every layout fits.
+/// cache while bitmap after bitmap is ORed into them.
 const BLOCK_WORDS: usize = 2048;
 
 /// How many members of one counter are in none of some others.
@@ -35,7 +37,7 @@ impl Difference {
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
     /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 };
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let mut june = Counter::new(params)?;
     /// june.add(b"ann", &Unlimited)?;
     /// let difference = june.difference(&[&Counter::new(params)?])?;
@@ -47,12 +49,13 @@ impl Difference {
     }
 }
 
-/// Number of distinct members of all `counters` together; exact while every one is, whatever their limits.
+/// Number of distinct members of all `counters` together; exact while every one that has any is. At least what each of
+/// them is known to have.
 ///
 /// ```
 /// # use rollcall_core::counting::{Counter, Params, count_union};
 /// # use rollcall_core::size_limit::Unlimited;
-/// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 };
+/// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
 /// let [mut one, mut other] = [Counter::new(params)?, Counter::new(params)?];
 /// one.add(b"ann", &Unlimited)?;
 /// other.add(b"ann", &Unlimited)?;
@@ -64,15 +67,22 @@ impl Difference {
 /// # Errors
 /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
 pub fn count_union(counters: &[&Counter]) -> Result<u64, Error> {
-    let (Some(layout), Some(first)) = (common_layout(counters)?, counters.first()) else { return Ok(0) };
-    if counters.len() == 1 {
-        return Ok(first.count());
+    check_seeds(counters)?;
+    if let [only] = counters {
+        return Ok(only.count());
     }
-    if let Some(sets) = exact_members(counters)? {
-        return Ok(distinct(&sets, first.params().seed)?.len() as u64);
-    }
+    let Some(layout) = layout_of_bits(counters) else {
+        let seed = counters.first().map_or(0, |first| first.params().seed);
+        return Ok(distinct(&exact_members(counters)?, seed)?.len() as u64);
+    };
     let (counts, _) = layered_counts(layout, counters, None)?;
-    Ok(libm::round(Segments::new(layout, &counts).estimate()) as u64)
+    let estimate = libm::round(Segments::new(layout, &counts).estimate()) as u64;
+    Ok(estimate.max(u64::from(largest_floor(counters))))
+}
+
+/// How many members the union of these counters is known to have.
+fn largest_floor(counters: &[&Counter]) -> u32 {
+    counters.iter().map(|counter| counter.floor()).max().unwrap_or(0)
 }
 
 impl Counter {
@@ -84,12 +94,13 @@ impl Counter {
     /// those of any bitmap ([`Segments`]). For one segment that is the same as |A or B| - |B|, each by
     /// linear counting; with several it makes better use of them, and is never negative.
     ///
-    /// The standard error is that of at least one member: seeing none does not prove that there is none.
+    /// The standard error is that of at least `1 / q` members, `q` being the share of the hash space that B left free: where
+    /// few slots are free, seeing none does not prove that there is none.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
     /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 };
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let [mut june, mut july] = [Counter::new(params)?, Counter::new(params)?];
     /// june.add(b"ann", &Unlimited)?;
     /// june.add(b"ben", &Unlimited)?;
@@ -102,27 +113,30 @@ impl Counter {
     /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
     pub fn difference(&self, others: &[&Counter]) -> Result<Difference, Error> {
         let all = with_first(self, others)?;
-        let layout = common_layout(&all)?.unwrap_or(self.layout());
-        if let Some([own, others @ ..]) = exact_members(&all)?.as_deref() {
-            let left = distinct_from(own, others, self.params().seed)?;
+        check_seeds(&all)?;
+        let Some(layout) = layout_of_bits(&all) else {
+            let left = distinct_from(self.exact_members(), &exact_members(others)?, self.params().seed)?;
             return Ok(Difference { estimate: left.len() as f64, standard_error: 0.0 });
-        }
+        };
         let (base, union) = layered_counts(layout, others, Some(self))?;
         let segments = Segments::beyond(layout, &base, &union);
         let estimate = segments.estimate();
-        Ok(Difference { estimate, standard_error: segments.standard_error(estimate.max(1.0)) })
+        // Where the others left the share q free, one member shows itself with chance q: up to 1 / q are easily missed.
+        let shown = estimate.max(1.0 / segments.share());
+        Ok(Difference { estimate, standard_error: segments.standard_error(shown) })
     }
 
     /// Makes it the union of itself and `others`; true when that changed it.
     ///
-    /// The result takes the smallest precision of all, with the capacity and the error rate of the counter
-    /// that has it (the first such, itself before others), and keeps its own exact limit. It stays exact
-    /// while every counter is and the union is within that limit.
+    /// The result takes the finest layout that its own and those of the others that have bits fold to. It keeps the
+    /// parameters it has, but where the layout changes: then capacity and error rate are those of the first counter that
+    /// has this layout and bits, or where none is, the smallest capacity and the largest standard error up to there. It
+    /// stays exact while it is, no other has bits, and the union is within its limits.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
     /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 };
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let [mut june, mut july] = [Counter::new(params)?, Counter::new(params)?];
     /// june.add(b"ann", &Unlimited)?;
     /// july.add(b"ben", &Unlimited)?;
@@ -136,42 +150,68 @@ impl Counter {
     /// changed then.
     pub fn merge(&mut self, others: &[&Counter], limit: &impl SizeLimit) -> Result<bool, Error> {
         let all = with_first(self, others)?;
-        let Some(layout) = common_layout(&all)? else { return Ok(false) };
-        let mut params = *self.params();
-        if let Some(smallest) = all.iter().find(|counter| counter.layout() == layout) {
-            params.capacity = smallest.params().capacity;
-            params.error_rate = smallest.params().error_rate;
-        }
-        let same_layout = layout == self.layout();
-
-        if let Some(sets) = exact_members(&all)?
-            && let Some(members) = union_of_members(&sets, params.seed, params.exact_limit, limit)?
-        {
-            let changed = !same_layout || members.len() as f64 != self.estimate();
-            if changed {
-                *self = Counter::from_state(params, layout, State::Exact(members));
+        check_seeds(&all)?;
+        let of_bits = layout_of_bits(&all);
+        let layout = of_bits.map_or(self.layout(), |layout| layout.common(self.layout()));
+        let mut floor = largest_floor(&all);
+        if self.is_exact() && of_bits.is_none() {
+            match union_of_members(&exact_members(&all)?, self.params(), limit)? {
+                UnionOfMembers::Within(members) => {
+                    let changed = members.len() as u32 != self.floor();
+                    if changed {
+                        *self = Counter::from_state(*self.params(), layout, 0, State::Exact(members));
+                    }
+                    return Ok(changed);
+                }
+                UnionOfMembers::Beyond(known) => floor = floor.max(known),
             }
-            return Ok(changed);
         }
 
-        let bits_before = self.set_bits();
-        let was_exact = self.is_exact();
-        if same_layout
-            && let State::Estimating(bitmap) = self.state_mut()
-            && bitmap.or_dense(&mut |layout, words| others.iter().for_each(|other| other.or_into(layout, words)))
-        {
-            return Ok(bitmap.counts().total() != bits_before);
+        let before = (self.is_exact(), self.layout(), self.set_bits(), self.floor());
+        let mut or_others = |layout, words: &mut [u64]| others.iter().for_each(|other| other.or_into(layout, words));
+        if self.layout() == layout && self.or_dense(floor, &mut or_others) {
+            return Ok((false, layout, self.set_bits(), floor) != before);
         }
         let all = with_first(self, others)?;
         let bitmap = union_of_bits(layout, &all, limit)?;
-        let changed = !same_layout || was_exact || bitmap.counts().total() != bits_before;
+        let changed = (false, layout, bitmap.set_bits(), floor) != before;
         if changed {
-            *self = Counter::from_state(params, layout, State::Estimating(bitmap));
+            let params = if self.layout() == layout { *self.params() } else { promised(layout, &all, self.params()) };
+            *self = Counter::from_state(params, layout, floor, State::Estimating(bitmap));
         }
         Ok(changed)
     }
 
-    /// ORs its slots into the bitmap `words` of a precision `to` no larger.
+    /// The union of `first` and `others`, made like `first`: how fine it is, only the counters that have bits decide.
+    ///
+    /// # Errors
+    /// Those of [`Self::merge`].
+    pub fn union(first: &Counter, others: &[&Counter], limit: &impl SizeLimit) -> Result<Counter, Error> {
+        let all = with_first(first, others)?;
+        let (params, layout) = match layout_of_bits(&all) {
+            Some(layout) if layout != first.layout() => (promised(layout, &all, first.params()), layout),
+            _ => (*first.params(), first.layout()),
+        };
+        let mut union = Counter::with_layout(params, layout)?;
+        union.merge(&all, limit)?;
+        Ok(union)
+    }
+
+    /// Has it bits, so that its layout matters?
+    fn has_bits(&self) -> bool {
+        matches!(self.state(), State::Estimating(bitmap) if bitmap.set_bits() > 0)
+    }
+
+    /// Its members while it is exact, and none otherwise.
+    fn exact_members(&self) -> &Members {
+        static NONE: Members = Members::new();
+        match self.state() {
+            State::Exact(members) => members,
+            State::Estimating(_) => &NONE,
+        }
+    }
+
+    /// ORs its slots into the bitmap `words` of a layout `to` that it folds to, if it has bits.
     fn or_into(&self, to: Layout, words: &mut [u64]) {
         match self.state() {
             State::Estimating(bitmap) => bitmap.or_into(to, words),
@@ -181,7 +221,7 @@ impl Counter {
         }
     }
 
-    /// Calls `visit` with each slot of its in the bitmap of a precision `to` no larger, perhaps repeatedly.
+    /// Calls `visit` with each slot of its in a bitmap of a layout `to` that it folds to, perhaps repeatedly.
     fn for_each_position(&self, to: Layout, visit: &mut dyn FnMut(u64)) {
         match self.state() {
             State::Estimating(bitmap) => bitmap.for_each_position(to, visit),
@@ -213,26 +253,40 @@ fn with_first<'a>(first: &'a Counter, rest: &[&'a Counter]) -> Result<Vec<&'a Co
     Ok(all)
 }
 
-/// The smallest layout, or none without counters.
-fn common_layout(counters: &[&Counter]) -> Result<Option<Layout>, Error> {
-    let Some((first, rest)) = counters.split_first() else { return Ok(None) };
-    let seed = first.params().seed;
-    if let Some(other) = rest.iter().find(|other| other.params().seed != seed) {
-        return Err(Error::incompatible(Parameter::Seed, seed, other.params().seed));
+/// Checks that all hash alike.
+fn check_seeds(counters: &[&Counter]) -> Result<(), Error> {
+    let seeds = counters.iter().map(|counter| counter.params().seed);
+    match seeds.clone().zip(seeds.skip(1)).find(|(ours, theirs)| ours != theirs) {
+        Some((ours, theirs)) => Err(Error::incompatible(Parameter::Seed, ours, theirs)),
+        None => Ok(()),
     }
-    Ok(Some(rest.iter().fold(first.layout(), |layout, other| layout.min(other.layout()))))
 }
 
-/// The members of all counters, while all are exact.
-fn exact_members<'a>(counters: &[&'a Counter]) -> Result<Option<Vec<&'a Members>>, Error> {
-    let mut sets = try_with_capacity(counters.len())?;
-    for counter in counters {
-        match counter.state() {
-            State::Exact(members) => sets.push(members),
-            State::Estimating(_) => return Ok(None),
+/// The finest layout that all of those fold to that have bits; none when none has.
+fn layout_of_bits(counters: &[&Counter]) -> Option<Layout> {
+    let layouts = counters.iter().filter(|counter| counter.has_bits()).map(|counter| counter.layout());
+    layouts.reduce(Layout::common)
+}
+
+/// `params` with what a union of this layout holds to: the capacity and the error rate of the first counter with bits of
+/// that layout. Where none is of it, the smallest capacity, and the largest standard error up to there.
+fn promised(layout: Layout, counters: &[&Counter], params: &Params) -> Params {
+    let mut with_bits = counters.iter().filter(|counter| counter.has_bits());
+    let (capacity, error_rate) = match with_bits.clone().find(|counter| counter.layout() == layout) {
+        Some(same) => (same.params().capacity, same.params().error_rate),
+        None => {
+            let capacity = with_bits.by_ref().map(|counter| counter.params().capacity).fold(params.capacity, u64::min);
+            (capacity, largest_error(layout, capacity))
         }
-    }
-    Ok(Some(sets))
+    };
+    Params { capacity, error_rate, ..*params }
+}
+
+/// The members of those of the counters that are exact.
+fn exact_members<'a>(counters: &[&'a Counter]) -> Result<Vec<&'a Members>, Error> {
+    let mut sets = try_with_capacity(counters.len())?;
+    sets.extend(counters.iter().map(|counter| counter.exact_members()));
+    Ok(sets)
 }
 
 /// Members of several sets, each once and with its hash.
@@ -270,22 +324,26 @@ fn distinct_from<'a>(own: &'a Members, others: &[&Members], seed: u64) -> Result
     Ok(left)
 }
 
+/// A union of members.
+enum UnionOfMembers {
+    /// All of them, within the limits of an exact counter.
+    Within(Members),
+    /// They are more than these limits allow: at least so many.
+    Beyond(u32),
+}
+
 /// All members of the sets, while they are within the limits of an exact counter.
-fn union_of_members(
-    sets: &[&Members],
-    seed: u64,
-    exact_limit: u32,
-    limit: &impl SizeLimit,
-) -> Result<Option<Members>, Error> {
-    let Some((first, rest)) = sets.split_first() else { return Ok(Some(Members::new())) };
+fn union_of_members(sets: &[&Members], params: &Params, limit: &impl SizeLimit) -> Result<UnionOfMembers, Error> {
+    let Some((first, rest)) = sets.split_first() else { return Ok(UnionOfMembers::Within(Members::new())) };
+    let (seed, room) = (params.seed, params.room());
     let mut union = first.try_clone(seed)?;
     for members in rest {
         for (hash, item) in members.hashed(seed) {
             if union.contains(item, hash) {
                 continue;
             }
-            if !union.has_room_for(item, exact_limit) {
-                return Ok(None);
+            if !union.has_room_for(item, room) {
+                return Ok(UnionOfMembers::Beyond(union.len() as u32 + 1));
             }
             union.insert(item, hash, seed)?;
         }
@@ -293,13 +351,22 @@ fn union_of_members(
     if union.len() > first.len() {
         limit.check(Counter::STRUCT_BYTES, union.heap_bytes())?;
     }
-    Ok(Some(union))
+    Ok(UnionOfMembers::Within(union))
 }
 
-/// The union's bitmap, dense as soon as one of the counters is.
+/// Is a union in this layout gathered densely? It is when one of the counters is dense, or has more positions than the
+/// layout holds sparsely.
+fn is_gathered_densely<'a>(layout: Layout, counters: impl IntoIterator<Item = &'a &'a Counter>) -> bool {
+    counters.into_iter().any(|counter| match counter.state() {
+        State::Exact(members) => !sparse_fits(layout, members.len() as u64),
+        State::Estimating(bitmap) => bitmap.words().is_some() || !sparse_fits(layout, bitmap.set_bits()),
+    })
+}
+
+/// The union's bitmap.
 fn union_of_bits(layout: Layout, counters: &[&Counter], limit: &impl SizeLimit) -> Result<Bitmap, Error> {
-    if counters.iter().any(|counter| counter.words().is_some()) {
-        limit.check(Counter::STRUCT_BYTES, layout.num_bytes())?;
+    if is_gathered_densely(layout, counters) {
+        limit.check(Counter::STRUCT_BYTES, dense_bytes(layout))?;
         let mut words = zeroed_words(layout)?;
         counters.iter().for_each(|counter| counter.or_into(layout, &mut words));
         return Ok(Bitmap::from_words(layout, words));
@@ -307,14 +374,14 @@ fn union_of_bits(layout: Layout, counters: &[&Counter], limit: &impl SizeLimit) 
     Bitmap::from_positions(layout, union_of_positions(layout, counters), Counter::STRUCT_BYTES, limit)
 }
 
-/// The set slots of counters none of which is dense.
+/// The set slots of counters that are not gathered densely.
 fn union_of_positions(layout: Layout, counters: &[&Counter]) -> RoaringBitmap {
     let mut positions = RoaringBitmap::new();
     for counter in counters {
         // Whole containers at a time: inserting millions of positions takes seconds.
         match counter.state() {
             State::Estimating(bitmap) => match bitmap.bits() {
-                Bits::Sparse(own) if bitmap.layout() == layout => positions |= own,
+                Bits::Sparse { positions: own, .. } if bitmap.layout() == layout => positions |= own,
                 _ => positions |= folded_positions(layout, bitmap),
             },
             State::Exact(_) => counter.for_each_position(layout, &mut |index| {
@@ -325,7 +392,7 @@ fn union_of_positions(layout: Layout, counters: &[&Counter]) -> RoaringBitmap {
     positions
 }
 
-/// The set slots of a bitmap as they lie in one of a smaller precision.
+/// The set slots of a bitmap as they lie in one that it folds to.
 fn folded_positions(layout: Layout, bitmap: &Bitmap) -> RoaringBitmap {
     let mut positions = RoaringBitmap::new();
     bitmap.for_each_position(layout, &mut |index| {
@@ -370,31 +437,25 @@ fn counts_by_block(layout: Layout, base: &[&[u64]], top: Option<&[u64]>) -> (Seg
         base_counts.add_main_of_both(&one[..start], &other[..start]);
     }
     while start < layout.num_words() {
-        // Blocks of main, the last of them shorter, then the tail in one.
-        let in_main = start < layout.main_words();
-        let part_end = if in_main { layout.main_words() } else { layout.num_words() };
-        let end = part_end.min(start + BLOCK_WORDS);
+        let end = layout.num_words().min(start + BLOCK_WORDS);
         let block = &mut block[..end - start];
-        let count = |counts: &mut SegmentCounts, block: &[u64]| {
-            if in_main { counts.add_main(block) } else { counts.add_tail(block) }
-        };
         block.fill(0);
         let (eights, rest) = base.as_chunks::<8>();
         for eight in eights {
             bits::or_eight_into(block, eight.map(|words| &words[start..end]));
         }
         rest.iter().for_each(|words| bits::or_into(block, &words[start..end]));
-        count(&mut base_counts, block);
+        base_counts.add_words(layout, start, block);
         if let Some(words) = top {
             bits::or_into(block, &words[start..end]);
-            count(&mut counts, block);
+            counts.add_words(layout, start, block);
         }
         start = end;
     }
     (base_counts, if top.is_some() { counts } else { base_counts })
 }
 
-/// A union being gathered: dense as soon as one of the counters is, else in proportion to their members.
+/// A union being gathered.
 enum Gathering {
     Dense(Layout, Box<[u64]>),
     Sparse(Layout, RoaringBitmap),
@@ -402,7 +463,7 @@ enum Gathering {
 
 /// An empty union fit for these counters.
 fn zeroed_union(layout: Layout, base: &[&Counter], top: Option<&Counter>) -> Result<Gathering, Error> {
-    if base.iter().chain(&top).any(|counter| counter.words().is_some()) {
+    if is_gathered_densely(layout, base.iter().chain(&top)) {
         return Ok(Gathering::Dense(layout, zeroed_words(layout)?));
     }
     Ok(Gathering::Sparse(layout, RoaringBitmap::new()))

@@ -87,7 +87,7 @@ fn chunks<'a>(
 /// use rollcall_core::persist;
 /// use rollcall_core::size_limit::Unlimited;
 ///
-/// let mut counter = Counter::new(Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 0 })?;
+/// let mut counter = Counter::new(Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 })?;
 /// counter.add(b"ann", &Unlimited)?;
 /// let copy: Counter = persist::load(persist::dump(&counter), &Unlimited)?;
 /// assert_eq!(copy.count(), 1);

@@ -6,26 +6,30 @@
 //! | 4 | 1 | version |
 //! | 5 | 1 | representation: 0 exact, 1 sparse, 2 dense |
 //! | 6 | 1 | precision: log2 of the bits of the main bitmap |
-//! | 7 | 1 | 0 |
+//! | 7 | 1 | tail bits: log2 of the bits of a segment of the tail |
 //! | 8 | 8 | seed |
 //! | 16 | 8 | error rate, f64 |
 //! | 24 | 8 | capacity, members |
 //! | 32 | 4 | exact limit, members |
-//! | 36 | 4 | 0 |
-//! | 40 | 8 | payload, bytes |
-//! | 48 | 8 | checksum |
+//! | 36 | 4 | exact bytes: what these members may have together |
+//! | 40 | 4 | floor, members: what an estimate is at least; 0 while exact |
+//! | 44 | 4 | 0 |
+//! | 48 | 8 | payload, bytes |
+//! | 56 | 8 | checksum |
 //!
-//! The payload of an exact counter is its members, each a length in two bytes and that many bytes; of a sparse
+//! The payload of an exact counter is its members, each a length (LEB128) and that many bytes; of a sparse
 //! one the ascending positions of its set bits, four bytes each; of a dense one the words of its bitmap.
-//! The precision follows from rate and capacity; it is stored so that a reader need not know the sizing
-//! formulas, and compared with them here. The number of set bits of each segment is counted again on loading.
+//! Precision and tail bits are what rate and capacity led to when the counter was made, or less after a merge: they are
+//! stored and not worked out again. The number of set bits of each segment is counted again on loading.
 
-use std::alloc::Layout;
+use std::alloc;
 use std::fmt;
 
 use super::codec::{Reader, Writer, expect, stored_parameter};
 use super::payload::Payload;
 use super::value::{ChunkFormat, Loading, Stored};
+use crate::counting::counter::Shaped;
+use crate::counting::layout::Layout;
 use crate::counting::loading::{DenseLoading, SparseLoading};
 use crate::counting::payload::PayloadPart;
 use crate::counting::{Counter, Params, Representation};
@@ -38,10 +42,7 @@ use crate::size_limit::{SizeLimit, Unlimited, try_to_vec};
 pub(crate) const MAGIC: [u8; 4] = *b"RCLC";
 
 /// Bytes of the header before its checksum.
-const HEADER_BYTES: usize = 48;
-
-/// Most bytes that members and their lengths take: their offsets are two bytes.
-const MAX_EXACT_PAYLOAD_BYTES: u64 = u16::MAX as u64;
+const HEADER_BYTES: usize = 56;
 
 fn representation_code(representation: Representation) -> u8 {
     match representation {
@@ -67,12 +68,14 @@ impl Stored for Counter {
         let params = self.params();
         let mut writer = Writer::new(MAGIC, HEADER_BYTES);
         writer.u8(representation_code(self.representation()));
-        writer.u8(self.precision() as u8);
-        writer.u8(0);
+        writer.u8(self.layout().precision() as u8);
+        writer.u8(self.layout().tail_bits() as u8);
         writer.u64(params.seed);
         writer.f64(params.error_rate);
         writer.u64(params.capacity);
         writer.u32(params.exact_limit);
+        writer.u32(params.exact_bytes);
+        writer.u32(if self.is_exact() { 0 } else { self.floor() });
         writer.u32(0);
         writer.u64(self.payload_bytes());
         writer.finish()
@@ -83,21 +86,23 @@ impl Stored for Counter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        chunk_format(self.representation(), self.precision(), self.payload_bytes())
+        chunk_format(self.representation(), self.layout(), self.payload_bytes())
     }
 }
 
 /// Bits set while a dump is read only add to it, while a changed representation, or
 /// members inserted among those already read, do not fit.
-fn chunk_format(representation: Representation, precision: u32, payload_bytes: u64) -> ChunkFormat {
-    let fingerprint = checksum(&[representation_code(representation), precision as u8], payload_bytes);
+fn chunk_format(representation: Representation, layout: Layout, payload_bytes: u64) -> ChunkFormat {
+    let shape = [representation_code(representation), layout.precision() as u8, layout.tail_bits() as u8];
+    let fingerprint = checksum(&shape, payload_bytes);
     ChunkFormat::Checked { fingerprint }
 }
 
 /// A counter whose payload is arriving.
 pub struct LoadingCounter {
     params: Params,
-    precision: u32,
+    layout: Layout,
+    floor: u32,
     representation: Representation,
     header: Vec<u8>,
     received_bytes: u64,
@@ -130,8 +135,9 @@ enum State {
 impl LoadingCounter {
     /// Reads members once all are there. Their memory was allowed when loading began.
     fn read(&self, bytes: &[u8]) -> Result<State, Error> {
-        let counter = Counter::from_payload(self.params, self.precision, self.representation, bytes, &Unlimited)
-            .map_err(stored_parameter)?;
+        let counter =
+            Counter::from_payload(self.params, self.layout, self.floor, self.representation, bytes, &Unlimited)
+                .map_err(stored_parameter)?;
         Ok(State::Done(Box::new(counter)))
     }
 }
@@ -142,21 +148,22 @@ impl Loading for LoadingCounter {
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
         let mut reader = Reader::new(header, MAGIC)?;
         let representation = representation_of(reader.u8("representation")?)?;
-        let precision = u32::from(reader.u8("precision")?);
-        expect("reserved byte", 0, reader.u8("reserved byte")?)?;
+        let (precision, tail_bits) = (reader.u8("precision")?, reader.u8("tail bits")?);
+        let layout = Layout::new(precision.into(), tail_bits.into()).map_err(stored_parameter)?;
         let params = Params {
             seed: reader.u64("seed")?,
             error_rate: reader.f64("error_rate")?,
             capacity: reader.u64("capacity")?,
             exact_limit: reader.u32("exact_limit")?,
+            exact_bytes: reader.u32("exact_bytes")?,
         };
-        let layout = params.layout().map_err(stored_parameter)?;
-        expect("precision", layout.precision(), precision)?;
+        params.validate().map_err(stored_parameter)?;
+        let floor = reader.u32("floor")?;
         expect("reserved bytes", 0, reader.u32("reserved bytes")?)?;
         let total_bytes = reader.u64("payload length")?;
         expect("header length", 0, reader.remaining())?;
         let most_bytes = match representation {
-            Representation::Exact => MAX_EXACT_PAYLOAD_BYTES,
+            Representation::Exact => params.max_exact_payload_bytes(),
             // More positions than this a counter holds densely.
             Representation::Sparse => layout.num_bytes() / 2,
             Representation::Dense => layout.num_bytes(),
@@ -172,12 +179,17 @@ impl Loading for LoadingCounter {
         limit.check(0, total_bytes)?;
         let state = match representation {
             Representation::Exact => State::Members(Vec::new()),
-            Representation::Sparse => State::Sparse(Counter::loading_sparse(params, precision, total_bytes, limit)?),
-            Representation::Dense => State::Dense(Counter::loading_dense(params, precision, &Unlimited)?),
+            Representation::Sparse => {
+                State::Sparse(Counter::loading_sparse(params, layout, floor, total_bytes, limit)?)
+            }
+            Representation::Dense => State::Dense(Counter::loading_dense(params, layout, floor, &Unlimited)?),
         };
         let header = try_to_vec(header)?;
         let mut loading =
-            LoadingCounter { params, precision, representation, header, received_bytes: 0, total_bytes, state };
+            LoadingCounter { params, layout, floor, representation, header, received_bytes: 0, total_bytes, state };
+        if representation == Representation::Exact && floor != 0 {
+            return Err(Error::corrupt("floor", "0 while exact", floor));
+        }
         // An empty payload is complete.
         loading.push(&[])?;
         Ok(loading)
@@ -188,7 +200,7 @@ impl Loading for LoadingCounter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        chunk_format(self.representation, self.precision, self.total_bytes)
+        chunk_format(self.representation, self.layout, self.total_bytes)
     }
 
     fn received_bytes(&self) -> u64 {
@@ -259,14 +271,16 @@ impl Loading for LoadingCounter {
         }
     }
 
-    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        visit(Layout::for_value(self.header.as_slice()));
+    fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
+        visit(alloc::Layout::for_value(self.header.as_slice()));
         match &self.state {
-            State::Members(bytes) => visit(Layout::array::<u8>(bytes.capacity()).unwrap_or(Layout::new::<u8>())),
+            State::Members(bytes) => {
+                visit(alloc::Layout::array::<u8>(bytes.capacity()).unwrap_or(alloc::Layout::new::<u8>()))
+            }
             State::Sparse(sparse) => sparse.heap_layouts(visit),
-            State::Dense(dense) => visit(Layout::for_value(dense.as_bytes())),
+            State::Dense(dense) => visit(alloc::Layout::for_value(dense.as_bytes())),
             State::Done(counter) => {
-                visit(Layout::new::<Counter>());
+                visit(alloc::Layout::new::<Counter>());
                 counter.heap_layouts(visit);
             }
         }
@@ -291,8 +305,14 @@ mod tests {
 
     /// A sparse counter whose payload has two pieces.
     fn sparse() -> Counter {
-        let mut counter =
-            Counter::new(Params { capacity: 1_000_000_000, error_rate: 0.02, exact_limit: 0, seed: 7 }).unwrap();
+        let mut counter = Counter::new(Params {
+            capacity: 1_000_000_000,
+            error_rate: 0.001,
+            exact_limit: 0,
+            exact_bytes: 16_384,
+            seed: 7,
+        })
+        .unwrap();
         for member in 0..70_000u32 {
             counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
         }
@@ -321,7 +341,7 @@ mod tests {
         let (_, chunk) = scandump(&counter, next).unwrap();
         assert_eq!(ENCODED.replace(0), (chunk.len() - 8) / 4);
         // Header and length, which saving begins with, need none.
-        assert_eq!((counter.header().len(), counter.payload().len()), (56, counter.payload_bytes()));
+        assert_eq!((counter.header().len(), counter.payload().len()), (64, counter.payload_bytes()));
         assert_eq!(ENCODED.replace(0), 0);
         assert_eq!(dump(&counter).count(), 3);
         assert_eq!(ENCODED.get() as u64, counter.set_bits());
@@ -369,16 +389,16 @@ mod tests {
 
     #[test]
     fn members_that_cannot_be_leave_what_came_before() {
-        let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: 7 };
+        let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 7 };
         let mut counter = Counter::new(params).unwrap();
         for member in [&b"ann"[..], b"ben"] {
             counter.add(member, &Unlimited).unwrap();
         }
         let mut loading = begin(&counter);
-        loading.push(b"\x03\0ann").unwrap();
-        assert!(matches!(loading.push(b"\x03\0ann"), Err(Error::Corrupt { field: "members", .. })));
-        assert_eq!(all_of(loading.received()), b"\x03\0ann");
-        loading.push(b"\x03\0ben").unwrap();
+        loading.push(b"\x03ann").unwrap();
+        assert!(matches!(loading.push(b"\x03ann"), Err(Error::Corrupt { field: "members", .. })));
+        assert_eq!(all_of(loading.received()), b"\x03ann");
+        loading.push(b"\x03ben").unwrap();
         assert!(same(&loading.try_clone().unwrap().finish().unwrap(), &counter));
         assert!(same(&loading.finish().unwrap(), &counter));
         assert!(loading.finish().is_err());
@@ -387,10 +407,10 @@ mod tests {
     #[test]
     fn more_positions_than_a_sparse_counter_has_are_held_densely() {
         let sparse = sparse();
-        let (layout, mut header) = (sparse.params().layout().unwrap(), sparse.header());
+        let (layout, mut header) = (sparse.layout(), sparse.header());
         let most = layout.num_bytes() / 2;
-        header.truncate(48);
-        header[40..].copy_from_slice(&most.to_le_bytes());
+        header.truncate(HEADER_BYTES);
+        header[48..].copy_from_slice(&most.to_le_bytes());
         header.extend_from_slice(&checksum(&header, 0).to_le_bytes());
         assert!(LoadingCounter::begin(&header, &crate::size_limit::MaxBytes(most + 1000)).is_err());
         let mut loading = LoadingCounter::begin(&header, &Unlimited).unwrap();

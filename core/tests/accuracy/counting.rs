@@ -8,6 +8,7 @@ use rollcall_core::counting::{Counter, Params, count_union};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::counting::estimate;
 use rollcall_core::unstable::counting::layout::Layout;
+use rollcall_core::unstable::counting::sizing;
 use rollcall_core::unstable::hash::hash64;
 
 /// Standard deviations that an outcome may lie off.
@@ -25,7 +26,8 @@ fn add_all(counter: &mut Counter, numbers: impl Iterator<Item = u64>) {
 }
 
 fn counter(capacity: u64, error_rate: f64, seed: u64, numbers: impl Iterator<Item = u64>) -> Counter {
-    let mut counter = Counter::new(Params { capacity, error_rate, exact_limit: 250, seed }).unwrap();
+    let mut counter =
+        Counter::new(Params { capacity, error_rate, exact_limit: 250, exact_bytes: 16_384, seed }).unwrap();
     add_all(&mut counter, numbers);
     counter
 }
@@ -54,8 +56,8 @@ fn relative_errors(capacity: u64, error_rate: f64, members: u64, trials: u64) ->
 
 /// Checks the errors of counters of so many members against theory; returns their root mean square.
 fn check(capacity: u64, error_rate: f64, members: u64, trials: u64) -> f64 {
-    let params = Params { capacity, error_rate, exact_limit: 250, seed: 0 };
-    let layout: Layout = estimate::precision(params.error_rate, params.capacity).unwrap();
+    let params = Params { capacity, error_rate, exact_limit: 250, exact_bytes: 16_384, seed: 0 };
+    let layout: Layout = sizing::layout(params.error_rate, params.capacity).unwrap();
     let stated = estimate::standard_error(layout, members as f64);
     let errors = relative_errors(capacity, error_rate, members, trials);
     assert_as_stated(&errors, stated, &format!("{members} members, capacity {capacity}, error {error_rate}"));
@@ -69,7 +71,9 @@ fn check(capacity: u64, error_rate: f64, members: u64, trials: u64) -> f64 {
 fn exact_to_the_exact_limit() {
     // 2000 of these items are 16,000 bytes, within the 16 KiB that members may have.
     for exact_limit in [1, 250, 2000] {
-        let mut counter = Counter::new(Params { capacity: 50_000, error_rate: 0.01, exact_limit, seed: 0 }).unwrap();
+        let mut counter =
+            Counter::new(Params { capacity: 50_000, error_rate: 0.01, exact_limit, exact_bytes: 16_384, seed: 0 })
+                .unwrap();
         for number in 0..u64::from(exact_limit) {
             add_all(&mut counter, 0..=number);
             assert_eq!((counter.count(), counter.standard_error()), (number + 1, 0.0));
@@ -103,7 +107,7 @@ fn twenty_times_past_the_capacity() {
 fn a_thousand_times_past_the_capacity() {
     // The whole way is gone: a million real additions to a counter made for a thousand.
     let rms = check(1_000, 0.02, 1_000_000, 200);
-    assert!(rms < 0.021, "{rms}");
+    assert!(rms < 0.042 * (1.0 + SIGMAS / (2.0 * 200.0f64).sqrt()), "{rms}");
 }
 
 /// An item from the number of a trial and its own.
@@ -113,7 +117,7 @@ type Shape = fn(u64, u64) -> Vec<u8>;
 fn sequential_ids_are_as_good_as_random_ones() {
     // Ids as applications make them, which weak hashes spread badly; random ones as the yardstick.
     let (members, trials) = (50_000u64, 100);
-    let stated = estimate::standard_error(Layout::new(14).unwrap(), members as f64);
+    let stated = estimate::standard_error(Layout::new(14, 10).unwrap(), members as f64);
     let shapes: [(&str, Shape); 4] = [
         ("user:1", |_, i| format!("user:{i}").into_bytes()),
         ("zero-padded", |_, i| format!("{i:012}").into_bytes()),
@@ -122,7 +126,8 @@ fn sequential_ids_are_as_good_as_random_ones() {
     ];
     for (name, item) in shapes {
         let error = |trial| {
-            let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, seed: trial };
+            let params =
+                Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: trial };
             let mut counter = Counter::new(params).unwrap();
             (0..members).for_each(|i| {
                 counter.add(&item(trial, i), &Unlimited).unwrap();
@@ -142,7 +147,7 @@ fn unions_of_different_capacities_are_as_good_as_the_smallest() {
         let few = counter(10_000_000, 0.01, seed, 0..400);
         count_union(&[&large, &small, &few]).unwrap() as f64 / 50_000.0 - 1.0
     };
-    let stated = estimate::standard_error(Layout::new(14).unwrap(), 50_000.0);
+    let stated = estimate::standard_error(Layout::new(14, 10).unwrap(), 50_000.0);
     assert_as_stated(&(0..trials).map(error).collect::<Vec<_>>(), stated, "union");
 }
 
@@ -164,10 +169,61 @@ fn check_difference(capacity: u64, error_rate: f64, common: u64, missing: u64, o
 
 #[test]
 fn differences_are_within_their_error() {
-    // Delivered but not read: B inside A. 100 of 50,000 are known to 6.8 members.
-    check_difference(1_000_000, 0.02, 49_900, 100, 0, 200);
+    // Delivered but not read: B inside A. 100 of 50,000 are known to 3.3 members.
+    check_difference(1_000_000, 0.005, 49_900, 100, 0, 200);
     check_difference(50_000, 0.01, 40_000, 10_000, 0, 200);
     // Neither inside the other, within the capacity and far beyond it.
     check_difference(50_000, 0.01, 10_000, 10_000, 20_000, 200);
     check_difference(1_000, 0.02, 50_000, 50_000, 20_000, 200);
+}
+
+/// Two standard errors around the estimate cover the truth in nearly all trials, also where the others leave few slots free
+/// and the estimate is 0 more often than not. For a normal error that would be 95.4 %; what is asked is 88 %, less the
+/// binomial noise.
+#[test]
+fn two_errors_cover_a_difference() {
+    let trials = 100u32;
+    let least = 0.88 * f64::from(trials) - SIGMAS * (0.88 * 0.12 * f64::from(trials)).sqrt();
+    // The members of both, those of A alone, those of B alone.
+    for (capacity, error_rate) in [(50_000, 0.01), (1_000, 0.02), (100_000, 0.005)] {
+        for (common, others) in [(1_000, 0), (50_000, 0), (100_000, 10_000)] {
+            const MISSING: [u64; 5] = [0, 1, 10, 100, 1_000];
+            let mut covered = [0.0; MISSING.len()];
+            for seed in 0..trials {
+                let mut one = counter(capacity, error_rate, u64::from(seed), 0..common);
+                let mut other = one.try_clone().unwrap();
+                add_all(&mut other, u64::MAX - others..u64::MAX);
+                for (covered, missing) in covered.iter_mut().zip(MISSING) {
+                    add_all(&mut one, common..common + missing);
+                    let found = one.difference(&[&other]).unwrap();
+                    let is_covered = (found.estimate - missing as f64).abs() <= 2.0 * found.standard_error;
+                    *covered += f64::from(u8::from(is_covered));
+                }
+            }
+            println!("{MISSING:?} of {common}, {others} others, {capacity} at {error_rate}: {covered:?} of {trials}");
+            assert!(
+                covered.iter().all(|&covered| covered >= least),
+                "{common}, {others} others, {capacity}: {covered:?}"
+            );
+        }
+    }
+}
+
+/// An exact counter is hashed into the layout of the others: what is missing of its 100 members in 50,000 is known to one or
+/// two, whatever it was made for itself.
+#[test]
+fn differences_of_exact_counters_are_as_fine_as_the_others() {
+    let (trials, missing) = (200, 50u64);
+    let mut stated = 0.0;
+    let error = |seed| {
+        let one = counter(1_000, 0.02, seed, 0..100);
+        let other = counter(1_000_000, 0.005, seed, missing..50_000);
+        assert!(one.is_exact());
+        let difference = one.difference(&[&other]).unwrap();
+        stated += difference.standard_error / trials as f64;
+        difference.estimate - missing as f64
+    };
+    let errors: Vec<_> = (0..trials).map(error).collect();
+    assert!(stated < 4.0, "{stated}");
+    assert_as_stated(&errors, stated, "50 of 100 beside 50,000");
 }

@@ -3,3 +3,6 @@
 mod bloom;
 mod bloom_rare;
 mod counting;
+#[path = "../support/occupancy.rs"]
+mod occupancy;
+mod simulated;

@@ -97,7 +97,11 @@ pub fn filter(params: bloom::Params, layout: bloom::BitLayout, items: u32) -> Bl
 }
 
 pub fn counter(capacity: u64, exact_limit: u32, members: u32) -> Counter {
-    let params = counting::Params { capacity, error_rate: 0.01, exact_limit, seed: 7 };
+    counter_of(0.01, capacity, exact_limit, members)
+}
+
+pub fn counter_of(error_rate: f64, capacity: u64, exact_limit: u32, members: u32) -> Counter {
+    let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed: 7 };
     let mut counter = Counter::new(params).unwrap();
     for member in 0..members {
         counter.add(format!("member:{member}").as_bytes(), &Unlimited).unwrap();

@@ -6,21 +6,32 @@ use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 
-/// Parameters that lead to precision 11, 13, 14, 16, 20 and 24.
+/// Parameters that lead to precision and tail bits (11, 8), (13, 10), (14, 10), (15, 11), (12, 11) and (16, 15).
 pub(crate) const SIZES: [(u64, f64); 6] =
     [(1000, 0.02), (1000, 0.01), (50_000, 0.01), (50_000, 0.005), (10_000_000, 0.02), (100_000_000, 0.005)];
 
+/// A counter whose bitmap stays sparse to more than 65,536 members.
+pub(crate) const LARGEST: (u64, f64) = (1_000_000_000, 0.001);
+
+pub(crate) fn layout(precision: u32, tail_bits: u32) -> Layout {
+    Layout::new(precision, tail_bits).unwrap()
+}
+
 pub(crate) fn params(size: (u64, f64), exact_limit: u32) -> Params {
-    Params { capacity: size.0, error_rate: size.1, exact_limit, seed: 0 }
+    Params { capacity: size.0, error_rate: size.1, exact_limit, exact_bytes: Params::DEFAULT_EXACT_BYTES, seed: 0 }
 }
 
 /// A counter of the items numbered so.
 pub(crate) fn counter(params: Params, numbers: impl IntoIterator<Item = u64>) -> Counter {
     let mut counter = Counter::new(params).unwrap();
+    add(&mut counter, numbers);
+    counter
+}
+
+pub(crate) fn add(counter: &mut Counter, numbers: impl IntoIterator<Item = u64>) {
     for number in numbers {
         counter.add(format!("user:{number}").as_bytes(), &Unlimited).unwrap();
     }
-    counter
 }
 
 /// The same bits, held densely.
@@ -28,6 +39,7 @@ pub(crate) fn dense(counter: &Counter) -> Counter {
     Counter::from_state(
         counter.params,
         counter.layout,
+        counter.floor,
         State::Estimating(Bitmap::from_words(counter.layout, words(counter))),
     )
 }
@@ -55,7 +67,9 @@ fn parameters_outside_their_ranges_are_refused() {
         Params { error_rate: 0.000_999, ..good },
         Params { error_rate: 0.251, ..good },
         Params { error_rate: f64::NAN, ..good },
-        Params { exact_limit: 65_537, ..good },
+        Params { exact_limit: 65_537, exact_bytes: 16 << 10, ..good },
+        Params { exact_bytes: 0, ..good },
+        Params { exact_bytes: Params::MAX_EXACT_BYTES + 1, ..good },
     ];
     for params in bad {
         assert!(matches!(Counter::new(params), Err(Error::OutOfRange { .. })), "{params:?}");
@@ -78,7 +92,7 @@ fn an_empty_counter_is_small() {
 fn a_large_counter_of_few_members_is_small() {
     let counter = counter(params((10_000_000, 0.01), 250), 0..1000);
     assert_eq!(counter.representation(), Representation::Sparse);
-    assert_eq!(counter.precision(), 21);
+    assert_eq!(counter.layout(), layout(14, 13));
     assert!(counter.size_bytes() < 8 * 1024, "{} bytes", counter.size_bytes());
 }
 
@@ -86,14 +100,16 @@ fn a_large_counter_of_few_members_is_small() {
 fn a_seeded_run_is_pinned() {
     // Set bits, estimate and XXH3-64 of the bitmap, from a program of its own.
     let runs = [
-        ((1000, 0.02), 0, 1000, 840, "976.831421", 0x6141_8437_06a6_1012),
-        ((50_000, 0.01), 0, 1000, 972, "1000.755289", 0x16fa_fb13_7f16_7f94),
-        ((50_000, 0.01), 7, 50_000, 16_645, "49634.891435", 0x3518_b7f1_b145_1493),
-        ((1000, 0.02), 0, 100_000, 7_061, "98221.212506", 0xeb8e_db18_4f02_f32c),
-        ((1_000_000, 0.01), 1, 20_000, 19_200, "19937.366792", 0xc9ba_3f3e_82b1_23b9_u64),
+        (11, 0, 1000, 840, "976.831421", 0x6141_8437_06a6_1012),
+        (14, 0, 1000, 972, "1000.755289", 0x16fa_fb13_7f16_7f94),
+        (14, 7, 50_000, 16_645, "49634.891435", 0x3518_b7f1_b145_1493),
+        (11, 0, 100_000, 7_061, "98221.212506", 0xeb8e_db18_4f02_f32c),
+        (18, 1, 20_000, 19_200, "19937.366792", 0xc9ba_3f3e_82b1_23b9_u64),
     ];
-    for (size, seed, items, set_bits, estimate, hash) in runs {
-        let counter = counter(Params { seed, ..params(size, 250) }, 1..=items);
+    for (precision, seed, items, set_bits, estimate, hash) in runs {
+        let params = Params { seed, ..params(SIZES[0], 250) };
+        let mut counter = Counter::with_layout(params, layout(precision, 10)).unwrap();
+        add(&mut counter, 1..=items);
         assert_eq!(counter.set_bits(), set_bits);
         assert_eq!(format!("{:.6}", counter.estimate()), estimate);
         assert_eq!(hash64(bytemuck::cast_slice(&words(&counter)), 0), hash);
@@ -122,19 +138,35 @@ fn members_are_listed_until_it_estimates() {
     assert_eq!(listed, [b"user:1", b"user:2", b"user:3"]);
     assert!(!counter.add(b"user:3", &Unlimited).unwrap());
     assert!(counter.add(b"user:4", &Unlimited).unwrap());
-    assert_eq!(counter.members().err(), Some(Error::NotExact));
+    let not_exact = Error::NotExact { exact_limit: 3, exact_bytes: Params::DEFAULT_EXACT_BYTES };
+    assert_eq!(counter.members().err(), Some(not_exact));
     assert_eq!((counter.count(), counter.set_bits()), (4, 4));
 }
 
 #[test]
 fn a_long_member_ends_exactness() {
     let mut counter = Counter::new(params((50_000, 0.01), 250)).unwrap();
-    assert!(counter.add(&vec![0; members::MAX_MEMBER_BYTES], &Unlimited).unwrap());
+    assert!(counter.add(&vec![0; 16_384], &Unlimited).unwrap());
     assert!(counter.is_exact());
     assert!(counter.add(b"x", &Unlimited).unwrap());
     assert!(!counter.is_exact());
     assert!(!counter.add(b"x", &Unlimited).unwrap());
     assert_eq!(counter.count(), 2);
+}
+
+#[test]
+fn exactness_ends_with_the_bytes_asked_for() {
+    // Members of 36 bytes, as long as UUIDs are.
+    let item = |number: u32| format!("{number:036}").into_bytes();
+    for (exact_bytes, most) in [(Params::DEFAULT_EXACT_BYTES, 455), (35, 0), (36, 1), (1 << 20, 10_000)] {
+        let mut counter = Counter::new(Params { exact_bytes, ..params(SIZES[2], 10_000) }).unwrap();
+        let mut members = 0;
+        while counter.add(&item(members), &Unlimited).unwrap() && counter.is_exact() {
+            members += 1;
+        }
+        assert_eq!(members, most, "{exact_bytes} bytes");
+        assert_eq!(counter.floor(), most + 1);
+    }
 }
 
 #[test]
@@ -204,10 +236,44 @@ proptest! {
         }
         prop_assert_eq!(words(&one_by_one), words(&backwards));
         prop_assert_eq!(one_by_one.representation(), backwards.representation());
+        prop_assert_eq!(one_by_one.floor(), backwards.floor());
         prop_assert_eq!(one_by_one.count(), backwards.count());
         if backwards.is_exact() {
             prop_assert_eq!(changed, backwards.count());
         }
+    }
+
+    #[test]
+    fn the_count_never_falls_by_an_addition(
+        seed in any::<u64>(),
+        size in 0..SIZES.len(),
+        exact_limit in prop_oneof![Just(0u32), 0u32..400],
+        batch in 1usize..40,
+        long in prop::option::of(0usize..300),
+    ) {
+        let mut one_by_one = Counter::new(Params { seed, ..params(SIZES[size], exact_limit) }).unwrap();
+        let mut in_lists = one_by_one.try_clone().unwrap();
+        let mut items: Vec<_> = (0..1200).map(|number| format!("user:{number}").into_bytes()).collect();
+        if let Some(at) = long {
+            // One that ends exactness by its length.
+            items[at] = vec![b'x'; 16_385];
+        }
+        for (known, item) in items.iter().enumerate() {
+            let (before, was_exact) = (one_by_one.estimate(), one_by_one.is_exact());
+            one_by_one.add(item, &Unlimited).unwrap();
+            prop_assert!(one_by_one.estimate() >= before);
+            if was_exact && !one_by_one.is_exact() {
+                prop_assert_eq!(u64::from(one_by_one.floor()), known as u64 + 1);
+                prop_assert!(one_by_one.count() > known as u64);
+            }
+        }
+        for items in items.chunks(batch) {
+            let before = in_lists.count();
+            in_lists.add_all(items.iter().map(Vec::as_slice), &Unlimited, |_| ()).unwrap();
+            prop_assert!(in_lists.count() >= before);
+        }
+        prop_assert_eq!((in_lists.floor(), in_lists.estimate()), (one_by_one.floor(), one_by_one.estimate()));
+        prop_assert!(u64::from(in_lists.floor()) <= u64::from(exact_limit) + 1);
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! Laws of unions and differences.
 
 use super::*;
-use crate::counting::counter::Params;
-use crate::counting::counter::tests::{SIZES, counter, dense, params, words};
+use crate::counting::counter::tests::{SIZES, add, counter, dense, layout, params, words};
 use crate::counting::members::tests::LOOKED_AT;
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::collection::vec;
@@ -46,13 +45,58 @@ fn union_of_nothing_is_empty() {
 #[test]
 fn merge_takes_the_parameters_of_the_smallest() {
     let mut one = counter(params((1_000_000, 0.01), 40), 0..30);
-    let small = counter(params((2000, 0.02), 250), 0..10);
-    let as_small = counter(params((1000, 0.02), 250), 0..10);
-    assert_eq!(small.precision(), as_small.precision());
+    let small = counter(params((2000, 0.02), 0), 0..30);
+    let as_small = counter(params((1000, 0.02), 0), 0..10);
+    assert_eq!(small.layout(), as_small.layout());
     assert!(one.merge(&[&small, &as_small], &Unlimited).unwrap());
     assert_eq!(*one.params(), params((2000, 0.02), 40));
-    assert_eq!((one.precision(), one.count(), one.is_exact()), (11, 30, true));
+    assert_eq!((one.layout(), one.count(), one.is_exact()), (layout(11, 8), 30, false));
     assert!(!one.merge(&[&small, &as_small], &Unlimited).unwrap());
+}
+
+#[test]
+fn merge_of_layouts_that_differ_both_ways_says_the_error_it_has() {
+    let mut one = counter(params((100_000, 0.02), 0), 0..3000);
+    let other = counter(params((1_000_000, 0.02), 0), 2000..4000);
+    assert_eq!((one.layout(), other.layout()), (layout(14, 9), layout(12, 11)));
+    assert!(one.merge(&[&other], &Unlimited).unwrap());
+    assert_eq!((one.layout(), one.params().capacity), (layout(12, 9), 100_000));
+    assert_eq!(format!("{:.3}", one.params().error_rate), "0.029");
+    assert!(one.standard_error() <= one.params().error_rate);
+    let mut built = Counter::with_layout(*one.params(), one.layout()).unwrap();
+    add(&mut built, 0..4000);
+    assert_eq!((words(&one), one.count()), (words(&built), built.count()));
+}
+
+#[test]
+fn an_empty_counter_of_low_precision_costs_no_accuracy() {
+    let mut fine = counter(params((1_000_000, 0.001), 250), 0..40_000);
+    let (before, error) = (fine.count(), fine.standard_error());
+    assert!(error < 0.0007, "{error}");
+    for coarse in [counter(params((1000, 0.02), 250), []), counter(params((1000, 0.02), 0), [])] {
+        assert_eq!(count_union(&[&coarse, &fine]), Ok(before));
+        assert_eq!(fine.difference(&[&coarse]).unwrap().count(), before);
+        assert!(!fine.merge(&[&coarse], &Unlimited).unwrap());
+        let union = Counter::union(&coarse, &[&fine], &Unlimited).unwrap();
+        assert_eq!((union.count(), union.standard_error()), (before, error));
+        assert_eq!((union.params().error_rate, union.params().capacity), (0.001, 1_000_000));
+        // A destination that was made coarse stays as it was made.
+        let mut capped = coarse.try_clone().unwrap();
+        capped.merge(&[&fine], &Unlimited).unwrap();
+        assert_eq!((capped.layout(), capped.params().capacity), (coarse.layout(), 1000));
+    }
+}
+
+#[test]
+fn empty_estimating_counters_leave_the_others_exact() {
+    let empty = counter(params(SIZES[0], 0), []);
+    let mut one = counter(params(SIZES[2], 250), 0..20);
+    assert_eq!(count_union(&[&one, &empty]), Ok(20));
+    assert_eq!(one.difference(&[&empty]), Ok(Difference { estimate: 20.0, standard_error: 0.0 }));
+    assert!(!one.merge(&[&empty], &Unlimited).unwrap() && one.is_exact());
+    let mut estimating = empty.try_clone().unwrap();
+    assert!(estimating.merge(&[&one], &Unlimited).unwrap() && !estimating.is_exact());
+    assert_eq!((estimating.layout(), estimating.floor()), (empty.layout(), 20));
 }
 
 #[test]
@@ -87,7 +131,7 @@ fn difference_of_exact_counters_looks_at_no_more_members_than_a_count() {
 fn a_union_of_members_takes_memory_for_each_once() {
     let counter = counter(params(SIZES[2], 5000), 0..1000);
     let counters = vec![&counter; 300];
-    let sets = exact_members(&counters).unwrap().unwrap();
+    let sets = exact_members(&counters).unwrap();
     let union = distinct(&sets, 0).unwrap();
     assert_eq!(union.len(), 1000);
     assert!(union.capacity() <= 8000, "{}", union.capacity());
@@ -117,8 +161,16 @@ proptest! {
     #[test]
     fn merge_commutes((a, _) in any_counter(), (b, _) in any_counter()) {
         let (ab, ba) = (merged(&a, &[&b]), merged(&b, &[&a]));
-        prop_assert_eq!(ab.precision(), ba.precision());
-        prop_assert_eq!(words(&ab), words(&ba));
+        if a.has_bits() && b.has_bits() {
+            prop_assert_eq!(ab.layout(), ba.layout());
+            prop_assert_eq!(words(&ab), words(&ba));
+            prop_assert_eq!((ab.floor(), ab.count()), (ba.floor(), ba.count()));
+        }
+        let [ab, ba] = [(&a, &b), (&b, &a)].map(|(a, b)| Counter::union(a, &[b], &Unlimited).unwrap());
+        if a.has_bits() || b.has_bits() {
+            prop_assert_eq!(ab.layout(), ba.layout());
+            prop_assert_eq!(words(&ab), words(&ba));
+        }
         prop_assert_eq!(count_union(&[&a, &b]), count_union(&[&b, &a]));
     }
 
@@ -126,8 +178,15 @@ proptest! {
     fn merge_associates((a, _) in any_counter(), (b, _) in any_counter(), (c, _) in any_counter()) {
         let left = merged(&merged(&a, &[&b]), &[&c]);
         let right = merged(&a, &[&merged(&b, &[&c])]);
-        prop_assert_eq!(words(&left), words(&right));
-        prop_assert_eq!(words(&left), words(&merged(&a, &[&b, &c])));
+        let at_once = merged(&a, &[&b, &c]);
+        if a.has_bits() && b.has_bits() {
+            prop_assert_eq!(words(&left), words(&right));
+            prop_assert_eq!((left.floor(), left.count()), (right.floor(), right.count()));
+            prop_assert_eq!((left.floor(), left.count()), (at_once.floor(), at_once.count()));
+        }
+        // A destination of its own layout caps it, whoever comes in between.
+        prop_assert_eq!(left.layout(), at_once.layout());
+        prop_assert_eq!(words(&left), words(&at_once));
     }
 
     #[test]
@@ -143,15 +202,19 @@ proptest! {
     fn merge_equals_the_counter_built_of_all((a, items_a) in any_counter(), (b, items_b) in any_counter()) {
         let mut union = a.try_clone().unwrap();
         let changed = union.merge(&[&b], &Unlimited).unwrap();
-        let built = counter(*union.params(), items_a.iter().chain(&items_b).copied());
-        prop_assert_eq!(union.precision(), a.precision().min(b.precision()));
-        prop_assert_eq!(union.params().layout().unwrap().precision(), union.precision());
+        let mut built = Counter::with_layout(*union.params(), union.layout()).unwrap();
+        add(&mut built, items_a.iter().chain(&items_b).copied());
+        let capped = if b.has_bits() { a.layout().common(b.layout()) } else { a.layout() };
+        prop_assert_eq!(union.layout(), capped);
         prop_assert_eq!(words(&union), words(&built));
         prop_assert_eq!(changed, words(&union) != words(&a) || union.is_exact() != a.is_exact()
-            || union.precision() != a.precision() || union.count() != a.count());
+            || union.layout() != a.layout() || union.count() != a.count());
+        prop_assert!(union.floor() >= a.floor().max(b.floor()));
         if !built.is_exact() {
+            // Floors are of the history.
             prop_assert_eq!(union.set_bits(), built.set_bits());
-            prop_assert_eq!(union.estimate(), built.estimate());
+            let floor = f64::from(union.floor());
+            prop_assert_eq!(union.estimate().max(f64::from(built.floor())), built.estimate().max(floor));
         }
     }
 
@@ -163,15 +226,42 @@ proptest! {
             let naive: BTreeSet<_> = counters.iter().flat_map(|(_, items)| items).collect();
             prop_assert_eq!(count, naive.len() as u64);
         } else {
-            prop_assert_eq!(count, merged(list[0], &list[1..]).count());
+            prop_assert_eq!(count, Counter::union(list[0], &list[1..], &Unlimited).unwrap().count());
+            // Itself as the destination, if it has bits; if it has not, its layout is the cap.
+            if list[0].has_bits() {
+                prop_assert_eq!(count, merged(list[0], &list[1..]).count());
+            }
         }
     }
 
     #[test]
+    fn counters_without_bits_do_not_decide((a, _) in any_counter(), exact in vec(0u64..1000, 0..40), size in 0..SIZES.len()) {
+        prop_assume!(a.has_bits());
+        // Exact or empty, of any layout, in any place.
+        let coarse = counter(params(SIZES[size], 100), exact.iter().copied());
+        let empty = counter(params(SIZES[size], 0), []);
+        let mut built = a.try_clone().unwrap();
+        add(&mut built, exact.iter().copied());
+        prop_assert_eq!(count_union(&[&coarse, &a, &empty]).unwrap(), built.count());
+        prop_assert_eq!(count_union(&[&empty, &coarse, &a]).unwrap(), built.count());
+        let union = merged(&a, &[&empty, &coarse]);
+        prop_assert_eq!((union.layout(), words(&union)), (a.layout(), words(&built)));
+        prop_assert!(union.count() >= a.count());
+        let union = Counter::union(&coarse, &[&a], &Unlimited).unwrap();
+        prop_assert_eq!((union.layout(), words(&union)), (a.layout(), words(&built)));
+        // The same as from a counter of the finer layout.
+        let mut fine = Counter::with_layout(*coarse.params(), a.layout()).unwrap();
+        add(&mut fine, exact.iter().copied());
+        prop_assert_eq!(coarse.difference(&[&a]), fine.difference(&[&a]));
+        prop_assert_eq!(a.difference(&[&coarse]), a.difference(&[&fine]));
+    }
+
+    #[test]
     fn difference_is_the_same_in_every_representation((a, _) in any_counter(), (b, _) in any_counter()) {
-        prop_assume!(!a.is_exact() || !b.is_exact());
+        prop_assume!(a.has_bits() || b.has_bits());
         let difference = a.difference(&[&b]).unwrap();
-        prop_assert_eq!(dense(&a).difference(&[&dense(&b)]).unwrap(), difference);
+        let dense = [&a, &b].map(|counter| if counter.has_bits() { dense(counter) } else { counter.try_clone().unwrap() });
+        prop_assert_eq!(dense[0].difference(&[&dense[1]]).unwrap(), difference);
         prop_assert_eq!(a.difference(&[&b, &b]).unwrap(), difference);
         prop_assert!(difference.estimate >= 0.0 && difference.standard_error > 0.0);
     }

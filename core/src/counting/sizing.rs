@@ -1,0 +1,200 @@
+//! The layout that a counter is made with. Pure functions, and remembered answers.
+//!
+//! It is the pair of precision and tail bits of the fewest bytes, of equal ones the one with more tail bits, whose
+//! standard error is at most the error rate up to the capacity, and at most [`levels_out_at`] up to 10^10 members. More
+//! tail bits flatten the error for ever, so bytes stop growing with the capacity: at most 1 MiB.
+//!
+//! The error does not simply grow with the members (it ripples where it levels out), so it is looked at on a grid of steps
+//! of 5 %, and at the capacity itself. The pair is stored with a counter and sent where one is created: nothing stored
+//! depends on what follows here.
+
+use std::cell::Cell;
+
+use crate::counting::estimate::standard_error;
+use crate::counting::layout::{Layout, MAX_PRECISION, MAX_TAIL_BITS, MIN_PRECISION, MIN_TAIL_BITS};
+use crate::error::{Error, Parameter};
+
+/// The fewest members on the grid: one more than counters count exactly by default.
+const GRID_START: f64 = 251.0;
+/// Each further number of members on the grid is so many times the one before.
+const GRID_STEP: f64 = 1.05;
+/// The most members for which anything is said of the error.
+const GRID_END: f64 = 1e10;
+
+/// Bytes of the largest bitmap that a counter is made with.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The error that a counter made for `error_rate` has at most past its capacity, up to 10^10 members.
+pub fn levels_out_at(error_rate: f64) -> f64 {
+    (2.1 * error_rate).max(0.021)
+}
+
+/// Numbers of members on the grid.
+const GRID_LEN: usize = 359;
+const GRID: [f64; GRID_LEN] = {
+    let mut grid = [GRID_START; GRID_LEN];
+    let mut at = 1;
+    while at < GRID_LEN {
+        grid[at] = grid[at - 1] * GRID_STEP;
+        at += 1;
+    }
+    assert!(grid[GRID_LEN - 1] <= GRID_END && grid[GRID_LEN - 1] * GRID_STEP > GRID_END);
+    grid
+};
+
+/// The layout of the fewest bytes that keeps to `error_rate` up to `capacity` members. Answers are kept for the parameters
+/// asked for lately: most counters are made with the defaults, and working it out takes some 200 microseconds.
+///
+/// # Errors
+/// [`Error::OutOfRange`] when no layout of 1 MiB or less will do: never, for an error rate of 0.001 or more.
+pub fn layout(error_rate: f64, capacity: u64) -> Result<Layout, Error> {
+    const KEPT_BITS: u32 = 3;
+    type Kept = Cell<Option<(f64, u64, Layout)>>;
+    thread_local! {
+        static KEPT: [Kept; 1 << KEPT_BITS] = const { [const { Cell::new(None) }; 1 << KEPT_BITS] };
+    }
+    let mixed = (error_rate.to_bits() ^ capacity.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let place = (mixed >> (u64::BITS - KEPT_BITS)) as usize;
+    KEPT.with(|kept| {
+        if let Some((_, _, layout)) = kept[place].get().filter(|&(rate, of, _)| rate == error_rate && of == capacity) {
+            return Ok(layout);
+        }
+        let layout = smallest(error_rate, capacity)?;
+        kept[place].set(Some((error_rate, capacity, layout)));
+        Ok(layout)
+    })
+}
+
+/// As [`layout`], worked out.
+fn smallest(error_rate: f64, capacity: u64) -> Result<Layout, Error> {
+    let pairs =
+        (MIN_TAIL_BITS..=MAX_TAIL_BITS).flat_map(|c| (MIN_PRECISION.max(c + 1)..=MAX_PRECISION).map(move |p| (p, c)));
+    let mut layouts: Vec<Layout> =
+        pairs.filter_map(|(p, c)| Layout::new(p, c).ok()).filter(|layout| layout.num_bytes() <= MAX_BYTES).collect();
+    layouts.sort_unstable_by_key(|layout| (layout.num_bytes(), MAX_TAIL_BITS - layout.tail_bits()));
+    let fitting = layouts.into_iter().find(|layout| keeps_to(*layout, error_rate, capacity));
+    fitting.ok_or_else(|| Error::out_of_range(Parameter::ErrorRate, "one that a bitmap of 1 MiB reaches", error_rate))
+}
+
+/// Does the standard error stay within `error_rate` up to `capacity`, and level out where it should?
+fn keeps_to(layout: Layout, error_rate: f64, capacity: u64) -> bool {
+    let capacity = capacity as f64;
+    let keeps = |n: f64| {
+        let most = if n <= capacity { error_rate } else { levels_out_at(error_rate) };
+        standard_error(layout, n) <= most
+    };
+    // Where most layouts fail, first.
+    keeps(capacity) && keeps(GRID_END) && GRID.into_iter().rev().all(keeps)
+}
+
+/// The largest standard error of a counter of this layout that holds up to `capacity` members: on the grid, and with
+/// `capacity` members.
+pub fn largest_error(layout: Layout, capacity: u64) -> f64 {
+    let capacity = capacity as f64;
+    let up_to = GRID.into_iter().take_while(|&n| n < capacity).chain([capacity]);
+    up_to.map(|n| standard_error(layout, n)).fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes, precision and tail bits.
+    type Size = (u64, u32, u32);
+
+    fn size(error_rate: f64, capacity: u64) -> Size {
+        let layout = layout(error_rate, capacity).unwrap();
+        (layout.num_bytes(), layout.precision(), layout.tail_bits())
+    }
+
+    const CAPACITIES: [u64; 9] =
+        [1_000, 10_000, 50_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000];
+
+    #[rustfmt::skip]
+    const TABLE: [(f64, [Size; 9]); 6] = [
+        (0.05, [(864, 9, 8), (864, 9, 8), (864, 9, 8), (864, 9, 8), (864, 9, 8), (864, 9, 8), (864, 9, 8), (864, 9, 8), (864, 9, 8)]),
+        (0.02, [(992, 11, 8), (1_216, 12, 8), (2_688, 14, 8), (3_328, 14, 9), (6_144, 12, 11), (6_144, 12, 11), (6_144, 12, 11), (6_144, 12, 11), (6_144, 12, 11)]),
+        (0.01, [(3_712, 13, 10), (3_712, 13, 10), (4_608, 14, 10), (6_528, 15, 10), (22_528, 14, 13), (22_528, 14, 13), (22_528, 14, 13), (22_528, 14, 13), (22_528, 14, 13)]),
+        (0.005, [(6_528, 15, 10), (6_528, 15, 10), (8_960, 15, 11), (10_496, 16, 10), (34_816, 18, 10), (81_920, 16, 15), (81_920, 16, 15), (81_920, 16, 15), (81_920, 16, 15)]),
+        (0.002, [(18_560, 17, 10), (18_560, 17, 10), (34_816, 18, 10), (34_816, 18, 10), (67_456, 19, 10), (263_808, 21, 10), (294_912, 18, 17), (294_912, 18, 17), (294_912, 18, 17)]),
+        (0.001, [(67_456, 19, 10), (67_456, 19, 10), (67_456, 19, 10), (96_256, 19, 14), (132_864, 20, 10), (525_824, 22, 10), (1_048_576, 20, 19), (1_048_576, 20, 19), (1_048_576, 20, 19)]),
+    ];
+
+    #[test]
+    fn sizes_are_pinned() {
+        // From a program of its own.
+        for (error_rate, sizes) in TABLE {
+            assert_eq!(CAPACITIES.map(|capacity| size(error_rate, capacity)), sizes, "{error_rate}");
+        }
+    }
+
+    #[test]
+    fn the_ends_of_the_ranges_have_a_size() {
+        assert_eq!(size(0.25, 1), (864, 9, 8));
+        assert_eq!(size(0.25, 10_000_000_000), (864, 9, 8));
+        assert_eq!(size(0.001, 1), (67_456, 19, 10));
+        // No capacity needs more than that.
+        let most =
+            (0..=332u32).map(|step| size(0.001, (libm::exp2(f64::from(step) / 10.0) as u64).min(10_000_000_000)));
+        assert_eq!(most.max(), Some((1 << 20, 20, 19)));
+    }
+
+    #[test]
+    fn errors_are_kept_to_between_the_steps_of_the_grid() {
+        // Ripples are wider than a step: ten steps in one find nothing above but what rounding of the last digits is.
+        for (error_rate, sizes) in TABLE {
+            for (capacity, (_, precision, tail_bits)) in CAPACITIES.into_iter().zip(sizes) {
+                let layout = Layout::new(precision, tail_bits).unwrap();
+                let mut n = GRID_START;
+                while n <= GRID_END {
+                    let most = if n <= capacity as f64 { error_rate } else { levels_out_at(error_rate) };
+                    let error = standard_error(layout, n);
+                    assert!(error <= most * 1.002, "{layout:?}: {error} at {n}, made for {error_rate} to {capacity}");
+                    n *= 1.005;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn smaller_layouts_do_not_keep_to_the_error() {
+        for (error_rate, sizes) in TABLE {
+            for (capacity, (bytes, _, tail_bits)) in CAPACITIES.into_iter().zip(sizes) {
+                for c in MIN_TAIL_BITS..=MAX_TAIL_BITS {
+                    for p in c + 1..=MAX_PRECISION {
+                        let other = Layout::new(p, c).unwrap();
+                        let is_better = other.num_bytes() < bytes || (other.num_bytes() == bytes && c > tail_bits);
+                        assert!(!is_better || !keeps_to(other, error_rate, capacity), "{other:?} for {error_rate}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_folded_pair_has_its_own_error() {
+        // Two counters of 2 %, of (14, 9) and (12, 11), make one of (12, 9).
+        let [one, other] = [100_000, 1_000_000].map(|capacity| layout(0.02, capacity).unwrap());
+        let common = one.common(other);
+        assert_eq!((common.precision(), common.tail_bits()), (12, 9));
+        assert_eq!(format!("{:.3}", largest_error(common, 100_000)), "0.029");
+        assert!(largest_error(one, 100_000) <= 0.02 && largest_error(other, 1_000_000) <= 0.02);
+    }
+
+    #[test]
+    fn what_is_kept_is_what_was_worked_out() {
+        for round in 0..2 {
+            for (error_rate, sizes) in TABLE {
+                assert_eq!(size(error_rate, 50_000), sizes[2], "round {round}");
+            }
+        }
+    }
+
+    #[test]
+    fn unreachable_error_is_refused() {
+        for error_rate in [0.0, -1.0, f64::NAN, 1e-5] {
+            let refused = layout(error_rate, 1000);
+            assert!(matches!(refused, Err(Error::OutOfRange { parameter: Parameter::ErrorRate, .. })));
+        }
+    }
+}

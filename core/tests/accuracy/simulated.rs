@@ -1,0 +1,117 @@
+//! Estimates of every layout that counters are made with, from 251 members to far beyond what they are made for, against the
+//! standard error that they state. Occupied slots are drawn, see `support/occupancy.rs`; tolerances are those of `counting`.
+
+use std::collections::BTreeMap;
+
+use rollcall_core::counting::{Counter, Params};
+use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::counting::estimate::{MAX_ESTIMATE, Segments, standard_error};
+use rollcall_core::unstable::counting::layout::Layout;
+use rollcall_core::unstable::counting::{Shaped, sizing};
+
+use crate::occupancy::{Random, occupied, relative_errors};
+
+const TRIALS: u64 = 30;
+
+/// Standard deviations that an outcome may lie off. There are some 400 of them.
+const SIGMAS: f64 = 4.0;
+
+/// Members of which the error is looked at.
+const MEMBERS: [f64; 8] = [251.0, 1e3, 1e4, 1e5, 1e6, 1e7, 1e9, 1e10];
+
+/// Every layout that [`sizing::layout`] chooses, as far as steps of 5 % of the error and of half an octave of the
+/// capacity find them, with the smallest error and the largest capacity among those that led to it.
+pub fn chosen() -> Vec<(Layout, f64, u64)> {
+    let mut found = BTreeMap::new();
+    let rates = std::iter::successors(Some(Params::MAX_ERROR_RATE), |rate| Some(rate / 1.05));
+    for error_rate in rates.take_while(|rate| *rate > Params::MIN_ERROR_RATE).chain([Params::MIN_ERROR_RATE]) {
+        // Errors of 5 % and more have one layout.
+        if error_rate > 0.06 {
+            continue;
+        }
+        for step in 0..=51 {
+            let capacity = (251.0 * (f64::from(step) / 2.0).exp2()).min(1e10) as u64;
+            let layout = sizing::layout(error_rate, capacity).unwrap();
+            found.entry((layout.precision(), layout.tail_bits())).or_insert((layout, error_rate, capacity));
+        }
+    }
+    found.into_values().collect()
+}
+
+#[test]
+fn every_layout_errs_as_it_states() {
+    let mut random = Random::new(11);
+    let (trials, mut squares, mut noise, mut outcomes) = (TRIALS as f64, 0.0, 0.0, 0.0);
+    for (layout, ..) in chosen() {
+        for members in MEMBERS {
+            let stated = standard_error(layout, members);
+            let errors = relative_errors(layout, members, TRIALS, &mut random);
+            let square = errors.iter().map(|error| (error / stated).powi(2)).sum::<f64>() / trials;
+            let mean = errors.iter().sum::<f64>() / trials;
+            // Where a handful of members found their slots taken, errors are those of a Poisson number, whose kurtosis is
+            // 3 + 1 / variance. The estimate has a bias of the order of its variance.
+            let (variance, bias) = ((members * stated).powi(2), stated * stated);
+            let of_square = (2.0 + 1.0 / variance) / trials;
+            let what = format!("{layout:?}, {members} members: mean square {square}, mean {mean}, stated {stated}");
+            // With fewer such members than these in all trials a single outcome decides, and only all layouts together tell.
+            if variance * trials > 100.0 {
+                assert!((square - 1.0).abs() < SIGMAS * of_square.sqrt(), "{what}");
+            }
+            assert!(mean.abs() < SIGMAS * stated / trials.sqrt() + bias, "{what}");
+            squares += square;
+            noise += of_square;
+            outcomes += 1.0;
+        }
+    }
+    let (together, noise) = (squares / outcomes, f64::sqrt(noise) / outcomes);
+    println!("{outcomes} pairs of layout and members, mean square / stated {together} +- {noise}");
+    assert!((together - 1.0).abs() < SIGMAS * noise, "{together} +- {noise}");
+}
+
+/// Beyond 10^10 members the last two segments fill up: the error grows, slowly with many tail bits, and at 10^11 the few
+/// slots left free make an estimate that stays finite.
+#[test]
+fn beyond_what_is_promised_the_error_grows_and_ends() {
+    let mut random = Random::new(12);
+    for (layout, ..) in chosen() {
+        let errors = [1e10, 3e10, 1e11].map(|members| standard_error(layout, members));
+        assert!(errors[0] < errors[1] && errors[1] < errors[2], "{layout:?}: {errors:?}");
+        for members in [3e10, 1e11] {
+            for _ in 0..10 {
+                let counts = occupied(layout, members, &mut random);
+                let estimate = Segments::new(layout, &counts).estimate();
+                assert!(estimate > 1e10 && estimate <= MAX_ESTIMATE, "{layout:?}, {members}: {estimate}");
+            }
+        }
+    }
+}
+
+/// The drawn numbers against real members: the same mean number of taken slots in every segment.
+#[test]
+fn drawn_slots_are_as_many_as_hashed_ones() {
+    let (trials, members) = (200u64, 20_000u64);
+    for (precision, tail_bits) in [(9, 8), (12, 11), (14, 10), (16, 15)] {
+        let layout = Layout::new(precision, tail_bits).unwrap();
+        let mut random = Random::new(13);
+        let mut sums = [0.0f64; 2];
+        let mut squares = [0.0f64; 2];
+        for seed in 0..trials {
+            let params = Params { capacity: 1000, error_rate: 0.01, exact_limit: 0, exact_bytes: 16_384, seed };
+            let mut counter = Counter::with_layout(params, layout).unwrap();
+            for number in 0..members {
+                counter.add(&number.to_le_bytes(), &Unlimited).unwrap();
+            }
+            let drawn = occupied(layout, members as f64, &mut random).total();
+            for (at, set_bits) in [counter.set_bits(), drawn].into_iter().enumerate() {
+                sums[at] += set_bits as f64 / trials as f64;
+                squares[at] += (set_bits as f64).powi(2) / trials as f64;
+            }
+        }
+        let variances = [0, 1].map(|at| squares[at] - sums[at] * sums[at]);
+        let noise = ((variances[0] + variances[1]) / trials as f64).sqrt();
+        assert!((sums[0] - sums[1]).abs() < 4.0 * noise, "{layout:?}: {sums:?}, {noise}");
+        // A variance found in N trials has a relative standard deviation of the square root of 2 / N.
+        let ratio = variances[0] / variances[1];
+        assert!((ratio.ln()).abs() < 4.0 * (4.0 / trials as f64).sqrt(), "{layout:?}: {variances:?}");
+    }
+}

@@ -1,0 +1,127 @@
+//! How many slots of each segment a set of random members takes, drawn by chance and not by hashing them: 10^11 members
+//! cost what 1,000 do. What a counter would answer follows from these numbers alone.
+//!
+//! Members fall on segments by a multinomial distribution, drawn as one binomial after the other. Within a segment each
+//! member takes a slot at random. With `j` of `C` slots taken, the number of members until a further one is taken is
+//! geometric: that chain is exact, and it draws what small segments, few members and the last free slots are. In between the
+//! number of slots taken is drawn as normal, with the mean and the variance that N. L. Johnson and S. Kotz, "Urn Models and
+//! Their Application", 1977, section 3.2 give.
+
+use rollcall_core::unstable::counting::estimate::Segments;
+use rollcall_core::unstable::counting::layout::{Layout, SegmentCounts};
+
+/// Slots up to which each that is taken is drawn by itself.
+const FEW_SLOTS: f64 = 1024.0;
+
+/// What is expected to be more than this is drawn as normal.
+const MANY: f64 = 300.0;
+
+/// Random numbers that are the same in every run (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number
+/// generators", OOPSLA 2014: SplitMix64).
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Random(seed)
+    }
+
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Above 0, at most 1.
+    fn uniform(&mut self) -> f64 {
+        ((self.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Box and Muller.
+    fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * self.uniform().ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
+    /// How many trials it takes until one succeeds, each with this chance.
+    fn geometric(&mut self, chance: f64) -> f64 {
+        if chance >= 1.0 { 1.0 } else { (self.uniform().ln() / (-chance).ln_1p()).ceil().max(1.0) }
+    }
+
+    /// How many of `trials` succeed, each with this chance.
+    pub fn binomial(&mut self, trials: f64, chance: f64) -> f64 {
+        if chance > 0.5 {
+            return trials - self.binomial(trials, 1.0 - chance);
+        }
+        let (mean, variance) = (trials * chance, trials * chance * (1.0 - chance));
+        if variance > MANY {
+            return (mean + variance.sqrt() * self.normal()).round().clamp(0.0, trials);
+        }
+        // By the gaps between successes.
+        let (mut successes, mut at) = (0.0, 0.0);
+        while chance > 0.0 {
+            at += self.geometric(chance);
+            if at > trials {
+                break;
+            }
+            successes += 1.0;
+        }
+        successes
+    }
+
+    /// How many of `slots` are taken once so many members chose one each.
+    fn taken(&mut self, slots: f64, members: f64) -> f64 {
+        let full = 2.0 * slots;
+        if members > full {
+            // The last slots take by far the most members, so these are drawn one slot at a time.
+            let taken = self.taken(slots, full);
+            return self.taken_further(slots, taken, members - full);
+        }
+        // The chance that a slot is left free, and that two are: (1 - 1/C)^n and (1 - 2/C)^n.
+        let [free, two_free] = [1.0, 2.0].map(|n: f64| (members * (-n / slots).ln_1p()).exp());
+        let found_taken = members - slots * (1.0 - free);
+        if slots <= FEW_SLOTS || found_taken < MANY {
+            return self.taken_further(slots, 0.0, members);
+        }
+        let variance = slots * free + slots * (slots - 1.0) * two_free - (slots * free).powi(2);
+        (slots * (1.0 - free) + variance.sqrt() * self.normal()).round().clamp(1.0, slots.min(members))
+    }
+
+    /// The same when some are taken already, exactly.
+    fn taken_further(&mut self, slots: f64, mut taken: f64, mut members: f64) -> f64 {
+        // No slot would be left but once in 10^9 times.
+        if slots * (-members / slots).exp() < 1e-9 {
+            return slots;
+        }
+        while taken < slots {
+            members -= self.geometric(1.0 - taken / slots);
+            if members < 0.0 {
+                break;
+            }
+            taken += 1.0;
+        }
+        taken
+    }
+}
+
+/// The slots that so many random members take.
+pub fn occupied(layout: Layout, members: f64, random: &mut Random) -> SegmentCounts {
+    let mut counts = SegmentCounts::default();
+    let (mut left, mut share_left) = (members, 1.0);
+    for segment in 0..layout.num_segments() {
+        let slots = layout.slots(segment) as f64;
+        let share = slots * layout.share(segment);
+        let own = if share >= share_left { left } else { random.binomial(left, share / share_left) };
+        left -= own;
+        share_left -= share;
+        counts.add(segment, random.taken(slots, own) as u64);
+    }
+    counts
+}
+
+/// The relative errors of the estimates of counters of this layout that hold so many random members.
+pub fn relative_errors(layout: Layout, members: f64, trials: u64, random: &mut Random) -> Vec<f64> {
+    let error = |_| Segments::new(layout, &occupied(layout, members, random)).estimate() / members - 1.0;
+    (0..trials).map(error).collect()
+}
