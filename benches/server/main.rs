@@ -14,10 +14,12 @@ mod batch;
 mod counting;
 mod growth;
 mod items;
+#[path = "../output/markdown.rs"]
 mod markdown;
 mod measure;
 mod memory;
 mod persistence;
+#[path = "../output/plot.rs"]
 mod plot;
 mod report;
 mod resp;
