@@ -20,7 +20,10 @@ mod measure;
 mod memory;
 mod persistence;
 #[path = "../output/plot.rs"]
+#[allow(dead_code)]
 mod plot;
+#[path = "../output/progress.rs"]
+mod progress;
 mod report;
 mod resp;
 mod servers;
