@@ -115,7 +115,7 @@ bench: setup-test build ## Measure against RedisBloom, 6 minutes, write docs/ben
 # As above: only a full run writes the document.
 ACCURACY_DOCUMENT = $(if $(filter-out 0,$(QUICK)),$(CARGO_TARGET_DIR)/accuracy.md,docs/accuracy.md)
 
-accuracy: ## Measure every claim of accuracy, 10 minutes, and write docs/accuracy.md; QUICK=1: a rough run of one; fails if one does not hold
+accuracy: ## Measure every claim of accuracy, 6 minutes, and write docs/accuracy.md; QUICK=1: a rough run of one; fails if one does not hold
 	@scripts/setup.sh build
 	cargo bench --locked --no-run --bench accuracy
 	@ACCURACY_QUICK=$(QUICK) ACCURACY_ONLY="$(ONLY)" ACCURACY_TEMPLATE=$(CURDIR)/docs/accuracy.md \

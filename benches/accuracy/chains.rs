@@ -9,7 +9,7 @@ use crate::fills::Fills;
 use crate::filters::stated_claim;
 use crate::plot::{self, Line};
 use crate::random::Random;
-use crate::trials::{Run, mean};
+use crate::trials::{Run, mean, quotient};
 
 /// Items added over the capacity that was asked for.
 const GROWTH: [f64; 10] = [0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0];
@@ -82,8 +82,8 @@ pub fn growth(run: &mut Run) -> Findings {
             let rate = of(index, |moment| moment.rate).over(error_rate);
             points.push((*growth, rate.value));
             rate_row.push(Cell::Brief(Check::new(Claim::AtMost(1.0), rate, Unit::Plain(3))));
-            let quotient = of(index, |moment| moment.stated / moment.rate);
-            stated_row.push(Cell::Brief(Check::new(stated_claim(capacity), quotient, Unit::Plain(3))));
+            let pairs: Vec<_> = lives.iter().map(|moments| (moments[index].stated, moments[index].rate)).collect();
+            stated_row.push(Cell::Brief(Check::new(stated_claim(capacity), quotient(&pairs), Unit::Plain(3))));
         }
         let end = GROWTH.len() - 1;
         last_row.push(lives[0][end].sub_filters.to_string().into());

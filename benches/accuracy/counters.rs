@@ -120,7 +120,7 @@ fn row(kind: Kind, number: u64, estimates: &[Estimate], errors: &[f64]) -> Vec<C
     let most = if number <= kind.params.capacity { asked } else { (2.1 * asked).max(0.021) };
     let covered = |count: f64| share(estimates.iter().map(|each| each.is_within(number, count)));
     // The largest exact count is the least that is told, so just above it errors are cut off on one side.
-    let is_cut = number as f64 * (1.0 - 4.0 * stated) < f64::from(kind.params.exact_limit);
+    let is_cut = number as f64 * (1.0 - 4.0 * stated) - 1.0 < f64::from(kind.params.exact_limit) + 1.0;
     let normal = |index: usize| match !is_cut && kind.collisions(number) >= NORMAL_FROM {
         _ if !is_promised => Claim::Nothing,
         true => Claim::Near(NORMAL[index], NORMAL_WITHIN),
@@ -192,8 +192,8 @@ const BYTES: [(f64, [(u64, u64); 7]); 4] = [
             (100_000, 96_256),
             (1_000_000, 132_864),
             (10_000_000, 525_824),
-            (20_000_000, 1_048_576),
             (100_000_000, 1_048_576),
+            (500_000_000, 1_048_576),
             (1_000_000_000, 1_048_576),
             (MOST_MEMBERS, 1_048_576),
         ],

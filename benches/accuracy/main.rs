@@ -57,21 +57,21 @@ const fn part(mark: &'static str, title: &'static str, seconds: [u64; 2], maps: 
 
 /// In the order of the document.
 const PARTS: [Part; 15] = [
-    part("counters", "one counter", [8, 160], 119, counters::errors),
-    part("hyperloglog", "beside HyperLogLog", [1, 20], 5, |run, curves| hyperloglog::compare(run, curves)),
+    part("counters", "one counter", [8, 180], 119, counters::errors),
+    part("hyperloglog", "beside HyperLogLog", [1, 8], 5, |run, curves| hyperloglog::compare(run, curves)),
     part("sizes", "bytes of counters", [1, 1], 1, |_, _| counters::sizes()),
-    part("steps", "a count never falls", [1, 5], 6, |run, _| counters::steps(run)),
-    part("unions", "unions and merges", [1, 20], 7, |run, _| unions::unions(run)),
-    part("differences", "differences", [3, 60], 26, |run, _| unions::coverages(run)),
-    part("items", "families of items", [3, 60], 24, |run, _| items::families(run)),
-    part("capacity", "full filters", [6, 120], 84, |run, _| filters::at_capacity(run)),
-    part("deviations", "one filter against all", [1, 20], 4, |run, _| filters::deviations(run)),
-    part("refusing", "filters that do not scale", [2, 30], 18, |run, _| filters::refusing(run)),
-    part("cards", "BF.CARD", [1, 2], 10, |run, _| filters::cards(run)),
-    part("chains", "filters that scale", [3, 60], 11, |run, _| chains::growth(run)),
-    part("classic", "RedisBloom's layout", [2, 30], 8, |run, _| filters::classic(run)),
+    part("steps", "a count never falls", [1, 7], 6, |run, _| counters::steps(run)),
+    part("unions", "unions and merges", [1, 7], 7, |run, _| unions::unions(run)),
+    part("differences", "differences", [3, 20], 26, |run, _| unions::coverages(run)),
+    part("items", "families of items", [8, 40], 24, |run, _| items::families(run)),
+    part("capacity", "full filters", [6, 20], 84, |run, _| filters::at_capacity(run)),
+    part("deviations", "one filter against all", [1, 6], 4, |run, _| filters::deviations(run)),
+    part("refusing", "filters that do not scale", [1, 4], 18, |run, _| filters::refusing(run)),
+    part("cards", "BF.CARD", [1, 1], 10, |run, _| filters::cards(run)),
+    part("chains", "filters that scale", [3, 15], 11, |run, _| chains::growth(run)),
+    part("classic", "RedisBloom's layout", [2, 10], 8, |run, _| filters::classic(run)),
     part("simulation", "simulated against added", [3, 20], 10, |run, _| counters::simulation(run)),
-    part("asking", "worked out against asked", [2, 30], 7, |run, _| filters::by_asking(run)),
+    part("asking", "worked out against asked", [3, 15], 7, |run, _| filters::by_asking(run)),
 ];
 
 fn path(variable: &str, otherwise: &str) -> PathBuf {

@@ -120,6 +120,16 @@ pub fn rms(values: &[f64]) -> Measured {
     Measured { value, error: if value > 0.0 { normal.max(square.error / (2.0 * value)) } else { 0.0 } }
 }
 
+/// The quotient of two means that were measured in the same trials. The mean of quotients would be another: larger, by how
+/// much the divisors scatter.
+pub fn quotient(pairs: &[(f64, f64)]) -> Measured {
+    let mean_of = |figure: fn(&(f64, f64)) -> f64| mean(&pairs.iter().map(figure).collect::<Vec<_>>()).value;
+    let (above, below) = (mean_of(|pair| pair.0), mean_of(|pair| pair.1));
+    let value = above / below;
+    let rest: Vec<f64> = pairs.iter().map(|(above, below)| above - value * below).collect();
+    Measured { value, error: mean(&rest).error / below }
+}
+
 /// The standard deviation of one value.
 pub fn deviation(values: &[f64]) -> Measured {
     let centre = mean(values).value;
