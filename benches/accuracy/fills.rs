@@ -16,7 +16,10 @@ const LINE: usize = 64;
 
 /// Line `index` of an item.
 fn line(hash: Hash128, index: u32, num_lines: u64) -> usize {
-    let x = hash.lo.wrapping_add(u64::from(index).wrapping_mul(hash.hi | 1));
+    let index = u64::from(index);
+    let pairs = index * index.saturating_sub(1) / 2;
+    let x = hash.lo.wrapping_add(index.wrapping_mul(hash.hi | 1));
+    let x = x.wrapping_add(pairs.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     ((u128::from(x) * u128::from(num_lines)) >> 64) as usize
 }
 
@@ -47,13 +50,13 @@ pub struct Fills(Vec<Fill>);
 
 impl From<&LineSubFilter> for Fills {
     fn from(filter: &LineSubFilter) -> Fills {
-        Fills(vec![Fill::new(*filter.geometry(), filter.as_bytes())])
+        Fills(vec![Fill::new(filter.geometry(), filter.as_bytes())])
     }
 }
 
 impl From<&LineFilter> for Fills {
     fn from(filter: &LineFilter) -> Fills {
-        Fills(filter.sub_filters().iter().map(|one| Fill::new(*one.geometry(), one.as_bytes())).collect())
+        Fills(filter.sub_filters().iter().map(|one| Fill::new(one.geometry(), one.as_bytes())).collect())
     }
 }
 
