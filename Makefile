@@ -21,7 +21,7 @@ PEERS := redis-6.2.5 redisbloom-2.8.2
 # VARIABLE=FILE for a fetched server; empty on a machine that the server does not run on.
 in_variable = $(addprefix $(1)=,$(shell scripts/servers.py path $(2)))
 
-.PHONY: help run test test-servers test-clients golden build lint demo bench instructions setup clean setup-run setup-test
+.PHONY: help run test test-servers test-clients golden build lint demo bench accuracy instructions setup clean setup-run setup-test
 
 help: ## List the targets (what `make` alone does)
 	@echo "make TARGET, where TARGET is one of"
@@ -111,6 +111,15 @@ bench: setup-test build ## Measure against RedisBloom, 6 minutes, write docs/ben
 		BENCH_FLOOR=$(CARGO_TARGET_DIR)/release/examples/libfloor.so $(call in_variable,BENCH_PEER,redisbloom-2.8.2) \
 		cargo bench --locked --quiet --bench server
 	@[[ -n "$(BENCH_IN_PART)" ]] || cargo bench --locked --package rollcall-core --bench core
+
+# As above: only a full run writes the document.
+ACCURACY_DOCUMENT = $(if $(filter-out 0,$(QUICK)),$(CARGO_TARGET_DIR)/accuracy.md,docs/accuracy.md)
+
+accuracy: ## Measure every claim of accuracy, 6 minutes, and write docs/accuracy.md; QUICK=1: a rough run of one; fails if one does not hold
+	@scripts/setup.sh build
+	cargo bench --locked --no-run --bench accuracy
+	@ACCURACY_QUICK=$(QUICK) ACCURACY_ONLY="$(ONLY)" ACCURACY_TEMPLATE=$(CURDIR)/docs/accuracy.md \
+		ACCURACY_DOCUMENT=$(abspath $(ACCURACY_DOCUMENT)) cargo bench --locked --quiet --bench accuracy
 
 instructions: ## Compare the instructions that the core takes with core/benches/instructions.txt; UPDATE=1 to keep those of now
 	@scripts/setup.sh build counts

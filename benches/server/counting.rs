@@ -164,5 +164,6 @@ pub fn run_error(bench: &mut Bench) -> Vec<plot::File> {
         y: plot::Axis::linear("error, root mean square, %"),
         lines: vec![Line::ours("LC, capacity 50,000, 1 %", ours), Line::theirs("HyperLogLog", theirs)],
         marks: vec![(250.0, "exact up to here".to_owned()), (50_000.0, "capacity".to_owned())],
+        legend: plot::Corner::UpperLeft,
     }]
 }

@@ -111,6 +111,7 @@ pub fn run_size(bench: &mut Bench) -> Vec<plot::File> {
             Line::theirs("BF.MEXISTS present, RedisBloom", peer_present).dashed(),
         ],
         marks: crate::report::caches(),
+        legend: plot::Corner::UpperLeft,
     }]
 }
 
@@ -151,6 +152,7 @@ pub fn run_chain(bench: &mut Bench) -> Vec<plot::File> {
             Line::theirs("present, RedisBloom", peer_present).dashed(),
         ],
         marks: Vec::new(),
+        legend: plot::Corner::UpperLeft,
     }]
 }
 

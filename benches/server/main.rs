@@ -14,11 +14,16 @@ mod batch;
 mod counting;
 mod growth;
 mod items;
+#[path = "../output/markdown.rs"]
 mod markdown;
 mod measure;
 mod memory;
 mod persistence;
+#[path = "../output/plot.rs"]
+#[allow(dead_code)]
 mod plot;
+#[path = "../output/progress.rs"]
+mod progress;
 mod report;
 mod resp;
 mod servers;

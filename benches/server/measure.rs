@@ -1,11 +1,9 @@
 //! Server time a call, rounds, medians, goals.
 
-use std::io::IsTerminal;
-use std::time::{Duration, Instant};
-
-use indicatif::{ProgressBar, ProgressStyle};
+use std::time::Instant;
 
 use crate::markdown;
+use crate::progress::Progress;
 use crate::resp::{Batch, Reply};
 use crate::servers::Server;
 
@@ -28,7 +26,7 @@ impl Bench {
     /// A bench without results yet. `sections` are the names of what will run, each with about how many seconds it
     /// takes.
     pub fn new(ours: Server, peer: Server, quick: bool, sections: &[(&'static str, u64)]) -> Bench {
-        Bench { ours, peer, quick, rows: Vec::new(), extras: Vec::new(), progress: Progress::new(sections) }
+        Bench { ours, peer, quick, rows: Vec::new(), extras: Vec::new(), progress: Progress::new("bench", sections) }
     }
 
     /// How often each contender has its turn.
@@ -48,7 +46,7 @@ impl Bench {
 
     /// Shows that `done` of `all` steps of the section are done.
     pub fn step(&mut self, done: usize, all: usize) {
-        self.progress.step(done as f64 / all as f64);
+        self.progress.part(done as f64 / all as f64);
     }
 
     /// Puts a table beside the main one.
@@ -59,41 +57,7 @@ impl Bench {
 
     /// Clears the bar.
     pub fn finish(&mut self) {
-        self.progress.bar.finish_and_clear();
-    }
-}
-
-struct Progress {
-    bar: ProgressBar,
-    sections: Vec<(&'static str, u64)>,
-    at: usize,
-}
-
-/// Steps of the progress bar for each second that a section is expected to take.
-const STEPS: u64 = 100;
-
-impl Progress {
-    fn new(sections: &[(&'static str, u64)]) -> Progress {
-        let bar = ProgressBar::new(sections.iter().map(|(_, seconds)| seconds * STEPS).sum());
-        let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {elapsed}, about {eta} left  {msg}");
-        bar.set_style(style.expect("a template"));
-        bar.enable_steady_tick(Duration::from_millis(500));
-        Progress { bar, sections: sections.to_vec(), at: 0 }
-    }
-
-    fn section(&mut self, index: usize) {
-        self.at = index;
-        self.step(0.0);
-        self.bar.set_message(self.sections[index].0);
-        if !std::io::stderr().is_terminal() {
-            let seconds = self.bar.elapsed().as_secs();
-            eprintln!("bench: {seconds:4} s  {}/{} {}", index + 1, self.sections.len(), self.sections[index].0);
-        }
-    }
-
-    fn step(&self, part: f64) {
-        let before: u64 = self.sections[..self.at].iter().map(|(_, seconds)| seconds * STEPS).sum();
-        self.bar.set_position(before + (part * (self.sections[self.at].1 * STEPS) as f64) as u64);
+        self.progress.finish();
     }
 }
 

@@ -65,6 +65,7 @@ pub fn run(bench: &mut Bench) -> Vec<plot::File> {
             Line::floor("Bloom's optimum", RATES.map(|rate| (rate, optimum(rate) / 8.0)).to_vec()),
         ],
         marks: Vec::new(),
+        legend: plot::Corner::UpperRight,
     }]
 }
 

@@ -22,6 +22,21 @@ pub struct File {
     pub lines: Vec<Line>,
     /// Values of x with a word for each.
     pub marks: Vec<(f64, String)>,
+    /// Where the names of the lines stand.
+    pub legend: Corner,
+}
+
+/// A corner of a plot, where no line passes.
+#[derive(Clone, Copy)]
+pub enum Corner {
+    /// Above, on the left.
+    UpperLeft,
+    /// Above, on the right.
+    UpperRight,
+    /// Below, on the left.
+    LowerLeft,
+    /// Below, on the right.
+    LowerRight,
 }
 
 /// An axis.
@@ -78,37 +93,74 @@ impl Axis {
 
 /// A line of a plot.
 pub struct Line {
-    label: &'static str,
+    label: String,
     points: Vec<(f64, f64)>,
     color: RGBColor,
-    is_dashed: bool,
+    drawn: Drawn,
+}
+
+/// How a line is drawn.
+#[derive(Clone, Copy, PartialEq)]
+enum Drawn {
+    /// Through its points.
+    Solid,
+    /// Through its points, in dashes.
+    Dashed,
+    /// Without its points.
+    Curve,
+    /// Only its points.
+    Points,
 }
 
 // Readers who do not see red and green can tell these colours apart too (the palette of Okabe and Ito).
 const BLUE: RGBColor = RGBColor(0, 114, 178);
 const ORANGE: RGBColor = RGBColor(213, 94, 0);
 const GREY: RGBColor = RGBColor(110, 110, 110);
+const PALETTE: [RGBColor; 8] = [
+    BLUE,
+    ORANGE,
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(0, 0, 0),
+    GREY,
+];
 
 impl Line {
     /// A line of ours.
-    pub fn ours(label: &'static str, points: Vec<(f64, f64)>) -> Line {
-        Line { label, points, color: BLUE, is_dashed: false }
+    pub fn ours(label: impl Into<String>, points: Vec<(f64, f64)>) -> Line {
+        Line { label: label.into(), points, color: BLUE, drawn: Drawn::Solid }
     }
 
     /// A line of what we are compared with.
-    pub fn theirs(label: &'static str, points: Vec<(f64, f64)>) -> Line {
-        Line { label, points, color: ORANGE, is_dashed: false }
+    pub fn theirs(label: impl Into<String>, points: Vec<(f64, f64)>) -> Line {
+        Line { color: ORANGE, ..Line::ours(label, points) }
     }
 
     /// A line that nobody can pass.
-    pub fn floor(label: &'static str, points: Vec<(f64, f64)>) -> Line {
-        Line { label, points, color: GREY, is_dashed: true }
+    pub fn floor(label: impl Into<String>, points: Vec<(f64, f64)>) -> Line {
+        Line { color: GREY, ..Line::ours(label, points) }.dashed()
+    }
+
+    /// One of many lines, in the colour of this number.
+    pub fn nth(number: usize, label: impl Into<String>, points: Vec<(f64, f64)>) -> Line {
+        Line { color: PALETTE[number % PALETTE.len()], ..Line::ours(label, points) }
     }
 
     /// The same, dashed.
-    pub fn dashed(mut self) -> Line {
-        self.is_dashed = true;
-        self
+    pub fn dashed(self) -> Line {
+        Line { drawn: Drawn::Dashed, ..self }
+    }
+
+    /// The same, without its points.
+    pub fn curve(self) -> Line {
+        Line { drawn: Drawn::Curve, ..self }
+    }
+
+    /// Only its points, which the legend leaves out.
+    pub fn points(self) -> Line {
+        Line { drawn: Drawn::Points, ..self }
     }
 }
 
@@ -169,23 +221,34 @@ where
         chart.draw_series([EmptyElement::at((*value, top.start)) + Text::new(word.clone(), (offset, -18), style)])?;
     }
     for line in &file.lines {
-        let (color, is_dashed) = (line.color, line.is_dashed);
+        let (color, drawn) = (line.color, line.drawn);
         let style = color.stroke_width(2);
-        let drawn = if is_dashed {
-            chart.draw_series(DashedLineSeries::new(line.points.iter().copied(), 7, 4, style))?
-        } else {
-            chart.draw_series(LineSeries::new(line.points.iter().copied(), style))?
+        let points = line.points.iter().copied();
+        let series = match drawn {
+            Drawn::Dashed => Some(chart.draw_series(DashedLineSeries::new(points, 7, 4, style))?),
+            Drawn::Solid | Drawn::Curve => Some(chart.draw_series(LineSeries::new(points, style))?),
+            Drawn::Points => None,
         };
-        drawn.label(line.label).legend(move |(x, y)| {
-            let dash = |from: i32, to: i32| PathElement::new(vec![(x + from, y), (x + to, y)], style);
-            let (first, second) = if is_dashed { (dash(0, 8), dash(14, 22)) } else { (dash(0, 11), dash(11, 22)) };
-            EmptyElement::at((0, 0)) + first + second
-        });
-        chart.draw_series(line.points.iter().map(|point| Circle::new(*point, 3, color.filled())))?;
+        if let Some(series) = series {
+            series.label(line.label.as_str()).legend(move |(x, y)| {
+                let dash = |from: i32, to: i32| PathElement::new(vec![(x + from, y), (x + to, y)], style);
+                let is_dashed = drawn == Drawn::Dashed;
+                let (first, second) = if is_dashed { (dash(0, 8), dash(14, 22)) } else { (dash(0, 11), dash(11, 22)) };
+                EmptyElement::at((0, 0)) + first + second
+            });
+        }
+        if drawn != Drawn::Curve {
+            chart.draw_series(line.points.iter().map(|point| Circle::new(*point, 3, color.filled())))?;
+        }
     }
     chart
         .configure_series_labels()
-        .position(if file.name == "bytes" { SeriesLabelPosition::UpperRight } else { SeriesLabelPosition::UpperLeft })
+        .position(match file.legend {
+            Corner::UpperLeft => SeriesLabelPosition::UpperLeft,
+            Corner::UpperRight => SeriesLabelPosition::UpperRight,
+            Corner::LowerLeft => SeriesLabelPosition::LowerLeft,
+            Corner::LowerRight => SeriesLabelPosition::LowerRight,
+        })
         .label_font((FONT, 15))
         .background_style(WHITE.mix(0.9))
         .border_style(BLACK.mix(0.3))

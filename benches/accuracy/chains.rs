@@ -1,0 +1,111 @@
+//! Filters that grow, over their whole life.
+
+use rollcall_core::bloom::Params;
+use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::bloom::LineFilter;
+
+use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
+use crate::fills::Fills;
+use crate::filters::stated_claim;
+use crate::plot::{self, Line};
+use crate::random::Random;
+use crate::trials::{Run, mean, quotient};
+
+/// Items added over the capacity that was asked for.
+const GROWTH: [f64; 10] = [0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0];
+/// Error rates and capacities.
+const CHAINS: [(f64, u64, u32); 11] = [
+    (0.5, 1_000, 2),
+    (0.3, 1_000, 2),
+    (0.1, 1_000, 2),
+    (0.01, 1_000, 2),
+    (0.001, 1_000, 2),
+    (1e-4, 1_000, 2),
+    (1e-6, 1_000, 2),
+    (0.01, 100, 2),
+    (0.5, 1_000, 1),
+    (0.01, 1_000, 1),
+    (0.01, 1_000, 4),
+];
+
+/// Rate and what BF.INFO FPR says of it.
+#[derive(Clone, Copy)]
+struct Moment {
+    rate: f64,
+    stated: f64,
+    sub_filters: usize,
+    counted: f64,
+}
+
+fn life(params: Params, name: &str, trial: u64) -> Vec<Moment> {
+    let mut filter = LineFilter::new(params, &Unlimited).expect("memory");
+    let mut random = Random::of(name, trial);
+    let mut added = 0;
+    let moment = |growth: &f64| {
+        let end = (growth * params.capacity as f64) as u64;
+        let items: Vec<[u8; 8]> = (added..end).map(|number| (trial << 40 | number).to_le_bytes()).collect();
+        filter.add_all(items.iter().map(|item| &item[..]), &Unlimited, |_| ()).expect("no limit");
+        added = end;
+        Moment {
+            rate: Fills::from(&filter).rate(4_000, &mut random),
+            stated: filter.false_positive_rate(),
+            sub_filters: filter.sub_filters().len(),
+            counted: filter.num_items() as f64 / end as f64 - 1.0,
+        }
+    };
+    GROWTH.iter().map(moment).collect()
+}
+
+/// Chains grown a hundred times.
+pub fn growth(run: &mut Run) -> Findings {
+    let labels = GROWTH.map(|growth| format!("{growth}x"));
+    let mut heads = vec!["p", "capacity", "EXPANSION"];
+    heads.extend(labels.iter().map(String::as_str));
+    let mut rates = Table::new("Rate over p, at most 1; columns: items over the capacity", &heads);
+    let mut stated =
+        Table::new("BF.INFO FPR over the rate, 1 to within 0.01; columns: items over the capacity", &heads);
+    let mut last = Table::new("At 100x", &["p", "capacity", "EXPANSION", "sub-filters", "BF.CARD - items"]);
+    let mut lines = Vec::new();
+    for (error_rate, capacity, expansion) in CHAINS {
+        let params = Params { error_rate, capacity, expansion, seed: 0 };
+        let name = format!("chain {error_rate} {capacity} {expansion}");
+        // A hundred sub-filters take time each.
+        let trials = if expansion == 1 { 60 } else { 300 };
+        let lives = run.map(run.trials(trials), |trial| life(params, &name, trial));
+        let of = |index: usize, figure: fn(&Moment) -> f64| {
+            mean(&lives.iter().map(|moments| figure(&moments[index])).collect::<Vec<_>>())
+        };
+        let row = || vec![format!("{error_rate:?}").into(), members(capacity).into(), expansion.to_string().into()];
+        let (mut rate_row, mut stated_row, mut last_row): (Vec<Cell>, Vec<Cell>, Vec<Cell>) = (row(), row(), row());
+        let mut points = Vec::new();
+        for (index, growth) in GROWTH.iter().enumerate() {
+            let rate = of(index, |moment| moment.rate).over(error_rate);
+            points.push((*growth, rate.value));
+            rate_row.push(Cell::Brief(Check::new(Claim::AtMost(1.0), rate, Unit::Plain(3))));
+            let pairs: Vec<_> = lives.iter().map(|moments| (moments[index].stated, moments[index].rate)).collect();
+            stated_row.push(Cell::Brief(Check::new(stated_claim(capacity), quotient(&pairs), Unit::Plain(3))));
+        }
+        let end = GROWTH.len() - 1;
+        last_row.push(lives[0][end].sub_filters.to_string().into());
+        let counted = of(end, |moment| moment.counted);
+        last_row.push(Cell::Full(Check::new(Claim::Near(0.0, error_rate), counted, Unit::Percent(3))));
+        rates.push(rate_row);
+        stated.push(stated_row);
+        last.push(last_row);
+        if (capacity, expansion) == (1_000, 2) {
+            lines.push(Line::nth(lines.len(), format!("p = {error_rate:?}"), points));
+        }
+    }
+    let ends = [GROWTH[0], GROWTH[GROWTH.len() - 1]];
+    lines.push(Line::floor("at most", ends.map(|growth| (growth, 1.0)).to_vec()).curve());
+    let plot = plot::File {
+        name: "chain",
+        title: "Rate of growing filters over the rate asked for",
+        x: plot::Axis::log("items added, over the capacity"),
+        y: plot::Axis::linear("rate / p"),
+        lines,
+        marks: Vec::new(),
+        legend: plot::Corner::LowerRight,
+    };
+    Findings { tables: vec![rates, stated, last], plots: vec![plot] }
+}

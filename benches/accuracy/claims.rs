@@ -1,0 +1,275 @@
+//! What is claimed, what was measured, and whether the one holds by the other.
+
+use crate::markdown;
+use crate::plot;
+use crate::trials::Measured;
+
+/// Standard errors of the measurement that a figure may lie beyond what is claimed.
+const SIGMAS: f64 = 3.0;
+
+/// What a document says of a figure.
+#[derive(Debug, Clone, Copy)]
+pub enum Claim {
+    /// An upper bound.
+    AtMost(f64),
+    /// A lower bound.
+    AtLeast(f64),
+    /// An equality, to within the second number.
+    Near(f64, f64),
+    /// An equality with 0 in every single trial.
+    Never,
+    /// Nothing: the figure is shown for comparison.
+    Nothing,
+}
+
+/// How a figure is written.
+#[derive(Debug, Clone, Copy)]
+pub enum Unit {
+    /// Per cent, with so many decimals.
+    Percent(usize),
+    /// As it is, with so many decimals.
+    Plain(usize),
+}
+
+impl Unit {
+    fn text(self, value: f64) -> String {
+        match self {
+            // No "-0.0".
+            Unit::Percent(decimals) => format!("{:.decimals$} %", 100.0 * value + 0.0),
+            Unit::Plain(0) if value >= 1_000.0 => thousands(value as u64),
+            Unit::Plain(decimals) => format!("{:.decimals$}", value + 0.0),
+        }
+    }
+}
+
+/// A whole number with commas.
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group)).collect();
+    groups.join(",")
+}
+
+/// A number of members: up to 999,999 in full, above as a power of ten where it is one.
+pub fn members(number: u64) -> String {
+    let log = number.ilog10();
+    if number >= 10_000_000 && number == 10u64.pow(log) { format!("10^{log}") } else { thousands(number) }
+}
+
+/// A figure beside what is claimed of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Check {
+    /// What is claimed.
+    pub claim: Claim,
+    /// What was measured.
+    pub measured: Measured,
+    /// How both are written.
+    pub unit: Unit,
+}
+
+impl Check {
+    /// One figure and its claim.
+    pub fn new(claim: Claim, measured: Measured, unit: Unit) -> Check {
+        Check { claim, measured, unit }
+    }
+
+    /// Standard errors that the figure lies beyond the claim; less than 0 within it, and `None` without one.
+    pub fn excess(&self) -> Option<f64> {
+        let Measured { value, error } = self.measured;
+        let beyond = match self.claim {
+            Claim::AtMost(most) => value - most,
+            Claim::AtLeast(least) => least - value,
+            Claim::Near(near, within) => (value - near).abs() - within,
+            Claim::Never => return Some(if value == 0.0 { 0.0 } else { f64::INFINITY }),
+            Claim::Nothing => return None,
+        };
+        // A bound met without any noise is met, and one missed is missed.
+        Some(if beyond == 0.0 {
+            0.0
+        } else if value.is_nan() {
+            f64::INFINITY
+        } else {
+            beyond / error
+        })
+    }
+
+    /// Whether the claim holds; `None` without one.
+    pub fn holds(&self) -> Option<bool> {
+        self.excess().map(|excess| excess <= SIGMAS)
+    }
+
+    fn claimed(&self) -> String {
+        match self.claim {
+            Claim::AtMost(most) => format!("≤ {}", self.unit.text(most)),
+            Claim::AtLeast(least) => format!("≥ {}", self.unit.text(least)),
+            Claim::Near(near, 0.0) => format!("= {}", self.unit.text(near)),
+            Claim::Near(near, within) => format!("= {} ± {}", self.unit.text(near), self.unit.text(within)),
+            Claim::Never => "never".to_owned(),
+            Claim::Nothing => "-".to_owned(),
+        }
+    }
+
+    fn error(&self) -> String {
+        if self.measured.error == 0.0 { "-".to_owned() } else { self.unit.text(self.measured.error) }
+    }
+
+    fn brief(&self) -> String {
+        let value = self.unit.text(self.measured.value);
+        let text = match (self.unit, self.measured.error) {
+            (_, 0.0) => value,
+            (Unit::Percent(_), error) => format!("{} ± {}", value.trim_end_matches(" %"), self.unit.text(error)),
+            (Unit::Plain(_), error) => format!("{value} ± {}", self.unit.text(error)),
+        };
+        if self.holds() == Some(false) { format!("**{text}**") } else { text }
+    }
+}
+
+/// A cell of a table.
+pub enum Cell {
+    /// Words.
+    Text(String),
+    /// Three columns: what is claimed, what was measured, its standard error.
+    Full(Check),
+    /// One column: what was measured and its standard error; bold where the claim, which the head has, does not hold.
+    Brief(Check),
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        Cell::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell::Text(text)
+    }
+}
+
+/// A table of claims. Each row ends in its verdict.
+pub struct Table {
+    /// What stands above it, if anything.
+    pub title: String,
+    heads: Vec<String>,
+    rows: Vec<Vec<Cell>>,
+}
+
+/// Longer tables are folded away.
+const LONGEST_SHOWN: usize = 24;
+
+impl Table {
+    /// Without rows yet. The head of a full check is what its second column is called.
+    pub fn new(title: impl Into<String>, heads: &[&str]) -> Table {
+        Table { title: title.into(), heads: heads.iter().map(|&head| head.to_owned()).collect(), rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, row: Vec<Cell>) {
+        assert_eq!(row.len(), self.heads.len(), "{}", self.title);
+        self.rows.push(row);
+    }
+
+    fn checks(row: &[Cell]) -> impl Iterator<Item = &Check> {
+        row.iter().filter_map(|cell| match cell {
+            Cell::Text(_) => None,
+            Cell::Full(check) | Cell::Brief(check) => Some(check),
+        })
+    }
+
+    /// Whether all claims of the row hold; `None` where there is none.
+    fn holds(row: &[Cell]) -> Option<bool> {
+        Self::checks(row).filter_map(Check::holds).reduce(|all, holds| all && holds)
+    }
+
+    /// As Markdown.
+    pub fn markdown(&self) -> String {
+        let is_full = |column: usize| self.rows.iter().any(|row| matches!(row[column], Cell::Full(_)));
+        let mut heads: Vec<&str> = Vec::new();
+        for (column, head) in self.heads.iter().enumerate() {
+            if is_full(column) {
+                heads.extend(["claimed", head, "standard error"]);
+            } else {
+                heads.push(head);
+            }
+        }
+        let has_claims = self.rows.iter().any(|row| Self::holds(row).is_some());
+        heads.extend(has_claims.then_some("verdict"));
+        let line = |row: &Vec<Cell>| {
+            let mut line = Vec::new();
+            for (column, cell) in row.iter().enumerate() {
+                match cell {
+                    Cell::Text(text) => line.push(text.clone()),
+                    Cell::Full(check) => {
+                        line.extend([check.claimed(), check.unit.text(check.measured.value), check.error()])
+                    }
+                    Cell::Brief(check) if is_full(column) => {
+                        line.extend(["-".to_owned(), check.brief(), String::new()])
+                    }
+                    Cell::Brief(check) => line.push(check.brief()),
+                }
+            }
+            line.extend(has_claims.then(|| verdict(Self::holds(row))));
+            line
+        };
+        let table = markdown::table(&heads, &self.rows.iter().map(line).collect::<Vec<_>>());
+        match (self.title.is_empty(), self.rows.len() > LONGEST_SHOWN) {
+            (true, _) => table,
+            (false, false) => format!("{}:\n\n{table}", self.title),
+            (false, true) => format!("<details><summary>{}</summary>\n\n{table}\n</details>\n", self.title),
+        }
+    }
+}
+
+fn verdict(holds: Option<bool>) -> String {
+    match holds {
+        Some(true) => "holds",
+        Some(false) => "**does not hold**",
+        None => "",
+    }
+    .to_owned()
+}
+
+/// What a section of the document gets.
+#[derive(Default)]
+pub struct Findings {
+    /// Its tables.
+    pub tables: Vec<Table>,
+    /// Its plots.
+    pub plots: Vec<plot::File>,
+}
+
+/// How many claims a section checked, how many of them do not hold, and how far the furthest is off, in standard errors.
+pub struct Summary {
+    /// Figures with a claim.
+    pub claims: usize,
+    /// The rows whose claims do not hold, in words.
+    pub broken: Vec<String>,
+    /// Of the claims that hold, by how many standard errors the furthest figure lies beyond.
+    pub furthest: f64,
+}
+
+impl Findings {
+    /// What to say of them in a line.
+    pub fn summary(&self) -> Summary {
+        let mut summary = Summary { claims: 0, broken: Vec::new(), furthest: f64::NEG_INFINITY };
+        for table in &self.tables {
+            for row in &table.rows {
+                let excess: Vec<f64> = Table::checks(row).filter_map(Check::excess).collect();
+                summary.claims += excess.len();
+                summary.furthest =
+                    excess.iter().copied().filter(|&excess| excess <= SIGMAS).fold(summary.furthest, f64::max);
+                if Table::holds(row) == Some(false) {
+                    let words = row.iter().filter_map(|cell| match cell {
+                        Cell::Text(text) => Some(text.clone()),
+                        Cell::Full(check) | Cell::Brief(check) if check.holds() == Some(false) => {
+                            Some(format!("{} (claimed {})", check.brief(), check.claimed()))
+                        }
+                        _ => None,
+                    });
+                    let title = if table.title.is_empty() { String::new() } else { format!("{}: ", table.title) };
+                    summary.broken.push(format!("{title}{}", words.collect::<Vec<_>>().join(", ")));
+                }
+            }
+        }
+        summary
+    }
+}

@@ -1,0 +1,294 @@
+//! One counter: its error, its bias, what its standard error covers, its bytes, and the step from exact to estimate.
+
+use rollcall_core::size_limit::Unlimited;
+
+use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members, thousands};
+use crate::random::Random;
+use crate::segments::{Kind, add};
+use crate::trials::{Measured, Run, mean, rms, share};
+
+/// ERROR, and the capacities that lead to different layouts.
+const SIZES: [(f64, &[u64]); 4] = [
+    (0.02, &[1_000, 10_000, 50_000, 100_000, 1_000_000]),
+    (0.01, &[1_000, 50_000, 100_000, 1_000_000]),
+    (0.005, &[50_000, 100_000, 1_000_000, 10_000_000]),
+    (0.001, &[100_000, 1_000_000, 10_000_000, 1_000_000_000]),
+];
+
+/// Members up to which every member is hashed and added; more are simulated.
+const HASHED: [u64; 6] = [251, 1_000, 10_000, 50_000, 100_000, 1_000_000];
+const SIMULATED: [u64; 5] = [10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000];
+/// Up to here many trials, since they are cheap.
+const CHEAP: u64 = 100_000;
+/// Members up to which the error is promised.
+const MOST_MEMBERS: u64 = 10_000_000_000;
+
+/// An error above the stated one by this share, or below it, would be no help either.
+const STATED_WITHIN: f64 = 0.02;
+/// A bias of this share of the standard error changes the root mean square by half its square.
+const MOST_BIAS: f64 = 0.1;
+/// What two standard errors cover at least, whatever happens.
+const LEAST_COVERED: f64 = 0.88;
+/// Where at least so many members share a slot with another, the errors are roughly normal.
+const NORMAL_FROM: f64 = 30.0;
+/// So many collisions in all trials show how large errors are.
+const MANY_COLLISIONS: f64 = 200.0;
+/// Shares of a normal variable within one and two standard deviations, and how near these are.
+const NORMAL: [f64; 2] = [0.6827, 0.9545];
+const NORMAL_WITHIN: f64 = 0.02;
+
+/// An estimate, and how far off it may be by what it states itself, in members.
+#[derive(Clone, Copy)]
+struct Estimate {
+    estimate: f64,
+    stated: f64,
+}
+
+impl Estimate {
+    fn is_within(&self, members: u64, errors: f64) -> bool {
+        (self.estimate - members as f64).abs() <= errors * self.stated
+    }
+}
+
+fn hashed(run: &mut Run, kind: Kind, numbers: &[u64], trials: u64) -> Vec<Vec<Estimate>> {
+    // Trials of each kind have members of their own: folded, the same members would give the same error in all kinds.
+    let first = kind.number() << 15;
+    let all = run.map(trials, |trial| {
+        let mut counter = kind.counter();
+        let mut added = 0;
+        let at = |&number: &u64| {
+            add(&mut counter, first + trial, added..number);
+            added = number;
+            let estimate = counter.estimate();
+            Estimate { estimate, stated: estimate * counter.standard_error() }
+        };
+        numbers.iter().map(at).collect::<Vec<_>>()
+    });
+    (0..numbers.len()).map(|index| all.iter().map(|estimates| estimates[index]).collect()).collect()
+}
+
+fn simulated(run: &mut Run, kind: Kind, number: u64, trials: u64) -> Vec<Estimate> {
+    let name = format!("{} {} {number}", kind.params.error_rate, kind.params.capacity);
+    run.map(trials, |trial| {
+        let estimate = kind.simulated(number, &mut Random::of(&name, trial));
+        Estimate { estimate, stated: estimate * kind.stated(estimate) }
+    })
+}
+
+fn relative(estimates: &[Estimate], number: u64) -> Vec<f64> {
+    estimates.iter().map(|each| each.estimate / number as f64 - 1.0).collect()
+}
+
+/// Points of the plot of errors: members and root mean square, of the kind at this place of [`SIZES`].
+pub type Curve = (Kind, Vec<(f64, f64)>);
+
+/// Error, bias and coverage. The curves are for the plot beside HyperLogLog.
+pub fn errors(run: &mut Run, curves: &mut Vec<Curve>) -> Findings {
+    let mut findings = Findings::default();
+    for (error_rate, capacities) in SIZES {
+        let mut table = Table::new(
+            format!("ERROR {error_rate}"),
+            &["capacity", "(p, c)", "members", "error", "error / stated", "bias / stated", "within 1", "within 2"],
+        );
+        for &capacity in capacities {
+            let kind = Kind::new(error_rate, capacity);
+            let mut curve = Vec::new();
+            let (cheap, dear) = HASHED.split_at(HASHED.iter().position(|&number| number > CHEAP).unwrap_or(0));
+            let mut estimates = hashed(run, kind, cheap, run.trials(3_000));
+            estimates.extend(hashed(run, kind, dear, run.trials(400)));
+            for number in SIMULATED {
+                // Large layouts take time by their slots.
+                let trials = if kind.bytes() > 200_000 { 1_000 } else { 4_000 };
+                estimates.push(simulated(run, kind, number, run.trials(trials)));
+            }
+            for (&number, estimates) in HASHED.iter().chain(&SIMULATED).zip(&estimates) {
+                let errors = relative(estimates, number);
+                curve.push((number as f64, 100.0 * rms(&errors).value));
+                table.push(row(kind, number, estimates, &errors));
+            }
+            curves.push((kind, curve));
+        }
+        findings.tables.push(table);
+    }
+    findings
+}
+
+fn row(kind: Kind, number: u64, estimates: &[Estimate], errors: &[f64]) -> Vec<Cell> {
+    let (stated, error) = (kind.stated(number as f64), rms(errors));
+    let asked = kind.params.error_rate;
+    let is_promised = number <= MOST_MEMBERS;
+    let most = if number <= kind.params.capacity { asked } else { (2.1 * asked).max(0.021) };
+    let covered = |count: f64| share(estimates.iter().map(|each| each.is_within(number, count)));
+    // The largest exact count is the least that is told, so just above it errors are cut off on one side.
+    let is_cut = number as f64 * (1.0 - 4.0 * stated) - 1.0 < f64::from(kind.params.exact_limit) + 1.0;
+    let normal = |index: usize| match !is_cut && kind.collisions(number) >= NORMAL_FROM {
+        _ if !is_promised => Claim::Nothing,
+        true => Claim::Near(NORMAL[index], NORMAL_WITHIN),
+        false if index == 1 => Claim::AtLeast(LEAST_COVERED),
+        false => Claim::Nothing,
+    };
+    let promised = |claim| if is_promised { claim } else { Claim::Nothing };
+    // Where hardly any trial saw a collision, their mean square is that of a few.
+    let is_known = kind.collisions(number) * estimates.len() as f64 >= MANY_COLLISIONS;
+    let near = match (is_cut, is_known) {
+        (true, _) => Claim::AtMost(1.0 + STATED_WITHIN),
+        (false, true) => Claim::Near(1.0, STATED_WITHIN),
+        (false, false) => Claim::Nothing,
+    };
+    let unbiased = if is_cut { Claim::Nothing } else { Claim::Near(0.0, MOST_BIAS) };
+    vec![
+        Cell::Text(members(kind.params.capacity)),
+        Cell::Text(kind.layout_name()),
+        Cell::Text(members(number)),
+        Cell::Full(Check::new(promised(Claim::AtMost(most)), error, Unit::Percent(3))),
+        Cell::Brief(Check::new(promised(near), error.over(stated), Unit::Plain(3))),
+        Cell::Brief(Check::new(promised(unbiased), mean(errors).over(stated), Unit::Plain(3))),
+        Cell::Brief(Check::new(normal(0), covered(1.0), Unit::Percent(1))),
+        Cell::Brief(Check::new(normal(1), covered(2.0), Unit::Percent(1))),
+    ]
+}
+
+/// Bytes of a dense counter as documented, by ERROR and capacity.
+const BYTES: [(f64, [(u64, u64); 7]); 4] = [
+    (
+        0.02,
+        [
+            (1_000, 992),
+            (10_000, 1_216),
+            (50_000, 2_688),
+            (100_000, 3_328),
+            (1_000_000, 6_144),
+            (10_000_000, 6_144),
+            (MOST_MEMBERS, 6_144),
+        ],
+    ),
+    (
+        0.01,
+        [
+            (1_000, 3_712),
+            (10_000, 3_712),
+            (50_000, 4_608),
+            (100_000, 6_528),
+            (1_000_000, 22_528),
+            (10_000_000, 22_528),
+            (MOST_MEMBERS, 22_528),
+        ],
+    ),
+    (
+        0.005,
+        [
+            (50_000, 8_960),
+            (100_000, 10_496),
+            (1_000_000, 34_816),
+            (10_000_000, 81_920),
+            (100_000_000, 81_920),
+            (1_000_000_000, 81_920),
+            (MOST_MEMBERS, 81_920),
+        ],
+    ),
+    (
+        0.001,
+        [
+            (100_000, 96_256),
+            (1_000_000, 132_864),
+            (10_000_000, 525_824),
+            (100_000_000, 1_048_576),
+            (500_000_000, 1_048_576),
+            (1_000_000_000, 1_048_576),
+            (MOST_MEMBERS, 1_048_576),
+        ],
+    ),
+];
+
+/// Bytes against the documented ones.
+pub fn sizes() -> Findings {
+    let mut table = Table::new("", &["ERROR", "capacity", "(p, c)", "bytes"]);
+    for (error_rate, sizes) in BYTES {
+        for (capacity, bytes) in sizes {
+            let kind = Kind::new(error_rate, capacity);
+            let claim = Claim::Near(bytes as f64, 0.0);
+            table.push(vec![
+                format!("{error_rate}").into(),
+                members(capacity).into(),
+                kind.layout_name().into(),
+                Cell::Full(Check::new(claim, Measured::exact(kind.bytes() as f64), Unit::Plain(0))),
+            ]);
+        }
+    }
+    Findings { tables: vec![table], ..Findings::default() }
+}
+
+/// Whether a count ever falls by an addition: at the step from exact to estimate, and up to twice the members after it.
+pub fn steps(run: &mut Run) -> Findings {
+    let mut table =
+        Table::new("", &["ERROR", "capacity", "EXACT", "counters", "falls at the step", "falls later", "largest fall"]);
+    for (error_rate, capacity, exact_limit) in [
+        (0.05, 50_000, 250),
+        (0.02, 1_000, 250),
+        (0.01, 50_000, 250),
+        (0.01, 50_000, 1_000),
+        (0.001, 1_000_000, 250),
+        (0.01, 50_000, 10),
+    ] {
+        let mut kind = Kind::new(error_rate, capacity);
+        kind.params.exact_limit = exact_limit;
+        let trials = run.trials(5_000);
+        let falls = run.map(trials, |trial| {
+            let mut counter = kind.counter();
+            let (mut at_step, mut later, mut before) = (0, 0, 0);
+            for number in 0..3 * u64::from(exact_limit) {
+                let was_exact = counter.is_exact();
+                counter.add(&(trial << 40 | number).to_le_bytes(), &Unlimited).expect("no limit");
+                let count = counter.count();
+                let fall = before - count.min(before);
+                let worst = if was_exact { &mut at_step } else { &mut later };
+                *worst = fall.max(*worst);
+                before = count;
+            }
+            (at_step, later)
+        });
+        let largest = falls.iter().map(|&(at_step, later)| at_step.max(later)).max().unwrap_or(0);
+        let [at_step, later] =
+            [share(falls.iter().map(|&(at_step, _)| at_step > 0)), share(falls.iter().map(|&(_, later)| later > 0))];
+        table.push(vec![
+            format!("{error_rate}").into(),
+            members(capacity).into(),
+            thousands(u64::from(exact_limit)).into(),
+            thousands(trials).into(),
+            Cell::Full(Check::new(Claim::Never, at_step, Unit::Percent(1))),
+            Cell::Brief(Check::new(Claim::Never, later, Unit::Percent(1))),
+            thousands(largest).into(),
+        ]);
+    }
+    Findings { tables: vec![table], ..Findings::default() }
+}
+
+/// Simulated counters against hashed ones, where both can be had.
+pub fn simulation(run: &mut Run) -> Findings {
+    let mut table = Table::new(
+        "",
+        &["ERROR", "capacity", "members", "errors' quotient", "means apart, in standard errors of a counter"],
+    );
+    for (error_rate, capacity, number, trials) in [
+        (0.01, 50_000, 1_000, 20_000),
+        (0.01, 50_000, 50_000, 6_000),
+        (0.02, 1_000_000, 200_000, 2_000),
+        (0.001, 1_000_000, 1_000_000, 400),
+        (0.02, 1_000, 1_000_000, 1_000),
+    ] {
+        let kind = Kind::new(error_rate, capacity);
+        let trials = run.trials(trials);
+        let [real, drawn] =
+            [hashed(run, kind, &[number], trials).remove(0), simulated(run, kind, number, run.trials(20_000))]
+                .map(|estimates| relative(&estimates, number));
+        let apart = mean(&real).minus(mean(&drawn)).over(kind.stated(number as f64));
+        table.push(vec![
+            format!("{error_rate}").into(),
+            members(capacity).into(),
+            members(number).into(),
+            Cell::Full(Check::new(Claim::Near(1.0, 0.0), rms(&real).quotient(rms(&drawn)), Unit::Plain(3))),
+            Cell::Brief(Check::new(Claim::Near(0.0, 0.0), apart, Unit::Plain(3))),
+        ]);
+    }
+    Findings { tables: vec![table], ..Findings::default() }
+}

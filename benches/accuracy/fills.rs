@@ -1,0 +1,97 @@
+//! The rate of a filter of lines, worked out from its bits: the one place here that knows where the bits of an item are.
+//!
+//! An item that is not in a filter is found with chance `fill^g` in a line of which the share `fill` is set, since its
+//! `g` places there are as good as random. Its rate is the mean, over where the lines of an item are, of the product
+//! over them. So rates are known that no number of questions would show.
+
+use rollcall_core::bloom::sizing::{self, Geometry};
+use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::bloom::{LineFilter, LineSubFilter, SubFilter};
+use rollcall_core::unstable::hash::{Hash128, hash128};
+
+use crate::random::Random;
+
+/// Bytes of a line.
+const LINE: usize = 64;
+
+/// Line `index` of an item.
+fn line(hash: Hash128, index: u32, num_lines: u64) -> usize {
+    let index = u64::from(index);
+    let pairs = index * index.saturating_sub(1) / 2;
+    let x = hash.lo.wrapping_add(index.wrapping_mul(hash.hi | 1));
+    let x = x.wrapping_add(pairs.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    ((u128::from(x) * u128::from(num_lines)) >> 64) as usize
+}
+
+/// One sub-filter.
+struct Fill {
+    geometry: Geometry,
+    /// For each line, the chance that it has the bits of an item that it does not hold.
+    chances: Vec<f64>,
+}
+
+impl Fill {
+    fn new(geometry: Geometry, bytes: &[u8]) -> Fill {
+        let chance = |line: &[u8]| {
+            let set: u32 = line.iter().map(|byte| byte.count_ones()).sum();
+            (f64::from(set) / (8 * LINE) as f64).powi(geometry.probes_per_line as i32)
+        };
+        Fill { geometry, chances: bytes.chunks(LINE).map(chance).collect() }
+    }
+
+    fn chance(&self, hash: Hash128) -> f64 {
+        let lines = 0..self.geometry.lines_per_item;
+        lines.map(|index| self.chances[line(hash, index, self.geometry.num_lines)]).product()
+    }
+}
+
+/// All sub-filters of a filter of lines, as they are filled now.
+pub struct Fills(Vec<Fill>);
+
+impl From<&LineSubFilter> for Fills {
+    fn from(filter: &LineSubFilter) -> Fills {
+        Fills(vec![Fill::new(filter.geometry(), filter.as_bytes())])
+    }
+}
+
+impl From<&LineFilter> for Fills {
+    fn from(filter: &LineFilter) -> Fills {
+        Fills(filter.sub_filters().iter().map(|one| Fill::new(one.geometry(), one.as_bytes())).collect())
+    }
+}
+
+impl Fills {
+    /// The rate. Exact where an item has one line in one sub-filter, else the mean over so many places of items.
+    pub fn rate(&self, places: u64, random: &mut Random) -> f64 {
+        if let [only] = &self.0[..]
+            && only.geometry.lines_per_item == 1
+        {
+            return only.chances.iter().sum::<f64>() / only.chances.len() as f64;
+        }
+        let found = |hash| {
+            // 1 - product of 1 - chance, without what rounding leaves of it where chances are tiny.
+            self.0.iter().fold(0.0, |found, fill| found + (1.0 - found) * fill.chance(hash))
+        };
+        (0..places).map(|_| found(Hash128 { lo: random.bits(), hi: random.bits() })).sum::<f64>() / places as f64
+    }
+}
+
+/// Checks that bits are set in the lines where [`line`] says, and in no other.
+pub fn check_lines() {
+    for (error_rate, capacity) in [(0.01, 1_000), (0.001, 1_000), (1e-6, 300), (1e-9, 30), (1e-15, 1_000)] {
+        let geometry = sizing::geometry(error_rate, capacity).expect("a rate and a capacity in their ranges");
+        for item in 0..200u64 {
+            let hash = hash128(&item.to_le_bytes(), 0);
+            let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).expect("memory");
+            filter.insert(hash);
+            let mut expected: Vec<usize> =
+                (0..geometry.lines_per_item).map(|index| line(hash, index, geometry.num_lines)).collect();
+            expected.sort_unstable();
+            expected.dedup();
+            let lines = filter.as_bytes().chunks(LINE).enumerate();
+            let set: Vec<usize> =
+                lines.filter(|(_, line)| line.iter().any(|&byte| byte != 0)).map(|(at, _)| at).collect();
+            assert_eq!(set, expected, "benches/accuracy/fills.rs does not know where lines are, at rate {error_rate}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Filters that do not grow: their rate at capacity, one by one and on average, and filled until they refuse.
+
+use rollcall_core::bloom::Params;
+use rollcall_core::error::Error;
+use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::bloom::{ClassicFilter, LineFilter, LineSubFilter, SubFilter};
+use rollcall_core::unstable::hash::hash128;
+
+use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
+use crate::fills::Fills;
+use crate::plot::{self, Line};
+use crate::random::Random;
+use crate::trials::{Measured, Run, deviation, mean, quotient, share};
+
+const RATES: [f64; 14] = [0.5, 0.3, 0.1, 0.05, 0.02, 0.01, 0.005, 0.001, 1e-4, 1e-5, 1e-6, 1e-9, 1e-12, 1e-15];
+const CAPACITIES: [u64; 6] = [30, 100, 1_000, 10_000, 100_000, 1_000_000];
+/// Rates in the plot.
+const DRAWN: [f64; 7] = [0.5, 0.1, 0.01, 0.001, 1e-6, 1e-9, 1e-15];
+
+/// Items are numbers, of which no other trial has any.
+fn item(trial: u64, number: u64) -> [u8; 8] {
+    (trial << 40 | number).to_le_bytes()
+}
+
+/// A sub-filter that holds as many distinct items as it is made for.
+fn full(error_rate: f64, capacity: u64, trial: u64) -> LineSubFilter {
+    let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).expect("memory");
+    filter.insert_all((0..capacity).map(|number| hash128(&item(trial, number), 0)), &mut |_| ());
+    filter
+}
+
+/// Full filters of every rate and many sizes.
+pub fn at_capacity(run: &mut Run) -> Findings {
+    let labels = CAPACITIES.map(members);
+    let mut heads = vec!["rate asked for, p"];
+    heads.extend(labels.iter().map(String::as_str));
+    let mut table = Table::new("Rate over p, at most 1; columns: capacity", &heads);
+    let mut lines = Vec::new();
+    for error_rate in RATES {
+        let mut row = vec![Cell::Text(format!("{error_rate:?}"))];
+        let mut points = Vec::new();
+        for capacity in CAPACITIES {
+            // So many filters that all together take the same time, and so many places in each.
+            let filters = run.trials((10_000_000 / capacity).clamp(10, 20_000));
+            let places = (4_000_000 / filters).clamp(400, 100_000);
+            let name = format!("capacity {error_rate} {capacity}");
+            let rates = run.map(filters, |trial| {
+                let filter = full(error_rate, capacity, trial);
+                Fills::from(&filter).rate(places, &mut Random::of(&name, trial)) / error_rate
+            });
+            let measured = mean(&rates);
+            points.push((capacity as f64, measured.value));
+            row.push(Cell::Brief(Check::new(Claim::AtMost(1.0), measured, Unit::Plain(3))));
+        }
+        table.push(row);
+        if DRAWN.contains(&error_rate) {
+            lines.push(Line::nth(lines.len(), format!("p = {error_rate:?}"), points));
+        }
+    }
+    let ends = [CAPACITIES[0], CAPACITIES[CAPACITIES.len() - 1]];
+    lines.push(Line::floor("at most", ends.map(|capacity| (capacity as f64, 1.0)).to_vec()).curve());
+    let plot = plot::File {
+        name: "rate",
+        title: "Rate of full filters over the rate asked for",
+        x: plot::Axis::log("capacity, items"),
+        y: plot::Axis::linear("rate / p"),
+        lines,
+        marks: Vec::new(),
+        legend: plot::Corner::LowerRight,
+    };
+    Findings { tables: vec![table], plots: vec![plot] }
+}
+
+/// The same by asking for items that were never added.
+pub fn by_asking(run: &mut Run) -> Findings {
+    let mut table = Table::new("", &["p", "items", "asked / worked out", "asked", "worked out"]);
+    for (error_rate, capacity, asked) in [
+        (0.5, 10_000, 200_000),
+        (0.1, 10_000, 400_000),
+        (0.01, 10_000, 1_000_000),
+        (0.001, 1_000, 2_000_000),
+        (1e-4, 10_000, 4_000_000),
+        (1e-5, 1_000, 20_000_000),
+        // Of its few lines an item often has one twice.
+        (1e-5, 30, 20_000_000),
+    ] {
+        let (filters, asked) = (run.trials(20), run.questions(asked));
+        let rates = run.map(filters, |trial| {
+            let filter = full(error_rate, capacity, trial);
+            let rate = Fills::from(&filter).rate(200_000, &mut Random::of("asking", trial));
+            let absent = (0..asked).map(|number| hash128(&item(trial, 1 << 39 | number), 0));
+            (absent.filter(|&hash| filter.may_contain(hash)).count() as u64, rate)
+        });
+        let found: u64 = rates.iter().map(|&(found, _)| found).sum();
+        let all = (filters * asked) as f64;
+        let found = Measured { value: found as f64 / all, error: (found as f64).sqrt() / all };
+        let worked_out = Measured::exact(mean(&rates.iter().map(|&(_, rate)| rate).collect::<Vec<_>>()).value);
+        let decimals = 3 + (-error_rate.log10()) as usize;
+        let shown = |measured| Cell::Brief(Check::new(Claim::Nothing, measured, Unit::Percent(decimals)));
+        table.push(vec![
+            format!("{error_rate:?}").into(),
+            members(capacity).into(),
+            Cell::Full(Check::new(Claim::Near(1.0, 0.0), found.quotient(worked_out), Unit::Plain(4))),
+            shown(found),
+            shown(worked_out),
+        ]);
+    }
+    Findings { tables: vec![table], ..Findings::default() }
+}
+
+/// How far the rate of one filter is from the mean of all.
+pub fn deviations(run: &mut Run) -> Findings {
+    let mut table = Table::new("", &["items", "standard deviation, of the mean rate"]);
+    for (capacity, filters, documented) in
+        [(1_000, 4_000, 0.054), (10_000, 4_000, 0.017), (100_000, 1_500, 0.0055), (1_000_000, 300, 0.0017)]
+    {
+        let rates = run.map(run.trials(filters), |trial| {
+            Fills::from(&full(0.01, capacity, trial)).rate(0, &mut Random::of("deviation", trial))
+        });
+        let measured = deviation(&rates).over(mean(&rates).value);
+        let claim = Claim::Near(documented, 0.05 * documented);
+        table.push(vec![members(capacity).into(), Cell::Full(Check::new(claim, measured, Unit::Percent(3)))]);
+    }
+    Findings { tables: vec![table], ..Findings::default() }
+}
+
+/// Filters that do not scale, filled until they refuse an item.
+pub fn refusing(run: &mut Run) -> Findings {
+    let mut table = Table::new(
+        "",
+        &[
+            "p",
+            "capacity",
+            "rate when it refuses, over p",
+            "BF.INFO FPR / rate",
+            "items it took / capacity",
+            "BF.CARD / items it took",
+        ],
+    );
+    for error_rate in [0.5, 0.3, 0.1, 0.01, 0.001, 1e-6] {
+        for capacity in [100, 1_000, 100_000] {
+            let filters = run.trials((6_000_000 / capacity).clamp(60, 4_000));
+            let name = format!("refusing {error_rate} {capacity}");
+            let lives = run.map(filters, |trial| {
+                let params = Params { error_rate, capacity, expansion: 0, seed: 0 };
+                let mut filter = LineFilter::new(params, &Unlimited).expect("memory");
+                let mut taken = 0;
+                let refusal = loop {
+                    match filter.add(&item(trial, taken), &Unlimited) {
+                        Ok(_) => taken += 1,
+                        Err(error) => break error,
+                    }
+                };
+                assert!(matches!(refusal, Error::Full { .. }), "{refusal}");
+                let rate = Fills::from(&filter).rate(20_000, &mut Random::of(&name, trial));
+                [rate, filter.false_positive_rate(), taken as f64, filter.num_items() as f64]
+            });
+            let of = |index: usize| mean(&lives.iter().map(|life| life[index]).collect::<Vec<_>>());
+            let stated = quotient(&lives.iter().map(|life| (life[1], life[0])).collect::<Vec<_>>());
+            let counted = mean(&lives.iter().map(|life| life[3] / life[2]).collect::<Vec<_>>());
+            table.push(vec![
+                format!("{error_rate:?}").into(),
+                members(capacity).into(),
+                Cell::Full(Check::new(Claim::AtMost(1.0), of(0).over(error_rate), Unit::Plain(3))),
+                Cell::Brief(Check::new(stated_claim(capacity), stated, Unit::Plain(3))),
+                Cell::Brief(Check::new(Claim::Nothing, of(2).over(capacity as f64), Unit::Plain(3))),
+                Cell::Brief(Check::new(Claim::Near(1.0, error_rate), counted, Unit::Plain(4))),
+            ]);
+        }
+    }
+    Findings { tables: vec![table], ..Findings::default() }
+}
+
+/// What BF.INFO FPR states is near the rate; by how much chance alone sets two filters of few items apart.
+pub fn stated_claim(items: u64) -> Claim {
+    if items >= 1_000 { Claim::Near(1.0, 0.01) } else { Claim::Nothing }
+}
+
+/// By how much BF.CARD of a full filter that does not scale is low, as documented.
+const CARDS: [(f64, f64); 5] = [(0.5, -0.28), (0.3, -0.12), (0.1, -0.03), (0.02, -0.004), (0.01, -0.0019)];
+
+/// BF.CARD beside the number of distinct items that were added.
+pub fn cards(run: &mut Run) -> Findings {
+    let mut table =
+        Table::new("", &["p", "NONSCALING, full: BF.CARD - items", "scaling, at its capacity: BF.CARD - items"]);
+    for (error_rate, documented) in CARDS {
+        let capacity = 10_000;
+        let [fixed, scaling] = [(0, u64::MAX), (2, capacity)].map(|(expansion, most)| {
+            let biases = run.map(run.trials(400), |trial| {
+                let params = Params { error_rate, capacity, expansion, seed: 0 };
+                let mut filter = LineFilter::new(params, &Unlimited).expect("memory");
+                let taken =
+                    (0..most).take_while(|&number| filter.add(&item(trial, number), &Unlimited).is_ok()).count();
+                filter.num_items() as f64 / taken as f64 - 1.0
+            });
+            mean(&biases)
+        });
+        let claim = Claim::Near(documented, 0.05 * documented.abs());
+        table.push(vec![
+            format!("{error_rate:?}").into(),
+            Cell::Full(Check::new(claim, fixed, Unit::Percent(3))),
+            Cell::Brief(Check::new(Claim::Near(0.0, error_rate), scaling, Unit::Percent(3))),
+        ]);
+    }
+    Findings { tables: vec![table], ..Findings::default() }
+}
+
+/// Filters in RedisBloom's layout, asked for items that were never added.
+pub fn classic(run: &mut Run) -> Findings {
+    let mut table = Table::new("", &["p", "capacity", "rate / p", "rate / BF.INFO FPR"]);
+    for (error_rate, asked) in [(0.1, 100_000), (0.01, 400_000), (0.001, 2_000_000), (1e-4, 4_000_000)] {
+        let asked = run.questions(asked);
+        for capacity in [1_000, 100_000] {
+            let filters = run.trials(if capacity > 1_000 { 20 } else { 60 });
+            let rates = run.map(filters, |trial| {
+                let params = Params { error_rate, capacity, expansion: 0, seed: 0 };
+                let mut filter = ClassicFilter::new(params, &Unlimited).expect("memory");
+                (0..).take_while(|&number| filter.add(&item(trial, number), &Unlimited).is_ok()).for_each(drop);
+                let absent = (0..asked).map(|number| item(trial, 1 << 39 | number));
+                let found = share(absent.map(|item| filter.may_contain(&item)));
+                (found.value, filter.false_positive_rate())
+            });
+            let found = mean(&rates.iter().map(|&(found, _)| found).collect::<Vec<_>>());
+            let stated = mean(&rates.iter().map(|&(_, stated)| stated).collect::<Vec<_>>());
+            table.push(vec![
+                format!("{error_rate:?}").into(),
+                members(capacity).into(),
+                Cell::Brief(Check::new(Claim::Nothing, found.over(error_rate), Unit::Plain(3))),
+                Cell::Brief(Check::new(Claim::Nothing, found.quotient(stated), Unit::Plain(3))),
+            ]);
+        }
+    }
+    Findings { tables: vec![table], ..Findings::default() }
+}

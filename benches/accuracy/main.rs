@@ -1,0 +1,118 @@
+//! `make accuracy`: measures every claim of accuracy in the documents and writes docs/accuracy.md.
+//!
+//! Every figure comes with its standard error. A claim holds if the figure lies within it or at most three standard errors
+//! beyond; if one does not, the program fails. Seeds are fixed and the mathematics is the same on every platform, so
+//! that a run gives the same document everywhere.
+//!
+//! It takes from the environment `ACCURACY_TEMPLATE`, the document whose text is kept, and `ACCURACY_DOCUMENT`, the one that is
+//! written (plots go into a folder of its name). `ACCURACY_QUICK=1` makes it quick, `ACCURACY_ONLY=word,word` runs the
+//! sections whose name has one of the words and writes nothing.
+
+mod chains;
+mod claims;
+mod counters;
+mod document;
+mod fills;
+mod filters;
+mod hyperloglog;
+mod items;
+#[path = "../output/markdown.rs"]
+mod markdown;
+#[path = "../output/plot.rs"]
+#[allow(dead_code)]
+mod plot;
+#[path = "../output/progress.rs"]
+mod progress;
+mod random;
+mod segments;
+mod trials;
+mod unions;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use claims::Findings;
+use counters::Curve;
+use document::Section;
+use progress::Progress;
+use trials::Run;
+
+/// What a part does. The curves of the first are drawn by the second.
+type Measure = fn(&mut Run, &mut Vec<Curve>) -> Findings;
+
+/// A part of the run.
+struct Part {
+    mark: &'static str,
+    title: &'static str,
+    /// About how long it takes, quick and in full.
+    seconds: [u64; 2],
+    /// How often it calls [`Run::map`].
+    maps: usize,
+    measure: Measure,
+}
+
+const fn part(mark: &'static str, title: &'static str, seconds: [u64; 2], maps: usize, measure: Measure) -> Part {
+    Part { mark, title, seconds, maps, measure }
+}
+
+/// In the order of the document.
+const PARTS: [Part; 15] = [
+    part("counters", "one counter", [8, 180], 119, counters::errors),
+    part("hyperloglog", "beside HyperLogLog", [1, 8], 5, |run, curves| hyperloglog::compare(run, curves)),
+    part("sizes", "bytes of counters", [1, 1], 1, |_, _| counters::sizes()),
+    part("steps", "a count never falls", [1, 7], 6, |run, _| counters::steps(run)),
+    part("unions", "unions and merges", [1, 7], 7, |run, _| unions::unions(run)),
+    part("differences", "differences", [3, 20], 26, |run, _| unions::coverages(run)),
+    part("items", "families of items", [8, 40], 24, |run, _| items::families(run)),
+    part("capacity", "full filters", [6, 20], 84, |run, _| filters::at_capacity(run)),
+    part("deviations", "one filter against all", [1, 6], 4, |run, _| filters::deviations(run)),
+    part("refusing", "filters that do not scale", [1, 4], 18, |run, _| filters::refusing(run)),
+    part("cards", "BF.CARD", [1, 1], 10, |run, _| filters::cards(run)),
+    part("chains", "filters that scale", [3, 15], 11, |run, _| chains::growth(run)),
+    part("classic", "RedisBloom's layout", [2, 10], 8, |run, _| filters::classic(run)),
+    part("simulation", "simulated against added", [3, 20], 10, |run, _| counters::simulation(run)),
+    part("asking", "worked out against asked", [3, 15], 7, |run, _| filters::by_asking(run)),
+];
+
+fn path(variable: &str, otherwise: &str) -> PathBuf {
+    PathBuf::from(std::env::var_os(variable).unwrap_or_else(|| otherwise.into()))
+}
+
+fn main() -> ExitCode {
+    let is_quick = std::env::var("ACCURACY_QUICK").is_ok_and(|value| !matches!(value.as_str(), "" | "0"));
+    let only = std::env::var("ACCURACY_ONLY").unwrap_or_default();
+    let (template, document) =
+        (path("ACCURACY_TEMPLATE", "docs/accuracy.md"), path("ACCURACY_DOCUMENT", "target/accuracy.md"));
+
+    fills::check_lines();
+    let parts: Vec<&Part> = PARTS.iter().filter(|part| only.split(',').any(|word| part.title.contains(word))).collect();
+    let expected: Vec<_> = parts.iter().map(|part| (part.title, part.seconds[usize::from(!is_quick)])).collect();
+    let mut run = Run::new(is_quick, Progress::new("accuracy", &expected));
+    let mut curves = Vec::new();
+    let mut sections = Vec::new();
+    for (index, part) in parts.iter().enumerate() {
+        run.section(index, part.maps);
+        let findings = (part.measure)(&mut run, &mut curves);
+        sections.push(Section { mark: part.mark, title: part.title, findings });
+    }
+    run.finish();
+
+    if only.is_empty() {
+        if let Err(error) = document::write(&template, &document, &sections) {
+            eprintln!("accuracy: {}: {error}", document.display());
+            return ExitCode::FAILURE;
+        }
+        println!("accuracy: written to {}", document.display());
+    } else {
+        sections.iter().flat_map(|section| &section.findings.tables).for_each(|table| println!("{}", table.markdown()));
+    }
+    println!("{}", document::summary(&sections));
+    let broken: Vec<String> = sections
+        .iter()
+        .flat_map(|section| {
+            section.findings.summary().broken.into_iter().map(|row| format!("{}: {row}", section.title))
+        })
+        .collect();
+    broken.iter().for_each(|row| println!("does not hold: {row}"));
+    if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,109 @@
+//! Random numbers that are the same on every platform and in every run, and what is drawn with them.
+
+use rollcall_core::unstable::hash::hash64;
+
+/// Counts from which on a normal variable of the right mean and variance stands for a sum: its skewness, one over the
+/// square root of the count, is 3 % then.
+const MANY: f64 = 1000.0;
+
+/// SplitMix64: G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+pub struct Random(u64);
+
+impl Random {
+    /// The numbers of this trial of what has this name.
+    pub fn of(name: &str, trial: u64) -> Random {
+        Random(hash64(name.as_bytes(), trial))
+    }
+
+    /// 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Uniform between 0 and 1, neither of which it is.
+    pub fn unit(&mut self) -> f64 {
+        ((self.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
+    /// Normal, of mean 0 and variance 1 (Box and Muller 1958).
+    fn normal(&mut self) -> f64 {
+        let radius = libm::sqrt(-2.0 * libm::log(self.unit()));
+        radius * libm::cos(std::f64::consts::TAU * self.unit())
+    }
+
+    /// Failures before the first success of this chance.
+    fn failures(&mut self, chance: f64) -> f64 {
+        libm::floor(libm::log(self.unit()) / libm::log1p(-chance))
+    }
+
+    /// Successes among `trials` of this chance.
+    pub fn binomial(&mut self, trials: u64, chance: f64) -> u64 {
+        if chance > 0.5 {
+            return trials - self.binomial(trials, 1.0 - chance);
+        }
+        let mean = trials as f64 * chance;
+        if mean >= MANY {
+            let drawn = mean + self.normal() * libm::sqrt(mean * (1.0 - chance));
+            return libm::round(drawn.clamp(0.0, trials as f64)) as u64;
+        }
+        if chance <= 0.0 {
+            return 0;
+        }
+        let (mut successes, mut tried) = (0, 0.0);
+        loop {
+            tried += self.failures(chance) + 1.0;
+            if tried > trials as f64 {
+                return successes;
+            }
+            successes += 1;
+        }
+    }
+
+    /// Urns of `urns` that are taken after `balls` fell, each into any of them.
+    ///
+    /// Drawn ball by ball, or urn by urn, where few balls fell together or few urns are free. In between mean and
+    /// variance are exact and the rest is normal (N. L. Johnson, S. Kotz, "Urn Models and Their Application", 1977,
+    /// section 3.2).
+    pub fn occupied(&mut self, urns: u64, balls: u64) -> u64 {
+        let (count, thrown) = (urns as f64, balls as f64);
+        let free = count * libm::exp(thrown * libm::log1p(-1.0 / count));
+        if free < 1e-9 {
+            return urns;
+        }
+        if thrown - (count - free) < MANY {
+            // So few fall on taken urns only while most urns are free.
+            let mut taken = 0;
+            for _ in 0..balls {
+                taken += u64::from(self.unit() * count >= taken as f64);
+            }
+            return taken;
+        }
+        if free >= MANY {
+            return self.occupied_by_many(count, thrown);
+        }
+        // The last few urns one by one, after as many balls as leave two times as many free.
+        let first = if count > 4.0 * MANY { libm::floor(count * libm::log(count / (2.0 * MANY))) } else { 0.0 };
+        let mut taken = if first > 0.0 { self.occupied_by_many(count, first) } else { 0 };
+        let mut left = thrown - first;
+        while taken < urns {
+            let chance = (urns - taken) as f64 / count;
+            left -= if chance < 1.0 { self.failures(chance) + 1.0 } else { 1.0 };
+            if left < 0.0 {
+                break;
+            }
+            taken += 1;
+        }
+        taken
+    }
+
+    fn occupied_by_many(&mut self, urns: f64, balls: f64) -> u64 {
+        let free = urns * libm::exp(balls * libm::log1p(-1.0 / urns));
+        let both_free = urns * (urns - 1.0) * libm::exp(balls * libm::log1p(-2.0 / urns));
+        let variance = both_free + free - free * free;
+        let drawn = urns - free + self.normal() * libm::sqrt(variance.max(0.0));
+        libm::round(drawn.clamp(1.0, urns)) as u64
+    }
+}

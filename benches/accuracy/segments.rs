@@ -1,0 +1,95 @@
+//! Counters as their bitmaps' segments see them: the one place here that knows how a counter is laid out.
+
+use rollcall_core::counting::{Counter, Params};
+use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::counting::estimate::{self, Segments};
+use rollcall_core::unstable::counting::layout::{Layout, SegmentCounts};
+use rollcall_core::unstable::hash::hash64;
+
+use crate::random::Random;
+
+/// A kind of counter that sizing may choose.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    /// What it is asked for with.
+    pub params: Params,
+    layout: Layout,
+}
+
+/// Members added at a time.
+const BATCH: u64 = 1024;
+
+impl Kind {
+    /// Exact to 250, as by default.
+    pub fn new(error_rate: f64, capacity: u64) -> Kind {
+        let params = Params { capacity, error_rate, exact_limit: 250, seed: 0 };
+        Kind { params, layout: estimate::precision(error_rate, capacity).expect("parameters in their ranges") }
+    }
+
+    /// A number of nine bits that few other kinds have.
+    pub fn number(&self) -> u64 {
+        hash64(format!("{} {}", self.params.error_rate, self.params.capacity).as_bytes(), 0) >> 55
+    }
+
+    /// An empty counter.
+    pub fn counter(&self) -> Counter {
+        Counter::new(self.params).expect("parameters in their ranges")
+    }
+
+    /// A counter with these members of a trial.
+    pub fn filled(&self, trial: u64, numbers: std::ops::Range<u64>) -> Counter {
+        let mut counter = self.counter();
+        add(&mut counter, trial, numbers);
+        counter
+    }
+
+    /// Its parameters of layout, as the design writes them.
+    pub fn layout_name(&self) -> String {
+        format!("p = {}", self.layout.precision())
+    }
+
+    /// Bytes of its bitmap when dense.
+    pub fn bytes(&self) -> u64 {
+        self.layout.num_bytes()
+    }
+
+    /// The relative standard error that it states at so many members.
+    pub fn stated(&self, members: f64) -> f64 {
+        estimate::standard_error(self.layout, members)
+    }
+
+    /// Members whose slot another has taken, on average.
+    pub fn collisions(&self, members: u64) -> f64 {
+        let members = members as f64;
+        let taken = |segment| self.layout.slots(segment) as f64 * -libm::expm1(-self.layout.share(segment) * members);
+        members - (0..self.layout.num_segments()).map(taken).sum::<f64>()
+    }
+
+    /// The estimate of a counter of so many members that a perfect hash spreads: how many fall into each segment, then
+    /// how many of its slots they take.
+    pub fn simulated(&self, members: u64, random: &mut Random) -> f64 {
+        let mut set = SegmentCounts::default();
+        let (mut left, mut left_share) = (members, 1.0);
+        for segment in 0..self.layout.num_segments() {
+            let slots = self.layout.slots(segment);
+            let share = slots as f64 * self.layout.share(segment);
+            // Shares are powers of two and their differences exact, so the last is all that is left.
+            let here = if share >= left_share { left } else { random.binomial(left, share / left_share) };
+            set.add(segment, random.occupied(slots, here));
+            left -= here;
+            left_share -= share;
+        }
+        Segments::new(self.layout, &set).estimate()
+    }
+}
+
+/// Adds members of a trial by their numbers: eight bytes each, of which no other trial has any.
+pub fn add(counter: &mut Counter, trial: u64, numbers: std::ops::Range<u64>) {
+    let mut start = numbers.start;
+    while start < numbers.end {
+        let end = numbers.end.min(start + BATCH);
+        let members: Vec<[u8; 8]> = (start..end).map(|number| (trial << 40 | number).to_le_bytes()).collect();
+        counter.add_all(members.iter().map(|member| &member[..]), &Unlimited, |_| ()).expect("no limit");
+        start = end;
+    }
+}
