@@ -4,6 +4,7 @@ use rollcall_core::counting::{Counter, Params};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::counting::estimate::{self, Segments};
 use rollcall_core::unstable::counting::layout::{Layout, SegmentCounts};
+use rollcall_core::unstable::counting::sizing;
 use rollcall_core::unstable::hash::hash64;
 
 use crate::random::Random;
@@ -22,8 +23,9 @@ const BATCH: u64 = 1024;
 impl Kind {
     /// Exact to 250, as by default.
     pub fn new(error_rate: f64, capacity: u64) -> Kind {
-        let params = Params { capacity, error_rate, exact_limit: 250, seed: 0 };
-        Kind { params, layout: estimate::precision(error_rate, capacity).expect("parameters in their ranges") }
+        let exact_bytes = Params::DEFAULT_EXACT_BYTES;
+        let params = Params { capacity, error_rate, exact_limit: 250, exact_bytes, seed: 0 };
+        Kind { params, layout: sizing::layout(error_rate, capacity).expect("parameters in their ranges") }
     }
 
     /// A number of nine bits that few other kinds have.
@@ -43,9 +45,9 @@ impl Kind {
         counter
     }
 
-    /// Its parameters of layout, as the design writes them.
+    /// The two parameters of its layout, (p, c), as the design writes them.
     pub fn layout_name(&self) -> String {
-        format!("p = {}", self.layout.precision())
+        format!("({}, {})", self.layout.precision(), self.layout.tail_bits())
     }
 
     /// Bytes of its bitmap when dense.
