@@ -109,7 +109,7 @@ mod tests {
             ("bf-eror-rate", "bf-error-rate"),
             ("BF_ERROR_RATE", "bf-error-rate"),
             ("bf-expansion", "bf-expansion-factor"),
-            ("lc-exact", "lc-exact-limit"),
+            ("lc-exakt-limit", "lc-exact-limit"),
             ("max-key-byte", "max-key-bytes"),
             ("ERRORRATE", "ERROR_RATE"),
             ("layout", "bf-layout"),
