@@ -82,7 +82,7 @@ impl Params {
     }
 
     /// Bytes that the payload of an exact counter has at most.
-    pub fn max_exact_payload_bytes(&self) -> u64 {
+    pub(crate) fn max_exact_payload_bytes(&self) -> u64 {
         self.room().arena_bytes()
     }
 
@@ -320,7 +320,7 @@ impl Counter {
         libm::round(self.estimate()) as u64
     }
 
-    /// Number of distinct members, not rounded: the most likely one, but at least [`Self::floor`].
+    /// Number of distinct members, not rounded: the most likely one, but at least one more than the last exact count.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
@@ -345,7 +345,7 @@ impl Counter {
 
     /// How many members it is known to have: the count while exact, then one more than the last exact count, of all
     /// counters that were merged the largest.
-    pub fn floor(&self) -> u32 {
+    pub(crate) fn floor(&self) -> u32 {
         match &self.state {
             State::Exact(members) => members.len() as u32,
             State::Estimating(_) => self.floor,

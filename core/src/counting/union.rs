@@ -184,6 +184,19 @@ impl Counter {
 
     /// The union of `first` and `others`, made like `first`: how fine it is, only the counters that have bits decide.
     ///
+    /// ```
+    /// use rollcall_core::counting::{Counter, Params};
+    /// use rollcall_core::size_limit::Unlimited;
+    ///
+    /// let exact_bytes = Params::DEFAULT_EXACT_BYTES;
+    /// let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes, seed: 0 };
+    /// let (mut monday, mut tuesday) = (Counter::new(params)?, Counter::new(params)?);
+    /// monday.add(b"ann", &Unlimited)?;
+    /// tuesday.add(b"ben", &Unlimited)?;
+    /// assert_eq!(Counter::union(&monday, &[&tuesday], &Unlimited)?.count(), 2);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Self::merge`].
     pub fn union(first: &Counter, others: &[&Counter], limit: &impl SizeLimit) -> Result<Counter, Error> {

@@ -58,14 +58,14 @@ impl Random {
         if variance > MANY {
             return (mean + variance.sqrt() * self.normal()).round().clamp(0.0, trials);
         }
+        if chance <= 0.0 {
+            return 0.0;
+        }
         // By the gaps between successes.
-        let (mut successes, mut at) = (0.0, 0.0);
-        while chance > 0.0 {
-            at += self.geometric(chance);
-            if at > trials {
-                break;
-            }
+        let (mut successes, mut at) = (0.0, self.geometric(chance));
+        while at <= trials {
             successes += 1.0;
+            at += self.geometric(chance);
         }
         successes
     }
