@@ -153,7 +153,7 @@ impl BloomFilter {
     /// filter.add(b"ann", &Unlimited)?;
     /// let mut other = filter.empty_twin(&Unlimited)?;
     /// assert!(other.is_empty());
-    /// other.merge(&[&filter])?;
+    /// other.merge(&[&filter], &Unlimited)?;
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     ///
