@@ -273,7 +273,10 @@ fn options_unknown_repeated_or_incomplete() {
             ("LC.INSERT new CAPACITY ITEMS a", "CAPACITY|ITEMS"),
             ("LC.INSERT new CAPACITY 100", "ITEMS|wrong number"),
             ("LC.INSERT new CAPACITY 100 ITEMS", "ITEMS|wrong number"),
-            ("LC.INSERT new a b c", "'a': expected CAPACITY, ERROR, EXACT, NOCREATE, SEED, or ITEMS"),
+            (
+                "LC.INSERT new a b c",
+                "'a': expected CAPACITY, ERROR, EXACT, BYTES, PRECISION, TAIL, NOCREATE, SEED, or ITEMS",
+            ),
             ("LC.INSERT new ERROR 0.01 a b", "ITEMS"),
             ("LC.INSERT new CAPACITY 100 CAPACITY 100 ITEMS a", "CAPACITY"),
             ("LC.INSERT new ERROR 0.1 ERROR 0.1 ITEMS a", "ERROR"),

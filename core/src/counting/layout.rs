@@ -172,7 +172,8 @@ impl Layout {
             // The last segment has no room for another halving: it takes all that is left.
             _ => (self.precision() + segment as u32).min(FINEST_BITS),
         };
-        1.0 / (1u64 << halvings) as f64
+        // 2^-halvings, by its exponent.
+        f64::from_bits(u64::from(f64::MAX_EXP as u32 - 1 - halvings) << (f64::MANTISSA_DIGITS - 1))
     }
 
     /// The slot of a hash.

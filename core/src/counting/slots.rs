@@ -5,6 +5,7 @@
 //! Dense are the words. Which of them it is, is not part of the meaning: the same slots are set.
 
 use std::alloc;
+use std::borrow::Cow;
 
 use roaring::RoaringBitmap;
 
@@ -178,10 +179,10 @@ impl Bitmap {
     }
 
     /// Set slots of each segment.
-    pub(super) fn counts(&self) -> SegmentCounts {
+    pub(super) fn counts(&self) -> Cow<'_, SegmentCounts> {
         match &self.bits {
-            Bits::Sparse { positions, .. } => counts_of(positions, self.layout),
-            Bits::Dense(dense) => dense.counts,
+            Bits::Sparse { positions, .. } => Cow::Owned(counts_of(positions, self.layout)),
+            Bits::Dense(dense) => Cow::Borrowed(&dense.counts),
         }
     }
 
@@ -292,13 +293,15 @@ impl Bitmap {
                 for _ in 0..about.n_bitset_containers {
                     visit(CONTAINER_SLOTS as usize / 8);
                 }
-                // The crate counts four bytes an entry; they are u16. Each container has its part of them.
+                // The crate counts four bytes an entry; they are u16. Each container has its part of them, and at most what
+                // doubling its room has led to.
                 let array_bytes = about.n_bytes_array_containers / 2;
                 let in_arrays = about.n_values_array_containers.max(1);
                 for start in (0..self.layout.num_bits()).step_by(CONTAINER_SLOTS as usize) {
                     let values = positions.range_cardinality(start as u32..=(start + CONTAINER_SLOTS - 1) as u32);
                     if (1..=ARRAY_VALUES).contains(&values) {
-                        visit((array_bytes * values / u64::from(in_arrays)) as usize);
+                        let most_bytes = values.next_power_of_two().max(4) * size_of::<u16>() as u64;
+                        visit((array_bytes * values / u64::from(in_arrays)).min(most_bytes) as usize);
                     }
                 }
             }
