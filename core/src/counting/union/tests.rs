@@ -208,7 +208,7 @@ proptest! {
         prop_assert_eq!(union.layout(), capped);
         prop_assert_eq!(words(&union), words(&built));
         prop_assert_eq!(changed, words(&union) != words(&a) || union.is_exact() != a.is_exact()
-            || union.layout() != a.layout() || union.count() != a.count());
+            || union.layout() != a.layout() || union.floor() != a.floor());
         prop_assert!(union.floor() >= a.floor().max(b.floor()));
         if !built.is_exact() {
             // Floors are of the history.
