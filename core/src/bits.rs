@@ -3,9 +3,8 @@
 //! Bit `i` of a bitmap is bit `i % 64` (least significant first) of word `i / 64`. Stored bitmaps are
 //! these words in little-endian order, so this numbering is part of the stored format.
 //!
-//! The functions that walk whole bitmaps are compiled once more for machines with wide registers and
-//! picked at run time (`multiversion`): the module is built for the oldest x86-64, whose instruction
-//! set has not even a population count.
+//! The functions that walk whole bitmaps are compiled again for processors with wide registers, and `multiversion`
+//! picks one at run time. The module is built for baseline x86-64, which has no population count.
 
 use bitvec::prelude::{BitSlice, BitStore, Lsb0};
 use bitvec::view::BitView;
@@ -58,7 +57,7 @@ pub fn count_ones_in_bytes(bytes: &[u8]) -> u64 {
     in_words + rest.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>()
 }
 
-/// ORs `src` into `dst`, word by word, as far as both reach.
+/// ORs `src` into `dst` word by word, up to the length of the shorter one.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 pub fn or_into(dst: &mut [u64], src: &[u64]) {
     for (to, from) in dst.iter_mut().zip(src) {
@@ -79,8 +78,8 @@ pub fn or_count(dst: &mut [u64], src: &[u64]) -> u64 {
     ones + rest.iter().map(|word| u64::from(word.count_ones())).sum::<u64>()
 }
 
-/// ORs eight bitmaps into `dst` in one pass: eight streams of memory at once, and `dst` is read and written once. All
-/// are at least as long as `dst`.
+/// ORs eight bitmaps into `dst` in one pass: eight streams are read at once, and `dst` is read and written once. Each
+/// bitmap is at least as long as `dst`.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 pub fn or_eight_into(dst: &mut [u64], src: [&[u64]; 8]) {
     let src = src.map(|words| &words[..dst.len()]);
@@ -89,14 +88,15 @@ pub fn or_eight_into(dst: &mut [u64], src: [&[u64]; 8]) {
     }
 }
 
-/// Bytes that are looked at together where zeros are to be left alone: the smallest page of the kernels we run on.
+/// Unit in which zeros are skipped, bytes: the smallest page of the kernels we run on. Free to change: nothing stored
+/// depends on it.
 const PAGE_BYTES: usize = 4096;
 
 /// Words of a page.
 const PAGE_WORDS: usize = PAGE_BYTES / size_of::<u64>();
 
-/// Copies `src` over `dst`, which is all zeros and of the same length. Pages of zeros are not written: in memory that
-/// was never touched, each would cost a page fault and become resident.
+/// Copies `src` over `dst`, which is all zeros and of the same length. Pages of zeros are not written: a write to
+/// untouched memory would cost a page fault and make it resident.
 pub fn copy_to_zeroed(dst: &mut [u8], src: &[u8]) {
     for (to, from) in dst.chunks_mut(PAGE_BYTES).zip(src.chunks(PAGE_BYTES)) {
         if has_ones(from) {
@@ -105,7 +105,7 @@ pub fn copy_to_zeroed(dst: &mut [u8], src: &[u8]) {
     }
 }
 
-/// Clears all bits. Pages without any are not written, as in [`copy_to_zeroed`].
+/// Clears all bits. Pages of zeros are not written, for the reason given at [`copy_to_zeroed`].
 pub fn clear(words: &mut [u64]) {
     for page in words.chunks_mut(PAGE_WORDS) {
         if has_ones(bytemuck::cast_slice(page)) {
@@ -114,8 +114,8 @@ pub fn clear(words: &mut [u64]) {
     }
 }
 
-/// ORs `src` into `dst` of the same length and returns how many bits that set. Where `src` has pages of zeros, `dst` is
-/// not touched.
+/// ORs `src` into `dst` of the same length and returns how many bits that set. Pages of zeros in `src` leave `dst`
+/// untouched.
 pub fn or_new(dst: &mut [u64], src: &[u64]) -> u64 {
     let mut new = 0;
     for (to, from) in dst.chunks_mut(PAGE_WORDS).zip(src.chunks(PAGE_WORDS)) {
@@ -127,20 +127,20 @@ pub fn or_new(dst: &mut [u64], src: &[u64]) -> u64 {
     new
 }
 
-/// Whether every page of these bytes has a bit set: then copying them makes all of their new place resident.
+/// Whether every page of `bytes` has a bit set. A copy then makes the whole destination resident.
 pub fn fills_every_page(bytes: &[u8]) -> bool {
     bytes.chunks(PAGE_BYTES).all(has_ones)
 }
 
-/// Whether a bit is set.
+/// Whether any bit is set.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn has_ones(bytes: &[u8]) -> bool {
-    // A line at a time: an exit after each byte would keep the compiler from using wide registers.
+    // The test is for lines of 64 bytes: an exit after each byte would prevent vectorization.
     let (lines, rest) = bytes.as_chunks::<64>();
     lines.iter().any(|line| line.iter().fold(0, |all, byte| all | byte) != 0) || rest.iter().any(|&byte| byte != 0)
 }
 
-/// How many bits of the union of two bitmaps of one length are set.
+/// How many bits the union of two bitmaps of equal length has set.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt", "x86_64+sse4.2+popcnt"))]
 pub fn count_either(one: &[u64], other: &[u64]) -> u64 {
     one.iter().zip(other).map(|(one, other)| u64::from((one | other).count_ones())).sum()
@@ -152,7 +152,7 @@ pub fn or_folded(dst: &mut [u64], src: &[u64], shift: u32) {
     if shift == 0 {
         or_into(dst, src);
     } else if shift < WORD_BITS.trailing_zeros() {
-        // A few words of src make one of dst: each is halved `shift` times, then they are laid side by side.
+        // Each word of `src` is halved `shift` times, and `2^shift` halved words make one of `dst`.
         let width = WORD_BITS >> shift;
         for (to, from) in dst.iter_mut().zip(src.chunks(1 << shift)) {
             for (part, &word) in from.iter().enumerate() {
@@ -161,7 +161,7 @@ pub fn or_folded(dst: &mut [u64], src: &[u64], shift: u32) {
             }
         }
     } else {
-        // A run is whole words.
+        // Each run is a whole number of words.
         let run = 1 << (shift - WORD_BITS.trailing_zeros());
         for (to, from) in dst.iter_mut().zip(src.chunks(run * WORD_BITS)) {
             for (bit, words) in from.chunks(run).enumerate() {
@@ -171,7 +171,7 @@ pub fn or_folded(dst: &mut [u64], src: &[u64], shift: u32) {
     }
 }
 
-/// ORs neighbouring bits in pairs; the 32 results are the low bits of the answer.
+/// ORs neighbouring bits in pairs; the 32 results are the low bits of the returned word.
 fn halve(word: u64) -> u64 {
     // Keep the even bits of the ORed pairs, then close the gaps, which double in width from step to step.
     let pairs = (word | word >> 1) & 0x5555_5555_5555_5555;
@@ -182,7 +182,7 @@ fn halve(word: u64) -> u64 {
     (pairs | pairs >> 16) & 0x0000_0000_ffff_ffff
 }
 
-/// Asks the processor for the word that holds bit `index`, ahead of its use. Any index is allowed.
+/// Prefetches the word that holds bit `index`. Any index is allowed.
 #[inline]
 pub fn prefetch(words: &[u64], index: usize) {
     prefetch_index::prefetch_index(words, index / WORD_BITS);
@@ -230,7 +230,7 @@ mod tests {
         let mut dst = vec![0u64; src.len()];
         copy_to_zeroed(bytemuck::cast_slice_mut(&mut dst), bytemuck::cast_slice(&src));
         assert_eq!(dst, src);
-        // Where there is nothing to copy or to OR, nothing is written: what stands there stays.
+        // Pages of zeros in `src` are not written, so the 2s stay.
         dst.fill(2);
         copy_to_zeroed(bytemuck::cast_slice_mut(&mut dst), bytemuck::cast_slice(&src));
         assert_eq!((dst[0], dst[PAGE_WORDS], dst[PAGE_WORDS + 1], dst[3 * PAGE_WORDS]), (2, 6, 0, 1));

@@ -5,17 +5,17 @@
 
 use std::fmt;
 
-/// What a value is made with.
+/// A parameter that a value is made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Parameter {
-    /// Items or members that it is made for.
+    /// Number of items or members that the value is made for.
     Capacity,
-    /// How often it may err, or by how much.
+    /// How often a filter may err, or by how much a counter may.
     ErrorRate,
-    /// How many times larger each further sub-filter is.
+    /// How many times larger each further sub-filter is than the one before.
     Expansion,
-    /// The expansion that a filter of RedisBloom's layout notes.
+    /// The growth that a classic filter stores.
     Growth,
     /// How many sub-filters a filter has.
     SubFilters,
@@ -36,7 +36,7 @@ pub enum Parameter {
 }
 
 impl Parameter {
-    /// Its name, as users know it.
+    /// The name of the parameter, as users know it.
     ///
     /// ```
     /// assert_eq!(rollcall_core::error::Parameter::ErrorRate.name(), "error rate");
@@ -62,13 +62,13 @@ impl Parameter {
 /// What refuses a size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// The most that one value may take.
+    /// The largest size of one value.
     Value,
     /// The memory that is left.
     Memory,
 }
 
-/// An error of the core. Nothing was changed when one is returned, unless the function says otherwise.
+/// An error of the core. A function that returns one has changed nothing, unless its documentation says otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Error {
     /// A parameter lies outside its range.
@@ -82,7 +82,7 @@ pub enum Error {
     },
     /// The value would take more bytes than its [`SizeLimit`](crate::size_limit::SizeLimit) allows.
     TooLarge {
-        /// Bytes the whole value would take; what it would take more, where memory is the limit.
+        /// Bytes that the whole value would take. Where memory is the limit, only the bytes on top of those it holds.
         needed_bytes: u64,
         /// Bytes it may take.
         limit_bytes: u64,

@@ -1,10 +1,10 @@
-//! From bytes to hashes. XXH3 is frozen by its specification and MurmurHash64A by its author, so bits stored
-//! today can be read for ever; changing anything here breaks every stored value.
+//! From bytes to hashes. XXH3 is frozen by its specification and MurmurHash64A by its author, so bits stored today can
+//! be read for ever. Any change here breaks every stored value.
 
 use xxhash_rust::xxh3;
 
-/// Two 64-bit numbers from which a Bloom filter draws all positions of an item: the halves of XXH3-128 for
-/// line filters ([`hash128`]), start and step for classic ones (`classic_hash`).
+/// Two 64-bit numbers from which a Bloom filter derives all positions of an item. In filters of lines they are the
+/// halves of XXH3-128 ([`hash128`]), in classic ones start and step (`classic_hash`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hash128 {
     /// Low half, or start.
@@ -16,25 +16,26 @@ pub struct Hash128 {
 /// XXH3-128 of `item` under `seed`.
 #[inline]
 pub fn hash128(item: &[u8], seed: u64) -> Hash128 {
-    // Seed 0, the default, saves a third of the instructions of a short item: the hash's constants stay constants.
+    // The unseeded function takes a third fewer instructions for a short item: its constants stay constants. Seed 0 is
+    // the default.
     let h = if seed == 0 { xxh3::xxh3_128(item) } else { xxh3::xxh3_128_with_seed(item, seed) };
     Hash128 { lo: h as u64, hi: (h >> 64) as u64 }
 }
 
-/// XXH3-64 of `item` under `seed`: where a counter puts it.
+/// XXH3-64 of `item` under `seed`. It decides the position of a member in a counter.
 #[inline]
 pub fn hash64(item: &[u8], seed: u64) -> u64 {
     if seed == 0 { xxh3::xxh3_64(item) } else { xxh3::xxh3_64_with_seed(item, seed) }
 }
 
-/// XXH3-64 of stored bytes under `position`: the checksum of a dump's pieces, so that a piece that
-/// is whole but out of place does not pass.
+/// XXH3-64 of stored bytes, seeded with `position`: the checksum of headers and pieces of payload. The position lets no
+/// intact piece pass in the wrong place.
 #[inline]
 pub fn checksum(bytes: &[u8], position: u64) -> u64 {
     xxh3::xxh3_64_with_seed(bytes, position)
 }
 
-/// [`checksum`] of numbers, little-endian, without laying them side by side first.
+/// [`checksum`] of the little-endian bytes of numbers, without a buffer for them.
 pub(crate) fn checksum_of_numbers(numbers: impl Iterator<Item = u64>, position: u64) -> u64 {
     let mut hash = xxh3::Xxh3::with_seed(position);
     numbers.for_each(|number| hash.update(&number.to_le_bytes()));
@@ -82,8 +83,8 @@ mod tests {
         }
     }
 
-    /// Start and step, which the bits agree with that a running RedisBloom set for these items; then the hash under
-    /// seed 0, from another implementation of the same.
+    /// Item, start, step, and hash under seed 0. Start and step agree with the bits that a running RedisBloom set. The
+    /// hash comes from another implementation of MurmurHash64A.
     #[test]
     fn murmur64a_is_pinned() {
         let bytes: Vec<u8> = (0..=255).collect();

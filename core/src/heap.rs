@@ -4,7 +4,7 @@ use std::alloc::Layout;
 
 /// A value whose memory is on the heap.
 pub trait OnHeap {
-    /// Calls `visit` with the layout of every heap allocation that it owns.
+    /// Calls `visit` with the layout of every heap allocation that the value owns.
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));
 
     /// Gives large buffer number `index` to `mover`; false when there is none.
@@ -16,6 +16,6 @@ pub trait OnHeap {
 
 /// Moves buffers: a server's defragmenter.
 pub trait Mover {
-    /// The same elements in another place, or in the same.
+    /// Returns the same elements, in another place or in the same.
     fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]>;
 }

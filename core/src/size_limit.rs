@@ -1,5 +1,5 @@
-//! Size limits: a size is computed with checked arithmetic, then asked for, and only then allocated, by an allocation
-//! that can fail.
+//! Size limits. A size is computed with checked arithmetic and checked against the limit. Only then is it allocated, by
+//! an allocation that can fail.
 
 use std::alloc::Layout;
 
@@ -35,7 +35,7 @@ pub trait SizeLimit {
     }
 }
 
-/// So that a limit can be chosen at run time: `&&dyn SizeLimit` is one.
+/// References are limits, so that a limit can be chosen at run time: `&&dyn SizeLimit` is one.
 impl<L: SizeLimit + ?Sized> SizeLimit for &L {
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
         (**self).check(held_bytes, more_bytes)
@@ -56,7 +56,7 @@ impl SizeLimit for Unlimited {
     }
 }
 
-/// At most so many bytes a value.
+/// At most this number of bytes for one value.
 #[derive(Debug, Clone, Copy)]
 pub struct MaxBytes(pub u64);
 
@@ -77,7 +77,7 @@ pub(crate) fn held_bytes<T>(limit: &(impl SizeLimit + ?Sized), visit_heap: impl 
     bytes
 }
 
-/// Bytes of an array of so many `T`; more than any limit allows where no address space holds it.
+/// Bytes of an array of `len` elements; `u64::MAX` where no address space holds it.
 pub(crate) fn array_bytes<T>(limit: &(impl SizeLimit + ?Sized), len: u64) -> u64 {
     let layout = usize::try_from(len).ok().and_then(|len| Layout::array::<T>(len).ok());
     layout.map_or(u64::MAX, |layout| limit.allocation_bytes(layout))
