@@ -1,4 +1,4 @@
-//! The bits of one filter, whatever their layout, and how many of them are set.
+//! The bits of one sub-filter, in either layout, and the number of set bits.
 
 use std::alloc::Layout;
 use std::fmt;
@@ -15,8 +15,8 @@ pub(crate) const LINE_BITS: u32 = 512;
 /// Bytes of a line.
 pub(crate) const LINE_BYTES: u64 = LINE_BITS as u64 / 8;
 
-/// Bitmaps of fewer lines than this, 32 KiB, are taken to be in the processor's first-level cache: the lines of marked
-/// hashes are not asked for ahead, which would only cost time.
+/// Bitmaps of fewer lines than this, 32 KiB, are taken to be in the first-level cache, where a prefetch only costs
+/// time. Free to change: nothing stored depends on it.
 pub(super) const PREFETCH_FROM_LINES: usize = 512;
 
 /// 512 bits in one cache line.
@@ -24,7 +24,7 @@ pub(super) const PREFETCH_FROM_LINES: usize = 512;
 #[repr(C, align(64))]
 pub struct Line(pub(super) [u64; 8]);
 
-/// Lines that [`Bitmap::count_union`] looks at together: 4 KiB, on the stack.
+/// Block size of [`Bitmap::count_union`], lines: 4 KiB on the stack.
 const BLOCK: usize = 64;
 
 /// Bits in whole lines. Invariant: `set_bits` of them are set.
@@ -33,7 +33,7 @@ pub(super) struct Bitmap {
     set_bits: u64,
 }
 
-/// How many there are, not which.
+/// Prints the number of lines and of set bits, not the bits.
 impl fmt::Debug for Bitmap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bitmap").field("num_lines", &self.lines.len()).field("set_bits", &self.set_bits).finish()
@@ -41,12 +41,12 @@ impl fmt::Debug for Bitmap {
 }
 
 impl Bitmap {
-    /// Bytes that so many lines take.
+    /// Bytes of `num_lines` lines.
     pub(super) fn bytes_for(num_lines: u64, limit: &(impl SizeLimit + ?Sized)) -> u64 {
         array_bytes::<Line>(limit, num_lines)
     }
 
-    /// So many lines of zeros, or an error where the usual allocation would end the process.
+    /// A bitmap of `num_lines` lines of zeros. A failed allocation is an error and does not end the process.
     pub(super) fn zeroed(num_lines: u64) -> Result<Self, Error> {
         let out_of_memory = || Error::OutOfMemory { needed_bytes: num_lines.saturating_mul(LINE_BYTES) };
         let len = usize::try_from(num_lines).map_err(|_| out_of_memory())?;
@@ -67,7 +67,7 @@ impl Bitmap {
         &self.lines
     }
 
-    /// The lines, and the count that whoever sets bits of them has to keep.
+    /// The lines and the count of set bits. A caller that sets bits updates the count.
     pub(super) fn lines_mut(&mut self) -> (&mut [Line], &mut u64) {
         (&mut self.lines, &mut self.set_bits)
     }
@@ -80,8 +80,8 @@ impl Bitmap {
         bytemuck::cast_slice(&self.lines)
     }
 
-    /// Writes the bytes from `offset` on, of which no bit is set yet, but not beyond the first `len` bytes. What stands
-    /// there is not looked at first: that would cost memory that was never touched a page fault more.
+    /// Writes `bytes` at `offset`, where no bit is set yet, and not beyond the first `len` bytes. The old bytes are not
+    /// read: a read of untouched memory would cost another page fault.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` reach past `len`; nothing is changed then.
@@ -96,13 +96,13 @@ impl Bitmap {
     /// As [`Bitmap::append_bytes`], whatever bits are set there.
     pub(super) fn overwrite_bytes(&mut self, offset: u64, bytes: &[u8], len: usize) -> Result<(), Error> {
         let old = part(&mut self.lines, offset, bytes.len(), len)?;
-        // The old bits are among those counted, so this cannot go below zero.
+        // The old bits are included in the count, so the subtraction cannot underflow.
         self.set_bits = self.set_bits - bits::count_ones_in_bytes(old) + bits::count_ones_in_bytes(bytes);
         old.copy_from_slice(bytes);
         Ok(())
     }
 
-    /// Has the bits of both afterwards; `other` is of the same size. Tells whether that set a bit.
+    /// Becomes the union with `other`, which has the same size. Tells whether that set a bit.
     pub(super) fn union_with(&mut self, other: &Bitmap) -> bool {
         if other.set_bits == 0 {
             return false;
@@ -151,7 +151,7 @@ impl Bitmap {
     }
 }
 
-/// So many bytes of the lines from byte `offset` on, all of them within the first `len`.
+/// The `num_bytes` bytes of the lines from byte `offset` on, all within the first `len` bytes.
 fn part(lines: &mut [Line], offset: u64, num_bytes: usize, len: usize) -> Result<&mut [u8], Error> {
     let bitmap: &mut [u8] = bytemuck::cast_slice_mut(lines);
     let bitmap = bitmap.get_mut(..len).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Chains of sub-filters, whatever the layout of their bits: an item is looked for in all of them and added to the
-//! newest, which is followed by a new one once it is full.
+//! Chains of sub-filters, in either layout. An item is looked up in all sub-filters and added to the newest. Once the
+//! newest is full, a new one follows it.
 
 use std::alloc::Layout;
 use std::fmt;
@@ -12,50 +12,52 @@ use crate::size_limit::{SizeLimit, held_bytes, try_reserve, try_with_capacity};
 
 mod merge;
 
-/// Hashes that are handled together: one bit each in a `u32`, and about as many cache misses as a core has in flight.
+/// Hashes of a chunk: one for each bit of a `u32` mask, and about as many as a core has cache misses in flight.
 pub(super) const CHUNK: usize = 32;
 
-/// Most sub-filters a filter grows to. Each is asked for each item, so a chain of many is slow and growing one takes
-/// time by the square of their number. Chains that grow by 2 or more end at 64, where numbers end.
+/// Largest number of sub-filters that a chain grows to. Every item is looked up in each, so filling a chain takes time
+/// quadratic in their number. Chains with an expansion of 2 or more end at 64, where the capacity overflows. A smaller
+/// number would make stored filters unreadable.
 pub(super) const MAX_SUB_FILTERS: usize = 1024;
 
 /// Keeps other crates from implementing [`SubFilter`].
 pub trait Sealed {}
 
-/// One filter of a chain: what the two layouts do differently. There are no others.
+/// One filter of a chain: the methods in which the two layouts differ. No other layout can implement it.
 ///
-/// Where a method takes `pending`, the hashes are at most 32, and those are meant that have their bit set in it.
+/// A method with the mask `pending` handles those hashes whose bit is set in it. It takes at most 32 hashes.
 pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + 'static {
-    /// What a chain of them is made with, and how it grows.
+    /// The parameters of a chain, and its rules of growth.
     type Rules: fmt::Debug + Copy + PartialEq;
 
     /// The parameters among the rules.
     fn params(rules: &Self::Rules) -> &Params;
     /// The hash of an item.
     fn hash(item: &[u8], seed: u64) -> Hash128;
-    /// The sub-filter that follows these, for which `limit` is asked; `held_bytes` are those of the chain without it.
+    /// The sub-filter that follows `sub_filters`. `limit` is asked first; `held_bytes` is the size of the chain without
+    /// the new one.
     fn next(
         rules: &Self::Rules,
         sub_filters: &[Self],
         held_bytes: u64,
         limit: &(impl SizeLimit + ?Sized),
     ) -> Result<Self, Error>;
-    /// An empty one of the same sizes.
+    /// An empty sub-filter of the same sizes.
     fn empty_twin(&self, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error>;
-    /// An equal one.
+    /// An equal sub-filter.
     fn try_clone(&self) -> Result<Self, Error>;
-    /// Bytes as `INFO` tells them: of the chain itself, and of a sub-filter.
+    /// Bytes of the chain itself, as `INFO` reports them.
     const CHAIN_BYTES: u64;
-    /// As [`Self::CHAIN_BYTES`], of this one.
+    /// Bytes of this sub-filter, as `INFO` reports them.
     fn size_bytes(&self) -> u64;
 
     /// How many items it is made for.
     fn capacity(&self) -> u64;
-    /// The share of the items it does not hold for which it may err while it holds as many items as it is made for.
+    /// The false-positive rate that it may have when it holds as many items as it is made for.
     fn error_rate(&self) -> f64;
     /// How many items it counts.
     fn num_items(&self) -> u64;
-    /// For loading and unions: how many items the bits stand for.
+    /// For loading and unions: sets the number of items that the bits stand for.
     fn set_num_items(&mut self, num_items: u64) -> Result<(), Error>;
     /// Bits in all.
     fn num_bits(&self) -> u64;
@@ -63,35 +65,36 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + 'static {
     fn set_bits(&self) -> u64;
     /// The bitmap.
     fn as_bytes(&self) -> &[u8];
-    /// For loading: writes bytes of the bitmap of which no bit is set yet.
+    /// For loading: writes bytes of the bitmap where no bit is set yet.
     fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error>;
 
-    /// Whether it is to take no new item.
+    /// Whether it takes no more new items.
     fn is_full(&self) -> bool;
-    /// How many items it takes before it is full, at least; 0 if it is.
+    /// A lower bound of the number of items that it takes before it is full; 0 if it is full.
     fn room(&self) -> u64;
-    /// Whether so many items that are counted, in so many bits, are no more than it is made for.
+    /// Whether this number of counted items, in this number of set bits, is no more than it is made for.
     fn holds(&self, num_items: u64, set_bits: u64) -> bool;
 
     /// Whether the item of this hash may have been inserted.
     fn may_contain(&self, hash: Hash128) -> bool;
     /// Inserts the item of this hash; tells whether that set a bit.
     fn insert(&mut self, hash: Hash128) -> bool;
-    /// Which of the hashes may have been inserted. Looks after its cache misses itself.
+    /// The mask of the hashes that may have been inserted. The method prefetches by itself.
     fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32;
-    /// Inserts the hashes in order; returns those that set a bit. Looks after its cache misses itself.
+    /// Inserts the hashes in order; returns the mask of those that set a bit. The method prefetches by itself.
     fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32;
-    /// Whether each of the hashes may have been inserted.
+    /// Calls `found` for each hash, in order, with whether it may have been inserted.
     fn look_up_all(&self, hashes: impl Iterator<Item = Hash128>, found: &mut impl FnMut(bool));
-    /// Inserts the hashes in order; whether each set a bit.
+    /// Inserts the hashes in order, and calls `added` for each with whether it set a bit.
     fn insert_all(&mut self, hashes: impl Iterator<Item = Hash128>, added: &mut impl FnMut(bool));
 
-    /// Whether any of these may contain the item of this hash.
+    /// Whether any of `sub_filters` may contain the item of this hash.
     fn look_up(sub_filters: &[Self], hash: Hash128) -> bool {
-        // Newest first: it is the largest, so it most likely has what is there.
+        // Newest first: it is the largest, so it most likely holds a present item.
         sub_filters.iter().rev().any(|sub_filter| sub_filter.may_contain(hash))
     }
-    /// Which of at most 32 hashes any of these may contain. It is faster if most of them are what is expected.
+    /// The mask of those hashes, at most 32, that any of `sub_filters` may contain. `_expected` is a hint: a wrong one
+    /// costs time and changes no answer.
     fn look_up_chunk_in(sub_filters: &[Self], hashes: &[Hash128], _expected: Expected) -> u32 {
         let (all, mut found) = (first_marks(hashes.len()), 0);
         for sub_filter in sub_filters.iter().rev() {
@@ -104,15 +107,15 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + 'static {
         found
     }
 
-    /// Whether the bits of both mean the same items.
+    /// Checks that equal bits of both stand for equal items.
     fn check_mergeable(&self, other: &Self) -> Result<(), Error>;
-    /// Has the bits of both afterwards; tells whether that set a bit.
+    /// Becomes the union with `other`; tells whether that set a bit.
     fn union_with(&mut self, other: &Self) -> bool;
     /// How many bits the union with mergeable `others` has set.
     fn count_union<'a>(&'a self, others: impl Iterator<Item = &'a Self> + Clone) -> u64;
-    /// The number of items most likely to have set so many bits.
+    /// The maximum-likelihood estimate of the number of items that set this number of bits.
     fn estimate_items(&self, set_bits: u64) -> f64;
-    /// The estimated share of the items it does not hold for which it errs with so many bits set.
+    /// The estimated false-positive rate with this number of bits set.
     fn rate_with(&self, set_bits: u64) -> f64;
 
     /// Empties it, in place.
@@ -132,7 +135,7 @@ pub enum Expected {
     Present,
 }
 
-/// Whether a sub-filter of so many bits can count so many items: each has set one at least.
+/// Checks that a sub-filter counts no more items than it has bits: each counted item has set at least one.
 ///
 /// # Errors
 /// [`Error::Corrupt`].
@@ -143,10 +146,11 @@ pub(super) fn check_items(num_items: u64, num_bits: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// A Bloom filter that grows: sub-filters, of which the newest takes what is added. It holds an item if any of them does.
-/// There are two: `LineFilter` and `ClassicFilter`.
+/// A Bloom filter that grows. The newest sub-filter takes what is added; the filter holds an item if any sub-filter
+/// does. The two kinds are `LineFilter` and `ClassicFilter`.
 ///
-/// Invariants: at least one sub-filter, and one only if it does not scale; all but the newest are full.
+/// Invariants: it has at least one sub-filter, and only one if it does not scale. All but the newest are full in a
+/// chain that grew here; loading does not check that.
 #[derive(Debug, PartialEq)]
 pub struct Chain<S: SubFilter> {
     rules: S::Rules,
@@ -159,7 +163,7 @@ impl<S: SubFilter> Chain<S> {
         Chain { rules, sub_filters }
     }
 
-    /// What it is made with.
+    /// The parameters and the rules of growth.
     pub(super) fn rules(&self) -> &S::Rules {
         &self.rules
     }
@@ -191,13 +195,14 @@ impl<S: SubFilter> Chain<S> {
     /// Adds an item. Tells whether it was new; `false` means that the filter already answered that it may contain it.
     ///
     /// # Errors
-    /// For a new item that finds the filter full: [`Error::Full`] if it does not scale, else what
-    /// keeps it from growing ([`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::OutOfRange`]). Nothing is changed then.
+    /// A full filter refuses a new item. The error is [`Error::Full`] if the filter does not scale, else what keeps it
+    /// from growing ([`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::OutOfRange`]). Nothing is changed then.
     #[inline]
     pub fn add(&mut self, item: &[u8], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
         let hash = self.hash(item);
         let is_full = self.sub_filters.last().is_none_or(S::is_full);
-        // The newest one sees by itself whether it has the item, and a full one even then takes no new one.
+        // `insert` itself tells whether the newest sub-filter has the item. So a single one with room needs no look-up
+        // before.
         if (is_full || self.sub_filters.len() > 1) && S::look_up(&self.sub_filters, hash) {
             return Ok(false);
         }
@@ -207,11 +212,11 @@ impl<S: SubFilter> Chain<S> {
         Ok(self.sub_filters.last_mut().is_some_and(|newest| newest.insert(hash)))
     }
 
-    /// Adds items, with the same outcome as [`Self::add`] for one after another, but faster
-    /// for many: their cache misses overlap. Tells `added` of each whether it was new.
+    /// Adds items with the same outcome as [`Self::add`] for one after another. It is faster for many, since their
+    /// cache misses overlap. `added` is called for each item with whether it was new.
     ///
     /// # Errors
-    /// As [`Self::add`]. The items before the one that failed are in, and `added` was told of them.
+    /// As [`Self::add`]. The items before the refused one are added, and `added` was called for each of them.
     pub fn add_all<'a>(
         &mut self,
         items: impl IntoIterator<Item = &'a [u8]>,
@@ -219,7 +224,8 @@ impl<S: SubFilter> Chain<S> {
         mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
         let mut hashes = hashes_of::<S>(items, self.params().seed);
-        // While there is one sub-filter, it is told of as many as fit even if all are new.
+        // A single sub-filter is given only as many hashes as fit if all are new, so its room need not be checked after
+        // each.
         while self.sub_filters.len() == 1 && self.room() > 0 {
             let mut fitting = usize::try_from(self.room()).unwrap_or(usize::MAX);
             if let Some(only) = self.sub_filters.last_mut() {
@@ -243,7 +249,8 @@ impl<S: SubFilter> Chain<S> {
         S::look_up(&self.sub_filters, self.hash(item))
     }
 
-    /// [`Self::may_contain`] for many items, faster than one after another. Tells `found` the answers.
+    /// [`Self::may_contain`] for many items, faster than one after another. `found` is called with each answer, in
+    /// order.
     pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, mut found: impl FnMut(bool)) {
         let mut hashes = hashes_of::<S>(items, self.params().seed);
         if let [only] = self.sub_filters.as_slice() {
@@ -252,14 +259,14 @@ impl<S: SubFilter> Chain<S> {
         let mut expected = Expected::Absent;
         while let Some((chunk, len)) = next_chunk(&mut hashes) {
             let marks = self.look_up_chunk(&chunk[..len], expected);
-            // The next ones are most likely like these.
+            // The next chunk is most likely like this one.
             expected = if marks.count_ones() as usize > len / 2 { Expected::Present } else { Expected::Absent };
             (0..len).for_each(|i| found(marks >> i & 1 == 1));
         }
     }
 
-    /// The parameters it was made with. Of a filter of RedisBloom's layout, as far as RedisBloom keeps them: the rate
-    /// asked for follows from that of the first sub-filter, and so does the capacity; the seed is 0.
+    /// The parameters it was made with. RedisBloom does not store them: for a classic filter, rate and capacity follow
+    /// from the first sub-filter, and the seed is 0.
     pub fn params(&self) -> &Params {
         S::params(&self.rules)
     }
@@ -269,34 +276,34 @@ impl<S: SubFilter> Chain<S> {
         &self.sub_filters
     }
 
-    /// Its sub-filters, to relocate them, which leaves bits and numbers as they are, or to write over their bits, which
-    /// forgets items only where RedisBloom did.
+    /// Its sub-filters, to relocate or overwrite their bitmaps. Relocating changes no bit. Overwriting forgets items
+    /// only where RedisBloom does so too.
     pub(crate) fn sub_filters_mut(&mut self) -> &mut [S] {
         &mut self.sub_filters
     }
 
-    /// How many of the items added were new; after a merge an estimate.
+    /// How many of the added items were new. After a merge it is an estimate.
     pub fn num_items(&self) -> u64 {
         self.sub_filters.iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.num_items()))
     }
 
-    /// Whether nothing was ever added, so that clearing it would change nothing.
+    /// Whether it is as new, so that clearing it would change nothing.
     pub fn is_empty(&self) -> bool {
         matches!(self.sub_filters.as_slice(), [only] if only.num_items() == 0 && only.set_bits() == 0)
     }
 
-    /// How many items its sub-filters are made for.
+    /// How many items its sub-filters are made for, in all.
     pub fn capacity(&self) -> u64 {
         self.sub_filters.iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.capacity()))
     }
 
-    /// How many items can be added before it has to grow, or refuses them: so many at least, for known ones take no room.
+    /// How many new items fit, at least, before it grows or refuses them. Known items take no room.
     #[inline]
     pub fn room(&self) -> u64 {
         self.sub_filters.last().map_or(0, S::room)
     }
 
-    /// Bytes of all bitmaps and structs; of a filter of RedisBloom's layout as RedisBloom's `BF.INFO` counts them.
+    /// Bytes of all bitmaps and structs. For a classic filter they are counted as RedisBloom's `BF.INFO` counts them.
     pub fn size_bytes(&self) -> u64 {
         S::CHAIN_BYTES + self.sub_filters.iter().map(S::size_bytes).sum::<u64>()
     }
@@ -309,12 +316,12 @@ impl<S: SubFilter> Chain<S> {
         set / all
     }
 
-    /// The estimated share of the items it does not hold for which it errs now, from the bits that are set.
+    /// The current false-positive rate, estimated from the set bits.
     pub fn false_positive_rate(&self) -> f64 {
         chain_rate(self.sub_filters.iter().map(|sub_filter| sub_filter.rate_with(sub_filter.set_bits())))
     }
 
-    /// Empties it: one sub-filter as when it was new, and the same parameters.
+    /// Empties it. It keeps its parameters and the memory of its first sub-filter.
     pub fn clear(&mut self) {
         self.sub_filters.truncate(1);
         self.sub_filters.shrink_to_fit();
@@ -332,7 +339,8 @@ impl<S: SubFilter> Chain<S> {
         S::hash(item, self.params().seed)
     }
 
-    /// Which of at most [`CHUNK`] hashes may have been added.
+    /// The mask of those hashes, at most [`CHUNK`], that may have been added. `expected` is a hint: a wrong one costs
+    /// time and changes no answer.
     fn look_up_chunk(&self, hashes: &[Hash128], expected: Expected) -> u32 {
         match hashes {
             [hash] => u32::from(S::look_up(&self.sub_filters, *hash)),
@@ -356,8 +364,8 @@ impl<S: SubFilter> Chain<S> {
 
     /// Adds the items of at most [`CHUNK`] hashes, in order, up to the first that fails.
     fn add_chunk(&mut self, hashes: &[Hash128], limit: &(impl SizeLimit + ?Sized)) -> (Added, Result<(), Error>) {
-        // A sub-filter that takes nothing more says of an item what it said before. So only those are asked again that
-        // items of this chunk went into.
+        // Only an insertion changes the answers of a sub-filter. So each item is looked up once here, and again only in
+        // sub-filters that took items of this chunk.
         let (mut new, mut left) = (0, first_marks(hashes.len()) & !self.look_up_chunk(hashes, Expected::Absent));
         while left != 0 {
             if self.room() == 0
@@ -365,12 +373,12 @@ impl<S: SubFilter> Chain<S> {
             {
                 return (Added { new, handled: left.trailing_zeros() as usize }, Err(error));
             }
-            // No more than fit, even if all are new: so there is no need to look at the room after each. A sub-filter that
-            // was just made takes one whatever it is made for, as for `add`.
+            // Only as many hashes as fit if all are new, so the room need not be checked after each. A new sub-filter
+            // takes at least one, as in `add`.
             let fitting = first_marked(left, self.room().max(1));
             left ^= fitting;
             let Some(newest) = self.sub_filters.last_mut() else { break };
-            // Items that come twice, or whose bits the ones before them set, are sorted out here.
+            // `insert_chunk` does not report duplicates as new, nor items whose bits the ones before them set.
             new |= newest.insert_chunk(hashes, fitting);
             if newest.is_full() {
                 left &= !newest.look_up_chunk(hashes, left);
@@ -380,25 +388,23 @@ impl<S: SubFilter> Chain<S> {
     }
 }
 
-/// Chance that any of several filters errs, from the chance of each.
+/// Chance that any of several independent sub-filters errs, from the chance of each.
 fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
     // In logarithms: 1 - (1 - r) would lose rates below 1e-16.
     -libm::expm1(rates.map(|rate| libm::log1p(-rate)).sum())
 }
 
-/// How far a chunk was added.
+/// The outcome of adding a chunk.
 struct Added {
-    /// A mark for each item that was new.
+    /// The mask of the items that were new.
     new: u32,
     /// Items handled.
     handled: usize,
 }
 
-/// The hashes of items.
-///
-/// What the loops of a list take them from is always inlined, unlike `map` and `take`: where these are called, they return
-/// a hash through memory as two words, which the loops then load as one, and for that a processor has to wait until they
-/// are written: a tenth of the time of a list.
+/// An iterator over the hashes of items whose `next` is always inlined, unlike those of `map` and `take`. A call would
+/// return the hash through memory: two stores of 64 bits, then one load of 128. Store forwarding fails there, which
+/// costs a list a tenth of its time.
 struct Hashes<I, H> {
     items: I,
     hash: H,
@@ -412,7 +418,7 @@ fn hashes_of<'a, S: SubFilter>(
 }
 
 impl<'a, I: Iterator<Item = &'a [u8]>, H: Fn(&[u8]) -> Hash128> Hashes<I, H> {
-    /// At most `left` of them, which counts down.
+    /// At most `left` hashes. `left` counts down.
     fn up_to<'h>(&'h mut self, left: &'h mut usize) -> UpTo<'h, I, H> {
         UpTo { hashes: self, left }
     }
@@ -447,19 +453,19 @@ impl<'a, I: Iterator<Item = &'a [u8]>, H: Fn(&[u8]) -> Hash128> Iterator for UpT
     }
 }
 
-/// The next hashes, as many as a chunk holds, and how many they are; `None` when there are no more.
+/// The next chunk of hashes and its length; `None` when there are no more.
 pub(super) fn next_chunk(hashes: &mut impl Iterator<Item = Hash128>) -> Option<([Hash128; CHUNK], usize)> {
     let mut chunk = [Hash128 { lo: 0, hi: 0 }; CHUNK];
     let len = fill(&mut chunk, hashes);
     (len > 0).then_some((chunk, len))
 }
 
-/// Marks for the first `len` of a chunk.
+/// The mask of the first `len` hashes of a chunk.
 pub(super) fn first_marks(len: usize) -> u32 {
     ((1u64 << len) - 1) as u32
 }
 
-/// Takes as many hashes as fit and there are; tells how many.
+/// Fills `chunk` from `hashes`, as far as they reach; returns how many it took.
 #[inline(always)]
 pub(super) fn fill(chunk: &mut [Hash128], hashes: &mut impl Iterator<Item = Hash128>) -> usize {
     let mut len = 0;
@@ -492,7 +498,7 @@ impl Iterator for Marked {
     }
 }
 
-/// The lowest `count` of the bits set in `marks`.
+/// The mask of the lowest `count` set bits of `marks`.
 #[inline(always)]
 pub(super) fn first_marked(marks: u32, count: u64) -> u32 {
     if count >= u64::from(u32::BITS) {

@@ -15,14 +15,14 @@ use crate::size_limit::{SizeLimit, try_with_capacity};
 /// Where the bits of an item are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BitLayout {
-    /// In a few cache lines: the faster one, and ours.
+    /// In a few cache lines: Rollcall's own layout, and the faster one.
     Lines,
-    /// All over the bitmap, bit by bit as in RedisBloom: for its data, and for filters that are to go back to it.
+    /// All over the bitmap as in RedisBloom: for its data, and for filters that are to go back to it.
     Classic,
 }
 
 impl BitLayout {
-    /// Its name, as users know it.
+    /// The name of the layout, as users know it.
     ///
     /// ```
     /// assert_eq!(rollcall_core::bloom::BitLayout::Lines.name(), "lines");
@@ -56,7 +56,7 @@ pub enum EitherChain {
     Classic(ClassicFilter),
 }
 
-/// What there is to know of a sub-filter.
+/// Parameters, size and fill of a sub-filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SubFilterInfo {
     /// How many items it is made for.
@@ -73,7 +73,7 @@ pub struct SubFilterInfo {
     pub hashes: u32,
     /// Bits set.
     pub set_bits: u64,
-    /// Its lines, if it has any.
+    /// Its geometry in lines; `None` in the classic layout.
     pub geometry: Option<Geometry>,
 }
 
@@ -176,14 +176,14 @@ impl BloomFilter {
     /// ```
     ///
     /// # Errors
-    /// For a new item that finds the filter full: [`Error::Full`] if it does not scale, else what
-    /// keeps it from growing ([`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::OutOfRange`]). Nothing is changed then.
+    /// A full filter refuses a new item. The error is [`Error::Full`] if the filter does not scale, else what keeps it
+    /// from growing ([`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::OutOfRange`]). Nothing is changed then.
     pub fn add(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
         either!(&mut self.chain, filter => filter.add(item, limit))
     }
 
-    /// Adds items, with the same outcome as [`Self::add`] for one after another, but faster
-    /// for many: their cache misses overlap. Tells `added` of each whether it was new.
+    /// Adds items with the same outcome as [`Self::add`] for one after another. It is faster for many, since their
+    /// cache misses overlap. `added` is called for each item with whether it was new.
     ///
     /// ```
     /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -197,7 +197,7 @@ impl BloomFilter {
     /// ```
     ///
     /// # Errors
-    /// As [`Self::add`]. The items before the one that failed are in, and `added` was told of them.
+    /// As [`Self::add`]. The items before the refused one are added, and `added` was called for each of them.
     pub fn add_all<'a>(
         &mut self,
         items: impl IntoIterator<Item = &'a [u8]>,
@@ -223,7 +223,8 @@ impl BloomFilter {
         either!(&self.chain, filter => filter.may_contain(item))
     }
 
-    /// [`Self::may_contain`] for many items, faster than one after another. Tells `found` the answers.
+    /// [`Self::may_contain`] for many items, faster than one after another. `found` is called with each answer, in
+    /// order.
     ///
     /// ```
     /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -240,8 +241,8 @@ impl BloomFilter {
         either!(&self.chain, filter => filter.may_contain_all(items, found));
     }
 
-    /// The parameters it was made with. Of a classic filter, as far as RedisBloom keeps them: the rate asked for follows
-    /// from that of the first sub-filter, and so does the capacity; the seed is 0.
+    /// The parameters it was made with. RedisBloom does not store them: for a classic filter, rate and capacity follow
+    /// from the first sub-filter, and the seed is 0.
     ///
     /// ```
     /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -301,7 +302,7 @@ impl BloomFilter {
         })
     }
 
-    /// How many of the items added were new; after a merge an estimate.
+    /// How many of the added items were new. After a merge it is an estimate.
     ///
     /// ```
     /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -317,7 +318,7 @@ impl BloomFilter {
         either!(&self.chain, filter => filter.num_items())
     }
 
-    /// Whether nothing was ever added, so that clearing it would change nothing.
+    /// Whether it is as new, so that clearing it would change nothing.
     ///
     /// ```
     /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -333,7 +334,7 @@ impl BloomFilter {
         either!(&self.chain, filter => filter.is_empty())
     }
 
-    /// How many items its sub-filters are made for.
+    /// How many items its sub-filters are made for, in all.
     ///
     /// ```
     /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -347,7 +348,7 @@ impl BloomFilter {
         either!(&self.chain, filter => filter.capacity())
     }
 
-    /// How many items can be added before it has to grow, or refuses them: so many at least, for known ones take no room.
+    /// How many new items fit, at least, before it grows or refuses them. Known items take no room.
     ///
     /// ```
     /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -362,7 +363,7 @@ impl BloomFilter {
         either!(&self.chain, filter => filter.room())
     }
 
-    /// Bytes of all bitmaps and structs; of a classic filter as RedisBloom's `BF.INFO` counts them.
+    /// Bytes of all bitmaps and structs. For a classic filter they are counted as RedisBloom's `BF.INFO` counts them.
     ///
     /// ```
     /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -393,7 +394,7 @@ impl BloomFilter {
         either!(&self.chain, filter => filter.fill_ratio())
     }
 
-    /// The estimated share of the items it does not hold for which it errs now.
+    /// The current false-positive rate, estimated from the set bits.
     ///
     /// ```
     /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -410,7 +411,7 @@ impl BloomFilter {
         either!(&self.chain, filter => filter.false_positive_rate())
     }
 
-    /// Empties it: one sub-filter as when it was new, and the same parameters.
+    /// Empties it. It keeps its parameters and the memory of its first sub-filter.
     ///
     /// ```
     /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -426,8 +427,8 @@ impl BloomFilter {
         either!(&mut self.chain, filter => filter.clear());
     }
 
-    /// Becomes the union of itself and `others`: contains what any of them contained, in as many sub-filters as the longest
-    /// has. Tells whether that changed anything.
+    /// Becomes the union of itself and `others`, with as many sub-filters as the longest chain. Tells whether that
+    /// changed anything.
     ///
     /// ```
     /// # use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -442,8 +443,8 @@ impl BloomFilter {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Incompatible`] naming what differs; [`Error::RateExceeded`] where the union would err more often than was
-    /// asked for; what `limit` says; [`Error::OutOfMemory`]. Nothing is changed then.
+    /// [`Error::Incompatible`] names what differs. [`Error::RateExceeded`] means that the union would err more often
+    /// than was asked for. Other errors are what `limit` says and [`Error::OutOfMemory`]. Nothing is changed then.
     pub fn merge(&mut self, others: &[&BloomFilter], limit: &impl SizeLimit) -> Result<bool, Error> {
         let layout = self.layout();
         match &mut self.chain {
@@ -483,7 +484,7 @@ impl OnHeap for BloomFilter {
     }
 }
 
-/// The filters as those of this layout.
+/// The filters as chains of one layout; an error if one has the other layout.
 fn all_of<'a, F>(
     layout: BitLayout,
     filters: &[&'a BloomFilter],

@@ -1,14 +1,14 @@
-//! What a filter is made with.
+//! The parameters of a filter.
 
 use std::fmt::Display;
 
 use crate::error::{Error, Parameter};
 
-/// What a filter is made for. Stored with it; of two filters with equal parameters and equal items
-/// in equal order every bit is equal.
+/// The parameters that a filter is made with and stored with. Two filters with equal parameters, and equal items in
+/// equal order, are equal in every bit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Params {
-    /// The largest share of the items it does not hold for which it may answer that it holds them.
+    /// The false-positive rate: the largest share of absent items for which the filter may answer that it holds them.
     pub error_rate: f64,
     /// How many items the first sub-filter is made for.
     pub capacity: u64,
@@ -25,7 +25,7 @@ impl Params {
     /// Largest expansion one can ask for.
     pub const MAX_EXPANSION: u32 = 32768;
 
-    /// Are all parameters in their ranges?
+    /// Checks that every parameter is in its range.
     ///
     /// ```
     /// use rollcall_core::bloom::Params;
@@ -36,7 +36,7 @@ impl Params {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] naming the first that is not.
+    /// [`Error::OutOfRange`] names the first that is not.
     pub fn validate(&self) -> Result<(), Error> {
         check_error_rate(self.error_rate)?;
         if !(1..=Self::MAX_CAPACITY).contains(&self.capacity) {
@@ -49,12 +49,13 @@ impl Params {
     }
 }
 
-/// What is said of an expansion that is too large, as large as it may be.
+/// The error for an expansion above [`Params::MAX_EXPANSION`]. It takes any number, since a client may ask for one that
+/// no `u32` holds.
 pub fn expansion_error(expansion: impl Display) -> Error {
     Error::out_of_range(Parameter::Expansion, "from 0 to 32768", expansion)
 }
 
-/// Refuses what is not strictly between 0 and 1; NaN is not.
+/// Refuses a rate that is not strictly between 0 and 1, and NaN.
 pub(super) fn check_error_rate(error_rate: f64) -> Result<(), Error> {
     if error_rate > 0.0 && error_rate < 1.0 {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Unions of chains of one family of parameters: sub-filter by sub-filter, however many each has.
+//! Unions of chains with equal parameters, sub-filter by sub-filter. The chains may have different lengths.
 
 use std::iter::once;
 
@@ -6,22 +6,24 @@ use super::{Chain, SubFilter, chain_rate};
 use crate::error::{Error, Parameter};
 use crate::size_limit::{SizeLimit, held_bytes, try_reserve, try_with_capacity};
 
-/// Rounding may make as much more of a rate, relative to it.
+/// Relative error of a chain's rate by rounding, at most.
 const ROUNDING: f64 = 1e-12;
 
 impl<S: SubFilter> Chain<S> {
-    /// Becomes the union of itself and `others`: contains what any of them contained, in as many sub-filters as the
-    /// longest has. Tells whether that changed anything; a bit must have been set for that.
+    /// Becomes the union of itself and `others`, with as many sub-filters as the longest chain. Tells whether that
+    /// changed anything: whether a bit was set or a sub-filter added.
     ///
-    /// A sub-filter that has all bits of the others keeps its number of items. Else that is the estimate from the bits, within
-    /// what is certain: no fewer than each of those merged had, no more than all together.
+    /// Where one of the merged sub-filters has all bits of the union, its number of items is kept. Else the number is
+    /// estimated from the bits. It is clamped to what is certain: at least the largest number among those merged, at
+    /// most their sum.
     ///
     /// # Errors
-    /// [`Error::Incompatible`] naming what differs, [`Error::RateExceeded`] when the union would err more often than the
-    /// error rate asked for, what `limit` says, [`Error::OutOfMemory`]. Nothing is changed then.
+    /// [`Error::Incompatible`] names what differs. [`Error::RateExceeded`] means that the union would err more often
+    /// than the error rate asked for. Other errors are what `limit` says and [`Error::OutOfMemory`]. Nothing is changed
+    /// then.
     pub fn merge(&mut self, others: &[&Self], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
         others.iter().try_for_each(|other| self.check_params(other))?;
-        // Filters from elsewhere need not have the sizes that follow from their parameters.
+        // A loaded filter may have other sizes than those that follow from its parameters.
         self.merged(others)
             .try_for_each(|(first, mut rest)| rest.try_for_each(|other| first.check_mergeable(other)))?;
         let Some(num_items) = self.plan_union(others)? else { return Ok(false) };
@@ -37,7 +39,7 @@ impl<S: SubFilter> Chain<S> {
         Ok(true)
     }
 
-    /// Whether `other` is made with the same parameters.
+    /// Checks that `other` is made with the same parameters.
     fn check_params(&self, other: &Self) -> Result<(), Error> {
         let (ours, theirs) = (self.params(), other.params());
         if ours.capacity != theirs.capacity {
@@ -55,7 +57,7 @@ impl<S: SubFilter> Chain<S> {
         Ok(())
     }
 
-    /// For each sub-filter of the union those that it is made of: the first, and the rest.
+    /// For each sub-filter of the union, the sub-filters that it is made of: the first and the rest.
     fn merged<'a>(
         &'a self,
         others: &'a [&'a Self],
@@ -67,13 +69,13 @@ impl<S: SubFilter> Chain<S> {
         })
     }
 
-    /// The number of items of each sub-filter of a union with mergeable filters; `None` when it would have no bit that this
-    /// one has not.
+    /// The number of items of each sub-filter of a union with mergeable filters; `None` when the union would add
+    /// neither a bit nor a sub-filter.
     ///
     /// # Errors
-    /// [`Error::RateExceeded`] when it would err more often than was asked for.
+    /// [`Error::RateExceeded`] when the union would err more often than was asked for.
     fn plan_union(&self, others: &[&Self]) -> Result<Option<Vec<u64>>, Error> {
-        // From reading alone: the bitmaps are not held twice.
+        // The plan only reads, so no bitmap is held twice.
         let len = others.iter().fold(self.sub_filters.len(), |len, other| len.max(other.sub_filters.len()));
         let (mut unions, mut rates) = (try_with_capacity(len)?, try_with_capacity(len)?);
         let mut changed = len > self.sub_filters.len();
@@ -87,7 +89,8 @@ impl<S: SubFilter> Chain<S> {
             let estimate = libm::round(first.estimate_items(set_bits)) as u64;
             unions.push(whole.unwrap_or_else(|| estimate.clamp(most, sum).min(first.num_bits())));
             let rate = first.rate_with(set_bits);
-            // What fits by its number of items is not kept out because more bits than expected are set by chance.
+            // A sub-filter within its capacity counts with its nominal rate at most: by chance it may have more bits
+            // set than expected.
             rates.push(if first.holds(sum, set_bits) { rate.min(first.error_rate()) } else { rate });
         }
         if !changed {
@@ -100,7 +103,7 @@ impl<S: SubFilter> Chain<S> {
         Ok(Some(unions))
     }
 
-    /// An empty sub-filter for each that the longest of `others` has more.
+    /// Empty sub-filters, one for each by which the longest of `others` is longer.
     fn empty_twins(&self, others: &[&Self], limit: &(impl SizeLimit + ?Sized)) -> Result<Vec<S>, Error> {
         let len = self.sub_filters.len();
         let mut twins = try_with_capacity(self.merged(others).skip(len).count())?;

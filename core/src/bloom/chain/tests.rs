@@ -1,4 +1,4 @@
-//! How often chains ask their sub-filters, and that a list is one item after another on chains of any length.
+//! How often chains ask their sub-filters, and that lists answer as single calls do, on chains of any length.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -9,8 +9,9 @@ use super::*;
 use crate::hash::hash64;
 use crate::size_limit::Unlimited;
 
-/// A sub-filter that errs as often as its items share one of so many values, and counts what it is asked. It is full with
-/// so many items, or held values, and is sure of half its room only.
+/// A sub-filter that counts how often it is asked. It errs for items that share one of `values` values. It is full with
+/// `capacity` items or `most_held` held values. Like a real one, it reports a lower bound of its room: half of the
+/// values that are left.
 #[derive(Debug, PartialEq)]
 struct Counted {
     capacity: u64,
@@ -140,7 +141,7 @@ impl SubFilter for Counted {
     }
 }
 
-/// A chain of them, of equal capacities.
+/// A chain of such sub-filters, all of one capacity.
 fn counted(capacity: u64, most_held: u64, values: u64) -> Chain<Counted> {
     let params = Params { error_rate: 0.5, capacity, expansion: 1, seed: 0 };
     let mut chain = Chain::of(Rules { params, most_held, values }, Vec::new());
@@ -148,7 +149,7 @@ fn counted(capacity: u64, most_held: u64, values: u64) -> Chain<Counted> {
     chain
 }
 
-/// Most times that a sub-filter was asked about an item, since the last call.
+/// Largest number of times that a sub-filter was asked about one item since the last call.
 fn most_asked(chain: &Chain<Counted>) -> u32 {
     chain.sub_filters().iter().flat_map(|one| one.asked.take().into_values()).max().unwrap_or(0)
 }
@@ -157,7 +158,8 @@ fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
     items.iter().map(bytemuck::bytes_of)
 }
 
-/// Once when it is looked for, and once when it is added or the sub-filter has become full meanwhile.
+/// A sub-filter is asked once in the look-up. It is asked again when the item is added, or when it has become full
+/// meanwhile.
 #[test]
 fn a_sub_filter_is_asked_about_an_item_twice_at_most() {
     let items: Vec<u16> = (0..700).collect();
@@ -167,7 +169,7 @@ fn a_sub_filter_is_asked_about_an_item_twice_at_most() {
             chain.add_all(bytes(&items), &Unlimited, |_| ()).unwrap();
             assert!((1..=2).contains(&most_asked(&chain)), "{capacity}");
             assert!(chain.sub_filters().len() as u64 >= 320 / capacity);
-            // All known, all absent, and each of a list.
+            // Items that are all known, or all absent, are asked about once.
             chain.add_all(bytes(&items), &Unlimited, |_| ()).unwrap();
             assert_eq!(most_asked(&chain), 1, "{capacity}");
             let absent: Vec<u16> = (1000..1700).collect();

@@ -1,9 +1,9 @@
 //! Filters in RedisBloom's layout: for data brought in from it, and for filters that are to go back.
 //!
-//! The same items in the same order give the same bits, numbers and answers as there, and a filter grows by the
-//! same rules. It costs a cache miss for each bit of an item where lines cost one or two for all.
+//! The same items in the same order give the same bits, numbers and answers as in RedisBloom, and a filter grows by its
+//! rules. Each bit of an item costs a cache miss, where a filter of lines has one or two for all bits.
 //!
-//! - [`sizing`]: sizes and what is asked of filters from elsewhere
+//! - [`sizing`]: sizes, and checks of filters from elsewhere
 //! - [`ClassicSubFilter`]: one filter of a fixed size
 //! - [`ClassicFilter`]: the chain
 
@@ -18,12 +18,13 @@ use super::params::Params;
 use crate::error::{Error, Parameter};
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
-/// Most sub-filters of a filter from elsewhere. RedisBloom halves the error rate for each, which it can do 1,074 times:
-/// no filter of its own has more than this. The header of so many stays below 64 KiB.
+/// Largest number of sub-filters of a filter from elsewhere. RedisBloom halves the error rate for each, which is
+/// possible 1,074 times, so no filter of its own has more. The header of such a filter stays below 64 KiB. A smaller
+/// number would make stored filters unreadable.
 pub(crate) const MAX_LOADED_SUB_FILTERS: u64 = 1200;
 
-/// A Bloom filter that grows, in RedisBloom's layout and by its rules. The shapes of its sub-filters are valid; its options
-/// are known and say 64-bit hashes.
+/// A Bloom filter that grows, in RedisBloom's layout and by its rules. Invariants: the shapes of its sub-filters are
+/// valid, and its options are known and say 64-bit hashes.
 pub type ClassicFilter = Chain<ClassicSubFilter>;
 
 impl ClassicFilter {
@@ -36,8 +37,8 @@ impl ClassicFilter {
         Self::with_growth(params, growth, limit)
     }
 
-    /// As [`ClassicFilter::new`]. `growth` is what RedisBloom notes, which it does for filters that do not scale as
-    /// well; for those that do it must be their expansion.
+    /// As [`ClassicFilter::new`]. `growth` is the number that RedisBloom stores, also for filters that do not scale.
+    /// For a filter that scales it must be the expansion.
     ///
     /// # Errors
     /// As [`ClassicFilter::new`].
@@ -46,11 +47,11 @@ impl ClassicFilter {
         Self::of_any_range(params, growth, limit)
     }
 
-    /// As [`ClassicFilter::with_growth`], for a filter that exists elsewhere: its parameters may lie beyond the ranges
-    /// that one can ask for here, as those of a filter that is loaded may.
+    /// As [`ClassicFilter::with_growth`], for a filter that exists elsewhere. Like those of a loaded filter, its
+    /// parameters may lie outside the ranges for new filters.
     ///
     /// # Errors
-    /// As [`ClassicFilter::new`]; [`Error::OutOfRange`] only where there is no such filter.
+    /// As [`ClassicFilter::new`]; [`Error::OutOfRange`] only where no such filter can exist.
     pub fn of_any_range(params: Params, growth: u32, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
         if params.expansion != 0 && params.expansion != growth {
             return Err(Error::out_of_range(Parameter::Growth, "the expansion of a filter that scales", growth));
@@ -60,7 +61,8 @@ impl ClassicFilter {
         let shape = Shape::new(params.error_rate * tightening, params.capacity, options)?;
         let mut sub_filters = try_with_capacity(1)?;
         sub_filters.push(ClassicSubFilter::new(shape, size_of::<Self>() as u64, limit)?);
-        // The rate asked for is not kept: half of a subnormal one may be rounded, and twice that is another.
+        // The rate is derived from the shape, as loading does. Half of a subnormal rate may be rounded, and twice the
+        // half is then another rate.
         let params = params_of(options, growth, &shape);
         Ok(Chain::of(Rules { params, options, growth }, sub_filters))
     }
@@ -83,13 +85,13 @@ impl ClassicFilter {
         self.rules().options
     }
 
-    /// The growth that RedisBloom notes, for filters that do not scale too.
+    /// The growth that RedisBloom stores, also for filters that do not scale.
     pub fn growth(&self) -> u32 {
         self.rules().growth
     }
 }
 
-/// Checks what a stored filter says of itself as a whole.
+/// Checks the fields of a stored filter that concern the whole chain.
 ///
 /// # Errors
 /// [`Error::Corrupt`] naming the field.
@@ -106,11 +108,11 @@ pub(crate) fn check_chain(options: u32, growth: u32, num_sub_filters: u64) -> Re
     Ok(())
 }
 
-/// The parameters that a filter of this first sub-filter was asked for with.
+/// The parameters of a filter with this first sub-filter.
 pub(crate) fn params_of(options: u32, growth: u32, first: &Shape) -> Params {
     let does_not_scale = options & NO_SCALING != 0;
     let asked = first.error_rate / TIGHTENING;
-    // RedisBloom asks for less than 1, but the first rate may come from elsewhere.
+    // RedisBloom accepts only rates below 1, but a header may claim a first rate of 0.5 or more.
     let error_rate = if does_not_scale || asked >= 1.0 { first.error_rate } else { asked };
     Params { error_rate, capacity: first.capacity, expansion: if does_not_scale { 0 } else { growth }, seed: 0 }
 }

@@ -1,4 +1,4 @@
-//! RedisBloom's rules: how large a sub-filter is, and what one that comes from elsewhere has to fulfil.
+//! RedisBloom's rules: the size of a sub-filter, and the checks of one from elsewhere.
 //!
 //! ```text
 //! bits an item = -ln(error rate) / ln(2)^2         hashes = ceil(ln 2 * bits an item)
@@ -20,29 +20,30 @@ use crate::error::{Error, Parameter};
 pub const NOROUND: u32 = 1;
 /// The capacity asked for is the logarithm of the bits.
 pub(crate) const ENTRIES_IS_BITS: u32 = 2;
-/// Hashes have 64 bits; without it, 32: releases before 2.0.
+/// Hashes have 64 bits. Filters of releases before 2.0 lack this option and have 32-bit hashes.
 pub const FORCE64: u32 = 4;
 /// The filter does not scale.
 pub const NO_SCALING: u32 = 8;
 /// All options there are.
 pub(crate) const ALL_OPTIONS: u32 = NOROUND | ENTRIES_IS_BITS | FORCE64 | NO_SCALING;
 
-/// The growth that RedisBloom notes when nobody asked for another.
+/// The growth that RedisBloom stores by default.
 pub const DEFAULT_GROWTH: u32 = 2;
 
-/// How much smaller the error rate of each sub-filter is than that of the one before.
+/// Factor from the error rate of one sub-filter to that of the next. Changing it breaks the equality with RedisBloom's
+/// filters.
 pub(in crate::bloom) const TIGHTENING: f64 = 0.5;
 
-/// ln 2 and its square, with the digits that RedisBloom has: at error rates of 2^-k, all digits would give
-/// another number of hashes. Changing them breaks the equality with its filters.
+/// ln 2 and its square, with RedisBloom's digits. At error rates of 2^-k, all digits would give another number of
+/// hashes. Changing them breaks the equality with its filters.
 #[expect(clippy::approx_constant, reason = "RedisBloom's digits decide, not the nearest double")]
 const LN_2: f64 = 0.693147180559945;
 const LN_2_SQUARED: f64 = 0.480453013918201;
 
-/// Most bits an item that the smallest positive error rate can ask for are 1550.
+/// Largest number of bits an item. The smallest positive error rate takes 1550.
 const MAX_BITS_PER_ITEM: f64 = 1600.0;
 
-/// Most bytes of a sub-filter: sums of a few positions fit 64 bits then.
+/// Largest size of a sub-filter, bytes. Sums of a few positions then fit 64 bits.
 const MAX_BYTES: u64 = 1 << 57;
 
 /// Largest `n2` that stays within [`MAX_BYTES`].
@@ -53,7 +54,7 @@ const MAX_N2: u8 = 60;
 pub struct Shape {
     /// How many items it is made for (RedisBloom's `entries`).
     pub capacity: u64,
-    /// The share of the items it does not hold for which it may err when full.
+    /// The false-positive rate it may have when full.
     pub error_rate: f64,
     /// Bits an item (`bpe`).
     pub bits_per_item: f64,
@@ -84,7 +85,8 @@ impl Shape {
             (num_bits, n2, (num_bits as f64 / bits_per_item) as u64)
         } else {
             let wanted = capacity as f64 * bits_per_item;
-            // No addition to 2^63 overflows below. NaN cannot be.
+            // The bound keeps the sum below from overflowing at rates up to 0.5; without NOROUND, [`Shape::next`] asks
+            // for no other. `wanted` is never NaN.
             if wanted > (MAX_BYTES * 8) as f64 {
                 return Err(too_large());
             }
@@ -125,12 +127,12 @@ impl Shape {
         self.num_bytes.div_ceil(LINE_BYTES)
     }
 
-    /// What positions are taken modulo: bits that an item can set.
+    /// The modulus of positions: the number of bits that an item can set.
     pub fn num_positions(&self) -> u64 {
         if self.n2 > 0 { 1 << self.n2 } else { self.num_bits() }
     }
 
-    /// Can a sub-filter of this shape count so many items?
+    /// Checks that a sub-filter of this shape can count `num_items` items.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -138,11 +140,11 @@ impl Shape {
         check_items(num_items, self.num_positions())
     }
 
-    /// Does a shape that was stored or received hang together? One from another release may differ from what
-    /// [`Shape::new`] gives, so only what the answers rest on is asked for.
+    /// Checks that a stored or received shape is consistent. One from another release may differ from what
+    /// [`Shape::new`] gives, so only what the answers depend on is checked.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] naming the field.
+    /// [`Error::Corrupt`] names the field.
     pub fn validate(&self) -> Result<(), Error> {
         if self.capacity == 0 {
             return Err(Error::corrupt("capacity", "at least 1", 0));
@@ -176,8 +178,8 @@ impl Shape {
 
 /// Bits an item takes at an error rate.
 fn bits_per_item(error_rate: f64) -> f64 {
-    // The platform's logarithm and not libm's: RedisBloom takes it, and the two differ in the last bit. Nothing stored
-    // is computed again from it: shapes are kept.
+    // The platform's logarithm, since RedisBloom uses it and libm's differs in the last bit. Shapes are stored, so no
+    // stored value depends on computing it again.
     -error_rate.ln() / LN_2_SQUARED
 }
 
@@ -235,7 +237,7 @@ mod tests {
         }
     }
 
-    /// What RedisBloom 2.8.2 let filters grow to whose options none of its commands give.
+    /// Shapes to which RedisBloom 2.8.2 grew filters whose options none of its commands sets.
     #[test]
     fn powers_of_two_are_those_of_redisbloom() {
         let grown = |options, capacity| {

@@ -24,27 +24,28 @@ pub struct Rules {
     pub params: Params,
     /// RedisBloom's options.
     pub options: u32,
-    /// The growth that RedisBloom notes, for filters that do not scale too.
+    /// The growth that RedisBloom stores, also for filters that do not scale.
     pub growth: u32,
 }
 
 /// Bytes that RedisBloom counts for a sub-filter besides its bitmap.
 pub(in crate::bloom) const SUB_FILTER_BYTES: u64 = 64;
 
-/// Of an item that is looked for, so many bits are looked at first. In a full filter each is set with chance 1/2, so few
-/// absent items need more.
+/// Bits of an item that a look-up tests first. In a full filter each is set with chance 1/2, so one absent item in four
+/// needs more. Free to change: nothing stored depends on it.
 const FIRST_PROBES: u32 = 2;
 
-/// Of a chain no shorter than that, so many sub-filters are asked at a time about an item.
+/// Sub-filters that are asked about one item together, so that their cache misses overlap. Shorter chains are asked one
+/// by one. Free to change: nothing stored depends on it.
 const AT_ONCE: usize = 16;
 
-/// Most bits that are asked for ahead of setting them, if one item does not have more: half the lines of a first-level
-/// cache, so that none of them is gone when it is needed.
+/// Largest number of bits that are prefetched before they are set. That is half the lines of a first-level cache, so
+/// none is evicted before its use. Free to change: nothing stored depends on it.
 const ASKED_AHEAD: u32 = 256;
 
 /// A filter of a fixed size in RedisBloom's layout.
 ///
-/// Invariants: `bitmap` has just enough lines for the bytes of `shape`, and bits beyond those are 0; `num_items` is at
+/// Invariants: `bitmap` has just enough lines for the bytes of `shape`, and bits beyond those are 0. `num_items` is at
 /// most the number of positions, as in `LineSubFilter`.
 #[derive(Debug)]
 pub struct ClassicSubFilter {
@@ -55,10 +56,10 @@ pub struct ClassicSubFilter {
 }
 
 impl ClassicSubFilter {
-    /// An empty one. `limit` is asked whether the value it will be part of, `held_bytes` without it, may grow by it.
+    /// An empty sub-filter. `limit` is asked whether a value of `held_bytes` may grow by the new sub-filter.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for a shape that does not hang together, what `limit` says, [`Error::OutOfMemory`].
+    /// [`Error::Corrupt`] for an inconsistent shape, what `limit` says, [`Error::OutOfMemory`].
     pub fn new(shape: Shape, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
         shape.validate()?;
         let num_lines = shape.num_lines();
@@ -72,12 +73,12 @@ impl ClassicSubFilter {
         &self.shape
     }
 
-    /// Bytes of the bitmap, which is in memory.
+    /// Bytes of the bitmap. It is in memory, so a `usize` holds them.
     fn num_bytes(&self) -> usize {
         self.shape.num_bytes as usize
     }
 
-    /// Writes over the bytes of the bitmap from `offset` on: items are forgotten whose bits that clears.
+    /// Overwrites the bytes of the bitmap from `offset` on. Items whose bits that clears are forgotten.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` reach past the end; nothing is changed then.
@@ -89,7 +90,7 @@ impl ClassicSubFilter {
         bytemuck::cast_slice(self.bitmap.lines())
     }
 
-    /// Whether work on these hashes is worth asking for their lines ahead.
+    /// Whether prefetching pays: the bitmap is large, and there is more than one hash.
     fn prefetches(&self, pending: u32) -> bool {
         self.bitmap.lines().len() >= PREFETCH_FROM_LINES && pending.count_ones() > 1
     }
@@ -105,26 +106,26 @@ impl ClassicSubFilter {
         free != 0
     }
 
-    /// Whether these of an item's bits are all set.
+    /// Whether the bits `probes` of an item are all set.
     #[inline(always)]
     fn has(&self, words: &[u64], hash: Hash128, probes: Range<u32>) -> bool {
-        // No early exit: a branch a bit would be mispredicted every other time.
+        // No early exit: a branch for each bit would be mispredicted half the time.
         self.modulus.positions(hash, probes).fold(true, |all, position| all & bits::get(words, position))
     }
 
-    /// How many bits of an item are looked at first.
+    /// How many bits of an item are tested first.
     fn first_probes(&self) -> u32 {
         FIRST_PROBES.min(self.shape.hashes)
     }
 
-    /// Whether all of an item's bits but the first are set.
+    /// Whether all bits of an item after the first [`Self::first_probes`] are set.
     fn has_rest(&self, hash: Hash128) -> bool {
         let words = self.words();
         rounds(self.first_probes(), self.shape.hashes).all(|probes| self.has(words, hash, probes))
     }
 
-    /// Whether any of at most [`AT_ONCE`] may contain the item of this hash. The cache misses of a round overlap: with a
-    /// branch between them, each that is mispredicted would make the next one wait.
+    /// Whether any of `group`, at most [`AT_ONCE`] sub-filters, may contain the item of this hash. No branch separates
+    /// the loads of a round, so their cache misses overlap: a mispredicted branch would delay the next miss.
     fn look_up_at_once(group: &[Self], hash: Hash128) -> bool {
         let mut found = first_marks(group.len());
         for probe in 0..FIRST_PROBES {
@@ -136,29 +137,29 @@ impl ClassicSubFilter {
         marked(found).any(|i| group[i].has_rest(hash))
     }
 
-    /// Which of the marked hashes have these of their bits all set.
+    /// The mask of those pending hashes whose bits `probes` are all set.
     #[inline(always)]
     fn having(&self, hashes: &[Hash128], pending: u32, probes: Range<u32>) -> u32 {
         let (words, mut having) = (self.words(), 0);
         if self.prefetches(pending) {
             marked(pending).for_each(|i| self.prefetch(words, hashes[i], probes.clone()));
         }
-        // A loop, not `fold`, which the compiler leaves as a call that serves all rounds.
+        // A loop, since the compiler makes `fold` one call for all rounds.
         for i in marked(pending) {
             having |= u32::from(self.has(words, hashes[i], probes.clone())) << i;
         }
         having
     }
 
-    /// Brings these of an item's bits to the cache.
+    /// Prefetches the bits `probes` of an item.
     #[inline(always)]
     fn prefetch(&self, words: &[u64], hash: Hash128, probes: Range<u32>) {
         self.modulus.positions(hash, probes).for_each(|position| bits::prefetch(words, position));
     }
 }
 
-/// The bits of an item, from `start` on, that are looked at together: each time as many as before, so that an absent item
-/// costs a few, and a present one with many not a wait for each.
+/// Ranges of an item's bits, from `start` on, that are tested together. Each round doubles the number of tested bits.
+/// So an absent item costs few bits, and a present one few rounds.
 #[inline(always)]
 fn rounds(mut start: u32, hashes: u32) -> impl Iterator<Item = Range<u32>> {
     std::iter::from_fn(move || {
@@ -235,7 +236,7 @@ impl SubFilter for ClassicSubFilter {
         self.room() == 0
     }
 
-    /// By RedisBloom's count, which does not have the items that were taken for known ones.
+    /// By RedisBloom's count, which leaves out new items that were taken for known ones.
     fn room(&self) -> u64 {
         self.shape.capacity.saturating_sub(self.num_items)
     }
@@ -277,7 +278,7 @@ impl SubFilter for ClassicSubFilter {
     }
 
     fn look_up(sub_filters: &[Self], hash: Hash128) -> bool {
-        // Newest first: it is the largest, so it most likely has what is there.
+        // Newest first: it is the largest, so it most likely holds a present item.
         if sub_filters.len() < AT_ONCE {
             return sub_filters.iter().rev().any(|sub_filter| sub_filter.may_contain(hash));
         }
@@ -286,12 +287,13 @@ impl SubFilter for ClassicSubFilter {
 
     fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
         if pending.is_power_of_two() {
-            // Here it is a branch that tells whether there is more to look at, and a processor does not wait for those.
+            // A single hash is looked up with branches: the processor predicts them and loads the later bits without
+            // waiting.
             let i = pending.trailing_zeros();
             return u32::from(self.may_contain(hashes[i as usize])) << i;
         }
         let (first, all) = (0..FIRST_PROBES, self.shape.hashes);
-        // The first round on its own: it is most of the time, and of it the compiler knows how long it is.
+        // The first round stands alone: it takes most of the time, and its constant length lets the compiler unroll it.
         let (mut found, start) =
             if all < first.end { (pending, 0) } else { (self.having(hashes, pending, first.clone()), first.end) };
         for probes in rounds(start, all) {
@@ -309,7 +311,7 @@ impl SubFilter for ClassicSubFilter {
         let (mut new, mut left) = (0, pending);
         while left != 0 {
             let mut these = left;
-            // Of one item's bits none waits for another, so there is nothing to gain.
+            // The loads of one item's bits overlap anyway, so prefetching them gains nothing.
             if at_once > 1 {
                 these = first_marked(left, at_once.into());
                 marked(these).for_each(|i| self.prefetch(self.words(), hashes[i], all.clone()));
@@ -352,8 +354,8 @@ impl SubFilter for ClassicSubFilter {
     }
 
     /// Swamidass and Baldi, "Mathematical Correction for Fingerprint Similarity Measures to Improve Chemical
-    /// Retrieval", 2007, section 2. With every bit set the likelihood has no maximum: the answer is then that for one
-    /// free bit.
+    /// Retrieval", 2007, section 2. With every bit set the likelihood has no maximum: the answer is then the estimate
+    /// for one free bit.
     fn estimate_items(&self, set_bits: u64) -> f64 {
         let all = self.shape.num_positions() as f64;
         let free = (all - set_bits as f64).max(1.0);
@@ -390,7 +392,7 @@ struct Modulus {
 
 impl Modulus {
     fn new(positions: u64) -> Self {
-        // At least one, as every shape that validates has.
+        // Every valid shape has at least one position; `max` keeps the division defined.
         let positions = positions.max(1);
         Modulus { positions, reciprocal: u64::MAX / positions }
     }
@@ -398,13 +400,13 @@ impl Modulus {
     /// `x` modulo the positions.
     #[inline(always)]
     fn of(self, x: u64) -> u64 {
-        // Less than 1 below `x / positions` before it is rounded down, so right or 1 too small.
+        // Before rounding, the quotient is less than 1 below `x / positions`. So it is right or 1 too small.
         let quotient = ((u128::from(x) * u128::from(self.reciprocal)) >> 64) as u64;
         let rest = x - quotient * self.positions;
         if rest >= self.positions { rest - self.positions } else { rest }
     }
 
-    /// These positions of an item.
+    /// The positions `which` of an item.
     #[inline(always)]
     fn positions(self, hash: Hash128, which: Range<u32>) -> impl Iterator<Item = usize> {
         which.map(move |i| self.of(hash.lo.wrapping_add(u64::from(i).wrapping_mul(hash.hi))) as usize)
@@ -446,7 +448,7 @@ mod tests {
         assert!(single == large);
     }
 
-    /// However many bits an item has, an absent one must not cost them all, nor a present one a wait for each.
+    /// Whatever the number of bits, an absent item must not load them all, nor a present one wait for each.
     #[test]
     fn bits_are_looked_at_in_rounds_that_grow() {
         for hashes in [0, 1, 2, 3, 7, 20, 1000, u32::MAX] {

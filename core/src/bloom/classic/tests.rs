@@ -31,7 +31,7 @@ fn parameters_are_checked() {
         (Params { error_rate: f64::NAN, ..good }, Parameter::ErrorRate),
         (Params { error_rate: 0.0, ..good }, Parameter::ErrorRate),
         (Params { error_rate: 1.0, ..good }, Parameter::ErrorRate),
-        // Half of it is no rate.
+        // Half of it rounds to 0.
         (Params { error_rate: f64::from_bits(1), ..good }, Parameter::ErrorRate),
         (Params { capacity: 0, ..good }, Parameter::Capacity),
         (Params { capacity: Params::MAX_CAPACITY + 1, ..good }, Parameter::Capacity),
@@ -113,8 +113,8 @@ fn stored_sub_filters_are_checked() {
     assert_eq!(many[0].num_items(), most);
 }
 
-/// A header may claim as many items as there are bits, and none of them set. Items that are added then find room to be
-/// counted no more; the sum of a chain's items never passes 64 bits, and what is saved is loaded again.
+/// A header may claim as many items as there are bits, although none is set. Items that such a sub-filter takes are not
+/// counted. So the sum over a chain fits 64 bits, and what is saved can be loaded.
 #[test]
 fn counts_stay_within_the_bits_whatever_is_added_and_merged() {
     let claiming = |name: &str| {
@@ -140,7 +140,8 @@ fn counts_stay_within_the_bits_whatever_is_added_and_merged() {
     assert_eq!(full.num_items(), full.shape().num_positions());
 }
 
-/// Half of an odd subnormal rate is rounded, and twice the half is another rate: that one is the filter's then.
+/// Half of an odd subnormal rate is rounded, so twice the half is another rate. The filter has that rate, made here or
+/// loaded.
 #[test]
 fn a_rate_is_kept_as_it_follows_from_the_first_sub_filter() {
     for bits in [2u64, 3, 5, 7, 0x39_0000_0001] {
@@ -200,7 +201,7 @@ fn merging_is_refused_by_name_and_by_rate() {
     assert!(ours == before);
 }
 
-/// With the same items it errs as often as its rate says: RedisBloom's formula, so only about.
+/// The bound is six standard deviations of the sample.
 #[test]
 fn the_rate_measured_is_the_rate_estimated() {
     let items: Vec<u16> = (0..10_000).collect();

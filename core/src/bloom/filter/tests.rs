@@ -1,4 +1,4 @@
-//! Laws of filters, whatever their layout.
+//! Laws of filters, in either layout.
 
 use super::super::bitmap::Line;
 use super::super::chain::MAX_SUB_FILTERS;
@@ -86,7 +86,8 @@ fn union(first: &BloomFilter, others: &[&BloomFilter]) -> Result<BloomFilter, Er
     result.map(|_| union)
 }
 
-/// Two chains that were one and have gone on apart: the longer has nothing less, the shorter grows, and both go on.
+/// Two chains of different lengths with common items. Merging either into the other gives the same union, and the union
+/// goes on growing.
 #[test]
 fn chains_of_any_length_merge_while_they_fit() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
@@ -101,13 +102,13 @@ fn chains_of_any_length_merge_while_they_fit() {
         assert!(both.num_items().abs_diff(810) < 12, "{}", both.num_items());
         assert!((0..2000u32).all(|item| both.add(&item.to_le_bytes(), &Unlimited).is_ok()));
         assert!(both.sub_filters().len() == 5 && (0..2000u32).all(|item| both.may_contain(&item.to_le_bytes())));
-        // What holds all that the others hold keeps its number of items, and an empty one takes it.
+        // A chain that has all bits of the others keeps its number of items, and an empty one takes it over.
         assert!(union(&long, &[&chain(layout, 0.01, 0..90)]).unwrap() == long);
         assert!(union(&chain(layout, 0.01, 0..0), &[&long]).unwrap() == long);
     }
 }
 
-/// The same items in another order fit where the sub-filters hold about the same, and not where they do not.
+/// Chains with the same items in different orders merge only if their sub-filters hold about the same items.
 #[test]
 fn an_order_that_does_not_fit_is_refused_with_the_rate() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
@@ -117,7 +118,7 @@ fn an_order_that_does_not_fit_is_refused_with_the_rate() {
         let reversed = chain(layout, 0.05, (0..700).rev());
         let Err(Error::RateExceeded { would_be, asked }) = union(&ours, &[&reversed]) else { panic!("{layout}") };
         assert_eq!(asked, 0.05);
-        // As a filter errs that has the bits of both.
+        // The rate in the error is that of a filter with the bits of both.
         let absent = (0..200_000u32).map(|item| (item + 10_000).to_le_bytes());
         let bits_of = |filter: &BloomFilter, index: usize| either!(&filter.chain, chain => chain.sub_filters()[index].as_bytes().to_vec());
         let mut forced = ours.try_clone().unwrap();
@@ -130,7 +131,7 @@ fn an_order_that_does_not_fit_is_refused_with_the_rate() {
             }));
         }
         let errors = absent.filter(|item| forced.may_contain(item)).count() as f64 / 200_000.0;
-        // Of 100 items where the deviation of one filter is about an eighth.
+        // The first sub-filter has 100 items, where one filter deviates from the mean by about an eighth.
         assert!((would_be / errors - 1.0).abs() < 0.3, "{layout}: {would_be} {errors}");
     }
 }
@@ -160,8 +161,7 @@ fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
 }
 
 proptest! {
-    /// A union is the same whatever is merged into what, has all items, can be stored, and keeps the rate; or else it is
-    /// refused.
+    /// A union is commutative, has all items, can be stored and keeps the rate, or else it is refused.
     #[test]
     fn unions_keep_all_items_and_the_rate(
         common in 0u32..300, ours in 0u32..120, theirs in 0u32..500, layout in prop_oneof![Just(BitLayout::Lines), Just(BitLayout::Classic)],
@@ -179,7 +179,7 @@ proptest! {
                 }
                 prop_assert!(both.num_items() >= a.num_items().max(b.num_items()));
                 prop_assert!(both.num_items() <= a.num_items() + b.num_items());
-                // Chance may set more bits than expected: of 100 items the estimate is a few off.
+                // By chance more bits than expected may be set: at 100 items the estimate is a few items off.
                 prop_assert!(both.false_positive_rate() <= 1.3 * error_rate);
                 prop_assert!(union(&both, &[&a, &b]).unwrap() == both);
             }
@@ -191,7 +191,7 @@ proptest! {
         }
     }
 
-    /// With known items, items that come twice, chains that do not scale and growth that is refused in the middle.
+    /// The lists have known items and duplicates. Some chains do not scale, and some growth is refused midway.
     #[test]
     fn lists_on_long_chains_are_one_by_one(
         lists in prop::collection::vec(prop::collection::vec(0u16..500, 0..90), 1..8), capacity in 1u64..=3,
@@ -218,7 +218,7 @@ proptest! {
     }
 }
 
-/// Up to the last sub-filter there may be, whichever way it is reached.
+/// Chains up to the largest number of sub-filters, by single calls and by lists.
 #[test]
 fn the_longest_chains_are_one_by_one() {
     let items: Vec<u16> = (0..3000).map(|i| i * 7 % 2900).collect();

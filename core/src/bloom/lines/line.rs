@@ -8,13 +8,13 @@
 //!                  bits  = (y >> 9*j) & 511             for j in 0..g; bit n is bit n % 64 of word n / 64
 //! ```
 //!
-//! The product takes the line from the high bits of `x`; the multiply and shift make the bits in the
-//! line depend on all of them. Cheaper ways were measured and are not good enough: slices of `x`
-//! itself raise the false-positive rate by 36 to 88 %, double hashing modulo 512 by 7 to 25 %.
+//! The product takes the line from the high bits of `x`. The multiplication and the shift make the places in the line
+//! depend on all bits of `x`. Cheaper ways raise the false-positive rate, as measured: slices of `x` itself by 36 to 88
+//! %, double hashing modulo 512 by 7 to 25 %.
 //!
-//! The third term of `x` is enhanced double hashing (Dillinger and Manolios, "Bloom Filters in Probabilistic Verification",
-//! 2004). It is 0 for the first two lines. From the third on it keeps a `d` near 0, or near a simple share of 2^64,
-//! from putting several lines of an item into one.
+//! The third term of `x` is enhanced double hashing (Dillinger and Manolios, "Bloom Filters in Probabilistic
+//! Verification", 2004). It is 0 for the first two lines. From the third on it keeps lines of an item from coinciding
+//! where `d` is near 0 or near a simple share of 2^64.
 //!
 //! Every constant and shift here is part of the stored format.
 
@@ -39,21 +39,21 @@ pub(in crate::bloom) fn line_index(x: u64, num_lines: usize) -> usize {
     ((u128::from(x) * num_lines as u128) >> 64) as usize
 }
 
-/// Nine bits for each place in the line that `x` draws, the first lowest; at most seven.
+/// The places in the line that `x` draws: nine bits each, the first lowest, at most seven.
 #[inline(always)]
 pub(in crate::bloom) fn places(x: u64) -> u64 {
     let y = x.wrapping_mul(GOLDEN);
     y ^ (y >> 32)
 }
 
-/// Word of place `j`, and the bit in the word.
+/// The word of place `j`, and the number of the bit in it.
 #[inline(always)]
 fn place(places: u64, j: u32) -> (usize, u64) {
     let place = places >> (9 * j);
     ((place >> 6) as usize & 7, place & 63)
 }
 
-/// Adds the bits at the first `probes` places.
+/// Sets the bits at the first `probes` places in the mask `bits`.
 #[inline(always)]
 pub(in crate::bloom) fn lay_out(bits: &mut [u64; 8], places: u64, probes: u32) {
     for j in 0..probes {
@@ -66,7 +66,7 @@ pub(in crate::bloom) fn lay_out(bits: &mut [u64; 8], places: u64, probes: u32) {
 #[inline(always)]
 pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
     let mut all = 1;
-    // No early exit: the line is here anyway, and a branch a bit would be mispredicted every other time.
+    // No early exit: the line is in cache, and a branch for each bit would be mispredicted half the time.
     for j in 0..probes {
         let (word, bit) = place(places, j);
         all &= line.0[word] >> bit;
@@ -74,7 +74,7 @@ pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
     all & 1 == 1
 }
 
-/// Sets the bits at the first `probes` places; how many were free?
+/// Sets the bits at the first `probes` places, and returns how many were free.
 #[inline(always)]
 pub(in crate::bloom) fn fill(line: &mut Line, places: u64, probes: u32) -> u64 {
     let mut free = 0;
@@ -91,20 +91,21 @@ impl Line {
     /// Whether all of `bits` are set.
     #[inline(always)]
     pub(in crate::bloom) fn has(&self, bits: &[u64; 8]) -> bool {
-        // No early exit: this way it is a handful of wide instructions.
+        // No early exit, so that the compiler vectorizes it.
         self.0.iter().zip(bits).fold(0, |missing, (word, bits)| missing | (bits & !word)) == 0
     }
 }
 
-/// The same with a whole line in a register: half the time. Instructions that compilers do not find by themselves.
+/// The same functions with a whole line in one register, in half the time. Compilers do not find these instructions by
+/// themselves.
 #[cfg(target_arch = "x86_64")]
 pub(in crate::bloom) mod avx512 {
     use super::Line;
     use bytemuck::cast;
     use std::arch::x86_64::*;
 
-    // What the instruction of three operands makes of each bit of them: bit 4a + 2b + c of these. Also where two would do,
-    // or else the compiler makes two instructions more of each shift.
+    // Truth table of the ternary-logic instruction: bit 4a + 2b + c is its result for operand bits a, b and c. It is
+    // used for two operands too: with the plain instruction, the compiler emits two more for each shift.
     const OR: i32 = 0b1111_1110;
     const XOR_AND: i32 = 0b0111_1000;
 
@@ -112,8 +113,8 @@ pub(in crate::bloom) mod avx512 {
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(crate) fn has(line: &Line, places: u64, probes: u32) -> bool {
-        // A place in each lane, its bit number lowest. What is above it does no harm: both instructions look at as many
-        // bits of a count as they need.
+        // Each lane has its place in the low nine bits. The bits above do no harm: both instructions use only the low
+        // bits of an index or count.
         let shifts = _mm512_setr_epi64(0, 9, 18, 27, 36, 45, 54, 63);
         let place = _mm512_srlv_epi64(_mm512_set1_epi64(places as i64), shifts);
         let word = _mm512_permutexvar_epi64(_mm512_srli_epi64::<6>(place), cast(line.0));
@@ -138,8 +139,8 @@ pub(in crate::bloom) mod avx512 {
     pub(crate) fn lay_out(places: u64, probes: u32) -> __m512i {
         let places = _mm512_set1_epi64(places as i64);
         let starts = _mm512_setr_epi64(0, 64, 128, 192, 256, 320, 384, 448);
-        // The line with only the bit at place `j`: (place & 511) ^ start is its number in the word that has it, and 64 or
-        // more in the others, which shift their one out.
+        // The line with only the bit at place `j`. `(place & 511) ^ start` is the number of the bit in the word that
+        // has it. In the other words it is 64 or more, and the shift gives 0.
         let only = |j: u32| {
             let place = _mm512_srlv_epi64(places, _mm512_set1_epi64(i64::from(9 * j)));
             let bit = _mm512_ternarylogic_epi64::<XOR_AND>(starts, place, _mm512_set1_epi64(511));
@@ -202,13 +203,14 @@ mod tests {
         bits
     }
 
-    /// As every processor does it, as this one does it, and bit by bit, in lines from empty to two thirds full.
+    /// The portable functions, those for this processor and a set of bits agree, in lines from empty to two thirds
+    /// full.
     #[test]
     fn lines_are_looked_at_and_filled_alike() {
         for probes in 1..=7 {
             let (mut line, mut here, mut set) = (Line::default(), Line::default(), std::collections::BTreeSet::new());
             for item in 0..3000u32 {
-                // Sometimes two places, or all, are the same one.
+                // Some items have two places, or all places, in common.
                 let places = match item % 10 {
                     0 => 0x1ff_u64.wrapping_mul(u64::from(item % 3)),
                     1 => places(u64::from(item)) & 0x7fff_8000_0003_ffff,

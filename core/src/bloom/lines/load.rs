@@ -1,34 +1,35 @@
-//! How many items a line takes at an error rate: what sizes come from.
+//! How many items a line takes at an error rate. The sizes of filters follow from it.
 //!
-//! The number of items that picked one line is binomial, and for all but the smallest filters a Poisson variable; that
-//! variable, not just its mean, decides the error rate (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient
-//! Bloom Filters", 2007, section 3), so the loads here come from the mixture over it.
+//! The number of items that picked one line is binomial, and for all but the smallest filters a Poisson variable. Its
+//! distribution, not just its mean, decides the error rate (Putze, Sanders and Singler, "Cache-, Hash- and
+//! Space-Efficient Bloom Filters", 2007, section 3). So the loads here come from the mixture over it.
 //!
-//! The load of a line at a rate is *defined* as where a bisection ends, to the last place, and is part of what is stored:
-//! **a change of any result of [`FullestLine::exact`] makes stored filters unreadable.** A bisection takes as long as
-//! adding a hundred items, and the number of lines, a whole number, rarely depends on the last places. So there are bounds
-//! that it certainly ends between, from Newton's method, and they are narrowed only as far as they have to be.
+//! The load of a line at a rate is *defined* as the result of a bisection, to the last place. It is part of the stored
+//! format. **A change of any result of [`FullestLine::exact`] makes stored filters unreadable.** A bisection takes as
+//! long as adding a hundred items, and the number of lines, a whole number, rarely depends on the last places. So
+//! Newton's method gives bounds that certainly enclose the result. They are narrowed only as far as necessary.
 
 use super::super::bitmap::LINE_BITS;
 
-/// Most bits an item sets in a line: seven indices of nine bits fit one 64-bit word. Part of the stored format.
+/// Largest number of bits that an item sets in a line: seven indices of nine bits fit one 64-bit word. Part of the
+/// stored format.
 pub(super) const MAX_PROBES_PER_LINE: u32 = 7;
 
-/// With what number of probes a line takes the most items at an error rate, and how many.
+/// The number of probes with which a line takes the most items at an error rate, and that number of items.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct FullestLine {
     line_rate: f64,
     probes: u32,
-    /// About the mean number of items.
+    /// The mean number of items, approximately.
     load: f64,
-    /// How far Newton's method goes from there.
+    /// What the next step of Newton's method subtracts from it.
     step: f64,
-    /// How far `load` may be off.
+    /// Bound of the error of `load`.
     around: f64,
 }
 
 impl FullestLine {
-    /// For lines that err for at most this share; the bounds are a tenth off at most.
+    /// For lines that err for at most `line_rate`. The bounds are at most a tenth off.
     pub(super) fn new(line_rate: f64) -> Self {
         Self::guess(line_rate).unwrap_or_else(|| Self::exact(line_rate))
     }
@@ -38,7 +39,7 @@ impl FullestLine {
         self.probes
     }
 
-    /// What the mean number of items is between; the last that [`FullestLine::narrow`] comes to are equal.
+    /// The bounds of the mean number of items. [`FullestLine::narrow`] makes them equal in the end.
     pub(super) fn loads(&self) -> (f64, f64) {
         (self.load - self.around, self.load + self.around)
     }
@@ -46,19 +47,20 @@ impl FullestLine {
     /// Brings the bounds nearer to each other.
     pub(super) fn narrow(&mut self) {
         let next = Self::near(self.line_rate, self.probes, self.load - self.step);
-        // Where rounding is all that is left, they come no nearer.
+        // Once only rounding errors are left, Newton's method narrows no further.
         let narrower = next.filter(|next| next.around < self.around / 2.0);
         *self = narrower.unwrap_or_else(|| Self::exact(self.line_rate));
     }
 
-    /// To the last place, by bisection.
+    /// The result to the last place, by bisection.
     fn exact(line_rate: f64) -> Self {
         // The best number is near log2(1/rate). Starting there, few of the others need a bisection.
         let guess = libm::round(-libm::log2(line_rate)).clamp(1.0, f64::from(MAX_PROBES_PER_LINE)) as u32;
         let mut best = (guess, largest_load(LineRate::of(guess), line_rate));
         for probes in (1..=MAX_PROBES_PER_LINE).filter(|&probes| probes != guess) {
             let rate = LineRate::of(probes);
-            // The rate grows with the load: one look at the best load so far tells whether this beats it.
+            // The rate grows with the load, so the rate at the best load so far tells whether this number of probes
+            // beats it.
             if rate.at(best.1) < line_rate {
                 best = (probes, largest_load(rate, line_rate));
             }
@@ -66,8 +68,8 @@ impl FullestLine {
         FullestLine { line_rate, probes: best.0, load: best.1, step: 0.0, around: 0.0 }
     }
 
-    /// As if every line held the same number of items. `None` where that is too far off to start from, as for rates next
-    /// to 1, or where rounding may decide which number of probes is best.
+    /// A first guess, as if every line held the same number of items. `None` where that is too far off to start from,
+    /// as for rates next to 1. Also `None` where rounding may decide which number of probes is best.
     fn guess(line_rate: f64) -> Option<Self> {
         if MORE_PROBES_BELOW.iter().any(|limit| (line_rate - limit).abs() <= UNDECIDED * limit) {
             return None;
@@ -78,11 +80,11 @@ impl FullestLine {
         Self::near(line_rate, probes, load)
     }
 
-    /// With bounds around this load.
+    /// The bounds around this load.
     fn near(line_rate: f64, probes: u32, load: f64) -> Option<Self> {
         let (at_load, slope) = LineRate::of(probes).with_slope(load);
         let step = (at_load - line_rate) / slope;
-        // Twice as far, since the slope is not the same all the way; but over a tenth of the load, nearly.
+        // Twice the step, since the slope changes on the way. Within a tenth of the load it changes little.
         let around = 2.0 * (step.abs() + ROUNDING / slope);
         (0.0..0.1 * load).contains(&around).then_some(FullestLine { line_rate, probes, load, step, around })
     }
@@ -92,18 +94,20 @@ impl FullestLine {
 const MORE_PROBES_BELOW: [f64; MAX_PROBES_PER_LINE as usize - 1] =
     [0.381410372724, 0.183452989911, 0.089005353625, 0.042840634685, 0.020309728543, 0.009435787627];
 
-/// As near to those, relative to them, rounding may decide.
+/// Relative distance from those limits within which rounding may decide.
 const UNDECIDED: f64 = 1e-6;
 
-/// A hundred times what [`LineRate::at`] is wrong by: rates that differ by more do so however they were rounded.
+/// A hundred times the absolute error of [`LineRate::at`]. Rates that differ by more than this differ whatever the
+/// rounding.
 const ROUNDING: f64 = 1e-12;
 
 /// The largest load at which `rate` is at most `line_rate`, by bisection down to neighbouring `f64`s.
 fn largest_load(rate: &LineRate, line_rate: f64) -> f64 {
-    // At 64 expected hits a bit no bit is free but with chance e^-64: even for the largest rate under 1 too much.
+    // At 64 expected hits a bit, a bit is free with chance e^-64. That load is too much even for the largest rate below
+    // 1.
     let (mut fits, mut exceeds) = (0.0, 64.0 * f64::from(LINE_BITS));
-    // Halves a range of 2^15 until it is one last place wide: about 70 rounds for the loads that
-    // occur (over 0.5). The bound is there so that the loop ends whatever the formula may do.
+    // Halves a range of 2^15 until it is one last place wide: about 70 rounds for the loads that occur (over 0.5). The
+    // bound ends the loop whatever the formula gives.
     for _ in 0..200 {
         let middle = fits + (exceeds - fits) / 2.0;
         if middle <= fits || middle >= exceeds {
@@ -147,10 +151,9 @@ impl LineRate {
         &LINE_RATES[probes.min(MAX_PROBES_PER_LINE) as usize]
     }
 
-    /// An item not held finds its `d` distinct bits set if none of them is free. That none of `d` is
-    /// free is, by inclusion and exclusion, the alternating sum over the `j`-subsets of the chance
-    /// that all `j` are free; a Poisson number of items of mean `load` leaves `j` given bits free with
-    /// chance `exp(-load * misses[j])`.
+    /// An absent item is found if none of its `d` distinct bits is free. By inclusion and exclusion, the chance of that
+    /// is the alternating sum over the `j`-subsets of the chance that all `j` are free. A Poisson number of items of
+    /// mean `load` leaves `j` given bits free with chance `exp(-load * misses[j])`.
     const fn new(probes: u32) -> Self {
         let bits = LINE_BITS as f64;
         // distinct[d]: chance that the probes so far fell on d different bits.
@@ -189,7 +192,7 @@ impl LineRate {
         LineRate { probes, weights, misses }
     }
 
-    /// At this load. Right to about 1e-14, absolute.
+    /// The rate at this load. The absolute error is about 1e-14.
     pub(super) fn at(&self, load: f64) -> f64 {
         let terms = 0..=self.probes as usize;
         let sum = terms.fold(0.0, |sum, j| sum + self.weights[j] * libm::exp(-load * self.misses[j]));
@@ -197,7 +200,7 @@ impl LineRate {
         sum.clamp(0.0, 1.0)
     }
 
-    /// At this load, and how much it grows with it.
+    /// The rate at this load, and its derivative by the load.
     fn with_slope(&self, load: f64) -> (f64, f64) {
         (0..=self.probes as usize).fold((0.0, 0.0), |(sum, slope), j| {
             let term = self.weights[j] * libm::exp(-load * self.misses[j]);
@@ -212,7 +215,7 @@ mod tests {
     use super::*;
     use crate::bloom::params::Params;
 
-    /// For rates of chains and for rates of every size.
+    /// For rates of chains and for rates of every magnitude.
     #[test]
     fn bounds_hold_what_bisections_end_at() {
         let chains = [0.5, 0.1, 0.01, 1e-4].into_iter().flat_map(|error_rate| {
@@ -234,11 +237,11 @@ mod tests {
             }
             assert!(narrowed <= 6, "{line_rate}");
         }
-        // Of 3199.
+        // There are 3199 rates.
         assert!(bisections < 20, "{bisections}");
     }
 
-    /// Where two numbers of probes are as good, and where a rate is next to 0 or 1.
+    /// The rates are those at which two numbers of probes are equally good, and rates next to 0 or 1.
     #[test]
     fn where_bounds_are_not_certain_bisections_are_asked() {
         for (probes, limit) in (1..).zip(MORE_PROBES_BELOW) {

@@ -13,11 +13,12 @@ use super::params::Params;
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
-/// A Bloom filter that grows, of lines. Sub-filter `i` is the one that the parameters give for `i`.
+/// A Bloom filter that grows, of lines. Invariant: capacity and error rate of sub-filter `i` follow from the parameters
+/// and `i`.
 pub type LineFilter = Chain<LineSubFilter>;
 
 impl LineFilter {
-    /// Most sub-filters a filter has.
+    /// Largest number of sub-filters of a filter.
     pub const MAX_SUB_FILTERS: usize = MAX_SUB_FILTERS;
 
     /// An empty filter.

@@ -1,5 +1,5 @@
-//! Probing lists of items: in which order lines are asked for and looked at, compiled for every shape an item can have
-//! and for what the processor can do.
+//! Probes for items and lists of items: the order in which lines are prefetched and read. They are compiled for every
+//! shape of an item and for several instruction sets.
 
 use super::super::bitmap::Line;
 use super::super::chain::{CHUNK, fill, marked};
@@ -10,9 +10,8 @@ use multiversion::target::match_target;
 use prefetch_index::prefetch_index;
 use std::ops::Range;
 
-/// How many lines an item has and how many bits in each. With [`Fixed`] the compiler knows both and
-/// unrolls the loops, which saves 8 to 20 ns an item; [`Looped`] serves the shapes that only
-/// error rates below 1e-13 ask for.
+/// How many lines an item has and how many bits in each. With [`Fixed`] the compiler knows both and unrolls the loops,
+/// which saves 8 to 20 ns an item. [`Looped`] serves the shapes that only error rates below 1e-13 need.
 pub(in crate::bloom) trait Shape: Copy {
     fn lines_per_item(self) -> u32;
     fn probes_per_line(self) -> u32;
@@ -55,7 +54,7 @@ trait Job {
     fn run(self, shape: impl Shape) -> Self::Output;
 }
 
-/// Lines an item, and bits in each: all that a probe needs of a geometry, and in registers.
+/// Lines an item, and bits in each: all that a probe needs of a geometry, passed in registers.
 pub(in crate::bloom) type ItemShape = (u32, u32);
 
 /// Runs `job` with the implementation for `shape`. This is the only place where one is chosen.
@@ -69,7 +68,7 @@ fn run<J: Job>((lines_per_item, probes_per_line): ItemShape, job: J) -> J::Outpu
             }
         };
     }
-    // With two lines and more, a line's share of the error rate is under 0.071: at least four probes.
+    // With two lines or more, the error rate of a line is below 0.071, which takes at least four probes.
     shapes! {
         (1, 1) (1, 2) (1, 3) (1, 4) (1, 5) (1, 6) (1, 7)
         (2, 4) (2, 5) (2, 6) (2, 7)
@@ -130,7 +129,7 @@ pub(in crate::bloom) fn insert_all(
     run(shape, FillAll(Fill { lines, fill }, hashes, free))
 }
 
-/// Brings the lines of the hashes marked in `pending` to the cache: `count` lines a hash.
+/// Prefetches the first `count` lines of each pending hash.
 pub(in crate::bloom) fn prefetch(lines: &[Line], hashes: &[Hash128], pending: u32, count: u32) {
     marked(pending).for_each(|i| ask(lines, hashes[i], 0..count));
 }
@@ -142,7 +141,7 @@ trait Probe {
     fn probe(&mut self, hash: Hash128, shape: impl Shape) -> Self::Answer;
 }
 
-/// Are all bits set? `has` looks at those in a line.
+/// Tests whether all bits of an item are set. `has` tests those in one line.
 struct Seek<'a, W> {
     lines: &'a [Line],
     has: W,
@@ -163,10 +162,10 @@ impl<W: Fn(&Line, u64, u32) -> bool> Probe for Seek<'_, W> {
 }
 
 impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
-    /// Whether all bits in these of the item's lines are set.
+    /// Whether all bits in the lines `lines` of the item are set.
     #[inline(always)]
     fn has(&self, hash: Hash128, lines: Range<u32>, shape: impl Shape) -> bool {
-        // A loop, not `all`, which the compiler leaves as a call instead of unrolling it.
+        // A loop, since the compiler makes `all` a call and does not unroll it.
         for i in lines {
             let x = pick(hash, i);
             if !(self.has)(&self.lines[line_index(x, self.lines.len())], places(x), shape.probes_per_line()) {
@@ -177,7 +176,7 @@ impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
     }
 }
 
-/// Sets all bits; how many were free? `fill` sets those in a line.
+/// Sets all bits of an item and counts those that were free. `fill` does so in one line.
 struct Fill<'a, W> {
     lines: &'a mut [Line],
     fill: W,
@@ -215,19 +214,19 @@ impl<P: Probe> Job for One<P> {
     }
 }
 
-/// Bitmaps of at least as many lines, 2 MiB, are probed in chunks: the lines of a whole chunk are asked for in a short
-/// loop of their own. A core translates the addresses of many pages at once, but only of those that it sees within a few
-/// hundred instructions, and such bitmaps have more pages than it remembers.
+/// Bitmaps of at least this many lines, 2 MiB, are probed in chunks. A short loop of its own prefetches the lines of a
+/// whole chunk. Such bitmaps have more pages than the TLB holds. A core handles several TLB misses at once, but only of
+/// loads within a few hundred instructions. Free to change: nothing stored depends on it.
 pub(in crate::bloom) const CHUNKED_FROM_LINES: usize = 32 << 10;
 
-/// In smaller bitmaps one item's lines are asked for while the one this many before is probed: without the turns between
-/// loops, and there is less to wait for.
+/// Prefetch distance in bitmaps of fewer lines, items. Their cache misses are short, so one loop that prefetches and
+/// probes is faster than two. Free to change: nothing stored depends on it.
 const AHEAD: usize = 16;
 
 /// A probe for each of many items, and what is done with each answer.
 struct All<P, H, F>(P, H, F);
 
-/// [`All`] for looking.
+/// [`All`] for look-ups.
 struct SeekAll<'a, W, H, F>(Seek<'a, W>, H, F);
 
 impl<W: Fn(&Line, u64, u32) -> bool, H: Iterator<Item = Hash128>, F: FnMut(bool)> Job for SeekAll<'_, W, H, F> {
@@ -245,7 +244,7 @@ impl<W: Fn(&Line, u64, u32) -> bool, H: Iterator<Item = Hash128>, F: FnMut(bool)
     }
 }
 
-/// [`All`] for setting.
+/// [`All`] for insertions.
 struct FillAll<'a, W, H, F>(Fill<'a, W>, H, F);
 
 impl<W: Fn(&mut Line, u64, u32) -> u64, H: Iterator<Item = Hash128>, F: FnMut(u64)> Job for FillAll<'_, W, H, F> {
@@ -294,13 +293,14 @@ impl<P: Probe, H: Iterator<Item = Hash128>, F: FnMut(P::Answer)> All<P, H, F> {
     }
 }
 
-/// How many items later an item is answered than its first line is looked at: by then its other lines are here, should
-/// there be a need to look at them.
+/// Distance between the test of an item's first line and its answer, items. By then its other lines have arrived, if
+/// they are needed. Free to change: nothing stored depends on it.
 const LAG: usize = 8;
 
 impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
-    /// For bitmaps that memory has to be asked for. What most of a chunk were is expected of the next: present items have
-    /// all their lines brought, absent ones only the first, in which few of them have all their bits.
+    /// For bitmaps that are not in cache. The majority of a chunk predicts the next chunk. Items expected to be present
+    /// have all their lines prefetched. Items expected to be absent have only the first prefetched, since few of them
+    /// have all their bits in it.
     #[inline(always)]
     fn run_first_lines_first(
         self,
@@ -314,7 +314,8 @@ impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
         loop {
             let len = fill(&mut chunk, &mut hashes);
             let chunk = &chunk[..len];
-            // Of each, whether it has the bits of its first line, or of all: for a guess they are the same.
+            // The mask of the items that have the bits of their first line, or of all lines. The prediction takes
+            // either.
             let mut has = 0u32;
             if mostly_absent {
                 chunk.iter().for_each(|&hash| ask(self.lines, hash, first.clone()));
@@ -323,7 +324,7 @@ impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
                         has |= 1 << i;
                         ask(self.lines, chunk[i], rest.clone());
                     }
-                    // Answering takes time, so it is done in between: the next first lines arrive meanwhile.
+                    // Answers come in between, so that the next first lines arrive meanwhile.
                     if let Some(i) = i.checked_sub(LAG) {
                         found(has >> i & 1 == 1 && self.has(chunk[i], rest.clone(), shape));
                     }
@@ -344,7 +345,7 @@ impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
     }
 }
 
-/// Brings these of an item's lines to the cache.
+/// Prefetches the lines `which` of an item.
 #[inline(always)]
 fn ask(lines: &[Line], hash: Hash128, which: Range<u32>) {
     for i in which {

@@ -1,10 +1,10 @@
-//! Looking items up in a long chain at the price of little more than one look a sub-filter.
+//! Look-ups in a long chain, at the price of little more than one comparison a sub-filter.
 //!
-//! The number that an item's first line is drawn from, and with it the places of its bits in that line, is the same in
-//! every sub-filter: only which line it is depends on their size. So those bits are laid out once for several sub-filters,
-//! and then one line of each is compared with them as a whole, without a branch: which of many sub-filters have them
-//! cannot be predicted, and a mispredicted branch costs more than a comparison. In full sub-filters one line in thirty or
-//! so passes by chance; only what passed is looked up in earnest.
+//! The bits of an item within its first line are the same in every sub-filter; only the index of that line depends on
+//! the size. So the bits are laid out once as a mask, and one line of each sub-filter is compared with it. The
+//! comparison has no branch: which sub-filters match cannot be predicted, and a mispredicted branch costs more than a
+//! comparison. In full sub-filters about one line in thirty passes by chance. Only sub-filters that pass are looked up
+//! in full.
 
 use super::super::bitmap::Line;
 use super::super::chain::{CHUNK, Expected, SubFilter, first_marks, marked};
@@ -16,22 +16,25 @@ use crate::hash::Hash128;
 use multiversion::multiversion;
 use multiversion::target::match_target;
 
-/// Sub-filters that are screened together. The lines of a chunk in so many are about as many as a core can have under way;
-/// and for items found in the newest ones, which are the largest and hold most, the others are not looked at.
+/// Sub-filters that are screened together. The lines of a chunk in five are about as many as a core has cache misses in
+/// flight. Items found in the newest group, which holds most items, are not looked up in the others. Free to change:
+/// nothing stored depends on it.
 const GROUP: usize = 5;
 
-/// So many of the newest, where present items are expected, are screened first: they have most of them.
+/// Sub-filters that are screened first where present items are expected: the newest, which hold most of the items. Free
+/// to change: nothing stored depends on it.
 const NEWEST: usize = 3;
 
-/// A sub-filter as the screen looks at it.
+/// A sub-filter that can be screened.
 pub(super) trait Screened: SubFilter {
     fn geometry(&self) -> Geometry;
     fn lines(&self) -> &[Line];
-    /// Brings the first `count` lines of the marked hashes to the cache, unless the bitmap is small enough to be there.
+    /// Prefetches the first `count` lines of the pending hashes, unless the bitmap is small enough to be in cache.
     fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32, count: u32);
 }
 
-/// Which of the hashes, at most [`CHUNK`], may have been inserted in one of the sub-filters.
+/// The mask of those hashes, at most [`CHUNK`], that may have been inserted in one of the sub-filters. `expected` is a
+/// hint: a wrong one costs time and changes no answer.
 pub(super) fn look_up_chunk(sub_filters: &[impl Screened], hashes: &[Hash128], expected: Expected) -> u32 {
     let (all, mut found) = (first_marks(hashes.len()), 0);
     if let [only] = sub_filters {
@@ -88,12 +91,12 @@ fn look_up_in_many(sub_filters: &[impl Screened], hash: Hash128) -> bool {
     })
 }
 
-/// The newest sub-filter that has its mark.
+/// The index of the newest sub-filter in the mask.
 fn newest(candidates: u32) -> Option<usize> {
     candidates.checked_ilog2().map(|newest| newest as usize)
 }
 
-/// For each marked hash, the marks of the sub-filters whose first line has its bits.
+/// Writes for each pending hash the mask of the sub-filters whose first line has its bits.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen<S: Screened>(group: &[S], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
     let probes = common_probes(group);
@@ -106,7 +109,7 @@ fn screen<S: Screened>(group: &[S], hashes: &[Hash128], pending: u32, candidates
         },
         _ => {
             let mut bits = [[0; 8]; CHUNK];
-            // Apart from comparing them: what was just written word by word cannot be read at once in wider pieces.
+            // A loop of its own: store forwarding fails for wide loads right after stores of 64 bits.
             for i in marked(pending) {
                 lay_out(&mut bits[i], places(hashes[i].lo), probes);
             }
@@ -117,7 +120,7 @@ fn screen<S: Screened>(group: &[S], hashes: &[Hash128], pending: u32, candidates
     }
 }
 
-/// The marks of the sub-filters whose first line has the bits of this hash.
+/// The mask of the sub-filters whose first line has the bits of this hash.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen_one<S: Screened>(group: &[S], hash: Hash128) -> u32 {
     let (places, probes) = (places(hash.lo), common_probes(group));
@@ -134,13 +137,14 @@ fn screen_one<S: Screened>(group: &[S], hash: Hash128) -> u32 {
     }
 }
 
-/// As many bits as every sub-filter has in a line. Those that have more are compared in full later.
+/// The smallest number of bits that an item has in a line of these sub-filters. Those with more are compared in full
+/// later.
 #[inline(always)]
 fn common_probes(group: &[impl Screened]) -> u32 {
     group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.geometry().probes_per_line))
 }
 
-/// The marks of the sub-filters for whose line of this `x` this is so.
+/// The mask of the sub-filters whose line for `x` fulfils `has_bits`.
 #[inline(always)]
 fn passed(group: &[impl Screened], x: u64, has_bits: impl Fn(&Line) -> bool) -> u32 {
     let mut passed = 0;

@@ -1,11 +1,11 @@
 //! Sizing and error formulas: pure functions.
 //!
-//! A filter is an array of lines of 512 bits. Each item picks `b` of the lines and sets `g` bits in
-//! each; how many items a line takes then is in `load.rs`.
+//! A filter is an array of lines of 512 bits. Each item picks `b` of the lines and sets `g` bits in each. `load.rs`
+//! computes how many items a line takes.
 //!
-//! The shape of a filter follows from its error rate and capacity alone and is part of what is
-//! stored: **a change of any result here makes stored filters unreadable.** Hence `libm` and not the
-//! platform's `exp` and `ln`, which differ in the last bit, and hence the fixed order of operations.
+//! The shape of a filter follows from its error rate and capacity alone, and is part of the stored format. **A change
+//! of any result here makes stored filters unreadable.** Hence `libm`, since the platform's `exp` and `ln` may differ
+//! in the last bit, and hence the fixed order of operations.
 
 use std::cell::Cell;
 
@@ -14,13 +14,12 @@ use super::super::params::{Params, check_error_rate};
 use super::load::{FullestLine, LineRate};
 use crate::error::{Error, Parameter};
 
-/// A line answers wrongly with at least one chance in this many. Below that (more probes, emptier
-/// lines) the uneven load of the lines costs more memory than one more line an item does.
-/// Part of the stored format.
+/// Inverse of the smallest false-positive rate of a line. At smaller rates (more probes, emptier lines) the uneven load
+/// of the lines costs more memory than one more line an item. Part of the stored format.
 const RAREST_LINE_ERROR: f64 = 200.0;
 
-/// Lines are this much more than the formula asks for, so that a filter at capacity stays under its
-/// error rate although it deviates from the mean of its kind. Part of the stored format.
+/// Factor on the number of lines that the formula gives. A filter at capacity deviates from the mean of its kind, and
+/// still keeps its error rate. Part of the stored format.
 const MARGIN: f64 = 1.005;
 
 /// Share of a chain's error rate that its first sub-filter takes. Part of the stored format.
@@ -29,8 +28,8 @@ const FIRST_SHARE: f64 = 0.8;
 /// Share of a chain's error rate that all its other sub-filters take together. Part of the stored format.
 const LATER_SHARE: f64 = 0.2;
 
-/// Up to this rate fewer new items are taken for known ones, 0.4 % at most, than [`MARGIN`] allows for. So the items that
-/// count are all there need be, and their number alone keeps the rate. Part of the stored format.
+/// Largest rate at which the number of counted items alone keeps the rate. Up to here, at most 0.4 % of the new items
+/// are taken for known ones, which [`MARGIN`] covers. Part of the stored format.
 const COUNT_SERVES_UP_TO: f64 = 0.02;
 
 /// The shape of a filter.
@@ -70,8 +69,7 @@ impl Geometry {
     }
 }
 
-/// The shape of the smallest filter that answers wrongly for at most `error_rate` of the items it
-/// does not hold while it holds `capacity` items.
+/// The shape of the smallest filter whose false-positive rate is at most `error_rate` while it holds `capacity` items.
 ///
 /// ```
 /// # use rollcall_core::bloom::sizing;
@@ -90,7 +88,7 @@ pub fn geometry(error_rate: f64, capacity: u64) -> Result<Geometry, Error> {
         return Err(Error::out_of_range(Parameter::Capacity, "at least 1", capacity));
     }
     let (shape, num_lines) = sized(error_rate, capacity);
-    // 2^57 lines of 2^6 bytes. At least one line always: capacity is at least 1 and the load is finite.
+    // Fewer than 2^57 lines of 2^6 bytes. There is always at least one: capacity is at least 1 and the load is finite.
     if !(1.0..(1u64 << 57) as f64).contains(&num_lines) {
         return Err(Error::out_of_range(Parameter::Capacity, "of an addressable size at this error rate", capacity));
     }
@@ -101,7 +99,7 @@ pub fn geometry(error_rate: f64, capacity: u64) -> Result<Geometry, Error> {
     })
 }
 
-/// What an error rate alone decides.
+/// The part of a geometry that the error rate alone decides.
 #[derive(Clone, Copy)]
 struct ItemShape {
     lines_per_item: u32,
@@ -115,14 +113,15 @@ impl ItemShape {
         ItemShape { lines_per_item, line: FullestLine::new(line_rate) }
     }
 
-    /// Lines for so many items.
+    /// Number of lines for `capacity` items.
     fn num_lines(&mut self, capacity: u64) -> f64 {
         let at = |load: f64| {
             let bits_per_item = f64::from(LINE_BITS) * f64::from(self.lines_per_item) / load;
             libm::ceil(MARGIN * capacity as f64 * bits_per_item / f64::from(LINE_BITS))
         };
         loop {
-            // No operation here falls where its argument rises: what both bounds give, all between them give.
+            // Every operation of `at` is monotone. So where both bounds give one number, every load between them gives
+            // it too.
             let (low, high) = self.line.loads();
             let num_lines = at(high);
             if low == high || num_lines == at(low) {
@@ -132,7 +131,7 @@ impl ItemShape {
         }
     }
 
-    /// The mean number of items on a line at the rate, to the last place.
+    /// The mean number of items on a line that has the rate, to the last place.
     fn load(&mut self) -> f64 {
         loop {
             let (low, high) = self.line.loads();
@@ -144,14 +143,16 @@ impl ItemShape {
     }
 }
 
-/// How many set bits make a filter of this rate full, whatever number of items it counts; `None` where that number alone
-/// decides ([`COUNT_SERVES_UP_TO`]).
+/// Number of set bits with which a filter of this rate is full; `None` where the number of counted items alone decides
+/// ([`COUNT_SERVES_UP_TO`]).
 ///
-/// It does not count new items that it takes for known ones, so at a high rate it holds more than it counts: at a rate of
-/// 0.5 1.7 times as many by the time it counts its capacity, and it errs for 0.69 of all others. Set bits tell what it holds.
-/// It is full with so many as the items are expected to set at which it comes to its rate: capacity, 0.5 %, and what
-/// rounding up lines adds. By chance it has them some items earlier or later, `0.7 * sqrt(capacity)` at 0.5 and
-/// `0.3 * sqrt(capacity)` at 0.05 (standard deviation).
+/// A filter does not count new items that it takes for known ones, so at a high rate it holds more than it counts. At a
+/// rate of 0.5 it would hold 1.7 times its capacity once it counts its capacity. It would then err for 0.69 of all
+/// other items. The set bits tell what it holds.
+///
+/// The limit is the expected number of set bits when the filter reaches its rate. That is at its capacity, plus 0.5 %,
+/// plus what rounding up lines adds. By chance a filter has these bits some items earlier or later. The standard
+/// deviation is `0.7 * sqrt(capacity)` items at a rate of 0.5, and `0.3 * sqrt(capacity)` at 0.05.
 ///
 /// **Part of the stored format**: a filter must grow at the same item everywhere.
 pub(crate) fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
@@ -163,7 +164,7 @@ pub(crate) fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
     Some((share * geometry.num_bits() as f64) as u64)
 }
 
-/// The shape for a rate, and lines for so many items.
+/// The shape for a rate, and the number of lines for `capacity` items.
 fn sized(error_rate: f64, capacity: u64) -> (ItemShape, f64) {
     with_shape(error_rate, |shape| {
         let num_lines = shape.num_lines(capacity);
@@ -171,8 +172,8 @@ fn sized(error_rate: f64, capacity: u64) -> (ItemShape, f64) {
     })
 }
 
-/// What `f` makes of the shape for a rate. Shapes are kept for the rates asked for lately: a server that loads a million
-/// filters of one rate should solve for it once.
+/// Calls `f` with the shape for a rate. Shapes of recent rates are cached: a server that loads a million filters of one
+/// rate should solve for it once.
 fn with_shape<R>(error_rate: f64, f: impl FnOnce(&mut ItemShape) -> R) -> R {
     const KEPT_BITS: u32 = 5;
     thread_local! {
@@ -188,23 +189,22 @@ fn with_shape<R>(error_rate: f64, f: impl FnOnce(&mut ItemShape) -> R) -> R {
     })
 }
 
-/// The fewest lines an item with which no line needs to err more rarely than [`RAREST_LINE_ERROR`]
-/// says. At most 141, for the smallest positive `f64`.
+/// The smallest number of lines an item at which a line errs no more rarely than [`RAREST_LINE_ERROR`] says. At most
+/// 141, for the smallest positive `f64`.
 fn lines_per_item(error_rate: f64) -> u32 {
     // -ln(p), since 1/p is infinite for subnormal p. The 1e-9 keeps p = 200^-b itself at b lines.
     let lines = libm::ceil(-libm::log(error_rate) / libm::log(RAREST_LINE_ERROR) - 1e-9);
     if lines < 1.0 { 1 } else { lines as u32 }
 }
 
-/// Chance that a line which holds `load` items on average (Poisson), `probes_per_line` bits each
-/// (at most 7), has all the bits of an item that it does not hold. Right to about 1e-14, absolute.
+/// False-positive rate of a line. It holds a Poisson number of items with mean `load`, each with `probes_per_line`
+/// bits, at most 7. The absolute error is about 1e-14.
 pub fn line_false_positive_rate(probes_per_line: u32, load: f64) -> f64 {
     LineRate::of(probes_per_line).at(load)
 }
 
-/// Chance that a filter which holds `num_items` items says of another item that it may hold it:
-/// the mean over all filters of this shape. One filter deviates from it by 3.7 % (relative standard
-/// deviation) at 1,000 items and by 0.12 % at a million, at an error rate of 0.01.
+/// False-positive rate of a filter that holds `num_items` items: the mean over all filters of this shape. At an error
+/// rate of 0.01, the relative standard deviation of one filter is 3.7 % at 1,000 items and 0.12 % at a million.
 ///
 /// ```
 /// # use rollcall_core::bloom::sizing;
@@ -214,7 +214,7 @@ pub fn line_false_positive_rate(probes_per_line: u32, load: f64) -> f64 {
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
 pub fn false_positive_rate(geometry: &Geometry, num_items: f64) -> f64 {
-    // Exactly none, not what rounding leaves of it.
+    // Exactly 0: rounding would leave a small rate.
     if num_items <= 0.0 {
         return 0.0;
     }
@@ -225,11 +225,11 @@ pub fn false_positive_rate(geometry: &Geometry, num_items: f64) -> f64 {
 
 /// The number of items at which a filter is most likely to have `set_bits` bits set.
 ///
-/// Swamidass and Baldi, "Mathematical Correction for Fingerprint Similarity Measures to Improve
-/// Chemical Retrieval", 2007, section 2, adapted to lines: one of an item's `b` picks leaves a given
-/// bit free unless it falls on that bit's line (1 in `L`) and hits the bit there
-/// (`w = 1 - (511/512)^g`), so `n` items leave the share `(1 - w/L)^(n*b)` free. For many lines that is
-/// `exp(-n*b*w/L)`. With every bit set the likelihood has no maximum: the answer is then that for one free bit.
+/// Swamidass and Baldi, "Mathematical Correction for Fingerprint Similarity Measures to Improve Chemical Retrieval",
+/// 2007, section 2, adapted to lines. One of an item's `b` picks falls on the line of a given bit with chance `1/L`. It
+/// then hits the bit with chance `w = 1 - (511/512)^g`. So `n` items leave the share `(1 - w/L)^(n*b)` of the bits
+/// free, which for many lines is `exp(-n*b*w/L)`. With every bit set the likelihood has no maximum: the answer is then
+/// the estimate for one free bit.
 ///
 /// ```
 /// # use rollcall_core::bloom::sizing;
@@ -254,10 +254,10 @@ fn ln_free_after_pick(geometry: &Geometry) -> f64 {
     libm::log1p(-hit / geometry.num_lines as f64)
 }
 
-/// Error rate of sub-filter `index` of a chain. A chain errs if any sub-filter does, so the rates
-/// must sum to at most the chain's, however long it grows (Almeida, Baquero, Preguiça and Hutchison,
-/// "Scalable Bloom Filters", 2007, section 3). Theirs fall geometrically, which makes late sub-filters
-/// dear; `1/(i*(i+1))` sums to 1 as well and falls far slower. A filter that does not scale has it all.
+/// Error rate of sub-filter `index` of a chain. A chain errs if any sub-filter does, so the rates must sum to at most
+/// the chain's, however long it grows (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007,
+/// section 3). Their rates fall geometrically, which makes late sub-filters large. `1/(i*(i+1))` sums to 1 as well and
+/// falls far more slowly. A filter that does not scale has the whole rate.
 pub fn sub_filter_rate(params: &Params, index: u64) -> f64 {
     if params.expansion == 0 {
         params.error_rate
@@ -314,9 +314,9 @@ mod tests {
     use super::super::load::MAX_PROBES_PER_LINE;
     use super::*;
 
-    /// Error rate, `b`, `g`, bits an item, and lines for 1, 10^3, 10^8 and 2^40 items: computed with
-    /// 220-bit arithmetic, but for the lines of 2^40 items at 1e-9 and 1e-300, where `f64` is 1 and 3
-    /// lines off and which are pinned as they come out here.
+    /// Error rate, `b`, `g`, bits an item, and lines for 1, 10^3, 10^8 and 2^40 items, computed with 220-bit
+    /// arithmetic. For 2^40 items at 1e-9 and 1e-300, `f64` is 1 and 3 lines off. Those two are pinned as they come out
+    /// here.
     type Row = (f64, u32, u32, f64, [u64; 4]);
 
     #[rustfmt::skip]
@@ -361,7 +361,7 @@ mod tests {
         Params { error_rate, capacity, expansion, seed: 0 }
     }
 
-    /// Bits an item before the margin, back from the lines of a filter so large that rounding does not show.
+    /// Bits an item before the margin, from the lines of a filter so large that rounding does not show.
     fn bits_per_item(error_rate: f64) -> f64 {
         geometry(error_rate, 1 << 40).unwrap().num_bits() as f64 / (1u64 << 40) as f64 / 1.005
     }
@@ -387,8 +387,8 @@ mod tests {
         }
     }
 
-    /// Error rate, and set bits of full filters for 1, 10^3, 10^8 and 2^40 items: computed with 60 decimal
-    /// digits, but for the very last, where `f64` is 1 off and which is pinned as it comes out here.
+    /// Error rate, and set bits of full filters for 1, 10^3, 10^8 and 2^40 items, computed with 60 decimal digits. In
+    /// the very last, `f64` is 1 off; it is pinned as it comes out here.
     #[rustfmt::skip]
     const FULL: [(f64, [u64; 4]); 8] = [
         (0.9999, [511, 511, 10_910_652, 119_962_850_515]),
@@ -407,7 +407,8 @@ mod tests {
             for (capacity, full) in [1, 1000, 100_000_000, 1 << 40].into_iter().zip(expected) {
                 let shape = geometry(error_rate, capacity).unwrap();
                 assert_eq!(full_bits(error_rate, &shape), Some(full), "{error_rate} {capacity}");
-                // They stand for the items at which the rate is reached; half a bit is up to a thousandth of it in one line.
+                // These bits stand for the items at which the rate is reached. Rounding to whole bits shows in filters
+                // of few lines.
                 let rate = false_positive_rate(&shape, estimate_items(&shape, full));
                 let rounding = 8.0 / full as f64;
                 assert!((rate / error_rate - 1.0).abs() <= rounding, "{error_rate} {capacity}: {rate}");
@@ -419,7 +420,8 @@ mod tests {
         }
     }
 
-    /// How the mean number of items that count falls behind the items, at the rate up to which that does not matter.
+    /// The mean number of counted items falls behind the number of items. At [`COUNT_SERVES_UP_TO`] the margin still
+    /// covers that.
     #[test]
     fn items_that_do_not_count_are_few_where_the_count_serves() {
         let (capacity, step) = (1_000_000.0, 100.0);
@@ -439,7 +441,7 @@ mod tests {
             let error_rate = libm::pow(10.0, -f64::from(exponent) / 20.0);
             let shape = geometry(error_rate, 10_000_000).unwrap();
             let rate = false_positive_rate(&shape, 10_000_000.0);
-            // The margin of 0.5 % is worth 0.2 % of the rate and probe of an item, up to 25 % in all at 1e-30.
+            // The margin of 0.5 % lowers the rate by 0.2 % for each probe of an item, up to 25 % in all at 1e-30.
             assert!(rate < error_rate && rate > error_rate * 0.7, "{error_rate}: {rate}");
         }
     }

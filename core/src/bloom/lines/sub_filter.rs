@@ -13,11 +13,11 @@ use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, hash128};
 use crate::size_limit::SizeLimit;
 
-/// A Bloom filter of a fixed size, of lines, by hashes: it does not know the seed they were made under.
+/// A Bloom filter of a fixed size, of lines. It takes hashes and does not know their seed.
 ///
-/// Invariants: lines, lines an item and bits a line are what `error_rate` and `capacity` give, `full_bits` is what they and
-/// `error_rate` give, and `num_items` is at most the number of bits: each item that counts sets one at least. So the items of
-/// all sub-filters that fit in memory can be summed.
+/// Invariants: lines, lines an item and bits a line follow from `error_rate` and `capacity`, and `full_bits` follows
+/// from all of them. `num_items` is at most the number of bits, since each counted item sets at least one. So the items
+/// of all sub-filters that fit in memory can be summed.
 #[derive(Debug)]
 pub struct LineSubFilter {
     bitmap: Bitmap,
@@ -26,13 +26,13 @@ pub struct LineSubFilter {
     error_rate: f64,
     capacity: u64,
     num_items: u64,
-    /// With so many bits set it is full; more than it has where the number of items alone decides.
+    /// Number of set bits with which it is full; `u64::MAX` where the number of items alone decides.
     full_bits: u64,
 }
 
 impl LineSubFilter {
-    /// An empty filter that errs for at most `error_rate` of the items it does not hold while it holds
-    /// `capacity` items. `limit` is asked whether the value it will be part of, `held_bytes` without it, may grow by it.
+    /// An empty filter whose false-positive rate is at most `error_rate` while it holds `capacity` items. `limit` is
+    /// asked whether a value of `held_bytes` may grow by the new filter.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters that no filter can have, what `limit` says, and
@@ -52,7 +52,7 @@ impl LineSubFilter {
         Ok(LineSubFilter { bitmap, lines_per_item, probes_per_line, error_rate, capacity, num_items: 0, full_bits })
     }
 
-    /// Brings every line of the item of this hash to the cache.
+    /// Prefetches every line of the item of this hash.
     pub fn prefetch(&self, hash: Hash128) {
         probe::prefetch(self.lines(), &[hash], 1, self.lines_per_item);
     }
@@ -65,7 +65,7 @@ impl LineSubFilter {
     /// Lines, lines an item and bits a line.
     #[inline]
     pub fn geometry(&self) -> Geometry {
-        // The number of lines is not kept twice: so it all fits one cache line.
+        // The number of lines is the bitmap's and not stored again, so the struct fits one cache line.
         let Self { lines_per_item, probes_per_line, .. } = *self;
         Geometry { lines_per_item, probes_per_line, num_lines: self.bitmap.lines().len() as u64 }
     }
@@ -232,7 +232,7 @@ impl SubFilter for LineSubFilter {
         let (shape, most_items) = (self.shape(), self.num_bits());
         let (lines, set_bits) = self.bitmap.lines_mut();
         probe::insert_all(shape, lines, hashes, |free| {
-            // Before the caller is told: it may panic, and the counts must be those of the bits.
+            // The counts change before `added` is called: it may panic, and the counts must agree with the bits.
             *set_bits += free;
             self.num_items = (self.num_items + u64::from(free != 0)).min(most_items);
             added(free != 0);
@@ -295,8 +295,7 @@ mod tests {
     use crate::size_limit::{MaxBytes, Unlimited};
     use proptest::prelude::*;
 
-    // The loops over lists are compiled once more for every iterator and closure, in all their shapes: so the tests have
-    // one of each.
+    // Every type of iterator or closure compiles all shapes of the list loops again, so the tests use one of each.
 
     fn insert_list(filter: &mut LineSubFilter, hashes: &[Hash128], added: &mut Vec<bool>) {
         filter.insert_all(hashes.iter().copied(), &mut |is_new| added.push(is_new));
@@ -323,7 +322,7 @@ mod tests {
     /// Error rate, capacity, item, seed, positions.
     type Row = (f64, u64, &'static [u8], u64, &'static [u64]);
 
-    /// Computed apart from this code, from the layout and another implementation of XXH3.
+    /// Computed independently of this code, from the layout and another implementation of XXH3.
     #[rustfmt::skip]
     const POSITIONS: [Row; 7] = [
         (0.01, 1000, b"", 0, &[3641, 3752, 3807, 3907, 3917, 3921]),
@@ -362,7 +361,7 @@ mod tests {
             let Geometry { lines_per_item, probes_per_line, num_lines } = filter.geometry();
             let (hash, mut expected) = (hash128(b"item", exponent as u64), std::collections::BTreeSet::new());
             for i in 0..u64::from(lines_per_item) {
-                // Half of i*(i-1), one by one.
+                // The third term, as a sum of `i` terms.
                 let third = (0..i).fold(0u64, |sum, j| sum.wrapping_add(j.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
                 let x = hash.lo.wrapping_add(i.wrapping_mul(hash.hi | 1)).wrapping_add(third);
                 let y = x.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -377,7 +376,7 @@ mod tests {
         }
     }
 
-    /// For every shape, in bitmaps that are made full, where items have all, some and none of their bits already.
+    /// For every shape, in bitmaps that become full: items have all, some or none of their bits set before.
     #[test]
     fn every_shape_of_a_list_sets_the_bits_of_one_by_one() {
         let mut shapes = std::collections::BTreeSet::new();
@@ -403,14 +402,14 @@ mod tests {
         assert!(shapes.len() > 20, "{shapes:?}");
     }
 
-    /// Small bitmaps and large ones are walked in different ways, and lists of few and of many items.
+    /// Small and large bitmaps take different loops, and so do short and long lists.
     #[test]
     fn lists_set_and_find_the_bits_of_one_by_one() {
         for (capacity, error_rate) in [(1000, 0.01), (1000, 1e-5), (2_000_000, 0.01), (2_000_000, 0.001)] {
             let (mut single, mut listed) = (filter(error_rate, capacity), filter(error_rate, capacity));
             let mut start = 0u32;
             for len in [0u32, 1, 15, 16, 17, 31, 32, 33, 64, 100] {
-                // Half of them are there already.
+                // Half of the items are present already.
                 let hashes: Vec<_> = (start / 2..start / 2 + len).map(|item| hash128(&item.to_le_bytes(), 0)).collect();
                 let expected: Vec<_> = hashes.iter().map(|&hash| single.may_contain(hash)).collect();
                 let mut found = Vec::new();
@@ -426,7 +425,7 @@ mod tests {
         }
     }
 
-    /// Where half of all bits are set, many items have the bits of their first line, and few those of all lines.
+    /// With half of all bits set, many items have the bits of their first line, and few those of all lines.
     #[test]
     fn lists_are_answered_in_order_when_lines_differ() {
         for (error_rate, capacity) in [(1e-3, 2_000_000), (1e-6, 1_000_000), (1e-9, 500_000), (1e-15, 300_000)] {
@@ -437,7 +436,7 @@ mod tests {
             filter.append_bytes(0, &bytes).unwrap();
             let known: Vec<_> = (0..2000u32).map(|item| hash128(&item.to_le_bytes(), 1)).collect();
             insert_list(&mut filter, &known, &mut Vec::new());
-            // Only absent ones; then every third is present; then all but every third; then all.
+            // First all items are absent. Then one of three is present, then two of three, then all.
             let hashes = (0..8000u32).map(|i| {
                 let is_known = i >= 6000 || i >= 4000 && i % 3 > 0 || i >= 2000 && i % 3 == 0;
                 if is_known { known[i as usize % 2000] } else { hash128(&i.to_le_bytes(), 2) }

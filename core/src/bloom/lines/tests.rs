@@ -1,4 +1,4 @@
-//! Laws of chains, and their bits pinned.
+//! Laws of chains of lines, and pinned bits.
 
 use super::super::chain::{Expected, SubFilter as _};
 use super::*;
@@ -21,8 +21,7 @@ fn filled(params: Params, items: &[u16]) -> LineFilter {
     filter
 }
 
-/// The loops over lists are compiled once more for every iterator, limit and closure, in all their shapes: so there is
-/// one of each.
+/// Every type of iterator, limit or closure compiles all shapes of the list loops again, so the tests use one of each.
 fn add_list(filter: &mut LineFilter, items: &[u16], limit: &dyn SizeLimit, added: &mut Vec<bool>) -> Result<(), Error> {
     filter.add_all(bytes(items), limit, |new| added.push(new))
 }
@@ -31,11 +30,11 @@ fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
     items.iter().map(bytemuck::bytes_of)
 }
 
-/// Of a sub-filter: capacity, items, bits set, XXH3-64 of its bitmap.
+/// Capacity, items, set bits and XXH3-64 of the bitmap of a sub-filter.
 type SubFilter = (u64, u64, u64, u64);
 
-/// Parameters, how many decimal numbers from 0 on are tried, and the sub-filters then: computed
-/// apart from this code, from the layout and another implementation of XXH3.
+/// Parameters, how many decimal numbers from 0 on are added, and the sub-filters then. They were computed independently
+/// of this code, from the layout and another implementation of XXH3.
 #[rustfmt::skip]
 const CHAINS: [(Params, u64, &[SubFilter]); 4] = [
     (Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 5 }, 1000, &[
@@ -99,15 +98,15 @@ fn a_full_filter_that_does_not_scale_refuses_only_new_items() {
     assert_eq!(added, [false; 50]);
     assert_eq!(filter.add(&[0, 0], &Unlimited), Ok(false));
     assert_eq!(filter.add(b"another", &Unlimited), Err(Error::Full { capacity: 50 }));
-    // Room for one, which comes twice.
+    // The filter has room for one item, which comes twice.
     let mut smallest = super::tests::filter(params(0.9, 1, 0, 0));
     added.clear();
     assert_eq!(add_list(&mut smallest, &[7, 7], &Unlimited, &mut added), Ok(()));
     assert_eq!((&added[..], smallest.num_items()), (&[true, false][..], 1));
 }
 
-/// Where many new items are taken for known ones: what counts as room never says more than there is, the last bit decides,
-/// and all of it follows from what is stored.
+/// At high rates many new items are taken for known ones. There is room exactly until the set bits reach the limit, and
+/// lists stop at the same item as single calls.
 #[test]
 fn a_filter_of_a_high_rate_is_full_by_its_bits() {
     for (error_rate, capacity) in [(0.5, 1000), (0.3, 1000), (0.1, 20_000), (0.05, 20_000)] {
@@ -122,13 +121,13 @@ fn a_filter_of_a_high_rate_is_full_by_its_bits() {
         let counted = one.num_items() as f64 / capacity as f64;
         assert!(counted < 1.0 && counted > 1.0 - 0.6 * error_rate, "{error_rate}: {counted}");
         assert!((one.false_positive_rate() / error_rate - 1.0).abs() < 0.01, "{error_rate}");
-        // A batch with room for all by their number stops where one by one did.
+        // A list stops at the same item as single calls.
         let (mut listed, mut added) = (filter(params(error_rate, capacity, 0, 0)), 0u64);
         let items: Vec<[u8; 8]> = (0..2 * capacity).map(u64::to_le_bytes).collect();
         let outcome = listed.add_all(items.iter().map(|item| &item[..]), &Unlimited, |_| added += 1);
         assert_eq!(outcome, Err(Error::Full { capacity }));
         assert!(listed == one && added < 2 * capacity);
-        // A chain grows there instead.
+        // A chain grows at the same item.
         let mut chain = filter(params(error_rate / 0.8, capacity, 2, 0));
         chain.add_all(items.iter().map(|item| &item[..]), &Unlimited, |_| ()).unwrap();
         assert!(chain.sub_filters().len() > 1);
@@ -153,12 +152,12 @@ fn growth_that_is_refused_changes_nothing() {
 
 #[test]
 fn growth_ends_in_an_error_where_numbers_end() {
-    // The fifth sub-filter would be for 32768^4 * 2^10 = 2^70 items; the limit stops it long before.
+    // The sixth sub-filter would be for 32768^5 = 2^75 items; the limit refuses an earlier one.
     let mut large = filter(params(0.5, 1, Params::MAX_EXPANSION, 0));
     let items: Vec<u16> = (0..=u16::MAX).collect();
     let refused = add_list(&mut large, &items, &MaxBytes(1 << 20), &mut Vec::new());
     assert!(matches!(refused, Ok(()) | Err(Error::TooLarge { .. })));
-    // A fifth of the smallest rate is no rate.
+    // A tenth of the smallest rate rounds to 0.
     let mut tiny = filter(params(f64::from_bits(1), 1, 2, 0));
     assert_eq!(tiny.add(b"a", &Unlimited), Ok(true));
     assert!(matches!(tiny.add(b"b", &Unlimited), Err(Error::OutOfRange { parameter: Parameter::ErrorRate, .. })));
@@ -174,7 +173,7 @@ fn chains_end_at_a_number_of_sub_filters() {
     assert!(matches!(refused, Err(Error::OutOfRange { parameter: Parameter::SubFilters, .. })), "{refused:?}");
     assert_eq!(chain.sub_filters().len(), LineFilter::MAX_SUB_FILTERS);
     assert!(bytes(&items).zip(&added).all(|(item, _)| chain.may_contain(item)));
-    // What it has, it still takes.
+    // Items that it has are still accepted.
     assert!(matches!(chain.add(&0u16.to_ne_bytes(), &Unlimited), Ok(false)));
 }
 
@@ -243,14 +242,14 @@ fn merge_refuses_to_pass_the_rate() {
     let parts: Vec<_> =
         [0..500u16, 500..1000, 1000..1500].map(|range| filled(base, &range.collect::<Vec<_>>())).into_iter().collect();
     let mut ours = parts[0].try_clone().unwrap();
-    // Two halves fill it exactly, which the noise of the estimate must not keep out.
+    // Two halves fill it exactly. The noise of the estimate must not refuse them.
     assert_eq!(ours.merge(&[&parts[1]], &Unlimited), Ok(true));
     assert!((950..=1000).contains(&ours.num_items()), "{}", ours.num_items());
     let before = ours.try_clone().unwrap();
     let refused = ours.merge(&[&parts[2]], &Unlimited);
     assert!(matches!(refused, Err(Error::RateExceeded { would_be, asked: 0.01 }) if would_be > 0.02));
     assert!(ours == before);
-    // What it has already is no reason to refuse.
+    // Items that it has already are no reason to refuse.
     assert_eq!(ours.merge(&[&parts[0], &parts[1], &before], &Unlimited), Ok(false));
     assert_eq!(ours.merge(&[], &Unlimited), Ok(false));
     assert!(ours == before);
