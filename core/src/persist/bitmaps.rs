@@ -10,24 +10,24 @@ use crate::bloom::chain::{Chain, SubFilter};
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, try_to_vec, try_with_capacity};
 
-/// What the layouts do each in its own way.
+/// The steps of loading in which the layouts differ.
 pub trait Arrives: SubFilter {
-    /// What a header says of the chain as a whole.
+    /// The fields of a header that concern the whole chain.
     type Claims: fmt::Debug + Copy + Send;
 
-    /// Reads a header, and sets the memory of all sub-filters aside, zeroed.
+    /// Reads a header, and allocates all sub-filters, zeroed.
     ///
     /// # Errors
     /// Those of [`Loading::begin`].
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<(Self::Claims, Vec<Self>), Error>;
 
-    /// How chunks come.
+    /// The format of the chunks.
     fn chunk_format(claims: &Self::Claims) -> ChunkFormat;
 
     /// The chain of these sub-filters.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when there is none.
+    /// [`Error::Corrupt`] when they make no chain.
     fn chain(claims: &Self::Claims, sub_filters: Vec<Self>) -> Result<Chain<Self>, Error>;
 }
 
@@ -39,7 +39,7 @@ pub struct LoadingChain<S: Arrives> {
 }
 
 impl<S: Arrives> LoadingChain<S> {
-    /// The chain as it stands.
+    /// The chain with the bits that have arrived.
     fn take(&mut self) -> Result<Chain<S>, Error> {
         S::chain(&self.claims, std::mem::take(&mut self.arriving.sub_filters))
     }
@@ -126,10 +126,10 @@ impl<S: SubFilter> Bitmap for S {
     }
 }
 
-/// Sub-filters whose bytes are arriving. Their memory is all there from the start, zeroed.
+/// Sub-filters whose bytes are arriving. All their memory is allocated from the start, zeroed.
 ///
-/// Invariants: the first `complete` sub-filters have all their bytes; no bit after the first `received_bytes` bytes of
-/// them all is set.
+/// Invariants: the first `complete` sub-filters have all their bytes. No bit after the first `received_bytes` bytes of
+/// all sub-filters is set.
 #[derive(Debug)]
 struct ArrivingBitmaps<S> {
     sub_filters: Vec<S>,
@@ -187,7 +187,7 @@ mod tests {
 
     thread_local!(static LOOKS: Cell<usize> = const { Cell::new(0) });
 
-    /// Bytes that count how often they are looked at.
+    /// A bitmap that counts how often its bytes are taken.
     struct Counting(Vec<u8>);
 
     impl Bitmap for Counting {
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// A dump of 20,000 sub-filters of a byte each once took 2.7 s, for each byte was looked for from the start.
+    /// A search from the first sub-filter on for each piece would take 2.7 s for a dump of 20,000 sub-filters.
     #[test]
     fn a_piece_costs_the_same_wherever_it_goes() {
         const LEN: usize = 20_000;

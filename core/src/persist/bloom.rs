@@ -13,9 +13,9 @@
 //! | 40 | 24 each | sub-filter: lines (8), items (8), lines an item (4), probes a line (4) |
 //! | end-8 | 8 | checksum |
 //!
-//! The payload is the sub-filters' lines end to end, oldest first, 64 bytes a line: eight words, bit `i` of a line is bit
-//! `i % 64` of word `i / 64`. Lines, lines an item and probes a line follow from rate, capacity and expansion; they are
-//! stored so that a reader need not know the sizing formulas, and compared with them here.
+//! The payload is the sub-filters' lines end to end, oldest first, 64 bytes a line. A line is eight words: bit `i` of a
+//! line is bit `i % 64` of word `i / 64`. Lines, lines an item and probes a line follow from rate, capacity and
+//! expansion. They are stored so that a reader need not know the sizing formulas, and compared with the formulas here.
 
 use super::bitmaps::{Arrives, LoadingChain};
 use super::codec::{Reader, Writer, expect, stored_parameter};
@@ -30,7 +30,7 @@ use crate::error::Error;
 use crate::hash::checksum_of_numbers;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
 
-/// How a header of a filter of lines begins.
+/// Magic at the start of a header of a filter of lines. Part of the stored format.
 pub(crate) const MAGIC: [u8; 4] = *b"RCBF";
 
 /// Bytes a sub-filter takes in the header.
@@ -68,7 +68,8 @@ impl Stored for LineFilter {
     }
 }
 
-/// Items may be added while a dump is read; another sub-filter would move what comes after.
+/// The format, with a fingerprint of seed and sizes. Items may be added while a dump is read, but another sub-filter
+/// would no longer fit the header.
 fn chunk_format(params: &Params, sub_filters: &[LineSubFilter]) -> ChunkFormat {
     let lines = sub_filters.iter().map(|sub_filter| sub_filter.geometry().num_lines);
     ChunkFormat::Checked { fingerprint: checksum_of_numbers(lines, params.seed) }
@@ -96,7 +97,7 @@ impl Arrives for LineSubFilter {
         if !(1..=most).contains(&count) {
             return Err(Error::corrupt("number of sub-filters", format_args!("from 1 to {most}"), count));
         }
-        // The count is believed only once the header has that many entries, and those are bounded by its length.
+        // The count is trusted only once the header is as long as that many entries need.
         expect("header length", u64::from(count) * SUB_FILTER_BYTES as u64, reader.remaining() as u64)?;
         let mut held_bytes = size_of::<LineFilter>() as u64;
         let mut more = |bytes: u64| held_bytes = held_bytes.saturating_add(bytes);

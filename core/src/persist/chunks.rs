@@ -1,7 +1,7 @@
 //! Dumps: a header, then the payload in chunks, for `SCANDUMP`, `LOADCHUNK` and rewritten AOFs.
 //!
-//! Each chunk goes with an iterator, 1 + the position in the payload after it; the header goes with 1. A chunk is a
-//! piece of payload followed by its checksum, or in RedisBloom's format the piece alone.
+//! Each chunk has an iterator: 1 + the position in the payload after the chunk. The iterator of the header is 1. A
+//! chunk is a piece of payload followed by its checksum; in RedisBloom's format it is the piece alone.
 
 use std::borrow::Cow;
 
@@ -17,16 +17,17 @@ use crate::size_limit::{SizeLimit, try_with_capacity};
 /// chunks of any size.
 pub const CHUNK_MAX_BYTES: usize = 1 << 20;
 
-/// Largest chunk that RedisBloom's `SCANDUMP` cuts, bytes. Ours are cut alike, so that the dumps of both are the same.
+/// Largest chunk of RedisBloom's `SCANDUMP`, bytes. Classic filters are cut alike here, so that their dumps are the
+/// same.
 const REDISBLOOM_CHUNK_BYTES: usize = 16 << 20;
 
-/// The checksum of a piece of payload. It is taken under the piece's position and the value's fingerprint, so a piece of
-/// another value, of an older state of the same value, or in the wrong place does not pass.
+/// The checksum of a piece of payload. It is seeded with the piece's position and the value's fingerprint. So a piece
+/// of another value, of an older state or in the wrong place does not pass.
 pub fn piece_checksum(piece: &[u8], position: u64, fingerprint: u64) -> u64 {
     checksum(piece, position.wrapping_add(fingerprint))
 }
 
-/// Most bytes of payload in a chunk of at most `max_bytes`.
+/// Largest number of payload bytes in a chunk of at most `max_bytes`.
 fn max_piece(format: ChunkFormat, max_bytes: usize) -> usize {
     match format {
         ChunkFormat::Checked { .. } => max_bytes - CHECKSUM_BYTES,
@@ -34,10 +35,11 @@ fn max_piece(format: ChunkFormat, max_bytes: usize) -> usize {
     }
 }
 
-// The room of the checksum is there while a stretch is encoded that begins and ends within a position.
+// A stretch that begins and ends within a position needs [`CUT_BYTES`] more while it is encoded. The room for the
+// checksum has them.
 const _: () = assert!(CUT_BYTES <= CHECKSUM_BYTES);
 
-/// The chunk that a stretch of payload makes, with its iterator. `room` is an empty list for it, where one is needed.
+/// The chunk of a stretch of payload, with its iterator. `room` makes an empty list for the chunk, where one is needed.
 fn chunk_of<'a>(
     stretch: &Stretch<'a>,
     position: u64,
@@ -53,7 +55,8 @@ fn chunk_of<'a>(
     Ok((next, Cow::Owned(chunk)))
 }
 
-/// What `SCANDUMP` gives for `iterator`, which is 0 at the start: the next iterator and a chunk; 0 and nothing at the end.
+/// The reply of `SCANDUMP` to `iterator`: the next iterator and a chunk. The first `iterator` is 0. At the end the
+/// reply is 0 and an empty chunk.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
@@ -67,7 +70,7 @@ pub fn scandump<T: Stored>(value: &T, iterator: u64) -> Result<(u64, Cow<'_, [u8
     }
 }
 
-/// Chunks of at most [`CHUNK_MAX_BYTES`], after the header: the one loop that makes them.
+/// The header, then the payload in chunks of at most [`CHUNK_MAX_BYTES`].
 fn chunks<'a>(
     header: Cow<'a, [u8]>,
     payload: Payload<'a>,
@@ -97,12 +100,12 @@ pub fn dump<T: Value>(value: &T) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
     chunks(Cow::Owned(value.header()), value.payload(), value.chunk_format())
 }
 
-/// What has arrived of a value, as the chunks that it takes to load that again.
+/// The dump of what has arrived of a value.
 pub fn dump_loading<L: Loading>(loading: &L) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
     chunks(Cow::Borrowed(loading.header()), loading.received(), loading.chunk_format())
 }
 
-/// Takes the chunk that `SCANDUMP` gave together with the iterator `next` (1 + the position after the chunk).
+/// Takes the chunk that `SCANDUMP` returned together with the iterator `next` (1 + the position after the chunk).
 ///
 /// # Errors
 /// [`Error::Corrupt`] when it is not the chunk that comes next, or is damaged; nothing was taken then.
@@ -145,10 +148,11 @@ pub(super) fn check_piece(piece: &[u8], position: u64, fingerprint: u64, sum: u6
     Ok(())
 }
 
-/// The value whose dump these chunks are, as `SCANDUMP` gave them: each with the iterator that came with it.
-/// This is how an application takes a filter out of a server and asks it questions in its own process.
+/// The value of a dump. Each chunk comes with the iterator that `SCANDUMP` returned with it. In this way an application
+/// takes a filter out of a server and queries it in its own process.
 ///
-/// Chunks of ours carry checksums; those of classic filters, which are RedisBloom's, are checked for shape only.
+/// Chunks of ours carry checksums. Those of classic filters are RedisBloom's and have none: their order and sizes are
+/// checked, not their bits.
 ///
 /// ```
 /// use rollcall_core::bloom::{BitLayout, BloomFilter, Params};

@@ -67,8 +67,8 @@ impl Writer {
 pub(super) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// Checks length, magic, checksum and version, in this order: a foreign value is called foreign before it
-    /// is called damaged.
+    /// Checks length, magic, checksum and version, in this order. So a foreign value is reported as foreign, not as
+    /// damaged.
     pub(super) fn new(bytes: &'a [u8], magic: [u8; 4]) -> Result<Self, Error> {
         let Some((body, sum)) = bytes.split_last_chunk::<CHECKSUM_BYTES>() else {
             return Err(Error::corrupt("header length", "at least 13 bytes", bytes.len()));
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// An error of a parameter's range, told as one of a stored field.
+/// Turns an error of a parameter's range into one of a stored field.
 pub(super) fn stored_parameter(error: Error) -> Error {
     match error {
         Error::OutOfRange { parameter, expected, got } => {

@@ -11,8 +11,9 @@ use crate::bloom::filter::{BloomFilter, EitherChain};
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
-/// Whether these bytes are to be read as a header of RedisBloom and not as one of ours. They are if they have not our
-/// magic; if they have, it may be the count of items of a header whose length is RedisBloom's and whose checksum is not ours.
+/// Whether `bytes` are to be read as a header of RedisBloom and not as one of ours. Without our magic they are. With
+/// it, they are if their length is that of a RedisBloom header and their checksum is not ours. RedisBloom's count of
+/// items may spell our magic.
 pub fn is_redisbloom_header(bytes: &[u8]) -> bool {
     if !bytes.starts_with(&MAGIC) {
         return true;

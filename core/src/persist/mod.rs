@@ -1,13 +1,13 @@
-//! Values as bytes: what `SCANDUMP` gives is [`load`]ed, and [`dump`] gives what `LOADCHUNK` takes.
+//! Values as bytes: [`load`] reads what `SCANDUMP` returns, and [`dump`] makes what `LOADCHUNK` takes.
 //!
 //! # The format
-//! There is one for RDB files, `DUMP` payloads, dumps by `SCANDUMP` and rewritten AOFs. The repository's
-//! `docs/persistence.md` has it for readers of other languages.
+//! One format serves RDB files, `DUMP` payloads, dumps by `SCANDUMP` and rewritten AOFs. The repository's
+//! `docs/persistence.md` describes it for readers in other languages.
 //!
-//! A stored value is a **header**, which tells everything about it but its bits or members, and a **payload**,
-//! those bits or members end to end, cut into pieces that never span two bitmaps.
+//! A stored value is a **header** and a **payload**. The header has everything but the bits or members. The payload is
+//! these bits or members end to end, cut into pieces that never span two bitmaps.
 //!
-//! | way out | header | payload | room |
+//! | output | header | payload | module |
 //! |---|---|---|---|
 //! | RDB, DUMP | a string | its length, then pieces, each with a checksum | `rdb.rs` |
 //! | SCANDUMP, AOF | chunk 1 | chunks: a piece, then its checksum | `chunks.rs` |
@@ -15,12 +15,12 @@
 //! Numbers are little-endian. A header begins with four letters of magic and a version byte, and ends with the XXH3-64 of
 //! all before, seeded with 0. The byte tables of the two headers stand in `bloom.rs` and `counting.rs`.
 //!
-//! Filters of RedisBloom's layout are stored as RedisBloom stores them, everywhere (`redisbloom.rs`): their header has no
-//! magic, and their chunks no checksum. `filter.rs` tells the two apart. One that is still arriving is a value of ours with
-//! that header.
+//! Classic filters are stored as RedisBloom stores them (`redisbloom.rs`): their header has no magic, and their chunks
+//! have no checksum. `filter.rs` tells the two formats apart. In RDB, a classic filter that is still arriving has our
+//! format around RedisBloom's header.
 //!
-//! Loading trusts nothing: lengths are compared before anything is allocated, what follows from the parameters
-//! is computed again and compared, and what is wrong is named ([`Error::Corrupt`](crate::error::Error::Corrupt)).
+//! Loading trusts nothing. Lengths are compared before anything is allocated. Fields that follow from the parameters
+//! are computed again and compared. Errors name the wrong field ([`Error::Corrupt`](crate::error::Error::Corrupt)).
 
 mod bitmaps;
 pub(crate) mod bloom;

@@ -1,4 +1,4 @@
-//! A value's payload, of which nothing is encoded or copied that is not asked for.
+//! A value's payload. Only the bytes asked for are encoded or copied.
 
 use std::borrow::Cow;
 
@@ -6,9 +6,9 @@ use crate::counting::payload::PayloadPart;
 
 /// The payload of a value: bitmaps, members or positions, end to end.
 pub struct Payload<'a> {
-    /// Part number so-and-so, `None` after the last.
+    /// The part of a number, `None` after the last.
     parts: Box<dyn Fn(usize) -> Option<PayloadPart<'a>> + 'a>,
-    /// Bytes that belong to it: those of all parts, or fewer while they arrive.
+    /// Upper bound of its length, bytes. It cuts the parts short while they arrive.
     end: u64,
 }
 
@@ -43,7 +43,7 @@ struct Place {
 }
 
 impl<'a> Payload<'a> {
-    /// A payload of these parts: `parts` gives the one of a number, `None` after the last.
+    /// A payload of parts: `parts` gives the part of a number, `None` after the last.
     pub(crate) fn new(parts: impl Fn(usize) -> Option<PayloadPart<'a>> + 'a) -> Self {
         Payload { parts: Box::new(parts), end: u64::MAX }
     }
@@ -79,12 +79,12 @@ impl<'a> Payload<'a> {
         self.stretches(max_bytes).map(|(position, stretch)| (position, stretch.read()))
     }
 
-    /// As [`Self::piece`], not read yet. `None` at the end.
+    /// As [`Self::piece`], but not read yet. `None` at the end.
     pub(super) fn stretch(&self, position: u64, max_bytes: usize) -> Option<Stretch<'a>> {
         self.stretch_from(&mut Place::default(), position, max_bytes)
     }
 
-    /// As [`Self::pieces`], not read yet.
+    /// As [`Self::pieces`], but not read yet.
     pub(super) fn stretches(self, max_bytes: usize) -> impl Iterator<Item = (u64, Stretch<'a>)> {
         let mut place = Place::default();
         let mut position = 0;
@@ -96,7 +96,7 @@ impl<'a> Payload<'a> {
         })
     }
 
-    /// As [`Self::stretch`], where the part that `position` lies in is `place` or a later one, which is noted there.
+    /// As [`Self::stretch`]. `place` is the part of `position` or one before, and becomes that part.
     fn stretch_from(&self, place: &mut Place, position: u64, max_bytes: usize) -> Option<Stretch<'a>> {
         while let Some(part) = (self.parts)(place.part) {
             let part_end = place.start + part.num_bytes();

@@ -1,5 +1,5 @@
-//! Values in RDB files and `DUMP` payloads, over the primitives that a server offers: no server is needed to write one,
-//! read one, or make one wrong.
+//! Values in RDB files and `DUMP` payloads, over the primitives that a server offers. [`Sink`] and [`Source`] stand for
+//! them, so writing, reading and forging a value need no server.
 //!
 //! A value of ours is, in this order:
 //!
@@ -7,7 +7,7 @@
 //! |---|---|
 //! | string | the header |
 //! | unsigned | bytes of payload that follow: all, or fewer of a value that is still arriving |
-//! | unsigned | the checksum of that number: changed on the way, it would make a complete value an incomplete one |
+//! | unsigned | the checksum of that number: damage to it would make a complete value incomplete |
 //! | unsigned, string | the checksum of a piece of at most [`PIECE_BYTES`], and the piece; as often as there are pieces |
 //!
 //! Complete filters of RedisBloom's layout are stored as RedisBloom stores them ([`redisbloom`](super::redisbloom)).
@@ -20,11 +20,11 @@ use crate::error::Error;
 use crate::hash::checksum;
 use crate::size_limit::SizeLimit;
 
-/// Encoding version of our RDB values: of the primitives and their order. What a header says has a version of its own.
+/// Encoding version of our RDB values: of the primitives and their order. The header has a version of its own.
 pub const ENCODING: u32 = 1;
 
-/// Largest piece of payload, bytes: the server compresses and copies strings whole, so this bounds what saving or loading
-/// needs on top of the value.
+/// Largest piece of payload, bytes. The server compresses and copies whole strings, so this bounds the memory that
+/// saving or loading needs on top of the value.
 pub const PIECE_BYTES: usize = 1 << 20;
 
 /// Where a value is written to.
@@ -53,7 +53,7 @@ pub trait Source {
     /// [`Error::Corrupt`] when there is none.
     fn double(&mut self, field: &'static str) -> Result<f64, Error>;
 
-    /// A string, given to `read`, so that nobody needs to copy it.
+    /// A string. It is passed to `read`, so that no copy is needed.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when there is none, and what `read` returns.
@@ -72,7 +72,8 @@ pub fn save_loading<L: Loading>(loading: &L, sink: &mut impl Sink) {
     save_parts(header, loading.received(), fingerprint_of(loading.chunk_format(), header), sink);
 }
 
-/// The number under which checksums are taken. A header of RedisBloom has no checksum of its own, so its bytes are in it.
+/// The number that seeds the checksums of pieces. A header of RedisBloom has no checksum of its own, so its hash is
+/// this number.
 fn fingerprint_of(format: ChunkFormat, header: &[u8]) -> u64 {
     match format {
         ChunkFormat::Checked { fingerprint } => fingerprint,
@@ -96,8 +97,8 @@ fn save_parts(header: &[u8], payload: Payload<'_>, fingerprint: u64, sink: &mut 
     }
 }
 
-/// Reads a value, of which not all may have arrived when it was written. `will_fill` is told of memory that is about to
-/// be written from end to end: a server may have the kernel provide it at once.
+/// Reads a value that was complete or still arriving when it was written. `will_fill` is called with memory that is
+/// about to be written from end to end: a server may have the kernel provide it at once.
 ///
 /// # Errors
 /// [`Error::Corrupt`] naming the field that is wrong; [`Error::TooLarge`] and [`Error::OutOfMemory`].

@@ -1,8 +1,8 @@
 //! RedisBloom's own formats, to bring its data in and back.
 //!
-//! **Chunks.** `SCANDUMP` gives the header with iterator 1, then the sub-filters' bytes end to end in pieces of at
-//! most 16 MiB that never span two sub-filters, each with 1 + the position after it; the end is 0 and nothing.
-//! The header has no magic, version or checksum:
+//! **Chunks.** `SCANDUMP` returns the header with iterator 1. The bytes of the sub-filters follow end to end, in pieces
+//! of at most 16 MiB that never span two sub-filters. Each piece has the iterator 1 + the position after it. The end is
+//! 0 and an empty piece. The header has no magic, version or checksum:
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
@@ -12,9 +12,10 @@
 //! | 16 | 4 | growth |
 //! | 20 | 53 each | sub-filter: bytes (8), bits (8), items (8), error rate (8, f64), bits an item (8, f64), hashes (4), capacity (8), n2 (1) |
 //!
-//! **RDB.** A value of type `MBbloom--` and encoding version 0 to 4 is, in the server's own unsigned numbers, doubles
-//! and strings: items in all, number of sub-filters, options (from version 2 on), growth (from 4 on, before it was 2);
-//! then of each sub-filter capacity, error rate, hashes, bits an item, bits and n2 (from 1 on), bytes as a string, items.
+//! **RDB.** A value of type `MBbloom--`, encoding versions 0 to 4, consists of the server's own unsigned numbers,
+//! doubles and strings. First come items in all, number of sub-filters, options (from version 2 on) and growth (from 4
+//! on; before, it was 2). Then come, of each sub-filter: capacity, error rate, hashes, bits an item, bits and n2 (from
+//! 1 on), bytes as a string, items.
 //!
 //! Filters of releases before 2.0 (versions 0 and 1, or no FORCE64) have 32-bit hashes and are refused.
 
@@ -47,7 +48,7 @@ const HEADER_BYTES: u64 = 20;
 /// Bytes a sub-filter takes in the header.
 const SUB_FILTER_BYTES: u64 = 53;
 
-/// What RedisBloom appends where it can make no sub-filter.
+/// The shape that RedisBloom appends where it can make no sub-filter.
 const WITHOUT_BITS: Shape = Shape { capacity: 0, error_rate: 0.0, bits_per_item: 0.0, hashes: 0, num_bytes: 0, n2: 0 };
 
 impl Stored for ClassicFilter {
@@ -86,11 +87,11 @@ impl Stored for ClassicFilter {
     }
 }
 
-/// What `LOADCHUNK` of RedisBloom does with a chunk after the header, in any order: the bytes that end before
-/// `next - 1` are those of `chunk` then. A chunk lies in one sub-filter.
+/// Overwrites payload as RedisBloom's `LOADCHUNK` does with a chunk after the header, in any order. The bytes up to
+/// position `next - 1` are those of `chunk` then. A chunk lies in one sub-filter.
 ///
 /// # Errors
-/// [`Error::Corrupt`] when it does not; nothing is changed then.
+/// [`Error::Corrupt`] when no such chunk fits; nothing is changed then.
 pub(super) fn overwrite(filter: &mut ClassicFilter, next: u64, chunk: &[u8]) -> Result<(), Error> {
     let refused = || Error::corrupt("iterator", "one that ends a chunk", next);
     let len = chunk.len() as u64;
@@ -105,7 +106,7 @@ pub(super) fn overwrite(filter: &mut ClassicFilter, next: u64, chunk: &[u8]) -> 
     Err(refused())
 }
 
-/// What a header claims of a filter: nothing of it is believed yet.
+/// What a header claims about a filter. Memory is allocated only after the claims are checked.
 #[derive(Debug)]
 struct Claims {
     options: u32,
@@ -114,13 +115,13 @@ struct Claims {
 }
 
 impl Claims {
-    /// No sub-filter yet, of `count` that a filter of these options can have.
+    /// No sub-filter yet, but room for `count`. It is an error if no filter of these options can have so many.
     fn with_capacity(options: u32, growth: u32, count: u32) -> Result<Self, Error> {
         check_chain(options, growth, u64::from(count))?;
         Ok(Claims { options, growth, sub_filters: try_with_capacity(count as usize)? })
     }
 
-    /// Adds a sub-filter, checked as far as it can be without its bits.
+    /// Adds a sub-filter after checking what can be checked without its bits.
     fn push(&mut self, shape: Shape, num_items: u64) -> Result<(), Error> {
         shape.validate()?;
         shape.validate_items(num_items)?;
@@ -130,11 +131,11 @@ impl Claims {
 
     /// Items in all.
     fn total_items(&self) -> u64 {
-        // Up to 2^60 a sub-filter of as many bits, so the sum may pass 64 bits, but never in memory.
+        // A sub-filter may claim up to 2^60 items, so the sum of all claims may exceed 64 bits.
         self.sub_filters.iter().fold(0, |sum, (_, num_items)| sum.saturating_add(*num_items))
     }
 
-    /// Checks the size of the whole, then sets the memory aside.
+    /// Checks the total size, then allocates the memory.
     fn allocate(&self, header: &[u8], limit: &impl SizeLimit) -> Result<Vec<ClassicSubFilter>, Error> {
         let lists = array_bytes::<u8>(limit, header.len() as u64)
             .saturating_add(array_bytes::<ClassicSubFilter>(limit, self.sub_filters.len() as u64));
@@ -171,7 +172,7 @@ impl Arrives for ClassicSubFilter {
     }
 }
 
-/// Length of a header of so many sub-filters.
+/// Length of a header of `num_sub_filters` sub-filters, bytes.
 pub(super) fn header_bytes(num_sub_filters: u32) -> u64 {
     HEADER_BYTES + SUB_FILTER_BYTES * u64::from(num_sub_filters)
 }
@@ -183,7 +184,7 @@ fn decode_header(bytes: &[u8]) -> Result<Claims, Error> {
     let count = reader.u32("nfilters")?;
     let options = reader.u32("options")?;
     let growth = reader.u32("growth")?;
-    // The count is believed only once the header has that many entries, and those are bounded by its length.
+    // The count is trusted only once the header is as long as that many entries need.
     expect("header length", header_bytes(count), bytes.len() as u64)?;
     let count = if ends_without_bits(bytes) { count.saturating_sub(1) } else { count };
     let mut claims = Claims::with_capacity(options, growth_of(options, growth), count)?;
@@ -211,16 +212,16 @@ fn decode_header(bytes: &[u8]) -> Result<Claims, Error> {
     Ok(claims)
 }
 
-/// Whether a header ends with a sub-filter of no bits, which is all zeros. RedisBloom appends one where it can make no
-/// other (a growth of 0, a rate that can be halved no more), and takes every item for known from then on: nothing is
-/// ever in it. It is left out here.
+/// Whether a header ends with a sub-filter of no bits, whose entry is all zeros. RedisBloom appends one where it can
+/// make no other: with a growth of 0, or with a rate that cannot be halved again. From then on it takes every item for
+/// known, and nothing is ever in this sub-filter. It is left out here.
 fn ends_without_bits(header: &[u8]) -> bool {
     header.len() as u64 > HEADER_BYTES + SUB_FILTER_BYTES
         && header.iter().rev().take(SUB_FILTER_BYTES as usize).all(|&byte| byte == 0)
 }
 
-/// The growth of a filter that notes this one. RedisBloom keeps the lower 32 bits of what it is asked for and may so
-/// note 0 for a filter that scales; that one gets the growth that nobody's wish makes 2.
+/// The growth of a filter whose header says `noted`. RedisBloom stores the lower 32 bits of the growth asked for, which
+/// may be 0 for a filter that scales. Such a filter gets [`DEFAULT_GROWTH`].
 fn growth_of(options: u32, noted: u32) -> u32 {
     if noted == 0 && options & NO_SCALING == 0 { DEFAULT_GROWTH } else { noted }
 }
@@ -247,8 +248,8 @@ pub fn save_rdb(filter: &ClassicFilter, sink: &mut impl Sink) {
 /// Reads a filter from the RDB value that RedisBloom wrote. `will_fill` is as in [`rdb::load`](super::rdb::load).
 ///
 /// # Errors
-/// [`Error::Corrupt`] naming the field that is wrong; [`Error::TooLarge`] and [`Error::OutOfMemory`], before the
-/// memory of a sub-filter is set aside.
+/// [`Error::Corrupt`] naming the field that is wrong; [`Error::TooLarge`] and [`Error::OutOfMemory`], before the memory
+/// of a sub-filter is allocated.
 pub fn load_rdb(
     source: &mut impl Source,
     encoding_version: u32,
@@ -273,10 +274,10 @@ pub fn load_rdb(
     check_chain(options, growth, count)?;
     let mut sub_filters = try_with_capacity(count as usize)?;
     let mut held_bytes = size_of::<ClassicFilter>() as u64 + array_bytes::<ClassicSubFilter>(limit, count);
-    // However many the value claims, it has to bring the fields of each before it takes memory.
+    // Whatever count the value claims, a sub-filter is allocated only once its fields have been read.
     for index in 0..count {
         let Some(sub_filter) = load_rdb_sub_filter(source, held_bytes, limit, will_fill)? else {
-            // Left out, as in a header: see `ends_without_bits`.
+            // It is left out, as in a header: see `ends_without_bits`.
             expect("sub-filter without bits", count - 1, index)?;
             break;
         };
@@ -288,7 +289,7 @@ pub fn load_rdb(
     Ok(filter)
 }
 
-/// `None` for one without bits.
+/// Reads a sub-filter; `None` for one without bits.
 fn load_rdb_sub_filter(
     source: &mut impl Source,
     held_bytes: u64,
@@ -315,7 +316,7 @@ fn load_rdb_sub_filter(
     limit.check(held_bytes, array_bytes::<Line>(limit, shape.num_lines()))?;
     let mut sub_filter = None;
     source.string("data", &mut |bytes| {
-        // Memory is set aside only once as many bytes are there.
+        // Memory is allocated only once as many bytes have been read.
         expect("data length", shape.num_bytes, bytes.len() as u64)?;
         let mut filled = ClassicSubFilter::new(shape, 0, &Unlimited)?;
         if bits::fills_every_page(bytes) {

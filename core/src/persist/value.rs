@@ -1,4 +1,4 @@
-//! What can be stored, and what it is while its payload arrives.
+//! Values that can be stored, and values whose payload is arriving.
 
 use std::alloc::Layout;
 
@@ -6,7 +6,7 @@ use super::payload::Payload;
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
-/// How the chunks after a header come.
+/// The format of the chunks after a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkFormat {
     /// A piece of payload and its checksum.
@@ -50,17 +50,17 @@ pub trait Stored: Sized + Send + 'static {
     /// The value while its payload arrives.
     type Loading: Loading<Value = Self>;
 
-    /// Everything but the payload: less than 64 KiB, which is what a server's allocator has or the machine has nothing.
+    /// Everything but the payload. It is less than 64 KiB, so its allocation is not checked for failure.
     fn header(&self) -> Vec<u8>;
 
     /// The payload.
     fn payload(&self) -> Payload<'_>;
 
-    /// How its chunks come.
+    /// The format of its chunks.
     fn chunk_format(&self) -> ChunkFormat;
 
-    /// Writes the piece of payload that `SCANDUMP` gave together with the iterator `next` over what stands there, as
-    /// RedisBloom does whatever has come before: only for chunks that were acknowledged elsewhere.
+    /// Overwrites payload with the piece that `SCANDUMP` returned together with the iterator `next`. RedisBloom does so
+    /// whatever has come before. It is only for chunks that were acknowledged elsewhere.
     ///
     /// # Errors
     /// [`Error::Corrupt`] where no such chunk fits; nothing is changed then.
@@ -74,7 +74,7 @@ pub trait Loading: Sized + Send + 'static {
     /// What it becomes.
     type Value: Stored<Loading = Self>;
 
-    /// Reads a header and sets the memory aside.
+    /// Reads a header and allocates the memory.
     ///
     /// # Errors
     /// [`Error::Corrupt`] naming the field that is wrong; [`Error::TooLarge`] or [`Error::OutOfMemory`]
@@ -84,20 +84,20 @@ pub trait Loading: Sized + Send + 'static {
     /// The header it began with.
     fn header(&self) -> &[u8];
 
-    /// How its chunks come.
+    /// The format of its chunks.
     fn chunk_format(&self) -> ChunkFormat;
 
     /// Payload bytes that have arrived.
     fn received_bytes(&self) -> u64;
 
-    /// Payload bytes there will be.
+    /// Payload bytes in all.
     fn total_bytes(&self) -> u64;
 
     /// The payload so far.
     fn received(&self) -> Payload<'_>;
 
-    /// The memory that the next `len` bytes of the payload will be written to, or the first part of it, where that is
-    /// known: whoever pushes many bytes may make it resident first.
+    /// The memory that the next `len` bytes of the payload will be written to, or the first part of it; empty where
+    /// that is not known. A caller that pushes many bytes may make it resident first.
     fn next_memory(&self, _len: usize) -> &[u8] {
         &[]
     }
@@ -105,18 +105,18 @@ pub trait Loading: Sized + Send + 'static {
     /// Takes the next bytes of the payload.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when they are more than are missing, or when they are the last and all together make no
-    /// value; nothing was taken then.
+    /// [`Error::Corrupt`] when `bytes` are more than are missing, or when they complete a payload that makes no value.
+    /// Nothing was taken then.
     fn push(&mut self, bytes: &[u8]) -> Result<(), Error>;
 
-    /// Takes the value out, once all has arrived; nothing useful is left behind.
+    /// Takes the value out once all its payload has arrived. `self` is of no use afterwards.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when bytes are missing; nothing was taken then.
     fn finish(&mut self) -> Result<Self::Value, Error>;
 
-    /// Takes the value out with zeros for all that is missing; `None` unless its chunks are RedisBloom's, where a filter
-    /// is one from its header on.
+    /// Takes the value out with zeros for all missing bytes. `None` unless its chunks are RedisBloom's, where a filter
+    /// is valid from its header on.
     fn finish_with_zeros(&mut self) -> Option<Self::Value> {
         None
     }
