@@ -2,7 +2,7 @@
 //!
 //!     cargo bench --bench core
 //!
-//! Read the medians; `item/s` is what counts. Each call handles [`BATCH`] items, other ones in every call.
+//! Read the medians of `item/s`. Each call handles [`BATCH`] items, other ones than the call before.
 
 use std::cell::Cell;
 
@@ -21,11 +21,11 @@ fn main() {
 
 const BATCH: usize = 1000;
 
-/// From here on items are in no filter.
+/// Items from this number on are in no filter.
 const ABSENT: u64 = 1 << 40;
 
 fn item(number: u64) -> String {
-    // Spread, so that neighbours share no more than other items do.
+    // The multiplication spreads numbers, so that neighbours share no more than other items do.
     format!("user:{:012x}@example.com", number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16)
 }
 
@@ -43,7 +43,7 @@ struct Filled {
     items: u64,
 }
 
-/// Capacity, error rate: 130 KB that stay in a cache, and 180 MB that do not.
+/// Capacity, error rate: 130 KB that stay in a cache, and 190 MB that do not.
 const SIZES: [(u64, f64); 2] = [(100_000, 0.01), (100_000_000, 0.001)];
 
 fn filled((capacity, error_rate): (u64, f64)) -> Filled {
@@ -58,7 +58,7 @@ fn filled((capacity, error_rate): (u64, f64)) -> Filled {
     Filled { filter, items: count }
 }
 
-/// Gives every call items of its own: so many numbers further each time.
+/// The items of the next call: [`BATCH`] numbers further each time.
 fn numbers(next: &Cell<u64>) -> Vec<String> {
     let start = next.replace(next.get() + BATCH as u64);
     items(start..start + BATCH as u64)
@@ -125,7 +125,7 @@ mod bloom {
         });
     }
 
-    /// One at a time: a cache miss is waited for before the next begins.
+    /// One item at a time, so cache misses overlap less.
     #[divan::bench(args = SIZES)]
     fn contain_one_by_one(bencher: Bencher, size: (u64, f64)) {
         let Filled { filter, .. } = filled(size);
@@ -161,11 +161,11 @@ mod counting {
         });
     }
 
-    /// As after each change: the estimate is worked out anew.
+    /// The estimate after a change, when none is cached.
     #[divan::bench(args = COUNTERS)]
     fn estimate(bencher: Bencher, size: (u64, f64)) {
         let counter = counter(size, 0..40_000);
-        // Copies of one that was never asked.
+        // Copies of a counter that was never asked for its estimate.
         let copy = || counter.try_clone().expect("a copy");
         bencher.with_inputs(copy).bench_local_refs(|counter| counter.estimate());
     }
@@ -178,7 +178,7 @@ mod counting {
         bencher.counter(BytesCount::new(bytes)).bench_local(|| count_union(black_box(&counters)));
     }
 
-    /// The same bytes, only read: what a union cannot go below.
+    /// The same bytes, only read: a lower bound for the time of a union.
     #[divan::bench(args = [2, 100])]
     fn count_bits_of_1_mbit(bencher: Bencher, number: usize) {
         let bitmaps = vec![vec![0x5555_5555_5555_5555u64; 1 << 14]; number];

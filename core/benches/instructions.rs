@@ -3,11 +3,10 @@
 //!     instructions list        print the names of the work and how many items each handles
 //!     instructions NAME        do it once: what happens inside `measured` is counted
 //!
-//! Time differs from machine to machine and from minute to minute; the number of instructions does not, as long
-//! as the compiler is the same. So hardly anything here depends on the processor: unions are left out, since they pick
-//! their loops by what it can do. So do filters, but valgrind knows no AVX-512: the screen of a chain is counted with AVX2,
-//! the rest as every x86-64 processor runs it. The allocator is left out too, but where a chain grows: results go to memory
-//! reserved before.
+//! Time differs between machines and between runs. The number of instructions does not, as long as the compiler is the
+//! same. Unions are left out, since they choose their loops by the processor. Filters do so too, but valgrind knows no
+//! AVX-512: the screen of a chain is counted with AVX2, the rest as compiled for baseline x86-64. Results go to memory
+//! reserved before, so the allocator is counted only where a chain grows.
 
 use std::hint::black_box;
 
@@ -19,11 +18,11 @@ use rollcall_core::unstable::hash::{hash64, hash128};
 
 const ITEMS: usize = 3500;
 
-/// What is counted: everything while this is on the stack. Its name is known to the script.
+/// Everything that runs while this function is on the stack is counted. The script knows its name.
 #[inline(never)]
 fn measured(work: &mut dyn FnMut()) {
     work();
-    // Something after the call, so that it does not become a jump, which would end the counting.
+    // Work after the call keeps it from becoming a tail call, which would end the counting.
     black_box(());
 }
 
@@ -36,7 +35,7 @@ fn bytes(items: &[String]) -> impl Iterator<Item = &[u8]> {
     items.iter().map(|item| item.as_bytes())
 }
 
-/// A filter that holds `items(0)` and has room for as many again, in sub-filters of `capacity`.
+/// A filter that holds `items(0)`, in sub-filters of `capacity` items.
 fn filter(error_rate: f64, capacity: u64) -> LineFilter {
     let params = BloomParams { capacity, error_rate, expansion: 1, seed: 0 };
     let mut filter = LineFilter::new(params, &Unlimited).expect("a filter");
@@ -154,7 +153,7 @@ fn main() {
     let asked = std::env::args().nth(1).unwrap_or_default();
     match WORK.iter().find(|(name, ..)| *name == asked) {
         Some((_, _, work)) => work(),
-        // Also what `cargo bench` runs, without valgrind.
+        // `cargo bench` comes here too, and only prints the list.
         None => WORK.iter().for_each(|(name, items, _)| println!("{name} {items}")),
     }
 }
