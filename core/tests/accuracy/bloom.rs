@@ -1,12 +1,11 @@
 //! False-positive rates of Bloom filters.
 //!
-//! What a run may show: the share of `t` absent items found is the rate `r` of this one filter, with
-//! the binomial noise of the trials, `sqrt(r*(1-r)/t)`. And `r` itself differs from the mean of all
-//! filters of its kind because of where its items fell. That relative deviation was measured as
-//! 0.037 * sqrt(1000/n) for 0.01; it grows with the number of probes an item `k`, since
-//! `r ~ fill^k`, and so in proportion to `k` for lines of like load: `0.037 * (k/6) * sqrt(1000/n)`
-//! (6 probes at 0.01). Bounds are four such standard deviations, both noises added as independent;
-//! seeds are fixed, so a run that passes passes always.
+//! The share of `t` absent items that a run finds has two sources of noise. The trials add binomial noise,
+//! `sqrt(r*(1-r)/t)`, to the rate `r` of this one filter. And `r` itself deviates from the mean of all filters of its
+//! kind, because of where its items fell. That relative deviation was measured as `0.037 * sqrt(1000/n)` at 0.01, with
+//! 6 probes an item. It grows in proportion to the number `k` of probes, since `r ~ fill^k`: `0.037 * (k/6) *
+//! sqrt(1000/n)` for lines of like load. Bounds are four standard deviations, both noises added as independent. Seeds
+//! are fixed, so a run that passes always passes.
 
 use rollcall_core::bloom::{Params, sizing};
 use rollcall_core::error::Error;
@@ -14,7 +13,7 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::{LineFilter, LineSubFilter, SubFilter};
 use rollcall_core::unstable::hash::hash128;
 
-/// Four standard deviations of the share found in `trials` by one filter whose kind has the rate `rate`.
+/// Four standard deviations of the share that one filter finds in `trials`, if the mean rate of its kind is `rate`.
 fn tolerance(rate: f64, probes: f64, capacity: u64, trials: u64) -> f64 {
     let binomial = rate * (1.0 - rate) / trials as f64;
     let filter = rate * 0.037 * (probes / 6.0) * (1000.0 / capacity as f64).sqrt();
@@ -38,8 +37,8 @@ fn full_filters_err_as_predicted() {
         (1e-5, 100_000, 20_000_000),
     ] {
         let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).unwrap();
-        // So many distinct items, as the rate is promised for; `num_items` is a little less, because
-        // those that set no bit are not counted. Filled up to that count it would hold some more.
+        // The rate is promised for `capacity` distinct items. `num_items` is a little less, because items that set no
+        // bit are not counted. Filled up to that count, the filter would hold some more.
         for item in 0..capacity {
             filter.insert(hash128(&item.to_le_bytes(), 0));
         }
@@ -52,13 +51,13 @@ fn full_filters_err_as_predicted() {
             "p={error_rate} n={capacity}: measured {measured:e}, predicted {predicted:e}, tolerance {tolerance:e}"
         );
         assert!((measured - predicted).abs() <= tolerance, "{error_rate}: {measured} against {predicted}");
-        // The margin puts the prediction under the rate asked for; so this is the bound above but for rounding up lines.
+        // The margin puts the prediction below the rate asked for, so the same tolerance serves for that rate.
         assert!(measured <= error_rate + tolerance, "{error_rate}: {measured}");
     }
 }
 
-/// Small filters have few lines: their items are binomial, not Poisson, and two lines of an item can
-/// be one. The mean over many filters must keep the rate all the same. Its noise: 400 filters.
+/// Small filters have few lines. Their load is binomial, not Poisson, and two lines of an item may coincide. The mean
+/// over 400 filters must keep the rate all the same.
 #[test]
 fn small_filters_keep_their_rate_on_average() {
     for (error_rate, capacity) in [(0.01, 10u64), (0.01, 100), (0.001, 20), (0.001, 100), (1e-4, 60)] {
@@ -73,14 +72,15 @@ fn small_filters_keep_their_rate_on_average() {
         }
         let measured = found / filters as f64;
         let binomial = (error_rate / (filters * trials) as f64).sqrt();
-        // One filter of so few items deviates by about 0.037 * sqrt(1000/n) times k/6, the mean of 400 by a twentieth of that.
+        // One filter deviates by about `0.037 * (k/6) * sqrt(1000/n)`, with `k` up to 12. The mean of 400 deviates by a
+        // twentieth of that.
         let filter = error_rate * 0.037 * 2.0 * (1000.0 / capacity as f64).sqrt() / 20.0;
         println!("p={error_rate} n={capacity}: measured {measured:e}");
         assert!(measured <= error_rate + 4.0 * binomial.hypot(filter), "{error_rate} {capacity}: {measured}");
     }
 }
 
-/// Grown to a thousand times what it was made for, a chain still errs less than asked, and as it says itself.
+/// A chain that has grown to a thousand times its first capacity errs less than asked, and as often as it reports.
 #[test]
 fn grown_chains_keep_their_rate() {
     for (error_rate, trials) in [(0.01, 1_000_000), (0.001, 2_000_000)] {
@@ -92,7 +92,7 @@ fn grown_chains_keep_their_rate() {
             next += 1;
         }
         assert_eq!((filter.sub_filters().len(), filter.capacity()), (10, 1_023_000));
-        // Items taken for old ones on the way were not counted: at most the rate asked for, each.
+        // Items taken for known ones were not counted. Their share is at most the rate asked for.
         assert!((next - 1_023_000) as f64 <= error_rate * next as f64);
         let measured = measured_rate(trials, |item| filter.may_contain(item));
         let predicted = filter.false_positive_rate();
@@ -104,11 +104,11 @@ fn grown_chains_keep_their_rate() {
     }
 }
 
-/// The number of items told from the bits. With `t = k*n/m` (probes by bits) the variance of the bits
-/// free is `m * (e^-t - (1+t)*e^-2t)`, and one item takes `k*e^-t` of them, so the estimate has the
-/// variance `n * (e^t - 1 - t) / (t*k)` (Whang, Vander-Zanden and Taylor, "A Linear-Time Probabilistic
-/// Counting Algorithm for Database Applications", 1990, section 4). How unevenly the lines are loaded adds nothing of
-/// first order, since the number of all picks is fixed. The bound is four standard deviations.
+/// The number of items, estimated from the bits. Let `t = k*n/m` (probes by bits). The number of free bits has the
+/// variance `m * (e^-t - (1+t)*e^-2t)`, and one item takes `k*e^-t` of them. So the estimate has the variance `n * (e^t
+/// - 1 - t) / (t*k)` (Whang, Vander-Zanden and Taylor, "A Linear-Time Probabilistic Counting Algorithm for Database
+/// Applications", 1990, section 4). The uneven load of the lines adds nothing of first order, since the number of all
+/// picks is fixed. The bound is four standard deviations.
 #[test]
 fn estimates_of_items_are_near() {
     for (error_rate, capacity) in [(0.1, 100_000u64), (0.01, 100_000), (0.001, 100_000), (1e-9, 100_000)] {
@@ -129,7 +129,7 @@ fn estimates_of_items_are_near() {
     }
 }
 
-/// The rate of one filter, from its fill: a random item has its bits in a random line, each at a random place, and its
+/// The rate of one filter, from its fill. A random item has its bits in a random line, each at a random place. Its
 /// lines are independent of each other as long as there are one or two.
 fn rate_of(filter: &LineSubFilter) -> f64 {
     let shape = filter.geometry();
@@ -146,7 +146,7 @@ fn mean(values: &[f64]) -> (f64, f64) {
     (mean, (squares / (values.len() - 1) as f64 / values.len() as f64).sqrt())
 }
 
-/// By the number of items that count they would err 1.38, 1.22, 1.06 and 1.03 times as often as asked, and 0.99 times.
+/// Filled by the number of counted items alone, they would err 1.38, 1.22, 1.06, 1.03 and 0.99 times as often as asked.
 #[test]
 fn filters_filled_until_they_refuse_keep_their_rate() {
     for (error_rate, counted) in
@@ -175,8 +175,8 @@ fn filters_filled_until_they_refuse_keep_their_rate() {
     }
 }
 
-/// What a filter says of its rate is right within 1 %, from a quarter full to twice what it is made for. Where fewer items
-/// are in it the rate itself is a matter of chance; at a million items that deviates by 0.2 % at most.
+/// The rate that a filter reports is right within 1 %, from a quarter of its capacity to twice its capacity. With fewer
+/// items, the rate of one filter is a matter of chance. At a million items it deviates by 0.2 % at most.
 #[test]
 fn the_rate_told_is_the_rate_measured_over_a_filters_life() {
     for error_rate in [0.5, 0.3, 0.1, 0.01, 0.001] {
@@ -193,11 +193,13 @@ fn the_rate_told_is_the_rate_measured_over_a_filters_life() {
     }
 }
 
-/// Grown to a hundred times what they were made for, at rates where many new items are taken for known ones.
+/// Chains that have grown to a hundred times their first capacity, at rates where many new items are taken for known
+/// ones.
 ///
-/// An item goes into a sub-filter because the ones before it do not have its bits, and the places of its bits are related.
-/// So errors of sub-filters coincide less often than if they were independent, as the rate told takes them to be: at 0.5
-/// that is 1.4 % low, at 0.3 and below 0.5 %. Their sum, which bounds the rate, does not depend on it.
+/// An item goes into a sub-filter only if the ones before do not have its bits, and the places of its bits are related.
+/// So errors of sub-filters coincide less often than if they were independent. The reported rate takes them as
+/// independent: at 0.5 it is 1.4 % low, at 0.3 and below 0.5 %. The sum of the rates, which bounds the chain's rate,
+/// needs no independence.
 #[test]
 fn chains_of_high_rates_keep_their_rate_as_they_grow() {
     for error_rate in [0.5, 0.3, 0.1, 0.05] {
@@ -208,7 +210,7 @@ fn chains_of_high_rates_keep_their_rate_as_they_grow() {
             while filter.num_items() < 1_000_000 {
                 filter.add(&next.to_le_bytes(), &Unlimited).unwrap();
                 next += 1;
-                // Each time that it is about to grow.
+                // The chain is measured each time that it is about to grow.
                 if filter.room() == 0 && filter.sub_filters().len() > measured_of {
                     measured_of = filter.sub_filters().len();
                     let measured = measured_rate(trials, |item| filter.may_contain(item));

@@ -1,4 +1,4 @@
-//! Headers and RDB values of RedisBloom that are wrong in one field: each is refused by its name.
+//! Headers and RDB values of RedisBloom that are wrong in one field. Each is refused, and the error names a field.
 
 use rollcall_core::error::Error;
 use rollcall_core::persist;
@@ -29,10 +29,10 @@ fn load_rdb_of(encoding: u32, fields: &[Field], limit: &impl SizeLimit) -> Resul
     redisbloom::load_rdb(&mut Fields(fields), encoding, limit, &mut |_| ())
 }
 
-/// A field that is wrong, how it is made so, and the field that dump and RDB value are refused by.
+/// What is wrong, how it is forged, and the fields that the errors for dump and RDB value name.
 type Forgery = (&'static str, fn(&mut HeaderOf), &'static str, &'static str);
 
-/// What RedisBloom believed, and was hurt by or not. In the RDB value the bytes are those of the string.
+/// Claims that RedisBloom accepted, some of them with harm. In the RDB value, the bytes are the length of the string.
 const FORGERIES: [Forgery; 28] = [
     ("no sub-filter", |h| h.links.clear(), "header length", "capacity"),
     (
@@ -74,7 +74,7 @@ const FORGERIES: [Forgery; 28] = [
     ("hashes that do not follow", |h| h.links[1].hashes += 1, "hashes", "hashes"),
     ("no hashes", |h| h.links[1].hashes = 0, "hashes", "hashes"),
     ("no capacity", |h| h.links[0].capacity = 0, "capacity", "capacity"),
-    // CVE-2026-25589 and the out-of-bounds writes: positions beyond the bytes that there are.
+    // CVE-2026-25589 and the out-of-bounds writes: positions beyond the bitmap.
     ("more bits than bytes", |h| h.links[0].bits += 64, "bits", "data length"),
     ("more bytes than bits", |h| h.links[0].bytes += 8, "bits", "data length"),
     ("no bytes", |h| (h.links[0].bytes, h.links[0].bits) = (0, 0), "num_bytes", "num_bytes"),
@@ -130,8 +130,8 @@ fn rdb_values_are_refused_by_field_where_they_end_or_differ() {
     }
 }
 
-/// `EXPANSION 4294967296` notes a growth of 0. Once full, such a filter gets a sub-filter of no bits there, which knows
-/// every item and holds none.
+/// RedisBloom stores `EXPANSION 4294967296` as a growth of 0. Once full, such a filter gets a sub-filter of no bits,
+/// which takes every item for known and holds none.
 #[test]
 fn a_growth_of_0_is_read_as_2_and_a_sub_filter_of_no_bits_is_left_out() {
     let grown = grown();
@@ -151,7 +151,7 @@ fn a_growth_of_0_is_read_as_2_and_a_sub_filter_of_no_bits_is_left_out() {
         header.links.push(without_bits.clone());
         header.count += 1;
     }
-    // Anywhere but at the end there is none.
+    // A sub-filter of no bits is refused anywhere but at the end.
     header.links.swap(1, 3);
     assert_eq!(refused_field(load_header(header.bytes())), "capacity");
     assert_eq!(refused_field(load_rdb(&header.rdb())), "sub-filter without bits");
@@ -195,7 +195,7 @@ fn sizes_are_checked_before_they_are_allocated() {
     (huge.links[1].bytes, huge.links[1].bits) = (1 << 50, 1 << 53);
     assert!(matches!(load_header(huge.bytes()), Err(Error::TooLarge { .. })));
     assert!(matches!(load_rdb(&huge.rdb()), Err(Error::TooLarge { .. })));
-    // Without a limit, the bytes that an RDB value claims have to be there before as many are set aside.
+    // Without a limit, memory is allocated only once the bytes that an RDB value claims have been read.
     let refused = load_rdb_of(4, &huge.rdb(), &Unlimited);
     assert_eq!(refused_field(refused), "data length");
     (huge.links[1].bytes, huge.links[1].bits) = (1 << 61, 1 << 63);

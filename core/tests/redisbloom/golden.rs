@@ -1,4 +1,4 @@
-//! What RedisBloom 2.8.2 had and said after the same commands: `core/tests/golden/redisbloom-*.txt`.
+//! State and replies of RedisBloom 2.8.2 after the same commands: `core/tests/golden/redisbloom-*.txt`.
 
 use rollcall_core::bloom::{BitLayout, BloomFilter};
 use rollcall_core::error::Error;
@@ -11,13 +11,13 @@ use rollcall_core::unstable::persist::{CHUNK_MAX_BYTES, redisbloom, scandump};
 use crate::support::Field::{self, Double, String as Bytes, Unsigned};
 use crate::support::{Dump, Fields, HeaderOf, Link, classic, dump_of, grown, item, params, written};
 
-/// What RedisBloom 2.8.2 had and said after its command and the items `item:0`, `item:1` and so on.
+/// State and replies of RedisBloom 2.8.2 after its command and the items `item:0`, `item:1` and so on.
 struct Golden {
     /// The command that made the key.
     command: String,
-    /// What each BF.ADD answered; `f`: that the filter is full.
+    /// Replies of BF.ADD; `f` means that the filter was full.
     added: String,
-    /// What BF.EXISTS answered for `probe:0`, `probe:1` and so on.
+    /// Replies of BF.EXISTS for `probe:0`, `probe:1` and so on.
     probes: String,
     /// Values of BF.INFO.
     info: Vec<String>,
@@ -66,7 +66,7 @@ fn golden(text: &str) -> Golden {
     golden
 }
 
-/// Every golden file, with the filter that its command makes; none for the one that no command makes.
+/// Every golden file, with the filter that its command makes; `None` where no command makes it.
 fn goldens() -> Vec<(Golden, Option<ClassicFilter>)> {
     let fixed = ClassicFilter::with_growth(params(0.05, 40, 0), 3, &Unlimited).unwrap();
     [
@@ -92,7 +92,7 @@ fn probes(count: usize) -> Vec<Vec<u8>> {
     (0..count).map(|index| format!("probe:{index}").into_bytes()).collect()
 }
 
-/// `{:g}` of C, as far as rates need it: six significant digits.
+/// C's `%g`, as far as rates need it: six significant digits.
 fn six_digits(value: f64) -> String {
     let rounded: f64 = format!("{value:.5e}").parse().unwrap();
     if rounded >= 1e-4 { format!("{rounded}") } else { pad_exponent(&format!("{rounded:e}")) }
@@ -103,7 +103,7 @@ fn pad_exponent(text: &str) -> String {
     format!("{digits}e-{exponent:0>2}")
 }
 
-/// Compares all that a filter says with what RedisBloom said.
+/// Compares all that a filter reports with what RedisBloom reported.
 fn assert_as_golden(filter: &ClassicFilter, golden: &Golden) {
     let name = &golden.command;
     let expansion = if filter.params().expansion == 0 { "null".into() } else { filter.growth().to_string() };
@@ -143,7 +143,7 @@ fn assert_as_golden(filter: &ClassicFilter, golden: &Golden) {
     }
 }
 
-/// Adds what RedisBloom was given. The key of some commands has its first item from them.
+/// Adds the items that RedisBloom was given. Some commands add the first item themselves.
 fn add_one_by_one(filter: &mut ClassicFilter, golden: &Golden) {
     if golden.command.ends_with("item:0") {
         assert_eq!(filter.add(&item(0), &Unlimited), Ok(true));
@@ -176,7 +176,7 @@ fn filters_made_here_are_those_of_redisbloom() {
 fn filters_grown_from_a_dump_are_those_of_redisbloom() {
     let (golden, _) = goldens().pop().unwrap();
     let rate: f64 = 0.02;
-    // As RedisBloom computes it, from a header that none of its commands gives.
+    // RedisBloom computes it so. None of its commands makes the header below.
     let bits_per_item = -rate.ln() / 0.480453013918201;
     let link = Link { bytes: 64, bits: 512, size: 0, error_rate: rate, bits_per_item, hashes: 6, capacity: 62, n2: 9 };
     let header = HeaderOf { size: 0, count: 1, options: 4, growth: 2, links: vec![link] }.bytes();
@@ -194,7 +194,7 @@ fn dumps_and_rdb_values_load_and_go_on_alike() {
         assert!(from_rdb == from_dump, "{}", golden.command);
         let any: BloomFilter = persist::load(golden.chunks.clone(), &Unlimited).unwrap();
         assert!(matches!(any.into(), EitherChain::Classic(any) if any == from_dump));
-        // It goes on as one would that was here all the time.
+        // A loaded filter goes on as one that was made here.
         let Some(mut original) = filter else { continue };
         add_one_by_one(&mut original, &golden);
         let mut loaded = from_dump;
@@ -221,7 +221,7 @@ fn chunks_are_cut_where_redisbloom_cuts_them() {
     for end in [20_677_041, u64::MAX] {
         assert_eq!(scanned(end), (0, Default::default()));
     }
-    // Whole dumps are cut finer: a rewritten AOF is made a chunk at a time.
+    // Whole dumps have smaller chunks, since a rewritten AOF is made a chunk at a time.
     assert!(persist::dump(&large).all(|(_, chunk)| chunk.len() <= CHUNK_MAX_BYTES));
 }
 

@@ -1,4 +1,4 @@
-//! Filters on their way in: what reads back, what goes on, what is refused.
+//! Loading of filters: complete, interrupted and damaged ones.
 
 use proptest::prelude::*;
 use rollcall_core::bloom::{BitLayout, BloomFilter};
@@ -50,7 +50,7 @@ fn loading_goes_on_where_it_was_stored() {
     }
 }
 
-/// Our header is told from RedisBloom's even where the count of items spells our magic.
+/// Our header is distinguished from RedisBloom's even where the count of items spells our magic.
 #[test]
 fn headers_are_told_apart() {
     let spelt = u64::from(u32::from_le_bytes(*b"RCBF"));
@@ -58,7 +58,8 @@ fn headers_are_told_apart() {
         let mut header = HeaderOf::of(&classic(params(0.01, 10, 2)));
         (header.size, header.links[0].size) = (size, size);
         assert!(is_redisbloom_header(&header.bytes()));
-        // So many items take so many bits. The memory is zeroed by the system, page by page, as it is used.
+        // This number of items takes as many bits. The kernel zeroes a page when it is first used, so the test touches
+        // little memory.
         (header.links[0].bits, header.links[0].bytes) = (size.next_multiple_of(64), size.next_multiple_of(64) / 8);
         match <BloomFilter as Stored>::Loading::begin(&header.bytes(), &MaxBytes(1 << 30)) {
             Ok(loading) => {
@@ -106,7 +107,7 @@ fn chunks_out_of_place_are_refused_and_change_nothing() {
     assert!(loading.finish().unwrap() == BloomFilter::from(filter));
 }
 
-/// The table in the documentation of the format is what is written, and what is read is the same bytes.
+/// A header is written as the table in the documentation says, and loading keeps the same bytes.
 #[test]
 fn headers_are_laid_out_as_documented() {
     let filter = grown();
@@ -127,8 +128,8 @@ fn headers_are_laid_out_as_documented() {
     assert_eq!(begun.header(), header);
 }
 
-/// What a flipped bit does: in an RDB value of a filter that is arriving, each is found. Chunks of RedisBloom have no
-/// checksum; there a field may tell.
+/// In an RDB value of a filter that is arriving, every flipped bit is found. Chunks of RedisBloom have no checksum, so
+/// there only some are found.
 #[test]
 fn damage_is_refused_or_harmless() {
     let filter = BloomFilter::from(grown());
@@ -176,7 +177,7 @@ proptest! {
         capacity in 1u64..300, exponent in 0.05f64..9.0, expansion in 0u32..5, items in prop::collection::vec(".{0,20}", 0..400),
     ) {
         let mut filter = classic(params(10f64.powf(-exponent), capacity, expansion));
-        // One that does not scale may be full.
+        // A filter that does not scale may be full.
         let _ = filter.add_all(items.iter().map(String::as_bytes), &Unlimited, |_| ());
         let from_dump: ClassicFilter = persist::load(persist::dump(&filter), &Unlimited).unwrap();
         prop_assert!(from_dump == filter);
@@ -215,7 +216,7 @@ proptest! {
             }
         }
         if let Ok(mut filter) = redisbloom::load_rdb(&mut Fields(&value), encoding, &MaxBytes(1 << 20), &mut |_| ()) {
-            // What was believed can be used.
+            // An accepted value can be used.
             for index in 0..200 {
                 let _ = filter.add(&item(index), &MaxBytes(1 << 20));
                 prop_assert!(filter.add(&item(index), &MaxBytes(1 << 20)) != Ok(true));

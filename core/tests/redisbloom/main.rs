@@ -1,5 +1,5 @@
-//! RedisBloom's filters, here: the same bits, numbers and dumps, and every way a dump or value of it can be wrong.
-//! What servers reply is compared by the tests of the module.
+//! RedisBloom's filters in Rollcall: the same bits, numbers and dumps, and every way a dump or value can be wrong. The
+//! tests of the module compare what servers reply.
 
 mod forged;
 mod golden;

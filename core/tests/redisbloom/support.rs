@@ -1,4 +1,4 @@
-//! Filters and headers of RedisBloom, field by field, to be put together and made wrong. The server tests use it too.
+//! Filters and headers of RedisBloom, field by field, to build and forge them. The server tests use this module too.
 
 use rollcall_core::bloom::Params;
 use rollcall_core::persist;

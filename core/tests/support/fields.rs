@@ -1,4 +1,4 @@
-//! RDB values as lists of primitives: written without a server, read without one, and put together wrong.
+//! RDB values as lists of primitives, to write, read and forge them without a server.
 
 use rollcall_core::error::Error;
 use rollcall_core::unstable::persist::rdb::{Sink, Source};

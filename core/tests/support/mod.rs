@@ -1,4 +1,4 @@
-//! What several tests of the stored format need: values as lists of primitives, `DUMP` payloads, values and their ways.
+//! Shared by tests of the stored format: values as lists of primitives, `DUMP` payloads, and the ways to store a value.
 #![allow(dead_code, reason = "no test needs all of it")]
 
 pub mod fields;

@@ -1,4 +1,4 @@
-//! `DUMP` payloads of module values, put together and taken apart as a server does.
+//! `DUMP` payloads of module values, encoded and decoded as a server does.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -40,7 +40,7 @@ pub fn encode(type_name: &str, encoding: u64, fields: &[Field]) -> Vec<u8> {
                 bytes.extend(value.to_le_bytes());
             }
             Field::String(string) => {
-                // A server writes digits as a number.
+                // A server writes a string of digits as a number, which this encoder does not do.
                 let spells_a_number = std::str::from_utf8(string).is_ok_and(|text| text.parse::<i64>().is_ok());
                 assert!(!spells_a_number);
                 push_length(&mut bytes, STRING);
@@ -55,7 +55,7 @@ pub fn encode(type_name: &str, encoding: u64, fields: &[Field]) -> Vec<u8> {
     bytes
 }
 
-/// A length as RDB files have it, in as few bytes as can be.
+/// A length as RDB files have it, in as few bytes as possible.
 fn push_length(bytes: &mut Vec<u8>, length: u64) {
     match length {
         0..0x40 => bytes.push(length as u8),
@@ -71,7 +71,7 @@ fn push_length(bytes: &mut Vec<u8>, length: u64) {
     }
 }
 
-/// Type name, encoding version and fields of a payload; `None` when it is none.
+/// Type name, encoding version and fields of a payload; `None` when the bytes are no such payload.
 pub fn decode(payload: &[u8]) -> Option<(String, u64, Vec<Field>)> {
     let (value, sum) = payload.split_last_chunk::<8>()?;
     let (value, version) = value.split_last_chunk::<2>()?;
