@@ -5,7 +5,7 @@
 //!   within a stated error beyond.
 //! - [`bloom`]: a [`BloomFilter`](bloom::BloomFilter) tells whether an item may have been added, or certainly
 //!   was not.
-//! - [`persist`]: both as bytes. [`persist::load`] reads what a server returns to `SCANDUMP`.
+//! - [`persist`]: both as bytes. [`persist::load`] reads the replies of a server to `SCANDUMP`.
 //! - [`size_limit`]: how many bytes a value may take.
 //! - [`unstable`]: what the server module is built on. **It may change in any release.**
 //!

@@ -5,10 +5,10 @@
 //! grows before that. No item can be removed.
 //!
 //! It takes about `log2(1/error_rate) / ln 2` bits an item (Bloom, "Space/Time Trade-offs in Hash Coding with Allowable
-//! Errors", 1970) and 1 to 5 % on top. The surplus pays for speed: the bits of an item lie in a few cache lines of 64
-//! bytes, not all over the bitmap (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters",
-//! 2007). An item costs one cache miss at error rates down to 0.005, two down to 0.000025, and so on. Filters that
-//! scale are chains (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007).
+//! Errors", 1970) and 1 to 5 % on top. The reason is that the bits of an item lie in a few cache lines of 64 bytes, not
+//! all over the bitmap (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007). An item
+//! costs one cache miss at error rates down to 0.005, two down to 0.000025, and so on. Filters that scale are chains
+//! (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007).
 //!
 //! Whoever knows the seed can make items that collide; a secret seed is the remedy.
 //!

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The product takes the line from the high bits of `x`. The multiplication and the shift make the places in the line
-//! depend on all bits of `x`. Cheaper ways raise the false-positive rate, as measured: slices of `x` itself by 36 to 88
-//! %, double hashing modulo 512 by 7 to 25 %.
+//! depend on all bits of `x`. Cheaper ways were measured. Slices of `x` itself raise the false-positive rate by 36 to
+//! 88 %, double hashing modulo 512 by 7 to 25 %.
 //!
 //! The third term of `x` is enhanced double hashing (Dillinger and Manolios, "Bloom Filters in Probabilistic
 //! Verification", 2004). It is 0 for the first two lines. From the third on it keeps lines of an item from coinciding

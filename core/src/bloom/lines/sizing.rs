@@ -18,8 +18,8 @@ use crate::error::{Error, Parameter};
 /// of the lines costs more memory than one more line an item. Part of the stored format.
 const RAREST_LINE_ERROR: f64 = 200.0;
 
-/// Factor on the number of lines that the formula gives. A filter at capacity deviates from the mean of its kind, and
-/// still keeps its error rate. Part of the stored format.
+/// Factor on the number of lines that the formula gives. With it, a filter at capacity keeps its error rate although it
+/// deviates from the mean of its kind. Part of the stored format.
 const MARGIN: f64 = 1.005;
 
 /// Share of a chain's error rate that its first sub-filter takes. Part of the stored format.
