@@ -13,8 +13,7 @@
 //! Whoever knows the seed can make items that collide; a secret seed is the remedy.
 //!
 //! A second layout of bits, RedisBloom's, is for its data ([`BitLayout::Classic`]). It has no seed, and each bit of an
-//! item lies in a cache line of its own. Its sizes and its growth are RedisBloom's, so it keeps the error rate only
-//! approximately.
+//! item costs a cache miss. Its sizes and its growth are RedisBloom's, so it keeps the error rate only approximately.
 
 pub(crate) mod bitmap;
 pub(crate) mod chain;

@@ -3,9 +3,9 @@
 //! The share of `t` absent items that a run finds has two sources of noise. The trials add binomial noise,
 //! `sqrt(r*(1-r)/t)`, to the rate `r` of this one filter. And `r` itself deviates from the mean of all filters of its
 //! kind, because of where its items fell. That relative deviation was measured as `0.037 * sqrt(1000/n)` at 0.01, with
-//! 6 probes an item. It grows in proportion to the number `k` of probes, since `r ~ fill^k`: `0.037 * (k/6) *
-//! sqrt(1000/n)` for lines of like load. Bounds are four standard deviations, both noises added as independent. Seeds
-//! are fixed, so a run that passes always passes.
+//! 6 probes an item. Since `r ~ fill^k`, it grows in proportion to the number `k` of probes for lines of like load:
+//! `0.037 * (k/6) * sqrt(1000/n)`. Bounds are four standard deviations, both noises added as independent. Seeds are
+//! fixed, so a run that passes always passes.
 
 use rollcall_core::bloom::{Params, sizing};
 use rollcall_core::error::Error;
@@ -105,10 +105,10 @@ fn grown_chains_keep_their_rate() {
 }
 
 /// The number of items, estimated from the bits. Let `t = k*n/m` (probes by bits). The number of free bits has the
-/// variance `m * (e^-t - (1+t)*e^-2t)`, and one item takes `k*e^-t` of them. So the estimate has the variance `n * (e^t
-/// - 1 - t) / (t*k)` (Whang, Vander-Zanden and Taylor, "A Linear-Time Probabilistic Counting Algorithm for Database
-/// Applications", 1990, section 4). The uneven load of the lines adds nothing of first order, since the number of all
-/// picks is fixed. The bound is four standard deviations.
+/// variance `m * (e^-t - (1+t)*e^-2t)`, and one item takes `k*e^-t` of them. So the variance of the estimate is
+/// `n * (e^t - 1 - t) / (t*k)` (Whang, Vander-Zanden and Taylor, "A Linear-Time Probabilistic Counting Algorithm for
+/// Database Applications", 1990, section 4). The uneven load of the lines adds nothing of first order, since the number
+/// of all picks is fixed. The bound is four standard deviations.
 #[test]
 fn estimates_of_items_are_near() {
     for (error_rate, capacity) in [(0.1, 100_000u64), (0.01, 100_000), (0.001, 100_000), (1e-9, 100_000)] {

@@ -1,10 +1,10 @@
 //! False-positive rates that are too small to be sampled, of filters of three lines an item and more.
 //!
 //! The rate of a filter is computed from its fill. All bitmaps with the same number of set bits in each line are
-//! equally likely. So `u` different places of a line with `f` set bits are all set with chance `C(512-u, f-u) / C(512,
-//! f)`. An absent item is found with the product of these chances over its *different* lines: lines that coincide count
-//! once. The filter's rate is the mean of that product over absent items. The mean over filters of many seeds is
-//! compared with the rate asked for. Its standard error is that of the filters' rates.
+//! equally likely. So `u` different places of a line with `f` set bits are all set with the chance
+//! `C(512-u, f-u) / C(512, f)`. An absent item is found with the product of these chances over its *different* lines:
+//! lines that coincide count once. The filter's rate is the mean of that product over absent items. The mean over
+//! filters of many seeds is compared with the rate asked for. Its standard error is that of the filters' rates.
 
 use rollcall_core::bloom::sizing;
 use rollcall_core::size_limit::Unlimited;
