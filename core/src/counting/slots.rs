@@ -17,8 +17,8 @@ use crate::size_limit::SizeLimit;
 /// Bytes that a position takes in a sparse bitmap at most: two in an array that may be half empty.
 pub(super) const SPARSE_POSITION_BYTES: u64 = 4;
 /// Bytes that each 65,536 slots take in a sparse bitmap beside their positions, once one of them is set:
-/// 32 of bookkeeping in a vector that may be half empty.
-const SPARSE_CONTAINER_BYTES: u64 = 64;
+/// 40 of bookkeeping in a vector that may be half empty.
+const SPARSE_CONTAINER_BYTES: u64 = 80;
 /// The most positions that a container holds as an array.
 const ARRAY_VALUES: u64 = 4096;
 /// Slots that share a container.
