@@ -85,8 +85,7 @@ impl Shape {
             (num_bits, n2, (num_bits as f64 / bits_per_item) as u64)
         } else {
             let wanted = capacity as f64 * bits_per_item;
-            // The bound keeps the sum below from overflowing at rates up to 0.5; without NOROUND, [`Shape::next`] asks
-            // for no other. `wanted` is never NaN.
+            // `wanted` is never NaN.
             if wanted > (MAX_BYTES * 8) as f64 {
                 return Err(too_large());
             }
@@ -95,7 +94,8 @@ impl Shape {
             } else {
                 let n2 = (wanted as u64).max(1).ilog2() as u8 + 1;
                 let num_bits = 1u64 << n2;
-                (num_bits, n2, capacity + ((num_bits as f64 - wanted) / bits_per_item) as u64)
+                let more = ((num_bits as f64 - wanted) / bits_per_item) as u64;
+                (num_bits, n2, capacity.checked_add(more).ok_or_else(too_large)?)
             }
         };
         let num_bytes = num_bits.div_ceil(64) * 8;
@@ -272,5 +272,10 @@ mod tests {
                 Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })
             ));
         }
+        // Next to 1 an item takes next to no bit, so rounding up to a power of two makes room for 10^19 more.
+        assert!(matches!(
+            Shape::new(1.0 - f64::EPSILON / 2.0, u64::MAX, 0),
+            Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })
+        ));
     }
 }
