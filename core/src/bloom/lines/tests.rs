@@ -152,11 +152,14 @@ fn growth_that_is_refused_changes_nothing() {
 
 #[test]
 fn growth_ends_in_an_error_where_numbers_end() {
-    // The sixth sub-filter would be for 32768^5 = 2^75 items; the limit refuses an earlier one.
+    // The sixth sub-filter would be for 32768^5 = 2^75 items; the limit refuses the third, for 2^30.
     let mut large = filter(params(0.5, 1, Params::MAX_EXPANSION, 0));
     let items: Vec<u16> = (0..=u16::MAX).collect();
     let refused = add_list(&mut large, &items, &MaxBytes(1 << 20), &mut Vec::new());
-    assert!(matches!(refused, Ok(()) | Err(Error::TooLarge { .. })));
+    assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+    assert_eq!(large.sub_filters().len(), 2);
+    let sixth = sizing::sub_filter_geometry(large.params(), 5);
+    assert!(matches!(sixth, Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })), "{sixth:?}");
     // A tenth of the smallest rate rounds to 0.
     let mut tiny = filter(params(f64::from_bits(1), 1, 2, 0));
     assert_eq!(tiny.add(b"a", &Unlimited), Ok(true));
