@@ -473,6 +473,32 @@ proptest! {
         }
     }
 
+    /// Counters whose layouts were given, and what they make of each other: two of them may make one that is finer than any
+    /// rate that can be asked for.
+    #[test]
+    fn whatever_is_merged_of_given_layouts_reads_back(
+        tails in (8u32..=20, 8u32..=20), more in (1u32..12, 1u32..12), capacities in (1u64..2000, 1u64..=10_000_000_000),
+        items in 0u32..40, others in 0u32..40, exact_limit in prop_oneof![Just(0), 0u32..60],
+    ) {
+        let made = |tail_bits: u32, more: u32, capacity, exact_limit, numbers: std::ops::Range<u32>| {
+            let layout = layout::Layout::new((tail_bits + more).min(layout::MAX_PRECISION), tail_bits).unwrap();
+            let params = counting::Params { capacity, error_rate: 0.05, exact_limit, exact_bytes: 16_384, seed: 0 };
+            let mut counter = Counter::with_layout(params, layout).unwrap();
+            for number in numbers {
+                counter.add(&number.to_le_bytes(), &Unlimited).unwrap();
+            }
+            counter
+        };
+        let one = made(tails.0, more.0, capacities.0, exact_limit, 0..items);
+        let other = made(tails.1, more.1, capacities.1, 0, 20..20 + others);
+        let union = Counter::union(&one, &[&other], &Unlimited).unwrap();
+        let mut merged = one.try_clone().unwrap();
+        merged.merge(&[&other], &Unlimited).unwrap();
+        for counter in [&one, &other, &union, &merged] {
+            assert_counter_reads_back(counter)?;
+        }
+    }
+
     #[test]
     fn any_counter_reads_back(capacity in 1u64..100_000, exact in 0u32..100, items in proptest::collection::vec(".{0,20}", 0..300)) {
         let params = counting::Params { capacity, error_rate: 0.02, exact_limit: exact, exact_bytes: 16_384, seed: 3 };

@@ -52,11 +52,12 @@ impl Creation {
             exact_bytes: options.exact_bytes.map_or(defaults.exact_bytes, narrow),
             seed: options.seed.unwrap_or(defaults.seed),
         };
-        params.validate().map_err(core_error)?;
+        params.validate().map_err(|error| core_error(as_given(error, options)))?;
         let layout = match (options.precision, options.tail_bits) {
             (None, None) => None,
             (Some(precision), Some(tail_bits)) => {
-                Some(Layout::new(narrow(precision), narrow(tail_bits)).map_err(core_error)?)
+                let layout = Layout::new(narrow(precision), narrow(tail_bits));
+                Some(layout.map_err(|error| core_error(as_given(error, options)))?)
             }
             (Some(_), None) => return Err(Refusal::Argument("option PRECISION needs option TAIL".to_owned())),
             (None, Some(_)) => return Err(Refusal::Argument("option TAIL needs option PRECISION".to_owned())),
@@ -70,6 +71,23 @@ impl Creation {
             .map_or_else(|| sizing::layout(self.params.error_rate, self.params.capacity), Ok)
             .map_err(core_error)?;
         Counter::with_layout(self.params, layout).map_err(core_error)
+    }
+}
+
+/// The error, about the number that was given and not about what 32 bits hold of it.
+fn as_given(error: Error, options: &Options) -> Error {
+    match error {
+        Error::OutOfRange { parameter, expected, got } => {
+            let given = match parameter {
+                Parameter::ExactLimit => options.exact_limit,
+                Parameter::ExactBytes => options.exact_bytes,
+                Parameter::Precision => options.precision,
+                Parameter::TailBits => options.tail_bits,
+                _ => None,
+            };
+            Error::OutOfRange { parameter, expected, got: given.map_or(got, |given| given.to_string()) }
+        }
+        error => error,
     }
 }
 

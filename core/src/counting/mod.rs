@@ -7,7 +7,7 @@
 //! - An estimating counter's bits are a function of the set of its members and of its layout and
 //!   seed alone: order, repetition, and whether they came by adding or by merging do not matter.
 //! - Counters of one seed merge whatever their capacities, at the finest layout that all their bits fold to.
-//! - No counter is made with a bitmap of more than 1 MiB.
+//! - No parameters lead to a bitmap of more than 1 MiB.
 //!
 //! # What it does not
 //! Members cannot be removed. Whoever knows the seed can choose members that share a slot; a counter

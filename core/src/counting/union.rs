@@ -123,7 +123,10 @@ impl Counter {
         let estimate = segments.estimate();
         // Where the others left the share q free, one member shows itself with chance q: up to 1 / q are easily missed.
         let shown = estimate.max(1.0 / segments.share());
-        Ok(Difference { estimate, standard_error: segments.standard_error(shown) })
+        let standard_error = segments.standard_error(shown);
+        // Of members that are known one by one no more can be missing elsewhere.
+        let most = if self.is_exact() { self.estimate() } else { f64::INFINITY };
+        Ok(Difference { estimate: estimate.min(most), standard_error: standard_error.min(most) })
     }
 
     /// Makes it the union of itself and `others`; true when that changed it.
@@ -289,7 +292,9 @@ fn promised(layout: Layout, counters: &[&Counter], params: &Params) -> Params {
         Some(same) => (same.params().capacity, same.params().error_rate),
         None => {
             let capacity = with_bits.by_ref().map(|counter| counter.params().capacity).fold(params.capacity, u64::min);
-            (capacity, largest_error(layout, capacity))
+            // Layouts that were given by hand may be finer than any rate that can be asked for.
+            let error_rate = largest_error(layout, capacity).clamp(Params::MIN_ERROR_RATE, Params::MAX_ERROR_RATE);
+            (capacity, error_rate)
         }
     };
     Params { capacity, error_rate, ..*params }

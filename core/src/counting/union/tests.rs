@@ -146,6 +146,21 @@ fn difference_of_exact_counters_is_exact() {
     assert_eq!(count_union(&[&one, &others[0], &others[1]]), Ok(300));
 }
 
+/// One member in 20,000 falls in a slot that a full counter left free, and then stands for thousands.
+#[test]
+fn a_difference_is_no_more_than_a_counter_holds() {
+    let full = counter(params((1000, 0.05), 0), 0..300_000);
+    let empty = counter(params(SIZES[2], 250), []);
+    assert_eq!(empty.difference(&[&full]), Ok(Difference { estimate: 0.0, standard_error: 0.0 }));
+    let mut found = 0;
+    for number in 1_000_000..1_020_000 {
+        let difference = counter(params(SIZES[2], 250), [number]).difference(&[&full]).unwrap();
+        assert!(difference.estimate <= 1.0 && difference.standard_error <= 1.0, "{difference:?}");
+        found += u32::from(difference.estimate > 0.0);
+    }
+    assert!(found > 0);
+}
+
 #[test]
 fn difference_from_a_superset_is_nothing_with_an_error() {
     let one = counter(params(SIZES[2], 0), 0..20_000);
@@ -263,6 +278,10 @@ proptest! {
         let dense = [&a, &b].map(|counter| if counter.has_bits() { dense(counter) } else { counter.try_clone().unwrap() });
         prop_assert_eq!(dense[0].difference(&[&dense[1]]).unwrap(), difference);
         prop_assert_eq!(a.difference(&[&b, &b]).unwrap(), difference);
-        prop_assert!(difference.estimate >= 0.0 && difference.standard_error > 0.0);
+        prop_assert!(difference.estimate >= 0.0 && (difference.standard_error > 0.0 || a.count() == 0));
+        if a.is_exact() {
+            let most = a.count() as f64;
+            prop_assert!(difference.estimate <= most && difference.standard_error <= most);
+        }
     }
 }
