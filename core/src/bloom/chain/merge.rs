@@ -73,12 +73,12 @@ impl<S: SubFilter> Chain<S> {
     /// neither a bit nor a sub-filter.
     ///
     /// # Errors
-    /// [`Error::RateExceeded`] when the union would err more often than was asked for.
+    /// [`Error::RateExceeded`] when the union would err more often than was asked for, now or as it grows.
     fn plan_union(&self, others: &[&Self]) -> Result<Option<Vec<u64>>, Error> {
         // The plan only reads, so no bitmap is held twice.
         let len = others.iter().fold(self.sub_filters.len(), |len, other| len.max(other.sub_filters.len()));
         let (mut unions, mut rates) = (try_with_capacity(len)?, try_with_capacity(len)?);
-        let mut changed = len > self.sub_filters.len();
+        let (mut changed, mut to_come) = (len > self.sub_filters.len(), 0.0);
         for (index, (first, rest)) in self.merged(others).enumerate() {
             let set_bits = first.count_union(rest.clone());
             changed |= self.sub_filters.get(index).is_some_and(|ours| ours.set_bits() != set_bits);
@@ -87,16 +87,24 @@ impl<S: SubFilter> Chain<S> {
             let most = all().map(S::num_items).fold(0, u64::max);
             let sum = whole.unwrap_or_else(|| all().map(S::num_items).fold(0, u64::saturating_add));
             let estimate = libm::round(first.estimate_items(set_bits)) as u64;
-            unions.push(whole.unwrap_or_else(|| estimate.clamp(most, sum).min(first.num_bits())));
-            let rate = first.rate_with(set_bits);
-            // A sub-filter within its capacity counts with its nominal rate at most: by chance it may have more bits
-            // set than expected.
-            rates.push(if first.holds(sum, set_bits) { rate.min(first.error_rate()) } else { rate });
+            unions.push(whole.map_or_else(|| estimate.clamp(most, sum).min(first.num_bits()), |whole| whole.max(most)));
+            to_come = first.rate_to_come(&self.rules, len);
+            let (rate, nominal) = (first.rate_with(set_bits), first.error_rate());
+            let fills_up = index + 1 == len && to_come > 0.0;
+            // A sub-filter within its capacity has its nominal rate at most: by chance it may have more bits set than
+            // expected. The newest comes to its own before the union grows.
+            rates.push(match (first.holds(sum, set_bits), fills_up) {
+                (true, true) => nominal,
+                (true, false) => rate.min(nominal),
+                (false, true) => rate.max(nominal),
+                (false, false) => rate,
+            });
         }
         if !changed {
             return Ok(None);
         }
-        let (would_be, asked) = (chain_rate(rates.into_iter()), self.params().error_rate);
+        // The sub-filters that follow have their rates whatever these hold.
+        let (would_be, asked) = (chain_rate(rates.into_iter().chain(once(to_come))), self.params().error_rate);
         if would_be > asked * (1.0 + ROUNDING) {
             return Err(Error::RateExceeded { would_be, asked });
         }

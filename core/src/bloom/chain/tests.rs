@@ -139,6 +139,9 @@ impl SubFilter for Counted {
     fn rate_with(&self, _set_bits: u64) -> f64 {
         0.0
     }
+    fn rate_to_come(&self, _rules: &Self::Rules, _len: usize) -> f64 {
+        unimplemented!()
+    }
 }
 
 /// A chain of such sub-filters, all of one capacity.

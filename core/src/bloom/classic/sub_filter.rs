@@ -368,6 +368,11 @@ impl SubFilter for ClassicSubFilter {
         libm::pow(fill.min(1.0), f64::from(self.shape.hashes))
     }
 
+    fn rate_to_come(&self, rules: &Rules, _len: usize) -> f64 {
+        // Each has half the rate of the one before.
+        if rules.options & NO_SCALING != 0 { 0.0 } else { self.shape.error_rate }
+    }
+
     fn clear(&mut self) {
         self.bitmap.clear();
         self.num_items = 0;

@@ -136,6 +136,76 @@ fn an_order_that_does_not_fit_is_refused_with_the_rate() {
     }
 }
 
+/// The item that fills a filter of a high rate sets more bits than are missing.
+#[test]
+fn full_filters_merge_into_empty_ones() {
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        for (error_rate, capacity) in [(0.5, 300), (0.3, 1000), (0.1, 100), (0.1, 3000), (0.05, 3000), (0.01, 1000)] {
+            for trial in 0..10u32 {
+                let params = Params { error_rate, capacity, expansion: 0, seed: 0 };
+                let empty = BloomFilter::new(layout, params, &Unlimited).unwrap();
+                let mut full = empty.try_clone().unwrap();
+                let mut items = (0u32..).map(|item| (trial << 24 | item).to_le_bytes());
+                while full.add(&items.next().unwrap(), &Unlimited).is_ok() {}
+                assert!(union(&empty, &[&full]).unwrap() == full, "{layout} {error_rate} {capacity}");
+            }
+        }
+    }
+}
+
+/// What a union leaves for the sub-filters to come is what they take.
+#[test]
+fn unions_keep_their_rate_as_they_grow() {
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        for error_rate in [0.1, 0.01] {
+            let params = Params { error_rate, capacity: 2000, expansion: 2, seed: 0 };
+            let filled = |items: std::ops::Range<u32>| {
+                let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
+                items.for_each(|item| {
+                    filter.add(&item.to_le_bytes(), &Unlimited).unwrap();
+                });
+                filter
+            };
+            let (mut most, mut refused) = (None, 0);
+            for len in (800..1500).step_by(50) {
+                match union(&filled(0..len), &[&filled(1_000_000..1_000_000 + len)]) {
+                    Ok(both) => most = Some(both),
+                    Err(Error::RateExceeded { .. }) => refused += 1,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            let mut both = most.unwrap();
+            assert!(refused > 0 && both.num_items() > 1900, "{layout} {error_rate}: {}", both.num_items());
+            (2_000_000..2_100_000u32).for_each(|item| {
+                both.add(&item.to_le_bytes(), &Unlimited).unwrap();
+            });
+            // By its bits one filter of 2,000 items is some percent off.
+            assert!(both.false_positive_rate() < 1.02 * error_rate, "{layout} {}", both.false_positive_rate());
+        }
+    }
+}
+
+/// The number of items of a union is an estimate, which may be more than a filter counts that holds all of them.
+#[test]
+fn a_merge_never_lowers_the_number_of_items() {
+    for trial in 0..40u32 {
+        let items = |range: std::ops::Range<u32>| range.map(move |item| trial << 20 | item);
+        let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+        let filled = |items: &mut dyn Iterator<Item = u32>| {
+            let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
+            items.for_each(|item| {
+                filter.add(&item.to_le_bytes(), &Unlimited).unwrap();
+            });
+            filter
+        };
+        let (x, y) = (filled(&mut items(0..450)), filled(&mut items(450..900)));
+        let all_but_one = filled(&mut items(0..899));
+        let both = union(&x, &[&y]).unwrap();
+        let again = union(&all_but_one, &[&both]).unwrap();
+        assert!(again.num_items() >= both.num_items().max(all_but_one.num_items()));
+    }
+}
+
 #[test]
 fn a_union_that_has_to_grow_asks_for_its_memory_first() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {

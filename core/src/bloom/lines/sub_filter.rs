@@ -169,7 +169,9 @@ impl SubFilter for LineSubFilter {
     }
 
     fn holds(&self, num_items: u64, set_bits: u64) -> bool {
-        num_items <= self.capacity && set_bits <= self.full_bits
+        // The item that fills it may set more bits than are missing.
+        let bits_per_item = u64::from(self.lines_per_item * self.probes_per_line);
+        num_items <= self.capacity && set_bits < self.full_bits.saturating_add(bits_per_item)
     }
 
     fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
@@ -272,6 +274,10 @@ impl SubFilter for LineSubFilter {
 
     fn rate_with(&self, set_bits: u64) -> f64 {
         sizing::false_positive_rate(&self.geometry(), self.estimate_items(set_bits))
+    }
+
+    fn rate_to_come(&self, params: &Params, len: usize) -> f64 {
+        sizing::rate_from(params, len as u64)
     }
 
     fn clear(&mut self) {
