@@ -2,7 +2,8 @@
 
 use rollcall_core::bloom::Params;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::LineFilter;
+use rollcall_core::unstable::bloom::{LineFilter, SubFilter};
+use rollcall_core::unstable::hash::Hash128;
 
 use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
 use crate::fills::Fills;
@@ -37,6 +38,23 @@ struct Moment {
     counted: f64,
 }
 
+/// From this rate asked for on, places of items are asked for: errors of sub-filters overlap less than if each erred
+/// independently, since an item is only added to one that none before it was taken to hold. At lower rates few do.
+const ASKED_FROM: f64 = 0.05;
+
+/// The rate now.
+fn rate(filter: &LineFilter, random: &mut Random) -> f64 {
+    if filter.params().error_rate < ASKED_FROM {
+        return Fills::from(filter).rate(4_000, random);
+    }
+    const PLACES: u64 = 20_000;
+    let found = |_: &u64| {
+        let hash = Hash128 { lo: random.bits(), hi: random.bits() };
+        filter.sub_filters().iter().any(|one| one.may_contain(hash))
+    };
+    (0..PLACES).filter(found).count() as f64 / PLACES as f64
+}
+
 fn life(params: Params, name: &str, trial: u64) -> Vec<Moment> {
     let mut filter = LineFilter::new(params, &Unlimited).expect("memory");
     let mut random = Random::of(name, trial);
@@ -47,7 +65,7 @@ fn life(params: Params, name: &str, trial: u64) -> Vec<Moment> {
         filter.add_all(items.iter().map(|item| &item[..]), &Unlimited, |_| ()).expect("no limit");
         added = end;
         Moment {
-            rate: Fills::from(&filter).rate(4_000, &mut random),
+            rate: rate(&filter, &mut random),
             stated: filter.false_positive_rate(),
             sub_filters: filter.sub_filters().len(),
             counted: filter.num_items() as f64 / end as f64 - 1.0,
@@ -63,7 +81,7 @@ pub fn growth(run: &mut Run) -> Findings {
     heads.extend(labels.iter().map(String::as_str));
     let mut rates = Table::new("Rate over p, at most 1; columns: items over the capacity", &heads);
     let mut stated =
-        Table::new("BF.INFO FPR over the rate, 1 to within 0.01; columns: items over the capacity", &heads);
+        Table::new("BF.INFO FPR over the rate, 1 to within 0.01, or 0.015 from p = 0.3 on; columns: items over the capacity", &heads);
     let mut last = Table::new("At 100x", &["p", "capacity", "EXPANSION", "sub-filters", "BF.CARD - items"]);
     let mut lines = Vec::new();
     for (error_rate, capacity, expansion) in CHAINS {
@@ -83,7 +101,9 @@ pub fn growth(run: &mut Run) -> Findings {
             points.push((*growth, rate.value));
             rate_row.push(Cell::Brief(Check::new(Claim::AtMost(1.0), rate, Unit::Plain(3))));
             let pairs: Vec<_> = lives.iter().map(|moments| (moments[index].stated, moments[index].rate)).collect();
-            stated_row.push(Cell::Brief(Check::new(stated_claim(capacity), quotient(&pairs), Unit::Plain(3))));
+            // Where errors overlap, [`ASKED_FROM`], it is low.
+            let claim = if error_rate >= 0.3 { Claim::Near(1.0, 0.015) } else { stated_claim(capacity) };
+            stated_row.push(Cell::Brief(Check::new(claim, quotient(&pairs), Unit::Plain(3))));
         }
         let end = GROWTH.len() - 1;
         last_row.push(lives[0][end].sub_filters.to_string().into());

@@ -38,6 +38,7 @@ pub fn summary(sections: &[Section]) -> String {
         let summary = section.findings.summary();
         let furthest = if summary.furthest.is_finite() { format!("{:+.1}", summary.furthest) } else { "-".to_owned() };
         let verdict = match summary.broken.len() {
+            0 if summary.claims == 0 => "-".to_owned(),
             0 => "holds".to_owned(),
             rows => format!("**{rows} rows do not hold**"),
         };
