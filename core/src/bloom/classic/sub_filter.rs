@@ -368,9 +368,10 @@ impl SubFilter for ClassicSubFilter {
         libm::pow(fill.min(1.0), f64::from(self.shape.hashes))
     }
 
-    fn rate_to_come(&self, rules: &Rules, _len: usize) -> f64 {
-        // Each has half the rate of the one before.
-        if rules.options & NO_SCALING != 0 { 0.0 } else { self.shape.error_rate }
+    fn rate_to_come(&self, _rules: &Rules, _len: usize) -> f64 {
+        // RedisBloom's shares of the rate leave no room at all: a union that is held to the rate that it comes to could
+        // have no item more than its sub-filters are made for. It is held to the rate that it has.
+        0.0
     }
 
     fn clear(&mut self) {
