@@ -80,8 +80,10 @@ pub fn growth(run: &mut Run) -> Findings {
     let mut heads = vec!["p", "capacity", "EXPANSION"];
     heads.extend(labels.iter().map(String::as_str));
     let mut rates = Table::new("Rate over p, at most 1; columns: items over the capacity", &heads);
-    let mut stated =
-        Table::new("BF.INFO FPR over the rate, 1 to within 0.01, or 0.015 from p = 0.3 on; columns: items over the capacity", &heads);
+    let mut stated = Table::new(
+        "BF.INFO FPR over the rate, 1 to within 0.01, or 0.015 from p = 0.3 on; columns: items over the capacity",
+        &heads,
+    );
     let mut last = Table::new("At 100x", &["p", "capacity", "EXPANSION", "sub-filters", "BF.CARD - items"]);
     let mut lines = Vec::new();
     for (error_rate, capacity, expansion) in CHAINS {
