@@ -118,9 +118,9 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + 'static {
     /// The estimated false-positive rate with this number of bits set.
     fn rate_with(&self, set_bits: u64) -> f64;
 
-    /// The false-positive rate of all sub-filters together that can follow this one, the newest of `len`, as far as
-    /// a union must leave room for them. 0 if the filter does not scale.
-    fn rate_to_come(&self, rules: &Self::Rules, len: usize) -> f64;
+    /// The false-positive rate of all sub-filters together that can follow the first `len`, as far as a union must leave
+    /// room for them. 0 if the filter does not scale.
+    fn rate_to_come(rules: &Self::Rules, len: usize) -> f64;
 
     /// Empties it, in place.
     fn clear(&mut self);

@@ -78,7 +78,8 @@ impl<S: SubFilter> Chain<S> {
         // The plan only reads, so no bitmap is held twice.
         let len = others.iter().fold(self.sub_filters.len(), |len, other| len.max(other.sub_filters.len()));
         let (mut unions, mut rates) = (try_with_capacity(len)?, try_with_capacity(len)?);
-        let (mut changed, mut to_come) = (len > self.sub_filters.len(), 0.0);
+        let to_come = S::rate_to_come(&self.rules, len);
+        let mut changed = len > self.sub_filters.len();
         for (index, (first, rest)) in self.merged(others).enumerate() {
             let set_bits = first.count_union(rest.clone());
             changed |= self.sub_filters.get(index).is_some_and(|ours| ours.set_bits() != set_bits);
@@ -88,7 +89,6 @@ impl<S: SubFilter> Chain<S> {
             let sum = whole.unwrap_or_else(|| all().map(S::num_items).fold(0, u64::saturating_add));
             let estimate = libm::round(first.estimate_items(set_bits)) as u64;
             unions.push(whole.map_or_else(|| estimate.clamp(most, sum).min(first.num_bits()), |whole| whole.max(most)));
-            to_come = first.rate_to_come(&self.rules, len);
             let (rate, nominal) = (first.rate_with(set_bits), first.error_rate());
             let fills_up = index + 1 == len && to_come > 0.0;
             // A sub-filter within its capacity has its nominal rate at most: by chance it may have more bits set than

@@ -368,7 +368,7 @@ impl SubFilter for ClassicSubFilter {
         libm::pow(fill.min(1.0), f64::from(self.shape.hashes))
     }
 
-    fn rate_to_come(&self, _rules: &Rules, _len: usize) -> f64 {
+    fn rate_to_come(_rules: &Rules, _len: usize) -> f64 {
         // RedisBloom's shares of the rate leave no room at all: a union that is held to the rate that it comes to could
         // have no item more than its sub-filters are made for. It is held to the rate that it has.
         0.0

@@ -276,7 +276,7 @@ impl SubFilter for LineSubFilter {
         sizing::false_positive_rate(&self.geometry(), self.estimate_items(set_bits))
     }
 
-    fn rate_to_come(&self, params: &Params, len: usize) -> f64 {
+    fn rate_to_come(params: &Params, len: usize) -> f64 {
         sizing::rate_from(params, len as u64)
     }
 
