@@ -63,12 +63,15 @@ inBothProtocols("generic", (test) => {
       Capacity: 50_000,
       "Error rate": connection.double(0.01),
       "Exact limit": 250,
+      "Exact bytes": 16_384,
       Mode: "exact",
       Representation: "exact",
       Count: 2,
       "Standard error": connection.double(0),
       Bits: 36_864,
       "Bits set": 0,
+      Precision: 14,
+      "Tail bits": 10,
     });
     await refused("ERR not found", () => client.sendCommand(["LC.INFO", key("missing")]));
   });

@@ -65,12 +65,15 @@ class Generic(Suite):
             b"Capacity": 50_000,
             b"Error rate": self.double(0.01),
             b"Exact limit": 250,
+            b"Exact bytes": 16_384,
             b"Mode": b"exact",
             b"Representation": b"exact",
             b"Count": 2,
             b"Standard error": self.double(0.0),
             b"Bits": 36_864,
             b"Bits set": 0,
+            b"Precision": 14,
+            b"Tail bits": 10,
         }
         self.is_exactly(info, expected)
         await self.is_refused("^not found$", self.client.execute_command, "LC.INFO", self.key("missing"))

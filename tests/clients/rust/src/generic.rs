@@ -100,12 +100,15 @@ in_every_way! {
             ("Capacity", Value::Int(50_000)),
             ("Error rate", session.double(0.01)),
             ("Exact limit", Value::Int(250)),
+            ("Exact bytes", Value::Int(16_384)),
             ("Mode", text("exact")),
             ("Representation", text("exact")),
             ("Count", Value::Int(2)),
             ("Standard error", session.double(0.0)),
             ("Bits", Value::Int(36_864)),
             ("Bits set", Value::Int(0)),
+            ("Precision", Value::Int(14)),
+            ("Tail bits", Value::Int(10)),
         ];
         assert_eq!(found, expected.map(|(label, value)| (label.to_owned(), value)).into());
         assert_eq!(refusal(session.query::<Value>(cmd("LC.INFO").arg(session.key("missing")))), "ERR not found");
