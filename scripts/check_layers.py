@@ -55,7 +55,7 @@ CORE = Crate(
     source="core/src",
     name="rollcall_core",
     floors={
-        "": "bits hash error size_limit heap < bloom | counting < persist < unstable < lib",
+        "": "bits hash error size_limit heap shared < bloom | counting < persist < unstable < lib",
         "bloom": "bitmap params < chain < lines | classic < filter",
         "persist": "payload value codec bitmaps < chunks rdb < bloom | counting | redisbloom < filter",
     },

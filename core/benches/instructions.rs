@@ -6,7 +6,7 @@
 //! Time differs between machines and between runs. The number of instructions does not, as long as the compiler is the
 //! same. Unions are left out, since they choose their loops by the processor. Filters do so too, but valgrind knows no
 //! AVX-512: the screen of a chain is counted with AVX2, the rest as compiled for baseline x86-64. Results go to memory
-//! reserved before, so the allocator is counted only where a chain grows.
+//! reserved before, so the allocator is counted only where values are made or grow.
 
 use std::hint::black_box;
 
@@ -100,9 +100,48 @@ fn insert_in_chain(layout: BitLayout, from: u64) {
     black_box(added);
 }
 
+/// A counter that is exact up to 250 members.
+fn empty_counter() -> Counter {
+    let params = CounterParams { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 0 };
+    Counter::new(params).expect("a counter")
+}
+
+/// Small counters of `len` members each, which are `items(0)` together.
+fn small_counters(len: usize) -> Vec<Counter> {
+    let items = items(0);
+    let counter = |members: &[String]| {
+        let mut counter = empty_counter();
+        counter.add_all(bytes(members), &Unlimited, |_| ()).expect("room");
+        counter
+    };
+    items.chunks(len).map(counter).collect()
+}
+
+/// Adds one item after another to small counters, `len` to each.
+fn add_to_small(len: usize, mut counters: Vec<Counter>, from: u64) {
+    let (items, mut added) = (items(from), 0);
+    measured(&mut || {
+        for (counter, members) in counters.iter_mut().zip(items.chunks(len)) {
+            added += bytes(members).filter(|item| counter.add(item, &Unlimited).expect("room")).count();
+        }
+    });
+    black_box((counters, added));
+}
+
+/// Small filters for 10 items, each with 5.
+fn small_filters() -> Vec<BloomFilter> {
+    let params = BloomParams { capacity: 10, error_rate: 0.01, expansion: 2, seed: 0 };
+    let filter = |items: &[String]| {
+        let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).expect("a filter");
+        filter.add_all(bytes(items), &Unlimited, |_| ()).expect("room");
+        filter
+    };
+    items(0).chunks(5).map(filter).collect()
+}
+
 type Work = (&'static str, usize, fn());
 
-const WORK: [Work; 20] = [
+const WORK: [Work; 29] = [
     ("hash_128", ITEMS, || {
         let items = items(0);
         measured(&mut || {
@@ -130,6 +169,38 @@ const WORK: [Work; 20] = [
     ("bloom_insert_1_line", ITEMS, || insert(filter(0.01, 10_000), ABSENT)),
     ("bloom_insert_2_lines", ITEMS, || insert(filter(0.001, 10_000), ABSENT)),
     ("bloom_insert_one_by_one", ITEMS, || insert_one_by_one(filter(0.01, 10_000), ABSENT)),
+    ("bloom_small_contain", ITEMS, || {
+        let (filters, items, mut found) = (small_filters(), items(0), 0);
+        measured(&mut || {
+            let each = filters.iter().zip(items.chunks(5));
+            found = each.map(|(filter, items)| bytes(items).filter(|item| filter.may_contain(item)).count()).sum();
+        });
+        black_box(found);
+    }),
+    ("bloom_small_insert", ITEMS, || {
+        let (mut filters, items, mut added) = (small_filters(), items(ABSENT), 0);
+        measured(&mut || {
+            for (filter, items) in filters.iter_mut().zip(items.chunks(5)) {
+                added += bytes(items).filter(|item| filter.add(item, &Unlimited).expect("room")).count();
+            }
+        });
+        black_box((filters, added));
+    }),
+    ("bloom_small_new", ITEMS / 5, || {
+        measured(&mut || drop(black_box(small_filters())));
+    }),
+    ("counting_exact_10_new", ITEMS, || {
+        add_to_small(10, (0..ITEMS / 10).map(|_| empty_counter()).collect(), 0);
+    }),
+    ("counting_exact_10_seen", ITEMS, || add_to_small(10, small_counters(10), 0)),
+    ("counting_exact_100_seen", ITEMS, || add_to_small(100, small_counters(100), 0)),
+    ("counting_exact_250_new", ITEMS, || add_to_small(250, (0..ITEMS / 250).map(|_| empty_counter()).collect(), 0)),
+    ("counting_exact_250_seen", ITEMS, || add_to_small(250, small_counters(250), 0)),
+    ("counting_exact_count", ITEMS, || {
+        let (counters, mut sum) = (small_counters(1), 0);
+        measured(&mut || sum = counters.iter().map(Counter::count).sum());
+        black_box(sum);
+    }),
     ("counting_add", ITEMS, || {
         let (mut counter, items, mut added) = (counter(), items(ABSENT), Vec::with_capacity(ITEMS));
         measured(&mut || counter.add_all(bytes(&items), &Unlimited, |new| added.push(new)).expect("room"));

@@ -35,6 +35,7 @@ pub mod error;
 pub(crate) mod hash;
 pub(crate) mod heap;
 pub mod persist;
+pub(crate) mod shared;
 pub mod size_limit;
 pub mod unstable;
 

@@ -1,0 +1,161 @@
+//! What many values have in common, held once.
+//!
+//! Millions of small values are made with the same parameters. A value holds a [`Shared`] to them and to what follows
+//! from them: 8 bytes instead of a hundred. A [`Pool`] finds those that exist.
+
+use std::alloc::Layout;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hashbrown::HashTable;
+
+/// How many contents a [`Pool`] finds. It bounds what the pool takes, and the time of the one call in as many that looks
+/// for contents out of use. Free to change: nothing stored depends on it.
+const POOL_LEN: usize = 1024;
+
+/// Contents that other values may hold too. They never change.
+pub(crate) struct Shared<T>(Arc<T>);
+
+impl<T> Shared<T> {
+    /// The layout of the contents, unless a [`Pool`] or another value holds them too.
+    pub(crate) fn own_layout(&self) -> Option<Layout> {
+        // The two counts that `Arc` keeps in front of the contents.
+        let counts = Layout::new::<[usize; 2]>();
+        (Arc::strong_count(&self.0) == 1).then(|| counts.extend(Layout::new::<T>()).map_or(counts, |(both, _)| both))
+    }
+}
+
+impl<T> Deref for Shared<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        Shared(Arc::clone(&self.0))
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Contents that values hold, found by a hash.
+pub(crate) struct Pool<T>(Mutex<Pooled<T>>);
+
+struct Pooled<T> {
+    table: HashTable<(u64, Shared<T>)>,
+    /// Contents that were made while the table was full, since it was last swept.
+    turned_away: usize,
+}
+
+impl<T> Pool<T> {
+    /// A pool of nothing; allocates nothing.
+    pub(crate) const fn new() -> Self {
+        Pool(Mutex::new(Pooled { table: HashTable::new(), turned_away: 0 }))
+    }
+
+    /// The contents that `is_it` recognises among those of this hash, else those that `make` returns. With more contents
+    /// in use than a pool finds, some are not shared.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub(crate) fn get<E>(
+        &self,
+        hash: u64,
+        is_it: impl Fn(&T) -> bool,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Shared<T>, E> {
+        // Nothing panics while the lock is held but `is_it`, before anything is changed.
+        let mut pooled = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, found)) = pooled.table.find(hash, |(_, shared)| is_it(shared)) {
+            return Ok(found.clone());
+        }
+        let made = Shared(Arc::new(make()?));
+        pooled.keep(hash, &made);
+        Ok(made)
+    }
+}
+
+impl<T> Pooled<T> {
+    fn keep(&mut self, hash: u64, made: &Shared<T>) {
+        if self.table.len() >= POOL_LEN {
+            // The search for contents out of use is paid for by as many calls as it looks at contents.
+            self.turned_away += 1;
+            if self.turned_away < POOL_LEN {
+                return;
+            }
+            self.turned_away = 0;
+            self.table.retain(|(_, shared)| Arc::strong_count(&shared.0) > 1);
+        }
+        // Without memory for its place in the table, it is not shared.
+        if self.table.len() < POOL_LEN && self.table.try_reserve(1, |&(hash, _)| hash).is_ok() {
+            self.table.insert_unique(hash, (hash, made.clone()), |&(hash, _)| hash);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get(pool: &Pool<u64>, number: u64) -> Shared<u64> {
+        // One hash for two numbers each, so that contents decide.
+        pool.get(number / 2, |&other| other == number, || Ok::<_, ()>(number)).unwrap()
+    }
+
+    fn is_same<T>(a: &Shared<T>, b: &Shared<T>) -> bool {
+        Arc::ptr_eq(&a.0, &b.0)
+    }
+
+    #[test]
+    fn equal_contents_are_held_once() {
+        let pool = Pool::new();
+        let held: Vec<_> = (0..100).map(|number| get(&pool, number)).collect();
+        for (number, shared) in (0..).zip(&held) {
+            assert_eq!(**shared, number);
+            assert!(is_same(shared, &get(&pool, number)) && is_same(shared, &shared.clone()));
+            assert_eq!(shared.own_layout(), None);
+        }
+        assert!(!is_same(&held[0], &held[1]));
+    }
+
+    #[test]
+    fn errors_are_passed_on_and_leave_nothing() {
+        let pool = Pool::<u64>::new();
+        assert_eq!(pool.get(0, |_| true, || Err("no")).unwrap_err(), "no");
+        assert_eq!(*get(&pool, 1), 1);
+    }
+
+    #[test]
+    fn a_full_pool_shares_what_it_has_and_is_swept_at_times() {
+        let (pool, len) = (Pool::new(), POOL_LEN as u64);
+        let held: Vec<_> = (0..len).map(|number| get(&pool, number)).collect();
+        let beyond = get(&pool, len);
+        assert!(!is_same(&beyond, &get(&pool, len)) && is_same(&held[7], &get(&pool, 7)));
+        assert_eq!(beyond.own_layout(), Some(Layout::from_size_align(24, 8).unwrap()));
+        drop(held);
+        // Nothing is in use now, and the search for that comes within as many calls.
+        let kept: Vec<_> = (0..len).map(|number| get(&pool, len + number)).collect();
+        assert!(is_same(kept.last().unwrap(), &get(&pool, 2 * len - 1)));
+        assert!(pool.0.lock().unwrap().table.len() <= 3);
+    }
+
+    #[test]
+    fn threads_share() {
+        let pool = Pool::new();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..1000).for_each(|number| assert_eq!(*get(&pool, number % 10), number % 10)));
+            }
+        });
+        assert_eq!(pool.0.lock().unwrap().table.len(), 10);
+    }
+}
