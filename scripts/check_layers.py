@@ -57,7 +57,7 @@ CORE = Crate(
     floors={
         "": "bits hash error size_limit heap shared < bloom | counting < persist < unstable < lib",
         "bloom": "bitmap params < chain < lines | classic < filter",
-        "persist": "payload value codec bitmaps < chunks rdb < bloom | counting | redisbloom < filter",
+        "persist": "payload value codec gaps enclosed bitmaps < chunks rdb < bloom | counting | redisbloom < filter",
     },
     never=(("redis_module",), ("rand",), ("std", "env"), ("std", "time")),
 )

@@ -384,12 +384,14 @@ fn counters_are_copied_and_loaded_or_not_at_all() {
 /// More positions than a sparse counter has: what they need is allocated when the last of them is there.
 #[test]
 fn positions_become_words_or_stay() {
-    let counter = counter(1_000_000, 0.001, 0, 10);
+    let counter = counter(1_000_000, 0.001, 0, 2000);
     let (mut header, most_bytes) = (counter.header(), counter.layout().num_bytes() / 2);
     let positions: Vec<u8> = (0..most_bytes as u32 / 4).flat_map(|number| (number * 60).to_le_bytes()).collect();
-    header.truncate(header.len() - 8);
-    header[48..56].copy_from_slice(&(positions.len() as u64).to_le_bytes());
-    header.extend_from_slice(&checksum(&header, 0).to_le_bytes());
+    // Before the checksum stands the length of the payload, two groups of 7 bits; here it becomes three.
+    assert!((1 << 7..1 << 14).contains(&counter.payload().len()) && (1 << 14..1 << 21).contains(&most_bytes));
+    header.truncate(header.len() - 6);
+    header.extend_from_slice(&[most_bytes as u8 | 0x80, (most_bytes >> 7) as u8 | 0x80, (most_bytes >> 14) as u8]);
+    header.extend_from_slice(&(checksum(&header, 0) as u32).to_le_bytes());
     let mut loading = LoadingCounter::begin(&header, &Unlimited).unwrap();
     loading.push(&positions).unwrap();
     let (outcome, failed) = with_failure(1, || loading.finish());

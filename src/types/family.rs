@@ -9,7 +9,7 @@ use rollcall_core::size_limit::SizeLimit;
 use rollcall_core::unstable::bloom::EitherChain;
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::rdb::{self, Sink, Source};
-use rollcall_core::unstable::persist::{Stored, redisbloom};
+use rollcall_core::unstable::persist::{Stored, counter_fields, redisbloom};
 
 use super::data_type::DataType;
 use crate::refusal::Noun;
@@ -202,10 +202,10 @@ impl Family for Counter {
     }
 
     fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
-        visit(&self.header());
         match self.members() {
             // A set has no order, so neither has its digest.
             Ok(members) => {
+                visit(&counter_fields(self));
                 let mut members: Vec<&[u8]> = members.collect();
                 members.sort_unstable();
                 for member in members {
@@ -213,7 +213,10 @@ impl Family for Counter {
                     visit(member);
                 }
             }
-            Err(_) => self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece)),
+            Err(_) => {
+                visit(&self.header());
+                self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece));
+            }
         }
     }
 }

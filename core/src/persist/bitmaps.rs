@@ -1,6 +1,7 @@
 //! Filters of either layout while the bytes of their bitmaps arrive, in order.
 
 use std::alloc::Layout;
+use std::borrow::Cow;
 use std::fmt;
 
 use super::codec::expect;
@@ -15,11 +16,11 @@ pub trait Arrives: SubFilter {
     /// The fields of a header that concern the whole chain.
     type Claims: fmt::Debug + Copy + Send;
 
-    /// Reads a header, and allocates all sub-filters, zeroed.
+    /// Reads a header, and allocates all sub-filters, zeroed. The payload is what the header encloses of it, all or none.
     ///
     /// # Errors
     /// Those of [`Loading::begin`].
-    fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<(Self::Claims, Vec<Self>), Error>;
+    fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<Begun<'a, Self>, Error>;
 
     /// The format of the chunks.
     fn chunk_format(claims: &Self::Claims) -> ChunkFormat;
@@ -29,6 +30,16 @@ pub trait Arrives: SubFilter {
     /// # Errors
     /// [`Error::Corrupt`] when they make no chain.
     fn chain(claims: &Self::Claims, sub_filters: Vec<Self>) -> Result<Chain<Self>, Error>;
+}
+
+/// What a header led to.
+pub struct Begun<'a, S: Arrives> {
+    /// The fields that concern the whole chain.
+    pub(super) claims: S::Claims,
+    /// The sub-filters, zeroed.
+    pub(super) sub_filters: Vec<S>,
+    /// The payload, if the header encloses it.
+    pub(super) enclosed: Option<Cow<'a, [u8]>>,
 }
 
 /// A chain whose bits are arriving.
@@ -52,8 +63,12 @@ where
     type Value = Chain<S>;
 
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
-        let (claims, sub_filters) = S::begin(header, limit)?;
-        Ok(LoadingChain { claims, arriving: ArrivingBitmaps::new(header, sub_filters)? })
+        let Begun { claims, sub_filters, enclosed } = S::begin(header, limit)?;
+        let arriving = match enclosed {
+            Some(payload) => ArrivingBitmaps::complete(sub_filters, &payload)?,
+            None => ArrivingBitmaps::new(header, sub_filters)?,
+        };
+        Ok(LoadingChain { claims, arriving })
     }
 
     fn header(&self) -> &[u8] {
@@ -148,6 +163,15 @@ impl<S: Bitmap> ArrivingBitmaps<S> {
         let total_bytes = sub_filters.iter().map(|sub_filter| sub_filter.as_bytes().len() as u64).sum();
         let (complete, complete_bytes, received_bytes) = (0, 0, 0);
         Ok(ArrivingBitmaps { sub_filters, header, complete, complete_bytes, received_bytes, total_bytes })
+    }
+
+    /// All sub-filters with all their bytes, of which none was to arrive.
+    fn complete(sub_filters: Vec<S>, payload: &[u8]) -> Result<Self, Error> {
+        let mut arriving = Self::new(b"", sub_filters)?;
+        arriving.push(payload)?;
+        expect("payload length", arriving.total_bytes, arriving.received_bytes)?;
+        (arriving.received_bytes, arriving.complete_bytes, arriving.total_bytes) = (0, 0, 0);
+        Ok(arriving)
     }
 
     /// As [`Loading::next_memory`].

@@ -1,11 +1,11 @@
 //! Dumps: a header, then the payload in chunks, for `SCANDUMP`, `LOADCHUNK` and rewritten AOFs.
 //!
 //! Each chunk has an iterator: 1 + the position in the payload after the chunk. The iterator of the header is 1. A
-//! chunk is a piece of payload followed by its checksum; in RedisBloom's format it is the piece alone.
+//! chunk is a piece of payload followed by its checksum; in RedisBloom's format it is the piece alone. A small value has no
+//! chunk but its header, which encloses the payload.
 
 use std::borrow::Cow;
 
-use super::codec::CHECKSUM_BYTES;
 use super::payload::{Payload, Stretch};
 use super::value::{ChunkFormat, Loading, Stored, Value};
 use crate::counting::payload::CUT_BYTES;
@@ -20,6 +20,9 @@ pub const CHUNK_MAX_BYTES: usize = 1 << 20;
 /// Largest chunk of RedisBloom's `SCANDUMP`, bytes. Classic filters are cut alike here, so that their dumps are the
 /// same.
 const REDISBLOOM_CHUNK_BYTES: usize = 16 << 20;
+
+/// Bytes of the checksum at the end of a chunk.
+const CHECKSUM_BYTES: usize = 8;
 
 /// The checksum of a piece of payload. It is seeded with the piece's position and the value's fingerprint. So a piece
 /// of another value, of an older state or in the wrong place does not pass.
@@ -166,7 +169,7 @@ pub(super) fn check_piece(piece: &[u8], position: u64, fingerprint: u64, sum: u6
 /// let copy: BloomFilter = persist::load(chunks.clone(), &MaxBytes(1 << 20))?;
 /// assert!(copy == filter);
 ///
-/// chunks[1].1.to_mut()[7] ^= 1;
+/// chunks[0].1.to_mut()[7] ^= 1;
 /// let damaged = persist::load::<BloomFilter, _>(chunks, &MaxBytes(1 << 20));
 /// assert!(matches!(damaged, Err(Error::Corrupt { .. })));
 /// # Ok::<(), Error>(())

@@ -1,40 +1,91 @@
-//! A checked reader and a writer of little-endian fields. Every read names its field, so that every error does.
+//! A checked reader and a writer of headers. Every read names its field, so that every error does.
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 1 | high half: the kind of value; low half: the version |
+//! | - | fields, each a byte, a number or a rate |
+//! | 4 | the low half of the XXH3-64 of all before, seeded with 0 |
+//!
+//! A **number** is written in groups of 7 bits, the lowest first, all but the last with the high bit set (LEB128), in as
+//! few bytes as can be. A **rate** is written as a byte `e` from 1 to 9 and a number `m` below 2^28, if it is the double
+//! next to `m / 10^e` for a smallest `e`: 2 bytes for 0.01. Else it is a byte 0 and the 8 bytes of the double.
 
 use crate::error::Error;
 use crate::hash::checksum;
 
-/// Version byte that both headers are written with. Changing a header's layout means a new number.
+/// Version that all headers are written with. Changing a header's layout means a new number, of at most 15.
 pub(super) const ENCODING_CURRENT: u8 = 1;
 
-/// The oldest version byte that can still be read.
+/// The oldest version that can still be read.
 pub(super) const ENCODING_OLDEST_READABLE: u8 = 1;
 
-/// Bytes of the checksum at the end of a header or chunk.
-pub(super) const CHECKSUM_BYTES: usize = 8;
+/// Bytes of the checksum at the end of a header. One of 8 bytes would be as long as all else there is of a small value.
+const CHECKSUM_BYTES: usize = 4;
+
+/// Decimal digits after the point that a rate may have in its short form.
+const MAX_DIGITS: u8 = 9;
+
+/// What a rate in its short form is below, times 10^digits.
+const MANTISSA_END: u64 = 1 << 28;
+
+/// The kind of value that a header begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A counter.
+    Counter = 0xc,
+    /// A filter of lines.
+    Filter = 0xf,
+}
+
+impl Kind {
+    /// The first byte of a header of this kind that is written now.
+    pub(super) const fn first_byte(self) -> u8 {
+        (self as u8) << 4 | ENCODING_CURRENT
+    }
+
+    /// Does a header of this kind, of any version, begin with this byte?
+    pub(super) fn begins_with(self, first_byte: u8) -> bool {
+        first_byte >> 4 == self as u8
+    }
+}
+
+/// The checksum at the end of a header.
+fn header_checksum(body: &[u8]) -> u32 {
+    checksum(body, 0) as u32
+}
+
+/// `digits` and `mantissa` of the short form of a rate, if it has one.
+fn short_rate(rate: f64) -> Option<(u8, u64)> {
+    (1..=MAX_DIGITS).find_map(|digits| {
+        let mantissa = libm::round(rate * power_of_ten(digits));
+        let fits = mantissa >= 1.0 && mantissa < MANTISSA_END as f64;
+        (fits && (mantissa / power_of_ten(digits)).to_bits() == rate.to_bits()).then_some((digits, mantissa as u64))
+    })
+}
+
+/// Exact: 10^9 has fewer than 53 bits.
+fn power_of_ten(exponent: u8) -> f64 {
+    10u64.pow(exponent.into()) as f64
+}
 
 /// Writes a header.
 pub(super) struct Writer(Vec<u8>);
 
 impl Writer {
-    /// Begins with magic and version, and has room for `len` bytes and a checksum.
-    pub(super) fn new(magic: [u8; 4], len: usize) -> Self {
-        let mut writer = Self::plain(len + CHECKSUM_BYTES);
-        writer.0.extend_from_slice(&magic);
-        writer.u8(ENCODING_CURRENT);
+    /// Begins with kind and version, and has room for `len` bytes and a checksum.
+    pub(super) fn new(kind: Kind, len: usize) -> Self {
+        let mut writer = Self::plain(1 + len + CHECKSUM_BYTES);
+        writer.u8(kind.first_byte());
         writer
     }
 
-    /// Begins with nothing, for a header without magic and checksum, and has room for `len` bytes.
+    /// Begins with nothing, for a header without kind and checksum, and has room for `len` bytes.
     pub(super) fn plain(len: usize) -> Self {
         Writer(Vec::with_capacity(len))
     }
 
     pub(super) fn u8(&mut self, value: u8) {
         self.0.push(value);
-    }
-
-    pub(super) fn u16(&mut self, value: u16) {
-        self.0.extend_from_slice(&value.to_le_bytes());
     }
 
     pub(super) fn u32(&mut self, value: u32) {
@@ -49,6 +100,35 @@ impl Writer {
         self.u64(value.to_bits());
     }
 
+    /// Writes a number.
+    pub(super) fn number(&mut self, value: u64) {
+        let mut rest = value;
+        while rest >= 0x80 {
+            self.u8(rest as u8 | 0x80);
+            rest >>= 7;
+        }
+        self.u8(rest as u8);
+    }
+
+    /// Writes a rate.
+    pub(super) fn rate(&mut self, rate: f64) {
+        match short_rate(rate) {
+            Some((digits, mantissa)) => {
+                self.u8(digits);
+                self.number(mantissa);
+            }
+            None => {
+                self.u8(0);
+                self.f64(rate);
+            }
+        }
+    }
+
+    /// What has been written, to append bytes.
+    pub(super) fn bytes_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.0
+    }
+
     /// Ends here.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.0
@@ -56,8 +136,8 @@ impl Writer {
 
     /// Ends with the checksum.
     pub(super) fn finish(mut self) -> Vec<u8> {
-        let sum = checksum(&self.0, 0);
-        self.u64(sum);
+        let sum = header_checksum(&self.0);
+        self.u32(sum);
         self.0
     }
 }
@@ -67,28 +147,24 @@ impl Writer {
 pub(super) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// Checks length, magic, checksum and version, in this order. So a foreign value is reported as foreign, not as
+    /// Checks length, kind, checksum and version, in this order. So a foreign value is reported as foreign, not as
     /// damaged.
-    pub(super) fn new(bytes: &'a [u8], magic: [u8; 4]) -> Result<Self, Error> {
-        let Some((body, sum)) = bytes.split_last_chunk::<CHECKSUM_BYTES>() else {
-            return Err(Error::corrupt("header length", "at least 13 bytes", bytes.len()));
+    pub(super) fn new(bytes: &'a [u8], kind: Kind) -> Result<Self, Error> {
+        let parts = bytes.split_last_chunk::<CHECKSUM_BYTES>();
+        let Some((body, sum, (&first, rest))) = parts.and_then(|(body, sum)| Some((body, sum, body.split_first()?)))
+        else {
+            return Err(Error::corrupt("header length", "at least 5 bytes", bytes.len()));
         };
-        let Some((found, rest)) = body.split_first_chunk::<4>() else {
-            return Err(Error::corrupt("header length", "at least 13 bytes", bytes.len()));
-        };
-        if *found != magic {
-            return Err(Error::corrupt("magic", magic.escape_ascii(), found.escape_ascii()));
+        if !kind.begins_with(first) {
+            let expected = format_args!("{:#04x}", kind.first_byte()).to_string();
+            return Err(Error::corrupt("kind", expected, format_args!("{first:#04x}")));
         }
-        let (sum, expected) = (u64::from_le_bytes(*sum), checksum(body, 0));
+        let (sum, expected) = (u32::from_le_bytes(*sum), header_checksum(body));
         if sum != expected {
-            return Err(Error::corrupt(
-                "header checksum",
-                format_args!("{expected:#018x}"),
-                format_args!("{sum:#018x}"),
-            ));
+            let (expected, sum) = (format!("{expected:#010x}"), format!("{sum:#010x}"));
+            return Err(Error::corrupt("header checksum", expected, sum));
         }
-        let mut reader = Reader(rest);
-        let version = reader.u8("version")?;
+        let version = first & 0xf;
         if !(ENCODING_OLDEST_READABLE..=ENCODING_CURRENT).contains(&version) {
             return Err(Error::corrupt(
                 "version",
@@ -96,10 +172,10 @@ impl<'a> Reader<'a> {
                 version,
             ));
         }
-        Ok(reader)
+        Ok(Reader(rest))
     }
 
-    /// Reads fields that have neither magic nor checksum.
+    /// Reads fields that have neither kind nor checksum.
     pub(super) fn plain(bytes: &'a [u8]) -> Self {
         Reader(bytes)
     }
@@ -116,10 +192,6 @@ impl<'a> Reader<'a> {
         Ok(self.take::<1>(field)?[0])
     }
 
-    pub(super) fn u16(&mut self, field: &'static str) -> Result<u16, Error> {
-        Ok(u16::from_le_bytes(self.take(field)?))
-    }
-
     pub(super) fn u32(&mut self, field: &'static str) -> Result<u32, Error> {
         Ok(u32::from_le_bytes(self.take(field)?))
     }
@@ -132,7 +204,52 @@ impl<'a> Reader<'a> {
         Ok(f64::from_bits(self.u64(field)?))
     }
 
-    /// Bytes not read yet.
+    /// Reads a number of at most 64 bits.
+    pub(super) fn number(&mut self, field: &'static str) -> Result<u64, Error> {
+        let mut value = 0;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.u8(field)?;
+            let group = u64::from(byte & 0x7f);
+            if group << shift >> shift != group || (byte == 0 && shift > 0) {
+                break;
+            }
+            value |= group << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(Error::corrupt(field, "a number of 64 bits in as few bytes as can be", "a longer one"))
+    }
+
+    /// Reads a number of at most 32 bits.
+    pub(super) fn number_u32(&mut self, field: &'static str) -> Result<u32, Error> {
+        let value = self.number(field)?;
+        u32::try_from(value).map_err(|_| Error::corrupt(field, "less than 2^32", value))
+    }
+
+    /// Reads a rate. Whether it is one that a value may have is left to the caller.
+    pub(super) fn rate(&mut self, field: &'static str) -> Result<f64, Error> {
+        let digits = self.u8(field)?;
+        let (rate, written) = match digits {
+            0 => (self.f64(field)?, None),
+            1..=MAX_DIGITS => {
+                let mantissa = self.number(field)?;
+                (mantissa as f64 / power_of_ten(digits), Some((digits, mantissa)))
+            }
+            _ => return Err(Error::corrupt(field, "0 to 9 digits", digits)),
+        };
+        if short_rate(rate) != written {
+            return Err(Error::corrupt(field, "its shortest form", "another"));
+        }
+        Ok(rate)
+    }
+
+    /// The bytes not read yet.
+    pub(super) fn rest(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// How many bytes are not read yet.
     pub(super) fn remaining(&self) -> usize {
         self.0.len()
     }
@@ -156,19 +273,19 @@ pub(super) fn expect<T: PartialEq + std::fmt::Display>(field: &'static str, expe
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn a_header_reads_back() {
-        let mut writer = Writer::new(*b"TEST", 28);
+        let mut writer = Writer::new(Kind::Filter, 28);
         writer.u8(1);
-        writer.u16(2);
         writer.u32(3);
         writer.u64(4);
         writer.f64(0.5);
         let bytes = writer.finish();
-        let mut reader = Reader::new(&bytes, *b"TEST").unwrap();
+        assert_eq!((bytes[0], bytes.len()), (0xf1, 1 + 21 + 4));
+        let mut reader = Reader::new(&bytes, Kind::Filter).unwrap();
         assert_eq!(reader.u8("a").unwrap(), 1);
-        assert_eq!(reader.u16("b").unwrap(), 2);
         assert_eq!(reader.u32("c").unwrap(), 3);
         assert_eq!(reader.u64("d").unwrap(), 4);
         assert_eq!(reader.f64("e").unwrap(), 0.5);
@@ -178,19 +295,73 @@ mod tests {
 
     #[test]
     fn damage_is_named() {
-        let bytes = Writer::new(*b"TEST", 5).finish();
-        assert!(matches!(Reader::new(&bytes, *b"ELSE").unwrap_err(), Error::Corrupt { field: "magic", .. }));
-        assert!(matches!(
-            Reader::new(&bytes[..11], *b"TEST").unwrap_err(),
-            Error::Corrupt { field: "header length", .. }
-        ));
-        for at in 4..bytes.len() {
+        let bytes = Writer::new(Kind::Counter, 0).finish();
+        let refused = |bytes: &[u8], kind| match Reader::new(bytes, kind) {
+            Err(Error::Corrupt { field, .. }) => field,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(refused(&bytes, Kind::Filter), "kind");
+        assert_eq!(refused(&bytes[..4], Kind::Counter), "header length");
+        for at in 1..bytes.len() {
             let mut bad = bytes.clone();
             bad[at] ^= 1;
-            assert!(matches!(
-                Reader::new(&bad, *b"TEST").unwrap_err(),
-                Error::Corrupt { field: "header checksum", .. }
-            ));
+            assert_eq!(refused(&bad, Kind::Counter), "header checksum");
+        }
+        for first in [0xc0, 0xc2, 0xcf] {
+            let mut other = vec![first];
+            other.extend(header_checksum(&other).to_le_bytes());
+            assert_eq!(refused(&other, Kind::Counter), "version");
+        }
+    }
+
+    fn number(value: u64) -> Vec<u8> {
+        let mut writer = Writer::plain(0);
+        writer.number(value);
+        writer.into_bytes()
+    }
+
+    fn rate(value: f64) -> Vec<u8> {
+        let mut writer = Writer::plain(0);
+        writer.rate(value);
+        writer.into_bytes()
+    }
+
+    #[test]
+    fn numbers_and_rates_are_pinned() {
+        for (value, bytes) in [(0, &[0][..]), (127, &[127]), (128, &[128, 1]), (50_000, &[0xd0, 0x86, 3])] {
+            assert_eq!(number(value), bytes);
+        }
+        assert_eq!(number(u64::MAX).len(), 10);
+        for (value, bytes) in [(0.01, &[2, 1][..]), (0.25, &[2, 25]), (0.001, &[3, 1]), (0.5, &[1, 5])] {
+            assert_eq!(rate(value), bytes);
+        }
+        for value in [1.0 / 3.0, f64::NAN, f64::INFINITY, -0.5, -0.0, 5e-324, 1e300, 0.1 + 0.2] {
+            assert_eq!(rate(value), [&[0][..], &value.to_bits().to_le_bytes()].concat());
+        }
+    }
+
+    #[test]
+    fn longer_forms_are_refused() {
+        for bytes in
+            [&[0x80, 0][..], &[0xff; 11], &[0x80], &[], &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]]
+        {
+            assert!(Reader::plain(bytes).number("n").is_err(), "{bytes:?}");
+        }
+        let plain = [&[0][..], &0.01f64.to_bits().to_le_bytes()].concat();
+        for bytes in [&[3, 10][..], &[10, 1], &plain, &[9, 0x80, 0x80, 0x80, 0x80, 1], &[255, 1]] {
+            assert!(Reader::plain(bytes).rate("r").is_err(), "{bytes:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_and_rates_read_back(value: u64, shift in 0u32..64, bits: u64, digits in 1u8..=12, mantissa in 0u64..1 << 30) {
+            let value = value >> shift;
+            prop_assert_eq!(Reader::plain(&number(value)).number("n").unwrap(), value);
+            for expected in [f64::from_bits(bits), mantissa as f64 / power_of_ten(digits)] {
+                let read = Reader::plain(&rate(expected)).rate("r").unwrap();
+                prop_assert_eq!(read.to_bits(), expected.to_bits());
+            }
         }
     }
 }

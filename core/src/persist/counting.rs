@@ -1,31 +1,31 @@
 //! A counter, stored.
 //!
-//! | offset | bytes | field |
-//! |---|---|---|
-//! | 0 | 4 | magic `RCLC` |
-//! | 4 | 1 | version |
-//! | 5 | 1 | representation: 0 exact, 1 sparse, 2 dense |
-//! | 6 | 1 | precision: log2 of the bits of the main bitmap |
-//! | 7 | 1 | tail bits: log2 of the bits of a segment of the tail |
-//! | 8 | 8 | seed |
-//! | 16 | 8 | error rate, f64 |
-//! | 24 | 8 | capacity, members |
-//! | 32 | 4 | exact limit, members |
-//! | 36 | 4 | exact bytes: what these members may have together |
-//! | 40 | 4 | floor, members: what an estimate is at least; 0 while exact |
-//! | 44 | 4 | 0 |
-//! | 48 | 8 | payload, bytes |
-//! | 56 | 8 | checksum |
+//! | what | field |
+//! |---|---|
+//! | byte | kind and version, 0xc1 |
+//! | byte | representation: 0 exact, 1 sparse, 2 dense |
+//! | byte | precision: log2 of the bits of the main bitmap |
+//! | byte | tail bits: log2 of the bits of a segment of the tail |
+//! | rate | error rate |
+//! | number | capacity, members |
+//! | number | exact limit, members |
+//! | number | exact bytes: what these members may have together |
+//! | number | seed |
+//! | number | floor, members: what an estimate is at least; left out while exact |
+//! | byte | the payload: 0 apart, 1 enclosed, 2 enclosed by gaps (`enclosed.rs`) |
+//! | number | payload, bytes; left out where it is enclosed |
+//! | 4 bytes | checksum |
 //!
-//! The payload of an exact counter is its members, each a length (LEB128) and that many bytes; of a sparse
-//! one the ascending positions of its set bits, four bytes each; of a dense one the words of its bitmap.
-//! Precision and tail bits are what rate and capacity led to when the counter was made, or less after a merge: they are
-//! stored and not worked out again. The number of set bits of each segment is counted again on loading.
+//! Numbers and rates are described in `codec.rs`. The payload of an exact counter is its members, each a length (LEB128)
+//! and that many bytes; of a sparse one the ascending positions of its set bits, four bytes each; of a dense one the words
+//! of its bitmap. Precision and tail bits are what rate and capacity led to when the counter was made, or less after a
+//! merge: they are stored and not worked out again. The number of set bits of each segment is counted again on loading.
 
 use std::alloc;
 use std::fmt;
 
-use super::codec::{Reader, Writer, expect, stored_parameter};
+use super::codec::{Kind, Reader, Writer, expect, stored_parameter};
+use super::enclosed::{self, Content, Found};
 use super::payload::Payload;
 use super::value::{ChunkFormat, Loading, Stored};
 use crate::counting::counter::Shaped;
@@ -38,11 +38,8 @@ use crate::hash::checksum;
 use crate::heap::OnHeap;
 use crate::size_limit::{SizeLimit, Unlimited, try_to_vec};
 
-/// How a header of a counter begins.
-pub(crate) const MAGIC: [u8; 4] = *b"RCLC";
-
-/// Bytes of the header before its checksum.
-const HEADER_BYTES: usize = 56;
+/// Bytes of the header without an enclosed payload, mostly.
+const HEADER_BYTES: usize = 40;
 
 fn representation_code(representation: Representation) -> u8 {
     match representation {
@@ -61,28 +58,59 @@ fn representation_of(code: u8) -> Result<Representation, Error> {
     }
 }
 
+/// The parameters, and what else is known of a counter but its set: the first fields of its header.
+pub fn fields(counter: &Counter) -> Vec<u8> {
+    write_fields(counter, 0).into_bytes()
+}
+
+fn write_fields(counter: &Counter, enclosed_bytes: usize) -> Writer {
+    let params = counter.params();
+    let mut writer = Writer::new(Kind::Counter, HEADER_BYTES + enclosed_bytes);
+    writer.u8(representation_code(counter.representation()));
+    writer.u8(counter.layout().precision() as u8);
+    writer.u8(counter.layout().tail_bits() as u8);
+    writer.rate(params.error_rate);
+    writer.number(params.capacity);
+    writer.number(params.exact_limit.into());
+    writer.number(params.exact_bytes.into());
+    writer.number(params.seed);
+    if !counter.is_exact() {
+        writer.number(counter.floor().into());
+    }
+    writer
+}
+
+/// What the payload of a counter is.
+fn content(representation: Representation, layout: Layout) -> Content {
+    match representation {
+        Representation::Exact => Content::Bytes,
+        Representation::Sparse => Content::Positions(layout.num_bits()),
+        Representation::Dense => Content::Bits(layout.num_bits()),
+    }
+}
+
+fn whole_payload(counter: &Counter) -> Payload<'_> {
+    Payload::new(|index| counter.payload_part(index))
+}
+
 impl Stored for Counter {
     type Loading = LoadingCounter;
 
     fn header(&self) -> Vec<u8> {
-        let params = self.params();
-        let mut writer = Writer::new(MAGIC, HEADER_BYTES);
-        writer.u8(representation_code(self.representation()));
-        writer.u8(self.layout().precision() as u8);
-        writer.u8(self.layout().tail_bits() as u8);
-        writer.u64(params.seed);
-        writer.f64(params.error_rate);
-        writer.u64(params.capacity);
-        writer.u32(params.exact_limit);
-        writer.u32(params.exact_bytes);
-        writer.u32(if self.is_exact() { 0 } else { self.floor() });
-        writer.u32(0);
-        writer.u64(self.payload_bytes());
+        let payload_bytes = self.payload_bytes();
+        let is_enclosed = enclosed::is_enclosed(payload_bytes);
+        let mut writer = write_fields(self, if is_enclosed { payload_bytes as usize } else { 0 });
+        let content = content(self.representation(), self.layout());
+        enclosed::write(&mut writer, whole_payload(self), content, self.set_bits());
+        if !is_enclosed {
+            writer.number(payload_bytes);
+        }
         writer.finish()
     }
 
     fn payload(&self) -> Payload<'_> {
-        Payload::new(|index| self.payload_part(index))
+        let payload = whole_payload(self);
+        if enclosed::is_enclosed(self.payload_bytes()) { payload.up_to(0) } else { payload }
     }
 
     fn chunk_format(&self) -> ChunkFormat {
@@ -146,22 +174,27 @@ impl Loading for LoadingCounter {
     type Value = Counter;
 
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
-        let mut reader = Reader::new(header, MAGIC)?;
+        let mut reader = Reader::new(header, Kind::Counter)?;
         let representation = representation_of(reader.u8("representation")?)?;
         let (precision, tail_bits) = (reader.u8("precision")?, reader.u8("tail bits")?);
         let layout = Layout::new(precision.into(), tail_bits.into()).map_err(stored_parameter)?;
         let params = Params {
-            seed: reader.u64("seed")?,
-            error_rate: reader.f64("error_rate")?,
-            capacity: reader.u64("capacity")?,
-            exact_limit: reader.u32("exact_limit")?,
-            exact_bytes: reader.u32("exact_bytes")?,
+            error_rate: reader.rate("error_rate")?,
+            capacity: reader.number("capacity")?,
+            exact_limit: reader.number_u32("exact_limit")?,
+            exact_bytes: reader.number_u32("exact_bytes")?,
+            seed: reader.number("seed")?,
         };
         params.validate().map_err(stored_parameter)?;
-        let floor = reader.u32("floor")?;
-        expect("reserved bytes", 0, reader.u32("reserved bytes")?)?;
-        let total_bytes = reader.u64("payload length")?;
-        expect("header length", 0, reader.remaining())?;
+        let floor = if representation == Representation::Exact { 0 } else { reader.number_u32("floor")? };
+        let (total_bytes, enclosed) = match enclosed::read(reader, content(representation, layout))? {
+            Found::Enclosed(payload) => (payload.len() as u64, Some(payload)),
+            Found::Apart(mut reader) => {
+                let total_bytes = reader.number("payload length")?;
+                expect("header length", 0, reader.remaining())?;
+                (total_bytes, None)
+            }
+        };
         let most_bytes = match representation {
             Representation::Exact => params.max_exact_payload_bytes(),
             // More positions than this a counter holds densely.
@@ -184,14 +217,22 @@ impl Loading for LoadingCounter {
             }
             Representation::Dense => State::Dense(Counter::loading_dense(params, layout, floor, &Unlimited)?),
         };
-        let header = try_to_vec(header)?;
-        let mut loading =
-            LoadingCounter { params, layout, floor, representation, header, received_bytes: 0, total_bytes, state };
-        if representation == Representation::Exact && floor != 0 {
-            return Err(Error::corrupt("floor", "0 while exact", floor));
-        }
+        let kept_header = if enclosed.is_some() { Vec::new() } else { try_to_vec(header)? };
+        let mut loading = LoadingCounter {
+            params,
+            layout,
+            floor,
+            representation,
+            header: kept_header,
+            received_bytes: 0,
+            total_bytes,
+            state,
+        };
         // An empty payload is complete.
-        loading.push(&[])?;
+        loading.push(enclosed.as_deref().unwrap_or_default())?;
+        if enclosed.is_some() {
+            (loading.received_bytes, loading.total_bytes) = (0, 0);
+        }
         Ok(loading)
     }
 
@@ -321,7 +362,15 @@ mod tests {
     }
 
     fn begin(counter: &Counter) -> LoadingCounter {
-        LoadingCounter::begin(&counter.header(), &Unlimited).unwrap()
+        LoadingCounter::begin(&header_apart(counter, counter.payload_bytes()), &Unlimited).unwrap()
+    }
+
+    /// A header that does not enclose the payload, however small it is.
+    fn header_apart(counter: &Counter, payload_bytes: u64) -> Vec<u8> {
+        let mut writer = write_fields(counter, 0);
+        writer.u8(0);
+        writer.number(payload_bytes);
+        writer.finish()
     }
 
     fn all_of(payload: Payload<'_>) -> Vec<u8> {
@@ -341,7 +390,8 @@ mod tests {
         let (_, chunk) = scandump(&counter, next).unwrap();
         assert_eq!(ENCODED.replace(0), (chunk.len() - 8) / 4);
         // Header and length, which saving begins with, need none.
-        assert_eq!((counter.header().len(), counter.payload().len()), (64, counter.payload_bytes()));
+        assert_eq!(counter.header(), header_apart(&counter, counter.payload_bytes()));
+        assert_eq!(counter.payload().len(), counter.payload_bytes());
         assert_eq!(ENCODED.replace(0), 0);
         assert_eq!(dump(&counter).count(), 3);
         assert_eq!(ENCODED.get() as u64, counter.set_bits());
@@ -407,11 +457,8 @@ mod tests {
     #[test]
     fn more_positions_than_a_sparse_counter_has_are_held_densely() {
         let sparse = sparse();
-        let (layout, mut header) = (sparse.layout(), sparse.header());
-        let most = layout.num_bytes() / 2;
-        header.truncate(HEADER_BYTES);
-        header[48..].copy_from_slice(&most.to_le_bytes());
-        header.extend_from_slice(&checksum(&header, 0).to_le_bytes());
+        let most = sparse.layout().num_bytes() / 2;
+        let header = header_apart(&sparse, most);
         assert!(LoadingCounter::begin(&header, &crate::size_limit::MaxBytes(most + 1000)).is_err());
         let mut loading = LoadingCounter::begin(&header, &Unlimited).unwrap();
         (0..most as u32 / 4).for_each(|position| loading.push(&position.to_le_bytes()).unwrap());

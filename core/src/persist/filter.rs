@@ -2,8 +2,8 @@
 
 use std::alloc::Layout;
 
-use super::bloom::{LoadingFilter, MAGIC};
-use super::codec::Reader;
+use super::bloom::LoadingFilter;
+use super::codec::{Kind, Reader};
 use super::payload::Payload;
 use super::redisbloom::{LoadingClassic, header_bytes};
 use super::value::{ChunkFormat, Loading, Stored};
@@ -11,18 +11,18 @@ use crate::bloom::filter::{BloomFilter, EitherChain};
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
-/// Whether `bytes` are to be read as a header of RedisBloom and not as one of ours. Without our magic they are. With
-/// it, they are if their length is that of a RedisBloom header and their checksum is not ours. RedisBloom's count of
-/// items may spell our magic.
+/// Whether `bytes` are to be read as a header of RedisBloom and not as one of ours. Ours begin with their kind.
+/// RedisBloom's begin with a count of items, which may look like it. Such bytes are RedisBloom's if their length is that
+/// of a RedisBloom header and our checksum is wrong.
 pub fn is_redisbloom_header(bytes: &[u8]) -> bool {
-    if !bytes.starts_with(&MAGIC) {
+    if !bytes.first().is_some_and(|&first| Kind::Filter.begins_with(first)) {
         return true;
     }
     let fits = bytes.get(8..).and_then(<[u8]>::first_chunk).is_some_and(|count| {
         let count = u32::from_le_bytes(*count);
         count > 0 && header_bytes(count) == bytes.len() as u64
     });
-    fits && Reader::new(bytes, MAGIC).is_err()
+    fits && Reader::new(bytes, Kind::Filter).is_err()
 }
 
 impl Stored for BloomFilter {

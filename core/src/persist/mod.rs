@@ -9,14 +9,14 @@
 //!
 //! | output | header | payload | module |
 //! |---|---|---|---|
-//! | RDB, DUMP | a string | its length, then pieces, each with a checksum | `rdb.rs` |
-//! | SCANDUMP, AOF | chunk 1 | chunks: a piece, then its checksum | `chunks.rs` |
+//! | RDB, DUMP | a string | unless enclosed: its length, then pieces, each with a checksum | `rdb.rs` |
+//! | SCANDUMP, AOF | chunk 1 | unless enclosed, chunks: a piece, then its checksum | `chunks.rs` |
 //!
-//! Numbers are little-endian. A header begins with four letters of magic and a version byte, and ends with the XXH3-64 of
-//! all before, seeded with 0. The byte tables of the two headers stand in `bloom.rs` and `counting.rs`.
+//! A header begins with a byte for its kind and version, and ends with a checksum (`codec.rs`). It encloses a small
+//! payload (`enclosed.rs`): such a value is its header. The fields of the two headers stand in `bloom.rs` and `counting.rs`.
 //!
-//! Classic filters are stored as RedisBloom stores them (`redisbloom.rs`): their header has no magic, and their chunks
-//! have no checksum. `filter.rs` tells the two formats apart. In RDB, a classic filter that is still arriving has our
+//! Classic filters are stored as RedisBloom stores them (`redisbloom.rs`): their header has neither kind nor checksum, and
+//! their chunks have no checksum. `filter.rs` tells the two formats apart. In RDB, a classic filter that is still arriving has our
 //! format around RedisBloom's header.
 //!
 //! Loading trusts nothing. Lengths are compared before anything is allocated. Fields that follow from the parameters
@@ -27,7 +27,9 @@ pub(crate) mod bloom;
 pub(crate) mod chunks;
 mod codec;
 pub(crate) mod counting;
+mod enclosed;
 pub(crate) mod filter;
+mod gaps;
 pub(crate) mod payload;
 pub(crate) mod rdb;
 pub(crate) mod redisbloom;

@@ -5,7 +5,7 @@
 //!
 //! | primitive | what |
 //! |---|---|
-//! | string | the header |
+//! | string | the header; nothing follows one that encloses the payload |
 //! | unsigned | bytes of payload that follow: all, or fewer of a value that is still arriving |
 //! | unsigned | the checksum of that number: damage to it would make a complete value incomplete |
 //! | unsigned, string | the checksum of a piece of at most [`PIECE_BYTES`], and the piece; as often as there are pieces |
@@ -62,8 +62,11 @@ pub trait Source {
 
 /// Writes a value.
 pub fn save<T: Stored>(value: &T, sink: &mut impl Sink) {
-    let header = value.header();
-    save_parts(&header, value.payload(), fingerprint_of(value.chunk_format(), &header), sink);
+    let (header, payload) = (value.header(), value.payload());
+    if payload.is_empty() {
+        return sink.string(&header);
+    }
+    save_parts(&header, payload, fingerprint_of(value.chunk_format(), &header), sink);
 }
 
 /// Writes a value whose payload is arriving.
@@ -86,6 +89,7 @@ fn length_checksum(payload_bytes: u64, fingerprint: u64) -> u64 {
     piece_checksum(&payload_bytes.to_le_bytes(), payload_bytes, fingerprint)
 }
 
+/// Writes a header that does not enclose the payload, and what has arrived of that.
 fn save_parts(header: &[u8], payload: Payload<'_>, fingerprint: u64, sink: &mut impl Sink) {
     let payload_bytes = payload.len();
     sink.string(header);
@@ -114,6 +118,9 @@ pub fn load<L: Loading>(
         Ok(())
     })?;
     let (fingerprint, mut loading) = begun.ok_or_else(|| Error::corrupt("header", "a string", "none"))?;
+    if loading.total_bytes() == 0 {
+        return Ok(loading);
+    }
     let stored_bytes = source.unsigned("payload length")?;
     let sum = source.unsigned("payload length checksum")?;
     let expected = length_checksum(stored_bytes, fingerprint);

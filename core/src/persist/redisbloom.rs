@@ -19,7 +19,7 @@
 //!
 //! Filters of releases before 2.0 (versions 0 and 1, or no FORCE64) have 32-bit hashes and are refused.
 
-use super::bitmaps::{Arrives, LoadingChain};
+use super::bitmaps::{Arrives, Begun, LoadingChain};
 use super::codec::{Reader, Writer, expect};
 use super::payload::Payload;
 use super::rdb::{Sink, Source};
@@ -158,9 +158,10 @@ impl Arrives for ClassicSubFilter {
     /// Options and growth.
     type Claims = (u32, u32);
 
-    fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<(Self::Claims, Vec<Self>), Error> {
+    fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<Begun<'a, Self>, Error> {
         let claims = decode_header(header)?;
-        Ok(((claims.options, claims.growth), claims.allocate(header, limit)?))
+        let sub_filters = claims.allocate(header, limit)?;
+        Ok(Begun { claims: (claims.options, claims.growth), sub_filters, enclosed: None })
     }
 
     fn chunk_format(_claims: &Self::Claims) -> ChunkFormat {

@@ -50,10 +50,11 @@ pub trait Stored: Sized + Send + 'static {
     /// The value while its payload arrives.
     type Loading: Loading<Value = Self>;
 
-    /// Everything but the payload. It is less than 64 KiB, so its allocation is not checked for failure.
+    /// Everything but the payload, and that too when it is small. It is less than 64 KiB, so its allocation is not checked
+    /// for failure.
     fn header(&self) -> Vec<u8>;
 
-    /// The payload.
+    /// The payload; empty when the header encloses it.
     fn payload(&self) -> Payload<'_>;
 
     /// The format of its chunks.
@@ -81,7 +82,7 @@ pub trait Loading: Sized + Send + 'static {
     /// before anything was allocated.
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error>;
 
-    /// The header it began with.
+    /// The header it began with. It is not kept of a value that was complete from the start.
     fn header(&self) -> &[u8];
 
     /// The format of its chunks.
@@ -90,7 +91,7 @@ pub trait Loading: Sized + Send + 'static {
     /// Payload bytes that have arrived.
     fn received_bytes(&self) -> u64;
 
-    /// Payload bytes in all.
+    /// Payload bytes in all. 0 when the header enclosed them: then the value is complete from the start.
     fn total_bytes(&self) -> u64;
 
     /// The payload so far.

@@ -22,9 +22,10 @@ fn load_rdb(fields: &[Field], limit: &impl SizeLimit) -> Result<LoadingBloomFilt
     rdb::load(&mut Fields(fields), limit, &mut |_| ())
 }
 
+/// A chain that is too large for a header.
 fn lines() -> BloomFilter {
-    let mut filter = BloomFilter::new(BitLayout::Lines, params(0.01, 50, 2), &Unlimited).unwrap();
-    (0..200).for_each(|index| assert!(filter.add(&item(index), &Unlimited).is_ok()));
+    let mut filter = BloomFilter::new(BitLayout::Lines, params(0.01, 1000, 2), &Unlimited).unwrap();
+    (0..4000).for_each(|index| assert!(filter.add(&item(index), &Unlimited).is_ok()));
     filter
 }
 
@@ -50,10 +51,10 @@ fn loading_goes_on_where_it_was_stored() {
     }
 }
 
-/// Our header is distinguished from RedisBloom's even where the count of items spells our magic.
+/// Our header is distinguished from RedisBloom's even where the count of items looks like our kind.
 #[test]
 fn headers_are_told_apart() {
-    let spelt = u64::from(u32::from_le_bytes(*b"RCBF"));
+    let spelt = 0x4642_43f1;
     for size in [spelt, spelt | 1 << 32, spelt | 0x0000_0100_0000_0000] {
         let mut header = HeaderOf::of(&classic(params(0.01, 10, 2)));
         (header.size, header.links[0].size) = (size, size);

@@ -171,12 +171,12 @@ impl Pair {
 
     fn transfer(&mut self, from: &[u8], to: &[u8], chunks: usize) -> Compared {
         let Some((ours, theirs)) = self.dump(from)? else { return Ok(false) };
-        let whole = chunks >= ours.len().min(theirs.len());
+        let whole = chunks >= ours.len().max(theirs.len());
         if self.layout == Layout::Lines {
             // The servers cut their bits into different chunks. So only a whole dump or a header alone can be compared,
-            // and only under a new key.
+            // and only under a new key. Our header of a small filter is all of it.
             let (exists, _) = self.both(&[words("EXISTS"), vec![to.to_vec()]].concat());
-            if exists.number() != Some(0) || !(whole || chunks == 1) {
+            if exists.number() != Some(0) || !(whole || (chunks == 1 && ours.len() > 1)) {
                 return Ok(false);
             }
         }

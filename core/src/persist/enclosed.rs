@@ -1,0 +1,140 @@
+//! Small payloads, which headers enclose: a value of up to 4 KiB is its header.
+//!
+//! The last field of a header says where the payload is:
+//!
+//! | byte | what follows |
+//! |---|---|
+//! | 0 | the payload is apart, in chunks or pieces |
+//! | 1 | the payload, as it would be apart |
+//! | 2 | how many bits are set, a number, and their positions by the gaps between them (`gaps.rs`) |
+//!
+//! Bitmaps of which more than a quarter is set are written as they are: gaps would save less than a fifth.
+
+use std::borrow::Cow;
+
+use super::codec::{Reader, Writer};
+use super::gaps;
+use super::payload::Payload;
+use crate::bits;
+use crate::error::Error;
+use crate::size_limit::try_with_capacity;
+
+/// Largest payload that a header encloses, bytes. Free to change: readers take payloads of any size in either place.
+const WRITTEN_MAX_BYTES: u64 = 4096;
+
+/// Largest payload that is made of gaps when it is read, bytes: few bytes may stand for many.
+const READ_MAX_BYTES: u64 = 1 << 20;
+
+/// Bytes of a position in a payload.
+const POSITION_BYTES: u64 = 4;
+
+const APART: u8 = 0;
+const AS_IT_IS: u8 = 1;
+const GAPS: u8 = 2;
+
+/// What the bytes of a payload are.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Content {
+    /// Neither of the others.
+    Bytes,
+    /// So many bits.
+    Bits(u64),
+    /// The positions of the set ones among so many bits, four bytes each.
+    Positions(u64),
+}
+
+/// Where a payload was found.
+#[derive(Debug)]
+pub(super) enum Found<'a> {
+    /// In the header.
+    Enclosed(Cow<'a, [u8]>),
+    /// Not there. More fields may follow.
+    Apart(Reader<'a>),
+}
+
+/// Does a header enclose a payload of so many bytes?
+pub(super) fn is_enclosed(payload_bytes: u64) -> bool {
+    payload_bytes <= WRITTEN_MAX_BYTES
+}
+
+/// Writes the last field of a header. `set_bits` of the content's bits are set. A payload that is not enclosed may have
+/// further fields.
+pub(super) fn write(writer: &mut Writer, payload: Payload<'_>, content: Content, set_bits: u64) {
+    if !is_enclosed(payload.len()) {
+        return writer.u8(APART);
+    }
+    let bytes: Vec<u8> = payload.pieces(usize::MAX).fold(Vec::new(), |mut bytes, (_, piece)| {
+        bytes.extend_from_slice(&piece);
+        bytes
+    });
+    let mut write_gaps = |num_bits, ones: &mut dyn Iterator<Item = u64>| {
+        writer.u8(GAPS);
+        writer.number(set_bits);
+        gaps::encode(ones, set_bits, num_bits, writer.bytes_mut());
+    };
+    match content {
+        Content::Bits(num_bits) if set_bits <= num_bits / 4 => {
+            let words: Vec<u64> = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+            write_gaps(num_bits, &mut bits::ones(&words).map(|one| one as u64));
+        }
+        Content::Positions(num_bits) => {
+            let positions = bytes.as_chunks().0.iter();
+            write_gaps(num_bits, &mut positions.map(|position| u64::from(u32::from_le_bytes(*position))));
+        }
+        Content::Bits(_) | Content::Bytes => {
+            writer.u8(AS_IT_IS);
+            writer.bytes_mut().extend_from_slice(&bytes);
+        }
+    }
+}
+
+/// Reads what [`write`] wrote. A payload of bits has the right length.
+///
+/// # Errors
+/// [`Error::Corrupt`], [`Error::OutOfMemory`].
+pub(super) fn read(mut reader: Reader<'_>, content: Content) -> Result<Found<'_>, Error> {
+    let (form, most) = (reader.u8("payload form")?, if let Content::Bytes = content { AS_IT_IS } else { GAPS });
+    Ok(match (form, content) {
+        (APART, _) => Found::Apart(reader),
+        (AS_IT_IS, Content::Bytes) => Found::Enclosed(Cow::Borrowed(reader.rest())),
+        (AS_IT_IS, Content::Bits(num_bits)) => {
+            let bytes = reader.rest();
+            if bytes.len() as u64 != num_bits / 8 {
+                return Err(Error::corrupt("payload length", num_bits / 8, bytes.len()));
+            }
+            Found::Enclosed(Cow::Borrowed(bytes))
+        }
+        (GAPS, Content::Bits(num_bits)) => {
+            let set_bits = reader.number("set bits")?;
+            let mut bytes = zeroed(num_bits / 8)?;
+            gaps::decode(reader.rest(), set_bits, num_bits, |one| bytes[(one / 8) as usize] |= 1 << (one % 8))?;
+            Found::Enclosed(Cow::Owned(bytes))
+        }
+        (GAPS, Content::Positions(num_bits)) => {
+            let set_bits = reader.number("set bits")?;
+            let mut bytes = zeroed(set_bits.saturating_mul(POSITION_BYTES))?;
+            let mut positions = bytes.as_chunks_mut().0.iter_mut();
+            gaps::decode(reader.rest(), set_bits, num_bits, |one| {
+                if let Some(position) = positions.next() {
+                    *position = (one as u32).to_le_bytes();
+                }
+            })?;
+            Found::Enclosed(Cow::Owned(bytes))
+        }
+        _ => return Err(Error::corrupt("payload form", format_args!("at most {most}"), form)),
+    })
+}
+
+/// So many zeros, if a header may stand for as many bytes.
+fn zeroed(num_bytes: u64) -> Result<Vec<u8>, Error> {
+    if num_bytes > READ_MAX_BYTES {
+        return Err(Error::corrupt(
+            "payload length",
+            format_args!("at most {READ_MAX_BYTES} bytes in gaps"),
+            num_bytes,
+        ));
+    }
+    let mut bytes = try_with_capacity(num_bytes as usize)?;
+    bytes.resize(num_bytes as usize, 0);
+    Ok(bytes)
+}
