@@ -12,6 +12,7 @@ use std::hint::black_box;
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params as BloomParams};
 use rollcall_core::counting::{Counter, Params as CounterParams};
+use rollcall_core::persist::{self, Value};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::LineFilter;
 use rollcall_core::unstable::hash::{hash64, hash128};
@@ -130,18 +131,41 @@ fn add_to_small(len: usize, mut counters: Vec<Counter>, from: u64) {
 
 /// Small filters for 10 items, each with 5.
 fn small_filters() -> Vec<BloomFilter> {
-    let params = BloomParams { capacity: 10, error_rate: 0.01, expansion: 2, seed: 0 };
+    half_full_filters(5)
+}
+
+/// Small filters for twice `len` items, each with `len`.
+fn half_full_filters(len: usize) -> Vec<BloomFilter> {
+    let params = BloomParams { capacity: 2 * len as u64, error_rate: 0.01, expansion: 2, seed: 0 };
     let filter = |items: &[String]| {
         let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).expect("a filter");
         filter.add_all(bytes(items), &Unlimited, |_| ()).expect("room");
         filter
     };
-    items(0).chunks(5).map(filter).collect()
+    items(0).chunks(len).map(filter).collect()
+}
+
+/// Dumps each value.
+fn save<T: Value>(values: &[T]) {
+    let mut bytes = 0;
+    measured(&mut || bytes = values.iter().flat_map(persist::dump).map(|(_, chunk)| chunk.len()).sum());
+    black_box(bytes);
+}
+
+/// Loads a dump of each value.
+fn load<T: Value>(values: &[T]) {
+    let dumps: Vec<Vec<_>> = values.iter().map(|value| persist::dump(value).collect()).collect();
+    let mut loaded: Vec<T> = Vec::with_capacity(values.len());
+    measured(&mut || {
+        let each = dumps.iter().map(|dump| persist::load(dump.iter().map(|(next, chunk)| (*next, chunk)), &Unlimited));
+        loaded.extend(each.map(|value| value.expect("a value")));
+    });
+    black_box(loaded);
 }
 
 type Work = (&'static str, usize, fn());
 
-const WORK: [Work; 29] = [
+const WORK: [Work; 33] = [
     ("hash_128", ITEMS, || {
         let items = items(0);
         measured(&mut || {
@@ -189,6 +213,10 @@ const WORK: [Work; 29] = [
     ("bloom_small_new", ITEMS / 5, || {
         measured(&mut || drop(black_box(small_filters())));
     }),
+    ("stored_filter_of_100_saved", ITEMS / 50, || save(&half_full_filters(50))),
+    ("stored_filter_of_100_loaded", ITEMS / 50, || load(&half_full_filters(50))),
+    ("stored_counter_of_10_saved", ITEMS / 10, || save(&small_counters(10))),
+    ("stored_counter_of_10_loaded", ITEMS / 10, || load(&small_counters(10))),
     ("counting_exact_10_new", ITEMS, || {
         add_to_small(10, (0..ITEMS / 10).map(|_| empty_counter()).collect(), 0);
     }),

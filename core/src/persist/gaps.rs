@@ -25,20 +25,20 @@ fn low_bits(num_ones: u64, num_bits: u64) -> u32 {
     (halves.saturating_mul(123) / ones.saturating_mul(256)).checked_ilog2().unwrap_or(0)
 }
 
-/// Appends the code of the positions `ones`, ascending, of `num_ones` set bits among `num_bits`.
+/// Bits that are written or read together at most.
+const WORD_BITS: u32 = u32::BITS;
+
+/// Appends the code of the positions `ones`, ascending, of `num_ones` set bits among `num_bits`, at most 2^32.
 pub(super) fn encode(ones: impl Iterator<Item = u64>, num_ones: u64, num_bits: u64, bytes: &mut Vec<u8>) {
-    /// Ones of a code that are written together with what follows them: the two and a byte begun fit a word.
-    const AT_ONCE: u64 = 24;
     let low_bits = low_bits(num_ones, num_bits);
-    debug_assert!(low_bits <= 31, "a set bit among 2^32");
     let (mut pending, mut len) = (0u64, 0);
     let mut push = |value: u64, value_len: u32| {
         pending |= value << len;
         len += value_len;
-        while len >= 8 {
-            bytes.push(pending as u8);
-            pending >>= 8;
-            len -= 8;
+        if len >= WORD_BITS {
+            bytes.extend_from_slice(&(pending as u32).to_le_bytes());
+            pending >>= WORD_BITS;
+            len -= WORD_BITS;
         }
     };
     let mut next = 0;
@@ -46,14 +46,15 @@ pub(super) fn encode(ones: impl Iterator<Item = u64>, num_ones: u64, num_bits: u
         let gap = one - next;
         next = one + 1;
         let (mut high, low) = (gap >> low_bits, gap & ((1 << low_bits) - 1));
-        while high > AT_ONCE {
-            push((1 << AT_ONCE) - 1, AT_ONCE as u32);
-            high -= AT_ONCE;
+        // A zero and the low bits alone always fit.
+        while high + 1 + u64::from(low_bits) > WORD_BITS.into() {
+            let some = high.min(WORD_BITS.into());
+            push((1 << some) - 1, some as u32);
+            high -= some;
         }
         push(((1 << high) - 1) | low << (high + 1), high as u32 + 1 + low_bits);
     }
-    // Zeros up to the end of the byte.
-    push(0, 7);
+    bytes.extend_from_slice(&pending.to_le_bytes()[..len.div_ceil(8) as usize]);
 }
 
 /// Calls `visit` with each position that [`encode`] wrote, ascending.
@@ -61,15 +62,17 @@ pub(super) fn encode(ones: impl Iterator<Item = u64>, num_ones: u64, num_bits: u
 /// # Errors
 /// [`Error::Corrupt`] when the bytes are not the code of so many positions below `num_bits`, to the last bit.
 pub(super) fn decode(bytes: &[u8], num_ones: u64, num_bits: u64, mut visit: impl FnMut(u64)) -> Result<(), Error> {
-    let low_bits = low_bits(num_ones, num_bits);
+    let low_bits = low_bits(num_ones, num_bits).min(WORD_BITS - 1);
     let mut bits = Bits { rest: bytes, pending: 0, len: 0 };
     let mut next = 0u64;
     for _ in 0..num_ones {
         let high = bits.take_ones()?;
         let low = bits.take(low_bits)?;
-        let one = high.checked_shl(low_bits).and_then(|high| next.checked_add(high | low));
-        let one = one.filter(|&one| high >> (u64::BITS - 1 - low_bits) == 0 && one < num_bits);
-        let one = one.ok_or_else(|| Error::corrupt(FIELD, format_args!("bits below {num_bits}"), "one beyond"))?;
+        // The first comparison bounds the shift.
+        let one = if high <= num_bits >> low_bits { next + (high << low_bits | low) } else { num_bits };
+        if one >= num_bits {
+            return Err(Error::corrupt(FIELD, format_args!("bits below {num_bits}"), "one beyond"));
+        }
         visit(one);
         next = one + 1;
     }
@@ -82,20 +85,33 @@ pub(super) fn decode(bytes: &[u8], num_ones: u64, num_bits: u64, mut visit: impl
 /// Bits, lowest first.
 struct Bits<'a> {
     rest: &'a [u8],
-    /// The next `len` bits; above them zeros.
+    /// The next `len` bits, at most 63; above them zeros.
     pending: u64,
     len: u32,
 }
 
 impl Bits<'_> {
-    /// Makes at least 57 bits pending, or all that are left.
+    /// Makes at least 32 bits pending, or all that are left.
+    #[inline(always)]
     fn fill(&mut self) {
-        while self.len <= 56
-            && let Some((&byte, rest)) = self.rest.split_first()
-        {
+        if self.len >= WORD_BITS {
+            return;
+        }
+        if let Some((word, rest)) = self.rest.split_first_chunk() {
+            self.pending |= u64::from(u32::from_le_bytes(*word)) << self.len;
+            self.len += WORD_BITS;
+            self.rest = rest;
+        } else {
+            self.fill_from_last();
+        }
+    }
+
+    /// As [`Self::fill`], from the bytes after the last whole word.
+    #[cold]
+    fn fill_from_last(&mut self) {
+        for &byte in std::mem::take(&mut self.rest) {
             self.pending |= u64::from(byte) << self.len;
             self.len += 8;
-            self.rest = rest;
         }
     }
 
@@ -104,6 +120,7 @@ impl Bits<'_> {
     }
 
     /// The number of ones up to the next zero, which is taken too.
+    #[inline(always)]
     fn take_ones(&mut self) -> Result<u64, Error> {
         let mut taken = 0;
         loop {
@@ -121,7 +138,8 @@ impl Bits<'_> {
         }
     }
 
-    /// The next `len` bits, at most 56.
+    /// The next `len` bits, at most 32.
+    #[inline(always)]
     fn take(&mut self, len: u32) -> Result<u64, Error> {
         self.fill();
         if len > self.len {
@@ -132,8 +150,9 @@ impl Bits<'_> {
         Ok(value)
     }
 
+    #[inline(always)]
     fn skip(&mut self, len: u32) {
-        self.pending = self.pending.checked_shr(len).unwrap_or(0);
+        self.pending >>= len;
         self.len -= len;
     }
 }
