@@ -5,96 +5,19 @@ use std::fmt;
 
 use roaring::RoaringBitmap;
 
-use crate::counting::estimate::{self, KeptEstimate};
+use crate::counting::estimate;
 use crate::counting::layout::{Layout, Slot};
-use crate::counting::members::{self, Members, Room};
-use crate::counting::sizing;
+use crate::counting::members::{self, Members};
+use crate::counting::params::{Params, Plan};
 use crate::counting::slots::{Bitmap, Bits};
-use crate::error::{Error, Parameter};
+use crate::error::Error;
 use crate::hash::hash64;
 use crate::heap::{Mover, OnHeap};
+use crate::shared::Shared;
 use crate::size_limit::SizeLimit;
 
 /// Items that are hashed before the first of them is set: as many reads of memory as a core keeps under way.
 const BATCH: usize = 32;
-
-/// What a counter is asked to be.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Params {
-    /// Members up to which the error stays within `error_rate`; `1..=10^10`.
-    pub capacity: u64,
-    /// The relative standard error up to `capacity`; `0.001..=0.25`.
-    pub error_rate: f64,
-    /// Members up to which the count is exact and they can be listed; `0..=65536`, 0 for never.
-    pub exact_limit: u32,
-    /// Bytes that these members may have together; `1..=2^20`. With more it estimates.
-    pub exact_bytes: u32,
-    /// Seed of the hash. Only counters of one seed can be merged.
-    pub seed: u64,
-}
-
-impl Params {
-    /// Largest capacity.
-    pub const MAX_CAPACITY: u64 = 10_000_000_000;
-    /// Smallest error rate.
-    pub const MIN_ERROR_RATE: f64 = 0.001;
-    /// Largest error rate.
-    pub const MAX_ERROR_RATE: f64 = 0.25;
-    /// Largest exact limit.
-    pub const MAX_EXACT_LIMIT: u32 = 65_536;
-    /// The exact bytes that make sense for most: 250 members of 65 bytes.
-    pub const DEFAULT_EXACT_BYTES: u32 = 16 << 10;
-    /// Largest exact bytes.
-    pub const MAX_EXACT_BYTES: u32 = 1 << 20;
-
-    /// Checks every parameter against its range.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// assert!(params.validate().is_ok());
-    /// assert!(Params { error_rate: 0.5, ..params }.validate().is_err());
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] naming the first that is outside.
-    pub fn validate(&self) -> Result<(), Error> {
-        if !(1..=Self::MAX_CAPACITY).contains(&self.capacity) {
-            return Err(Error::out_of_range(Parameter::Capacity, "between 1 and 10000000000", self.capacity));
-        }
-        // Written so that NaN is refused.
-        if !(Self::MIN_ERROR_RATE..=Self::MAX_ERROR_RATE).contains(&self.error_rate) {
-            return Err(Error::out_of_range(Parameter::ErrorRate, "between 0.001 and 0.25", self.error_rate));
-        }
-        if self.exact_limit > Self::MAX_EXACT_LIMIT {
-            return Err(Error::out_of_range(Parameter::ExactLimit, "between 0 and 65536", self.exact_limit));
-        }
-        if !(1..=Self::MAX_EXACT_BYTES).contains(&self.exact_bytes) {
-            return Err(Error::out_of_range(Parameter::ExactBytes, "between 1 and 1048576", self.exact_bytes));
-        }
-        Ok(())
-    }
-
-    /// What its members may take while it is exact.
-    pub(super) fn room(&self) -> Room {
-        Room { members: self.exact_limit, bytes: self.exact_bytes }
-    }
-
-    /// Bytes that the payload of an exact counter has at most.
-    pub(crate) fn max_exact_payload_bytes(&self) -> u64 {
-        self.room().arena_bytes()
-    }
-
-    /// The bitmap that a counter of these parameters is made with, unless it is given another.
-    ///
-    /// # Errors
-    /// Those of [`Self::validate`].
-    pub(crate) fn layout(&self) -> Result<Layout, Error> {
-        self.validate()?;
-        sizing::layout(self.error_rate, self.capacity)
-    }
-}
 
 /// How a counter holds its set at present. It only ever moves on, never back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,21 +53,18 @@ impl fmt::Display for Representation {
 
 /// A counter of distinct members. See the [module](crate::counting) for what it guarantees.
 pub struct Counter {
-    params: Params,
-    /// What `params` led to when it was made, or a layout that this folds to. Kept, never worked out again.
-    layout: Layout,
-    /// How many members it certainly has: one more than the last exact count, the largest of those that were merged.
-    /// An estimate may lie below what was known. 0 while exact.
-    floor: u32,
+    /// Other counters that were made alike have it too.
+    plan: Shared<Plan>,
     state: State,
-    /// The estimate, or none when a bit changed since it was last worked out. Unused while exact.
-    estimate: KeptEstimate,
 }
+
+// There are millions, most of them with few members.
+const _: () = assert!(size_of::<Counter>() <= 40);
 
 impl fmt::Debug for Counter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Counter")
-            .field("params", &self.params)
+            .field("params", self.params())
             .field("representation", &self.representation())
             .field("estimate", &self.estimate())
             .finish_non_exhaustive()
@@ -178,7 +98,11 @@ impl Counter {
     }
 
     pub(super) fn from_state(params: Params, layout: Layout, floor: u32, state: State) -> Self {
-        Counter { params, layout, floor, state, estimate: KeptEstimate::none() }
+        let state = match state {
+            State::Estimating(bitmap) => State::Estimating(bitmap.with_floor(floor)),
+            exact => exact,
+        };
+        Counter { plan: Plan { params, layout }.shared(), state }
     }
 
     pub(super) fn state(&self) -> &State {
@@ -188,13 +112,10 @@ impl Counter {
     /// ORs others of which it has the layout into its words, when it is dense; false, and nothing done, when it is not.
     /// `floor` is that of them all.
     pub(super) fn or_dense(&mut self, floor: u32, others: &mut dyn FnMut(Layout, &mut [u64])) -> bool {
-        let State::Estimating(bitmap) = &mut self.state else { return false };
-        if !bitmap.or_dense(others) {
-            return false;
+        match &mut self.state {
+            State::Exact(_) => false,
+            State::Estimating(bitmap) => bitmap.or_dense(floor, others),
         }
-        self.floor = floor;
-        self.estimate.forget();
-        true
     }
 
     /// Bytes of the struct itself, which a counter takes whatever it holds.
@@ -216,30 +137,29 @@ impl Counter {
     /// # Errors
     /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
     pub fn add(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
-        let hash = hash64(item, self.params.seed);
-        let changed = match &mut self.state {
-            State::Exact(members) => {
-                if members.contains(item, hash) {
-                    return Ok(false);
-                }
-                if members.has_room_for(item, self.params.room()) {
-                    limit.check(Self::STRUCT_BYTES + members.heap_bytes(), Members::bytes_for(item))?;
-                    members.insert(item, hash, self.params.seed)?;
-                } else {
-                    let mut slots = slots_of(members, self.params.seed, self.layout);
-                    slots.insert(self.layout.slot_of(hash).index as u32);
-                    let bitmap = Bitmap::from_positions(self.layout, slots, Self::STRUCT_BYTES, limit)?;
-                    self.floor = members.len() as u32 + 1;
-                    self.state = State::Estimating(bitmap);
-                }
-                true
-            }
-            State::Estimating(bitmap) => bitmap.insert(self.layout.slot_of(hash), Self::STRUCT_BYTES, limit)?,
-        };
-        if changed {
-            self.estimate.forget();
+        let hash = hash64(item, self.plan.params.seed);
+        match &mut self.state {
+            State::Exact(members) if members.contains(item, hash) => Ok(false),
+            State::Exact(_) => self.add_member(item, hash, limit),
+            State::Estimating(bitmap) => bitmap.insert(bitmap.layout().slot_of(hash), Self::STRUCT_BYTES, limit),
         }
-        Ok(changed)
+    }
+
+    /// Adds an item that is no member of an exact counter yet.
+    #[inline(never)]
+    fn add_member(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<bool, Error> {
+        let Plan { params, layout } = &*self.plan;
+        let State::Exact(members) = &mut self.state else { return Ok(false) };
+        if members.has_room_for(item, params.room()) {
+            let held_bytes = Self::STRUCT_BYTES + members.heap_bytes();
+            members.insert_if(item, hash, params.seed, |more_bytes| limit.check(held_bytes, more_bytes))?;
+        } else {
+            let mut slots = slots_of(members, params.seed, *layout);
+            slots.insert(layout.slot_of(hash).index as u32);
+            let bitmap = Bitmap::from_positions(*layout, slots, Self::STRUCT_BYTES, limit)?;
+            self.state = State::Estimating(bitmap.with_floor(members.len() as u32 + 1));
+        }
+        Ok(true)
     }
 
     /// Adds many items; tells `added` for each what [`Self::add`] would return. Faster than one by
@@ -278,13 +198,14 @@ impl Counter {
     /// The batch path: a dense bitmap neither grows nor fails.
     fn add_all_dense<'a>(&mut self, mut items: impl Iterator<Item = &'a [u8]>, mut added: impl FnMut(bool)) {
         let State::Estimating(bitmap) = &mut self.state else { return };
+        let (seed, layout) = (self.plan.params.seed, bitmap.layout());
         let Some(bitmap) = bitmap.dense_mut() else { return };
         let mut changed = false;
         let mut slots = [Slot { index: 0, segment: 0 }; BATCH];
         loop {
             let mut len = 0;
             for (slot, item) in slots.iter_mut().zip(items.by_ref()) {
-                *slot = self.layout.slot_of(hash64(item, self.params.seed));
+                *slot = layout.slot_of(hash64(item, seed));
                 bitmap.prefetch(*slot);
                 len += 1;
             }
@@ -298,7 +219,7 @@ impl Counter {
             }
         }
         if changed {
-            self.estimate.forget();
+            bitmap.forget_estimate();
         }
     }
 
@@ -316,8 +237,11 @@ impl Counter {
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     pub fn count(&self) -> u64 {
-        // Estimates are finite and far below 2^53.
-        libm::round(self.estimate()) as u64
+        match &self.state {
+            State::Exact(members) => members.len() as u64,
+            // Estimates are finite and far below 2^53.
+            State::Estimating(bitmap) => libm::round(bitmap.estimate()) as u64,
+        }
     }
 
     /// Number of distinct members, not rounded: the most likely one, but at least one more than the last exact count.
@@ -336,10 +260,7 @@ impl Counter {
     pub fn estimate(&self) -> f64 {
         match &self.state {
             State::Exact(members) => members.len() as f64,
-            State::Estimating(bitmap) => {
-                let work_out = || estimate::Segments::new(self.layout, &bitmap.counts()).estimate();
-                self.estimate.get_or(|| work_out().max(f64::from(self.floor)))
-            }
+            State::Estimating(bitmap) => bitmap.estimate(),
         }
     }
 
@@ -348,7 +269,7 @@ impl Counter {
     pub(crate) fn floor(&self) -> u32 {
         match &self.state {
             State::Exact(members) => members.len() as u32,
-            State::Estimating(_) => self.floor,
+            State::Estimating(bitmap) => bitmap.floor(),
         }
     }
 
@@ -369,7 +290,7 @@ impl Counter {
     pub fn standard_error(&self) -> f64 {
         match &self.state {
             State::Exact(_) => 0.0,
-            State::Estimating(_) => estimate::standard_error(self.layout, self.estimate()),
+            State::Estimating(_) => estimate::standard_error(self.layout(), self.estimate()),
         }
     }
 
@@ -406,7 +327,7 @@ impl Counter {
         match &self.state {
             State::Exact(_) => Representation::Exact,
             State::Estimating(bitmap) => match bitmap.bits() {
-                Bits::Sparse { .. } => Representation::Sparse,
+                Bits::Sparse(_) => Representation::Sparse,
                 Bits::Dense(_) => Representation::Dense,
             },
         }
@@ -432,7 +353,7 @@ impl Counter {
         match &self.state {
             State::Exact(members) => Ok(members.iter()),
             State::Estimating(_) => {
-                let Params { exact_limit, exact_bytes, .. } = self.params;
+                let &Params { exact_limit, exact_bytes, .. } = self.params();
                 Err(Error::NotExact { exact_limit, exact_bytes })
             }
         }
@@ -448,7 +369,7 @@ impl Counter {
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     pub fn params(&self) -> &Params {
-        &self.params
+        &self.plan.params
     }
 
     /// Bits of the bitmap, whether or not it has one yet. An eighth of them, in bytes, is what a counter takes at its
@@ -463,7 +384,7 @@ impl Counter {
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     pub fn num_bits(&self) -> u64 {
-        self.layout.num_bits()
+        self.layout().num_bits()
     }
 
     /// Bits set; 0 while exact.
@@ -523,28 +444,30 @@ impl Counter {
     /// [`Error::OutOfMemory`].
     pub fn try_clone(&self) -> Result<Self, Error> {
         let state = match &self.state {
-            State::Exact(members) => State::Exact(members.try_clone(self.params.seed)?),
+            State::Exact(members) => State::Exact(members.try_clone(self.params().seed)?),
             State::Estimating(bitmap) => State::Estimating(bitmap.try_clone()?),
         };
-        let Counter { params, layout, floor, .. } = *self;
-        Ok(Counter { params, layout, floor, state, estimate: self.estimate.clone() })
+        Ok(Counter { plan: self.plan.clone(), state })
     }
 }
 
 impl OnHeap for Counter {
     fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
+        self.plan.own_layout().into_iter().for_each(&mut *visit);
         match &self.state {
             State::Exact(members) => members.heap_layouts(visit),
             State::Estimating(bitmap) => bitmap.heap_layouts(visit),
         }
     }
 
-    /// Only a dense bitmap is large; other counters have buffers that are left where they are.
+    /// The members or the words of a dense bitmap. What a sparse one has is left where it is.
     fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool {
-        if let (0, State::Estimating(bitmap)) = (index, &mut self.state) {
-            bitmap.relocate(|words| mover.relocate(words));
+        match (index, &mut self.state) {
+            (0, State::Exact(members)) => members.relocate(mover),
+            (0, State::Estimating(bitmap)) => bitmap.relocate(|words| mover.relocate(words)),
+            _ => return false,
         }
-        index == 0
+        true
     }
 }
 
@@ -570,7 +493,7 @@ impl Shaped for Counter {
 
     #[inline]
     fn layout(&self) -> Layout {
-        self.layout
+        self.plan.layout
     }
 }
 

@@ -5,9 +5,10 @@
 
 use std::alloc;
 
-use crate::counting::counter::{Counter, Params, Representation, State};
+use crate::counting::counter::{Counter, Representation, State};
 use crate::counting::layout::Layout;
 use crate::counting::members::Members;
+use crate::counting::params::Params;
 use crate::counting::payload::{POSITION_BYTES, PayloadPart};
 use crate::counting::slots::{self, Bitmap, zeroed_words};
 use crate::error::Error;

@@ -28,11 +28,13 @@ pub(crate) mod estimate;
 pub(crate) mod layout;
 pub(crate) mod loading;
 mod members;
+pub(crate) mod params;
 pub(crate) mod payload;
 pub(crate) mod sizing;
 mod slots;
 mod union;
 
-pub use counter::{Counter, Params, Representation};
+pub use counter::{Counter, Representation};
 pub use members::Iter as MembersIter;
+pub use params::Params;
 pub use union::{Difference, count_union};

@@ -130,7 +130,7 @@ impl Bitmap {
     /// Part number `index` of its payload, `None` after the last.
     pub(super) fn payload_part(&self, index: usize) -> Option<PayloadPart<'_>> {
         match self.bits() {
-            Bits::Sparse { positions, len } => Positions::part(positions, *len, index).map(PayloadPart::Positions),
+            Bits::Sparse(sparse) => Positions::part(&sparse.positions, sparse.len, index).map(PayloadPart::Positions),
             Bits::Dense(_) => {
                 let words = self.words().filter(|_| index == 0)?;
                 Some(PayloadPart::Bytes(bytemuck::cast_slice(words)))
@@ -141,7 +141,7 @@ impl Bitmap {
     /// Bytes of its whole payload.
     fn payload_bytes(&self) -> u64 {
         match self.bits() {
-            Bits::Sparse { len, .. } => len * POSITION_BYTES as u64,
+            Bits::Sparse(sparse) => sparse.len * POSITION_BYTES as u64,
             Bits::Dense(_) => self.layout().num_bytes(),
         }
     }

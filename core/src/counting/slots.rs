@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use roaring::RoaringBitmap;
 
 use crate::bits;
+use crate::counting::estimate::{KeptEstimate, Segments};
 use crate::counting::layout::{Layout, SegmentCounts, Slot};
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
@@ -27,17 +28,31 @@ const CONTAINER_SLOTS: u64 = 1 << 16;
 /// The bits of an estimating counter.
 #[derive(Debug)]
 pub(super) struct Bitmap {
-    layout: Layout,
     bits: Bits,
+    /// How many members it certainly has: one more than the last exact count, the largest of those that were merged.
+    /// An estimate may lie below what was known.
+    floor: u32,
+    layout: Layout,
 }
 
-/// How the bits are held.
+/// How the bits are held. In boxes, because exact counters have none of this and should be small.
 #[derive(Debug)]
 pub(super) enum Bits {
-    /// Positions of the set slots, which fit u32 in every layout, and how many they are.
-    Sparse { positions: RoaringBitmap, len: u64 },
-    /// All slots. In a box, so that counters without them do without the counts of segments too.
+    /// Some slots.
+    Sparse(Box<Sparse>),
+    /// All slots.
     Dense(Box<Dense>),
+}
+
+/// The set slots of a bitmap.
+#[derive(Debug, Clone)]
+pub(super) struct Sparse {
+    /// Their positions, which fit u32 in every layout.
+    pub(super) positions: RoaringBitmap,
+    /// How many they are.
+    pub(super) len: u64,
+    /// The estimate, or none when a bit changed since it was last worked out.
+    estimate: KeptEstimate,
 }
 
 /// All slots of a bitmap.
@@ -45,12 +60,14 @@ pub(super) enum Bits {
 pub(super) struct Dense {
     /// `layout.num_words()` words.
     words: Box<[u64]>,
+    /// As of [`Sparse`].
+    estimate: KeptEstimate,
     /// How many slots of each segment are set.
     counts: SegmentCounts,
 }
 
 impl Dense {
-    /// Sets a slot; true when it was free.
+    /// Sets a slot; true when it was free. Then the caller has to [forget](Self::forget_estimate) the estimate.
     #[inline]
     pub(super) fn insert(&mut self, slot: Slot) -> bool {
         let free = bits::set(&mut self.words, slot.index as usize);
@@ -58,6 +75,12 @@ impl Dense {
             self.counts.increment(slot.segment);
         }
         free
+    }
+
+    /// Forgets the estimate, since bits changed.
+    #[inline]
+    pub(super) fn forget_estimate(&mut self) {
+        self.estimate.forget();
     }
 
     /// Asks for the word of a slot, ahead of its use.
@@ -81,7 +104,7 @@ pub(super) fn zeroed_words(layout: Layout) -> Result<Box<[u64]>, Error> {
         .map_err(|()| Error::OutOfMemory { needed_bytes: layout.num_bytes() })
 }
 
-/// The most heap bytes that a sparse bitmap takes with so many slots set.
+/// The most heap bytes that the positions of so many set slots take.
 pub(super) fn sparse_bytes(layout: Layout, set_bits: u64) -> u64 {
     let containers = layout.num_bits().div_ceil(CONTAINER_SLOTS).min(set_bits);
     set_bits * SPARSE_POSITION_BYTES + containers * SPARSE_CONTAINER_BYTES
@@ -89,7 +112,11 @@ pub(super) fn sparse_bytes(layout: Layout, set_bits: u64) -> u64 {
 
 /// The most heap bytes that a bitmap takes with so many slots set, held as it will be then.
 pub(super) fn heap_bytes(layout: Layout, set_bits: u64) -> u64 {
-    if sparse_fits(layout, set_bits) { sparse_bytes(layout, set_bits) } else { dense_bytes(layout) }
+    if sparse_fits(layout, set_bits) {
+        size_of::<Sparse>() as u64 + sparse_bytes(layout, set_bits)
+    } else {
+        dense_bytes(layout)
+    }
 }
 
 /// How many of these positions, all below `layout.num_bits()`, lie in each segment. The containers of the bitmap know
@@ -112,16 +139,23 @@ pub(super) fn sparse_fits(layout: Layout, set_bits: u64) -> bool {
 }
 
 impl Bitmap {
-    /// No slot set; allocates nothing.
+    /// No slot set; allocates as good as nothing.
     pub(super) fn new(layout: Layout) -> Self {
-        Bitmap { layout, bits: Bits::Sparse { positions: RoaringBitmap::new(), len: 0 } }
+        Self::sparse(layout, RoaringBitmap::new())
+    }
+
+    fn sparse(layout: Layout, positions: RoaringBitmap) -> Self {
+        let len = positions.len();
+        let sparse = Sparse { positions, len, estimate: KeptEstimate::none() };
+        Bitmap { bits: Bits::Sparse(Box::new(sparse)), floor: 0, layout }
     }
 
     /// A bitmap of dense words, which are counted.
     pub(super) fn from_words(layout: Layout, words: Box<[u64]>) -> Self {
         debug_assert_eq!(words.len(), layout.num_words());
         let counts = SegmentCounts::of_words(&words, layout);
-        Bitmap { layout, bits: Bits::Dense(Box::new(Dense { words, counts })) }
+        let dense = Dense { words, estimate: KeptEstimate::none(), counts };
+        Bitmap { bits: Bits::Dense(Box::new(dense)), floor: 0, layout }
     }
 
     /// A bitmap of positions, all below `layout.num_bits()`, which are counted. `held_bytes` is what
@@ -136,9 +170,8 @@ impl Bitmap {
         limit: &impl SizeLimit,
     ) -> Result<Self, Error> {
         debug_assert!(positions.max().is_none_or(|last| u64::from(last) < layout.num_bits()));
-        let len = positions.len();
-        limit.check(held_bytes, heap_bytes(layout, len))?;
-        let mut bitmap = Bitmap { layout, bits: Bits::Sparse { positions, len } };
+        limit.check(held_bytes, heap_bytes(layout, positions.len()))?;
+        let mut bitmap = Self::sparse(layout, positions);
         bitmap.settle()?;
         Ok(bitmap)
     }
@@ -147,13 +180,17 @@ impl Bitmap {
     /// way to hold them still: [`Self::settle`] does once all are there.
     pub(super) fn append(&mut self, positions: impl Iterator<Item = u32>) {
         match &mut self.bits {
-            Bits::Sparse { positions: own, len } => {
-                let appended = own.append(positions.inspect(|_| *len += 1));
+            Bits::Sparse(sparse) => {
+                sparse.estimate.forget();
+                let appended = sparse.positions.append(positions.inspect(|_| sparse.len += 1));
                 debug_assert!(appended.is_ok());
             }
-            Bits::Dense(dense) => positions.map(u64::from).for_each(|index| {
-                dense.insert(Slot { index, segment: self.layout.segment_of(index) });
-            }),
+            Bits::Dense(dense) => {
+                dense.forget_estimate();
+                positions.map(u64::from).for_each(|index| {
+                    dense.insert(Slot { index, segment: self.layout.segment_of(index) });
+                });
+            }
         }
     }
 
@@ -166,14 +203,40 @@ impl Bitmap {
     }
 
     /// Its layout.
+    #[inline]
     pub(super) fn layout(&self) -> Layout {
         self.layout
+    }
+
+    /// How many members it certainly has.
+    pub(super) fn floor(&self) -> u32 {
+        self.floor
+    }
+
+    /// The same bits of so many members at least.
+    pub(super) fn with_floor(self, floor: u32) -> Self {
+        let mut bitmap = Bitmap { floor, ..self };
+        match &mut bitmap.bits {
+            Bits::Sparse(sparse) => sparse.estimate.forget(),
+            Bits::Dense(dense) => dense.forget_estimate(),
+        }
+        bitmap
+    }
+
+    /// The most likely number of members, but the floor at least.
+    pub(super) fn estimate(&self) -> f64 {
+        let kept = match &self.bits {
+            Bits::Sparse(sparse) => &sparse.estimate,
+            Bits::Dense(dense) => &dense.estimate,
+        };
+        let work_out = || Segments::new(self.layout, &self.counts()).estimate();
+        kept.get_or(|| work_out().max(f64::from(self.floor)))
     }
 
     /// Set slots.
     pub(super) fn set_bits(&self) -> u64 {
         match &self.bits {
-            Bits::Sparse { len, .. } => *len,
+            Bits::Sparse(sparse) => sparse.len,
             Bits::Dense(dense) => dense.counts.total(),
         }
     }
@@ -181,7 +244,7 @@ impl Bitmap {
     /// Set slots of each segment.
     pub(super) fn counts(&self) -> Cow<'_, SegmentCounts> {
         match &self.bits {
-            Bits::Sparse { positions, .. } => Cow::Owned(counts_of(positions, self.layout)),
+            Bits::Sparse(sparse) => Cow::Owned(counts_of(&sparse.positions, self.layout)),
             Bits::Dense(dense) => Cow::Borrowed(&dense.counts),
         }
     }
@@ -194,7 +257,7 @@ impl Bitmap {
     /// The words, when dense.
     pub(super) fn words(&self) -> Option<&[u64]> {
         match &self.bits {
-            Bits::Sparse { .. } => None,
+            Bits::Sparse(_) => None,
             Bits::Dense(dense) => Some(&dense.words),
         }
     }
@@ -203,7 +266,7 @@ impl Bitmap {
     #[inline]
     pub(super) fn dense_mut(&mut self) -> Option<&mut Dense> {
         match &mut self.bits {
-            Bits::Sparse { .. } => None,
+            Bits::Sparse(_) => None,
             Bits::Dense(dense) => Some(dense),
         }
     }
@@ -215,27 +278,35 @@ impl Bitmap {
     pub(super) fn insert(&mut self, slot: Slot, held_bytes: u64, limit: &impl SizeLimit) -> Result<bool, Error> {
         let position = slot.index as u32;
         match &mut self.bits {
-            Bits::Dense(dense) => return Ok(dense.insert(slot)),
-            Bits::Sparse { positions, .. } if positions.contains(position) => return Ok(false),
-            Bits::Sparse { positions, len } if sparse_fits(self.layout, *len + 1) => {
-                limit.check(held_bytes + sparse_bytes(self.layout, *len), SPARSE_POSITION_BYTES)?;
-                positions.insert(position);
-                *len += 1;
+            Bits::Dense(dense) => {
+                let free = dense.insert(slot);
+                if free {
+                    dense.forget_estimate();
+                }
+                return Ok(free);
+            }
+            Bits::Sparse(sparse) if sparse.positions.contains(position) => return Ok(false),
+            Bits::Sparse(sparse) if sparse_fits(self.layout, sparse.len + 1) => {
+                limit.check(held_bytes + heap_bytes(self.layout, sparse.len), SPARSE_POSITION_BYTES)?;
+                sparse.positions.insert(position);
+                sparse.len += 1;
+                sparse.estimate.forget();
                 return Ok(true);
             }
-            Bits::Sparse { .. } => {}
+            Bits::Sparse(_) => {}
         }
         limit.check(held_bytes, dense_bytes(self.layout))?;
         self.make_dense()?;
+        // Its estimate was not worked out yet.
         Ok(self.dense_mut().is_some_and(|dense| dense.insert(slot)))
     }
 
     /// Makes it dense if it is not.
     fn make_dense(&mut self) -> Result<(), Error> {
-        if let Bits::Sparse { .. } = &self.bits {
+        if let Bits::Sparse(_) = &self.bits {
             let mut words = zeroed_words(self.layout)?;
             self.or_into(self.layout, &mut words);
-            *self = Self::from_words(self.layout, words);
+            *self = Bitmap { floor: self.floor, ..Self::from_words(self.layout, words) };
         }
         Ok(())
     }
@@ -247,7 +318,7 @@ impl Bitmap {
             return;
         }
         match &self.bits {
-            Bits::Sparse { .. } => self.for_each_position(to, &mut |index| {
+            Bits::Sparse(_) => self.for_each_position(to, &mut |index| {
                 bits::set(words, index as usize);
             }),
             Bits::Dense(dense) => self.layout.or_folded(&dense.words, to, words),
@@ -259,16 +330,19 @@ impl Bitmap {
     pub(super) fn for_each_position(&self, to: Layout, visit: &mut dyn FnMut(u64)) {
         let fold = |index: u64| if to == self.layout { index } else { self.layout.fold(index, to) };
         match &self.bits {
-            Bits::Sparse { positions, .. } => positions.iter().for_each(|index| visit(fold(u64::from(index)))),
+            Bits::Sparse(sparse) => sparse.positions.iter().for_each(|index| visit(fold(u64::from(index)))),
             Bits::Dense(dense) => bits::ones(&dense.words).for_each(|index| visit(fold(index as u64))),
         }
     }
 
-    /// ORs into a dense bitmap what `others` do to its words. False, and nothing done, when it is sparse.
-    pub(super) fn or_dense(&mut self, others: &mut dyn FnMut(Layout, &mut [u64])) -> bool {
+    /// ORs into a dense bitmap what `others` do to its words. False, and nothing done, when it is sparse. `floor` is that
+    /// of them all.
+    pub(super) fn or_dense(&mut self, floor: u32, others: &mut dyn FnMut(Layout, &mut [u64])) -> bool {
         let Bits::Dense(dense) = &mut self.bits else { return false };
         others(self.layout, &mut dense.words);
         dense.counts = SegmentCounts::of_words(&dense.words, self.layout);
+        dense.forget_estimate();
+        self.floor = floor;
         true
     }
 
@@ -284,7 +358,9 @@ impl Bitmap {
                 visit(size_of::<Dense>());
                 visit(size_of_val::<[u64]>(&dense.words));
             }
-            Bits::Sparse { positions, .. } => {
+            Bits::Sparse(sparse) => {
+                visit(size_of::<Sparse>());
+                let positions = &sparse.positions;
                 let about = positions.statistics();
                 if about.n_containers > 0 {
                     let containers = about.n_containers.next_power_of_two().max(4) as usize;
@@ -323,14 +399,14 @@ impl Bitmap {
     pub(super) fn try_clone(&self) -> Result<Self, Error> {
         let bits = match &self.bits {
             // Many small allocations, none over 8 KiB but the list of them.
-            Bits::Sparse { positions, len } => Bits::Sparse { positions: positions.clone(), len: *len },
+            Bits::Sparse(sparse) => Bits::Sparse(sparse.clone()),
             Bits::Dense(dense) => {
                 let mut words = zeroed_words(self.layout)?;
                 bits::copy_to_zeroed(bytemuck::cast_slice_mut(&mut words), bytemuck::cast_slice(&dense.words));
-                Bits::Dense(Box::new(Dense { words, counts: dense.counts }))
+                Bits::Dense(Box::new(Dense { words, estimate: dense.estimate.clone(), counts: dense.counts }))
             }
         };
-        Ok(Bitmap { layout: self.layout, bits })
+        Ok(Bitmap { bits, ..*self })
     }
 }
 

@@ -8,10 +8,11 @@ use hashbrown::HashTable;
 use roaring::RoaringBitmap;
 
 use crate::bits;
-use crate::counting::counter::{Counter, Params, Shaped, State};
+use crate::counting::counter::{Counter, Shaped, State};
 use crate::counting::estimate::Segments;
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::members::Members;
+use crate::counting::params::Params;
 use crate::counting::sizing::largest_error;
 use crate::counting::slots::{Bitmap, Bits, counts_of, dense_bytes, sparse_fits, zeroed_words};
 use crate::error::{Error, Parameter};
@@ -218,12 +219,11 @@ impl Counter {
         matches!(self.state(), State::Estimating(bitmap) if bitmap.set_bits() > 0)
     }
 
-    /// Its members while it is exact, and none otherwise.
-    fn exact_members(&self) -> &Members {
-        static NONE: Members = Members::new();
+    /// Its members while it is exact.
+    fn exact_members(&self) -> Option<&Members> {
         match self.state() {
-            State::Exact(members) => members,
-            State::Estimating(_) => &NONE,
+            State::Exact(members) => Some(members),
+            State::Estimating(_) => None,
         }
     }
 
@@ -303,7 +303,7 @@ fn promised(layout: Layout, counters: &[&Counter], params: &Params) -> Params {
 /// The members of those of the counters that are exact.
 fn exact_members<'a>(counters: &[&'a Counter]) -> Result<Vec<&'a Members>, Error> {
     let mut sets = try_with_capacity(counters.len())?;
-    sets.extend(counters.iter().map(|counter| counter.exact_members()));
+    sets.extend(counters.iter().filter_map(|counter| counter.exact_members()));
     Ok(sets)
 }
 
@@ -326,8 +326,8 @@ fn distinct<'a>(sets: &[&'a Members], seed: u64) -> Result<Distinct<'a>, Error> 
 }
 
 /// The members of `own` that are in none of `others`. Of each of these it looks at no more members than are left.
-fn distinct_from<'a>(own: &'a Members, others: &[&Members], seed: u64) -> Result<Distinct<'a>, Error> {
-    let mut left = distinct(&[own], seed)?;
+fn distinct_from<'a>(own: Option<&'a Members>, others: &[&Members], seed: u64) -> Result<Distinct<'a>, Error> {
+    let mut left = distinct(own.as_slice(), seed)?;
     for other in others {
         if left.len() <= other.len() {
             left.retain(|&mut (hash, item)| !other.contains(item, hash));
@@ -399,7 +399,7 @@ fn union_of_positions(layout: Layout, counters: &[&Counter]) -> RoaringBitmap {
         // Whole containers at a time: inserting millions of positions takes seconds.
         match counter.state() {
             State::Estimating(bitmap) => match bitmap.bits() {
-                Bits::Sparse { positions: own, .. } if bitmap.layout() == layout => positions |= own,
+                Bits::Sparse(sparse) if bitmap.layout() == layout => positions |= &sparse.positions,
                 _ => positions |= folded_positions(layout, bitmap),
             },
             State::Exact(_) => counter.for_each_position(layout, &mut |index| {

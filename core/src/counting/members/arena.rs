@@ -1,0 +1,95 @@
+//! Members one after the other, each as its length and its bytes: as they lie in memory, and as they are stored.
+//!
+//! A length is written in groups of 7 bits, the lowest first, all but the last with the high bit set (LEB128): one byte
+//! up to 127, two up to 16,383, three up to the 1 MiB that members may have together.
+
+/// Bytes that the length before a member takes at most.
+const MAX_LENGTH_BYTES: usize = 3;
+
+/// The length of a member as it stands before it.
+pub(super) struct Prefix {
+    bytes: [u8; MAX_LENGTH_BYTES],
+    len: usize,
+}
+
+impl Prefix {
+    /// That of `item`, which has fewer than 2^21 bytes.
+    #[inline]
+    pub(super) fn of(item: &[u8]) -> Self {
+        let length = item.len();
+        if length < 0x80 {
+            return Prefix { bytes: [length as u8, 0, 0], len: 1 };
+        }
+        let [first, second, third] = [length, length >> 7, length >> 14].map(|rest| rest as u8);
+        match third {
+            0 => Prefix { bytes: [first | 0x80, second, 0], len: 2 },
+            _ => Prefix { bytes: [first | 0x80, second | 0x80, third], len: 3 },
+        }
+    }
+
+    #[inline]
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// Bytes that `item` takes with its length.
+#[inline]
+pub(super) fn record_bytes(item: &[u8]) -> usize {
+    let length_bytes = match item.len() {
+        0..0x80 => 1,
+        0x80..0x4000 => 2,
+        _ => MAX_LENGTH_BYTES,
+    };
+    length_bytes + item.len()
+}
+
+/// Iterator over members; stops at the end or where the bytes are no member.
+#[derive(Debug, Clone)]
+pub struct Iter<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iter<'a> {
+    /// The members of an arena.
+    #[inline]
+    pub(super) fn new(arena: &'a [u8]) -> Self {
+        Iter { rest: arena }
+    }
+
+    /// The members from the one at `offset` on; none where that is beyond the arena.
+    #[inline]
+    pub(super) fn from(arena: &'a [u8], offset: usize) -> Self {
+        Iter { rest: arena.get(offset..).unwrap_or_default() }
+    }
+
+    /// What is left of the bytes.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let (&first, rest) = self.rest.split_first()?;
+        let (length, rest) = if first < 0x80 { (usize::from(first), rest) } else { long_length(first, rest)? };
+        let (member, rest) = rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(member)
+    }
+}
+
+/// A length of more than one byte, and what follows it.
+#[inline(never)]
+fn long_length(first: u8, rest: &[u8]) -> Option<(usize, &[u8])> {
+    let (&second, rest) = rest.split_first()?;
+    let length = usize::from(first & 0x7f) | usize::from(second & 0x7f) << 7;
+    if second < 0x80 {
+        return Some((length, rest));
+    }
+    let (&third, rest) = rest.split_first()?;
+    (third < 0x80).then_some((length | usize::from(third) << 14, rest))
+}

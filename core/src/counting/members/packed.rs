@@ -1,0 +1,549 @@
+//! Few members: all that there is of them is in one buffer.
+//!
+//! ```text
+//! | arena: members in the order they came | free | index: ... | group 1 | group 0 |
+//!
+//! group: 16 fingerprints, a byte each | 16 places, 1 or 2 bytes each
+//! ```
+//!
+//! The arena grows from the front, and the index is at the end. A member is in the group that its hash says, or where that
+//! is full, in the next. Its fingerprint is a byte of its hash, never 0, which stands where there is no member. The 16 of
+//! a group are compared at once. Where one is equal, its place says which bytes of the arena to look at.
+//!
+//! While all members have the same length, as IDs do, a place is the number of the member, one byte. Else it is where
+//! the member begins, two bytes. Up to [`UNINDEXED`] members there is no index, and the arena is looked through.
+//!
+//! The groups are those of a Swiss table (hashbrown's), fuller: nothing is ever removed, so that 15 of 16 places may be
+//! taken. A buffer is as long as its contents, rounded up to what allocators make of that anyway.
+
+use std::alloc::Layout;
+
+use super::arena::{Iter, Prefix, record_bytes};
+use crate::error::Error;
+use crate::hash::hash64;
+use crate::heap::Mover;
+
+/// The most members that are looked through without an index.
+const UNINDEXED: usize = 4;
+/// Fingerprints of a group.
+const GROUP: usize = 16;
+/// Members for each group at most.
+const GROUP_MEMBERS: usize = 15;
+/// The numbers of groups that an index has: twice as many and one each time, because all members are hashed again then.
+const GROUPS: [u8; 4] = [1, 3, 7, 17];
+/// The most members. Their numbers are bytes.
+const MAX_MEMBERS: usize = GROUP_MEMBERS * GROUPS[GROUPS.len() - 1] as usize;
+
+/// Bytes of a group whose places are numbers.
+const NUMBERED: usize = GROUP + GROUP;
+/// Bytes of a group whose places are offsets.
+const OFFSET: usize = GROUP + GROUP * size_of::<u16>();
+
+const _: () = assert!(MAX_MEMBERS <= u8::MAX as usize);
+
+/// An arena and its index.
+#[derive(Debug, Default)]
+pub(in crate::counting) struct Packed {
+    buffer: Box<[u8]>,
+    /// Bytes of the arena.
+    arena_len: u16,
+    /// Bytes of the members alone.
+    member_bytes: u16,
+    /// Bytes that every member takes in the arena, so that places are numbers of members; 0 if they differ.
+    record: u16,
+    len: u8,
+    groups: u8,
+}
+
+/// What [`Packed::insert`] makes of a buffer.
+struct Next {
+    record: u16,
+    groups: u8,
+    /// Bytes that are needed.
+    bytes: usize,
+}
+
+/// The number of groups for so many members.
+fn groups_for(len: usize) -> u8 {
+    let fits = |groups: &u8| len <= GROUP_MEMBERS * usize::from(*groups);
+    if len <= UNINDEXED { 0 } else { GROUPS.into_iter().find(fits).unwrap_or(u8::MAX) }
+}
+
+/// Bytes of a group of these places.
+#[inline]
+fn group_bytes(record: u16) -> usize {
+    if record == 0 { OFFSET } else { NUMBERED }
+}
+
+/// What allocators make of so many bytes: a multiple of 16 up to 128, then one of four sizes a doubling.
+#[inline]
+fn size_class(bytes: usize) -> usize {
+    let step = 1 << ((bytes.max(65) - 1).ilog2() - 2);
+    bytes.next_multiple_of(step)
+}
+
+/// A byte of the hash. 0 is for places without a member.
+#[inline]
+fn fingerprint(hash: u64) -> u8 {
+    (hash as u8).max(1)
+}
+
+/// The group that the hash says. It looks at other bits than [`fingerprint`].
+#[inline]
+fn group_of(hash: u64, groups: u8) -> usize {
+    ((hash >> 32) * u64::from(groups) >> 32) as usize
+}
+
+/// Bit `8 n` for fingerprint `n` of the group and bit `8 n + 1` for fingerprint `n + 8`, if they are `wanted`. After the
+/// first in each half there may be others that are not (H. S. Warren, "Hacker's Delight", 2nd edition, section 6-1).
+#[inline(always)]
+fn matches<const BYTES: usize>(group: &[u8; BYTES], wanted: u8) -> u64 {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = LOW << 7;
+    let [first, second] = [0, 1].map(|half| {
+        let word = group.as_chunks().0.get(half).map_or(!0, |bytes| u64::from_le_bytes(*bytes));
+        let differs = word ^ (LOW * u64::from(wanted));
+        // The high bit of each byte that is 0, and of one that is 1 where it follows such a byte.
+        differs.wrapping_sub(LOW) & !differs & HIGH
+    });
+    first >> 7 | second >> 6
+}
+
+/// The place of the first fingerprint that [`matches`] found, in the order 0, 8, 1, 9 ... 15.
+#[inline(always)]
+fn first_place(matches: u64) -> usize {
+    let bit = matches.trailing_zeros() as usize;
+    (bit / 8 | bit % 8 * 8) % GROUP
+}
+
+impl Packed {
+    /// No members, but room for those of `arena`, as far as they are so few.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn with_room(arena: &[u8]) -> Result<Self, Error> {
+        let mut packed = Packed::default();
+        let mut records = Iter::new(arena).take(MAX_MEMBERS + 1).map(record_bytes);
+        let Some(first) = records.next() else { return Ok(packed) };
+        let (mut len, mut all_alike) = (1, true);
+        for record in records {
+            len += 1;
+            all_alike &= record == first;
+        }
+        if len <= MAX_MEMBERS && arena.len() <= usize::from(u16::MAX) {
+            let record = if all_alike { first as u16 } else { 0 };
+            let groups = groups_for(len);
+            packed.make_room(arena.len() + usize::from(groups) * group_bytes(record))?;
+            (packed.record, packed.groups) = (record, groups);
+        }
+        Ok(packed)
+    }
+
+    /// Number of members.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    /// Bytes of all members together, lengths aside.
+    #[inline]
+    pub(super) fn member_bytes(&self) -> u32 {
+        u32::from(self.member_bytes)
+    }
+
+    /// The members, each as its length and its bytes.
+    #[inline]
+    pub(super) fn arena(&self) -> &[u8] {
+        // In range, since the arena lies in the buffer.
+        self.buffer.get(..usize::from(self.arena_len)).unwrap_or_default()
+    }
+
+    /// Bytes of the index.
+    #[inline]
+    fn index_bytes(&self) -> usize {
+        usize::from(self.groups) * group_bytes(self.record)
+    }
+
+    /// Is `item`, whose hash is `hash`, a member?
+    #[inline]
+    pub(super) fn contains(&self, item: &[u8], hash: u64) -> bool {
+        match (self.groups, self.record) {
+            (0, _) => self.is_among_few(item),
+            (_, 0) => self.is_indexed::<OFFSET>(item, hash),
+            _ => self.is_indexed::<NUMBERED>(item, hash),
+        }
+    }
+
+    #[inline(never)]
+    fn is_among_few(&self, item: &[u8]) -> bool {
+        Iter::new(self.arena()).any(|member| is_same(member, item))
+    }
+
+    #[inline(always)]
+    fn is_indexed<const BYTES: usize>(&self, item: &[u8], hash: u64) -> bool {
+        // Nearly always the first group tells, and the first fingerprint that is equal.
+        let Some(group) = self.group::<BYTES>(group_of(hash, self.groups)) else { return false };
+        match matches(group, fingerprint(hash)) {
+            0 if group[GROUP - 1] == 0 => false,
+            0 => self.is_indexed_anywhere::<BYTES>(item, hash),
+            matches => {
+                self.is_member(group, first_place(matches), item) || self.is_indexed_anywhere::<BYTES>(item, hash)
+            }
+        }
+    }
+
+    /// As [`Self::is_indexed`], with every group and every fingerprint looked at that it takes.
+    #[cold]
+    #[inline(never)]
+    fn is_indexed_anywhere<const BYTES: usize>(&self, item: &[u8], hash: u64) -> bool {
+        let mut number = group_of(hash, self.groups);
+        while let Some(group) = self.group::<BYTES>(number) {
+            let mut matches = matches(group, fingerprint(hash));
+            while matches != 0 {
+                if self.is_member(group, first_place(matches), item) {
+                    return true;
+                }
+                matches &= matches - 1;
+            }
+            // The last place of a group is taken last, and one group at least is never full.
+            if group[GROUP - 1] == 0 {
+                return false;
+            }
+            number = if number + 1 < usize::from(self.groups) { number + 1 } else { 0 };
+        }
+        false
+    }
+
+    #[inline(always)]
+    fn group<const BYTES: usize>(&self, number: usize) -> Option<&[u8; BYTES]> {
+        let start = self.buffer.len().checked_sub((number + 1) * BYTES)?;
+        self.buffer.get(start..)?.first_chunk()
+    }
+
+    /// Is `item` the member at this place of the group?
+    #[inline(always)]
+    fn is_member<const BYTES: usize>(&self, group: &[u8; BYTES], place: usize, item: &[u8]) -> bool {
+        let at = if BYTES == NUMBERED {
+            usize::from(group[GROUP + place]) * usize::from(self.record)
+        } else {
+            usize::from(u16::from_le_bytes([group[GROUP + 2 * place], group[GROUP + 2 * place + 1]]))
+        };
+        match self.buffer.get(at..).and_then(|rest| rest.split_first()) {
+            Some((&length @ 0..0x80, rest)) => {
+                usize::from(length) == item.len() && rest.get(..item.len()).is_some_and(|member| is_same(member, item))
+            }
+            _ => is_long_member(self.arena(), at, item),
+        }
+    }
+
+    /// Is there a place for `item`, which is no member yet?
+    #[inline]
+    pub(super) fn takes(&self, item: &[u8]) -> bool {
+        self.len() < MAX_MEMBERS && usize::from(self.arena_len) + record_bytes(item) <= usize::from(u16::MAX)
+    }
+
+    /// What it is with `item`, for which there is a place.
+    #[inline]
+    fn with(&self, item: &[u8]) -> Next {
+        let (bytes, len) = (record_bytes(item), self.len() + 1);
+        let is_first = self.len == 0 && self.groups == 0;
+        let record = if is_first || bytes == usize::from(self.record) { bytes as u16 } else { 0 };
+        let has_enough = len <= UNINDEXED || len <= GROUP_MEMBERS * usize::from(self.groups);
+        let groups = if has_enough { self.groups } else { groups_for(len) };
+        let bytes = usize::from(self.arena_len) + bytes + usize::from(groups) * group_bytes(record);
+        Next { record, groups, bytes }
+    }
+
+    /// Inserts `item`, which is no member yet and for which there is a place, if `check` allows so many bytes more.
+    ///
+    /// # Errors
+    /// Those of `check`, [`Error::OutOfMemory`]; nothing was changed then.
+    #[inline]
+    pub(super) fn insert(
+        &mut self,
+        item: &[u8],
+        hash: u64,
+        seed: u64,
+        check: impl FnOnce(u64) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        debug_assert!(self.takes(item) && !self.contains(item, hash));
+        let Next { record, groups, bytes } = self.with(item);
+        if bytes > self.buffer.len() {
+            check((size_class(bytes) - self.buffer.len()) as u64)?;
+            self.make_room(bytes)?;
+        } else {
+            check(0)?;
+        }
+        let is_index_kept = groups == self.groups && (record == self.record || groups == 0);
+        let (offset, number) = (self.arena_len, self.len);
+        self.append(item);
+        (self.record, self.groups) = (record, groups);
+        match (is_index_kept, groups, record) {
+            (false, ..) => self.index_anew(seed),
+            (_, 0, _) => {}
+            (.., 0) => enter::<OFFSET>(&mut self.buffer, groups, hash, offset),
+            _ => enter::<NUMBERED>(&mut self.buffer, groups, hash, u16::from(number)),
+        }
+        Ok(())
+    }
+
+    /// Appends `item` to the arena, where it has room.
+    #[inline]
+    fn append(&mut self, item: &[u8]) {
+        let prefix = Prefix::of(item);
+        let (_, free) = self.buffer.split_at_mut(usize::from(self.arena_len));
+        let (length, free) = free.split_at_mut(prefix.as_bytes().len());
+        length.copy_from_slice(prefix.as_bytes());
+        free[..item.len()].copy_from_slice(item);
+        self.arena_len += (prefix.as_bytes().len() + item.len()) as u16;
+        self.member_bytes += item.len() as u16;
+        self.len += 1;
+    }
+
+    /// Enters all members in an empty index, for which there is room.
+    #[inline(never)]
+    fn index_anew(&mut self, seed: u64) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let index = buffer.len() - self.index_bytes();
+        let (front, index) = buffer.split_at_mut(index);
+        index.fill(0);
+        let (mut members, groups) = (Iter::new(&front[..usize::from(self.arena_len)]), self.groups);
+        for number in 0..self.len {
+            let offset = usize::from(self.arena_len) - members.rest().len();
+            let Some(member) = members.next() else { break };
+            let hash = hash64(member, seed);
+            if self.record == 0 {
+                enter::<OFFSET>(index, groups, hash, offset as u16);
+            } else {
+                enter::<NUMBERED>(index, groups, hash, u16::from(number));
+            }
+        }
+        self.buffer = buffer;
+    }
+
+    /// Makes the buffer so many bytes long at least, which it is not.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; nothing was changed then.
+    #[inline(never)]
+    fn make_room(&mut self, needed: usize) -> Result<(), Error> {
+        let (before, after) = (self.buffer.len(), size_class(needed));
+        let index_bytes = self.index_bytes();
+        let mut buffer = std::mem::take(&mut self.buffer).into_vec();
+        let reserved = buffer.try_reserve_exact(after - before);
+        if reserved.is_ok() {
+            buffer.resize(after, 0);
+            buffer.copy_within(before - index_bytes..before, after - index_bytes);
+        }
+        // As long as its memory, or as it was: nothing is allocated.
+        self.buffer = buffer.into_boxed_slice();
+        reserved.map_err(|_| Error::OutOfMemory { needed_bytes: (after - before) as u64 })
+    }
+
+    /// Calls `visit` with the layout of each heap allocation.
+    pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        if !self.buffer.is_empty() {
+            visit(Layout::for_value::<[u8]>(&self.buffer));
+        }
+    }
+
+    /// Bytes of all heap allocations.
+    #[inline]
+    pub(super) fn heap_bytes(&self) -> u64 {
+        self.buffer.len() as u64
+    }
+
+    /// Hands the buffer over and takes it back, wherever it lies then.
+    pub(super) fn relocate(&mut self, mover: &impl Mover) {
+        let len = self.buffer.len();
+        self.buffer = mover.relocate(std::mem::take(&mut self.buffer));
+        debug_assert_eq!(self.buffer.len(), len);
+    }
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn try_clone(&self) -> Result<Self, Error> {
+        let mut buffer = Vec::new();
+        let needed_bytes = self.heap_bytes();
+        buffer.try_reserve_exact(self.buffer.len()).map_err(|_| Error::OutOfMemory { needed_bytes })?;
+        buffer.extend_from_slice(&self.buffer);
+        Ok(Packed { buffer: buffer.into_boxed_slice(), ..*self })
+    }
+}
+
+/// Enters a member, of this number or offset, in the index at the end of a buffer. Not all places are taken.
+#[inline(always)]
+fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u8, hash: u64, value: u16) {
+    let (_, index) = buffer.as_rchunks_mut::<BYTES>();
+    let mut number = group_of(hash, groups);
+    for _ in 0..groups {
+        let last = index.len();
+        let Some(group) = last.checked_sub(number + 1).and_then(|at| index.get_mut(at)) else { return };
+        let free = matches(group, 0);
+        if free != 0 {
+            let place = first_place(free);
+            group[place] = fingerprint(hash);
+            if BYTES == NUMBERED {
+                group[GROUP + place] = value as u8;
+            } else {
+                [group[GROUP + 2 * place], group[GROUP + 2 * place + 1]] = value.to_le_bytes();
+            }
+            return;
+        }
+        number = if number + 1 < usize::from(groups) { number + 1 } else { 0 };
+    }
+}
+
+/// Is `item` the member that begins at `at`? For lengths of more than a byte.
+#[cold]
+#[inline(never)]
+fn is_long_member(arena: &[u8], at: usize, item: &[u8]) -> bool {
+    Iter::from(arena, at).next() == Some(item)
+}
+
+/// Are they the same bytes? Most members have 8 to 64: these are compared without a call.
+#[inline(always)]
+fn is_same(member: &[u8], item: &[u8]) -> bool {
+    if member.len() != item.len() {
+        return false;
+    }
+    match item.len() {
+        8..=16 => have_same_ends::<8>(member, item),
+        17..=32 => have_same_ends::<16>(member, item),
+        33..=64 => have_same_ends::<32>(member, item),
+        _ => member == item,
+    }
+}
+
+#[inline(always)]
+fn have_same_ends<const N: usize>(member: &[u8], item: &[u8]) -> bool {
+    let starts = (member.first_chunk::<N>(), item.first_chunk::<N>());
+    let ends = (member.last_chunk::<N>(), item.last_chunk::<N>());
+    let ((Some(start), Some(item_start)), (Some(end), Some(item_end))) = (starts, ends) else { return false };
+    start == item_start && end == item_end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn packed(items: impl IntoIterator<Item = Vec<u8>>) -> Packed {
+        let mut packed = Packed::default();
+        for item in items {
+            let hash = hash64(&item, 0);
+            assert!(packed.takes(&item) && !packed.contains(&item, hash));
+            let (before, mut more) = (packed.heap_bytes(), 0);
+            let refused = packed.insert(&item, hash, 0, |_| Err(Error::OutOfMemory { needed_bytes: 1 }));
+            assert!(refused.is_err() && packed.heap_bytes() == before && !packed.contains(&item, hash));
+            packed.insert(&item, hash, 0, |bytes| Ok(more = bytes)).unwrap();
+            assert_eq!(packed.heap_bytes(), before + more);
+        }
+        packed
+    }
+
+    fn id(number: usize) -> Vec<u8> {
+        format!("m{number:011}").into_bytes()
+    }
+
+    #[test]
+    fn sizes_are_pinned() {
+        // Of members of 12 bytes: all of one length, and with one of 13.
+        for (len, bytes, bytes_of_two_lengths) in [
+            (0, 0, 0),
+            (1, 16, 16),
+            (2, 32, 32),
+            (4, 64, 64),
+            (5, 112, 128),
+            (10, 192, 192),
+            (100, 1536, 1792),
+            (250, 4096, 4096),
+        ] {
+            assert_eq!(packed((0..len).map(id)).heap_bytes(), bytes, "{len} members");
+            let two_lengths =
+                packed((0..len).map(|number| if number == 0 { b"13 characters".to_vec() } else { id(number) }));
+            assert_eq!(two_lengths.heap_bytes(), bytes_of_two_lengths, "{len} members of two lengths");
+        }
+    }
+
+    #[test]
+    fn size_classes_are_those_of_allocators() {
+        let classes: Vec<_> = (1..=700).map(size_class).collect();
+        let expected = [16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768];
+        assert_eq!(classes.chunk_by(|a, b| a == b).map(|run| run[0]).collect::<Vec<_>>(), expected);
+        assert!(
+            (1..=700).all(|bytes| size_class(bytes) >= bytes && size_class(size_class(bytes)) == size_class(bytes))
+        );
+    }
+
+    #[test]
+    fn members_of_one_group_fill_the_next() {
+        // Hashes that say the first group, however many groups there are.
+        let of_first = |item: &Vec<u8>| group_of(hash64(item, 0), u8::MAX) == 0;
+        let (items, others) = ((0..).map(id).filter(of_first), (0..).map(id).filter(|item| !of_first(item)));
+        let items: Vec<_> = items.take(MAX_MEMBERS).collect();
+        let mut packed = packed(items.iter().cloned());
+        assert!(items.iter().all(|item| packed.contains(item, hash64(item, 0))));
+        assert!(others.take(1000).all(|item| !packed.contains(&item, hash64(&item, 0))));
+        assert!(!packed.takes(b"") && packed.len() == MAX_MEMBERS);
+        // Another length leads to offsets, of all members.
+        packed.len -= 1;
+        packed.arena_len -= packed.record;
+        packed.member_bytes -= packed.record - 1;
+        packed.index_anew(0);
+        packed.insert(b"", hash64(b"", 0), 0, |_| Ok(())).unwrap();
+        assert!(packed.record == 0 && packed.contains(b"", hash64(b"", 0)));
+        assert!(items[..MAX_MEMBERS - 1].iter().all(|item| packed.contains(item, hash64(item, 0))));
+    }
+
+    #[test]
+    fn what_will_be_read_is_allocated_once() {
+        for items in
+            [(0..3).map(id).collect::<Vec<_>>(), (0..200).map(id).collect(), (0..200).map(|n| vec![7; n]).collect()]
+        {
+            let expected = packed(items.iter().cloned());
+            let mut read = Packed::with_room(expected.arena()).unwrap();
+            let room = read.buffer.as_ptr();
+            for item in &items {
+                read.insert(item, hash64(item, 0), 0, |_| Ok(())).unwrap();
+            }
+            assert_eq!((read.arena(), read.record, read.groups), (expected.arena(), expected.record, expected.groups));
+            assert_eq!((read.heap_bytes(), read.buffer.as_ptr()), (expected.heap_bytes(), room));
+        }
+        let too_many = packed((0..MAX_MEMBERS).map(id)).arena().repeat(2);
+        assert_eq!(Packed::with_room(&too_many).unwrap().heap_bytes(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn matches_are_found(fingerprints in prop::array::uniform16(0u8..4), wanted in 1u8..4) {
+            let mut found = vec![];
+            let mut group = [0xff; NUMBERED];
+            group[..GROUP].copy_from_slice(&fingerprints);
+            let mut left = matches(&group, wanted);
+            while left != 0 {
+                found.push(first_place(left));
+                left &= left - 1;
+            }
+            let equal: Vec<_> = (0..GROUP).filter(|&place| fingerprints[place] == wanted).collect();
+            prop_assert!(equal.iter().all(|place| found.contains(place)));
+            // None is found unless there is one.
+            prop_assert!(!equal.is_empty() || found.is_empty());
+        }
+
+        #[test]
+        fn bytes_are_compared_to_the_last(len in 0usize..200, at in any::<prop::sample::Index>()) {
+            let item: Vec<u8> = (0..len as u8).collect();
+            prop_assert!(is_same(&item, &item.clone()));
+            let mut other = item.clone();
+            if len > 0 {
+                other[at.index(len)] ^= 1;
+                prop_assert!(!is_same(&item, &other));
+            }
+            other.push(0);
+            prop_assert!(!is_same(&item, &other));
+        }
+    }
+}

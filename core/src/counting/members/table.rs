@@ -1,0 +1,197 @@
+//! Many members: a hash table of offsets into the arena finds one.
+
+use std::alloc::Layout;
+
+use hashbrown::HashTable;
+
+use super::arena::{Iter, Prefix, record_bytes};
+use crate::error::Error;
+use crate::hash::hash64;
+use crate::heap::Mover;
+
+/// What the hash table aligns its memory to: the control bytes that it looks at together, in bytes.
+const TABLE_ALIGN: usize = if cfg!(target_feature = "sse2") { 16 } else { 8 };
+
+/// Where members begin in the arena. Two bytes do as long as it is short: most counters have few members.
+#[derive(Debug)]
+enum Offsets {
+    Near(HashTable<u16>),
+    Far(HashTable<u32>),
+}
+
+impl Offsets {
+    fn len(&self) -> usize {
+        match self {
+            Offsets::Near(table) => table.len(),
+            Offsets::Far(table) => table.len(),
+        }
+    }
+
+    /// Is there an offset of this hash that `is_it`?
+    fn contains(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> bool {
+        match self {
+            Offsets::Near(table) => table.find(hash, |&offset| is_it(usize::from(offset))).is_some(),
+            Offsets::Far(table) => table.find(hash, |&offset| is_it(offset as usize)).is_some(),
+        }
+    }
+
+    /// Makes room for so many more, up to an offset of `last`. Nothing is changed unless it is made.
+    fn try_reserve(&mut self, more: usize, last: usize, hash: impl Fn(usize) -> u64) -> Result<(), ()> {
+        if let Offsets::Near(near) = self
+            && last > usize::from(u16::MAX)
+        {
+            let mut far = HashTable::new();
+            let of_far = |&offset: &u32| hash(offset as usize);
+            far.try_reserve(near.len() + more, of_far).map_err(|_| ())?;
+            for &offset in near.iter() {
+                far.insert_unique(hash(usize::from(offset)), u32::from(offset), of_far);
+            }
+            *self = Offsets::Far(far);
+            return Ok(());
+        }
+        match self {
+            Offsets::Near(table) => table.try_reserve(more, |&offset| hash(usize::from(offset))),
+            Offsets::Far(table) => table.try_reserve(more, |&offset| hash(offset as usize)),
+        }
+        .map_err(|_| ())
+    }
+
+    /// Inserts an offset for which there is room.
+    fn insert(&mut self, hash: u64, offset: usize, rehash: impl Fn(usize) -> u64) {
+        match self {
+            Offsets::Near(table) => {
+                table.insert_unique(hash, offset as u16, |&offset| rehash(usize::from(offset)));
+            }
+            Offsets::Far(table) => {
+                table.insert_unique(hash, offset as u32, |&offset| rehash(offset as usize));
+            }
+        }
+    }
+
+    fn allocation_size(&self) -> usize {
+        match self {
+            Offsets::Near(table) => table.allocation_size(),
+            Offsets::Far(table) => table.allocation_size(),
+        }
+    }
+}
+
+/// An arena and a hash table.
+#[derive(Debug)]
+pub(in crate::counting) struct Table {
+    arena: Vec<u8>,
+    /// Bytes of the members alone.
+    member_bytes: u32,
+    offsets: Offsets,
+}
+
+impl Table {
+    /// The distinct members of `arena`, which are `len` and have so many bytes together, with room for `item`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn of(arena: &[u8], len: usize, member_bytes: u32, item: &[u8], seed: u64) -> Result<Self, Error> {
+        let no_memory = || Error::OutOfMemory { needed_bytes: arena.len() as u64 + Self::bytes_for(item) };
+        let mut table = Table { arena: Vec::new(), member_bytes, offsets: Offsets::Near(HashTable::new()) };
+        table.arena.try_reserve(arena.len() + record_bytes(item)).map_err(|_| no_memory())?;
+        table.offsets.try_reserve(len + 1, arena.len(), |_| 0).map_err(|()| no_memory())?;
+        table.arena.extend_from_slice(arena);
+        let mut members = Iter::new(arena);
+        let mut offset = 0;
+        while let Some(member) = members.next() {
+            table.offsets.insert(hash64(member, seed), offset, |_| 0);
+            offset = arena.len() - members.rest().len();
+        }
+        Ok(table)
+    }
+
+    /// Number of members.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// Bytes of all members together, lengths aside.
+    #[inline]
+    pub(super) fn member_bytes(&self) -> u32 {
+        self.member_bytes
+    }
+
+    /// The members, each as its length and its bytes.
+    pub(super) fn arena(&self) -> &[u8] {
+        &self.arena
+    }
+
+    /// Is `item`, whose hash is `hash`, a member?
+    pub(super) fn contains(&self, item: &[u8], hash: u64) -> bool {
+        self.offsets.contains(hash, |offset| Iter::from(&self.arena, offset).next() == Some(item))
+    }
+
+    /// Bytes that [`Self::insert`] will add for `item` at least.
+    pub(super) fn bytes_for(item: &[u8]) -> u64 {
+        (record_bytes(item) + size_of::<u16>() + 1) as u64
+    }
+
+    /// Inserts `item`, which is no member yet.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; nothing was changed then.
+    pub(super) fn insert(&mut self, item: &[u8], hash: u64, seed: u64) -> Result<(), Error> {
+        let no_memory = || Error::OutOfMemory { needed_bytes: Self::bytes_for(item) };
+        let arena = &mut self.arena;
+        arena.try_reserve(record_bytes(item)).map_err(|_| no_memory())?;
+        let rehash = |offset| hash64(Iter::from(arena, offset).next().unwrap_or_default(), seed);
+        self.offsets.try_reserve(1, arena.len(), rehash).map_err(|()| no_memory())?;
+        self.offsets.insert(hash, arena.len(), rehash);
+        self.arena.extend_from_slice(Prefix::of(item).as_bytes());
+        self.arena.extend_from_slice(item);
+        self.member_bytes += item.len() as u32;
+        Ok(())
+    }
+
+    /// Calls `visit` with the layout of each heap allocation.
+    pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        for (bytes, align) in [(self.arena.capacity(), 1), (self.offsets.allocation_size(), TABLE_ALIGN)] {
+            if bytes > 0 {
+                visit(Layout::from_size_align(bytes, align).unwrap_or(Layout::new::<u16>()));
+            }
+        }
+    }
+
+    /// Bytes of all heap allocations.
+    pub(super) fn heap_bytes(&self) -> u64 {
+        (self.arena.capacity() + self.offsets.allocation_size()) as u64
+    }
+
+    /// Hands the arena over and takes it back, wherever it lies then. The table is left where it is: nobody has its bytes.
+    pub(super) fn relocate(&mut self, mover: &impl Mover) {
+        let mut arena = std::mem::take(&mut self.arena);
+        let len = arena.len();
+        // As long as its memory, it becomes a box and a vector again without another allocation.
+        arena.resize(arena.capacity(), 0);
+        arena = mover.relocate(arena.into_boxed_slice()).into_vec();
+        arena.truncate(len);
+        self.arena = arena;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_are_as_short_as_they_can_be() {
+        let add = |table: &mut Table, item: &[u8]| table.insert(item, hash64(item, 0), 0).unwrap();
+        let mut table = Table::of(b"\x01a", 1, 1, b"", 0).unwrap();
+        add(&mut table, &[1; 65_000]);
+        assert!(matches!(table.offsets, Offsets::Near(_)));
+        for item in [&[2; 1000][..], b"b", b"c"] {
+            add(&mut table, item);
+        }
+        assert!(matches!(table.offsets, Offsets::Far(_)));
+        assert!(Iter::new(table.arena()).all(|item| table.contains(item, hash64(item, 0))) && table.len() == 5);
+        assert!(!table.contains(b"d", hash64(b"d", 0)));
+        let copy = Table::of(table.arena(), table.len(), table.member_bytes(), b"d", 0).unwrap();
+        assert!(Iter::new(table.arena()).all(|item| copy.contains(item, hash64(item, 0))) && copy.len() == 5);
+    }
+}

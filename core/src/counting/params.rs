@@ -1,0 +1,148 @@
+//! What a counter is asked to be, and what follows from that. Counters that are made alike hold it together.
+
+use crate::counting::layout::Layout;
+use crate::counting::members::Room;
+use crate::counting::sizing;
+use crate::error::{Error, Parameter};
+use crate::hash::hash64;
+use crate::shared::{Pool, Shared};
+
+/// What a counter is asked to be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Params {
+    /// Members up to which the error stays within `error_rate`; `1..=10^10`.
+    pub capacity: u64,
+    /// The relative standard error up to `capacity`; `0.001..=0.25`.
+    pub error_rate: f64,
+    /// Members up to which the count is exact and they can be listed; `0..=65536`, 0 for never.
+    pub exact_limit: u32,
+    /// Bytes that these members may have together; `1..=2^20`. With more it estimates.
+    pub exact_bytes: u32,
+    /// Seed of the hash. Only counters of one seed can be merged.
+    pub seed: u64,
+}
+
+impl Params {
+    /// Largest capacity.
+    pub const MAX_CAPACITY: u64 = 10_000_000_000;
+    /// Smallest error rate.
+    pub const MIN_ERROR_RATE: f64 = 0.001;
+    /// Largest error rate.
+    pub const MAX_ERROR_RATE: f64 = 0.25;
+    /// Largest exact limit.
+    pub const MAX_EXACT_LIMIT: u32 = 65_536;
+    /// The exact bytes that make sense for most: 250 members of 65 bytes.
+    pub const DEFAULT_EXACT_BYTES: u32 = 16 << 10;
+    /// Largest exact bytes.
+    pub const MAX_EXACT_BYTES: u32 = 1 << 20;
+
+    /// Checks every parameter against its range.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// assert!(params.validate().is_ok());
+    /// assert!(Params { error_rate: 0.5, ..params }.validate().is_err());
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] naming the first that is outside.
+    pub fn validate(&self) -> Result<(), Error> {
+        if !(1..=Self::MAX_CAPACITY).contains(&self.capacity) {
+            return Err(Error::out_of_range(Parameter::Capacity, "between 1 and 10000000000", self.capacity));
+        }
+        // Written so that NaN is refused.
+        if !(Self::MIN_ERROR_RATE..=Self::MAX_ERROR_RATE).contains(&self.error_rate) {
+            return Err(Error::out_of_range(Parameter::ErrorRate, "between 0.001 and 0.25", self.error_rate));
+        }
+        if self.exact_limit > Self::MAX_EXACT_LIMIT {
+            return Err(Error::out_of_range(Parameter::ExactLimit, "between 0 and 65536", self.exact_limit));
+        }
+        if !(1..=Self::MAX_EXACT_BYTES).contains(&self.exact_bytes) {
+            return Err(Error::out_of_range(Parameter::ExactBytes, "between 1 and 1048576", self.exact_bytes));
+        }
+        Ok(())
+    }
+
+    /// What its members may take while it is exact.
+    pub(super) fn room(&self) -> Room {
+        Room { members: self.exact_limit, bytes: self.exact_bytes }
+    }
+
+    /// Bytes that the payload of an exact counter has at most.
+    pub(crate) fn max_exact_payload_bytes(&self) -> u64 {
+        self.room().arena_bytes()
+    }
+
+    /// The bitmap that a counter of these parameters is made with, unless it is given another.
+    ///
+    /// # Errors
+    /// Those of [`Self::validate`].
+    pub(crate) fn layout(&self) -> Result<Layout, Error> {
+        self.validate()?;
+        sizing::layout(self.error_rate, self.capacity)
+    }
+}
+
+/// A counter's parameters and the layout of its bitmap.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Plan {
+    pub(super) params: Params,
+    /// What `params` led to when the counter was made, or a layout that this folds to. Kept, never worked out again.
+    pub(super) layout: Layout,
+}
+
+/// The plans of counters that there are.
+static PLANS: Pool<Plan> = Pool::new();
+
+impl Plan {
+    /// This plan, held together with the other counters that have it.
+    pub(super) fn shared(self) -> Shared<Plan> {
+        let Plan { params: Params { capacity, error_rate, exact_limit, exact_bytes, seed }, layout } = self;
+        let numbers = [
+            capacity,
+            error_rate.to_bits(),
+            u64::from(exact_limit) << u32::BITS | u64::from(exact_bytes),
+            seed,
+            u64::from(layout.precision()) << u32::BITS | u64::from(layout.tail_bits()),
+        ];
+        let hash = hash64(bytemuck::cast_slice(&numbers), 0);
+        let made = PLANS.get(hash, |other| *other == self, || Ok::<_, std::convert::Infallible>(self));
+        match made {
+            Ok(plan) => plan,
+            Err(never) => match never {},
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counting::counter::{Counter, Shaped};
+
+    #[test]
+    fn counters_made_alike_share_a_plan() {
+        let params = Params { capacity: 77_777, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 7 };
+        let address =
+            |params, layout| std::ptr::from_ref(Counter::with_layout(params, layout).unwrap().params()).addr();
+        let layout = params.layout().unwrap();
+        let held = Counter::new(params).unwrap();
+        let ours = std::ptr::from_ref(held.params()).addr();
+        assert_eq!(address(params, layout), ours);
+        let others = [
+            (Params { capacity: 77_778, ..params }, layout),
+            (Params { error_rate: 0.02, ..params }, layout),
+            (Params { exact_limit: 251, ..params }, layout),
+            (Params { exact_bytes: 16 << 11, ..params }, layout),
+            (Params { seed: 8, ..params }, layout),
+            (params, Layout::new(13, 9).unwrap()),
+            (params, Layout::new(14, 9).unwrap()),
+        ];
+        for (params, layout) in others {
+            let other = Counter::with_layout(params, layout).unwrap();
+            assert_eq!((other.params(), other.layout()), (&params, layout));
+            assert_ne!(address(params, layout), ours);
+        }
+    }
+}
