@@ -1,7 +1,7 @@
 //! The members of a small counter, themselves.
 //!
-//! All of them lie in one [arena], as they are stored. What finds one there depends on how many they are: up to 256
-//! [`Packed`], one buffer for all; beyond, a [`Table`].
+//! All of them lie in one [arena], as they are stored. What finds one there depends on how many they are: up to 255
+//! members of less than 64 KiB [`Packed`], one buffer for all; beyond, a [`Table`].
 
 mod arena;
 mod packed;
