@@ -93,7 +93,7 @@ fn fingerprint(hash: u64) -> u8 {
 /// The group that the hash says. It looks at other bits than [`fingerprint`].
 #[inline]
 fn group_of(hash: u64, groups: u8) -> usize {
-    ((hash >> 32) * u64::from(groups) >> 32) as usize
+    (((hash >> 32) * u64::from(groups)) >> 32) as usize
 }
 
 /// Bit `8 n` for fingerprint `n` of the group and bit `8 n + 1` for fingerprint `n + 8`, if they are `wanted`. After the
@@ -115,7 +115,7 @@ fn matches<const BYTES: usize>(group: &[u8; BYTES], wanted: u8) -> u64 {
 #[inline(always)]
 fn first_place(matches: u64) -> usize {
     let bit = matches.trailing_zeros() as usize;
-    (bit / 8 | bit % 8 * 8) % GROUP
+    (bit / 8 + bit % 8 * 8) % GROUP
 }
 
 impl Packed {
@@ -442,7 +442,11 @@ mod tests {
             let (before, mut more) = (packed.heap_bytes(), 0);
             let refused = packed.insert(&item, hash, 0, |_| Err(Error::OutOfMemory { needed_bytes: 1 }));
             assert!(refused.is_err() && packed.heap_bytes() == before && !packed.contains(&item, hash));
-            packed.insert(&item, hash, 0, |bytes| Ok(more = bytes)).unwrap();
+            let count = |bytes| {
+                more = bytes;
+                Ok(())
+            };
+            packed.insert(&item, hash, 0, count).unwrap();
             assert_eq!(packed.heap_bytes(), before + more);
         }
         packed
