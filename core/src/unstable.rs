@@ -32,6 +32,7 @@ pub mod bloom {
 
     /// Sizes of RedisBloom's filters.
     pub mod classic {
+        pub use crate::bloom::classic::Rules;
         pub use crate::bloom::classic::sizing::{DEFAULT_GROWTH, FORCE64, NO_SCALING, NOROUND, Shape};
     }
 

@@ -10,7 +10,7 @@ use rollcall_core::bloom::{self, BitLayout, BloomFilter};
 use rollcall_core::counting::Counter;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::classic::{FORCE64, Shape};
+use rollcall_core::unstable::bloom::classic::{FORCE64, Rules, Shape};
 use rollcall_core::unstable::bloom::{ClassicFilter, ClassicSubFilter};
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, LoadingCounter, push_chunk};
@@ -161,7 +161,8 @@ fn classic(capacity: u64, expansion: u32, items: u32) -> BloomFilter {
 fn power_of_two() -> BloomFilter {
     let shape = Shape::new(0.02, 60, FORCE64).unwrap();
     assert_eq!(shape.n2, 9);
-    let first = ClassicSubFilter::new(shape, 0, &Unlimited).unwrap();
+    let rules = Rules { options: FORCE64, growth: 2 };
+    let first = ClassicSubFilter::new(rules, true, shape, 0, &Unlimited).unwrap();
     let mut filter = ClassicFilter::from_sub_filters(FORCE64, 2, vec![first]).unwrap();
     for item in 0..100u32 {
         filter.add(format!("item:{item}").as_bytes(), &Unlimited).unwrap();

@@ -57,7 +57,7 @@ fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeye
         State::Ready(_) if !is_obeyed => return Err(Refusal::BadData),
         _ if is_obeyed && data.is_empty() => return Ok(()),
         State::Ready(value) => return value.overwrite(iterator, data).map_err(refusal_of::<T>),
-        State::Loading(loading) => match persist::push_chunk(loading, iterator, data) {
+        State::Loading(loading) => match persist::push_chunk(&mut **loading, iterator, data) {
             Ok(()) => return settle_complete::<T>(key).map_err(refusal_of::<T>),
             Err(error) => error,
         },
@@ -95,7 +95,7 @@ pub(super) fn loadchunk<T: Family>(ctx: Ctx, args: Args<'_>, event: &CStr) -> Re
 fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), Error> {
     let mut loading = T::Loading::begin(header, &ServerLimit::new(ctx))?;
     // An empty counter is complete from its header on.
-    let state = if is_complete(&loading) { State::Ready(loading.finish()?) } else { State::Loading(loading) };
+    let state = if is_complete(&loading) { State::Ready(loading.finish()?) } else { State::Loading(Box::new(loading)) };
     set_entry(key, Entry::<T>::new(state));
     Ok(())
 }

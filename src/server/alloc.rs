@@ -22,8 +22,15 @@ const MALLOC_ALIGN: usize = 16;
 /// Where a smaller allocation fails, the machine has no memory left at all.
 const TRY_BYTES: usize = 64 * 1024;
 
+/// Bytes of a cache line, the alignment of bitmaps.
+const CACHE_LINE: usize = 64;
+
 /// Set once, before anything is allocated through the server.
 static LOADED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the server's malloc aligns blocks of whole cache lines to cache lines, as jemalloc does. Set once, before
+/// [`LOADED`]: whether a block has padding follows from it and from the layout alone.
+static ALIGNS_LINES: AtomicBool = AtomicBool::new(false);
 
 /// Whether the server's allocator is jemalloc. Set once, at loading.
 static JEMALLOC: AtomicBool = AtomicBool::new(true);
@@ -45,7 +52,41 @@ static GLOBAL: ServerAlloc = ServerAlloc;
 /// Called at the start of loading, after the API's pointers are filled in and before this library has allocated
 /// anything. Neither allocator can free what the other gave.
 pub unsafe fn use_server() {
+    // SAFETY: the API's pointers are filled in.
+    let aligns_lines = unsafe { malloc_aligns_lines() };
+    ALIGNS_LINES.store(aligns_lines, Ordering::Relaxed);
     LOADED.store(true, Ordering::Relaxed);
+}
+
+/// Whether blocks of whole cache lines are aligned to cache lines. In jemalloc each of them comes from a size class
+/// that is a multiple of 64 bytes. Blocks of a small class lie end to end from the start of a page, and large ones
+/// start at a page or a cache line. The name of the allocator does not decide, since another may be preloaded: blocks
+/// of several classes must have jemalloc's sizes and the alignment.
+///
+/// # Safety
+/// The API's pointers are filled in.
+unsafe fn malloc_aligns_lines() -> bool {
+    const TRIED: usize = 16;
+    // SAFETY: each block is asked about before it is freed, once.
+    unsafe {
+        let (Some(alloc), Some(malloc_size), Some(free)) =
+            (raw::RedisModule_Alloc, raw::RedisModule_MallocSize, raw::RedisModule_Free)
+        else {
+            return false;
+        };
+        [(64, 64), (192, 192), (576, 640), (1344, 1536), (5184, 6144), (20_544, 24_576)].into_iter().all(
+            |(size, class)| {
+                // All at once, so that they are different blocks.
+                let blocks = [(); TRIED].map(|()| alloc(size));
+                let is_aligned = |block: &*mut c_void| {
+                    !block.is_null() && *block as usize % CACHE_LINE == 0 && malloc_size(*block) == class
+                };
+                let all_aligned = blocks.iter().all(is_aligned);
+                blocks.into_iter().for_each(|block| free(block));
+                all_aligned
+            },
+        )
+    }
 }
 
 /// Sets the size classes that [`usable_size`] assumes. A block of 24 bytes shows jemalloc's quantum: a quantum of 16
@@ -89,10 +130,15 @@ pub fn usable_size(size: usize) -> usize {
     size.checked_next_multiple_of(step.max(QUANTUM.load(Ordering::Relaxed))).unwrap_or(size)
 }
 
+/// Whether the server's malloc aligns a block of this layout by itself, although it asks for more than other blocks get.
+fn is_aligned_anyway(layout: Layout) -> bool {
+    layout.align() <= CACHE_LINE && layout.size() % CACHE_LINE == 0 && ALIGNS_LINES.load(Ordering::Relaxed)
+}
+
 /// Bytes in front of an allocation whose alignment exceeds malloc's. They give room to align it, and their last word
 /// has the address that malloc gave.
 fn padding(layout: Layout) -> usize {
-    if layout.align() > MALLOC_ALIGN { layout.align() } else { 0 }
+    if layout.align() > MALLOC_ALIGN && !is_aligned_anyway(layout) { layout.align() } else { 0 }
 }
 
 /// Bytes to ask malloc for, so that `size` of them can be aligned to `layout.align()`; `None` if there are too many.
@@ -183,6 +229,13 @@ impl ServerAlloc {
             let Some(size) = malloc_size(layout.size(), layout) else { return null_mut() };
             let base = server_alloc(size, zeroed);
             let pointer = if padding(layout) == 0 { base } else { align_up(base, layout.align()) };
+            if layout.align() > MALLOC_ALIGN && pointer as usize % layout.align() != 0 {
+                // An allocator that looked like jemalloc and is not. What it gave cannot be used.
+                if let Some(free) = raw::RedisModule_Free {
+                    free(base.cast());
+                }
+                return null_mut();
+            }
             if !pointer.is_null() {
                 ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);
             }
@@ -218,13 +271,13 @@ unsafe impl GlobalAlloc for ServerAlloc {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: allocated here with this layout; a block with padding is moved by hand, since realloc
-        // would not keep its alignment.
+        // SAFETY: allocated here with this layout; a block that is aligned to more than malloc promises is moved by
+        // hand, since realloc would not keep its alignment.
         unsafe {
             if !LOADED.load(Ordering::Relaxed) {
                 return System.realloc(pointer, layout, new_size);
             }
-            if padding(layout) == 0 {
+            if layout.align() <= MALLOC_ALIGN {
                 let try_realloc = if new_size >= TRY_BYTES { raw::RedisModule_TryRealloc } else { None };
                 let moved: *mut u8 = match try_realloc.or(raw::RedisModule_Realloc) {
                     Some(realloc) => match malloc_size(new_size, layout) {
@@ -314,6 +367,11 @@ pub unsafe fn defrag(ctx: *mut raw::RedisModuleDefragCtx, pointer: *mut u8, layo
             return pointer;
         }
         if padding(layout) == 0 {
+            // The new block has the same size class, and so the same alignment. Should it not, what it holds cannot be
+            // used, and the old block is gone.
+            if layout.align() > MALLOC_ALIGN && new_base as usize % layout.align() != 0 {
+                std::process::abort();
+            }
             return new_base;
         }
         // The server copied the block as it was. If the new base needs another offset for the alignment, the contents
@@ -357,6 +415,13 @@ mod tests {
     #[test]
     fn over_aligned_blocks_keep_their_base() {
         let layout = Layout::from_size_align(640, 64).unwrap();
+        // Only whole cache lines of an allocator that aligns them need no padding. Outside a server none counts as such.
+        ALIGNS_LINES.store(true, Ordering::Relaxed);
+        let padded = [(640, 64), (64, 32), (640, 128), (641, 64), (96, 32), (640, 16)]
+            .map(|(size, align)| padding(Layout::from_size_align(size, align).unwrap()));
+        assert_eq!((padded, usable_layout_size(layout)), ([0, 0, 128, 64, 32, 0], 640));
+        ALIGNS_LINES.store(false, Ordering::Relaxed);
+        assert_eq!((padding(layout), usable_layout_size(layout)), (64, 768));
         let mut block = vec![0u8; 640 + 64 + 64];
         for shift in [0usize, 8, 16, 40, 56] {
             let start = block.as_mut_ptr() as usize;

@@ -145,7 +145,7 @@ unsafe extern "C" fn aof_rewrite<T: Family>(
         "aof_rewrite",
         || match &entry.state {
             State::Ready(value) => persist::dump(value).for_each(|(next, chunk)| emit(next, &chunk)),
-            State::Loading(loading) => dump_loading(loading).for_each(|(next, chunk)| emit(next, &chunk)),
+            State::Loading(loading) => dump_loading(&**loading).for_each(|(next, chunk)| emit(next, &chunk)),
         },
         || (),
     );

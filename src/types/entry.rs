@@ -4,10 +4,10 @@ use std::alloc::Layout;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
+use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
 use rollcall_core::unstable::persist::Loading;
 
-use super::data_type::DataType;
 use super::family::{Family, State};
 use crate::server::alloc;
 use crate::server::ffi::{Key, OtherType};
@@ -16,18 +16,19 @@ use crate::server::ffi::{Key, OtherType};
 /// object, and a pair of type and pointer: 16 bytes each.
 const SERVER_OBJECT_BYTES: usize = 32;
 
-/// A value in the keyspace.
+/// A value in the keyspace. It is counted and kept under the data type that follows from its state. No change of the
+/// state in place may change that.
 pub struct Entry<T: Family> {
     pub state: State<T>,
-    /// The data type under which it is counted and kept.
-    data_type: &'static DataType,
 }
+
+/// A filter of one sub-filter takes a block of 48 bytes and its bitmap.
+const _: () = assert!(size_of::<Entry<BloomFilter>>() == 48);
 
 impl<T: Family> Entry<T> {
     pub fn new(state: State<T>) -> Box<Self> {
-        let data_type = T::data_type(&state);
-        data_type.count_one_more();
-        Box::new(Entry { state, data_type })
+        T::data_type(&state).count_one_more();
+        Box::new(Entry { state })
     }
 
     pub fn ready(value: T) -> Box<Self> {
@@ -37,7 +38,10 @@ impl<T: Family> Entry<T> {
     fn visit_heap(&self, visit: &mut dyn FnMut(Layout)) {
         match &self.state {
             State::Ready(value) => value.heap_layouts(visit),
-            State::Loading(loading) => loading.heap_layouts(visit),
+            State::Loading(loading) => {
+                visit(Layout::new::<T::Loading>());
+                loading.heap_layouts(visit);
+            }
         }
     }
 
@@ -51,14 +55,14 @@ impl<T: Family> Entry<T> {
     pub fn try_clone(&self) -> Result<Box<Self>, Error> {
         Ok(Self::new(match &self.state {
             State::Ready(value) => State::Ready(value.try_clone()?),
-            State::Loading(loading) => State::Loading(loading.try_clone()?),
+            State::Loading(loading) => State::Loading(Box::new(loading.try_clone()?)),
         }))
     }
 }
 
 impl<T: Family> Drop for Entry<T> {
     fn drop(&mut self) {
-        self.data_type.count_one_less();
+        T::data_type(&self.state).count_one_less();
     }
 }
 
@@ -94,7 +98,7 @@ pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k Entry<T>
 /// Stores a value in a key open for writing. The server frees the old value and drops the expiry. False if nothing was
 /// stored.
 pub fn set_entry<T: Family>(key: &Key<'_>, entry: Box<Entry<T>>) -> bool {
-    let handle = entry.data_type.handle();
+    let handle = T::data_type(&entry.state).handle();
     let raw = Box::into_raw(entry);
     // SAFETY: the pointer is what the callbacks of its data type expect.
     let stored = !handle.is_null() && unsafe { key.set_value(handle, raw.cast()) };
@@ -120,7 +124,7 @@ pub fn settle<T: Family>(
     let State::Loading(loading) = &mut entry.state else { return Ok(()) };
     let Some(value) = finish(loading)? else { return Ok(()) };
     let state = State::Ready(value);
-    if std::ptr::eq(T::data_type(&state), entry.data_type) {
+    if std::ptr::eq(T::data_type(&state), T::data_type(&entry.state)) {
         entry.state = state;
         return Ok(());
     }

@@ -17,7 +17,8 @@ use crate::refusal::Noun;
 /// Complete, or still arriving by `LOADCHUNK`.
 pub enum State<T: Stored> {
     Ready(T),
-    Loading(T::Loading),
+    /// Apart, so that a complete value takes no room for it.
+    Loading(Box<T::Loading>),
 }
 
 /// What the glue needs of a family of values beyond storing them.
@@ -51,7 +52,7 @@ pub trait Stores {
     fn save(state: &State<Self::Family>, sink: &mut impl Sink) {
         match state {
             State::Ready(value) => rdb::save(value, sink),
-            State::Loading(loading) => rdb::save_loading(loading, sink),
+            State::Loading(loading) => rdb::save_loading(&**loading, sink),
         }
     }
 
@@ -82,7 +83,7 @@ fn load_ours<T: Family>(
     }
     let mut loading: T::Loading = rdb::load(source, limit, will_fill)?;
     let is_complete = loading.received_bytes() == loading.total_bytes();
-    Ok(if is_complete { State::Ready(loading.finish()?) } else { State::Loading(loading) })
+    Ok(if is_complete { State::Ready(loading.finish()?) } else { State::Loading(Box::new(loading)) })
 }
 
 /// Filters of lines, and filters of either layout that are still arriving.

@@ -8,9 +8,12 @@ use super::bitmap::Line;
 use super::params::Params;
 use crate::error::{Error, Parameter};
 use crate::hash::Hash128;
-use crate::size_limit::{SizeLimit, held_bytes, try_reserve, try_with_capacity};
+use crate::size_limit::{SizeLimit, held_bytes, try_with_capacity};
 
 mod merge;
+mod sub_filters;
+
+pub(super) use sub_filters::SubFilters;
 
 /// Hashes of a chunk: one for each bit of a `u32` mask, and about as many as a core has cache misses in flight.
 pub(super) const CHUNK: usize = 32;
@@ -27,29 +30,19 @@ pub trait Sealed {}
 ///
 /// A method with the mask `pending` handles those hashes whose bit is set in it. It takes at most 32 hashes.
 pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + 'static {
-    /// The parameters of a chain, and its rules of growth.
-    type Rules: fmt::Debug + Copy + PartialEq;
-
-    /// The parameters among the rules.
-    fn params(rules: &Self::Rules) -> &Params;
+    /// The parameters of the chain that starts with it.
+    fn params(&self) -> &Params;
     /// The hash of an item.
     fn hash(item: &[u8], seed: u64) -> Hash128;
     /// The sub-filter that follows `sub_filters`. `limit` is asked first; `held_bytes` is the size of the chain without
     /// the new one.
-    fn next(
-        rules: &Self::Rules,
-        sub_filters: &[Self],
-        held_bytes: u64,
-        limit: &(impl SizeLimit + ?Sized),
-    ) -> Result<Self, Error>;
+    fn next(sub_filters: &[Self], held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error>;
     /// An empty sub-filter of the same sizes.
     fn empty_twin(&self, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error>;
     /// An equal sub-filter.
     fn try_clone(&self) -> Result<Self, Error>;
-    /// Bytes of the chain itself, as `INFO` reports them.
-    const CHAIN_BYTES: u64;
-    /// Bytes of this sub-filter, as `INFO` reports them.
-    fn size_bytes(&self) -> u64;
+    /// Bytes of a chain of these sub-filters, as `INFO` reports them.
+    fn size_bytes(sub_filters: &[Self]) -> u64;
 
     /// How many items it is made for.
     fn capacity(&self) -> u64;
@@ -118,9 +111,9 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + 'static {
     /// The estimated false-positive rate with this number of bits set.
     fn rate_with(&self, set_bits: u64) -> f64;
 
-    /// The false-positive rate of all sub-filters together that can follow the first `len`, as far as a union must leave
-    /// room for them. 0 if the filter does not scale.
-    fn rate_to_come(rules: &Self::Rules, len: usize) -> f64;
+    /// The false-positive rate of all sub-filters together that can follow the first `len` of the chain that starts with
+    /// it, as far as a union must leave room for them. 0 if the filter does not scale.
+    fn rate_to_come(&self, len: usize) -> f64;
 
     /// Empties it, in place.
     fn clear(&mut self);
@@ -153,23 +146,29 @@ pub(super) fn check_items(num_items: u64, num_bits: u64) -> Result<(), Error> {
 /// A Bloom filter that grows. The newest sub-filter takes what is added; the filter holds an item if any sub-filter
 /// does. The two kinds are `LineFilter` and `ClassicFilter`.
 ///
+/// The parameters and the rules of growth are what the first sub-filter says: millions of small filters have no more
+/// than it.
+///
 /// Invariants: it has at least one sub-filter, and only one if it does not scale. All but the newest are full in a
 /// chain that grew here; loading does not check that.
 #[derive(Debug, PartialEq)]
 pub struct Chain<S: SubFilter> {
-    rules: S::Rules,
-    pub(super) sub_filters: Vec<S>,
+    pub(super) sub_filters: SubFilters<S>,
 }
 
 impl<S: SubFilter> Chain<S> {
-    /// A chain of these sub-filters, oldest first.
-    pub(super) fn of(rules: S::Rules, sub_filters: Vec<S>) -> Self {
-        Chain { rules, sub_filters }
+    /// A chain of this sub-filter.
+    pub(super) fn of(first: S) -> Self {
+        Chain { sub_filters: SubFilters::One(first) }
     }
 
-    /// The parameters and the rules of growth.
-    pub(super) fn rules(&self) -> &S::Rules {
-        &self.rules
+    /// A chain of these sub-filters, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if there is none.
+    pub(super) fn of_all(sub_filters: Vec<S>) -> Result<Self, Error> {
+        let none = || Error::corrupt("number of sub-filters", "at least 1", 0);
+        Ok(Chain { sub_filters: SubFilters::from_vec(sub_filters).ok_or_else(none)? })
     }
 
     /// An equal filter.
@@ -177,11 +176,14 @@ impl<S: SubFilter> Chain<S> {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn try_clone(&self) -> Result<Self, Error> {
+        if let SubFilters::One(one) = &self.sub_filters {
+            return Ok(Chain::of(one.try_clone()?));
+        }
         let mut sub_filters = try_with_capacity(self.sub_filters.len())?;
-        for sub_filter in &self.sub_filters {
+        for sub_filter in self.sub_filters() {
             sub_filters.push(sub_filter.try_clone()?);
         }
-        Ok(Chain { rules: self.rules, sub_filters })
+        Chain::of_all(sub_filters)
     }
 
     /// An empty filter of the same parameters, in new memory.
@@ -189,11 +191,7 @@ impl<S: SubFilter> Chain<S> {
     /// # Errors
     /// [`Error::OutOfMemory`], and what `limit` says.
     pub fn empty_twin(&self, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
-        let mut sub_filters = try_with_capacity(1)?;
-        if let Some(first) = self.sub_filters.first() {
-            sub_filters.push(first.empty_twin(size_of::<Self>() as u64, limit)?);
-        }
-        Ok(Chain { rules: self.rules, sub_filters })
+        Ok(Chain::of(self.sub_filters.first().empty_twin(0, limit)?))
     }
 
     /// Adds an item. Tells whether it was new; `false` means that the filter already answered that it may contain it.
@@ -204,16 +202,16 @@ impl<S: SubFilter> Chain<S> {
     #[inline]
     pub fn add(&mut self, item: &[u8], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
         let hash = self.hash(item);
-        let is_full = self.sub_filters.last().is_none_or(S::is_full);
+        let is_full = self.sub_filters().last().is_none_or(S::is_full);
         // `insert` itself tells whether the newest sub-filter has the item. So a single one with room needs no look-up
         // before.
-        if (is_full || self.sub_filters.len() > 1) && S::look_up(&self.sub_filters, hash) {
+        if (is_full || self.sub_filters.len() > 1) && S::look_up(self.sub_filters(), hash) {
             return Ok(false);
         }
         if is_full {
             self.grow(limit)?;
         }
-        Ok(self.sub_filters.last_mut().is_some_and(|newest| newest.insert(hash)))
+        Ok(self.sub_filters_mut().last_mut().is_some_and(|newest| newest.insert(hash)))
     }
 
     /// Adds items with the same outcome as [`Self::add`] for one after another. It is faster for many, since their
@@ -232,7 +230,7 @@ impl<S: SubFilter> Chain<S> {
         // each.
         while self.sub_filters.len() == 1 && self.room() > 0 {
             let mut fitting = usize::try_from(self.room()).unwrap_or(usize::MAX);
-            if let Some(only) = self.sub_filters.last_mut() {
+            if let Some(only) = self.sub_filters_mut().last_mut() {
                 only.insert_all(hashes.up_to(&mut fitting), &mut added);
             }
             if fitting > 0 {
@@ -250,14 +248,14 @@ impl<S: SubFilter> Chain<S> {
     /// Whether the item may have been added; if `false`, it certainly was not.
     #[inline]
     pub fn may_contain(&self, item: &[u8]) -> bool {
-        S::look_up(&self.sub_filters, self.hash(item))
+        S::look_up(self.sub_filters(), self.hash(item))
     }
 
     /// [`Self::may_contain`] for many items, faster than one after another. `found` is called with each answer, in
     /// order.
     pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, mut found: impl FnMut(bool)) {
         let mut hashes = hashes_of::<S>(items, self.params().seed);
-        if let [only] = self.sub_filters.as_slice() {
+        if let SubFilters::One(only) = &self.sub_filters {
             return only.look_up_all(hashes, &mut found);
         }
         let mut expected = Expected::Absent;
@@ -272,49 +270,51 @@ impl<S: SubFilter> Chain<S> {
     /// The parameters it was made with. RedisBloom does not store them: for a classic filter, rate and capacity follow
     /// from the first sub-filter, and the seed is 0.
     pub fn params(&self) -> &Params {
-        S::params(&self.rules)
+        self.sub_filters.first().params()
     }
 
     /// Its sub-filters, oldest first.
+    #[inline(always)]
     pub fn sub_filters(&self) -> &[S] {
-        &self.sub_filters
+        self.sub_filters.as_slice()
     }
 
     /// Its sub-filters, to relocate or overwrite their bitmaps. Relocating changes no bit. Overwriting forgets items
     /// only where RedisBloom does so too.
+    #[inline(always)]
     pub(crate) fn sub_filters_mut(&mut self) -> &mut [S] {
-        &mut self.sub_filters
+        self.sub_filters.as_mut_slice()
     }
 
     /// How many of the added items were new. After a merge it is an estimate.
     pub fn num_items(&self) -> u64 {
-        self.sub_filters.iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.num_items()))
+        self.sub_filters().iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.num_items()))
     }
 
     /// Whether it is as new, so that clearing it would change nothing.
     pub fn is_empty(&self) -> bool {
-        matches!(self.sub_filters.as_slice(), [only] if only.num_items() == 0 && only.set_bits() == 0)
+        matches!(&self.sub_filters, SubFilters::One(only) if only.num_items() == 0 && only.set_bits() == 0)
     }
 
     /// How many items its sub-filters are made for, in all.
     pub fn capacity(&self) -> u64 {
-        self.sub_filters.iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.capacity()))
+        self.sub_filters().iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.capacity()))
     }
 
     /// How many new items fit, at least, before it grows or refuses them. Known items take no room.
     #[inline]
     pub fn room(&self) -> u64 {
-        self.sub_filters.last().map_or(0, S::room)
+        self.sub_filters().last().map_or(0, S::room)
     }
 
     /// Bytes of all bitmaps and structs. For a classic filter they are counted as RedisBloom's `BF.INFO` counts them.
     pub fn size_bytes(&self) -> u64 {
-        S::CHAIN_BYTES + self.sub_filters.iter().map(S::size_bytes).sum::<u64>()
+        S::size_bytes(self.sub_filters())
     }
 
     /// The share of its bits that are set.
     pub fn fill_ratio(&self) -> f64 {
-        let (set, all) = self.sub_filters.iter().fold((0.0, 0.0), |(set, all), sub_filter| {
+        let (set, all) = self.sub_filters().iter().fold((0.0, 0.0), |(set, all), sub_filter| {
             (set + sub_filter.set_bits() as f64, all + sub_filter.num_bits() as f64)
         });
         set / all
@@ -322,20 +322,18 @@ impl<S: SubFilter> Chain<S> {
 
     /// The current false-positive rate, estimated from the set bits.
     pub fn false_positive_rate(&self) -> f64 {
-        chain_rate(self.sub_filters.iter().map(|sub_filter| sub_filter.rate_with(sub_filter.set_bits())))
+        chain_rate(self.sub_filters().iter().map(|sub_filter| sub_filter.rate_with(sub_filter.set_bits())))
     }
 
     /// Empties it. It keeps its parameters and the memory of its first sub-filter.
     pub fn clear(&mut self) {
-        self.sub_filters.truncate(1);
-        self.sub_filters.shrink_to_fit();
-        self.sub_filters.iter_mut().for_each(S::clear);
+        self.sub_filters.keep_first();
+        self.sub_filters_mut().iter_mut().for_each(S::clear);
     }
 
     /// Calls `visit` with the layout of every heap allocation it owns.
     pub fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        visit(Layout::for_value::<[S]>(&self.sub_filters));
-        self.sub_filters.iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
+        self.sub_filters.heap_layouts(visit);
     }
 
     #[inline(always)]
@@ -347,8 +345,8 @@ impl<S: SubFilter> Chain<S> {
     /// time and changes no answer.
     fn look_up_chunk(&self, hashes: &[Hash128], expected: Expected) -> u32 {
         match hashes {
-            [hash] => u32::from(S::look_up(&self.sub_filters, *hash)),
-            _ => S::look_up_chunk_in(&self.sub_filters, hashes, expected),
+            [hash] => u32::from(S::look_up(self.sub_filters(), *hash)),
+            _ => S::look_up_chunk_in(self.sub_filters(), hashes, expected),
         }
     }
 
@@ -360,10 +358,10 @@ impl<S: SubFilter> Chain<S> {
             return Err(Error::out_of_range(Parameter::SubFilters, expected, len + 1));
         }
         let held_bytes = held_bytes::<Self>(limit, |visit| self.heap_layouts(visit));
-        let sub_filter = S::next(&self.rules, &self.sub_filters, held_bytes, limit)?;
-        try_reserve(&mut self.sub_filters, 1)?;
-        self.sub_filters.push(sub_filter);
-        Ok(())
+        let held_bytes = held_bytes.saturating_add(self.sub_filters.bytes_to_grow());
+        let mut more = try_with_capacity(1)?;
+        more.push(S::next(self.sub_filters(), held_bytes, limit)?);
+        self.sub_filters.append(&mut more)
     }
 
     /// Adds the items of at most [`CHUNK`] hashes, in order, up to the first that fails.
@@ -381,7 +379,7 @@ impl<S: SubFilter> Chain<S> {
             // takes at least one, as in `add`.
             let fitting = first_marked(left, self.room().max(1));
             left ^= fitting;
-            let Some(newest) = self.sub_filters.last_mut() else { break };
+            let Some(newest) = self.sub_filters_mut().last_mut() else { break };
             // `insert_chunk` does not report duplicates as new, nor items whose bits the ones before them set.
             new |= newest.insert_chunk(hashes, fitting);
             if newest.is_full() {

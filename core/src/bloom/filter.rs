@@ -47,6 +47,10 @@ pub struct BloomFilter {
     pub(crate) chain: EitherChain,
 }
 
+/// Millions of small filters have this and their bitmaps. No allocator has a size class between 48 and 64 bytes that
+/// all have.
+const _: () = assert!(size_of::<BloomFilter>() == 48);
+
 /// A chain of either layout.
 #[derive(Debug, PartialEq)]
 pub enum EitherChain {

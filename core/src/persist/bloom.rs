@@ -138,9 +138,7 @@ impl Arrives for LineSubFilter {
         };
         let mut sub_filters = try_with_capacity(items.len())?;
         for (index, num_items) in (0..).zip(items) {
-            let capacity = sizing::sub_filter_capacity(&params, index).unwrap_or(params.capacity);
-            let rate = sizing::sub_filter_rate(&params, index);
-            let mut sub_filter = LineSubFilter::new(rate, capacity, 0, &Unlimited)?;
+            let mut sub_filter = LineSubFilter::of_chain(&params, index, 0, &Unlimited)?;
             sub_filter.set_num_items(num_items)?;
             sub_filters.push(sub_filter);
         }

@@ -29,7 +29,7 @@ use crate::bloom::bitmap::Line;
 use crate::bloom::chain::SubFilter;
 use crate::bloom::classic::sizing::{DEFAULT_GROWTH, NO_SCALING, Shape, validate_options};
 use crate::bloom::classic::sub_filter::ClassicSubFilter;
-use crate::bloom::classic::{ClassicFilter, check_chain};
+use crate::bloom::classic::{ClassicFilter, Rules, check_chain};
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
 
@@ -142,8 +142,9 @@ impl Claims {
         let bitmaps = self.sub_filters.iter().map(|(shape, _)| array_bytes::<Line>(limit, shape.num_lines()));
         limit.check(size_of::<ClassicFilter>() as u64, bitmaps.fold(lists, u64::saturating_add))?;
         let mut sub_filters = try_with_capacity(self.sub_filters.len())?;
+        let rules = Rules { options: self.options, growth: self.growth };
         for &(shape, num_items) in &self.sub_filters {
-            let mut sub_filter = ClassicSubFilter::new(shape, 0, &Unlimited)?;
+            let mut sub_filter = ClassicSubFilter::new(rules, sub_filters.is_empty(), shape, 0, &Unlimited)?;
             sub_filter.set_num_items(num_items)?;
             sub_filters.push(sub_filter);
         }
@@ -273,11 +274,12 @@ pub fn load_rdb(
     let growth = if encoding_version < RDB_ENCODING_GROWTH { DEFAULT_GROWTH } else { unsigned_32(source, "growth")? };
     let growth = growth_of(options, growth);
     check_chain(options, growth, count)?;
+    let rules = Rules { options, growth };
     let mut sub_filters = try_with_capacity(count as usize)?;
     let mut held_bytes = size_of::<ClassicFilter>() as u64 + array_bytes::<ClassicSubFilter>(limit, count);
     // Whatever count the value claims, a sub-filter is allocated only once its fields have been read.
     for index in 0..count {
-        let Some(sub_filter) = load_rdb_sub_filter(source, held_bytes, limit, will_fill)? else {
+        let Some(sub_filter) = load_rdb_sub_filter(source, rules, index == 0, held_bytes, limit, will_fill)? else {
             // It is left out, as in a header: see `ends_without_bits`.
             expect("sub-filter without bits", count - 1, index)?;
             break;
@@ -293,6 +295,8 @@ pub fn load_rdb(
 /// Reads a sub-filter; `None` for one without bits.
 fn load_rdb_sub_filter(
     source: &mut impl Source,
+    rules: Rules,
+    is_first: bool,
     held_bytes: u64,
     limit: &(impl SizeLimit + ?Sized),
     will_fill: &mut dyn FnMut(&[u8]),
@@ -319,7 +323,7 @@ fn load_rdb_sub_filter(
     source.string("data", &mut |bytes| {
         // Memory is allocated only once as many bytes have been read.
         expect("data length", shape.num_bytes, bytes.len() as u64)?;
-        let mut filled = ClassicSubFilter::new(shape, 0, &Unlimited)?;
+        let mut filled = ClassicSubFilter::new(rules, is_first, shape, 0, &Unlimited)?;
         if bits::fills_every_page(bytes) {
             will_fill(filled.as_bytes());
         }

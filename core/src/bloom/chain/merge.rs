@@ -4,7 +4,7 @@ use std::iter::once;
 
 use super::{Chain, SubFilter, chain_rate};
 use crate::error::{Error, Parameter};
-use crate::size_limit::{SizeLimit, held_bytes, try_reserve, try_with_capacity};
+use crate::size_limit::{SizeLimit, held_bytes, try_with_capacity};
 
 /// Relative error of a chain's rate by rounding, at most.
 const ROUNDING: f64 = 1e-12;
@@ -28,10 +28,9 @@ impl<S: SubFilter> Chain<S> {
             .try_for_each(|(first, mut rest)| rest.try_for_each(|other| first.check_mergeable(other)))?;
         let Some(num_items) = self.plan_union(others)? else { return Ok(false) };
         let mut more = self.empty_twins(others, limit)?;
-        try_reserve(&mut self.sub_filters, more.len())?;
-        self.sub_filters.append(&mut more);
-        for (index, (ours, num_items)) in self.sub_filters.iter_mut().zip(num_items).enumerate() {
-            for theirs in others.iter().filter_map(|other| other.sub_filters.get(index)) {
+        self.sub_filters.append(&mut more)?;
+        for (index, (ours, num_items)) in self.sub_filters_mut().iter_mut().zip(num_items).enumerate() {
+            for theirs in others.iter().filter_map(|other| other.sub_filters().get(index)) {
                 ours.union_with(theirs);
             }
             ours.set_num_items(num_items)?;
@@ -64,7 +63,7 @@ impl<S: SubFilter> Chain<S> {
     ) -> impl Iterator<Item = (&'a S, impl Iterator<Item = &'a S> + Clone)> {
         (0..).map_while(move |index| {
             let chains = once(self).chain(others.iter().copied());
-            let mut merged = chains.filter_map(move |chain| chain.sub_filters.get(index));
+            let mut merged = chains.filter_map(move |chain| chain.sub_filters().get(index));
             Some((merged.next()?, merged))
         })
     }
@@ -78,11 +77,11 @@ impl<S: SubFilter> Chain<S> {
         // The plan only reads, so no bitmap is held twice.
         let len = others.iter().fold(self.sub_filters.len(), |len, other| len.max(other.sub_filters.len()));
         let (mut unions, mut rates) = (try_with_capacity(len)?, try_with_capacity(len)?);
-        let to_come = S::rate_to_come(&self.rules, len);
+        let to_come = self.sub_filters.first().rate_to_come(len);
         let mut changed = len > self.sub_filters.len();
         for (index, (first, rest)) in self.merged(others).enumerate() {
             let set_bits = first.count_union(rest.clone());
-            changed |= self.sub_filters.get(index).is_some_and(|ours| ours.set_bits() != set_bits);
+            changed |= self.sub_filters().get(index).is_some_and(|ours| ours.set_bits() != set_bits);
             let all = || once(first).chain(rest.clone());
             let whole = all().filter(|one| one.set_bits() == set_bits).map(S::num_items).max();
             let most = all().map(S::num_items).fold(0, u64::max);
@@ -116,6 +115,7 @@ impl<S: SubFilter> Chain<S> {
         let len = self.sub_filters.len();
         let mut twins = try_with_capacity(self.merged(others).skip(len).count())?;
         let mut held = held_bytes::<Self>(limit, |visit| self.heap_layouts(visit));
+        held = held.saturating_add(self.sub_filters.bytes_to_grow());
         for (first, _) in self.merged(others).skip(len) {
             let twin = first.empty_twin(held, limit)?;
             held = held.saturating_add(held_bytes::<S>(limit, |visit| twin.heap_layouts(visit)));

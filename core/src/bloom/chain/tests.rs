@@ -14,7 +14,7 @@ use crate::size_limit::Unlimited;
 /// values that are left.
 #[derive(Debug, PartialEq)]
 struct Counted {
-    capacity: u64,
+    params: Params,
     most_held: u64,
     values: u64,
     held: HashSet<u64>,
@@ -24,36 +24,29 @@ struct Counted {
 }
 
 impl Counted {
+    fn new(params: Params, most_held: u64, values: u64) -> Self {
+        let (held, asked) = (HashSet::new(), RefCell::default());
+        Counted { params, most_held, values, held, num_items: 0, asked }
+    }
+
     fn ask(&self, hash: Hash128) -> u64 {
         *self.asked.borrow_mut().entry(hash.lo).or_default() += 1;
         hash.lo % self.values
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Rules {
-    params: Params,
-    most_held: u64,
-    values: u64,
-}
-
 impl Sealed for Counted {}
 
 impl SubFilter for Counted {
-    type Rules = Rules;
-
-    const CHAIN_BYTES: u64 = 0;
-
-    fn params(rules: &Rules) -> &Params {
-        &rules.params
+    fn params(&self) -> &Params {
+        &self.params
     }
     fn hash(item: &[u8], seed: u64) -> Hash128 {
         Hash128 { lo: hash64(item, seed), hi: 0 }
     }
-    fn next(rules: &Rules, _: &[Self], _: u64, _: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
-        let Rules { params, most_held, values } = *rules;
-        let (held, asked) = (HashSet::new(), RefCell::default());
-        Ok(Counted { capacity: params.capacity, most_held, values, held, num_items: 0, asked })
+    fn next(sub_filters: &[Self], _: u64, _: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+        let Counted { params, most_held, values, .. } = sub_filters[0];
+        Ok(Counted::new(params, most_held, values))
     }
     fn empty_twin(&self, _: u64, _: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
         unreachable!("no test asks for one")
@@ -61,11 +54,11 @@ impl SubFilter for Counted {
     fn try_clone(&self) -> Result<Self, Error> {
         unreachable!("no test copies")
     }
-    fn size_bytes(&self) -> u64 {
+    fn size_bytes(_: &[Self]) -> u64 {
         0
     }
     fn capacity(&self) -> u64 {
-        self.capacity
+        self.params.capacity
     }
     fn error_rate(&self) -> f64 {
         0.0
@@ -77,7 +70,7 @@ impl SubFilter for Counted {
         self.room() == 0
     }
     fn room(&self) -> u64 {
-        self.capacity.saturating_sub(self.num_items).min(self.most_held.saturating_sub(self.set_bits()).div_ceil(2))
+        self.capacity().saturating_sub(self.num_items).min(self.most_held.saturating_sub(self.set_bits()).div_ceil(2))
     }
     fn holds(&self, _: u64, _: u64) -> bool {
         unreachable!("no test merges")
@@ -139,7 +132,7 @@ impl SubFilter for Counted {
     fn rate_with(&self, _set_bits: u64) -> f64 {
         0.0
     }
-    fn rate_to_come(_: &Self::Rules, _: usize) -> f64 {
+    fn rate_to_come(&self, _: usize) -> f64 {
         unreachable!("no test merges")
     }
 }
@@ -147,9 +140,7 @@ impl SubFilter for Counted {
 /// A chain of such sub-filters, all of one capacity.
 fn counted(capacity: u64, most_held: u64, values: u64) -> Chain<Counted> {
     let params = Params { error_rate: 0.5, capacity, expansion: 1, seed: 0 };
-    let mut chain = Chain::of(Rules { params, most_held, values }, Vec::new());
-    chain.grow(&Unlimited).unwrap();
-    chain
+    Chain::of(Counted::new(params, most_held, values))
 }
 
 /// Largest number of times that a sub-filter was asked about one item since the last call.

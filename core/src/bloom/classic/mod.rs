@@ -7,16 +7,18 @@
 //! - [`ClassicSubFilter`]: one filter of a fixed size
 //! - [`ClassicFilter`]: the chain
 
+pub(in crate::bloom) mod plan;
 pub(crate) mod sizing;
 pub(crate) mod sub_filter;
 
+pub use plan::Rules;
 use sizing::{DEFAULT_GROWTH, FORCE64, NO_SCALING, NOROUND, Shape, TIGHTENING};
-use sub_filter::{ClassicSubFilter, Rules};
+use sub_filter::ClassicSubFilter;
 
 use super::chain::Chain;
 use super::params::Params;
 use crate::error::{Error, Parameter};
-use crate::size_limit::{SizeLimit, try_with_capacity};
+use crate::size_limit::SizeLimit;
 
 /// Largest number of sub-filters of a filter from elsewhere. RedisBloom halves the error rate for each, which is
 /// possible 1,074 times, so no filter of its own has more. The header of such a filter stays below 64 KiB. A smaller
@@ -59,12 +61,9 @@ impl ClassicFilter {
         let (scaling, tightening) = if params.expansion == 0 { (NO_SCALING, 1.0) } else { (0, TIGHTENING) };
         let options = NOROUND | FORCE64 | scaling;
         let shape = Shape::new(params.error_rate * tightening, params.capacity, options)?;
-        let mut sub_filters = try_with_capacity(1)?;
-        sub_filters.push(ClassicSubFilter::new(shape, size_of::<Self>() as u64, limit)?);
-        // The rate is derived from the shape, as loading does. Half of a subnormal rate may be rounded, and twice the
-        // half is then another rate.
-        let params = params_of(options, growth, &shape);
-        Ok(Chain::of(Rules { params, options, growth }, sub_filters))
+        // The parameters are derived from the shape, as loading does. Half of a subnormal rate may be rounded, and twice
+        // the half is then another rate.
+        Ok(Chain::of(ClassicSubFilter::new(Rules { options, growth }, true, shape, 0, limit)?))
     }
 
     /// A filter from its sub-filters, oldest first: for loading.
@@ -73,21 +72,21 @@ impl ClassicFilter {
     /// [`Error::Corrupt`] for what no filter can have.
     pub fn from_sub_filters(options: u32, growth: u32, sub_filters: Vec<ClassicSubFilter>) -> Result<Self, Error> {
         check_chain(options, growth, sub_filters.len() as u64)?;
-        let Some(first) = sub_filters.first() else {
-            return Err(Error::corrupt("number of sub-filters", "at least 1", 0));
-        };
-        let params = params_of(options, growth, first.shape());
-        Ok(Chain::of(Rules { params, options, growth }, sub_filters))
+        let rules = Rules { options, growth };
+        if let Some(other) = sub_filters.iter().find(|sub_filter| sub_filter.rules() != rules) {
+            return Err(Error::corrupt("rules", format!("{rules:?}"), format!("{:?}", other.rules())));
+        }
+        Chain::of_all(sub_filters)
     }
 
     /// RedisBloom's options: [`sizing::NOROUND`] and so on.
     pub fn options(&self) -> u32 {
-        self.rules().options
+        self.sub_filters.first().rules().options
     }
 
     /// The growth that RedisBloom stores, also for filters that do not scale.
     pub fn growth(&self) -> u32 {
-        self.rules().growth
+        self.sub_filters.first().rules().growth
     }
 }
 
@@ -109,7 +108,7 @@ pub(crate) fn check_chain(options: u32, growth: u32, num_sub_filters: u64) -> Re
 }
 
 /// The parameters of a filter with this first sub-filter.
-pub(crate) fn params_of(options: u32, growth: u32, first: &Shape) -> Params {
+fn params_of(Rules { options, growth }: Rules, first: &Shape) -> Params {
     let does_not_scale = options & NO_SCALING != 0;
     let asked = first.error_rate / TIGHTENING;
     // RedisBloom accepts only rates below 1, but a header may claim a first rate of 0.5 or more.

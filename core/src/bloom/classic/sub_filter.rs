@@ -11,22 +11,16 @@ use std::ops::Range;
 use super::super::bitmap::{Bitmap, Line, PREFETCH_FROM_LINES};
 use super::super::chain::{Sealed, SubFilter, first_marked, first_marks, marked, next_chunk};
 use super::super::params::Params;
+use super::plan::{Plan, Rules};
 use super::sizing::{NO_SCALING, Shape};
 use crate::bits;
 use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, classic_hash};
+use crate::shared::Shared;
 use crate::size_limit::SizeLimit;
 
-/// What a classic filter is made with, and how it grows.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rules {
-    /// The parameters that follow from the first sub-filter and the options.
-    pub params: Params,
-    /// RedisBloom's options.
-    pub options: u32,
-    /// The growth that RedisBloom stores, also for filters that do not scale.
-    pub growth: u32,
-}
+/// Bytes that RedisBloom counts for a chain besides its sub-filters.
+const CHAIN_BYTES: u64 = 32;
 
 /// Bytes that RedisBloom counts for a sub-filter besides its bitmap.
 pub(in crate::bloom) const SUB_FILTER_BYTES: u64 = 64;
@@ -45,37 +39,50 @@ const ASKED_AHEAD: u32 = 256;
 
 /// A filter of a fixed size in RedisBloom's layout.
 ///
-/// Invariants: `bitmap` has just enough lines for the bytes of `shape`, and bits beyond those are 0. `num_items` is at
+/// Invariants: `bitmap` has just enough lines for the bytes of its shape, and bits beyond those are 0. `num_items` is at
 /// most the number of positions, as in `LineSubFilter`.
 #[derive(Debug)]
 pub struct ClassicSubFilter {
     bitmap: Bitmap,
-    shape: Shape,
     num_items: u64,
-    modulus: Modulus,
+    plan: Shared<Plan>,
 }
 
 impl ClassicSubFilter {
-    /// An empty sub-filter. `limit` is asked whether a value of `held_bytes` may grow by the new sub-filter.
+    /// An empty sub-filter, the first of its chain or not. `limit` is asked whether a value of `held_bytes` may grow by
+    /// the new sub-filter.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for an inconsistent shape, what `limit` says, [`Error::OutOfMemory`].
-    pub fn new(shape: Shape, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
-        shape.validate()?;
-        let num_lines = shape.num_lines();
+    pub fn new(
+        rules: Rules,
+        is_first: bool,
+        shape: Shape,
+        held_bytes: u64,
+        limit: &(impl SizeLimit + ?Sized),
+    ) -> Result<Self, Error> {
+        Self::of_plan(Plan::of(rules, is_first, shape)?, held_bytes, limit)
+    }
+
+    fn of_plan(plan: Shared<Plan>, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+        let num_lines = plan.shape.num_lines();
         limit.check(held_bytes, Bitmap::bytes_for(num_lines, limit).saturating_add(size_of::<Self>() as u64))?;
-        let bitmap = Bitmap::zeroed(num_lines)?;
-        Ok(ClassicSubFilter { bitmap, shape, num_items: 0, modulus: Modulus::new(shape.num_positions()) })
+        Ok(ClassicSubFilter { bitmap: Bitmap::zeroed(num_lines)?, num_items: 0, plan })
     }
 
     /// Its sizes.
     pub fn shape(&self) -> &Shape {
-        &self.shape
+        &self.plan.shape
+    }
+
+    /// The rules of its chain.
+    pub(super) fn rules(&self) -> Rules {
+        self.plan.rules
     }
 
     /// Bytes of the bitmap. It is in memory, so a `usize` holds them.
     fn num_bytes(&self) -> usize {
-        self.shape.num_bytes as usize
+        self.plan.shape.num_bytes as usize
     }
 
     /// Overwrites the bytes of the bitmap from `offset` on. Items whose bits that clears are forgotten.
@@ -98,7 +105,7 @@ impl ClassicSubFilter {
     /// Sets the bits of this hash; tells whether one was free.
     #[inline(always)]
     fn set(&mut self, hash: Hash128) -> bool {
-        let positions = self.modulus.positions(hash, 0..self.shape.hashes);
+        let positions = self.plan.modulus.positions(hash, 0..self.plan.shape.hashes);
         let (lines, set_bits) = self.bitmap.lines_mut();
         let words: &mut [u64] = bytemuck::cast_slice_mut(lines);
         let free = positions.fold(0, |free, position| free + u64::from(bits::set(words, position)));
@@ -110,18 +117,18 @@ impl ClassicSubFilter {
     #[inline(always)]
     fn has(&self, words: &[u64], hash: Hash128, probes: Range<u32>) -> bool {
         // No early exit: a branch for each bit would be mispredicted half the time.
-        self.modulus.positions(hash, probes).fold(true, |all, position| all & bits::get(words, position))
+        self.plan.modulus.positions(hash, probes).fold(true, |all, position| all & bits::get(words, position))
     }
 
     /// How many bits of an item are tested first.
     fn first_probes(&self) -> u32 {
-        FIRST_PROBES.min(self.shape.hashes)
+        FIRST_PROBES.min(self.plan.shape.hashes)
     }
 
     /// Whether all bits of an item after the first [`Self::first_probes`] are set.
     fn has_rest(&self, hash: Hash128) -> bool {
         let words = self.words();
-        rounds(self.first_probes(), self.shape.hashes).all(|probes| self.has(words, hash, probes))
+        rounds(self.first_probes(), self.plan.shape.hashes).all(|probes| self.has(words, hash, probes))
     }
 
     /// Whether any of `group`, at most [`AT_ONCE`] sub-filters, may contain the item of this hash. No branch separates
@@ -130,7 +137,7 @@ impl ClassicSubFilter {
         let mut found = first_marks(group.len());
         for probe in 0..FIRST_PROBES {
             for i in marked(found) {
-                let (one, probes) = (&group[i], probe..(probe + 1).min(group[i].shape.hashes));
+                let (one, probes) = (&group[i], probe..(probe + 1).min(group[i].plan.shape.hashes));
                 found &= !(u32::from(!one.has(one.words(), hash, probes)) << i);
             }
         }
@@ -154,7 +161,7 @@ impl ClassicSubFilter {
     /// Prefetches the bits `probes` of an item.
     #[inline(always)]
     fn prefetch(&self, words: &[u64], hash: Hash128, probes: Range<u32>) {
-        self.modulus.positions(hash, probes).for_each(|position| bits::prefetch(words, position));
+        self.plan.modulus.positions(hash, probes).for_each(|position| bits::prefetch(words, position));
     }
 }
 
@@ -172,20 +179,15 @@ fn rounds(mut start: u32, hashes: u32) -> impl Iterator<Item = Range<u32>> {
 /// Equal in every bit and number.
 impl PartialEq for ClassicSubFilter {
     fn eq(&self, other: &Self) -> bool {
-        self.shape == other.shape && self.num_items == other.num_items && self.as_bytes() == other.as_bytes()
+        *self.plan == *other.plan && self.num_items == other.num_items && self.as_bytes() == other.as_bytes()
     }
 }
 
 impl Sealed for ClassicSubFilter {}
 
 impl SubFilter for ClassicSubFilter {
-    type Rules = Rules;
-
-    /// What RedisBloom counts.
-    const CHAIN_BYTES: u64 = 32;
-
-    fn params(rules: &Rules) -> &Params {
-        &rules.params
+    fn params(&self) -> &Params {
+        &self.plan.params
     }
 
     #[inline(always)]
@@ -193,39 +195,36 @@ impl SubFilter for ClassicSubFilter {
         classic_hash(item)
     }
 
-    fn next(
-        rules: &Rules,
-        sub_filters: &[Self],
-        held_bytes: u64,
-        limit: &(impl SizeLimit + ?Sized),
-    ) -> Result<Self, Error> {
+    fn next(sub_filters: &[Self], held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
         let Some(newest) = sub_filters.last() else {
             return Err(Error::corrupt("number of sub-filters", "at least 1", 0));
         };
+        let rules = newest.rules();
         if rules.options & NO_SCALING != 0 {
             return Err(Error::Full { capacity: newest.capacity() });
         }
-        ClassicSubFilter::new(newest.shape.next(rules.growth, rules.options)?, held_bytes, limit)
+        ClassicSubFilter::new(rules, false, newest.shape().next(rules.growth, rules.options)?, held_bytes, limit)
     }
 
     fn empty_twin(&self, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
-        ClassicSubFilter::new(self.shape, held_bytes, limit)
+        ClassicSubFilter::of_plan(self.plan.clone(), held_bytes, limit)
     }
 
     fn try_clone(&self) -> Result<Self, Error> {
-        Ok(ClassicSubFilter { bitmap: self.bitmap.try_clone()?, ..*self })
+        Ok(ClassicSubFilter { bitmap: self.bitmap.try_clone()?, num_items: self.num_items, plan: self.plan.clone() })
     }
 
-    fn size_bytes(&self) -> u64 {
-        self.shape.num_bytes + SUB_FILTER_BYTES
+    /// What RedisBloom counts.
+    fn size_bytes(sub_filters: &[Self]) -> u64 {
+        CHAIN_BYTES + sub_filters.iter().map(|sub_filter| sub_filter.shape().num_bytes + SUB_FILTER_BYTES).sum::<u64>()
     }
 
     fn capacity(&self) -> u64 {
-        self.shape.capacity
+        self.plan.shape.capacity
     }
 
     fn error_rate(&self) -> f64 {
-        self.shape.error_rate
+        self.plan.shape.error_rate
     }
 
     fn num_items(&self) -> u64 {
@@ -238,21 +237,21 @@ impl SubFilter for ClassicSubFilter {
 
     /// By RedisBloom's count, which leaves out new items that were taken for known ones.
     fn room(&self) -> u64 {
-        self.shape.capacity.saturating_sub(self.num_items)
+        self.plan.shape.capacity.saturating_sub(self.num_items)
     }
 
     fn holds(&self, num_items: u64, _set_bits: u64) -> bool {
-        num_items <= self.shape.capacity
+        num_items <= self.plan.shape.capacity
     }
 
     fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
-        self.shape.validate_items(num_items)?;
+        self.plan.shape.validate_items(num_items)?;
         self.num_items = num_items;
         Ok(())
     }
 
     fn num_bits(&self) -> u64 {
-        self.shape.num_positions()
+        self.plan.shape.num_positions()
     }
 
     fn set_bits(&self) -> u64 {
@@ -273,7 +272,7 @@ impl SubFilter for ClassicSubFilter {
 
     fn insert(&mut self, hash: Hash128) -> bool {
         let free = self.set(hash);
-        self.num_items = (self.num_items + u64::from(free)).min(self.shape.num_positions());
+        self.num_items = (self.num_items + u64::from(free)).min(self.plan.shape.num_positions());
         free
     }
 
@@ -292,7 +291,7 @@ impl SubFilter for ClassicSubFilter {
             let i = pending.trailing_zeros();
             return u32::from(self.may_contain(hashes[i as usize])) << i;
         }
-        let (first, all) = (0..FIRST_PROBES, self.shape.hashes);
+        let (first, all) = (0..FIRST_PROBES, self.plan.shape.hashes);
         // The first round stands alone: it takes most of the time, and its constant length lets the compiler unroll it.
         let (mut found, start) =
             if all < first.end { (pending, 0) } else { (self.having(hashes, pending, first.clone()), first.end) };
@@ -306,8 +305,8 @@ impl SubFilter for ClassicSubFilter {
     }
 
     fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32 {
-        let all = 0..self.shape.hashes;
-        let at_once = if self.prefetches(pending) { ASKED_AHEAD / self.shape.hashes.max(1) } else { 0 };
+        let all = 0..self.plan.shape.hashes;
+        let at_once = if self.prefetches(pending) { ASKED_AHEAD / self.plan.shape.hashes.max(1) } else { 0 };
         let (mut new, mut left) = (0, pending);
         while left != 0 {
             let mut these = left;
@@ -319,7 +318,7 @@ impl SubFilter for ClassicSubFilter {
             new |= marked(these).fold(0, |new, i| new | (u32::from(self.set(hashes[i])) << i));
             left ^= these;
         }
-        self.num_items = (self.num_items + u64::from(new.count_ones())).min(self.shape.num_positions());
+        self.num_items = (self.num_items + u64::from(new.count_ones())).min(self.plan.shape.num_positions());
         new
     }
 
@@ -338,8 +337,8 @@ impl SubFilter for ClassicSubFilter {
     }
 
     fn check_mergeable(&self, other: &Self) -> Result<(), Error> {
-        if self.shape != other.shape {
-            let (ours, theirs) = (format!("{:?}", self.shape), format!("{:?}", other.shape));
+        if self.shape() != other.shape() {
+            let (ours, theirs) = (format!("{:?}", self.shape()), format!("{:?}", other.shape()));
             return Err(Error::Incompatible { parameter: Parameter::Shape, ours, theirs });
         }
         Ok(())
@@ -357,18 +356,18 @@ impl SubFilter for ClassicSubFilter {
     /// Retrieval", 2007, section 2. With every bit set the likelihood has no maximum: the answer is then the estimate
     /// for one free bit.
     fn estimate_items(&self, set_bits: u64) -> f64 {
-        let all = self.shape.num_positions() as f64;
+        let all = self.plan.shape.num_positions() as f64;
         let free = (all - set_bits as f64).max(1.0);
-        (-all / f64::from(self.shape.hashes) * libm::log(free / all)).max(0.0)
+        (-all / f64::from(self.plan.shape.hashes) * libm::log(free / all)).max(0.0)
     }
 
     /// Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors", 1970, with independent positions.
     fn rate_with(&self, set_bits: u64) -> f64 {
-        let fill = set_bits as f64 / self.shape.num_positions() as f64;
-        libm::pow(fill.min(1.0), f64::from(self.shape.hashes))
+        let fill = set_bits as f64 / self.plan.shape.num_positions() as f64;
+        libm::pow(fill.min(1.0), f64::from(self.plan.shape.hashes))
     }
 
-    fn rate_to_come(_rules: &Rules, _len: usize) -> f64 {
+    fn rate_to_come(&self, _len: usize) -> f64 {
         // RedisBloom's shares of the rate leave no room at all: a union that is held to the rate that it comes to could
         // have no item more than its sub-filters are made for. It is held to the rate that it has.
         0.0
@@ -385,37 +384,9 @@ impl SubFilter for ClassicSubFilter {
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
         visit(self.bitmap.heap_layout());
-    }
-}
-
-/// Numbers modulo the positions of a sub-filter, by multiplication: a division takes several times as long.
-#[derive(Debug, Clone, Copy)]
-struct Modulus {
-    positions: u64,
-    /// At most 1 less than `2^64 / positions`.
-    reciprocal: u64,
-}
-
-impl Modulus {
-    fn new(positions: u64) -> Self {
-        // Every valid shape has at least one position; `max` keeps the division defined.
-        let positions = positions.max(1);
-        Modulus { positions, reciprocal: u64::MAX / positions }
-    }
-
-    /// `x` modulo the positions.
-    #[inline(always)]
-    fn of(self, x: u64) -> u64 {
-        // Before rounding, the quotient is less than 1 below `x / positions`. So it is right or 1 too small.
-        let quotient = ((u128::from(x) * u128::from(self.reciprocal)) >> 64) as u64;
-        let rest = x - quotient * self.positions;
-        if rest >= self.positions { rest - self.positions } else { rest }
-    }
-
-    /// The positions `which` of an item.
-    #[inline(always)]
-    fn positions(self, hash: Hash128, which: Range<u32>) -> impl Iterator<Item = usize> {
-        which.map(move |i| self.of(hash.lo.wrapping_add(u64::from(i).wrapping_mul(hash.hi))) as usize)
+        if let Some(layout) = self.plan.own_layout() {
+            visit(layout);
+        }
     }
 }
 
@@ -426,10 +397,11 @@ mod tests {
     use super::*;
     use crate::hash::classic_hash;
     use crate::size_limit::Unlimited;
-    use proptest::prelude::*;
 
     fn filter(error_rate: f64, capacity: u64) -> ClassicSubFilter {
-        ClassicSubFilter::new(Shape::new(error_rate, capacity, NOROUND | FORCE64).unwrap(), 0, &Unlimited).unwrap()
+        let rules = Rules { options: NOROUND | FORCE64, growth: 2 };
+        let shape = Shape::new(error_rate, capacity, rules.options).unwrap();
+        ClassicSubFilter::new(rules, true, shape, 0, &Unlimited).unwrap()
     }
 
     #[test]
@@ -471,31 +443,14 @@ mod tests {
     #[test]
     fn estimates_invert_the_expected_fill() {
         let filter = filter(0.01, 1000);
-        let bits = filter.shape.num_bits() as f64;
+        let bits = filter.shape().num_bits() as f64;
         for num_items in [0.0, 1.0, 500.0, 1000.0, 1300.0] {
-            let set = bits * -libm::expm1(-f64::from(filter.shape.hashes) * num_items / bits);
+            let set = bits * -libm::expm1(-f64::from(filter.shape().hashes) * num_items / bits);
             assert!((filter.estimate_items(libm::round(set) as u64) - num_items).abs() < 0.5);
         }
-        assert!(filter.estimate_items(filter.shape.num_bits()).is_finite());
-        let full = bits * -libm::expm1(-f64::from(filter.shape.hashes) * 1000.0 / bits);
+        assert!(filter.estimate_items(filter.shape().num_bits()).is_finite());
+        let full = bits * -libm::expm1(-f64::from(filter.shape().hashes) * 1000.0 / bits);
         assert!(filter.rate_with(full as u64) < 0.0101 && filter.rate_with(full as u64) > 0.009);
-        assert_eq!([filter.rate_with(0), filter.rate_with(filter.shape.num_bits())], [0.0, 1.0]);
-    }
-
-    proptest! {
-        #[test]
-        fn positions_are_remainders(
-            lo: u64, hi: u64, positions in prop_oneof![1u64..100, 1u64.., (0u32..64).prop_map(|n| 1 << n)],
-        ) {
-            let modulus = Modulus::new(positions);
-            for (i, position) in modulus.positions(Hash128 { lo, hi }, 0..50).enumerate() {
-                let expected = lo.wrapping_add(hi.wrapping_mul(i as u64)) % positions;
-                prop_assert_eq!(position as u64, expected);
-            }
-            let last_multiple = u64::MAX - u64::MAX % positions;
-            for x in [0, positions - 1, positions, last_multiple - 1, last_multiple, u64::MAX] {
-                prop_assert_eq!(modulus.of(x), x % positions);
-            }
-        }
+        assert_eq!([filter.rate_with(0), filter.rate_with(filter.shape().num_bits())], [0.0, 1.0]);
     }
 }

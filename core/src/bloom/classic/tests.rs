@@ -49,7 +49,8 @@ fn parameters_are_checked() {
 fn parameters_survive_what_redisbloom_keeps_of_them() {
     for params in [params(0.01, 100, 2), params(0.9, 1, 1), params(0.3, 7, 0), params(1e-300, 3, 32768)] {
         let filter = filter(params);
-        let again = ClassicFilter::from_sub_filters(filter.options(), filter.growth(), filter.sub_filters).unwrap();
+        let again =
+            ClassicFilter::from_sub_filters(filter.options(), filter.growth(), filter.sub_filters.into_vec()).unwrap();
         assert_eq!(*again.params(), params);
     }
 }
@@ -100,13 +101,14 @@ fn stored_sub_filters_are_checked() {
         other => panic!("{other:?}"),
     };
     let options = NOROUND | FORCE64;
-    assert_eq!(ClassicFilter::from_sub_filters(options, 2, grown().sub_filters), Ok(grown()));
+    assert_eq!(ClassicFilter::from_sub_filters(options, 2, grown().sub_filters.into_vec()), Ok(grown()));
     assert_eq!(field(options, 2, Vec::new()), "number of sub-filters");
-    assert_eq!(field(options | NO_SCALING, 2, grown().sub_filters), "number of sub-filters");
-    assert_eq!(field(options, 0, grown().sub_filters), "growth");
-    assert_eq!(field(options | 16, 2, grown().sub_filters), "options");
-    assert_eq!(field(NOROUND, 2, grown().sub_filters), "options");
-    let mut many = grown().sub_filters;
+    assert_eq!(field(options | NO_SCALING, 2, grown().sub_filters.into_vec()), "number of sub-filters");
+    assert_eq!(field(options, 0, grown().sub_filters.into_vec()), "growth");
+    assert_eq!(field(options | 16, 2, grown().sub_filters.into_vec()), "options");
+    assert_eq!(field(NOROUND, 2, grown().sub_filters.into_vec()), "options");
+    assert_eq!(field(options, 3, grown().sub_filters.into_vec()), "rules");
+    let mut many = grown().sub_filters.into_vec();
     let most = many[0].shape().num_positions();
     assert_eq!(many[0].set_num_items(most), Ok(()));
     assert!(matches!(many[0].set_num_items(most + 1), Err(Error::Corrupt { field: "num_items", .. })));
@@ -119,8 +121,8 @@ fn stored_sub_filters_are_checked() {
 fn counts_stay_within_the_bits_whatever_is_added_and_merged() {
     let claiming = |name: &str| {
         let mut filter = filter(params(0.999_999_9, 20, 2));
-        let most = filter.sub_filters[0].shape().num_positions();
-        filter.sub_filters[0].set_num_items(most).unwrap();
+        let most = filter.sub_filters()[0].shape().num_positions();
+        filter.sub_filters_mut()[0].set_num_items(most).unwrap();
         for item in 0..60u32 {
             filter.add(format!("{name}{item}").as_bytes(), &Unlimited).unwrap();
         }
@@ -133,7 +135,9 @@ fn counts_stay_within_the_bits_whatever_is_added_and_merged() {
             assert_eq!(sub_filter.shape().validate_items(sub_filter.num_items()), Ok(()));
         }
     }
-    let mut full = ClassicSubFilter::new(Shape::new(0.01, 7, NOROUND | FORCE64).unwrap(), 0, &Unlimited).unwrap();
+    let rules = Rules { options: NOROUND | FORCE64, growth: 2 };
+    let shape = Shape::new(0.01, 7, rules.options).unwrap();
+    let mut full = ClassicSubFilter::new(rules, true, shape, 0, &Unlimited).unwrap();
     full.set_num_items(full.shape().num_positions()).unwrap();
     assert!(full.insert(classic_hash(b"new")));
     assert_eq!(full.insert_chunk(&[classic_hash(b"newer")], 1), 1);
@@ -148,11 +152,9 @@ fn a_rate_is_kept_as_it_follows_from_the_first_sub_filter() {
         for expansion in [0, 2] {
             let asked = f64::from_bits(bits);
             let made = ClassicFilter::new(params(asked, 10, expansion), &Unlimited).unwrap();
-            let loaded = ClassicFilter::from_sub_filters(
-                made.options(),
-                made.growth(),
-                vec![ClassicSubFilter::new(*made.sub_filters()[0].shape(), 0, &Unlimited).unwrap()],
-            );
+            let rules = Rules { options: made.options(), growth: made.growth() };
+            let first = ClassicSubFilter::new(rules, true, *made.sub_filters()[0].shape(), 0, &Unlimited).unwrap();
+            let loaded = ClassicFilter::from_sub_filters(made.options(), made.growth(), vec![first]);
             assert_eq!(loaded.as_ref(), Ok(&made), "{asked:e}");
             assert!((made.params().error_rate - asked).abs() <= f64::from_bits(1));
         }

@@ -2,19 +2,19 @@
 
 mod line;
 mod load;
+mod plan;
 pub(in crate::bloom) mod probe;
 mod screen;
 pub(crate) mod sizing;
 pub(crate) mod sub_filter;
 
 use self::sub_filter::LineSubFilter;
-use super::chain::{Chain, MAX_SUB_FILTERS, SubFilter};
+use super::chain::{Chain, MAX_SUB_FILTERS};
 use super::params::Params;
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
-/// A Bloom filter that grows, of lines. Invariant: capacity and error rate of sub-filter `i` follow from the parameters
-/// and `i`.
+/// A Bloom filter that grows, of lines. Invariant: sub-filter `i` is made by the plan of the parameters and `i`.
 pub type LineFilter = Chain<LineSubFilter>;
 
 impl LineFilter {
@@ -27,9 +27,7 @@ impl LineFilter {
     /// [`Error::OutOfRange`] for parameters outside their ranges, what `limit` says, [`Error::OutOfMemory`].
     pub fn new(params: Params, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
         params.validate()?;
-        let mut filter = Chain::of(params, Vec::new());
-        filter.grow(limit)?;
-        Ok(filter)
+        Ok(Chain::of(LineSubFilter::of_chain(&params, 0, 0, limit)?))
     }
 
     /// A filter from its sub-filters, oldest first: for loading.
@@ -43,18 +41,9 @@ impl LineFilter {
             return Err(Error::corrupt("sub_filters", "from 1 to 1024", sub_filters.len()));
         }
         for (index, sub_filter) in sub_filters.iter().enumerate() {
-            let Some(capacity) = sizing::sub_filter_capacity(&params, index as u64) else {
-                return Err(Error::corrupt("sub_filters", format_args!("{index} at most"), sub_filters.len()));
-            };
-            if sub_filter.capacity() != capacity {
-                return Err(Error::corrupt("capacity", capacity, sub_filter.capacity()));
-            }
-            let error_rate = sizing::sub_filter_rate(&params, index as u64);
-            if sub_filter.error_rate() != error_rate {
-                return Err(Error::corrupt("error_rate", error_rate, sub_filter.error_rate()));
-            }
+            sub_filter.check_place(&params, index as u64)?;
         }
-        Ok(Chain::of(params, sub_filters))
+        Chain::of_all(sub_filters)
     }
 }
 

@@ -2,37 +2,33 @@
 
 use std::alloc::Layout;
 
-use super::super::bitmap::{Bitmap, Line, PREFETCH_FROM_LINES};
+use super::super::bitmap::{Bitmap, LINE_BITS, Line, PREFETCH_FROM_LINES};
 use super::super::chain::{Chain, Expected, Sealed, SubFilter, check_items, marked};
 use super::super::params::Params;
+use super::plan::Plan;
 use super::probe::ItemShape;
 use super::screen::Screened;
 use super::sizing::{self, Geometry};
 use super::{probe, screen};
 use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, hash128};
+use crate::shared::Shared;
 use crate::size_limit::SizeLimit;
 
 /// A Bloom filter of a fixed size, of lines. It takes hashes and does not know their seed.
 ///
-/// Invariants: lines, lines an item and bits a line follow from `error_rate` and `capacity`, and `full_bits` follows
-/// from all of them. `num_items` is at most the number of bits, since each counted item sets at least one. So the items
-/// of all sub-filters that fit in memory can be summed.
+/// Invariants: `bitmap` has the lines of `plan`. `num_items` is at most the number of bits, since each counted item sets
+/// at least one. So the items of all sub-filters that fit in memory can be summed.
 #[derive(Debug)]
 pub struct LineSubFilter {
     bitmap: Bitmap,
-    lines_per_item: u32,
-    probes_per_line: u32,
-    error_rate: f64,
-    capacity: u64,
     num_items: u64,
-    /// Number of set bits with which it is full; `u64::MAX` where the number of items alone decides.
-    full_bits: u64,
+    plan: Shared<Plan>,
 }
 
 impl LineSubFilter {
-    /// An empty filter whose false-positive rate is at most `error_rate` while it holds `capacity` items. `limit` is
-    /// asked whether a value of `held_bytes` may grow by the new filter.
+    /// An empty filter by itself, whose false-positive rate is at most `error_rate` while it holds `capacity` items.
+    /// `limit` is asked whether a value of `held_bytes` may grow by the new filter.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters that no filter can have, what `limit` says, and
@@ -43,31 +39,59 @@ impl LineSubFilter {
         held_bytes: u64,
         limit: &(impl SizeLimit + ?Sized),
     ) -> Result<Self, Error> {
-        let geometry = sizing::geometry(error_rate, capacity)?;
-        let bitmap_bytes = Bitmap::bytes_for(geometry.num_lines, limit);
+        Self::of_chain(&Params { error_rate, capacity, expansion: 0, seed: 0 }, 0, held_bytes, limit)
+    }
+
+    /// The same, as sub-filter `index` of a chain of these parameters.
+    ///
+    /// # Errors
+    /// As [`LineSubFilter::new`].
+    pub(crate) fn of_chain(
+        params: &Params,
+        index: u64,
+        held_bytes: u64,
+        limit: &(impl SizeLimit + ?Sized),
+    ) -> Result<Self, Error> {
+        Self::of_plan(Plan::of(params, index)?, held_bytes, limit)
+    }
+
+    fn of_plan(plan: Shared<Plan>, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+        let num_lines = plan.geometry.num_lines;
+        let bitmap_bytes = Bitmap::bytes_for(num_lines, limit);
         limit.check(held_bytes, bitmap_bytes.saturating_add(size_of::<Self>() as u64))?;
-        let Geometry { lines_per_item, probes_per_line, num_lines } = geometry;
-        let bitmap = Bitmap::zeroed(num_lines)?;
-        let full_bits = sizing::full_bits(error_rate, &geometry).unwrap_or(u64::MAX);
-        Ok(LineSubFilter { bitmap, lines_per_item, probes_per_line, error_rate, capacity, num_items: 0, full_bits })
+        Ok(LineSubFilter { bitmap: Bitmap::zeroed(num_lines)?, num_items: 0, plan })
+    }
+
+    /// Checks that it is made as sub-filter `index` of a chain of these parameters.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub(super) fn check_place(&self, params: &Params, index: u64) -> Result<(), Error> {
+        let plan = &self.plan;
+        if plan.index != index {
+            return Err(Error::corrupt("sub-filter", format_args!("number {index}"), plan.index));
+        }
+        if plan.params != *params {
+            let expected = format_args!("those of the filter, {params:?}");
+            return Err(Error::corrupt("parameters of a sub-filter", expected, format!("{:?}", plan.params)));
+        }
+        Ok(())
     }
 
     /// Prefetches every line of the item of this hash.
     pub fn prefetch(&self, hash: Hash128) {
-        probe::prefetch(self.lines(), &[hash], 1, self.lines_per_item);
+        probe::prefetch(self.lines(), &[hash], 1, self.plan.geometry.lines_per_item);
     }
 
     #[inline(always)]
     fn shape(&self) -> ItemShape {
-        (self.lines_per_item, self.probes_per_line)
+        (self.plan.geometry.lines_per_item, self.plan.geometry.probes_per_line)
     }
 
     /// Lines, lines an item and bits a line.
     #[inline]
     pub fn geometry(&self) -> Geometry {
-        // The number of lines is the bitmap's and not stored again, so the struct fits one cache line.
-        let Self { lines_per_item, probes_per_line, .. } = *self;
-        Geometry { lines_per_item, probes_per_line, num_lines: self.bitmap.lines().len() as u64 }
+        self.plan.geometry
     }
 }
 
@@ -92,8 +116,7 @@ impl Screened for LineSubFilter {
 /// Equal in every bit and number.
 impl PartialEq for LineSubFilter {
     fn eq(&self, other: &Self) -> bool {
-        self.error_rate == other.error_rate
-            && self.capacity == other.capacity
+        *self.plan == *other.plan
             && self.num_items == other.num_items
             && self.set_bits() == other.set_bits()
             && self.as_bytes() == other.as_bytes()
@@ -103,12 +126,9 @@ impl PartialEq for LineSubFilter {
 impl Sealed for LineSubFilter {}
 
 impl SubFilter for LineSubFilter {
-    type Rules = Params;
-
-    const CHAIN_BYTES: u64 = size_of::<Chain<Self>>() as u64;
-
-    fn params(rules: &Params) -> &Params {
-        rules
+    #[inline(always)]
+    fn params(&self) -> &Params {
+        &self.plan.params
     }
 
     #[inline(always)]
@@ -116,41 +136,39 @@ impl SubFilter for LineSubFilter {
         hash128(item, seed)
     }
 
-    fn next(
-        rules: &Params,
-        sub_filters: &[Self],
-        held_bytes: u64,
-        limit: &(impl SizeLimit + ?Sized),
-    ) -> Result<Self, Error> {
-        let index = sub_filters.len() as u64;
-        if rules.expansion == 0 && index > 0 {
-            return Err(Error::Full { capacity: rules.capacity });
-        }
-        let Some(capacity) = sizing::sub_filter_capacity(rules, index) else {
-            let got = format!("{} * {}^{index}", rules.capacity, rules.expansion);
-            return Err(Error::out_of_range(Parameter::Capacity, "less than 2^64 for every sub-filter", got));
+    fn next(sub_filters: &[Self], held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+        let Some(newest) = sub_filters.last() else {
+            return Err(Error::corrupt("number of sub-filters", "at least 1", 0));
         };
-        LineSubFilter::new(sizing::sub_filter_rate(rules, index), capacity, held_bytes, limit)
+        let params = newest.params();
+        if params.expansion == 0 {
+            return Err(Error::Full { capacity: params.capacity });
+        }
+        LineSubFilter::of_chain(params, sub_filters.len() as u64, held_bytes, limit)
     }
 
     fn empty_twin(&self, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
-        LineSubFilter::new(self.error_rate, self.capacity, held_bytes, limit)
+        LineSubFilter::of_plan(self.plan.clone(), held_bytes, limit)
     }
 
     fn try_clone(&self) -> Result<Self, Error> {
-        Ok(LineSubFilter { bitmap: self.bitmap.try_clone()?, ..*self })
+        Ok(LineSubFilter { bitmap: self.bitmap.try_clone()?, num_items: self.num_items, plan: self.plan.clone() })
     }
 
-    fn size_bytes(&self) -> u64 {
-        self.geometry().num_bytes() + size_of::<Self>() as u64
+    /// Without the plans, which are shared.
+    fn size_bytes(sub_filters: &[Self]) -> u64 {
+        // A single one is in the chain.
+        let list = if sub_filters.len() == 1 { 0 } else { size_of_val(sub_filters) };
+        let bitmaps: u64 = sub_filters.iter().map(|sub_filter| sub_filter.geometry().num_bytes()).sum();
+        (size_of::<Chain<Self>>() + list) as u64 + bitmaps
     }
 
     fn capacity(&self) -> u64 {
-        self.capacity
+        self.plan.capacity
     }
 
     fn error_rate(&self) -> f64 {
-        self.error_rate
+        self.plan.error_rate
     }
 
     fn num_items(&self) -> u64 {
@@ -159,19 +177,19 @@ impl SubFilter for LineSubFilter {
 
     #[inline]
     fn is_full(&self) -> bool {
-        self.num_items >= self.capacity || self.set_bits() >= self.full_bits
+        self.num_items >= self.plan.capacity || self.set_bits() >= self.plan.full_bits
     }
 
     fn room(&self) -> u64 {
-        let bits_per_item = self.lines_per_item * self.probes_per_line;
-        let items_until_full = self.full_bits.saturating_sub(self.set_bits()).div_ceil(u64::from(bits_per_item));
-        self.capacity.saturating_sub(self.num_items).min(items_until_full)
+        let plan = &*self.plan;
+        let items_until_full = plan.full_bits.saturating_sub(self.set_bits()).div_ceil(plan.bits_per_item());
+        plan.capacity.saturating_sub(self.num_items).min(items_until_full)
     }
 
     fn holds(&self, num_items: u64, set_bits: u64) -> bool {
         // The item that fills it may set more bits than are missing.
-        let bits_per_item = u64::from(self.lines_per_item * self.probes_per_line);
-        num_items <= self.capacity && set_bits < self.full_bits.saturating_add(bits_per_item)
+        let plan = &*self.plan;
+        num_items <= plan.capacity && set_bits < plan.full_bits.saturating_add(plan.bits_per_item())
     }
 
     fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
@@ -182,7 +200,7 @@ impl SubFilter for LineSubFilter {
 
     #[inline]
     fn num_bits(&self) -> u64 {
-        self.geometry().num_bits()
+        (self.bitmap.lines().len() as u64) * u64::from(LINE_BITS)
     }
 
     fn set_bits(&self) -> u64 {
@@ -214,7 +232,7 @@ impl SubFilter for LineSubFilter {
     }
 
     fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
-        self.prefetch_chunk(hashes, pending, self.lines_per_item);
+        self.prefetch_chunk(hashes, pending, self.plan.geometry.lines_per_item);
         marked(pending).fold(0, |found, i| found | u32::from(self.may_contain(hashes[i])) << i)
     }
 
@@ -251,11 +269,11 @@ impl SubFilter for LineSubFilter {
     }
 
     fn check_mergeable(&self, other: &Self) -> Result<(), Error> {
-        if self.capacity != other.capacity {
-            return Err(Error::incompatible(Parameter::Capacity, self.capacity, other.capacity));
+        if self.capacity() != other.capacity() {
+            return Err(Error::incompatible(Parameter::Capacity, self.capacity(), other.capacity()));
         }
-        if self.error_rate != other.error_rate {
-            return Err(Error::incompatible(Parameter::ErrorRate, self.error_rate, other.error_rate));
+        if self.error_rate() != other.error_rate() {
+            return Err(Error::incompatible(Parameter::ErrorRate, self.error_rate(), other.error_rate()));
         }
         Ok(())
     }
@@ -276,8 +294,8 @@ impl SubFilter for LineSubFilter {
         sizing::false_positive_rate(&self.geometry(), self.estimate_items(set_bits))
     }
 
-    fn rate_to_come(params: &Params, len: usize) -> f64 {
-        sizing::rate_from(params, len as u64)
+    fn rate_to_come(&self, len: usize) -> f64 {
+        sizing::rate_from(self.params(), len as u64)
     }
 
     fn clear(&mut self) {
@@ -291,6 +309,9 @@ impl SubFilter for LineSubFilter {
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
         visit(self.bitmap.heap_layout());
+        if let Some(layout) = self.plan.own_layout() {
+            visit(layout);
+        }
     }
 }
 
@@ -457,8 +478,7 @@ mod tests {
 
     #[test]
     fn sizes_are_checked_before_allocation() {
-        let needed = filter(0.01, 1000).size_bytes();
-        assert_eq!(needed, 20 * 64 + size_of::<LineSubFilter>() as u64);
+        let needed = 20 * 64 + size_of::<LineSubFilter>() as u64;
         assert!(LineSubFilter::new(0.01, 1000, 10, &MaxBytes(needed + 10)).is_ok());
         let refused = LineSubFilter::new(0.01, 1000, 10, &MaxBytes(needed + 9));
         assert!(matches!(refused, Err(Error::TooLarge { needed_bytes, .. }) if needed_bytes == needed + 10));

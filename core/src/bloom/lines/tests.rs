@@ -184,19 +184,20 @@ fn chains_end_at_a_number_of_sub_filters() {
 fn stored_sub_filters_are_checked() {
     let grown = filled(params(0.01, 20, 2, 0), &(0..100).collect::<Vec<_>>());
     let take = |params: Params, edit: &dyn Fn(&mut Vec<LineSubFilter>)| {
-        let mut sub_filters = grown.try_clone().unwrap().sub_filters;
+        let mut sub_filters = grown.try_clone().unwrap().sub_filters.into_vec();
         edit(&mut sub_filters);
         LineFilter::from_sub_filters(params, sub_filters)
     };
     assert_eq!(take(*grown.params(), &|_| ()).as_ref(), Ok(&grown));
     assert!(matches!(take(*grown.params(), &|list| list.clear()), Err(Error::Corrupt { field: "sub_filters", .. })));
-    assert!(matches!(take(*grown.params(), &|list| list.swap(0, 1)), Err(Error::Corrupt { field: "capacity", .. })));
+    assert!(matches!(take(*grown.params(), &|list| list.swap(0, 1)), Err(Error::Corrupt { field: "sub-filter", .. })));
     let with = |changed: Params| take(changed, &|_| ()).err();
     assert!(matches!(with(Params { error_rate: 0.02, ..*grown.params() }), Some(Error::Corrupt { .. })));
     assert!(matches!(with(Params { expansion: 3, ..*grown.params() }), Some(Error::Corrupt { .. })));
     assert!(matches!(with(Params { capacity: 0, ..*grown.params() }), Some(Error::OutOfRange { .. })));
     let fixed = Params { expansion: 0, ..*grown.params() };
     assert!(matches!(with(fixed), Some(Error::Corrupt { .. })));
+    assert!(matches!(with(Params { seed: 1, ..*grown.params() }), Some(Error::Corrupt { .. })));
 }
 
 #[test]
@@ -323,7 +324,7 @@ proptest! {
             prop_assert_eq!(filter.num_items(), num_items);
             prop_assert!(params.expansion == 0 || bytes(&items[..=i]).all(|item| filter.may_contain(item)));
         }
-        prop_assert_eq!(LineFilter::from_sub_filters(params, filter.try_clone().unwrap().sub_filters), Ok(filter));
+        prop_assert_eq!(LineFilter::from_sub_filters(params, filter.try_clone().unwrap().sub_filters.into_vec()), Ok(filter));
     }
 
     #[test]

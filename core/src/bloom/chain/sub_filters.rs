@@ -1,0 +1,123 @@
+//! The sub-filters of a chain, in the least memory: most chains have one.
+
+use std::alloc::Layout;
+
+use super::SubFilter;
+use crate::error::Error;
+use crate::size_limit::{try_reserve, try_with_capacity};
+
+/// At least one sub-filter, oldest first. A single one is in place, so that a small filter needs no allocation for it.
+#[derive(Debug)]
+pub(in crate::bloom) enum SubFilters<S> {
+    One(S),
+    /// Never empty.
+    Many(Vec<S>),
+}
+
+impl<S: SubFilter> SubFilters<S> {
+    /// These sub-filters; `None` if there is none.
+    pub(in crate::bloom) fn from_vec(mut all: Vec<S>) -> Option<Self> {
+        if all.len() > 1 {
+            return Some(SubFilters::Many(all));
+        }
+        all.pop().map(SubFilters::One)
+    }
+
+    #[inline(always)]
+    pub(in crate::bloom) fn as_slice(&self) -> &[S] {
+        match self {
+            SubFilters::One(one) => std::slice::from_ref(one),
+            SubFilters::Many(all) => all,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn as_mut_slice(&mut self) -> &mut [S] {
+        match self {
+            SubFilters::One(one) => std::slice::from_mut(one),
+            SubFilters::Many(all) => all,
+        }
+    }
+
+    #[inline(always)]
+    pub(in crate::bloom) fn first(&self) -> &S {
+        match self {
+            SubFilters::One(one) => one,
+            SubFilters::Many(all) => &all[0],
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.as_slice().len()
+    }
+
+    /// Moves the sub-filters of `more` to the end.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; nothing is changed then.
+    pub(super) fn append(&mut self, more: &mut Vec<S>) -> Result<(), Error> {
+        match self {
+            _ if more.is_empty() => {}
+            SubFilters::Many(all) => {
+                try_reserve(all, more.len())?;
+                all.append(more);
+            }
+            SubFilters::One(_) => {
+                let mut all = try_with_capacity(1 + more.len())?;
+                if let SubFilters::One(one) = std::mem::replace(self, SubFilters::Many(Vec::new())) {
+                    all.push(one);
+                }
+                all.append(more);
+                *self = SubFilters::Many(all);
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops all but the first.
+    pub(super) fn keep_first(&mut self) {
+        if let SubFilters::Many(all) = self {
+            all.truncate(1);
+            if let Some(first) = all.pop() {
+                *self = SubFilters::One(first);
+            }
+        }
+    }
+
+    /// Bytes by which the list grows, besides what a new sub-filter itself takes.
+    pub(super) fn bytes_to_grow(&self) -> u64 {
+        match self {
+            // The first moves out of the chain, which keeps its place.
+            SubFilters::One(_) => size_of::<S>() as u64,
+            SubFilters::Many(_) => 0,
+        }
+    }
+
+    /// Calls `visit` with the layout of every heap allocation.
+    pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        if let SubFilters::Many(all) = self {
+            visit(Layout::for_value::<[S]>(all));
+        }
+        self.as_slice().iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
+    }
+
+    #[cfg(test)]
+    pub(in crate::bloom) fn into_vec(self) -> Vec<S> {
+        match self {
+            SubFilters::One(one) => vec![one],
+            SubFilters::Many(all) => all,
+        }
+    }
+}
+
+/// Equal sub-filters in equal order.
+impl<S: PartialEq> PartialEq for SubFilters<S> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (SubFilters::One(ours), SubFilters::One(theirs)) => ours == theirs,
+            (SubFilters::Many(ours), SubFilters::Many(theirs)) => ours == theirs,
+            _ => false,
+        }
+    }
+}

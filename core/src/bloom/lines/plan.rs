@@ -1,0 +1,59 @@
+//! What follows from the parameters of a filter and the number of one of its sub-filters.
+
+use super::super::params::Params;
+use super::sizing::{self, Geometry};
+use crate::error::{Error, Parameter};
+use crate::hash::hash64;
+use crate::shared::{Pool, Shared};
+
+/// The parameters and the sizes of a sub-filter.
+#[derive(Debug, PartialEq)]
+pub(in crate::bloom) struct Plan {
+    /// The parameters of the chain.
+    pub(in crate::bloom) params: Params,
+    /// The number of the sub-filter in the chain, from 0 on.
+    pub(in crate::bloom) index: u64,
+    /// How many items it is made for.
+    pub(in crate::bloom) capacity: u64,
+    /// The false-positive rate it may have when full.
+    pub(in crate::bloom) error_rate: f64,
+    /// Number of set bits with which it is full; `u64::MAX` where the number of items alone decides.
+    pub(in crate::bloom) full_bits: u64,
+    pub(in crate::bloom) geometry: Geometry,
+}
+
+/// Plans of first sub-filters, and those of later ones. They are apart since one long chain has as many plans as a pool
+/// finds.
+static PLANS: [Pool<Plan>; 2] = [Pool::new(), Pool::new()];
+
+impl Plan {
+    /// The plan of sub-filter `index` of chains of these parameters.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] when there can be no such sub-filter.
+    pub(in crate::bloom) fn of(params: &Params, index: u64) -> Result<Shared<Plan>, Error> {
+        let Params { error_rate, capacity, expansion, seed } = *params;
+        let numbers = [error_rate.to_bits(), capacity, u64::from(expansion), seed, index];
+        PLANS[usize::from(index > 0)].get(
+            hash64(bytemuck::cast_slice(&numbers), 0),
+            |plan| plan.index == index && plan.params == *params,
+            || Self::new(*params, index),
+        )
+    }
+
+    fn new(params: Params, index: u64) -> Result<Plan, Error> {
+        let Some(capacity) = sizing::sub_filter_capacity(&params, index) else {
+            let got = format!("{} * {}^{index}", params.capacity, params.expansion);
+            return Err(Error::out_of_range(Parameter::Capacity, "less than 2^64 for every sub-filter", got));
+        };
+        let error_rate = sizing::sub_filter_rate(&params, index);
+        let geometry = sizing::geometry(error_rate, capacity)?;
+        let full_bits = sizing::full_bits(error_rate, &geometry).unwrap_or(u64::MAX);
+        Ok(Plan { params, index, capacity, error_rate, full_bits, geometry })
+    }
+
+    /// Bits that an item sets; some may coincide.
+    pub(in crate::bloom) fn bits_per_item(&self) -> u64 {
+        u64::from(self.geometry.lines_per_item * self.geometry.probes_per_line)
+    }
+}
