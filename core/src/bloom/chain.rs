@@ -333,7 +333,8 @@ impl<S: SubFilter> Chain<S> {
 
     /// Calls `visit` with the layout of every heap allocation it owns.
     pub fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        self.sub_filters.heap_layouts(visit);
+        self.sub_filters.list_layout().into_iter().for_each(&mut *visit);
+        self.sub_filters().iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
     }
 
     #[inline(always)]

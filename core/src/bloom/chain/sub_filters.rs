@@ -2,7 +2,6 @@
 
 use std::alloc::Layout;
 
-use super::SubFilter;
 use crate::error::Error;
 use crate::size_limit::{try_reserve, try_with_capacity};
 
@@ -14,7 +13,7 @@ pub(in crate::bloom) enum SubFilters<S> {
     Many(Vec<S>),
 }
 
-impl<S: SubFilter> SubFilters<S> {
+impl<S> SubFilters<S> {
     /// These sub-filters; `None` if there is none.
     pub(in crate::bloom) fn from_vec(mut all: Vec<S>) -> Option<Self> {
         if all.len() > 1 {
@@ -94,12 +93,12 @@ impl<S: SubFilter> SubFilters<S> {
         }
     }
 
-    /// Calls `visit` with the layout of every heap allocation.
-    pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        if let SubFilters::Many(all) = self {
-            visit(Layout::for_value::<[S]>(all));
+    /// The layout of the list, if there is one.
+    pub(super) fn list_layout(&self) -> Option<Layout> {
+        match self {
+            SubFilters::One(_) => None,
+            SubFilters::Many(all) => Some(Layout::for_value::<[S]>(all)),
         }
-        self.as_slice().iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
     }
 
     #[cfg(test)]

@@ -107,14 +107,5 @@ pub(crate) fn check_chain(options: u32, growth: u32, num_sub_filters: u64) -> Re
     Ok(())
 }
 
-/// The parameters of a filter with this first sub-filter.
-fn params_of(Rules { options, growth }: Rules, first: &Shape) -> Params {
-    let does_not_scale = options & NO_SCALING != 0;
-    let asked = first.error_rate / TIGHTENING;
-    // RedisBloom accepts only rates below 1, but a header may claim a first rate of 0.5 or more.
-    let error_rate = if does_not_scale || asked >= 1.0 { first.error_rate } else { asked };
-    Params { error_rate, capacity: first.capacity, expansion: if does_not_scale { 0 } else { growth }, seed: 0 }
-}
-
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use super::super::params::Params;
-use super::params_of;
-use super::sizing::Shape;
+use super::sizing::{NO_SCALING, Shape, TIGHTENING};
 use crate::error::Error;
 use crate::hash::{Hash128, hash64};
 use crate::shared::{Pool, Shared};
@@ -57,6 +56,15 @@ impl Plan {
             },
         )
     }
+}
+
+/// The parameters of a filter with this first sub-filter.
+fn params_of(Rules { options, growth }: Rules, first: &Shape) -> Params {
+    let does_not_scale = options & NO_SCALING != 0;
+    let asked = first.error_rate / TIGHTENING;
+    // RedisBloom accepts only rates below 1, but a header may claim a first rate of 0.5 or more.
+    let error_rate = if does_not_scale || asked >= 1.0 { first.error_rate } else { asked };
+    Params { error_rate, capacity: first.capacity, expansion: if does_not_scale { 0 } else { growth }, seed: 0 }
 }
 
 /// Numbers modulo the positions of a sub-filter, by multiplication: a division takes several times as long.
