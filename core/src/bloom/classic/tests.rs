@@ -177,9 +177,9 @@ fn bitmaps_relocate_and_are_counted() {
     grown.sub_filters_mut().iter_mut().for_each(|one| one.relocate(|lines| lines.to_vec().into_boxed_slice()));
     assert!(grown == before);
     let mut sizes = Vec::new();
-    grown.heap_layouts(&mut |layout| sizes.push(layout.size()));
+    grown.heap_layouts(&mut |layout| sizes.extend((layout.align() == 64).then_some(layout.size())));
     // 32, 64 and 144 bytes, in lines of 64.
-    assert_eq!(sizes[1..], [64, 64, 192]);
+    assert_eq!(sizes, [64, 64, 192]);
 }
 
 #[test]
