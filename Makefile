@@ -100,14 +100,14 @@ demo: ## Run the three example services on real input, each beside a server of i
 # A quick run shows that all works and roughly what it gives; only a full one is worth keeping in docs/.
 BENCH_IN_PART = $(filter-out 0,$(QUICK))$(ONLY)
 BENCH_DOCUMENT = $(if $(BENCH_IN_PART),$(CARGO_TARGET_DIR)/benchmarks.md,docs/benchmarks.md)
-BENCH_README = $(if $(BENCH_IN_PART),,README.md)
+BENCH_PAGES = $(if $(BENCH_IN_PART),,README.md,docs/operations.md,docs/counting.md)
 
 bench: setup-test build ## Measure against RedisBloom, 6 minutes, write docs/benchmarks.md and the README's tables; QUICK=1: a rough run of one
 	@scripts/servers.py fetch redisbloom-2.8.2
 	@[[ -n "$(call in_variable,BENCH_PEER,redisbloom-2.8.2)" ]] || { echo "bench: RedisBloom is for x86-64 Linux only" >&2; exit 1; }
 	cargo build --release --locked --example floor
 	cargo bench --locked --no-run --bench server
-	@BENCH_QUICK=$(QUICK) BENCH_ONLY="$(ONLY)" BENCH_DOCUMENT=$(BENCH_DOCUMENT) BENCH_README=$(BENCH_README) BENCH_MODULE=$(MODULE) \
+	@BENCH_QUICK=$(QUICK) BENCH_ONLY="$(ONLY)" BENCH_DOCUMENT=$(BENCH_DOCUMENT) BENCH_PAGES=$(BENCH_PAGES) BENCH_MODULE=$(MODULE) \
 		BENCH_FLOOR=$(CARGO_TARGET_DIR)/release/examples/libfloor.so $(call in_variable,BENCH_PEER,redisbloom-2.8.2) \
 		cargo bench --locked --quiet --bench server
 	@[[ -n "$(BENCH_IN_PART)" ]] || cargo bench --locked --package rollcall-core --bench core

@@ -7,20 +7,22 @@
 //! | command | what it does |
 //! |---|---|
 //! | `BENCH.REPLY key item [item ...]` | replies with an array, 0 or 1 an item |
-//! | `BENCH.READ key [item]` | opens the key for reading, replies 1 |
-//! | `BENCH.WRITE key [item]` | opens the key for writing, replies 1 |
-//! | `BENCH.CHANGE key [item]` | opens the key for writing, propagates, signals, notifies, replies 1 |
-//! | `BENCH.BITMAPS lines bytes [bytes ...]` | makes bitmaps for the two commands below, and says how many lines an item has in each |
-//! | `BENCH.PROBE key item [item ...]` | opens the key for reading; hashes each item in place, looks at one bit in each of its lines, replies with an array |
-//! | `BENCH.FILL key item [item ...]` | opens the key for writing; the same, but sets the bits, then propagates, signals, notifies |
-//! | `BENCH.SUM key [key ...]` | adds up the words of strings, replies with the sum: the speed of memory |
+//! | `BENCH.READ key [item]` | opens the key for reading and reads a word of its value, replies 1 |
+//! | `BENCH.WRITE key [item]` | the same, opened for writing |
+//! | `BENCH.CHANGE key [item]` | opens the key for writing, reads a word of its value, propagates, signals, notifies, replies 1 |
+//! | `BENCH.BITMAPS lines bytes [bytes ...]` | makes bitmaps for the three commands below, and says how many lines an item has in each |
+//! | `BENCH.PROBE key item [item ...]` | as `BENCH.READ`; hashes each item in place, looks at one bit in each of its lines, replies with an array |
+//! | `BENCH.KNOWN key item [item ...]` | the same, opened for writing: what adding takes that changes nothing |
+//! | `BENCH.FILL key item [item ...]` | as `BENCH.KNOWN`, but sets the bits, then propagates, signals, notifies |
+//! | `BENCH.UNION key [key ...]` | counts the bits that are set in any of several strings of one length |
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_int, c_long, c_longlong};
+use std::hint::black_box;
 
 use multiversion::multiversion;
 use prefetch_index::prefetch_index;
-use redis_module::raw::{self, RedisModuleCtx, RedisModuleString};
+use redis_module::raw::{self, RedisModuleCtx, RedisModuleKey, RedisModuleString};
 use xxhash_rust::xxh3::xxh3_128;
 
 const OK: c_int = raw::REDISMODULE_OK as c_int;
@@ -53,12 +55,27 @@ unsafe extern "C" fn reply(ctx: *mut RedisModuleCtx, _argv: *mut *mut RedisModul
     OK
 }
 
+/// Reads the first word of a value of a module. No command can answer without its value, which is a line of memory of
+/// its own.
+///
+/// # Safety
+/// The key is open or null. Values of all modules here are pointers to at least a word.
+unsafe fn touch(key: *mut RedisModuleKey) {
+    // SAFETY: the type of an open key can be asked for, and only a module's value has one.
+    unsafe {
+        if !key.is_null() && !api!(RedisModule_ModuleTypeGetType(key)).is_null() {
+            black_box(api!(RedisModule_ModuleTypeGetValue(key)).cast::<usize>().read());
+        }
+    }
+}
+
 /// # Safety
 /// See [`reply`].
 unsafe extern "C" fn read(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, _argc: c_int) -> c_int {
     // SAFETY: the arity was declared: there is a key's name. A missing key gives null, which is not closed.
     unsafe {
         let key = api!(RedisModule_OpenKey(ctx, *argv.add(1), READ));
+        touch(key);
         if !key.is_null() {
             api!(RedisModule_CloseKey(key));
         }
@@ -72,6 +89,7 @@ unsafe extern "C" fn write(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModule
     // SAFETY: there is a key's name; a key opened for writing is never null.
     unsafe {
         let key = api!(RedisModule_OpenKey(ctx, *argv.add(1), WRITE));
+        touch(key);
         api!(RedisModule_CloseKey(key));
         api!(RedisModule_ReplyWithBool(ctx, 1))
     }
@@ -84,6 +102,7 @@ unsafe extern "C" fn change(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModul
     unsafe {
         let name = *argv.add(1);
         let key = api!(RedisModule_OpenKey(ctx, name, WRITE));
+        touch(key);
         api!(RedisModule_ReplicateVerbatim(ctx));
         api!(RedisModule_SignalModifiedKey(ctx, name));
         api!(RedisModule_NotifyKeyspaceEvent(ctx, raw::REDISMODULE_NOTIFY_MODULE as c_int, c"bench".as_ptr(), name));
@@ -176,9 +195,24 @@ fn walk<'a>(
 /// # Safety
 /// See [`reply`].
 unsafe extern "C" fn probe(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { look(ctx, argv, argc, READ) }
+}
+
+/// # Safety
+/// See [`reply`].
+unsafe extern "C" fn known(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { look(ctx, argv, argc, WRITE) }
+}
+
+/// # Safety
+/// See [`reply`].
+unsafe fn look(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int, mode: c_int) -> c_int {
     // SAFETY: there are `argc` live strings, of which the first two are the command and the key.
     unsafe {
-        let key = api!(RedisModule_OpenKey(ctx, *argv.add(1), READ));
+        let key = api!(RedisModule_OpenKey(ctx, *argv.add(1), mode));
+        touch(key);
         api!(RedisModule_ReplyWithArray(ctx, c_long::from(argc - 2)));
         BITMAPS.with_borrow_mut(|bitmaps| {
             let items = (2..argc as usize).map(|index| bytes(*argv.add(index)));
@@ -205,6 +239,7 @@ unsafe extern "C" fn fill(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleS
     unsafe {
         let name = *argv.add(1);
         let key = api!(RedisModule_OpenKey(ctx, name, WRITE));
+        touch(key);
         api!(RedisModule_ReplyWithArray(ctx, c_long::from(argc - 2)));
         BITMAPS.with_borrow_mut(|bitmaps| {
             let items = (2..argc as usize).map(|index| bytes(*argv.add(index)));
@@ -225,33 +260,49 @@ unsafe extern "C" fn fill(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleS
     OK
 }
 
-/// The sum of all words, read with AVX2 where the processor has it.
-#[multiversion(targets("x86_64+avx2"))]
-fn add_up(words: &[u64]) -> u64 {
-    words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
+/// Words of the union that are made before their bits are counted: they stay in the first cache.
+const BLOCK: usize = 512;
+
+/// The number of bits that are set in any of these strings, with AVX2 where the processor has it.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512vl+avx512vpopcntdq+popcnt", "x86_64+avx2+popcnt"))]
+fn count_union(strings: &[&[u64]]) -> u64 {
+    let len = strings.iter().map(|words| words.len()).min().unwrap_or(0);
+    let mut total = 0;
+    for start in (0..len).step_by(BLOCK) {
+        let end = len.min(start + BLOCK);
+        let mut block = [0; BLOCK];
+        for words in strings {
+            block.iter_mut().zip(&words[start..end]).for_each(|(all, word)| *all |= word);
+        }
+        total += block.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+    }
+    total
 }
 
 /// # Safety
 /// See [`reply`].
-unsafe extern "C" fn sum(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
-    let mut total = 0u64;
-    // SAFETY: there are `argc` strings. What StringDMA gives holds until the key is closed; a key that is
+unsafe extern "C" fn union(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
+    // SAFETY: there are `argc` strings. What StringDMA gives holds until a command changes the string; a key that is
     // missing or no string is left out. Any bytes are words; the unaligned ends are skipped.
     unsafe {
+        let mut keys = Vec::with_capacity(argc as usize);
+        let mut strings = Vec::with_capacity(argc as usize);
         for index in 1..argc as usize {
             let key = api!(RedisModule_OpenKey(ctx, *argv.add(index), READ));
             if key.is_null() {
                 continue;
             }
+            keys.push(key);
             let mut len = 0;
             let start = api!(RedisModule_StringDMA(key, &mut len, READ)).cast::<u8>();
             if !start.is_null() && len > 0 {
                 let (_, words, _) = std::slice::from_raw_parts(start, len).align_to::<u64>();
-                total = total.wrapping_add(add_up(words));
+                strings.push(words);
             }
-            api!(RedisModule_CloseKey(key));
         }
-        api!(RedisModule_ReplyWithLongLong(ctx, total as c_longlong))
+        let bits = count_union(&strings);
+        keys.into_iter().for_each(|key| api!(RedisModule_CloseKey(key)));
+        api!(RedisModule_ReplyWithLongLong(ctx, bits as c_longlong))
     }
 }
 
@@ -264,15 +315,16 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     _argv: *mut *mut RedisModuleString,
     _argc: c_int,
 ) -> c_int {
-    let commands: [(&CStr, Command, &CStr, c_int); 8] = [
+    let commands: [(&CStr, Command, &CStr, c_int); 9] = [
         (c"bench.reply", reply, c"readonly fast", 1),
         (c"bench.read", read, c"readonly fast", 1),
         (c"bench.write", write, c"write deny-oom fast", 1),
         (c"bench.change", change, c"write deny-oom fast", 1),
         (c"bench.bitmaps", bitmaps, c"readonly", 0),
         (c"bench.probe", probe, c"readonly fast", 1),
+        (c"bench.known", known, c"write deny-oom fast", 1),
         (c"bench.fill", fill, c"write deny-oom fast", 1),
-        (c"bench.sum", sum, c"readonly", -1),
+        (c"bench.union", union, c"readonly", -1),
     ];
     // SAFETY: the context is live; names and flags end with NUL. Without the option the server would signal a change
     // after each opening for writing. Our module sets the option too.

@@ -7,17 +7,19 @@
 //!
 //! Its settings come in the environment: `BENCH_SERVER` (else redis-server), `BENCH_MODULE`, `BENCH_FLOOR` and
 //! `BENCH_PEER` (the modules), `BENCH_DOCUMENT` (the Markdown file to write into; plots go into a folder of the same
-//! name beside it) and, for a full run, `BENCH_README` (the file whose tables are written anew). `BENCH_QUICK=1` makes
-//! a quick run. `BENCH_ONLY=word,word` runs only the sections whose name has one of the words.
+//! name beside it) and, for a full run, `BENCH_PAGES` (files, separated by commas, whose tables are written anew).
+//! `BENCH_QUICK=1` makes a quick run. `BENCH_ONLY=word,word` runs only the sections whose name has one of the words.
 
 mod batch;
 mod counting;
+mod grid;
 mod growth;
 mod items;
 #[path = "../output/markdown.rs"]
 mod markdown;
 mod measure;
 mod memory;
+mod misses;
 mod persistence;
 #[path = "../output/plot.rs"]
 #[allow(dead_code)]
@@ -28,6 +30,7 @@ mod report;
 mod resp;
 mod servers;
 mod single;
+mod small;
 mod waits;
 
 use std::path::PathBuf;
@@ -46,7 +49,7 @@ fn no_plots(run: fn(&mut Bench)) -> impl Fn(&mut Bench) -> Vec<plot::File> {
 }
 
 /// The sections, in their order: persistence uses the filter that the first one fills, and "waits" empties the servers.
-const SECTIONS: [(&str, [u64; 2], Section); 12] = [
+const SECTIONS: [(&str, [u64; 2], Section); 14] = [
     ("350 items a call", [9, 91], |bench| no_plots(batch::run)(bench)),
     ("saving and loading", [6, 60], |bench| no_plots(persistence::run)(bench)),
     ("one item a call", [2, 9], |bench| no_plots(single::run)(bench)),
@@ -59,6 +62,8 @@ const SECTIONS: [(&str, [u64; 2], Section); 12] = [
     ("sub-filters", [2, 6], growth::run_chain),
     ("default capacity", [3, 4], |bench| no_plots(growth::run_default)(bench)),
     ("size of filters", [4, 15], growth::run_size),
+    ("small keys", [30, 240], |bench| no_plots(small::run)(bench)),
+    ("grid", [20, 300], |bench| no_plots(grid::run)(bench)),
 ];
 const WAITS: (&str, [u64; 2], Section) = ("waits of other clients", [10, 50], |bench| no_plots(waits::run)(bench));
 
@@ -97,8 +102,9 @@ fn main() {
     std::fs::create_dir_all(&folder).expect("the folder of the plots");
     plots.iter().for_each(|plot| plot::write(&folder, plot).expect("the plot is written"));
     report::write(&document, &mut bench, &plots).expect("the document is written");
-    if let Some(readme) = std::env::var_os("BENCH_README").filter(|name| !name.is_empty()) {
-        report::write_readme(&PathBuf::from(readme), &bench).expect("the README is written");
+    let pages = std::env::var("BENCH_PAGES").unwrap_or_default();
+    for page in pages.split(',').filter(|page| !page.is_empty()) {
+        report::write_page(&PathBuf::from(page), &bench).unwrap_or_else(|error| panic!("{page}: {error}"));
     }
     let missed = bench.rows.iter().filter(|row| row.met() == Some(false)).count();
     let goals = bench.rows.iter().filter(|row| row.met().is_some()).count();

@@ -74,6 +74,12 @@ pub enum Goal {
     Shown,
 }
 
+/// The goal beside RedisBloom: never slower, never larger. The ratio says how much better.
+pub const NEVER_BEHIND: Goal = Goal::TimesFaster(1.0);
+
+/// The goal beside a floor, or beside something else that does the same.
+pub const NEAR: Goal = Goal::Within(1.1);
+
 /// A line of the table.
 pub struct Row {
     /// What was done.

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use crate::markdown;
 use crate::measure::{Bench, Goal, Row};
+use crate::small::{COUNTER_TABLE, FILTER_TABLE};
 
 /// Marks of the part of the document that is replaced. The rest is written by hand.
 const BEGIN: &str = "<!-- measured: begin, written by make bench -->";
@@ -134,9 +135,9 @@ fn replaced(document: &str, begin: &str, lines: &str) -> String {
     format!("{before}{begin}\n{lines}{END}{after}")
 }
 
-/// Replaces the tables of the README. Only a full run has all of them.
-pub fn write_readme(readme: &Path, bench: &Bench) -> std::io::Result<()> {
-    let mut text = fs::read_to_string(readme)?;
+/// Replaces the tables of a page by those that were measured. A table of which nothing was measured stays as it is.
+pub fn write_page(page: &Path, bench: &Bench) -> std::io::Result<()> {
+    let mut text = fs::read_to_string(page)?;
     let extra = |title: &str| {
         let extra = bench.extras.iter().find_map(|extra| extra.strip_prefix("### ")?.strip_prefix(title));
         extra.and_then(|extra| extra.split_once("\n\n")).map_or(String::new(), |(_, table)| table.to_owned())
@@ -146,15 +147,20 @@ pub fn write_readme(readme: &Path, bench: &Bench) -> std::io::Result<()> {
         ("bytes of counts", extra("MEMORY USAGE of LC")),
         ("errors of counts", extra("Error of LC")),
         ("times", beside_redisbloom(bench, &["BF.", "end to end"])),
+        ("small filters", extra(FILTER_TABLE)),
+        ("small counters", extra(COUNTER_TABLE)),
     ];
     for (name, table) in tables {
-        text = replaced(&text, &format!("<!-- measured: {name}, written by make bench -->"), &table);
+        let begin = format!("<!-- measured: {name}, written by make bench -->");
+        if !table.is_empty() && text.contains(&begin) {
+            text = replaced(&text, &begin, &table);
+        }
     }
-    fs::write(readme, text)
+    fs::write(page, text)
 }
 
 /// A table of the rows that compare with RedisBloom and whose work begins with one of `begins`. Its last column says
-/// how many times slower or larger RedisBloom is.
+/// how many times slower or larger RedisBloom is. Empty if there is no such row.
 fn beside_redisbloom(bench: &Bench, begins: &[&str]) -> String {
     let rows = bench.rows.iter().filter(|row| begins.iter().any(|begin| row.work.starts_with(begin)));
     let lines = rows.filter_map(|row| match row.other {
@@ -166,5 +172,9 @@ fn beside_redisbloom(bench: &Bench, begins: &[&str]) -> String {
         ]),
         _ => None,
     });
-    markdown::table(&["work", "Rollcall", "RedisBloom", "RedisBloom / Rollcall"], &lines.collect::<Vec<_>>())
+    let lines: Vec<_> = lines.collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    markdown::table(&["work", "Rollcall", "RedisBloom", "RedisBloom / Rollcall"], &lines)
 }

@@ -165,6 +165,17 @@ impl Connection {
         self.skip(batch.requests);
     }
 
+    /// What DUMP says of a key.
+    pub fn dump(&mut self, key: &str) -> Vec<u8> {
+        let mut batch = Batch::default();
+        batch.push(["DUMP", key].into_iter());
+        self.send(&batch);
+        let (start, end) = self.line().expect("the server replies");
+        let len = if self.input[start] == b'$' { self.length((start + 1, end)) } else { None };
+        let len = len.unwrap_or_else(|| panic!("{key} cannot be dumped"));
+        self.bytes(len).expect("the server replies")
+    }
+
     /// Sends a batch and returns all integers in its replies, arrays flattened.
     pub fn integers(&mut self, batch: &Batch) -> Vec<i64> {
         self.send(batch);
@@ -211,7 +222,7 @@ impl Connection {
                 None => Reply::Null,
             },
             b'$' => match self.length(rest) {
-                Some(len) => Reply::Text(self.bytes(len)?),
+                Some(len) => Reply::Text(String::from_utf8_lossy(&self.bytes(len)?).into_owned()),
                 None => Reply::Null,
             },
             _ => return Err(io::Error::other(text)),
@@ -239,13 +250,13 @@ impl Connection {
     }
 
     /// The next `len` bytes and the line end after them.
-    fn bytes(&mut self, len: usize) -> io::Result<String> {
+    fn bytes(&mut self, len: usize) -> io::Result<Vec<u8>> {
         while self.input.len() < self.at + len + 2 {
             self.fill()?;
         }
-        let text = String::from_utf8_lossy(&self.input[self.at..self.at + len]).into_owned();
+        let bytes = self.input[self.at..self.at + len].to_vec();
         self.at += len + 2;
-        Ok(text)
+        Ok(bytes)
     }
 
     /// Reads what has arrived. Returns by how many bytes the unread input has moved to the front.

@@ -18,6 +18,8 @@ pub struct Server {
     child: Child,
     dir: TempDir,
     port: u16,
+    binary: String,
+    modules: Vec<PathBuf>,
     /// The connection for all work that needs only one.
     pub client: Connection,
 }
@@ -45,7 +47,8 @@ impl Server {
                 if let Ok(mut client) = Connection::open(port)
                     && client.try_call("INFO server").is_ok_and(|info| is_process(&info, child.id()))
                 {
-                    return Server { child, dir, port, client };
+                    let modules = modules.iter().map(|module| module.to_path_buf()).collect();
+                    return Server { child, dir, port, binary: binary.to_owned(), modules, client };
                 }
                 std::thread::sleep(Duration::from_millis(10));
             }
@@ -57,9 +60,24 @@ impl Server {
         panic!("no free port found");
     }
 
+    /// One more server of this binary with these modules, empty.
+    pub fn another(&self) -> Server {
+        Server::start(&self.binary, &self.modules.iter().map(PathBuf::as_path).collect::<Vec<_>>())
+    }
+
     /// One more connection.
     pub fn connect(&self) -> Connection {
         Connection::open(self.port).expect("the server takes a connection")
+    }
+
+    /// Its address, as REPLICAOF wants it.
+    pub fn address(&self) -> String {
+        format!("127.0.0.1 {}", self.port)
+    }
+
+    /// The id of its process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
     }
 
     /// Sends a command over [`Server::client`].

@@ -1,0 +1,346 @@
+//! Every combination of what can matter to the time of a call, beside RedisBloom.
+
+use crate::items::{ABSENT, scramble};
+use crate::measure::{Bench, NEVER_BEHIND, Row, Samples, server_time};
+use crate::resp::Batch;
+use crate::servers::Server;
+
+/// Bytes of an item.
+const SIZES: [usize; 4] = [8, 32, 256, 4096];
+
+/// Items of a call, with how many calls are measured, and how many are sent at once.
+const LISTS: [(usize, usize, usize); 3] = [(1, 1000, 100), (10, 100, 20), (350, 8, 4)];
+
+/// Items of a call that are sent at most, in bytes: of long items fewer calls are measured.
+const MOST_BYTES: usize = 4 << 20;
+
+/// Capacities, and how many sub-filters of such a capacity a filter has. More would hold 10 million items and more,
+/// which take minutes to add.
+const FILTERS: [(u64, &[u64]); 4] =
+    [(10, &[1, 10, 100, 1000]), (1000, &[1, 10, 100, 1000]), (100_000, &[1, 10]), (3_000_000, &[1])];
+const QUICK_FILTERS: [(u64, &[u64]); 3] = [(10, &[1, 100]), (1000, &[1, 10]), (100_000, &[1])];
+
+const RATES: [&str; 2] = ["0.01", "0.001"];
+
+/// Sub-filters that a filter of ours has at most, less some room.
+const MOST_SUB_FILTERS: u64 = 1020;
+
+/// What is measured: filters of ours of both layouts, and RedisBloom's.
+const CONTENDERS: [&str; 3] = ["lines", "classic", "redisbloom"];
+
+const OPERATIONS: [(&str, [&str; 2]); 3] =
+    [("new", ["BF.ADD", "BF.MADD"]), ("present", ["BF.EXISTS", "BF.MEXISTS"]), ("absent", ["BF.EXISTS", "BF.MEXISTS"])];
+
+/// Cells that are not clearly ahead are measured this many times as often, before anything is said of them.
+const CLOSE: f64 = 1.1;
+const MORE_ROUNDS: usize = 5;
+
+/// A filter of the grid.
+#[derive(Clone, Copy)]
+struct Filter {
+    capacity: u64,
+    chain: u64,
+    rate: &'static str,
+}
+
+/// Times of one combination, microseconds a call.
+struct Cell {
+    filter: Filter,
+    size: usize,
+    items: usize,
+    operation: usize,
+    /// As [`CONTENDERS`].
+    times: [f64; 3],
+}
+
+impl Cell {
+    /// How many times our time RedisBloom takes.
+    fn ratio(&self, layout: usize) -> f64 {
+        self.times[2] / self.times[layout]
+    }
+
+    fn name(&self) -> String {
+        let Filter { capacity, chain, rate } = self.filter;
+        let (items, size) = (self.items, self.size);
+        format!("{items} of {size} bytes, {chain} × {capacity} at p = {rate}")
+    }
+}
+
+/// An item of `size` bytes. Its first 8 bytes tell it from all others of its size.
+fn item(number: u64, size: usize) -> Vec<u8> {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let spread = scramble(number);
+    (0..size).map(|at| DIGITS[if at < 8 { (spread >> (6 * at)) as usize & 63 } else { at & 63 }]).collect()
+}
+
+/// Where numbers of items begin. Those of present items begin at 0, in each size.
+const FILLERS: u64 = 1 << 32;
+const NEW: u64 = 1 << 44;
+
+impl Filter {
+    /// Items that are added before anything is measured: the last sub-filter is half full.
+    fn filled(self) -> u64 {
+        self.capacity * (self.chain - 1) + self.capacity / 2
+    }
+
+    /// Items of each size among them.
+    fn pool(self) -> u64 {
+        (self.filled() / SIZES.len() as u64).min(500)
+    }
+
+    /// The item that is added in this place: at even distances one of each size, else one of the shortest.
+    fn filling(self, place: u64) -> Vec<u8> {
+        let sizes = SIZES.len() as u64;
+        let (step, all) = (self.filled() / (sizes * self.pool()), sizes * self.pool());
+        match place / step {
+            nth if place % step == 0 && nth < all => item(nth / sizes, SIZES[(nth % sizes) as usize]),
+            _ => item(FILLERS + place, SIZES[0]),
+        }
+    }
+
+    /// Equal filters that are asked in turn, so that what is added to small ones does not make large ones of them.
+    fn copies(self) -> usize {
+        match (self.capacity, self.chain) {
+            (..=1000, 1) => 32,
+            (..=1000, ..=10) => 8,
+            _ => 1,
+        }
+    }
+
+    /// How many items may be added to a filter before it is no longer the one that the row is about.
+    fn room(self) -> u64 {
+        let most = self.capacity * (MOST_SUB_FILTERS - self.chain);
+        (self.capacity / 2).max(self.capacity * self.chain / 5).min(most)
+    }
+
+    /// Calls that are measured in a round; 0 if the filter has no room for one.
+    fn calls(self, operation: usize, (items, calls, _): (usize, usize, usize), size: usize) -> usize {
+        let calls = calls.min((MOST_BYTES / (items * size)).max(1));
+        if OPERATIONS[operation].0 != "new" {
+            return calls;
+        }
+        if self.chain + items as u64 / self.capacity > MOST_SUB_FILTERS {
+            return 0;
+        }
+        calls.min(self.copies() * (self.room() as usize / items).max(1))
+    }
+
+    /// Makes it in a server, returns its DUMP and removes it.
+    fn make(self, server: &mut Server, contender: &str) -> Vec<u8> {
+        const KEY: &str = "grid:made";
+        let layout = if contender == "redisbloom" { String::new() } else { format!(" LAYOUT {contender}") };
+        server.call(&format!("BF.RESERVE {KEY} {} {} EXPANSION 1{layout}", self.rate, self.capacity));
+        let mut add = |places: std::ops::Range<u64>| {
+            let mut batch = Batch::default();
+            batch.push_items(&["BF.MADD", KEY], places.map(|place| self.filling(place)).collect::<Vec<_>>().iter());
+            server.client.run_one(&batch);
+            server.call(&format!("BF.INFO {KEY}")).field("Number of filters")
+        };
+        let mut place = 0;
+        while place < self.filled() {
+            let end = self.filled().min(place + 1000);
+            add(place..end);
+            place = end;
+        }
+        // Items that were taken for known ones are not counted, so a few more are needed for as many sub-filters.
+        while add(place..place + 1) < self.chain as f64 {
+            place += 1;
+        }
+        let dump = server.client.dump(KEY);
+        server.call(&format!("DEL {KEY}"));
+        dump
+    }
+}
+
+fn copy(contender: &str, index: usize) -> String {
+    format!("grid:{contender}:{index}")
+}
+
+/// Makes all copies of a filter anew.
+fn restore(server: &mut Server, contender: &str, filter: Filter, dump: &[u8]) {
+    for index in 0..filter.copies() {
+        let mut batch = Batch::default();
+        batch.push([b"RESTORE", copy(contender, index).as_bytes(), b"0", dump, b"REPLACE"].into_iter());
+        server.client.run_one(&batch);
+    }
+}
+
+/// Measures the grid.
+pub fn run(bench: &mut Bench) {
+    let filters: &[(u64, &[u64])] = if bench.quick { &QUICK_FILTERS } else { &FILTERS };
+    let rates = &RATES[..bench.pick(1, 2)];
+    let chains = filters.iter().flat_map(|&(capacity, chains)| chains.iter().map(move |&chain| (capacity, chain)));
+    let filters: Vec<Filter> =
+        chains.flat_map(|(capacity, chain)| rates.iter().map(move |&rate| Filter { capacity, chain, rate })).collect();
+    let mut cells = Vec::new();
+    for (done, &filter) in filters.iter().enumerate() {
+        bench.step(done, filters.len());
+        measure(bench, filter, &mut cells);
+    }
+    report(bench, &filters, &cells);
+}
+
+fn server<'a>(bench: &'a mut Bench, contender: &str) -> &'a mut Server {
+    if contender == "redisbloom" { &mut bench.peer } else { &mut bench.ours }
+}
+
+/// Measures all cells of one filter.
+fn measure(bench: &mut Bench, filter: Filter, cells: &mut Vec<Cell>) {
+    let dumps = CONTENDERS.map(|contender| filter.make(server(bench, contender), contender));
+    let mut added = u64::MAX;
+    let mut new = NEW;
+    for size in SIZES {
+        for list in LISTS {
+            let mut samples = [(); 3].map(|()| [(); 3].map(|()| Samples::default()));
+            let rounds = bench.pick(2, 5);
+            for round in 0..rounds * MORE_ROUNDS {
+                let close = samples.iter().any(|samples| {
+                    let [lines, classic, peer] = [0, 1, 2].map(|contender| samples[contender].median());
+                    peer / lines.max(classic) < CLOSE
+                });
+                if round >= rounds && !close {
+                    break;
+                }
+                for operation in (0..OPERATIONS.len()).rev() {
+                    let calls = filter.calls(operation, list, size);
+                    if calls == 0 {
+                        continue;
+                    }
+                    let a_copy = (calls * list.0).div_ceil(filter.copies()) as u64;
+                    let adds = OPERATIONS[operation].0 == "new";
+                    if added == u64::MAX || (adds && added + a_copy > filter.room().max(a_copy)) {
+                        for (contender, dump) in CONTENDERS.into_iter().zip(&dumps) {
+                            restore(server(bench, contender), contender, filter, dump);
+                        }
+                        added = 0;
+                    }
+                    let first = if adds { new } else { ABSENT + (round * calls * list.0) as u64 };
+                    if adds {
+                        added += a_copy;
+                        new += (calls * list.0) as u64;
+                    }
+                    for (contender, samples) in CONTENDERS.into_iter().zip(&mut samples[operation]) {
+                        let batches = requests(filter, contender, operation, list, size, calls, first);
+                        let command = OPERATIONS[operation].1[usize::from(list.0 > 1)];
+                        let server = server(bench, contender);
+                        let warm = warm(filter, contender);
+                        samples.push(server_time(server, command, &warm, &batches));
+                    }
+                }
+            }
+            for (operation, samples) in samples.iter().enumerate() {
+                let times = [0, 1, 2].map(|contender| samples[contender].median());
+                if times[2].is_finite() {
+                    cells.push(Cell { filter, size, items: list.0, operation, times });
+                }
+            }
+        }
+    }
+    for contender in CONTENDERS {
+        (0..filter.copies())
+            .for_each(|index| drop(server(bench, contender).call(&format!("DEL {}", copy(contender, index)))));
+    }
+}
+
+/// Looks for some present items in each copy.
+fn warm(filter: Filter, contender: &str) -> Vec<Batch> {
+    let mut batch = Batch::default();
+    for index in 0..filter.copies() {
+        let items: Vec<_> = (0..64).map(|number| item(number % filter.pool(), SIZES[0])).collect();
+        batch.push_items(&["BF.MEXISTS", &copy(contender, index)], items.iter());
+    }
+    vec![batch]
+}
+
+/// The calls of one round. New and absent items have numbers from `first` on.
+fn requests(
+    filter: Filter,
+    contender: &str,
+    operation: usize,
+    (items, _, pipelined): (usize, usize, usize),
+    size: usize,
+    calls: usize,
+    first: u64,
+) -> Vec<Batch> {
+    let (kind, commands) = OPERATIONS[operation];
+    let mut number = first;
+    let mut next = || {
+        number += 1;
+        item(if kind == "present" { scramble(number) % filter.pool() } else { number - 1 }, size)
+    };
+    let mut batches = Vec::new();
+    for start in (0..calls).step_by(pipelined) {
+        let mut batch = Batch::default();
+        for call in start..calls.min(start + pipelined) {
+            let key = copy(contender, call % filter.copies());
+            let items: Vec<_> = (0..items).map(|_| next()).collect();
+            batch.push_items(&[commands[usize::from(items.len() > 1)], &key], items.iter());
+        }
+        batches.push(batch);
+    }
+    batches
+}
+
+/// A ratio in few characters.
+fn short(ratio: f64) -> String {
+    if ratio < 9.95 { format!("{ratio:.2}") } else { format!("{ratio:.0}") }
+}
+
+/// Rows for the worst cells, and tables of all ratios.
+fn report(bench: &mut Bench, filters: &[Filter], cells: &[Cell]) {
+    let mut behind = Vec::new();
+    for (operation, (name, _)) in OPERATIONS.iter().enumerate() {
+        for (layout, contender) in CONTENDERS[..2].iter().enumerate() {
+            let here = || cells.iter().filter(|cell| cell.operation == operation);
+            let worst = here().min_by(|a, b| a.ratio(layout).total_cmp(&b.ratio(layout)));
+            let Some(worst) = worst else { continue };
+            bench.rows.push(Row {
+                work: format!("grid, {name}, {contender}: worst of {}, {}", here().count(), worst.name()),
+                goal: NEVER_BEHIND,
+                ours: worst.times[layout],
+                other: Some(("RedisBloom", worst.times[2])),
+                unit: "µs a call",
+            });
+            behind.extend(here().filter(|cell| cell.ratio(layout) < 1.0).map(|cell| (layout, cell)));
+        }
+    }
+    let columns = LISTS.iter().flat_map(|&(items, ..)| SIZES.map(|size| (items, size))).collect::<Vec<_>>();
+    for (operation, (name, _)) in OPERATIONS.iter().enumerate() {
+        let mut lines = Vec::new();
+        for (&filter, layout) in filters.iter().flat_map(|filter| [(filter, 0), (filter, 1)]) {
+            let Filter { capacity, chain, rate } = filter;
+            let ratio = |&(items, size): &(usize, usize)| {
+                let is_it = |cell: &&Cell| {
+                    let of = cell.filter;
+                    (of.capacity, of.chain, of.rate) == (capacity, chain, rate)
+                        && (cell.items, cell.size, cell.operation) == (items, size, operation)
+                };
+                cells.iter().find(is_it).map_or_else(|| "-".to_owned(), |cell| short(cell.ratio(layout)))
+            };
+            let head = vec![format!("{chain} × {capacity}"), rate.to_owned(), CONTENDERS[layout].to_owned()];
+            lines.push([head, columns.iter().map(ratio).collect()].concat());
+        }
+        let heads: Vec<String> = ["sub-filters", "p", "layout"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(columns.iter().map(|(items, size)| format!("{items} of {size}")))
+            .collect();
+        let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+        bench.extra(
+            &format!("The grid, {name} items: RedisBloom / ours, by items a call and their bytes"),
+            &heads,
+            &lines,
+        );
+    }
+    behind.sort_by(|(a, left), (b, right)| left.ratio(*a).total_cmp(&right.ratio(*b)));
+    let lines: Vec<Vec<String>> = behind
+        .iter()
+        .map(|(layout, cell)| {
+            let [ours, theirs] = [*layout, 2].map(|contender| format!("{:.2}", cell.times[contender]));
+            let name = format!("{}: {}", OPERATIONS[cell.operation].0, cell.name());
+            vec![name, CONTENDERS[*layout].to_owned(), ours, theirs, format!("{:.3}", cell.ratio(*layout))]
+        })
+        .collect();
+    let title = format!("The grid: {} of {} cells in which ours is behind", lines.len(), 2 * cells.len());
+    bench.extra(&title, &["cell", "layout", "ours, µs a call", "RedisBloom", "RedisBloom / ours"], &lines);
+}
