@@ -93,7 +93,7 @@ impl Filter {
         let sizes = SIZES.len() as u64;
         let (step, all) = (self.filled() / (sizes * self.pool()), sizes * self.pool());
         match place / step {
-            nth if place % step == 0 && nth < all => item(nth / sizes, SIZES[(nth % sizes) as usize]),
+            nth if place.is_multiple_of(step) && nth < all => item(nth / sizes, SIZES[(nth % sizes) as usize]),
             _ => item(FILLERS + place, SIZES[0]),
         }
     }
