@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Kind, make};
+use super::keys::{Kind, make};
 use crate::measure::{Bench, Goal, Row};
 use crate::servers::Server;
 

@@ -1,6 +1,6 @@
 //! One item a call, each call to another of a million small keys: the time is that of the cache misses.
 
-use super::{Kind, PIPELINED, key, make, member};
+use super::keys::{Kind, PIPELINED, key, make, member};
 use crate::batch::{LOOKS, looks};
 use crate::items::scramble;
 use crate::measure::{Bench, Goal, NEAR, NEVER_BEHIND, Row, Samples, server_time};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Kind, key, requests};
+use super::keys::{Kind, key, requests};
 use crate::measure::{Bench, Goal, NEVER_BEHIND, Row, Samples, server_time};
 use crate::servers::Server;
 

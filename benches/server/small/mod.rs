@@ -2,96 +2,12 @@
 
 mod bytes;
 mod calls;
+mod keys;
 mod life;
 
 pub use bytes::{COUNTER_TABLE, FILTER_TABLE};
 
 use crate::measure::Bench;
-use crate::resp::{Batch, Connection};
-
-/// A kind of small key, and how much is in it.
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    /// A filter of this capacity at [`RATE`] that holds so many items.
-    Filter { capacity: u64, items: u64 },
-    /// A counter of the defaults with so many members.
-    Counter(u64),
-    /// A set of the server's own.
-    Set(u64),
-    /// A HyperLogLog of the server's own.
-    Log(u64),
-}
-
-const RATE: &str = "0.01";
-
-/// The capacity of empty counters: that of the defaults.
-const COUNTER_CAPACITY: &str = "50000";
-
-/// Name of the key of this number: 9 bytes.
-fn key(number: u64) -> String {
-    format!("k{number:08}")
-}
-
-/// Member `index` of the key of this number: 12 bytes.
-fn member(number: u64, index: u64) -> String {
-    format!("m{:011}", number * 100_000 + index)
-}
-
-impl Kind {
-    /// The command that makes the key of this number.
-    fn request(self, number: u64) -> Vec<String> {
-        let key = key(number);
-        let (head, members) = match self {
-            Kind::Filter { capacity, items: 0 } => (vec!["BF.RESERVE", &key, RATE, &capacity.to_string()].owned(), 0),
-            Kind::Filter { capacity, items } => {
-                let capacity = capacity.to_string();
-                (vec!["BF.INSERT", &key, "CAPACITY", &capacity, "ERROR", RATE, "ITEMS"].owned(), items)
-            }
-            Kind::Counter(0) => (vec!["LC.RESERVE", &key, COUNTER_CAPACITY].owned(), 0),
-            Kind::Counter(members) => (vec!["LC.ADD", &key].owned(), members),
-            Kind::Set(members) => (vec!["SADD", &key].owned(), members),
-            Kind::Log(members) => (vec!["PFADD", &key].owned(), members),
-        };
-        head.into_iter().chain((0..members).map(|index| member(number, index))).collect()
-    }
-
-    /// The name of that command.
-    fn command(self) -> String {
-        self.request(0).swap_remove(0)
-    }
-}
-
-/// Makes owned words of borrowed ones.
-trait Owned {
-    fn owned(self) -> Vec<String>;
-}
-
-impl Owned for Vec<&str> {
-    fn owned(self) -> Vec<String> {
-        self.into_iter().map(str::to_owned).collect()
-    }
-}
-
-/// Requests in one batch.
-const PIPELINED: u64 = 100;
-
-/// Batches of one request for each number below `count`.
-fn requests(count: u64, mut request: impl FnMut(u64) -> Vec<String>) -> Vec<Batch> {
-    let batch = |start: u64| {
-        let mut batch = Batch::default();
-        (start..count.min(start + PIPELINED)).for_each(|number| batch.push(request(number).into_iter()));
-        batch
-    };
-    (0..count).step_by(PIPELINED as usize).map(batch).collect()
-}
-
-/// Makes the keys of all numbers below `count`, unmeasured, without having all requests in memory at once.
-fn make(client: &mut Connection, count: u64, kind: impl Fn(u64) -> Kind) {
-    const STEP: u64 = 50 * PIPELINED;
-    for start in (0..count).step_by(STEP as usize) {
-        client.run(&requests(STEP.min(count - start), |number| kind(start + number).request(start + number)));
-    }
-}
 
 /// Measures all of it, on servers that hold nothing else.
 pub fn run(bench: &mut Bench) {
