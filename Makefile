@@ -102,7 +102,7 @@ BENCH_IN_PART = $(filter-out 0,$(QUICK))$(ONLY)
 BENCH_DOCUMENT = $(if $(BENCH_IN_PART),$(CARGO_TARGET_DIR)/benchmarks.md,docs/benchmarks.md)
 BENCH_PAGES = $(if $(BENCH_IN_PART),,README.md,docs/operations.md,docs/counting.md)
 
-bench: setup-test build ## Measure against RedisBloom, 6 minutes, write docs/benchmarks.md and the README's tables; QUICK=1: a rough run of one
+bench: setup-test build ## Measure against RedisBloom, 15 minutes, write docs/benchmarks.md and other pages' tables; QUICK=1: a rough run of two
 	@scripts/servers.py fetch redisbloom-2.8.2
 	@[[ -n "$(call in_variable,BENCH_PEER,redisbloom-2.8.2)" ]] || { echo "bench: RedisBloom is for x86-64 Linux only" >&2; exit 1; }
 	cargo build --release --locked --example floor
