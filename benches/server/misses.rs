@@ -1,36 +1,37 @@
 //! Cache misses of a process, counted by perf where it is installed and the processor lets it count.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
-/// How long perf takes to attach.
-const ATTACHED: Duration = Duration::from_millis(50);
-
-/// A count under way.
+/// A count under way. perf counts as long as a command of its own runs: here one that copies its input, so that its
+/// first word says that perf has begun, and the end of its input ends both.
 pub struct Counter(Child);
 
 impl Counter {
-    /// Counts from now on; `None` where perf is missing.
+    /// Counts from now on; `None` where perf is missing or does not begin.
     pub fn start(process: u32) -> Option<Counter> {
         let mut command = Command::new("perf");
-        command.args(["stat", "-x", ",", "-e", "cache-misses", "-p", &process.to_string()]);
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().ok()?;
-        std::thread::sleep(ATTACHED);
-        Some(Counter(child))
+        command.args(["stat", "-x", ",", "-e", "cache-misses", "-p", &process.to_string(), "--", "cat"]);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut counter = Counter(command.spawn().ok()?);
+        counter.0.stdin.as_mut()?.write_all(b".").ok()?;
+        counter.0.stdout.as_mut()?.read_exact(&mut [0]).ok()?;
+        Some(counter)
     }
 
     /// The misses since the start; `None` where they cannot be counted.
     pub fn stop(mut self) -> Option<f64> {
-        // perf writes its figures when it is interrupted.
-        let interrupted = Command::new("kill").args(["-INT", &self.0.id().to_string()]).status();
-        if !interrupted.is_ok_and(|status| status.success()) {
-            let _ = self.0.kill();
-        }
+        drop(self.0.stdin.take());
         let mut text = String::new();
         self.0.stderr.take()?.read_to_string(&mut text).ok()?;
-        let _ = self.0.wait();
         let line = text.lines().find(|line| line.contains("cache-misses"))?;
         line.split(',').next()?.parse().ok()
+    }
+}
+
+impl Drop for Counter {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
