@@ -107,8 +107,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        let ended = self.child.try_wait().is_ok_and(|status| status.is_some());
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if ended {
+            let log = fs::read_to_string(self.dir.path().join("server.log")).unwrap_or_default();
+            eprintln!("a server with {:?} ended by itself; its log:\n{log}", self.modules);
+        }
     }
 }
 
