@@ -2,7 +2,6 @@
 //! byte for byte is in golden.rs.
 
 use std::alloc::Layout;
-use std::ops::Range;
 
 use proptest::prelude::*;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter};
@@ -10,13 +9,10 @@ use rollcall_core::counting::{self, Counter, Representation};
 use rollcall_core::error::Error;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
-use rollcall_core::unstable::bloom::{LineFilter, SubFilter};
+use rollcall_core::unstable::bloom::LineFilter;
 use rollcall_core::unstable::counting::{Shaped, layout};
-use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::heap::OnHeap;
-use rollcall_core::unstable::persist::{
-    Loading, LoadingBloomFilter, LoadingCounter, Stored, piece_checksum, push_chunk,
-};
+use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, LoadingCounter, Stored, push_chunk};
 
 mod support;
 

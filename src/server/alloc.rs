@@ -79,7 +79,7 @@ unsafe fn malloc_aligns_lines() -> bool {
                 // All at once, so that they are different blocks.
                 let blocks = [(); TRIED].map(|()| alloc(size));
                 let is_aligned = |block: &*mut c_void| {
-                    !block.is_null() && *block as usize % CACHE_LINE == 0 && malloc_size(*block) == class
+                    !block.is_null() && (*block as usize).is_multiple_of(CACHE_LINE) && malloc_size(*block) == class
                 };
                 let all_aligned = blocks.iter().all(is_aligned);
                 blocks.into_iter().for_each(|block| free(block));
@@ -132,7 +132,7 @@ pub fn usable_size(size: usize) -> usize {
 
 /// Whether the server's malloc aligns a block of this layout by itself, although it asks for more than other blocks get.
 fn is_aligned_anyway(layout: Layout) -> bool {
-    layout.align() <= CACHE_LINE && layout.size() % CACHE_LINE == 0 && ALIGNS_LINES.load(Ordering::Relaxed)
+    layout.align() <= CACHE_LINE && layout.size().is_multiple_of(CACHE_LINE) && ALIGNS_LINES.load(Ordering::Relaxed)
 }
 
 /// Bytes in front of an allocation whose alignment exceeds malloc's. They give room to align it, and their last word
@@ -229,7 +229,7 @@ impl ServerAlloc {
             let Some(size) = malloc_size(layout.size(), layout) else { return null_mut() };
             let base = server_alloc(size, zeroed);
             let pointer = if padding(layout) == 0 { base } else { align_up(base, layout.align()) };
-            if layout.align() > MALLOC_ALIGN && pointer as usize % layout.align() != 0 {
+            if layout.align() > MALLOC_ALIGN && !(pointer as usize).is_multiple_of(layout.align()) {
                 // An allocator that looked like jemalloc and is not. What it gave cannot be used.
                 if let Some(free) = raw::RedisModule_Free {
                     free(base.cast());
@@ -369,7 +369,7 @@ pub unsafe fn defrag(ctx: *mut raw::RedisModuleDefragCtx, pointer: *mut u8, layo
         if padding(layout) == 0 {
             // The new block has the same size class, and so the same alignment. Should it not, what it holds cannot be
             // used, and the old block is gone.
-            if layout.align() > MALLOC_ALIGN && new_base as usize % layout.align() != 0 {
+            if layout.align() > MALLOC_ALIGN && !(new_base as usize).is_multiple_of(layout.align()) {
                 std::process::abort();
             }
             return new_base;
