@@ -56,6 +56,8 @@ pub enum Refusal {
     BadIterator { got: String },
     /// `NONSCALING` together with `EXPANSION`.
     NonScalingExpands,
+    /// A time to live that no key can be given.
+    ExpireTime(String),
     /// A field that `BF.INFO` or `LC.INFO` does not have.
     NoSuchField { expected: String, got: String },
     /// Any other refusal, of an option of `BF.INSERT`. Redis 8 words some of them differently.
@@ -121,6 +123,8 @@ impl Refusal {
             Refusal::NonScalingExpands => {
                 "ERR Nonscaling filters cannot expand: give NONSCALING or EXPANSION, not both".to_owned()
             }
+            // The server's words for `SET`.
+            Refusal::ExpireTime(why) => format!("ERR invalid expire time: {why}"),
             Refusal::NoSuchField { expected, got } => {
                 format!("ERR Invalid information value: expected one of {expected}, got {got}")
             }
@@ -200,6 +204,10 @@ fn core_text(noun: Noun, error: &Error) -> String {
         Error::NotExact { exact_limit, exact_bytes } => format!(
             "ERR counter holds an estimate: members are listed only up to its EXACT limit of {exact_limit} members and \
              {exact_bytes} bytes"
+        ),
+        Error::PastExact { exact_limit, exact_bytes, members, bytes } => format!(
+            "ERR counter would hold an estimate: {members} members of {bytes} bytes are above its EXACT limit of \
+             {exact_limit} members and {exact_bytes} bytes"
         ),
         Error::Corrupt { .. } => "ERR received bad data".to_owned(),
     }

@@ -2,6 +2,7 @@
 
 use crate::refusal::{Refusal, quoted};
 use crate::server::ffi::Ctx;
+use rollcall_core::admission::Admission;
 
 /// Replies with the error for `refusal`.
 pub fn refuse(ctx: Ctx, refusal: Refusal) {
@@ -24,6 +25,18 @@ pub fn bools(ctx: Ctx, values: &[bool], stopped: Option<Refusal>) {
     }
     if let Some(refusal) = stopped {
         ctx.reply_error(&refusal.text());
+    }
+}
+
+/// An array of integers, one for each item: 1 where it came in, 0 where it was known, -1 where it was refused.
+pub fn admissions(ctx: Ctx, told: &[Admission]) {
+    ctx.reply_array(told.len());
+    for one in told {
+        ctx.reply_integer(match one {
+            Admission::Admitted => 1,
+            Admission::Known => 0,
+            Admission::Refused => -1,
+        });
     }
 }
 

@@ -1,6 +1,6 @@
 //! Several counters: unions and differences.
 
-use rollcall_core::counting::{Counter, Difference, count_union};
+use rollcall_core::counting::{Counter, Estimated, count_union};
 use rollcall_core::size_limit::Unlimited;
 
 use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
@@ -93,12 +93,12 @@ const LEAST_COVERED: f64 = 0.88;
 /// Members that only the first has.
 const MISSING: [u64; 7] = [1, 5, 20, 100, 1_000, 10_000, 100_000];
 
-fn is_covered(difference: &Difference, missing: u64) -> bool {
+fn is_covered(difference: &Estimated, missing: u64) -> bool {
     (difference.estimate - missing as f64).abs() <= 2.0 * difference.standard_error
 }
 
 /// The differences of a counter that begins as `one` and gets missing members, a few, more and more.
-fn differences(mut one: Counter, other: &Counter, trial: u64, first: u64) -> Vec<Difference> {
+fn differences(mut one: Counter, other: &Counter, trial: u64, first: u64) -> Vec<Estimated> {
     let mut added = 0;
     let mut at = |&missing: &u64| {
         add(&mut one, trial, first + added..first + missing);
@@ -108,7 +108,7 @@ fn differences(mut one: Counter, other: &Counter, trial: u64, first: u64) -> Vec
     MISSING.iter().map(&mut at).collect()
 }
 
-fn coverage(all: &[Vec<Difference>]) -> Vec<Check> {
+fn coverage(all: &[Vec<Estimated>]) -> Vec<Check> {
     let covered = |(index, &missing): (usize, &u64)| {
         let measured = share(all.iter().map(|differences| is_covered(&differences[index], missing)));
         Check::new(Claim::AtLeast(LEAST_COVERED), measured, Unit::Percent(1))

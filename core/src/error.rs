@@ -33,6 +33,8 @@ pub enum Parameter {
     TailBits,
     /// Seed of the hash.
     Seed,
+    /// How many counters are asked about together.
+    Counters,
 }
 
 impl Parameter {
@@ -55,6 +57,7 @@ impl Parameter {
             Parameter::Precision => "precision",
             Parameter::TailBits => "tail bits",
             Parameter::Seed => "seed",
+            Parameter::Counters => "number of counters",
         }
     }
 }
@@ -122,6 +125,17 @@ pub enum Error {
         /// Bytes that these may have together.
         exact_bytes: u32,
     },
+    /// New members would make an exact counter an estimate.
+    PastExact {
+        /// Members up to which it is exact.
+        exact_limit: u32,
+        /// Bytes that these may have together.
+        exact_bytes: u32,
+        /// Members that there would be.
+        members: u64,
+        /// Bytes that they would have together.
+        bytes: u64,
+    },
     /// Stored or received bytes do not describe a value.
     Corrupt {
         /// Name of the field that is wrong.
@@ -178,6 +192,11 @@ impl fmt::Display for Error {
                     "the counter had more than {exact_limit} members or {exact_bytes} bytes of them: it holds an estimate"
                 )
             }
+            Error::PastExact { exact_limit, exact_bytes, members, bytes } => write!(
+                f,
+                "{members} members of {bytes} bytes are more than the {exact_limit} members of {exact_bytes} bytes up to \
+                 which the counter is exact"
+            ),
             Error::Corrupt { field, expected, got } => write!(f, "{field}: expected {expected}, got {got}"),
         }
     }

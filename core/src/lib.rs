@@ -5,6 +5,7 @@
 //!   within a stated error beyond.
 //! - [`bloom`]: a [`BloomFilter`](bloom::BloomFilter) tells whether an item may have been added, or certainly
 //!   was not.
+//! - [`admission`]: new items come in only while there are fewer than a limit.
 //! - [`persist`]: both as bytes. [`persist::load`] reads the replies of a server to `SCANDUMP`.
 //! - [`size_limit`]: how many bytes a value may take.
 //! - [`unstable`]: what the server module is built on. **It may change in any release.**
@@ -28,6 +29,7 @@
 #[cfg(target_endian = "big")]
 compile_error!("rollcall stores its bitmaps as little-endian words and has not been ported to big-endian machines");
 
+pub mod admission;
 pub(crate) mod bits;
 pub mod bloom;
 pub mod counting;

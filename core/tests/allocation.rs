@@ -5,8 +5,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::fmt::Debug;
 
+use rollcall_core::admission::Terms;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter};
-use rollcall_core::counting::{self, Counter, Representation, count_union};
+use rollcall_core::counting::{self, Counter, Representation, count_union, estimate_intersection};
 use rollcall_core::error::Error;
 
 use rollcall_core::persist;
@@ -217,6 +218,18 @@ fn filters_take_items_up_to_a_failure() {
     }
 }
 
+#[test]
+fn filters_admit_what_they_are_to_or_nothing() {
+    let items = items(40_000);
+    for filter in filters().into_iter().filter(|filter| filter.sub_filters().len() == 2) {
+        for (all, dry_run) in [(false, false), (true, true)] {
+            let terms = Terms { limit: u64::MAX, all, dry_run };
+            let admit = |filter: &mut BloomFilter| filter.admit(items.iter().map(Vec::as_slice), terms, &Unlimited);
+            fails_cleanly("admit", || clone_of(&filter), admit, |a, b| a == b);
+        }
+    }
+}
+
 /// A merge allocates lists of pointers and of numbers, which so many filters make large, and the sub-filters that it has not.
 #[test]
 fn filters_merge_or_stay_as_they_are() {
@@ -363,6 +376,14 @@ fn counters_take_items_up_to_a_failure() {
 }
 
 #[test]
+fn counters_admit_what_they_are_to_or_nothing() {
+    let (counter, items) = (counter(10_000_000, 0.01, 65_536, 2_000), items(500));
+    let terms = Terms { limit: 2_400, all: false, dry_run: false };
+    let admit = |counter: &mut Counter| counter.admit(items.iter().map(Vec::as_slice), terms, &Unlimited);
+    fails_cleanly("admit", || counter.try_clone().unwrap(), admit, same_counter);
+}
+
+#[test]
 fn counters_are_copied_and_loaded_or_not_at_all() {
     for (counter, representation) in counters() {
         let payload_bytes = counter.payload().len();
@@ -408,13 +429,14 @@ fn counters_are_compared_and_merged_or_stay_as_they_are() {
     let counters: Vec<Counter> = counters().into_iter().map(|(counter, _)| counter).collect();
     let few = counter(10_000_000, 0.01, 65_536, 3);
     let many = vec![&few; 3000];
-    let mut found = [0; 3];
+    let mut found = [0; 4];
     for ours in counters.iter().chain([&few]) {
         for others in counters.iter().map(|one| vec![one]).chain([many.clone()]) {
             let all = [&[ours], others.as_slice()].concat();
             let copy = || ours.try_clone().unwrap();
             found[0] += failures("union", || (), |()| count_union(&all), |(), ()| true);
             found[1] += failures("difference", || (), |()| ours.difference(&others), |(), ()| true);
+            found[3] += failures("intersection", || (), |()| estimate_intersection(&all), |(), ()| true);
             found[2] += failures("merge", copy, |ours| ours.merge(&others, &Unlimited), same_counter);
         }
     }

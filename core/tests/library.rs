@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use rollcall_core::bloom::sizing::Geometry;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Params, SubFilterInfo};
-use rollcall_core::counting::{self, Counter, Difference, MembersIter, Representation};
+use rollcall_core::counting::{self, Counter, Estimated, MembersIter, Representation};
 use rollcall_core::error::{Error, Limit, Parameter};
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use rollcall_core::unstable::persist::{LoadingBloomFilter, LoadingCounter};
@@ -19,7 +19,7 @@ const _: () = {
     is_shared::<BitLayout>();
     is_shared::<Counter>();
     is_shared::<counting::Params>();
-    is_shared::<Difference>();
+    is_shared::<Estimated>();
     is_shared::<MembersIter<'_>>();
     is_shared::<Representation>();
     is_shared::<Error>();

@@ -5,7 +5,7 @@
 
 pub mod lenient;
 
-use crate::number::{parse_number, parse_unsigned};
+use crate::number::{parse_canonical, parse_number, parse_unsigned};
 use crate::refusal::{Noun, Refusal, quoted};
 use crate::server::ffi::{Arg, Args};
 use rollcall_core::bloom::BitLayout;
@@ -58,6 +58,15 @@ pub fn number(parameter: Parameter, arg: Arg<'_>) -> Result<f64, Refusal> {
         .ok_or_else(|| Refusal::not_a("number", parameter.name(), given))
 }
 
+/// When a key is to expire, in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Expiry {
+    /// From now.
+    In(i64),
+    /// Since 1970.
+    At(i64),
+}
+
 /// The options of a command that creates a value, as they were given, in the units of the core's parameters.
 #[derive(Debug, Default)]
 pub struct Options {
@@ -72,6 +81,12 @@ pub struct Options {
     pub layout: Option<BitLayout>,
     pub non_scaling: bool,
     pub no_create: bool,
+    /// When the key expires that the command creates.
+    pub expiry: Option<Expiry>,
+    /// How many items a command may let in.
+    pub limit: Option<u64>,
+    pub all: bool,
+    pub dry_run: bool,
     /// Index of the first item, after ITEMS.
     pub items: Option<usize>,
 }
@@ -91,6 +106,13 @@ pub enum Opt {
     NonScaling,
     NoCreate,
     Items,
+    Ex,
+    Px,
+    ExAt,
+    PxAt,
+    Limit,
+    All,
+    DryRun,
 }
 
 impl Opt {
@@ -108,11 +130,18 @@ impl Opt {
             Opt::NonScaling => "NONSCALING",
             Opt::NoCreate => "NOCREATE",
             Opt::Items => "ITEMS",
+            Opt::Ex => "EX",
+            Opt::Px => "PX",
+            Opt::ExAt => "EXAT",
+            Opt::PxAt => "PXAT",
+            Opt::Limit => "LIMIT",
+            Opt::All => "ALL",
+            Opt::DryRun => "DRYRUN",
         }
     }
 
     fn takes_value(self) -> bool {
-        !matches!(self, Opt::NonScaling | Opt::NoCreate | Opt::Items)
+        !matches!(self, Opt::NonScaling | Opt::NoCreate | Opt::Items | Opt::All | Opt::DryRun)
     }
 }
 
@@ -155,10 +184,13 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
                 read => read?,
             }
             at += 1;
-        } else if option == Opt::NonScaling {
-            options.non_scaling = true;
         } else {
-            options.no_create = true;
+            match option {
+                Opt::NonScaling => options.non_scaling = true,
+                Opt::All => options.all = true,
+                Opt::DryRun => options.dry_run = true,
+                _ => options.no_create = true,
+            }
         }
     }
     if allowed.contains(&Opt::Items) && options.items.is_none() {
@@ -185,9 +217,36 @@ fn value(noun: Noun, options: &mut Options, option: Opt, given: Arg<'_>) -> Resu
         Opt::Tail => options.tail_bits = Some(count(noun, Parameter::TailBits, given)?),
         Opt::Seed => options.seed = Some(unsigned(noun, Parameter::Seed, given)?),
         Opt::Layout => options.layout = Some(layout(given.bytes())?),
-        Opt::NonScaling | Opt::NoCreate | Opt::Items => {}
+        Opt::Ex | Opt::Px | Opt::ExAt | Opt::PxAt => {
+            if options.expiry.is_some() {
+                return Err(Refusal::Argument("options EX, PX, EXAT and PXAT exclude each other: give one".to_owned()));
+            }
+            options.expiry = Some(expiry(option, given)?);
+        }
+        Opt::Limit => options.limit = Some(limit(given)?),
+        Opt::NonScaling | Opt::NoCreate | Opt::Items | Opt::All | Opt::DryRun => {}
     }
     Ok(())
+}
+
+/// The limit of an admission: any number of items that a value may hold.
+fn limit(given: Arg<'_>) -> Result<u64, Refusal> {
+    let value = plain(given.bytes()).filter(|&value| i64::try_from(value).is_ok());
+    value.ok_or_else(|| Refusal::not_a("whole number from 0 to 2^63 - 1", "limit", given.bytes()))
+}
+
+/// In the ranges of the server's `SET`.
+fn expiry(option: Opt, given: Arg<'_>) -> Result<Expiry, Refusal> {
+    let (unit, unit_ms) = match option {
+        Opt::Ex | Opt::ExAt => ("seconds", 1000),
+        _ => ("milliseconds", 1),
+    };
+    let positive = parse_canonical(given.bytes()).filter(|&number| number > 0);
+    let Some(ms) = positive.and_then(|number| number.checked_mul(unit_ms)) else {
+        let (word, got) = (option.word(), quoted(given.bytes()));
+        return Err(Refusal::ExpireTime(format!("option {word} needs a whole number of {unit} above 0, got {got}")));
+    };
+    Ok(if matches!(option, Opt::Ex | Opt::Px) { Expiry::In(ms) } else { Expiry::At(ms) })
 }
 
 fn layout(given: &[u8]) -> Result<BitLayout, Refusal> {

@@ -1,12 +1,15 @@
 //! BF.*: Bloom filters.
 
+use rollcall_core::admission::Admission;
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, SubFilterInfo};
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::Unlimited;
 
 use super::creation::{Creation, WORDS};
-use super::effects::{Added, announce};
-use super::keyspace::{check_copy, create, open, open_merge, refusal_of, replace, value, value_mut, values};
+use super::effects::{Added, Admitted, announce, announce_admitted};
+use super::keyspace::{
+    admission, check_copy, create, create_expiring, open, open_merge, refusal_of, replace, value, value_mut, values,
+};
 use super::{dump, obeyed};
 use crate::args::{self, Opt};
 use crate::limits::ServerLimit;
@@ -16,14 +19,49 @@ use crate::reply::{self, Field, InfoLine};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 
-const INSERT_OPTIONS: [Opt; 8] =
-    [Opt::Capacity, Opt::Error, Opt::Expansion, Opt::NoCreate, Opt::NonScaling, Opt::Seed, Opt::Layout, Opt::Items];
+const INSERT_OPTIONS: [Opt; 12] = [
+    Opt::Capacity,
+    Opt::Error,
+    Opt::Expansion,
+    Opt::NoCreate,
+    Opt::NonScaling,
+    Opt::Seed,
+    Opt::Layout,
+    Opt::Items,
+    Opt::Ex,
+    Opt::Px,
+    Opt::ExAt,
+    Opt::PxAt,
+];
+
+/// The options of a `BF.INSERT` that must be obeyed. `EX` in one is RedisBloom's, and short for `EXPANSION`: ours is
+/// never sent.
+const OBEYED_INSERT_OPTIONS: &[Opt] = INSERT_OPTIONS.split_at(8).0;
+
+const ADMIT_OPTIONS: [Opt; 15] = [
+    Opt::Limit,
+    Opt::All,
+    Opt::DryRun,
+    Opt::Capacity,
+    Opt::Error,
+    Opt::Expansion,
+    Opt::NoCreate,
+    Opt::NonScaling,
+    Opt::Seed,
+    Opt::Layout,
+    Opt::Items,
+    Opt::Ex,
+    Opt::Px,
+    Opt::ExAt,
+    Opt::PxAt,
+];
 
 fn core_error(error: Error) -> Refusal {
     refusal_of::<BloomFilter>(error)
 }
 
-/// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [SEED n] [LAYOUT lines|classic]`
+/// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [SEED n] [LAYOUT lines|classic] [EX s | PX ms | EXAT s
+/// | PXAT ms]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let creation = if must_obey(ctx) {
         obeyed::reservation(ctx, args)
@@ -34,7 +72,7 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     if !key.is_missing() {
         return Err(Refusal::Exists);
     }
-    create(&key, creation.build(&ServerLimit::new(ctx)).map_err(core_error)?);
+    create_expiring(&key, creation.build(&ServerLimit::new(ctx)).map_err(core_error)?, creation.expiry);
     creation.announce_reserved(ctx, args.get(1));
     reply::ok(ctx);
     Ok(())
@@ -50,7 +88,7 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     };
     let outcome = filter.add(args.get(2).bytes(), &limit);
     let (handled, changed) = outcome.as_ref().map_or((0, false), |&is_new| (1, is_new));
-    announce(ctx, &Added { key: name, items: args.from(2), created, handled, changed }, &WORDS);
+    announce(ctx, &Added { key: name, items: args.from(2), created, handled, changed, is_plain: true }, &WORDS);
     if let Some(refusal) = outcome.err().and_then(|error| obeyed::told(ctx, error)) {
         return Err(refusal);
     }
@@ -60,23 +98,24 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 /// `BF.MADD key item [item ...]`
 pub fn madd(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    insert(ctx, args.get(1), args.from(2), Some(|| Creation::defaults(ctx)))
+    insert(ctx, args.get(1), args.from(2), Some(|| Creation::defaults(ctx)), true)
 }
 
-/// `BF.INSERT key [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING] [SEED n] [LAYOUT lines|classic] ITEMS
-/// item [item ...]`
+/// `BF.INSERT key [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING] [SEED n] [LAYOUT lines|classic] [EX s
+/// | PX ms | EXAT s | PXAT ms] ITEMS item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let read = args::options(Noun::Filter, args, 2, &INSERT_OPTIONS)
+    let allowed = if must_obey(ctx) { OBEYED_INSERT_OPTIONS } else { &INSERT_OPTIONS };
+    let read = args::options(Noun::Filter, args, 2, allowed)
         .and_then(|options| Ok((Creation::of(ctx, &options)?, options)))
         .map_err(Refusal::of_insert);
     let (creation, options) = match read {
         // RedisBloom's options are read only where ours do not fit: an option that both have means the same in both.
-        Err(_) if must_obey(ctx) => obeyed::insertion(ctx, args, &INSERT_OPTIONS)?,
+        Err(_) if must_obey(ctx) => obeyed::insertion(ctx, args, allowed)?,
         read => read?,
     };
     let items = options.items.ok_or(Refusal::Arity)?;
     let create_with = (!options.no_create).then_some(|| creation);
-    insert(ctx, args.get(1), args.from(items), create_with)
+    insert(ctx, args.get(1), args.from(items), create_with, options.expiry.is_none())
 }
 
 /// The filter of a key. If the key is missing, `create_with` creates the filter, and the creation is returned too.
@@ -88,7 +127,7 @@ fn open_or_create<'k>(
     let mut created = None;
     if key.is_missing() {
         let creation = create_with.ok_or(Refusal::NotFound)?();
-        create(key, creation.build(limit).map_err(core_error)?);
+        create_expiring(key, creation.build(limit).map_err(core_error)?, creation.expiry);
         created = Some(creation);
     }
     let filter = value_mut(key)?.ok_or(Refusal::NotFound)?;
@@ -96,12 +135,13 @@ fn open_or_create<'k>(
 }
 
 /// Adds items, and creates a missing key with `create_with`, if given. The reply has a boolean for each item handled,
-/// then the error of the first item refused, if any.
+/// then the error of the first item refused, if any. `is_plain`: the command has no options of expiry.
 fn insert(
     ctx: Ctx,
     name: Arg<'_>,
     items: Args<'_>,
     create_with: Option<impl FnOnce() -> Creation>,
+    is_plain: bool,
 ) -> Result<(), Refusal> {
     let limit = ServerLimit::new(ctx);
     let mut key = ctx.open(name, Mode::Write);
@@ -134,7 +174,34 @@ fn insert(
         (handled, changed) = (results.len(), results.contains(&true));
         reply::bools(ctx, &results, stopped);
     }
-    announce(ctx, &Added { key: name, items, created, handled, changed }, &WORDS);
+    announce(ctx, &Added { key: name, items, created, handled, changed, is_plain }, &WORDS);
+    Ok(())
+}
+
+/// `BF.ADMIT key LIMIT n [ALL] [DRYRUN] [options of BF.INSERT] ITEMS item [item ...]`
+pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let options = args::options(Noun::Filter, args, 2, &ADMIT_OPTIONS).map_err(Refusal::of_insert)?;
+    let creation = Creation::of(ctx, &options).map_err(Refusal::of_insert)?;
+    let (terms, items) = admission(args, &options)?;
+    let limit = ServerLimit::new(ctx);
+    let mut key = ctx.open(args.get(1), Mode::Write);
+    let (told, created) = match value_mut::<BloomFilter>(&mut key)? {
+        Some(filter) => (filter.admit(items.bytes(), terms, &limit).map_err(core_error)?, None),
+        None if options.no_create => return Err(Refusal::NotFound),
+        None => {
+            let mut filter = creation.build(&limit).map_err(core_error)?;
+            let told = filter.admit(items.bytes(), terms, &limit).map_err(core_error)?;
+            let creates = !terms.dry_run && told.contains(&Admission::Admitted);
+            if creates {
+                create_expiring(&key, filter, creation.expiry);
+            }
+            (told, creates.then_some(creation))
+        }
+    };
+    if !terms.dry_run {
+        announce_admitted(ctx, &Admitted { key: args.get(1), items, told: &told, created }, &WORDS);
+    }
+    reply::admissions(ctx, &told);
     Ok(())
 }
 

@@ -1,21 +1,25 @@
 //! LC.*: counters of distinct members.
 
-use super::dump;
-use super::effects::{Added, AddedWords, announce, word};
-use super::keyspace::{create, open, open_all, open_merge, refusal_of, value, value_mut, values};
+use super::effects::{Added, AddedWords, Admitted, announce, announce_admitted, announce_expiry, word};
+use super::keyspace::{
+    admission, create, create_expiring, open, open_all, open_merge, refusal_of, replace, value, value_mut, values,
+};
+use super::{dump, expiry};
 use crate::args::{self, Opt, Options};
 use crate::config;
 use crate::limits::ServerLimit;
 use crate::refusal::{Noun, Refusal};
 use crate::reply::{self, Field, InfoLine};
-use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx, Mode};
-use rollcall_core::counting::{Counter, Params, count_union};
+use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx, Key, Mode};
+use rollcall_core::admission::Admission;
+use rollcall_core::counting::{Counter, Estimated, Params, count_union, estimate_intersection, estimate_union};
 use rollcall_core::error::{Error, Parameter};
 use rollcall_core::unstable::counting::layout::Layout;
 use rollcall_core::unstable::counting::{Shaped, sizing};
 
-const RESERVE_OPTIONS: [Opt; 6] = [Opt::Error, Opt::Exact, Opt::Bytes, Opt::Precision, Opt::Tail, Opt::Seed];
-const INSERT_OPTIONS: [Opt; 9] = [
+const RESERVE_OPTIONS: [Opt; 10] =
+    [Opt::Error, Opt::Exact, Opt::Bytes, Opt::Precision, Opt::Tail, Opt::Seed, Opt::Ex, Opt::Px, Opt::ExAt, Opt::PxAt];
+const INSERT_OPTIONS: [Opt; 13] = [
     Opt::Capacity,
     Opt::Error,
     Opt::Exact,
@@ -25,6 +29,29 @@ const INSERT_OPTIONS: [Opt; 9] = [
     Opt::NoCreate,
     Opt::Seed,
     Opt::Items,
+    Opt::Ex,
+    Opt::Px,
+    Opt::ExAt,
+    Opt::PxAt,
+];
+
+const ADMIT_OPTIONS: [Opt; 16] = [
+    Opt::Limit,
+    Opt::All,
+    Opt::DryRun,
+    Opt::Capacity,
+    Opt::Error,
+    Opt::Exact,
+    Opt::Bytes,
+    Opt::Precision,
+    Opt::Tail,
+    Opt::NoCreate,
+    Opt::Seed,
+    Opt::Items,
+    Opt::Ex,
+    Opt::Px,
+    Opt::ExAt,
+    Opt::PxAt,
 ];
 
 /// What a counter is created with.
@@ -33,16 +60,18 @@ struct Creation {
     params: Params,
     /// The shape of its bitmap, where that was decided elsewhere.
     layout: Option<Layout>,
+    /// When the key expires, in milliseconds since 1970.
+    expiry: Option<i64>,
 }
 
 impl Creation {
     /// What the configuration says.
     fn defaults() -> Self {
-        Creation { params: config::counting_defaults(), layout: None }
+        Creation { params: config::counting_defaults(), layout: None, expiry: None }
     }
 
     /// What options and defaults make.
-    fn of(options: &Options) -> Result<Self, Refusal> {
+    fn of(ctx: Ctx, options: &Options) -> Result<Self, Refusal> {
         let defaults = config::counting_defaults();
         let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let params = Params {
@@ -62,7 +91,7 @@ impl Creation {
             (Some(_), None) => return Err(Refusal::Argument("option PRECISION needs option TAIL".to_owned())),
             (None, Some(_)) => return Err(Refusal::Argument("option TAIL needs option PRECISION".to_owned())),
         };
-        Ok(Creation { params, layout })
+        Ok(Creation { params, layout, expiry: expiry::resolve(ctx, options.expiry)? })
     }
 
     fn build(&self) -> Result<Counter, Refusal> {
@@ -96,11 +125,12 @@ fn as_given(error: Error, options: &Options) -> Error {
 struct Created {
     params: Params,
     layout: Layout,
+    expiry: Option<i64>,
 }
 
-impl From<&Counter> for Created {
-    fn from(counter: &Counter) -> Self {
-        Created { params: *counter.params(), layout: counter.layout() }
+impl Created {
+    fn new(counter: &Counter, creation: &Creation) -> Self {
+        Created { params: *counter.params(), layout: counter.layout(), expiry: creation.expiry }
     }
 }
 
@@ -114,12 +144,13 @@ const WORDS: AddedWords<Created> = AddedWords {
         words.extend(created.reserve_words(ctx));
         words
     },
+    expiry: |created| created.expiry,
 };
 
 impl Created {
     /// The options that `LC.RESERVE` and `LC.INSERT` share, as words.
     fn reserve_words(&self, ctx: Ctx) -> [ArgOrOwned<'static>; 12] {
-        let Created { params, layout } = self;
+        let Created { params, layout, .. } = self;
         [
             word(ctx, "ERROR"),
             word(ctx, format!("{:?}", params.error_rate)),
@@ -141,19 +172,20 @@ fn core_error(error: Error) -> Refusal {
     refusal_of::<Counter>(error)
 }
 
-/// `LC.RESERVE key capacity [ERROR rate] [EXACT limit] [BYTES bytes] [PRECISION p TAIL c] [SEED n]`
+/// `LC.RESERVE key capacity [ERROR rate] [EXACT limit] [BYTES bytes] [PRECISION p TAIL c] [SEED n] [EX s | PX ms | EXAT
+/// s | PXAT ms]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     // The capacity is read first: where it is missing, an option stands in its place, and the error should say so.
     let capacity = Some(args::count(Noun::Counter, Parameter::Capacity, args.get(2))?);
     let options = Options { capacity, ..args::options(Noun::Counter, args, 3, &RESERVE_OPTIONS)? };
-    let creation = Creation::of(&options)?;
+    let creation = Creation::of(ctx, &options)?;
     let key = open::<Counter>(ctx, args.get(1), Mode::Write)?;
     if !key.is_missing() {
         return Err(Refusal::Exists);
     }
     let counter = creation.build()?;
-    let created = Created::from(&counter);
-    create(&key, counter);
+    let created = Created::new(&counter, &creation);
+    create_expiring(&key, counter, creation.expiry);
     announce_reserved(ctx, args.get(1), &created);
     reply::ok(ctx);
     Ok(())
@@ -165,26 +197,34 @@ fn announce_reserved(ctx: Ctx, key: Arg<'_>, created: &Created) {
     arguments.extend(created.reserve_words(ctx));
     ctx.replicate(c"LC.RESERVE", &arguments, Args::none());
     ctx.changed(key, c"lc.reserve");
+    announce_expiry(ctx, key, created.expiry);
 }
 
 /// `LC.ADD key item [item ...]`
 pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    insert(ctx, args.get(1), args.from(2), Some(Creation::defaults()))
+    insert(ctx, args.get(1), args.from(2), Some(Creation::defaults()), true)
 }
 
-/// `LC.INSERT key [CAPACITY n] [ERROR rate] [EXACT limit] [BYTES bytes] [PRECISION p TAIL c] [NOCREATE] [SEED n] ITEMS
-/// item [item ...]`
+/// `LC.INSERT key [CAPACITY n] [ERROR rate] [EXACT limit] [BYTES bytes] [PRECISION p TAIL c] [NOCREATE] [SEED n] [EX s
+/// | PX ms | EXAT s | PXAT ms] ITEMS item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let options = args::options(Noun::Counter, args, 2, &INSERT_OPTIONS)?;
     let items = options.items.ok_or(Refusal::Arity)?;
-    let creation = Creation::of(&options)?;
+    let creation = Creation::of(ctx, &options)?;
     let create = if options.no_create { None } else { Some(creation) };
-    insert(ctx, args.get(1), args.from(items), create)
+    insert(ctx, args.get(1), args.from(items), create, options.expiry.is_none())
 }
 
 /// Adds items and replies with how many were new; creates a missing key with `create_with`, if given. If an item is
-/// refused for its size, the items before it stay added, and the reply is the error.
-fn insert(ctx: Ctx, name: Arg<'_>, items: Args<'_>, create_with: Option<Creation>) -> Result<(), Refusal> {
+/// refused for its size, the items before it stay added, and the reply is the error. `is_plain`: the command has no
+/// options of expiry.
+fn insert(
+    ctx: Ctx,
+    name: Arg<'_>,
+    items: Args<'_>,
+    create_with: Option<Creation>,
+    is_plain: bool,
+) -> Result<(), Refusal> {
     let limit = ServerLimit::new(ctx);
     let mut key = ctx.open(name, Mode::Write);
     let (mut handled, mut new) = (0, 0);
@@ -203,19 +243,47 @@ fn insert(ctx: Ctx, name: Arg<'_>, items: Args<'_>, create_with: Option<Creation
         None => {
             let creation = create_with.ok_or(Refusal::NotFound)?;
             let mut counter = creation.build()?;
-            let created = Created::from(&counter);
+            let created = Created::new(&counter, &creation);
             let outcome = add(&mut counter);
             // The first item was refused, so the key stays missing.
             if let (0, Err(error)) = (handled, &outcome) {
                 return Err(core_error(error.clone()));
             }
-            create(&key, counter);
+            create_expiring(&key, counter, creation.expiry);
             (Some(created), outcome)
         }
     };
-    announce(ctx, &Added { key: name, items, created, handled, changed: new > 0 }, &WORDS);
+    announce(ctx, &Added { key: name, items, created, handled, changed: new > 0, is_plain }, &WORDS);
     outcome.map_err(core_error)?;
     ctx.reply_integer(new as i64);
+    Ok(())
+}
+
+/// `LC.ADMIT key LIMIT n [ALL] [DRYRUN] [options of LC.INSERT] ITEMS item [item ...]`
+pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let options = args::options(Noun::Counter, args, 2, &ADMIT_OPTIONS)?;
+    let creation = Creation::of(ctx, &options)?;
+    let (terms, items) = admission(args, &options)?;
+    let limit = ServerLimit::new(ctx);
+    let mut key = ctx.open(args.get(1), Mode::Write);
+    let (told, created) = match value_mut::<Counter>(&mut key)? {
+        Some(counter) => (counter.admit(items.bytes(), terms, &limit).map_err(core_error)?, None),
+        None if options.no_create => return Err(Refusal::NotFound),
+        None => {
+            let mut counter = creation.build()?;
+            let told = counter.admit(items.bytes(), terms, &limit).map_err(core_error)?;
+            let created = Created::new(&counter, &creation);
+            let creates = !terms.dry_run && told.contains(&Admission::Admitted);
+            if creates {
+                create_expiring(&key, counter, creation.expiry);
+            }
+            (told, creates.then_some(created))
+        }
+    };
+    if !terms.dry_run {
+        announce_admitted(ctx, &Admitted { key: args.get(1), items, told: &told, created }, &WORDS);
+    }
+    reply::admissions(ctx, &told);
     Ok(())
 }
 
@@ -245,8 +313,9 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             true
         }
         (None, None) => {
-            let counter = Creation::defaults().build()?;
-            let created = Created::from(&counter);
+            let creation = Creation::defaults();
+            let counter = creation.build()?;
+            let created = Created::new(&counter, &creation);
             create(&destination, counter);
             announce_reserved(ctx, args.get(1), &created);
             false
@@ -264,16 +333,95 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 pub fn diffcount(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let keys = open_all::<Counter>(ctx, args.from(1))?;
     let others = values::<Counter>(&keys[1..])?;
-    let (count, standard_error) = match value::<Counter>(&keys[0])? {
-        None => (0, 0.0),
-        Some(counter) => {
-            let difference = counter.difference(&others).map_err(core_error)?;
-            (difference.count(), difference.standard_error)
-        }
+    let difference = match value::<Counter>(&keys[0])? {
+        None => NOTHING,
+        Some(counter) => counter.difference(&others).map_err(core_error)?,
     };
+    reply_estimated(ctx, &difference);
+    Ok(())
+}
+
+/// Of missing keys.
+const NOTHING: Estimated = Estimated { estimate: 0.0, standard_error: 0.0 };
+
+fn reply_estimated(ctx: Ctx, estimated: &Estimated) {
     ctx.reply_array(2);
-    ctx.reply_integer(count as i64);
-    ctx.reply_double(standard_error);
+    ctx.reply_integer(estimated.count() as i64);
+    ctx.reply_double(estimated.standard_error);
+}
+
+/// `LC.INTERCOUNT key key [key ...]`
+pub fn intercount(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let keys = open_all::<Counter>(ctx, args.from(1))?;
+    let counters = values::<Counter>(&keys)?;
+    let intersection = match keys.iter().any(Key::is_missing) {
+        true => NOTHING,
+        false => estimate_intersection(&counters).map_err(core_error)?,
+    };
+    reply_estimated(ctx, &intersection);
+    Ok(())
+}
+
+/// `LC.ESTIMATE key [key ...]`
+pub fn estimate(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let keys = open_all::<Counter>(ctx, args.from(1))?;
+    let union = estimate_union(&values::<Counter>(&keys)?).map_err(core_error)?;
+    reply_estimated(ctx, &union);
+    Ok(())
+}
+
+/// `LC.EXISTS key item`
+pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let key = ctx.open(args.get(1), Mode::Read);
+    let found = match value::<Counter>(&key)? {
+        Some(counter) => counter.contains(args.get(2).bytes()).map_err(core_error)?,
+        None => false,
+    };
+    ctx.reply_bool(found);
+    Ok(())
+}
+
+/// `LC.MEXISTS key item [item ...]`
+pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let items = args.from(2);
+    let key = ctx.open(args.get(1), Mode::Read);
+    let counter = value::<Counter>(&key)?;
+    if let Some(counter) = counter {
+        // An estimate answers for no item, so the error comes instead of the array.
+        counter.members().map_err(core_error)?;
+    }
+    ctx.reply_array(items.len());
+    for item in items.bytes() {
+        ctx.reply_bool(counter.is_some_and(|counter| counter.contains(item) == Ok(true)));
+    }
+    Ok(())
+}
+
+/// `LC.DIFF key other [other ...]`
+pub fn diff(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let keys = open_all::<Counter>(ctx, args.from(1))?;
+    let others = values::<Counter>(&keys[1..])?;
+    let Some(counter) = value::<Counter>(&keys[0])? else {
+        ctx.reply_array(0);
+        return Ok(());
+    };
+    let members = counter.members_beyond(&others).map_err(core_error)?;
+    ctx.reply_array(members.len());
+    members.into_iter().for_each(|member| ctx.reply_bulk(member));
+    Ok(())
+}
+
+/// `LC.CLEAR key`
+pub fn clear(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let mut key = ctx.open(args.get(1), Mode::Write);
+    let counter = value_mut::<Counter>(&mut key)?.ok_or(Refusal::NotFound)?;
+    if !counter.is_empty() {
+        let empty = counter.empty_twin().map_err(core_error)?;
+        replace(counter, empty);
+        ctx.replicate_verbatim();
+        ctx.changed(args.get(1), c"lc.clear");
+    }
+    reply::ok(ctx);
     Ok(())
 }
 

@@ -5,7 +5,8 @@ use rollcall_core::error::{Error, Parameter};
 use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
 use rollcall_core::unstable::bloom::{ClassicFilter, expansion_error};
 
-use super::effects::{AddedWords, word};
+use super::effects::{AddedWords, announce_expiry, word};
+use super::expiry;
 use super::keyspace::refusal_of;
 use crate::args::{self, Opt, Options};
 use crate::config;
@@ -14,7 +15,8 @@ use crate::refusal::{Noun, Refusal};
 use crate::server::facts::{is_redis_8, must_obey};
 use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx};
 
-const RESERVE_OPTIONS: [Opt; 4] = [Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout];
+const RESERVE_OPTIONS: [Opt; 8] =
+    [Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout, Opt::Ex, Opt::Px, Opt::ExAt, Opt::PxAt];
 
 /// The largest error rate of a filter on Redis 8, which lowers larger ones to it.
 const LARGEST_RATE_OF_REDIS_8: f64 = 0.25;
@@ -28,6 +30,8 @@ pub(super) struct Creation {
     noted_growth: Option<u32>,
     /// Whether the command was acknowledged elsewhere, where the ranges are wider.
     is_obeyed: bool,
+    /// When the key expires, in milliseconds since 1970.
+    pub(super) expiry: Option<i64>,
 }
 
 impl Creation {
@@ -36,7 +40,8 @@ impl Creation {
     pub(super) fn defaults(ctx: Ctx) -> Self {
         let is_obeyed = must_obey(ctx);
         let layout = if is_obeyed { BitLayout::Classic } else { config::bloom_layout() };
-        Creation { params: config::bloom_defaults(), layout, noted_growth: None, is_obeyed }.as_made_here()
+        Creation { params: config::bloom_defaults(), layout, noted_growth: None, is_obeyed, expiry: None }
+            .as_made_here()
     }
 
     /// Lowers the rate as Redis 8 does, where a client creates a classic filter on Redis 8.
@@ -83,7 +88,8 @@ impl Creation {
             params.expansion = 0;
         }
         let noted_growth = given.filter(|&expansion| params.expansion == 0 && expansion != 0);
-        Ok(Creation { params, layout: options.layout.unwrap_or(layout), noted_growth, is_obeyed })
+        let expiry = expiry::resolve(ctx, options.expiry)?;
+        Ok(Creation { params, layout: options.layout.unwrap_or(layout), noted_growth, is_obeyed, expiry })
     }
 
     /// What a `BF.RESERVE` creates; `creation` makes it from the options.
@@ -147,6 +153,7 @@ impl Creation {
         arguments.extend(self.growth_words(ctx));
         ctx.replicate(c"BF.RESERVE", &arguments, Args::none());
         ctx.changed(key, c"bf.reserve");
+        announce_expiry(ctx, key, self.expiry);
     }
 }
 
@@ -167,4 +174,5 @@ pub(super) const WORDS: AddedWords<Creation> = AddedWords {
         words.extend(creation.growth_words(ctx));
         words
     },
+    expiry: |creation| creation.expiry,
 };

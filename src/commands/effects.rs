@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 
 use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx};
+use rollcall_core::admission::Admission;
 
 /// A word of a replicated command.
 pub(super) fn word(ctx: Ctx, text: impl AsRef<[u8]>) -> ArgOrOwned<'static> {
@@ -19,6 +20,9 @@ pub(super) struct Added<'a, P> {
     pub(super) handled: usize,
     /// Whether the value changed.
     pub(super) changed: bool,
+    /// Whether the command may be sent as it came. One with options of expiry may not: the letters mean other things to
+    /// RedisBloom.
+    pub(super) is_plain: bool,
 }
 
 /// The command names and events of a family that adds items.
@@ -31,6 +35,8 @@ pub(super) struct AddedWords<P> {
     pub(super) add_event: &'static CStr,
     /// All parameters, as options that `insert` takes.
     pub(super) options: fn(Ctx, &P) -> Vec<ArgOrOwned<'static>>,
+    /// When the created key expires, in milliseconds since 1970.
+    pub(super) expiry: fn(&P) -> Option<i64>,
 }
 
 /// Replicates the effect of adding items, and sends its events. If nothing changed, nothing is sent. A created key is
@@ -45,12 +51,54 @@ pub(super) fn announce<P>(ctx: Ctx, added: &Added<'_, P>, words: &AddedWords<P>)
         ctx.changed(added.key, words.reserve_event);
     } else if !added.changed {
         return;
-    } else if items.len() < added.items.len() {
+    } else if items.len() < added.items.len() || !added.is_plain {
         ctx.replicate(words.add_all, &[ArgOrOwned::Arg(added.key)], items);
     } else {
         ctx.replicate_verbatim();
     }
     if added.changed {
         ctx.changed(added.key, words.add_event);
+    }
+    announce_expiry(ctx, added.key, added.created.as_ref().and_then(words.expiry));
+}
+
+/// The effect of admitting items.
+pub(super) struct Admitted<'a, P> {
+    pub(super) key: Arg<'a>,
+    /// All items of the call, and what became of each.
+    pub(super) items: Args<'a>,
+    pub(super) told: &'a [Admission],
+    /// The parameters of the key, if the command created it.
+    pub(super) created: Option<P>,
+}
+
+/// Replicates the items that came in, as if these alone had been added, and sends the events. If none did, nothing is
+/// sent.
+pub(super) fn announce_admitted<P>(ctx: Ctx, admitted: &Admitted<'_, P>, words: &AddedWords<P>) {
+    let mut arguments = vec![ArgOrOwned::Arg(admitted.key)];
+    if let Some(params) = &admitted.created {
+        arguments.extend((words.options)(ctx, params));
+        arguments.push(word(ctx, "ITEMS"));
+    }
+    let before = arguments.len();
+    let items = admitted.items.iter().zip(admitted.told);
+    arguments.extend(items.filter(|(_, told)| **told == Admission::Admitted).map(|(item, _)| ArgOrOwned::Arg(item)));
+    if arguments.len() == before {
+        return;
+    }
+    let command = if admitted.created.is_some() { words.insert } else { words.add_all };
+    ctx.replicate(command, &arguments, Args::none());
+    if admitted.created.is_some() {
+        ctx.changed(admitted.key, words.reserve_event);
+    }
+    ctx.changed(admitted.key, words.add_event);
+    announce_expiry(ctx, admitted.key, admitted.created.as_ref().and_then(words.expiry));
+}
+
+/// Replicates the expiry of a key that was created just now, and sends its event.
+pub(super) fn announce_expiry(ctx: Ctx, key: Arg<'_>, expiry: Option<i64>) {
+    if let Some(at) = expiry {
+        ctx.replicate(c"PEXPIREAT", &[ArgOrOwned::Arg(key), word(ctx, at.to_string())], Args::none());
+        ctx.notify_generic(key, c"expire");
     }
 }

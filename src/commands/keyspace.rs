@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 
+use rollcall_core::admission::Terms;
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::SizeLimit;
 use rollcall_core::unstable::persist::{Loading, Stored};
 
+use crate::args::Options;
 use crate::refusal::Refusal;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 use crate::server::reclaim;
@@ -52,9 +54,22 @@ pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'
     }
 }
 
+/// The terms of an `ADMIT`, and its items.
+pub(super) fn admission<'a>(args: Args<'a>, options: &Options) -> Result<(Terms, Args<'a>), Refusal> {
+    let Some(limit) = options.limit else { return Err(Refusal::Argument("option LIMIT is missing".to_owned())) };
+    let items = options.items.ok_or(Refusal::Arity)?;
+    Ok((Terms { limit, all: options.all, dry_run: options.dry_run }, args.from(items)))
+}
+
 /// Stores a new value in a key that is missing.
 pub(super) fn create<T: Family>(key: &Key<'_>, value: T) {
     set_entry(key, Entry::ready(value));
+}
+
+/// As [`create`], with the time at which the key expires, in milliseconds since 1970.
+pub(super) fn create_expiring<T: Family>(key: &Key<'_>, value: T, expiry: Option<i64>) {
+    create(key, value);
+    key.set_expiry(expiry);
 }
 
 /// Replaces `old` by `value`, and frees the old one, in the background if it is large.

@@ -8,6 +8,7 @@ mod counting;
 mod creation;
 mod dump;
 mod effects;
+mod expiry;
 mod keyspace;
 mod obeyed;
 mod register;

@@ -58,6 +58,7 @@ pub enum Kind {
     String,
     Integer,
     Double,
+    UnixTime,
     Token,
     OneOf,
 }
@@ -114,6 +115,21 @@ const LAYOUT: Argument = Argument {
     ..option(c"LAYOUT", c"layout", Kind::OneOf)
 };
 
+const EXPIRY: Argument = Argument {
+    optional: true,
+    choices: &[
+        Argument { token: Some(c"EX"), ..argument(c"seconds", Kind::Integer) },
+        Argument { token: Some(c"PX"), ..argument(c"milliseconds", Kind::Integer) },
+        Argument { token: Some(c"EXAT"), ..argument(c"unix-time-seconds", Kind::UnixTime) },
+        Argument { token: Some(c"PXAT"), ..argument(c"unix-time-milliseconds", Kind::UnixTime) },
+    ],
+    ..argument(c"expiration", Kind::OneOf)
+};
+
+const LIMIT: Argument = Argument { token: Some(c"LIMIT"), ..argument(c"limit", Kind::Integer) };
+const ALL: Argument = flag(c"ALL", c"all");
+const DRYRUN: Argument = flag(c"DRYRUN", c"dryrun");
+
 /// Checks the number of arguments against `arity` and runs the handler.
 macro_rules! entry {
     ($handler:path, $arity:expr) => {{
@@ -160,7 +176,7 @@ pub static COUNTING: &[Command] = &[
         Keys::Insert,
         c"O(1)",
         c"Creates an empty counter with its own capacity, error rate and exact limit",
-        &[KEY, argument(c"capacity", Kind::Integer), ERROR, EXACT, BYTES, PRECISION, TAIL, SEED]
+        &[KEY, argument(c"capacity", Kind::Integer), ERROR, EXACT, BYTES, PRECISION, TAIL, SEED, EXPIRY]
     ),
     command!(
         c"lc.add",
@@ -180,7 +196,17 @@ pub static COUNTING: &[Command] = &[
         Keys::Insert,
         c"O(N) where N is the number of items",
         c"Counts items; if the counter is missing, creates it with these options",
-        &[KEY, CAPACITY, ERROR, EXACT, BYTES, PRECISION, TAIL, SEED, NOCREATE, AFTER_ITEMS]
+        &[KEY, CAPACITY, ERROR, EXACT, BYTES, PRECISION, TAIL, SEED, NOCREATE, EXPIRY, AFTER_ITEMS]
+    ),
+    command!(
+        c"lc.admit",
+        counting::admit,
+        -6,
+        WRITE,
+        Keys::Insert,
+        c"O(N+M) where N is the number of items and M the number of members",
+        c"Counts new items while there are fewer than a limit; the counter stays exact",
+        &[KEY, LIMIT, ALL, DRYRUN, CAPACITY, ERROR, EXACT, BYTES, PRECISION, TAIL, SEED, NOCREATE, EXPIRY, AFTER_ITEMS]
     ),
     command!(
         c"lc.count",
@@ -213,6 +239,46 @@ pub static COUNTING: &[Command] = &[
         &[KEY, several(c"other", Kind::Key)]
     ),
     command!(
+        c"lc.intercount",
+        counting::intercount,
+        -3,
+        READ,
+        Keys::ReadAll,
+        c"O(M*2^N) where N is the number of counters and M their bits; O(K) for K members while all are exact",
+        c"Returns the number of members that all counters have, with its standard error",
+        &[KEY, several(c"other", Kind::Key)]
+    ),
+    command!(
+        c"lc.estimate",
+        counting::estimate,
+        -2,
+        READ_FAST,
+        Keys::ReadAll,
+        c"O(1) for one key; O(N*M) for the union of N counters of M bits",
+        c"Returns the number of distinct members as LC.COUNT does, with its standard error",
+        &[several(c"key", Kind::Key)]
+    ),
+    command!(
+        c"lc.exists",
+        counting::exists,
+        3,
+        READ_FAST,
+        Keys::Read,
+        c"O(1)",
+        c"Tells whether an item is a member of a counter, while the counter is exact",
+        &[KEY, ITEM]
+    ),
+    command!(
+        c"lc.mexists",
+        counting::mexists,
+        -3,
+        READ_FAST,
+        Keys::Read,
+        c"O(N) where N is the number of items",
+        c"Tells of each item whether it is a member of a counter, while the counter is exact",
+        &[KEY, ITEMS]
+    ),
+    command!(
         c"lc.members",
         counting::members,
         2,
@@ -220,6 +286,26 @@ pub static COUNTING: &[Command] = &[
         Keys::Read,
         c"O(N) where N is the number of members",
         c"Lists the members of a counter while it is exact",
+        &[KEY]
+    ),
+    command!(
+        c"lc.diff",
+        counting::diff,
+        -3,
+        READ,
+        Keys::ReadAll,
+        c"O(N*M) where N is the number of counters and M their members",
+        c"Lists the members of a counter that are in no other, while all are exact",
+        &[KEY, several(c"other", Kind::Key)]
+    ),
+    command!(
+        c"lc.clear",
+        counting::clear,
+        2,
+        c"write fast",
+        Keys::Clear,
+        c"O(1)",
+        c"Empties a counter, which is exact again, and keeps its parameters and time to live",
         &[KEY]
     ),
     command!(
@@ -288,7 +374,8 @@ pub static BLOOM: &[Command] = &[
             EXPANSION,
             NONSCALING,
             SEED,
-            LAYOUT
+            LAYOUT,
+            EXPIRY
         ]
     ),
     command!(
@@ -319,7 +406,17 @@ pub static BLOOM: &[Command] = &[
         Keys::Insert,
         c"O(N*M) where N is the number of items and M the number of sub-filters",
         c"Adds items to a Bloom filter; if it is missing, creates it with these options",
-        &[KEY, CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT, AFTER_ITEMS]
+        &[KEY, CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT, EXPIRY, AFTER_ITEMS]
+    ),
+    command!(
+        c"bf.admit",
+        bloom::admit,
+        -6,
+        WRITE,
+        Keys::Insert,
+        c"O(N*M) where N is the number of items and M the number of sub-filters",
+        c"Adds new items to a Bloom filter while it has fewer than a limit",
+        &[KEY, LIMIT, ALL, DRYRUN, CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT, EXPIRY, AFTER_ITEMS]
     ),
     command!(
         c"bf.exists",
@@ -453,6 +550,7 @@ impl Kind {
             Kind::String => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
             Kind::Integer => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER,
             Kind::Double => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_DOUBLE,
+            Kind::UnixTime => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_UNIX_TIME,
             Kind::Token => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
             Kind::OneOf => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF,
         }

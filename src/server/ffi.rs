@@ -153,6 +153,19 @@ impl Ctx {
         }
     }
 
+    /// Sends an event that the server itself has, of the class of generic commands.
+    pub fn notify_generic(self, key: Arg<'_>, event: &CStr) {
+        let class = raw::REDISMODULE_NOTIFY_GENERIC as c_int;
+        // SAFETY: context and name are live; the event name ends with NUL.
+        unsafe { api!(RedisModule_NotifyKeyspaceEvent(self.0, class, event.as_ptr(), key.ptr)) };
+    }
+
+    /// The server's clock, in milliseconds since 1970.
+    pub fn now_ms(self) -> i64 {
+        // SAFETY: takes no arguments.
+        unsafe { api!(RedisModule_Milliseconds()) }
+    }
+
     /// Propagates the running command as it came.
     pub fn replicate_verbatim(self) {
         // SAFETY: the context is live.
@@ -307,13 +320,13 @@ impl<'a> Args<'a> {
     }
 
     #[inline]
-    pub fn iter(self) -> impl Iterator<Item = Arg<'a>> {
+    pub fn iter(self) -> impl ExactSizeIterator<Item = Arg<'a>> {
         self.0.iter().map(|&ptr| Arg { ptr, _args: PhantomData })
     }
 
     /// The arguments' bytes, in place.
     #[inline]
-    pub fn bytes(self) -> impl Iterator<Item = &'a [u8]> {
+    pub fn bytes(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
         self.iter().map(Arg::bytes)
     }
 }

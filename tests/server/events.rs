@@ -49,6 +49,17 @@ fn what_changes_is_told() {
         ("LC.ADD d e", "lc.add d"),
         ("LC.MERGE c d", "lc.merge c"),
         ("BF.CLEAR f", "bf.clear f"),
+        ("LC.CLEAR c", "lc.clear c"),
+        ("BF.ADMIT f LIMIT 9 ITEMS x", "bf.add f"),
+        ("LC.ADMIT c LIMIT 9 ITEMS x", "lc.add c"),
+        ("BF.ADMIT f2 LIMIT 9 ITEMS x", "bf.reserve f2"),
+        ("LC.ADMIT c2 LIMIT 9 ITEMS x", "lc.reserve c2"),
+        ("BF.RESERVE f3 0.01 100 EX 100", "expire f3"),
+        ("LC.RESERVE c3 100 PX 100000", "expire c3"),
+        ("BF.INSERT f4 EX 100 ITEMS x", "expire f4"),
+        ("LC.INSERT c4 EX 100 ITEMS x", "expire c4"),
+        ("BF.ADMIT f5 LIMIT 9 EX 100 ITEMS x", "expire f5"),
+        ("LC.ADMIT c5 LIMIT 9 EX 100 ITEMS x", "expire c5"),
     ] {
         let told = events(&mut client, &mut subscriber, command);
         assert_eq!(told.iter().filter(|event| *event == expected).count(), 1, "{command}: {told:?}");

@@ -126,7 +126,7 @@ pub fn populate_for_no_change(client: &mut Client) {
 }
 
 /// Commands that change no value of [`populate_for_no_change`]. Some of them fail.
-pub const CHANGES_NOTHING: [&str; 47] = [
+pub const CHANGES_NOTHING: [&str; 66] = [
     "BF.ADD f a",
     "BF.MADD f a b a",
     "BF.INSERT f CAPACITY 7 ERROR 0.3 ITEMS a b",
@@ -138,6 +138,14 @@ pub const CHANGES_NOTHING: [&str; 47] = [
     "BF.MERGE f g",
     "BF.MERGE f g f",
     "BF.MERGE f missing",
+    "BF.INSERT f EX 100 CAPACITY 7 ITEMS a b",
+    "BF.ADMIT f LIMIT 9 ITEMS a b",
+    "BF.ADMIT f LIMIT 2 ITEMS a z",
+    "BF.ADMIT f LIMIT 3 ALL ITEMS a y z",
+    "BF.ADMIT f LIMIT 9 DRYRUN ITEMS y z",
+    "BF.ADMIT full LIMIT 9 ITEMS a b c",
+    "BF.ADMIT new LIMIT 0 EX 100 ITEMS a",
+    "BF.ADMIT new LIMIT 9 DRYRUN ITEMS a",
     "BF.EXISTS f a",
     "BF.MEXISTS f a z",
     "BF.RESERVE f 0.01 100",
@@ -158,6 +166,17 @@ pub const CHANGES_NOTHING: [&str; 47] = [
     "LC.ADD e x1 x2 x3",
     "LC.INSERT c EXACT 7 ITEMS a b",
     "LC.INSERT new NOCREATE ITEMS b",
+    "LC.INSERT c EX 100 EXACT 7 ITEMS a b",
+    "LC.ADMIT c LIMIT 9 ITEMS a b",
+    "LC.ADMIT c LIMIT 2 ITEMS a z",
+    "LC.ADMIT c LIMIT 3 ALL ITEMS a y z",
+    "LC.ADMIT c LIMIT 9 DRYRUN ITEMS y z",
+    "LC.ADMIT e LIMIT 9 ITEMS y",
+    "LC.ADMIT new LIMIT 0 EX 100 ITEMS a",
+    "LC.ADMIT new LIMIT 9 DRYRUN ITEMS a",
+    "LC.CLEAR missing",
+    "LC.INTERCOUNT c d",
+    "LC.DIFF c d",
     "LC.MERGE c d",
     "LC.MERGE c d c",
     "LC.MERGE c missing",

@@ -17,8 +17,11 @@ mod fixture;
 mod harness;
 mod payload;
 
+mod commands_admission;
 mod commands_bloom;
 mod commands_counting;
+mod commands_expiry;
+mod commands_members;
 mod config;
 mod config_drop_in;
 mod errors;

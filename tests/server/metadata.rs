@@ -8,11 +8,12 @@ use crate::client::{error_text, field, number, pairs, show, text, words};
 use crate::harness::Server;
 
 /// A command, whether it writes, a call of it, and the keys in that call.
-const COMMANDS: [(&str, bool, &str, &str); 24] = [
+const COMMANDS: [(&str, bool, &str, &str); 32] = [
     ("bf.reserve", true, "BF.RESERVE k 0.01 100 EXPANSION 3", "k"),
     ("bf.add", true, "BF.ADD k i", "k"),
     ("bf.madd", true, "BF.MADD k i j l", "k"),
     ("bf.insert", true, "BF.INSERT k CAPACITY 5 ITEMS i j", "k"),
+    ("bf.admit", true, "BF.ADMIT k LIMIT 5 ALL CAPACITY 5 EX 100 ITEMS i j", "k"),
     ("bf.exists", false, "BF.EXISTS k i", "k"),
     ("bf.mexists", false, "BF.MEXISTS k i j", "k"),
     ("bf.card", false, "BF.CARD k", "k"),
@@ -26,9 +27,16 @@ const COMMANDS: [(&str, bool, &str, &str); 24] = [
     ("lc.reserve", true, "LC.RESERVE k 100 ERROR 0.1", "k"),
     ("lc.add", true, "LC.ADD k i j", "k"),
     ("lc.insert", true, "LC.INSERT k CAPACITY 5 ITEMS i j", "k"),
+    ("lc.admit", true, "LC.ADMIT k LIMIT 5 DRYRUN ITEMS i j", "k"),
     ("lc.count", false, "LC.COUNT k l m", "k l m"),
     ("lc.merge", true, "LC.MERGE d s t", "d s t"),
     ("lc.diffcount", false, "LC.DIFFCOUNT k l m", "k l m"),
+    ("lc.intercount", false, "LC.INTERCOUNT k l m", "k l m"),
+    ("lc.estimate", false, "LC.ESTIMATE k l", "k l"),
+    ("lc.exists", false, "LC.EXISTS k i", "k"),
+    ("lc.mexists", false, "LC.MEXISTS k i j", "k"),
+    ("lc.diff", false, "LC.DIFF k l m", "k l m"),
+    ("lc.clear", true, "LC.CLEAR k", "k"),
     ("lc.members", false, "LC.MEMBERS k", "k"),
     ("lc.info", false, "LC.INFO k COUNT", "k"),
     ("lc.scandump", false, "LC.SCANDUMP k 0", "k"),
@@ -131,13 +139,17 @@ fn users_can_be_limited_to_reading() {
     reader.expect("AUTH reader any", "+OK");
     let mut keeper = server.client();
     keeper.expect("AUTH keeper any", "+OK");
-    for command in ["BF.EXISTS r:f a", "LC.COUNT r:c", "BF.INFO r:f", "LC.MEMBERS r:c", "LC.DIFFCOUNT r:c r:c"] {
+    for command in
+        ["BF.EXISTS r:f a", "LC.COUNT r:c", "BF.INFO r:f", "LC.MEMBERS r:c", "LC.DIFFCOUNT r:c r:c", "LC.DIFF r:c r:c"]
+    {
         for client in [&mut reader, &mut keeper] {
             let reply = client.cmd(command);
             assert!(error_text(&reply).is_none(), "{command}: {}", show(&reply));
         }
     }
-    for command in ["BF.ADD r:f b", "LC.ADD r:c b", "BF.MERGE r:f w:f", "LC.MERGE r:c w:c", "BF.CLEAR r:f"] {
+    for command in
+        ["BF.ADD r:f b", "LC.ADD r:c b", "BF.MERGE r:f w:f", "LC.MERGE r:c w:c", "BF.CLEAR r:f", "LC.CLEAR r:c"]
+    {
         for client in [&mut reader, &mut keeper] {
             client.expect(command, "-NOPERM *");
         }
@@ -179,10 +191,12 @@ fn documented_arguments_are_those_of_the_syntax() {
     let server = Server::start();
     let mut client = server.client();
     for (name, tokens) in [
-        ("bf.reserve", &["EXPANSION", "NONSCALING"][..]),
-        ("bf.insert", &["CAPACITY", "ERROR", "EXPANSION", "NOCREATE", "NONSCALING", "ITEMS"]),
-        ("lc.reserve", &["ERROR", "EXACT"]),
-        ("lc.insert", &["CAPACITY", "ERROR", "EXACT", "NOCREATE", "ITEMS"]),
+        ("bf.reserve", &["EXPANSION", "NONSCALING", "EX", "PX", "EXAT", "PXAT"][..]),
+        ("bf.insert", &["CAPACITY", "ERROR", "EXPANSION", "NOCREATE", "NONSCALING", "EX", "PXAT", "ITEMS"]),
+        ("bf.admit", &["LIMIT", "ALL", "DRYRUN", "CAPACITY", "ERROR", "EXPANSION", "NOCREATE", "EXAT", "ITEMS"]),
+        ("lc.reserve", &["ERROR", "EXACT", "EX", "PX", "EXAT", "PXAT"]),
+        ("lc.insert", &["CAPACITY", "ERROR", "EXACT", "NOCREATE", "EX", "PXAT", "ITEMS"]),
+        ("lc.admit", &["LIMIT", "ALL", "DRYRUN", "CAPACITY", "ERROR", "EXACT", "NOCREATE", "EXAT", "ITEMS"]),
     ] {
         let docs = show(&client.cmd(&format!("COMMAND DOCS {name}")));
         for token in tokens {

@@ -12,7 +12,7 @@ use crate::replication_redisbloom::{chunks, items, load, peer, with};
 
 /// Commands that RedisBloom takes, each with a key of its own, the second word. `true` means that our clients are
 /// refused.
-const TAKEN: [(&str, bool); 58] = [
+const TAKEN: [(&str, bool); 61] = [
     ("BF.RESERVE a0 0.01 10 NONSC", true),
     ("BF.RESERVE a1 0.01 10 foo", true),
     ("BF.RESERVE a2 0.01 10 foo bar baz", true),
@@ -72,6 +72,10 @@ const TAKEN: [(&str, bool); 58] = [
     ("BF.INSERT a8 NOCREATE NOCREATE c 3 ITEMS x", true),
     ("BF.INSERT f7 CAPACITY 100 EXPANSION 40000 c 10 ITEMS x y", true),
     ("BF.ADD f8 x", false),
+    // To RedisBloom these are expansions, or words that it does not know.
+    ("BF.INSERT g0 EX 4 ITEMS x", false),
+    ("BF.INSERT g1 EXAT 4 ITEMS x", true),
+    ("BF.RESERVE g2 0.01 10 EX 4", false),
 ];
 
 /// Keys of filters that cannot grow: the next sub-filter would take terabytes.

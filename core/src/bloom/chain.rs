@@ -10,6 +10,7 @@ use crate::error::{Error, Parameter};
 use crate::hash::Hash128;
 use crate::size_limit::{SizeLimit, held_bytes, try_with_capacity};
 
+mod admit;
 mod merge;
 mod sub_filters;
 

@@ -15,6 +15,7 @@
 //! A second layout of bits, RedisBloom's, is for its data ([`BitLayout::Classic`]). It has no seed, and each bit of an
 //! item costs a cache miss. Its sizes and its growth are RedisBloom's, so it keeps the error rate only approximately.
 
+mod admit;
 pub(crate) mod bitmap;
 pub(crate) mod chain;
 pub(crate) mod classic;

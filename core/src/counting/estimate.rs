@@ -58,7 +58,7 @@ impl Segments {
         Segments { list, len }
     }
 
-    fn as_slice(&self) -> &[Segment] {
+    pub(super) fn as_slice(&self) -> &[Segment] {
         &self.list[..self.len]
     }
 

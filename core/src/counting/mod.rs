@@ -23,11 +23,14 @@
 //! G. Varghese, M. Fisk, "Bitmap algorithms for counting active flows on high-speed links", IEEE/ACM
 //! Transactions on Networking 14(5), 2006: bitmaps whose parts sample the hash space more and more thinly.
 
+mod admit;
 pub(crate) mod counter;
 pub(crate) mod estimate;
+mod intersection;
 pub(crate) mod layout;
 pub(crate) mod loading;
 mod members;
+mod membership;
 pub(crate) mod params;
 pub(crate) mod payload;
 pub(crate) mod sizing;
@@ -35,6 +38,7 @@ mod slots;
 mod union;
 
 pub use counter::{Counter, Representation};
+pub use intersection::{MAX_INTERSECTED, estimate_intersection};
 pub use members::Iter as MembersIter;
 pub use params::Params;
-pub use union::{Difference, count_union};
+pub use union::{Estimated, count_union, estimate_union};

@@ -22,17 +22,28 @@ use crate::size_limit::SizeLimit;
 /// cache while bitmap after bitmap is ORed into them.
 const BLOCK_WORDS: usize = 2048;
 
-/// How many members of one counter are in none of some others.
+/// A number of members, with its error: of a union, a difference or an intersection.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Difference {
+pub struct Estimated {
     /// The estimate; exact while all counters are.
     pub estimate: f64,
-    /// Its standard error in members; 0 while all counters are exact. Infinite when the others leave
-    /// no slot free to show anything (only made-up bitmaps are that full).
+    /// Its standard error in members; 0 while all counters are exact. Infinite when no slot is left free to show
+    /// anything (only made-up bitmaps are that full).
     pub standard_error: f64,
 }
 
-impl Difference {
+impl Estimated {
+    /// Of members that are known one by one.
+    pub(super) fn exact(members: usize) -> Self {
+        Estimated { estimate: members as f64, standard_error: 0.0 }
+    }
+
+    /// Of one counter.
+    pub(super) fn of(counter: &Counter) -> Self {
+        let estimate = counter.estimate();
+        Estimated { estimate, standard_error: estimate * counter.standard_error() }
+    }
+
     /// The estimate, rounded.
     ///
     /// ```
@@ -68,17 +79,55 @@ impl Difference {
 /// # Errors
 /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
 pub fn count_union(counters: &[&Counter]) -> Result<u64, Error> {
-    check_seeds(counters)?;
     if let [only] = counters {
         return Ok(only.count());
     }
+    let (estimate, _) = united(counters)?;
+    Ok(libm::round(estimate) as u64)
+}
+
+/// As [`count_union`], with the standard error.
+///
+/// ```
+/// # use rollcall_core::counting::{Counter, Params, count_union, estimate_union};
+/// # use rollcall_core::size_limit::Unlimited;
+/// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+/// let [mut one, mut other] = [Counter::new(params)?, Counter::new(params)?];
+/// for member in 0..10_000u32 {
+///     one.add(&member.to_le_bytes(), &Unlimited)?;
+/// }
+/// other.add(b"ann", &Unlimited)?;
+/// let union = estimate_union(&[&one, &other])?;
+/// assert_eq!(union.count(), count_union(&[&one, &other])?);
+/// assert!(union.standard_error > 0.0 && union.standard_error < 100.0);
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
+///
+/// # Errors
+/// Those of [`count_union`].
+pub fn estimate_union(counters: &[&Counter]) -> Result<Estimated, Error> {
+    if let [only] = counters {
+        return Ok(Estimated::of(only));
+    }
+    let (estimate, segments) = united(counters)?;
+    Ok(Estimated { estimate, standard_error: segments.map_or(0.0, |segments| segments.standard_error(estimate)) })
+}
+
+/// The estimate of a union, and the segments that it comes from; none while it is exact.
+fn united(counters: &[&Counter]) -> Result<(f64, Option<Segments>), Error> {
+    check_seeds(counters)?;
     let Some(layout) = layout_of_bits(counters) else {
         let seed = counters.first().map_or(0, |first| first.params().seed);
-        return Ok(distinct(&exact_members(counters)?, seed)?.len() as u64);
+        return Ok((distinct(&exact_members(counters)?, seed)?.len() as f64, None));
     };
+    let segments = union_segments(layout, counters)?;
+    Ok((segments.estimate().max(f64::from(largest_floor(counters))), Some(segments)))
+}
+
+/// The segments of the union of these counters, in a layout that all their bits fold to.
+pub(super) fn union_segments(layout: Layout, counters: &[&Counter]) -> Result<Segments, Error> {
     let (counts, _) = layered_counts(layout, counters, None)?;
-    let estimate = libm::round(Segments::new(layout, &counts).estimate()) as u64;
-    Ok(estimate.max(u64::from(largest_floor(counters))))
+    Ok(Segments::new(layout, &counts))
 }
 
 /// How many members the union of these counters is known to have.
@@ -112,12 +161,12 @@ impl Counter {
     ///
     /// # Errors
     /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
-    pub fn difference(&self, others: &[&Counter]) -> Result<Difference, Error> {
+    pub fn difference(&self, others: &[&Counter]) -> Result<Estimated, Error> {
         let all = with_first(self, others)?;
         check_seeds(&all)?;
         let Some(layout) = layout_of_bits(&all) else {
             let left = distinct_from(self.exact_members(), &exact_members(others)?, self.params().seed)?;
-            return Ok(Difference { estimate: left.len() as f64, standard_error: 0.0 });
+            return Ok(Estimated { estimate: left.len() as f64, standard_error: 0.0 });
         };
         let (base, union) = layered_counts(layout, others, Some(self))?;
         let segments = Segments::beyond(layout, &base, &union);
@@ -127,7 +176,7 @@ impl Counter {
         let standard_error = segments.standard_error(shown);
         // Of members that are known one by one no more can be missing elsewhere.
         let most = if self.is_exact() { self.estimate() } else { f64::INFINITY };
-        Ok(Difference { estimate: estimate.min(most), standard_error: standard_error.min(most) })
+        Ok(Estimated { estimate: estimate.min(most), standard_error: standard_error.min(most) })
     }
 
     /// Makes it the union of itself and `others`; true when that changed it.
@@ -270,7 +319,7 @@ fn with_first<'a>(first: &'a Counter, rest: &[&'a Counter]) -> Result<Vec<&'a Co
 }
 
 /// Checks that all hash alike.
-fn check_seeds(counters: &[&Counter]) -> Result<(), Error> {
+pub(super) fn check_seeds(counters: &[&Counter]) -> Result<(), Error> {
     let seeds = counters.iter().map(|counter| counter.params().seed);
     match seeds.clone().zip(seeds.skip(1)).find(|(ours, theirs)| ours != theirs) {
         Some((ours, theirs)) => Err(Error::incompatible(Parameter::Seed, ours, theirs)),
@@ -279,7 +328,7 @@ fn check_seeds(counters: &[&Counter]) -> Result<(), Error> {
 }
 
 /// The finest layout that all of those fold to that have bits; none when none has.
-fn layout_of_bits(counters: &[&Counter]) -> Option<Layout> {
+pub(super) fn layout_of_bits(counters: &[&Counter]) -> Option<Layout> {
     let layouts = counters.iter().filter(|counter| counter.has_bits()).map(|counter| counter.layout());
     layouts.reduce(Layout::common)
 }
@@ -503,7 +552,7 @@ impl Gathering {
     }
 }
 
-fn try_with_capacity<T>(len: usize) -> Result<Vec<T>, Error> {
+pub(super) fn try_with_capacity<T>(len: usize) -> Result<Vec<T>, Error> {
     let mut list = Vec::new();
     let needed_bytes = (len * size_of::<T>()) as u64;
     list.try_reserve_exact(len).map_err(|_| Error::OutOfMemory { needed_bytes })?;

@@ -50,7 +50,7 @@ impl Case<'_> {
 
     /// Whether RedisBloom may silently have done something else, because it does not know some of the options.
     pub fn has_own_options(&self) -> bool {
-        self.creates() && (self.has_option("SEED") || self.has_option("LAYOUT"))
+        self.creates() && OWN_OPTIONS.iter().any(|name| self.has_option(name))
     }
 
     fn has_option(&self, name: &str) -> bool {
@@ -99,6 +99,9 @@ const LONGER_ERRORS: [&str; 6] = [
 
 const CLASSLESS_ERRORS: [&str; 3] =
     ["Nonscaling filters cannot expand", "Invalid information value", "Second argument must be numeric"];
+
+/// Options that RedisBloom does not know, or takes for others.
+const OWN_OPTIONS: [&str; 6] = ["SEED", "LAYOUT", "EX", "PX", "EXAT", "PXAT"];
 
 /// All intended differences, the narrow ones first: the first that explains a case counts.
 pub const DIFFERENCES: [Difference; 30] = [
@@ -175,10 +178,12 @@ pub const DIFFERENCES: [Difference; 30] = [
                 .any(|name| case.ours.error() == Some(&format!("ERR option {name} is given twice")) && given(name) > 1)
     }),
     diverging("own-options", |case| {
-        let refused = ["ERR bad seed: ", "ERR option SEED needs", "ERR option LAYOUT needs", "ERR bad layout: "];
+        let refused = ["ERR bad seed: ", "ERR bad layout: ", "ERR invalid expire time: ", "ERR options EX, PX, EXAT "];
+        let without_value = |name: &&str| case.ours.fails_with(&format!("ERR option {name} needs"));
         let known = case.theirs.error() == Some("Unknown argument received")
             || case.ours.error().is_none()
-            || refused.iter().any(|start| case.ours.fails_with(start));
+            || refused.iter().any(|start| case.ours.fails_with(start))
+            || OWN_OPTIONS.iter().any(without_value);
         case.has_own_options() && known
     }),
     diverging("plain-numbers", |case| {

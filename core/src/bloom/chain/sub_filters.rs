@@ -76,11 +76,20 @@ impl<S> SubFilters<S> {
 
     /// Drops all but the first.
     pub(super) fn keep_first(&mut self) {
-        if let SubFilters::Many(all) = self {
-            all.truncate(1);
-            if let Some(first) = all.pop() {
-                *self = SubFilters::One(first);
+        self.truncate(1);
+    }
+
+    /// Drops all but the first `len`, of which there is one at least.
+    pub(super) fn truncate(&mut self, len: usize) {
+        let SubFilters::Many(all) = self else { return };
+        all.truncate(len.max(1));
+        match all.len() {
+            1 => {
+                if let Some(first) = all.pop() {
+                    *self = SubFilters::One(first);
+                }
             }
+            _ => all.shrink_to_fit(),
         }
     }
 

@@ -39,7 +39,7 @@ fn different_seeds_are_refused() {
 fn union_of_nothing_is_empty() {
     assert_eq!(count_union(&[]), Ok(0));
     let one = counter(params(SIZES[2], 250), 0..10);
-    assert_eq!(one.difference(&[]), Ok(Difference { estimate: 10.0, standard_error: 0.0 }));
+    assert_eq!(one.difference(&[]), Ok(Estimated { estimate: 10.0, standard_error: 0.0 }));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn empty_estimating_counters_leave_the_others_exact() {
     let empty = counter(params(SIZES[0], 0), []);
     let mut one = counter(params(SIZES[2], 250), 0..20);
     assert_eq!(count_union(&[&one, &empty]), Ok(20));
-    assert_eq!(one.difference(&[&empty]), Ok(Difference { estimate: 20.0, standard_error: 0.0 }));
+    assert_eq!(one.difference(&[&empty]), Ok(Estimated { estimate: 20.0, standard_error: 0.0 }));
     assert!(!one.merge(&[&empty], &Unlimited).unwrap() && one.is_exact());
     let mut estimating = empty.try_clone().unwrap();
     assert!(estimating.merge(&[&one], &Unlimited).unwrap() && !estimating.is_exact());
@@ -121,7 +121,7 @@ fn difference_of_exact_counters_looks_at_no_more_members_than_a_count() {
         LOOKED_AT.set(0);
         count_union(&all).unwrap();
         let by_count = LOOKED_AT.replace(0);
-        assert_eq!(own.difference(&others).unwrap(), Difference { estimate: f64::from(new), standard_error: 0.0 });
+        assert_eq!(own.difference(&others).unwrap(), Estimated { estimate: f64::from(new), standard_error: 0.0 });
         let by_difference = LOOKED_AT.get();
         assert!(by_difference <= by_count, "{by_difference} against {by_count}");
     }
@@ -142,7 +142,7 @@ fn difference_of_exact_counters_is_exact() {
     let one = counter(params(SIZES[2], 250), 0..200);
     let others = [counter(params(SIZES[0], 250), 0..50), counter(params(SIZES[4], 250), 150..300)];
     let difference = one.difference(&[&others[0], &others[1]]).unwrap();
-    assert_eq!(difference, Difference { estimate: 100.0, standard_error: 0.0 });
+    assert_eq!(difference, Estimated { estimate: 100.0, standard_error: 0.0 });
     assert_eq!(count_union(&[&one, &others[0], &others[1]]), Ok(300));
 }
 
@@ -151,7 +151,7 @@ fn difference_of_exact_counters_is_exact() {
 fn a_difference_is_no_more_than_a_counter_holds() {
     let full = counter(params((1000, 0.05), 0), 0..300_000);
     let empty = counter(params(SIZES[2], 250), []);
-    assert_eq!(empty.difference(&[&full]), Ok(Difference { estimate: 0.0, standard_error: 0.0 }));
+    assert_eq!(empty.difference(&[&full]), Ok(Estimated { estimate: 0.0, standard_error: 0.0 }));
     let mut found = 0;
     for number in 1_000_000..1_020_000 {
         let difference = counter(params(SIZES[2], 250), [number]).difference(&[&full]).unwrap();

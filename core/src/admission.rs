@@ -1,0 +1,162 @@
+//! Admission: new items come in only while there are fewer than a limit, decided and done in one step.
+
+use hashbrown::HashTable;
+
+use crate::error::Error;
+use crate::size_limit::{try_reserve, try_with_capacity};
+
+/// What became of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// It was new, and is in now.
+    Admitted,
+    /// It was known already, also by an earlier item of the same call. A known item is never refused.
+    Known,
+    /// It is new and was not let in.
+    Refused,
+}
+
+/// On which terms items are let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// New items come in while there are fewer than so many.
+    pub limit: u64,
+    /// Either all new items come in or none does.
+    pub all: bool,
+    /// Tells what would be, and changes nothing.
+    pub dry_run: bool,
+}
+
+impl Terms {
+    /// How many of so many distinct new items come in, beside those that are there.
+    pub(crate) fn admitted(&self, present: u64, new: usize) -> usize {
+        let left = usize::try_from(self.limit.saturating_sub(present)).unwrap_or(usize::MAX);
+        if new <= left {
+            new
+        } else if self.all {
+            0
+        } else {
+            left
+        }
+    }
+}
+
+/// The items of a call: which are known, and which are new, each new one once.
+pub(crate) struct Survey<K> {
+    /// Of each item, if it is new, its place among `new`.
+    items: Vec<Option<usize>>,
+    new: Vec<K>,
+    places: HashTable<(u64, usize)>,
+    /// Room for the answers: when they are known it is too late to fail.
+    answers: Vec<Admission>,
+}
+
+impl<K: PartialEq> Survey<K> {
+    /// Of no items yet; there will be `len`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(crate) fn of(len: usize) -> Result<Self, Error> {
+        let (items, answers) = (try_with_capacity(len)?, try_with_capacity(len)?);
+        Ok(Survey { items, new: Vec::new(), places: HashTable::new(), answers })
+    }
+
+    /// Notes the next item. `key` tells items apart, and `hash` is its hash.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(crate) fn note(&mut self, hash: u64, key: K, is_known: bool) -> Result<(), Error> {
+        try_reserve(&mut self.items, 1)?;
+        if is_known {
+            self.items.push(None);
+            return Ok(());
+        }
+        let new = &self.new;
+        let is_it = |&(other, at): &(u64, usize)| other == hash && new.get(at) == Some(&key);
+        let place = match self.places.find(hash, is_it) {
+            Some(&(_, place)) => place,
+            None => {
+                let needed_bytes = size_of::<(u64, usize)>() as u64;
+                let no_memory = |_| Error::OutOfMemory { needed_bytes };
+                self.places.try_reserve(1, |&(hash, _)| hash).map_err(no_memory)?;
+                self.new.try_reserve(1).map_err(|_| Error::OutOfMemory { needed_bytes })?;
+                self.places.insert_unique(hash, (hash, self.new.len()), |&(hash, _)| hash);
+                self.new.push(key);
+                self.new.len() - 1
+            }
+        };
+        self.items.push(Some(place));
+        Ok(())
+    }
+
+    /// The distinct new items, in the order they came.
+    pub(crate) fn new_items(&self) -> &[K] {
+        &self.new
+    }
+
+    /// What became of every item, from what became of the new ones. An item that comes again is known if it is in by
+    /// then.
+    pub(crate) fn into_answers(self, of_new: &[Admission]) -> Vec<Admission> {
+        let (mut told, mut answers) = (0, self.answers);
+        answers.extend(self.items.iter().map(|&item| match item {
+            None => Admission::Known,
+            Some(place) => {
+                let is_first = place == told;
+                told += usize::from(is_first);
+                match of_new[place] {
+                    Admission::Admitted if !is_first => Admission::Known,
+                    first => first,
+                }
+            }
+        }));
+        answers
+    }
+}
+
+/// `admitted` times [`Admission::Admitted`], then [`Admission::Refused`], of `len` new items.
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+pub(crate) fn first_of(admitted: usize, len: usize) -> Result<Vec<Admission>, Error> {
+    let mut all = try_with_capacity(len)?;
+    all.resize(admitted.min(len), Admission::Admitted);
+    all.resize(len, Admission::Refused);
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Admission::{Admitted, Known, Refused};
+
+    #[test]
+    fn as_many_come_in_as_the_limit_leaves() {
+        for (limit, present, new, some, all) in [
+            (5, 0, 3, 3, 3),
+            (5, 3, 2, 2, 2),
+            (5, 4, 2, 1, 0),
+            (5, 5, 2, 0, 0),
+            (5, 9, 0, 0, 0),
+            (u64::MAX, 1, 7, 7, 7),
+        ] {
+            let terms = |all| Terms { limit, all, dry_run: false };
+            assert_eq!(terms(false).admitted(present, new), some);
+            assert_eq!(terms(true).admitted(present, new), all);
+        }
+    }
+
+    #[test]
+    fn repeats_count_once() {
+        let mut survey = Survey::of(3).unwrap();
+        // One hash for two items, so that the items decide.
+        for (hash, key, is_known) in
+            [(1, "a", false), (1, "b", false), (2, "k", true), (1, "a", false), (3, "c", false), (3, "c", false)]
+        {
+            survey.note(hash, key, is_known).unwrap();
+        }
+        assert_eq!(survey.new_items(), ["a", "b", "c"]);
+        let of_new = first_of(2, 3).unwrap();
+        assert_eq!(of_new, [Admitted, Admitted, Refused]);
+        assert_eq!(survey.into_answers(&of_new), [Admitted, Admitted, Known, Known, Refused, Refused]);
+    }
+}

@@ -1,0 +1,181 @@
+use crate::admission::Admission::{self, Admitted, Known, Refused};
+use crate::admission::Terms;
+use crate::bloom::chain::{Chain, SubFilter};
+use crate::bloom::classic::ClassicFilter;
+use crate::bloom::lines::LineFilter;
+use crate::bloom::params::Params;
+use crate::error::{Error, Limit};
+use crate::size_limit::{MaxBytes, Unlimited};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+const SOME: Terms = Terms { limit: u64::MAX, all: false, dry_run: false };
+
+fn params(error_rate: f64, capacity: u64, expansion: u32) -> Params {
+    Params { error_rate, capacity, expansion, seed: 0 }
+}
+
+fn lines(error_rate: f64, capacity: u64, expansion: u32) -> LineFilter {
+    LineFilter::new(params(error_rate, capacity, expansion), &Unlimited).unwrap()
+}
+
+fn classic(error_rate: f64, capacity: u64, expansion: u32) -> ClassicFilter {
+    ClassicFilter::new(params(error_rate, capacity, expansion), &Unlimited).unwrap()
+}
+
+fn names(numbers: impl IntoIterator<Item = u32>) -> Vec<[u8; 4]> {
+    numbers.into_iter().map(u32::to_le_bytes).collect()
+}
+
+fn admit<S: SubFilter>(filter: &mut Chain<S>, items: &[[u8; 4]], terms: Terms) -> Result<Vec<Admission>, Error> {
+    filter.admit(items.iter().map(|item| item.as_slice()), terms, &Unlimited)
+}
+
+/// What is promised, worked out item by item on a copy: items one after the other, each looked up and then added.
+fn expected<S: SubFilter>(filter: &Chain<S>, items: &[[u8; 4]], terms: Terms) -> (Chain<S>, Vec<Admission>) {
+    let mut after = filter.try_clone().unwrap();
+    let mut told: Vec<Admission> = Vec::new();
+    for (at, item) in items.iter().enumerate() {
+        let first = items.iter().position(|other| other == item).unwrap();
+        told.push(if after.may_contain(item) {
+            Known
+        } else if first < at {
+            told[first]
+        } else if after.num_items() >= terms.limit {
+            Refused
+        } else {
+            match after.add(item, &Unlimited) {
+                Ok(true) => Admitted,
+                Ok(false) => panic!("it was absent"),
+                Err(Error::Full { .. }) => Refused,
+                Err(other) => panic!("{other}"),
+            }
+        });
+    }
+    (after, told)
+}
+
+/// Runs a call and its dry run, and compares both with [`expected`]. Items that others of the call make known are
+/// possible where `may_err`: a dry run, and ALL, see the filter as it was.
+fn check<S: SubFilter>(filter: &mut Chain<S>, items: &[[u8; 4]], terms: Terms) {
+    let before = filter.try_clone().unwrap();
+    let present: Vec<bool> = items.iter().map(|item| before.may_contain(item)).collect();
+    let (after, mut told) = expected(&before, items, terms);
+    let dry = admit(filter, items, Terms { dry_run: true, ..terms }).unwrap();
+    assert!(*filter == before, "a dry run changes nothing");
+    let found = admit(filter, items, terms).unwrap();
+    let is_new = |at: &usize| !present[*at] && items.iter().position(|other| *other == items[*at]) == Some(*at);
+    let new = (0..items.len()).filter(is_new).count() as u64;
+    let over = new > terms.limit.saturating_sub(before.num_items());
+    if terms.all && (over || told.contains(&Refused)) {
+        assert!(*filter == before, "all or nothing");
+        told = present.iter().map(|&known| if known { Known } else { Refused }).collect();
+        assert_eq!(found, told);
+        assert_eq!(dry, told);
+        return;
+    }
+    assert_eq!(found, told);
+    assert!(*filter == after, "as one after another");
+    // Only items that the others made known differ.
+    let made_known = |at: usize| !present[at] && told[at] == Known && is_new(&at);
+    let differ = dry.iter().zip(&told).filter(|(dry, told)| dry != told).count();
+    let known_by_others = (0..items.len()).filter(|&at| made_known(at)).count();
+    assert!(differ == 0 || known_by_others > 0, "{dry:?} and {told:?}");
+    let admitted = found.iter().filter(|one| **one == Admitted).count() as u64;
+    assert_eq!(filter.num_items(), before.num_items() + admitted);
+    assert!(filter.num_items() <= terms.limit.max(before.num_items()));
+}
+
+#[test]
+fn a_limit_lets_in_as_many_as_there_is_place_for() {
+    for all in [false, true] {
+        let mut filter = lines(0.0001, 100, 2);
+        assert_eq!(
+            admit(&mut filter, &names([1, 2, 1]), Terms { limit: 3, all, ..SOME }),
+            Ok(vec![Admitted, Admitted, Known])
+        );
+        let found = admit(&mut filter, &names([2, 3, 4, 3, 4]), Terms { limit: 3, all, ..SOME }).unwrap();
+        match all {
+            true => assert_eq!(found, [Known, Refused, Refused, Refused, Refused]),
+            false => assert_eq!(found, [Known, Admitted, Refused, Known, Refused]),
+        }
+        assert_eq!(filter.num_items(), if all { 2 } else { 3 });
+        // Plans change: the limit is that of the call.
+        assert_eq!(admit(&mut filter, &names([1, 9]), Terms { limit: 0, all, ..SOME }), Ok(vec![Known, Refused]));
+        assert_eq!(admit(&mut filter, &names([9]), Terms { limit: 4, all, ..SOME }), Ok(vec![Admitted]));
+    }
+}
+
+#[test]
+fn a_filter_that_does_not_scale_refuses_what_has_no_room() {
+    for (mut filter, all) in [(lines(0.0001, 3, 0), false), (lines(0.0001, 3, 0), true)] {
+        let found = admit(&mut filter, &names([1, 2, 3, 4, 1]), Terms { all, ..SOME }).unwrap();
+        match all {
+            true => assert_eq!((found, filter.num_items()), (vec![Refused, Refused, Refused, Refused, Refused], 0)),
+            false => assert_eq!((found, filter.num_items()), (vec![Admitted, Admitted, Admitted, Refused, Known], 3)),
+        }
+    }
+    // By its bits it has room for more than it may be sure of.
+    let mut filter = lines(0.4, 1000, 0);
+    let mut next = 0;
+    while !filter.sub_filters()[0].is_full() {
+        let room = filter.room() as u32;
+        check(&mut filter, &names(next..next + room + 1), Terms { all: true, ..SOME });
+        next += room + 1;
+        check(&mut filter, &names([next]), SOME);
+        next += 1;
+    }
+    check(&mut filter, &names(next..next + 40), SOME);
+}
+
+#[test]
+fn what_cannot_grow_fails_and_changes_nothing() {
+    let mut filter = lines(0.01, 1000, 100);
+    admit(&mut filter, &names(0..900), SOME).unwrap();
+    let before = filter.try_clone().unwrap();
+    let tight = MaxBytes(filter.size_bytes() + 1000);
+    let items = names(900..1100);
+    for all in [false, true] {
+        for dry_run in [false, true] {
+            let terms = Terms { all, dry_run, ..SOME };
+            let error = filter.admit(items.iter().map(|item| item.as_slice()), terms, &tight).unwrap_err();
+            assert!(matches!(error, Error::TooLarge { limit: Limit::Value, .. }), "{error}");
+            assert!(filter == before);
+        }
+    }
+    // As many as the limit of the call lets in have room.
+    let terms = Terms { limit: 1000, ..SOME };
+    let found = filter.admit(items.iter().map(|item| item.as_slice()), terms, &tight).unwrap();
+    assert!(found.iter().filter(|one| **one == Admitted).count() <= 100);
+    assert!(found.contains(&Refused) && filter.sub_filters().len() == 1);
+}
+
+#[test]
+fn growth_is_that_of_adding() {
+    for expansion in [1, 2, 3] {
+        let mut filter = lines(0.01, 10, expansion);
+        check(&mut filter, &names(0..500), SOME);
+        check(&mut filter, &names(400..1000), Terms { all: true, ..SOME });
+        assert!(filter.sub_filters().len() > 3);
+        let mut filter = classic(0.01, 10, expansion);
+        check(&mut filter, &names(0..500), SOME);
+        check(&mut filter, &names(400..1000), Terms { all: true, ..SOME });
+    }
+}
+
+proptest! {
+    #[test]
+    fn calls_are_as_the_model_says(
+        rate in prop_oneof![Just(0.3), Just(0.05), Just(0.001)],
+        capacity in 1u64..40,
+        expansion in 0u32..3,
+        calls in vec((vec(0u32..120, 1..40), 0u64..100, any::<bool>()), 1..12),
+    ) {
+        let (mut in_lines, mut classic) = (lines(rate, capacity, expansion), classic(rate, capacity, expansion));
+        for (items, limit, all) in calls {
+            let terms = Terms { limit, all, dry_run: false };
+            check(&mut in_lines, &names(items.iter().copied()), terms);
+            check(&mut classic, &names(items), terms);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Letting new items in while there are fewer than a limit.
+
+use super::{Chain, Expected, SubFilter, next_chunk};
+use crate::admission::{Admission, Survey, Terms, first_of};
+use crate::error::Error;
+use crate::hash::Hash128;
+use crate::size_limit::SizeLimit;
+
+/// What happens to an item that there is no room for.
+enum NoRoom {
+    /// It is refused, and those after it are asked too.
+    RefusesOne,
+    /// None of the items is let in.
+    RefusesAll,
+}
+
+impl<S: SubFilter> Chain<S> {
+    /// Adds those items that `terms` admit, in order, and tells of each what became of it.
+    ///
+    /// All memory is allocated before the first bit is set. A filter that does not scale refuses what it has no room for.
+    ///
+    /// # Errors
+    /// What keeps the filter from growing, [`Error::OutOfMemory`]. Nothing is changed then.
+    pub fn admit<'a>(
+        &mut self,
+        items: impl ExactSizeIterator<Item = &'a [u8]>,
+        terms: Terms,
+        limit: &(impl SizeLimit + ?Sized),
+    ) -> Result<Vec<Admission>, Error> {
+        let survey = self.survey(items)?;
+        let new = survey.new_items();
+        let admitted = terms.admitted(self.num_items(), new.len());
+        let of_new = if admitted == 0 { first_of(0, new.len())? } else { self.admit_new(new, admitted, terms, limit)? };
+        Ok(survey.into_answers(&of_new))
+    }
+
+    /// Looks all items up.
+    fn survey<'a>(&self, items: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<Survey<Hash128>, Error> {
+        let mut survey = Survey::of(items.len())?;
+        let seed = self.params().seed;
+        let mut hashes = items.map(|item| S::hash(item, seed));
+        while let Some((chunk, len)) = next_chunk(&mut hashes) {
+            let known = self.look_up_chunk(&chunk[..len], Expected::Absent);
+            for (at, &hash) in chunk[..len].iter().enumerate() {
+                survey.note(hash.lo, hash, known >> at & 1 == 1)?;
+            }
+        }
+        Ok(survey)
+    }
+
+    /// Adds the first `most` of these absent items, or as many as it has room for.
+    fn admit_new(
+        &mut self,
+        hashes: &[Hash128],
+        most: usize,
+        terms: Terms,
+        limit: &(impl SizeLimit + ?Sized),
+    ) -> Result<Vec<Admission>, Error> {
+        let mut told = first_of(if terms.dry_run { most } else { 0 }, hashes.len())?;
+        let len = self.sub_filters.len();
+        let stopped = self.grow_ahead(most as u64, limit).err();
+        let kept = self.admit_to_newest(len - 1, hashes, most, &mut told, terms, stopped);
+        self.sub_filters.truncate(*kept.as_ref().unwrap_or(&len));
+        kept.map(|_| told)
+    }
+
+    /// Grows by the sub-filters that so many new items may need.
+    fn grow_ahead(&mut self, items: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error> {
+        let mut room = self.room();
+        while room < items {
+            self.grow(limit)?;
+            // A new sub-filter takes at least one.
+            room = room.saturating_add(self.room().max(1));
+        }
+        Ok(())
+    }
+
+    /// Adds items to the sub-filter that was the newest, at `newest`, and to those that follow. Returns how many
+    /// sub-filters there are to be then.
+    fn admit_to_newest(
+        &mut self,
+        newest: usize,
+        hashes: &[Hash128],
+        most: usize,
+        told: &mut [Admission],
+        terms: Terms,
+        stopped: Option<Error>,
+    ) -> Result<usize, Error> {
+        let Some(error) = stopped else {
+            let end = if terms.dry_run { Some(0) } else { self.fill(newest, hashes, most, told, &NoRoom::RefusesOne) };
+            return Ok(newest + 1 + end.unwrap_or(0));
+        };
+        // They may have room all the same: that goes by bits, so only adding them tells. A copy is kept.
+        let does_not_scale = matches!(error, Error::Full { .. });
+        let no_room = if does_not_scale && !terms.all { NoRoom::RefusesOne } else { NoRoom::RefusesAll };
+        let before = self.sub_filters()[newest].try_clone()?;
+        let end = self.fill(newest, hashes, most, told, &no_room);
+        match end {
+            Some(end) if !terms.dry_run => return Ok(newest + 1 + end),
+            _ => self.sub_filters_mut()[newest] = before,
+        }
+        if end.is_none() {
+            if !does_not_scale {
+                return Err(error);
+            }
+            told.fill(Admission::Refused);
+        }
+        Ok(newest + 1)
+    }
+
+    /// Adds the first `most` of these items, which no sub-filter has, to those from `newest` on, and refuses the rest.
+    /// Some may be known by then, from the others. Returns how many of the sub-filters that follow were begun; `None` if
+    /// an item has no room and that ends it.
+    fn fill(
+        &mut self,
+        newest: usize,
+        hashes: &[Hash128],
+        most: usize,
+        told: &mut [Admission],
+        no_room: &NoRoom,
+    ) -> Option<usize> {
+        let tail = &mut self.sub_filters_mut()[newest..];
+        let (mut at, mut admitted) = (0, 0);
+        for (&hash, told) in hashes.iter().zip(told) {
+            if S::look_up(&tail[..=at], hash) {
+                *told = Admission::Known;
+                continue;
+            }
+            *told = Admission::Refused;
+            if admitted == most {
+                continue;
+            }
+            if tail[at].is_full() {
+                if at + 1 < tail.len() {
+                    at += 1;
+                } else if matches!(no_room, NoRoom::RefusesOne) {
+                    continue;
+                } else {
+                    return None;
+                }
+            }
+            tail[at].insert(hash);
+            admitted += 1;
+            *told = Admission::Admitted;
+        }
+        Some(at)
+    }
+}

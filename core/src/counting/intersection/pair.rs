@@ -1,0 +1,128 @@
+//! Two sets by maximum likelihood: how many members the first alone has, the second alone, and both.
+//!
+//! A slot with the share `a` of the hash space shows one of four patterns: free, taken by one set alone, by the other
+//! alone, by both. With members taken as Poisson, the likelihood of all slots is a product of their chances. It is
+//! climbed by Fisher's scoring: Newton's steps with the expected information instead of the observed one.
+
+use crate::counting::estimate::Segments;
+
+/// Steps at most; 5 to 10 are usual, some more where a number is 0.
+const MAX_STEPS: usize = 200;
+
+/// A number of members that stands for none: with 0 the chance of a pattern would be 0.
+const NONE: f64 = 1e-9;
+
+/// Members of the first set alone, of the second alone, of both.
+pub(super) type Members = [f64; 3];
+
+/// The slots of one share of the hash space, by what they show.
+#[derive(Clone, Copy)]
+struct Slots {
+    share: f64,
+    /// All of them.
+    number: f64,
+    /// Free, taken by the first alone, by the second alone, by both.
+    seen: [f64; 4],
+}
+
+/// What two bitmaps and their union show.
+pub(super) struct Pair {
+    slots: Vec<Slots>,
+}
+
+/// How likely numbers of members are, and which way to more likely ones.
+struct Likelihood {
+    log: f64,
+    score: Members,
+    information: [[f64; 3]; 3],
+}
+
+impl Pair {
+    pub(super) fn new(first: &Segments, second: &Segments, union: &Segments) -> Self {
+        let all = first.as_slice().iter().zip(second.as_slice()).zip(union.as_slice());
+        let slots = all.map(|((first, second), union)| {
+            let (alone, other) = (second.zero - union.zero, first.zero - union.zero);
+            let both = union.slots - union.zero - alone - other;
+            Slots { share: union.share, number: union.slots, seen: [union.zero, alone, other, both] }
+        });
+        Pair { slots: slots.collect() }
+    }
+
+    /// The most likely numbers, looked for from `start` on, and the variance of the last one; none if it is not found,
+    /// where hardly a slot is free.
+    pub(super) fn most_likely(&self, start: Members) -> Option<(Members, f64)> {
+        let mut members = start.map(|n| n.max(NONE));
+        let mut here = self.likelihood(members);
+        for _ in 0..MAX_STEPS {
+            let inverse = inverse(&here.information)?;
+            let step = inverse.map(|row| row.iter().zip(&here.score).map(|(i, s)| i * s).sum::<f64>());
+            let (next, there) = self.climb(members, step, here.log)?;
+            let is_there = next.iter().zip(&members).all(|(next, n)| (next - n).abs() <= 1e-10 * n + NONE);
+            (members, here) = (next, there);
+            if is_there {
+                // That the number is known and not Poisson takes its own variance off.
+                let variance = self::inverse(&here.information)?[2][2] - members[2];
+                return variance.is_finite().then_some((members, variance.max(0.0)));
+            }
+        }
+        None
+    }
+
+    /// A step, or a part of it if all of it leads down.
+    fn climb(&self, members: Members, step: Members, log: f64) -> Option<(Members, Likelihood)> {
+        let mut part = 1.0;
+        for _ in 0..40 {
+            // Numbers stay positive: a step beyond 0 goes nine tenths of the way.
+            let next = std::array::from_fn(|i| (members[i] + part * step[i]).max(members[i] / 10.0).max(NONE));
+            let there = self.likelihood(next);
+            if there.log >= log - 1e-12 * log.abs() {
+                return Some((next, there));
+            }
+            part /= 2.0;
+        }
+        None
+    }
+
+    fn likelihood(&self, [x, y, z]: Members) -> Likelihood {
+        let mut all = Likelihood { log: 0.0, score: [0.0; 3], information: [[0.0; 3]; 3] };
+        for slots in &self.slots {
+            let a = slots.share;
+            let taken = |n: f64| -libm::expm1(-a * n);
+            let free = |n: f64| libm::exp(-a * n);
+            let patterns = [
+                (free(x + y + z), [-free(x + y + z); 3]),
+                (free(y + z) * taken(x), [free(x + y + z), -free(y + z) * taken(x), -free(y + z) * taken(x)]),
+                (free(x + z) * taken(y), [-free(x + z) * taken(y), free(x + y + z), -free(x + z) * taken(y)]),
+                (
+                    taken(z) + free(z) * taken(x) * taken(y),
+                    [free(x + z) * taken(y), free(y + z) * taken(x), free(z) * (1.0 - taken(x) * taken(y))],
+                ),
+            ];
+            for ((chance, slope), seen) in patterns.into_iter().zip(slots.seen) {
+                // Chances that a double cannot hold are of slots that no set leaves so.
+                let chance = chance.max(f64::MIN_POSITIVE);
+                if seen > 0.0 {
+                    all.log += seen * libm::log(chance);
+                }
+                for i in 0..3 {
+                    all.score[i] += seen * a * slope[i] / chance;
+                    for j in 0..3 {
+                        all.information[i][j] += slots.number * (a * slope[i]) * (a * slope[j] / chance);
+                    }
+                }
+            }
+        }
+        all
+    }
+}
+
+/// The inverse of a symmetric matrix, by its cofactors.
+fn inverse(m: &[[f64; 3]; 3]) -> Option<[[f64; 3]; 3]> {
+    let cofactor = |i: usize, j: usize| {
+        let (a, b, c, d) = ((i + 1) % 3, (i + 2) % 3, (j + 1) % 3, (j + 2) % 3);
+        m[a][c] * m[b][d] - m[a][d] * m[b][c]
+    };
+    let determinant: f64 = (0..3).map(|j| m[0][j] * cofactor(0, j)).sum();
+    let inverse = std::array::from_fn(|i| std::array::from_fn(|j| cofactor(j, i) / determinant));
+    (determinant > 0.0 && determinant.is_finite()).then_some(inverse)
+}

@@ -1,0 +1,198 @@
+//! BF.ADMIT and LC.ADMIT: new items up to a limit, decided and done in one step.
+
+use std::fs;
+
+use redis::Value;
+
+use crate::client::{Client, add_many, show, with_items};
+use crate::harness::{Server, Setup, session};
+
+/// Runs a session with the commands of either family in the place of `?`.
+fn both_families(rows: &[(&str, &str, &str)]) {
+    for family in ["BF", "LC"] {
+        let rows: Vec<_> = rows.iter().map(|(line, two, three)| (line.replace('?', family), *two, *three)).collect();
+        let rows: Vec<_> = rows.iter().map(|(line, two, three)| (line.as_str(), *two, *three)).collect();
+        session(&Server::start(), &rows);
+    }
+}
+
+#[test]
+fn a_limit_is_kept_in_one_step() {
+    both_families(&[
+        ("?.ADMIT k LIMIT 3 ITEMS a b a", "[1, 1, 0]", "[1, 1, 0]"),
+        ("?.ADMIT k LIMIT 3 ITEMS b c d c d", "[0, 1, -1, 0, -1]", "[0, 1, -1, 0, -1]"),
+        ("?.ADMIT k limit 2 ITEMS a z", "[0, -1]", "[0, -1]"),
+        ("?.ADMIT k LIMIT 5 ALL ITEMS a d e f", "[0, -1, -1, -1]", "[0, -1, -1, -1]"),
+        ("?.ADMIT k LIMIT 5 ITEMS d", "[1]", "[1]"),
+        ("?.ADMIT k ALL LIMIT 5 ITEMS a e e", "[0, 1, 0]", "[0, 1, 0]"),
+        ("?.ADMIT k LIMIT 9 DRYRUN ITEMS a x x y", "[0, 1, 0, 1]", "[0, 1, 0, 1]"),
+        ("?.ADMIT k LIMIT 6 ALL DRYRUN ITEMS a x x y", "[0, -1, -1, -1]", "[0, -1, -1, -1]"),
+        ("?.ADMIT k LIMIT 6 DRYRUN ITEMS a x x y", "[0, 1, 0, -1]", "[0, 1, 0, -1]"),
+        ("?.ADMIT k LIMIT 6 ITEMS x", "[1]", "[1]"),
+        // What admits nothing creates nothing.
+        ("?.ADMIT new LIMIT 0 ITEMS a b", "[-1, -1]", "[-1, -1]"),
+        ("?.ADMIT new LIMIT 1 ALL ITEMS a b", "[-1, -1]", "[-1, -1]"),
+        ("?.ADMIT new LIMIT 9 DRYRUN EX 100 ITEMS a b", "[1, 1]", "[1, 1]"),
+        ("EXISTS new", "0", "0"),
+        ("?.ADMIT new LIMIT 9 NOCREATE ITEMS a", "-ERR not found", "-ERR not found"),
+        ("?.ADMIT new LIMIT 9223372036854775807 ALL CAPACITY 7 ERROR 0.1 ITEMS a b", "[1, 1]", "[1, 1]"),
+        ("?.INFO new CAPACITY", "[7]", "{+Capacity: 7}"),
+        ("TTL new", "-1", "-1"),
+    ]);
+}
+
+#[test]
+fn counts_are_those_of_what_came_in() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (line, count) in [("BF.ADMIT f LIMIT 500", "BF.CARD f"), ("LC.ADMIT c LIMIT 500 EXACT 1000", "LC.COUNT c")] {
+        for range in [0..300, 200..600, 550..900] {
+            client.call(&with_items(&format!("{line} ITEMS"), "x", range));
+        }
+        assert_eq!(client.int(count), 500, "{line}");
+    }
+}
+
+#[test]
+fn a_counter_stays_exact_or_says_why_not() {
+    let why = "-ERR counter would hold an estimate: 4 members of 4 bytes are above its EXACT limit of 3 members and 16384 bytes";
+    let bytes = "-ERR counter would hold an estimate: 2 members of 6 bytes are above its EXACT limit of 250 members and 5 bytes";
+    let estimates = "-ERR counter holds an estimate: *";
+    session(
+        &Server::start(),
+        &[
+            ("LC.INSERT k EXACT 3 ITEMS a b", "2", "2"),
+            ("LC.ADMIT k LIMIT 9 ITEMS a c d", why, why),
+            ("LC.ADMIT k LIMIT 9 DRYRUN ITEMS a c d", why, why),
+            ("LC.COUNT k", "2", "2"),
+            ("LC.ADMIT k LIMIT 3 ITEMS a c d", "[0, 1, -1]", "[0, 1, -1]"),
+            ("LC.ADMIT new LIMIT 9 BYTES 5 ITEMS abc def", bytes, bytes),
+            ("EXISTS new", "0", "0"),
+            ("LC.ADD k d", "1", "1"),
+            ("LC.ADMIT k LIMIT 9 ITEMS a", estimates, estimates),
+            ("LC.ADMIT new LIMIT 9 EXACT 0 ITEMS a", estimates, estimates),
+            ("EXISTS new", "0", "0"),
+        ],
+    );
+}
+
+#[test]
+fn a_filter_that_does_not_scale_refuses_what_has_no_room() {
+    session(
+        &Server::start(),
+        &[
+            ("BF.ADMIT k LIMIT 9 ALL CAPACITY 2 ERROR 0.0001 NONSCALING ITEMS a b c", "[-1, -1, -1]", "[-1, -1, -1]"),
+            ("EXISTS k", "0", "0"),
+            ("BF.ADMIT k LIMIT 9 CAPACITY 2 ERROR 0.0001 NONSCALING ITEMS a b c a", "[1, 1, -1, 0]", "[1, 1, -1, 0]"),
+            ("BF.ADMIT k LIMIT 9 ITEMS c a", "[-1, 0]", "[-1, 0]"),
+            ("BF.CARD k", "2", "2"),
+        ],
+    );
+}
+
+#[test]
+fn what_is_too_large_changes_nothing() {
+    let server = Server::with_args("max-key-bytes 1048576");
+    let mut client = server.client();
+    client.expect("BF.RESERVE k 0.01 1000 EXPANSION 2000", "+OK");
+    add_many(&mut client, "BF.MADD k", "x", 0..900);
+    let before = client.digest("k");
+    for flags in ["", "ALL", "DRYRUN", "ALL DRYRUN"] {
+        let reply = client.call(&with_items(&format!("BF.ADMIT k LIMIT 5000 {flags} ITEMS"), "x", 500..1500));
+        assert!(show(&reply).starts_with("-ERR the filter needs "), "{flags}: {}", show(&reply));
+        assert_eq!(client.digest("k"), before, "{flags}");
+    }
+    let reply = client.call(&["BF.ADMIT", "new", "LIMIT", "5", "CAPACITY", "10000000", "ITEMS", "a"]);
+    assert!(show(&reply).starts_with("-ERR the filter needs "), "{}", show(&reply));
+    client.expect("EXISTS new", "0");
+}
+
+#[test]
+fn bad_terms_are_refused() {
+    let server = Server::start();
+    let mut client = server.client();
+    for family in ["BF", "LC"] {
+        for (options, error) in [
+            ("ALL DRYRUN ITEMS a", "ERR option LIMIT is missing"),
+            ("LIMIT -1 ITEMS a", "ERR bad limit: expected a whole number from 0 to 2^63 - 1, got '-1'"),
+            ("LIMIT 1.5 ITEMS a", "ERR bad limit: expected "),
+            ("LIMIT 9223372036854775808 ITEMS a", "ERR bad limit: expected "),
+            ("LIMIT 05 ITEMS a", "ERR bad limit: expected "),
+            ("LIMIT 5 LIMIT 5 ITEMS a", "ERR option LIMIT is given twice"),
+            ("LIMIT 5 ALL all ITEMS a", "ERR option ALL is given twice"),
+            ("LIMIT 5 SOME ITEMS a", "ERR unknown option 'SOME': expected LIMIT, ALL, DRYRUN, CAPACITY, "),
+            ("LIMIT 5 EXAT 1 ITEMS a", "ERR invalid expire time: "),
+            ("LIMIT 5 CAPACITY 0 ITEMS a", "ERR "),
+        ] {
+            let line = format!("{family}.ADMIT k {options}");
+            let found = client.error(&line);
+            assert!(found.starts_with(error), "{line}: {found}");
+        }
+    }
+    client.expect("EXISTS k", "0");
+}
+
+/// What was appended to the AOF since it was begun.
+fn appended(server: &Server) -> Vec<u8> {
+    let files = fs::read_dir(server.dir().join("appendonlydir")).expect("the AOF's directory");
+    let paths = files.map(|file| file.expect("a file").path());
+    let incremental = paths.filter(|path| path.to_string_lossy().ends_with(".incr.aof"));
+    incremental.flat_map(|path| fs::read(path).expect("the AOF")).collect()
+}
+
+/// What a replica or the AOF is sent, read off the AOF.
+fn sent(client: &mut Client, server: &Server, line: &str) -> Vec<String> {
+    let before = appended(server).len();
+    client.cmd(line);
+    let all = appended(server);
+    let text = String::from_utf8_lossy(&all[before..]).into_owned();
+    let mut commands: Vec<String> = Vec::new();
+    for part in text.split("\r\n") {
+        match part.chars().next() {
+            Some('*') => commands.push(String::new()),
+            Some('$') | None => {}
+            Some(_) => {
+                let command = commands.last_mut().expect("a command");
+                command.push_str(if command.is_empty() { "" } else { " " });
+                command.push_str(part);
+            }
+        }
+    }
+    commands.retain(|command| !["SELECT 0", "MULTI", "EXEC"].contains(&command.as_str()));
+    commands
+}
+
+#[test]
+fn effects_are_sent_and_never_the_admission() {
+    let server = Setup::default().line("appendonly yes").line("appendfsync always").start();
+    let mut client = server.client();
+    for (family, add_all, insert) in [("BF", "BF.MADD", "BF.INSERT"), ("LC", "LC.ADD", "LC.INSERT")] {
+        let created =
+            sent(&mut client, &server, &format!("{family}.ADMIT {family} LIMIT 2 PXAT 9999999999999 ITEMS a b c"));
+        assert_eq!(created.len(), 2, "{created:?}");
+        assert!(created[0].starts_with(&format!("{insert} {family} CAPACITY ")), "{created:?}");
+        assert!(created[0].ends_with(" ITEMS a b"), "{created:?}");
+        assert_eq!(created[1], format!("PEXPIREAT {family} 9999999999999"));
+        let added = sent(&mut client, &server, &format!("{family}.ADMIT {family} LIMIT 4 EX 9 ITEMS x a y z b"));
+        assert_eq!(added, [format!("{add_all} {family} x y")]);
+        for nothing in ["LIMIT 4 ITEMS a z", "LIMIT 9 DRYRUN ITEMS z", "LIMIT 5 ALL ITEMS z zz"] {
+            assert!(sent(&mut client, &server, &format!("{family}.ADMIT {family} {nothing}")).is_empty(), "{nothing}");
+        }
+    }
+    // An option that creates is not sent where it created nothing.
+    assert_eq!(sent(&mut client, &server, "BF.INSERT BF EX 9 ITEMS a new"), ["BF.MADD BF a new"]);
+    assert_eq!(sent(&mut client, &server, "LC.INSERT LC EXAT 9999999999 ITEMS a new"), ["LC.ADD LC a new"]);
+}
+
+#[test]
+fn transactions_and_scripts_admit_too() {
+    let server = Server::start();
+    let mut client = server.client();
+    for line in ["MULTI", "BF.ADMIT f LIMIT 1 ITEMS a b", "LC.ADMIT c LIMIT 1 EX 100 ITEMS a b"] {
+        client.cmd(line);
+    }
+    client.expect("EXEC", "[[1, -1], [1, -1]]");
+    let script = "return redis.call('BF.ADMIT', KEYS[1], 'LIMIT', '2', 'ITEMS', 'a', 'b', 'c')";
+    assert_eq!(show(&client.call(&["EVAL", script, "1", "f"])), "[0, 1, -1]");
+    assert!(matches!(client.cmd("TTL c"), Value::Int(1..=100)));
+}

@@ -1,0 +1,127 @@
+//! EX, PX, EXAT and PXAT: when a key expires that a command creates.
+
+use crate::client::{Client, error_text, show};
+use crate::harness::{Server, Setup};
+
+/// Commands that create a key, with the options in the place of `?`.
+const CREATING: [&str; 6] = [
+    "BF.RESERVE k 0.01 100 ?",
+    "BF.INSERT k ? ITEMS a",
+    "BF.ADMIT k LIMIT 5 ? ITEMS a",
+    "LC.RESERVE k 100 ?",
+    "LC.INSERT k ? ITEMS a",
+    "LC.ADMIT k LIMIT 5 ? ITEMS a",
+];
+
+/// Runs a command that must succeed.
+#[track_caller]
+fn run(client: &mut Client, line: &str) {
+    let reply = client.cmd(line);
+    assert!(error_text(&reply).is_none(), "{line}: {}", show(&reply));
+}
+
+#[test]
+fn created_keys_expire_as_asked() {
+    let server = Server::start();
+    let mut client = server.client();
+    for command in CREATING {
+        // In milliseconds: from, to.
+        for (options, from, to) in [
+            ("EX 100", 90_000, 100_000),
+            ("px 100000", 90_000, 100_000),
+            ("EX 9000000000000", 8_999_999_999_000_000, 9_000_000_000_000_000),
+            ("", -1, -1),
+        ] {
+            client.cmd("DEL k");
+            let line = command.replace('?', options);
+            run(&mut client, &line);
+            let left = client.int("PTTL k");
+            assert!((from..=to).contains(&left), "{line}: {left}");
+        }
+        for options in ["EXAT 99999999999", "PXAT 99999999999000"] {
+            client.cmd("DEL k");
+            run(&mut client, &command.replace('?', options));
+            client.expect("PEXPIRETIME k", "99999999999000");
+        }
+    }
+}
+
+#[test]
+fn keys_that_exist_keep_their_time() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (add, more) in [
+        ("BF.ADD k x", "BF.INSERT k EX 100 ITEMS a"),
+        ("BF.ADD k x", "BF.ADMIT k LIMIT 9 EX 100 ITEMS a"),
+        ("LC.ADD k x", "LC.INSERT k EX 100 ITEMS a"),
+        ("LC.ADD k x", "LC.ADMIT k LIMIT 9 EX 100 ITEMS a"),
+    ] {
+        client.cmd("DEL k");
+        run(&mut client, add);
+        run(&mut client, more);
+        client.expect("TTL k", "-1");
+        run(&mut client, "PEXPIREAT k 99999999999000");
+        run(&mut client, &more.replace("ITEMS a", "ITEMS b"));
+        client.expect("PEXPIRETIME k", "99999999999000");
+    }
+}
+
+#[test]
+fn times_that_cannot_be_are_refused() {
+    let server = Server::start();
+    let mut client = server.client();
+    for command in CREATING {
+        for (options, error) in [
+            ("EX 0", "ERR invalid expire time: option EX needs a whole number of seconds above 0, got '0'"),
+            ("PX -5", "ERR invalid expire time: option PX needs a whole number of milliseconds above 0, got '-5'"),
+            ("EXAT 1.5", "ERR invalid expire time: option EXAT "),
+            ("PXAT x", "ERR invalid expire time: option PXAT "),
+            ("EX 9223372036854775807", "ERR invalid expire time: option EX "),
+            ("EX 9223372036854775808", "ERR invalid expire time: option EX "),
+            ("EXAT 9223372036854776", "ERR invalid expire time: option EXAT "),
+            ("PX 9223372036854775807", "ERR invalid expire time: 9223372036854775807 milliseconds from now "),
+            ("EXAT 1", "ERR invalid expire time: 1000 milliseconds since 1970 have passed"),
+            ("PXAT 1", "ERR invalid expire time: 1 milliseconds since 1970 have passed"),
+            ("EX 5 PX 5", "ERR options EX, PX, EXAT and PXAT exclude each other: give one"),
+            ("EXAT 99999999999 PXAT 99999999999000", "ERR options EX, PX, EXAT and PXAT exclude each other"),
+            ("EX 5 EX 5", "ERR option EX is given twice"),
+        ] {
+            let line = command.replace('?', options);
+            let found = client.error(&line);
+            assert!(found.starts_with(error), "{line}: {found}");
+        }
+        client.expect("EXISTS k", "0");
+    }
+}
+
+#[test]
+fn times_survive_the_aof_and_reach_replicas() {
+    let mut primary = Setup::default().line("appendonly yes").start();
+    let replica = Server::start();
+    replica.replicate(&primary);
+    let mut client = primary.client();
+    for (number, command) in CREATING.iter().enumerate() {
+        let line = command.replace(" k ", &format!(" k{number} ")).replace('?', "PXAT 99999999999123");
+        run(&mut client, &line);
+    }
+    replica.wait_synced(&primary);
+    let mut clients = vec![replica.client()];
+    primary.restart();
+    clients.push(primary.client());
+    for mut client in clients {
+        for number in 0..CREATING.len() {
+            client.expect(&format!("PEXPIRETIME k{number}"), "99999999999123");
+        }
+    }
+}
+
+#[test]
+fn keys_are_gone_when_their_time_has_come() {
+    let server = Server::start();
+    let mut client = server.client();
+    run(&mut client, "BF.ADMIT f LIMIT 1 PX 1 ITEMS a");
+    run(&mut client, "LC.ADMIT c LIMIT 1 PX 1 ITEMS a");
+    crate::client::wait_until("both keys to expire", || (client.int("EXISTS f c") == 0).then_some(()));
+    client.expect("BF.ADMIT f LIMIT 1 ITEMS b", "[1]");
+    client.expect("LC.ADMIT c LIMIT 1 ITEMS b", "[1]");
+}

@@ -1,0 +1,182 @@
+//! LC.*: questions about single members, intersections, estimates with their errors, and clearing.
+
+use redis::Value;
+
+use crate::client::{Client, add_many, number};
+use crate::harness::{Server, session};
+
+const ESTIMATES: &str =
+    "-ERR counter holds an estimate: members are listed only up to its EXACT limit of 2 members and 16384 bytes";
+
+#[test]
+fn exact_counters_answer_for_members() {
+    session(
+        &Server::start(),
+        &[
+            ("LC.EXISTS missing a", "0", "#f"),
+            ("LC.MEXISTS missing a b", "[0, 0]", "[#f, #f]"),
+            ("LC.INSERT k EXACT 2 ITEMS a b", "2", "2"),
+            ("LC.EXISTS k a", "1", "#t"),
+            ("LC.EXISTS k ''", "0", "#f"),
+            ("LC.MEXISTS k b z b", "[1, 0, 1]", "[#t, #f, #t]"),
+            ("LC.ADD k c", "1", "1"),
+            ("LC.EXISTS k a", ESTIMATES, ESTIMATES),
+            ("LC.MEXISTS k a z", ESTIMATES, ESTIMATES),
+            ("EXISTS missing", "0", "0"),
+        ],
+    );
+}
+
+#[test]
+fn differences_list_members() {
+    session(
+        &Server::start(),
+        &[
+            ("LC.ADD a 1 2 3 4", "4", "4"),
+            ("LC.ADD b 3 9", "2", "2"),
+            ("LC.ADD c 1", "1", "1"),
+            ("LC.DIFF a b", "[\"1\", \"2\", \"4\"]", "[\"1\", \"2\", \"4\"]"),
+            ("LC.DIFF a b c missing", "[\"2\", \"4\"]", "[\"2\", \"4\"]"),
+            ("LC.DIFF a missing", "[\"1\", \"2\", \"3\", \"4\"]", "[\"1\", \"2\", \"3\", \"4\"]"),
+            ("LC.DIFF a a", "[]", "[]"),
+            ("LC.DIFF missing a", "[]", "[]"),
+            ("LC.INSERT estimate EXACT 2 ITEMS 1 2 3", "3", "3"),
+            ("LC.DIFF a estimate", ESTIMATES, ESTIMATES),
+            ("LC.DIFF estimate a", ESTIMATES, ESTIMATES),
+            ("LC.INSERT seeded SEED 7 ITEMS 1", "1", "1"),
+            ("LC.DIFF a seeded", "-ERR counters differ in seed: 0 and 7", "-ERR counters differ in seed: 0 and 7"),
+        ],
+    );
+}
+
+/// The two elements of an estimate.
+#[track_caller]
+fn estimate(client: &mut Client, line: &str) -> (i64, f64) {
+    match &client.list(line)[..] {
+        [Value::Int(count), error] => (*count, number(error)),
+        other => panic!("{line} gave {other:?}"),
+    }
+}
+
+#[test]
+fn intersections_are_exact_or_tell_their_error() {
+    session(
+        &Server::start(),
+        &[
+            ("LC.ADD a 1 2 3 4", "4", "4"),
+            ("LC.ADD b 3 4 5", "3", "3"),
+            ("LC.ADD c 4 5", "2", "2"),
+            ("LC.INTERCOUNT a b", "[2, \"0\"]", "[2, ,0]"),
+            ("LC.INTERCOUNT a b c", "[1, \"0\"]", "[1, ,0]"),
+            ("LC.INTERCOUNT a a", "[4, \"0\"]", "[4, ,0]"),
+            ("LC.INTERCOUNT a missing", "[0, \"0\"]", "[0, ,0]"),
+            ("LC.INTERCOUNT missing missing", "[0, \"0\"]", "[0, ,0]"),
+            ("LC.INSERT seeded SEED 7 ITEMS 1", "1", "1"),
+            (
+                "LC.INTERCOUNT a seeded",
+                "-ERR counters differ in seed: 0 and 7",
+                "-ERR counters differ in seed: 0 and 7",
+            ),
+        ],
+    );
+    let server = Server::start();
+    let mut client = server.client();
+    add_many(&mut client, "LC.ADD a", "x", 0..10_000);
+    add_many(&mut client, "LC.ADD b", "x", 6_000..16_000);
+    add_many(&mut client, "LC.ADD c", "x", 5_000..9_000);
+    client.expect("LC.INTERCOUNT a missing", "[0, \"0\"]");
+    for (line, truth) in [("LC.INTERCOUNT a b", 4000), ("LC.INTERCOUNT a b c", 3000), ("LC.INTERCOUNT c a", 4000)] {
+        let (count, error) = estimate(&mut client, line);
+        assert!(error > 1.0 && error < 200.0, "{line}: {error}");
+        assert!(((count - truth) as f64).abs() < 4.0 * error, "{line}: {count} with an error of {error}");
+    }
+    for i in 0..9 {
+        add_many(&mut client, &format!("LC.ADD many:{i}"), "x", 0..300);
+    }
+    let keys: Vec<_> = (0..9).map(|i| format!("many:{i}")).collect();
+    let error = client.error(&format!("LC.INTERCOUNT {}", keys.join(" ")));
+    assert_eq!(error, "ERR bad number of counters: expected at most 8 that hold estimates, got 9");
+    assert!(estimate(&mut client, &format!("LC.INTERCOUNT {}", keys[1..].join(" "))).0 > 200);
+}
+
+#[test]
+fn estimates_are_counts_with_their_errors() {
+    session(
+        &Server::start(),
+        &[
+            ("LC.ADD a 1 2 3", "3", "3"),
+            ("LC.ADD b 3 4", "2", "2"),
+            ("LC.ESTIMATE a", "[3, \"0\"]", "[3, ,0]"),
+            ("LC.ESTIMATE a b missing", "[4, \"0\"]", "[4, ,0]"),
+            ("LC.ESTIMATE missing", "[0, \"0\"]", "[0, ,0]"),
+        ],
+    );
+    let server = Server::start();
+    let mut client = server.client();
+    add_many(&mut client, "LC.ADD a", "x", 0..10_000);
+    add_many(&mut client, "LC.ADD b", "x", 6_000..16_000);
+    client.expect("LC.ADD c y", "1");
+    for (keys, truth) in [("a", 10_000), ("a b", 16_000), ("b c", 10_001), ("a b c missing", 16_001)] {
+        let (count, error) = estimate(&mut client, &format!("LC.ESTIMATE {keys}"));
+        assert_eq!(count, client.int(&format!("LC.COUNT {keys}")), "{keys}");
+        assert!(error > 0.0 && ((count - truth) as f64).abs() < 4.0 * error, "{keys}: {count}, {error}");
+    }
+    let relative = number(&crate::client::field(&client.cmd("LC.INFO a"), "Standard error"));
+    let (count, error) = estimate(&mut client, "LC.ESTIMATE a");
+    assert!((error / count as f64 / relative - 1.0).abs() < 1e-3, "{error} of {count}, {relative} relative");
+}
+
+#[test]
+fn clear_empties_and_makes_exact_again() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("LC.CLEAR missing", "-ERR not found");
+    for (options, members) in [("CAPACITY 70 ERROR 0.1 EXACT 5", 3), ("CAPACITY 70 ERROR 0.1 EXACT 5", 900)] {
+        client.expect("DEL k", if members == 3 { "0" } else { "1" });
+        client.expect(&format!("LC.INSERT k {options} ITEMS x0"), "1");
+        add_many(&mut client, "LC.ADD k", "x", 1..members);
+        client.expect("EXPIRE k 1000", "1");
+        client.expect("LC.CLEAR k", "+OK");
+        client.expect("LC.COUNT k", "0");
+        client.expect("LC.MEMBERS k", "[]");
+        assert!(client.int("TTL k") > 900);
+        client.expect("LC.INFO k CAPACITY", "[70]");
+        client.expect("LC.INFO k MODE", "[\"exact\"]");
+        client.expect("LC.ADD k a b", "2");
+        client.expect("LC.CLEAR k", "+OK");
+        client.expect("LC.CLEAR k", "+OK");
+    }
+    client.expect("LC.INSERT never EXACT 0 ITEMS a", "1");
+    client.expect("LC.CLEAR never", "+OK");
+    client.expect("LC.ESTIMATE never", "[0, \"0\"]");
+    client.expect("LC.INFO never MODE", "[\"estimate\"]");
+}
+
+#[test]
+fn counters_that_are_loading_answer_nothing() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("LC.ADD k a b", "2");
+    // What is small is complete with its header.
+    add_many(&mut client, "LC.ADD large", "x", 0..30_000);
+    let chunk = client.list("LC.SCANDUMP large 0");
+    let header: &[u8] = match &chunk[1] {
+        Value::BulkString(bytes) => bytes,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(client.call(&[&b"LC.LOADCHUNK"[..], b"half", b"1", header]), Value::Okay);
+    for line in [
+        "LC.EXISTS half a",
+        "LC.MEXISTS half a",
+        "LC.DIFF half k",
+        "LC.DIFF k half",
+        "LC.INTERCOUNT k half",
+        "LC.INTERCOUNT missing half",
+        "LC.ESTIMATE half",
+        "LC.CLEAR half",
+        "LC.ADMIT half LIMIT 9 ITEMS a",
+        "LC.ADMIT half LIMIT 9 DRYRUN ITEMS a",
+    ] {
+        client.expect(line, "-ERR counter is still loading: 0 of *");
+    }
+}
