@@ -138,9 +138,9 @@ fn filters() -> Vec<BloomFilter> {
     let mut filters = Vec::new();
     for layout in [BitLayout::Lines, BitLayout::Classic] {
         filters.push(filter(params(20_000, 2), layout, 25_000));
-        filters.push(filter(params(2, 1), layout, 900));
+        filters.push(filter(params(2, 1), layout, 1700));
         assert!(filters[filters.len() - 2].sub_filters().len() == 2);
-        assert!(filters[filters.len() - 1].sub_filters().len() > 250);
+        assert!(filters[filters.len() - 1].sub_filters().len() > 420);
     }
     filters
 }
