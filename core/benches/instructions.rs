@@ -210,8 +210,12 @@ const WORK: [Work; 33] = [
         });
         black_box((filters, added));
     }),
-    ("bloom_small_new", ITEMS / 5, || {
-        measured(&mut || drop(black_box(small_filters())));
+    ("bloom_small_new", ITEMS, || {
+        let params = BloomParams { capacity: 10, error_rate: 0.01, expansion: 2, seed: 0 };
+        let mut filters = Vec::with_capacity(ITEMS);
+        let new = || BloomFilter::new(BitLayout::Lines, params, &Unlimited).expect("a filter");
+        measured(&mut || filters.extend((0..ITEMS).map(|_| new())));
+        black_box(filters);
     }),
     ("stored_filter_of_100_saved", ITEMS / 50, || save(&half_full_filters(50))),
     ("stored_filter_of_100_loaded", ITEMS / 50, || load(&half_full_filters(50))),
