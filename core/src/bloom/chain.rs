@@ -202,14 +202,22 @@ impl<S: SubFilter> Chain<S> {
     /// from growing ([`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::OutOfRange`]). Nothing is changed then.
     #[inline]
     pub fn add(&mut self, item: &[u8], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
+        match &mut self.sub_filters {
+            // `insert` itself tells whether the sub-filter has the item. So a single one with room needs no look-up
+            // before.
+            SubFilters::One(only) if !only.is_full() => Ok(only.insert(S::hash(item, only.params().seed))),
+            _ => self.add_to_chain(item, limit),
+        }
+    }
+
+    /// As [`Self::add`], in a chain of any length. Apart, so that the code for one sub-filter stays small.
+    #[inline(never)]
+    fn add_to_chain(&mut self, item: &[u8], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
         let hash = self.hash(item);
-        let is_full = self.sub_filters().last().is_none_or(S::is_full);
-        // `insert` itself tells whether the newest sub-filter has the item. So a single one with room needs no look-up
-        // before.
-        if (is_full || self.sub_filters.len() > 1) && S::look_up(self.sub_filters(), hash) {
+        if S::look_up(self.sub_filters(), hash) {
             return Ok(false);
         }
-        if is_full {
+        if self.sub_filters().last().is_none_or(S::is_full) {
             self.grow(limit)?;
         }
         Ok(self.sub_filters_mut().last_mut().is_some_and(|newest| newest.insert(hash)))
@@ -249,7 +257,10 @@ impl<S: SubFilter> Chain<S> {
     /// Whether the item may have been added; if `false`, it certainly was not.
     #[inline]
     pub fn may_contain(&self, item: &[u8]) -> bool {
-        S::look_up(self.sub_filters(), self.hash(item))
+        match &self.sub_filters {
+            SubFilters::One(only) => only.may_contain(S::hash(item, only.params().seed)),
+            SubFilters::Many(all) => S::look_up(all, self.hash(item)),
+        }
     }
 
     /// [`Self::may_contain`] for many items, faster than one after another. `found` is called with each answer, in
