@@ -150,7 +150,12 @@ fn forged_counter_headers_are_refused_by_field() {
     let (header, end) = (sparse.header(), sparse.header().len() - 4);
     assert_eq!(header[14..18], *b"\x07\x0b\x02\x28");
     assert_eq!(refused_field::<Counter>(forged(&header, 15..16, b"\x82\x80\x04")), "floor");
-    assert_eq!(refused_field::<Counter>(forged(&header, 16..17, b"\x01")), "payload form");
+    assert_eq!(refused_field::<Counter>(forged(&header, 16..17, b"\x03")), "payload form");
+    assert_eq!(refused_field::<Counter>(forged(&header, 16..end, b"\x01\0\0\0")), "payload length");
+    assert_eq!(refused_field::<Counter>(forged(&header, 16..end, b"\x01\xff\xff\xff\xff")), "position");
+    let as_it_is = forged(&header, 16..end, b"\x01\x05\0\0\0\x06\0\0\0");
+    let loaded = persist::load::<Counter, _>([(1, as_it_is)], &Unlimited).unwrap();
+    assert_eq!((loaded.representation(), loaded.set_bits()), (sparse.representation(), 2));
     assert_eq!(refused_field::<Counter>(forged(&header, 17..18, b"\x27")), "coded payload");
     assert_eq!(refused_field::<Counter>(forged(&header, 17..18, LARGEST)), "payload length");
     let mut too_many = vec![0];

@@ -102,6 +102,16 @@ impl Bitmap {
         Ok(())
     }
 
+    /// Sets whole words, each with its index, to values of before.
+    pub(super) fn put_back(&mut self, words: &[(usize, u64)]) {
+        let own: &mut [u64] = bytemuck::cast_slice_mut(&mut self.lines);
+        for &(index, before) in words {
+            // The bits of the word are included in the count, so the subtraction cannot underflow.
+            self.set_bits = self.set_bits - u64::from(own[index].count_ones()) + u64::from(before.count_ones());
+            own[index] = before;
+        }
+    }
+
     /// Becomes the union with `other`, which has the same size. Tells whether that set a bit.
     pub(super) fn union_with(&mut self, other: &Bitmap) -> bool {
         if other.set_bits == 0 {

@@ -73,6 +73,10 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + 'static {
     fn may_contain(&self, hash: Hash128) -> bool;
     /// Inserts the item of this hash; tells whether that set a bit.
     fn insert(&mut self, hash: Hash128) -> bool;
+    /// Calls `visit` with the index and the value of each word that may have bits of the item of this hash.
+    fn words_of(&self, hash: Hash128, visit: &mut dyn FnMut(usize, u64));
+    /// Takes insertions back: these words, each with its index, and the number of items are what they were before.
+    fn put_back(&mut self, words: &[(usize, u64)], num_items: u64);
     /// The mask of the hashes that may have been inserted. The method prefetches by itself.
     fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32;
     /// Inserts the hashes in order; returns the mask of those that set a bit. The method prefetches by itself.

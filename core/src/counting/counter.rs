@@ -81,7 +81,7 @@ pub(super) enum State {
 }
 
 impl Counter {
-    /// An empty counter; allocates nothing.
+    /// An empty counter. It allocates nothing large.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
@@ -473,7 +473,7 @@ impl OnHeap for Counter {
 
 /// The shape of a counter's bitmap: chosen elsewhere, and told there.
 pub trait Shaped: Sized {
-    /// An empty counter with a bitmap of this layout; allocates nothing.
+    /// An empty counter with a bitmap of this layout. It allocates nothing large.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] when a parameter is.

@@ -18,7 +18,8 @@ use super::payload::Payload;
 use crate::error::Error;
 use crate::size_limit::try_with_capacity;
 
-/// Largest payload that a header encloses, bytes. Free to change: readers take payloads of any size in either place.
+/// Largest payload that a header encloses, bytes. Free to change, up to [`READ_MAX_BYTES`]: readers take payloads of any
+/// size apart.
 const WRITTEN_MAX_BYTES: u64 = 4096;
 
 /// Largest payload that is made of gaps when it is read, bytes: few bytes may stand for many.
@@ -110,7 +111,7 @@ pub(super) fn read(mut reader: Reader<'_>, content: Content) -> Result<Found<'_>
     let (form, most) = (reader.u8("payload form")?, if let Content::Bytes = content { AS_IT_IS } else { GAPS });
     Ok(match (form, content) {
         (APART, _) => Found::Apart(reader),
-        (AS_IT_IS, Content::Bytes) => Found::Enclosed(Cow::Borrowed(reader.rest())),
+        (AS_IT_IS, Content::Bytes | Content::Positions(_)) => Found::Enclosed(Cow::Borrowed(reader.rest())),
         (AS_IT_IS, Content::Bits(num_bits)) => {
             let bytes = reader.rest();
             if bytes.len() as u64 != num_bits / 8 {

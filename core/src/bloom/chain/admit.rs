@@ -4,7 +4,7 @@ use super::{Chain, Expected, SubFilter, next_chunk};
 use crate::admission::{Admission, Survey, Terms, first_of};
 use crate::error::Error;
 use crate::hash::Hash128;
-use crate::size_limit::SizeLimit;
+use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// What happens to an item that there is no room for.
 enum NoRoom {
@@ -12,6 +12,35 @@ enum NoRoom {
     RefusesOne,
     /// None of the items is let in.
     RefusesAll,
+}
+
+/// A sub-filter before items were added to it.
+enum Before<S> {
+    /// A copy, where that is smaller.
+    Whole(S),
+    /// The words that have bits of the items.
+    Words { words: Vec<(usize, u64)>, num_items: u64 },
+}
+
+impl<S: SubFilter> Before<S> {
+    /// The sub-filter as it is, as far as adding the items of these hashes can change it.
+    fn of(sub_filter: &S, hashes: &[Hash128]) -> Result<Self, Error> {
+        let mut len = 0;
+        hashes.iter().for_each(|&hash| sub_filter.words_of(hash, &mut |_, _| len += 1));
+        if len * size_of::<(usize, u64)>() >= sub_filter.as_bytes().len() {
+            return Ok(Before::Whole(sub_filter.try_clone()?));
+        }
+        let mut words = try_with_capacity(len)?;
+        hashes.iter().for_each(|&hash| sub_filter.words_of(hash, &mut |index, word| words.push((index, word))));
+        Ok(Before::Words { words, num_items: sub_filter.num_items() })
+    }
+
+    fn put_back(self, sub_filter: &mut S) {
+        match self {
+            Before::Whole(whole) => *sub_filter = whole,
+            Before::Words { words, num_items } => sub_filter.put_back(&words, num_items),
+        }
+    }
 }
 
 impl<S: SubFilter> Chain<S> {
@@ -90,14 +119,18 @@ impl<S: SubFilter> Chain<S> {
             let end = if terms.dry_run { Some(0) } else { self.fill(newest, hashes, most, told, &NoRoom::RefusesOne) };
             return Ok(newest + 1 + end.unwrap_or(0));
         };
-        // They may have room all the same: that goes by bits, so only adding them tells. A copy is kept.
+        // They may have room all the same: that goes by bits, so only adding them tells.
         let does_not_scale = matches!(error, Error::Full { .. });
         let no_room = if does_not_scale && !terms.all { NoRoom::RefusesOne } else { NoRoom::RefusesAll };
-        let before = self.sub_filters()[newest].try_clone()?;
+        let is_final = !terms.dry_run && matches!(no_room, NoRoom::RefusesOne);
+        let one = &self.sub_filters()[newest];
+        let before = if is_final || one.is_full() { None } else { Some(Before::of(one, hashes)?) };
         let end = self.fill(newest, hashes, most, told, &no_room);
-        match end {
-            Some(end) if !terms.dry_run => return Ok(newest + 1 + end),
-            _ => self.sub_filters_mut()[newest] = before,
+        match (end, before) {
+            (Some(end), _) if !terms.dry_run => return Ok(newest + 1 + end),
+            (_, Some(before)) => before.put_back(&mut self.sub_filters_mut()[newest]),
+            // It was full, so that nothing was added to it.
+            (_, None) => {}
         }
         if end.is_none() {
             if !does_not_scale {
@@ -144,5 +177,38 @@ impl<S: SubFilter> Chain<S> {
             *told = Admission::Admitted;
         }
         Some(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::classic::ClassicFilter;
+    use super::super::super::lines::LineFilter;
+    use super::super::super::params::Params;
+    use super::*;
+    use crate::size_limit::Unlimited;
+
+    /// Nearly full, at an error rate that gives an item several lines.
+    const PARAMS: Params = Params { error_rate: 1e-6, capacity: 5000, expansion: 0, seed: 0 };
+
+    fn assert_insertions_are_taken_back<S: SubFilter>(mut filter: Chain<S>) {
+        let hashes: Vec<Hash128> = (0..5000u32).map(|item| S::hash(&item.to_le_bytes(), 0)).collect();
+        let (held, new) = hashes.split_at(4900);
+        let only = &mut filter.sub_filters_mut()[0];
+        held.iter().for_each(|&hash| assert!(only.insert(hash)));
+        for (new, is_whole) in [(&new[..10], false), (new, true)] {
+            let (copy, before) = (only.try_clone().unwrap(), Before::of(only, new).unwrap());
+            assert_eq!(matches!(before, Before::Whole(_)), is_whole);
+            new.iter().for_each(|&hash| assert!(only.insert(hash)));
+            assert!(*only != copy);
+            before.put_back(only);
+            assert!(*only == copy);
+        }
+    }
+
+    #[test]
+    fn insertions_are_taken_back() {
+        assert_insertions_are_taken_back(LineFilter::new(PARAMS, &Unlimited).unwrap());
+        assert_insertions_are_taken_back(ClassicFilter::new(PARAMS, &Unlimited).unwrap());
     }
 }

@@ -57,6 +57,10 @@ impl SubFilter for Counted {
     fn size_bytes(_: &[Self]) -> u64 {
         0
     }
+    fn words_of(&self, _: Hash128, _: &mut dyn FnMut(usize, u64)) {}
+    fn put_back(&mut self, _: &[(usize, u64)], _: u64) {
+        unreachable!("no test takes items back")
+    }
     fn capacity(&self) -> u64 {
         self.params.capacity
     }

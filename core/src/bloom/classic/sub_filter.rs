@@ -196,10 +196,11 @@ impl SubFilter for ClassicSubFilter {
     }
 
     fn next(sub_filters: &[Self], held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
-        let Some(newest) = sub_filters.last() else {
+        let (Some(first), Some(newest)) = (sub_filters.first(), sub_filters.last()) else {
             return Err(Error::corrupt("number of sub-filters", "at least 1", 0));
         };
-        let rules = newest.rules();
+        // Those that are stored. A merge may have brought sub-filters of equal shapes under other rules.
+        let rules = first.rules();
         if rules.options & NO_SCALING != 0 {
             return Err(Error::Full { capacity: newest.capacity() });
         }
@@ -274,6 +275,17 @@ impl SubFilter for ClassicSubFilter {
         let free = self.set(hash);
         self.num_items = (self.num_items + u64::from(free)).min(self.plan.shape.num_positions());
         free
+    }
+
+    fn words_of(&self, hash: Hash128, visit: &mut dyn FnMut(usize, u64)) {
+        let words = self.words();
+        let positions = self.plan.modulus.positions(hash, 0..self.plan.shape.hashes);
+        positions.map(|position| position / 64).for_each(|index| visit(index, words[index]));
+    }
+
+    fn put_back(&mut self, words: &[(usize, u64)], num_items: u64) {
+        self.bitmap.put_back(words);
+        self.num_items = num_items;
     }
 
     fn look_up(sub_filters: &[Self], hash: Hash128) -> bool {

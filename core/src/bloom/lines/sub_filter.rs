@@ -5,6 +5,7 @@ use std::alloc::Layout;
 use super::super::bitmap::{Bitmap, LINE_BITS, Line, PREFETCH_FROM_LINES};
 use super::super::chain::{Chain, Expected, Sealed, SubFilter, check_items, marked};
 use super::super::params::Params;
+use super::line::{line_index, pick};
 use super::plan::Plan;
 use super::probe::ItemShape;
 use super::screen::Screened;
@@ -229,6 +230,20 @@ impl SubFilter for LineSubFilter {
         *set_bits += free;
         self.num_items = (self.num_items + u64::from(free != 0)).min(most_items);
         free != 0
+    }
+
+    fn words_of(&self, hash: Hash128, visit: &mut dyn FnMut(usize, u64)) {
+        let lines = self.bitmap.lines();
+        for i in 0..self.geometry().lines_per_item {
+            let index = line_index(pick(hash, i), lines.len());
+            let words = lines[index].0;
+            (0..).zip(words).for_each(|(word, value)| visit(index * words.len() + word, value));
+        }
+    }
+
+    fn put_back(&mut self, words: &[(usize, u64)], num_items: u64) {
+        self.bitmap.put_back(words);
+        self.num_items = num_items;
     }
 
     fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
