@@ -122,12 +122,14 @@ fn bad_terms_are_refused() {
             ("LIMIT 5 ALL all ITEMS a", "ERR option ALL is given twice"),
             ("LIMIT 5 SOME ITEMS a", "ERR unknown option 'SOME': expected LIMIT, ALL, DRYRUN, CAPACITY, "),
             ("LIMIT 5 EXAT 1 ITEMS a", "ERR invalid expire time: "),
-            ("LIMIT 5 CAPACITY 0 ITEMS a", "ERR "),
         ] {
             let line = format!("{family}.ADMIT k {options}");
             let found = client.error(&line);
             assert!(found.starts_with(error), "{line}: {found}");
         }
+        // On Redis 8 it begins with RedisBloom's text for filters.
+        let found = client.error(&format!("{family}.ADMIT k LIMIT 5 CAPACITY 0 ITEMS a"));
+        assert!(found.contains("ad capacity: expected "), "{found}");
     }
     client.expect("EXISTS k", "0");
 }
