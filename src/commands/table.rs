@@ -244,7 +244,7 @@ pub static COUNTING: &[Command] = &[
         -3,
         READ,
         Keys::ReadAll,
-        c"O(M*2^N) where N is the number of counters and M their bits; O(K) for K members while all are exact",
+        c"O(M*2^N+4^N) where N is the number of counters that hold estimates and M their bits; O(N*K) while all are exact, K the members of the smallest",
         c"Returns the number of members that all counters have, with its standard error",
         &[KEY, several(c"other", Kind::Key)]
     ),
@@ -294,7 +294,7 @@ pub static COUNTING: &[Command] = &[
         -3,
         READ,
         Keys::ReadAll,
-        c"O(N*M) where N is the number of counters and M their members",
+        c"O(N*M) where N is the number of counters and M the number of members of the first",
         c"Lists the members of a counter that are in no other, while all are exact",
         &[KEY, several(c"other", Kind::Key)]
     ),
@@ -305,7 +305,7 @@ pub static COUNTING: &[Command] = &[
         c"write fast",
         Keys::Clear,
         c"O(1)",
-        c"Empties a counter, which is exact again, and keeps its parameters and time to live",
+        c"Empties a counter, which is exact again unless EXACT is 0, and keeps its parameters and time to live",
         &[KEY]
     ),
     command!(

@@ -67,6 +67,11 @@ impl Segments {
         self.as_slice().iter().map(|s| s.slots * s.share).sum()
     }
 
+    /// The share of the hash space that its free slots have together.
+    pub fn free_share(&self) -> f64 {
+        self.as_slice().iter().map(|s| s.share * s.zero).sum()
+    }
+
     /// The maximum-likelihood number of members: the `n` that solves
     /// `sum share * ((slots - zero) / (exp(share n) - 1) - zero) = 0`; 0 when no slot is taken, at most
     /// [`MAX_ESTIMATE`].
@@ -74,7 +79,7 @@ impl Segments {
         // The left sum S(n) falls from infinity to 0, so there is one root of S(n) = free, looked for as
         // the root of ln S - ln free over x = ln n, which is nearly a straight line. Newton's steps are kept
         // inside a bracket that every evaluation narrows; whatever the counts are, this ends.
-        let free: f64 = self.as_slice().iter().map(|s| s.share * s.zero).sum();
+        let free = self.free_share();
         if self.as_slice().iter().all(|s| s.zero >= s.slots) {
             return 0.0;
         }

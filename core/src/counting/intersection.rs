@@ -9,31 +9,42 @@
 //! `T` and `k` in both, and segments of `c` slots with the share `a` of the hash space each:
 //!
 //! ```text
-//! covariance = sum of c a^2 (exp(a k) - 1) / ((exp(a n) - 1) (exp(a m) - 1)) / (I(n) I(m)) - k
-//! I(n)       = sum of c a^2 / (exp(a n) - 1)
+//! covariance = sum of c a^2 (exp(-a u) - exp(-a n) exp(-a m)) / ((1 - exp(-a n)) (1 - exp(-a m))) / (I(n) I(m)) - k
+//! I(n)       = sum of c a^2 / (exp(a n) - 1),    u = n + m - k
 //! ```
 //!
-//! It follows from the covariance of the numbers of free slots, `c exp(-a (n + m)) (exp(a k) - 1)` while members are
-//! taken as Poisson, as in [`estimate`](super::estimate); that their number is known takes `k` off. Of a union with
-//! itself it is the square of the standard error there.
+//! The first is the covariance of the numbers of free slots while members are taken as Poisson, as in
+//! [`estimate`](super::estimate); that their number is known takes `k` off. Of a union with itself it is the square of
+//! the standard error there.
+//!
+//! Both errors are those of the numbers found, which may be none where there are some. A member that only set `i` lacks
+//! shows that by chance `q`, the share of the hash space that `i` left free. If `v` of them do, they are `v / q`, with
+//! the variance `v (1 - q) / q^2`. But few seen do not prove that there are few, and none that there is none: so that of
+//! [`UNSEEN`] more is added, for each set.
 
 use crate::counting::counter::{Counter, Shaped};
-use crate::counting::estimate::{Segment, Segments};
+use crate::counting::estimate::Segments;
+use crate::counting::intersection::gather::counts_of_unions;
 use crate::counting::intersection::pair::Pair;
-use crate::counting::layout::Layout;
+use crate::counting::layout::{Layout, MAX_SEGMENTS};
 use crate::counting::params::Params;
-use crate::counting::union::{Estimated, check_seeds, layout_of_bits, try_with_capacity, union_segments};
+use crate::counting::union::{Estimated, check_seeds, layout_of_bits, try_with_capacity};
 use crate::error::{Error, Parameter};
 use crate::size_limit::Unlimited;
 
+mod gather;
 mod pair;
 
 /// The most counters that hold estimates of which an intersection is estimated; exact ones count as one together. Each
 /// one more doubles the number of unions, and makes four times as many pairs of them: 65,536 at 8.
 pub const MAX_INTERSECTED: usize = 8;
 
-/// Exponents from which on `exp` would leave the range of a double; odds are 0 long before.
-const MAX_EXPONENT: f64 = 700.0;
+/// Bytes that all unions of more than two may have together: to join and count so many takes some milliseconds.
+const MAX_UNIONS_BYTES: u64 = 64 << 20;
+
+/// How many more are taken to have been seen. A number seen of a Poisson one, two roots of `UNSEEN` more than it either
+/// way, covers 91 % or more whatever the mean is (and 87 % with one more, 80 % with one at least).
+const UNSEEN: f64 = 1.5;
 
 /// Number of distinct members that every one of `counters` has; exact while one of them is empty, or all are exact.
 ///
@@ -52,7 +63,7 @@ const MAX_EXPONENT: f64 = 700.0;
 ///
 /// # Errors
 /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfRange`] for more than [`MAX_INTERSECTED`] that hold
-/// estimates, [`Error::OutOfMemory`].
+/// estimates, or fewer where their common bitmap takes more than 256 KiB, [`Error::OutOfMemory`].
 pub fn estimate_intersection(counters: &[&Counter]) -> Result<Estimated, Error> {
     check_seeds(counters)?;
     let (Some(&first), false) = (counters.first(), counters.iter().any(|counter| counter.count() == 0)) else {
@@ -80,16 +91,37 @@ pub fn estimate_intersection(counters: &[&Counter]) -> Result<Estimated, Error> 
     if let [only] = estimating[..] {
         return Ok(Estimated::of(only));
     }
-    if estimating.len() > MAX_INTERSECTED {
-        return Err(Error::out_of_range(Parameter::Counters, "at most 8 that hold estimates", estimating.len()));
-    }
     let Some(layout) = layout_of_bits(&estimating) else { return Ok(Estimated::exact(0)) };
+    check_number(layout, estimating.len())?;
     let unions = Union::of_all(layout, &estimating)?;
     let found = match &unions[..] {
         [_, one, other, both] => of_pair(one, other, both).unwrap_or_else(|| of_unions(&unions)),
         _ => of_unions(&unions),
     };
-    Ok(Estimated { estimate: found.estimate.min(most), standard_error: found.standard_error.min(most) })
+    let variance = found.standard_error * found.standard_error + unseen_variance(&unions);
+    // It is further off by no more than the smallest set has.
+    let sizes = estimating.iter().map(|counter| Estimated::of(counter));
+    let largest_error = sizes.map(|size| size.estimate + size.standard_error).fold(f64::INFINITY, f64::min);
+    Ok(Estimated { estimate: found.estimate.min(most), standard_error: libm::sqrt(variance).min(largest_error) })
+}
+
+/// Checks that so many sets are not too many for bitmaps of this layout.
+fn check_number(layout: Layout, sets: usize) -> Result<(), Error> {
+    let fits = |&number: &usize| layout.num_bytes() << number <= MAX_UNIONS_BYTES;
+    let most = (3..=MAX_INTERSECTED).rev().find(fits).unwrap_or(2);
+    if sets <= most {
+        return Ok(());
+    }
+    let expected = match most {
+        2 => "at most 2 that hold estimates in bitmaps so large",
+        3 => "at most 3 that hold estimates in bitmaps so large",
+        4 => "at most 4 that hold estimates in bitmaps so large",
+        5 => "at most 5 that hold estimates in bitmaps so large",
+        6 => "at most 6 that hold estimates in bitmaps so large",
+        7 => "at most 7 that hold estimates in bitmaps so large",
+        _ => "at most 8 that hold estimates",
+    };
+    Err(Error::out_of_range(Parameter::Counters, expected, sets))
 }
 
 /// An exact counter of these members, hashed like `like`.
@@ -107,38 +139,46 @@ struct Union {
     estimate: f64,
     /// I(n).
     information: f64,
+    /// How likely a slot of each segment stays free, `exp(-a n)`, and how likely it is taken.
+    chances: [(f64, f64); MAX_SEGMENTS],
 }
 
 impl Union {
     /// All unions of these sets: bit `i` of the index tells whether set `i` is in. The empty union is first.
     fn of_all(layout: Layout, sets: &[&Counter]) -> Result<Vec<Union>, Error> {
-        let mut unions = try_with_capacity(1 << sets.len())?;
-        let mut some: Vec<&Counter> = try_with_capacity(sets.len())?;
-        for marks in 0..1usize << sets.len() {
-            some.clear();
-            some.extend(sets.iter().enumerate().filter(|(i, _)| marks >> i & 1 == 1).map(|(_, &set)| set));
-            let segments = union_segments(layout, &some)?;
-            let estimate = segments.estimate();
-            let information = segments.as_slice().iter().map(|s| s.slots * s.share * s.share * odds(s, estimate)).sum();
-            unions.push(Union { segments, estimate, information });
-        }
+        let counts = counts_of_unions(layout, sets)?;
+        let mut unions = try_with_capacity(counts.len())?;
+        unions.extend(counts.iter().map(|counts| Union::new(Segments::new(layout, counts))));
         Ok(unions)
     }
 
-    /// How the estimates of two unions vary together that have `both` members in common.
-    fn covariance(&self, other: &Union, both: f64) -> f64 {
-        let shared = |s: &Segment| {
-            let both = libm::expm1((s.share * both).min(MAX_EXPONENT));
-            s.slots * s.share * s.share * (both * odds(s, self.estimate)) * odds(s, other.estimate)
-        };
-        let sum: f64 = self.segments.as_slice().iter().map(shared).sum();
-        sum / (self.information * other.information) - both
+    fn new(segments: Segments) -> Self {
+        let estimate = segments.estimate();
+        let mut chances = [(0.0, 0.0); MAX_SEGMENTS];
+        let mut information = 0.0;
+        for (s, chances) in segments.as_slice().iter().zip(&mut chances) {
+            let (free, taken) = (libm::exp(-s.share * estimate), -libm::expm1(-s.share * estimate));
+            *chances = (free, taken);
+            information += s.slots * s.share * s.share * free / taken;
+        }
+        Union { segments, estimate, information, chances }
+    }
+
+    /// How the estimates of two unions vary together, `both` being the union of these.
+    fn covariance(&self, other: &Union, both: &Union) -> f64 {
+        let chances = self.chances.iter().zip(&other.chances).zip(&both.chances);
+        let shared = self.segments.as_slice().iter().zip(chances).map(|(s, ((own, others), joined))| {
+            s.slots * s.share * s.share * (joined.0 - own.0 * others.0).max(0.0) / (own.1 * others.1)
+        });
+        let in_both = (self.estimate + other.estimate - both.estimate).max(0.0);
+        shared.sum::<f64>() / (self.information * other.information) - in_both
     }
 }
 
-/// `1 / (exp(a n) - 1)`: how likely a slot stays free, against that it is taken, by `n` members.
-fn odds(segment: &Segment, n: f64) -> f64 {
-    1.0 / libm::expm1(segment.share * n)
+/// The variance by members that only one set lacks, and that do not show it.
+fn unseen_variance(unions: &[Union]) -> f64 {
+    let sets = (0..unions.len().trailing_zeros()).filter_map(|set| unions.get(1 << set));
+    sets.map(|set| set.segments.free_share()).map(|q| UNSEEN * (1.0 - q) / (q * q)).sum()
 }
 
 /// What two sets and their union tell of the members that both have.
@@ -161,8 +201,7 @@ fn of_unions(unions: &[Union]) -> Estimated {
     let mut variance = 0.0;
     for one in 1..unions.len() {
         for other in 1..=one {
-            let in_both = unions[one].estimate + unions[other].estimate - unions[one | other].estimate;
-            let covariance = unions[one].covariance(&unions[other], in_both.max(0.0));
+            let covariance = unions[one].covariance(&unions[other], &unions[one | other]);
             variance += sign(one) * sign(other) * covariance * if one == other { 1.0 } else { 2.0 };
         }
     }

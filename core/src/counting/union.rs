@@ -269,7 +269,7 @@ impl Counter {
     }
 
     /// Its members while it is exact.
-    fn exact_members(&self) -> Option<&Members> {
+    pub(super) fn exact_members(&self) -> Option<&Members> {
         match self.state() {
             State::Exact(members) => Some(members),
             State::Estimating(_) => None,
@@ -277,7 +277,7 @@ impl Counter {
     }
 
     /// ORs its slots into the bitmap `words` of a layout `to` that it folds to, if it has bits.
-    fn or_into(&self, to: Layout, words: &mut [u64]) {
+    pub(super) fn or_into(&self, to: Layout, words: &mut [u64]) {
         match self.state() {
             State::Estimating(bitmap) => bitmap.or_into(to, words),
             State::Exact(_) => self.for_each_position(to, &mut |index| {
@@ -297,7 +297,7 @@ impl Counter {
     }
 
     /// The words, when dense and of this very layout.
-    fn words_at(&self, layout: Layout) -> Option<&[u64]> {
+    pub(super) fn words_at(&self, layout: Layout) -> Option<&[u64]> {
         self.words().filter(|_| self.layout() == layout)
     }
 
@@ -357,7 +357,7 @@ fn exact_members<'a>(counters: &[&'a Counter]) -> Result<Vec<&'a Members>, Error
 }
 
 /// Members of several sets, each once and with its hash.
-type Distinct<'a> = HashTable<(u64, &'a [u8])>;
+pub(super) type Distinct<'a> = HashTable<(u64, &'a [u8])>;
 
 /// The distinct members of the sets. The table grows with them, however often each comes.
 fn distinct<'a>(sets: &[&'a Members], seed: u64) -> Result<Distinct<'a>, Error> {
@@ -375,7 +375,11 @@ fn distinct<'a>(sets: &[&'a Members], seed: u64) -> Result<Distinct<'a>, Error> 
 }
 
 /// The members of `own` that are in none of `others`. Of each of these it looks at no more members than are left.
-fn distinct_from<'a>(own: Option<&'a Members>, others: &[&Members], seed: u64) -> Result<Distinct<'a>, Error> {
+pub(super) fn distinct_from<'a>(
+    own: Option<&'a Members>,
+    others: &[&Members],
+    seed: u64,
+) -> Result<Distinct<'a>, Error> {
     let mut left = distinct(own.as_slice(), seed)?;
     for other in others {
         if left.len() <= other.len() {
@@ -442,7 +446,7 @@ fn union_of_bits(layout: Layout, counters: &[&Counter], limit: &impl SizeLimit) 
 }
 
 /// The set slots of counters that are not gathered densely.
-fn union_of_positions(layout: Layout, counters: &[&Counter]) -> RoaringBitmap {
+pub(super) fn union_of_positions(layout: Layout, counters: &[&Counter]) -> RoaringBitmap {
     let mut positions = RoaringBitmap::new();
     for counter in counters {
         // Whole containers at a time: inserting millions of positions takes seconds.

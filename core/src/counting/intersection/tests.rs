@@ -1,5 +1,7 @@
 use super::*;
 use crate::counting::estimate_union;
+use crate::counting::layout::SegmentCounts;
+use crate::counting::union::union_segments;
 use crate::hash::hash64;
 use proptest::collection::btree_set;
 use proptest::prelude::*;
@@ -41,32 +43,155 @@ fn a_counter_and_itself_have_all_in_common() {
         let alone = estimate_union(&[&one]).unwrap();
         let twice = estimate_intersection(&[&one, &one]).unwrap();
         assert!((twice.estimate / alone.estimate - 1.0).abs() < 1e-9, "{twice:?} and {alone:?}");
-        assert!((twice.standard_error / alone.standard_error - 1.0).abs() < 1e-6, "{twice:?} and {alone:?}");
+        // Equal bits do not prove equal members.
+        let segments = union_segments(one.layout(), &[&one]).unwrap();
+        let q = segments.free_share();
+        let both = (alone.standard_error.powi(2) + 2.0 * UNSEEN * (1.0 - q) / (q * q)).sqrt();
+        assert!((twice.standard_error / both - 1.0).abs() < 1e-6, "{twice:?} and {alone:?}");
     }
 }
 
 #[test]
 fn known_members_bound_the_intersection() {
-    // So full a bitmap tells next to nothing of single members.
+    // So full a bitmap tells next to nothing of single members: the error says that it may be any number of them.
     let full = counter(layout(9, 8), 0, 0..1_000_000);
     let known = counter(layout(9, 8), 10, 0..10);
     let found = estimate_intersection(&[&full, &known]).unwrap();
-    assert!((0.0..=10.0).contains(&found.estimate) && (0.0..=10.0).contains(&found.standard_error), "{found:?}");
+    assert!((0.0..=10.0).contains(&found.estimate) && found.standard_error == 10.0, "{found:?}");
 }
 
 #[test]
-fn made_up_bitmaps_have_finite_estimates() {
+fn made_up_bitmaps_tell_nothing() {
     let layout = layout(9, 8);
     let bits = vec![u64::MAX; layout.num_words()];
     let full = {
         let bitmap = crate::counting::slots::Bitmap::from_words(layout, bits.into_boxed_slice());
         Counter::from_state(params(0), layout, 0, crate::counting::counter::State::Estimating(bitmap))
     };
-    let one = counter(layout, 0, 0..300);
-    for counters in [[&full, &one], [&full, &full]] {
-        let found = estimate_intersection(&counters).unwrap();
-        assert!(found.estimate.is_finite() && found.standard_error >= 0.0, "{found:?}");
+    let (known, one) = (counter(layout, 10, 0..3), counter(layout, 0, 0..300));
+    let size = Estimated::of(&one);
+    let largest = Estimated::of(&full);
+    let cases: [(&[&Counter], f64); 4] = [
+        (&[&full, &known], 3.0),
+        (&[&full, &full, &known], 3.0),
+        (&[&full, &one], size.estimate + size.standard_error),
+        (&[&full, &full], largest.estimate + largest.standard_error),
+    ];
+    for (counters, error) in cases {
+        let found = estimate_intersection(counters).unwrap();
+        assert!(found.estimate.is_finite() && found.standard_error == error, "{found:?}, {error}");
     }
+}
+
+/// Of how many trials the count is within two standard errors and a half of the truth: by members of the small set, by
+/// how many of these the large ones have, and whether the small one estimates.
+fn covered(large: u64, sets: usize, trials: u64) -> Vec<(String, u64)> {
+    let layout = layout(14, 10);
+    let mut found = Vec::new();
+    for trial in 0..trials {
+        let member = |set: u64, number: u64| hash64(&[set.to_le_bytes(), number.to_le_bytes()].concat(), trial);
+        // The large sets have the first hundred members in common, and no other.
+        let members = |set: u64| (0..large).map(move |number| member(if number < 100 { 0 } else { set }, number));
+        let others: Vec<_> = (1..sets as u64).map(|set| counter(layout, 0, members(set))).collect();
+        let mut cell = 0;
+        for size in [1, 2, 3, 5, 10, 30, 100] {
+            for (inside, common) in [("none", 0), ("half", size / 2), ("all", size)] {
+                for (how, exact_limit) in [("exact", 250), ("estimating", 0)] {
+                    let of_small =
+                        (0..common).map(|number| member(0, number)).chain((common..size).map(|n| member(9, n)));
+                    let small = counter(layout, exact_limit, of_small);
+                    let counters: Vec<_> = others.iter().chain([&small]).collect();
+                    let told = estimate_intersection(&counters).unwrap();
+                    assert!(told.standard_error > 0.0 && told.estimate >= 0.0, "{told:?}");
+                    let off = told.count().abs_diff(common) as f64;
+                    if trial == 0 {
+                        found.push((format!("{size} {how}, {inside} in {} of {large}", sets - 1), 0));
+                    }
+                    found[cell].1 += u64::from(off <= 2.0 * told.standard_error + 0.5);
+                    cell += 1;
+                }
+            }
+        }
+    }
+    found
+}
+
+/// At least 88 % of each case, in so many trials of fixed members.
+#[track_caller]
+fn assert_two_errors_cover(sets: usize) {
+    const TRIALS: u64 = 50;
+    for large in [2000, 20_000, 50_000] {
+        let cases = covered(large, sets, TRIALS);
+        let worst = cases.iter().min_by_key(|(_, covered)| covered).unwrap();
+        println!("{large}, {sets} sets: {:.3} of all, {worst:?} of {TRIALS} at worst", {
+            cases.iter().map(|(_, covered)| *covered).sum::<u64>() as f64 / (TRIALS * cases.len() as u64) as f64
+        });
+        for (case, covered) in &cases {
+            assert!(covered * 100 >= 88 * TRIALS, "{case}: {covered} of {TRIALS}");
+        }
+    }
+}
+
+#[test]
+fn two_errors_cover_small_sets_in_two() {
+    assert_two_errors_cover(2);
+}
+
+#[test]
+fn two_errors_cover_small_sets_in_three() {
+    assert_two_errors_cover(3);
+}
+
+#[test]
+fn unions_are_counted_alike_in_all_ways() {
+    let (fine, coarse) = (layout(12, 9), layout(11, 10));
+    let common = fine.common(coarse);
+    let sets = [
+        counter(fine, 0, 0..40),
+        counter(coarse, 0, 20..3000),
+        counter(fine, 100, 2000..2050),
+        counter(common, 0, 1000..1300),
+    ];
+    let sets: Vec<&Counter> = sets.iter().collect();
+    for sets in [&sets[..], &[sets[0], sets[2]], &sets[1..]] {
+        let folded: Vec<Vec<u64>> = sets
+            .iter()
+            .map(|set| {
+                let mut words = vec![0; common.num_words()];
+                set.or_into(common, &mut words);
+                words
+            })
+            .collect();
+        let one_by_one: Vec<_> = (0..1usize << sets.len())
+            .map(|marks| {
+                let mut words = vec![0; common.num_words()];
+                for (_, set) in folded.iter().enumerate().filter(|(i, _)| marks >> i & 1 == 1) {
+                    crate::bits::or_into(&mut words, set);
+                }
+                SegmentCounts::of_words(&words, common)
+            })
+            .collect();
+        let by_block: Vec<_> = folded.iter().map(|words| std::borrow::Cow::Borrowed(&words[..])).collect();
+        assert_eq!(gather::by_block(common, &by_block).unwrap(), one_by_one);
+        assert_eq!(gather::by_position(common, sets).unwrap(), one_by_one);
+        assert_eq!(counts_of_unions(common, sets).unwrap(), one_by_one);
+    }
+}
+
+#[test]
+fn large_bitmaps_leave_fewer_sets() {
+    for (precision, tail_bits, most) in [(14, 10, 8), (20, 15, 8), (20, 19, 6), (21, 20, 5), (31, 20, 2)] {
+        let layout = layout(precision, tail_bits);
+        let refused = (1..20).find(|&sets| check_number(layout, sets).is_err()).unwrap();
+        assert_eq!(refused, most + 1, "{layout:?}");
+        let error = check_number(layout, refused).unwrap_err().to_string();
+        assert!(error.contains(&format!("at most {most} that hold estimates")), "{error}");
+        assert!(most == 2 || layout.num_bytes() << most <= MAX_UNIONS_BYTES);
+    }
+    // Nothing is allocated for them either.
+    let large = counter(layout(31, 20), 0, 0..3);
+    assert!(matches!(estimate_intersection(&[&large; 3]), Err(Error::OutOfRange { .. })));
+    assert!(estimate_intersection(&[&large; 2]).is_ok());
 }
 
 #[test]
@@ -147,8 +272,9 @@ fn two_sets_are_told_better_by_likelihood() {
         let members = |number: u64| hash64(&number.to_le_bytes(), 1);
         let first = counter(layout, 0, (0..alone + both).map(members));
         let second = counter(layout, 0, (alone..alone + both + other).map(members));
-        let told = estimate_intersection(&[&first, &second]).unwrap().standard_error;
-        let summed = of_unions(&Union::of_all(layout, &[&first, &second]).unwrap()).standard_error;
+        let unions = Union::of_all(layout, &[&first, &second]).unwrap();
+        let told = of_pair(&unions[1], &unions[2], &unions[3]).unwrap().standard_error;
+        let summed = of_unions(&unions).standard_error;
         // They are those of the numbers found, which are some hundredths off.
         assert!((told / by_likelihood - 1.0).abs() < 0.1, "{told} for {by_likelihood}");
         assert!((summed / by_unions - 1.0).abs() < 0.1, "{summed} for {by_unions}");

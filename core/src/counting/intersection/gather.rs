@@ -1,0 +1,109 @@
+//! The bits of all unions of some sets, counted.
+//!
+//! Each set is folded once. Words are joined a block at a time, so that unions of more sets come from those of fewer
+//! while these lie in the nearest cache. Few positions are gone through in order instead.
+
+use std::borrow::Cow;
+
+use roaring::RoaringBitmap;
+
+use crate::bits;
+use crate::counting::counter::Counter;
+use crate::counting::layout::{Layout, SegmentCounts};
+use crate::counting::slots::zeroed_words;
+use crate::counting::union::{try_with_capacity, union_of_positions};
+use crate::error::Error;
+
+/// Words that are joined at a time: 2 KiB of each set, and as much for each that a union may have.
+const BLOCK_WORDS: usize = 256;
+
+/// The set slots of each union: bit `i` of the index tells whether set `i` is in. The empty union is first.
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+pub(super) fn counts_of_unions(layout: Layout, sets: &[&Counter]) -> Result<Vec<SegmentCounts>, Error> {
+    // One position costs about as much as a word does with all of its unions.
+    let positions = |set: &&Counter| if set.is_exact() { set.count() } else { set.set_bits() };
+    if sets.iter().map(positions).sum::<u64>() <= layout.num_words() as u64 {
+        return by_position(layout, sets);
+    }
+    let mut folded = try_with_capacity(sets.len())?;
+    for set in sets {
+        folded.push(match set.words_at(layout) {
+            Some(words) => Cow::Borrowed(words),
+            None => {
+                let mut words = zeroed_words(layout)?;
+                set.or_into(layout, &mut words);
+                Cow::Owned(words.into_vec())
+            }
+        });
+    }
+    by_block(layout, &folded)
+}
+
+/// No counts yet, for each union of so many sets.
+fn no_counts(sets: usize) -> Result<Vec<SegmentCounts>, Error> {
+    let mut counts = try_with_capacity(1 << sets)?;
+    counts.resize(1 << sets, SegmentCounts::default());
+    Ok(counts)
+}
+
+/// Of bitmaps.
+pub(super) fn by_block(layout: Layout, sets: &[Cow<'_, [u64]>]) -> Result<Vec<SegmentCounts>, Error> {
+    let mut counts = no_counts(sets.len())?;
+    let mut unions = try_with_capacity(sets.len())?;
+    unions.resize(sets.len(), [0u64; BLOCK_WORDS]);
+    for start in (0..layout.num_words()).step_by(BLOCK_WORDS) {
+        let end = layout.num_words().min(start + BLOCK_WORDS);
+        for marks in 1..counts.len() {
+            // Each union is kept at its first set until another one of that first set comes: those after it that
+            // have it and earlier sets come before that.
+            let first = marks.trailing_zeros() as usize;
+            let others = marks & (marks - 1);
+            let (earlier, later) = unions.split_at_mut(first + 1);
+            let union = &mut earlier[first][..end - start];
+            let own = &sets[first][start..end];
+            if others == 0 {
+                union.copy_from_slice(own);
+            } else {
+                union.copy_from_slice(&later[others.trailing_zeros() as usize - first - 1][..end - start]);
+                bits::or_into(union, own);
+            }
+            counts[marks].add_words(layout, start, union);
+        }
+    }
+    Ok(counts)
+}
+
+/// Of few positions.
+pub(super) fn by_position(layout: Layout, sets: &[&Counter]) -> Result<Vec<SegmentCounts>, Error> {
+    let mut positions: Vec<RoaringBitmap> = try_with_capacity(sets.len())?;
+    positions.extend(sets.iter().map(|set| union_of_positions(layout, std::slice::from_ref(set))));
+    let mut rest = try_with_capacity(sets.len())?;
+    rest.extend(positions.iter().map(|positions| positions.iter().peekable()));
+    // The slots that just these sets have taken; then those that no others have.
+    let mut within = no_counts(sets.len())?;
+    while let Some(next) = rest.iter_mut().filter_map(|positions| positions.peek().copied()).min() {
+        let mut marks = 0;
+        for (set, positions) in rest.iter_mut().enumerate() {
+            marks |= usize::from(positions.next_if_eq(&next).is_some()) << set;
+        }
+        within[marks].increment(layout.segment_of(u64::from(next)));
+    }
+    let all = within.len() - 1;
+    for set in 0..sets.len() {
+        for marks in (0..=all).filter(|marks| marks >> set & 1 == 1) {
+            let without = within[marks ^ 1 << set];
+            for segment in 0..layout.num_segments() {
+                within[marks].add(segment, without.get(segment));
+            }
+        }
+    }
+    let mut counts = no_counts(sets.len())?;
+    for (marks, union) in counts.iter_mut().enumerate() {
+        for segment in 0..layout.num_segments() {
+            union.add(segment, within[all].get(segment) - within[all ^ marks].get(segment));
+        }
+    }
+    Ok(counts)
+}
