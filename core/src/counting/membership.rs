@@ -1,7 +1,8 @@
 //! Questions about single members, which only an exact counter can answer; and how a counter becomes exact again.
 
 use crate::counting::counter::{Counter, Shaped, State};
-use crate::counting::union::{check_seeds, try_with_capacity};
+use crate::counting::members::Members;
+use crate::counting::union::{check_seeds, distinct_from, try_with_capacity};
 use crate::error::Error;
 use crate::hash::hash64;
 
@@ -53,30 +54,44 @@ impl Counter {
     /// [`Error::NotExact`] when it or another holds an estimate, [`Error::Incompatible`] when seeds differ,
     /// [`Error::OutOfMemory`].
     pub fn members_beyond(&self, others: &[&Counter]) -> Result<Vec<&[u8]>, Error> {
-        let members = self.members()?;
+        let own = self.known_members()?;
+        let mut sets = try_with_capacity(others.len())?;
         for &other in others {
             check_seeds(&[self, other])?;
-            other.members()?;
+            sets.push(other.known_members()?);
         }
-        let mut left = try_with_capacity(self.count() as usize)?;
-        left.extend(members);
-        for other in others {
-            left.retain(|member| !other.contains(member).unwrap_or(false));
-        }
+        let found = distinct_from(Some(own), &sets, self.params().seed)?;
+        let mut left: Vec<&[u8]> = try_with_capacity(found.len())?;
+        left.extend(found.into_iter().map(|(_, member)| member));
+        // They lie in one buffer, one after the other.
+        left.sort_unstable_by_key(|member| member.as_ptr());
         Ok(left)
     }
 
-    /// Its members that are in all of `others`.
+    /// Its members that are in all of `others`, which have no fewer: each is hashed once, and looked for as long as it is
+    /// left.
     ///
     /// # Errors
     /// Those of [`Self::members_beyond`].
     pub(super) fn members_within(&self, others: &[&Counter]) -> Result<Vec<&[u8]>, Error> {
-        let mut left = try_with_capacity(self.count() as usize)?;
-        left.extend(self.members()?);
+        let own = self.known_members()?;
+        let mut left: Vec<(u64, &[u8])> = try_with_capacity(own.len())?;
+        left.extend(own.hashed(self.params().seed));
         for other in others {
-            left.retain(|member| other.contains(member).unwrap_or(false));
+            let other = other.known_members()?;
+            left.retain(|&(hash, member)| other.contains(member, hash));
         }
-        Ok(left)
+        let mut members = try_with_capacity(left.len())?;
+        members.extend(left.iter().map(|&(_, member)| member));
+        Ok(members)
+    }
+
+    /// Its members.
+    ///
+    /// # Errors
+    /// [`Error::NotExact`] when it holds an estimate.
+    fn known_members(&self) -> Result<&Members, Error> {
+        self.exact_members().ok_or_else(|| self.not_exact())
     }
 
     /// Whether it is as new, so that [`Self::empty_twin`] equals it.
@@ -122,6 +137,7 @@ impl Counter {
 mod tests {
     use super::*;
     use crate::counting::Params;
+    use crate::counting::members::tests::LOOKED_AT;
     use crate::error::Parameter;
     use crate::size_limit::Unlimited;
     use proptest::collection::btree_set;
@@ -147,6 +163,36 @@ mod tests {
         assert_eq!(exact.members_beyond(&[&exact, &estimate]), Err(refused));
         let foreign = counter(Params { seed: 8, ..PARAMS }, 0..2);
         assert_eq!(exact.members_beyond(&[&foreign]), Err(Error::incompatible(Parameter::Seed, 7, 8)));
+    }
+
+    #[test]
+    fn lists_look_at_no_more_members_than_counts() {
+        let params = Params { exact_limit: 5000, exact_bytes: 100_000, ..PARAMS };
+        let of = |members: std::ops::Range<u32>| {
+            let mut counter = Counter::new(params).unwrap();
+            members.for_each(|member| drop(counter.add(&member.to_le_bytes(), &Unlimited)));
+            counter
+        };
+        let own = of(0..1000);
+        let few: Vec<_> = (0..300).map(|n| of(5 * n + 500..5 * n + 505)).collect();
+        let many: Vec<_> = (0..30).map(|n| of(10 * n + 500..10 * n + 2000)).collect();
+        // Each of its own members is hashed; of each other no more are looked at than it has, or than are left.
+        for (others, most) in [(few, 1000 + 300 * 5), (many, 1000 + 30 * 1000)] {
+            let others: Vec<_> = others.iter().collect();
+            LOOKED_AT.set(0);
+            let counted = own.difference(&others).unwrap();
+            let by_count = LOOKED_AT.replace(0);
+            let listed = own.members_beyond(&others).unwrap();
+            let by_list = LOOKED_AT.get();
+            assert!(listed.iter().map(|member| member.to_vec()).eq((0..500u32).map(|n| n.to_le_bytes().to_vec())));
+            assert_eq!(counted.count(), 500);
+            assert!(by_list <= by_count && by_list <= most, "{by_list} against {by_count} and {most}");
+        }
+        // Members that all have: those of the smallest are hashed once, and looked for in each other while left.
+        let others = [of(500..2000), of(0..2000), of(600..3000)];
+        LOOKED_AT.set(0);
+        let within = own.members_within(&others.each_ref()).unwrap();
+        assert_eq!((within.len(), LOOKED_AT.get()), (400, 1000 + 1000 + 500 + 500));
     }
 
     #[test]
