@@ -62,10 +62,9 @@ impl Counter {
     /// Checks that it stays exact with these new members.
     fn check_stays_exact(&self, new: &[&[u8]]) -> Result<(), Error> {
         let params = self.params();
-        let bytes_of =
-            |members: &mut dyn Iterator<Item = &[u8]>| members.map(|member| member.len() as u64).sum::<u64>();
-        let members = self.count() + new.len() as u64;
-        let bytes = bytes_of(&mut self.members()?) + bytes_of(&mut new.iter().copied());
+        let own = self.exact_members().ok_or_else(|| self.not_exact())?;
+        let members = own.len() as u64 + new.len() as u64;
+        let bytes = u64::from(own.member_bytes()) + new.iter().map(|member| member.len() as u64).sum::<u64>();
         if members > u64::from(params.exact_limit) || bytes > u64::from(params.exact_bytes) {
             let (exact_limit, exact_bytes) = (params.exact_limit, params.exact_bytes);
             return Err(Error::PastExact { exact_limit, exact_bytes, members, bytes });

@@ -56,7 +56,7 @@ impl Members {
 
     /// Bytes of all members together, lengths aside.
     #[inline]
-    fn member_bytes(&self) -> u32 {
+    pub(super) fn member_bytes(&self) -> u32 {
         match self {
             Members::Packed(packed) => packed.member_bytes(),
             Members::Table(table) => table.member_bytes(),
