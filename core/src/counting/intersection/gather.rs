@@ -55,7 +55,7 @@ pub(super) fn by_block(layout: Layout, sets: &[Cow<'_, [u64]>]) -> Result<Vec<Se
     unions.resize(sets.len(), [0u64; BLOCK_WORDS]);
     for start in (0..layout.num_words()).step_by(BLOCK_WORDS) {
         let end = layout.num_words().min(start + BLOCK_WORDS);
-        for marks in 1..counts.len() {
+        for (marks, counts) in counts.iter_mut().enumerate().skip(1) {
             // Each union is kept at its first set until another one of that first set comes: those after it that
             // have it and earlier sets come before that.
             let first = marks.trailing_zeros() as usize;
@@ -69,7 +69,7 @@ pub(super) fn by_block(layout: Layout, sets: &[Cow<'_, [u64]>]) -> Result<Vec<Se
                 union.copy_from_slice(&later[others.trailing_zeros() as usize - first - 1][..end - start]);
                 bits::or_into(union, own);
             }
-            counts[marks].add_words(layout, start, union);
+            counts.add_words(layout, start, union);
         }
     }
     Ok(counts)
