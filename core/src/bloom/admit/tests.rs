@@ -179,3 +179,24 @@ proptest! {
         }
     }
 }
+
+/// Adds nearly as many items as it takes, then asks for more than fit: few, whose words are put back, and so many that a
+/// copy is smaller.
+fn assert_what_does_not_fit_is_taken_back<S: SubFilter>(mut filter: Chain<S>) {
+    let items = names(0..6000);
+    filter.add_all(items[..4995].iter().map(|item| item.as_slice()), &Unlimited, |_| ()).unwrap();
+    let before = filter.try_clone().unwrap();
+    for new in [&items[5000..5010], &items[5000..]] {
+        for terms in [Terms { all: true, ..SOME }, Terms { dry_run: true, ..SOME }] {
+            let told = admit(&mut filter, new, terms).unwrap();
+            assert_eq!(told.contains(&Admitted), terms.dry_run, "{terms:?}");
+            assert!(filter == before, "{terms:?}, {} items", new.len());
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_taken_back() {
+    assert_what_does_not_fit_is_taken_back(lines(1e-6, 5000, 0));
+    assert_what_does_not_fit_is_taken_back(classic(1e-6, 5000, 0));
+}

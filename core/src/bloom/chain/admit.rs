@@ -179,36 +179,3 @@ impl<S: SubFilter> Chain<S> {
         Some(at)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::super::classic::ClassicFilter;
-    use super::super::super::lines::LineFilter;
-    use super::super::super::params::Params;
-    use super::*;
-    use crate::size_limit::Unlimited;
-
-    /// Nearly full, at an error rate that gives an item several lines.
-    const PARAMS: Params = Params { error_rate: 1e-6, capacity: 5000, expansion: 0, seed: 0 };
-
-    fn assert_insertions_are_taken_back<S: SubFilter>(mut filter: Chain<S>) {
-        let hashes: Vec<Hash128> = (0..5000u32).map(|item| S::hash(&item.to_le_bytes(), 0)).collect();
-        let (held, new) = hashes.split_at(4900);
-        let only = &mut filter.sub_filters_mut()[0];
-        held.iter().for_each(|&hash| assert!(only.insert(hash)));
-        for (new, is_whole) in [(&new[..10], false), (new, true)] {
-            let (copy, before) = (only.try_clone().unwrap(), Before::of(only, new).unwrap());
-            assert_eq!(matches!(before, Before::Whole(_)), is_whole);
-            new.iter().for_each(|&hash| assert!(only.insert(hash)));
-            assert!(*only != copy);
-            before.put_back(only);
-            assert!(*only == copy);
-        }
-    }
-
-    #[test]
-    fn insertions_are_taken_back() {
-        assert_insertions_are_taken_back(LineFilter::new(PARAMS, &Unlimited).unwrap());
-        assert_insertions_are_taken_back(ClassicFilter::new(PARAMS, &Unlimited).unwrap());
-    }
-}
