@@ -103,7 +103,7 @@ fn ones(bitmap: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Reads what [`write`] wrote. A payload of bits has the right length.
+/// Reads what `write` wrote. A payload of bits has the right length.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`].

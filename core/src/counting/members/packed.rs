@@ -111,7 +111,7 @@ fn matches<const BYTES: usize>(group: &[u8; BYTES], wanted: u8) -> u64 {
     first >> 7 | second >> 6
 }
 
-/// The place of the first fingerprint that [`matches`] found, in the order 0, 8, 1, 9 ... 15.
+/// The place of the first fingerprint that `matches` found, in the order 0, 8, 1, 9 ... 15.
 #[inline(always)]
 fn first_place(matches: u64) -> usize {
     let bit = matches.trailing_zeros() as usize;
