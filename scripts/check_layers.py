@@ -55,7 +55,7 @@ CORE = Crate(
     source="core/src",
     name="rollcall_core",
     floors={
-        "": "bits hash error size_limit heap shared admission < bloom | counting < persist < unstable < lib",
+        "": "bits hash error size_limit heap shared window admission < bloom | counting < persist < unstable < lib",
         "bloom": "bitmap params < chain < lines | classic < filter < admit",
         "persist": "payload value codec gaps enclosed bitmaps < chunks rdb < bloom | counting | redisbloom < filter",
     },

@@ -35,6 +35,10 @@ pub enum Parameter {
     Seed,
     /// How many counters are asked about together.
     Counters,
+    /// How long a value remembers, seconds.
+    Window,
+    /// Slices that a window is cut into.
+    Slices,
 }
 
 impl Parameter {
@@ -58,6 +62,8 @@ impl Parameter {
             Parameter::TailBits => "tail bits",
             Parameter::Seed => "seed",
             Parameter::Counters => "number of counters",
+            Parameter::Window => "window",
+            Parameter::Slices => "slices",
         }
     }
 }

@@ -40,6 +40,7 @@ pub mod persist;
 pub(crate) mod shared;
 pub mod size_limit;
 pub mod unstable;
+pub mod window;
 
 /// The examples of docs/library.md, compiled and run as tests.
 #[cfg(doctest)]

@@ -1,0 +1,207 @@
+//! Time, cut into slices: what windows of filters and counters have in common.
+//!
+//! ```text
+//! window of 4 slices, present slice e:
+//!
+//!   ... | e-6  e-5 | e-4  e-3  e-2  e-1   e | e+1 ...
+//!         dead       alive                    to come
+//! ```
+//!
+//! A window of `seconds` is cut into `slices` of `ceil(seconds / slices)` whole seconds, numbered from the Unix epoch.
+//! The slices `e - slices ..= e` are alive when `e` is the present one: at least `seconds` in all, at most a slice more.
+//!
+//! A value stores the newest slice that it has reached. The present slice is that, or the clock's where it is later. The
+//! clock is always passed in. A window that goes by hand never asks it.
+
+use crate::error::{Error, Parameter};
+
+/// How long a value remembers, and how finely.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Window {
+    seconds: u64,
+    slices: u32,
+    pace: Pace,
+}
+
+/// What moves a window on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Pace {
+    /// The clock, in seconds since the Unix epoch.
+    Clock,
+    /// Whoever uses it, slice by slice.
+    Manual,
+}
+
+/// What has to be done to a value before it changes at some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Move {
+    /// Nothing.
+    Stay,
+    /// Slices up to this one begin, and what dies by that is dropped.
+    Advance(u64),
+    /// All slices are renumbered so that the newest is this earlier one. The clock had jumped ahead and came back.
+    Rebase(u64),
+}
+
+impl Window {
+    /// The longest window, seconds.
+    pub const MAX_SECONDS: u64 = 1 << 40;
+
+    /// A window of so many seconds in so many slices, at most `most_slices`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for no slice or too many, no second, too many or fewer than slices.
+    pub fn new(seconds: u64, slices: u32, most_slices: u32, pace: Pace) -> Result<Self, Error> {
+        if !(1..=Self::MAX_SECONDS).contains(&seconds) {
+            return Err(Error::out_of_range(Parameter::Window, "from 1 to 1099511627776 seconds", seconds));
+        }
+        if !(1..=most_slices).contains(&slices) {
+            return Err(Error::out_of_range(
+                Parameter::Slices,
+                "from 1 to 64 of a filter, to 254 of a counter",
+                slices,
+            ));
+        }
+        if seconds < u64::from(slices) {
+            return Err(Error::out_of_range(Parameter::Window, "at least a second for each slice", seconds));
+        }
+        Ok(Window { seconds, slices, pace })
+    }
+
+    /// Its length, seconds.
+    pub fn seconds(&self) -> u64 {
+        self.seconds
+    }
+
+    /// The slices that it is cut into. One more is alive.
+    pub fn slices(&self) -> u32 {
+        self.slices
+    }
+
+    /// What moves it on.
+    pub fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    /// The same window, moved on by something else.
+    #[must_use]
+    pub fn with_pace(self, pace: Pace) -> Self {
+        Window { pace, ..self }
+    }
+
+    /// Length of a slice, seconds.
+    pub fn slice_seconds(&self) -> u64 {
+        self.seconds.div_ceil(self.slices.into())
+    }
+
+    /// The slice of a time.
+    pub fn slice_of(&self, unix_seconds: u64) -> u64 {
+        unix_seconds / self.slice_seconds()
+    }
+
+    /// When a slice begins, Unix seconds.
+    pub fn start_of(&self, slice: u64) -> u64 {
+        slice.saturating_mul(self.slice_seconds())
+    }
+
+    /// The slice that a new value begins with.
+    pub fn first_slice(&self, now: u64) -> u64 {
+        match self.pace {
+            Pace::Clock => self.slice_of(now),
+            Pace::Manual => 0,
+        }
+    }
+
+    /// The present slice of a value that has reached `newest`.
+    pub fn present(&self, newest: u64, now: u64) -> u64 {
+        match self.pace {
+            Pace::Clock => newest.max(self.slice_of(now)),
+            Pace::Manual => newest,
+        }
+    }
+
+    /// The oldest slice that is alive when `present` is the present one.
+    pub fn oldest_alive(&self, present: u64) -> u64 {
+        present.saturating_sub(self.slices.into())
+    }
+
+    /// The slice from which on a value must be asked for what came in the last `seconds`, at least.
+    pub fn since(&self, seconds: u64, newest: u64, now: u64) -> u64 {
+        let present = self.present(newest, now);
+        // By hand, and where the clock is behind, the present moment is the last second of the slice.
+        let last_second = self.start_of(present).saturating_add(self.slice_seconds() - 1);
+        let moment = if self.pace == Pace::Clock && self.slice_of(now) == present { now } else { last_second };
+        self.slice_of(moment.saturating_sub(seconds)).max(self.oldest_alive(present))
+    }
+
+    /// What has to be done to a value that has reached `newest` before it changes now.
+    pub fn due(&self, newest: u64, now: u64) -> Move {
+        let clock = self.slice_of(now);
+        match self.pace {
+            Pace::Clock if clock > newest => Move::Advance(clock),
+            // Clocks differ a little: one slice ahead is no jump.
+            Pace::Clock if newest > clock.saturating_add(1) => Move::Rebase(clock),
+            _ => Move::Stay,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn window(seconds: u64, slices: u32) -> Window {
+        Window::new(seconds, slices, 64, Pace::Clock).unwrap()
+    }
+
+    #[test]
+    fn ranges_are_checked() {
+        for (seconds, slices) in [(0, 1), (Window::MAX_SECONDS + 1, 1), (10, 0), (100, 65), (3, 4), (u64::MAX, 4)] {
+            assert!(Window::new(seconds, slices, 64, Pace::Clock).is_err(), "{seconds} in {slices}");
+        }
+        for (seconds, slices, length) in [(1, 1, 1), (86_400, 24, 3600), (10, 4, 3), (Window::MAX_SECONDS, 64, 1 << 34)]
+        {
+            assert_eq!(window(seconds, slices).slice_seconds(), length);
+        }
+    }
+
+    #[test]
+    fn slices_are_numbered_from_the_epoch() {
+        let day = window(86_400, 24);
+        assert_eq!((day.slice_of(0), day.slice_of(3599), day.slice_of(3600)), (0, 0, 1));
+        assert_eq!((day.start_of(1), day.oldest_alive(30), day.oldest_alive(3)), (3600, 6, 0));
+        assert_eq!((day.first_slice(7200), day.with_pace(Pace::Manual).first_slice(7200)), (2, 0));
+    }
+
+    #[test]
+    fn a_clock_that_jumps_is_told_from_one_that_is_a_little_ahead() {
+        let day = window(86_400, 24);
+        let at = |slice: u64| slice * 3600 + 1800;
+        assert_eq!(day.due(10, at(10)), Move::Stay);
+        assert_eq!(day.due(10, at(11)), Move::Advance(11));
+        assert_eq!(day.due(10, at(9)), Move::Stay);
+        assert_eq!(day.due(10, at(8)), Move::Rebase(8));
+        assert_eq!(day.due(10, at(1000)), Move::Advance(1000));
+        assert_eq!(day.with_pace(Pace::Manual).due(10, at(1000)), Move::Stay);
+        assert_eq!((day.present(10, at(8)), day.present(10, at(12))), (10, 12));
+    }
+
+    proptest! {
+        /// What is asked for is covered, and no more than a slice beyond it, as far as the window reaches.
+        #[test]
+        fn a_span_is_covered(
+            slices in 1u32..=64, more in 0u64..100_000, now in 0u64..1 << 40, part in 0.0..=1.0f64, ahead in 0u64..2,
+        ) {
+            let window = window(u64::from(slices) + more, slices);
+            let newest = window.slice_of(now) + ahead;
+            let seconds = ((window.seconds() as f64 * part) as u64).max(1);
+            let (since, present) = (window.since(seconds, newest, now), window.present(newest, now));
+            prop_assert!(since <= present && since >= window.oldest_alive(present));
+            prop_assert!(window.start_of(since) <= now.saturating_sub(seconds) || since == window.oldest_alive(present) || ahead > 0);
+            prop_assert!(since == window.oldest_alive(present) || window.start_of(since + 1) > now.saturating_sub(seconds));
+            // What was added `seconds` ago or later is alive.
+            prop_assert!(window.slice_of(now.saturating_sub(window.seconds())) >= window.oldest_alive(window.slice_of(now)));
+        }
+    }
+}
