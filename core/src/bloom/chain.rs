@@ -11,7 +11,7 @@ use crate::hash::Hash128;
 use crate::size_limit::{SizeLimit, held_bytes, try_with_capacity};
 
 mod admit;
-mod merge;
+pub(super) mod merge;
 mod sub_filters;
 
 pub(super) use sub_filters::SubFilters;
@@ -408,7 +408,7 @@ impl<S: SubFilter> Chain<S> {
 }
 
 /// Chance that any of several independent sub-filters errs, from the chance of each.
-fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
+pub(super) fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
     // In logarithms: 1 - (1 - r) would lose rates below 1e-16.
     -libm::expm1(rates.map(|rate| libm::log1p(-rate)).sum())
 }

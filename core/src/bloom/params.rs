@@ -47,6 +47,26 @@ impl Params {
         }
         Ok(())
     }
+
+    /// Checks that a filter of these parameters can be merged with one of `theirs`.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] names the first that differs.
+    pub(super) fn check_equal(&self, theirs: &Params) -> Result<(), Error> {
+        if self.capacity != theirs.capacity {
+            return Err(Error::incompatible(Parameter::Capacity, self.capacity, theirs.capacity));
+        }
+        if self.error_rate != theirs.error_rate {
+            return Err(Error::incompatible(Parameter::ErrorRate, self.error_rate, theirs.error_rate));
+        }
+        if self.expansion != theirs.expansion {
+            return Err(Error::incompatible(Parameter::Expansion, self.expansion, theirs.expansion));
+        }
+        if self.seed != theirs.seed {
+            return Err(Error::incompatible(Parameter::Seed, self.seed, theirs.seed));
+        }
+        Ok(())
+    }
 }
 
 /// The error for an expansion above [`Params::MAX_EXPANSION`]. It takes any number, since a client may ask for one that

@@ -3,7 +3,7 @@
 use std::iter::once;
 
 use super::{Chain, SubFilter, chain_rate};
-use crate::error::{Error, Parameter};
+use crate::error::Error;
 use crate::size_limit::{SizeLimit, held_bytes, try_with_capacity};
 
 /// Relative error of a chain's rate by rounding, at most.
@@ -22,105 +22,100 @@ impl<S: SubFilter> Chain<S> {
     /// than the error rate asked for. Other errors are what `limit` says and [`Error::OutOfMemory`]. Nothing is changed
     /// then.
     pub fn merge(&mut self, others: &[&Self], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
-        others.iter().try_for_each(|other| self.check_params(other))?;
-        // A loaded filter may have other sizes than those that follow from its parameters.
-        self.merged(others)
-            .try_for_each(|(first, mut rest)| rest.try_for_each(|other| first.check_mergeable(other)))?;
-        let Some(num_items) = self.plan_union(others)? else { return Ok(false) };
-        let mut more = self.empty_twins(others, limit)?;
+        others.iter().try_for_each(|other| self.params().check_equal(other.params()))?;
+        let mut lists = try_with_capacity(others.len())?;
+        lists.extend(others.iter().map(|other| other.sub_filters()));
+        let Some(num_items) = plan_union(self.sub_filters(), &lists)? else { return Ok(false) };
+        let held = held_bytes::<Self>(limit, |visit| self.heap_layouts(visit));
+        let held = held.saturating_add(self.sub_filters.bytes_to_grow());
+        let mut more = empty_twins(self.sub_filters(), &lists, held, limit)?;
         self.sub_filters.append(&mut more)?;
-        for (index, (ours, num_items)) in self.sub_filters_mut().iter_mut().zip(num_items).enumerate() {
-            for theirs in others.iter().filter_map(|other| other.sub_filters().get(index)) {
-                ours.union_with(theirs);
-            }
-            ours.set_num_items(num_items)?;
-        }
+        unite(self.sub_filters_mut(), &lists, &num_items)?;
         Ok(true)
     }
+}
 
-    /// Checks that `other` is made with the same parameters.
-    fn check_params(&self, other: &Self) -> Result<(), Error> {
-        let (ours, theirs) = (self.params(), other.params());
-        if ours.capacity != theirs.capacity {
-            return Err(Error::incompatible(Parameter::Capacity, ours.capacity, theirs.capacity));
-        }
-        if ours.error_rate != theirs.error_rate {
-            return Err(Error::incompatible(Parameter::ErrorRate, ours.error_rate, theirs.error_rate));
-        }
-        if ours.expansion != theirs.expansion {
-            return Err(Error::incompatible(Parameter::Expansion, ours.expansion, theirs.expansion));
-        }
-        if ours.seed != theirs.seed {
-            return Err(Error::incompatible(Parameter::Seed, ours.seed, theirs.seed));
-        }
-        Ok(())
-    }
+/// For each sub-filter of the union of these lists, the sub-filters that it is made of: the first and the rest.
+fn merged<'a, S>(
+    ours: &'a [S],
+    others: &'a [&'a [S]],
+) -> impl Iterator<Item = (&'a S, impl Iterator<Item = &'a S> + Clone)> {
+    (0..).map_while(move |index| {
+        let lists = once(ours).chain(others.iter().copied());
+        let mut merged = lists.filter_map(move |list| list.get(index));
+        Some((merged.next()?, merged))
+    })
+}
 
-    /// For each sub-filter of the union, the sub-filters that it is made of: the first and the rest.
-    fn merged<'a>(
-        &'a self,
-        others: &'a [&'a Self],
-    ) -> impl Iterator<Item = (&'a S, impl Iterator<Item = &'a S> + Clone)> {
-        (0..).map_while(move |index| {
-            let chains = once(self).chain(others.iter().copied());
-            let mut merged = chains.filter_map(move |chain| chain.sub_filters().get(index));
-            Some((merged.next()?, merged))
-        })
+/// The number of items of each sub-filter of the union of lists that are made with equal parameters. `None` when the
+/// union would add neither a bit nor a sub-filter to `ours`.
+///
+/// # Errors
+/// [`Error::Incompatible`] where a loaded list has other sizes. [`Error::RateExceeded`] when the union would err more
+/// often than was asked for, now or as it grows.
+pub(in crate::bloom) fn plan_union<S: SubFilter>(ours: &[S], others: &[&[S]]) -> Result<Option<Vec<u64>>, Error> {
+    // A loaded filter may have other sizes than those that follow from its parameters.
+    merged(ours, others).try_for_each(|(first, mut rest)| rest.try_for_each(|other| first.check_mergeable(other)))?;
+    let Some((oldest, _)) = merged(ours, others).next() else { return Ok(None) };
+    // The plan only reads, so no bitmap is held twice.
+    let len = others.iter().fold(ours.len(), |len, other| len.max(other.len()));
+    let (mut unions, mut rates) = (try_with_capacity(len)?, try_with_capacity(len)?);
+    let to_come = oldest.rate_to_come(len);
+    let mut changed = len > ours.len();
+    for (index, (first, rest)) in merged(ours, others).enumerate() {
+        let set_bits = first.count_union(rest.clone());
+        changed |= ours.get(index).is_some_and(|ours| ours.set_bits() != set_bits);
+        let all = || once(first).chain(rest.clone());
+        let whole = all().filter(|one| one.set_bits() == set_bits).map(S::num_items).max();
+        let most = all().map(S::num_items).fold(0, u64::max);
+        let sum = whole.unwrap_or_else(|| all().map(S::num_items).fold(0, u64::saturating_add));
+        let estimate = libm::round(first.estimate_items(set_bits)) as u64;
+        unions.push(whole.map_or_else(|| estimate.clamp(most, sum).min(first.num_bits()), |whole| whole.max(most)));
+        let (rate, nominal) = (first.rate_with(set_bits), first.error_rate());
+        let fills_up = index + 1 == len && to_come > 0.0;
+        // A sub-filter within its capacity has its nominal rate at most: by chance it may have more bits set than
+        // expected. The newest comes to its own before the union grows.
+        rates.push(match (first.holds(sum, set_bits), fills_up) {
+            (true, true) => nominal,
+            (true, false) => rate.min(nominal),
+            (false, true) => rate.max(nominal),
+            (false, false) => rate,
+        });
     }
+    if !changed {
+        return Ok(None);
+    }
+    // The sub-filters that follow have their rates whatever these hold.
+    let (would_be, asked) = (chain_rate(rates.into_iter().chain(once(to_come))), oldest.params().error_rate);
+    if would_be > asked * (1.0 + ROUNDING) {
+        return Err(Error::RateExceeded { would_be, asked });
+    }
+    Ok(Some(unions))
+}
 
-    /// The number of items of each sub-filter of a union with mergeable filters; `None` when the union would add
-    /// neither a bit nor a sub-filter.
-    ///
-    /// # Errors
-    /// [`Error::RateExceeded`] when the union would err more often than was asked for, now or as it grows.
-    fn plan_union(&self, others: &[&Self]) -> Result<Option<Vec<u64>>, Error> {
-        // The plan only reads, so no bitmap is held twice.
-        let len = others.iter().fold(self.sub_filters.len(), |len, other| len.max(other.sub_filters.len()));
-        let (mut unions, mut rates) = (try_with_capacity(len)?, try_with_capacity(len)?);
-        let to_come = self.sub_filters.first().rate_to_come(len);
-        let mut changed = len > self.sub_filters.len();
-        for (index, (first, rest)) in self.merged(others).enumerate() {
-            let set_bits = first.count_union(rest.clone());
-            changed |= self.sub_filters().get(index).is_some_and(|ours| ours.set_bits() != set_bits);
-            let all = || once(first).chain(rest.clone());
-            let whole = all().filter(|one| one.set_bits() == set_bits).map(S::num_items).max();
-            let most = all().map(S::num_items).fold(0, u64::max);
-            let sum = whole.unwrap_or_else(|| all().map(S::num_items).fold(0, u64::saturating_add));
-            let estimate = libm::round(first.estimate_items(set_bits)) as u64;
-            unions.push(whole.map_or_else(|| estimate.clamp(most, sum).min(first.num_bits()), |whole| whole.max(most)));
-            let (rate, nominal) = (first.rate_with(set_bits), first.error_rate());
-            let fills_up = index + 1 == len && to_come > 0.0;
-            // A sub-filter within its capacity has its nominal rate at most: by chance it may have more bits set than
-            // expected. The newest comes to its own before the union grows.
-            rates.push(match (first.holds(sum, set_bits), fills_up) {
-                (true, true) => nominal,
-                (true, false) => rate.min(nominal),
-                (false, true) => rate.max(nominal),
-                (false, false) => rate,
-            });
-        }
-        if !changed {
-            return Ok(None);
-        }
-        // The sub-filters that follow have their rates whatever these hold.
-        let (would_be, asked) = (chain_rate(rates.into_iter().chain(once(to_come))), self.params().error_rate);
-        if would_be > asked * (1.0 + ROUNDING) {
-            return Err(Error::RateExceeded { would_be, asked });
-        }
-        Ok(Some(unions))
+/// Empty sub-filters, one for each by which the longest of `others` is longer. `held` bytes are held already.
+pub(in crate::bloom) fn empty_twins<S: SubFilter>(
+    ours: &[S],
+    others: &[&[S]],
+    mut held: u64,
+    limit: &(impl SizeLimit + ?Sized),
+) -> Result<Vec<S>, Error> {
+    let mut twins = try_with_capacity(merged(ours, others).skip(ours.len()).count())?;
+    for (first, _) in merged(ours, others).skip(ours.len()) {
+        let twin = first.empty_twin(held, limit)?;
+        held = held.saturating_add(held_bytes::<S>(limit, |visit| twin.heap_layouts(visit)));
+        twins.push(twin);
     }
+    Ok(twins)
+}
 
-    /// Empty sub-filters, one for each by which the longest of `others` is longer.
-    fn empty_twins(&self, others: &[&Self], limit: &(impl SizeLimit + ?Sized)) -> Result<Vec<S>, Error> {
-        let len = self.sub_filters.len();
-        let mut twins = try_with_capacity(self.merged(others).skip(len).count())?;
-        let mut held = held_bytes::<Self>(limit, |visit| self.heap_layouts(visit));
-        held = held.saturating_add(self.sub_filters.bytes_to_grow());
-        for (first, _) in self.merged(others).skip(len) {
-            let twin = first.empty_twin(held, limit)?;
-            held = held.saturating_add(held_bytes::<S>(limit, |visit| twin.heap_layouts(visit)));
-            twins.push(twin);
+/// Makes `ours`, as long as the longest of them all, the union, of so many items.
+pub(in crate::bloom) fn unite<S: SubFilter>(ours: &mut [S], others: &[&[S]], num_items: &[u64]) -> Result<(), Error> {
+    for (index, (ours, &num_items)) in ours.iter_mut().zip(num_items).enumerate() {
+        for theirs in others.iter().filter_map(|other| other.get(index)) {
+            ours.union_with(theirs);
         }
-        Ok(twins)
+        ours.set_num_items(num_items)?;
     }
+    Ok(())
 }
