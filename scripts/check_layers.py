@@ -56,8 +56,8 @@ CORE = Crate(
     name="rollcall_core",
     floors={
         "": "bits hash error size_limit heap shared window admission < bloom | counting < persist < unstable < lib",
-        "bloom": "bitmap params < chain < lines | classic < filter < admit",
-        "persist": "payload value codec gaps enclosed bitmaps < chunks rdb < bloom | counting | redisbloom < filter",
+        "bloom": "bitmap params < sliding < chain < lines | classic < ring < filter < admit windowed",
+        "persist": "payload value codec gaps enclosed bitmaps < chunks rdb < bloom | counting | redisbloom < ring < filter",
     },
     never=(("redis_module",), ("rand",), ("std", "env"), ("std", "time")),
 )

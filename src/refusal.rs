@@ -209,6 +209,7 @@ fn core_text(noun: Noun, error: &Error) -> String {
             "ERR counter would hold an estimate: {members} members of {bytes} bytes are above its EXACT limit of \
              {exact_limit} members and {exact_bytes} bytes"
         ),
+        Error::NotOfLast { what } => format!("ERR a filter of the last items has no {what}"),
         Error::Corrupt { .. } => "ERR received bad data".to_owned(),
     }
 }

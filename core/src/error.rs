@@ -39,6 +39,8 @@ pub enum Parameter {
     Window,
     /// Slices that a window is cut into.
     Slices,
+    /// The number of a slice.
+    Slice,
 }
 
 impl Parameter {
@@ -64,6 +66,7 @@ impl Parameter {
             Parameter::Counters => "number of counters",
             Parameter::Window => "window",
             Parameter::Slices => "slices",
+            Parameter::Slice => "slice",
         }
     }
 }
@@ -142,6 +145,11 @@ pub enum Error {
         /// Bytes that they would have together.
         bytes: u64,
     },
+    /// A filter of the last items was asked for what only others have.
+    NotOfLast {
+        /// What that is.
+        what: &'static str,
+    },
     /// Stored or received bytes do not describe a value.
     Corrupt {
         /// Name of the field that is wrong.
@@ -203,6 +211,7 @@ impl fmt::Display for Error {
                 "{members} members of {bytes} bytes are more than the {exact_limit} members of {exact_bytes} bytes up to \
                  which the counter is exact"
             ),
+            Error::NotOfLast { what } => write!(f, "a filter of the last items has no {what}"),
             Error::Corrupt { field, expected, got } => write!(f, "{field}: expected {expected}, got {got}"),
         }
     }

@@ -37,6 +37,7 @@ impl BloomFilter {
         match &mut self.chain {
             EitherChain::Lines(filter) => filter.admit(items, terms, limit),
             EitherChain::Classic(filter) => filter.admit(items, terms, limit),
+            EitherChain::Windowed(filter) => filter.admit(items, terms, 0, limit),
         }
     }
 }

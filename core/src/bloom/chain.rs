@@ -414,22 +414,22 @@ pub(super) fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// The outcome of adding a chunk.
-struct Added {
+pub(super) struct Added {
     /// The mask of the items that were new.
-    new: u32,
+    pub(super) new: u32,
     /// Items handled.
-    handled: usize,
+    pub(super) handled: usize,
 }
 
 /// An iterator over the hashes of items whose `next` is always inlined, unlike those of `map` and `take`. A call would
 /// return the hash through memory: two stores of 64 bits, then one load of 128. Store forwarding fails there, which
 /// costs a list a tenth of its time.
-struct Hashes<I, H> {
+pub(super) struct Hashes<I, H> {
     items: I,
     hash: H,
 }
 
-fn hashes_of<'a, S: SubFilter>(
+pub(super) fn hashes_of<'a, S: SubFilter>(
     items: impl IntoIterator<Item = &'a [u8]>,
     seed: u64,
 ) -> Hashes<impl Iterator<Item = &'a [u8]>, impl Fn(&[u8]) -> Hash128> {

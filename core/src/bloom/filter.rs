@@ -7,7 +7,9 @@ use super::chain::SubFilter;
 use super::classic::ClassicFilter;
 use super::lines::LineFilter;
 use super::lines::sizing::Geometry;
+use super::lines::sub_filter::LineSubFilter;
 use super::params::Params;
+use super::ring::Ring;
 use crate::error::{Error, Parameter};
 use crate::heap::{Mover, OnHeap};
 use crate::size_limit::{SizeLimit, try_with_capacity};
@@ -58,6 +60,8 @@ pub enum EitherChain {
     Lines(LineFilter),
     /// In RedisBloom's layout.
     Classic(ClassicFilter),
+    /// In lines, and forgetting.
+    Windowed(Box<Ring>),
 }
 
 /// Parameters, size and fill of a sub-filter.
@@ -87,9 +91,23 @@ macro_rules! either {
         match $chain {
             EitherChain::Lines($filter) => $call,
             EitherChain::Classic($filter) => $call,
+            EitherChain::Windowed($filter) => $call,
         }
     };
 }
+
+/// Calls the same method of either chain. One that forgets is told how many slices later than its newest it is.
+macro_rules! reached {
+    ($chain:expr, $method:ident($($argument:expr),*), $slices_later:expr) => {
+        match $chain {
+            EitherChain::Lines(filter) => filter.$method($($argument),*),
+            EitherChain::Classic(filter) => filter.$method($($argument),*),
+            EitherChain::Windowed(filter) => filter.$method($($argument,)* $slices_later),
+        }
+    };
+}
+
+pub(super) use reached;
 
 impl BloomFilter {
     /// An empty filter.
@@ -124,7 +142,7 @@ impl BloomFilter {
     /// ```
     pub fn layout(&self) -> BitLayout {
         match self.chain {
-            EitherChain::Lines(_) => BitLayout::Lines,
+            EitherChain::Lines(_) | EitherChain::Windowed(_) => BitLayout::Lines,
             EitherChain::Classic(_) => BitLayout::Classic,
         }
     }
@@ -224,7 +242,7 @@ impl BloomFilter {
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     pub fn may_contain(&self, item: &[u8]) -> bool {
-        either!(&self.chain, filter => filter.may_contain(item))
+        reached!(&self.chain, may_contain(item), 0)
     }
 
     /// [`Self::may_contain`] for many items, faster than one after another. `found` is called with each answer, in
@@ -242,7 +260,7 @@ impl BloomFilter {
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, found: impl FnMut(bool)) {
-        either!(&self.chain, filter => filter.may_contain_all(items, found));
+        reached!(&self.chain, may_contain_all(items, found), 0);
     }
 
     /// The parameters it was made with. RedisBloom does not store them: for a classic filter, rate and capacity follow
@@ -277,19 +295,8 @@ impl BloomFilter {
     pub fn sub_filters(&self) -> impl ExactSizeIterator<Item = SubFilterInfo> + '_ {
         let len = either!(&self.chain, filter => filter.sub_filters().len());
         (0..len).map(move |index| match &self.chain {
-            EitherChain::Lines(filter) => {
-                let (sub_filter, geometry) = (&filter.sub_filters()[index], filter.sub_filters()[index].geometry());
-                SubFilterInfo {
-                    capacity: sub_filter.capacity(),
-                    num_items: sub_filter.num_items(),
-                    error_rate: sub_filter.error_rate(),
-                    num_bytes: geometry.num_bytes(),
-                    num_bits: geometry.num_bits(),
-                    hashes: geometry.lines_per_item * geometry.probes_per_line,
-                    set_bits: sub_filter.set_bits(),
-                    geometry: Some(geometry),
-                }
-            }
+            EitherChain::Lines(filter) => info_of_lines(&filter.sub_filters()[index]),
+            EitherChain::Windowed(filter) => info_of_lines(&filter.sub_filters()[index]),
             EitherChain::Classic(filter) => {
                 let (sub_filter, shape) = (&filter.sub_filters()[index], filter.sub_filters()[index].shape());
                 SubFilterInfo {
@@ -319,7 +326,7 @@ impl BloomFilter {
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     pub fn num_items(&self) -> u64 {
-        either!(&self.chain, filter => filter.num_items())
+        reached!(&self.chain, num_items(), 0)
     }
 
     /// Whether it is as new, so that clearing it would change nothing.
@@ -395,7 +402,7 @@ impl BloomFilter {
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     pub fn fill_ratio(&self) -> f64 {
-        either!(&self.chain, filter => filter.fill_ratio())
+        reached!(&self.chain, fill_ratio(), 0)
     }
 
     /// The current false-positive rate, estimated from the set bits.
@@ -412,7 +419,7 @@ impl BloomFilter {
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     pub fn false_positive_rate(&self) -> f64 {
-        either!(&self.chain, filter => filter.false_positive_rate())
+        reached!(&self.chain, false_positive_rate(), 0)
     }
 
     /// Empties it. It keeps its parameters and the memory of its first sub-filter.
@@ -450,30 +457,53 @@ impl BloomFilter {
     /// [`Error::Incompatible`] names what differs. [`Error::RateExceeded`] means that the union would err more often
     /// than was asked for. Other errors are what `limit` says and [`Error::OutOfMemory`]. Nothing is changed then.
     pub fn merge(&mut self, others: &[&BloomFilter], limit: &impl SizeLimit) -> Result<bool, Error> {
-        let layout = self.layout();
-        match &mut self.chain {
-            EitherChain::Lines(ours) => ours.merge(&all_of(layout, others, Self::as_lines)?, limit),
-            EitherChain::Classic(ours) => ours.merge(&all_of(layout, others, Self::as_classic)?, limit),
+        if let Some(error) = others.iter().find_map(|other| self.mismatch(other)) {
+            return Err(error);
         }
+        match &mut self.chain {
+            EitherChain::Lines(ours) => ours.merge(&all_of(others, Self::as_lines)?, limit),
+            EitherChain::Classic(ours) => ours.merge(&all_of(others, Self::as_classic)?, limit),
+            EitherChain::Windowed(ours) => ours.merge(&all_of(others, Self::as_ring)?, limit),
+        }
+    }
+
+    /// Why a filter of another kind cannot be merged into this one.
+    fn mismatch(&self, other: &BloomFilter) -> Option<Error> {
+        if self.layout() != other.layout() {
+            return Some(Error::incompatible(Parameter::Layout, self.layout(), other.layout()));
+        }
+        let sliding = |filter: &BloomFilter| filter.as_ring().map_or("none".to_owned(), |ring| ring.sliding().to_string());
+        let differ = self.as_ring().is_some() != other.as_ring().is_some();
+        differ.then(|| Error::incompatible(Parameter::Window, sliding(self), sliding(other)))
     }
 
     fn as_lines(&self) -> Option<&LineFilter> {
         match &self.chain {
             EitherChain::Lines(filter) => Some(filter),
-            EitherChain::Classic(_) => None,
+            _ => None,
         }
     }
 
     fn as_classic(&self) -> Option<&ClassicFilter> {
         match &self.chain {
-            EitherChain::Lines(_) => None,
             EitherChain::Classic(filter) => Some(filter),
+            _ => None,
+        }
+    }
+
+    pub(super) fn as_ring(&self) -> Option<&Ring> {
+        match &self.chain {
+            EitherChain::Windowed(filter) => Some(filter),
+            _ => None,
         }
     }
 }
 
 impl OnHeap for BloomFilter {
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        if let EitherChain::Windowed(ring) = &self.chain {
+            visit(Layout::for_value::<Ring>(ring));
+        }
         either!(&self.chain, filter => filter.heap_layouts(visit));
     }
 
@@ -488,17 +518,34 @@ impl OnHeap for BloomFilter {
     }
 }
 
-/// The filters as chains of one layout; an error if one has the other layout.
+fn info_of_lines(sub_filter: &LineSubFilter) -> SubFilterInfo {
+    let geometry = sub_filter.geometry();
+    SubFilterInfo {
+        capacity: sub_filter.capacity(),
+        num_items: sub_filter.num_items(),
+        error_rate: sub_filter.error_rate(),
+        num_bytes: geometry.num_bytes(),
+        num_bits: geometry.num_bits(),
+        hashes: geometry.lines_per_item * geometry.probes_per_line,
+        set_bits: sub_filter.set_bits(),
+        geometry: Some(geometry),
+    }
+}
+
+/// Those of the filters that are of one kind.
 fn all_of<'a, F>(
-    layout: BitLayout,
     filters: &[&'a BloomFilter],
-    as_layout: impl Fn(&'a BloomFilter) -> Option<&'a F>,
+    as_kind: impl Fn(&'a BloomFilter) -> Option<&'a F>,
 ) -> Result<Vec<&'a F>, Error> {
     let mut all = try_with_capacity(filters.len())?;
-    for filter in filters {
-        all.push(as_layout(filter).ok_or_else(|| Error::incompatible(Parameter::Layout, layout, filter.layout()))?);
-    }
+    all.extend(filters.iter().filter_map(|filter| as_kind(filter)));
     Ok(all)
+}
+
+impl From<Ring> for BloomFilter {
+    fn from(filter: Ring) -> Self {
+        BloomFilter { chain: EitherChain::Windowed(Box::new(filter)) }
+    }
 }
 
 impl From<LineFilter> for BloomFilter {

@@ -22,9 +22,15 @@ pub(crate) mod classic;
 pub(crate) mod filter;
 pub(crate) mod lines;
 pub(crate) mod params;
+pub(crate) mod ring;
+pub(crate) mod sliding;
+mod windowed;
 
 pub use filter::{BitLayout, BloomFilter, SubFilterInfo};
 pub use params::Params;
+pub use ring::{Forgotten, Moved};
+pub use sliding::{Sliding, Span};
+pub use windowed::Present;
 
 /// Size and false-positive rate of a filter of lines, computed before there is one.
 pub mod sizing {

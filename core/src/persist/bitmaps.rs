@@ -7,14 +7,17 @@ use std::fmt;
 use super::codec::expect;
 use super::payload::Payload;
 use super::value::{ChunkFormat, Loading, Stored};
-use crate::bloom::chain::{Chain, SubFilter};
+use crate::bloom::chain::SubFilter;
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, try_to_vec, try_with_capacity};
 
-/// The steps of loading in which the layouts differ.
-pub trait Arrives: SubFilter {
-    /// The fields of a header that concern the whole chain.
-    type Claims: fmt::Debug + Copy + Send;
+/// The steps of loading in which the kinds of filters differ.
+pub trait Arrives: fmt::Debug + Sized {
+    /// What it is made of.
+    type SubFilter: SubFilter;
+
+    /// The fields of a header that concern the whole filter.
+    type Claims: fmt::Debug + Send;
 
     /// Reads a header, and allocates all sub-filters, zeroed. The payload is what the header encloses of it, all or none.
     ///
@@ -23,52 +26,58 @@ pub trait Arrives: SubFilter {
     fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<Begun<'a, Self>, Error>;
 
     /// The format of the chunks.
-    fn chunk_format(claims: &Self::Claims) -> ChunkFormat;
+    fn format_of(claims: &Self::Claims) -> ChunkFormat;
 
-    /// The chain of these sub-filters.
+    /// The same claims.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when they make no chain.
-    fn chain(claims: &Self::Claims, sub_filters: Vec<Self>) -> Result<Chain<Self>, Error>;
+    /// [`Error::OutOfMemory`].
+    fn copy_claims(claims: &Self::Claims) -> Result<Self::Claims, Error>;
+
+    /// The filter of these sub-filters.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when they make none.
+    fn complete(claims: &Self::Claims, sub_filters: Vec<Self::SubFilter>) -> Result<Self, Error>;
 }
 
 /// What a header led to.
-pub struct Begun<'a, S: Arrives> {
-    /// The fields that concern the whole chain.
-    pub(super) claims: S::Claims,
+pub struct Begun<'a, F: Arrives> {
+    /// The fields that concern the whole filter.
+    pub(super) claims: F::Claims,
     /// The sub-filters, zeroed.
-    pub(super) sub_filters: Vec<S>,
+    pub(super) sub_filters: Vec<F::SubFilter>,
     /// The payload, if the header encloses it.
     pub(super) enclosed: Option<Cow<'a, [u8]>>,
 }
 
-/// A chain whose bits are arriving.
+/// A filter whose bits are arriving.
 #[derive(Debug)]
-pub struct LoadingChain<S: Arrives> {
-    claims: S::Claims,
-    arriving: ArrivingBitmaps<S>,
+pub struct LoadingBitmaps<F: Arrives> {
+    claims: F::Claims,
+    arriving: ArrivingBitmaps<F::SubFilter>,
 }
 
-impl<S: Arrives> LoadingChain<S> {
-    /// The chain with the bits that have arrived.
-    fn take(&mut self) -> Result<Chain<S>, Error> {
-        S::chain(&self.claims, std::mem::take(&mut self.arriving.sub_filters))
+impl<F: Arrives> LoadingBitmaps<F> {
+    /// The filter with the bits that have arrived.
+    fn take(&mut self) -> Result<F, Error> {
+        F::complete(&self.claims, std::mem::take(&mut self.arriving.sub_filters))
     }
 }
 
-impl<S: Arrives> Loading for LoadingChain<S>
+impl<F: Arrives> Loading for LoadingBitmaps<F>
 where
-    Chain<S>: Stored<Loading = Self>,
+    F: Stored<Loading = Self>,
 {
-    type Value = Chain<S>;
+    type Value = F;
 
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
-        let Begun { claims, sub_filters, enclosed } = S::begin(header, limit)?;
+        let Begun { claims, sub_filters, enclosed } = F::begin(header, limit)?;
         let arriving = match enclosed {
             Some(payload) => ArrivingBitmaps::complete(sub_filters, &payload)?,
             None => ArrivingBitmaps::new(header, sub_filters)?,
         };
-        Ok(LoadingChain { claims, arriving })
+        Ok(LoadingBitmaps { claims, arriving })
     }
 
     fn header(&self) -> &[u8] {
@@ -76,7 +85,7 @@ where
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        S::chunk_format(&self.claims)
+        F::format_of(&self.claims)
     }
 
     fn received_bytes(&self) -> u64 {
@@ -99,18 +108,18 @@ where
         self.arriving.push(bytes)
     }
 
-    fn finish(&mut self) -> Result<Chain<S>, Error> {
+    fn finish(&mut self) -> Result<F, Error> {
         expect("payload length", self.total_bytes(), self.received_bytes())?;
         self.take()
     }
 
-    fn finish_with_zeros(&mut self) -> Option<Chain<S>> {
+    fn finish_with_zeros(&mut self) -> Option<F> {
         (self.chunk_format() == ChunkFormat::Plain).then(|| self.take().ok())?
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
         let ArrivingBitmaps { sub_filters, header, .. } = &self.arriving;
-        visit(Layout::for_value::<[S]>(sub_filters));
+        visit(Layout::for_value::<[F::SubFilter]>(sub_filters));
         sub_filters.iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
         visit(Layout::for_value(header.as_slice()));
     }
@@ -121,7 +130,8 @@ where
             sub_filters.push(sub_filter.try_clone()?);
         }
         let header = try_to_vec(&self.arriving.header)?;
-        Ok(LoadingChain { arriving: ArrivingBitmaps { sub_filters, header, ..self.arriving }, ..*self })
+        let claims = F::copy_claims(&self.claims)?;
+        Ok(LoadingBitmaps { claims, arriving: ArrivingBitmaps { sub_filters, header, ..self.arriving } })
     }
 }
 

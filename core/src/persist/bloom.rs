@@ -18,7 +18,9 @@
 //! line follow from rate, capacity and expansion. They are stored so that a reader need not know the sizing formulas, and
 //! compared with the formulas here.
 
-use super::bitmaps::{Arrives, Begun, LoadingChain};
+use std::borrow::Cow;
+
+use super::bitmaps::{Arrives, Begun, LoadingBitmaps};
 use super::codec::{Kind, Reader, Writer, expect, stored_parameter};
 use super::enclosed::{self, Content, Found};
 use super::payload::Payload;
@@ -30,7 +32,7 @@ use crate::bloom::lines::{LineFilter, sizing};
 use crate::bloom::params::Params;
 use crate::error::Error;
 use crate::hash::checksum_of_numbers;
-use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
+use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_reserve, try_with_capacity};
 
 /// Bytes that a sub-filter takes in the header, at least.
 const SUB_FILTER_MIN_BYTES: usize = 4;
@@ -46,6 +48,113 @@ fn all_bits(filter: &LineFilter) -> Payload<'_> {
     Payload::of_bitmaps(filter.sub_filters(), LineSubFilter::as_bytes)
 }
 
+/// Writes the sub-filters of a chain: their number, and the fields of each.
+pub(super) fn write_sub_filters(writer: &mut Writer, sub_filters: &[LineSubFilter]) {
+    writer.number(sub_filters.len() as u64);
+    for sub_filter in sub_filters {
+        let geometry = sub_filter.geometry();
+        writer.number(geometry.num_lines);
+        writer.number(sub_filter.num_items());
+        writer.number(geometry.lines_per_item.into());
+        writer.number(geometry.probes_per_line.into());
+    }
+}
+
+/// Sub-filters that a header claims. Memory is allocated only after the claims are checked.
+pub(super) struct Claimed<'l, L> {
+    limit: &'l L,
+    /// Of each, its parameters, its place in its chain and its items.
+    sub_filters: Vec<(Params, u64, u64)>,
+    num_lines: u64,
+    held_bytes: u64,
+}
+
+impl<'l, L: SizeLimit> Claimed<'l, L> {
+    /// Those of a filter that takes so many bytes without them.
+    pub(super) fn of(header: &[u8], filter_bytes: u64, limit: &'l L) -> Self {
+        let held_bytes = filter_bytes.saturating_add(array_bytes::<u8>(limit, header.len() as u64));
+        Claimed { limit, sub_filters: Vec::new(), num_lines: 0, held_bytes }
+    }
+
+    /// Reads the sub-filters of a chain of these parameters, at most `most` of them. Returns their number.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::OutOfMemory`].
+    pub(super) fn read_chain(&mut self, reader: &mut Reader<'_>, params: &Params, most: u32) -> Result<u32, Error> {
+        let count = reader.number_u32("number of sub-filters")?;
+        if !(1..=most).contains(&count) {
+            return Err(Error::corrupt("number of sub-filters", format_args!("from 1 to {most}"), count));
+        }
+        // The count is trusted only once the header is as long as that many entries need.
+        let (least_bytes, remaining) = (count as usize * SUB_FILTER_MIN_BYTES, reader.remaining());
+        if remaining < least_bytes {
+            return Err(Error::corrupt("header length", format_args!("at least {least_bytes} bytes more"), remaining));
+        }
+        self.hold(array_bytes::<LineSubFilter>(self.limit, u64::from(count)));
+        try_reserve(&mut self.sub_filters, count as usize)?;
+        for index in 0..u64::from(count) {
+            let geometry = sizing::sub_filter_geometry(params, index).map_err(stored_parameter)?;
+            expect("num_lines", geometry.num_lines, reader.number("num_lines")?)?;
+            self.sub_filters.push((*params, index, reader.number("num_items")?));
+            expect("lines_per_item", geometry.lines_per_item, reader.number_u32("lines_per_item")?)?;
+            expect("probes_per_line", geometry.probes_per_line, reader.number_u32("probes_per_line")?)?;
+            self.hold(array_bytes::<Line>(self.limit, geometry.num_lines));
+            self.num_lines = self.num_lines.saturating_add(geometry.num_lines);
+        }
+        Ok(count)
+    }
+
+    fn hold(&mut self, bytes: u64) {
+        self.held_bytes = self.held_bytes.saturating_add(bytes);
+    }
+
+    /// Checks the total size, reads the payload where it is enclosed, and allocates the sub-filters.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::OutOfMemory`], and what the limit says.
+    pub(super) fn allocate<'a>(self, reader: Reader<'a>) -> Result<(Vec<LineSubFilter>, Option<Cow<'a, [u8]>>), Error> {
+        self.limit.check(0, self.held_bytes)?;
+        let num_bits = self.num_lines.saturating_mul(LINE_BITS.into());
+        let enclosed = match enclosed::read(reader, Content::Bits(num_bits))? {
+            Found::Enclosed(payload) => Some(payload),
+            Found::Apart(reader) => {
+                expect("header length", 0, reader.remaining())?;
+                None
+            }
+        };
+        let mut sub_filters = try_with_capacity(self.sub_filters.len())?;
+        for (params, index, num_items) in self.sub_filters {
+            let mut sub_filter = LineSubFilter::of_chain(&params, index, 0, &Unlimited)?;
+            sub_filter.set_num_items(num_items)?;
+            sub_filters.push(sub_filter);
+        }
+        Ok((sub_filters, enclosed))
+    }
+}
+
+/// Reads the parameters of a filter of lines.
+///
+/// # Errors
+/// [`Error::Corrupt`].
+pub(super) fn read_params(reader: &mut Reader<'_>) -> Result<Params, Error> {
+    let params = Params {
+        error_rate: reader.rate("error_rate")?,
+        capacity: reader.number("capacity")?,
+        expansion: reader.number_u32("expansion")?,
+        seed: reader.number("seed")?,
+    };
+    params.validate().map_err(stored_parameter)?;
+    Ok(params)
+}
+
+/// Writes them.
+pub(super) fn write_params(writer: &mut Writer, params: &Params) {
+    writer.rate(params.error_rate);
+    writer.number(params.capacity);
+    writer.number(params.expansion.into());
+    writer.number(params.seed);
+}
+
 impl Stored for LineFilter {
     type Loading = LoadingFilter;
 
@@ -54,18 +163,8 @@ impl Stored for LineFilter {
         let (num_bytes, len) = (payload.len(), self.sub_filters().len());
         let enclosed_bytes = if enclosed::is_enclosed(num_bytes) { num_bytes as usize } else { 0 };
         let mut writer = Writer::new(Kind::Filter, OTHER_BYTES + SUB_FILTER_BYTES * len + enclosed_bytes);
-        writer.rate(params.error_rate);
-        writer.number(params.capacity);
-        writer.number(params.expansion.into());
-        writer.number(params.seed);
-        writer.number(len as u64);
-        for sub_filter in self.sub_filters() {
-            let geometry = sub_filter.geometry();
-            writer.number(geometry.num_lines);
-            writer.number(sub_filter.num_items());
-            writer.number(geometry.lines_per_item.into());
-            writer.number(geometry.probes_per_line.into());
-        }
+        write_params(&mut writer, params);
+        write_sub_filters(&mut writer, self.sub_filters());
         let set_bits = self.sub_filters().iter().map(SubFilter::set_bits).sum();
         enclosed::write(&mut writer, payload, Content::Bits(num_bytes * 8), set_bits);
         writer.finish()
@@ -89,68 +188,33 @@ fn chunk_format(params: &Params, sub_filters: &[LineSubFilter]) -> ChunkFormat {
 }
 
 /// A filter of lines whose bits are arriving.
-pub(super) type LoadingFilter = LoadingChain<LineSubFilter>;
+pub(super) type LoadingFilter = LoadingBitmaps<LineFilter>;
 
-impl Arrives for LineSubFilter {
+impl Arrives for LineFilter {
+    type SubFilter = LineSubFilter;
+
     type Claims = (Params, ChunkFormat);
 
     fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<Begun<'a, Self>, Error> {
         let mut reader = Reader::new(header, Kind::Filter)?;
-        let params = Params {
-            error_rate: reader.rate("error_rate")?,
-            capacity: reader.number("capacity")?,
-            expansion: reader.number_u32("expansion")?,
-            seed: reader.number("seed")?,
-        };
-        params.validate().map_err(stored_parameter)?;
-        let count = reader.number_u32("number of sub-filters")?;
+        let params = read_params(&mut reader)?;
         let most = if params.expansion == 0 { 1 } else { LineFilter::MAX_SUB_FILTERS as u32 };
-        if !(1..=most).contains(&count) {
-            return Err(Error::corrupt("number of sub-filters", format_args!("from 1 to {most}"), count));
-        }
-        // The count is trusted only once the header is as long as that many entries need.
-        let (least_bytes, remaining) = (count as usize * SUB_FILTER_MIN_BYTES, reader.remaining());
-        if remaining < least_bytes {
-            return Err(Error::corrupt("header length", format_args!("at least {least_bytes} bytes more"), remaining));
-        }
-        let mut held_bytes = size_of::<LineFilter>() as u64;
-        let mut more = |bytes: u64| held_bytes = held_bytes.saturating_add(bytes);
-        more(array_bytes::<u8>(limit, header.len() as u64));
-        more(array_bytes::<LineSubFilter>(limit, u64::from(count)));
-        let mut items = try_with_capacity(count as usize)?;
-        let mut num_lines = 0u64;
-        for index in 0..u64::from(count) {
-            let geometry = sizing::sub_filter_geometry(&params, index).map_err(stored_parameter)?;
-            expect("num_lines", geometry.num_lines, reader.number("num_lines")?)?;
-            items.push(reader.number("num_items")?);
-            expect("lines_per_item", geometry.lines_per_item, reader.number_u32("lines_per_item")?)?;
-            expect("probes_per_line", geometry.probes_per_line, reader.number_u32("probes_per_line")?)?;
-            more(array_bytes::<Line>(limit, geometry.num_lines));
-            num_lines = num_lines.saturating_add(geometry.num_lines);
-        }
-        limit.check(0, held_bytes)?;
-        let enclosed = match enclosed::read(reader, Content::Bits(num_lines.saturating_mul(LINE_BITS.into())))? {
-            Found::Enclosed(payload) => Some(payload),
-            Found::Apart(reader) => {
-                expect("header length", 0, reader.remaining())?;
-                None
-            }
-        };
-        let mut sub_filters = try_with_capacity(items.len())?;
-        for (index, num_items) in (0..).zip(items) {
-            let mut sub_filter = LineSubFilter::of_chain(&params, index, 0, &Unlimited)?;
-            sub_filter.set_num_items(num_items)?;
-            sub_filters.push(sub_filter);
-        }
+        let mut claimed = Claimed::of(header, size_of::<LineFilter>() as u64, limit);
+        claimed.read_chain(&mut reader, &params, most)?;
+        let (sub_filters, enclosed) = claimed.allocate(reader)?;
         let claims = (params, chunk_format(&params, &sub_filters));
         Ok(Begun { claims, sub_filters, enclosed })
     }
 
-    fn chunk_format(&(_, chunk_format): &Self::Claims) -> ChunkFormat {
+    fn format_of(&(_, chunk_format): &Self::Claims) -> ChunkFormat {
         chunk_format
     }
 
-    fn chain(&(params, _): &Self::Claims, sub_filters: Vec<Self>) -> Result<LineFilter, Error> {
+    fn copy_claims(claims: &Self::Claims) -> Result<Self::Claims, Error> {
+        Ok(*claims)
+    }
+
+    fn complete(&(params, _): &Self::Claims, sub_filters: Vec<LineSubFilter>) -> Result<Self, Error> {
         LineFilter::from_sub_filters(params, sub_filters)
     }
 }

@@ -1,4 +1,4 @@
-//! Filters of either layout, stored: in our format, or in RedisBloom's.
+//! Filters of every kind, stored: in our formats, or in RedisBloom's.
 
 use std::alloc::Layout;
 
@@ -6,6 +6,7 @@ use super::bloom::LoadingFilter;
 use super::codec::{Kind, Reader};
 use super::payload::Payload;
 use super::redisbloom::{LoadingClassic, header_bytes};
+use super::ring::LoadingRing;
 use super::value::{ChunkFormat, Loading, Stored};
 use crate::bloom::filter::{BloomFilter, EitherChain};
 use crate::error::Error;
@@ -15,14 +16,18 @@ use crate::size_limit::SizeLimit;
 /// RedisBloom's begin with a count of items, which may look like it. Such bytes are RedisBloom's if their length is that
 /// of a RedisBloom header and our checksum is wrong.
 pub fn is_redisbloom_header(bytes: &[u8]) -> bool {
-    if !bytes.first().is_some_and(|&first| Kind::Filter.begins_with(first)) {
-        return true;
-    }
+    let Some(kind) = kind_of(bytes) else { return true };
     let fits = bytes.get(8..).and_then(<[u8]>::first_chunk).is_some_and(|count| {
         let count = u32::from_le_bytes(*count);
         count > 0 && header_bytes(count) == bytes.len() as u64
     });
-    fits && Reader::new(bytes, Kind::Filter).is_err()
+    fits && Reader::new(bytes, kind).is_err()
+}
+
+/// The kind of filter of ours that a header of these bytes begins.
+fn kind_of(bytes: &[u8]) -> Option<Kind> {
+    let first = *bytes.first()?;
+    [Kind::Filter, Kind::WindowedFilter].into_iter().find(|kind| kind.begins_with(first))
 }
 
 impl Stored for BloomFilter {
@@ -32,6 +37,7 @@ impl Stored for BloomFilter {
         match &self.chain {
             EitherChain::Lines(filter) => filter.header(),
             EitherChain::Classic(filter) => filter.header(),
+            EitherChain::Windowed(filter) => filter.header(),
         }
     }
 
@@ -39,6 +45,7 @@ impl Stored for BloomFilter {
         match &self.chain {
             EitherChain::Lines(filter) => filter.payload(),
             EitherChain::Classic(filter) => filter.payload(),
+            EitherChain::Windowed(filter) => filter.payload(),
         }
     }
 
@@ -46,6 +53,7 @@ impl Stored for BloomFilter {
         match &self.chain {
             EitherChain::Lines(filter) => filter.chunk_format(),
             EitherChain::Classic(filter) => filter.chunk_format(),
+            EitherChain::Windowed(filter) => filter.chunk_format(),
         }
     }
 
@@ -53,6 +61,7 @@ impl Stored for BloomFilter {
         match &mut self.chain {
             EitherChain::Lines(filter) => filter.overwrite(next, chunk),
             EitherChain::Classic(filter) => filter.overwrite(next, chunk),
+            EitherChain::Windowed(filter) => filter.overwrite(next, chunk),
         }
     }
 }
@@ -64,6 +73,8 @@ pub enum LoadingBloomFilter {
     Lines(LoadingFilter),
     /// Of RedisBloom's layout.
     Classic(LoadingClassic),
+    /// Of lines, forgetting.
+    Windowed(LoadingRing),
 }
 
 /// Calls the same method of either.
@@ -72,6 +83,7 @@ macro_rules! either {
         match $self {
             LoadingBloomFilter::Lines($loading) => $call,
             LoadingBloomFilter::Classic($loading) => $call,
+            LoadingBloomFilter::Windowed($loading) => $call,
         }
     };
 }
@@ -82,6 +94,8 @@ impl Loading for LoadingBloomFilter {
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
         if is_redisbloom_header(header) {
             LoadingClassic::begin(header, limit).map(LoadingBloomFilter::Classic)
+        } else if kind_of(header) == Some(Kind::WindowedFilter) {
+            LoadingRing::begin(header, limit).map(LoadingBloomFilter::Windowed)
         } else {
             LoadingFilter::begin(header, limit).map(LoadingBloomFilter::Lines)
         }
@@ -131,6 +145,7 @@ impl Loading for LoadingBloomFilter {
         Ok(match self {
             LoadingBloomFilter::Lines(loading) => LoadingBloomFilter::Lines(loading.try_clone()?),
             LoadingBloomFilter::Classic(loading) => LoadingBloomFilter::Classic(loading.try_clone()?),
+            LoadingBloomFilter::Windowed(loading) => LoadingBloomFilter::Windowed(loading.try_clone()?),
         })
     }
 }

@@ -13,7 +13,7 @@
 //! | SCANDUMP, AOF | chunk 1 | unless enclosed, chunks: a piece, then its checksum | `chunks.rs` |
 //!
 //! A header begins with a byte for its kind and version, and ends with a checksum (`codec.rs`). It encloses a small
-//! payload (`enclosed.rs`): such a value is its header. The fields of the two headers stand in `bloom.rs` and `counting.rs`.
+//! payload (`enclosed.rs`): such a value is its header. The fields of the headers stand in `bloom.rs`, `ring.rs` and `counting.rs`.
 //!
 //! Classic filters are stored as RedisBloom stores them (`redisbloom.rs`): their header has neither kind nor checksum, and
 //! their chunks have no checksum. `filter.rs` tells the two formats apart. In RDB, a classic filter that is still arriving has our
@@ -33,6 +33,7 @@ mod gaps;
 pub(crate) mod payload;
 pub(crate) mod rdb;
 pub(crate) mod redisbloom;
+mod ring;
 pub(crate) mod value;
 
 pub use chunks::{dump, load};

@@ -19,7 +19,7 @@
 //!
 //! Filters of releases before 2.0 (versions 0 and 1, or no FORCE64) have 32-bit hashes and are refused.
 
-use super::bitmaps::{Arrives, Begun, LoadingChain};
+use super::bitmaps::{Arrives, Begun, LoadingBitmaps};
 use super::codec::{Reader, Writer, expect};
 use super::payload::Payload;
 use super::rdb::{Sink, Source};
@@ -153,9 +153,11 @@ impl Claims {
 }
 
 /// A filter whose bits are arriving.
-pub(super) type LoadingClassic = LoadingChain<ClassicSubFilter>;
+pub(super) type LoadingClassic = LoadingBitmaps<ClassicFilter>;
 
-impl Arrives for ClassicSubFilter {
+impl Arrives for ClassicFilter {
+    type SubFilter = ClassicSubFilter;
+
     /// Options and growth.
     type Claims = (u32, u32);
 
@@ -165,11 +167,15 @@ impl Arrives for ClassicSubFilter {
         Ok(Begun { claims: (claims.options, claims.growth), sub_filters, enclosed: None })
     }
 
-    fn chunk_format(_claims: &Self::Claims) -> ChunkFormat {
+    fn format_of(_claims: &Self::Claims) -> ChunkFormat {
         ChunkFormat::Plain
     }
 
-    fn chain(&(options, growth): &Self::Claims, sub_filters: Vec<Self>) -> Result<ClassicFilter, Error> {
+    fn copy_claims(claims: &Self::Claims) -> Result<Self::Claims, Error> {
+        Ok(*claims)
+    }
+
+    fn complete(&(options, growth): &Self::Claims, sub_filters: Vec<ClassicSubFilter>) -> Result<Self, Error> {
         ClassicFilter::from_sub_filters(options, growth, sub_filters)
     }
 }

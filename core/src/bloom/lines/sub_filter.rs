@@ -56,6 +56,15 @@ impl LineSubFilter {
         Self::of_plan(Plan::of(params, index)?, held_bytes, limit)
     }
 
+    /// Bytes of the first sub-filter of a chain of these parameters.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] when there can be no such sub-filter.
+    pub(in crate::bloom) fn bytes_for(params: &Params, limit: &(impl SizeLimit + ?Sized)) -> Result<u64, Error> {
+        let bitmap_bytes = Bitmap::bytes_for(Plan::of(params, 0)?.geometry.num_lines, limit);
+        Ok(bitmap_bytes.saturating_add(size_of::<Self>() as u64))
+    }
+
     fn of_plan(plan: Shared<Plan>, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
         let num_lines = plan.geometry.num_lines;
         let bitmap_bytes = Bitmap::bytes_for(num_lines, limit);
@@ -67,7 +76,7 @@ impl LineSubFilter {
     ///
     /// # Errors
     /// [`Error::Corrupt`].
-    pub(super) fn check_place(&self, params: &Params, index: u64) -> Result<(), Error> {
+    pub(in crate::bloom) fn check_place(&self, params: &Params, index: u64) -> Result<(), Error> {
         let plan = &self.plan;
         if plan.index != index {
             return Err(Error::corrupt("sub-filter", format_args!("number {index}"), plan.index));

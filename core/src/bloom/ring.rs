@@ -1,0 +1,386 @@
+//! Filters of lines that forget: a ring of generations, one a slice.
+//!
+//! ```text
+//! slices of time:   | e-4 | e-3 | e-2 | e-1 |  e  |      e is the newest, of 4 slices
+//! generations:      | S S |     | S   | S S | S   |      S is a sub-filter
+//! their age:           4     -     2     1     0
+//! ```
+//!
+//! Each generation is a chain of sub-filters. An item is looked up in all that are alive and added to the newest, which
+//! begins with its first item. As slices pass, whole generations are dropped. One hash serves all.
+//!
+//! Items may be forgotten by time, or by how many came after them. In a ring of the last items a generation is a single
+//! sub-filter, and a full one begins the next slice.
+
+use std::alloc::Layout;
+
+use super::chain::{Expected, SubFilter, chain_rate};
+use super::lines::sub_filter::LineSubFilter;
+use super::params::Params;
+use super::sliding::{Sliding, Span};
+use crate::error::{Error, Parameter};
+use crate::hash::{Hash128, hash128};
+use crate::size_limit::{SizeLimit, held_bytes, try_reserve, try_to_vec, try_with_capacity};
+
+mod add;
+mod admit;
+mod merge;
+mod moves;
+
+pub use self::moves::{Forgotten, Moved};
+
+/// A filter of lines that forgets.
+///
+/// Invariants: generations have different ages, of at most the slices, and at least one sub-filter each. A sub-filter is
+/// made by the plan of the generation's parameters and its place in the generation.
+#[derive(Debug, PartialEq)]
+pub struct Ring {
+    /// What was asked for. Each generation has parameters of its own.
+    params: Params,
+    sliding: Sliding,
+    of_generation: Params,
+    newest_slice: u64,
+    /// Oldest first. Those without an item are left out.
+    generations: Vec<Generation>,
+    /// Those of all generations end to end, oldest first.
+    sub_filters: Vec<LineSubFilter>,
+}
+
+/// What came in a slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Generation {
+    /// How many slices ago. Counted from the newest, so that slices can be renumbered.
+    pub(crate) age: u32,
+    /// How many sub-filters it has.
+    pub(crate) len: u32,
+    /// How many of its items came again later, and count there. At most as many as it has.
+    pub(crate) renewed: u64,
+}
+
+impl Ring {
+    /// The most sub-filters of all generations together: it bounds the header of the stored form.
+    pub(crate) const MAX_SUB_FILTERS: usize = super::chain::MAX_SUB_FILTERS;
+
+    /// An empty filter whose newest slice is this one. `limit` is asked for all generations at once.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for parameters outside their ranges, and what `limit` says.
+    pub fn new(
+        params: Params,
+        sliding: Sliding,
+        newest_slice: u64,
+        limit: &(impl SizeLimit + ?Sized),
+    ) -> Result<Self, Error> {
+        let of_generation = sliding.of_generation(&params)?;
+        let bytes = LineSubFilter::bytes_for(&of_generation, limit)?;
+        let alive = u64::from(sliding.slices()) + 1;
+        limit.check(size_of::<Self>() as u64, bytes.saturating_mul(alive))?;
+        let (generations, sub_filters) = (Vec::new(), Vec::new());
+        Ok(Ring { params, sliding, of_generation, newest_slice, generations, sub_filters })
+    }
+
+    /// A filter of these generations, oldest first: for loading.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for parameters outside their ranges, [`Error::Corrupt`] for generations that no filter of
+    /// these parameters can have.
+    pub(crate) fn from_parts(
+        params: Params,
+        sliding: Sliding,
+        newest_slice: u64,
+        generations: Vec<Generation>,
+        sub_filters: Vec<LineSubFilter>,
+    ) -> Result<Self, Error> {
+        let of_generation = sliding.of_generation(&params)?;
+        check_generations(&sliding, &generations)?;
+        Self::check_parts(&of_generation, &generations, &sub_filters)?;
+        Ok(Ring { params, sliding, of_generation, newest_slice, generations, sub_filters })
+    }
+
+    /// Checks that these sub-filters are those of these generations.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub(crate) fn check_parts(
+        of_generation: &Params,
+        generations: &[Generation],
+        sub_filters: &[LineSubFilter],
+    ) -> Result<(), Error> {
+        let len: u64 = generations.iter().map(|one| u64::from(one.len)).sum();
+        if len != sub_filters.len() as u64 {
+            return Err(Error::corrupt("number of sub-filters", len, sub_filters.len()));
+        }
+        for (generation, sub_filters) in by_generation(generations, sub_filters) {
+            for (index, sub_filter) in sub_filters.iter().enumerate() {
+                sub_filter.check_place(of_generation, index as u64)?;
+            }
+            let num_items = num_items(sub_filters);
+            if generation.renewed > num_items {
+                return Err(Error::corrupt("renewed items", format_args!("at most {num_items}"), generation.renewed));
+            }
+        }
+        Ok(())
+    }
+
+    /// An equal filter.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn try_clone(&self) -> Result<Self, Error> {
+        let mut sub_filters = try_with_capacity(self.sub_filters.len())?;
+        for sub_filter in &self.sub_filters {
+            sub_filters.push(sub_filter.try_clone()?);
+        }
+        Ok(Ring { generations: try_to_vec(&self.generations)?, sub_filters, ..*self })
+    }
+
+    /// An empty filter of the same parameters, at the same slice.
+    ///
+    /// # Errors
+    /// What `limit` says.
+    pub fn empty_twin(&self, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+        Ring::new(self.params, self.sliding, self.newest_slice, limit)
+    }
+
+    /// The parameters it was made with.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// How far back it reaches.
+    pub fn sliding(&self) -> &Sliding {
+        &self.sliding
+    }
+
+    /// The newest slice that it has reached.
+    pub fn newest_slice(&self) -> u64 {
+        self.newest_slice
+    }
+
+    /// The generations that hold items, oldest first.
+    pub(crate) fn generations(&self) -> &[Generation] {
+        &self.generations
+    }
+
+    /// The sub-filters of all generations, oldest first.
+    pub fn sub_filters(&self) -> &[LineSubFilter] {
+        &self.sub_filters
+    }
+
+    /// Its sub-filters, to relocate their bitmaps.
+    pub(crate) fn sub_filters_mut(&mut self) -> &mut [LineSubFilter] {
+        &mut self.sub_filters
+    }
+
+    /// Each generation with its sub-filters, oldest first.
+    pub(crate) fn by_generation(&self) -> impl Iterator<Item = (&Generation, &[LineSubFilter])> {
+        by_generation(&self.generations, &self.sub_filters)
+    }
+
+    /// How many generations, and how many of their sub-filters, are dead once so many more slices have begun.
+    fn dead(&self, slices_later: u64) -> (usize, usize) {
+        let slices = u64::from(self.sliding.slices());
+        let dead = self.generations.iter().take_while(|one| u64::from(one.age).saturating_add(slices_later) > slices);
+        dead.fold((0, 0), |(generations, sub_filters), one| (generations + 1, sub_filters + one.len as usize))
+    }
+
+    /// The sub-filters that are alive once so many more slices have begun, oldest first.
+    #[inline]
+    fn alive(&self, slices_later: u64) -> &[LineSubFilter] {
+        match slices_later {
+            0 => &self.sub_filters,
+            _ => &self.sub_filters[self.dead(slices_later).1..],
+        }
+    }
+
+    /// Where the sub-filters of the newest slice begin.
+    #[inline]
+    fn newest_start(&self) -> usize {
+        let newest = self.generations.last().filter(|one| one.age == 0).map_or(0, |one| one.len as usize);
+        self.sub_filters.len() - newest
+    }
+
+    /// The sub-filters of the newest slice.
+    #[inline]
+    fn newest(&self) -> &[LineSubFilter] {
+        &self.sub_filters[self.newest_start()..]
+    }
+
+    fn hash(&self, item: &[u8]) -> Hash128 {
+        hash128(item, self.params.seed)
+    }
+
+    /// Whether the item may have been added, once so many more slices have begun.
+    pub fn may_contain(&self, item: &[u8], slices_later: u64) -> bool {
+        LineSubFilter::look_up(self.alive(slices_later), self.hash(item))
+    }
+
+    /// [`Self::may_contain`] for many items. `found` is called with each answer, in order.
+    pub fn may_contain_all<'a>(
+        &self,
+        items: impl IntoIterator<Item = &'a [u8]>,
+        mut found: impl FnMut(bool),
+        slices_later: u64,
+    ) {
+        let alive = self.alive(slices_later);
+        let mut hashes = super::chain::hashes_of::<LineSubFilter>(items, self.params.seed);
+        let mut expected = Expected::Absent;
+        while let Some((chunk, len)) = super::chain::next_chunk(&mut hashes) {
+            let marks = look_up_chunk(alive, &chunk[..len], expected);
+            // The next chunk is most likely like this one.
+            expected = if marks.count_ones() as usize > len / 2 { Expected::Present } else { Expected::Absent };
+            (0..len).for_each(|i| found(marks >> i & 1 == 1));
+        }
+    }
+
+    /// How many of the added items it remembers, once so many more slices have begun. After a merge it is an estimate.
+    pub fn num_items(&self, slices_later: u64) -> u64 {
+        let (dead, _) = self.dead(slices_later);
+        self.by_generation().skip(dead).fold(0, |sum, (generation, sub_filters)| {
+            sum.saturating_add(num_items(sub_filters).saturating_sub(generation.renewed))
+        })
+    }
+
+    /// Whether there is nothing in it, not even what is forgotten by now.
+    pub fn is_empty(&self) -> bool {
+        self.generations.is_empty()
+    }
+
+    /// How many items it is made for, in one window.
+    pub fn capacity(&self) -> u64 {
+        self.params.capacity
+    }
+
+    /// How many new items the newest sub-filter takes, at least.
+    pub fn room(&self) -> u64 {
+        self.newest().last().map_or(0, LineSubFilter::room)
+    }
+
+    /// Bytes of all bitmaps and structs.
+    pub fn size_bytes(&self) -> u64 {
+        let bitmaps: u64 = self.sub_filters.iter().map(|one| one.geometry().num_bytes()).sum();
+        let lists = size_of_val(&*self.generations) + size_of_val(&*self.sub_filters);
+        (size_of::<super::chain::Chain<LineSubFilter>>() + size_of::<Self>() + lists) as u64 + bitmaps
+    }
+
+    /// The share of the bits that are set, of those alive once so many more slices have begun.
+    pub fn fill_ratio(&self, slices_later: u64) -> f64 {
+        let (set, all) = self.alive(slices_later).iter().fold((0.0, 0.0), |(set, all), sub_filter| {
+            (set + sub_filter.set_bits() as f64, all + sub_filter.num_bits() as f64)
+        });
+        if all > 0.0 { set / all } else { 0.0 }
+    }
+
+    /// The false-positive rate, estimated from the bits that are alive once so many more slices have begun.
+    pub fn false_positive_rate(&self, slices_later: u64) -> f64 {
+        let alive = self.alive(slices_later).iter();
+        // Without a sub-filter the sum is 0, and so is the rate, but negative.
+        chain_rate(alive.map(|sub_filter| sub_filter.rate_with(sub_filter.set_bits()))).abs()
+    }
+
+    /// Empties it. It keeps its parameters and its newest slice.
+    pub fn clear(&mut self) {
+        (self.generations, self.sub_filters) = (Vec::new(), Vec::new());
+    }
+
+    /// Calls `visit` with the layout of every heap allocation it owns, besides itself.
+    pub fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        let lists = [
+            Layout::array::<Generation>(self.generations.capacity()),
+            Layout::array::<LineSubFilter>(self.sub_filters.capacity()),
+        ];
+        lists.into_iter().flatten().filter(|layout| layout.size() > 0).for_each(&mut *visit);
+        self.sub_filters.iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
+    }
+
+    /// Bytes held, before `more` sub-filters are appended to the list.
+    fn held_bytes(&self, limit: &(impl SizeLimit + ?Sized)) -> u64 {
+        held_bytes::<Self>(limit, |visit| self.heap_layouts(visit))
+    }
+
+    /// The sub-filter at a place in a generation. `others` are beside those of the ring.
+    fn sub_filter(
+        &self,
+        index: usize,
+        others: usize,
+        held_bytes: u64,
+        limit: &(impl SizeLimit + ?Sized),
+    ) -> Result<LineSubFilter, Error> {
+        let len = self.sub_filters.len() + others;
+        if len >= Self::MAX_SUB_FILTERS {
+            let expected = "at most 1024, as a larger capacity or expansion needs";
+            return Err(Error::out_of_range(Parameter::SubFilters, expected, len + 1));
+        }
+        LineSubFilter::of_chain(&self.of_generation, index as u64, held_bytes, limit)
+    }
+
+    /// Appends sub-filters to the newest generation. None is changed on an error.
+    fn append(&mut self, more: &mut Vec<LineSubFilter>) -> Result<(), Error> {
+        if more.is_empty() {
+            return Ok(());
+        }
+        try_reserve(&mut self.sub_filters, more.len())?;
+        let len = more.len() as u32;
+        match self.generations.last_mut() {
+            Some(newest) if newest.age == 0 => newest.len += len,
+            _ => {
+                try_reserve(&mut self.generations, 1)?;
+                self.generations.push(Generation { age: 0, len, renewed: 0 });
+            }
+        }
+        self.sub_filters.append(more);
+        Ok(())
+    }
+
+    /// Whether its slices begin with items, not with time.
+    fn is_of_last(&self) -> bool {
+        matches!(self.sliding.span, Span::Last { .. })
+    }
+}
+
+/// Checks that a ring can have these generations, oldest first.
+///
+/// # Errors
+/// [`Error::Corrupt`].
+pub(crate) fn check_generations(sliding: &Sliding, generations: &[Generation]) -> Result<(), Error> {
+    let most_sub_filters = if let Span::Last { .. } = sliding.span { 1 } else { Ring::MAX_SUB_FILTERS as u32 };
+    let mut end = sliding.slices() + 1;
+    for &Generation { age, len, .. } in generations {
+        if age >= end {
+            return Err(Error::corrupt("age of a generation", format_args!("less than {end}"), age));
+        }
+        if !(1..=most_sub_filters).contains(&len) {
+            return Err(Error::corrupt("number of sub-filters", format_args!("from 1 to {most_sub_filters}"), len));
+        }
+        end = age;
+    }
+    Ok(())
+}
+
+/// Each generation with its sub-filters.
+fn by_generation<'a>(
+    generations: &'a [Generation],
+    mut rest: &'a [LineSubFilter],
+) -> impl Iterator<Item = (&'a Generation, &'a [LineSubFilter])> {
+    generations.iter().map_while(move |generation| {
+        let (these, later) = rest.split_at_checked(generation.len as usize)?;
+        rest = later;
+        Some((generation, these))
+    })
+}
+
+/// How many items these sub-filters count.
+fn num_items(sub_filters: &[LineSubFilter]) -> u64 {
+    sub_filters.iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.num_items()))
+}
+
+/// The mask of those hashes, at most a chunk, that any of these sub-filters may contain.
+fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> u32 {
+    match hashes {
+        [hash] => u32::from(LineSubFilter::look_up(sub_filters, *hash)),
+        _ => LineSubFilter::look_up_chunk_in(sub_filters, hashes, expected),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! Adding to the newest generation.
+
+use super::super::chain::{Added, Expected, SubFilter, first_marked, first_marks, hashes_of, marked, next_chunk};
+use super::super::lines::sub_filter::LineSubFilter;
+use super::{Generation, Ring, look_up_chunk, num_items};
+use crate::error::Error;
+use crate::hash::Hash128;
+use crate::size_limit::{SizeLimit, try_reserve};
+
+impl Ring {
+    /// Adds an item. Tells whether it was new; `false` means that the filter already answered that it may contain it.
+    /// It goes by the slices that it has reached, not by a clock.
+    ///
+    /// # Errors
+    /// What keeps the newest generation from growing. Nothing is changed then.
+    pub fn add(&mut self, item: &[u8], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
+        let hash = self.hash(item);
+        let is_known = if self.sliding.refresh {
+            if LineSubFilter::look_up(self.newest(), hash) {
+                return Ok(false);
+            }
+            LineSubFilter::look_up(&self.sub_filters[..self.newest_start()], hash)
+        } else {
+            if LineSubFilter::look_up(&self.sub_filters, hash) {
+                return Ok(false);
+            }
+            false
+        };
+        if self.room() == 0 {
+            self.make_room(limit)?;
+        }
+        if let Some(newest) = self.sub_filters.last_mut() {
+            newest.insert(hash);
+        }
+        if is_known {
+            self.count_renewed(hash);
+        }
+        Ok(!is_known)
+    }
+
+    /// Adds items with the same outcome as [`Self::add`] for one after another. `added` is called for each item with
+    /// whether it was new.
+    ///
+    /// # Errors
+    /// As [`Self::add`]. The items before the refused one are added, and `added` was called for each of them.
+    pub fn add_all<'a>(
+        &mut self,
+        items: impl IntoIterator<Item = &'a [u8]>,
+        limit: &(impl SizeLimit + ?Sized),
+        mut added: impl FnMut(bool),
+    ) -> Result<(), Error> {
+        let mut hashes = hashes_of::<LineSubFilter>(items, self.params.seed);
+        while let Some((chunk, len)) = next_chunk(&mut hashes) {
+            let (chunk, result) = self.add_chunk(&chunk[..len], limit);
+            (0..chunk.handled).for_each(|i| added(chunk.new >> i & 1 == 1));
+            result?;
+        }
+        Ok(())
+    }
+
+    /// Adds the items of at most a chunk of hashes, in order, up to the first that fails.
+    fn add_chunk(&mut self, hashes: &[Hash128], limit: &(impl SizeLimit + ?Sized)) -> (Added, Result<(), Error>) {
+        // As in a chain, each item is looked up once here, and again only in what has changed since.
+        let all = first_marks(hashes.len());
+        let (mut known, mut left) = self.known_and_left(hashes, all);
+        let mut new = 0;
+        while left != 0 {
+            let first = left.trailing_zeros();
+            if self.room() == 0 {
+                match self.make_room(limit) {
+                    Err(error) => return (Added { new, handled: first as usize }, Err(error)),
+                    // Items that the dropped generation alone had are new from here on. The one that dropped it was
+                    // judged before.
+                    Ok(true) => {
+                        let later = all & u32::MAX.checked_shl(first + 1).unwrap_or(0);
+                        let (known_later, left_later) = self.known_and_left(hashes, later);
+                        known = known & !later | known_later;
+                        left = 1 << first | left_later;
+                    }
+                    Ok(false) => {}
+                }
+            }
+            // Only as many hashes as fit if all set bits, so the room need not be checked after each.
+            let fitting = first_marked(left, self.room().max(1));
+            left ^= fitting;
+            let Some(newest) = self.sub_filters.last_mut() else { break };
+            let inserted = newest.insert_chunk(hashes, fitting);
+            if newest.is_full() {
+                left &= !newest.look_up_chunk(hashes, left);
+            }
+            new |= inserted & !known;
+            marked(inserted & known).for_each(|i| self.count_renewed(hashes[i]));
+        }
+        (Added { new, handled: hashes.len() }, Ok(()))
+    }
+
+    /// The masks of those hashes in `which` that are known, and of those that the newest generation is to take.
+    fn known_and_left(&self, hashes: &[Hash128], which: u32) -> (u32, u32) {
+        let known = which & look_up_chunk(&self.sub_filters, hashes, Expected::Absent);
+        let left = if self.sliding.refresh {
+            which & !(known & look_up_chunk(self.newest(), hashes, Expected::Absent))
+        } else {
+            which & !known
+        };
+        (known, left)
+    }
+
+    /// Notes that an item which the newest generation has taken is in an older one too.
+    pub(super) fn count_renewed(&mut self, hash: Hash128) {
+        let mut end = self.newest_start();
+        for generation in self.generations.iter_mut().rev().filter(|one| one.age > 0) {
+            let sub_filters = &self.sub_filters[..end][end - generation.len as usize..];
+            if LineSubFilter::look_up(sub_filters, hash) {
+                generation.renewed = (generation.renewed + 1).min(num_items(sub_filters));
+                return;
+            }
+            end -= sub_filters.len();
+        }
+    }
+
+    /// Makes room for an item. Tells whether that began a slice.
+    ///
+    /// # Errors
+    /// What `limit` says, [`Error::OutOfMemory`], [`Error::OutOfRange`]. Nothing is changed then.
+    fn make_room(&mut self, limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
+        if self.is_of_last() && !self.newest().is_empty() {
+            return self.turn(limit).map(|()| true);
+        }
+        let mut more = Vec::new();
+        try_reserve(&mut more, 1)?;
+        more.push(self.sub_filter(self.newest().len(), 0, self.held_bytes(limit), limit)?);
+        self.append(&mut more)?;
+        Ok(false)
+    }
+
+    /// Begins the next slice of a filter of the last items. The memory of the generation that dies by that serves again,
+    /// so a filter that has come round takes no more.
+    fn turn(&mut self, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error> {
+        let dies = self.dead(1).0 > 0;
+        if !dies {
+            let next = self.sub_filter(0, 0, self.held_bytes(limit), limit)?;
+            try_reserve(&mut self.generations, 1)?;
+            try_reserve(&mut self.sub_filters, 1)?;
+            self.sub_filters.push(next);
+            self.generations.push(Generation { age: 0, len: 1, renewed: 0 });
+        } else {
+            self.generations.rotate_left(1);
+            self.sub_filters.rotate_left(1);
+            self.sub_filters.last_mut().into_iter().for_each(LineSubFilter::clear);
+        }
+        let older = self.generations.len() - 1;
+        self.generations[..older].iter_mut().for_each(|one| one.age += 1);
+        self.generations[older] = Generation { age: 0, len: 1, renewed: 0 };
+        self.newest_slice = self.newest_slice.saturating_add(1);
+        Ok(())
+    }
+}

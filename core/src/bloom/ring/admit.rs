@@ -1,0 +1,174 @@
+//! Letting new items in while there are fewer than a limit.
+
+use super::super::chain::{Expected, SubFilter, next_chunk};
+use super::super::lines::sub_filter::LineSubFilter;
+use super::{Ring, look_up_chunk};
+use crate::admission::{Admission, Survey, Terms, first_of};
+use crate::error::Error;
+use crate::hash::Hash128;
+use crate::size_limit::{SizeLimit, held_bytes, try_reserve, try_with_capacity};
+
+/// The items of a call, looked up.
+struct Surveyed {
+    survey: Survey<Hash128>,
+    /// Of the new ones, how many come in.
+    admitted: usize,
+    /// Those known that the newest generation takes too, each with how many new ones come before it.
+    renewed: Vec<(usize, Hash128)>,
+}
+
+impl Ring {
+    /// Adds those items that `terms` admit, in order, and tells of each what became of it, once so many more slices have
+    /// begun. That is for dry runs: what changes has moved before. With refresh, known items are renewed.
+    ///
+    /// All memory is allocated before the first bit is set.
+    ///
+    /// # Errors
+    /// [`Error::NotOfLast`] in a filter of the last items. What keeps the filter from growing, [`Error::OutOfMemory`].
+    /// Nothing is changed then.
+    pub fn admit<'a>(
+        &mut self,
+        items: impl ExactSizeIterator<Item = &'a [u8]>,
+        terms: Terms,
+        slices_later: u64,
+        limit: &(impl SizeLimit + ?Sized),
+    ) -> Result<Vec<Admission>, Error> {
+        let Surveyed { survey, admitted, renewed } = self.survey(items, terms, slices_later)?;
+        let new = survey.new_items();
+        let mut told = first_of(if terms.dry_run { admitted } else { 0 }, new.len())?;
+        if admitted + renewed.len() > 0 {
+            let begun = if slices_later == 0 { self.newest().len() } else { 0 };
+            let more = self.sub_filters_for((admitted + renewed.len()) as u64, begun, limit)?;
+            if !terms.dry_run {
+                self.fill(more, new, &renewed, admitted, &mut told)?;
+            }
+        }
+        Ok(survey.into_answers(&told))
+    }
+
+    /// Whether these items would change anything, once so many more slices have begun.
+    ///
+    /// # Errors
+    /// As [`Self::admit`].
+    pub(super) fn would_change<'a>(
+        &self,
+        items: impl ExactSizeIterator<Item = &'a [u8]>,
+        terms: Terms,
+        slices_later: u64,
+    ) -> Result<bool, Error> {
+        let surveyed = self.survey(items, terms, slices_later)?;
+        Ok(surveyed.admitted + surveyed.renewed.len() > 0)
+    }
+
+    /// Looks all items up.
+    fn survey<'a>(
+        &self,
+        items: impl ExactSizeIterator<Item = &'a [u8]>,
+        terms: Terms,
+        slices_later: u64,
+    ) -> Result<Surveyed, Error> {
+        if self.is_of_last() {
+            return Err(Error::NotOfLast { what: "admission up to a limit" });
+        }
+        let (mut survey, mut renewed) = (Survey::of(items.len())?, Vec::new());
+        if self.sliding.refresh {
+            renewed = try_with_capacity(items.len())?;
+        }
+        let newest = if slices_later == 0 { self.newest() } else { &[] };
+        let mut hashes = items.map(|item| self.hash(item));
+        while let Some((chunk, len)) = next_chunk(&mut hashes) {
+            let known = look_up_chunk(self.alive(slices_later), &chunk[..len], Expected::Absent);
+            for (at, &hash) in chunk[..len].iter().enumerate() {
+                let is_known = known >> at & 1 == 1;
+                survey.note(hash.lo, hash, is_known)?;
+                if is_known && self.sliding.refresh && !LineSubFilter::look_up(newest, hash) {
+                    try_reserve(&mut renewed, 1)?;
+                    renewed.push((survey.new_items().len(), hash));
+                }
+            }
+        }
+        let new = survey.new_items().len();
+        let admitted = terms.admitted(self.num_items(slices_later), new);
+        if terms.all && admitted < new {
+            renewed.clear();
+        }
+        Ok(Surveyed { survey, admitted, renewed })
+    }
+
+    /// The sub-filters that so many items may need in the newest generation, besides the `begun` ones that it has.
+    fn sub_filters_for(
+        &self,
+        items: u64,
+        begun: usize,
+        limit: &(impl SizeLimit + ?Sized),
+    ) -> Result<Vec<LineSubFilter>, Error> {
+        let mut more: Vec<LineSubFilter> = Vec::new();
+        let (mut room, mut held) = (if begun > 0 { self.room() } else { 0 }, self.held_bytes(limit));
+        while room < items {
+            let next = self.sub_filter(begun + more.len(), more.len(), held, limit)?;
+            held = held.saturating_add(held_bytes::<LineSubFilter>(limit, |visit| next.heap_layouts(visit)));
+            // A new sub-filter takes at least one.
+            room = room.saturating_add(next.room().max(1));
+            try_reserve(&mut more, 1)?;
+            more.push(next);
+        }
+        Ok(more)
+    }
+
+    /// Adds the first `most` of the new items and all those renewed, in order, to the newest generation and the
+    /// sub-filters `more`, which have room for them. Some may be known by then, from the others.
+    fn fill(
+        &mut self,
+        mut more: Vec<LineSubFilter>,
+        new: &[Hash128],
+        renewed: &[(usize, Hash128)],
+        most: usize,
+        told: &mut [Admission],
+    ) -> Result<(), Error> {
+        let had_newest = !self.newest().is_empty();
+        let mut at = self.sub_filters.len() - usize::from(had_newest);
+        let start = self.newest_start();
+        self.append(&mut more)?;
+        let (mut admitted, mut renewed) = (0, renewed.iter().peekable());
+        for place in 0..=new.len() {
+            while let Some(&(_, hash)) = renewed.next_if(|(before, _)| *before == place) {
+                // Only what the newest generation took counts.
+                if self.insert_from(start, &mut at, hash) {
+                    self.count_renewed(hash);
+                }
+            }
+            let Some(&hash) = new.get(place) else { break };
+            told[place] = if LineSubFilter::look_up(&self.sub_filters[start..=at], hash) {
+                Admission::Known
+            } else if admitted == most {
+                Admission::Refused
+            } else {
+                self.insert_from(start, &mut at, hash);
+                admitted += 1;
+                Admission::Admitted
+            };
+        }
+        // Room was made for what others of the items made known.
+        self.shorten_newest(at + 1);
+        Ok(())
+    }
+
+    /// Inserts an item into the sub-filter `at`, or the one after it where that is full. Tells whether it was in none
+    /// from `start` on.
+    fn insert_from(&mut self, start: usize, at: &mut usize, hash: Hash128) -> bool {
+        if LineSubFilter::look_up(&self.sub_filters[start..=*at], hash) {
+            return false;
+        }
+        *at += usize::from(self.sub_filters[*at].is_full() && *at + 1 < self.sub_filters.len());
+        self.sub_filters[*at].insert(hash)
+    }
+
+    /// Drops all but the first `len` sub-filters. At least one of the newest generation stays.
+    fn shorten_newest(&mut self, len: usize) {
+        let dropped = self.sub_filters.len() - len;
+        self.sub_filters.truncate(len);
+        if let Some(newest) = self.generations.last_mut() {
+            newest.len -= dropped as u32;
+        }
+    }
+}

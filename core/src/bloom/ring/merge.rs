@@ -1,0 +1,137 @@
+//! Unions of filters that forget: generation by generation, under their slices.
+
+use super::super::chain::SubFilter;
+use super::super::chain::merge::{empty_twins, plan_union, unite};
+use super::super::lines::sub_filter::LineSubFilter;
+use super::{Generation, Ring, num_items};
+use crate::error::{Error, Parameter};
+use crate::size_limit::{SizeLimit, held_bytes, try_with_capacity};
+
+/// What a generation of the union is made of.
+struct Planned<'a> {
+    /// How many of our sub-filters there are.
+    ours: usize,
+    renewed: u64,
+    theirs: Vec<&'a Generation>,
+    their_sub_filters: Vec<&'a [LineSubFilter]>,
+    /// Items of each of its sub-filters; `None` where nothing changes.
+    num_items: Option<Vec<u64>>,
+    /// Those that we lack.
+    twins: Vec<LineSubFilter>,
+    age: u32,
+}
+
+impl Ring {
+    /// Becomes the union of itself and `others`. Its newest slice is the newest of them all. What is dead by that is
+    /// dropped. Tells whether that changed anything.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] names what differs, [`Error::NotOfLast`], [`Error::RateExceeded`] where a generation would
+    /// err more often than it may. Other errors are what `limit` says and [`Error::OutOfMemory`]. Nothing is changed
+    /// then.
+    pub fn merge(&mut self, others: &[&Self], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
+        if self.is_of_last() {
+            return Err(Error::NotOfLast { what: "unions" });
+        }
+        for other in others {
+            self.params.check_equal(&other.params)?;
+            if self.sliding != other.sliding {
+                return Err(Error::incompatible(Parameter::Window, self.sliding, other.sliding));
+            }
+        }
+        let newest_slice = others.iter().fold(self.newest_slice, |newest, other| newest.max(other.newest_slice));
+        let plans = self.plan(others, newest_slice, limit)?;
+        let changed = newest_slice > self.newest_slice || plans.iter().any(|plan| plan.num_items.is_some());
+        if !changed {
+            return Ok(false);
+        }
+        let len = plans.iter().map(|plan| plan.ours + plan.twins.len()).sum();
+        if len > Self::MAX_SUB_FILTERS {
+            return Err(Error::out_of_range(Parameter::SubFilters, "at most 1024", len));
+        }
+        let (mut sub_filters, mut generations) = (try_with_capacity(len)?, try_with_capacity(plans.len())?);
+        let mut united = Ok(());
+        self.advance(newest_slice);
+        let mut ours = std::mem::take(&mut self.sub_filters).into_iter();
+        for mut plan in plans {
+            let start = sub_filters.len();
+            sub_filters.extend(ours.by_ref().take(plan.ours));
+            sub_filters.append(&mut plan.twins);
+            let these = &mut sub_filters[start..];
+            let renewed = plan.unite(these);
+            let renewed = renewed.unwrap_or_else(|error| {
+                united = Err(error);
+                plan.renewed
+            });
+            generations.push(Generation { age: plan.age, len: these.len() as u32, renewed });
+        }
+        (self.sub_filters, self.generations) = (sub_filters, generations);
+        united.map(|()| true)
+    }
+
+    /// Plans each generation of the union that is alive once `newest_slice` is the newest, oldest first.
+    fn plan<'a>(
+        &self,
+        others: &[&'a Self],
+        newest_slice: u64,
+        limit: &(impl SizeLimit + ?Sized),
+    ) -> Result<Vec<Planned<'a>>, Error> {
+        let slices = self.sliding.slices();
+        let mut plans = try_with_capacity(slices as usize + 1)?;
+        let mut held = self.held_bytes(limit);
+        for age in (0..=slices).rev() {
+            let (renewed, ours) = self.aged(age, newest_slice).map_or((0, &[][..]), |(one, list)| (one.renewed, list));
+            let (mut theirs, mut their_sub_filters) =
+                (try_with_capacity(others.len())?, try_with_capacity(others.len())?);
+            for (generation, sub_filters) in others.iter().filter_map(|other| other.aged(age, newest_slice)) {
+                theirs.push(generation);
+                their_sub_filters.push(sub_filters);
+            }
+            if ours.is_empty() && theirs.is_empty() {
+                continue;
+            }
+            let num_items = plan_union(ours, &their_sub_filters)?;
+            let twins = empty_twins(ours, &their_sub_filters, held, limit)?;
+            for twin in &twins {
+                held = held.saturating_add(held_bytes::<LineSubFilter>(limit, |visit| twin.heap_layouts(visit)));
+            }
+            plans.push(Planned { ours: ours.len(), renewed, theirs, their_sub_filters, num_items, twins, age });
+        }
+        Ok(plans)
+    }
+
+    /// The generation that is of this age once `newest_slice` is the newest.
+    fn aged(&self, age: u32, newest_slice: u64) -> Option<(&Generation, &[LineSubFilter])> {
+        let slices_later = newest_slice - self.newest_slice;
+        self.by_generation().find(|(one, _)| u64::from(one.age).checked_add(slices_later) == Some(u64::from(age)))
+    }
+}
+
+impl Planned<'_> {
+    /// Makes our sub-filters the union. Returns how many of its items are counted as renewed.
+    fn unite(&self, ours: &mut [LineSubFilter]) -> Result<u64, Error> {
+        let Some(planned) = &self.num_items else { return Ok(self.renewed) };
+        // One that has all bits of the union has its numbers too. Else the union has as large a share as they have
+        // together.
+        let theirs = self.theirs.iter().zip(&self.their_sub_filters);
+        let theirs = theirs.map(|(one, list)| (one.renewed, num_items(list), set_bits(list)));
+        let of_ours = (self.renewed, num_items(ours), set_bits(ours));
+        unite(ours, &self.their_sub_filters, planned)?;
+        let all = std::iter::once(of_ours).chain(theirs);
+        let (bits, items) = (set_bits(ours), num_items(ours));
+        let (mut whole, mut renewed, mut sum) = (None, 0u128, 0u128);
+        for (one_renewed, one_items, one_bits) in all {
+            if one_bits == bits {
+                whole = whole.max(Some(one_renewed));
+            }
+            (renewed, sum) = (renewed + u128::from(one_renewed), sum + u128::from(one_items));
+        }
+        // At most as many as there are items: `renewed` is at most `sum`, and so is `items`.
+        let share = (renewed * u128::from(items)).checked_div(sum).unwrap_or(0) as u64;
+        Ok(whole.unwrap_or(share).min(items))
+    }
+}
+
+fn set_bits(sub_filters: &[LineSubFilter]) -> u64 {
+    sub_filters.iter().map(SubFilter::set_bits).sum()
+}

@@ -1,0 +1,204 @@
+//! Filters that forget, as filters: what others have no use for.
+
+use super::filter::{BloomFilter, EitherChain, reached};
+use super::params::Params;
+use super::ring::{Forgotten, Moved, Ring};
+use super::sliding::Sliding;
+use crate::admission::{Admission, Terms};
+use crate::error::{Error, Parameter};
+use crate::size_limit::SizeLimit;
+use crate::window::Pace;
+
+/// A filter as it answers at some time. What is forgotten by then is skipped, and nothing is changed.
+#[derive(Debug, Clone, Copy)]
+pub struct Present<'a> {
+    filter: &'a BloomFilter,
+    slices_later: u64,
+}
+
+impl BloomFilter {
+    /// An empty filter that forgets. Its methods without a time go by the newest slice that it has reached; those with
+    /// one take Unix seconds.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// let (now, later) = (1_800_000_000, 1_800_000_000 + 2 * 86_400);
+    /// let mut sent = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// sent.advance_before_adding([&b"ann"[..]], now);
+    /// assert!(sent.add(b"ann", &Unlimited)?);
+    /// assert!(sent.at(now + 86_399).may_contain(b"ann"));
+    /// assert!(!sent.at(later).may_contain(b"ann"));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for parameters outside their ranges, and what `limit` says, which is asked for all slices at
+    /// once.
+    pub fn windowed(params: Params, sliding: Sliding, now: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
+        let newest_slice = sliding.window().map_or(0, |window| window.first_slice(now));
+        Self::windowed_at(params, sliding, newest_slice, limit)
+    }
+
+    /// As [`Self::windowed`], beginning with this slice.
+    ///
+    /// # Errors
+    /// As [`Self::windowed`].
+    pub fn windowed_at(
+        params: Params,
+        sliding: Sliding,
+        newest_slice: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<Self, Error> {
+        Ok(Ring::new(params, sliding, newest_slice, limit)?.into())
+    }
+
+    /// How far back it reaches, if it forgets.
+    pub fn sliding(&self) -> Option<&Sliding> {
+        self.as_ring().map(Ring::sliding)
+    }
+
+    /// The newest slice that it has reached, if it forgets.
+    pub fn newest_slice(&self) -> Option<u64> {
+        self.as_ring().map(Ring::newest_slice)
+    }
+
+    /// Whether it asks a clock.
+    pub fn asks_clock(&self) -> bool {
+        let window = self.sliding().and_then(Sliding::window);
+        window.is_some_and(|window| window.pace() == Pace::Clock)
+    }
+
+    /// The filter as it answers at this time.
+    #[inline]
+    pub fn at(&self, now: u64) -> Present<'_> {
+        Present { filter: self, slices_later: self.as_ring().map_or(0, |ring| ring.slices_later(now)) }
+    }
+
+    /// As [`Self::admit`], at a time: for dry runs. What changes the filter has moved it on before.
+    ///
+    /// # Errors
+    /// As [`Self::admit`].
+    pub fn admit_at<'a>(
+        &mut self,
+        items: impl ExactSizeIterator<Item = &'a [u8]>,
+        terms: Terms,
+        now: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<Vec<Admission>, Error> {
+        match &mut self.chain {
+            EitherChain::Windowed(ring) => {
+                let slices_later = if terms.dry_run { ring.slices_later(now) } else { 0 };
+                ring.admit(items, terms, slices_later, limit)
+            }
+            EitherChain::Lines(filter) => filter.admit(items, terms, limit),
+            EitherChain::Classic(filter) => filter.admit(items, terms, limit),
+        }
+    }
+
+    /// Begins all slices up to this one, and forgets what dies by that. A slice that has begun changes nothing, and so
+    /// does any in a filter that goes by no slices of time.
+    pub fn advance(&mut self, slice: u64) -> Forgotten {
+        self.ring_of_time().map_or_else(Forgotten::default, |ring| ring.advance(slice))
+    }
+
+    /// Renumbers all slices so that the newest is this earlier one: nothing is forgotten early after a clock had jumped
+    /// ahead. Another slice changes nothing.
+    pub fn rebase(&mut self, slice: u64) {
+        if let Some(ring) = self.ring_of_time() {
+            ring.rebase(slice);
+        }
+    }
+
+    /// Lets the clock, or its user, move it on from now on.
+    pub fn set_pace(&mut self, pace: Pace) {
+        if let Some(ring) = self.ring_of_time() {
+            ring.set_pace(pace);
+        }
+    }
+
+    /// Makes the move that is due at this time: what is to come before any change.
+    pub fn advance_due(&mut self, now: u64) -> Moved {
+        self.ring_of_time().map_or_else(Moved::not, |ring| ring.advance_due(now))
+    }
+
+    /// As [`Self::advance_due`], if adding these items would change anything. The answers to them stay the same.
+    pub fn advance_before_adding<'a>(&mut self, items: impl IntoIterator<Item = &'a [u8]>, now: u64) -> Moved {
+        self.ring_of_time().map_or_else(Moved::not, |ring| ring.advance_before_adding(items, now))
+    }
+
+    /// As [`Self::advance_due`], if admitting these items would change anything.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]. Nothing is changed then.
+    pub fn advance_before_admitting<'a>(
+        &mut self,
+        items: impl ExactSizeIterator<Item = &'a [u8]>,
+        terms: Terms,
+        now: u64,
+    ) -> Result<Moved, Error> {
+        self.ring_of_time().map_or_else(|| Ok(Moved::not()), |ring| ring.advance_before_admitting(items, terms, now))
+    }
+
+    /// Checks that none of these filters is more than a slice ahead of this one at this time.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`]: after a union, this filter would have forgotten early.
+    pub fn check_not_ahead(&self, others: &[&BloomFilter], now: u64) -> Result<(), Error> {
+        let Some(ring) = self.as_ring() else { return Ok(()) };
+        let present = ring.newest_slice().saturating_add(ring.slices_later(now));
+        match others.iter().filter_map(|other| other.newest_slice()).find(|&slice| slice > present.saturating_add(1)) {
+            Some(ahead) => {
+                let expected = "at most one slice ahead of the destination's";
+                Err(Error::out_of_range(Parameter::Slice, expected, format_args!("{ahead} to {present}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn ring_of_time(&mut self) -> Option<&mut Ring> {
+        match &mut self.chain {
+            EitherChain::Windowed(ring) => ring.sliding().window().is_some().then_some(ring),
+            _ => None,
+        }
+    }
+}
+
+impl Present<'_> {
+    /// The slice that it is.
+    pub fn slice(&self) -> Option<u64> {
+        Some(self.filter.newest_slice()?.saturating_add(self.slices_later))
+    }
+
+    /// As [`BloomFilter::may_contain`].
+    #[inline]
+    pub fn may_contain(&self, item: &[u8]) -> bool {
+        reached!(&self.filter.chain, may_contain(item), self.slices_later)
+    }
+
+    /// As [`BloomFilter::may_contain_all`].
+    pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, found: impl FnMut(bool)) {
+        reached!(&self.filter.chain, may_contain_all(items, found), self.slices_later);
+    }
+
+    /// As [`BloomFilter::num_items`].
+    pub fn num_items(&self) -> u64 {
+        reached!(&self.filter.chain, num_items(), self.slices_later)
+    }
+
+    /// As [`BloomFilter::fill_ratio`].
+    pub fn fill_ratio(&self) -> f64 {
+        reached!(&self.filter.chain, fill_ratio(), self.slices_later)
+    }
+
+    /// As [`BloomFilter::false_positive_rate`].
+    pub fn false_positive_rate(&self) -> f64 {
+        reached!(&self.filter.chain, false_positive_rate(), self.slices_later)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! Filters that forget, stored.
+//!
+//! | what | field |
+//! |---|---|
+//! | byte | kind and version, 0xe1 |
+//! | rate, number, number, number | error rate, capacity, expansion and seed, as in `bloom.rs` |
+//! | number | seconds of the window; 0 = it goes by the last items |
+//! | number | slices |
+//! | byte | 1 if it goes by hand, plus 2 if items are renewed |
+//! | number | the newest slice |
+//! | number | generations that hold items; then of each, oldest first: |
+//! | number, number | how many slices old, items that were renewed later |
+//! | - | sub-filters as in `bloom.rs`, from their number on |
+//! | byte | the payload: 0 apart, 1 enclosed, 2 enclosed by gaps (`enclosed.rs`) |
+//! | 4 bytes | checksum |
+//!
+//! The payload is the lines of all generations end to end, oldest first.
+
+use super::bitmaps::{Arrives, Begun, LoadingBitmaps};
+use super::bloom::{Claimed, read_params, write_params, write_sub_filters};
+use super::codec::{Kind, Reader, Writer, stored_parameter};
+use super::enclosed::{self, Content};
+use super::payload::Payload;
+use super::value::{ChunkFormat, Stored};
+use crate::bloom::chain::SubFilter;
+use crate::bloom::lines::sub_filter::LineSubFilter;
+use crate::bloom::params::Params;
+use crate::bloom::ring::{Generation, Ring, check_generations};
+use crate::bloom::sliding::Sliding;
+use crate::error::Error;
+use crate::hash::checksum_of_numbers;
+use crate::size_limit::{SizeLimit, try_to_vec, try_with_capacity};
+use crate::window::Pace;
+
+/// Bytes of the fields but the sub-filters, mostly.
+const OTHER_BYTES: usize = 48;
+
+/// Bytes of a generation and of a sub-filter, mostly.
+const PART_BYTES: usize = 8;
+
+const BY_HAND: u8 = 1;
+const REFRESH: u8 = 2;
+
+/// All bits of all sub-filters, end to end.
+fn all_bits(filter: &Ring) -> Payload<'_> {
+    Payload::of_bitmaps(filter.sub_filters(), LineSubFilter::as_bytes)
+}
+
+impl Stored for Ring {
+    type Loading = LoadingRing;
+
+    fn header(&self) -> Vec<u8> {
+        let (sliding, payload) = (self.sliding(), all_bits(self));
+        let (num_bytes, parts) = (payload.len(), self.generations().len() + self.sub_filters().len());
+        let enclosed_bytes = if enclosed::is_enclosed(num_bytes) { num_bytes as usize } else { 0 };
+        let mut writer = Writer::new(Kind::WindowedFilter, OTHER_BYTES + PART_BYTES * parts + enclosed_bytes);
+        write_params(&mut writer, self.params());
+        let (seconds, pace) = sliding.window().map_or((0, Pace::Clock), |window| (window.seconds(), window.pace()));
+        writer.number(seconds);
+        writer.number(sliding.slices().into());
+        let by_hand = if pace == Pace::Manual { BY_HAND } else { 0 };
+        writer.u8(by_hand | if sliding.refresh { REFRESH } else { 0 });
+        writer.number(self.newest_slice());
+        writer.number(self.generations().len() as u64);
+        for (generation, sub_filters) in self.by_generation() {
+            writer.number(generation.age.into());
+            writer.number(generation.renewed);
+            write_sub_filters(&mut writer, sub_filters);
+        }
+        let set_bits = self.sub_filters().iter().map(SubFilter::set_bits).sum();
+        enclosed::write(&mut writer, payload, Content::Bits(num_bytes * 8), set_bits);
+        writer.finish()
+    }
+
+    fn payload(&self) -> Payload<'_> {
+        let payload = all_bits(self);
+        if enclosed::is_enclosed(payload.len()) { payload.up_to(0) } else { payload }
+    }
+
+    fn chunk_format(&self) -> ChunkFormat {
+        chunk_format(self.params(), self.newest_slice(), self.generations(), self.sub_filters())
+    }
+}
+
+/// The format, with a fingerprint of all that places the bits: a dump does not go on once slices or sub-filters have
+/// begun.
+fn chunk_format(
+    params: &Params,
+    newest_slice: u64,
+    generations: &[Generation],
+    sub_filters: &[LineSubFilter],
+) -> ChunkFormat {
+    let places = generations.iter().flat_map(|one| [u64::from(one.age), u64::from(one.len)]);
+    let lines = sub_filters.iter().map(|sub_filter| sub_filter.geometry().num_lines);
+    let numbers = std::iter::once(newest_slice).chain(places).chain(lines);
+    ChunkFormat::Checked { fingerprint: checksum_of_numbers(numbers, params.seed) }
+}
+
+/// A filter that forgets, whose bits are arriving.
+pub(super) type LoadingRing = LoadingBitmaps<Ring>;
+
+/// All of a header but the sub-filters.
+#[derive(Debug)]
+pub struct Claims {
+    params: Params,
+    sliding: Sliding,
+    newest_slice: u64,
+    generations: Vec<Generation>,
+    chunk_format: ChunkFormat,
+}
+
+impl Arrives for Ring {
+    type SubFilter = LineSubFilter;
+
+    type Claims = Claims;
+
+    fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<Begun<'a, Self>, Error> {
+        let mut reader = Reader::new(header, Kind::WindowedFilter)?;
+        let params = read_params(&mut reader)?;
+        let sliding = read_sliding(&mut reader)?;
+        let of_generation = sliding.of_generation(&params).map_err(stored_parameter)?;
+        let newest_slice = reader.number("newest slice")?;
+        let (count, most) = (reader.number_u32("number of generations")?, sliding.slices() + 1);
+        if count > most {
+            return Err(Error::corrupt("number of generations", format_args!("at most {most}"), count));
+        }
+        let mut generations = try_with_capacity(count as usize)?;
+        let mut claimed = Claimed::of(header, size_of::<Ring>() as u64, limit);
+        let mut left = Ring::MAX_SUB_FILTERS as u32;
+        for _ in 0..count {
+            let (age, renewed) = (reader.number_u32("age of a generation")?, reader.number("renewed items")?);
+            let len = claimed.read_chain(&mut reader, &of_generation, left)?;
+            left -= len;
+            generations.push(Generation { age, len, renewed });
+        }
+        check_generations(&sliding, &generations)?;
+        let (sub_filters, enclosed) = claimed.allocate(reader)?;
+        let chunk_format = chunk_format(&params, newest_slice, &generations, &sub_filters);
+        // What can be wrong shows before the payload arrives.
+        Ring::check_parts(&of_generation, &generations, &sub_filters)?;
+        let claims = Claims { params, sliding, newest_slice, generations, chunk_format };
+        Ok(Begun { claims, sub_filters, enclosed })
+    }
+
+    fn format_of(claims: &Self::Claims) -> ChunkFormat {
+        claims.chunk_format
+    }
+
+    fn copy_claims(claims: &Self::Claims) -> Result<Self::Claims, Error> {
+        Ok(Claims { generations: try_to_vec(&claims.generations)?, ..*claims })
+    }
+
+    fn complete(claims: &Self::Claims, sub_filters: Vec<LineSubFilter>) -> Result<Self, Error> {
+        let Claims { params, sliding, newest_slice, .. } = *claims;
+        Ring::from_parts(params, sliding, newest_slice, try_to_vec(&claims.generations)?, sub_filters)
+    }
+}
+
+fn read_sliding(reader: &mut Reader<'_>) -> Result<Sliding, Error> {
+    let (seconds, slices, flags) = (reader.number("window")?, reader.number_u32("slices")?, reader.u8("flags")?);
+    let refresh = flags & REFRESH != 0;
+    let most = if seconds == 0 { REFRESH } else { REFRESH | BY_HAND };
+    if flags & !most != 0 {
+        return Err(Error::corrupt("flags", format_args!("no others than {most:#x}"), format_args!("{flags:#x}")));
+    }
+    let pace = if flags & BY_HAND != 0 { Pace::Manual } else { Pace::Clock };
+    let sliding = match seconds {
+        0 => Sliding::last(slices, refresh),
+        _ => Sliding::time(seconds, slices, pace, refresh),
+    };
+    sliding.map_err(stored_parameter)
+}
