@@ -472,7 +472,8 @@ impl BloomFilter {
         if self.layout() != other.layout() {
             return Some(Error::incompatible(Parameter::Layout, self.layout(), other.layout()));
         }
-        let sliding = |filter: &BloomFilter| filter.as_ring().map_or("none".to_owned(), |ring| ring.sliding().to_string());
+        let sliding =
+            |filter: &BloomFilter| filter.as_ring().map_or("none".to_owned(), |ring| ring.sliding().to_string());
         let differ = self.as_ring().is_some() != other.as_ring().is_some();
         differ.then(|| Error::incompatible(Parameter::Window, sliding(self), sliding(other)))
     }

@@ -381,6 +381,3 @@ fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Ex
         _ => LineSubFilter::look_up_chunk_in(sub_filters, hashes, expected),
     }
 }
-
-#[cfg(test)]
-mod tests;

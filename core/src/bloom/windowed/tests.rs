@@ -1,1 +1,240 @@
-//! x
+//! Filters that forget against a model that follows their replies.
+
+use super::*;
+use crate::bloom::Span;
+use crate::persist;
+use crate::size_limit::Unlimited;
+use crate::window::{Move, Window};
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+const LEN: u64 = 10;
+
+fn filter(slices: u32, refresh: bool, capacity: u64, now: u64) -> BloomFilter {
+    let params = Params { error_rate: 1e-6, capacity, expansion: 2, seed: 0 };
+    let sliding = Sliding::time(LEN * u64::from(slices), slices, Pace::Clock, refresh).unwrap();
+    BloomFilter::windowed(params, sliding, now, &Unlimited).unwrap()
+}
+
+fn reloaded(filter: &BloomFilter) -> BloomFilter {
+    persist::load(persist::dump(filter), &Unlimited).unwrap()
+}
+
+fn bytes(items: &[u32]) -> Vec<[u8; 4]> {
+    items.iter().map(|item| item.to_le_bytes()).collect()
+}
+
+fn add(filter: &mut BloomFilter, items: &[u32], now: u64) -> (Move, Vec<bool>) {
+    let (items, mut new) = (bytes(items), Vec::new());
+    let moved = filter.advance_before_adding(items.iter().map(|item| &item[..]), now);
+    filter.add_all(items.iter().map(|item| &item[..]), &Unlimited, |is_new| new.push(is_new)).unwrap();
+    (moved.made, new)
+}
+
+proptest! {
+    /// At a rate of 1e-6 no answer of a few hundred is wrong by chance.
+    #[test]
+    fn what_a_window_remembers_is_exact(
+        slices in 1u32..6, refresh: bool, capacity in 1u64..60,
+        steps in prop::collection::vec((0u64..25, prop::collection::vec(0u32..80, 0..50)), 1..20),
+    ) {
+        let mut now = 1_000_000u64;
+        let (mut one, mut listed) = (filter(slices, refresh, capacity, now), filter(slices, refresh, capacity, now));
+        // The slice in which each item counts.
+        let mut model: HashMap<u32, u64> = HashMap::new();
+        for (later, items) in steps {
+            now += later;
+            let slice = now / LEN;
+            model.retain(|_, at| *at + u64::from(slices) >= slice);
+            let expected: Vec<bool> = items.iter().map(|&item| {
+                let known = model.contains_key(&item);
+                if refresh || !known {
+                    model.insert(item, slice);
+                }
+                !known
+            }).collect();
+            let before = listed.newest_slice().unwrap();
+            let (made, new) = add(&mut listed, &items, now);
+            prop_assert_eq!(&new, &expected);
+            let changes = expected.contains(&true) || refresh && !items.is_empty();
+            prop_assert_eq!(made, if changes && slice > before { Move::Advance(slice) } else { Move::Stay });
+            for item in &items {
+                add(&mut one, &[*item], now);
+            }
+            prop_assert!(one == listed);
+            let present = listed.at(now);
+            prop_assert!((0..80).all(|item: u32| present.may_contain(&item.to_le_bytes()) == model.contains_key(&item)));
+            prop_assert_eq!(present.num_items(), model.len() as u64);
+            let mut found = Vec::new();
+            let asked = bytes(&(0..80).collect::<Vec<_>>());
+            present.may_contain_all(asked.iter().map(|item| &item[..]), |is_there| found.push(is_there));
+            prop_assert!(found.iter().zip(0u32..).all(|(&is_there, item)| is_there == model.contains_key(&item)));
+            prop_assert!(reloaded(&listed) == listed && listed.try_clone().unwrap() == listed);
+        }
+    }
+
+    #[test]
+    fn the_last_items_are_remembered(
+        slices in 1u32..6, refresh: bool, capacity in 1u64..60, items in prop::collection::vec(0u32..200, 1..600),
+    ) {
+        let params = Params { error_rate: 1e-6, capacity, expansion: 0, seed: 0 };
+        let sliding = Sliding::last(slices, refresh).unwrap();
+        let make = || BloomFilter::windowed(params, sliding, 0, &Unlimited).unwrap();
+        let (mut one, mut listed) = (make(), make());
+        let mut came: Vec<u32> = Vec::new();
+        for part in items.chunks(70) {
+            let (_, new) = add(&mut listed, part, 0);
+            for (item, is_new) in part.iter().zip(new) {
+                prop_assert_eq!(one.add(&item.to_le_bytes(), &Unlimited).unwrap(), is_new);
+                if is_new || refresh {
+                    came.retain(|known| known != item);
+                    came.push(*item);
+                }
+            }
+            prop_assert!(one == listed);
+            let last = came.iter().rev().take(capacity as usize);
+            prop_assert!(last.copied().all(|item| listed.may_contain(&item.to_le_bytes())));
+            prop_assert!(listed.sub_filters().len() <= slices as usize + 1);
+            prop_assert!(reloaded(&listed) == listed);
+        }
+    }
+
+    /// The union answers as one filter that took the items of both, wherever their slices are.
+    #[test]
+    fn unions_have_the_items_of_both_under_their_slices(
+        slices in 1u32..5, refresh: bool,
+        ours in prop::collection::vec((0u64..40, 0u32..60), 0..60), theirs in prop::collection::vec((0u64..40, 0u32..60), 0..60),
+    ) {
+        let start = 1_000_000u64;
+        let fill = |mut adds: Vec<(u64, u32)>| {
+            adds.sort_unstable();
+            let mut filter = filter(slices, refresh, 200, start);
+            let mut at = HashMap::new();
+            for (later, item) in adds {
+                let (_, new) = add(&mut filter, &[item], start + later);
+                if new == [true] || refresh {
+                    at.insert(item, (start + later) / LEN);
+                }
+            }
+            (filter, at)
+        };
+        let ((mut a, of_a), (mut b, of_b)) = (fill(ours), fill(theirs));
+        let (a_before, b_before) = (a.try_clone().unwrap(), b.try_clone().unwrap());
+        let changed = a.merge(&[&b_before], &Unlimited).unwrap();
+        prop_assert_eq!(changed, a != a_before);
+        b.merge(&[&a_before], &Unlimited).unwrap();
+        prop_assert!(a.newest_slice() == b.newest_slice());
+        let newest = a.newest_slice().unwrap();
+        prop_assert_eq!(newest, a_before.newest_slice().max(b_before.newest_slice()).unwrap());
+        for item in 0u32..60 {
+            let alive = |at: &HashMap<u32, u64>| at.get(&item).is_some_and(|at| at + u64::from(slices) >= newest);
+            for union in [&a, &b] {
+                prop_assert_eq!(union.may_contain(&item.to_le_bytes()), alive(&of_a) || alive(&of_b));
+            }
+        }
+        prop_assert!(!a.merge(&[&a_before, &b_before], &Unlimited).unwrap());
+    }
+
+    #[test]
+    fn admission_counts_what_is_alive(
+        slices in 1u32..5, refresh: bool, all: bool, limit in 0u64..40,
+        steps in prop::collection::vec((0u64..25, prop::collection::vec(0u32..60, 0..30)), 1..12),
+    ) {
+        let mut now = 1_000_000;
+        let (mut ours, mut model) = (filter(slices, refresh, 10, now), HashMap::new());
+        for (later, items) in steps {
+            now += later;
+            let slice = now / LEN;
+            model.retain(|_, at| *at + u64::from(slices) >= slice);
+            let mut new: Vec<u32> = Vec::new();
+            for item in &items {
+                if !model.contains_key(item) && !new.contains(item) {
+                    new.push(*item);
+                }
+            }
+            let terms = Terms { limit, all, dry_run: false };
+            let admitted = terms.admitted(model.len() as u64, new.len());
+            let refused_all = all && admitted < new.len();
+            let mut expected = Vec::new();
+            for item in &items {
+                let place = new.iter().position(|one| one == item);
+                let known = model.contains_key(item);
+                expected.push(match place {
+                    _ if known => Admission::Known,
+                    Some(place) if place < admitted => Admission::Admitted,
+                    _ => Admission::Refused,
+                });
+                if expected.last() == Some(&Admission::Admitted) || known && refresh && !refused_all {
+                    model.insert(*item, slice);
+                }
+            }
+            let items = bytes(&items);
+            let asked = || items.iter().map(|item| &item[..]);
+            let before = ours.try_clone().unwrap();
+            let dry = ours.admit_at(asked(), Terms { dry_run: true, ..terms }, now, &Unlimited).unwrap();
+            prop_assert!(ours == before);
+            prop_assert_eq!(&dry, &expected);
+            ours.advance_before_admitting(asked(), terms, now).unwrap();
+            prop_assert_eq!(ours.admit_at(asked(), terms, now, &Unlimited).unwrap(), expected);
+            prop_assert_eq!(ours.at(now).num_items(), model.len() as u64);
+            prop_assert!((0..60u32).all(|item| ours.at(now).may_contain(&item.to_le_bytes()) == model.contains_key(&item)));
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_jumped_forgets_nothing_early() {
+    let mut filter = filter(4, false, 100, 1_000_000);
+    add(&mut filter, &[1], 1_000_000);
+    add(&mut filter, &[2], 1_000_020);
+    filter.advance(filter.newest_slice().unwrap() + 1);
+    add(&mut filter, &[3], 50_000_000);
+    assert_eq!(add(&mut filter, &[4], 1_000_030).0, Move::Rebase(100_003));
+    assert!(
+        filter.at(1_000_060).may_contain(&3u32.to_le_bytes()) && filter.at(1_000_060).may_contain(&4u32.to_le_bytes())
+    );
+    assert!(!filter.at(1_000_080).may_contain(&4u32.to_le_bytes()));
+    // As far back as there are no slices.
+    filter.rebase(0);
+    assert!(filter.may_contain(&4u32.to_le_bytes()) && reloaded(&filter) == filter);
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let params = Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 };
+    let day = Sliding::time(86_400, 4, Pace::Manual, false).unwrap();
+    let last = Sliding::last(4, false).unwrap();
+    let fixed = Params { expansion: 0, ..params };
+    assert!(BloomFilter::windowed(fixed, day, 0, &Unlimited).is_err());
+    assert!(BloomFilter::windowed(params, last, 0, &Unlimited).is_err());
+    assert!(Sliding::last(65, true).is_err() && Sliding::time(3, 4, Pace::Clock, true).is_err());
+    let mut of_last = BloomFilter::windowed(fixed, last, 0, &Unlimited).unwrap();
+    let same = of_last.try_clone().unwrap();
+    assert!(matches!(of_last.merge(&[&same], &Unlimited), Err(Error::NotOfLast { .. })));
+    let mut of_time = BloomFilter::windowed(params, day, 0, &Unlimited).unwrap();
+    let plain = BloomFilter::new(crate::bloom::BitLayout::Lines, params, &Unlimited).unwrap();
+    assert!(matches!(
+        of_time.merge(&[&plain], &Unlimited),
+        Err(Error::Incompatible { parameter: Parameter::Window, .. })
+    ));
+    let mut ahead = of_time.try_clone().unwrap();
+    ahead.advance(1);
+    assert!(of_time.check_not_ahead(&[&ahead], 0).is_ok());
+    ahead.advance(2);
+    assert!(of_time.check_not_ahead(&[&ahead], 0).is_err());
+    assert!(matches!(of_time.sliding(), Some(Sliding { span: Span::Time(window), .. }) if window.seconds() == 86_400));
+    assert!(Window::new(86_400, 4, Sliding::MAX_SLICES, Pace::Manual).is_ok());
+}
+
+/// A dump of more than its header: a chunk from before an advance does not go on after it.
+#[test]
+fn a_dump_ends_with_its_slice() {
+    let mut filter = filter(4, true, 10_000, 1_000_000);
+    add(&mut filter, &(0..9000).collect::<Vec<_>>(), 1_000_000);
+    let chunks: Vec<_> = persist::dump(&filter).map(|(next, chunk)| (next, chunk.into_owned())).collect();
+    assert!(chunks.len() > 1 && reloaded(&filter) == filter);
+    filter.advance(100_001);
+    let later = persist::dump(&filter).map(|(next, chunk)| (next, chunk.into_owned())).skip(1);
+    let mixed = chunks.into_iter().take(1).chain(later);
+    assert!(persist::load::<BloomFilter, _>(mixed, &Unlimited).is_err());
+}
