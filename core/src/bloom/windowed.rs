@@ -78,7 +78,8 @@ impl BloomFilter {
         Present { filter: self, slices_later: self.as_ring().map_or(0, |ring| ring.slices_later(now)) }
     }
 
-    /// As [`Self::admit`], at a time: for dry runs. What changes the filter has moved it on before.
+    /// As [`Self::admit`], at a time. What changes the filter has [moved it on](Self::advance_before_admitting) before;
+    /// what does not, as a dry run, asks it as it is by then.
     ///
     /// # Errors
     /// As [`Self::admit`].
@@ -91,7 +92,7 @@ impl BloomFilter {
     ) -> Result<Vec<Admission>, Error> {
         match &mut self.chain {
             EitherChain::Windowed(ring) => {
-                let slices_later = if terms.dry_run { ring.slices_later(now) } else { 0 };
+                let slices_later = ring.slices_later(now);
                 ring.admit(items, terms, slices_later, limit)
             }
             EitherChain::Lines(filter) => filter.admit(items, terms, limit),

@@ -19,7 +19,7 @@ struct Surveyed {
 
 impl Ring {
     /// Adds those items that `terms` admit, in order, and tells of each what became of it, once so many more slices have
-    /// begun. That is for dry runs: what changes has moved before. With refresh, known items are renewed.
+    /// begun. What changes has moved before, so that there are none. With refresh, known items are renewed.
     ///
     /// All memory is allocated before the first bit is set.
     ///
