@@ -8,6 +8,7 @@ use crate::size_limit::SizeLimit;
 
 impl Counter {
     /// Adds those items that `terms` admit, in order, and tells of each what became of it. The counter stays exact.
+    /// A windowed one has seen the known items too then, unless all were refused.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
@@ -34,8 +35,14 @@ impl Counter {
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
         let mut survey = Survey::of(items.len())?;
+        let mut known = Vec::new();
         for item in items {
-            survey.note(hash64(item, self.params().seed), item, self.contains(item)?)?;
+            let is_known = self.contains(item)?;
+            if is_known && self.window().is_some() {
+                known.try_reserve(1).map_err(|_| Error::OutOfMemory { needed_bytes: size_of::<&[u8]>() as u64 })?;
+                known.push(item);
+            }
+            survey.note(hash64(item, self.params().seed), item, is_known)?;
         }
         let new = survey.new_items();
         let admitted = terms.admitted(self.count(), new.len());
@@ -54,6 +61,11 @@ impl Counter {
                 if !terms.dry_run {
                     *self = copy;
                 }
+            }
+        }
+        if !terms.dry_run && !(terms.all && admitted < new.len()) {
+            for item in known {
+                self.touch(item, limit)?;
             }
         }
         Ok(survey.into_answers(&of_new))

@@ -5,9 +5,11 @@ use std::fmt;
 
 use roaring::RoaringBitmap;
 
+use crate::counting::dated::{Dated, Seen, Touch};
 use crate::counting::estimate;
 use crate::counting::layout::{Layout, Slot};
-use crate::counting::members::{self, Members};
+use crate::counting::listing;
+use crate::counting::members::Members;
 use crate::counting::params::{Params, Plan};
 use crate::counting::slots::{Bitmap, Bits};
 use crate::error::Error;
@@ -17,9 +19,9 @@ use crate::shared::Shared;
 use crate::size_limit::SizeLimit;
 
 /// Items that are hashed before the first of them is set: as many reads of memory as a core keeps under way.
-const BATCH: usize = 32;
+pub(super) const BATCH: usize = 32;
 
-/// How a counter holds its set at present. It only ever moves on, never back.
+/// How a counter holds its set at present. It only ever moves on, but back to exact when a window has nothing left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Representation {
     /// The members themselves.
@@ -71,13 +73,15 @@ impl fmt::Debug for Counter {
     }
 }
 
-/// The three representations; sparse and dense are the bitmap's affair.
+/// The three representations; sparse and dense are the bitmap's affair. A windowed counter has its own three.
 #[derive(Debug)]
 pub(super) enum State {
     /// The members themselves.
     Exact(Members),
     /// Their bits.
     Estimating(Bitmap),
+    /// What was seen, with its slices.
+    Windowed(Box<Dated>),
 }
 
 impl Counter {
@@ -100,9 +104,29 @@ impl Counter {
     pub(super) fn from_state(params: Params, layout: Layout, floor: u32, state: State) -> Self {
         let state = match state {
             State::Estimating(bitmap) => State::Estimating(bitmap.with_floor(floor)),
-            exact => exact,
+            other => other,
         };
         Counter { plan: Plan { params, layout }.shared(), state }
+    }
+
+    pub(super) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What a windowed counter has seen.
+    pub(super) fn dated(&self) -> Option<&Dated> {
+        match &self.state {
+            State::Windowed(dated) => Some(dated),
+            _ => None,
+        }
+    }
+
+    /// As [`Self::dated`], with its plan, to change it.
+    pub(super) fn dated_mut(&mut self) -> Option<(&mut Dated, &Plan)> {
+        match &mut self.state {
+            State::Windowed(dated) => Some((dated, &self.plan)),
+            _ => None,
+        }
     }
 
     pub(super) fn state(&self) -> &State {
@@ -113,7 +137,7 @@ impl Counter {
     /// `floor` is that of them all.
     pub(super) fn or_dense(&mut self, floor: u32, others: &mut dyn FnMut(Layout, &mut [u64])) -> bool {
         match &mut self.state {
-            State::Exact(_) => false,
+            State::Exact(_) | State::Windowed(_) => false,
             State::Estimating(bitmap) => bitmap.or_dense(floor, others),
         }
     }
@@ -142,6 +166,7 @@ impl Counter {
             State::Exact(members) if members.contains(item, hash) => Ok(false),
             State::Exact(_) => self.add_member(item, hash, limit),
             State::Estimating(bitmap) => bitmap.insert(bitmap.layout().slot_of(hash), Self::STRUCT_BYTES, limit),
+            State::Windowed(_) => Ok(self.touch(item, limit)? == Touch::New),
         }
     }
 
@@ -184,6 +209,9 @@ impl Counter {
         limit: &impl SizeLimit,
         mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
+        if self.dated().is_some() {
+            return self.touch_all(items, limit, |touch| added(touch == Touch::New));
+        }
         let mut items = items.into_iter();
         while self.representation() != Representation::Dense {
             match items.next() {
@@ -241,6 +269,7 @@ impl Counter {
             State::Exact(members) => members.len() as u64,
             // Estimates are finite and far below 2^53.
             State::Estimating(bitmap) => libm::round(bitmap.estimate()) as u64,
+            State::Windowed(dated) => libm::round(dated.estimate(self.layout())) as u64,
         }
     }
 
@@ -261,15 +290,17 @@ impl Counter {
         match &self.state {
             State::Exact(members) => members.len() as f64,
             State::Estimating(bitmap) => bitmap.estimate(),
+            State::Windowed(dated) => dated.estimate(self.layout()),
         }
     }
 
     /// How many members it is known to have: the count while exact, then one more than the last exact count, of all
-    /// counters that were merged the largest.
+    /// counters that were merged the largest. Windowed counters keep none.
     pub(crate) fn floor(&self) -> u32 {
         match &self.state {
             State::Exact(members) => members.len() as u32,
             State::Estimating(bitmap) => bitmap.floor(),
+            State::Windowed(_) => 0,
         }
     }
 
@@ -288,10 +319,7 @@ impl Counter {
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     pub fn standard_error(&self) -> f64 {
-        match &self.state {
-            State::Exact(_) => 0.0,
-            State::Estimating(_) => estimate::standard_error(self.layout(), self.estimate()),
-        }
+        if self.is_exact() { 0.0 } else { estimate::standard_error(self.layout(), self.estimate()) }
     }
 
     /// Is the count exact?
@@ -309,7 +337,7 @@ impl Counter {
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     pub fn is_exact(&self) -> bool {
-        matches!(self.state, State::Exact(_))
+        self.representation() == Representation::Exact
     }
 
     /// How it holds its set.
@@ -330,6 +358,11 @@ impl Counter {
                 Bits::Sparse(_) => Representation::Sparse,
                 Bits::Dense(_) => Representation::Dense,
             },
+            State::Windowed(dated) => match dated.seen() {
+                Seen::Exact(_) => Representation::Exact,
+                Seen::Sparse(_) => Representation::Sparse,
+                Seen::Dense(_) => Representation::Dense,
+            },
         }
     }
 
@@ -349,14 +382,18 @@ impl Counter {
     ///
     /// # Errors
     /// [`Error::NotExact`] once it estimates.
-    pub fn members(&self) -> Result<members::Iter<'_>, Error> {
+    pub fn members(&self) -> Result<listing::Iter<'_>, Error> {
         match &self.state {
-            State::Exact(members) => Ok(members.iter()),
-            State::Estimating(_) => {
-                let &Params { exact_limit, exact_bytes, .. } = self.params();
-                Err(Error::NotExact { exact_limit, exact_bytes })
-            }
+            State::Exact(members) => Ok(listing::Iter::plain(members.iter())),
+            State::Windowed(_) => self.members_since(0),
+            State::Estimating(_) => Err(self.not_exact()),
         }
+    }
+
+    /// The error of an estimate that is asked for members.
+    pub(super) fn not_exact(&self) -> Error {
+        let &Params { exact_limit, exact_bytes, .. } = self.params();
+        Error::NotExact { exact_limit, exact_bytes }
     }
 
     /// Its parameters. [`Self::merge`] may change capacity and error rate.
@@ -405,6 +442,7 @@ impl Counter {
         match &self.state {
             State::Exact(_) => 0,
             State::Estimating(bitmap) => bitmap.set_bits(),
+            State::Windowed(dated) => dated.set_bits(self.layout()),
         }
     }
 
@@ -446,6 +484,7 @@ impl Counter {
         let state = match &self.state {
             State::Exact(members) => State::Exact(members.try_clone(self.params().seed)?),
             State::Estimating(bitmap) => State::Estimating(bitmap.try_clone()?),
+            State::Windowed(dated) => State::Windowed(Box::new(dated.try_clone(self.params().seed)?)),
         };
         Ok(Counter { plan: self.plan.clone(), state })
     }
@@ -457,6 +496,7 @@ impl OnHeap for Counter {
         match &self.state {
             State::Exact(members) => members.heap_layouts(visit),
             State::Estimating(bitmap) => bitmap.heap_layouts(visit),
+            State::Windowed(dated) => dated.heap_layouts(visit),
         }
     }
 
@@ -465,6 +505,7 @@ impl OnHeap for Counter {
         match (index, &mut self.state) {
             (0, State::Exact(members)) => members.relocate(mover),
             (0, State::Estimating(bitmap)) => bitmap.relocate(|words| mover.relocate(words)),
+            (0, State::Windowed(dated)) => dated.relocate(mover),
             _ => return false,
         }
         true

@@ -29,6 +29,7 @@ use crate::counting::intersection::pair::Pair;
 use crate::counting::layout::{Layout, MAX_SEGMENTS};
 use crate::counting::params::Params;
 use crate::counting::union::{Estimated, check_seeds, layout_of_bits, try_with_capacity};
+use crate::counting::windowed::{have_windows, with_plain};
 use crate::error::{Error, Parameter};
 use crate::size_limit::Unlimited;
 
@@ -65,6 +66,9 @@ const UNSEEN: f64 = 1.5;
 /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfRange`] for more than [`MAX_INTERSECTED`] that hold
 /// estimates, or fewer where their common bitmap takes more than 256 KiB, [`Error::OutOfMemory`].
 pub fn estimate_intersection(counters: &[&Counter]) -> Result<Estimated, Error> {
+    if have_windows(counters) {
+        return with_plain(counters, estimate_intersection);
+    }
     check_seeds(counters)?;
     let (Some(&first), false) = (counters.first(), counters.iter().any(|counter| counter.count() == 0)) else {
         return Ok(Estimated::exact(0));

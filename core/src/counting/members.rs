@@ -3,13 +3,13 @@
 //! All of them lie in one [arena], as they are stored. What finds one there depends on how many they are: up to 255
 //! members of less than 64 KiB [`Packed`], one buffer for all; beyond, a [`Table`].
 
-mod arena;
+pub(super) mod arena;
 mod packed;
 mod table;
 
 use std::alloc::Layout;
 
-pub use arena::Iter;
+use arena::Iter;
 use packed::Packed;
 use table::Table;
 

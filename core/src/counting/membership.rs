@@ -3,6 +3,7 @@
 use crate::counting::counter::{Counter, Shaped, State};
 use crate::counting::members::Members;
 use crate::counting::union::{check_seeds, distinct_from, try_with_capacity};
+use crate::counting::windowed::check_windows;
 use crate::error::Error;
 use crate::hash::hash64;
 
@@ -26,13 +27,8 @@ impl Counter {
         match self.state() {
             State::Exact(members) => Ok(members.contains(item, hash64(item, self.params().seed))),
             State::Estimating(_) => Err(self.not_exact()),
+            State::Windowed(_) => self.contains_since(item, 0),
         }
-    }
-
-    /// The error of an estimate that is asked for members.
-    pub(super) fn not_exact(&self) -> Error {
-        let params = self.params();
-        Error::NotExact { exact_limit: params.exact_limit, exact_bytes: params.exact_bytes }
     }
 
     /// Its members that are in none of `others`, in the order they were added.
@@ -54,10 +50,16 @@ impl Counter {
     /// [`Error::NotExact`] when it or another holds an estimate, [`Error::Incompatible`] when seeds differ,
     /// [`Error::OutOfMemory`].
     pub fn members_beyond(&self, others: &[&Counter]) -> Result<Vec<&[u8]>, Error> {
-        let own = self.known_members()?;
         let mut sets = try_with_capacity(others.len())?;
         for &other in others {
             check_seeds(&[self, other])?;
+            check_windows(&[self, other])?;
+        }
+        if self.window().is_some() {
+            return self.members_left(others, false);
+        }
+        let own = self.known_members()?;
+        for &other in others {
             sets.push(other.known_members()?);
         }
         let found = distinct_from(Some(own), &sets, self.params().seed)?;
@@ -74,6 +76,9 @@ impl Counter {
     /// # Errors
     /// Those of [`Self::members_beyond`].
     pub(super) fn members_within(&self, others: &[&Counter]) -> Result<Vec<&[u8]>, Error> {
+        if self.window().is_some() {
+            return self.members_left(others, true);
+        }
         let own = self.known_members()?;
         let mut left: Vec<(u64, &[u8])> = try_with_capacity(own.len())?;
         left.extend(own.hashed(self.params().seed));
@@ -84,6 +89,20 @@ impl Counter {
         let mut members = try_with_capacity(left.len())?;
         members.extend(left.iter().map(|&(_, member)| member));
         Ok(members)
+    }
+
+    /// Its members that each of `others` has, or that none has; for those with windows, as of their newest slices.
+    ///
+    /// # Errors
+    /// [`Error::NotExact`] when it or another holds an estimate, [`Error::OutOfMemory`].
+    fn members_left(&self, others: &[&Counter], are_in_others: bool) -> Result<Vec<&[u8]>, Error> {
+        let mut left = try_with_capacity(self.count() as usize)?;
+        left.extend(self.members()?);
+        for other in others {
+            other.members()?;
+            left.retain(|member| other.contains(member).is_ok_and(|is_member| is_member == are_in_others));
+        }
+        Ok(left)
     }
 
     /// Its members.
@@ -110,7 +129,8 @@ impl Counter {
         self.count() == 0 && (self.is_exact() || self.params().exact_limit == 0)
     }
 
-    /// An empty counter of the same parameters: exact again, unless its exact limit is 0. Allocates nothing.
+    /// An empty counter of the same parameters: exact again, unless its exact limit is 0. A window goes on at the same
+    /// slice.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
@@ -129,7 +149,10 @@ impl Counter {
     /// # Errors
     /// None for a counter that was made or loaded; the signature is that of [`Counter::new`].
     pub fn empty_twin(&self) -> Result<Self, Error> {
-        Counter::with_layout(*self.params(), self.layout())
+        match self.dated() {
+            None => Counter::with_layout(*self.params(), self.layout()),
+            Some(dated) => Counter::with_ring(*self.params(), self.layout(), *dated.ring()),
+        }
     }
 }
 

@@ -25,9 +25,11 @@
 
 mod admit;
 pub(crate) mod counter;
+mod dated;
 pub(crate) mod estimate;
 mod intersection;
 pub(crate) mod layout;
+mod listing;
 pub(crate) mod loading;
 mod members;
 mod membership;
@@ -36,9 +38,14 @@ pub(crate) mod payload;
 pub(crate) mod sizing;
 mod slots;
 mod union;
+mod windowed;
+pub(crate) mod windowed_loading;
+mod windowed_merge;
 
 pub use counter::{Counter, Representation};
+pub use dated::Touch;
 pub use intersection::{MAX_INTERSECTED, estimate_intersection};
-pub use members::Iter as MembersIter;
+pub use listing::Iter as MembersIter;
 pub use params::Params;
 pub use union::{Estimated, count_union, estimate_union};
+pub use windowed::{Present, at, since};

@@ -6,6 +6,9 @@
 //! | exact | each member as its length (LEB128) and its bytes, in the order they were added |
 //! | sparse | the positions of the set slots, ascending, u32 each |
 //! | dense | the words of the bitmap, u64 each |
+//! | windowed, exact | each member as its tag, a byte, its length and its bytes |
+//! | windowed, sparse | the positions, ascending, u32 each with its tag, a byte, behind it |
+//! | windowed, dense | the cells, a byte each or half a byte |
 //!
 //! Numbers are little-endian.
 
@@ -14,13 +17,15 @@ use std::borrow::Cow;
 use roaring::RoaringBitmap;
 
 use crate::counting::counter::{Counter, State};
+use crate::counting::dated::Seen;
+use crate::counting::dated::positions::{DatedPositions, RECORD_BYTES};
 use crate::counting::slots::{Bitmap, Bits};
 
 /// Bytes of a stored position.
 pub(super) const POSITION_BYTES: usize = size_of::<u32>();
 
 /// Bytes of positions that are encoded and cut off again at most, where a stretch begins and ends within one.
-pub(crate) const CUT_BYTES: usize = 2 * (POSITION_BYTES - 1);
+pub(crate) const CUT_BYTES: usize = 2 * (RECORD_BYTES - 1);
 
 /// Positions of a part: 256 KiB are what reading one encodes at most. Changing it changes where dumps are cut.
 const POSITIONS_PER_PART: u64 = 1 << 16;
@@ -35,6 +40,8 @@ pub(crate) enum PayloadPart<'a> {
     Bytes(&'a [u8]),
     /// Positions, which are encoded when they are read.
     Positions(Positions<'a>),
+    /// Positions with their tags, which are encoded likewise.
+    Dated(Dated<'a>),
 }
 
 impl<'a> PayloadPart<'a> {
@@ -43,6 +50,7 @@ impl<'a> PayloadPart<'a> {
         match self {
             PayloadPart::Bytes(bytes) => bytes.len() as u64,
             PayloadPart::Positions(positions) => positions.num_bytes(),
+            PayloadPart::Dated(dated) => dated.num_bytes(),
         }
     }
 
@@ -53,10 +61,10 @@ impl<'a> PayloadPart<'a> {
     pub(crate) fn read(&self, start: u64, end: u64) -> Cow<'a, [u8]> {
         match self {
             PayloadPart::Bytes(bytes) => Cow::Borrowed(&bytes[start as usize..end as usize]),
-            PayloadPart::Positions(positions) => {
+            PayloadPart::Positions(_) | PayloadPart::Dated(_) => {
                 // At most a part: no client decides how much is allocated here.
                 let mut bytes = Vec::with_capacity(end.saturating_sub(start) as usize + CUT_BYTES);
-                positions.append_to(&mut bytes, start, end);
+                self.append_to(&mut bytes, start, end);
                 Cow::Owned(bytes)
             }
         }
@@ -71,7 +79,34 @@ impl<'a> PayloadPart<'a> {
         match self {
             PayloadPart::Bytes(own) => bytes.extend_from_slice(&own[start as usize..end as usize]),
             PayloadPart::Positions(positions) => positions.append_to(bytes, start, end),
+            PayloadPart::Dated(dated) => {
+                assert!(start <= end && end <= dated.num_bytes());
+                dated.positions.append_to(bytes, dated.rank, start, end);
+            }
         }
+    }
+}
+
+/// Positions with tags that follow each other in a sparse windowed counter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Dated<'a> {
+    positions: &'a DatedPositions,
+    /// How many there are before these.
+    rank: u64,
+    /// How many these are.
+    len: u64,
+}
+
+impl<'a> Dated<'a> {
+    /// As [`Positions::part`].
+    fn part(positions: &'a DatedPositions, index: usize) -> Option<Self> {
+        let total = positions.len();
+        let rank = (index as u64).checked_mul(POSITIONS_PER_PART).filter(|&rank| rank < total)?;
+        Some(Dated { positions, rank, len: POSITIONS_PER_PART.min(total - rank) })
+    }
+
+    fn num_bytes(&self) -> u64 {
+        self.len * RECORD_BYTES as u64
     }
 }
 
@@ -153,6 +188,11 @@ impl Counter {
         match self.state() {
             State::Exact(members) => (index == 0).then_some(PayloadPart::Bytes(members.as_bytes())),
             State::Estimating(bitmap) => bitmap.payload_part(index),
+            State::Windowed(dated) => match dated.seen() {
+                Seen::Exact(members) => (index == 0).then_some(PayloadPart::Bytes(members.as_bytes())),
+                Seen::Sparse(positions) => Dated::part(positions, index).map(PayloadPart::Dated),
+                Seen::Dense(cells) => (index == 0).then_some(PayloadPart::Bytes(cells.as_bytes())),
+            },
         }
     }
 
@@ -161,6 +201,11 @@ impl Counter {
         match self.state() {
             State::Exact(members) => members.as_bytes().len() as u64,
             State::Estimating(bitmap) => bitmap.payload_bytes(),
+            State::Windowed(dated) => match dated.seen() {
+                Seen::Exact(members) => members.as_bytes().len() as u64,
+                Seen::Sparse(positions) => positions.len() * RECORD_BYTES as u64,
+                Seen::Dense(cells) => cells.as_bytes().len() as u64,
+            },
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::counting::members::Members;
 use crate::counting::params::Params;
 use crate::counting::sizing::largest_error;
 use crate::counting::slots::{Bitmap, Bits, counts_of, dense_bytes, sparse_fits, zeroed_words};
+use crate::counting::windowed::{have_windows, with_plain};
 use crate::error::{Error, Parameter};
 use crate::size_limit::SizeLimit;
 
@@ -115,6 +116,9 @@ pub fn estimate_union(counters: &[&Counter]) -> Result<Estimated, Error> {
 
 /// The estimate of a union, and the segments that it comes from; none while it is exact.
 fn united(counters: &[&Counter]) -> Result<(f64, Option<Segments>), Error> {
+    if have_windows(counters) {
+        return with_plain(counters, united);
+    }
     check_seeds(counters)?;
     let Some(layout) = layout_of_bits(counters) else {
         let seed = counters.first().map_or(0, |first| first.params().seed);
@@ -163,6 +167,12 @@ impl Counter {
     /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
     pub fn difference(&self, others: &[&Counter]) -> Result<Estimated, Error> {
         let all = with_first(self, others)?;
+        if have_windows(&all) {
+            return with_plain(&all, |all| match all {
+                [first, others @ ..] => first.difference(others),
+                [] => Ok(Estimated::exact(0)),
+            });
+        }
         check_seeds(&all)?;
         let Some(layout) = layout_of_bits(&all) else {
             let left = distinct_from(self.exact_members(), &exact_members(others)?, self.params().seed)?;
@@ -203,6 +213,9 @@ impl Counter {
     /// changed then.
     pub fn merge(&mut self, others: &[&Counter], limit: &impl SizeLimit) -> Result<bool, Error> {
         let all = with_first(self, others)?;
+        if have_windows(&all) {
+            return self.merge_windows(others, limit);
+        }
         check_seeds(&all)?;
         let of_bits = layout_of_bits(&all);
         let layout = of_bits.map_or(self.layout(), |layout| layout.common(self.layout()));
@@ -258,21 +271,24 @@ impl Counter {
             Some(layout) if layout != first.layout() => (promised(layout, &all, first.params()), layout),
             _ => (*first.params(), first.layout()),
         };
-        let mut union = Counter::with_layout(params, layout)?;
+        let mut union = match first.ring() {
+            None => Counter::with_layout(params, layout)?,
+            Some(&ring) => Counter::with_ring(params, layout, ring)?,
+        };
         union.merge(&all, limit)?;
         Ok(union)
     }
 
     /// Has it bits, so that its layout matters?
     fn has_bits(&self) -> bool {
-        matches!(self.state(), State::Estimating(bitmap) if bitmap.set_bits() > 0)
+        !self.is_exact() && self.set_bits() > 0
     }
 
     /// Its members while it is exact.
     pub(super) fn exact_members(&self) -> Option<&Members> {
         match self.state() {
             State::Exact(members) => Some(members),
-            State::Estimating(_) => None,
+            State::Estimating(_) | State::Windowed(_) => None,
         }
     }
 
@@ -280,7 +296,7 @@ impl Counter {
     pub(super) fn or_into(&self, to: Layout, words: &mut [u64]) {
         match self.state() {
             State::Estimating(bitmap) => bitmap.or_into(to, words),
-            State::Exact(_) => self.for_each_position(to, &mut |index| {
+            _ => self.for_each_position(to, &mut |index| {
                 bits::set(words, index as usize);
             }),
         }
@@ -293,6 +309,8 @@ impl Counter {
             State::Exact(members) => {
                 members.hashed(self.params().seed).for_each(|(hash, _)| visit(to.slot_of(hash).index));
             }
+            // They come here without their windows.
+            State::Windowed(_) => {}
         }
     }
 
@@ -305,7 +323,7 @@ impl Counter {
     fn words(&self) -> Option<&[u64]> {
         match self.state() {
             State::Estimating(bitmap) => bitmap.words(),
-            State::Exact(_) => None,
+            State::Exact(_) | State::Windowed(_) => None,
         }
     }
 }
@@ -335,7 +353,7 @@ pub(super) fn layout_of_bits(counters: &[&Counter]) -> Option<Layout> {
 
 /// `params` with what a union of this layout holds to: the capacity and the error rate of the first counter with bits of
 /// that layout. Where none is of it, the smallest capacity, and the largest standard error up to there.
-fn promised(layout: Layout, counters: &[&Counter], params: &Params) -> Params {
+pub(super) fn promised(layout: Layout, counters: &[&Counter], params: &Params) -> Params {
     let mut with_bits = counters.iter().filter(|counter| counter.has_bits());
     let (capacity, error_rate) = match with_bits.clone().find(|counter| counter.layout() == layout) {
         Some(same) => (same.params().capacity, same.params().error_rate),
@@ -431,6 +449,7 @@ fn is_gathered_densely<'a>(layout: Layout, counters: impl IntoIterator<Item = &'
     counters.into_iter().any(|counter| match counter.state() {
         State::Exact(members) => !sparse_fits(layout, members.len() as u64),
         State::Estimating(bitmap) => bitmap.words().is_some() || !sparse_fits(layout, bitmap.set_bits()),
+        State::Windowed(_) => false,
     })
 }
 
@@ -455,7 +474,7 @@ pub(super) fn union_of_positions(layout: Layout, counters: &[&Counter]) -> Roari
                 Bits::Sparse(sparse) if bitmap.layout() == layout => positions |= &sparse.positions,
                 _ => positions |= folded_positions(layout, bitmap),
             },
-            State::Exact(_) => counter.for_each_position(layout, &mut |index| {
+            _ => counter.for_each_position(layout, &mut |index| {
                 positions.insert(index as u32);
             }),
         }

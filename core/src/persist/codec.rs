@@ -33,6 +33,8 @@ const MANTISSA_END: u64 = 1 << 28;
 pub(super) enum Kind {
     /// A counter.
     Counter = 0xc,
+    /// A windowed counter.
+    WindowedCounter = 0xd,
     /// A filter of lines that forgets.
     WindowedFilter = 0xe,
     /// A filter of lines.

@@ -16,6 +16,21 @@
 //! | number | payload, bytes; left out where it is enclosed |
 //! | 4 bytes | checksum |
 //!
+//! A windowed counter has no floor there. Its first byte is 0xd1, and before the payload it has
+//!
+//! | what | field |
+//! |---|---|
+//! | number | window, seconds |
+//! | byte | slices of the window |
+//! | byte | pace: 0 the clock, 1 by hand |
+//! | number | the newest slice that it has reached |
+//! | byte | offset: what tags count from |
+//!
+//! Its payload is apart or enclosed as it is, never by gaps. Members and positions have the tag of the slice that they were
+//! last seen in, a byte: `1 + (slice - offset) mod 15` in a window of up to 14 slices, `mod 255` in one of more. Members
+//! have it before the length, positions behind. A dense one has a cell of 4 or 8 bits for each bit, 0 while free, else
+//! the tag. Of 4 bits the first of two is the lower half of a byte. All tags are of slices that are alive at the newest.
+//!
 //! Numbers and rates are described in `codec.rs`. The payload of an exact counter is its members, each a length (LEB128)
 //! and that many bytes; of a sparse one the ascending positions of its set bits, four bytes each; of a dense one the words
 //! of its bitmap. Precision and tail bits are what rate and capacity led to when the counter was made, or less after a
@@ -32,11 +47,13 @@ use crate::counting::counter::Shaped;
 use crate::counting::layout::Layout;
 use crate::counting::loading::{DenseLoading, SparseLoading};
 use crate::counting::payload::PayloadPart;
+use crate::counting::windowed_loading::WindowedForm;
 use crate::counting::{Counter, Params, Representation};
 use crate::error::Error;
-use crate::hash::checksum;
+use crate::hash::{checksum, checksum_of_numbers};
 use crate::heap::OnHeap;
-use crate::size_limit::{SizeLimit, Unlimited, try_to_vec};
+use crate::size_limit::{SizeLimit, Unlimited, try_to_vec, try_with_capacity};
+use crate::window::{Pace, Window};
 
 /// Bytes of the header without an enclosed payload, mostly.
 const HEADER_BYTES: usize = 40;
@@ -65,7 +82,9 @@ pub fn fields(counter: &Counter) -> Vec<u8> {
 
 fn write_fields(counter: &Counter, enclosed_bytes: usize) -> Writer {
     let params = counter.params();
-    let mut writer = Writer::new(Kind::Counter, HEADER_BYTES + enclosed_bytes);
+    let windowed = WindowedForm::of(counter, counter.layout());
+    let kind = if windowed.is_some() { Kind::WindowedCounter } else { Kind::Counter };
+    let mut writer = Writer::new(kind, HEADER_BYTES + enclosed_bytes);
     writer.u8(representation_code(counter.representation()));
     writer.u8(counter.layout().precision() as u8);
     writer.u8(counter.layout().tail_bits() as u8);
@@ -74,10 +93,35 @@ fn write_fields(counter: &Counter, enclosed_bytes: usize) -> Writer {
     writer.number(params.exact_limit.into());
     writer.number(params.exact_bytes.into());
     writer.number(params.seed);
-    if !counter.is_exact() {
-        writer.number(counter.floor().into());
+    match windowed {
+        Some(form) => write_window(&mut writer, &form),
+        None if counter.is_exact() => {}
+        None => writer.number(counter.floor().into()),
     }
     writer
+}
+
+fn write_window(writer: &mut Writer, form: &WindowedForm) {
+    let window = form.window();
+    writer.number(window.seconds());
+    writer.u8(window.slices() as u8);
+    writer.u8(match window.pace() {
+        Pace::Clock => 0,
+        Pace::Manual => 1,
+    });
+    writer.number(form.newest());
+    writer.u8(form.offset());
+}
+
+fn read_window(reader: &mut Reader<'_>) -> Result<(Window, u64, u8), Error> {
+    let (seconds, slices) = (reader.number("window")?, reader.u8("slices")?);
+    let pace = match reader.u8("pace")? {
+        0 => Pace::Clock,
+        1 => Pace::Manual,
+        other => return Err(Error::corrupt("pace", "0 or 1", other)),
+    };
+    let window = Window::new(seconds, slices.into(), Counter::MAX_SLICES, pace).map_err(stored_parameter)?;
+    Ok((window, reader.number("newest slice")?, reader.u8("offset")?))
 }
 
 /// What the payload of a counter is.
@@ -100,7 +144,10 @@ impl Stored for Counter {
         let payload_bytes = self.payload_bytes();
         let is_enclosed = enclosed::is_enclosed(payload_bytes);
         let mut writer = write_fields(self, if is_enclosed { payload_bytes as usize } else { 0 });
-        let content = content(self.representation(), self.layout());
+        let content = match self.window() {
+            Some(_) => Content::Bytes,
+            None => content(self.representation(), self.layout()),
+        };
         enclosed::write(&mut writer, whole_payload(self), content, self.set_bits());
         if !is_enclosed {
             writer.number(payload_bytes);
@@ -114,7 +161,10 @@ impl Stored for Counter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        chunk_format(self.representation(), self.layout(), self.payload_bytes())
+        match WindowedForm::of(self, self.layout()) {
+            Some(form) => windowed_chunk_format(&form, self.payload_bytes()),
+            None => chunk_format(self.representation(), self.layout(), self.payload_bytes()),
+        }
     }
 }
 
@@ -126,12 +176,41 @@ fn chunk_format(representation: Representation, layout: Layout, payload_bytes: u
     ChunkFormat::Checked { fingerprint }
 }
 
+/// As [`chunk_format`]. What was read before an advance does not fit what is read after it.
+fn windowed_chunk_format(form: &WindowedForm, payload_bytes: u64) -> ChunkFormat {
+    let ChunkFormat::Checked { fingerprint } = chunk_format(form.representation, form.layout, payload_bytes) else {
+        return ChunkFormat::Plain;
+    };
+    let numbers = [fingerprint, form.newest(), form.offset().into()];
+    ChunkFormat::Checked { fingerprint: checksum_of_numbers(numbers.into_iter(), payload_bytes) }
+}
+
+/// Checks how many bytes a payload has.
+fn check_bytes(params: &Params, layout: Layout, representation: Representation, total_bytes: u64) -> Result<(), Error> {
+    let most_bytes = match representation {
+        Representation::Exact => params.max_exact_payload_bytes(),
+        // More positions than this a counter holds densely.
+        Representation::Sparse => layout.num_bytes() / 2,
+        Representation::Dense => layout.num_bytes(),
+    };
+    let fits = match representation {
+        Representation::Dense => total_bytes == most_bytes,
+        Representation::Sparse => total_bytes <= most_bytes && total_bytes % 4 == 0,
+        Representation::Exact => total_bytes <= most_bytes,
+    };
+    if !fits {
+        return Err(Error::corrupt("payload length", format_args!("at most {most_bytes} bytes"), total_bytes));
+    }
+    Ok(())
+}
+
 /// A counter whose payload is arriving.
 pub struct LoadingCounter {
     params: Params,
     layout: Layout,
     floor: u32,
     representation: Representation,
+    windowed: Option<WindowedForm>,
     header: Vec<u8>,
     received_bytes: u64,
     total_bytes: u64,
@@ -150,23 +229,24 @@ impl fmt::Debug for LoadingCounter {
 }
 
 enum State {
-    /// The bytes of members, of which there are few: kept as they come, read when all are there.
-    Members(Vec<u8>),
+    /// The bytes of members, of which there are few, or of a windowed counter: kept as they come, read when all are there.
+    Payload(Vec<u8>),
     /// The positions, read as they come.
     Sparse(SparseLoading),
     /// The bitmap, filled in place.
     Dense(DenseLoading),
-    /// All members have arrived and were read.
+    /// All of it has arrived and was read.
     Done(Box<Counter>),
 }
 
 impl LoadingCounter {
-    /// Reads members once all are there. Their memory was allowed when loading began.
-    fn read(&self, bytes: &[u8]) -> Result<State, Error> {
-        let counter =
-            Counter::from_payload(self.params, self.layout, self.floor, self.representation, bytes, &Unlimited)
-                .map_err(stored_parameter)?;
-        Ok(State::Done(Box::new(counter)))
+    /// Reads a payload once all of it is there, and leaves it where it is none. Its memory was allowed when loading began.
+    fn read(&self, bytes: &mut Vec<u8>) -> Result<State, Error> {
+        let counter = match &self.windowed {
+            Some(form) => form.load(bytes, &Unlimited),
+            None => Counter::from_payload(self.params, self.layout, self.floor, self.representation, bytes, &Unlimited),
+        };
+        Ok(State::Done(Box::new(counter.map_err(stored_parameter)?)))
     }
 }
 
@@ -174,7 +254,8 @@ impl Loading for LoadingCounter {
     type Value = Counter;
 
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
-        let mut reader = Reader::new(header, Kind::Counter)?;
+        let is_windowed = header.first().is_some_and(|&first| Kind::WindowedCounter.begins_with(first));
+        let mut reader = Reader::new(header, if is_windowed { Kind::WindowedCounter } else { Kind::Counter })?;
         let representation = representation_of(reader.u8("representation")?)?;
         let (precision, tail_bits) = (reader.u8("precision")?, reader.u8("tail bits")?);
         let layout = Layout::new(precision.into(), tail_bits.into()).map_err(stored_parameter)?;
@@ -186,8 +267,17 @@ impl Loading for LoadingCounter {
             seed: reader.number("seed")?,
         };
         params.validate().map_err(stored_parameter)?;
-        let floor = if representation == Representation::Exact { 0 } else { reader.number_u32("floor")? };
-        let (total_bytes, enclosed) = match enclosed::read(reader, content(representation, layout))? {
+        let has_floor = !is_windowed && representation != Representation::Exact;
+        let floor = if has_floor { reader.number_u32("floor")? } else { 0 };
+        let windowed = if is_windowed {
+            let (window, newest, offset) = read_window(&mut reader)?;
+            let form = WindowedForm::new(params, layout, representation, window, newest, offset);
+            Some(form.map_err(stored_parameter)?)
+        } else {
+            None
+        };
+        let content = if is_windowed { Content::Bytes } else { content(representation, layout) };
+        let (total_bytes, enclosed) = match enclosed::read(reader, content)? {
             Found::Enclosed(payload) => (payload.len() as u64, Some(payload)),
             Found::Apart(mut reader) => {
                 let total_bytes = reader.number("payload length")?;
@@ -195,23 +285,14 @@ impl Loading for LoadingCounter {
                 (total_bytes, None)
             }
         };
-        let most_bytes = match representation {
-            Representation::Exact => params.max_exact_payload_bytes(),
-            // More positions than this a counter holds densely.
-            Representation::Sparse => layout.num_bytes() / 2,
-            Representation::Dense => layout.num_bytes(),
-        };
-        let fits = match representation {
-            Representation::Dense => total_bytes == most_bytes,
-            Representation::Sparse => total_bytes <= most_bytes && total_bytes % 4 == 0,
-            Representation::Exact => total_bytes <= most_bytes,
-        };
-        if !fits {
-            return Err(Error::corrupt("payload length", format_args!("at most {most_bytes} bytes"), total_bytes));
+        match &windowed {
+            Some(form) => form.check_bytes(total_bytes)?,
+            None => check_bytes(&params, layout, representation, total_bytes)?,
         }
         limit.check(0, total_bytes)?;
         let state = match representation {
-            Representation::Exact => State::Members(Vec::new()),
+            _ if is_windowed => State::Payload(try_with_capacity(total_bytes as usize)?),
+            Representation::Exact => State::Payload(Vec::new()),
             Representation::Sparse => {
                 State::Sparse(Counter::loading_sparse(params, layout, floor, total_bytes, limit)?)
             }
@@ -223,6 +304,7 @@ impl Loading for LoadingCounter {
             layout,
             floor,
             representation,
+            windowed,
             header: kept_header,
             received_bytes: 0,
             total_bytes,
@@ -241,7 +323,10 @@ impl Loading for LoadingCounter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        chunk_format(self.representation, self.layout, self.total_bytes)
+        match &self.windowed {
+            Some(form) => windowed_chunk_format(form, self.total_bytes),
+            None => chunk_format(self.representation, self.layout, self.total_bytes),
+        }
     }
 
     fn received_bytes(&self) -> u64 {
@@ -254,7 +339,7 @@ impl Loading for LoadingCounter {
 
     fn received(&self) -> Payload<'_> {
         let bytes = match &self.state {
-            State::Members(bytes) => bytes.as_slice(),
+            State::Payload(bytes) => bytes.as_slice(),
             State::Dense(dense) => dense.as_bytes(),
             State::Sparse(sparse) => return Payload::new(|index| sparse.payload_part(index)),
             State::Done(counter) => return Payload::new(|index| counter.payload_part(index)),
@@ -276,18 +361,18 @@ impl Loading for LoadingCounter {
         match &mut self.state {
             State::Dense(dense) => dense.write_bytes(self.received_bytes, more)?,
             State::Sparse(sparse) => sparse.push(more)?,
-            State::Members(bytes) => {
+            State::Payload(bytes) => {
                 let before = bytes.len();
                 let needed_bytes = more.len() as u64;
                 bytes.try_reserve(more.len()).map_err(|_| Error::OutOfMemory { needed_bytes })?;
                 bytes.extend_from_slice(more);
                 if more.len() as u64 == missing {
                     let mut all = std::mem::take(bytes);
-                    self.state = match self.read(&all) {
+                    self.state = match self.read(&mut all) {
                         Ok(done) => done,
                         Err(error) => {
                             all.truncate(before);
-                            self.state = State::Members(all);
+                            self.state = State::Payload(all);
                             return Err(error);
                         }
                     }
@@ -304,18 +389,18 @@ impl Loading for LoadingCounter {
         if let State::Sparse(sparse) = &mut self.state {
             return sparse.finish();
         }
-        match std::mem::replace(&mut self.state, State::Members(Vec::new())) {
+        match std::mem::replace(&mut self.state, State::Payload(Vec::new())) {
             State::Dense(dense) => Ok(dense.finish()),
             State::Done(counter) => Ok(*counter),
             // Taken out before.
-            State::Members(_) | State::Sparse(_) => Err(Error::corrupt("payload", "one value", "a second")),
+            State::Payload(_) | State::Sparse(_) => Err(Error::corrupt("payload", "one value", "a second")),
         }
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
         visit(alloc::Layout::for_value(self.header.as_slice()));
         match &self.state {
-            State::Members(bytes) => {
+            State::Payload(bytes) => {
                 visit(alloc::Layout::array::<u8>(bytes.capacity()).unwrap_or(alloc::Layout::new::<u8>()))
             }
             State::Sparse(sparse) => sparse.heap_layouts(visit),
@@ -329,7 +414,7 @@ impl Loading for LoadingCounter {
 
     fn try_clone(&self) -> Result<Self, Error> {
         let state = match &self.state {
-            State::Members(bytes) => State::Members(try_to_vec(bytes)?),
+            State::Payload(bytes) => State::Payload(try_to_vec(bytes)?),
             State::Sparse(sparse) => State::Sparse(sparse.try_clone()?),
             State::Dense(dense) => State::Dense(dense.try_clone()?),
             State::Done(counter) => State::Done(Box::new(counter.try_clone()?)),

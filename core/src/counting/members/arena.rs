@@ -7,7 +7,7 @@
 const MAX_LENGTH_BYTES: usize = 3;
 
 /// The length of a member as it stands before it.
-pub(super) struct Prefix {
+pub(in crate::counting) struct Prefix {
     bytes: [u8; MAX_LENGTH_BYTES],
     len: usize,
 }
@@ -15,7 +15,7 @@ pub(super) struct Prefix {
 impl Prefix {
     /// That of `item`, which has fewer than 2^21 bytes.
     #[inline]
-    pub(super) fn of(item: &[u8]) -> Self {
+    pub(in crate::counting) fn of(item: &[u8]) -> Self {
         let length = item.len();
         if length < 0x80 {
             return Prefix { bytes: [length as u8, 0, 0], len: 1 };
@@ -28,14 +28,14 @@ impl Prefix {
     }
 
     #[inline]
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(in crate::counting) fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 }
 
 /// Bytes that `item` takes with its length.
 #[inline]
-pub(super) fn record_bytes(item: &[u8]) -> usize {
+pub(in crate::counting) fn record_bytes(item: &[u8]) -> usize {
     let length_bytes = match item.len() {
         0..0x80 => 1,
         0x80..0x4000 => 2,
@@ -46,25 +46,25 @@ pub(super) fn record_bytes(item: &[u8]) -> usize {
 
 /// Iterator over members; stops at the end or where the bytes are no member.
 #[derive(Debug, Clone)]
-pub struct Iter<'a> {
+pub(in crate::counting) struct Iter<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Iter<'a> {
     /// The members of an arena.
     #[inline]
-    pub(super) fn new(arena: &'a [u8]) -> Self {
+    pub(in crate::counting) fn new(arena: &'a [u8]) -> Self {
         Iter { rest: arena }
     }
 
     /// The members from the one at `offset` on; none where that is beyond the arena.
     #[inline]
-    pub(super) fn from(arena: &'a [u8], offset: usize) -> Self {
+    pub(in crate::counting) fn from(arena: &'a [u8], offset: usize) -> Self {
         Iter { rest: arena.get(offset..).unwrap_or_default() }
     }
 
     /// What is left of the bytes.
-    pub(super) fn rest(&self) -> &'a [u8] {
+    pub(in crate::counting) fn rest(&self) -> &'a [u8] {
         self.rest
     }
 }

@@ -1,0 +1,277 @@
+//! All slots of a windowed counter: a cell each, with the tag of the slice that it was last touched in, 0 while free.
+//!
+//! Cells have 4 or 8 bits. Of two in a byte the first is the lower half. What walks them all is compiled for wide
+//! registers too, as in [`bits`](crate::bits).
+
+use multiversion::multiversion;
+
+use super::ring::Ages;
+use crate::counting::layout::{Layout, SegmentCounts, Slot};
+use crate::error::Error;
+
+/// Words of 64 slots that are looked at together: their cells, 8 KiB at most, stay in the nearest cache.
+const BLOCK_WORDS: usize = 128;
+
+/// Cells of a word.
+const WORD_CELLS: usize = u64::BITS as usize;
+
+/// A cell for each slot.
+#[derive(Debug)]
+pub(in crate::counting) struct DatedCells {
+    bytes: Box<[u8]>,
+    /// Has a cell 4 bits?
+    has_halves: bool,
+    /// How many cells of each segment are not free.
+    counts: SegmentCounts,
+}
+
+/// Bytes of the cells of a layout.
+pub(in crate::counting) fn num_bytes(layout: Layout, has_halves: bool) -> u64 {
+    layout.num_bits() >> u32::from(has_halves)
+}
+
+/// Zeroed bytes.
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+fn zeroed(num_bytes: u64) -> Result<Box<[u8]>, Error> {
+    let needed_bytes = num_bytes;
+    bytemuck::allocation::try_zeroed_slice_box(num_bytes as usize).map_err(|()| Error::OutOfMemory { needed_bytes })
+}
+
+impl DatedCells {
+    /// All free.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn new(layout: Layout, has_halves: bool) -> Result<Self, Error> {
+        let bytes = zeroed(num_bytes(layout, has_halves))?;
+        Ok(DatedCells { bytes, has_halves, counts: SegmentCounts::default() })
+    }
+
+    /// Cells as they are stored, `num_bytes` of them. They are taken if they are right.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when a cell is neither free nor of a living slice.
+    pub(super) fn from_bytes(
+        bytes: &mut Vec<u8>,
+        layout: Layout,
+        has_halves: bool,
+        ages: Ages,
+        most_age: u8,
+    ) -> Result<Self, Error> {
+        let is_dead = |tag: u8| tag != 0 && !ages.is_within(tag, most_age);
+        let dead = |byte: u8| {
+            let tags = if has_halves { [byte & 0xf, byte >> 4] } else { [byte, 0] };
+            tags.into_iter().find(|&tag| is_dead(tag))
+        };
+        if let Some(tag) = bytes.iter().find_map(|&byte| dead(byte)) {
+            return Err(Error::corrupt("tag", "0 or that of a living slice", tag));
+        }
+        let bytes = std::mem::take(bytes).into_boxed_slice();
+        let mut cells = DatedCells { bytes, has_halves, counts: SegmentCounts::default() };
+        cells.recount(layout, ages);
+        Ok(cells)
+    }
+
+    /// The cells as they are stored.
+    pub(in crate::counting) fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// How many cells of each segment are not free.
+    pub(super) fn counts(&self) -> &SegmentCounts {
+        &self.counts
+    }
+
+    #[inline]
+    fn get(&self, index: usize) -> u8 {
+        if self.has_halves { self.bytes[index / 2] >> (index % 2 * 4) & 0xf } else { self.bytes[index] }
+    }
+
+    /// Puts a tag in a cell and returns the one before.
+    #[inline]
+    pub(in crate::counting) fn replace(&mut self, slot: Slot, tag: u8) -> u8 {
+        let index = slot.index as usize;
+        let before = self.get(index);
+        if before == tag {
+            return before;
+        }
+        if self.has_halves {
+            // The bits that differ are turned.
+            self.bytes[index / 2] ^= (before ^ tag) << (index % 2 * 4);
+        } else {
+            self.bytes[index] = tag;
+        }
+        if before == 0 {
+            self.counts.increment(slot.segment);
+        }
+        before
+    }
+
+    /// The tag of a cell.
+    #[inline]
+    pub(super) fn tag(&self, index: u64) -> u8 {
+        self.get(index as usize)
+    }
+
+    /// Asks for the cell of a slot, ahead of its use.
+    #[inline]
+    pub(in crate::counting) fn prefetch(&self, slot: Slot) {
+        prefetch_index::prefetch_index(&self.bytes, slot.index as usize >> u32::from(self.has_halves));
+    }
+
+    /// Bytes of the cells of a word.
+    fn word_bytes(&self) -> usize {
+        WORD_CELLS >> u32::from(self.has_halves)
+    }
+
+    /// Frees the cells of an age above `most_age` by `ages`.
+    pub(super) fn free_dead(&mut self, layout: Layout, ages: Ages, most_age: u8) {
+        let mut counts = SegmentCounts::default();
+        let mut words = [0; BLOCK_WORDS];
+        let mut start = 0;
+        for block in self.bytes.chunks_mut(BLOCK_WORDS * (WORD_CELLS >> u32::from(self.has_halves))) {
+            if self.has_halves {
+                free_halves(block, ages, most_age)
+            } else {
+                free_wholes(block, ages, most_age)
+            }
+            let words = words_of(block, self.has_halves, ages, u8::MAX, &mut words);
+            counts.add_words(layout, start, words);
+            start += words.len();
+        }
+        self.counts = counts;
+    }
+
+    /// Frees all cells.
+    pub(super) fn clear(&mut self) {
+        self.bytes.fill(0);
+        self.counts = SegmentCounts::default();
+    }
+
+    fn recount(&mut self, layout: Layout, ages: Ages) {
+        let mut counts = SegmentCounts::default();
+        self.for_each_block(ages, u8::MAX, |start, words| counts.add_words(layout, start, words));
+        self.counts = counts;
+    }
+
+    /// The bitmap of the slots touched at most `most_age` slices ago, into zeroed words.
+    pub(in crate::counting) fn to_words(&self, ages: Ages, most_age: u8, bitmap: &mut [u64]) {
+        self.for_each_block(ages, most_age, |start, words| {
+            bitmap[start..start + words.len()].copy_from_slice(words);
+        });
+    }
+
+    fn for_each_block(&self, ages: Ages, most_age: u8, mut visit: impl FnMut(usize, &[u64])) {
+        let mut words = [0; BLOCK_WORDS];
+        for (index, block) in self.bytes.chunks(BLOCK_WORDS * self.word_bytes()).enumerate() {
+            visit(index * BLOCK_WORDS, words_of(block, self.has_halves, ages, most_age, &mut words));
+        }
+    }
+
+    /// Calls `visit` with each cell that is not free and its tag, ascending.
+    pub(in crate::counting) fn for_each(&self, visit: &mut dyn FnMut(u64, u8)) {
+        for (chunk, bytes) in self.bytes.chunks(8).enumerate() {
+            if bytes.iter().all(|&byte| byte == 0) {
+                continue;
+            }
+            let start = chunk * 8 << u32::from(self.has_halves);
+            for index in start..start + (bytes.len() << u32::from(self.has_halves)) {
+                match self.get(index) {
+                    0 => {}
+                    tag => visit(index as u64, tag),
+                }
+            }
+        }
+    }
+
+    /// Its one allocation.
+    pub(super) fn heap_layout(&self) -> std::alloc::Layout {
+        std::alloc::Layout::for_value::<[u8]>(&self.bytes)
+    }
+
+    /// Hands the cells over and takes them back, wherever they lie then.
+    pub(super) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
+        self.bytes = relocate(std::mem::take(&mut self.bytes));
+    }
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn try_clone(&self) -> Result<Self, Error> {
+        let mut bytes = zeroed(self.bytes.len() as u64)?;
+        crate::bits::copy_to_zeroed(&mut bytes, &self.bytes);
+        Ok(DatedCells { bytes, has_halves: self.has_halves, counts: self.counts })
+    }
+}
+
+/// Which cells of a block have an age of at most `most_age`.
+fn words_of<'w>(
+    block: &[u8],
+    has_halves: bool,
+    ages: Ages,
+    most_age: u8,
+    words: &'w mut [u64; BLOCK_WORDS],
+) -> &'w [u64] {
+    let len = if has_halves { block.len() / (WORD_CELLS / 2) } else { block.len() / WORD_CELLS };
+    let words = &mut words[..len];
+    if has_halves {
+        words_of_halves(block, ages, most_age, words);
+    } else {
+        words_of_wholes(block, ages, most_age, words);
+    }
+    words
+}
+
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+fn free_wholes(block: &mut [u8], ages: Ages, most_age: u8) {
+    for byte in block {
+        *byte = if ages.is_within(*byte, most_age) { *byte } else { 0 };
+    }
+}
+
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+fn free_halves(block: &mut [u8], ages: Ages, most_age: u8) {
+    for byte in block {
+        let low = if ages.is_within(*byte & 0xf, most_age) { 0xf } else { 0 };
+        let high = if ages.is_within(*byte >> 4, most_age) { 0xf0 } else { 0 };
+        *byte &= low | high;
+    }
+}
+
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+fn words_of_wholes(block: &[u8], ages: Ages, most_age: u8, words: &mut [u64]) {
+    for (word, cells) in words.iter_mut().zip(block.as_chunks::<WORD_CELLS>().0) {
+        let mut marks = [0u8; WORD_CELLS];
+        for (mark, &tag) in marks.iter_mut().zip(cells) {
+            *mark = u8::from(ages.is_within(tag, most_age));
+        }
+        *word = (0..).zip(marks.as_chunks::<8>().0).fold(0, |word, (place, eight)| {
+            let x = u64::from_le_bytes(*eight);
+            // A bit of each byte to 8 bits side by side: the gaps are halved.
+            let x = (x | x >> 7) & 0x0003_0003_0003_0003;
+            let x = (x | x >> 14) & 0x0000_000f_0000_000f;
+            word | (x | x >> 28) << (8 * place) & 0xff << (8 * place)
+        });
+    }
+}
+
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+fn words_of_halves(block: &[u8], ages: Ages, most_age: u8, words: &mut [u64]) {
+    for (word, cells) in words.iter_mut().zip(block.as_chunks::<{ WORD_CELLS / 2 }>().0) {
+        let mut marks = [0u8; WORD_CELLS / 2];
+        for (mark, &tags) in marks.iter_mut().zip(cells) {
+            let [low, high] = [tags & 0xf, tags >> 4].map(|tag| u8::from(ages.is_within(tag, most_age)));
+            *mark = low | high << 1;
+        }
+        *word = (0..).zip(marks.as_chunks::<8>().0).fold(0, |word, (place, eight)| {
+            let x = u64::from_le_bytes(*eight);
+            // Two bits of each byte to 16 bits side by side.
+            let x = (x | x >> 6) & 0x000f_000f_000f_000f;
+            let x = (x | x >> 12) & 0x0000_00ff_0000_00ff;
+            word | (x | x >> 24) << (16 * place) & 0xffff << (16 * place)
+        });
+    }
+}

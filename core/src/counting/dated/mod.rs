@@ -1,0 +1,516 @@
+//! What a windowed counter has seen, with the slices in which it did.
+//!
+//! A plain linear counter has a bit for each slot: touched or not. Here a slot has the slice in which it was last
+//! touched. The slots touched in a slice or later are, bit for bit, the bitmap of a counter that saw only that span. So
+//! every span that ends now has a count, by the same estimator.
+//!
+//! Small ones have the members themselves with their slices, then few slots with theirs ([`positions`]), then a cell for
+//! each slot ([`cells`]). Nothing here is older than the window at the newest slice that was reached: what dies when
+//! that moves on is dropped then.
+
+pub(super) mod cells;
+pub(super) mod members;
+pub(super) mod positions;
+pub(super) mod ring;
+
+use std::alloc;
+
+use cells::DatedCells;
+use members::DatedMembers;
+use positions::DatedPositions;
+pub(super) use ring::MOST_SLICES;
+use ring::{Ages, Ring};
+
+use crate::counting::estimate::{KeptEstimate, Segments};
+use crate::counting::layout::{Layout, SegmentCounts, Slot};
+use crate::counting::params::{Params, Plan};
+use crate::error::Error;
+use crate::hash::hash64;
+use crate::heap::Mover;
+use crate::size_limit::{SizeLimit, Unlimited, try_with_capacity};
+use crate::window::Window;
+
+/// What adding an item did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Touch {
+    /// It was not known.
+    New,
+    /// It was known, and is now known to have been seen later.
+    Renewed,
+    /// Nothing.
+    Same,
+}
+
+/// How what was seen is held.
+#[derive(Debug)]
+pub(super) enum Seen {
+    /// Members.
+    Exact(DatedMembers),
+    /// Some slots.
+    Sparse(DatedPositions),
+    /// All slots.
+    Dense(DatedCells),
+}
+
+/// What was seen in a window.
+#[derive(Debug)]
+pub(super) struct Dated {
+    ring: Ring,
+    seen: Seen,
+    /// Of the whole window as of the newest slice; none when it has changed since.
+    estimate: KeptEstimate,
+}
+
+/// Heap bytes of the cells of a layout.
+fn dense_bytes(layout: Layout, ring: &Ring) -> u64 {
+    cells::num_bytes(layout, ring.has_halves())
+}
+
+/// Are lists the better way to hold so many positions? They are up to half of what cells take.
+fn sparse_fits(layout: Layout, ring: &Ring, len: u64) -> bool {
+    positions::heap_bytes(layout, len) <= dense_bytes(layout, ring) / 2
+}
+
+/// The most heap bytes that so many positions take, held as they will be.
+fn bytes_of_slots(layout: Layout, ring: &Ring, len: u64) -> u64 {
+    if sparse_fits(layout, ring, len) { positions::heap_bytes(layout, len) } else { dense_bytes(layout, ring) }
+}
+
+impl Seen {
+    /// Nothing.
+    fn none(plan: &Plan) -> Result<Self, Error> {
+        if plan.params.exact_limit > 0 {
+            return Ok(Seen::Exact(DatedMembers::new()));
+        }
+        Ok(Seen::Sparse(DatedPositions::new(plan.layout)?))
+    }
+
+    /// No slots, with room for at least so many.
+    fn of_slots(layout: Layout, ring: &Ring, len: u64) -> Result<Self, Error> {
+        Ok(if sparse_fits(layout, ring, len) {
+            Seen::Sparse(DatedPositions::new(layout)?)
+        } else {
+            Seen::Dense(DatedCells::new(layout, ring.has_halves())?)
+        })
+    }
+
+    /// Notes a slot with a tag, if that is younger than the one it has.
+    fn note(&mut self, slot: Slot, tag: u8, layout: Layout, ring: &Ring) -> Result<Touch, Error> {
+        let ages = ring.ages();
+        let position = slot.index as u32;
+        match self {
+            Seen::Exact(_) => return Ok(Touch::Same),
+            Seen::Dense(cells) => {
+                let before = cells.tag(slot.index);
+                if before != 0 && ages.age(before) <= ages.age(tag) {
+                    return Ok(Touch::Same);
+                }
+                cells.replace(slot, tag);
+                return Ok(if before == 0 { Touch::New } else { Touch::Renewed });
+            }
+            Seen::Sparse(positions) => {
+                if let Some(before) = positions.tag_mut(position) {
+                    return Ok(renew(before, tag, ages));
+                }
+                if sparse_fits(layout, ring, positions.len() + 1) {
+                    positions.insert(position, tag)?;
+                    return Ok(Touch::New);
+                }
+            }
+        }
+        let mut cells = DatedCells::new(layout, ring.has_halves())?;
+        if let Seen::Sparse(positions) = self {
+            positions.iter().for_each(|(position, tag)| {
+                let index = u64::from(position);
+                cells.replace(Slot { index, segment: layout.segment_of(index) }, tag);
+            });
+        }
+        cells.replace(slot, tag);
+        *self = Seen::Dense(cells);
+        Ok(Touch::New)
+    }
+}
+
+/// Puts a tag over an older one.
+fn renew(before: &mut u8, tag: u8, ages: Ages) -> Touch {
+    if ages.age(*before) <= ages.age(tag) {
+        return Touch::Same;
+    }
+    *before = tag;
+    Touch::Renewed
+}
+
+impl Dated {
+    /// Bytes of the struct itself.
+    pub(super) const STRUCT_BYTES: u64 = size_of::<Dated>() as u64;
+
+    /// Nothing seen yet.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn with_ring(ring: Ring, plan: &Plan) -> Result<Self, Error> {
+        Ok(Dated { ring, seen: Seen::none(plan)?, estimate: KeptEstimate::none() })
+    }
+
+    pub(super) fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    pub(super) fn seen(&self) -> &Seen {
+        &self.seen
+    }
+
+    /// Notes an item as seen in the newest slice. `held_bytes` is what the counter takes beside.
+    ///
+    /// # Errors
+    /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
+    pub(super) fn touch(
+        &mut self,
+        item: &[u8],
+        plan: &Plan,
+        held_bytes: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<Touch, Error> {
+        self.touch_at(item, 0, plan, held_bytes, limit)
+    }
+
+    /// As [`Self::touch`], in a slice of some age.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn touch_at(
+        &mut self,
+        item: &[u8],
+        age: u8,
+        plan: &Plan,
+        held_bytes: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<Touch, Error> {
+        let Plan { params, layout } = plan;
+        let hash = hash64(item, params.seed);
+        let ages = self.ring.ages();
+        let tag = ages.tag(age);
+        let Seen::Exact(members) = &mut self.seen else {
+            return self.touch_slot(layout.slot_of(hash), tag, *layout, held_bytes, limit);
+        };
+        if let Some(before) = members.tag_mut(item, hash) {
+            return Ok(renew(before, tag, ages));
+        }
+        if members.has_room_for(item, params.room()) {
+            limit.check(held_bytes + members.heap_bytes(), DatedMembers::bytes_for(item))?;
+            members.insert(item, hash, params.seed, tag)?;
+            return Ok(Touch::New);
+        }
+        let mut slots = self.slots_of_members(plan, held_bytes, limit)?;
+        slots.note(layout.slot_of(hash), tag, *layout, &self.ring)?;
+        self.seen = slots;
+        self.estimate.forget();
+        Ok(Touch::New)
+    }
+
+    /// Its exact members as slots, with room for one more.
+    fn slots_of_members(&self, plan: &Plan, held_bytes: u64, limit: &impl SizeLimit) -> Result<Seen, Error> {
+        let Seen::Exact(members) = &self.seen else { return Seen::none(plan) };
+        let len = members.len() as u64 + 1;
+        limit.check(held_bytes, bytes_of_slots(plan.layout, &self.ring, len))?;
+        let mut slots = Seen::of_slots(plan.layout, &self.ring, len)?;
+        for (tag, member) in members.iter() {
+            let slot = plan.layout.slot_of(hash64(member, plan.params.seed));
+            slots.note(slot, tag, plan.layout, &self.ring)?;
+        }
+        Ok(slots)
+    }
+
+    /// Notes a slot of a counter that holds slots.
+    fn touch_slot(
+        &mut self,
+        slot: Slot,
+        tag: u8,
+        layout: Layout,
+        held_bytes: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<Touch, Error> {
+        if let Seen::Sparse(positions) = &mut self.seen
+            && positions.tag_mut(slot.index as u32).is_none()
+        {
+            let len = positions.len();
+            let held = if sparse_fits(layout, &self.ring, len + 1) { positions::heap_bytes(layout, len) } else { 0 };
+            limit.check(held_bytes + held, bytes_of_slots(layout, &self.ring, len + 1) - held)?;
+        }
+        let touch = self.seen.note(slot, tag, layout, &self.ring)?;
+        if touch == Touch::New {
+            self.estimate.forget();
+        }
+        Ok(touch)
+    }
+
+    /// The cells, when dense, and the tag of the newest slice. Whoever touches a free one has to
+    /// [forget](Self::forget_estimate) the estimate.
+    #[inline]
+    pub(super) fn cells_mut(&mut self) -> Option<(&mut DatedCells, u8)> {
+        let tag = self.ring.ages().tag(0);
+        match &mut self.seen {
+            Seen::Dense(cells) => Some((cells, tag)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn forget_estimate(&mut self) {
+        self.estimate.forget();
+    }
+
+    /// Makes a later slice the newest and drops what dies by that; false, and nothing done, for one that is not later.
+    pub(super) fn advance(&mut self, slice: u64, plan: &Plan) -> bool {
+        let Some(passed @ 1..) = slice.checked_sub(self.ring.newest) else { return false };
+        let (ages, most_age) = (self.ring.ages(), self.ring.most_age());
+        self.ring.newest = slice;
+        self.estimate.forget();
+        match u8::try_from(passed).ok().and_then(|passed| most_age.checked_sub(passed)) {
+            None => self.clear(plan),
+            Some(left) => {
+                let is_kept = |tag| ages.age(tag) <= left;
+                let is_empty = match &mut self.seen {
+                    Seen::Exact(members) => {
+                        members.retain(plan.params.seed, is_kept);
+                        members.len() == 0
+                    }
+                    Seen::Sparse(positions) => {
+                        positions.retain(is_kept);
+                        positions.len() == 0
+                    }
+                    Seen::Dense(cells) => {
+                        cells.free_dead(plan.layout, ages, left);
+                        cells.counts().total() == 0
+                    }
+                };
+                if is_empty {
+                    self.clear(plan);
+                }
+            }
+        }
+        true
+    }
+
+    /// Forgets all. It is exact again where it may be.
+    fn clear(&mut self, plan: &Plan) {
+        // Lists need memory. Without it what there is serves, all of it free.
+        match Seen::none(plan) {
+            Ok(none) => self.seen = none,
+            Err(_) => match &mut self.seen {
+                Seen::Exact(members) => members.retain(plan.params.seed, |_| false),
+                Seen::Sparse(positions) => positions.retain(|_| false),
+                Seen::Dense(cells) => cells.clear(),
+            },
+        }
+        self.estimate.forget();
+    }
+
+    /// Gives the newest slice an earlier number, and all others with it; false, and nothing done, for a later one.
+    pub(super) fn rebase(&mut self, slice: u64) -> bool {
+        let is_earlier = slice < self.ring.newest;
+        self.ring.rebase(slice);
+        is_earlier
+    }
+
+    /// What moves it on is another thing now.
+    pub(super) fn set_window(&mut self, window: Window) {
+        self.ring.window = window;
+    }
+
+    /// The estimate of the whole window as of the newest slice.
+    pub(super) fn estimate(&self, layout: Layout) -> f64 {
+        match &self.seen {
+            Seen::Exact(members) => members.len() as f64,
+            _ => self.estimate.get_or(|| Segments::new(layout, &self.counts(layout)).estimate()),
+        }
+    }
+
+    fn counts(&self, layout: Layout) -> SegmentCounts {
+        match &self.seen {
+            Seen::Exact(_) => SegmentCounts::default(),
+            Seen::Sparse(positions) => positions.counts(layout),
+            Seen::Dense(cells) => *cells.counts(),
+        }
+    }
+
+    /// Slots that were touched; 0 while exact.
+    pub(super) fn set_bits(&self, layout: Layout) -> u64 {
+        match &self.seen {
+            Seen::Exact(_) => 0,
+            Seen::Sparse(positions) => positions.len(),
+            Seen::Dense(_) => self.counts(layout).total(),
+        }
+    }
+
+    /// The number of members seen in the newest slice, in that and the one before, and so on: a number for each age.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn history(&self, layout: Layout) -> Result<Vec<f64>, Error> {
+        let (ages, most_age) = (self.ring.ages(), usize::from(self.ring.most_age()));
+        let mut history = try_with_capacity(most_age + 1)?;
+        let mut of_age = try_with_capacity(most_age + 1)?;
+        of_age.resize(most_age + 1, SegmentCounts::default());
+        let mut note = |segment, tag| of_age[usize::from(ages.age(tag)).min(most_age)].increment(segment);
+        match &self.seen {
+            // All in one segment.
+            Seen::Exact(members) => members.iter().for_each(|(tag, _)| note(0, tag)),
+            Seen::Sparse(positions) => {
+                positions.iter().for_each(|(position, tag)| note(layout.segment_of(position.into()), tag));
+            }
+            Seen::Dense(cells) => cells.for_each(&mut |index, tag| note(layout.segment_of(index), tag)),
+        }
+        let mut since = SegmentCounts::default();
+        for counts in &of_age {
+            (0..layout.num_segments()).for_each(|segment| since.add(segment, counts.get(segment)));
+            history.push(match &self.seen {
+                Seen::Exact(_) => since.total() as f64,
+                _ => Segments::new(layout, &since).estimate(),
+            });
+        }
+        Ok(history)
+    }
+
+    /// Calls `visit` with each slot of a counter that holds slots, and its age, ascending.
+    pub(super) fn for_each_slot(&self, visit: &mut dyn FnMut(u64, u8)) {
+        let ages = self.ring.ages();
+        match &self.seen {
+            Seen::Exact(_) => {}
+            Seen::Sparse(positions) => {
+                positions.iter().for_each(|(position, tag)| visit(position.into(), ages.age(tag)));
+            }
+            Seen::Dense(cells) => cells.for_each(&mut |index, tag| visit(index, ages.age(tag))),
+        }
+    }
+
+    /// The same, of slots in a layout that its own folds to: of slots that fall together the youngest stays.
+    ///
+    /// # Errors
+    /// Those of `limit`, [`Error::OutOfMemory`].
+    pub(super) fn as_slots(
+        &self,
+        from: &Plan,
+        to: Layout,
+        held_bytes: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<Self, Error> {
+        let plan = Plan { layout: to, ..*from };
+        let seen = match &self.seen {
+            Seen::Exact(_) => self.slots_of_members(&plan, held_bytes, limit)?,
+            _ => Seen::of_slots(to, &self.ring, 0)?,
+        };
+        let mut slots = Dated { ring: self.ring, seen, estimate: KeptEstimate::none() };
+        slots.note_slots(self, from.layout, to, 0, held_bytes, limit)?;
+        Ok(slots)
+    }
+
+    /// Notes the slots of another, each in its slice, which is `behind` slices older by its newest. True when that
+    /// changed anything.
+    ///
+    /// # Errors
+    /// Those of `limit`, [`Error::OutOfMemory`]; some may be noted then.
+    pub(super) fn note_slots(
+        &mut self,
+        other: &Dated,
+        from: Layout,
+        to: Layout,
+        behind: u64,
+        held_bytes: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<bool, Error> {
+        let (ages, most_age) = (self.ring.ages(), u64::from(self.ring.most_age()));
+        let (mut changed, mut failed) = (false, None);
+        other.for_each_slot(&mut |index, age| {
+            let age = behind.saturating_add(age.into());
+            if age > most_age || failed.is_some() {
+                return;
+            }
+            let index = if from == to { index } else { from.fold(index, to) };
+            let slot = Slot { index, segment: to.segment_of(index) };
+            match self.touch_slot(slot, ages.tag(age as u8), to, held_bytes, limit) {
+                Ok(touch) => changed |= touch != Touch::Same,
+                Err(error) => failed = Some(error),
+            }
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(changed),
+        }
+    }
+
+    /// What was stored.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] naming what is wrong, [`Error::OutOfMemory`].
+    pub(super) fn from_exact(ring: Ring, plan: &Plan, payload: &[u8]) -> Result<Self, Error> {
+        let Params { exact_limit, seed, .. } = plan.params;
+        // Without a limit a counter is never exact, not even while empty.
+        if exact_limit == 0 {
+            return Err(Error::corrupt("representation", "an estimate", "exact"));
+        }
+        let members = DatedMembers::from_bytes(payload, plan.params.room(), seed, ring.ages(), ring.most_age())?;
+        Ok(Dated { ring, seen: Seen::Exact(members), estimate: KeptEstimate::none() })
+    }
+
+    /// As [`Self::from_exact`], of positions. They become cells where they are too many.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn from_sparse(ring: Ring, plan: &Plan, payload: &[u8]) -> Result<Self, Error> {
+        let positions = DatedPositions::from_bytes(payload, plan.layout, ring.ages(), ring.most_age())?;
+        let is_sparse = sparse_fits(plan.layout, &ring, positions.len());
+        let dated = Dated { ring, seen: Seen::Sparse(positions), estimate: KeptEstimate::none() };
+        if is_sparse {
+            return Ok(dated);
+        }
+        let seen = Seen::Dense(DatedCells::new(plan.layout, ring.has_halves())?);
+        let mut cells = Dated { ring, seen, estimate: KeptEstimate::none() };
+        cells.note_slots(&dated, plan.layout, plan.layout, 0, 0, &Unlimited)?;
+        Ok(cells)
+    }
+
+    /// As [`Self::from_exact`], of cells. The payload is taken if it is right.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn from_dense(ring: Ring, plan: &Plan, payload: &mut Vec<u8>) -> Result<Self, Error> {
+        let expected = dense_bytes(plan.layout, &ring);
+        if payload.len() as u64 != expected {
+            return Err(Error::corrupt("cell bytes", expected, payload.len()));
+        }
+        let cells = DatedCells::from_bytes(payload, plan.layout, ring.has_halves(), ring.ages(), ring.most_age())?;
+        Ok(Dated { ring, seen: Seen::Dense(cells), estimate: KeptEstimate::none() })
+    }
+
+    /// Calls `visit` with the layout of each heap allocation, its own among them.
+    pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
+        visit(alloc::Layout::new::<Dated>());
+        match &self.seen {
+            Seen::Exact(members) => members.heap_layouts(visit),
+            Seen::Sparse(positions) => positions.heap_layouts(visit),
+            Seen::Dense(cells) => visit(cells.heap_layout()),
+        }
+    }
+
+    /// Hands the arena or the cells over and takes them back, wherever they lie then.
+    pub(super) fn relocate(&mut self, mover: &impl Mover) {
+        match &mut self.seen {
+            Seen::Exact(members) => members.relocate(mover),
+            Seen::Sparse(_) => {}
+            Seen::Dense(cells) => cells.relocate(|bytes| mover.relocate(bytes)),
+        }
+    }
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn try_clone(&self, seed: u64) -> Result<Self, Error> {
+        let seen = match &self.seen {
+            Seen::Exact(members) => Seen::Exact(members.try_clone(seed)?),
+            Seen::Sparse(positions) => Seen::Sparse(positions.try_clone()?),
+            Seen::Dense(cells) => Seen::Dense(cells.try_clone()?),
+        };
+        Ok(Dated { ring: self.ring, seen, estimate: self.estimate.clone() })
+    }
+}

@@ -1,0 +1,185 @@
+//! Few slots of a windowed counter, each with the tag of the slice that it was last touched in.
+//!
+//! Slots that share their upper bits are in one sorted list, so that a new one moves few others.
+
+use std::alloc::Layout as Memory;
+
+use super::ring::Ages;
+use crate::counting::layout::{Layout, SegmentCounts};
+use crate::error::Error;
+use crate::size_limit::{try_to_vec, try_with_capacity};
+
+/// Bytes of a position and its tag in a payload.
+pub(in crate::counting) const RECORD_BYTES: usize = size_of::<u32>() + 1;
+
+/// Slots whose positions are in one list, as a power of two.
+const LIST_BITS: u32 = 12;
+/// Bytes that an entry takes at most: lists may be half empty.
+const MOST_ENTRY_BYTES: u64 = 2 * size_of::<Entry>() as u64;
+/// Bytes that a list takes at most beside: its place, and the least that a vector allocates.
+const LIST_BYTES: u64 = (size_of::<Vec<Entry>>() + 4 * size_of::<Entry>()) as u64;
+
+/// The lower bits of a position, little-endian, and its tag.
+type Entry = [u8; 3];
+
+fn entry(position: u32, tag: u8) -> Entry {
+    let low = (position & ((1 << LIST_BITS) - 1)) as u16;
+    let [first, second] = low.to_le_bytes();
+    [first, second, tag]
+}
+
+fn low(entry: &Entry) -> u32 {
+    u16::from_le_bytes([entry[0], entry[1]]).into()
+}
+
+/// Positions with tags.
+#[derive(Debug)]
+pub(in crate::counting) struct DatedPositions {
+    lists: Vec<Vec<Entry>>,
+    len: u64,
+}
+
+fn num_lists(layout: Layout) -> u64 {
+    layout.num_bits().div_ceil(1 << LIST_BITS)
+}
+
+/// The most heap bytes of so many positions.
+pub(super) fn heap_bytes(layout: Layout, len: u64) -> u64 {
+    num_lists(layout) * LIST_BYTES + len * MOST_ENTRY_BYTES
+}
+
+impl DatedPositions {
+    /// None.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn new(layout: Layout) -> Result<Self, Error> {
+        let mut lists = try_with_capacity(num_lists(layout) as usize)?;
+        lists.resize_with(num_lists(layout) as usize, Vec::new);
+        Ok(DatedPositions { lists, len: 0 })
+    }
+
+    /// How many they are.
+    pub(in crate::counting) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// All of them with their tags, ascending.
+    pub(in crate::counting) fn iter(&self) -> impl Iterator<Item = (u32, u8)> + '_ {
+        self.iter_from(0)
+    }
+
+    /// Those from the one numbered `rank` on.
+    fn iter_from(&self, rank: u64) -> impl Iterator<Item = (u32, u8)> + '_ {
+        let mut skipped = rank as usize;
+        (0u32..).zip(&self.lists).flat_map(move |(upper, list)| {
+            let from = skipped.min(list.len());
+            skipped -= from;
+            list[from..].iter().map(move |entry| (upper << LIST_BITS | low(entry), entry[2]))
+        })
+    }
+
+    /// The tag of a position, to change it.
+    pub(super) fn tag_mut(&mut self, position: u32) -> Option<&mut u8> {
+        let list = &mut self.lists[(position >> LIST_BITS) as usize];
+        let at = list.binary_search_by_key(&low(&entry(position, 0)), low).ok()?;
+        Some(&mut list[at][2])
+    }
+
+    /// Inserts a position that there is not yet.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; nothing was changed then.
+    pub(super) fn insert(&mut self, position: u32, tag: u8) -> Result<(), Error> {
+        let list = &mut self.lists[(position >> LIST_BITS) as usize];
+        let at = list.partition_point(|entry| low(entry) < low(&self::entry(position, 0)));
+        list.try_reserve(1).map_err(|_| Error::OutOfMemory { needed_bytes: MOST_ENTRY_BYTES })?;
+        list.insert(at, entry(position, tag));
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Keeps the positions whose tags `is_kept` says.
+    pub(super) fn retain(&mut self, is_kept: impl Fn(u8) -> bool) {
+        self.len = 0;
+        for list in &mut self.lists {
+            list.retain(|entry| is_kept(entry[2]));
+            if list.is_empty() {
+                *list = Vec::new();
+            }
+            self.len += list.len() as u64;
+        }
+    }
+
+    /// How many of each segment there are.
+    pub(super) fn counts(&self, layout: Layout) -> SegmentCounts {
+        let mut counts = SegmentCounts::default();
+        self.iter().for_each(|(position, _)| counts.increment(layout.segment_of(position.into())));
+        counts
+    }
+
+    /// Reads what [`Self::append_to`] gives of all.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when a position is beyond the bitmap or not above the one before it, or a slice is not alive;
+    /// [`Error::OutOfMemory`].
+    pub(super) fn from_bytes(bytes: &[u8], layout: Layout, ages: Ages, most_age: u8) -> Result<Self, Error> {
+        let (records, rest) = bytes.as_chunks::<RECORD_BYTES>();
+        if !rest.is_empty() {
+            return Err(Error::corrupt("position bytes", "a multiple of 5", bytes.len()));
+        }
+        let mut positions = Self::new(layout)?;
+        let mut last = None;
+        for &[a, b, c, d, tag] in records {
+            let position = u32::from_le_bytes([a, b, c, d]);
+            if u64::from(position) >= layout.num_bits() {
+                return Err(Error::corrupt("position", format_args!("below {}", layout.num_bits()), position));
+            }
+            if last.is_some_and(|last| last >= position) {
+                return Err(Error::corrupt("position", "above the one before it", position));
+            }
+            if !ages.has(tag) || !ages.is_within(tag, most_age) {
+                return Err(Error::corrupt("tag", "that of a living slice", tag));
+            }
+            positions.insert(position, tag)?;
+            last = Some(position);
+        }
+        Ok(positions)
+    }
+
+    /// Appends bytes `start..end` of the records from the one numbered `rank` on.
+    pub(in crate::counting) fn append_to(&self, bytes: &mut Vec<u8>, rank: u64, start: u64, end: u64) {
+        let record_bytes = RECORD_BYTES as u64;
+        // Whole records; what is too much of the first and the last is cut off.
+        let first = start / record_bytes;
+        let before = bytes.len();
+        let wanted = (end.div_ceil(record_bytes) - first) as usize;
+        for (position, tag) in self.iter_from(rank + first).take(wanted) {
+            let [a, b, c, d] = position.to_le_bytes();
+            bytes.extend_from_slice(&[a, b, c, d, tag]);
+        }
+        bytes.truncate(before + (end - first * record_bytes) as usize);
+        bytes.drain(before..before + (start - first * record_bytes) as usize);
+    }
+
+    /// Calls `visit` with the layout of each heap allocation.
+    pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(Memory)) {
+        let mut visit = |layout: Result<Memory, _>| visit(layout.unwrap_or(Memory::new::<u64>()));
+        visit(Memory::array::<Vec<Entry>>(self.lists.capacity()));
+        for list in self.lists.iter().filter(|list| list.capacity() > 0) {
+            visit(Memory::array::<Entry>(list.capacity()));
+        }
+    }
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn try_clone(&self) -> Result<Self, Error> {
+        let mut lists = try_with_capacity(self.lists.len())?;
+        for list in &self.lists {
+            lists.push(try_to_vec(list)?);
+        }
+        Ok(DatedPositions { lists, len: self.len })
+    }
+}

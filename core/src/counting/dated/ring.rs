@@ -1,0 +1,144 @@
+//! Slices as tags of a byte or half a byte.
+//!
+//! The tag of a slice is `1 + (slice - offset) mod modulus`; 0 is left for what was never seen. All living slices have
+//! different tags, for there are at most `modulus` of them. What counts is the age of a tag: how many slices it is before
+//! the newest one. The offset renumbers all slices at once.
+
+use crate::window::Window;
+
+/// The most slices whose tags have half a byte.
+const MOST_SLICES_OF_HALVES: u32 = HALVES - 1;
+/// Tags of half a byte.
+const HALVES: u32 = 15;
+/// Tags of a byte.
+const WHOLES: u32 = 255;
+
+/// The most slices that a counter's window may have.
+pub(in crate::counting) const MOST_SLICES: u32 = WHOLES - 1;
+
+/// The tags of a window at some time, as ages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::counting) struct Ages {
+    /// The tag of the newest slice, 1 to `modulus`.
+    pub(super) newest: u8,
+    /// How many tags there are.
+    pub(super) modulus: u8,
+}
+
+impl Ages {
+    /// How many slices before the newest one a tag is.
+    #[inline(always)]
+    pub(in crate::counting) fn age(self, tag: u8) -> u8 {
+        let around = if tag > self.newest { self.modulus } else { 0 };
+        self.newest.wrapping_sub(tag).wrapping_add(around)
+    }
+
+    /// The tag of an age below the number of tags.
+    #[inline]
+    pub(in crate::counting) fn tag(self, age: u8) -> u8 {
+        let around = if age >= self.newest { self.modulus } else { 0 };
+        self.newest.wrapping_sub(age).wrapping_add(around)
+    }
+
+    /// Is it a tag of at most this age?
+    #[inline(always)]
+    pub(super) fn is_within(self, tag: u8, most_age: u8) -> bool {
+        (tag != 0) & (self.age(tag) <= most_age)
+    }
+
+    /// Is it a tag at all?
+    pub(super) fn has(self, tag: u8) -> bool {
+        (1..=self.modulus).contains(&tag)
+    }
+}
+
+/// A window, and how far it has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::counting) struct Ring {
+    pub(in crate::counting) window: Window,
+    /// The newest slice that was reached.
+    pub(in crate::counting) newest: u64,
+    /// Below the number of tags.
+    pub(in crate::counting) offset: u8,
+}
+
+impl Ring {
+    /// Beginning with a slice.
+    pub(in crate::counting) fn new(window: Window, newest: u64) -> Self {
+        Ring { window, newest, offset: 0 }
+    }
+
+    /// Do tags take half a byte?
+    #[inline]
+    pub(in crate::counting) fn has_halves(&self) -> bool {
+        self.window.slices() <= MOST_SLICES_OF_HALVES
+    }
+
+    /// How many tags there are.
+    #[inline]
+    pub(in crate::counting) fn modulus(&self) -> u32 {
+        if self.has_halves() { HALVES } else { WHOLES }
+    }
+
+    /// Its tags as ages.
+    #[inline]
+    pub(in crate::counting) fn ages(&self) -> Ages {
+        let modulus = self.modulus();
+        let newest = (self.newest % u64::from(modulus)) as u32;
+        let place = (newest + modulus - u32::from(self.offset)) % modulus;
+        Ages { newest: place as u8 + 1, modulus: modulus as u8 }
+    }
+
+    /// The age of the oldest slice that is alive.
+    #[inline]
+    pub(in crate::counting) fn most_age(&self) -> u8 {
+        // At most 254.
+        self.window.slices() as u8
+    }
+
+    /// The most age of what was seen in `slice` or later; none where nothing can have been. Slices before the first
+    /// have no number and count as the first.
+    pub(in crate::counting) fn most_age_since(&self, slice: u64) -> Option<u8> {
+        let age = self.newest.checked_sub(slice)?;
+        Some(if slice == 0 { self.most_age() } else { age.min(self.most_age().into()) as u8 })
+    }
+
+    /// The newest slice gets an earlier number, and all others with it.
+    pub(in crate::counting) fn rebase(&mut self, slice: u64) {
+        let modulus = u64::from(self.modulus());
+        let back = self.newest.saturating_sub(slice) % modulus;
+        self.offset = ((u64::from(self.offset) + modulus - back) % modulus) as u8;
+        self.newest = self.newest.min(slice);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::window::Pace;
+
+    #[test]
+    fn living_slices_have_tags_of_their_own() {
+        for (slices, modulus) in [(1, 15), (14, 15), (15, 255), (254, 255)] {
+            let window = Window::new(1000, slices, MOST_SLICES, Pace::Clock).unwrap();
+            for newest in (0..600).chain([u64::MAX / 1000]) {
+                let mut ring = Ring::new(window, newest);
+                assert_eq!(ring.modulus(), modulus);
+                let ages = ring.ages();
+                assert_eq!(u64::from(ages.newest), 1 + newest % u64::from(modulus));
+                for age in 0..modulus as u8 {
+                    let tag = ages.tag(age);
+                    assert!(ages.has(tag) && ages.age(tag) == age);
+                    assert_eq!(ages.is_within(tag, ring.most_age()), u32::from(age) <= slices);
+                }
+                assert!(!ages.has(0) && !ages.is_within(0, ring.most_age()));
+                // A slice later every tag is one older.
+                let later = Ring { newest: newest + 1, ..ring }.ages();
+                assert_eq!(later.age(ages.newest), 1);
+                ring.rebase(newest / 3);
+                assert_eq!((ring.ages(), ring.newest), (ages, newest / 3));
+                assert_eq!(ring.most_age_since(newest / 3 + 1), None);
+            }
+        }
+    }
+}

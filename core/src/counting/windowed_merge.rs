@@ -1,0 +1,99 @@
+//! Merges of windowed counters: of what both have seen, the younger slice stays.
+
+use crate::counting::counter::{Counter, Shaped, State};
+use crate::counting::dated::{Seen, Touch};
+use crate::counting::params::Plan;
+use crate::counting::union::{check_seeds, layout_of_bits, promised};
+use crate::counting::windowed::check_windows;
+use crate::error::{Error, Parameter};
+use crate::size_limit::{SizeLimit, try_with_capacity};
+use crate::window::Pace;
+
+impl Counter {
+    /// Checks that no source is more than a slice ahead of the present slice at a time, Unix seconds: a merge would make
+    /// that the newest.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`].
+    pub fn check_not_ahead(&self, sources: &[&Counter], now: u64) -> Result<(), Error> {
+        let present = self.present_slice(now);
+        match sources.iter().find(|source| source.slice() > present.saturating_add(1)) {
+            Some(ahead) => Err(Error::incompatible(Parameter::Slice, present, ahead.slice())),
+            None => Ok(()),
+        }
+    }
+
+    /// [`Self::merge`] where there are windows. The largest slice of all becomes the newest; what is dead by that is
+    /// dropped.
+    pub(super) fn merge_windows(&mut self, others: &[&Counter], limit: &impl SizeLimit) -> Result<bool, Error> {
+        let mut all: Vec<&Counter> = try_with_capacity(others.len() + 1)?;
+        all.push(self);
+        all.extend_from_slice(others);
+        check_seeds(&all)?;
+        check_windows(&all)?;
+        check_paces(&all)?;
+        let newest = all.iter().map(|counter| counter.slice()).max().unwrap_or(0);
+        let mut merged = self.try_clone()?;
+        let mut changed = merged.advance(newest);
+        // What is dead as a whole does not count, and its layout neither.
+        let most_age = self.ring().map_or(0, |ring| u64::from(ring.most_age()));
+        let behind = |counter: &Counter| newest - counter.slice();
+        all.retain(|counter| behind(counter) <= most_age);
+        all.retain(|&counter| !std::ptr::eq(counter, self));
+        let others = all;
+
+        let mut of_bits = try_with_capacity(others.len() + 1)?;
+        of_bits.push(&merged);
+        of_bits.extend_from_slice(&others);
+        if let Some(common) = layout_of_bits(&of_bits) {
+            let layout = common.common(merged.layout());
+            if merged.is_exact() || layout != merged.layout() {
+                let params = if layout == merged.layout() {
+                    *merged.params()
+                } else {
+                    promised(layout, &of_bits, merged.params())
+                };
+                let Some(dated) = merged.dated() else { return Ok(false) };
+                let slots = dated.as_slots(merged.plan(), layout, Self::WINDOWED_BYTES, limit)?;
+                merged = Counter::from_state(params, layout, 0, State::Windowed(Box::new(slots)));
+                changed = true;
+            }
+        }
+        for other in others {
+            changed |= merged.note_all(other, behind(other), limit)?;
+        }
+        if changed {
+            *self = merged;
+        }
+        Ok(changed)
+    }
+
+    /// Notes all that another has seen, whose newest slice is so many before its own. True when that changed anything.
+    fn note_all(&mut self, other: &Counter, behind: u64, limit: &impl SizeLimit) -> Result<bool, Error> {
+        let (Some(theirs), Some((ours, plan))) = (other.dated(), self.dated_mut()) else { return Ok(false) };
+        let Seen::Exact(members) = theirs.seen() else {
+            return ours.note_slots(theirs, other.layout(), plan.layout, behind, Self::WINDOWED_BYTES, limit);
+        };
+        let (ages, most_age) = (theirs.ring().ages(), u64::from(ours.ring().most_age()));
+        let mut changed = false;
+        for (tag, member) in members.iter() {
+            let age = behind + u64::from(ages.age(tag));
+            if age <= most_age {
+                let Plan { params, layout } = *plan;
+                let touch = ours.touch_at(member, age as u8, &Plan { params, layout }, Self::WINDOWED_BYTES, limit)?;
+                changed |= touch != Touch::Same;
+            }
+        }
+        Ok(changed)
+    }
+}
+
+/// Checks that all windows go by the clock, or all by hand: their slices have numbers of different kinds.
+fn check_paces(counters: &[&Counter]) -> Result<(), Error> {
+    let paces = counters.iter().filter_map(|counter| counter.window().map(|window| window.pace()));
+    let in_words = |pace| if pace == Pace::Clock { "by the clock" } else { "by hand" };
+    match paces.clone().zip(paces.skip(1)).find(|(ours, theirs)| ours != theirs) {
+        Some((ours, theirs)) => Err(Error::incompatible(Parameter::Window, in_words(ours), in_words(theirs))),
+        None => Ok(()),
+    }
+}
