@@ -210,7 +210,7 @@ impl Counter {
         mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
         if self.dated().is_some() {
-            return self.touch_all(items, limit, |touch| added(touch == Touch::New));
+            return self.touch_all_windowed(items, limit, |touch| added(touch == Touch::New));
         }
         let mut items = items.into_iter();
         while self.representation() != Representation::Dense {

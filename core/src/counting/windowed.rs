@@ -156,6 +156,16 @@ impl Counter {
         if self.dated().is_none() {
             return self.add_all(items, limit, |is_new| touched(if is_new { Touch::New } else { Touch::Same }));
         }
+        self.touch_all_windowed(items, limit, touched)
+    }
+
+    /// As [`Self::touch_all`], of a windowed counter.
+    pub(super) fn touch_all_windowed<'a>(
+        &mut self,
+        items: impl IntoIterator<Item = &'a [u8]>,
+        limit: &impl SizeLimit,
+        mut touched: impl FnMut(Touch),
+    ) -> Result<(), Error> {
         let mut items = items.into_iter();
         while self.representation() != Representation::Dense {
             match items.next() {
@@ -366,3 +376,6 @@ pub(super) fn check_windows(counters: &[&Counter]) -> Result<(), Error> {
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

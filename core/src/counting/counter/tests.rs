@@ -54,6 +54,7 @@ pub(crate) fn words(counter: &Counter) -> Box<[u64]> {
             }
         }
         State::Estimating(bitmap) => bitmap.or_into(counter.layout(), &mut words),
+        State::Windowed(_) => panic!("a windowed counter has cells"),
     }
     words
 }

@@ -1,0 +1,431 @@
+use super::*;
+use crate::counting::counter::tests::words;
+use crate::counting::{count_union, estimate_intersection};
+use crate::heap::{Mover, OnHeap};
+use crate::persist;
+use crate::size_limit::MaxBytes;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+const NOON: u64 = 1_000_000;
+
+/// Slices of half a byte and of a whole one, at the ends of both.
+const SLICES: [u32; 6] = [1, 4, 14, 15, 60, 254];
+
+fn params(exact_limit: u32, capacity: u64) -> Params {
+    Params { capacity, error_rate: 0.05, exact_limit, exact_bytes: 500, seed: 7 }
+}
+
+fn window(slices: u32, pace: Pace) -> Window {
+    Window::new(u64::from(slices) * 10, slices, MOST_SLICES, pace).unwrap()
+}
+
+/// What a counter should know: the slice in which each item was last seen. Nothing is ever dropped here but what is dead.
+#[derive(Clone)]
+struct Model {
+    window: Window,
+    newest: u64,
+    seen: BTreeMap<u32, i64>,
+}
+
+impl Model {
+    fn set_newest(&mut self, slice: u64) {
+        self.newest = self.newest.max(slice);
+        let oldest = self.newest as i64 - i64::from(self.window.slices());
+        self.seen.retain(|_, &mut seen| seen >= oldest);
+    }
+
+    fn make(&mut self, made: Move) {
+        match made {
+            Move::Stay => {}
+            Move::Advance(slice) => self.set_newest(slice),
+            Move::Rebase(slice) => {
+                let back = (self.newest - slice) as i64;
+                self.seen.values_mut().for_each(|seen| *seen -= back);
+                self.newest = slice;
+            }
+        }
+    }
+
+    fn since(&self, slice: u64) -> BTreeSet<u32> {
+        self.seen.iter().filter(|&(_, &seen)| seen >= slice as i64).map(|(&item, _)| item).collect()
+    }
+
+    fn merge(&mut self, other: &Model) {
+        self.set_newest(other.newest);
+        for (&item, &seen) in &other.seen {
+            let own = self.seen.entry(item).or_insert(seen);
+            *own = seen.max(*own);
+        }
+        self.set_newest(0);
+    }
+}
+
+/// A counter with a model, asked about both.
+struct Pair {
+    counter: Counter,
+    model: Model,
+}
+
+impl Pair {
+    fn new(params: Params, window: Window, now: u64) -> Self {
+        let newest = window.first_slice(now);
+        let counter = Counter::new(params).unwrap().with_window(window, newest).unwrap();
+        Pair { counter, model: Model { window, newest, seen: BTreeMap::new() } }
+    }
+
+    fn add(&mut self, item: u32, now: u64) {
+        let made = self.counter.prepare(now);
+        self.model.make(made);
+        let before = self.model.seen.insert(item, self.model.newest as i64);
+        let touch = self.counter.touch(&item.to_le_bytes(), &Unlimited).unwrap();
+        if self.counter.is_exact() {
+            let expected = match before {
+                None => Touch::New,
+                Some(before) if before == self.model.newest as i64 => Touch::Same,
+                Some(_) => Touch::Renewed,
+            };
+            assert_eq!(touch, expected);
+        }
+    }
+
+    /// All spans that end at a time have the bits, or the members, of a counter that saw only them.
+    fn check(&self, now: u64) {
+        let Pair { counter, model } = self;
+        assert_eq!((counter.slice(), counter.oldest_alive(0)), (model.newest, model.window.oldest_alive(model.newest)));
+        let (oldest, present) = (counter.oldest_alive(now), counter.present_slice(now));
+        let rows = counter.history(now).unwrap();
+        assert_eq!(rows.len() as u64, u64::from(model.window.slices()) + 1);
+        let slices = BTreeSet::from([oldest, oldest + 1, (oldest + present) / 2, present.saturating_sub(1), present]);
+        for slice in slices.into_iter().filter(|slice| (oldest..=present).contains(slice)) {
+            let expected = model.since(slice);
+            let seen = counter.seen_since(slice).unwrap();
+            let (start, count) = rows[(present - slice) as usize];
+            assert_eq!((start, count), (model.window.start_of(slice) as i64, seen.count()));
+            assert!(seen.window().is_none() && seen.is_exact() == counter.is_exact());
+            if counter.is_exact() {
+                let members: BTreeSet<u32> = seen.members().unwrap().map(number).collect();
+                assert_eq!(members, expected);
+                assert!(counter.members_since(slice).unwrap().map(number).eq(seen.members().unwrap().map(number)));
+                for item in 0..60u32 {
+                    assert_eq!(counter.contains_since(&item.to_le_bytes(), slice).unwrap(), expected.contains(&item));
+                }
+            } else {
+                let exact_limit = 0;
+                let mut plain =
+                    Counter::with_layout(Params { exact_limit, ..*counter.params() }, counter.layout()).unwrap();
+                for item in &expected {
+                    plain.add(&item.to_le_bytes(), &Unlimited).unwrap();
+                }
+                assert_eq!(words(&seen), words(&plain));
+                assert_eq!(seen.count(), plain.count());
+            }
+        }
+        if counter.slice() == present {
+            assert_eq!(counter.count(), counter.seen_since(oldest).unwrap().count());
+            assert_eq!(counter.estimate(), counter.seen_since(oldest).unwrap().estimate());
+        }
+        assert!(!model.seen.is_empty() || counter.count() == 0);
+        assert!(counter.count() > 0 || counter.is_empty());
+        let mut bytes = Counter::STRUCT_BYTES;
+        counter.heap_layouts(&mut |layout| bytes += layout.size() as u64);
+        assert_eq!(counter.size_bytes(), bytes);
+    }
+}
+
+fn number(member: &[u8]) -> u32 {
+    u32::from_le_bytes(member.try_into().unwrap())
+}
+
+fn stored(counter: &Counter) -> Vec<Vec<u8>> {
+    persist::dump(counter).map(|(_, chunk)| chunk.into_owned()).collect()
+}
+
+fn reloaded(counter: &Counter) -> Counter {
+    persist::load(persist::dump(counter), &Unlimited).unwrap()
+}
+
+struct Copier;
+
+impl Mover for Copier {
+    fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
+        buffer.into_iter().collect()
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// Adds items to one of the two.
+    Add(bool, Vec<u32>),
+    /// So many seconds pass.
+    Pass(u64),
+    /// The clock goes back.
+    Back(u64),
+    /// The second goes into the first, or the other way round.
+    Merge(bool),
+    /// It is stored and loaded, copied, moved.
+    Keep,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => (any::<bool>(), vec(0u32..60, 1..8)).prop_map(|(first, items)| Step::Add(first, items)),
+        2 => (any::<bool>(), vec(any::<u32>(), 1..80)).prop_map(|(first, items)| Step::Add(first, items)),
+        4 => (0u64..40).prop_map(Step::Pass),
+        1 => (0u64..1000).prop_map(Step::Pass),
+        1 => Just(Step::Pass(1 << 33)),
+        1 => (0u64..200).prop_map(Step::Back),
+        1 => any::<bool>().prop_map(Step::Merge),
+        1 => Just(Step::Keep),
+    ];
+    vec(step, 1..40)
+}
+
+proptest! {
+    #[test]
+    fn every_span_is_as_the_model_says(
+        steps in steps(),
+        slices in 0..SLICES.len(),
+        exact_limit in prop_oneof![Just(0u32), Just(10), Just(60)],
+        capacities in (prop_oneof![Just(100u64), Just(1_000_000)], prop_oneof![Just(100u64), Just(1_000_000)]),
+    ) {
+        let window = window(SLICES[slices], Pace::Clock);
+        let mut now = NOON * 1000;
+        let mut pairs = [capacities.0, capacities.1].map(|capacity| Pair::new(params(exact_limit, capacity), window, now));
+        for step in steps {
+            match step {
+                Step::Add(first, items) => {
+                    items.into_iter().for_each(|item| pairs[usize::from(!first)].add(item, now));
+                }
+                Step::Pass(seconds) => now += seconds,
+                Step::Back(seconds) => now -= seconds,
+                Step::Merge(into_first) => {
+                    let [one, other] = &mut pairs;
+                    let (one, other) = if into_first { (one, other) } else { (other, one) };
+                    let before = stored(&one.counter);
+                    let changed = one.counter.merge(&[&other.counter], &Unlimited).unwrap();
+                    one.model.merge(&other.model);
+                    prop_assert_eq!(changed, stored(&one.counter) != before);
+                    prop_assert!(!one.counter.merge(&[&other.counter], &Unlimited).unwrap());
+                }
+                Step::Keep => {
+                    for pair in &mut pairs {
+                        let (loaded, copy) = (reloaded(&pair.counter), pair.counter.try_clone().unwrap());
+                        prop_assert_eq!(stored(&loaded), stored(&pair.counter));
+                        prop_assert_eq!(stored(&copy), stored(&pair.counter));
+                        pair.counter = loaded;
+                        pair.counter.relocate(0, &Copier);
+                    }
+                }
+            }
+            for pair in &pairs {
+                pair.check(now);
+            }
+        }
+        // What is asked about both goes by the present slice of each.
+        let [one, other] = &pairs;
+        let both = at(&[&one.counter, &other.counter], now).unwrap();
+        let both: Vec<&Counter> = both.iter().map(|present| &**present).collect();
+        let sets = [one, other].map(|pair| pair.model.since(pair.counter.oldest_alive(now)));
+        if both.iter().all(|counter| counter.is_exact()) {
+            prop_assert_eq!(count_union(&both).unwrap(), sets[0].union(&sets[1]).count() as u64);
+            prop_assert_eq!(both[0].difference(&both[1..]).unwrap().count(), sets[0].difference(&sets[1]).count() as u64);
+            prop_assert_eq!(estimate_intersection(&both).unwrap().count(), sets[0].intersection(&sets[1]).count() as u64);
+            prop_assert_eq!(both[0].members_beyond(&both[1..]).unwrap().len(), sets[0].difference(&sets[1]).count());
+        }
+    }
+
+    /// A batch does what its items do one by one.
+    #[test]
+    fn a_batch_is_its_items(items in vec((0u64..5, vec(any::<u16>(), 0..200)), 1..8), slices in 0..SLICES.len()) {
+        let window = window(SLICES[slices], Pace::Manual);
+        let new = || Counter::new(params(10, 100)).unwrap().with_window(window, 0).unwrap();
+        let (mut one_by_one, mut at_once, mut slice) = (new(), new(), 0);
+        for (passed, items) in items {
+            slice += passed;
+            prop_assert_eq!(one_by_one.advance(slice), passed > 0);
+            at_once.advance(slice);
+            let bytes: Vec<[u8; 2]> = items.iter().map(|item| item.to_le_bytes()).collect();
+            let mut told = Vec::new();
+            at_once.touch_all(bytes.iter().map(|item| &item[..]), &Unlimited, |touch| told.push(touch)).unwrap();
+            let expected: Vec<Touch> = bytes.iter().map(|item| one_by_one.touch(item, &Unlimited).unwrap()).collect();
+            prop_assert_eq!(told, expected);
+            prop_assert_eq!(stored(&at_once), stored(&one_by_one));
+            prop_assert_eq!(at_once.count(), one_by_one.count());
+        }
+    }
+
+    /// A clock that jumped ahead for one write and came back costs nothing that was known.
+    #[test]
+    fn a_jump_of_the_clock_forgets_only_what_it_says(before in vec(0u32..60, 1..20), ahead in 1u64..40) {
+        let window = window(60, Pace::Clock);
+        let mut pair = Pair::new(params(10, 100), window, NOON);
+        before.iter().for_each(|&item| pair.add(item, NOON));
+        pair.add(99, NOON + 10 * ahead);
+        pair.add(100, NOON);
+        let slice = window.slice_of(NOON);
+        // A slice ahead is no jump.
+        prop_assert_eq!(pair.counter.slice(), if ahead == 1 { slice + 1 } else { slice });
+        pair.check(NOON);
+        let expected = before.iter().copied().chain([99, 100]).collect::<BTreeSet<_>>();
+        prop_assert_eq!(pair.model.since(pair.counter.oldest_alive(NOON)), expected);
+    }
+}
+
+#[test]
+fn a_dead_counter_is_exact_and_empty() {
+    for (exact_limit, is_exact) in [(10, true), (0, false)] {
+        for members in [5, 50, 5000u32] {
+            let window = window(12, Pace::Manual);
+            let mut counter = Counter::new(params(exact_limit, 100_000)).unwrap().with_window(window, 3).unwrap();
+            for member in 0..members {
+                counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
+            }
+            assert!(counter.advance(15) && counter.count() > 0);
+            assert!(counter.advance(16) && !counter.advance(16) && !counter.advance(2));
+            assert_eq!((counter.count(), counter.is_exact(), counter.slice()), (0, is_exact, 16));
+            let empty = counter.empty_twin().unwrap();
+            assert!(counter.is_empty() && stored(&empty) == stored(&counter));
+        }
+    }
+}
+
+#[test]
+fn windows_do_not_mix() {
+    let plain = Counter::new(params(10, 100)).unwrap();
+    let of = |seconds, slices, pace| {
+        let window = Window::new(seconds, slices, MOST_SLICES, pace).unwrap();
+        Counter::new(params(10, 100)).unwrap().with_window(window, 0).unwrap()
+    };
+    let mut ours = of(120, 12, Pace::Clock);
+    for other in [plain, of(120, 6, Pace::Clock), of(119, 7, Pace::Clock)] {
+        let refused = |error: Error| matches!(error, Error::Incompatible { parameter: Parameter::Window, .. });
+        assert!(refused(count_union(&[&ours, &other]).unwrap_err()));
+        assert!(refused(estimate_intersection(&[&ours, &other]).unwrap_err()));
+        assert!(refused(ours.difference(&[&other]).unwrap_err()));
+        assert!(refused(ours.members_beyond(&[&other]).unwrap_err()));
+        assert!(refused(at(&[&other, &ours], 0).unwrap_err()));
+        assert!(refused(ours.merge(&[&other], &Unlimited).unwrap_err()));
+    }
+    // Slices of one length are enough, but not what numbers them.
+    let longer = of(240, 24, Pace::Clock);
+    assert_eq!(ours.merge(&[&longer], &Unlimited), Ok(false));
+    assert!(ours.merge(&[&of(120, 12, Pace::Manual)], &Unlimited).is_err());
+    let too_many = Window::new(1000, 255, 1000, Pace::Clock).unwrap();
+    assert!(Counter::new(params(10, 100)).unwrap().with_window(too_many, 0).is_err());
+    let mut ahead = longer;
+    ahead.advance(9);
+    assert!(ours.check_not_ahead(&[&ahead], 80).is_ok() && ours.check_not_ahead(&[&ahead], 79).is_err());
+}
+
+#[test]
+fn what_does_not_fit_changes_nothing() {
+    for (exact_limit, members) in [(10, 10u32), (0, 20), (300, 250)] {
+        let params = Params { exact_bytes: 2000, ..params(exact_limit, 1_000_000) };
+        let mut counter = Counter::new(params).unwrap().with_window(window(4, Pace::Manual), 0).unwrap();
+        for member in 0..members {
+            counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
+        }
+        let before = stored(&counter);
+        let refused = counter.add(&[7; 500], &MaxBytes(Counter::WINDOWED_BYTES + 10));
+        assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+        assert_eq!(stored(&counter), before);
+    }
+}
+
+#[test]
+fn an_advance_cuts_a_dump_off() {
+    let params = Params { error_rate: 0.01, ..params(0, 1_000_000) };
+    let mut counter = Counter::new(params).unwrap().with_window(window(4, Pace::Manual), 0).unwrap();
+    for member in 0..20_000u32 {
+        counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
+    }
+    let whole = stored(&counter);
+    assert!(whole.len() > 1);
+    counter.advance(1);
+    let mixed = [&whole[..1], &stored(&counter)[1..]].concat();
+    for (chunks, fits) in [(&whole, true), (&mixed, false)] {
+        let numbered = persist::dump(&counter).map(|(next, _)| next).zip(chunks);
+        assert_eq!(persist::load::<Counter, _>(numbered, &Unlimited).is_ok(), fits);
+    }
+}
+
+/// A header of a windowed counter with its payload enclosed, and a field changed by `change`.
+fn forged(counter: &Counter, change: impl Fn(&mut Vec<u8>)) -> Result<Counter, Error> {
+    let mut header = stored(counter).remove(0);
+    header.truncate(header.len() - 4);
+    change(&mut header);
+    let sum = crate::hash::checksum(&header, 0) as u32;
+    header.extend_from_slice(&sum.to_le_bytes());
+    persist::load([(1, header)], &Unlimited)
+}
+
+#[test]
+fn forged_values_are_refused() {
+    let window = Window::new(100, 10, MOST_SLICES, Pace::Manual).unwrap();
+    let of = |exact_limit, members: u8| {
+        let mut counter = Counter::new(params(exact_limit, 100)).unwrap().with_window(window, 20).unwrap();
+        counter.rebase(5);
+        for member in 0..members {
+            counter.advance(u64::from(member) / 2 + 5);
+            counter.add(&[member], &Unlimited).unwrap();
+        }
+        counter
+    };
+    let (exact, sparse, dense) = (of(10, 3), of(0, 3), of(0, 22));
+    let [Representation::Exact, Representation::Sparse, Representation::Dense] =
+        [&exact, &sparse, &dense].map(Counter::representation)
+    else {
+        panic!("{exact:?} {sparse:?} {dense:?}")
+    };
+    // Kind, three bytes, the rate in 2, capacity, exact limit, exact bytes in 2, seed: the window begins at byte 11.
+    for counter in [&exact, &sparse, &dense] {
+        let same = forged(counter, |_| {}).unwrap();
+        assert_eq!(stored(&same), stored(counter));
+        let header = &stored(counter)[0];
+        let newest = counter.slice() as u8;
+        assert_eq!((header[0], &header[11..16]), (0xd1, &[100, 10, 1, newest, 0][..]));
+        for (at, value, name) in [
+            (11, 9, "window"),
+            (11, 0, "window"),
+            (12, 0, "slices"),
+            (12, 255, "slices"),
+            (13, 2, "pace"),
+            (15, 15, "offset"),
+            (15, 255, "offset"),
+            (16, 2, "payload form"),
+        ] {
+            let error = forged(counter, |header| header[at] = value).unwrap_err();
+            assert!(matches!(&error, Error::Corrupt { field, .. } if *field == name), "{at}: {error}");
+        }
+        // A shorter window has no slices as old.
+        assert!(counter.is_exact() || forged(counter, |header| header[12] = 1).is_ok() == (counter.slice() < 7));
+        let error = forged(counter, |header| drop(header.pop())).unwrap_err();
+        assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+    }
+    // The payload begins at byte 17.
+    let dead = |counter: &Counter, at: usize, tag: u8| {
+        let error = forged(counter, |header| header[at] = tag).unwrap_err();
+        assert!(matches!(error, Error::Corrupt { field: "tag", .. }), "{error}");
+    };
+    for tag in [0, 16, 255] {
+        dead(&exact, 17, tag);
+        dead(&sparse, 17 + 4, tag);
+    }
+    // Newest is slice 6, of tag 7 at offset 0: a window of 10 reaches back to the tag of -4, 12.
+    for tag in [8, 11] {
+        dead(&exact, 17, tag);
+        dead(&sparse, 17 + 4, tag);
+    }
+    dead(&dense, 17, 0x20);
+    let twice = forged(&sparse, |header| {
+        let (first, second) = header[17..].split_at_mut(5);
+        second[..4].copy_from_slice(&first[..4]);
+    });
+    assert!(matches!(twice, Err(Error::Corrupt { field: "position", .. })), "{twice:?}");
+    let beyond = forged(&sparse, |header| header[17 + 10 + 3] = 255);
+    assert!(matches!(beyond, Err(Error::Corrupt { field: "position", .. })), "{beyond:?}");
+    let again = forged(&exact, |header| header[17 + 2] = header[17 + 5]);
+    assert!(matches!(again, Err(Error::Corrupt { field: "members", .. })), "{again:?}");
+}
