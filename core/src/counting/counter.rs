@@ -166,7 +166,9 @@ impl Counter {
             State::Exact(members) if members.contains(item, hash) => Ok(false),
             State::Exact(_) => self.add_member(item, hash, limit),
             State::Estimating(bitmap) => bitmap.insert(bitmap.layout().slot_of(hash), Self::STRUCT_BYTES, limit),
-            State::Windowed(_) => Ok(self.touch(item, limit)? == Touch::New),
+            State::Windowed(dated) => {
+                dated.touch(item, hash, &self.plan, Self::WINDOWED_BYTES, limit).map(|touch| touch == Touch::New)
+            }
         }
     }
 

@@ -77,7 +77,7 @@ impl Counter {
 
     /// The newest slice that it has reached; 0 without a window.
     pub fn slice(&self) -> u64 {
-        self.ring().map_or(0, |ring| ring.newest)
+        self.ring().map_or(0, |ring| ring.newest())
     }
 
     /// The present slice at a time, Unix seconds.
@@ -137,8 +137,9 @@ impl Counter {
     /// # Errors
     /// Those of [`Self::add`].
     pub fn touch(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Touch, Error> {
+        let hash = hash64(item, self.params().seed);
         match self.dated_mut() {
-            Some((dated, plan)) => dated.touch(item, plan, Self::WINDOWED_BYTES, limit),
+            Some((dated, plan)) => dated.touch(item, hash, plan, Self::WINDOWED_BYTES, limit),
             None => Ok(if self.add(item, limit)? { Touch::New } else { Touch::Same }),
         }
     }
@@ -191,11 +192,7 @@ impl Counter {
                 len += 1;
             }
             for &slot in &slots[..len] {
-                let touch = match cells.replace(slot, tag) {
-                    0 => Touch::New,
-                    before if before == tag => Touch::Same,
-                    _ => Touch::Renewed,
-                };
+                let touch = Touch::over(cells.replace(slot, tag), tag);
                 changed |= touch == Touch::New;
                 touched(touch);
             }

@@ -46,7 +46,7 @@ impl WindowedForm {
         if window.slices() > MOST_SLICES {
             return Err(Error::out_of_range(Parameter::Slices, "from 1 to 254 of a counter", window.slices()));
         }
-        let ring = Ring { offset, ..Ring::new(window, newest) };
+        let ring = Ring::with_offset(window, newest, offset);
         if u32::from(offset) >= ring.modulus() {
             return Err(Error::corrupt("offset", format_args!("below {}", ring.modulus()), offset));
         }
@@ -60,12 +60,12 @@ impl WindowedForm {
 
     /// The newest slice that it has reached.
     pub(crate) fn newest(&self) -> u64 {
-        self.ring.newest
+        self.ring.newest()
     }
 
     /// What the tags of slices count from.
     pub(crate) fn offset(&self) -> u8 {
-        self.ring.offset
+        self.ring.offset()
     }
 
     /// The most bytes of a payload. A dense one has as many.

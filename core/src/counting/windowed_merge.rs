@@ -2,10 +2,10 @@
 
 use crate::counting::counter::{Counter, Shaped, State};
 use crate::counting::dated::{Seen, Touch};
-use crate::counting::params::Plan;
 use crate::counting::union::{check_seeds, layout_of_bits, promised};
 use crate::counting::windowed::check_windows;
 use crate::error::{Error, Parameter};
+use crate::hash::hash64;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::Pace;
 
@@ -79,8 +79,8 @@ impl Counter {
         for (tag, member) in members.iter() {
             let age = behind + u64::from(ages.age(tag));
             if age <= most_age {
-                let Plan { params, layout } = *plan;
-                let touch = ours.touch_at(member, age as u8, &Plan { params, layout }, Self::WINDOWED_BYTES, limit)?;
+                let hash = hash64(member, plan.params.seed);
+                let touch = ours.touch_at(member, hash, age as u8, plan, Self::WINDOWED_BYTES, limit)?;
                 changed |= touch != Touch::Same;
             }
         }

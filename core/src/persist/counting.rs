@@ -424,6 +424,9 @@ impl Loading for LoadingCounter {
 }
 
 #[cfg(test)]
+mod windowed_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::counting::payload::tests::ENCODED;

@@ -41,6 +41,18 @@ pub enum Touch {
     Same,
 }
 
+impl Touch {
+    /// What putting the tag of the newest slice over another did.
+    #[inline]
+    pub(super) fn over(before: u8, tag: u8) -> Self {
+        match before {
+            0 => Touch::New,
+            before if before == tag => Touch::Same,
+            _ => Touch::Renewed,
+        }
+    }
+}
+
 /// How what was seen is held.
 #[derive(Debug)]
 pub(super) enum Seen {
@@ -160,18 +172,27 @@ impl Dated {
         &self.seen
     }
 
-    /// Notes an item as seen in the newest slice. `held_bytes` is what the counter takes beside.
+    /// Notes an item, of which `hash` is the hash, as seen in the newest slice. `held_bytes` is what the counter takes beside.
     ///
     /// # Errors
     /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
     pub(super) fn touch(
         &mut self,
         item: &[u8],
+        hash: u64,
         plan: &Plan,
         held_bytes: u64,
         limit: &impl SizeLimit,
     ) -> Result<Touch, Error> {
-        self.touch_at(item, 0, plan, held_bytes, limit)
+        if let Seen::Dense(cells) = &mut self.seen {
+            let tag = self.ring.ages().tag(0);
+            let touch = Touch::over(cells.replace(plan.layout.slot_of(hash), tag), tag);
+            if touch == Touch::New {
+                self.estimate.forget();
+            }
+            return Ok(touch);
+        }
+        self.touch_at(item, hash, 0, plan, held_bytes, limit)
     }
 
     /// As [`Self::touch`], in a slice of some age.
@@ -181,13 +202,13 @@ impl Dated {
     pub(super) fn touch_at(
         &mut self,
         item: &[u8],
+        hash: u64,
         age: u8,
         plan: &Plan,
         held_bytes: u64,
         limit: &impl SizeLimit,
     ) -> Result<Touch, Error> {
         let Plan { params, layout } = plan;
-        let hash = hash64(item, params.seed);
         let ages = self.ring.ages();
         let tag = ages.tag(age);
         let Seen::Exact(members) = &mut self.seen else {
@@ -261,9 +282,9 @@ impl Dated {
 
     /// Makes a later slice the newest and drops what dies by that; false, and nothing done, for one that is not later.
     pub(super) fn advance(&mut self, slice: u64, plan: &Plan) -> bool {
-        let Some(passed @ 1..) = slice.checked_sub(self.ring.newest) else { return false };
+        let Some(passed @ 1..) = slice.checked_sub(self.ring.newest()) else { return false };
         let (ages, most_age) = (self.ring.ages(), self.ring.most_age());
-        self.ring.newest = slice;
+        self.ring.set_newest(slice);
         self.estimate.forget();
         match u8::try_from(passed).ok().and_then(|passed| most_age.checked_sub(passed)) {
             None => self.clear(plan),
@@ -307,7 +328,7 @@ impl Dated {
 
     /// Gives the newest slice an earlier number, and all others with it; false, and nothing done, for a later one.
     pub(super) fn rebase(&mut self, slice: u64) -> bool {
-        let is_earlier = slice < self.ring.newest;
+        let is_earlier = slice < self.ring.newest();
         self.ring.rebase(slice);
         is_earlier
     }

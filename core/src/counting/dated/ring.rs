@@ -57,15 +57,43 @@ impl Ages {
 pub(in crate::counting) struct Ring {
     pub(in crate::counting) window: Window,
     /// The newest slice that was reached.
-    pub(in crate::counting) newest: u64,
+    newest: u64,
     /// Below the number of tags.
-    pub(in crate::counting) offset: u8,
+    offset: u8,
+    /// As follows from the others: working it out takes a division.
+    ages: Ages,
 }
 
 impl Ring {
     /// Beginning with a slice.
     pub(in crate::counting) fn new(window: Window, newest: u64) -> Self {
-        Ring { window, newest, offset: 0 }
+        Self::with_offset(window, newest, 0)
+    }
+
+    /// As [`Self::new`], with tags that count from an offset below their number.
+    pub(in crate::counting) fn with_offset(window: Window, newest: u64, offset: u8) -> Self {
+        let mut ring = Ring { window, newest, offset, ages: Ages { newest: 1, modulus: 1 } };
+        ring.set_newest(newest);
+        ring
+    }
+
+    /// The newest slice that was reached.
+    pub(in crate::counting) fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    /// What tags count from.
+    pub(in crate::counting) fn offset(&self) -> u8 {
+        self.offset
+    }
+
+    /// Another slice is the newest.
+    pub(super) fn set_newest(&mut self, slice: u64) {
+        let modulus = self.modulus();
+        let newest = (slice % u64::from(modulus)) as u32;
+        let place = (newest + modulus - u32::from(self.offset)) % modulus;
+        self.newest = slice;
+        self.ages = Ages { newest: place as u8 + 1, modulus: modulus as u8 };
     }
 
     /// Do tags take half a byte?
@@ -83,10 +111,7 @@ impl Ring {
     /// Its tags as ages.
     #[inline]
     pub(in crate::counting) fn ages(&self) -> Ages {
-        let modulus = self.modulus();
-        let newest = (self.newest % u64::from(modulus)) as u32;
-        let place = (newest + modulus - u32::from(self.offset)) % modulus;
-        Ages { newest: place as u8 + 1, modulus: modulus as u8 }
+        self.ages
     }
 
     /// The age of the oldest slice that is alive.
@@ -108,7 +133,7 @@ impl Ring {
         let modulus = u64::from(self.modulus());
         let back = self.newest.saturating_sub(slice) % modulus;
         self.offset = ((u64::from(self.offset) + modulus - back) % modulus) as u8;
-        self.newest = self.newest.min(slice);
+        self.set_newest(self.newest.min(slice));
     }
 }
 
@@ -133,7 +158,7 @@ mod tests {
                 }
                 assert!(!ages.has(0) && !ages.is_within(0, ring.most_age()));
                 // A slice later every tag is one older.
-                let later = Ring { newest: newest + 1, ..ring }.ages();
+                let later = Ring::new(window, newest + 1).ages();
                 assert_eq!(later.age(ages.newest), 1);
                 ring.rebase(newest / 3);
                 assert_eq!((ring.ages(), ring.newest), (ages, newest / 3));

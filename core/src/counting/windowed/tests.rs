@@ -1,8 +1,9 @@
 use super::*;
 use crate::counting::counter::tests::words;
+use crate::counting::payload::tests::encode;
+use crate::counting::windowed_loading::WindowedForm;
 use crate::counting::{count_union, estimate_intersection};
 use crate::heap::{Mover, OnHeap};
-use crate::persist;
 use crate::size_limit::MaxBytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -138,12 +139,16 @@ fn number(member: &[u8]) -> u32 {
     u32::from_le_bytes(member.try_into().unwrap())
 }
 
-fn stored(counter: &Counter) -> Vec<Vec<u8>> {
-    persist::dump(counter).map(|(_, chunk)| chunk.into_owned()).collect()
+/// All that there is of a counter.
+fn stored(counter: &Counter) -> (Params, Layout, Representation, Ring, Vec<u8>) {
+    (*counter.params(), counter.layout(), counter.representation(), *counter.ring().unwrap(), encode(counter))
 }
 
 fn reloaded(counter: &Counter) -> Counter {
-    persist::load(persist::dump(counter), &Unlimited).unwrap()
+    let ring = counter.ring().unwrap();
+    let (params, layout, representation) = (*counter.params(), counter.layout(), counter.representation());
+    let form = WindowedForm::new(params, layout, representation, ring.window, ring.newest(), ring.offset()).unwrap();
+    form.load(&mut encode(counter), &Unlimited).unwrap()
 }
 
 struct Copier;
@@ -332,100 +337,4 @@ fn what_does_not_fit_changes_nothing() {
         assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
         assert_eq!(stored(&counter), before);
     }
-}
-
-#[test]
-fn an_advance_cuts_a_dump_off() {
-    let params = Params { error_rate: 0.01, ..params(0, 1_000_000) };
-    let mut counter = Counter::new(params).unwrap().with_window(window(4, Pace::Manual), 0).unwrap();
-    for member in 0..20_000u32 {
-        counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
-    }
-    let whole = stored(&counter);
-    assert!(whole.len() > 1);
-    counter.advance(1);
-    let mixed = [&whole[..1], &stored(&counter)[1..]].concat();
-    for (chunks, fits) in [(&whole, true), (&mixed, false)] {
-        let numbered = persist::dump(&counter).map(|(next, _)| next).zip(chunks);
-        assert_eq!(persist::load::<Counter, _>(numbered, &Unlimited).is_ok(), fits);
-    }
-}
-
-/// A header of a windowed counter with its payload enclosed, and a field changed by `change`.
-fn forged(counter: &Counter, change: impl Fn(&mut Vec<u8>)) -> Result<Counter, Error> {
-    let mut header = stored(counter).remove(0);
-    header.truncate(header.len() - 4);
-    change(&mut header);
-    let sum = crate::hash::checksum(&header, 0) as u32;
-    header.extend_from_slice(&sum.to_le_bytes());
-    persist::load([(1, header)], &Unlimited)
-}
-
-#[test]
-fn forged_values_are_refused() {
-    let window = Window::new(100, 10, MOST_SLICES, Pace::Manual).unwrap();
-    let of = |exact_limit, members: u8| {
-        let mut counter = Counter::new(params(exact_limit, 100)).unwrap().with_window(window, 20).unwrap();
-        counter.rebase(5);
-        for member in 0..members {
-            counter.advance(u64::from(member) / 2 + 5);
-            counter.add(&[member], &Unlimited).unwrap();
-        }
-        counter
-    };
-    let (exact, sparse, dense) = (of(10, 3), of(0, 3), of(0, 22));
-    let [Representation::Exact, Representation::Sparse, Representation::Dense] =
-        [&exact, &sparse, &dense].map(Counter::representation)
-    else {
-        panic!("{exact:?} {sparse:?} {dense:?}")
-    };
-    // Kind, three bytes, the rate in 2, capacity, exact limit, exact bytes in 2, seed: the window begins at byte 11.
-    for counter in [&exact, &sparse, &dense] {
-        let same = forged(counter, |_| {}).unwrap();
-        assert_eq!(stored(&same), stored(counter));
-        let header = &stored(counter)[0];
-        let newest = counter.slice() as u8;
-        assert_eq!((header[0], &header[11..16]), (0xd1, &[100, 10, 1, newest, 0][..]));
-        for (at, value, name) in [
-            (11, 9, "window"),
-            (11, 0, "window"),
-            (12, 0, "slices"),
-            (12, 255, "slices"),
-            (13, 2, "pace"),
-            (15, 15, "offset"),
-            (15, 255, "offset"),
-            (16, 2, "payload form"),
-        ] {
-            let error = forged(counter, |header| header[at] = value).unwrap_err();
-            assert!(matches!(&error, Error::Corrupt { field, .. } if *field == name), "{at}: {error}");
-        }
-        // A shorter window has no slices as old.
-        assert!(counter.is_exact() || forged(counter, |header| header[12] = 1).is_ok() == (counter.slice() < 7));
-        let error = forged(counter, |header| drop(header.pop())).unwrap_err();
-        assert!(matches!(error, Error::Corrupt { .. }), "{error}");
-    }
-    // The payload begins at byte 17.
-    let dead = |counter: &Counter, at: usize, tag: u8| {
-        let error = forged(counter, |header| header[at] = tag).unwrap_err();
-        assert!(matches!(error, Error::Corrupt { field: "tag", .. }), "{error}");
-    };
-    for tag in [0, 16, 255] {
-        dead(&exact, 17, tag);
-        dead(&sparse, 17 + 4, tag);
-    }
-    // Newest is slice 6, of tag 7 at offset 0: a window of 10 reaches back to the tag of -4, 12.
-    for tag in [8, 11] {
-        dead(&exact, 17, tag);
-        dead(&sparse, 17 + 4, tag);
-    }
-    dead(&dense, 17, 0x20);
-    let twice = forged(&sparse, |header| {
-        let (first, second) = header[17..].split_at_mut(5);
-        second[..4].copy_from_slice(&first[..4]);
-    });
-    assert!(matches!(twice, Err(Error::Corrupt { field: "position", .. })), "{twice:?}");
-    let beyond = forged(&sparse, |header| header[17 + 10 + 3] = 255);
-    assert!(matches!(beyond, Err(Error::Corrupt { field: "position", .. })), "{beyond:?}");
-    let again = forged(&exact, |header| header[17 + 2] = header[17 + 5]);
-    assert!(matches!(again, Err(Error::Corrupt { field: "members", .. })), "{again:?}");
 }
