@@ -13,7 +13,7 @@
 //! let mut visitors = Counter::new(params)?.with_window(window, window.first_slice(noon))?;
 //! visitors.add(b"ann", &Unlimited)?;
 //! // Two hours later.
-//! visitors.prepare(noon + 7200);
+//! visitors.advance_due(noon + 7200);
 //! visitors.add(b"ben", &Unlimited)?;
 //! assert_eq!(visitors.count(), 2);
 //! assert_eq!(visitors.seen_since(visitors.since(3600, noon + 7200))?.count(), 1);
@@ -21,7 +21,7 @@
 //! ```
 //!
 //! No clock is asked here: the time is passed in. Reads change nothing and skip what is dead. Before a change the counter
-//! is [prepared](Counter::prepare). What has no time goes by the newest slice that was reached.
+//! is [moved on](Counter::advance_due). What has no time goes by the newest slice that was reached.
 
 use std::ops::Deref;
 
@@ -75,14 +75,24 @@ impl Counter {
         self.ring().map(|ring| &ring.window)
     }
 
-    /// The newest slice that it has reached; 0 without a window.
-    pub fn slice(&self) -> u64 {
-        self.ring().map_or(0, |ring| ring.newest())
+    /// The newest slice that it has reached, if it has a window.
+    pub fn newest_slice(&self) -> Option<u64> {
+        self.ring().map(Ring::newest)
+    }
+
+    /// The same, 0 without a window.
+    pub(crate) fn reached(&self) -> u64 {
+        self.newest_slice().unwrap_or(0)
+    }
+
+    /// Whether it asks a clock.
+    pub fn asks_clock(&self) -> bool {
+        self.window().is_some_and(|window| window.pace() == Pace::Clock)
     }
 
     /// The present slice at a time, Unix seconds.
     pub fn present_slice(&self, now: u64) -> u64 {
-        self.window().map_or(0, |window| window.present(self.slice(), now))
+        self.window().map_or(0, |window| window.present(self.reached(), now))
     }
 
     /// The oldest slice that is alive at a time, Unix seconds.
@@ -92,16 +102,16 @@ impl Counter {
 
     /// The slice from which on it must be asked for who was seen in the last `seconds`, at least.
     pub fn since(&self, seconds: u64, now: u64) -> u64 {
-        self.window().map_or(0, |window| window.since(seconds, self.slice(), now))
+        self.window().map_or(0, |window| window.since(seconds, self.reached(), now))
     }
 
     /// What has to be done before it changes at a time, Unix seconds.
     pub fn due(&self, now: u64) -> Move {
-        self.window().map_or(Move::Stay, |window| window.due(self.slice(), now))
+        self.window().map_or(Move::Stay, |window| window.due(self.reached(), now))
     }
 
     /// Does what is [due](Self::due), and tells what that was.
-    pub fn prepare(&mut self, now: u64) -> Move {
+    pub fn advance_due(&mut self, now: u64) -> Move {
         let due = self.due(now);
         match due {
             Move::Stay => {}
@@ -276,7 +286,7 @@ impl Counter {
     pub fn history(&self, now: u64) -> Result<Vec<(i64, u64)>, Error> {
         let Some((dated, window)) = self.dated().zip(self.window()) else { return Ok(Vec::new()) };
         let present = self.present_slice(now);
-        let passed = present - self.slice();
+        let passed = present - self.reached();
         let counts = dated.history(self.layout())?;
         let mut rows = try_with_capacity(counts.len())?;
         for row in 0..counts.len() as u64 {

@@ -46,10 +46,11 @@ impl WindowedForm {
         if window.slices() > MOST_SLICES {
             return Err(Error::out_of_range(Parameter::Slices, "from 1 to 254 of a counter", window.slices()));
         }
-        let ring = Ring::with_offset(window, newest, offset);
-        if u32::from(offset) >= ring.modulus() {
-            return Err(Error::corrupt("offset", format_args!("below {}", ring.modulus()), offset));
+        let modulus = Ring::new(window, newest).modulus();
+        if u32::from(offset) >= modulus {
+            return Err(Error::corrupt("offset", format_args!("below {modulus}"), offset));
         }
+        let ring = Ring::with_offset(window, newest, offset);
         Ok(WindowedForm { params, layout, representation, ring })
     }
 

@@ -17,8 +17,8 @@ impl Counter {
     /// [`Error::Incompatible`].
     pub fn check_not_ahead(&self, sources: &[&Counter], now: u64) -> Result<(), Error> {
         let present = self.present_slice(now);
-        match sources.iter().find(|source| source.slice() > present.saturating_add(1)) {
-            Some(ahead) => Err(Error::incompatible(Parameter::Slice, present, ahead.slice())),
+        match sources.iter().find(|source| source.reached() > present.saturating_add(1)) {
+            Some(ahead) => Err(Error::incompatible(Parameter::Slice, present, ahead.reached())),
             None => Ok(()),
         }
     }
@@ -32,12 +32,12 @@ impl Counter {
         check_seeds(&all)?;
         check_windows(&all)?;
         check_paces(&all)?;
-        let newest = all.iter().map(|counter| counter.slice()).max().unwrap_or(0);
+        let newest = all.iter().map(|counter| counter.reached()).max().unwrap_or(0);
         let mut merged = self.try_clone()?;
         let mut changed = merged.advance(newest);
         // What is dead as a whole does not count, and its layout neither.
         let most_age = self.ring().map_or(0, |ring| u64::from(ring.most_age()));
-        let behind = |counter: &Counter| newest - counter.slice();
+        let behind = |counter: &Counter| newest - counter.reached();
         all.retain(|counter| behind(counter) <= most_age);
         all.retain(|&counter| !std::ptr::eq(counter, self));
         let others = all;

@@ -77,7 +77,7 @@ impl Pair {
     }
 
     fn add(&mut self, item: u32, now: u64) {
-        let made = self.counter.prepare(now);
+        let made = self.counter.advance_due(now);
         self.model.make(made);
         let before = self.model.seen.insert(item, self.model.newest as i64);
         let touch = self.counter.touch(&item.to_le_bytes(), &Unlimited).unwrap();
@@ -94,7 +94,7 @@ impl Pair {
     /// All spans that end at a time have the bits, or the members, of a counter that saw only them.
     fn check(&self, now: u64) {
         let Pair { counter, model } = self;
-        assert_eq!((counter.slice(), counter.oldest_alive(0)), (model.newest, model.window.oldest_alive(model.newest)));
+        assert_eq!((counter.reached(), counter.oldest_alive(0)), (model.newest, model.window.oldest_alive(model.newest)));
         let (oldest, present) = (counter.oldest_alive(now), counter.present_slice(now));
         let rows = counter.history(now).unwrap();
         assert_eq!(rows.len() as u64, u64::from(model.window.slices()) + 1);
@@ -123,7 +123,7 @@ impl Pair {
                 assert_eq!(seen.count(), plain.count());
             }
         }
-        if counter.slice() == present {
+        if counter.reached() == present {
             assert_eq!(counter.count(), counter.seen_since(oldest).unwrap().count());
             assert_eq!(counter.estimate(), counter.seen_since(oldest).unwrap().estimate());
         }
@@ -271,7 +271,7 @@ proptest! {
         pair.add(100, NOON);
         let slice = window.slice_of(NOON);
         // A slice ahead is no jump.
-        prop_assert_eq!(pair.counter.slice(), if ahead == 1 { slice + 1 } else { slice });
+        prop_assert_eq!(pair.counter.reached(), if ahead == 1 { slice + 1 } else { slice });
         pair.check(NOON);
         let expected = before.iter().copied().chain([99, 100]).collect::<BTreeSet<_>>();
         prop_assert_eq!(pair.model.since(pair.counter.oldest_alive(NOON)), expected);
@@ -289,7 +289,7 @@ fn a_dead_counter_is_exact_and_empty() {
             }
             assert!(counter.advance(15) && counter.count() > 0);
             assert!(counter.advance(16) && !counter.advance(16) && !counter.advance(2));
-            assert_eq!((counter.count(), counter.is_exact(), counter.slice()), (0, is_exact, 16));
+            assert_eq!((counter.count(), counter.is_exact(), counter.reached()), (0, is_exact, 16));
             let empty = counter.empty_twin().unwrap();
             assert!(counter.is_empty() && stored(&empty) == stored(&counter));
         }

@@ -27,8 +27,8 @@ fn a_windowed_counter_reads_back() {
             let read: Counter = persist::load(persist::dump(&counter), &Unlimited).unwrap();
             assert!(stored(&read) == stored(&counter));
             assert_eq!(
-                (read.window(), read.slice(), read.count()),
-                (counter.window(), counter.slice(), counter.count())
+                (read.window(), read.reached(), read.count()),
+                (counter.window(), counter.reached(), counter.count())
             );
             // Chunks may come one by one, and what has arrived is stored too.
             let mut loading = LoadingCounter::begin(&stored(&counter)[0], &Unlimited).unwrap();
@@ -93,7 +93,7 @@ fn forged_values_are_refused() {
         let same = forged(counter, |_| {}).unwrap();
         assert_eq!(stored(&same), stored(counter));
         let header = &stored(counter)[0];
-        let newest = counter.slice() as u8;
+        let newest = counter.reached() as u8;
         assert_eq!((header[0], &header[11..16]), (0xd1, &[100, 10, 1, newest, 1][..]));
         for (at, value, name) in [
             (11, 9, "window"),
@@ -109,7 +109,7 @@ fn forged_values_are_refused() {
             assert!(matches!(&error, Error::Corrupt { field, .. } if *field == name), "{at}: {error}");
         }
         // A shorter window has no slices as old.
-        assert_eq!(forged(counter, |header| header[12] = 1).is_ok(), counter.slice() == 5);
+        assert_eq!(forged(counter, |header| header[12] = 1).is_ok(), counter.reached() == 5);
         let error = forged(counter, |header| header.truncate(header.len() - 1)).unwrap_err();
         assert!(matches!(error, Error::Corrupt { .. }), "{error}");
     }
