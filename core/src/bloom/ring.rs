@@ -241,6 +241,11 @@ impl Ring {
         })
     }
 
+    /// How many items its sub-filters count, those that were renewed in each of theirs.
+    pub(in crate::bloom) fn additions(&self) -> u64 {
+        num_items(&self.sub_filters)
+    }
+
     /// Whether there is nothing in it, not even what is forgotten by now.
     pub fn is_empty(&self) -> bool {
         self.generations.is_empty()

@@ -100,6 +100,32 @@ impl BloomFilter {
         }
     }
 
+    /// How many times an item was put into a sub-filter that is still there. It differs from
+    /// [`num_items`](Self::num_items) by the items that were renewed. Equal numbers before and after an
+    /// [`admit`](Self::admit) mean that it changed nothing: this shows what the answers do not, whether known items were
+    /// renewed.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let online = Sliding::time(60, 2, Pace::Manual, true)?;
+    /// let mut filter = BloomFilter::windowed(params, online, 0, &Unlimited)?;
+    /// filter.add(b"ann", &Unlimited)?;
+    /// filter.advance(1);
+    /// filter.add(b"ann", &Unlimited)?;
+    /// assert_eq!((filter.num_items(), filter.additions()), (1, 2));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    pub fn additions(&self) -> u64 {
+        match &self.chain {
+            EitherChain::Windowed(ring) => ring.additions(),
+            EitherChain::Lines(filter) => filter.num_items(),
+            EitherChain::Classic(filter) => filter.num_items(),
+        }
+    }
+
     /// Begins all slices up to this one, and forgets what dies by that. A slice that has begun changes nothing, and so
     /// does any in a filter that goes by no slices of time.
     pub fn advance(&mut self, slice: u64) -> Forgotten {
