@@ -1,0 +1,261 @@
+//! Bits of items, lists against single calls, sizes.
+
+use super::*;
+use crate::hash::hash128;
+use crate::size_limit::{MaxBytes, Unlimited};
+use proptest::prelude::*;
+
+// Every type of iterator or closure compiles all shapes of the list loops again, so the tests use one of each.
+
+fn insert_list(filter: &mut LineSubFilter, hashes: &[Hash128], added: &mut Vec<bool>) {
+    filter.insert_all(hashes.iter().copied(), &mut |is_new| added.push(is_new));
+}
+
+fn look_up_list(filter: &LineSubFilter, hashes: &[Hash128], found: &mut Vec<bool>) {
+    filter.look_up_all(hashes.iter().copied(), &mut |is_there| found.push(is_there));
+}
+
+fn filter(error_rate: f64, capacity: u64) -> LineSubFilter {
+    LineSubFilter::new(error_rate, capacity, 0, &Unlimited).unwrap()
+}
+
+/// Positions of the set bits: bit `n` of the bitmap is bit `n % 8` of byte `n / 8`.
+fn positions(filter: &LineSubFilter) -> Vec<u64> {
+    let bytes = filter.as_bytes();
+    (0..bytes.len() as u64 * 8).filter(|n| bytes[(n / 8) as usize] >> (n % 8) & 1 == 1).collect()
+}
+
+fn counted(filter: &LineSubFilter) -> u64 {
+    filter.as_bytes().iter().map(|byte| u64::from(byte.count_ones())).sum()
+}
+
+/// Error rate, capacity, item, seed, positions.
+type Row = (f64, u64, &'static [u8], u64, &'static [u64]);
+
+/// Computed independently of this code, from the layout and another implementation of XXH3.
+#[rustfmt::skip]
+const POSITIONS: [Row; 7] = [
+    (0.01, 1000, b"", 0, &[3641, 3752, 3807, 3907, 3917, 3921]),
+    (0.01, 1000, b"rollcall", 0, &[45, 259, 338, 361, 411, 496]),
+    (0.01, 1000, b"rollcall", 42, &[1060, 1121, 1460, 1461, 1471]),
+    (0.001, 100_000, b"rollcall", 0,
+        &[55043, 55122, 55145, 55195, 55280, 936974, 937070, 937195, 937262, 937321]),
+    (1e-5, 7, b"\x00\xff\x00", u64::MAX,
+        &[75, 103, 112, 113, 177, 191, 233, 391, 395, 414, 429, 466, 479, 486]),
+    (1e-9, 1_000_000, &[b'a'; 300], 1, &[
+        6690328, 6690450, 6690464, 6690627, 6690638, 6690730, 6690809, 8444439, 8444464, 8444623, 8444635,
+        8444718, 8444747, 8444782, 9474654, 9474729, 9474755, 9474795, 9474920, 9475015, 9475025, 40213513,
+        40213622, 40213650, 40213762, 40213770, 40213852, 40213898]),
+    // Seven lines an item: the looped probe.
+    (1e-15, 50, b"x", 7, &[
+        2, 8, 27, 28, 53, 77, 113, 137, 248, 381, 401, 419, 458, 510, 516, 520, 616, 694, 733, 807, 867,
+        1029, 1048, 1150, 1171, 1188, 1220, 1307, 1337, 1402, 1475, 1479, 1480, 1485, 1495, 1625, 1686,
+        1956, 1962, 1979, 2020, 2046, 3596, 3713, 3778, 3802, 3808, 3882, 3921]),
+];
+
+#[test]
+fn bits_are_pinned() {
+    for (error_rate, capacity, item, seed, expected) in POSITIONS {
+        let mut filter = filter(error_rate, capacity);
+        assert!(filter.insert(hash128(item, seed)));
+        assert_eq!(positions(&filter), expected, "{error_rate}");
+        assert_eq!(filter.set_bits(), expected.len() as u64);
+    }
+}
+
+#[test]
+fn every_unrolled_shape_sets_the_bits_of_the_looped_one() {
+    for exponent in 1..=280 {
+        let error_rate = libm::pow(10.0, -f64::from(exponent) / 20.0);
+        let mut filter = filter(error_rate, 100);
+        let Geometry { lines_per_item, probes_per_line, num_lines } = filter.geometry();
+        let (hash, mut expected) = (hash128(b"item", exponent as u64), std::collections::BTreeSet::new());
+        for i in 0..u64::from(lines_per_item) {
+            // The third term, as a sum of `i` terms.
+            let third = (0..i).fold(0u64, |sum, j| sum.wrapping_add(j.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+            let x = hash.lo.wrapping_add(i.wrapping_mul(hash.hi | 1)).wrapping_add(third);
+            let y = x.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            for j in 0..probes_per_line {
+                let line = ((u128::from(x) * u128::from(num_lines)) >> 64) as u64;
+                expected.insert(line * 512 + (((y ^ (y >> 32)) >> (9 * j)) & 511));
+            }
+        }
+        filter.prefetch(hash);
+        assert!(!filter.may_contain(hash) && filter.insert(hash) && filter.may_contain(hash));
+        assert!(positions(&filter).into_iter().eq(expected), "{error_rate}");
+    }
+}
+
+/// For every shape, in bitmaps that become full: items have all, some or none of their bits set before.
+#[test]
+fn every_shape_of_a_list_sets_the_bits_of_one_by_one() {
+    let mut shapes = std::collections::BTreeSet::new();
+    for exponent in 1..=280 {
+        let error_rate = libm::pow(10.0, -f64::from(exponent) / 20.0);
+        let (mut single, mut listed) = (filter(error_rate, 100), filter(error_rate, 100));
+        let Geometry { lines_per_item, probes_per_line, .. } = single.geometry();
+        if !shapes.insert((lines_per_item, probes_per_line)) {
+            continue;
+        }
+        let hashes: Vec<_> = (0..500u32).map(|item| hash128(&(item / 4 * 3).to_le_bytes(), 0)).collect();
+        let expected: Vec<_> = hashes.iter().map(|&hash| single.insert(hash)).collect();
+        let mut added = Vec::new();
+        insert_list(&mut listed, &hashes, &mut added);
+        assert_eq!(added, expected, "{error_rate}");
+        assert!(single == listed && listed.set_bits() == counted(&listed), "{error_rate}");
+        let others: Vec<_> = (0..500u32).map(|item| hash128(&item.to_le_bytes(), u64::from(item % 2))).collect();
+        let expected: Vec<_> = others.iter().map(|&hash| single.may_contain(hash)).collect();
+        let mut found = Vec::new();
+        look_up_list(&listed, &others, &mut found);
+        assert_eq!(found, expected, "{error_rate}");
+    }
+    assert!(shapes.len() > 20, "{shapes:?}");
+}
+
+/// Small and large bitmaps take different loops, and so do short and long lists.
+#[test]
+fn lists_set_and_find_the_bits_of_one_by_one() {
+    for (capacity, error_rate) in [(1000, 0.01), (1000, 1e-5), (2_000_000, 0.01), (2_000_000, 0.001)] {
+        let (mut single, mut listed) = (filter(error_rate, capacity), filter(error_rate, capacity));
+        let mut start = 0u32;
+        for len in [0u32, 1, 15, 16, 17, 31, 32, 33, 64, 100] {
+            // Half of the items are present already.
+            let hashes: Vec<_> = (start / 2..start / 2 + len).map(|item| hash128(&item.to_le_bytes(), 0)).collect();
+            let expected: Vec<_> = hashes.iter().map(|&hash| single.may_contain(hash)).collect();
+            let mut found = Vec::new();
+            look_up_list(&listed, &hashes, &mut found);
+            assert_eq!(found, expected);
+            let expected: Vec<_> = hashes.iter().map(|&hash| single.insert(hash)).collect();
+            let mut added = Vec::new();
+            insert_list(&mut listed, &hashes, &mut added);
+            assert_eq!(added, expected);
+            assert!(single == listed);
+            start += len;
+        }
+    }
+}
+
+/// With half of all bits set, many items have the bits of their first line, and few those of all lines.
+#[test]
+fn lists_are_answered_in_order_when_lines_differ() {
+    for (error_rate, capacity) in [(1e-3, 2_000_000), (1e-6, 1_000_000), (1e-9, 500_000), (1e-15, 300_000)] {
+        let mut filter = filter(error_rate, capacity);
+        assert!(filter.lines().len() >= probe::CHUNKED_FROM_LINES && filter.geometry().lines_per_item > 1);
+        let words = (0..filter.as_bytes().len() as u64 / 8).map(|i| hash128(&i.to_le_bytes(), 0).lo);
+        let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+        filter.append_bytes(0, &bytes).unwrap();
+        let known: Vec<_> = (0..2000u32).map(|item| hash128(&item.to_le_bytes(), 1)).collect();
+        insert_list(&mut filter, &known, &mut Vec::new());
+        // First all items are absent. Then one of three is present, then two of three, then all.
+        let hashes = (0..8000u32).map(|i| {
+            let is_known = i >= 6000 || i >= 4000 && i % 3 > 0 || i >= 2000 && i % 3 == 0;
+            if is_known { known[i as usize % 2000] } else { hash128(&i.to_le_bytes(), 2) }
+        });
+        let expected: Vec<_> = hashes.clone().map(|hash| filter.may_contain(hash)).collect();
+        let mut found = Vec::new();
+        look_up_list(&filter, &hashes.collect::<Vec<_>>(), &mut found);
+        assert!(found == expected, "{error_rate}");
+        assert!(expected[6000..].iter().all(|&is_there| is_there) && expected[..2000].contains(&false));
+    }
+}
+
+#[test]
+fn sizes_are_checked_before_allocation() {
+    let needed = 20 * 64 + size_of::<LineSubFilter>() as u64;
+    assert!(LineSubFilter::new(0.01, 1000, 10, &MaxBytes(needed + 10)).is_ok());
+    let refused = LineSubFilter::new(0.01, 1000, 10, &MaxBytes(needed + 9));
+    assert!(matches!(refused, Err(Error::TooLarge { needed_bytes, .. }) if needed_bytes == needed + 10));
+    // 2^40 items at the smallest rate take 220 TB, more than a process can address.
+    let smallest = f64::from_bits(1);
+    assert!(matches!(LineSubFilter::new(smallest, 1 << 40, 0, &MaxBytes(1 << 32)), Err(Error::TooLarge { .. })));
+    assert!(matches!(LineSubFilter::new(smallest, 1 << 40, 0, &Unlimited), Err(Error::OutOfMemory { .. })));
+    assert!(matches!(LineSubFilter::new(0.01, u64::MAX, 0, &Unlimited), Err(Error::OutOfRange { .. })));
+    assert!(matches!(LineSubFilter::new(f64::NAN, 1, 0, &Unlimited), Err(Error::OutOfRange { .. })));
+}
+
+#[test]
+fn lines_are_aligned_and_relocate() {
+    let mut filter = filter(0.01, 1000);
+    filter.insert(hash128(b"item", 0));
+    let before = filter.try_clone().unwrap();
+    assert_eq!(filter.as_bytes().as_ptr() as usize % 64, 0);
+    filter.relocate(|lines| lines.to_vec().into_boxed_slice());
+    assert!(filter == before);
+    let mut sizes = Vec::new();
+    filter.heap_layouts(&mut |layout| sizes.extend((layout.align() == 64).then_some(layout.size())));
+    assert_eq!(sizes, [20 * 64]);
+}
+
+#[test]
+fn writes_past_the_end_are_refused() {
+    let mut filter = filter(0.01, 1000);
+    let len = filter.as_bytes().len() as u64;
+    filter.append_bytes(len, &[]).unwrap();
+    filter.append_bytes(len - 1, &[3]).unwrap();
+    for (offset, bytes) in [(len, 1), (len - 1, 2), (u64::MAX, 1), (u64::MAX, 0)] {
+        assert!(matches!(filter.append_bytes(offset, &vec![255; bytes]), Err(Error::Corrupt { .. })));
+    }
+    assert_eq!((filter.set_bits(), counted(&filter)), (2, 2));
+    filter.clear();
+    assert_eq!((filter.set_bits(), counted(&filter)), (0, 0));
+}
+
+proptest! {
+    #[test]
+    fn no_false_negatives_and_insert_is_idempotent(
+        items in prop::collection::vec(any::<u32>(), 1..300), exponent in 0.05f64..14.0, capacity in 1u64..500,
+    ) {
+        let mut filter = filter(libm::pow(10.0, -exponent), capacity);
+        for item in &items {
+            let hash = hash128(&item.to_le_bytes(), 0);
+            let seen = filter.may_contain(hash);
+            prop_assert_eq!(filter.insert(hash), !seen);
+            let (num_items, set_bits) = (filter.num_items(), filter.set_bits());
+            prop_assert!(!filter.insert(hash));
+            prop_assert_eq!((filter.num_items(), filter.set_bits()), (num_items, set_bits));
+        }
+        prop_assert!(items.iter().all(|item| filter.may_contain(hash128(&item.to_le_bytes(), 0))));
+        prop_assert_eq!(filter.set_bits(), counted(&filter));
+    }
+
+    #[test]
+    fn pieces_written_in_any_order_make_the_bitmap(
+        items in prop::collection::vec(any::<u32>(), 0..200), piece in 1usize..300, reversed: bool,
+    ) {
+        let (mut source, mut copy) = (filter(0.01, 150), filter(0.01, 150));
+        for item in &items {
+            source.insert(hash128(&item.to_le_bytes(), 0));
+        }
+        let mut pieces: Vec<_> = source.as_bytes().chunks(piece).enumerate().collect();
+        if reversed {
+            pieces.reverse();
+        }
+        for (i, bytes) in pieces {
+            copy.append_bytes((i * piece) as u64, bytes).unwrap();
+            prop_assert_eq!(copy.set_bits(), counted(&copy));
+        }
+        copy.set_num_items(source.num_items()).unwrap();
+        prop_assert!(copy == source);
+    }
+
+    #[test]
+    fn union_has_the_bits_of_both(a in prop::collection::vec(any::<u16>(), 0..99), b in prop::collection::vec(any::<u16>(), 0..99)) {
+        let (mut ours, mut theirs, mut both) = (filter(0.001, 3000), filter(0.001, 3000), filter(0.001, 3000));
+        for (items, one) in [(&a, &mut ours), (&b, &mut theirs)] {
+            for item in items {
+                one.insert(hash128(&item.to_le_bytes(), 0));
+                both.insert(hash128(&item.to_le_bytes(), 0));
+            }
+        }
+        prop_assert_eq!(ours.count_union([&theirs].into_iter()), both.set_bits());
+        prop_assert_eq!(ours.count_union([].into_iter()), ours.set_bits());
+        let before = ours.set_bits();
+        prop_assert_eq!(ours.union_with(&theirs), both.set_bits() != before);
+        prop_assert_eq!(ours.as_bytes(), both.as_bytes());
+        prop_assert_eq!(ours.set_bits(), both.set_bits());
+        let refused = matches!(ours.check_mergeable(&filter(0.001, 3001)), Err(Error::Incompatible { parameter: Parameter::Capacity, .. }));
+        prop_assert!(refused);
+        let refused = matches!(ours.check_mergeable(&filter(0.01, 3000)), Err(Error::Incompatible { parameter: Parameter::ErrorRate, .. }));
+        prop_assert!(refused);
+    }
+}
