@@ -41,6 +41,8 @@ pub enum Parameter {
     Slices,
     /// The number of a slice.
     Slice,
+    /// Where a dump goes on.
+    Iterator,
 }
 
 impl Parameter {
@@ -67,6 +69,7 @@ impl Parameter {
             Parameter::Window => "window",
             Parameter::Slices => "slices",
             Parameter::Slice => "slice",
+            Parameter::Iterator => "iterator",
         }
     }
 }

@@ -3,13 +3,23 @@
 //! Each chunk has an iterator: 1 + the position in the payload after the chunk. The iterator of the header is 1. A
 //! chunk is a piece of payload followed by its checksum; in RedisBloom's format it is the piece alone. A small value has no
 //! chunk but its header, which encloses the payload.
+//!
+//! A value that forgets moves on with time, and what is left of it has other positions then. So the iterators of its
+//! `SCANDUMP` carry a stamp of the slice that it has reached:
+//!
+//! | bits | what |
+//! |---|---|
+//! | 0 .. 43 | 1 + the position |
+//! | 43 .. 53 | the stamp; 0 of values that do not move |
+//!
+//! No bit is above these, since some clients hold integers in doubles.
 
 use std::borrow::Cow;
 
 use super::payload::{Payload, Stretch};
 use super::value::{ChunkFormat, Loading, Stored, Value};
 use crate::counting::payload::CUT_BYTES;
-use crate::error::Error;
+use crate::error::{Error, Limit, Parameter};
 use crate::hash::checksum;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
@@ -23,6 +33,27 @@ const REDISBLOOM_CHUNK_BYTES: usize = 16 << 20;
 
 /// Bytes of the checksum at the end of a chunk.
 const CHECKSUM_BYTES: usize = 8;
+
+/// Bits of an iterator below its stamp: enough for positions in 8 TiB.
+const POSITION_BITS: u32 = 43;
+
+/// How many stamps there are, besides 0. What comes round unnoticed, `LOADCHUNK` refuses by the chunk's checksum.
+const STAMPS: u64 = (1 << (f64::MANTISSA_DIGITS - POSITION_BITS)) - 1;
+
+/// The bits of an iterator that are its stamp, for a value whose [stamp](Stored::stamp) is this one.
+fn stamp_bits(stamp: u64) -> u64 {
+    if stamp == 0 { 0 } else { (1 + stamp % STAMPS) << POSITION_BITS }
+}
+
+/// An iterator without its stamp.
+fn unstamped(iterator: u64) -> u64 {
+    iterator & ((1 << POSITION_BITS) - 1)
+}
+
+/// Whether `SCANDUMP` returned this iterator together with a header.
+pub fn is_header(iterator: u64) -> bool {
+    unstamped(iterator) == 1
+}
 
 /// The checksum of a piece of payload. It is seeded with the piece's position and the value's fingerprint. So a piece
 /// of another value, of an older state or in the wrong place does not pass.
@@ -62,15 +93,31 @@ fn chunk_of<'a>(
 /// reply is 0 and an empty chunk.
 ///
 /// # Errors
-/// [`Error::OutOfMemory`].
+/// [`Error::OutOfRange`] where the value has moved on since the call that returned `iterator`: the dump must start
+/// again. [`Error::OutOfMemory`]. [`Error::TooLarge`] for a value that moves, of more than 8 TiB.
 pub fn scandump<T: Stored>(value: &T, iterator: u64) -> Result<(u64, Cow<'_, [u8]>), Error> {
-    let Some(position) = iterator.checked_sub(1) else { return Ok((1, Cow::Owned(value.header()))) };
+    let stamp = stamp_bits(value.stamp());
+    if iterator == 0 {
+        return Ok((1 | stamp, Cow::Owned(value.header())));
+    }
+    let position = match unstamped(iterator) {
+        _ if stamp == 0 => iterator - 1,
+        own if own | stamp == iterator => own.saturating_sub(1),
+        _ => {
+            let expected = "0 to start again: a slice has begun since the dump did";
+            return Err(Error::out_of_range(Parameter::Iterator, expected, iterator));
+        }
+    };
     let format = value.chunk_format();
     let max_bytes = if format == ChunkFormat::Plain { REDISBLOOM_CHUNK_BYTES } else { CHUNK_MAX_BYTES };
-    match value.payload().stretch(position, max_piece(format, max_bytes)) {
-        Some(stretch) => chunk_of(&stretch, position, format, try_with_capacity),
-        None => Ok((0, Cow::default())),
+    let Some(stretch) = value.payload().stretch(position, max_piece(format, max_bytes)) else {
+        return Ok((0, Cow::default()));
+    };
+    let (next, chunk) = chunk_of(&stretch, position, format, try_with_capacity)?;
+    if stamp != 0 && next != unstamped(next) {
+        return Err(Error::TooLarge { needed_bytes: next, limit_bytes: 1 << POSITION_BITS, limit: Limit::Value });
     }
+    Ok((next | stamp, chunk))
 }
 
 /// The header, then the payload in chunks of at most [`CHUNK_MAX_BYTES`].
@@ -108,21 +155,22 @@ pub fn dump_loading<L: Loading>(loading: &L) -> impl Iterator<Item = (u64, Cow<'
     chunks(Cow::Borrowed(loading.header()), loading.received(), loading.chunk_format())
 }
 
-/// Takes the chunk that `SCANDUMP` returned together with the iterator `next` (1 + the position after the chunk).
+/// Takes the chunk that `SCANDUMP` returned together with the iterator `next` (1 + the position after the chunk, and
+/// maybe a stamp).
 ///
 /// # Errors
 /// [`Error::Corrupt`] when it is not the chunk that comes next, or is damaged; nothing was taken then.
 pub fn push_chunk<L: Loading>(loading: &mut L, next: u64, chunk: &[u8]) -> Result<(), Error> {
     let position = loading.received_bytes();
-    let (piece, sum) = match loading.chunk_format() {
-        ChunkFormat::Plain => (chunk, None),
+    let (own_next, piece, sum) = match loading.chunk_format() {
+        ChunkFormat::Plain => (next, chunk, None),
         ChunkFormat::Checked { fingerprint } => match chunk.split_last_chunk::<CHECKSUM_BYTES>() {
-            Some((piece, sum)) => (piece, Some((fingerprint, u64::from_le_bytes(*sum)))),
+            Some((piece, sum)) => (unstamped(next), piece, Some((fingerprint, u64::from_le_bytes(*sum)))),
             None => return Err(Error::corrupt("chunk length", "more than 8 bytes", chunk.len())),
         },
     };
     let expected_next = position.checked_add(piece.len() as u64).and_then(|end| end.checked_add(1));
-    if piece.is_empty() || expected_next != Some(next) {
+    if piece.is_empty() || expected_next != Some(own_next) {
         return Err(Error::corrupt(
             "iterator",
             format_args!("{} for a chunk of {} bytes", expected_next.unwrap_or(0), chunk.len()),

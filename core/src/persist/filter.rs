@@ -57,6 +57,13 @@ impl Stored for BloomFilter {
         }
     }
 
+    fn stamp(&self) -> u64 {
+        match &self.chain {
+            EitherChain::Lines(_) | EitherChain::Classic(_) => 0,
+            EitherChain::Windowed(filter) => filter.stamp(),
+        }
+    }
+
     fn overwrite(&mut self, next: u64, chunk: &[u8]) -> Result<(), Error> {
         match &mut self.chain {
             EitherChain::Lines(filter) => filter.overwrite(next, chunk),

@@ -80,6 +80,10 @@ impl Stored for Ring {
     fn chunk_format(&self) -> ChunkFormat {
         chunk_format(self.params(), self.newest_slice(), self.generations(), self.sub_filters())
     }
+
+    fn stamp(&self) -> u64 {
+        self.newest_slice()
+    }
 }
 
 /// The format, with a fingerprint of all that places the bits: a dump does not go on once slices or sub-filters have

@@ -60,6 +60,12 @@ pub trait Stored: Sized + Send + 'static {
     /// The format of its chunks.
     fn chunk_format(&self) -> ChunkFormat;
 
+    /// The newest slice that it has reached; 0 of a value that goes by none. A dump by `SCANDUMP` does not go on once it is
+    /// another.
+    fn stamp(&self) -> u64 {
+        0
+    }
+
     /// Overwrites payload with the piece that `SCANDUMP` returned together with the iterator `next`. RedisBloom does so
     /// whatever has come before. It is only for chunks that were acknowledged elsewhere.
     ///

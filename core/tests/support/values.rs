@@ -97,6 +97,21 @@ pub fn filter(params: bloom::Params, layout: bloom::BitLayout, items: u32) -> Bl
     filter
 }
 
+/// A filter that forgets, which took items and then advanced a slice, as often as there are numbers of items. No item comes
+/// twice.
+pub fn windowed(params: bloom::Params, sliding: bloom::Sliding, items: &[u32]) -> BloomFilter {
+    let mut filter = BloomFilter::windowed_at(params, sliding, 1_000, &Unlimited).unwrap();
+    let mut next = 0;
+    for (slice, count) in (1_000..).zip(items) {
+        filter.advance(slice);
+        for item in next..next + count {
+            filter.add(format!("item:{item}").as_bytes(), &Unlimited).unwrap();
+        }
+        next += count;
+    }
+    filter
+}
+
 pub fn counter(capacity: u64, exact_limit: u32, members: u32) -> Counter {
     counter_of(0.01, capacity, exact_limit, members)
 }

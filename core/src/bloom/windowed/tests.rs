@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::bloom::Span;
-use crate::persist;
 use crate::size_limit::Unlimited;
 use crate::window::{Move, Window};
 use proptest::prelude::*;
@@ -14,10 +13,6 @@ fn filter(slices: u32, refresh: bool, capacity: u64, now: u64) -> BloomFilter {
     let params = Params { error_rate: 1e-6, capacity, expansion: 2, seed: 0 };
     let sliding = Sliding::time(LEN * u64::from(slices), slices, Pace::Clock, refresh).unwrap();
     BloomFilter::windowed(params, sliding, now, &Unlimited).unwrap()
-}
-
-fn reloaded(filter: &BloomFilter) -> BloomFilter {
-    persist::load(persist::dump(filter), &Unlimited).unwrap()
 }
 
 fn bytes(items: &[u32]) -> Vec<[u8; 4]> {
@@ -69,7 +64,7 @@ proptest! {
             let asked = bytes(&(0..80).collect::<Vec<_>>());
             present.may_contain_all(asked.iter().map(|item| &item[..]), |is_there| found.push(is_there));
             prop_assert!(found.iter().zip(0u32..).all(|(&is_there, item)| is_there == model.contains_key(&item)));
-            prop_assert!(reloaded(&listed) == listed && listed.try_clone().unwrap() == listed);
+            prop_assert!(listed.try_clone().unwrap() == listed);
         }
     }
 
@@ -95,7 +90,6 @@ proptest! {
             let last = came.iter().rev().take(capacity as usize);
             prop_assert!(last.copied().all(|item| listed.may_contain(&item.to_le_bytes())));
             prop_assert!(listed.sub_filters().len() <= slices as usize + 1);
-            prop_assert!(reloaded(&listed) == listed);
         }
     }
 
@@ -196,7 +190,7 @@ fn a_clock_that_jumped_forgets_nothing_early() {
     assert!(!filter.at(1_000_080).may_contain(&4u32.to_le_bytes()));
     // As far back as there are no slices.
     filter.rebase(0);
-    assert!(filter.may_contain(&4u32.to_le_bytes()) && reloaded(&filter) == filter);
+    assert!(filter.may_contain(&4u32.to_le_bytes()));
 }
 
 #[test]
@@ -224,17 +218,4 @@ fn what_does_not_fit_is_refused() {
     assert!(of_time.check_not_ahead(&[&ahead], 0).is_err());
     assert!(matches!(of_time.sliding(), Some(Sliding { span: Span::Time(window), .. }) if window.seconds() == 86_400));
     assert!(Window::new(86_400, 4, Sliding::MAX_SLICES, Pace::Manual).is_ok());
-}
-
-/// A dump of more than its header: a chunk from before an advance does not go on after it.
-#[test]
-fn a_dump_ends_with_its_slice() {
-    let mut filter = filter(4, true, 10_000, 1_000_000);
-    add(&mut filter, &(0..9000).collect::<Vec<_>>(), 1_000_000);
-    let chunks: Vec<_> = persist::dump(&filter).map(|(next, chunk)| (next, chunk.into_owned())).collect();
-    assert!(chunks.len() > 1 && reloaded(&filter) == filter);
-    filter.advance(100_001);
-    let later = persist::dump(&filter).map(|(next, chunk)| (next, chunk.into_owned())).skip(1);
-    let mixed = chunks.into_iter().take(1).chain(later);
-    assert!(persist::load::<BloomFilter, _>(mixed, &Unlimited).is_err());
 }

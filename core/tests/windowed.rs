@@ -1,0 +1,115 @@
+//! Filters that forget, as a server keeps them: dumps while slices pass, memory, and how exact they are about it.
+
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Sliding};
+use rollcall_core::error::{Error, Parameter};
+use rollcall_core::persist;
+use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::persist::{is_header, scandump};
+use rollcall_core::window::Pace;
+
+mod support;
+
+use support::values::{Dump, reload, windowed};
+
+fn params(capacity: u64, expansion: u32) -> Params {
+    Params { error_rate: 0.01, capacity, expansion, seed: 7 }
+}
+
+fn day(slices: u32, pace: Pace, refresh: bool) -> Sliding {
+    Sliding::time(86_400, slices, pace, refresh).unwrap()
+}
+
+/// A dump, call by call. `between` happens to the filter before call number `at`.
+fn scan(filter: &mut BloomFilter, at: usize, between: impl Fn(&mut BloomFilter)) -> Result<Dump, Error> {
+    let (mut chunks, mut iterator) = (Vec::new(), 0);
+    loop {
+        if chunks.len() == at {
+            between(filter);
+        }
+        let (next, chunk) = scandump(filter, iterator)?;
+        if next == 0 {
+            return Ok(chunks);
+        }
+        chunks.push((next, chunk.into_owned()));
+        iterator = next;
+    }
+}
+
+/// Loads the header of one dump with the chunks of another.
+fn reload_mixed(header: &Dump, rest: Dump) -> Result<(), Error> {
+    let mixed = header.iter().take(1).cloned().chain(rest.into_iter().skip(1));
+    persist::load::<BloomFilter, _>(mixed, &Unlimited).map(drop)
+}
+
+/// Begins so many slices more.
+fn pass(filter: &mut BloomFilter, slices: u64) {
+    let newest = filter.newest_slice().unwrap();
+    match filter.sliding().unwrap().window() {
+        Some(_) => drop(filter.advance(newest + slices)),
+        None => {
+            let mut number = 0u64;
+            while filter.newest_slice() < Some(newest + slices) {
+                filter.add(&number.to_le_bytes(), &Unlimited).unwrap();
+                number += 1;
+            }
+        }
+    }
+}
+
+/// A dump of more than its header does not go on after an advance, neither where it is made nor where it is loaded.
+#[test]
+fn a_dump_ends_with_its_slice() {
+    let of_time = windowed(params(40_000, 2), day(4, Pace::Clock, false), &[9_000, 9_000]);
+    let of_last = windowed(params(40_000, 0), Sliding::last(4, true).unwrap(), &[50_000]);
+    for mut filter in [of_time, of_last] {
+        let chunks = scan(&mut filter, usize::MAX, |_| ()).unwrap();
+        assert_eq!(chunks.len(), 3);
+        assert!(is_header(chunks[0].0) && !is_header(chunks[1].0));
+        // Some clients hold integers in doubles.
+        assert!(chunks.iter().all(|(next, _)| *next < 1 << 53));
+        let copy: BloomFilter = persist::load(chunks.clone(), &Unlimited).unwrap();
+        assert!(copy == filter && reload(&filter) == filter);
+        assert_eq!(scandump(&filter, chunks[2].0).unwrap(), (0, Default::default()));
+        for (at, slices) in [(1, 1), (2, 1), (3, 2)] {
+            let mut moving = filter.try_clone().unwrap();
+            let refused = scan(&mut moving, at, |filter| pass(filter, slices));
+            let Err(Error::OutOfRange { parameter: Parameter::Iterator, .. }) = refused else { panic!("{refused:?}") };
+            // It starts again.
+            assert!(scan(&mut moving, usize::MAX, |_| ()).is_ok());
+        }
+        assert!([1, 1 << 43, u64::MAX].into_iter().all(|wrong| scandump(&filter, wrong).is_err()));
+        pass(&mut filter, 1);
+        let later = scan(&mut filter, usize::MAX, |_| ()).unwrap();
+        assert!(reload_mixed(&chunks, later).is_err());
+    }
+}
+
+/// Stamps come round. What they do not show, the checksums of chunks do.
+#[test]
+fn a_stamp_that_came_round_is_refused_where_it_is_loaded() {
+    let mut filter = windowed(params(40_000, 2), day(4, Pace::Clock, false), &[9_000, 9_000]);
+    let chunks = scan(&mut filter, usize::MAX, |_| ()).unwrap();
+    let later = scan(&mut filter, 1, |filter| {
+        pass(filter, 1023);
+        for number in 0..9_000u32 {
+            filter.add(&number.to_le_bytes(), &Unlimited).unwrap();
+        }
+    });
+    let later = later.unwrap();
+    assert_eq!(later.len(), 2);
+    assert!(matches!(reload_mixed(&chunks, later), Err(Error::Corrupt { field: "payload checksum", .. })));
+}
+
+/// Iterators of values that do not move are positions, whatever their bits.
+#[test]
+fn dumps_of_what_does_not_move_carry_no_stamp() {
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        let filter = BloomFilter::new(layout, params(10_000, 2), &Unlimited).unwrap();
+        let whole: Vec<_> = persist::dump(&filter).collect();
+        assert_eq!(scandump(&filter, 0).unwrap(), whole[0]);
+        assert_eq!(scandump(&filter, 1).unwrap(), whole[1]);
+        for beyond in [1 << 43, 1 + (1 << 43), u64::MAX] {
+            assert_eq!(scandump(&filter, beyond).unwrap(), (0, Default::default()));
+        }
+    }
+}
