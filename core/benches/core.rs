@@ -8,12 +8,13 @@ use std::cell::Cell;
 
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
-use rollcall_core::bloom::Params as BloomParams;
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params as BloomParams, Sliding};
 use rollcall_core::counting::{Counter, Params as CounterParams, count_union};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bits;
 use rollcall_core::unstable::bloom::LineFilter;
 use rollcall_core::unstable::hash::{hash64, hash128};
+use rollcall_core::window::Pace;
 
 fn main() {
     divan::main();
@@ -134,6 +135,80 @@ mod bloom {
             .counter(ItemsCount::new(BATCH))
             .with_inputs(|| numbers(&next))
             .bench_local_refs(|items| bytes(items).filter(|item| filter.may_contain(item)).count());
+    }
+}
+
+/// A plain filter and one with a window, of the same capacity and rate, as users have them: lists of 350.
+mod windowed {
+    use super::*;
+
+    const LIST: usize = 350;
+
+    /// Of plain filters, and of four slices.
+    const KINDS: [(&str, u64); 4] = [("plain", 1000), ("window", 1000), ("plain", 50_000), ("window", 50_000)];
+
+    /// A filter with nine tenths of its capacity; of a window's, a fifth of that in each living slice.
+    fn filled((kind, capacity): (&str, u64)) -> BloomFilter {
+        let params = BloomParams { capacity, error_rate: 0.001, expansion: 2, seed: 0 };
+        let count = capacity * 9 / 10;
+        if kind == "plain" {
+            let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).expect("a filter");
+            filter.add_all(bytes(&super::items(0..count)), &Unlimited, |_| ()).expect("room");
+            return filter;
+        }
+        let day = Sliding::time(86_400, 4, Pace::Manual, false).expect("a window");
+        let mut filter = BloomFilter::windowed(params, day, 0, &Unlimited).expect("a filter");
+        for slice in 0..5 {
+            filter.advance(slice);
+            let of_slice = super::items(count * slice / 5..count * (slice + 1) / 5);
+            filter.add_all(bytes(&of_slice), &Unlimited, |_| ()).expect("room");
+        }
+        filter
+    }
+
+    fn contain(bencher: Bencher, kind: (&str, u64), from: u64) {
+        let filter = filled(kind);
+        let next = Cell::new(0);
+        let call = || {
+            let start = next.replace((next.get() + LIST as u64) % (kind.1 / 2));
+            super::items(from + start..from + start + LIST as u64)
+        };
+        bencher.counter(ItemsCount::new(LIST)).with_inputs(call).bench_local_refs(|items| {
+            let mut found = Vec::with_capacity(LIST);
+            filter.at(0).may_contain_all(bytes(items), |is_there| found.push(is_there));
+            found
+        });
+    }
+
+    #[divan::bench(args = KINDS)]
+    fn contain_absent(bencher: Bencher, kind: (&str, u64)) {
+        contain(bencher, kind, ABSENT);
+    }
+
+    #[divan::bench(args = KINDS)]
+    fn contain_present(bencher: Bencher, kind: (&str, u64)) {
+        contain(bencher, kind, 0);
+    }
+
+    fn add(bencher: Bencher, kind: (&str, u64), from: u64) {
+        let filter = filled(kind);
+        let call = || (filter.try_clone().expect("a copy"), super::items(from..from + LIST as u64));
+        bencher.counter(ItemsCount::new(LIST)).with_inputs(call).bench_local_refs(|(filter, items)| {
+            let mut added = Vec::with_capacity(LIST);
+            filter.advance_before_adding(bytes(items), 0);
+            filter.add_all(bytes(items), &Unlimited, |new| added.push(new)).expect("room");
+            added
+        });
+    }
+
+    #[divan::bench(args = KINDS)]
+    fn add_known(bencher: Bencher, kind: (&str, u64)) {
+        add(bencher, kind, 0);
+    }
+
+    #[divan::bench(args = KINDS)]
+    fn add_new(bencher: Bencher, kind: (&str, u64)) {
+        add(bencher, kind, ABSENT);
     }
 }
 

@@ -10,12 +10,13 @@
 
 use std::hint::black_box;
 
-use rollcall_core::bloom::{BitLayout, BloomFilter, Params as BloomParams};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params as BloomParams, Sliding};
 use rollcall_core::counting::{Counter, Params as CounterParams};
 use rollcall_core::persist::{self, Value};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::LineFilter;
 use rollcall_core::unstable::hash::{hash64, hash128};
+use rollcall_core::window::Pace;
 
 const ITEMS: usize = 3500;
 
@@ -101,6 +102,33 @@ fn insert_in_chain(layout: BitLayout, from: u64) {
     black_box(added);
 }
 
+/// A filter of a window of four slices that holds `items(0)`, a fifth in each slice that is alive.
+fn windowed() -> BloomFilter {
+    let params = BloomParams { capacity: 10_000, error_rate: 0.001, expansion: 1, seed: 0 };
+    let day = Sliding::time(86_400, 4, Pace::Manual, false).expect("a window");
+    let mut filter = BloomFilter::windowed(params, day, 0, &Unlimited).expect("a filter");
+    for (slice, of_slice) in (0..).zip(items(0).chunks(ITEMS / 5)) {
+        filter.advance(slice);
+        filter.add_all(bytes(of_slice), &Unlimited, |_| ()).expect("room");
+    }
+    filter
+}
+
+fn contain_in_window(from: u64) {
+    let (filter, items, mut found) = (windowed(), items(from), Vec::with_capacity(ITEMS));
+    measured(&mut || filter.at(0).may_contain_all(bytes(&items), |is_there| found.push(is_there)));
+    black_box(found);
+}
+
+fn insert_in_window(from: u64) {
+    let (mut filter, items, mut added) = (windowed(), items(from), Vec::with_capacity(ITEMS));
+    measured(&mut || {
+        filter.advance_before_adding(bytes(&items), 0);
+        filter.add_all(bytes(&items), &Unlimited, |new| added.push(new)).expect("room");
+    });
+    black_box(added);
+}
+
 /// A counter that is exact up to 250 members.
 fn empty_counter() -> Counter {
     let params = CounterParams { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 0 };
@@ -165,7 +193,7 @@ fn load<T: Value>(values: &[T]) {
 
 type Work = (&'static str, usize, fn());
 
-const WORK: [Work; 33] = [
+const WORK: [Work; 37] = [
     ("hash_128", ITEMS, || {
         let items = items(0);
         measured(&mut || {
@@ -193,6 +221,10 @@ const WORK: [Work; 33] = [
     ("bloom_insert_1_line", ITEMS, || insert(filter(0.01, 10_000), ABSENT)),
     ("bloom_insert_2_lines", ITEMS, || insert(filter(0.001, 10_000), ABSENT)),
     ("bloom_insert_one_by_one", ITEMS, || insert_one_by_one(filter(0.01, 10_000), ABSENT)),
+    ("windowed_contain_absent", ITEMS, || contain_in_window(ABSENT)),
+    ("windowed_contain_present", ITEMS, || contain_in_window(0)),
+    ("windowed_insert", ITEMS, || insert_in_window(ABSENT)),
+    ("windowed_insert_known", ITEMS, || insert_in_window(0)),
     ("bloom_small_contain", ITEMS, || {
         let (filters, items, mut found) = (small_filters(), items(0), 0);
         measured(&mut || {

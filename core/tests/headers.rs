@@ -4,19 +4,21 @@
 use std::ops::Range;
 
 use proptest::prelude::*;
-use rollcall_core::bloom;
+use rollcall_core::bloom::{self, BloomFilter, Sliding};
 use rollcall_core::counting::Counter;
-use rollcall_core::error::Error;
+use rollcall_core::error::{Error, Parameter};
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
 use rollcall_core::unstable::bloom::{LineFilter, SubFilter};
 use rollcall_core::unstable::counting::Shaped;
 use rollcall_core::unstable::hash::checksum;
+use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{Loading, Stored, piece_checksum};
+use rollcall_core::window::Pace;
 
 mod support;
 
-use support::values::{Dump, counter, load_rdb, rdb_of_loading, same_dump};
+use support::values::{Dump, counter, load_rdb, rdb_of_loading, same_dump, windowed};
 
 fn filter(capacity: u64, expansion: u32, items: u32) -> LineFilter {
     let params = bloom::Params { error_rate: 0.01, capacity, expansion, seed: 7 };
@@ -30,6 +32,12 @@ fn filter(capacity: u64, expansion: u32, items: u32) -> LineFilter {
 /// Loads a dump that something is wrong with.
 fn refusal<T: Stored>(chunks: Dump) -> Option<Error> {
     persist::load::<T, _>(chunks, &Unlimited).err()
+}
+
+/// A filter of a day in four slices: the oldest that is alive, the one after it, none, one that grew, and the newest.
+fn of_a_day(pace: Pace) -> BloomFilter {
+    let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 7 };
+    windowed(params, Sliding::time(86_400, 4, pace, false).unwrap(), &[10, 20, 0, 70, 5])
 }
 
 /// A header of which `range` is replaced and the checksum made right again: what only the validator can refuse.
@@ -108,6 +116,187 @@ fn forged_filter_headers_are_refused_by_field() {
     let large = LineFilter::new(params, &Unlimited).unwrap().header();
     let form = large.len() - 5;
     assert_eq!(refused_field::<LineFilter>(forged(&large, form..form + 1, b"\x02\0")), "payload length");
+}
+
+#[test]
+fn forged_headers_of_windowed_filters_are_refused_by_field() {
+    let header = of_a_day(Pace::Clock).header();
+    // Rate, capacity, expansion, seed; window, slices, flags, newest slice, generations; of each: age, renewed, sub-filters;
+    // of each of these: lines, items, lines an item, probes a line; form.
+    assert_eq!(header[..14], *b"\xe1\x02\x01\x64\x02\x07\x80\xa3\x05\x04\0\xec\x07\x04");
+    assert_eq!(header[14..21], [4, 0, 1, 1, 10, 2, 5]);
+    assert_eq!(header[21..28], [3, 0, 1, 1, 20, 2, 5]);
+    assert_eq!(header[28..39], [1, 0, 2, 1, 25, 2, 5, 2, 45, 2, 6]);
+    assert_eq!(header[39..47], [0, 0, 1, 1, 5, 2, 5, 1]);
+    let cases: [(Range<usize>, &[u8], &str); 46] = [
+        (0..1, b"\xe2", "version"),
+        (0..1, b"\xe0", "version"),
+        (1..3, &long_rate(f64::NAN), "error rate"),
+        (1..3, b"\x01\x0a", "error rate"),
+        (1..3, &long_rate(0.01), "error_rate"),
+        // So rare that a generation's share is no rate.
+        (1..3, &long_rate(f64::from_bits(1)), "error rate"),
+        (3..4, b"\0", "capacity"),
+        (3..4, LARGEST, "capacity"),
+        (3..4, b"\xe4\0", "capacity"),
+        (4..5, b"\0", "expansion"),
+        (4..5, LARGEST, "expansion"),
+        (4..5, b"\x04", "num_lines"),
+        (5..6, b"\x87\0", "seed"),
+        // The last items: they do not grow.
+        (6..9, b"\0", "expansion"),
+        (6..9, b"\x03", "window"),
+        (6..9, LARGEST, "window"),
+        (6..9, b"\x81\x80\x80\x80\x80\x20", "window"),
+        (9..10, b"\0", "slices"),
+        (9..10, b"\x41", "slices"),
+        (9..10, LARGEST, "slices"),
+        (10..11, b"\x04", "flags"),
+        (10..11, b"\xff", "flags"),
+        (10..11, b"\x02", "num_lines"),
+        (11..13, b"\xec\x87\0", "newest slice"),
+        (13..14, b"\x03", "header length"),
+        (13..14, b"\x06", "number of generations"),
+        (13..14, LARGEST, "number of generations"),
+        (14..15, b"\x05", "age of a generation"),
+        (14..15, b"\x03", "age of a generation"),
+        (14..15, LARGEST, "age of a generation"),
+        (39..40, b"\x01", "age of a generation"),
+        (15..16, b"\x0b", "renewed items"),
+        (15..16, LARGEST, "renewed items"),
+        // More than the items of both sub-filters.
+        (29..30, b"\x47", "renewed items"),
+        (16..17, b"\0", "number of sub-filters"),
+        (16..17, b"\x81\x08", "number of sub-filters"),
+        (16..17, b"\x80\x08", "header length"),
+        (17..18, b"\x02", "num_lines"),
+        (17..18, LARGEST, "num_lines"),
+        (18..19, b"\x81\x04", "num_items"),
+        (18..19, LARGEST, "num_items"),
+        (19..20, b"\x01", "lines_per_item"),
+        (20..21, b"\x06", "probes_per_line"),
+        (46..47, b"\x03", "payload form"),
+        (46..47, b"\0", "header length"),
+        (47..48, b"", "payload length"),
+    ];
+    for (range, bytes, field) in cases {
+        let refused = refused_field::<BloomFilter>(forged(&header, range.clone(), bytes));
+        assert_eq!(refused, field, "at {range:?}: {bytes:?}");
+    }
+    // All bits of both fields are flags by hand and refresh; the renewed are as many as there are at most.
+    for (range, bytes) in [(10..11, &b"\x01"[..]), (15..16, b"\x0a"), (29..30, b"\x46"), (39..40, b"\0")] {
+        let forged = forged(&header, range, bytes);
+        let loaded = persist::load::<BloomFilter, _>([(1, &forged)], &Unlimited).unwrap();
+        assert_eq!(loaded.header(), forged);
+    }
+    assert_eq!(forged(&header, 10..11, b"\x01"), of_a_day(Pace::Manual).header());
+    // A filter of the last items has neither a pace nor generations that grow.
+    let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 0, seed: 7 };
+    let header = windowed(params, Sliding::last(4, false).unwrap(), &[60]).header();
+    assert_eq!(header[..12], *b"\xe1\x02\x01\x64\0\x07\0\x04\0\xea\x07\x03");
+    assert_eq!(header[12..20], [2, 0, 1, 1, 25, 2, 4, 1]);
+    for (range, bytes, field) in [
+        (4..5, &b"\x02"[..], "expansion"),
+        (6..7, b"\x80\xa3\x05", "expansion"),
+        (8..9, b"\x01", "flags"),
+        (7..8, b"\x41", "slices"),
+        (14..15, b"\x02", "number of sub-filters"),
+        (12..13, b"\x05", "age of a generation"),
+    ] {
+        let refused = refused_field::<BloomFilter>(forged(&header, range.clone(), bytes));
+        assert_eq!(refused, field, "at {range:?}: {bytes:?}");
+    }
+}
+
+/// A slice far ahead, as a forged header may claim: the filter goes on, and comes back with the clock.
+#[test]
+fn a_slice_beyond_all_time_is_only_a_number() {
+    let last = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
+    let header = forged(&of_a_day(Pace::Clock).header(), 11..13, last);
+    for now in [0, 1_004 * 21_600, u64::MAX] {
+        let mut filter: BloomFilter = persist::load([(1, &header)], &Unlimited).unwrap();
+        assert_eq!((filter.newest_slice(), filter.at(now).slice()), (Some(u64::MAX), Some(u64::MAX)));
+        assert!(filter.at(now).may_contain(b"item:0"));
+        assert_eq!((filter.num_items(), filter.at(now).num_items()), (105, 105));
+        let other = filter.try_clone().unwrap();
+        assert_eq!(filter.merge(&[&other, &of_a_day(Pace::Clock)], &Unlimited), Ok(false));
+        assert!(of_a_day(Pace::Clock).check_not_ahead(&[&filter], now).is_err());
+        filter.advance_before_adding([&b"new"[..]], now);
+        assert!(filter.add(b"new", &Unlimited).unwrap() && filter.at(now).may_contain(b"item:0"));
+        assert_eq!(filter.newest_slice(), Some(now / 21_600));
+        let again: BloomFilter = persist::load(persist::dump(&filter), &Unlimited).unwrap();
+        assert!(again == filter);
+    }
+    // One of the last items turns where it is.
+    let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 0, seed: 7 };
+    let header = windowed(params, Sliding::last(4, false).unwrap(), &[60]).header();
+    let mut filter: BloomFilter = persist::load([(1, &forged(&header, 9..11, last))], &Unlimited).unwrap();
+    for item in 0..1000u32 {
+        filter.add(&item.to_le_bytes(), &Unlimited).unwrap();
+    }
+    assert_eq!((filter.newest_slice(), filter.sub_filters().len()), (Some(u64::MAX), 5));
+    assert!((950..1000u32).all(|item| filter.may_contain(&item.to_le_bytes())));
+}
+
+/// What follows from huge parameters is summed without overflow, and refused before any of it is allocated.
+#[test]
+fn sizes_of_all_generations_are_checked_before_they_are_allocated() {
+    for (window, slices, expansion, len) in [(1u64 << 40, 64u64, 1u32, 1u64), (100, 2, 1024, 2), (0, 64, 0, 1)] {
+        let capacity = bloom::Params::MAX_CAPACITY;
+        let params = bloom::Params { error_rate: 0.01 / (slices + 1) as f64, capacity, expansion, seed: 0 };
+        let mut body = b"\xe1\x02\x01".to_vec();
+        let fields = [capacity, expansion.into(), 0, window, slices, 2, 0, slices + 1];
+        fields.into_iter().for_each(|field| push_number(&mut body, field));
+        for age in (0..=slices).rev() {
+            [age, u64::MAX, len].into_iter().for_each(|field| push_number(&mut body, field));
+            for index in 0..len {
+                let geometry = bloom::sizing::sub_filter_geometry(&params, index).unwrap();
+                let shape = [geometry.lines_per_item, geometry.probes_per_line].map(u64::from);
+                let items = [geometry.num_lines, u64::MAX].into_iter();
+                items.chain(shape).for_each(|field| push_number(&mut body, field));
+            }
+        }
+        body.push(0);
+        let header = forged(&[body, vec![0; 4]].concat(), 0..0, b"");
+        for limit in [1, 1 << 20, 1 << 40] {
+            let refused = persist::load::<BloomFilter, _>([(1, &header)], &MaxBytes(limit));
+            assert!(
+                matches!(refused, Err(Error::TooLarge { needed_bytes, .. }) if needed_bytes > 1 << 40),
+                "{refused:?}"
+            );
+        }
+    }
+}
+
+fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+/// All generations together have as many sub-filters as a chain.
+#[test]
+fn generations_share_the_sub_filters_that_there_may_be() {
+    let params = bloom::Params { error_rate: 1e-6, capacity: 4, expansion: 1, seed: 7 };
+    let mut filter = windowed(params, Sliding::time(400, 4, Pace::Manual, false).unwrap(), &[600]);
+    filter.advance(1_001);
+    let refused = (0u32..).find_map(|item| filter.add(&item.to_le_bytes(), &Unlimited).err());
+    assert!(matches!(refused, Some(Error::OutOfRange { parameter: Parameter::SubFilters, .. })), "{refused:?}");
+    assert_eq!(filter.sub_filters().len(), 1024);
+    assert!(filter.header().len() < 1 << 16);
+    assert!(same_dump(&persist::load(persist::dump(&filter), &Unlimited).unwrap(), &filter));
+    // The number of those of the second generation is after its age and the renewed: one more is one too many.
+    let header = filter.header();
+    let second = header.windows(5).rposition(|bytes| bytes == [0, 0, 0xa8, 0x03, 0x01]).unwrap();
+    assert_eq!(
+        refused_field::<BloomFilter>(forged(&header, second + 2..second + 4, b"\xa9\x03")),
+        "number of sub-filters"
+    );
+    // The oldest dies, and there is room again.
+    filter.advance(1_005);
+    assert_eq!(filter.add(b"more", &Unlimited), Ok(true));
 }
 
 #[test]
@@ -248,10 +437,16 @@ proptest! {
     /// Any header fields under a right checksum: accepted or refused, never a panic nor a huge allocation.
     #[test]
     fn any_forged_header_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..100), at in 1usize..100, replaced in 0usize..20) {
-        for header in [filter(10, 2, 40).header(), counter(50_000, 250, 40).header()] {
+        let day = of_a_day(Pace::Clock).header();
+        for header in [filter(10, 2, 40).header(), counter(50_000, 250, 40).header(), day] {
             let end = header.len() - 4;
             let at = at.min(end);
             let header = forged(&header, at..end.min(at + replaced), &bytes);
+            if let Ok(filter) = persist::load::<BloomFilter, _>([(1, header.clone())], &MaxBytes(1 << 20)) {
+                let mut bytes = 0;
+                filter.heap_layouts(&mut |layout| bytes += layout.size());
+                prop_assert!(bytes <= 1 << 20 && filter.size_bytes() <= 1 << 20);
+            }
             let _ = persist::load::<LineFilter, _>([(1, header.clone())], &MaxBytes(1 << 20));
             let _ = persist::load::<Counter, _>([(1, header)], &MaxBytes(1 << 20));
         }

@@ -29,7 +29,7 @@ use crate::bloom::ring::{Generation, Ring, check_generations};
 use crate::bloom::sliding::Sliding;
 use crate::error::Error;
 use crate::hash::checksum_of_numbers;
-use crate::size_limit::{SizeLimit, try_to_vec, try_with_capacity};
+use crate::size_limit::{SizeLimit, array_bytes, try_to_vec, try_with_capacity};
 use crate::window::Pace;
 
 /// Bytes of the fields but the sub-filters, mostly.
@@ -129,11 +129,14 @@ impl Arrives for Ring {
             return Err(Error::corrupt("number of generations", format_args!("at most {most}"), count));
         }
         let mut generations = try_with_capacity(count as usize)?;
-        let mut claimed = Claimed::of(header, size_of::<Ring>() as u64, limit);
+        let ring_bytes = (size_of::<Ring>() as u64).saturating_add(array_bytes::<Generation>(limit, count.into()));
+        let mut claimed = Claimed::of(header, ring_bytes, limit);
         let mut left = Ring::MAX_SUB_FILTERS as u32;
         for _ in 0..count {
             let (age, renewed) = (reader.number_u32("age of a generation")?, reader.number("renewed items")?);
-            let len = claimed.read_chain(&mut reader, &of_generation, left)?;
+            // Those of a filter of the last items do not grow.
+            let most = if params.expansion == 0 { 1 } else { left };
+            let len = claimed.read_chain(&mut reader, &of_generation, most)?;
             left -= len;
             generations.push(Generation { age, len, renewed });
         }
