@@ -4,7 +4,8 @@
 use std::alloc::Layout;
 
 use proptest::prelude::*;
-use rollcall_core::bloom::{self, BitLayout, BloomFilter};
+use rollcall_core::admission::Terms;
+use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
 use rollcall_core::counting::{self, Counter, Representation};
 use rollcall_core::error::Error;
 use rollcall_core::persist;
@@ -13,12 +14,13 @@ use rollcall_core::unstable::bloom::LineFilter;
 use rollcall_core::unstable::counting::{Shaped, layout};
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, LoadingCounter, Stored, push_chunk};
+use rollcall_core::window::Pace;
 
 mod support;
 
 use support::values::{
     Dump, completed, counter, counter_of, cut_after, dump_of, dump_of_loading, filter_of_rdb, load_rdb,
-    load_rdb_classic, rdb_of, rdb_of_filter, rdb_of_loading, reload, same_dump,
+    load_rdb_classic, rdb_of, rdb_of_filter, rdb_of_loading, reload, same_dump, windowed,
 };
 
 fn filter(capacity: u64, expansion: u32, items: u32) -> LineFilter {
@@ -120,6 +122,12 @@ fn damage_is_refused() {
         assert_every_truncation_is_refused(&filter);
         assert_every_flipped_bit_is_refused(&filter);
     }
+    let of_time = Sliding::time(86_400, 4, Pace::Clock, false).unwrap();
+    let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 7 };
+    for filter in [windowed(params, of_time, &[10, 20, 0, 70, 5]), windowed(params, of_time, &[500, 2000, 3000])] {
+        assert_every_truncation_is_refused(&filter);
+        assert_every_flipped_bit_is_refused(&filter);
+    }
     let apart = [counter(50_000, 1000, 500), counter_of(0.001, 1_000_000_000, 0, 2000), counter(50_000, 10, 5000)];
     for counter in counters().into_iter().map(|(_, counter)| counter).chain(apart) {
         assert_every_truncation_is_refused(&counter);
@@ -171,11 +179,21 @@ fn what_is_checked_is_all_that_a_filter_takes() {
         // The list of sub-filters grows by one struct each time, and is rounded up once.
         (bytes, lists * 100)
     };
-    for layout in [BitLayout::Lines, BitLayout::Classic] {
+    let params = bloom::Params { error_rate: 0.01, capacity: 10, expansion: 1, seed: 0 };
+    let of_time = Sliding::time(300, 3, Pace::Manual, true).unwrap();
+    let plain = |layout| move |limit: &Recording| BloomFilter::new(layout, params, limit).unwrap();
+    let windowed = move |limit: &Recording| BloomFilter::windowed(params, of_time, 0, limit).unwrap();
+    let makers: [&dyn Fn(&Recording) -> BloomFilter; 3] =
+        [&plain(BitLayout::Lines), &plain(BitLayout::Classic), &windowed];
+    for make in makers {
         let limit = Recording::default();
-        let params = bloom::Params { error_rate: 0.01, capacity: 10, expansion: 1, seed: 0 };
-        let mut filter = BloomFilter::new(layout, params, &limit).unwrap();
+        let mut filter = make(&limit);
+        // At its creation a window is checked for all of its slices.
+        if filter.sliding().is_some() {
+            limit.0.set(0);
+        }
         for item in 0..300u32 {
+            filter.advance(u64::from(item / 100));
             filter.add(&item.to_le_bytes(), &limit).unwrap();
             let ((bytes, rounding), checked) = (taken(&filter), limit.0.get());
             assert!(checked + rounding >= bytes && checked <= bytes + 300, "{checked} checked, {bytes} taken");
@@ -311,6 +329,52 @@ proptest! {
         let _ = filter.merge(&[&other], &Unlimited);
         assert_filter_reads_back(&filter)?;
         // Half of it, cut at a chunk, and anywhere.
+        for (next, _) in dump_of(&filter) {
+            assert_goes_on(&filter, next - 1);
+        }
+        assert_goes_on(&filter, filter.payload().len() * u64::from(cut) / 256);
+        filter.clear();
+        assert_filter_reads_back(&filter)?;
+    }
+
+    /// The same of filters that forget, however far time has come between.
+    #[test]
+    fn whatever_windowed_filter_is_made_reads_back(
+        error_rate in prop_oneof![1e-12..=0.9, Just(0.01), (-30i32..0).prop_map(|exponent| 2f64.powi(exponent))],
+        capacity in prop_oneof![1u64..20, 1u64..=1 << 40, (0u32..=40).prop_map(|n| 1u64 << n)],
+        expansion in prop_oneof![1u32..4, 0u32..=32768],
+        (seconds, slices) in (prop_oneof![Just(0), 1u64..200, 1u64..=1 << 40], 1u32..=64),
+        (by_hand, refresh) in any::<(bool, bool)>(),
+        newest in prop_oneof![0u64..10, any::<u64>()],
+        seed: u64,
+        steps in proptest::collection::vec((0u64..70, proptest::collection::vec(any::<u8>(), 0..30)), 0..8),
+        cut: u8,
+    ) {
+        let (pace, limit) = (if by_hand { Pace::Manual } else { Pace::Clock }, MaxBytes(1 << 20));
+        let (sliding, expansion) = match seconds {
+            0 => (Sliding::last(slices, refresh), 0),
+            _ => (Sliding::time(seconds, slices, pace, refresh), expansion),
+        };
+        let Ok(sliding) = sliding else { return Ok(()) };
+        let params = bloom::Params { error_rate, capacity, expansion, seed };
+        let Ok(mut filter) = BloomFilter::windowed_at(params, sliding, newest, &limit) else { return Ok(()) };
+        let mut other = filter.empty_twin(&limit).unwrap();
+        assert_filter_reads_back(&filter)?;
+        for (later, items) in &steps {
+            filter.advance(filter.newest_slice().unwrap().saturating_add(*later));
+            for item in items {
+                let _ = filter.add(&[*item], &limit);
+            }
+            assert_filter_reads_back(&filter)?;
+            let terms = Terms { limit: 40, all: later % 2 == 0, dry_run: false };
+            let _ = other.admit(items.iter().map(std::slice::from_ref), terms, &limit);
+            let _ = other.add(&later.to_le_bytes(), &limit);
+            assert_filter_reads_back(&other)?;
+        }
+        let _ = filter.merge(&[&other], &Unlimited);
+        filter.rebase(newest / 2);
+        filter.set_pace(Pace::Manual);
+        assert_filter_reads_back(&filter)?;
         for (next, _) in dump_of(&filter) {
             assert_goes_on(&filter, next - 1);
         }
