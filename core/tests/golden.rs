@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rollcall_core::bloom::{self, BitLayout, BloomFilter};
+use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
 use rollcall_core::counting::Counter;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
@@ -14,6 +14,7 @@ use rollcall_core::unstable::bloom::classic::{FORCE64, Rules, Shape};
 use rollcall_core::unstable::bloom::{ClassicFilter, ClassicSubFilter};
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, LoadingCounter, push_chunk};
+use rollcall_core::window::Pace;
 
 mod support;
 
@@ -21,7 +22,7 @@ use support::fields::Field;
 use support::payload;
 use support::values::{
     Dump, completed, counter, counter_of, cut_after, dump_of, dump_of_loading, filter, filter_of_rdb, load_rdb, rdb_of,
-    rdb_of_filter, rdb_of_loading, same_dump,
+    rdb_of_filter, rdb_of_loading, same_dump, windowed,
 };
 
 /// Bytes from which on a golden file has only their length and checksum.
@@ -170,6 +171,28 @@ fn power_of_two() -> BloomFilter {
     filter.into()
 }
 
+fn window_of(capacity: u64, expansion: u32, pace: Pace, refresh: bool, items: &[u32]) -> BloomFilter {
+    windowed(params(capacity, expansion, 7), Sliding::time(86_400, 4, pace, refresh).unwrap(), items)
+}
+
+fn window(pace: Pace, refresh: bool, items: &[u32]) -> BloomFilter {
+    window_of(100, 2, pace, refresh, items)
+}
+
+/// A filter of which some items came again.
+fn renewed() -> BloomFilter {
+    let mut filter = window(Pace::Clock, true, &[30, 10, 0]);
+    for item in 0..20u32 {
+        assert!(!filter.add(format!("item:{item}").as_bytes(), &Unlimited).unwrap());
+    }
+    assert_eq!((filter.num_items(), filter.additions()), (40, 60));
+    filter
+}
+
+fn last(capacity: u64, refresh: bool, items: u32) -> BloomFilter {
+    windowed(params(capacity, 0, 7), Sliding::last(4, refresh).unwrap(), &[items])
+}
+
 fn sparse() -> Counter {
     counter(10_000_000, 10, 40)
 }
@@ -209,6 +232,18 @@ fn values() -> Vec<(&'static str, Value)> {
         ),
         ("lines-arriving", Value::cut_filter(lines(100, 2, 3000), 100)),
         ("lines-begun", Value::cut_filter(lines(100, 2, 3000), 0)),
+        ("windowed-clock", F(window(Pace::Clock, false, &[10, 20, 0, 70, 5]))),
+        ("windowed-manual", F(window(Pace::Manual, false, &[1, 1, 1, 1, 1, 1]))),
+        ("windowed-refresh", F(renewed())),
+        ("windowed-empty", F(window(Pace::Clock, true, &[]))),
+        ("windowed-chain", F(window(Pace::Clock, false, &[0, 200, 0, 400, 0]))),
+        ("windowed-large", F(window_of(8_000, 2, Pace::Clock, false, &[1_700, 0, 4_600, 50]))),
+        ("windowed-arriving", Value::cut_filter(window_of(8_000, 2, Pace::Manual, false, &[1_700, 1_700]), 1_500)),
+        ("windowed-begun", Value::cut_filter(window_of(8_000, 2, Pace::Manual, true, &[1_700, 1_700]), 0)),
+        ("windowed-last", F(last(100, false, 330))),
+        ("windowed-last-refresh", F(last(100, true, 50))),
+        ("windowed-last-empty", F(last(100, false, 0))),
+        ("windowed-last-large", F(last(10_000, false, 13_000))),
         ("classic-scaling", F(classic(50, 2, 200))),
         ("classic-empty", F(classic(50, 2, 0))),
         ("classic-nonscaling", F(classic(100, 0, 100))),
@@ -266,6 +301,9 @@ fn kinds_are_what_their_names_say() {
         let kind = match &value {
             Value::Counter(counter) | Value::LoadingCounter(_, counter) => {
                 format!("counter-{}", counter.representation())
+            }
+            Value::Filter(filter) | Value::LoadingFilter(_, filter) if filter.sliding().is_some() => {
+                "windowed".to_owned()
             }
             Value::Filter(filter) | Value::LoadingFilter(_, filter) => filter.layout().to_string(),
         };
