@@ -4,7 +4,8 @@ use crate::admission::{Admission, Survey, Terms, first_of};
 use crate::counting::counter::Counter;
 use crate::error::Error;
 use crate::hash::hash64;
-use crate::size_limit::SizeLimit;
+use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
+use crate::window::Move;
 
 impl Counter {
     /// Adds those items that `terms` admit, in order, and tells of each what became of it. The counter stays exact.
@@ -34,54 +35,156 @@ impl Counter {
         terms: Terms,
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
-        let mut survey = Survey::of(items.len())?;
-        let mut known = Vec::new();
-        for item in items {
-            let is_known = self.contains(item)?;
-            if is_known && self.window().is_some() {
-                known.try_reserve(1).map_err(|_| Error::OutOfMemory { needed_bytes: size_of::<&[u8]>() as u64 })?;
-                known.push(item);
-            }
-            survey.note(hash64(item, self.params().seed), item, is_known)?;
-        }
+        // No clock is behind this one: it goes by the newest slice.
+        let (told, _) = self.admit_at(items, terms, 0, limit)?;
+        Ok(told)
+    }
+
+    /// As [`Self::admit`], at a time, Unix seconds: what is dead by then is neither known nor counted. Tells beside the
+    /// answers whether anything was changed, which they do not show: known items may have been seen later. What changes
+    /// a counter [moves it on](Self::advance_before_admitting) first; what does not, as a dry run, leaves it where it is.
+    ///
+    /// ```
+    /// # use rollcall_core::admission::{Admission, Terms};
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let minute = Window::new(60, 6, Counter::MAX_SLICES, Pace::Clock)?;
+    /// let mut senders = Counter::new(params)?.with_window(minute, minute.first_slice(1000))?;
+    /// let terms = Terms { limit: 1, all: false, dry_run: false };
+    /// let mut admit = |name: &'static str, now| senders.admit_at([name.as_bytes()].into_iter(), terms, now, &Unlimited);
+    /// assert_eq!(admit("ann", 1000)?, (vec![Admission::Admitted], true));
+    /// assert_eq!(admit("ben", 1000)?, (vec![Admission::Refused], false));
+    /// // In the same slice nothing about her changes.
+    /// assert_eq!(admit("ann", 1001)?, (vec![Admission::Known], false));
+    /// assert_eq!(admit("ann", 1030)?, (vec![Admission::Known], true));
+    /// assert_eq!(admit("ben", 1100)?, (vec![Admission::Admitted], true));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::admit`].
+    pub fn admit_at<'a>(
+        &mut self,
+        items: impl ExactSizeIterator<Item = &'a [u8]>,
+        terms: Terms,
+        now: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<(Vec<Admission>, bool), Error> {
+        let surveyed = self.survey(items, terms, now)?;
+        let has_changed = surveyed.has_changes() && !terms.dry_run;
+        let Surveyed { survey, admitted, renewed } = surveyed;
         let new = survey.new_items();
-        let admitted = terms.admitted(self.count(), new.len());
         let of_new = first_of(admitted, new.len())?;
         match &new[..admitted] {
             [] => {}
             // One is added in whole or not at all.
-            [only] if !terms.dry_run => {
-                self.check_stays_exact(&[only])?;
+            [only] if !terms.dry_run && self.due(now) == Move::Stay => {
                 self.add(only, limit)?;
             }
             several => {
-                self.check_stays_exact(several)?;
                 let mut copy = self.try_clone()?;
+                copy.advance_due(now);
                 copy.add_all(several.iter().copied(), limit, |_| {})?;
                 if !terms.dry_run {
                     *self = copy;
                 }
             }
         }
-        if !terms.dry_run && !(terms.all && admitted < new.len()) {
-            for item in known {
+        if has_changed {
+            self.advance_due(now);
+            for item in renewed {
                 self.touch(item, limit)?;
             }
         }
-        Ok(survey.into_answers(&of_new))
+        Ok((survey.into_answers(&of_new), has_changed))
     }
 
-    /// Checks that it stays exact with these new members.
-    fn check_stays_exact(&self, new: &[&[u8]]) -> Result<(), Error> {
+    /// As [`Self::advance_due`], if admitting these items would change anything. The answers to them stay the same.
+    ///
+    /// # Errors
+    /// [`Error::NotExact`], [`Error::PastExact`] and [`Error::OutOfMemory`], as [`Self::admit`]. Nothing is changed then.
+    pub fn advance_before_admitting<'a>(
+        &mut self,
+        items: impl ExactSizeIterator<Item = &'a [u8]>,
+        terms: Terms,
+        now: u64,
+    ) -> Result<Move, Error> {
+        if terms.dry_run || self.due(now) == Move::Stay {
+            return Ok(Move::Stay);
+        }
+        let has_changes = self.survey(items, terms, now)?.has_changes();
+        Ok(if has_changes { self.advance_due(now) } else { Move::Stay })
+    }
+
+    /// Looks all items up, as of a time.
+    fn survey<'a>(
+        &self,
+        items: impl ExactSizeIterator<Item = &'a [u8]>,
+        terms: Terms,
+        now: u64,
+    ) -> Result<Surveyed<'a>, Error> {
+        let mut survey = Survey::of(items.len())?;
+        let mut renewed = try_with_capacity(if self.window().is_some() { items.len() } else { 0 })?;
+        let (oldest, is_later) = (self.oldest_alive(now), self.present_slice(now) > self.reached());
+        for item in items {
+            let hash = hash64(item, self.params().seed);
+            let age = self.age_of_member(item, hash, oldest)?;
+            if age.is_some_and(|age| is_later || age > 0) {
+                try_reserve(&mut renewed, 1)?;
+                renewed.push(item);
+            }
+            survey.note(hash, item, age.is_some())?;
+        }
+        let new = survey.new_items();
+        let (members, bytes) = self.members_at(now)?;
+        let admitted = terms.admitted(members, new.len());
+        if terms.all && admitted < new.len() {
+            renewed.clear();
+        }
+        self.check_stays_exact(members, bytes, &new[..admitted])?;
+        Ok(Surveyed { survey, admitted, renewed })
+    }
+
+    /// How many members it has at a time, and how many bytes they have together.
+    fn members_at(&self, now: u64) -> Result<(u64, u64), Error> {
+        if let Some(own) = self.exact_members() {
+            return Ok((own.len() as u64, own.member_bytes().into()));
+        }
+        let alive = self.members_since(self.oldest_alive(now))?;
+        Ok(alive.fold((0, 0), |(members, bytes), member| (members + 1, bytes + member.len() as u64)))
+    }
+
+    /// Checks that it stays exact with these new members, beside those that it has.
+    fn check_stays_exact(&self, members: u64, bytes: u64, new: &[&[u8]]) -> Result<(), Error> {
+        if new.is_empty() {
+            return Ok(());
+        }
         let params = self.params();
-        let own = self.exact_members().ok_or_else(|| self.not_exact())?;
-        let members = own.len() as u64 + new.len() as u64;
-        let bytes = u64::from(own.member_bytes()) + new.iter().map(|member| member.len() as u64).sum::<u64>();
+        let members = members + new.len() as u64;
+        let bytes = bytes + new.iter().map(|member| member.len() as u64).sum::<u64>();
         if members > u64::from(params.exact_limit) || bytes > u64::from(params.exact_bytes) {
             let (exact_limit, exact_bytes) = (params.exact_limit, params.exact_bytes);
             return Err(Error::PastExact { exact_limit, exact_bytes, members, bytes });
         }
         Ok(())
+    }
+}
+
+/// The items of a call, looked up.
+struct Surveyed<'a> {
+    survey: Survey<&'a [u8]>,
+    /// Of the new ones, how many come in.
+    admitted: usize,
+    /// Those known that were last seen in an earlier slice and will have been seen in the present one.
+    renewed: Vec<&'a [u8]>,
+}
+
+impl Surveyed<'_> {
+    /// Would they change anything?
+    fn has_changes(&self) -> bool {
+        self.admitted > 0 || !self.renewed.is_empty()
     }
 }
 

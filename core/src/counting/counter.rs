@@ -6,7 +6,7 @@ use std::fmt;
 use roaring::RoaringBitmap;
 
 use crate::counting::dated::{Dated, Seen, Touch};
-use crate::counting::estimate;
+use crate::counting::estimate::{self, Estimated};
 use crate::counting::layout::{Layout, Slot};
 use crate::counting::listing;
 use crate::counting::members::Members;
@@ -322,6 +322,12 @@ impl Counter {
     /// ```
     pub fn standard_error(&self) -> f64 {
         if self.is_exact() { 0.0 } else { estimate::standard_error(self.layout(), self.estimate()) }
+    }
+
+    /// The estimate with its standard error, in members.
+    pub(super) fn estimated(&self) -> Estimated {
+        let estimate = self.estimate();
+        Estimated { estimate, standard_error: estimate * self.standard_error() }
     }
 
     /// Is the count exact?

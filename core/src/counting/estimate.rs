@@ -20,6 +20,39 @@ pub const MAX_ESTIMATE: f64 = 130_989_956_760.0;
 /// Newton steps at most; 3 or 4 are usual, and bisection alone would be done in fewer.
 const MAX_STEPS: usize = 64;
 
+/// A number of members, with its error: of a union, a difference or an intersection.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimated {
+    /// The estimate; exact while all counters are.
+    pub estimate: f64,
+    /// Its standard error in members; 0 while all counters are exact. Infinite when no slot is left free to show
+    /// anything (only made-up bitmaps are that full).
+    pub standard_error: f64,
+}
+
+impl Estimated {
+    /// Of members that are known one by one.
+    pub(super) fn exact(members: usize) -> Self {
+        Estimated { estimate: members as f64, standard_error: 0.0 }
+    }
+
+    /// The estimate, rounded.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let mut june = Counter::new(params)?;
+    /// june.add(b"ann", &Unlimited)?;
+    /// let difference = june.difference(&[&Counter::new(params)?])?;
+    /// assert_eq!((difference.count(), difference.estimate, difference.standard_error), (1, 1.0, 0.0));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    pub fn count(&self) -> u64 {
+        libm::round(self.estimate) as u64
+    }
+}
+
 /// Slots of equal share, as the estimate sees them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Segment {

@@ -23,12 +23,12 @@
 //! [`UNSEEN`] more is added, for each set.
 
 use crate::counting::counter::{Counter, Shaped};
-use crate::counting::estimate::Segments;
+use crate::counting::estimate::{Estimated, Segments};
 use crate::counting::intersection::gather::counts_of_unions;
 use crate::counting::intersection::pair::Pair;
 use crate::counting::layout::{Layout, MAX_SEGMENTS};
 use crate::counting::params::Params;
-use crate::counting::union::{Estimated, check_seeds, layout_of_bits, try_with_capacity};
+use crate::counting::union::{check_seeds, layout_of_bits, try_with_capacity};
 use crate::counting::windowed::{have_windows, with_plain};
 use crate::error::{Error, Parameter};
 use crate::size_limit::Unlimited;
@@ -93,7 +93,7 @@ pub fn estimate_intersection(counters: &[&Counter]) -> Result<Estimated, Error> 
     let most = known.as_ref().map_or(f64::INFINITY, Counter::estimate);
     estimating.extend(known.as_ref());
     if let [only] = estimating[..] {
-        return Ok(Estimated::of(only));
+        return Ok(only.estimated());
     }
     let Some(layout) = layout_of_bits(&estimating) else { return Ok(Estimated::exact(0)) };
     check_number(layout, estimating.len())?;
@@ -104,7 +104,7 @@ pub fn estimate_intersection(counters: &[&Counter]) -> Result<Estimated, Error> 
     };
     let variance = found.standard_error * found.standard_error + unseen_variance(&unions);
     // It is further off by no more than the smallest set has.
-    let sizes = estimating.iter().map(|counter| Estimated::of(counter));
+    let sizes = estimating.iter().map(|counter| counter.estimated());
     let largest_error = sizes.map(|size| size.estimate + size.standard_error).fold(f64::INFINITY, f64::min);
     Ok(Estimated { estimate: found.estimate.min(most), standard_error: libm::sqrt(variance).min(largest_error) })
 }

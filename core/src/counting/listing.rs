@@ -20,6 +20,10 @@ impl<'a> Iter<'a> {
         Iter(Members::Plain(members))
     }
 
+    pub(super) fn none() -> Self {
+        Self::plain(arena::Iter::new(&[]))
+    }
+
     pub(super) fn dated(members: dated::Iter<'a>, ages: Ages, most_age: Option<u8>) -> Self {
         Iter(Members::Dated(members, ages, most_age))
     }

@@ -24,10 +24,18 @@ impl Counter {
     /// # Errors
     /// [`Error::NotExact`] once it estimates: slots are shared.
     pub fn contains(&self, item: &[u8]) -> Result<bool, Error> {
+        self.contains_hashed(item, hash64(item, self.params().seed))
+    }
+
+    /// As [`Self::contains`], of an item whose hash is `hash`.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn contains_hashed(&self, item: &[u8], hash: u64) -> Result<bool, Error> {
         match self.state() {
-            State::Exact(members) => Ok(members.contains(item, hash64(item, self.params().seed))),
+            State::Exact(members) => Ok(members.contains(item, hash)),
             State::Estimating(_) => Err(self.not_exact()),
-            State::Windowed(_) => self.contains_since(item, 0),
+            State::Windowed(_) => Ok(self.age_of_member(item, hash, 0)?.is_some()),
         }
     }
 

@@ -44,8 +44,9 @@ mod windowed_merge;
 
 pub use counter::{Counter, Representation};
 pub use dated::Touch;
+pub use estimate::Estimated;
 pub use intersection::{MAX_INTERSECTED, estimate_intersection};
 pub use listing::Iter as MembersIter;
 pub use params::Params;
-pub use union::{Estimated, count_union, estimate_union};
+pub use union::{count_union, estimate_union};
 pub use windowed::{Present, at, since};

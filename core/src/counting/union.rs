@@ -9,7 +9,7 @@ use roaring::RoaringBitmap;
 
 use crate::bits;
 use crate::counting::counter::{Counter, Shaped, State};
-use crate::counting::estimate::Segments;
+use crate::counting::estimate::{Estimated, Segments};
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::members::Members;
 use crate::counting::params::Params;
@@ -22,45 +22,6 @@ use crate::size_limit::SizeLimit;
 /// Words that a union of dense bitmaps is worked out in at a time: 16 KiB, which stay in the nearest
 /// cache while bitmap after bitmap is ORed into them.
 const BLOCK_WORDS: usize = 2048;
-
-/// A number of members, with its error: of a union, a difference or an intersection.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimated {
-    /// The estimate; exact while all counters are.
-    pub estimate: f64,
-    /// Its standard error in members; 0 while all counters are exact. Infinite when no slot is left free to show
-    /// anything (only made-up bitmaps are that full).
-    pub standard_error: f64,
-}
-
-impl Estimated {
-    /// Of members that are known one by one.
-    pub(super) fn exact(members: usize) -> Self {
-        Estimated { estimate: members as f64, standard_error: 0.0 }
-    }
-
-    /// Of one counter.
-    pub(super) fn of(counter: &Counter) -> Self {
-        let estimate = counter.estimate();
-        Estimated { estimate, standard_error: estimate * counter.standard_error() }
-    }
-
-    /// The estimate, rounded.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let mut june = Counter::new(params)?;
-    /// june.add(b"ann", &Unlimited)?;
-    /// let difference = june.difference(&[&Counter::new(params)?])?;
-    /// assert_eq!((difference.count(), difference.estimate, difference.standard_error), (1, 1.0, 0.0));
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    pub fn count(&self) -> u64 {
-        libm::round(self.estimate) as u64
-    }
-}
 
 /// Number of distinct members of all `counters` together; exact while every one that has any is. At least what each of
 /// them is known to have.
@@ -108,7 +69,7 @@ pub fn count_union(counters: &[&Counter]) -> Result<u64, Error> {
 /// Those of [`count_union`].
 pub fn estimate_union(counters: &[&Counter]) -> Result<Estimated, Error> {
     if let [only] = counters {
-        return Ok(Estimated::of(only));
+        return Ok(only.estimated());
     }
     let (estimate, segments) = united(counters)?;
     Ok(Estimated { estimate, standard_error: segments.map_or(0.0, |segments| segments.standard_error(estimate)) })

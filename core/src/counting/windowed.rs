@@ -30,6 +30,7 @@ use roaring::RoaringBitmap;
 use crate::counting::counter::{BATCH, Counter, Representation, Shaped, State};
 use crate::counting::dated::ring::Ring;
 use crate::counting::dated::{Dated, MOST_SLICES, Seen, Touch};
+use crate::counting::estimate::Estimated;
 use crate::counting::layout::{Layout, Slot};
 use crate::counting::listing;
 use crate::counting::members::Members;
@@ -215,18 +216,63 @@ impl Counter {
         }
     }
 
+    /// As [`Self::advance_due`], if adding these items would change anything.
+    pub fn advance_before_adding<'a>(&mut self, items: impl IntoIterator<Item = &'a [u8]>, now: u64) -> Move {
+        let would_change = match self.due(now) {
+            Move::Stay => false,
+            // Whoever is seen is seen later than before.
+            Move::Advance(_) => items.into_iter().next().is_some(),
+            Move::Rebase(_) => items.into_iter().any(|item| self.age_of(item, self.hash(item)) != Some(0)),
+        };
+        if would_change { self.advance_due(now) } else { Move::Stay }
+    }
+
+    fn hash(&self, item: &[u8]) -> u64 {
+        hash64(item, self.params().seed)
+    }
+
+    /// How many slices before the newest one an item, or one that shares its slot, was last seen.
+    fn age_of(&self, item: &[u8], hash: u64) -> Option<u8> {
+        let dated = self.dated()?;
+        let slot = self.layout().slot_of(hash);
+        let tag = match dated.seen() {
+            Seen::Exact(members) => members.tag_of(item, hash),
+            Seen::Sparse(positions) => positions.tag(slot.index as u32),
+            Seen::Dense(cells) => Some(cells.tag(slot.index)).filter(|&tag| tag != 0),
+        };
+        tag.map(|tag| dated.ring().ages().age(tag))
+    }
+
+    /// How many slices before the newest one `item`, whose hash is `hash`, was last seen, if it is a member that was
+    /// seen in `slice` or later. Without a window all were seen in the newest.
+    ///
+    /// # Errors
+    /// Those of [`Self::contains`].
+    pub(super) fn age_of_member(&self, item: &[u8], hash: u64, slice: u64) -> Result<Option<u8>, Error> {
+        let Some(dated) = self.dated() else { return Ok(self.contains_hashed(item, hash)?.then_some(0)) };
+        let most_age = dated.ring().most_age_since(slice);
+        match dated.seen() {
+            Seen::Exact(members) => {
+                let age = members.tag_of(item, hash).map(|tag| dated.ring().ages().age(tag));
+                Ok(age.filter(|&age| most_age.is_some_and(|most_age| age <= most_age)))
+            }
+            // None at all is known for certain.
+            _ if !dated.has_any(most_age) => Ok(None),
+            _ => Err(self.not_exact()),
+        }
+    }
+
     /// The members that a windowed counter has seen in `slice` or later, all members of another, in the order in which
-    /// they came. A member that died comes again at the end.
+    /// they came. A member that died comes again at the end. That there are none is known of an estimate too.
     ///
     /// # Errors
     /// Those of [`Self::members`].
     pub fn members_since(&self, slice: u64) -> Result<listing::Iter<'_>, Error> {
         let Some(dated) = self.dated() else { return self.members() };
+        let (ages, most_age) = (dated.ring().ages(), dated.ring().most_age_since(slice));
         match dated.seen() {
-            Seen::Exact(members) => {
-                let ring = dated.ring();
-                Ok(listing::Iter::dated(members.iter(), ring.ages(), ring.most_age_since(slice)))
-            }
+            Seen::Exact(members) => Ok(listing::Iter::dated(members.iter(), ages, most_age)),
+            _ if !dated.has_any(most_age) => Ok(listing::Iter::none()),
             _ => Err(self.not_exact()),
         }
     }
@@ -234,17 +280,13 @@ impl Counter {
     /// Is `item` a member that was seen in `slice` or later?
     ///
     /// # Errors
-    /// Those of [`Self::contains`].
+    /// Those of [`Self::contains`], if any were seen then.
     pub fn contains_since(&self, item: &[u8], slice: u64) -> Result<bool, Error> {
-        let Some(dated) = self.dated() else { return self.contains(item) };
-        let Seen::Exact(members) = dated.seen() else { return Err(self.not_exact()) };
-        let tag = members.tag_of(item, hash64(item, self.params().seed));
-        let most_age = dated.ring().most_age_since(slice);
-        Ok(tag.zip(most_age).is_some_and(|(tag, most_age)| dated.ring().ages().age(tag) <= most_age))
+        Ok(self.age_of_member(item, self.hash(item), slice)?.is_some())
     }
 
     /// A counter without a window of those that it has seen in `slice` or later: the same as one that has seen only them.
-    /// Of a counter without a window it is a copy.
+    /// If none were, it is exact. Of a counter without a window it is a copy.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -252,9 +294,11 @@ impl Counter {
         let Some(dated) = self.dated() else { return self.try_clone() };
         let (&params, layout, ring) = (self.params(), self.layout(), dated.ring());
         let (ages, most_age) = (ring.ages(), ring.most_age_since(slice));
+        if !dated.has_any(most_age) {
+            return Counter::with_layout(params, layout);
+        }
         let state = match (dated.seen(), most_age) {
-            (Seen::Exact(_), None) => State::Exact(Members::new()),
-            (_, None) => State::Estimating(Bitmap::new(layout)),
+            (_, None) => return Counter::with_layout(params, layout),
             (Seen::Exact(held), Some(most_age)) => {
                 let mut members = Members::new();
                 for (_, member) in held.iter().filter(|&(tag, _)| ages.age(tag) <= most_age) {
@@ -276,6 +320,41 @@ impl Counter {
             }
         };
         Ok(Self::from_state(params, layout, 0, state))
+    }
+
+    /// The count at a time, Unix seconds. It is made out of what is there, without a counter beside.
+    ///
+    /// # Errors
+    /// None; the signature is that of counts of several counters.
+    pub fn count_at(&self, now: u64) -> Result<u64, Error> {
+        if self.oldest_alive(now) == self.oldest_alive(0) {
+            return Ok(self.count());
+        }
+        Ok(self.estimated_at(now)?.count())
+    }
+
+    /// As [`Self::count_at`], with the standard error.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn estimated_at(&self, now: u64) -> Result<Estimated, Error> {
+        Ok(self.seen_by(self.oldest_alive(now)))
+    }
+
+    /// As [`Self::estimated_at`], of those only that were seen in the last `seconds` at least. Without a window all were.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn count_since(&self, seconds: u64, now: u64) -> Result<Estimated, Error> {
+        Ok(self.seen_by(self.since(seconds, now)))
+    }
+
+    /// How many it has seen in `slice` or later.
+    fn seen_by(&self, slice: u64) -> Estimated {
+        match self.dated() {
+            None => self.estimated(),
+            Some(dated) => dated.estimated(self.layout(), dated.ring().most_age_since(slice)),
+        }
     }
 
     /// For every slice that is alive, from the present one back: when it begins, Unix seconds, and how many distinct

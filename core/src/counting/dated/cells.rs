@@ -111,7 +111,7 @@ impl DatedCells {
 
     /// The tag of a cell.
     #[inline]
-    pub(super) fn tag(&self, index: u64) -> u8 {
+    pub(in crate::counting) fn tag(&self, index: u64) -> u8 {
         self.get(index as usize)
     }
 
@@ -154,6 +154,25 @@ impl DatedCells {
         let mut counts = SegmentCounts::default();
         self.for_each_block(ages, u8::MAX, |start, words| counts.add_words(layout, start, words));
         self.counts = counts;
+    }
+
+    /// How many slots of each segment were touched at most `most_age` slices ago.
+    pub(super) fn counts_within(&self, layout: Layout, ages: Ages, most_age: u8) -> SegmentCounts {
+        let mut counts = SegmentCounts::default();
+        let mut rest = &*self.bytes;
+        for segment in 0..layout.num_segments() {
+            let (cells, beyond) = rest.split_at(layout.slots(segment) as usize >> u32::from(self.has_halves));
+            counts.add(segment, count(cells, self.has_halves, ages, most_age));
+            rest = beyond;
+        }
+        counts
+    }
+
+    /// Was any slot touched at most `most_age` slices ago?
+    pub(super) fn has_any(&self, ages: Ages, most_age: u8) -> bool {
+        self.bytes
+            .chunks(BLOCK_WORDS * self.word_bytes())
+            .any(|block| count(block, self.has_halves, ages, most_age) > 0)
     }
 
     /// The bitmap of the slots touched at most `most_age` slices ago, into zeroed words.
@@ -205,6 +224,47 @@ impl DatedCells {
         crate::bits::copy_to_zeroed(&mut bytes, &self.bytes);
         Ok(DatedCells { bytes, has_halves: self.has_halves, counts: self.counts })
     }
+}
+
+/// Bytes that are gone through side by side.
+const LANES: usize = 64;
+
+/// How many cells have an age of at most `most_age`.
+fn count(bytes: &[u8], has_halves: bool, ages: Ages, most_age: u8) -> u64 {
+    if has_halves { count_halves(bytes, ages, most_age) } else { count_wholes(bytes, ages, most_age) }
+}
+
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+fn count_wholes(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
+    let mut total = 0;
+    // As many as a byte of a lane counts.
+    for rows in bytes.as_chunks::<LANES>().0.chunks(usize::from(u8::MAX)) {
+        let mut lanes = [0u8; LANES];
+        for row in rows {
+            for (lane, &tag) in lanes.iter_mut().zip(row) {
+                *lane += u8::from(ages.is_within(tag, most_age));
+            }
+        }
+        total += lanes.iter().map(|&lane| u64::from(lane)).sum::<u64>();
+    }
+    total
+}
+
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+fn count_halves(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
+    let mut total = 0;
+    // Two cells a byte.
+    for rows in bytes.as_chunks::<LANES>().0.chunks(usize::from(u8::MAX / 2)) {
+        let mut lanes = [0u8; LANES];
+        for row in rows {
+            for (lane, &tags) in lanes.iter_mut().zip(row) {
+                let [low, high] = [tags & 0xf, tags >> 4].map(|tag| u8::from(ages.is_within(tag, most_age)));
+                *lane += low + high;
+            }
+        }
+        total += lanes.iter().map(|&lane| u64::from(lane)).sum::<u64>();
+    }
+    total
 }
 
 /// Which cells of a block have an age of at most `most_age`.

@@ -21,7 +21,7 @@ use positions::DatedPositions;
 pub(super) use ring::MOST_SLICES;
 use ring::{Ages, Ring};
 
-use crate::counting::estimate::{KeptEstimate, Segments};
+use crate::counting::estimate::{self, Estimated, KeptEstimate, Segments};
 use crate::counting::layout::{Layout, SegmentCounts, Slot};
 use crate::counting::params::{Params, Plan};
 use crate::error::Error;
@@ -349,8 +349,42 @@ impl Dated {
     fn counts(&self, layout: Layout) -> SegmentCounts {
         match &self.seen {
             Seen::Exact(_) => SegmentCounts::default(),
-            Seen::Sparse(positions) => positions.counts(layout),
+            Seen::Sparse(positions) => positions.counts(layout, |_| true),
             Seen::Dense(cells) => *cells.counts(),
+        }
+    }
+
+    /// The number of members seen at most so many slices before the newest, with its standard error; none were without a
+    /// number.
+    pub(super) fn estimated(&self, layout: Layout, most_age: Option<u8>) -> Estimated {
+        let ages = self.ring.ages();
+        let Some(most_age) = most_age else { return Estimated::exact(0) };
+        let counts = match &self.seen {
+            Seen::Exact(members) => {
+                return Estimated::exact(members.iter().filter(|&(tag, _)| ages.age(tag) <= most_age).count());
+            }
+            // Nothing is older than the window.
+            _ if most_age == self.ring.most_age() => return self.estimated_whole(layout),
+            Seen::Sparse(positions) => positions.counts(layout, |tag| ages.age(tag) <= most_age),
+            Seen::Dense(cells) => cells.counts_within(layout, ages, most_age),
+        };
+        let segments = Segments::new(layout, &counts);
+        let estimate = segments.estimate();
+        Estimated { estimate, standard_error: segments.standard_error(estimate) }
+    }
+
+    fn estimated_whole(&self, layout: Layout) -> Estimated {
+        let estimate = self.estimate(layout);
+        Estimated { estimate, standard_error: estimate::standard_error(layout, estimate) * estimate }
+    }
+
+    /// Was anything seen at most so many slices before the newest? Nothing was without a number.
+    pub(super) fn has_any(&self, most_age: Option<u8>) -> bool {
+        let (ages, Some(most_age)) = (self.ring.ages(), most_age) else { return false };
+        match &self.seen {
+            Seen::Exact(members) => members.iter().any(|(tag, _)| ages.age(tag) <= most_age),
+            Seen::Sparse(positions) => positions.iter().any(|(_, tag)| ages.age(tag) <= most_age),
+            Seen::Dense(cells) => cells.has_any(ages, most_age),
         }
     }
 

@@ -32,6 +32,11 @@ fn low(entry: &Entry) -> u32 {
     u16::from_le_bytes([entry[0], entry[1]]).into()
 }
 
+/// Where a position is in its list, or belongs.
+fn find(list: &[Entry], position: u32) -> Result<usize, usize> {
+    list.binary_search_by_key(&low(&entry(position, 0)), low)
+}
+
 /// Positions with tags.
 #[derive(Debug)]
 pub(in crate::counting) struct DatedPositions {
@@ -79,11 +84,16 @@ impl DatedPositions {
         })
     }
 
+    /// The tag of a position.
+    pub(in crate::counting) fn tag(&self, position: u32) -> Option<u8> {
+        let list = &self.lists[(position >> LIST_BITS) as usize];
+        find(list, position).ok().map(|at| list[at][2])
+    }
+
     /// The tag of a position, to change it.
     pub(super) fn tag_mut(&mut self, position: u32) -> Option<&mut u8> {
         let list = &mut self.lists[(position >> LIST_BITS) as usize];
-        let at = list.binary_search_by_key(&low(&entry(position, 0)), low).ok()?;
-        Some(&mut list[at][2])
+        find(list, position).ok().map(|at| &mut list[at][2])
     }
 
     /// Inserts a position that there is not yet.
@@ -92,7 +102,7 @@ impl DatedPositions {
     /// [`Error::OutOfMemory`]; nothing was changed then.
     pub(super) fn insert(&mut self, position: u32, tag: u8) -> Result<(), Error> {
         let list = &mut self.lists[(position >> LIST_BITS) as usize];
-        let at = list.partition_point(|entry| low(entry) < low(&self::entry(position, 0)));
+        let at = find(list, position).unwrap_or_else(|at| at);
         list.try_reserve(1).map_err(|_| Error::OutOfMemory { needed_bytes: MOST_ENTRY_BYTES })?;
         list.insert(at, entry(position, tag));
         self.len += 1;
@@ -111,10 +121,11 @@ impl DatedPositions {
         }
     }
 
-    /// How many of each segment there are.
-    pub(super) fn counts(&self, layout: Layout) -> SegmentCounts {
+    /// How many of each segment there are whose tags `is_meant` says.
+    pub(super) fn counts(&self, layout: Layout, is_meant: impl Fn(u8) -> bool) -> SegmentCounts {
         let mut counts = SegmentCounts::default();
-        self.iter().for_each(|(position, _)| counts.increment(layout.segment_of(position.into())));
+        let meant = self.iter().filter(|&(_, tag)| is_meant(tag));
+        meant.for_each(|(position, _)| counts.increment(layout.segment_of(position.into())));
         counts
     }
 

@@ -69,8 +69,8 @@ fn made_up_bitmaps_tell_nothing() {
         Counter::from_state(params(0), layout, 0, crate::counting::counter::State::Estimating(bitmap))
     };
     let (known, one) = (counter(layout, 10, 0..3), counter(layout, 0, 0..300));
-    let size = Estimated::of(&one);
-    let largest = Estimated::of(&full);
+    let size = one.estimated();
+    let largest = full.estimated();
     let cases: [(&[&Counter], f64); 4] = [
         (&[&full, &known], 3.0),
         (&[&full, &full, &known], 3.0),

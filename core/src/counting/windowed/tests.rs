@@ -9,6 +9,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
+mod admit;
+
 const NOON: u64 = 1_000_000;
 
 /// Slices of half a byte and of a whole one, at the ends of both.
@@ -94,7 +96,10 @@ impl Pair {
     /// All spans that end at a time have the bits, or the members, of a counter that saw only them.
     fn check(&self, now: u64) {
         let Pair { counter, model } = self;
-        assert_eq!((counter.reached(), counter.oldest_alive(0)), (model.newest, model.window.oldest_alive(model.newest)));
+        assert_eq!(
+            (counter.reached(), counter.oldest_alive(0)),
+            (model.newest, model.window.oldest_alive(model.newest))
+        );
         let (oldest, present) = (counter.oldest_alive(now), counter.present_slice(now));
         let rows = counter.history(now).unwrap();
         assert_eq!(rows.len() as u64, u64::from(model.window.slices()) + 1);
@@ -104,7 +109,9 @@ impl Pair {
             let seen = counter.seen_since(slice).unwrap();
             let (start, count) = rows[(present - slice) as usize];
             assert_eq!((start, count), (model.window.start_of(slice) as i64, seen.count()));
-            assert!(seen.window().is_none() && seen.is_exact() == counter.is_exact());
+            let is_exact = counter.is_exact() || expected.is_empty() && counter.params().exact_limit > 0;
+            assert!(seen.window().is_none() && seen.is_exact() == is_exact);
+            assert_eq!(counter.members_since(slice).is_ok(), counter.is_exact() || expected.is_empty());
             if counter.is_exact() {
                 let members: BTreeSet<u32> = seen.members().unwrap().map(number).collect();
                 assert_eq!(members, expected);

@@ -1,0 +1,146 @@
+//! Admission with windows, against the model.
+
+use super::*;
+use crate::admission::Admission::{Admitted, Known, Refused};
+use crate::admission::{Admission, Terms};
+
+const LIMIT: Terms = Terms { limit: 3, all: false, dry_run: false };
+
+impl Pair {
+    /// Whoever was seen when it is asked, and what a call answers.
+    fn expected(&self, items: &[u32], terms: Terms, now: u64) -> (Vec<Admission>, BTreeSet<u32>) {
+        let mut alive = self.model.since(self.counter.oldest_alive(now));
+        let new: BTreeSet<u32> = items.iter().copied().filter(|item| !alive.contains(item)).collect();
+        let none = terms.all && (alive.len() + new.len()) as u64 > terms.limit;
+        let answer = |&item| {
+            if alive.contains(&item) {
+                Known
+            } else if none || alive.len() as u64 >= terms.limit {
+                Refused
+            } else {
+                alive.insert(item);
+                Admitted
+            }
+        };
+        let told = items.iter().map(answer).collect();
+        (told, alive)
+    }
+
+    /// Admits items, as the server does, and checks what became of them.
+    fn admit(&mut self, items: &[u32], terms: Terms, now: u64) {
+        let (before, due) = (stored(&self.counter), self.counter.due(now));
+        let (expected, alive) = self.expected(items, terms, now);
+        let refuses_all = expected.contains(&Refused) && terms.all;
+        let is_past = alive.len() > self.counter.params().exact_limit as usize;
+        let bytes: Vec<[u8; 4]> = items.iter().map(|item| item.to_le_bytes()).collect();
+        let items_of = || bytes.iter().map(|item| &item[..]);
+
+        let dry = Terms { dry_run: true, ..terms };
+        let foreseen = self.counter.admit_at(items_of(), dry, now, &Unlimited);
+        assert_eq!(self.counter.advance_before_admitting(items_of(), dry, now), Ok(Move::Stay));
+        assert_eq!(stored(&self.counter), before);
+        // Without a move before it, the call makes the move itself.
+        let mut alone = self.counter.try_clone().unwrap();
+        let at_once = alone.admit_at(items_of(), terms, now, &Unlimited);
+        let moved = self.counter.advance_before_admitting(items_of(), terms, now);
+        let found = self.counter.admit_at(items_of(), terms, now, &Unlimited);
+        assert_eq!(stored(&alone), stored(&self.counter));
+        assert_eq!((foreseen.map(|(told, _)| told), &at_once), (found.clone().map(|(told, _)| told), &found));
+        if is_past {
+            assert!(matches!(found, Err(Error::PastExact { .. })), "{found:?}");
+            assert_eq!(moved.unwrap_or(Move::Stay), Move::Stay);
+            assert_eq!(stored(&self.counter), before);
+            return;
+        }
+        let (told, has_changed) = found.unwrap();
+        assert_eq!(told, expected);
+        let moved = moved.unwrap();
+        assert_eq!(moved, if has_changed { due } else { Move::Stay });
+        assert_eq!(has_changed, stored(&self.counter) != before);
+        if has_changed {
+            assert!(!terms.dry_run && !refuses_all);
+            self.model.make(moved);
+            let seen = items.iter().zip(&told).filter(|&(_, &told)| told != Refused);
+            self.model.seen.extend(seen.map(|(&item, _)| (item, self.model.newest as i64)));
+        }
+        let left = if terms.dry_run { self.model.since(self.counter.oldest_alive(now)) } else { alive };
+        assert_eq!(self.counter.count_at(now), Ok(left.len() as u64));
+    }
+}
+
+proptest! {
+    #[test]
+    fn admissions_are_as_the_model_says(
+        steps in vec((vec(0u32..30, 1..8), 0u64..25, any::<bool>(), any::<bool>(), 0u64..40, 0u64..30), 1..30),
+        slices in 0..SLICES.len(),
+    ) {
+        let window = window(SLICES[slices], Pace::Clock);
+        let mut now = NOON * 1000;
+        let mut pair = Pair::new(params(20, 100), window, now);
+        for (items, limit, all, dry_run, passed, back) in steps {
+            now = now + passed * window.slice_seconds() * u64::from(window.slices()).div_ceil(8) / 10 - back;
+            pair.admit(&items, Terms { limit, all, dry_run }, now);
+            pair.check(now);
+        }
+    }
+}
+
+#[test]
+fn whoever_is_dead_makes_room() {
+    let mut pair = Pair::new(params(10, 100), window(4, Pace::Clock), NOON);
+    pair.admit(&[1, 2, 3, 4], LIMIT, NOON);
+    // Seen again, 1 stays for a window more.
+    pair.admit(&[1], LIMIT, NOON + 20);
+    pair.admit(&[4, 5], Terms { all: true, ..LIMIT }, NOON + 45);
+    pair.admit(&[4, 5], Terms { all: true, ..LIMIT }, NOON + 50);
+    assert_eq!(pair.model.since(0), BTreeSet::from([1, 4, 5]));
+    // All that are refused are not seen again either.
+    pair.admit(&[1, 6], Terms { all: true, ..LIMIT }, NOON + 60);
+    pair.admit(&[4, 5, 6], LIMIT, NOON + 75);
+    assert_eq!(pair.model.since(0), BTreeSet::from([4, 5, 6]));
+}
+
+#[test]
+fn an_estimate_that_is_dead_lets_in_again() {
+    let mut counter = Counter::new(params(2, 100)).unwrap().with_window(window(4, Pace::Clock), NOON / 10).unwrap();
+    for member in 0..9u32 {
+        counter.touch(&member.to_le_bytes(), &Unlimited).unwrap();
+    }
+    let items = || [&b"ann"[..], b"ben"].into_iter();
+    let refused = Error::NotExact { exact_limit: 2, exact_bytes: 500 };
+    assert_eq!(counter.admit_at(items(), LIMIT, NOON + 49, &Unlimited), Err(refused.clone()));
+    assert_eq!(counter.advance_before_admitting(items(), LIMIT, NOON + 49), Err(refused));
+    assert_eq!(counter.reached(), NOON / 10);
+    let dry = Terms { dry_run: true, ..LIMIT };
+    assert_eq!(counter.admit_at(items(), dry, NOON + 50, &Unlimited), Ok((vec![Admitted; 2], false)));
+    assert!(!counter.is_exact());
+    assert_eq!(counter.advance_before_admitting(items(), LIMIT, NOON + 50), Ok(Move::Advance(NOON / 10 + 5)));
+    assert_eq!(counter.admit_at(items(), LIMIT, NOON + 50, &Unlimited), Ok((vec![Admitted; 2], true)));
+    assert!(counter.is_exact() && counter.count() == 2);
+}
+
+#[test]
+fn adding_moves_only_what_it_changes() {
+    let window = window(4, Pace::Clock);
+    let mut counter = Counter::new(params(2, 100)).unwrap().with_window(window, NOON / 10).unwrap();
+    let (ann, ben) = ([&b"ann"[..]], [&b"ann"[..], b"ben"]);
+    for more in 0..30u32 {
+        counter.touch(b"ann", &Unlimited).unwrap();
+        let (newest, before) = (counter.reached(), counter.try_clone().unwrap());
+        assert_eq!(counter.advance_before_adding(ann, newest * 10), Move::Stay);
+        // The clock has jumped: who was seen in the newest slice stays there, whatever that is called.
+        assert_eq!(counter.advance_before_adding(ann, newest * 10 - 50), Move::Stay);
+        assert_eq!(counter.advance_before_adding([], newest * 10 + 50), Move::Stay);
+        assert_eq!(stored(&counter), stored(&before));
+        assert_eq!(counter.advance_before_adding(ann, newest * 10 + 10), Move::Advance(newest + 1));
+        // As members, as few slots, as cells.
+        (0..more * more).for_each(|member| drop(counter.touch(&member.to_le_bytes(), &Unlimited)));
+        counter.touch(b"ann", &Unlimited).unwrap();
+        assert_eq!(counter.advance_before_adding(ann, newest * 10 - 50), Move::Stay);
+        if counter.touch(b"ben", &Unlimited).unwrap() == Touch::New {
+            counter.advance(newest + 2);
+            counter.touch(b"ann", &Unlimited).unwrap();
+            assert_eq!(counter.advance_before_adding(ben, newest * 10 - 50), Move::Rebase(newest - 5));
+        }
+    }
+}
