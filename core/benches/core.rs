@@ -14,7 +14,7 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bits;
 use rollcall_core::unstable::bloom::LineFilter;
 use rollcall_core::unstable::hash::{hash64, hash128};
-use rollcall_core::window::Pace;
+use rollcall_core::window::{Pace, Window};
 
 fn main() {
     divan::main();
@@ -259,5 +259,81 @@ mod counting {
         let bitmaps = vec![vec![0x5555_5555_5555_5555u64; 1 << 14]; number];
         let counted = || bitmaps.iter().map(|bitmap| bits::count_ones(black_box(bitmap))).sum::<u64>();
         bencher.counter(BytesCount::new(number << 17)).bench_local(counted);
+    }
+}
+
+/// Counters with windows. Beside [`counting`], which has the plain ones.
+mod counting_windowed {
+    use super::*;
+
+    /// Capacity, error rate, slices: 18 KB of half bytes, 37 KB of bytes, and the largest there is, 8 MiB.
+    const COUNTERS: [(u64, f64, u32); 3] = [(50_000, 0.01, 12), (50_000, 0.01, 24), (10_000_000_000, 0.001, 24)];
+
+    /// A counter that was full of members in every slice of its window.
+    fn counter((capacity, error_rate, slices): (u64, f64, u32), exact_limit: u32) -> Counter {
+        let params = CounterParams { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed: 0 };
+        let window = Window::new(86_400, slices, Counter::MAX_SLICES, Pace::Manual).expect("a window");
+        let mut counter = Counter::new(params).expect("a counter").with_window(window, 0).expect("a counter");
+        let members = capacity.min(5_000_000) / u64::from(slices);
+        for slice in 0..u64::from(slices) {
+            counter.advance(slice);
+            let from = slice * members;
+            for start in (from..from + members).step_by(BATCH) {
+                counter.add_all(bytes(&items(start..start + BATCH as u64)), &Unlimited, |_| ()).expect("room");
+            }
+        }
+        counter
+    }
+
+    #[divan::bench(args = COUNTERS)]
+    fn add(bencher: Bencher, size: (u64, f64, u32)) {
+        let mut counter = counter(size, 0);
+        let next = Cell::new(ABSENT);
+        bencher.counter(ItemsCount::new(BATCH)).with_inputs(|| numbers(&next)).bench_local_refs(|items| {
+            let mut added = Vec::with_capacity(BATCH);
+            counter.add_all(bytes(items), &Unlimited, |new| added.push(new)).expect("room");
+            added
+        });
+    }
+
+    /// Half a day of a whole one.
+    #[divan::bench(args = COUNTERS)]
+    fn count_since(bencher: Bencher, size: (u64, f64, u32)) {
+        let counter = counter(size, 0);
+        bencher.bench_local(|| counter.count_since(black_box(43_200), 0));
+    }
+
+    #[divan::bench(args = COUNTERS)]
+    fn history(bencher: Bencher, size: (u64, f64, u32)) {
+        let counter = counter(size, 0);
+        bencher.bench_local(|| counter.history(black_box(0)));
+    }
+
+    /// As many members as may be listed.
+    #[divan::bench]
+    fn advance_of_members(bencher: Bencher) {
+        let params = CounterParams {
+            capacity: 50_000,
+            error_rate: 0.01,
+            exact_limit: CounterParams::MAX_EXACT_LIMIT,
+            exact_bytes: CounterParams::MAX_EXACT_BYTES,
+            seed: 0,
+        };
+        let window = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Manual).expect("a window");
+        let mut counter = Counter::new(params).expect("a counter").with_window(window, 0).expect("a counter");
+        for member in 0..CounterParams::MAX_EXACT_LIMIT {
+            counter.advance(u64::from(member % 2));
+            counter.add(&member.to_le_bytes(), &Unlimited).expect("room");
+        }
+        let copy = || counter.try_clone().expect("a copy");
+        bencher.with_inputs(copy).bench_local_refs(|counter| counter.advance(25));
+    }
+
+    #[divan::bench(args = COUNTERS)]
+    fn advance(bencher: Bencher, size: (u64, f64, u32)) {
+        let counter = counter(size, 0);
+        let copy = || counter.try_clone().expect("a copy");
+        // One of the slices dies.
+        bencher.with_inputs(copy).bench_local_refs(|counter| counter.advance(u64::from(size.2) + 1));
     }
 }

@@ -16,7 +16,7 @@ use rollcall_core::persist::{self, Value};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::LineFilter;
 use rollcall_core::unstable::hash::{hash64, hash128};
-use rollcall_core::window::Pace;
+use rollcall_core::window::{Pace, Window};
 
 const ITEMS: usize = 3500;
 
@@ -191,9 +191,33 @@ fn load<T: Value>(values: &[T]) {
     black_box(loaded);
 }
 
+/// Twelve slices.
+fn counter_of_a_day(params: CounterParams) -> Counter {
+    let window = Window::new(86_400, 12, Counter::MAX_SLICES, Pace::Manual).expect("a window");
+    Counter::new(params).expect("a counter").with_window(window, 0).expect("a counter")
+}
+
+/// As [`small_counters`], with windows. Their members were seen two slices ago.
+fn small_windowed(len: usize) -> Vec<Counter> {
+    let add = |(mut counter, members): (Counter, &[String])| {
+        counter.add_all(bytes(members), &Unlimited, |_| ()).expect("room");
+        counter.advance(2);
+        counter
+    };
+    (0..ITEMS / len).map(|_| counter_of_a_day(*empty_counter().params())).zip(items(0).chunks(len)).map(add).collect()
+}
+
+/// As [`counter`], with a window and a cell for each slot.
+fn windowed_counter() -> Counter {
+    let mut counter = counter_of_a_day(*counter().params());
+    counter.add_all(bytes(&items(0)), &Unlimited, |_| ()).expect("room");
+    counter.advance(2);
+    counter
+}
+
 type Work = (&'static str, usize, fn());
 
-const WORK: [Work; 37] = [
+const WORK: [Work; 44] = [
     ("hash_128", ITEMS, || {
         let items = items(0);
         measured(&mut || {
@@ -272,6 +296,31 @@ const WORK: [Work; 37] = [
     }),
     ("counting_add_one_by_one", ITEMS, || {
         let (mut counter, items, mut added) = (counter(), items(ABSENT), 0);
+        measured(&mut || {
+            added = bytes(&items).filter(|item| counter.add(item, &Unlimited).expect("room")).count();
+        });
+        black_box(added);
+    }),
+    ("counting_windowed_exact_10_new", ITEMS, || {
+        add_to_small(10, (0..ITEMS / 10).map(|_| counter_of_a_day(*empty_counter().params())).collect(), 0);
+    }),
+    ("counting_windowed_exact_10_seen", ITEMS, || add_to_small(10, small_windowed(10), 0)),
+    ("counting_windowed_exact_250_new", ITEMS, || {
+        add_to_small(250, (0..ITEMS / 250).map(|_| counter_of_a_day(*empty_counter().params())).collect(), 0);
+    }),
+    ("counting_windowed_exact_250_seen", ITEMS, || add_to_small(250, small_windowed(250), 0)),
+    ("counting_windowed_add", ITEMS, || {
+        let (mut counter, items, mut added) = (windowed_counter(), items(ABSENT), Vec::with_capacity(ITEMS));
+        measured(&mut || counter.add_all(bytes(&items), &Unlimited, |new| added.push(new)).expect("room"));
+        black_box(added);
+    }),
+    ("counting_windowed_add_seen", ITEMS, || {
+        let (mut counter, items, mut added) = (windowed_counter(), items(0), Vec::with_capacity(ITEMS));
+        measured(&mut || counter.add_all(bytes(&items), &Unlimited, |new| added.push(new)).expect("room"));
+        black_box(added);
+    }),
+    ("counting_windowed_add_one_by_one", ITEMS, || {
+        let (mut counter, items, mut added) = (windowed_counter(), items(ABSENT), 0);
         measured(&mut || {
             added = bytes(&items).filter(|item| counter.add(item, &Unlimited).expect("room")).count();
         });

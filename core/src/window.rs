@@ -128,10 +128,13 @@ impl Window {
     /// The slice from which on a value must be asked for what came in the last `seconds`, at least.
     pub fn since(&self, seconds: u64, newest: u64, now: u64) -> u64 {
         let present = self.present(newest, now);
-        // By hand, and where the clock is behind, the present moment is the last second of the slice.
-        let last_second = self.start_of(present).saturating_add(self.slice_seconds() - 1);
-        let moment = if self.pace == Pace::Clock && self.slice_of(now) == present { now } else { last_second };
-        self.slice_of(moment.saturating_sub(seconds)).max(self.oldest_alive(present))
+        let since = if self.pace == Pace::Clock && self.slice_of(now) == present {
+            self.slice_of(now.saturating_sub(seconds))
+        } else {
+            // By hand, and where the clock is behind, the present moment is the last second of the slice.
+            present.saturating_sub(seconds / self.slice_seconds())
+        };
+        since.max(self.oldest_alive(present))
     }
 
     /// What has to be done to a value that has reached `newest` before it changes now.
@@ -172,6 +175,19 @@ mod tests {
         assert_eq!((day.slice_of(0), day.slice_of(3599), day.slice_of(3600)), (0, 0, 1));
         assert_eq!((day.start_of(1), day.oldest_alive(30), day.oldest_alive(3)), (3600, 6, 0));
         assert_eq!((day.first_slice(7200), day.with_pace(Pace::Manual).first_slice(7200)), (2, 0));
+    }
+
+    #[test]
+    fn by_hand_the_present_moment_is_the_last_second() {
+        let day = window(86_400, 24).with_pace(Pace::Manual);
+        for newest in [30, 1 << 63, u64::MAX] {
+            for (seconds, slices) in [(1, 0), (3599, 0), (3600, 1), (7199, 1), (7200, 2), (86_400, 24), (u64::MAX, 24)]
+            {
+                assert_eq!(day.since(seconds, newest, 0), newest - slices);
+                // So it is where the clock is behind.
+                assert_eq!(day.with_pace(Pace::Clock).since(seconds, newest, 0), newest - slices);
+            }
+        }
     }
 
     #[test]

@@ -267,12 +267,11 @@ impl Counter {
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     pub fn count(&self) -> u64 {
-        match &self.state {
-            State::Exact(members) => members.len() as u64,
-            // Estimates are finite and far below 2^53.
-            State::Estimating(bitmap) => libm::round(bitmap.estimate()) as u64,
-            State::Windowed(dated) => libm::round(dated.estimate(self.layout())) as u64,
+        if let State::Exact(members) = &self.state {
+            return members.len() as u64;
         }
+        // Estimates are finite and far below 2^53.
+        libm::round(self.estimate()) as u64
     }
 
     /// Number of distinct members, not rounded: the most likely one, but at least one more than the last exact count.
@@ -345,7 +344,11 @@ impl Counter {
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     pub fn is_exact(&self) -> bool {
-        self.representation() == Representation::Exact
+        match &self.state {
+            State::Exact(_) => true,
+            State::Estimating(_) => false,
+            State::Windowed(dated) => matches!(dated.seen(), Seen::Exact(_)),
+        }
     }
 
     /// How it holds its set.

@@ -4,7 +4,7 @@ use crate::counting::counter::{Counter, Representation, State};
 use crate::counting::dated::cells;
 use crate::counting::dated::positions::RECORD_BYTES;
 use crate::counting::dated::ring::Ring;
-use crate::counting::dated::{Dated, MOST_SLICES};
+use crate::counting::dated::{self, Dated, MOST_SLICES};
 use crate::counting::layout::Layout;
 use crate::counting::params::{Params, Plan};
 use crate::error::{Error, Parameter};
@@ -80,31 +80,33 @@ impl WindowedForm {
         }
     }
 
-    /// Checks how many bytes a payload has.
+    /// Checks how many bytes a payload has, and asks `limit` for the memory that the counter will take.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
-    pub(crate) fn check_bytes(&self, payload_bytes: u64) -> Result<(), Error> {
-        let most_bytes = self.most_bytes();
-        let fits = match self.representation {
-            Representation::Exact => payload_bytes <= most_bytes,
-            Representation::Sparse => payload_bytes <= most_bytes && payload_bytes.is_multiple_of(RECORD_BYTES as u64),
-            Representation::Dense => payload_bytes == most_bytes,
+    /// [`Error::Corrupt`], those of `limit`.
+    pub(crate) fn check_bytes(&self, payload_bytes: u64, limit: &impl SizeLimit) -> Result<(), Error> {
+        let (most_bytes, record_bytes) = (self.most_bytes(), RECORD_BYTES as u64);
+        let (fits, heap_bytes) = match self.representation {
+            Representation::Exact => (payload_bytes <= most_bytes, payload_bytes),
+            Representation::Sparse => {
+                let fits = payload_bytes <= most_bytes && payload_bytes.is_multiple_of(record_bytes);
+                (fits, dated::bytes_of_slots(self.layout, &self.ring, payload_bytes / record_bytes))
+            }
+            Representation::Dense => (payload_bytes == most_bytes, payload_bytes),
         };
-        if fits {
-            return Ok(());
+        if !fits {
+            return Err(Error::corrupt("payload length", format_args!("at most {most_bytes} bytes"), payload_bytes));
         }
-        Err(Error::corrupt("payload length", format_args!("at most {most_bytes} bytes"), payload_bytes))
+        limit.check(Counter::WINDOWED_BYTES, heap_bytes)
     }
 
-    /// The counter that gave this payload, which is left as it is where it is none.
+    /// The counter that gave this payload, which is left as it is where it is none. Its memory was allowed when its bytes
+    /// were [checked](Self::check_bytes).
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when the payload is none of this form; those of `limit`, [`Error::OutOfMemory`].
-    pub(crate) fn load(&self, payload: &mut Vec<u8>, limit: &impl SizeLimit) -> Result<Counter, Error> {
-        self.check_bytes(payload.len() as u64)?;
+    /// [`Error::Corrupt`] when the payload is none of this form; [`Error::OutOfMemory`].
+    pub(crate) fn load(&self, payload: &mut Vec<u8>) -> Result<Counter, Error> {
         let WindowedForm { params, layout, ring, .. } = *self;
-        limit.check(Counter::WINDOWED_BYTES, payload.len() as u64)?;
         let plan = Plan { params, layout };
         let dated = match self.representation {
             Representation::Exact => Dated::from_exact(ring, &plan, payload)?,

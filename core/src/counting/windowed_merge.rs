@@ -36,9 +36,10 @@ impl Counter {
         let mut merged = self.try_clone()?;
         let mut changed = merged.advance(newest);
         // What is dead as a whole does not count, and its layout neither.
-        let most_age = self.ring().map_or(0, |ring| u64::from(ring.most_age()));
+        let most_age = self.ring().map_or(0, |ring| ring.most_age());
         let behind = |counter: &Counter| newest - counter.reached();
-        all.retain(|counter| behind(counter) <= most_age);
+        let left = |counter| u8::try_from(behind(counter)).ok().and_then(|behind| most_age.checked_sub(behind));
+        all.retain(|counter| counter.dated().is_some_and(|dated| dated.has_any(left(counter))));
         all.retain(|&counter| !std::ptr::eq(counter, self));
         let others = all;
 

@@ -166,6 +166,10 @@ impl Stored for Counter {
             None => chunk_format(self.representation(), self.layout(), self.payload_bytes()),
         }
     }
+
+    fn stamp(&self) -> u64 {
+        self.reached()
+    }
 }
 
 /// Bits set while a dump is read only add to it, while a changed representation, or
@@ -243,7 +247,7 @@ impl LoadingCounter {
     /// Reads a payload once all of it is there, and leaves it where it is none. Its memory was allowed when loading began.
     fn read(&self, bytes: &mut Vec<u8>) -> Result<State, Error> {
         let counter = match &self.windowed {
-            Some(form) => form.load(bytes, &Unlimited),
+            Some(form) => form.load(bytes),
             None => Counter::from_payload(self.params, self.layout, self.floor, self.representation, bytes, &Unlimited),
         };
         Ok(State::Done(Box::new(counter.map_err(stored_parameter)?)))
@@ -286,7 +290,7 @@ impl Loading for LoadingCounter {
             }
         };
         match &windowed {
-            Some(form) => form.check_bytes(total_bytes)?,
+            Some(form) => form.check_bytes(total_bytes, limit)?,
             None => check_bytes(&params, layout, representation, total_bytes)?,
         }
         limit.check(0, total_bytes)?;

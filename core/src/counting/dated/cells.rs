@@ -168,6 +168,27 @@ impl DatedCells {
         counts
     }
 
+    /// Calls `visit` with each segment, each tag in it and how many cells have that; perhaps repeatedly.
+    pub(super) fn for_each_count(&self, layout: Layout, visit: &mut dyn FnMut(usize, u8, u64)) {
+        let mut rest = &*self.bytes;
+        for segment in 0..layout.num_segments() {
+            let (cells, beyond) = rest.split_at(layout.slots(segment) as usize >> u32::from(self.has_halves));
+            // Bytes that are alike follow each other often: one count would wait for the other.
+            let mut counts = [[0u32; 256]; 4];
+            for four in cells.as_chunks::<4>().0 {
+                counts.iter_mut().zip(four).for_each(|(counts, &byte)| counts[usize::from(byte)] += 1);
+            }
+            for byte in 0..=u8::MAX {
+                let count = counts.iter().map(|counts| u64::from(counts[usize::from(byte)])).sum();
+                let (first, second) = if self.has_halves { (byte & 0xf, byte >> 4) } else { (byte, 0) };
+                for tag in [first, second].into_iter().filter(|&tag| tag != 0 && count > 0) {
+                    visit(segment, tag, count);
+                }
+            }
+            rest = beyond;
+        }
+    }
+
     /// Was any slot touched at most `most_age` slices ago?
     pub(super) fn has_any(&self, ages: Ages, most_age: u8) -> bool {
         self.bytes

@@ -49,6 +49,18 @@ fn member_at(arena: &[u8], offset: usize) -> &[u8] {
     arena::Iter::from(arena, offset + 1).next().unwrap_or_default()
 }
 
+/// Is `item` the member of the record at `offset`? No length begins another, so the bytes tell.
+#[inline]
+fn is_at(arena: &[u8], offset: usize, item: &[u8]) -> bool {
+    let Some((_, record)) = arena.get(offset..).and_then(<[u8]>::split_first) else { return false };
+    if item.len() < 0x80 {
+        return record
+            .split_first()
+            .is_some_and(|(&len, rest)| usize::from(len) == item.len() && rest.starts_with(item));
+    }
+    record.strip_prefix(Prefix::of(item).as_bytes()).is_some_and(|rest| rest.starts_with(item))
+}
+
 impl DatedMembers {
     /// No members; allocates nothing.
     pub(super) fn new() -> Self {
@@ -70,8 +82,9 @@ impl DatedMembers {
         Iter { rest: &self.arena }
     }
 
+    #[inline]
     fn offset_of(&self, item: &[u8], hash: u64) -> Option<usize> {
-        let found = self.offsets.find(hash, |&offset| member_at(&self.arena, offset as usize) == item);
+        let found = self.offsets.find(hash, |&offset| is_at(&self.arena, offset as usize, item));
         found.map(|&offset| offset as usize)
     }
 
@@ -81,6 +94,7 @@ impl DatedMembers {
     }
 
     /// The tag of a member, to change it.
+    #[inline]
     pub(super) fn tag_mut(&mut self, item: &[u8], hash: u64) -> Option<&mut u8> {
         self.offset_of(item, hash).map(|offset| &mut self.arena[offset])
     }

@@ -17,7 +17,7 @@ use std::alloc;
 
 use cells::DatedCells;
 use members::DatedMembers;
-use positions::DatedPositions;
+use positions::{DatedPositions, RECORD_BYTES};
 pub(super) use ring::MOST_SLICES;
 use ring::{Ages, Ring};
 
@@ -27,7 +27,7 @@ use crate::counting::params::{Params, Plan};
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::heap::Mover;
-use crate::size_limit::{SizeLimit, Unlimited, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::Window;
 
 /// What adding an item did.
@@ -84,7 +84,7 @@ fn sparse_fits(layout: Layout, ring: &Ring, len: u64) -> bool {
 }
 
 /// The most heap bytes that so many positions take, held as they will be.
-fn bytes_of_slots(layout: Layout, ring: &Ring, len: u64) -> u64 {
+pub(super) fn bytes_of_slots(layout: Layout, ring: &Ring, len: u64) -> u64 {
     if sparse_fits(layout, ring, len) { positions::heap_bytes(layout, len) } else { dense_bytes(layout, ring) }
 }
 
@@ -184,15 +184,21 @@ impl Dated {
         held_bytes: u64,
         limit: &impl SizeLimit,
     ) -> Result<Touch, Error> {
-        if let Seen::Dense(cells) = &mut self.seen {
-            let tag = self.ring.ages().tag(0);
-            let touch = Touch::over(cells.replace(plan.layout.slot_of(hash), tag), tag);
-            if touch == Touch::New {
-                self.estimate.forget();
+        let tag = self.ring.ages().newest;
+        match &mut self.seen {
+            Seen::Exact(members) => match members.tag_mut(item, hash) {
+                Some(before) => Ok(Touch::over(std::mem::replace(before, tag), tag)),
+                None => self.add_member(item, hash, tag, plan, held_bytes, limit),
+            },
+            Seen::Sparse(_) => self.touch_slot(plan.layout.slot_of(hash), tag, plan.layout, held_bytes, limit),
+            Seen::Dense(cells) => {
+                let touch = Touch::over(cells.replace(plan.layout.slot_of(hash), tag), tag);
+                if touch == Touch::New {
+                    self.estimate.forget();
+                }
+                Ok(touch)
             }
-            return Ok(touch);
         }
-        self.touch_at(item, hash, 0, plan, held_bytes, limit)
     }
 
     /// As [`Self::touch`], in a slice of some age.
@@ -208,15 +214,30 @@ impl Dated {
         held_bytes: u64,
         limit: &impl SizeLimit,
     ) -> Result<Touch, Error> {
-        let Plan { params, layout } = plan;
         let ages = self.ring.ages();
         let tag = ages.tag(age);
-        let Seen::Exact(members) = &mut self.seen else {
-            return self.touch_slot(layout.slot_of(hash), tag, *layout, held_bytes, limit);
-        };
-        if let Some(before) = members.tag_mut(item, hash) {
-            return Ok(renew(before, tag, ages));
+        match &mut self.seen {
+            Seen::Exact(members) => match members.tag_mut(item, hash) {
+                Some(before) => Ok(renew(before, tag, ages)),
+                None => self.add_member(item, hash, tag, plan, held_bytes, limit),
+            },
+            _ => self.touch_slot(plan.layout.slot_of(hash), tag, plan.layout, held_bytes, limit),
         }
+    }
+
+    /// Adds an item that is no member of an exact counter yet.
+    #[inline(never)]
+    fn add_member(
+        &mut self,
+        item: &[u8],
+        hash: u64,
+        tag: u8,
+        plan: &Plan,
+        held_bytes: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<Touch, Error> {
+        let Plan { params, layout } = plan;
+        let Seen::Exact(members) = &mut self.seen else { return Ok(Touch::Same) };
         if members.has_room_for(item, params.room()) {
             limit.check(held_bytes + members.heap_bytes(), DatedMembers::bytes_for(item))?;
             members.insert(item, hash, params.seed, tag)?;
@@ -406,14 +427,14 @@ impl Dated {
         let mut history = try_with_capacity(most_age + 1)?;
         let mut of_age = try_with_capacity(most_age + 1)?;
         of_age.resize(most_age + 1, SegmentCounts::default());
-        let mut note = |segment, tag| of_age[usize::from(ages.age(tag)).min(most_age)].increment(segment);
+        let mut note = |segment, tag, count| of_age[usize::from(ages.age(tag)).min(most_age)].add(segment, count);
         match &self.seen {
             // All in one segment.
-            Seen::Exact(members) => members.iter().for_each(|(tag, _)| note(0, tag)),
+            Seen::Exact(members) => members.iter().for_each(|(tag, _)| note(0, tag, 1)),
             Seen::Sparse(positions) => {
-                positions.iter().for_each(|(position, tag)| note(layout.segment_of(position.into()), tag));
+                positions.iter().for_each(|(position, tag)| note(layout.segment_of(position.into()), tag, 1));
             }
-            Seen::Dense(cells) => cells.for_each(&mut |index, tag| note(layout.segment_of(index), tag)),
+            Seen::Dense(cells) => cells.for_each_count(layout, &mut note),
         }
         let mut since = SegmentCounts::default();
         for counts in &of_age {
@@ -512,16 +533,12 @@ impl Dated {
     /// # Errors
     /// As there.
     pub(super) fn from_sparse(ring: Ring, plan: &Plan, payload: &[u8]) -> Result<Self, Error> {
-        let positions = DatedPositions::from_bytes(payload, plan.layout, ring.ages(), ring.most_age())?;
-        let is_sparse = sparse_fits(plan.layout, &ring, positions.len());
-        let dated = Dated { ring, seen: Seen::Sparse(positions), estimate: KeptEstimate::none() };
-        if is_sparse {
-            return Ok(dated);
-        }
-        let seen = Seen::Dense(DatedCells::new(plan.layout, ring.has_halves())?);
-        let mut cells = Dated { ring, seen, estimate: KeptEstimate::none() };
-        cells.note_slots(&dated, plan.layout, plan.layout, 0, 0, &Unlimited)?;
-        Ok(cells)
+        let seen = Seen::of_slots(plan.layout, &ring, (payload.len() / RECORD_BYTES) as u64)?;
+        let mut dated = Dated { ring, seen, estimate: KeptEstimate::none() };
+        positions::for_each_record(payload, plan.layout, ring.ages(), ring.most_age(), |slot, tag| {
+            dated.seen.note(slot, tag, plan.layout, &ring).map(|_| ())
+        })?;
+        Ok(dated)
     }
 
     /// As [`Self::from_exact`], of cells. The payload is taken if it is right.

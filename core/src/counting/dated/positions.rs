@@ -5,7 +5,7 @@
 use std::alloc::Layout as Memory;
 
 use super::ring::Ages;
-use crate::counting::layout::{Layout, SegmentCounts};
+use crate::counting::layout::{Layout, SegmentCounts, Slot};
 use crate::error::Error;
 use crate::size_limit::{try_to_vec, try_with_capacity};
 
@@ -129,35 +129,6 @@ impl DatedPositions {
         counts
     }
 
-    /// Reads what [`Self::append_to`] gives of all.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] when a position is beyond the bitmap or not above the one before it, or a slice is not alive;
-    /// [`Error::OutOfMemory`].
-    pub(super) fn from_bytes(bytes: &[u8], layout: Layout, ages: Ages, most_age: u8) -> Result<Self, Error> {
-        let (records, rest) = bytes.as_chunks::<RECORD_BYTES>();
-        if !rest.is_empty() {
-            return Err(Error::corrupt("position bytes", "a multiple of 5", bytes.len()));
-        }
-        let mut positions = Self::new(layout)?;
-        let mut last = None;
-        for &[a, b, c, d, tag] in records {
-            let position = u32::from_le_bytes([a, b, c, d]);
-            if u64::from(position) >= layout.num_bits() {
-                return Err(Error::corrupt("position", format_args!("below {}", layout.num_bits()), position));
-            }
-            if last.is_some_and(|last| last >= position) {
-                return Err(Error::corrupt("position", "above the one before it", position));
-            }
-            if !ages.has(tag) || !ages.is_within(tag, most_age) {
-                return Err(Error::corrupt("tag", "that of a living slice", tag));
-            }
-            positions.insert(position, tag)?;
-            last = Some(position);
-        }
-        Ok(positions)
-    }
-
     /// Appends bytes `start..end` of the records from the one numbered `rank` on.
     pub(in crate::counting) fn append_to(&self, bytes: &mut Vec<u8>, rank: u64, start: u64, end: u64) {
         let record_bytes = RECORD_BYTES as u64;
@@ -193,4 +164,39 @@ impl DatedPositions {
         }
         Ok(DatedPositions { lists, len: self.len })
     }
+}
+
+/// Calls `visit` with each slot and its tag of what [`DatedPositions::append_to`] gives of all.
+///
+/// # Errors
+/// [`Error::Corrupt`] when a position is beyond the bitmap or not above the one before it, or a slice is not alive; those
+/// of `visit`.
+pub(super) fn for_each_record(
+    bytes: &[u8],
+    layout: Layout,
+    ages: Ages,
+    most_age: u8,
+    mut visit: impl FnMut(Slot, u8) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (records, rest) = bytes.as_chunks::<RECORD_BYTES>();
+    if !rest.is_empty() {
+        return Err(Error::corrupt("position bytes", "a multiple of 5", bytes.len()));
+    }
+    let mut last = None;
+    for &[a, b, c, d, tag] in records {
+        let position = u32::from_le_bytes([a, b, c, d]);
+        let index = u64::from(position);
+        if index >= layout.num_bits() {
+            return Err(Error::corrupt("position", format_args!("below {}", layout.num_bits()), position));
+        }
+        if last.is_some_and(|last| last >= position) {
+            return Err(Error::corrupt("position", "above the one before it", position));
+        }
+        if !ages.has(tag) || !ages.is_within(tag, most_age) {
+            return Err(Error::corrupt("tag", "that of a living slice", tag));
+        }
+        visit(Slot { index, segment: layout.segment_of(index) }, tag)?;
+        last = Some(position);
+    }
+    Ok(())
 }

@@ -155,7 +155,7 @@ fn reloaded(counter: &Counter) -> Counter {
     let ring = counter.ring().unwrap();
     let (params, layout, representation) = (*counter.params(), counter.layout(), counter.representation());
     let form = WindowedForm::new(params, layout, representation, ring.window, ring.newest(), ring.offset()).unwrap();
-    form.load(&mut encode(counter), &Unlimited).unwrap()
+    form.load(&mut encode(counter)).unwrap()
 }
 
 struct Copier;
@@ -343,5 +343,56 @@ fn what_does_not_fit_changes_nothing() {
         let refused = counter.add(&[7; 500], &MaxBytes(Counter::WINDOWED_BYTES + 10));
         assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
         assert_eq!(stored(&counter), before);
+    }
+}
+
+/// What has nothing that is alive by then neither makes a counter an estimate nor folds it.
+#[test]
+fn what_is_dead_does_not_drag_down() {
+    let coarse_params = params(10, 100);
+    let fine_params = Params { error_rate: 0.005, ..params(10, 1_000_000) };
+    let of = |params, newest| {
+        let mut counter = Counter::new(params).unwrap().with_window(window(4, Pace::Clock), newest).unwrap();
+        (0..50u32).for_each(|member| drop(counter.add(&member.to_le_bytes(), &Unlimited)));
+        counter
+    };
+    let mut coarse = of(coarse_params, 0);
+    // Newer than its members.
+    coarse.advance(3);
+    for newest in [4, 5, 100] {
+        let mut exact = Counter::new(fine_params).unwrap().with_window(window(4, Pace::Clock), newest).unwrap();
+        let mut fine = of(fine_params, newest);
+        let (layout, members) = (fine.layout(), fine.count());
+        assert_eq!(exact.merge(&[&coarse], &Unlimited), Ok(newest == 4));
+        assert_eq!(fine.merge(&[&coarse], &Unlimited), Ok(newest == 4));
+        assert_eq!((exact.is_exact(), fine.layout() == layout), (newest > 4, newest > 4));
+        assert!(newest == 4 || fine.count() == members && exact.is_empty());
+    }
+}
+
+/// Slices have any number.
+#[test]
+fn the_last_slices_are_slices_too() {
+    let last = u64::MAX;
+    for (pace, newest) in [(Pace::Manual, 1 << 63), (Pace::Clock, last), (Pace::Manual, last), (Pace::Clock, 0)] {
+        for members in [3, 30, 3000u32] {
+            let mut counter = Counter::new(params(10, 1000)).unwrap().with_window(window(14, pace), newest).unwrap();
+            (0..members).for_each(|member| drop(counter.add(&member.to_le_bytes(), &Unlimited)));
+            assert_eq!((counter.count_at(0), counter.history(0).unwrap()[0].1), (Ok(counter.count()), counter.count()));
+            assert_eq!(counter.count_since(1, 0).unwrap().count(), counter.count());
+            assert_eq!(counter.history(last).unwrap().len(), 15);
+            assert_eq!(
+                counter.count_at(last),
+                Ok(if counter.present_slice(last) == newest { counter.count() } else { 0 })
+            );
+            counter.advance_due(last);
+            let is_later = counter.reached() < last;
+            assert_eq!(counter.advance(last), is_later);
+            assert_eq!(counter.reached(), last);
+            counter.set_pace(if pace == Pace::Clock { Pace::Manual } else { Pace::Clock });
+            assert!(counter.asks_clock() == (pace == Pace::Manual));
+            assert!(counter.rebase(7) && !counter.rebase(7));
+            assert_eq!(stored(&reloaded(&counter)), stored(&counter));
+        }
     }
 }
