@@ -37,6 +37,8 @@ pub enum Parameter {
     Counters,
     /// How long a value remembers, seconds.
     Window,
+    /// How far back a question goes, seconds.
+    Seconds,
     /// Slices that a window is cut into.
     Slices,
     /// The number of a slice.
@@ -67,6 +69,7 @@ impl Parameter {
             Parameter::Seed => "seed",
             Parameter::Counters => "number of counters",
             Parameter::Window => "window",
+            Parameter::Seconds => "seconds",
             Parameter::Slices => "slices",
             Parameter::Slice => "slice",
             Parameter::Iterator => "iterator",

@@ -81,6 +81,7 @@ pub struct Options {
     pub layout: Option<BitLayout>,
     pub non_scaling: bool,
     pub no_create: bool,
+    pub window: Window,
     /// When the key expires that the command creates.
     pub expiry: Option<Expiry>,
     /// How many items a command may let in.
@@ -89,6 +90,27 @@ pub struct Options {
     pub dry_run: bool,
     /// Index of the first item, after ITEMS.
     pub items: Option<usize>,
+}
+
+/// The options of a window, as they were given.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Window {
+    pub seconds: Option<u64>,
+    pub manual: bool,
+    pub slices: Option<u64>,
+    pub refresh: bool,
+    /// Instead of seconds: the last items.
+    pub last: bool,
+    /// The newest slice that a value has reached elsewhere.
+    pub slice: Option<u64>,
+}
+
+impl Options {
+    /// Whether there is no option that a command does not keep on its way to replicas: those of expiry and of windows,
+    /// of which the first mean other things to RedisBloom, and the second ask a clock.
+    pub fn are_plain(&self) -> bool {
+        self.expiry.is_none() && self.window.seconds.is_none() && !self.window.last
+    }
 }
 
 /// An option a command takes.
@@ -113,6 +135,31 @@ pub enum Opt {
     Limit,
     All,
     DryRun,
+    Window,
+    Manual,
+    Slices,
+    Refresh,
+    Last,
+    Slice,
+}
+
+/// The time to live of a key that a command creates.
+pub const EXPIRY: &[Opt] = &[Opt::Ex, Opt::Px, Opt::ExAt, Opt::PxAt];
+
+/// The options of several lists, as one of `N`.
+pub const fn joined<const N: usize>(lists: &[&[Opt]]) -> [Opt; N] {
+    let mut all = [Opt::Items; N];
+    let (mut list, mut place, mut at) = (0, 0, 0);
+    while at < N {
+        if place == lists[list].len() {
+            (list, place) = (list + 1, 0);
+        } else {
+            all[at] = lists[list][place];
+            (place, at) = (place + 1, at + 1);
+        }
+    }
+    assert!(list + 1 == lists.len() && place == lists[list].len(), "N is not how many there are");
+    all
 }
 
 impl Opt {
@@ -137,11 +184,18 @@ impl Opt {
             Opt::Limit => "LIMIT",
             Opt::All => "ALL",
             Opt::DryRun => "DRYRUN",
+            Opt::Window => "WINDOW",
+            Opt::Manual => "MANUAL",
+            Opt::Slices => "SLICES",
+            Opt::Refresh => "REFRESH",
+            Opt::Last => "LAST",
+            Opt::Slice => "SLICE",
         }
     }
 
     fn takes_value(self) -> bool {
-        !matches!(self, Opt::NonScaling | Opt::NoCreate | Opt::Items | Opt::All | Opt::DryRun)
+        use Opt::{All, DryRun, Items, Last, Manual, NoCreate, NonScaling, Refresh};
+        !matches!(self, NonScaling | NoCreate | Items | All | DryRun | Manual | Refresh | Last)
     }
 }
 
@@ -189,6 +243,9 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
                 Opt::NonScaling => options.non_scaling = true,
                 Opt::All => options.all = true,
                 Opt::DryRun => options.dry_run = true,
+                Opt::Manual => options.window.manual = true,
+                Opt::Refresh => options.window.refresh = true,
+                Opt::Last => options.window.last = true,
                 _ => options.no_create = true,
             }
         }
@@ -224,7 +281,11 @@ fn value(noun: Noun, options: &mut Options, option: Opt, given: Arg<'_>) -> Resu
             options.expiry = Some(expiry(option, given)?);
         }
         Opt::Limit => options.limit = Some(limit(given)?),
-        Opt::NonScaling | Opt::NoCreate | Opt::Items | Opt::All | Opt::DryRun => {}
+        Opt::Window => options.window.seconds = Some(count(noun, Parameter::Window, given)?),
+        Opt::Slices => options.window.slices = Some(count(noun, Parameter::Slices, given)?),
+        Opt::Slice => options.window.slice = Some(count(noun, Parameter::Slice, given)?),
+        // These take no value.
+        _ => {}
     }
     Ok(())
 }

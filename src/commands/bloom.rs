@@ -1,15 +1,16 @@
 //! BF.*: Bloom filters.
 
 use rollcall_core::admission::Admission;
-use rollcall_core::bloom::{BitLayout, BloomFilter, Params, SubFilterInfo};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Moved, Params, Present, Sliding, Span, SubFilterInfo};
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::Unlimited;
 
-use super::creation::{Creation, WORDS};
+use super::creation::filters::{Creation, WORDS};
 use super::effects::{Added, Admitted, announce, announce_admitted};
 use super::keyspace::{
     admission, check_copy, create, create_expiring, open, open_merge, refusal_of, replace, value, value_mut, values,
 };
+use super::windows::{self, announce_move, time_of, time_of_change};
 use super::{dump, obeyed};
 use crate::args::{self, Opt};
 use crate::limits::ServerLimit;
@@ -18,50 +19,48 @@ use crate::refusal::{Noun, Refusal};
 use crate::reply::{self, Field, InfoLine};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
+use crate::server::reclaim;
 
-const INSERT_OPTIONS: [Opt; 12] = [
-    Opt::Capacity,
-    Opt::Error,
-    Opt::Expansion,
-    Opt::NoCreate,
-    Opt::NonScaling,
-    Opt::Seed,
-    Opt::Layout,
-    Opt::Items,
-    Opt::Ex,
-    Opt::Px,
-    Opt::ExAt,
-    Opt::PxAt,
-];
-
+const OF_INSERT: &[Opt] =
+    &[Opt::Capacity, Opt::Error, Opt::Expansion, Opt::NoCreate, Opt::NonScaling, Opt::Seed, Opt::Layout, Opt::Items];
+const INSERT_OPTIONS: [Opt; 17] = args::joined(&[OF_INSERT, windows::OF_FILTERS, args::EXPIRY]);
 /// The options of a `BF.INSERT` that must be obeyed. `EX` in one is RedisBloom's, and short for `EXPANSION`: ours is
 /// never sent.
-const OBEYED_INSERT_OPTIONS: &[Opt] = INSERT_OPTIONS.split_at(8).0;
-
-const ADMIT_OPTIONS: [Opt; 15] = [
-    Opt::Limit,
-    Opt::All,
-    Opt::DryRun,
-    Opt::Capacity,
-    Opt::Error,
-    Opt::Expansion,
-    Opt::NoCreate,
-    Opt::NonScaling,
-    Opt::Seed,
-    Opt::Layout,
-    Opt::Items,
-    Opt::Ex,
-    Opt::Px,
-    Opt::ExAt,
-    Opt::PxAt,
-];
+const OBEYED_INSERT_OPTIONS: [Opt; 14] = args::joined(&[OF_INSERT, windows::OF_FILTERS, &[Opt::Slice]]);
+const ADMIT_OPTIONS: [Opt; 20] = args::joined(&[&[Opt::Limit, Opt::All, Opt::DryRun], &INSERT_OPTIONS]);
 
 fn core_error(error: Error) -> Refusal {
     refusal_of::<BloomFilter>(error)
 }
 
-/// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [SEED n] [LAYOUT lines|classic] [EX s | PX ms | EXAT s
-/// | PXAT ms]`
+/// The filter as it answers now.
+fn present<'a>(ctx: Ctx, filter: &'a BloomFilter) -> Present<'a> {
+    filter.at(time_of(ctx, filter.asks_clock()))
+}
+
+/// Announces the move that a filter has made before it changes, and frees what it forgot by that.
+fn announce_moved(ctx: Ctx, key: Arg<'_>, moved: Moved, bytes_before: u64, filter: &BloomFilter) {
+    announce_move::<BloomFilter>(ctx, key, moved.made);
+    reclaim::dispose(Box::new(moved.forgotten), bytes_before.saturating_sub(filter.size_bytes()) as usize);
+}
+
+/// Moves a filter that goes by the clock on, if adding these items changes anything.
+fn advance_before_adding(ctx: Ctx, key: Arg<'_>, filter: &mut BloomFilter, items: Args<'_>) {
+    if let Some(now) = time_of_change(ctx, filter.asks_clock()) {
+        let bytes = filter.size_bytes();
+        let moved = filter.advance_before_adding(items.bytes(), now);
+        announce_moved(ctx, key, moved, bytes, filter);
+    }
+}
+
+/// How often items were put into a filter that notes known ones as seen now; `None` of others, where the replies tell
+/// whether it has changed.
+fn renewals(filter: &BloomFilter) -> Option<u64> {
+    filter.sliding().filter(|sliding| sliding.refresh).map(|_| filter.additions())
+}
+
+/// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [SEED n] [LAYOUT lines|classic] [WINDOW seconds
+/// [MANUAL] [SLICES g] [REFRESH] | LAST [SLICES g] [REFRESH]] [EX s | PX ms | EXAT s | PXAT ms]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let creation = if must_obey(ctx) {
         obeyed::reservation(ctx, args)
@@ -86,13 +85,18 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (obeyed::settled(&mut key)?, None),
         opened => opened?,
     };
+    if created.is_none() {
+        advance_before_adding(ctx, name, filter, args.from(2));
+    }
+    let renewed = renewals(filter);
     let outcome = filter.add(args.get(2).bytes(), &limit);
-    let (handled, changed) = outcome.as_ref().map_or((0, false), |&is_new| (1, is_new));
+    let (handled, is_new) = outcome.as_ref().map_or((0, false), |&is_new| (1, is_new));
+    let changed = is_new || renewals(filter) != renewed;
     announce(ctx, &Added { key: name, items: args.from(2), created, handled, changed, is_plain: true }, &WORDS);
     if let Some(refusal) = outcome.err().and_then(|error| obeyed::told(ctx, error)) {
         return Err(refusal);
     }
-    ctx.reply_bool(changed);
+    ctx.reply_bool(is_new);
     Ok(())
 }
 
@@ -101,10 +105,9 @@ pub fn madd(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     insert(ctx, args.get(1), args.from(2), Some(|| Creation::defaults(ctx)), true)
 }
 
-/// `BF.INSERT key [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING] [SEED n] [LAYOUT lines|classic] [EX s
-/// | PX ms | EXAT s | PXAT ms] ITEMS item [item ...]`
+/// `BF.INSERT key [CAPACITY n] [ERROR rate] [NOCREATE] [options of BF.RESERVE] ITEMS item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let allowed = if must_obey(ctx) { OBEYED_INSERT_OPTIONS } else { &INSERT_OPTIONS };
+    let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_INSERT_OPTIONS } else { &INSERT_OPTIONS };
     let read = args::options(Noun::Filter, args, 2, allowed)
         .and_then(|options| Ok((Creation::of(ctx, &options)?, options)))
         .map_err(Refusal::of_insert);
@@ -115,7 +118,7 @@ pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     };
     let items = options.items.ok_or(Refusal::Arity)?;
     let create_with = (!options.no_create).then_some(|| creation);
-    insert(ctx, args.get(1), args.from(items), create_with, options.expiry.is_none())
+    insert(ctx, args.get(1), args.from(items), create_with, options.are_plain())
 }
 
 /// The filter of a key. If the key is missing, `create_with` creates the filter, and the creation is returned too.
@@ -135,7 +138,7 @@ fn open_or_create<'k>(
 }
 
 /// Adds items, and creates a missing key with `create_with`, if given. The reply has a boolean for each item handled,
-/// then the error of the first item refused, if any. `is_plain`: the command has no options of expiry.
+/// then the error of the first item refused, if any. `is_plain`: its options [are](args::Options::are_plain).
 fn insert(
     ctx: Ctx,
     name: Arg<'_>,
@@ -149,7 +152,12 @@ fn insert(
         Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (obeyed::settled(&mut key)?, None),
         opened => opened?,
     };
+    // One that was created just now has the slice of the time at which it was.
+    if created.is_none() {
+        advance_before_adding(ctx, name, filter, items);
+    }
     let (mut handled, mut changed) = (0, false);
+    let renewed = renewals(filter);
     if filter.room() >= items.len() as u64 {
         // No item can be refused, so the length of the reply is known, and each answer is written at once.
         ctx.reply_array(items.len());
@@ -174,6 +182,7 @@ fn insert(
         (handled, changed) = (results.len(), results.contains(&true));
         reply::bools(ctx, &results, stopped);
     }
+    changed |= renewals(filter) != renewed;
     announce(ctx, &Added { key: name, items, created, handled, changed, is_plain }, &WORDS);
     Ok(())
 }
@@ -185,8 +194,18 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let (terms, items) = admission(args, &options)?;
     let limit = ServerLimit::new(ctx);
     let mut key = ctx.open(args.get(1), Mode::Write);
-    let (told, created) = match value_mut::<BloomFilter>(&mut key)? {
-        Some(filter) => (filter.admit(items.bytes(), terms, &limit).map_err(core_error)?, None),
+    let (told, created, renewed) = match value_mut::<BloomFilter>(&mut key)? {
+        Some(filter) => {
+            let now = time_of(ctx, filter.asks_clock());
+            if !terms.dry_run && filter.asks_clock() {
+                let bytes = filter.size_bytes();
+                let moved = filter.advance_before_admitting(items.bytes(), terms, now).map_err(core_error)?;
+                announce_moved(ctx, args.get(1), moved, bytes, filter);
+            }
+            let renewed = renewals(filter);
+            let told = filter.admit_at(items.bytes(), terms, now, &limit).map_err(core_error)?;
+            (told, None, renewals(filter) != renewed)
+        }
         None if options.no_create => return Err(Refusal::NotFound),
         None => {
             let mut filter = creation.build(&limit).map_err(core_error)?;
@@ -195,20 +214,25 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             if creates {
                 create_expiring(&key, filter, creation.expiry);
             }
-            (told, creates.then_some(creation))
+            (told, creates.then_some(creation), false)
         }
     };
     if !terms.dry_run {
-        announce_admitted(ctx, &Admitted { key: args.get(1), items, told: &told, created }, &WORDS);
+        announce_admitted(ctx, &Admitted { key: args.get(1), items, told: &told, renewed, created }, &WORDS);
     }
     reply::admissions(ctx, &told);
     Ok(())
 }
 
+/// `BF.ADVANCE key slice | CLOCK`
+pub fn advance(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    windows::advance::<BloomFilter>(ctx, args)
+}
+
 /// `BF.EXISTS key item`
 pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let key = ctx.open(args.get(1), Mode::Read);
-    let found = value::<BloomFilter>(&key)?.is_some_and(|filter| filter.may_contain(args.get(2).bytes()));
+    let found = value::<BloomFilter>(&key)?.is_some_and(|filter| present(ctx, filter).may_contain(args.get(2).bytes()));
     ctx.reply_bool(found);
     Ok(())
 }
@@ -220,7 +244,7 @@ pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let filter = value::<BloomFilter>(&key)?;
     ctx.reply_array(items.len());
     match filter {
-        Some(filter) => filter.may_contain_all(items.bytes(), |found| ctx.reply_bool(found)),
+        Some(filter) => present(ctx, filter).may_contain_all(items.bytes(), |found| ctx.reply_bool(found)),
         None => items.iter().for_each(|_| ctx.reply_bool(false)),
     }
     Ok(())
@@ -229,7 +253,7 @@ pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 /// `BF.CARD key`
 pub fn card(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let key = ctx.open(args.get(1), Mode::Read);
-    let items = value::<BloomFilter>(&key)?.map_or(0, BloomFilter::num_items);
+    let items = value::<BloomFilter>(&key)?.map_or(0, |filter| present(ctx, filter).num_items());
     ctx.reply_integer(i64::try_from(items).unwrap_or(i64::MAX));
     Ok(())
 }
@@ -237,22 +261,32 @@ pub fn card(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 /// Lines in the reply of a plain `BF.INFO`. Clients parse exactly five, so the others are replied only by name.
 const INFO_LINES: usize = 5;
 
-fn info_lines(filter: &BloomFilter) -> [InfoLine; 9] {
-    let params = filter.params();
+fn info_lines(filter: &BloomFilter, now: u64) -> [InfoLine; 14] {
+    let (params, present) = (filter.params(), filter.at(now));
     let expansion = match params.expansion {
         0 => Field::Null,
         expansion => Field::Integer(u64::from(expansion)),
     };
+    let [mut window, mut slices, slice, pace] = windows::info_lines(filter, now);
+    let refresh = filter.sliding().map_or(Field::Null, |sliding| Field::Integer(sliding.refresh.into()));
+    if let Some(&Sliding { span: Span::Last { slices: of_last }, .. }) = filter.sliding() {
+        (window.2, slices.2) = (Field::Text("last"), Field::Integer(of_last.into()));
+    }
     [
         ("Capacity", "CAPACITY", Field::Integer(filter.capacity())),
         ("Size", "SIZE", Field::Integer(filter.size_bytes())),
         ("Number of filters", "FILTERS", Field::Integer(filter.sub_filters().len() as u64)),
-        ("Number of items inserted", "ITEMS", Field::Integer(filter.num_items())),
+        ("Number of items inserted", "ITEMS", Field::Integer(present.num_items())),
         ("Expansion rate", "EXPANSION", expansion),
         ("Error rate", "ERROR", Field::Double(params.error_rate)),
-        ("False positive rate", "FPR", Field::Double(filter.false_positive_rate())),
-        ("Fill ratio", "FILL", Field::Double(filter.fill_ratio())),
+        ("False positive rate", "FPR", Field::Double(present.false_positive_rate())),
+        ("Fill ratio", "FILL", Field::Double(present.fill_ratio())),
         ("Layout", "LAYOUT", Field::Text(filter.layout().name())),
+        window,
+        slices,
+        slice,
+        pace,
+        ("Refresh", "REFRESH", refresh),
     ]
 }
 
@@ -263,7 +297,7 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     }
     let key = ctx.open(args.get(1), Mode::Read);
     let filter = value::<BloomFilter>(&key)?.ok_or(Refusal::NotFound)?;
-    let lines = info_lines(filter);
+    let lines = info_lines(filter, time_of(ctx, filter.asks_clock()));
     if args.len() == 2 {
         reply::info_all(ctx, lines[..INFO_LINES].iter());
         return Ok(());
@@ -277,8 +311,12 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let (mut destination, sources) = open_merge::<BloomFilter>(ctx, args)?;
     let sources = values::<BloomFilter>(&sources)?;
     let changed = match (value_mut::<BloomFilter>(&mut destination)?, sources.split_first()) {
-        (Some(filter), _) => filter.merge(&sources, &limit).map_err(core_error)?,
+        (Some(filter), _) => {
+            check_not_ahead(ctx, filter, &sources)?;
+            filter.merge(&sources, &limit).map_err(core_error)?
+        }
         (None, Some((first, rest))) => {
+            check_not_ahead(ctx, first, rest)?;
             check_copy(*first, &limit)?;
             let mut filter = first.try_clone().map_err(core_error)?;
             filter.merge(rest, &limit).map_err(core_error)?;
@@ -298,6 +336,16 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     }
     reply::ok(ctx);
     Ok(())
+}
+
+/// Checks that a union with these does not make a filter forget early.
+fn check_not_ahead(ctx: Ctx, filter: &BloomFilter, sources: &[&BloomFilter]) -> Result<(), Refusal> {
+    match filter.sliding() {
+        Some(_) if !must_obey(ctx) => {
+            filter.check_not_ahead(sources, time_of(ctx, filter.asks_clock())).map_err(core_error)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// `BF.CLEAR key`
@@ -342,8 +390,12 @@ fn debug_totals(filter: &BloomFilter) -> String {
         return format!("size:{size}");
     }
     let Params { error_rate, expansion, seed, .. } = filter.params();
+    let window = match (filter.sliding(), filter.newest_slice()) {
+        (Some(sliding), Some(slice)) => format!(" window:{} slice:{slice}", sliding.to_string().replace(' ', "_")),
+        _ => String::new(),
+    };
     format!(
-        "size:{size} filters:{} bytes:{} layout:lines ratio:{error_rate:?} expansion:{expansion} seed:{seed}",
+        "size:{size} filters:{} bytes:{} layout:lines ratio:{error_rate:?} expansion:{expansion} seed:{seed}{window}",
         filter.sub_filters().len(),
         filter.size_bytes()
     )

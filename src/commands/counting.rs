@@ -1,183 +1,45 @@
 //! LC.*: counters of distinct members.
 
-use super::effects::{Added, AddedWords, Admitted, announce, announce_admitted, announce_expiry, word};
+use super::creation::counters::{Created, Creation, WORDS};
+use super::dump;
+use super::effects::{Added, Admitted, announce, announce_admitted};
 use super::keyspace::{
-    admission, create, create_expiring, open, open_all, open_merge, refusal_of, replace, value, value_mut, values,
+    admission, create, create_expiring, list, open, open_all, open_merge, refusal_of, replace, value, value_mut, values,
 };
-use super::{dump, expiry};
+use super::windows::{self, announce_move, time_of, time_of_change};
 use crate::args::{self, Opt, Options};
-use crate::config;
 use crate::limits::ServerLimit;
-use crate::refusal::{Noun, Refusal};
+use crate::refusal::{Noun, Refusal, quoted};
 use crate::reply::{self, Field, InfoLine};
-use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx, Key, Mode};
+use crate::server::facts::must_obey;
+use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 use rollcall_core::admission::Admission;
-use rollcall_core::counting::{Counter, Estimated, Params, count_union, estimate_intersection, estimate_union};
-use rollcall_core::error::{Error, Parameter};
-use rollcall_core::unstable::counting::layout::Layout;
-use rollcall_core::unstable::counting::{Shaped, sizing};
-
-const RESERVE_OPTIONS: [Opt; 10] =
-    [Opt::Error, Opt::Exact, Opt::Bytes, Opt::Precision, Opt::Tail, Opt::Seed, Opt::Ex, Opt::Px, Opt::ExAt, Opt::PxAt];
-const INSERT_OPTIONS: [Opt; 13] = [
-    Opt::Capacity,
-    Opt::Error,
-    Opt::Exact,
-    Opt::Bytes,
-    Opt::Precision,
-    Opt::Tail,
-    Opt::NoCreate,
-    Opt::Seed,
-    Opt::Items,
-    Opt::Ex,
-    Opt::Px,
-    Opt::ExAt,
-    Opt::PxAt,
-];
-
-const ADMIT_OPTIONS: [Opt; 16] = [
-    Opt::Limit,
-    Opt::All,
-    Opt::DryRun,
-    Opt::Capacity,
-    Opt::Error,
-    Opt::Exact,
-    Opt::Bytes,
-    Opt::Precision,
-    Opt::Tail,
-    Opt::NoCreate,
-    Opt::Seed,
-    Opt::Items,
-    Opt::Ex,
-    Opt::Px,
-    Opt::ExAt,
-    Opt::PxAt,
-];
-
-/// What a counter is created with.
-#[derive(Clone, Copy)]
-struct Creation {
-    params: Params,
-    /// The shape of its bitmap, where that was decided elsewhere.
-    layout: Option<Layout>,
-    /// When the key expires, in milliseconds since 1970.
-    expiry: Option<i64>,
-}
-
-impl Creation {
-    /// What the configuration says.
-    fn defaults() -> Self {
-        Creation { params: config::counting_defaults(), layout: None, expiry: None }
-    }
-
-    /// What options and defaults make.
-    fn of(ctx: Ctx, options: &Options) -> Result<Self, Refusal> {
-        let defaults = config::counting_defaults();
-        let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        let params = Params {
-            capacity: options.capacity.unwrap_or(defaults.capacity),
-            error_rate: options.error_rate.unwrap_or(defaults.error_rate),
-            exact_limit: options.exact_limit.map_or(defaults.exact_limit, narrow),
-            exact_bytes: options.exact_bytes.map_or(defaults.exact_bytes, narrow),
-            seed: options.seed.unwrap_or(defaults.seed),
-        };
-        params.validate().map_err(|error| core_error(as_given(error, options)))?;
-        let layout = match (options.precision, options.tail_bits) {
-            (None, None) => None,
-            (Some(precision), Some(tail_bits)) => {
-                let layout = Layout::new(narrow(precision), narrow(tail_bits));
-                Some(layout.map_err(|error| core_error(as_given(error, options)))?)
-            }
-            (Some(_), None) => return Err(Refusal::Argument("option PRECISION needs option TAIL".to_owned())),
-            (None, Some(_)) => return Err(Refusal::Argument("option TAIL needs option PRECISION".to_owned())),
-        };
-        Ok(Creation { params, layout, expiry: expiry::resolve(ctx, options.expiry)? })
-    }
-
-    fn build(&self) -> Result<Counter, Refusal> {
-        let layout = self
-            .layout
-            .map_or_else(|| sizing::layout(self.params.error_rate, self.params.capacity), Ok)
-            .map_err(core_error)?;
-        Counter::with_layout(self.params, layout).map_err(core_error)
-    }
-}
-
-/// The error, about the number that was given and not about what 32 bits hold of it.
-fn as_given(error: Error, options: &Options) -> Error {
-    match error {
-        Error::OutOfRange { parameter, expected, got } => {
-            let given = match parameter {
-                Parameter::ExactLimit => options.exact_limit,
-                Parameter::ExactBytes => options.exact_bytes,
-                Parameter::Precision => options.precision,
-                Parameter::TailBits => options.tail_bits,
-                _ => None,
-            };
-            Error::OutOfRange { parameter, expected, got: given.map_or(got, |given| given.to_string()) }
-        }
-        error => error,
-    }
-}
-
-/// What a counter was created with, all of which its replicas are told.
-#[derive(Clone, Copy)]
-struct Created {
-    params: Params,
-    layout: Layout,
-    expiry: Option<i64>,
-}
-
-impl Created {
-    fn new(counter: &Counter, creation: &Creation) -> Self {
-        Created { params: *counter.params(), layout: counter.layout(), expiry: creation.expiry }
-    }
-}
-
-const WORDS: AddedWords<Created> = AddedWords {
-    insert: c"LC.INSERT",
-    add_all: c"LC.ADD",
-    reserve_event: c"lc.reserve",
-    add_event: c"lc.add",
-    options: |ctx, created| {
-        let mut words = vec![word(ctx, "CAPACITY"), word(ctx, created.params.capacity.to_string())];
-        words.extend(created.reserve_words(ctx));
-        words
-    },
-    expiry: |created| created.expiry,
+use rollcall_core::counting::{
+    self, Counter, Estimated, Present, Touch, count_union, estimate_intersection, estimate_union,
 };
+use rollcall_core::error::{Error, Parameter};
+use rollcall_core::unstable::counting::Shaped;
+use rollcall_core::window::Window;
 
-impl Created {
-    /// The options that `LC.RESERVE` and `LC.INSERT` share, as words.
-    fn reserve_words(&self, ctx: Ctx) -> [ArgOrOwned<'static>; 12] {
-        let Created { params, layout, .. } = self;
-        [
-            word(ctx, "ERROR"),
-            word(ctx, format!("{:?}", params.error_rate)),
-            word(ctx, "EXACT"),
-            word(ctx, params.exact_limit.to_string()),
-            word(ctx, "BYTES"),
-            word(ctx, params.exact_bytes.to_string()),
-            word(ctx, "PRECISION"),
-            word(ctx, layout.precision().to_string()),
-            word(ctx, "TAIL"),
-            word(ctx, layout.tail_bits().to_string()),
-            word(ctx, "SEED"),
-            word(ctx, params.seed.to_string()),
-        ]
-    }
-}
+const OF_RESERVE: &[Opt] = &[Opt::Error, Opt::Exact, Opt::Bytes, Opt::Precision, Opt::Tail, Opt::Seed];
+const RESERVE_OPTIONS: [Opt; 13] = args::joined(&[OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY]);
+const INSERT_OPTIONS: [Opt; 16] = args::joined(&[&[Opt::Capacity, Opt::NoCreate, Opt::Items], &RESERVE_OPTIONS]);
+const ADMIT_OPTIONS: [Opt; 19] = args::joined(&[&[Opt::Limit, Opt::All, Opt::DryRun], &INSERT_OPTIONS]);
+/// Those of commands that must be obeyed.
+const OBEYED_RESERVE_OPTIONS: [Opt; 14] = args::joined(&[&RESERVE_OPTIONS, &[Opt::Slice]]);
+const OBEYED_INSERT_OPTIONS: [Opt; 17] = args::joined(&[&INSERT_OPTIONS, &[Opt::Slice]]);
 
 fn core_error(error: Error) -> Refusal {
     refusal_of::<Counter>(error)
 }
 
-/// `LC.RESERVE key capacity [ERROR rate] [EXACT limit] [BYTES bytes] [PRECISION p TAIL c] [SEED n] [EX s | PX ms | EXAT
-/// s | PXAT ms]`
+/// `LC.RESERVE key capacity [ERROR rate] [EXACT limit] [BYTES bytes] [PRECISION p TAIL c] [SEED n] [WINDOW seconds
+/// [MANUAL] [SLICES g]] [EX s | PX ms | EXAT s | PXAT ms]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     // The capacity is read first: where it is missing, an option stands in its place, and the error should say so.
     let capacity = Some(args::count(Noun::Counter, Parameter::Capacity, args.get(2))?);
-    let options = Options { capacity, ..args::options(Noun::Counter, args, 3, &RESERVE_OPTIONS)? };
+    let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_RESERVE_OPTIONS } else { &RESERVE_OPTIONS };
+    let options = Options { capacity, ..args::options(Noun::Counter, args, 3, allowed)? };
     let creation = Creation::of(ctx, &options)?;
     let key = open::<Counter>(ctx, args.get(1), Mode::Write)?;
     if !key.is_missing() {
@@ -186,18 +48,9 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let counter = creation.build()?;
     let created = Created::new(&counter, &creation);
     create_expiring(&key, counter, creation.expiry);
-    announce_reserved(ctx, args.get(1), &created);
+    created.announce_reserved(ctx, args.get(1));
     reply::ok(ctx);
     Ok(())
-}
-
-/// Replicates the creation of an empty key, and sends its event.
-fn announce_reserved(ctx: Ctx, key: Arg<'_>, created: &Created) {
-    let mut arguments = vec![ArgOrOwned::Arg(key), word(ctx, created.params.capacity.to_string())];
-    arguments.extend(created.reserve_words(ctx));
-    ctx.replicate(c"LC.RESERVE", &arguments, Args::none());
-    ctx.changed(key, c"lc.reserve");
-    announce_expiry(ctx, key, created.expiry);
 }
 
 /// `LC.ADD key item [item ...]`
@@ -205,19 +58,19 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     insert(ctx, args.get(1), args.from(2), Some(Creation::defaults()), true)
 }
 
-/// `LC.INSERT key [CAPACITY n] [ERROR rate] [EXACT limit] [BYTES bytes] [PRECISION p TAIL c] [NOCREATE] [SEED n] [EX s
-/// | PX ms | EXAT s | PXAT ms] ITEMS item [item ...]`
+/// `LC.INSERT key [CAPACITY n] [NOCREATE] [options of LC.RESERVE] ITEMS item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let options = args::options(Noun::Counter, args, 2, &INSERT_OPTIONS)?;
+    let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_INSERT_OPTIONS } else { &INSERT_OPTIONS };
+    let options = args::options(Noun::Counter, args, 2, allowed)?;
     let items = options.items.ok_or(Refusal::Arity)?;
     let creation = Creation::of(ctx, &options)?;
     let create = if options.no_create { None } else { Some(creation) };
-    insert(ctx, args.get(1), args.from(items), create, options.expiry.is_none())
+    insert(ctx, args.get(1), args.from(items), create, options.are_plain())
 }
 
 /// Adds items and replies with how many were new; creates a missing key with `create_with`, if given. If an item is
-/// refused for its size, the items before it stay added, and the reply is the error. `is_plain`: the command has no
-/// options of expiry.
+/// refused for its size, the items before it stay added, and the reply is the error. `is_plain`: its options
+/// [are](args::Options::are_plain).
 fn insert(
     ctx: Ctx,
     name: Arg<'_>,
@@ -227,36 +80,59 @@ fn insert(
 ) -> Result<(), Refusal> {
     let limit = ServerLimit::new(ctx);
     let mut key = ctx.open(name, Mode::Write);
-    let (mut handled, mut new) = (0, 0);
-    let mut add = |counter: &mut Counter| {
-        let mut count = |is_new| {
-            handled += 1;
-            new += usize::from(is_new);
-        };
-        match items.len() {
-            1 => counter.add(items.get(0).bytes(), &limit).map(count),
-            _ => counter.add_all(items.bytes(), &limit, &mut count),
-        }
-    };
+    let mut noted = Noted::default();
     let (created, outcome) = match value_mut::<Counter>(&mut key)? {
-        Some(counter) => (None, add(counter)),
+        Some(counter) => {
+            if let Some(now) = time_of_change(ctx, counter.asks_clock()) {
+                announce_move::<Counter>(ctx, name, counter.advance_before_adding(items.bytes(), now));
+            }
+            (None, noted.add(counter, items, &limit))
+        }
         None => {
             let creation = create_with.ok_or(Refusal::NotFound)?;
             let mut counter = creation.build()?;
             let created = Created::new(&counter, &creation);
-            let outcome = add(&mut counter);
+            let outcome = noted.add(&mut counter, items, &limit);
             // The first item was refused, so the key stays missing.
-            if let (0, Err(error)) = (handled, &outcome) {
+            if let (0, Err(error)) = (noted.handled, &outcome) {
                 return Err(core_error(error.clone()));
             }
             create_expiring(&key, counter, creation.expiry);
             (Some(created), outcome)
         }
     };
-    announce(ctx, &Added { key: name, items, created, handled, changed: new > 0, is_plain }, &WORDS);
+    let Noted { handled, new, changed } = noted;
+    announce(ctx, &Added { key: name, items, created, handled, changed, is_plain }, &WORDS);
     outcome.map_err(core_error)?;
     ctx.reply_integer(new as i64);
     Ok(())
+}
+
+/// What became of items.
+#[derive(Default)]
+struct Noted {
+    handled: usize,
+    new: usize,
+    /// Whether the counter did: one with a window also notes that a member was seen again.
+    changed: bool,
+}
+
+impl Noted {
+    /// Adds items.
+    fn add(&mut self, counter: &mut Counter, items: Args<'_>, limit: &ServerLimit) -> Result<(), Error> {
+        let mut count = |is_new: bool, changes: bool| {
+            self.handled += 1;
+            self.new += usize::from(is_new);
+            self.changed |= changes;
+        };
+        if counter.window().is_some() {
+            return counter.touch_all(items.bytes(), limit, |touch| count(touch == Touch::New, touch != Touch::Same));
+        }
+        match items.len() {
+            1 => counter.add(items.get(0).bytes(), limit).map(|is_new| count(is_new, is_new)),
+            _ => counter.add_all(items.bytes(), limit, |is_new| count(is_new, is_new)),
+        }
+    }
 }
 
 /// `LC.ADMIT key LIMIT n [ALL] [DRYRUN] [options of LC.INSERT] ITEMS item [item ...]`
@@ -266,8 +142,14 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let (terms, items) = admission(args, &options)?;
     let limit = ServerLimit::new(ctx);
     let mut key = ctx.open(args.get(1), Mode::Write);
-    let (told, created) = match value_mut::<Counter>(&mut key)? {
-        Some(counter) => (counter.admit(items.bytes(), terms, &limit).map_err(core_error)?, None),
+    let (told, created, renewed) = match value_mut::<Counter>(&mut key)? {
+        Some(counter) => {
+            let now = time_of(ctx, counter.asks_clock());
+            let moved = counter.advance_before_admitting(items.bytes(), terms, now).map_err(core_error)?;
+            announce_move::<Counter>(ctx, args.get(1), moved);
+            let (told, has_changed) = counter.admit_at(items.bytes(), terms, now, &limit).map_err(core_error)?;
+            (told, None, has_changed && counter.window().is_some())
+        }
         None if options.no_create => return Err(Refusal::NotFound),
         None => {
             let mut counter = creation.build()?;
@@ -277,11 +159,11 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             if creates {
                 create_expiring(&key, counter, creation.expiry);
             }
-            (told, creates.then_some(created))
+            (told, creates.then_some(created), false)
         }
     };
     if !terms.dry_run {
-        announce_admitted(ctx, &Admitted { key: args.get(1), items, told: &told, created }, &WORDS);
+        announce_admitted(ctx, &Admitted { key: args.get(1), items, told: &told, renewed, created }, &WORDS);
     }
     reply::admissions(ctx, &told);
     Ok(())
@@ -291,14 +173,87 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     if args.len() == 2 {
         let key = ctx.open(args.get(1), Mode::Read);
-        let count = value::<Counter>(&key)?.map_or(0, Counter::count);
+        let count = match value::<Counter>(&key)? {
+            None => 0,
+            Some(counter) if counter.window().is_none() => counter.count(),
+            Some(counter) => counter.count_at(time_of(ctx, counter.asks_clock())).map_err(core_error)?,
+        };
         ctx.reply_integer(count as i64);
         return Ok(());
     }
     let keys = open_all::<Counter>(ctx, args.from(1))?;
-    let count = count_union(&values::<Counter>(&keys)?).map_err(core_error)?;
+    let count = as_of_now(ctx, &values::<Counter>(&keys)?, count_union)?;
     ctx.reply_integer(count as i64);
     Ok(())
+}
+
+/// Asks about counters as they are now: of those with windows, what is alive.
+fn as_of_now<R>(
+    ctx: Ctx,
+    counters: &[&Counter],
+    ask: impl FnOnce(&[&Counter]) -> Result<R, Error>,
+) -> Result<R, Refusal> {
+    if counters.iter().all(|counter| counter.window().is_none()) {
+        return ask(counters).map_err(core_error);
+    }
+    let asks_clock = counters.iter().any(|counter| counter.asks_clock());
+    ask_those(&counting::at(counters, time_of(ctx, asks_clock)).map_err(core_error)?, ask)
+}
+
+/// Asks about counters of which only a part may be asked.
+fn ask_those<R>(parts: &[Present<'_>], ask: impl FnOnce(&[&Counter]) -> Result<R, Error>) -> Result<R, Refusal> {
+    let mut all = list::<Counter, _>(parts.len())?;
+    all.extend(parts.iter().map(|part| &**part));
+    ask(&all).map_err(core_error)
+}
+
+/// The seconds that `LC.COUNTSINCE` and the like go back: as far as the window of each counter, at most.
+fn seconds_back(arg: Arg<'_>, counters: &[&Counter]) -> Result<u64, Refusal> {
+    let seconds = args::count(Noun::Counter, Parameter::Seconds, arg)?;
+    let mut most = Window::MAX_SECONDS;
+    for counter in counters {
+        most = most.min(counter.window().ok_or_else(windows::no_window::<Counter>)?.seconds());
+    }
+    if (1..=most).contains(&seconds) {
+        return Ok(seconds);
+    }
+    Err(Refusal::Argument(format!("bad seconds: expected from 1 to {most}, the length of the window, got {seconds}")))
+}
+
+/// `LC.COUNTSINCE seconds key [key ...]`
+pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let keys = open_all::<Counter>(ctx, args.from(2))?;
+    let counters = values::<Counter>(&keys)?;
+    let seconds = seconds_back(args.get(1), &counters)?;
+    let now = time_of(ctx, counters.iter().any(|counter| counter.asks_clock()));
+    let count = match counters[..] {
+        [counter] => counter.count_since(seconds, now).map_err(core_error)?.count(),
+        _ => ask_those(&counting::since(&counters, seconds, now).map_err(core_error)?, count_union)?,
+    };
+    ctx.reply_integer(count as i64);
+    Ok(())
+}
+
+/// `LC.HISTORY key`
+pub fn history(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let key = ctx.open(args.get(1), Mode::Read);
+    let counter = value::<Counter>(&key)?.ok_or(Refusal::NotFound)?;
+    if counter.window().is_none() {
+        return Err(windows::no_window::<Counter>());
+    }
+    let rows = counter.history(time_of(ctx, counter.asks_clock())).map_err(core_error)?;
+    ctx.reply_array(rows.len());
+    for (start, count) in rows {
+        ctx.reply_array(2);
+        ctx.reply_integer(start);
+        ctx.reply_integer(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+    Ok(())
+}
+
+/// `LC.ADVANCE key slice | CLOCK`
+pub fn advance(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    windows::advance::<Counter>(ctx, args)
 }
 
 /// `LC.MERGE destination source [source ...]`
@@ -307,8 +262,12 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let (mut destination, sources) = open_merge::<Counter>(ctx, args)?;
     let sources = values::<Counter>(&sources)?;
     let changed = match (value_mut::<Counter>(&mut destination)?, sources.first()) {
-        (Some(counter), _) => counter.merge(&sources, &limit).map_err(core_error)?,
+        (Some(counter), _) => {
+            check_not_ahead(ctx, counter, &sources)?;
+            counter.merge(&sources, &limit).map_err(core_error)?
+        }
         (None, Some(first)) => {
+            check_not_ahead(ctx, first, &sources[1..])?;
             create(&destination, Counter::union(first, &sources[1..], &limit).map_err(core_error)?);
             true
         }
@@ -317,7 +276,7 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             let counter = creation.build()?;
             let created = Created::new(&counter, &creation);
             create(&destination, counter);
-            announce_reserved(ctx, args.get(1), &created);
+            created.announce_reserved(ctx, args.get(1));
             false
         }
     };
@@ -329,13 +288,34 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Checks that a union with these does not make a counter forget early.
+fn check_not_ahead(ctx: Ctx, counter: &Counter, sources: &[&Counter]) -> Result<(), Refusal> {
+    match counter.window() {
+        Some(_) if !must_obey(ctx) => {
+            counter.check_not_ahead(sources, time_of(ctx, counter.asks_clock())).map_err(core_error)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A counter and then others.
+fn with_first<'a>(first: &'a Counter, others: &[&'a Counter]) -> Result<Vec<&'a Counter>, Refusal> {
+    let mut all = list::<Counter, _>(others.len() + 1)?;
+    all.push(first);
+    all.extend_from_slice(others);
+    Ok(all)
+}
+
 /// `LC.DIFFCOUNT key other [other ...]`
 pub fn diffcount(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let keys = open_all::<Counter>(ctx, args.from(1))?;
     let others = values::<Counter>(&keys[1..])?;
     let difference = match value::<Counter>(&keys[0])? {
         None => NOTHING,
-        Some(counter) => counter.difference(&others).map_err(core_error)?,
+        Some(counter) => as_of_now(ctx, &with_first(counter, &others)?, |all| match all {
+            [counter, others @ ..] => counter.difference(others),
+            [] => Ok(NOTHING),
+        })?,
     };
     reply_estimated(ctx, &difference);
     Ok(())
@@ -356,7 +336,7 @@ pub fn intercount(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let counters = values::<Counter>(&keys)?;
     let intersection = match keys.iter().any(Key::is_missing) {
         true => NOTHING,
-        false => estimate_intersection(&counters).map_err(core_error)?,
+        false => as_of_now(ctx, &counters, estimate_intersection)?,
     };
     reply_estimated(ctx, &intersection);
     Ok(())
@@ -365,7 +345,7 @@ pub fn intercount(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 /// `LC.ESTIMATE key [key ...]`
 pub fn estimate(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let keys = open_all::<Counter>(ctx, args.from(1))?;
-    let union = estimate_union(&values::<Counter>(&keys)?).map_err(core_error)?;
+    let union = as_of_now(ctx, &values::<Counter>(&keys)?, estimate_union)?;
     reply_estimated(ctx, &union);
     Ok(())
 }
@@ -374,11 +354,16 @@ pub fn estimate(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let key = ctx.open(args.get(1), Mode::Read);
     let found = match value::<Counter>(&key)? {
-        Some(counter) => counter.contains(args.get(2).bytes()).map_err(core_error)?,
+        Some(counter) => counter.contains_since(args.get(2).bytes(), oldest_alive(ctx, counter)).map_err(core_error)?,
         None => false,
     };
     ctx.reply_bool(found);
     Ok(())
+}
+
+/// The oldest slice that is alive now; 0 without a window.
+fn oldest_alive(ctx: Ctx, counter: &Counter) -> u64 {
+    counter.oldest_alive(time_of(ctx, counter.asks_clock()))
 }
 
 /// `LC.MEXISTS key item [item ...]`
@@ -386,13 +371,14 @@ pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let items = args.from(2);
     let key = ctx.open(args.get(1), Mode::Read);
     let counter = value::<Counter>(&key)?;
+    let oldest = counter.map_or(0, |counter| oldest_alive(ctx, counter));
     if let Some(counter) = counter {
         // An estimate answers for no item, so the error comes instead of the array.
-        counter.members().map_err(core_error)?;
+        counter.contains_since(items.get(0).bytes(), oldest).map_err(core_error)?;
     }
     ctx.reply_array(items.len());
     for item in items.bytes() {
-        ctx.reply_bool(counter.is_some_and(|counter| counter.contains(item) == Ok(true)));
+        ctx.reply_bool(counter.is_some_and(|counter| counter.contains_since(item, oldest) == Ok(true)));
     }
     Ok(())
 }
@@ -405,10 +391,16 @@ pub fn diff(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         ctx.reply_array(0);
         return Ok(());
     };
-    let members = counter.members_beyond(&others).map_err(core_error)?;
+    as_of_now(ctx, &with_first(counter, &others)?, |all| {
+        let [counter, others @ ..] = all else { return Ok(()) };
+        reply_members(ctx, &counter.members_beyond(others)?);
+        Ok(())
+    })
+}
+
+fn reply_members(ctx: Ctx, members: &[&[u8]]) {
     ctx.reply_array(members.len());
-    members.into_iter().for_each(|member| ctx.reply_bulk(member));
-    Ok(())
+    members.iter().for_each(|member| ctx.reply_bulk(member));
 }
 
 /// `LC.CLEAR key`
@@ -425,22 +417,45 @@ pub fn clear(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// `LC.MEMBERS key`
+/// `LC.MEMBERS key [SINCE seconds]`
 pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let back = match args.len() {
+        2 => None,
+        4 if args.get(2).bytes().eq_ignore_ascii_case(b"SINCE") => Some(args.get(3)),
+        3 | 4 => {
+            let got = quoted(args.get(2).bytes());
+            return Err(Refusal::Argument(format!("unknown option {got}: expected SINCE and seconds")));
+        }
+        _ => return Err(Refusal::Arity),
+    };
     let key = ctx.open(args.get(1), Mode::Read);
     let Some(counter) = value::<Counter>(&key)? else {
         ctx.reply_array(0);
         return Ok(());
     };
-    let members = counter.members().map_err(core_error)?;
-    ctx.reply_array(counter.count() as usize);
-    members.for_each(|member| ctx.reply_bulk(member));
+    if counter.window().is_none() && back.is_none() {
+        let members = counter.members().map_err(core_error)?;
+        ctx.reply_array(counter.count() as usize);
+        members.for_each(|member| ctx.reply_bulk(member));
+        return Ok(());
+    }
+    let now = time_of(ctx, counter.asks_clock());
+    let since = match back {
+        None => counter.oldest_alive(now),
+        Some(seconds) => counter.since(seconds_back(seconds, &[counter])?, now),
+    };
+    let mut alive = list::<Counter, _>(counter.count() as usize)?;
+    alive.extend(counter.members_since(since).map_err(core_error)?);
+    reply_members(ctx, &alive);
     Ok(())
 }
 
-fn info_lines(counter: &Counter) -> [InfoLine; 13] {
+fn info_lines(counter: &Counter, now: u64) -> Result<[InfoLine; 17], Error> {
     let (params, layout) = (counter.params(), counter.layout());
-    [
+    let present = counting::at(&[counter], now)?;
+    let present = present.first().map_or(counter, |present| present);
+    let [window, slices, slice, pace] = windows::info_lines(counter, now);
+    Ok([
         ("Capacity", "CAPACITY", Field::Integer(params.capacity)),
         ("Error rate", "ERROR", Field::Double(params.error_rate)),
         ("Exact limit", "EXACT", Field::Integer(u64::from(params.exact_limit))),
@@ -448,13 +463,17 @@ fn info_lines(counter: &Counter) -> [InfoLine; 13] {
         ("Mode", "MODE", Field::Text(if counter.is_exact() { "exact" } else { "estimate" })),
         ("Representation", "REPRESENTATION", Field::Text(counter.representation().name())),
         ("Size", "SIZE", Field::Integer(counter.size_bytes())),
-        ("Count", "COUNT", Field::Integer(counter.count())),
-        ("Standard error", "STDERR", Field::Double(counter.standard_error())),
+        ("Count", "COUNT", Field::Integer(present.count())),
+        ("Standard error", "STDERR", Field::Double(present.standard_error())),
         ("Bits", "BITS", Field::Integer(counter.num_bits())),
-        ("Bits set", "BITSSET", Field::Integer(counter.set_bits())),
+        ("Bits set", "BITSSET", Field::Integer(present.set_bits())),
         ("Precision", "PRECISION", Field::Integer(u64::from(layout.precision()))),
         ("Tail bits", "TAIL", Field::Integer(u64::from(layout.tail_bits()))),
-    ]
+        window,
+        slices,
+        slice,
+        pace,
+    ])
 }
 
 /// `LC.INFO key [field]`
@@ -464,7 +483,7 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     }
     let key = ctx.open(args.get(1), Mode::Read);
     let counter = value::<Counter>(&key)?.ok_or(Refusal::NotFound)?;
-    let lines = info_lines(counter);
+    let lines = info_lines(counter, time_of(ctx, counter.asks_clock())).map_err(core_error)?;
     if args.len() == 2 {
         reply::info_all(ctx, lines.iter());
         return Ok(());

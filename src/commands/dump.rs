@@ -76,7 +76,7 @@ pub(super) fn loadchunk<T: Family>(ctx: Ctx, args: Args<'_>, event: &CStr) -> Re
     let iterator = args::iterator(args.get(2))?;
     let data = args.get(3).bytes();
     let mut key = open::<T>(ctx, args.get(1), Mode::Write)?;
-    let taken = if iterator == 1 && key.is_missing() {
+    let taken = if persist::is_header(iterator) && key.is_missing() {
         begin::<T>(ctx, &mut key, data).map_err(refusal_of::<T>)
     } else {
         take_chunk::<T>(&mut key, iterator, data, must_obey(ctx))

@@ -20,8 +20,7 @@ pub(super) struct Added<'a, P> {
     pub(super) handled: usize,
     /// Whether the value changed.
     pub(super) changed: bool,
-    /// Whether the command may be sent as it came. One with options of expiry may not: the letters mean other things to
-    /// RedisBloom.
+    /// Whether the command may be sent as it came: its options [are](crate::args::Options::are_plain).
     pub(super) is_plain: bool,
 }
 
@@ -68,12 +67,14 @@ pub(super) struct Admitted<'a, P> {
     /// All items of the call, and what became of each.
     pub(super) items: Args<'a>,
     pub(super) told: &'a [Admission],
+    /// Whether known items were noted as seen now.
+    pub(super) renewed: bool,
     /// The parameters of the key, if the command created it.
     pub(super) created: Option<P>,
 }
 
-/// Replicates the items that came in, as if these alone had been added, and sends the events. If none did, nothing is
-/// sent.
+/// Replicates the items that came in or were renewed, as if these alone had been added, and sends the events. If none
+/// was, nothing is sent.
 pub(super) fn announce_admitted<P>(ctx: Ctx, admitted: &Admitted<'_, P>, words: &AddedWords<P>) {
     let mut arguments = vec![ArgOrOwned::Arg(admitted.key)];
     if let Some(params) = &admitted.created {
@@ -81,8 +82,13 @@ pub(super) fn announce_admitted<P>(ctx: Ctx, admitted: &Admitted<'_, P>, words: 
         arguments.push(word(ctx, "ITEMS"));
     }
     let before = arguments.len();
-    let items = admitted.items.iter().zip(admitted.told);
-    arguments.extend(items.filter(|(_, told)| **told == Admission::Admitted).map(|(item, _)| ArgOrOwned::Arg(item)));
+    let changed = |told: &Admission| match told {
+        Admission::Admitted => true,
+        Admission::Known => admitted.renewed,
+        Admission::Refused => false,
+    };
+    let items = admitted.items.iter().zip(admitted.told).filter(|(_, told)| changed(told));
+    arguments.extend(items.map(|(item, _)| ArgOrOwned::Arg(item)));
     if arguments.len() == before {
         return;
     }

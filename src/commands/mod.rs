@@ -14,5 +14,6 @@ mod obeyed;
 mod register;
 mod table;
 mod valkey_bloom;
+mod windows;
 
 pub use register::register;

@@ -5,7 +5,7 @@ use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
 use rollcall_core::unstable::persist::Loading;
 
-use super::creation::Creation;
+use super::creation::filters::Creation;
 use super::keyspace::{refusal_of, value_mut};
 use crate::args::{self, Opt, Options, lenient};
 use crate::refusal::{Noun, Refusal};

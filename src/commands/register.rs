@@ -81,6 +81,8 @@ fn categories(command: &Command, family: &CStr) -> CString {
 const ACCESS: u32 = raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS;
 /// Flags of a key that is added to, and whose contents the reply reveals.
 const INSERT: u32 = raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_ACCESS | raw::REDISMODULE_CMD_KEY_INSERT;
+/// Flags of a key that changes, and may lose contents, but takes none from the command.
+const ADVANCE: u32 = raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_UPDATE;
 /// Flags of a key whose contents are deleted.
 const CLEAR: u32 = raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_DELETE;
 
@@ -101,7 +103,9 @@ fn key_specs(keys: Keys) -> Vec<raw::RedisModuleCommandKeySpec> {
         Keys::Read => vec![key_spec(1, 0, ACCESS)],
         Keys::Insert => vec![key_spec(1, 0, INSERT)],
         Keys::Clear => vec![key_spec(1, 0, CLEAR)],
+        Keys::Advance => vec![key_spec(1, 0, ADVANCE)],
         Keys::ReadAll => vec![key_spec(1, -1, ACCESS)],
+        Keys::ReadAfterFirst => vec![key_spec(2, -1, ACCESS)],
         Keys::Merge => vec![key_spec(1, 0, INSERT), key_spec(2, -1, ACCESS)],
     };
     // SAFETY: a zeroed one ends the list.

@@ -8,7 +8,7 @@ use crate::client::{error_text, field, number, pairs, show, text, words};
 use crate::harness::Server;
 
 /// A command, whether it writes, a call of it, and the keys in that call.
-const COMMANDS: [(&str, bool, &str, &str); 32] = [
+const COMMANDS: [(&str, bool, &str, &str); 36] = [
     ("bf.reserve", true, "BF.RESERVE k 0.01 100 EXPANSION 3", "k"),
     ("bf.add", true, "BF.ADD k i", "k"),
     ("bf.madd", true, "BF.MADD k i j l", "k"),
@@ -18,6 +18,7 @@ const COMMANDS: [(&str, bool, &str, &str); 32] = [
     ("bf.mexists", false, "BF.MEXISTS k i j", "k"),
     ("bf.card", false, "BF.CARD k", "k"),
     ("bf.info", false, "BF.INFO k CAPACITY", "k"),
+    ("bf.advance", true, "BF.ADVANCE k 7", "k"),
     ("bf.merge", true, "BF.MERGE d s t u", "d s t u"),
     ("bf.clear", true, "BF.CLEAR k", "k"),
     ("bf.scandump", false, "BF.SCANDUMP k 0", "k"),
@@ -29,6 +30,9 @@ const COMMANDS: [(&str, bool, &str, &str); 32] = [
     ("lc.insert", true, "LC.INSERT k CAPACITY 5 ITEMS i j", "k"),
     ("lc.admit", true, "LC.ADMIT k LIMIT 5 DRYRUN ITEMS i j", "k"),
     ("lc.count", false, "LC.COUNT k l m", "k l m"),
+    ("lc.countsince", false, "LC.COUNTSINCE 60 k l m", "k l m"),
+    ("lc.history", false, "LC.HISTORY k", "k"),
+    ("lc.advance", true, "LC.ADVANCE k CLOCK", "k"),
     ("lc.merge", true, "LC.MERGE d s t", "d s t"),
     ("lc.diffcount", false, "LC.DIFFCOUNT k l m", "k l m"),
     ("lc.intercount", false, "LC.INTERCOUNT k l m", "k l m"),
@@ -139,9 +143,15 @@ fn users_can_be_limited_to_reading() {
     reader.expect("AUTH reader any", "+OK");
     let mut keeper = server.client();
     keeper.expect("AUTH keeper any", "+OK");
-    for command in
-        ["BF.EXISTS r:f a", "LC.COUNT r:c", "BF.INFO r:f", "LC.MEMBERS r:c", "LC.DIFFCOUNT r:c r:c", "LC.DIFF r:c r:c"]
-    {
+    for command in [
+        "BF.EXISTS r:f a",
+        "LC.COUNT r:c",
+        "BF.INFO r:f",
+        "LC.MEMBERS r:c",
+        "LC.DIFFCOUNT r:c r:c",
+        "LC.DIFF r:c r:c",
+        "LC.COUNTSINCE 1 r:x",
+    ] {
         for client in [&mut reader, &mut keeper] {
             let reply = client.cmd(command);
             assert!(error_text(&reply).is_none(), "{command}: {}", show(&reply));
@@ -182,7 +192,8 @@ fn every_command_is_documented() {
         assert_eq!(text(&field(docs, "group")), "module");
         assert_eq!(text(&field(docs, "module")), "rollcall");
         let Value::Array(arguments) = field(docs, "arguments") else { panic!("{name} has no arguments") };
-        assert_eq!(text(&field(&arguments[0], "type")), "key", "{name} begins with a key");
+        let first_key = usize::from(name == "lc.countsince");
+        assert_eq!(text(&field(&arguments[first_key], "type")), "key", "{name} begins with a key");
     }
 }
 
@@ -191,10 +202,13 @@ fn documented_arguments_are_those_of_the_syntax() {
     let server = Server::start();
     let mut client = server.client();
     for (name, tokens) in [
-        ("bf.reserve", &["EXPANSION", "NONSCALING", "EX", "PX", "EXAT", "PXAT"][..]),
+        ("bf.reserve", &["EXPANSION", "NONSCALING", "WINDOW", "MANUAL", "SLICES", "REFRESH", "LAST", "PXAT"][..]),
         ("bf.insert", &["CAPACITY", "ERROR", "EXPANSION", "NOCREATE", "NONSCALING", "EX", "PXAT", "ITEMS"]),
         ("bf.admit", &["LIMIT", "ALL", "DRYRUN", "CAPACITY", "ERROR", "EXPANSION", "NOCREATE", "EXAT", "ITEMS"]),
-        ("lc.reserve", &["ERROR", "EXACT", "EX", "PX", "EXAT", "PXAT"]),
+        ("lc.reserve", &["ERROR", "EXACT", "WINDOW", "MANUAL", "SLICES", "EX", "PX", "EXAT", "PXAT"]),
+        ("lc.members", &["SINCE"]),
+        ("bf.advance", &["CLOCK"]),
+        ("lc.advance", &["CLOCK"]),
         ("lc.insert", &["CAPACITY", "ERROR", "EXACT", "NOCREATE", "EX", "PXAT", "ITEMS"]),
         ("lc.admit", &["LIMIT", "ALL", "DRYRUN", "CAPACITY", "ERROR", "EXACT", "NOCREATE", "EXAT", "ITEMS"]),
     ] {

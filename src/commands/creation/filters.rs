@@ -1,13 +1,13 @@
 //! What a filter is created with: read from options and defaults, and written as words for replicas and the AOF.
 
-use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Sliding};
 use rollcall_core::error::{Error, Parameter};
 use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
 use rollcall_core::unstable::bloom::{ClassicFilter, expansion_error};
 
-use super::effects::{AddedWords, announce_expiry, word};
-use super::expiry;
-use super::keyspace::refusal_of;
+use super::super::effects::{AddedWords, announce_expiry, word};
+use super::super::keyspace::refusal_of;
+use super::super::{expiry, windows};
 use crate::args::{self, Opt, Options};
 use crate::config;
 use crate::limits::ServerLimit;
@@ -15,33 +15,37 @@ use crate::refusal::{Noun, Refusal};
 use crate::server::facts::{is_redis_8, must_obey};
 use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx};
 
-const RESERVE_OPTIONS: [Opt; 8] =
-    [Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout, Opt::Ex, Opt::Px, Opt::ExAt, Opt::PxAt];
+const RESERVE_OPTIONS: [Opt; 13] = args::joined(&[OF_RESERVE, windows::OF_FILTERS, args::EXPIRY]);
+/// Those of a `BF.RESERVE` that must be obeyed.
+const OBEYED_RESERVE_OPTIONS: [Opt; 14] = args::joined(&[&RESERVE_OPTIONS, &[Opt::Slice]]);
+const OF_RESERVE: &[Opt] = &[Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout];
 
 /// The largest error rate of a filter on Redis 8, which lowers larger ones to it.
 const LARGEST_RATE_OF_REDIS_8: f64 = 0.25;
 
 /// What a filter is created with.
 #[derive(Clone, Copy)]
-pub(super) struct Creation {
-    pub(super) params: Params,
+pub(in crate::commands) struct Creation {
+    pub(in crate::commands) params: Params,
     layout: BitLayout,
     /// The expansion that a classic filter stores although it does not scale.
     noted_growth: Option<u32>,
     /// Whether the command was acknowledged elsewhere, where the ranges are wider.
     is_obeyed: bool,
+    /// How far back it reaches, and the slice that it begins with.
+    sliding: Option<(Sliding, u64)>,
     /// When the key expires, in milliseconds since 1970.
-    pub(super) expiry: Option<i64>,
+    pub(in crate::commands) expiry: Option<i64>,
 }
 
 impl Creation {
     /// What the configuration says. A command that must be obeyed means the classic layout if it names none. It comes
     /// from RedisBloom, or from a primary with this module, which names only the other layout.
-    pub(super) fn defaults(ctx: Ctx) -> Self {
+    pub(in crate::commands) fn defaults(ctx: Ctx) -> Self {
         let is_obeyed = must_obey(ctx);
         let layout = if is_obeyed { BitLayout::Classic } else { config::bloom_layout() };
-        Creation { params: config::bloom_defaults(), layout, noted_growth: None, is_obeyed, expiry: None }
-            .as_made_here()
+        let params = config::bloom_defaults();
+        Creation { params, layout, noted_growth: None, is_obeyed, sliding: None, expiry: None }.as_made_here()
     }
 
     /// Lowers the rate as Redis 8 does, where a client creates a classic filter on Redis 8.
@@ -53,7 +57,7 @@ impl Creation {
     }
 
     /// The creation from the options, and from the defaults for those not given.
-    pub(super) fn of(ctx: Ctx, options: &Options) -> Result<Self, Refusal> {
+    pub(in crate::commands) fn of(ctx: Ctx, options: &Options) -> Result<Self, Refusal> {
         let creation = Self::of_any_range(ctx, options)?;
         // The expansion has to be in range even where NONSCALING overrides it, so it is checked as it was given.
         let expansion = creation.noted_growth.unwrap_or(creation.params.expansion);
@@ -63,7 +67,7 @@ impl Creation {
 
     /// As [`Self::of`], for a command that must be obeyed. Parameters beyond our ranges make a classic filter, which
     /// can have them. If no filter can have them, [`Self::build`] fails.
-    pub(super) fn obeyed(ctx: Ctx, options: &Options) -> Result<Self, Refusal> {
+    pub(in crate::commands) fn obeyed(ctx: Ctx, options: &Options) -> Result<Self, Refusal> {
         Self::of(ctx, options).or_else(|refusal| {
             if options.layout == Some(BitLayout::Lines) {
                 return Err(refusal);
@@ -89,11 +93,31 @@ impl Creation {
         }
         let noted_growth = given.filter(|&expansion| params.expansion == 0 && expansion != 0);
         let expiry = expiry::resolve(ctx, options.expiry)?;
-        Ok(Creation { params, layout: options.layout.unwrap_or(layout), noted_growth, is_obeyed, expiry })
+        let layout = options.layout.unwrap_or(layout);
+        Creation { params, layout, noted_growth, is_obeyed, sliding: None, expiry }.with_window(ctx, options)
+    }
+
+    /// With the window that options ask for, if they do.
+    fn with_window(mut self, ctx: Ctx, options: &Options) -> Result<Self, Refusal> {
+        let Some(sliding) = windows::of_filter(options)? else { return Ok(self) };
+        if options.layout == Some(BitLayout::Classic) {
+            let word = if options.window.last { "LAST" } else { "WINDOW" };
+            return Err(Refusal::Argument(format!("option {word} needs layout lines, got classic")));
+        }
+        self.layout = BitLayout::Lines;
+        match sliding.window() {
+            // Its generations do not grow: a full one begins the next.
+            None => self.params.expansion = 0,
+            Some(_) if self.params.expansion == 0 => self.params.expansion = DEFAULT_GROWTH,
+            Some(_) => {}
+        }
+        let first = || sliding.window().map_or(0, |window| window.first_slice(windows::now(ctx)));
+        self.sliding = Some((sliding, options.window.slice.unwrap_or_else(first)));
+        Ok(self)
     }
 
     /// What a `BF.RESERVE` creates; `creation` makes it from the options.
-    pub(super) fn of_reservation(
+    pub(in crate::commands) fn of_reservation(
         ctx: Ctx,
         args: Args<'_>,
         creation: fn(Ctx, &Options) -> Result<Creation, Refusal>,
@@ -102,8 +126,9 @@ impl Creation {
         let error_rate = Some(args::number(Parameter::ErrorRate, args.get(2))?);
         creation(ctx, &Options { error_rate, ..Options::default() })?;
         let capacity = Some(args::count(Noun::Filter, Parameter::Capacity, args.get(3))?);
+        let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_RESERVE_OPTIONS } else { &RESERVE_OPTIONS };
         creation(ctx, &Options { capacity, ..Options::default() })?;
-        let options = Options { error_rate, capacity, ..args::options(Noun::Filter, args, 4, &RESERVE_OPTIONS)? };
+        let options = Options { error_rate, capacity, ..args::options(Noun::Filter, args, 4, allowed)? };
         // `BF.INSERT` takes both, as in RedisBloom.
         if options.non_scaling && options.expansion.is_some() {
             return Err(Refusal::NonScalingExpands);
@@ -112,7 +137,10 @@ impl Creation {
     }
 
     /// The filter.
-    pub(super) fn build(&self, limit: &ServerLimit) -> Result<BloomFilter, Error> {
+    pub(in crate::commands) fn build(&self, limit: &ServerLimit) -> Result<BloomFilter, Error> {
+        if let Some((sliding, slice)) = self.sliding {
+            return BloomFilter::windowed_at(self.params, sliding, slice, limit);
+        }
         match (self.layout, self.noted_growth) {
             (BitLayout::Classic, noted) if self.is_obeyed => {
                 let expansion = Some(self.params.expansion).filter(|&expansion| expansion != 0);
@@ -130,7 +158,8 @@ impl Creation {
     /// so that a RedisBloom can replicate from us and read our AOF. It has no filters of lines.
     fn growth_words(&self, ctx: Ctx) -> Vec<ArgOrOwned<'static>> {
         let mut words = Vec::new();
-        if self.params.expansion == 0 {
+        let is_of_last = self.sliding.is_some_and(|(sliding, _)| sliding.window().is_none());
+        if self.params.expansion == 0 && !is_of_last {
             words.push(word(ctx, "NONSCALING"));
         }
         if let Some(expansion) = self.noted_growth.or((self.params.expansion != 0).then_some(self.params.expansion)) {
@@ -140,11 +169,14 @@ impl Creation {
             words.extend([word(ctx, "SEED"), word(ctx, self.params.seed.to_string())]);
             words.extend([word(ctx, "LAYOUT"), word(ctx, self.layout.name())]);
         }
+        if let Some((sliding, slice)) = &self.sliding {
+            words.extend(windows::sliding_words(ctx, sliding, *slice));
+        }
         words
     }
 
     /// Replicates the creation of an empty key, and sends its event.
-    pub(super) fn announce_reserved(&self, ctx: Ctx, key: Arg<'_>) {
+    pub(in crate::commands) fn announce_reserved(&self, ctx: Ctx, key: Arg<'_>) {
         let mut arguments = vec![
             ArgOrOwned::Arg(key),
             word(ctx, format!("{:?}", self.params.error_rate)),
@@ -158,7 +190,7 @@ impl Creation {
 }
 
 /// The words and events of commands that add to a filter.
-pub(super) const WORDS: AddedWords<Creation> = AddedWords {
+pub(in crate::commands) const WORDS: AddedWords<Creation> = AddedWords {
     insert: c"BF.INSERT",
     add_all: c"BF.MADD",
     reserve_event: c"bf.reserve",

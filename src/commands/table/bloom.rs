@@ -1,0 +1,215 @@
+//! BF.*
+
+use super::super::{bloom, valkey_bloom};
+use super::argument::{
+    AFTER_ITEMS, ALL, CAPACITY, DATA, DESTINATION, DRYRUN, ERROR, EXPANSION, EXPIRY, FILTER_WINDOW, ITEM, ITEMS,
+    ITERATOR, KEY, Kind, LAYOUT, LIMIT, NOCREATE, NONSCALING, SEED, SOURCES, TO, argument, choice, field,
+};
+use super::command::{Command, Keys, READ, READ_FAST, WRITE, WRITE_FAST, command};
+
+/// BF.*
+pub static BLOOM: &[Command] = &[
+    command!(
+        c"bf.reserve",
+        bloom::reserve,
+        -4,
+        WRITE_FAST,
+        Keys::Insert,
+        c"O(1)",
+        c"Creates an empty Bloom filter with its own error rate and capacity",
+        &[
+            KEY,
+            argument(c"error-rate", Kind::Double),
+            argument(c"capacity", Kind::Integer),
+            EXPANSION,
+            NONSCALING,
+            SEED,
+            LAYOUT,
+            FILTER_WINDOW,
+            EXPIRY
+        ]
+    ),
+    command!(
+        c"bf.add",
+        bloom::add,
+        3,
+        WRITE_FAST,
+        Keys::Insert,
+        c"O(N) where N is the number of sub-filters",
+        c"Adds an item to a Bloom filter; creates the filter if it is missing",
+        &[KEY, ITEM]
+    ),
+    command!(
+        c"bf.madd",
+        bloom::madd,
+        -3,
+        WRITE_FAST,
+        Keys::Insert,
+        c"O(N*M) where N is the number of items and M the number of sub-filters",
+        c"Adds items to a Bloom filter; creates the filter if it is missing",
+        &[KEY, ITEMS]
+    ),
+    command!(
+        c"bf.insert",
+        bloom::insert_command,
+        -4,
+        WRITE_FAST,
+        Keys::Insert,
+        c"O(N*M) where N is the number of items and M the number of sub-filters",
+        c"Adds items to a Bloom filter; if it is missing, creates it with these options",
+        &[KEY, CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT, FILTER_WINDOW, EXPIRY, AFTER_ITEMS]
+    ),
+    command!(
+        c"bf.admit",
+        bloom::admit,
+        -6,
+        WRITE,
+        Keys::Insert,
+        c"O(N*M) where N is the number of items and M the number of sub-filters",
+        c"Adds new items to a Bloom filter while it has fewer than a limit",
+        &[
+            KEY,
+            LIMIT,
+            ALL,
+            DRYRUN,
+            CAPACITY,
+            ERROR,
+            EXPANSION,
+            NOCREATE,
+            NONSCALING,
+            SEED,
+            LAYOUT,
+            FILTER_WINDOW,
+            EXPIRY,
+            AFTER_ITEMS
+        ]
+    ),
+    command!(
+        c"bf.exists",
+        bloom::exists,
+        3,
+        READ_FAST,
+        Keys::Read,
+        c"O(N) where N is the number of sub-filters",
+        c"Tells whether an item may be in a Bloom filter, or is certainly not",
+        &[KEY, ITEM]
+    ),
+    command!(
+        c"bf.mexists",
+        bloom::mexists,
+        -3,
+        READ_FAST,
+        Keys::Read,
+        c"O(N*M) where N is the number of items and M the number of sub-filters",
+        c"Tells of each item whether it may be in a Bloom filter, or is certainly not",
+        &[KEY, ITEMS]
+    ),
+    command!(
+        c"bf.card",
+        bloom::card,
+        2,
+        READ_FAST,
+        Keys::Read,
+        c"O(1)",
+        c"Returns the number of items that were added to a Bloom filter",
+        &[KEY]
+    ),
+    command!(
+        c"bf.info",
+        bloom::info,
+        -2,
+        READ_FAST,
+        Keys::Read,
+        c"O(1)",
+        c"Returns the parameters and the state of a Bloom filter",
+        &[
+            KEY,
+            field(&[
+                choice(c"CAPACITY", c"capacity"),
+                choice(c"SIZE", c"size"),
+                choice(c"FILTERS", c"filters"),
+                choice(c"ITEMS", c"items"),
+                choice(c"EXPANSION", c"expansion"),
+                choice(c"ERROR", c"error"),
+                choice(c"FPR", c"fpr"),
+                choice(c"FILL", c"fill"),
+                choice(c"LAYOUT", c"layout"),
+                choice(c"WINDOW", c"window"),
+                choice(c"SLICES", c"slices"),
+                choice(c"SLICE", c"slice"),
+                choice(c"PACE", c"pace"),
+                choice(c"REFRESH", c"refresh"),
+            ])
+        ]
+    ),
+    command!(
+        c"bf.advance",
+        bloom::advance,
+        -3,
+        c"write fast",
+        Keys::Advance,
+        c"O(N) where N is the number of sub-filters",
+        c"Moves the window of a Bloom filter on to a slice, or hands it to the clock",
+        &[KEY, TO]
+    ),
+    command!(
+        c"bf.merge",
+        bloom::merge,
+        -3,
+        WRITE,
+        Keys::Merge,
+        c"O(N*M) where N is the number of filters and M their bits",
+        c"Makes a Bloom filter the union of itself and others of the same parameters",
+        &[DESTINATION, SOURCES]
+    ),
+    command!(
+        c"bf.clear",
+        bloom::clear,
+        2,
+        c"write fast",
+        Keys::Clear,
+        c"O(1)",
+        c"Empties a Bloom filter and keeps its parameters and time to live",
+        &[KEY]
+    ),
+    command!(
+        c"bf.scandump",
+        bloom::scandump,
+        3,
+        READ,
+        Keys::Read,
+        c"O(N) where N is the size of the chunk",
+        c"Returns the next chunk of a Bloom filter's dump",
+        &[KEY, ITERATOR]
+    ),
+    command!(
+        c"bf.loadchunk",
+        bloom::loadchunk,
+        4,
+        WRITE,
+        Keys::Insert,
+        c"O(N) where N is the size of the chunk",
+        c"Restores a Bloom filter chunk by chunk, as BF.SCANDUMP gave them",
+        &[KEY, ITERATOR, DATA]
+    ),
+    command!(
+        c"bf.debug",
+        bloom::debug,
+        2,
+        READ,
+        Keys::Read,
+        c"O(N) where N is the number of sub-filters",
+        c"Describes each sub-filter of a Bloom filter",
+        &[KEY]
+    ),
+    command!(
+        c"bf.load",
+        valkey_bloom::load,
+        3,
+        WRITE,
+        Keys::Insert,
+        c"O(1)",
+        c"Answers with an error: valkey-bloom's data is not read",
+        &[KEY, DATA]
+    ),
+];

@@ -1,0 +1,105 @@
+//! A command as a row of the table.
+
+use std::ffi::{CStr, c_int};
+
+use super::argument::Argument;
+use crate::refusal::Refusal;
+use crate::reply::refuse;
+use crate::server::ffi::{Args, Ctx, RedisModuleCtx, RedisModuleString, run_command};
+
+/// The entry point that the server calls.
+pub type EntryPoint = unsafe extern "C" fn(*mut RedisModuleCtx, *mut *mut RedisModuleString, c_int) -> c_int;
+
+/// A command.
+pub struct Command {
+    /// In lower case, as the server's own and RedisBloom's: errors of arity and `INFO commandstats` print it.
+    pub name: &'static CStr,
+    pub entry: EntryPoint,
+    /// As the server counts: the name included, negative for "at least".
+    pub arity: c_int,
+    pub flags: &'static CStr,
+    pub keys: Keys,
+    pub summary: &'static CStr,
+    pub complexity: &'static CStr,
+    pub arguments: &'static [Argument],
+}
+
+/// Which arguments are keys, and what is done to them.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Keys {
+    /// The first argument, read.
+    Read,
+    /// The first argument, added to.
+    Insert,
+    /// The first argument, emptied.
+    Clear,
+    /// The first argument, moved on to another slice.
+    Advance,
+    /// All arguments, read.
+    ReadAll,
+    /// All arguments but the first, read.
+    ReadAfterFirst,
+    /// The first is added to, the others are read.
+    Merge,
+}
+
+impl Command {
+    /// First key, last key and step, as `COMMAND INFO` gives them.
+    pub fn key_range(&self) -> (c_int, c_int, c_int) {
+        match self.keys {
+            Keys::Read | Keys::Insert | Keys::Clear | Keys::Advance => (1, 1, 1),
+            Keys::ReadAll | Keys::Merge => (1, -1, 1),
+            Keys::ReadAfterFirst => (2, -1, 1),
+        }
+    }
+}
+
+/// Calls `handler` with what the server passes, if the number of arguments fits `arity`.
+///
+/// # Safety
+/// As [`run_command`].
+#[inline(always)]
+pub(super) unsafe fn call(
+    ctx: *mut RedisModuleCtx,
+    argv: *mut *mut RedisModuleString,
+    argc: c_int,
+    arity: c_int,
+    handler: impl for<'a> FnOnce(Ctx, Args<'a>) -> Result<(), Refusal>,
+) -> c_int {
+    let checked = |ctx, args: Args<'_>| {
+        let len = args.len() as c_int;
+        if (arity >= 0 && len != arity) || len < -arity { Err(Refusal::Arity) } else { handler(ctx, args) }
+    };
+    // SAFETY: as the caller promises.
+    unsafe { run_command(ctx, argv, argc, checked, refuse) }
+}
+
+macro_rules! command {
+    ($name:expr, $handler:path, $arity:expr, $flags:expr, $keys:expr, $complexity:expr, $summary:expr, $arguments:expr) => {{
+        unsafe extern "C" fn entry(
+            ctx: *mut $crate::server::ffi::RedisModuleCtx,
+            argv: *mut *mut $crate::server::ffi::RedisModuleString,
+            argc: std::ffi::c_int,
+        ) -> std::ffi::c_int {
+            // SAFETY: the server calls this with what it passes to a command.
+            unsafe { $crate::commands::table::command::call(ctx, argv, argc, $arity, $handler) }
+        }
+        $crate::commands::table::command::Command {
+            name: $name,
+            entry,
+            arity: $arity,
+            flags: $flags,
+            keys: $keys,
+            summary: $summary,
+            complexity: $complexity,
+            arguments: $arguments,
+        }
+    }};
+}
+
+pub(super) use command;
+
+pub(super) const WRITE: &CStr = c"write deny-oom";
+pub(super) const WRITE_FAST: &CStr = c"write deny-oom fast";
+pub(super) const READ: &CStr = c"readonly";
+pub(super) const READ_FAST: &CStr = c"readonly fast";
