@@ -422,7 +422,7 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let back = match args.len() {
         2 => None,
         4 if args.get(2).bytes().eq_ignore_ascii_case(b"SINCE") => Some(args.get(3)),
-        3 | 4 => {
+        4 => {
             let got = quoted(args.get(2).bytes());
             return Err(Refusal::Argument(format!("unknown option {got}: expected SINCE and seconds")));
         }

@@ -5,7 +5,7 @@ use redis::Value;
 use crate::client::{Client, add_many, field, number, pairs, show, sum, text};
 use crate::harness::{Server, session};
 
-const LABELS: [&str; 13] = [
+const LABELS: [&str; 17] = [
     "Capacity",
     "Error rate",
     "Exact limit",
@@ -19,6 +19,10 @@ const LABELS: [&str; 13] = [
     "Bits set",
     "Precision",
     "Tail bits",
+    "Window",
+    "Slices",
+    "Slice",
+    "Pace",
 ];
 
 #[track_caller]

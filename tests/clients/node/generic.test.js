@@ -72,6 +72,10 @@ inBothProtocols("generic", (test) => {
       "Bits set": 0,
       Precision: 14,
       "Tail bits": 10,
+      Window: null,
+      Slices: null,
+      Slice: null,
+      Pace: null,
     });
     await refused("ERR not found", () => client.sendCommand(["LC.INFO", key("missing")]));
   });

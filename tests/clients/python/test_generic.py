@@ -74,6 +74,10 @@ class Generic(Suite):
             b"Bits set": 0,
             b"Precision": 14,
             b"Tail bits": 10,
+            b"Window": None,
+            b"Slices": None,
+            b"Slice": None,
+            b"Pace": None,
         }
         self.is_exactly(info, expected)
         await self.is_refused("^not found$", self.client.execute_command, "LC.INFO", self.key("missing"))

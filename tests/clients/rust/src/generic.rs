@@ -109,6 +109,10 @@ in_every_way! {
             ("Bits set", Value::Int(0)),
             ("Precision", Value::Int(14)),
             ("Tail bits", Value::Int(10)),
+            ("Window", Value::Nil),
+            ("Slices", Value::Nil),
+            ("Slice", Value::Nil),
+            ("Pace", Value::Nil),
         ];
         assert_eq!(found, expected.map(|(label, value)| (label.to_owned(), value)).into());
         assert_eq!(refusal(session.query::<Value>(cmd("LC.INFO").arg(session.key("missing")))), "ERR not found");
