@@ -14,14 +14,14 @@ use rollcall_core::unstable::bloom::{LineFilter, LineSubFilter, SubFilter};
 use rollcall_core::unstable::hash::hash128;
 
 /// Four standard deviations of the share that one filter finds in `trials`, if the mean rate of its kind is `rate`.
-fn tolerance(rate: f64, probes: f64, capacity: u64, trials: u64) -> f64 {
+pub(super) fn tolerance(rate: f64, probes: f64, capacity: u64, trials: u64) -> f64 {
     let binomial = rate * (1.0 - rate) / trials as f64;
     let filter = rate * 0.037 * (probes / 6.0) * (1000.0 / capacity as f64).sqrt();
     4.0 * (binomial + filter * filter).sqrt()
 }
 
 /// Share of `trials` items from 2^40 on that are found.
-fn measured_rate(trials: u64, mut found: impl FnMut(&[u8]) -> bool) -> f64 {
+pub(super) fn measured_rate(trials: u64, mut found: impl FnMut(&[u8]) -> bool) -> f64 {
     let first = 1u64 << 40;
     (first..first + trials).filter(|item| found(&item.to_le_bytes())).count() as f64 / trials as f64
 }

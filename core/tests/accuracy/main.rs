@@ -6,3 +6,4 @@ mod counting;
 #[path = "../support/occupancy.rs"]
 mod occupancy;
 mod simulated;
+mod windowed;

@@ -89,6 +89,16 @@ pub(in crate::bloom) fn contains(shape: ItemShape, lines: &[Line], hash: Hash128
     run(shape, One(Seek { lines, has }, hash))
 }
 
+/// Whether all bits of this hash are set in its lines but the first.
+#[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
+pub(in crate::bloom) fn contains_rest(shape: ItemShape, lines: &[Line], hash: Hash128) -> bool {
+    let has = match_target! {
+        "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
+        _ => line::has,
+    };
+    run(shape, Rest(Seek { lines, has }, hash))
+}
+
 /// Sets the bits of this hash and tells how many of them were free.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
 pub(in crate::bloom) fn insert(shape: ItemShape, lines: &mut [Line], hash: Hash128) -> u64 {
@@ -211,6 +221,18 @@ impl<P: Probe> Job for One<P> {
     #[inline(always)]
     fn run(mut self, shape: impl Shape) -> P::Answer {
         self.0.probe(self.1, shape)
+    }
+}
+
+/// A look-up of one item in its lines but the first.
+struct Rest<'a, W>(Seek<'a, W>, Hash128);
+
+impl<W: Fn(&Line, u64, u32) -> bool> Job for Rest<'_, W> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self, shape: impl Shape) -> bool {
+        self.0.has(self.1, 1..shape.lines_per_item(), shape)
     }
 }
 

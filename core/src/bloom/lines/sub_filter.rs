@@ -116,6 +116,11 @@ impl Screened for LineSubFilter {
         self.bitmap.lines()
     }
 
+    #[inline]
+    fn has_rest(&self, hash: Hash128) -> bool {
+        self.plan.geometry.lines_per_item == 1 || probe::contains_rest(self.shape(), self.lines(), hash)
+    }
+
     fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32, count: u32) {
         if self.lines().len() >= PREFETCH_FROM_LINES {
             probe::prefetch(self.lines(), hashes, pending, count);
