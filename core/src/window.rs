@@ -49,6 +49,14 @@ impl Window {
 
     /// A window of so many seconds in so many slices, at most `most_slices`.
     ///
+    /// ```
+    /// # use rollcall_core::window::{Pace, Window};
+    /// let day = Window::new(86_400, 4, 64, Pace::Clock)?;
+    /// assert_eq!(day.slice_seconds(), 21_600);
+    /// assert!(Window::new(0, 4, 64, Pace::Clock).is_err());
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::OutOfRange`] for no slice or too many, no second, too many or fewer than slices.
     pub fn new(seconds: u64, slices: u32, most_slices: u32, pace: Pace) -> Result<Self, Error> {
@@ -69,42 +77,98 @@ impl Window {
     }
 
     /// Its length, seconds.
+    ///
+    /// ```
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
+    /// assert_eq!(day.seconds(), 86_400);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn seconds(&self) -> u64 {
         self.seconds
     }
 
     /// The slices that it is cut into. One more is alive.
+    ///
+    /// ```
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
+    /// assert_eq!(day.slices(), 4);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn slices(&self) -> u32 {
         self.slices
     }
 
     /// What moves it on.
+    ///
+    /// ```
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
+    /// assert_eq!(day.pace(), Pace::Clock);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn pace(&self) -> Pace {
         self.pace
     }
 
     /// The same window, moved on by something else.
+    ///
+    /// ```
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
+    /// assert_eq!(day.with_pace(Pace::Manual).pace(), Pace::Manual);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     #[must_use]
     pub fn with_pace(self, pace: Pace) -> Self {
         Window { pace, ..self }
     }
 
     /// Length of a slice, seconds.
+    ///
+    /// ```
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
+    /// assert_eq!(day.slice_seconds(), 21_600);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn slice_seconds(&self) -> u64 {
         self.seconds.div_ceil(self.slices.into())
     }
 
     /// The slice of a time.
+    ///
+    /// ```
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
+    /// assert_eq!((day.slice_of(21_599), day.slice_of(21_600)), (0, 1));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn slice_of(&self, unix_seconds: u64) -> u64 {
         unix_seconds / self.slice_seconds()
     }
 
     /// When a slice begins, Unix seconds.
+    ///
+    /// ```
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
+    /// assert_eq!(day.start_of(2), 43_200);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn start_of(&self, slice: u64) -> u64 {
         slice.saturating_mul(self.slice_seconds())
     }
 
     /// The slice that a new value begins with.
+    ///
+    /// ```
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
+    /// assert_eq!((day.first_slice(50_000), day.with_pace(Pace::Manual).first_slice(50_000)), (2, 0));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn first_slice(&self, now: u64) -> u64 {
         match self.pace {
             Pace::Clock => self.slice_of(now),
@@ -113,6 +177,14 @@ impl Window {
     }
 
     /// The present slice of a value that has reached `newest`.
+    ///
+    /// ```
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
+    /// // A clock that is behind does not set it back.
+    /// assert_eq!((day.present(10, 50_000), day.present(1, 50_000)), (10, 2));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn present(&self, newest: u64, now: u64) -> u64 {
         match self.pace {
             Pace::Clock => newest.max(self.slice_of(now)),
@@ -121,11 +193,26 @@ impl Window {
     }
 
     /// The oldest slice that is alive when `present` is the present one.
+    ///
+    /// ```
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
+    /// assert_eq!(day.oldest_alive(10), 6);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn oldest_alive(&self, present: u64) -> u64 {
         present.saturating_sub(self.slices.into())
     }
 
     /// The slice from which on a value must be asked for what came in the last `seconds`, at least.
+    ///
+    /// ```
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
+    /// let now = day.start_of(10) + 100;
+    /// assert_eq!((day.since(60, 10, now), day.since(3600, 10, now), day.since(86_400, 10, now)), (10, 9, 6));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn since(&self, seconds: u64, newest: u64, now: u64) -> u64 {
         let present = self.present(newest, now);
         let since = if self.pace == Pace::Clock && self.slice_of(now) == present {
@@ -138,6 +225,16 @@ impl Window {
     }
 
     /// What has to be done to a value that has reached `newest` before it changes now.
+    ///
+    /// ```
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
+    /// use rollcall_core::window::Move;
+    /// assert_eq!(day.due(1, 50_000), Move::Advance(2));
+    /// assert_eq!(day.due(2, 50_000), Move::Stay);
+    /// assert_eq!(day.due(9, 50_000), Move::Rebase(2));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn due(&self, newest: u64, now: u64) -> Move {
         let clock = self.slice_of(now);
         match self.pace {

@@ -14,7 +14,7 @@
 
 use std::alloc::Layout;
 
-use super::chain::{Expected, SubFilter, chain_rate};
+use super::chain::{SubFilter, chain_rate};
 use super::lines::sub_filter::LineSubFilter;
 use super::params::Params;
 use super::sliding::{Sliding, Span};
@@ -380,7 +380,6 @@ fn num_items(sub_filters: &[LineSubFilter]) -> u64 {
 fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128]) -> u32 {
     match hashes {
         [hash] => u32::from(LineSubFilter::look_up(sub_filters, *hash)),
-        // Not the newest first: the items that are there are in all generations alike.
-        _ => LineSubFilter::look_up_chunk_in(sub_filters, hashes, Expected::Absent),
+        _ => LineSubFilter::look_up_chunk_in_even(sub_filters, hashes),
     }
 }

@@ -32,12 +32,25 @@ impl Sliding {
     pub const MAX_SLICES: u32 = 64;
 
     /// The slices of a filter that was not told how many.
+    ///
+    /// ```
+    /// assert_eq!(rollcall_core::bloom::Sliding::default_slices(false), 4);
+    /// ```
     pub const fn default_slices(refresh: bool) -> u32 {
         // With refresh, each generation may have to hold all items.
         if refresh { 2 } else { 4 }
     }
 
     /// That of a time.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::Sliding;
+    /// # use rollcall_core::window::Pace;
+    /// let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// assert_eq!(day.slices(), 4);
+    /// assert!(Sliding::time(3, 4, Pace::Clock, false).is_err());
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for no slice or too many, no second, too many or fewer than slices.
@@ -46,6 +59,13 @@ impl Sliding {
     }
 
     /// That of the last items.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::Sliding;
+    /// let last = Sliding::last(4, false)?;
+    /// assert!(last.window().is_none());
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for no slice or too many.
@@ -57,6 +77,12 @@ impl Sliding {
     }
 
     /// The slices that it is cut into. One more is alive.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::Sliding;
+    /// assert_eq!(Sliding::last(4, false)?.slices(), 4);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn slices(&self) -> u32 {
         match &self.span {
             Span::Time(window) => window.slices(),
@@ -65,6 +91,14 @@ impl Sliding {
     }
 
     /// The window, where it is one of time.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::Sliding;
+    /// # use rollcall_core::window::Pace;
+    /// let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// assert_eq!(day.window().map(|window| window.slice_seconds()), Some(21_600));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn window(&self) -> Option<&Window> {
         match &self.span {
             Span::Time(window) => Some(window),

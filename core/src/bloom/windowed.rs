@@ -45,6 +45,19 @@ impl BloomFilter {
 
     /// As [`Self::windowed`], beginning with this slice.
     ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// # let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// # let now = 1_800_000_000;
+    /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// let filter = BloomFilter::windowed_at(params, day, 7, &Unlimited)?;
+    /// assert_eq!(filter.newest_slice(), Some(7));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Self::windowed`].
     pub fn windowed_at(
@@ -57,22 +70,76 @@ impl BloomFilter {
     }
 
     /// How far back it reaches, if it forgets.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// # let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// # let now = 1_800_000_000;
+    /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// assert_eq!(filter.sliding(), Some(&day));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn sliding(&self) -> Option<&Sliding> {
         self.as_ring().map(Ring::sliding)
     }
 
     /// The newest slice that it has reached, if it forgets.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// # let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// # let now = 1_800_000_000;
+    /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// assert_eq!(filter.newest_slice(), Some(now / 21_600));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn newest_slice(&self) -> Option<u64> {
         self.as_ring().map(Ring::newest_slice)
     }
 
     /// Whether it asks a clock.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// # let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// # let now = 1_800_000_000;
+    /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// assert!(filter.asks_clock());
+    /// filter.set_pace(Pace::Manual);
+    /// assert!(!filter.asks_clock());
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn asks_clock(&self) -> bool {
         let window = self.sliding().and_then(Sliding::window);
         window.is_some_and(|window| window.pace() == Pace::Clock)
     }
 
     /// The filter as it answers at this time.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// # let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// # let now = 1_800_000_000;
+    /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// filter.add(b"ann", &Unlimited)?;
+    /// assert!(filter.at(now).may_contain(b"ann"));
+    /// assert!(!filter.at(now + 2 * 86_400).may_contain(b"ann"));
+    /// // Nothing was changed by asking.
+    /// assert!(filter.may_contain(b"ann"));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     #[inline]
     pub fn at(&self, now: u64) -> Present<'_> {
         Present { filter: self, slices_later: self.as_ring().map_or(0, |ring| ring.slices_later(now)) }
@@ -80,6 +147,21 @@ impl BloomFilter {
 
     /// As [`Self::admit`], at a time. What changes the filter has [moved it on](Self::advance_before_admitting) before;
     /// what does not, as a dry run, asks it as it is by then.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// # let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// # let now = 1_800_000_000;
+    /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// use rollcall_core::admission::{Admission, Terms};
+    /// let terms = Terms { limit: 1, all: false, dry_run: false };
+    /// let items = ["ann", "ben"].map(str::as_bytes);
+    /// assert_eq!(filter.admit_at(items.into_iter(), terms, now, &Unlimited)?, [Admission::Admitted, Admission::Refused]);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Self::admit`].
@@ -128,12 +210,45 @@ impl BloomFilter {
 
     /// Begins all slices up to this one, and forgets what dies by that. A slice that has begun changes nothing, and so
     /// does any in a filter that goes by no slices of time.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// # let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// # let now = 1_800_000_000;
+    /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// filter.add(b"ann", &Unlimited)?;
+    /// let forgotten = filter.advance(filter.newest_slice().unwrap_or(0) + 5);
+    /// assert!(!filter.may_contain(b"ann"));
+    /// // The memory is freed here, or on another thread.
+    /// drop(forgotten);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn advance(&mut self, slice: u64) -> Forgotten {
         self.ring_of_time().map_or_else(Forgotten::default, |ring| ring.advance(slice))
     }
 
     /// Renumbers all slices so that the newest is this earlier one: nothing is forgotten early after a clock had jumped
     /// ahead. Another slice changes nothing.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// # let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// # let now = 1_800_000_000;
+    /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// let slice = now / 21_600;
+    /// filter.advance(slice + 1000);
+    /// filter.add(b"ann", &Unlimited)?;
+    /// filter.rebase(slice);
+    /// assert_eq!(filter.newest_slice(), Some(slice));
+    /// assert!(filter.may_contain(b"ann"));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn rebase(&mut self, slice: u64) {
         if let Some(ring) = self.ring_of_time() {
             ring.rebase(slice);
@@ -141,6 +256,19 @@ impl BloomFilter {
     }
 
     /// Lets the clock, or its user, move it on from now on.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// # let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// # let now = 1_800_000_000;
+    /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// filter.set_pace(Pace::Manual);
+    /// assert_eq!(filter.at(now + 86_400).slice(), filter.newest_slice());
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn set_pace(&mut self, pace: Pace) {
         if let Some(ring) = self.ring_of_time() {
             ring.set_pace(pace);
@@ -148,16 +276,64 @@ impl BloomFilter {
     }
 
     /// Makes the move that is due at this time: what is to come before any change.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// # let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// # let now = 1_800_000_000;
+    /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// use rollcall_core::window::Move;
+    /// let later = now + 21_600;
+    /// assert_eq!(filter.advance_due(later).made, Move::Advance(later / 21_600));
+    /// assert_eq!(filter.advance_due(later).made, Move::Stay);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn advance_due(&mut self, now: u64) -> Moved {
         self.ring_of_time().map_or_else(Moved::not, |ring| ring.advance_due(now))
     }
 
     /// As [`Self::advance_due`], if adding these items would change anything. The answers to them stay the same.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// # let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// # let now = 1_800_000_000;
+    /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// use rollcall_core::window::Move;
+    /// filter.add(b"ann", &Unlimited)?;
+    /// let later = now + 21_600;
+    /// // It is known, so adding it changes nothing.
+    /// assert_eq!(filter.advance_before_adding([&b"ann"[..]], later).made, Move::Stay);
+    /// assert_eq!(filter.advance_before_adding([&b"ben"[..]], later).made, Move::Advance(later / 21_600));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn advance_before_adding<'a>(&mut self, items: impl IntoIterator<Item = &'a [u8]>, now: u64) -> Moved {
         self.ring_of_time().map_or_else(Moved::not, |ring| ring.advance_before_adding(items, now))
     }
 
     /// As [`Self::advance_due`], if admitting these items would change anything.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// # let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// # let now = 1_800_000_000;
+    /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// use rollcall_core::admission::Terms;
+    /// use rollcall_core::window::Move;
+    /// let (none, later) = (Terms { limit: 0, all: false, dry_run: false }, now + 21_600);
+    /// let items = ["ann"].map(str::as_bytes);
+    /// assert_eq!(filter.advance_before_admitting(items.into_iter(), none, later)?.made, Move::Stay);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]. Nothing is changed then.
@@ -171,6 +347,21 @@ impl BloomFilter {
     }
 
     /// Checks that none of these filters is more than a slice ahead of this one at this time.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// # let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// # let now = 1_800_000_000;
+    /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// let mut ahead = filter.try_clone()?;
+    /// ahead.advance(now / 21_600 + 2);
+    /// assert!(filter.check_not_ahead(&[&ahead], now).is_err());
+    /// assert!(ahead.check_not_ahead(&[&filter], now).is_ok());
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::OutOfRange`]: after a union, this filter would have forgotten early.
@@ -196,32 +387,110 @@ impl BloomFilter {
 
 impl Present<'_> {
     /// The slice that it is.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// # let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// # let now = 1_800_000_000;
+    /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// assert_eq!(filter.at(now + 21_600).slice(), Some(now / 21_600 + 1));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn slice(&self) -> Option<u64> {
         Some(self.filter.newest_slice()?.saturating_add(self.slices_later))
     }
 
     /// As [`BloomFilter::may_contain`].
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// # let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// # let now = 1_800_000_000;
+    /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// filter.add(b"ann", &Unlimited)?;
+    /// assert!(filter.at(now).may_contain(b"ann"));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     #[inline]
     pub fn may_contain(&self, item: &[u8]) -> bool {
         reached!(&self.filter.chain, may_contain(item), self.slices_later)
     }
 
     /// As [`BloomFilter::may_contain_all`].
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// # let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// # let now = 1_800_000_000;
+    /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// filter.add(b"ann", &Unlimited)?;
+    /// let mut known = Vec::new();
+    /// filter.at(now).may_contain_all([&b"ann"[..], b"zoe"], |found| known.push(found));
+    /// assert_eq!(known, [true, false]);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, found: impl FnMut(bool)) {
         reached!(&self.filter.chain, may_contain_all(items, found), self.slices_later);
     }
 
     /// As [`BloomFilter::num_items`].
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// # let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// # let now = 1_800_000_000;
+    /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// filter.add(b"ann", &Unlimited)?;
+    /// assert_eq!((filter.at(now).num_items(), filter.at(now + 2 * 86_400).num_items()), (1, 0));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn num_items(&self) -> u64 {
         reached!(&self.filter.chain, num_items(), self.slices_later)
     }
 
     /// As [`BloomFilter::fill_ratio`].
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// # let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// # let now = 1_800_000_000;
+    /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// filter.add(b"ann", &Unlimited)?;
+    /// assert!(filter.at(now).fill_ratio() > filter.at(now + 2 * 86_400).fill_ratio());
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn fill_ratio(&self) -> f64 {
         reached!(&self.filter.chain, fill_ratio(), self.slices_later)
     }
 
     /// As [`BloomFilter::false_positive_rate`].
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// # let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// # let now = 1_800_000_000;
+    /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// assert_eq!(filter.at(now).false_positive_rate(), 0.0);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn false_positive_rate(&self) -> f64 {
         reached!(&self.filter.chain, false_positive_rate(), self.slices_later)
     }

@@ -119,7 +119,7 @@ fn the_last_items_are_found_in_the_same_memory_for_ever() {
                 }
                 next += 1;
                 let has_gone_round = filter.newest_slice() > Some(slices.into());
-                if has_gone_round && came.len() % 1_000 == 0 {
+                if has_gone_round && came.len() % 4_000 == 0 {
                     assert_eq!(*bytes.get_or_insert(filter.size_bytes()), filter.size_bytes());
                     let last = came.iter().rev().take(CAPACITY as usize);
                     assert!(last.copied().all(|item| filter.may_contain(&item.to_le_bytes())));
@@ -137,12 +137,12 @@ fn the_last_items_are_found_in_the_same_memory_for_ever() {
 }
 
 /// Bits an item of the window, against `(g + 1) / g * log2((g + 1) / p) / ln 2` of a filter without any loss. Ours takes
-/// 2 to 9 % more: the first sub-filter of a chain has four fifths of the rate, lines take 1 to 5 %, 0.5 % is margin.
+/// 2 to 8 % more: the first sub-filter of a chain has four fifths of the rate, lines take 1 to 5 %, 0.5 % is margin.
 #[test]
 fn windows_take_the_memory_that_theory_asks_for() {
     let capacity = 1_000_000;
-    for (error_rate, tables) in [(0.01, [16.2, 15.9, 16.0]), (0.001, [20.3, 19.6, 19.5])] {
-        for (slices, table) in [4u32, 8, 16].into_iter().zip(tables) {
+    for error_rate in [0.01, 0.001] {
+        for slices in [2u32, 4, 8, 16, 32] {
             let sliding = Sliding::time(86_400, slices, Pace::Manual, false).unwrap();
             let mut filter = BloomFilter::windowed(params(error_rate, capacity, 2), sliding, 0, &Unlimited).unwrap();
             for slice in 0..=u64::from(slices) {
@@ -153,8 +153,7 @@ fn windows_take_the_memory_that_theory_asks_for() {
             let g = f64::from(slices);
             let theory = (g + 1.0) / g * ((g + 1.0) / error_rate).log2() / std::f64::consts::LN_2;
             println!("p={error_rate} in {slices} slices: {bits:.2} bits an item, theory {theory:.2}");
-            assert!((theory - table).abs() < 0.06, "{theory}");
-            assert!((1.02..=1.09).contains(&(bits / theory)), "{bits} against {theory}");
+            assert!((1.02..=1.08).contains(&(bits / theory)), "{bits} against {theory}");
         }
     }
 }

@@ -50,8 +50,8 @@ pub(super) fn look_up_chunk(sub_filters: &[impl Screened], hashes: &[Hash128], e
             break;
         }
         group.iter().for_each(|sub_filter| sub_filter.prefetch_chunk(hashes, pending, 1));
-        let (mut candidates, probes) = ([0; CHUNK], common_probes(group));
-        screen(group, probes, hashes, pending, &mut candidates);
+        let mut candidates = [0; CHUNK];
+        screen(group, hashes, pending, &mut candidates);
         for i in marked(pending) {
             if let Some(newest) = newest(candidates[i]) {
                 let sub_filter = &group[newest];
@@ -60,7 +60,32 @@ pub(super) fn look_up_chunk(sub_filters: &[impl Screened], hashes: &[Hash128], e
         }
         for i in marked(pending) {
             while let Some(newest) = newest(candidates[i]) {
-                if is_in(&group[newest], probes, hashes[i]) {
+                if group[newest].may_contain(hashes[i]) {
+                    found |= 1 << i;
+                    break;
+                }
+                candidates[i] ^= 1 << newest;
+            }
+        }
+    }
+    found
+}
+
+/// As [`look_up_chunk`], in sub-filters of one size, as the generations of a window mostly are: an item has the same lines
+/// in each.
+pub(super) fn look_up_chunk_in_even(sub_filters: &[impl Screened], hashes: &[Hash128]) -> u32 {
+    let (all, mut found) = (first_marks(hashes.len()), 0);
+    for group in sub_filters.rchunks(GROUP) {
+        let pending = all & !found;
+        if pending == 0 {
+            break;
+        }
+        group.iter().for_each(|sub_filter| sub_filter.prefetch_chunk(hashes, pending, 1));
+        let mut candidates = [0; CHUNK];
+        screen_even(group, hashes, &mut candidates);
+        for i in marked(pending) {
+            while let Some(newest) = newest(candidates[i]) {
+                if group[newest].has_rest(hashes[i]) {
                     found |= 1 << i;
                     break;
                 }
@@ -82,10 +107,9 @@ pub(super) fn look_up(sub_filters: &[impl Screened], hash: Hash128) -> bool {
 
 fn look_up_in_many(sub_filters: &[impl Screened], hash: Hash128) -> bool {
     sub_filters.rchunks(GROUP).any(|group| {
-        let probes = common_probes(group);
-        let mut candidates = screen_one(group, probes, hash);
+        let mut candidates = screen_one(group, hash);
         while let Some(newest) = newest(candidates) {
-            if is_in(&group[newest], probes, hash) {
+            if group[newest].may_contain(hash) {
                 return true;
             }
             candidates ^= 1 << newest;
@@ -94,30 +118,20 @@ fn look_up_in_many(sub_filters: &[impl Screened], hash: Hash128) -> bool {
     })
 }
 
-/// Whether a sub-filter may contain the item of this hash, which has `probes` bits of the first line.
-#[inline(always)]
-fn is_in(sub_filter: &impl Screened, probes: u32, hash: Hash128) -> bool {
-    if sub_filter.geometry().probes_per_line == probes {
-        sub_filter.has_rest(hash)
-    } else {
-        sub_filter.may_contain(hash)
-    }
-}
-
 /// The index of the newest sub-filter in the mask.
 fn newest(candidates: u32) -> Option<usize> {
     candidates.checked_ilog2().map(|newest| newest as usize)
 }
 
-/// Writes for each pending hash the mask of the sub-filters whose first line has its first `probes` bits.
+/// Writes for each pending hash the mask of the sub-filters whose first line has its bits.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen<S: Screened>(group: &[S], probes: u32, hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
-    let group = Group::of(group);
+fn screen<S: Screened>(group: &[S], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
+    let probes = common_probes(group);
     match_target! {
         "x86_64+avx512f" => {
             for i in marked(pending) {
                 let bits = avx512::lay_out(places(hashes[i].lo), probes);
-                candidates[i] = group.passed(hashes[i].lo, |line| avx512::has_all(line, bits));
+                candidates[i] = passed(group, hashes[i].lo, |line| avx512::has_all(line, bits));
             }
         },
         _ => {
@@ -127,25 +141,43 @@ fn screen<S: Screened>(group: &[S], probes: u32, hashes: &[Hash128], pending: u3
                 lay_out(&mut bits[i], places(hashes[i].lo), probes);
             }
             for i in marked(pending) {
-                candidates[i] = group.passed(hashes[i].lo, |line| line.has(&bits[i]));
+                candidates[i] = passed(group, hashes[i].lo, |line| line.has(&bits[i]));
             }
         },
     }
 }
 
-/// The mask of the sub-filters whose first line has the first `probes` bits of this hash.
+/// As [`screen`], of all hashes and sub-filters of one size.
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+fn screen_even<S: Screened>(group: &[S], hashes: &[Hash128], candidates: &mut [u32; CHUNK]) {
+    let (probes, num_lines) = (common_probes(group), group.first().map_or(0, |first| first.lines().len()));
+    let (mut bits, mut index) = ([[0; 8]; CHUNK], [0; CHUNK]);
+    for (i, hash) in hashes.iter().enumerate().take(CHUNK) {
+        lay_out(&mut bits[i], places(hash.lo), probes);
+        index[i] = line_index(hash.lo, num_lines);
+    }
+    // Sub-filter by sub-filter: few registers are needed.
+    for (which, sub_filter) in group.iter().enumerate() {
+        let lines = sub_filter.lines();
+        for i in 0..hashes.len().min(CHUNK) {
+            candidates[i] |= u32::from(lines[index[i]].has(&bits[i])) << which;
+        }
+    }
+}
+
+/// The mask of the sub-filters whose first line has the bits of this hash.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen_one<S: Screened>(group: &[S], probes: u32, hash: Hash128) -> u32 {
-    let (group, places) = (Group::of(group), places(hash.lo));
+fn screen_one<S: Screened>(group: &[S], hash: Hash128) -> u32 {
+    let (places, probes) = (places(hash.lo), common_probes(group));
     match_target! {
         "x86_64+avx512f" => {
             let bits = avx512::lay_out(places, probes);
-            group.passed(hash.lo, |line| avx512::has_all(line, bits))
+            passed(group, hash.lo, |line| avx512::has_all(line, bits))
         },
         _ => {
             let mut bits = [0; 8];
             lay_out(&mut bits, places, probes);
-            group.passed(hash.lo, |line| line.has(&bits))
+            passed(group, hash.lo, |line| line.has(&bits))
         },
     }
 }
@@ -157,33 +189,13 @@ fn common_probes(group: &[impl Screened]) -> u32 {
     group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.geometry().probes_per_line))
 }
 
-/// The lines of the sub-filters that are screened together.
-struct Group<'a> {
-    lines: [&'a [Line]; GROUP],
-    len: usize,
-    /// Whether all are as large. Then an item has the same line in each, as in the generations of a window.
-    is_even: bool,
-}
-
-impl<'a> Group<'a> {
-    #[inline(always)]
-    fn of(group: &'a [impl Screened]) -> Self {
-        let mut lines: [&[Line]; GROUP] = [&[]; GROUP];
-        lines.iter_mut().zip(group).for_each(|(lines, sub_filter)| *lines = sub_filter.lines());
-        let is_even = lines[..group.len()].iter().all(|one| one.len() == lines[0].len());
-        Group { lines, len: group.len(), is_even }
+/// The mask of the sub-filters whose line for `x` fulfils `has_bits`.
+#[inline(always)]
+fn passed(group: &[impl Screened], x: u64, has_bits: impl Fn(&Line) -> bool) -> u32 {
+    let mut passed = 0;
+    for (index, sub_filter) in group.iter().enumerate() {
+        let lines = sub_filter.lines();
+        passed |= u32::from(has_bits(&lines[line_index(x, lines.len())])) << index;
     }
-
-    /// The mask of the sub-filters whose line for `x` fulfils `has_bits`.
-    #[inline(always)]
-    fn passed(&self, x: u64, has_bits: impl Fn(&Line) -> bool) -> u32 {
-        let (mut passed, mut line) = (0, line_index(x, self.lines[0].len()));
-        for (index, lines) in self.lines[..self.len].iter().enumerate() {
-            if !self.is_even {
-                line = line_index(x, lines.len());
-            }
-            passed |= u32::from(has_bits(&lines[line])) << index;
-        }
-        passed
-    }
+    passed
 }

@@ -88,6 +88,17 @@ impl LineSubFilter {
         Ok(())
     }
 
+    /// As [`SubFilter::look_up_chunk_in`], for sub-filters that are mostly of one size.
+    pub(in crate::bloom) fn look_up_chunk_in_even(sub_filters: &[Self], hashes: &[Hash128]) -> u32 {
+        let is_even = |pair: &[Self]| pair[0].geometry() == pair[1].geometry();
+        if sub_filters.windows(2).all(is_even) {
+            screen::look_up_chunk_in_even(sub_filters, hashes)
+        } else {
+            // Not the newest first: the items that are there are in all of them alike.
+            screen::look_up_chunk(sub_filters, hashes, Expected::Absent)
+        }
+    }
+
     /// Prefetches every line of the item of this hash.
     pub fn prefetch(&self, hash: Hash128) {
         probe::prefetch(self.lines(), &[hash], 1, self.plan.geometry.lines_per_item);
