@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
-use rollcall_core::counting::Counter;
+use rollcall_core::counting::{self, Counter};
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::classic::{FORCE64, Rules, Shape};
@@ -22,7 +22,7 @@ use support::fields::Field;
 use support::payload;
 use support::values::{
     Dump, completed, counter, counter_of, cut_after, dump_of, dump_of_loading, filter, filter_of_rdb, load_rdb, rdb_of,
-    rdb_of_filter, rdb_of_loading, same_dump, windowed,
+    rdb_of_filter, rdb_of_loading, same_dump, windowed, windowed_counter,
 };
 
 /// Bytes from which on a golden file has only their length and checksum.
@@ -193,6 +193,18 @@ fn last(capacity: u64, refresh: bool, items: u32) -> BloomFilter {
     windowed(params(capacity, 0, 7), Sliding::last(4, refresh).unwrap(), &[items])
 }
 
+/// A counter with a window: of half bytes up to 14 slices, of bytes beyond.
+fn dated(capacity: u64, exact_limit: u32, slices: u32, pace: Pace, members: &[u32]) -> Counter {
+    let params = counting::Params { capacity, error_rate: 0.01, exact_limit, exact_bytes: 16_384, seed: 7 };
+    windowed_counter(params, slices, pace, members)
+}
+
+/// The same, after its clock had been ahead.
+fn rebased(mut counter: Counter) -> Counter {
+    assert!(counter.rebase(777));
+    counter
+}
+
 fn sparse() -> Counter {
     counter(10_000_000, 10, 40)
 }
@@ -218,6 +230,23 @@ fn values() -> Vec<(&'static str, Value)> {
         ("counter-exact-arriving", Value::cut_counter(counter(50_000, 1000, 500), 101)),
         ("counter-sparse-arriving", Value::cut_counter(counter_of(0.001, 1_000_000_000, 0, 2000), 22)),
         ("counter-dense-arriving", Value::cut_counter(counter(50_000, 10, 5000), 201)),
+        ("counter-exact-windowed", C(dated(50_000, 250, 12, Pace::Clock, &[10, 0, 20, 10]))),
+        ("counter-exact-windowed-empty", C(dated(50_000, 250, 24, Pace::Manual, &[]))),
+        ("counter-exact-windowed-rebased", C(rebased(dated(50_000, 250, 24, Pace::Clock, &[10, 0, 20, 10])))),
+        ("counter-exact-windowed-apart", C(dated(50_000, 1000, 254, Pace::Manual, &[400, 0, 300]))),
+        ("counter-exact-windowed-arriving", Value::cut_counter(dated(50_000, 1000, 12, Pace::Clock, &[400, 300]), 101)),
+        ("counter-sparse-windowed", C(dated(10_000_000, 10, 14, Pace::Manual, &[10, 20, 30]))),
+        ("counter-sparse-windowed-empty", C(dated(50_000, 0, 1, Pace::Clock, &[]))),
+        ("counter-sparse-windowed-rebased", C(rebased(dated(10_000_000, 10, 15, Pace::Clock, &[10, 20, 30])))),
+        ("counter-sparse-windowed-apart", C(dated(10_000_000, 10, 60, Pace::Manual, &[2000, 20, 1000]))),
+        (
+            "counter-sparse-windowed-arriving",
+            Value::cut_counter(dated(10_000_000, 10, 60, Pace::Clock, &[2000, 20, 1000]), 22),
+        ),
+        ("counter-dense-windowed", C(dated(1_000, 10, 12, Pace::Clock, &[2000, 0, 1000, 3000]))),
+        ("counter-dense-windowed-rebased", C(rebased(dated(1_000, 10, 14, Pace::Manual, &[2000, 0, 1000])))),
+        ("counter-dense-windowed-wide", C(rebased(dated(50_000, 0, 254, Pace::Clock, &[2000, 0, 9000])))),
+        ("counter-dense-windowed-arriving", Value::cut_counter(dated(1_000, 10, 24, Pace::Clock, &[3000, 2000]), 201)),
         ("lines-one", F(lines(10, 2, 10))),
         ("lines-empty", F(lines(10, 2, 0))),
         ("lines-chain", F(lines(10, 2, 40))),

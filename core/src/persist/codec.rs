@@ -88,7 +88,6 @@ impl Writer {
         Writer(Vec::with_capacity(len))
     }
 
-    #[inline]
     pub(super) fn u8(&mut self, value: u8) {
         self.0.push(value);
     }
@@ -106,7 +105,6 @@ impl Writer {
     }
 
     /// Writes a number.
-    #[inline]
     pub(super) fn number(&mut self, value: u64) {
         let mut rest = value;
         while rest >= 0x80 {

@@ -37,7 +37,7 @@ fn rms(errors: &[f64]) -> f64 {
 }
 
 /// Checks errors that are stated to have the standard deviation `stated`.
-fn assert_as_stated(errors: &[f64], stated: f64, what: &str) {
+pub(super) fn assert_as_stated(errors: &[f64], stated: f64, what: &str) {
     let trials = errors.len() as f64;
     let (rms, mean) = (rms(errors), errors.iter().sum::<f64>() / trials);
     println!("{what}: rms {:.4} %, mean {:+.4} %, stated {:.4} %", 100.0 * rms, 100.0 * mean, 100.0 * stated);

@@ -2,8 +2,9 @@
 
 mod bloom;
 mod bloom_rare;
+mod bloom_windowed;
 mod counting;
+mod counting_windowed;
 #[path = "../support/occupancy.rs"]
 mod occupancy;
 mod simulated;
-mod windowed;

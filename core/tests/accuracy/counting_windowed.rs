@@ -1,0 +1,57 @@
+//! Counts of spans against the standard error that they state.
+//!
+//! Bounds are those of `counting.rs`: three standard deviations of the root mean square and of the mean.
+
+use rollcall_core::counting::{Counter, Params};
+use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::counting::Shaped;
+use rollcall_core::unstable::counting::estimate;
+use rollcall_core::window::{Pace, Window};
+
+use super::counting::assert_as_stated;
+
+/// A counter that saw `each` members in every slice, half of them those of the slice before, while its window passed
+/// three times.
+fn counter(params: Params, slices: u32, each: u64) -> Counter {
+    let window = Window::new(slices.into(), slices, Counter::MAX_SLICES, Pace::Manual).unwrap();
+    let mut counter = Counter::new(params).unwrap().with_window(window, 0).unwrap();
+    for slice in 0..u64::from(3 * slices) {
+        counter.advance(slice);
+        let numbers: Vec<[u8; 8]> = (0..each).map(|number| (slice * (each / 2) + number).to_le_bytes()).collect();
+        counter.add_all(numbers.iter().map(|number| &number[..]), &Unlimited, |_| ()).unwrap();
+    }
+    counter
+}
+
+/// Checks all spans of counters of seeds of their own against theory.
+fn check(capacity: u64, error_rate: f64, slices: u32, each: u64, trials: u64) {
+    let params = |seed| Params { capacity, error_rate, exact_limit: 0, exact_bytes: 16_384, seed };
+    let counters: Vec<Counter> = (0..trials).map(|seed| counter(params(seed), slices, each)).collect();
+    // A span of n slices has those of n and of the half slice before them.
+    for span in [1, slices / 2, slices] {
+        let members = u64::from(span - 1) * (each / 2) + each;
+        // By hand the present moment is the last second of a slice.
+        let estimated = |counter: &Counter| counter.count_since(u64::from(span) - 1, 0).unwrap();
+        let stated = estimate::standard_error(counters[0].layout(), members as f64);
+        let errors: Vec<f64> =
+            counters.iter().map(|counter| estimated(counter).estimate / members as f64 - 1.0).collect();
+        assert_as_stated(&errors, stated, &format!("{span} of {slices} slices, {members} members, error {error_rate}"));
+        if members <= capacity {
+            assert!(stated <= error_rate);
+        }
+        let told = estimated(&counters[0]);
+        let expected = estimate::standard_error(counters[0].layout(), told.estimate);
+        assert!((told.standard_error / told.estimate - expected).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn every_span_is_within_the_error() {
+    // A window of the fewest members that are ever estimated, of the capacity, and of ten times that.
+    for each in [500, 7_000, 70_000] {
+        check(50_000, 0.01, 12, each, 60);
+    }
+    for each in [500, 800, 8_000] {
+        check(10_000, 0.001, 24, each, 40);
+    }
+}

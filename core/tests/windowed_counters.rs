@@ -1,0 +1,307 @@
+//! Windowed counters, as a server keeps them: stored and read back, forged, dumped while slices pass, and their memory.
+
+use std::ops::Range;
+
+use proptest::prelude::*;
+use rollcall_core::counting::{Counter, Params, Representation};
+use rollcall_core::error::{Error, Parameter};
+use rollcall_core::persist;
+use rollcall_core::size_limit::{MaxBytes, Unlimited};
+use rollcall_core::unstable::hash::checksum;
+use rollcall_core::unstable::persist::{Loading, LoadingCounter, Stored, is_header, scandump};
+use rollcall_core::window::{Pace, Window};
+
+mod support;
+
+use support::values::{
+    Dump, completed, cut_after, dump_of, load_rdb, rdb_of, rdb_of_loading, reload, same_dump, windowed_counter,
+};
+
+fn params(capacity: u64, exact_limit: u32) -> Params {
+    Params { capacity, error_rate: 0.01, exact_limit, exact_bytes: 16_384, seed: 7 }
+}
+
+/// One of each representation and of each width of tags, small and large.
+fn counters() -> Vec<(Representation, Counter)> {
+    use Representation::{Dense, Exact, Sparse};
+    let mut all = Vec::new();
+    for (slices, pace) in [(12, Pace::Clock), (24, Pace::Manual)] {
+        for (representation, params, members) in [
+            (Exact, params(50_000, 250), &[10, 0, 20][..]),
+            (Exact, params(50_000, 2000), &[500, 400]),
+            (Sparse, params(10_000_000, 10), &[10, 20]),
+            (Sparse, params(10_000_000, 10), &[2000, 1000]),
+            (Dense, params(1_000, 0), &[3000, 1000, 500]),
+        ] {
+            all.push((representation, windowed_counter(params, slices, pace, members)));
+            let mut rebased = windowed_counter(params, slices, pace, members);
+            assert!(rebased.rebase(500));
+            all.push((representation, rebased));
+        }
+    }
+    all
+}
+
+fn same(a: &Counter, b: &Counter) -> bool {
+    let about = |counter: &Counter| (*counter.params(), counter.window().copied(), counter.newest_slice());
+    about(a) == about(b) && a.estimate() == b.estimate() && a.history(0) == b.history(0) && same_dump(a, b)
+}
+
+fn assert_reads_back(counter: &Counter, cut: u64) {
+    assert!(same(counter, &reload(counter)));
+    assert!(same(counter, &load_rdb::<LoadingCounter>(&rdb_of(counter)).unwrap().finish().unwrap()));
+    assert!(same(counter, &counter.try_clone().unwrap()));
+    // What a header encloses never arrives by parts.
+    if counter.payload().is_empty() {
+        return;
+    }
+    let part = cut_after(counter, counter.payload().len() * cut / 256);
+    let arriving: LoadingCounter = load_rdb(&rdb_of_loading(&part)).unwrap();
+    for part in [part.try_clone().unwrap(), part, arriving] {
+        assert!(same(counter, &completed(part, counter)));
+    }
+}
+
+#[test]
+fn each_representation_reads_back() {
+    for (representation, counter) in counters() {
+        assert_eq!(counter.representation(), representation);
+        [0, 1, 100, 255].into_iter().for_each(|cut| assert_reads_back(&counter, cut));
+    }
+}
+
+/// A dump, call by call. `between` happens to the counter before call number `at`.
+fn scan(counter: &mut Counter, at: usize, between: impl Fn(&mut Counter)) -> Result<Dump, Error> {
+    let (mut chunks, mut iterator) = (Vec::new(), 0);
+    loop {
+        if chunks.len() == at {
+            between(counter);
+        }
+        let (next, chunk) = scandump(counter, iterator)?;
+        if next == 0 {
+            return Ok(chunks);
+        }
+        chunks.push((next, chunk.into_owned()));
+        iterator = next;
+    }
+}
+
+/// A dump of more than its header goes on while members come, and not after an advance.
+#[test]
+fn a_dump_ends_with_its_slice() {
+    for (slices, members) in [(12, &[30_000, 20_000][..]), (24, &[30_000])] {
+        let mut counter = windowed_counter(params(50_000, 0), slices, Pace::Clock, members);
+        let chunks = scan(&mut counter, usize::MAX, |_| ()).unwrap();
+        assert!(chunks.len() > 1 && is_header(chunks[0].0) && !is_header(chunks[1].0));
+        // Some clients hold integers in doubles.
+        assert!(chunks.iter().all(|(next, _)| *next < 1 << 53));
+        let loaded: Counter = persist::load(chunks.clone(), &Unlimited).unwrap();
+        assert!(same(&loaded, &counter));
+        let later = |counter: &mut Counter| assert!(counter.add(b"who comes later", &Unlimited).is_ok());
+        let mut growing = counter.try_clone().unwrap();
+        let grown = scan(&mut growing, 1, later).unwrap();
+        assert!(persist::load::<Counter, _>(grown, &Unlimited).is_ok());
+        for at in 1..=chunks.len() {
+            let advance = |counter: &mut Counter| assert!(counter.advance(counter.newest_slice().unwrap() + 1));
+            let rebase = |counter: &mut Counter| assert!(counter.rebase(counter.newest_slice().unwrap() - 1));
+            for moves in [&advance as &dyn Fn(&mut Counter), &rebase] {
+                let mut moving = counter.try_clone().unwrap();
+                let refused = scan(&mut moving, at, moves);
+                let Err(Error::OutOfRange { parameter: Parameter::Iterator, .. }) = refused else {
+                    panic!("{refused:?}")
+                };
+                // It starts again.
+                let again = scan(&mut moving, usize::MAX, |_| ()).unwrap();
+                assert!(same(&persist::load(again.clone(), &Unlimited).unwrap(), &moving));
+                let mixed = chunks[..1].iter().chain(&again[1..]).cloned();
+                assert!(persist::load::<Counter, _>(mixed, &Unlimited).is_err());
+            }
+        }
+    }
+}
+
+/// A header of which `range` is replaced and the checksum made right again: what only the validator can refuse.
+fn forged(header: &[u8], range: Range<usize>, bytes: &[u8]) -> Vec<u8> {
+    let mut body = header[..header.len() - 4].to_vec();
+    body.splice(range, bytes.iter().copied());
+    let sum = checksum(&body, 0) as u32;
+    body.extend_from_slice(&sum.to_le_bytes());
+    body
+}
+
+/// A few bytes do not stand for many megabytes: what a counter takes is asked for before it is allocated.
+#[test]
+fn sizes_are_checked_before_they_are_allocated() {
+    for (representation, counter) in counters() {
+        let header = counter.header();
+        // The largest layout that a header can have: its lists alone are megabytes.
+        let huge = forged(&header, 2..4, &[31, 8]);
+        let loaded = persist::load::<Counter, _>([(1, huge)], &MaxBytes(1 << 20));
+        match representation {
+            Representation::Exact => {}
+            Representation::Sparse => assert!(matches!(loaded, Err(Error::TooLarge { .. })), "{loaded:?}"),
+            Representation::Dense => assert!(matches!(loaded, Err(Error::Corrupt { .. })), "{loaded:?}"),
+        }
+        let tight = persist::load::<Counter, _>(dump_of(&counter), &MaxBytes(100));
+        assert!(matches!(tight, Err(Error::TooLarge { .. })), "{tight:?}");
+        assert!(persist::load::<Counter, _>(dump_of(&counter), &MaxBytes(1 << 20)).is_ok());
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_refused() {
+    for (_, counter) in counters() {
+        let dump = dump_of(&counter);
+        for (number, (_, chunk)) in dump.iter().enumerate() {
+            for bit in (0..chunk.len() * 8).step_by(1 + chunk.len() / 60) {
+                let mut damaged = dump.clone();
+                damaged[number].1[bit / 8] ^= 1 << (bit % 8);
+                assert!(persist::load::<Counter, _>(damaged, &Unlimited).is_err(), "bit {bit} of chunk {number}");
+            }
+            let mut cut = dump.clone();
+            cut[number].1.pop();
+            assert!(persist::load::<Counter, _>(cut, &Unlimited).is_err());
+        }
+    }
+}
+
+/// The fields as the documentation of the format has them.
+#[test]
+fn headers_are_laid_out_as_documented() {
+    let mut exact = windowed_counter(params(50_000, 250), 24, Pace::Manual, &[2, 1]);
+    let before = exact.header();
+    assert!(exact.rebase(998));
+    // Kind and version, representation, precision, tail bits, rate, capacity, exact limit, exact bytes, seed.
+    let fields = b"\xd1\0\x0e\x0a\x02\x01\xd0\x86\x03\xfa\x01\x80\x80\x01\x07";
+    // Window, slices, pace, newest slice, offset: three slices back of 255.
+    let window = b"\x18\x18\x01\xe6\x07\xfc";
+    // 1001 mod 255 is 236, and tags begin with 1.
+    let payload = b"\x01\xec\x08member:0\xec\x08member:1\xed\x08member:2";
+    let mut expected = [&fields[..], window, payload].concat();
+    expected.extend_from_slice(&(checksum(&expected, 0) as u32).to_le_bytes());
+    assert_eq!(exact.header(), expected);
+    assert_eq!(before[15..21], *b"\x18\x18\x01\xe9\x07\0");
+}
+
+#[test]
+fn a_day_by_the_hour_takes_at_most_40_kb() {
+    let window = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Manual).unwrap();
+    let mut counter = Counter::new(params(50_000, 250)).unwrap().with_window(window, 0).unwrap();
+    let mut largest = counter.size_bytes();
+    for hour in 0..30u64 {
+        counter.advance(hour);
+        for member in 0..50_000u64 {
+            counter.add(&(hour * 50_000 + member).to_le_bytes(), &Unlimited).unwrap();
+            largest = largest.max(if member % 500 == 0 { counter.size_bytes() } else { 0 });
+        }
+    }
+    assert_eq!(counter.representation(), Representation::Dense);
+    largest = largest.max(counter.size_bytes());
+    assert!(largest <= 40_000, "{largest} bytes");
+    println!("{largest} bytes");
+}
+
+/// What happens to a counter.
+#[derive(Debug, Clone)]
+enum Step {
+    Add(Vec<u16>),
+    Pass(u64),
+    Back(u64),
+    Merge,
+    Clear,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => proptest::collection::vec(any::<u16>(), 0..120).prop_map(Step::Add),
+        3 => (0u64..5).prop_map(Step::Pass),
+        1 => (0u64..400).prop_map(Step::Pass),
+        1 => (0u64..20).prop_map(Step::Back),
+        1 => Just(Step::Merge),
+        1 => Just(Step::Clear),
+    ];
+    proptest::collection::vec(step, 0..12)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    /// Whatever an accepted call makes is stored, dumped and loaded again, equal.
+    #[test]
+    fn whatever_counter_is_made_reads_back(
+        error_rate in prop_oneof![0.001..=0.25, Just(0.001), Just(0.25)],
+        capacity in prop_oneof![1u64..20, 1u64..=10_000_000_000, (0u32..=33).prop_map(|n| 1u64 << n)],
+        exact_limit in prop_oneof![Just(0), 0u32..70, 0u32..=65_536],
+        seed: u64,
+        seconds in prop_oneof![1u64..1000, 1u64..=Window::MAX_SECONDS],
+        slices in prop_oneof![1u32..=254, Just(14), Just(15), Just(254)],
+        first in prop_oneof![Just(0), 0u64..1 << 40, any::<u64>()],
+        is_manual: bool,
+        steps in steps(),
+        other_capacity in 1u64..=1_000_000,
+        cut: u8,
+    ) {
+        let limit = MaxBytes(1 << 20);
+        let pace = if is_manual { Pace::Manual } else { Pace::Clock };
+        let window = Window::new(seconds.max(slices.into()), slices, Counter::MAX_SLICES, pace).unwrap();
+        let params = Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed };
+        let mut counter = Counter::new(params).unwrap().with_window(window, first).unwrap();
+        let other = Params { capacity: other_capacity, error_rate: 0.05, exact_limit: 10, ..params };
+        let mut other = Counter::new(other).unwrap().with_window(window, first).unwrap();
+        assert_reads_back(&counter, cut.into());
+        for step in steps {
+            match step {
+                Step::Add(items) => items.iter().for_each(|item| {
+                    let _ = counter.add(&item.to_le_bytes(), &limit);
+                    other.add(&(item / 3).to_le_bytes(), &limit).unwrap();
+                }),
+                Step::Pass(slices) => drop(counter.advance(counter.newest_slice().unwrap().saturating_add(slices))),
+                Step::Back(slices) => drop(counter.rebase(counter.newest_slice().unwrap().saturating_sub(slices))),
+                Step::Merge => drop(counter.merge(&[&other], &limit)),
+                Step::Clear => counter = counter.empty_twin().unwrap(),
+            }
+            assert_reads_back(&counter, cut.into());
+        }
+        assert_reads_back(&other, cut.into());
+        counter.set_pace(if is_manual { Pace::Clock } else { Pace::Manual });
+        assert_reads_back(&counter, cut.into());
+    }
+
+    /// Any header fields under a right checksum: accepted or refused, never a panic nor a huge allocation. What is
+    /// accepted can be used.
+    #[test]
+    fn any_forged_header_is_read_or_refused(
+        which in 0usize..20, bytes in proptest::collection::vec(any::<u8>(), 0..100), at in 1usize..60, replaced in 0usize..20,
+    ) {
+        let header = counters().swap_remove(which).1.header();
+        let end = header.len() - 4;
+        let at = at.min(end);
+        let header = forged(&header, at..end.min(at + replaced), &bytes);
+        if let Ok(mut counter) = persist::load::<Counter, _>([(1, header)], &MaxBytes(1 << 20)) {
+            assert_reads_back(&counter, 0);
+            let _ = (counter.count(), counter.history(u64::MAX), counter.count_since(1, 0), counter.count_at(u64::MAX));
+            let _ = counter.add(b"ann", &MaxBytes(1 << 20));
+            counter.advance(counter.newest_slice().unwrap().saturating_add(1));
+            assert_reads_back(&counter, 0);
+        }
+    }
+
+    /// Any payload apart, under right checksums.
+    #[test]
+    fn any_payload_is_read_or_refused(which in 0usize..20, changes in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..4)) {
+        let counter = counters().swap_remove(which).1;
+        let mut loading = cut_after(&counter, 0);
+        let pieces = counter.payload().pieces(usize::MAX);
+        let mut payload: Vec<u8> = pieces.flat_map(|(_, piece)| piece.into_owned()).collect();
+        prop_assume!(!payload.is_empty());
+        for (at, byte) in changes {
+            let at = usize::from(at) % payload.len();
+            payload[at] = byte;
+        }
+        if loading.push(&payload).is_ok() {
+            assert_reads_back(&loading.finish().unwrap(), 0);
+        } else {
+            assert_eq!(loading.received_bytes(), 0);
+        }
+    }
+}
