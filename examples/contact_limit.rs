@@ -5,14 +5,12 @@
 //! want to know before a list is taken whether it fits. One Bloom filter a customer does both, in two bytes a contact.
 //! It errs in the customer's favour only: it may take a new contact for a known one, at most at the error rate.
 //!
-//! - `BF.RESERVE` and `EXPIRE` in a transaction, when the cycle begins: the filter goes away with the cycle.
-//! - `BF.MEXISTS`, in batches of 350: the zeros are the contacts that a list would add. With `BF.CARD`, the contacts
-//!   so far, they answer "would it go over?" without changing anything.
-//! - `BF.MADD` takes the list.
+//! - `BF.ADMIT key LIMIT limit ALL CAPACITY limit ERROR 0.001 EXAT end ITEMS contact ...` takes a list, as a whole or
+//!   not at all, decided and done in one step: no lock, also where lists come in parallel. 1 is a new contact, 0 a
+//!   known one, -1 a refused one. The first list of a cycle makes the key, which ends with the cycle.
+//! - The same with `DRYRUN` is the question before: "would it go over?" It changes nothing.
 //! - `BF.SCANDUMP` downloads the filter, and the core library (`rollcall-core`) answers the same question in the
 //!   application's own process. No list leaves that process, and no other request waits.
-//!
-//! Whoever takes lists of one customer in parallel asks and adds under a lock: two lists may each fit, and not both.
 //!
 //! The contacts are addresses of real words, from Debian's word lists in /usr/share/dict.
 
@@ -21,7 +19,7 @@ mod demo;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use demo::{Bounds, Failure, Promises, Random, memory_usage, print_table, progress, thousands};
 use redis::Connection;
@@ -33,9 +31,6 @@ const PREFIX: &str = "rollcall-demo:contacts:";
 const ERROR_RATE: f64 = 0.001;
 const CYCLE_SECONDS: u64 = 30 * 24 * 60 * 60;
 
-/// Contacts a call.
-const BATCH: usize = 350;
-
 /// Lists that each customer uploads.
 const LISTS: u64 = 24;
 
@@ -45,11 +40,11 @@ const CUSTOMERS: [(&str, u64, u64); 3] = [("club", 500, 90), ("shop", 10_000, 1_
 fn main() -> ExitCode {
     demo::run(PREFIX, |server, promises| {
         let addresses = addresses()?;
-        println!("Lists from {} addresses, each asked about before it is taken\n", thousands(addresses.len() as u64));
+        println!("Lists from {} addresses, each asked about before it is handed in\n", thousands(addresses.len() as u64));
         let bar = progress(CUSTOMERS.len() as u64 * LISTS, "lists");
         let mut customers = Vec::new();
         for (name, limit, list_len) in CUSTOMERS {
-            let mut customer = Customer::begin_cycle(name, limit, server)?;
+            let mut customer = Customer::begin_cycle(name, limit)?;
             let mut random = Random(limit);
             for _ in 0..LISTS {
                 customer.upload(&list(&addresses, list_len, &mut random), server)?;
@@ -73,86 +68,89 @@ struct Customer<'a> {
     truth: HashSet<&'a str>,
     taken: u64,
     declined: u64,
+    /// Lists that were taken or refused though the question before had another answer.
+    surprises: u64,
     /// Lists for which the in-process copy gave another answer than the server.
     differences: u64,
     /// Lists with a wrong decision that the error rate does not explain.
     mistakes: u64,
     /// Contacts in all lists.
     asked: u64,
+    /// When the cycle ends, Unix seconds.
+    end: u64,
     server_time: Duration,
+    admit_time: Duration,
     download_time: Duration,
     copy_time: Duration,
 }
 
 impl<'a> Customer<'a> {
-    fn begin_cycle(name: &'static str, limit: u64, server: &mut Connection) -> Result<Self, Failure> {
-        let key = format!("{PREFIX}{name}");
-        let mut transaction = redis::pipe();
-        transaction.atomic();
-        transaction.cmd("BF.RESERVE").arg(&key).arg(ERROR_RATE).arg(limit);
-        transaction.cmd("EXPIRE").arg(&key).arg(CYCLE_SECONDS);
-        transaction.exec(server)?;
-        Ok(Customer { name, key, limit, ..Customer::default() })
+    fn begin_cycle(name: &'static str, limit: u64) -> Result<Self, Failure> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs();
+        Ok(Customer { name, key: format!("{PREFIX}{name}"), limit, end: now + CYCLE_SECONDS, ..Customer::default() })
     }
 
-    /// Asks whether the list would go over the limit, and takes it if not.
-    fn upload(&mut self, list: &[&'a str], server: &mut Connection) -> Result<(), Failure> {
-        let answer = timed(&mut self.server_time, || ask_server(&self.key, list, server))?;
-        let copy = timed(&mut self.download_time, || download(&self.key, server))?;
-        let copy_answer = timed(&mut self.copy_time, || ask_copy(&copy, list));
-        self.asked += list.len() as u64;
-        self.differences += u64::from(answer != copy_answer);
+    /// Takes a list if all of it fits; with `dry_run` only tells whether it would be taken.
+    fn admit(&self, list: &[&str], dry_run: bool, server: &mut Connection) -> Result<Answer, Failure> {
+        let mut admit = redis::cmd("BF.ADMIT");
+        admit.arg(&self.key).arg("LIMIT").arg(self.limit).arg("ALL");
+        if dry_run {
+            admit.arg("DRYRUN");
+        }
+        admit.arg("CAPACITY").arg(self.limit).arg("ERROR").arg(ERROR_RATE).arg("EXAT").arg(self.end);
+        let told: Vec<i64> = admit.arg("ITEMS").arg(list).query(server)?;
+        let known = told.iter().map(|&told| told == KNOWN).collect();
+        Ok(Answer { is_taken: !told.contains(&REFUSED), known })
+    }
 
-        let would_be = answer.would_be();
+    /// Asks whether the list would be taken, here and in a copy, and then hands it in.
+    fn upload(&mut self, list: &[&'a str], server: &mut Connection) -> Result<(), Failure> {
+        let start = Instant::now();
+        let answer = self.admit(list, true, server)?;
+        self.server_time += start.elapsed();
+        // There is nothing to download before the first list.
+        if self.taken > 0 {
+            let copy = timed(&mut self.download_time, || download(&self.key, server))?;
+            let copy_answer = timed(&mut self.copy_time, || ask_copy(&copy, self.limit, list));
+            self.differences += u64::from(answer != copy_answer);
+        }
+        let start = Instant::now();
+        let done = self.admit(list, false, server)?;
+        self.admit_time += start.elapsed();
+        self.surprises += u64::from(done.is_taken != answer.is_taken);
+        self.asked += list.len() as u64;
+
         let truth = self.truth.union(&list.iter().copied().collect()).count() as u64;
-        let fits = truth <= self.limit;
-        let mistaken = if would_be > self.limit { fits } else { truth > self.limit + uncertain(truth) };
+        let mistaken = if done.is_taken { truth > self.limit + uncertain(truth) } else { truth <= self.limit };
         self.mistakes += u64::from(mistaken);
-        if would_be > self.limit {
+        if done.is_taken {
+            self.taken += 1;
+            self.truth.extend(list);
+        } else {
             self.declined += 1;
-            return Ok(());
         }
-        self.taken += 1;
-        self.truth.extend(list);
-        let mut pipeline = redis::pipe();
-        for batch in list.chunks(BATCH) {
-            pipeline.cmd("BF.MADD").arg(&self.key).arg(batch).ignore();
-        }
-        Ok(pipeline.exec(server)?)
+        Ok(())
     }
 }
+
+/// What `BF.ADMIT` says of a contact that is there already, and of one that may not come in.
+const KNOWN: i64 = 0;
+const REFUSED: i64 = -1;
 
 /// What a filter says about a list.
 #[derive(PartialEq)]
 struct Answer {
-    /// Contacts so far.
-    contacts: u64,
+    is_taken: bool,
     /// For each contact on the list, whether it is known.
     known: Vec<bool>,
 }
 
-impl Answer {
-    /// How many contacts there would be with the list.
-    fn would_be(&self) -> u64 {
-        self.contacts + self.known.iter().filter(|&&known| !known).count() as u64
-    }
-}
-
-/// Asks the server. Adds nothing.
-fn ask_server(key: &str, list: &[&str], server: &mut Connection) -> Result<Answer, Failure> {
-    let mut pipeline = redis::pipe();
-    for batch in list.chunks(BATCH) {
-        pipeline.cmd("BF.MEXISTS").arg(key).arg(batch);
-    }
-    let known: Vec<Vec<bool>> = pipeline.query(server)?;
-    Ok(Answer { contacts: redis::cmd("BF.CARD").arg(key).query(server)?, known: known.concat() })
-}
-
 /// Asks a copy in this process.
-fn ask_copy(filter: &BloomFilter, list: &[&str]) -> Answer {
+fn ask_copy(filter: &BloomFilter, limit: u64, list: &[&str]) -> Answer {
     let mut known = Vec::with_capacity(list.len());
     filter.may_contain_all(list.iter().map(|contact| contact.as_bytes()), |is_there| known.push(is_there));
-    Answer { contacts: filter.num_items(), known }
+    let new = known.iter().filter(|&&known| !known).count() as u64;
+    Answer { is_taken: filter.num_items() + new <= limit, known }
 }
 
 /// A copy of the server's filter. All its chunks must come from one state of the filter. If they do not, a checksum
@@ -228,6 +226,8 @@ fn check(customers: &[Customer], server: &mut Connection, promises: &mut Promise
     let lists = all(|customer| customer.taken + customer.declined);
     let differences = all(|customer| customer.differences);
     let of_all = |same: u64| format!("{same} of {lists} lists");
+    let surprises = all(|customer| customer.surprises);
+    promises.same("DRYRUN says what the call then does", of_all(lists), of_all(lists - surprises));
     promises.same("server and copy give the same answers", of_all(lists), of_all(lists - differences));
     let mistakes = all(|customer| customer.mistakes);
     promises.same(&format!("lists decided wrongly by over {}%", 100.0 * ERROR_RATE), 0, mistakes);
@@ -239,8 +239,9 @@ fn check(customers: &[Customer], server: &mut Connection, promises: &mut Promise
         promises.tell(
             &format!("{}: a list of {}", customer.name, thousands(customer.asked / LISTS)),
             format!(
-                "server {:.0} us; copy {:.0} us, after {:.0} us to download it",
+                "DRYRUN {:.0} us, BF.ADMIT {:.0} us; copy {:.0} us, after {:.0} us to download it",
                 each(customer.server_time),
+                each(customer.admit_time),
                 each(customer.copy_time),
                 each(customer.download_time)
             ),

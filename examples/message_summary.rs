@@ -7,14 +7,17 @@
 //!
 //! - `LC.ADD` for every receipt that comes in. Receipts come twice, late and in batches; a counter does not care.
 //! - `LC.COUNT` for the numbers under the message.
-//! - `LC.MEMBERS` of `delivered` without those of `read`: whom to remind, by name, while the counters are exact.
+//! - `LC.DIFF delivered read`: whom to remind, by name, while the counters are exact.
 //! - `LC.DIFFCOUNT delivered read` beyond that: how many they are, with the standard error of that number.
+//! - `LC.RESERVE key 50000 WINDOW 86400 SLICES 24` for those who look at it now, by the hour. It is fed by `LC.ADD` too;
+//!   `LC.HISTORY` draws the day and `LC.COUNTSINCE` counts any part of it up to now. Here it is also `MANUAL`:
+//!   `LC.ADVANCE` moves it from hour to hour, so that a day passes in seconds.
 //!
 //! Redis' sets and HyperLogLogs are fed the same receipts, to compare.
 
 mod demo;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::process::ExitCode;
 
 use demo::{Bounds, Failure, Promises, Random, memory_usage, print_table, progress, thousands};
@@ -35,6 +38,9 @@ const BATCH: usize = 350;
 
 /// How many standard errors an estimate may be off: of 400 estimates one is off by more than 3.
 const STANDARD_ERRORS: f64 = 3.0;
+
+/// Hours of the day that is drawn, each a slice of its window.
+const HOURS: u64 = 24;
 
 /// Districts over which the average error is taken.
 const DISTRICTS: u64 = 20;
@@ -57,6 +63,7 @@ fn main() -> ExitCode {
         precise.record(PRECISE_ERROR_RATE, server)?;
         check_missing(&precise, server, promises)?;
         check_average_error(server, promises)?;
+        check_day(&district, server, promises)?;
         println!("+- is one standard error: two of three estimates are within it, nearly all within three.\n");
         Ok(())
     })
@@ -68,9 +75,7 @@ fn check_class(class: &Announcement, server: &mut Connection, promises: &mut Pro
         promises.same(&format!("class: {status}"), people.len(), class.count(status, server)?);
     }
     let [delivered, read] = ["delivered", "read"].map(|status| class.key("LC", status));
-    let delivered: HashSet<String> = redis::cmd("LC.MEMBERS").arg(delivered).query(server)?;
-    let read: HashSet<String> = redis::cmd("LC.MEMBERS").arg(read).query(server)?;
-    let missing: HashSet<&String> = delivered.difference(&read).collect();
+    let missing: HashSet<String> = redis::cmd("LC.DIFF").arg(delivered).arg(read).query(server)?;
     let truth = class.delivered_but_not_read();
     let right = truth.iter().filter(|person| missing.contains(**person)).count();
     let names = |listed: usize, right: usize| format!("{listed} names, {right} of them right");
@@ -123,6 +128,68 @@ fn check_average_error(server: &mut Connection, promises: &mut Promises) -> Resu
     let bounds = Bounds::at_most(100.0 * ERROR_RATE).printed(2, "%");
     promises.number(&format!("{DISTRICTS} districts: average error"), &bounds, 100.0 * average, "");
     Ok(())
+}
+
+/// A day of a message: most look at it in the first hours, and every third comes back later. Each person counts where
+/// they came last.
+fn check_day(district: &Announcement, server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
+    let key = district.key("LC", "looking");
+    let options = ("ERROR", ERROR_RATE, "EXACT", EXACT_LIMIT, "WINDOW", 86_400, "SLICES", HOURS, "MANUAL");
+    redis::cmd("LC.RESERVE").arg(&key).arg(CAPACITY).arg(options).exec(server)?;
+    let mut random = Random(3);
+    let mut by_hour: Vec<Vec<&String>> = vec![Vec::new(); HOURS as usize];
+    let mut last_seen: HashMap<&String, u64> = HashMap::new();
+    for person in district.people("read") {
+        // The lesser of some is early.
+        let first = (0..4).map(|_| random.below(HOURS)).min().unwrap_or(0);
+        let again = if random.below(3) == 0 { first + random.below(HOURS - first) } else { first };
+        for hour in [first, again] {
+            by_hour[hour as usize].push(person);
+        }
+        last_seen.insert(person, again);
+    }
+    for (hour, people) in by_hour.iter().enumerate() {
+        redis::cmd("LC.ADVANCE").arg(&key).arg(hour).exec(server)?;
+        let mut pipeline = redis::pipe();
+        for batch in people.chunks(BATCH) {
+            pipeline.cmd("LC.ADD").arg(&key).arg(batch).ignore();
+        }
+        pipeline.exec(server)?;
+    }
+    let truth_since = |hour: u64| last_seen.values().filter(|&&last| last >= hour).count() as f64;
+    let history: Vec<(i64, u64)> = redis::cmd("LC.HISTORY").arg(&key).query(server)?;
+    print_history(&history);
+
+    // The slice before the first hour is remembered too, and empty.
+    let hours = history.iter().filter_map(|&(start, count)| Some((u64::try_from(start).ok()? / 3600, count as f64)));
+    let off = hours.map(|(hour, count)| 100.0 * (count / truth_since(hour) - 1.0).abs()).fold(0.0, f64::max);
+    let bounds = Bounds::at_most(STANDARD_ERRORS * 100.0 * ERROR_RATE)
+        .printed(2, "%")
+        .because(format!("{STANDARD_ERRORS} standard errors of {}%", 100.0 * ERROR_RATE));
+    promises.number(&format!("the day: the worst of {HOURS} spans up to now"), &bounds, off, " off");
+    // Now is the last second of the last hour. So this reaches back into the hour before the last six.
+    let count: u64 = redis::cmd("LC.COUNTSINCE").arg(6 * 3600).arg(&key).query(server)?;
+    let row = history.get(6).map_or(0, |&(_, count)| count);
+    promises.same("the day: LC.COUNTSINCE of six hours, and the row of LC.HISTORY", row, count);
+    let bytes = memory_usage(&key, server)?;
+    promises.tell("the day: bytes of the one key for all of it", thousands(bytes));
+    Ok(())
+}
+
+/// The hours of a window, the newest first, each with those who were last seen in it.
+fn print_history(history: &[(i64, u64)]) {
+    const WIDTH: u64 = 50;
+    // A row counts all since its slice began: what the row before has not, was last seen in this slice.
+    let before = std::iter::once(0).chain(history.iter().map(|&(_, count)| count));
+    let rows: Vec<(i64, u64)> =
+        history.iter().zip(before).map(|(&(start, count), before)| (start, count.saturating_sub(before))).collect();
+    let most = rows.iter().map(|&(_, seen)| seen).max().unwrap_or(0).max(1);
+    println!("The day of the district's message: who looked at it, by the hour in which they last did\n");
+    for (start, seen) in rows.iter().rev().filter(|&&(start, _)| start >= 0) {
+        let bar = "#".repeat((seen * WIDTH / most) as usize);
+        println!("  {:02}:00  {bar} {}", start / 3600, thousands(*seen));
+    }
+    println!();
 }
 
 /// A message, and what became of it.

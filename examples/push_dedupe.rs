@@ -9,11 +9,15 @@
 //!   need not be able to grow, which saves 3 % of memory; one token too many would be refused.
 //! - `BF.MADD key token ...` asks and remembers in one step: 1 is "new: send", 0 is "sent before". Batches of 350,
 //!   several on their way at once.
+//! - `BF.RESERVE key 0.001 125000 WINDOW 86400 SLICES 24` for what a device may get once in 24 hours. It is asked in
+//!   the same way, and forgets by itself. Here it is also `MANUAL`: `BF.ADVANCE` moves it from hour to hour, so that
+//!   days pass in seconds.
 //!
 //! `TOKENS` is how many tokens to send (default 3,000,000); 110000000 fill the filter.
 
 mod demo;
 
+use std::collections::HashMap;
 use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -33,6 +37,16 @@ const BATCHES_PER_PIPELINE: usize = 20;
 /// The capacity of the small filter that is filled to the last token, to see its error rate there.
 const SMALL_CAPACITY: u64 = 1_000_000;
 
+/// Devices of which each is notified at most once in 24 hours, and the capacity of their filter: those of one window.
+const DAILY_DEVICES: u64 = 100_000;
+const DAILY_CAPACITY: u64 = 125_000;
+/// Bits an item of the capacity that such a filter takes at most, as docs/windows.md says of 24 slices.
+const DAILY_BITS: u64 = 24;
+/// Hours of the simulated clock.
+const HOURS: u64 = 4 * 24;
+/// Tokens that were never sent to, asked for at the end of each day.
+const UNKNOWN_TOKENS: u64 = 100_000;
+
 fn main() -> ExitCode {
     demo::run(PREFIX, |server, promises| {
         let tokens = std::env::var("TOKENS").map_or(Ok(3_000_000), |tokens| tokens.parse())?;
@@ -49,7 +63,8 @@ fn main() -> ExitCode {
         let rate: f64 = info(&campaign, "FPR", server)?;
         check_sending(&sent, rate, promises);
         check_memory(&campaign, resident_before, server, promises)?;
-        check_full_filter(server, promises)
+        check_full_filter(server, promises)?;
+        check_once_a_day(server, promises)
     })
 }
 
@@ -174,12 +189,7 @@ fn check_full_filter(server: &mut Connection, promises: &mut Promises) -> Result
     let mut answer_yes = |command: &str, devices: &[u64]| -> Result<u64, Failure> {
         let mut yes = 0;
         for devices in devices.chunks(BATCH * BATCHES_PER_PIPELINE) {
-            let mut pipeline = redis::pipe();
-            for batch in devices.chunks(BATCH) {
-                pipeline.cmd(command).arg(&key).arg(batch.iter().map(|&device| token(device)).collect::<Vec<_>>());
-            }
-            let answers: Vec<Vec<bool>> = pipeline.query(server)?;
-            yes += answers.iter().flatten().filter(|&&answer| answer).count() as u64;
+            yes += ask(command, &key, devices, server)?.into_iter().filter(|&answer| answer).count() as u64;
             bar.inc(devices.len() as u64);
         }
         Ok(yes)
@@ -196,6 +206,131 @@ fn check_full_filter(server: &mut Connection, promises: &mut Promises) -> Result
         format!("; {:.0} expected", info(&key, "FPR", server)? * SMALL_CAPACITY as f64),
     );
     Ok(())
+}
+
+/// What became of devices that may be notified once in 24 hours.
+#[derive(Default)]
+struct Daily {
+    devices: HashMap<u64, Device>,
+    asked: u64,
+    sent: u64,
+    again: u64,
+    too_early: u64,
+    /// How many times a device became due and came, and how often it was left out then.
+    due: u64,
+    left_out: u64,
+}
+
+#[derive(Default)]
+struct Device {
+    /// The hour in which it was notified last.
+    notified: Option<u64>,
+    /// Whether it has been left out since it became due: it may be for some hours, which counts once.
+    left_out: bool,
+}
+
+impl Daily {
+    /// Hours after which a device is certainly due: the window, and the hour in which it was notified.
+    const DUE: u64 = 25;
+
+    fn note(&mut self, device: u64, hour: u64, send: bool) {
+        let device = self.devices.entry(device).or_default();
+        let is_due = device.notified.is_none_or(|before| hour >= before + Self::DUE);
+        self.asked += 1;
+        if is_due && !device.left_out {
+            self.due += 1;
+            self.left_out += u64::from(!send);
+        }
+        if send {
+            self.sent += 1;
+            self.again += u64::from(device.notified.is_some());
+            self.too_early += u64::from(!is_due);
+            device.notified = Some(hour);
+        }
+        device.left_out = is_due && !send;
+    }
+}
+
+/// Some days, hour by hour. Each device comes about three times a day, as apps do when they are opened.
+fn check_once_a_day(server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
+    let key = format!("{PREFIX}daily");
+    let window = ("WINDOW", 86_400, "SLICES", 24, "MANUAL");
+    redis::cmd("BF.RESERVE").arg(&key).arg(ERROR_RATE).arg(DAILY_CAPACITY).arg(window).exec(server)?;
+    let (mut random, mut daily, mut taken) = (Random(7), Daily::default(), 0);
+    let bar = progress(HOURS, "hours");
+    for hour in 0..HOURS {
+        redis::cmd("BF.ADVANCE").arg(&key).arg(hour).exec(server)?;
+        let coming = devices_of_hour(hour, &mut random);
+        let answers = ask("BF.MADD", &key, &coming, server)?;
+        for (device, is_new) in coming.into_iter().zip(answers) {
+            daily.note(device, hour, is_new);
+        }
+        if hour % 24 == 23 {
+            let unknown: Vec<u64> = (0..UNKNOWN_TOKENS).map(|number| (hour << 32) + number).collect();
+            taken += ask("BF.MEXISTS", &key, &unknown, server)?.into_iter().filter(|&found| found).count();
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    check_days(&key, &daily, taken as u64, server, promises)
+}
+
+/// Those that come in an hour: those whose hour it is, and others that have come before.
+fn devices_of_hour(hour: u64, random: &mut Random) -> Vec<u64> {
+    let known_groups = (hour + 1).min(24);
+    let mut coming: Vec<u64> = (hour % 24..DAILY_DEVICES).step_by(24).collect();
+    for _ in 0..2 * coming.len() {
+        let device = 24 * random.below(DAILY_DEVICES / 24) + random.below(known_groups);
+        coming.push(device);
+    }
+    coming
+}
+
+fn check_days(
+    key: &str,
+    daily: &Daily,
+    taken: u64,
+    server: &mut Connection,
+    promises: &mut Promises,
+) -> Result<(), Failure> {
+    let days = HOURS / 24;
+    promises.same(
+        &format!("once in 24 hours, {days} days: notified sooner, of {} asked", thousands(daily.asked)),
+        0,
+        daily.too_early,
+    );
+    promises.number(
+        &format!("once in 24 hours: left out when due, of {}", thousands(daily.due)),
+        &mistaken(daily.due),
+        daily.left_out as f64,
+        format!("; {} notified, {} of them again", thousands(daily.sent), thousands(daily.again)),
+    );
+    let asked = days * UNKNOWN_TOKENS;
+    promises.number(
+        "once in 24 hours: unknown tokens taken for known",
+        &Bounds::at_most(100.0 * ERROR_RATE).printed(3, "%"),
+        100.0 * taken as f64 / asked as f64,
+        format!(" of {}; by its bits {:.1e} now", thousands(asked), info(key, "FPR", server)?),
+    );
+    let size: f64 = info(key, "SIZE", server)?;
+    let most = Bounds::at_most((DAILY_BITS * DAILY_CAPACITY / 8) as f64)
+        .because(format!("{DAILY_BITS} bits for each of {}", thousands(DAILY_CAPACITY)));
+    promises.number("once in 24 hours: bytes of the filter", &most, size, "");
+    Ok(())
+}
+
+/// The answers for the tokens of devices, in order.
+fn ask(command: &str, key: &str, devices: &[u64], server: &mut Connection) -> Result<Vec<bool>, Failure> {
+    let mut all = Vec::with_capacity(devices.len());
+    for devices in devices.chunks(BATCH * BATCHES_PER_PIPELINE) {
+        let mut pipeline = redis::pipe();
+        for batch in devices.chunks(BATCH) {
+            pipeline.cmd(command).arg(key).arg(batch.iter().map(|&device| token(device)).collect::<Vec<_>>());
+        }
+        let answers: Vec<Vec<bool>> = pipeline.query(server)?;
+        all.extend(answers.into_iter().flatten());
+    }
+    Ok(all)
 }
 
 /// One field of `BF.INFO`: an array of one in RESP2, a map of one in RESP3.
