@@ -40,7 +40,10 @@ const CUSTOMERS: [(&str, u64, u64); 3] = [("club", 500, 90), ("shop", 10_000, 1_
 fn main() -> ExitCode {
     demo::run(PREFIX, |server, promises| {
         let addresses = addresses()?;
-        println!("Lists from {} addresses, each asked about before it is handed in\n", thousands(addresses.len() as u64));
+        println!(
+            "Lists from {} addresses, each asked about before it is handed in\n",
+            thousands(addresses.len() as u64)
+        );
         let bar = progress(CUSTOMERS.len() as u64 * LISTS, "lists");
         let mut customers = Vec::new();
         for (name, limit, list_len) in CUSTOMERS {
@@ -78,7 +81,7 @@ struct Customer<'a> {
     asked: u64,
     /// When the cycle ends, Unix seconds.
     end: u64,
-    server_time: Duration,
+    dry_run_time: Duration,
     admit_time: Duration,
     download_time: Duration,
     copy_time: Duration,
@@ -105,18 +108,21 @@ impl<'a> Customer<'a> {
 
     /// Asks whether the list would be taken, here and in a copy, and then hands it in.
     fn upload(&mut self, list: &[&'a str], server: &mut Connection) -> Result<(), Failure> {
-        let start = Instant::now();
-        let answer = self.admit(list, true, server)?;
-        self.server_time += start.elapsed();
+        let (answer, took) = timed(|| self.admit(list, true, server));
+        let answer = answer?;
+        self.dry_run_time += took;
         // There is nothing to download before the first list.
         if self.taken > 0 {
-            let copy = timed(&mut self.download_time, || download(&self.key, server))?;
-            let copy_answer = timed(&mut self.copy_time, || ask_copy(&copy, self.limit, list));
+            let (copy, took) = timed(|| download(&self.key, server));
+            let copy = copy?;
+            self.download_time += took;
+            let (copy_answer, took) = timed(|| ask_copy(&copy, self.limit, list));
+            self.copy_time += took;
             self.differences += u64::from(answer != copy_answer);
         }
-        let start = Instant::now();
-        let done = self.admit(list, false, server)?;
-        self.admit_time += start.elapsed();
+        let (done, took) = timed(|| self.admit(list, false, server));
+        let done = done?;
+        self.admit_time += took;
         self.surprises += u64::from(done.is_taken != answer.is_taken);
         self.asked += list.len() as u64;
 
@@ -240,7 +246,7 @@ fn check(customers: &[Customer], server: &mut Connection, promises: &mut Promise
             &format!("{}: a list of {}", customer.name, thousands(customer.asked / LISTS)),
             format!(
                 "DRYRUN {:.0} us, BF.ADMIT {:.0} us; copy {:.0} us, after {:.0} us to download it",
-                each(customer.server_time),
+                each(customer.dry_run_time),
                 each(customer.admit_time),
                 each(customer.copy_time),
                 each(customer.download_time)
@@ -255,11 +261,9 @@ fn uncertain(contacts: u64) -> u64 {
     (ERROR_RATE * contacts as f64).ceil() as u64
 }
 
-fn timed<T>(total: &mut Duration, action: impl FnOnce() -> T) -> T {
+fn timed<T>(action: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
-    let result = action();
-    *total += start.elapsed();
-    result
+    (action(), start.elapsed())
 }
 
 fn card(customer: &Customer, server: &mut Connection) -> Result<u64, Failure> {
