@@ -100,7 +100,7 @@ demo: ## Run the three example services on real input, each beside a server of i
 # A quick run shows that all works and roughly what it gives; only a full one is worth keeping in docs/.
 BENCH_IN_PART = $(filter-out 0,$(QUICK))$(ONLY)
 BENCH_DOCUMENT = $(if $(BENCH_IN_PART),$(CARGO_TARGET_DIR)/benchmarks.md,docs/benchmarks.md)
-BENCH_PAGES = $(if $(BENCH_IN_PART),,README.md,docs/operations.md,docs/counting.md)
+BENCH_PAGES = $(if $(BENCH_IN_PART),,README.md,docs/operations.md,docs/counting.md,docs/windows.md)
 
 bench: setup-test build ## Measure against RedisBloom, 15 minutes, write docs/benchmarks.md and other pages' tables; QUICK=1: a rough run of two
 	@scripts/servers.py fetch redisbloom-2.8.2

@@ -149,6 +149,7 @@ pub fn write_page(page: &Path, bench: &Bench) -> std::io::Result<()> {
         ("times", beside_redisbloom(bench, &["BF.", "end to end"])),
         ("small filters", extra(FILTER_TABLE)),
         ("small counters", extra(COUNTER_TABLE)),
+        ("bits of windows", extra("Bits an item of a window")),
     ];
     for (name, table) in tables {
         let begin = format!("<!-- measured: {name}, written by make bench -->");
