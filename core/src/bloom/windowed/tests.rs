@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::bloom::Span;
+use crate::heap::{Mover, OnHeap};
 use crate::size_limit::Unlimited;
 use crate::window::{Move, Window};
 use proptest::prelude::*;
@@ -218,4 +219,33 @@ fn what_does_not_fit_is_refused() {
     assert!(of_time.check_not_ahead(&[&ahead], 0).is_err());
     assert!(matches!(of_time.sliding(), Some(Sliding { span: Span::Time(window), .. }) if window.seconds() == 86_400));
     assert!(Window::new(86_400, 4, Sliding::MAX_SLICES, Pace::Manual).is_ok());
+}
+
+struct Copier;
+
+impl Mover for Copier {
+    fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
+        buffer.into_vec().into_boxed_slice()
+    }
+}
+
+/// What is shown of its memory is all of it, and the bitmaps, which are what is large, can be moved.
+#[test]
+fn memory_is_shown_and_bitmaps_relocate() {
+    let mut filter = filter(3, false, 60, 1_000_000);
+    for slice in 0..3u32 {
+        add(&mut filter, &(slice * 50..slice * 50 + 50).collect::<Vec<_>>(), 1_000_000 + u64::from(slice) * LEN);
+    }
+    // Generations of 20 and 40 items.
+    assert_eq!(filter.sub_filters().len(), 6);
+    let (mut bitmaps, mut bytes) = (0, size_of::<crate::bloom::lines::LineFilter>() as u64);
+    filter.heap_layouts(&mut |layout| {
+        bitmaps += usize::from(layout.align() == 64);
+        bytes += layout.size() as u64;
+    });
+    assert_eq!((bitmaps, bytes), (6, filter.size_bytes()));
+    assert_eq!(size_of::<BloomFilter>(), 48);
+    let copy = filter.try_clone().unwrap();
+    assert!((0..7).map(|index| filter.relocate(index, &Copier)).eq((0..7).map(|index| index < 6)));
+    assert!(filter == copy && (0..150u32).all(|item| filter.may_contain(&item.to_le_bytes())));
 }
