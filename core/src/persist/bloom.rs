@@ -60,6 +60,9 @@ pub(super) fn write_sub_filters(writer: &mut Writer, sub_filters: &[LineSubFilte
     }
 }
 
+/// Sub-filters, zeroed, and the payload where the header encloses it.
+pub(super) type Allocated<'a> = (Vec<LineSubFilter>, Option<Cow<'a, [u8]>>);
+
 /// Sub-filters that a header claims. Memory is allocated only after the claims are checked.
 pub(super) struct Claimed<'l, L> {
     limit: &'l L,
@@ -112,7 +115,7 @@ impl<'l, L: SizeLimit> Claimed<'l, L> {
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::OutOfMemory`], and what the limit says.
-    pub(super) fn allocate<'a>(self, reader: Reader<'a>) -> Result<(Vec<LineSubFilter>, Option<Cow<'a, [u8]>>), Error> {
+    pub(super) fn allocate<'a>(self, reader: Reader<'a>) -> Result<Allocated<'a>, Error> {
         self.limit.check(0, self.held_bytes)?;
         let num_bits = self.num_lines.saturating_mul(LINE_BITS.into());
         let enclosed = match enclosed::read(reader, Content::Bits(num_bits))? {

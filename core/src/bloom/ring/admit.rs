@@ -130,14 +130,14 @@ impl Ring {
         let start = self.newest_start();
         self.append(&mut more)?;
         let (mut admitted, mut renewed) = (0, renewed.iter().peekable());
-        for place in 0..=new.len() {
+        for (place, hash) in new.iter().map(Some).chain([None]).enumerate() {
             while let Some(&(_, hash)) = renewed.next_if(|(before, _)| *before == place) {
                 // Only what the newest generation took counts.
                 if self.insert_from(start, &mut at, hash) {
                     self.count_renewed(hash);
                 }
             }
-            let Some(&hash) = new.get(place) else { break };
+            let Some(&hash) = hash else { break };
             told[place] = if LineSubFilter::look_up(&self.sub_filters[start..=at], hash) {
                 Admission::Known
             } else if admitted == most {
