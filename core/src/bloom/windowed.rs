@@ -368,7 +368,9 @@ impl BloomFilter {
     pub fn check_not_ahead(&self, others: &[&BloomFilter], now: u64) -> Result<(), Error> {
         let Some(ring) = self.as_ring() else { return Ok(()) };
         let present = ring.newest_slice().saturating_add(ring.slices_later(now));
-        match others.iter().filter_map(|other| other.newest_slice()).find(|&slice| slice > present.saturating_add(1)) {
+        // Other windows are for the merge to refuse: their slices mean other times.
+        let same = others.iter().filter(|other| other.sliding() == self.sliding());
+        match same.filter_map(|other| other.newest_slice()).find(|&slice| slice > present.saturating_add(1)) {
             Some(ahead) => {
                 let expected = "at most one slice ahead of the destination's";
                 Err(Error::out_of_range(Parameter::Slice, expected, format_args!("{ahead} to {present}")))
