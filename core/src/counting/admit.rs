@@ -103,6 +103,23 @@ impl Counter {
 
     /// As [`Self::advance_due`], if admitting these items would change anything. The answers to them stay the same.
     ///
+    /// ```
+    /// # use rollcall_core::admission::Terms;
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::window::{Move, Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let noon = 1_800_000_000;
+    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// let terms = Terms { limit: 0, all: false, dry_run: false };
+    /// let ann = || [&b"ann"[..]].into_iter();
+    /// // She would be refused.
+    /// assert_eq!(visitors.advance_before_admitting(ann(), terms, noon + 3600)?, Move::Stay);
+    /// let terms = Terms { limit: 1, ..terms };
+    /// assert_eq!(visitors.advance_before_admitting(ann(), terms, noon + 3600)?, Move::Advance(500_001));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::NotExact`], [`Error::PastExact`] and [`Error::OutOfMemory`], as [`Self::admit`]. Nothing is changed then.
     pub fn advance_before_admitting<'a>(

@@ -37,6 +37,7 @@ pub(crate) mod params;
 pub(crate) mod payload;
 pub(crate) mod sizing;
 mod slots;
+mod spans;
 mod union;
 mod windowed;
 pub(crate) mod windowed_loading;

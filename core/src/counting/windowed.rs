@@ -25,20 +25,14 @@
 
 use std::ops::Deref;
 
-use roaring::RoaringBitmap;
-
 use crate::counting::counter::{BATCH, Counter, Representation, Shaped, State};
 use crate::counting::dated::ring::Ring;
 use crate::counting::dated::{Dated, MOST_SLICES, Seen, Touch};
-use crate::counting::estimate::Estimated;
 use crate::counting::layout::{Layout, Slot};
-use crate::counting::listing;
-use crate::counting::members::Members;
 use crate::counting::params::{Params, Plan};
-use crate::counting::slots::{Bitmap, zeroed_words};
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
-use crate::size_limit::{SizeLimit, Unlimited, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::{Move, Pace, Window};
 
 impl Counter {
@@ -50,6 +44,17 @@ impl Counter {
 
     /// An empty counter of the same parameters with a window that begins in a slice, mostly that of
     /// [`Window::first_slice`].
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let noon = 1_800_000_000;
+    /// let visitors = Counter::new(params)?.with_window(day, day.first_slice(noon))?;
+    /// assert_eq!(visitors.newest_slice(), Some(500_000));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for more slices than [`Self::MAX_SLICES`], [`Error::OutOfMemory`].
@@ -72,11 +77,31 @@ impl Counter {
     }
 
     /// Its window, if it has one.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// assert_eq!(visitors.window(), Some(&day));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn window(&self) -> Option<&Window> {
         self.ring().map(|ring| &ring.window)
     }
 
     /// The newest slice that it has reached, if it has a window.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// assert_eq!(visitors.newest_slice(), Some(500_000));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn newest_slice(&self) -> Option<u64> {
         self.ring().map(Ring::newest)
     }
@@ -87,31 +112,97 @@ impl Counter {
     }
 
     /// Whether it asks a clock.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// assert!(visitors.asks_clock());
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn asks_clock(&self) -> bool {
         self.window().is_some_and(|window| window.pace() == Pace::Clock)
     }
 
     /// The present slice at a time, Unix seconds.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let noon = 1_800_000_000;
+    /// # let visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// assert_eq!(visitors.present_slice(noon + 3600), 500_001);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn present_slice(&self, now: u64) -> u64 {
         self.window().map_or(0, |window| window.present(self.reached(), now))
     }
 
     /// The oldest slice that is alive at a time, Unix seconds.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let noon = 1_800_000_000;
+    /// # let visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// assert_eq!(visitors.oldest_alive(noon), 500_000 - 24);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn oldest_alive(&self, now: u64) -> u64 {
         self.window().map_or(0, |window| window.oldest_alive(self.present_slice(now)))
     }
 
     /// The slice from which on it must be asked for who was seen in the last `seconds`, at least.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let noon = 1_800_000_000;
+    /// # let visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// assert_eq!(visitors.since(3600, noon), 499_999);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn since(&self, seconds: u64, now: u64) -> u64 {
         self.window().map_or(0, |window| window.since(seconds, self.reached(), now))
     }
 
     /// What has to be done before it changes at a time, Unix seconds.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::window::{Move, Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let noon = 1_800_000_000;
+    /// # let visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// assert_eq!(visitors.due(noon + 3600), Move::Advance(500_001));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn due(&self, now: u64) -> Move {
         self.window().map_or(Move::Stay, |window| window.due(self.reached(), now))
     }
 
     /// Does what is [due](Self::due), and tells what that was.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::window::{Move, Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let noon = 1_800_000_000;
+    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// assert_eq!(visitors.advance_due(noon + 3600), Move::Advance(500_001));
+    /// assert_eq!(visitors.advance_due(noon + 3600), Move::Stay);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn advance_due(&mut self, now: u64) -> Move {
         let due = self.due(now);
         match due {
@@ -123,17 +214,58 @@ impl Counter {
     }
 
     /// Makes a later slice the newest and drops what dies by that; false, and nothing done, for one that is not later.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// visitors.add(b"ann", &Unlimited)?;
+    /// assert!(visitors.advance(500_024) && visitors.count() == 1);
+    /// assert!(visitors.advance(500_025) && visitors.count() == 0);
+    /// assert!(!visitors.advance(500_025));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn advance(&mut self, slice: u64) -> bool {
         self.dated_mut().is_some_and(|(dated, plan)| dated.advance(slice, plan))
     }
 
     /// Gives the newest slice an earlier number, and all others with it; false, and nothing done, for one that is not
     /// earlier.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let noon = 1_800_000_000;
+    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// // The clock was a year ahead.
+    /// visitors.advance(508_760);
+    /// visitors.add(b"ann", &Unlimited)?;
+    /// assert!(visitors.rebase(500_000));
+    /// assert_eq!(visitors.count_at(noon)?, 1);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn rebase(&mut self, slice: u64) -> bool {
         self.dated_mut().is_some_and(|(dated, _)| dated.rebase(slice))
     }
 
     /// Hands it to another pace; false, and nothing done, where it has that or no window.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// assert!(visitors.set_pace(Pace::Manual));
+    /// assert!(!visitors.asks_clock());
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn set_pace(&mut self, pace: Pace) -> bool {
         let Some(&window) = self.window().filter(|window| window.pace() != pace) else { return false };
         if let Some((dated, _)) = self.dated_mut() {
@@ -144,6 +276,20 @@ impl Counter {
 
     /// As [`Self::add`], and tells a known item that is now known to have been seen later from one that changed nothing.
     /// Only a windowed counter has such. It is in its newest slice that the item was seen.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params, Touch};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// assert_eq!(visitors.touch(b"ann", &Unlimited)?, Touch::New);
+    /// assert_eq!(visitors.touch(b"ann", &Unlimited)?, Touch::Same);
+    /// visitors.advance(500_001);
+    /// assert_eq!(visitors.touch(b"ann", &Unlimited)?, Touch::Renewed);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Self::add`].
@@ -156,6 +302,19 @@ impl Counter {
     }
 
     /// As [`Self::add_all`], and tells of each item what [`Self::touch`] would return.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params, Touch};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// let (names, mut told) = ([&b"ann"[..], b"ann"], Vec::new());
+    /// visitors.touch_all(names, &Unlimited, |touch| told.push(touch))?;
+    /// assert_eq!(told, [Touch::New, Touch::Same]);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Self::add_all`].
@@ -217,6 +376,18 @@ impl Counter {
     }
 
     /// As [`Self::advance_due`], if adding these items would change anything.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::window::{Move, Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let noon = 1_800_000_000;
+    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// assert_eq!(visitors.advance_before_adding([], noon + 3600), Move::Stay);
+    /// assert_eq!(visitors.advance_before_adding([&b"ann"[..]], noon + 3600), Move::Advance(500_001));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
     pub fn advance_before_adding<'a>(&mut self, items: impl IntoIterator<Item = &'a [u8]>, now: u64) -> Move {
         let would_change = match self.due(now) {
             Move::Stay => false,
@@ -261,122 +432,6 @@ impl Counter {
             _ => Err(self.not_exact()),
         }
     }
-
-    /// The members that a windowed counter has seen in `slice` or later, all members of another, in the order in which
-    /// they came. A member that died comes again at the end. That there are none is known of an estimate too.
-    ///
-    /// # Errors
-    /// Those of [`Self::members`].
-    pub fn members_since(&self, slice: u64) -> Result<listing::Iter<'_>, Error> {
-        let Some(dated) = self.dated() else { return self.members() };
-        let (ages, most_age) = (dated.ring().ages(), dated.ring().most_age_since(slice));
-        match dated.seen() {
-            Seen::Exact(members) => Ok(listing::Iter::dated(members.iter(), ages, most_age)),
-            _ if !dated.has_any(most_age) => Ok(listing::Iter::none()),
-            _ => Err(self.not_exact()),
-        }
-    }
-
-    /// Is `item` a member that was seen in `slice` or later?
-    ///
-    /// # Errors
-    /// Those of [`Self::contains`], if any were seen then.
-    pub fn contains_since(&self, item: &[u8], slice: u64) -> Result<bool, Error> {
-        Ok(self.age_of_member(item, self.hash(item), slice)?.is_some())
-    }
-
-    /// A counter without a window of those that it has seen in `slice` or later: the same as one that has seen only them.
-    /// If none were, it is exact. Of a counter without a window it is a copy.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub fn seen_since(&self, slice: u64) -> Result<Counter, Error> {
-        let Some(dated) = self.dated() else { return self.try_clone() };
-        let (&params, layout, ring) = (self.params(), self.layout(), dated.ring());
-        let (ages, most_age) = (ring.ages(), ring.most_age_since(slice));
-        if !dated.has_any(most_age) {
-            return Counter::with_layout(params, layout);
-        }
-        let state = match (dated.seen(), most_age) {
-            (_, None) => return Counter::with_layout(params, layout),
-            (Seen::Exact(held), Some(most_age)) => {
-                let mut members = Members::new();
-                for (_, member) in held.iter().filter(|&(tag, _)| ages.age(tag) <= most_age) {
-                    members.insert(member, hash64(member, params.seed), params.seed)?;
-                }
-                State::Exact(members)
-            }
-            (Seen::Sparse(held), Some(most_age)) => {
-                let mut positions = RoaringBitmap::new();
-                let seen = held.iter().filter(|&(_, tag)| ages.age(tag) <= most_age).map(|(position, _)| position);
-                let appended = positions.append(seen);
-                debug_assert!(appended.is_ok());
-                State::Estimating(Bitmap::from_positions(layout, positions, 0, &Unlimited)?)
-            }
-            (Seen::Dense(cells), Some(most_age)) => {
-                let mut words = zeroed_words(layout)?;
-                cells.to_words(ages, most_age, &mut words);
-                State::Estimating(Bitmap::from_words(layout, words))
-            }
-        };
-        Ok(Self::from_state(params, layout, 0, state))
-    }
-
-    /// The count at a time, Unix seconds. It is made out of what is there, without a counter beside.
-    ///
-    /// # Errors
-    /// None; the signature is that of counts of several counters.
-    pub fn count_at(&self, now: u64) -> Result<u64, Error> {
-        if self.oldest_alive(now) == self.oldest_alive(0) {
-            return Ok(self.count());
-        }
-        Ok(self.estimated_at(now)?.count())
-    }
-
-    /// As [`Self::count_at`], with the standard error.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn estimated_at(&self, now: u64) -> Result<Estimated, Error> {
-        Ok(self.seen_by(self.oldest_alive(now)))
-    }
-
-    /// As [`Self::estimated_at`], of those only that were seen in the last `seconds` at least. Without a window all were.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn count_since(&self, seconds: u64, now: u64) -> Result<Estimated, Error> {
-        Ok(self.seen_by(self.since(seconds, now)))
-    }
-
-    /// How many it has seen in `slice` or later.
-    fn seen_by(&self, slice: u64) -> Estimated {
-        match self.dated() {
-            None => self.estimated(),
-            Some(dated) => dated.estimated(self.layout(), dated.ring().most_age_since(slice)),
-        }
-    }
-
-    /// For every slice that is alive, from the present one back: when it begins, Unix seconds, and how many distinct
-    /// members were seen since. None without a window.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub fn history(&self, now: u64) -> Result<Vec<(i64, u64)>, Error> {
-        let Some((dated, window)) = self.dated().zip(self.window()) else { return Ok(Vec::new()) };
-        let present = self.present_slice(now);
-        let passed = present - self.reached();
-        let counts = dated.history(self.layout())?;
-        let mut rows = try_with_capacity(counts.len())?;
-        for row in 0..counts.len() as u64 {
-            // By hand a window begins at slice 0: those before it begin before the epoch.
-            let start = (i128::from(present) - i128::from(row)) * i128::from(window.slice_seconds());
-            let start = i64::try_from(start).unwrap_or(i64::MAX);
-            let count = row.checked_sub(passed).map_or(0.0, |age| counts[age as usize]);
-            rows.push((start, libm::round(count) as u64));
-        }
-        Ok(rows)
-    }
 }
 
 /// A counter as it is at a time: itself, or one made of what is alive.
@@ -401,6 +456,22 @@ impl Deref for Present<'_> {
 
 /// Counters as they are at a time, Unix seconds, each by its own present slice, to be asked about together.
 ///
+/// ```
+/// # use rollcall_core::counting;
+/// # use rollcall_core::counting::{Counter, Params};
+/// # use rollcall_core::size_limit::Unlimited;
+/// # use rollcall_core::window::{Pace, Window};
+/// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+/// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+/// # let noon = 1_800_000_000;
+/// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
+/// visitors.add(b"ann", &Unlimited)?;
+/// let other = Counter::new(params)?.with_window(day, 500_000)?;
+/// let later = counting::at(&[&visitors, &other], noon + 2 * 86_400)?;
+/// assert_eq!(counting::count_union(&[&later[0], &later[1]])?, 0);
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Incompatible`] for counters with and without windows, or with slices of different lengths;
 /// [`Error::OutOfMemory`].
@@ -409,6 +480,22 @@ pub fn at<'a>(counters: &[&'a Counter], now: u64) -> Result<Vec<Present<'a>>, Er
 }
 
 /// As [`at`], with only those that were seen in the last `seconds` at least.
+///
+/// ```
+/// # use rollcall_core::counting;
+/// # use rollcall_core::counting::{Counter, Params};
+/// # use rollcall_core::size_limit::Unlimited;
+/// # use rollcall_core::window::{Pace, Window};
+/// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+/// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+/// # let noon = 1_800_000_000;
+/// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
+/// visitors.add(b"ann", &Unlimited)?;
+/// let other = Counter::new(params)?.with_window(day, 500_000)?;
+/// let both = counting::since(&[&visitors, &other], 3600, noon)?;
+/// assert_eq!(counting::count_union(&[&both[0], &both[1]])?, 1);
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
 ///
 /// # Errors
 /// Those of [`at`].

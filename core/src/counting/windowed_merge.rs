@@ -13,6 +13,20 @@ impl Counter {
     /// Checks that no source is more than a slice ahead of the present slice at a time, Unix seconds: a merge would make
     /// that the newest.
     ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let noon = 1_800_000_000;
+    /// # let visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// let mut ahead = visitors.try_clone()?;
+    /// ahead.advance(500_002);
+    /// assert!(visitors.check_not_ahead(&[&ahead], noon).is_err());
+    /// assert!(visitors.check_not_ahead(&[&ahead], noon + 3600).is_ok());
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Incompatible`].
     pub fn check_not_ahead(&self, sources: &[&Counter], now: u64) -> Result<(), Error> {

@@ -199,7 +199,7 @@ fn check_bytes(params: &Params, layout: Layout, representation: Representation, 
     };
     let fits = match representation {
         Representation::Dense => total_bytes == most_bytes,
-        Representation::Sparse => total_bytes <= most_bytes && total_bytes % 4 == 0,
+        Representation::Sparse => total_bytes <= most_bytes && total_bytes.is_multiple_of(4),
         Representation::Exact => total_bytes <= most_bytes,
     };
     if !fits {

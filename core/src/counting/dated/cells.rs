@@ -216,7 +216,7 @@ impl DatedCells {
             if bytes.iter().all(|&byte| byte == 0) {
                 continue;
             }
-            let start = chunk * 8 << u32::from(self.has_halves);
+            let start = (chunk * 8) << u32::from(self.has_halves);
             for index in start..start + (bytes.len() << u32::from(self.has_halves)) {
                 match self.get(index) {
                     0 => {}

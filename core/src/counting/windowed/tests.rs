@@ -4,7 +4,7 @@ use crate::counting::payload::tests::encode;
 use crate::counting::windowed_loading::WindowedForm;
 use crate::counting::{count_union, estimate_intersection};
 use crate::heap::{Mover, OnHeap};
-use crate::size_limit::MaxBytes;
+use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

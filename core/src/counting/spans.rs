@@ -1,0 +1,231 @@
+//! What a windowed counter has seen since a slice: who, and how many.
+
+use roaring::RoaringBitmap;
+
+use crate::counting::counter::{Counter, Shaped, State};
+use crate::counting::dated::Seen;
+use crate::counting::estimate::Estimated;
+use crate::counting::listing;
+use crate::counting::members::Members;
+use crate::counting::slots::{Bitmap, zeroed_words};
+use crate::error::Error;
+use crate::hash::hash64;
+use crate::size_limit::{Unlimited, try_with_capacity};
+
+impl Counter {
+    /// The members that a windowed counter has seen in `slice` or later, all members of another, in the order in which
+    /// they came. A member that died comes again at the end. That there are none is known of an estimate too.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// visitors.add(b"ann", &Unlimited)?;
+    /// visitors.advance(500_001);
+    /// visitors.add(b"ben", &Unlimited)?;
+    /// assert_eq!(visitors.members_since(500_000)?.collect::<Vec<_>>(), [b"ann", b"ben"]);
+    /// assert_eq!(visitors.members_since(500_001)?.collect::<Vec<_>>(), [b"ben"]);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Self::members`].
+    pub fn members_since(&self, slice: u64) -> Result<listing::Iter<'_>, Error> {
+        let Some(dated) = self.dated() else { return self.members() };
+        let (ages, most_age) = (dated.ring().ages(), dated.ring().most_age_since(slice));
+        match dated.seen() {
+            Seen::Exact(members) => Ok(listing::Iter::dated(members.iter(), ages, most_age)),
+            _ if !dated.has_any(most_age) => Ok(listing::Iter::none()),
+            _ => Err(self.not_exact()),
+        }
+    }
+
+    /// Is `item` a member that was seen in `slice` or later?
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// visitors.add(b"ann", &Unlimited)?;
+    /// assert!(visitors.contains_since(b"ann", 500_000)?);
+    /// assert!(!visitors.contains_since(b"ann", 500_001)?);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Self::contains`], if any were seen then.
+    pub fn contains_since(&self, item: &[u8], slice: u64) -> Result<bool, Error> {
+        Ok(self.age_of_member(item, hash64(item, self.params().seed), slice)?.is_some())
+    }
+
+    /// A counter without a window of those that it has seen in `slice` or later: the same as one that has seen only them.
+    /// If none were, it is exact. Of a counter without a window it is a copy.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// visitors.add(b"ann", &Unlimited)?;
+    /// visitors.advance(500_001);
+    /// visitors.add(b"ben", &Unlimited)?;
+    /// assert_eq!(visitors.seen_since(500_001)?.count(), 1);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn seen_since(&self, slice: u64) -> Result<Counter, Error> {
+        let Some(dated) = self.dated() else { return self.try_clone() };
+        let (&params, layout, ring) = (self.params(), self.layout(), dated.ring());
+        let (ages, most_age) = (ring.ages(), ring.most_age_since(slice));
+        if !dated.has_any(most_age) {
+            return Counter::with_layout(params, layout);
+        }
+        let state = match (dated.seen(), most_age) {
+            (_, None) => return Counter::with_layout(params, layout),
+            (Seen::Exact(held), Some(most_age)) => {
+                let mut members = Members::new();
+                for (_, member) in held.iter().filter(|&(tag, _)| ages.age(tag) <= most_age) {
+                    members.insert(member, hash64(member, params.seed), params.seed)?;
+                }
+                State::Exact(members)
+            }
+            (Seen::Sparse(held), Some(most_age)) => {
+                let mut positions = RoaringBitmap::new();
+                let seen = held.iter().filter(|&(_, tag)| ages.age(tag) <= most_age).map(|(position, _)| position);
+                let appended = positions.append(seen);
+                debug_assert!(appended.is_ok());
+                State::Estimating(Bitmap::from_positions(layout, positions, 0, &Unlimited)?)
+            }
+            (Seen::Dense(cells), Some(most_age)) => {
+                let mut words = zeroed_words(layout)?;
+                cells.to_words(ages, most_age, &mut words);
+                State::Estimating(Bitmap::from_words(layout, words))
+            }
+        };
+        Ok(Self::from_state(params, layout, 0, state))
+    }
+
+    /// The count at a time, Unix seconds. It is made out of what is there, without a counter beside.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let noon = 1_800_000_000;
+    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// visitors.add(b"ann", &Unlimited)?;
+    /// assert_eq!((visitors.count_at(noon + 86_400)?, visitors.count_at(noon + 2 * 86_400)?), (1, 0));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// None; the signature is that of counts of several counters.
+    pub fn count_at(&self, now: u64) -> Result<u64, Error> {
+        if self.oldest_alive(now) == self.oldest_alive(0) {
+            return Ok(self.count());
+        }
+        Ok(self.estimated_at(now)?.count())
+    }
+
+    /// As [`Self::count_at`], with the standard error.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let noon = 1_800_000_000;
+    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// visitors.add(b"ann", &Unlimited)?;
+    /// assert_eq!(visitors.estimated_at(noon)?.standard_error, 0.0);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As there.
+    pub fn estimated_at(&self, now: u64) -> Result<Estimated, Error> {
+        Ok(self.seen_by(self.oldest_alive(now)))
+    }
+
+    /// As [`Self::estimated_at`], of those only that were seen in the last `seconds` at least. Without a window all were.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let noon = 1_800_000_000;
+    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// visitors.add(b"ann", &Unlimited)?;
+    /// visitors.advance(500_002);
+    /// visitors.add(b"ben", &Unlimited)?;
+    /// assert_eq!(visitors.count_since(3600, noon + 7200)?.count(), 1);
+    /// assert_eq!(visitors.count_since(7200, noon + 7200)?.count(), 2);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As there.
+    pub fn count_since(&self, seconds: u64, now: u64) -> Result<Estimated, Error> {
+        Ok(self.seen_by(self.since(seconds, now)))
+    }
+
+    /// How many it has seen in `slice` or later.
+    fn seen_by(&self, slice: u64) -> Estimated {
+        match self.dated() {
+            None => self.estimated(),
+            Some(dated) => dated.estimated(self.layout(), dated.ring().most_age_since(slice)),
+        }
+    }
+
+    /// For every slice that is alive, from the present one back: when it begins, Unix seconds, and how many distinct
+    /// members were seen since. None without a window.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// # let noon = 1_800_000_000;
+    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
+    /// visitors.add(b"ann", &Unlimited)?;
+    /// visitors.advance(500_001);
+    /// visitors.add(b"ben", &Unlimited)?;
+    /// let rows = visitors.history(noon + 3600)?;
+    /// assert_eq!((rows.len(), rows[0], rows[1]), (25, (1_800_003_600, 1), (1_800_000_000, 2)));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn history(&self, now: u64) -> Result<Vec<(i64, u64)>, Error> {
+        let Some((dated, window)) = self.dated().zip(self.window()) else { return Ok(Vec::new()) };
+        let present = self.present_slice(now);
+        let passed = present - self.reached();
+        let counts = dated.history(self.layout())?;
+        let mut rows = try_with_capacity(counts.len())?;
+        for row in 0..counts.len() as u64 {
+            // By hand a window begins at slice 0: those before it begin before the epoch.
+            let start = (i128::from(present) - i128::from(row)) * i128::from(window.slice_seconds());
+            let start = i64::try_from(start).unwrap_or(i64::MAX);
+            let count = row.checked_sub(passed).map_or(0.0, |age| counts[age as usize]);
+            rows.push((start, libm::round(count) as u64));
+        }
+        Ok(rows)
+    }
+}
