@@ -17,7 +17,7 @@ use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::persist::{
     Loading, LoadingBloomFilter, LoadingCounter, Stored, push_chunk, rdb, redisbloom, scandump,
 };
-use rollcall_core::window::Pace;
+use rollcall_core::window::{Pace, Window};
 
 mod support;
 
@@ -508,4 +508,85 @@ fn counters_are_compared_and_merged_or_stay_as_they_are() {
         }
     }
     assert!(found.iter().all(|&failures| failures > 4), "{found:?}");
+}
+
+/// A windowed counter of each representation, none of them small.
+fn windowed_counters() -> Vec<(Counter, Representation)> {
+    use Representation::{Dense, Exact, Sparse};
+    let of = |capacity, error_rate, exact_limit, members: u32| {
+        let mut counter = windowed(capacity, error_rate, exact_limit);
+        for member in 0..members {
+            counter.advance(u64::from(3 * member / members));
+            counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
+        }
+        counter
+    };
+    let all = vec![
+        (of(10_000_000, 0.01, 65_536, 4_000), Exact),
+        (of(10_000_000, 0.001, 10, 100_000), Sparse),
+        (of(1_000_000, 0.001, 10, 200_000), Dense),
+    ];
+    for (counter, representation) in &all {
+        assert_eq!(counter.representation(), *representation);
+    }
+    all
+}
+
+fn windowed(capacity: u64, error_rate: f64, exact_limit: u32) -> Counter {
+    let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed: 0 };
+    let window = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Manual).unwrap();
+    Counter::new(params).unwrap().with_window(window, 0).unwrap()
+}
+
+#[test]
+fn windowed_counters_grow_or_stay_as_they_are() {
+    // From exact to dense, from sparse to dense.
+    for exact_limit in [65_536, 0] {
+        let mut counter = windowed(1_000_000, 0.001, exact_limit);
+        let mut failures = 0;
+        for member in 0..120_000u32 {
+            let before = (counter.representation(), counter.set_bits());
+            for n in 1.. {
+                let (outcome, failed) = with_failure(n, || counter.add(&member.to_le_bytes(), &Unlimited));
+                if !failed {
+                    assert!(outcome.is_ok(), "{outcome:?}");
+                    break;
+                }
+                failures += 1;
+                assert_out_of_memory("add", &outcome);
+                assert_eq!((counter.representation(), counter.set_bits()), before);
+            }
+        }
+        assert!(failures > 0 && counter.representation() == Representation::Dense);
+    }
+}
+
+#[test]
+fn windowed_counters_are_copied_loaded_and_merged_or_not_at_all() {
+    let counters = windowed_counters();
+    for (counter, representation) in &counters {
+        reading_fails_cleanly("clone", || counter.try_clone());
+        assert_dumps_load_or_fail(counter);
+        assert_rdb_loads_or_fails::<LoadingCounter>(&rdb_of(counter));
+        let part = cut_after(counter, counter.payload().len() * 9 / 10 + 1);
+        reading_fails_cleanly("part", || part.try_clone());
+        assert_rdb_loads_or_fails::<LoadingCounter>(&rdb_of_loading(&part));
+        assert!(same_dump(&completed(part, counter), counter));
+        let copy = || counter.try_clone().unwrap();
+        for (other, _) in &counters {
+            failures("merge", copy, |ours| ours.merge(&[other], &Unlimited), same_counter);
+            failures("union", || (), |()| count_union(&[counter, other]), |(), ()| true);
+        }
+        if *representation == Representation::Exact {
+            let (items, terms) = (items(500), Terms { limit: 4_020, all: false, dry_run: false });
+            let admit = |counter: &mut Counter| counter.admit(items.iter().map(Vec::as_slice), terms, &Unlimited);
+            fails_cleanly("admit", copy, admit, same_counter);
+        }
+        // What has no memory for a fresh start is empty all the same.
+        for n in 0..3 {
+            let mut dead = copy();
+            with_failure(n, || dead.advance(1_000));
+            assert_eq!(dead.count(), 0);
+        }
+    }
 }

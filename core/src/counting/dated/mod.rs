@@ -184,19 +184,28 @@ impl Dated {
         held_bytes: u64,
         limit: &impl SizeLimit,
     ) -> Result<Touch, Error> {
+        match self.touch_known(item, hash, plan.layout) {
+            Some(touch) => Ok(touch),
+            None => self.touch_at(item, hash, 0, plan, held_bytes, limit),
+        }
+    }
+
+    /// As [`Self::touch`], where it takes no memory: of a known member, and of a counter with all slots.
+    #[inline]
+    pub(super) fn touch_known(&mut self, item: &[u8], hash: u64, layout: Layout) -> Option<Touch> {
         let tag = self.ring.ages().newest;
         match &mut self.seen {
-            Seen::Exact(members) => match members.tag_mut(item, hash) {
-                Some(before) => Ok(Touch::over(std::mem::replace(before, tag), tag)),
-                None => self.add_member(item, hash, tag, plan, held_bytes, limit),
-            },
-            Seen::Sparse(_) => self.touch_slot(plan.layout.slot_of(hash), tag, plan.layout, held_bytes, limit),
+            Seen::Exact(members) => {
+                let before = members.tag_mut(item, hash)?;
+                Some(Touch::over(std::mem::replace(before, tag), tag))
+            }
+            Seen::Sparse(_) => None,
             Seen::Dense(cells) => {
-                let touch = Touch::over(cells.replace(plan.layout.slot_of(hash), tag), tag);
+                let touch = Touch::over(cells.replace(layout.slot_of(hash), tag), tag);
                 if touch == Touch::New {
                     self.estimate.forget();
                 }
-                Ok(touch)
+                Some(touch)
             }
         }
     }
