@@ -10,10 +10,11 @@
 //! | `BENCH.READ key [item]` | opens the key for reading and reads a word of its value, replies 1 |
 //! | `BENCH.WRITE key [item]` | the same, opened for writing |
 //! | `BENCH.CHANGE key [item]` | opens the key for writing, reads a word of its value, propagates, signals, notifies, replies 1 |
-//! | `BENCH.BITMAPS lines bytes [bytes ...]` | makes bitmaps for the three commands below, and says how many lines an item has in each |
+//! | `BENCH.BITMAPS lines bytes [bytes ...]` | makes bitmaps for the four commands below, and says how many lines an item has in each |
 //! | `BENCH.PROBE key item [item ...]` | as `BENCH.READ`; hashes each item in place, looks at one bit in each of its lines, replies with an array |
 //! | `BENCH.KNOWN key item [item ...]` | the same, opened for writing: what adding takes that changes nothing |
 //! | `BENCH.FILL key item [item ...]` | as `BENCH.KNOWN`, but sets the bits, then propagates, signals, notifies |
+//! | `BENCH.FILLLAST key item [item ...]` | as `BENCH.FILL`, but only in the last bitmap; looks at one bit in one line of each other |
 //! | `BENCH.UNION key [key ...]` | counts the bits that are set in any of several strings of one length |
 
 use std::array::from_fn;
@@ -154,16 +155,27 @@ unsafe extern "C" fn bitmaps(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModu
 /// Items hashed and prefetched before the first line is probed, because larger bitmaps are not in a cache.
 const CHUNK: usize = 32;
 
-/// Calls `visit` with each line of each item, and `answer` after each item.
+/// In which bitmaps an item has all of its lines. In the others it has one.
+#[derive(Clone, Copy, PartialEq)]
+enum Whole {
+    All,
+    Last,
+}
+
+/// Calls `visit` with each line of each item and whether it has all of them in this bitmap, and `answer` after each item.
 fn walk<'a>(
     bitmaps: &mut Bitmaps,
+    whole: Whole,
     mut items: impl Iterator<Item = &'a [u8]>,
-    visit: impl Fn(&mut u64, u64) -> bool,
+    visit: impl Fn(&mut u64, u64, bool) -> bool,
     mut answer: impl FnMut(bool),
 ) {
     let Bitmaps { lines_per_item, lines } = bitmaps;
-    let picks = |hash: u128| {
-        (0..*lines_per_item).map(move |i| (hash as u64).wrapping_add(i.wrapping_mul((hash >> 64) as u64 | 1)))
+    let last = lines.len().saturating_sub(1);
+    let is_whole = |bitmap: usize| whole == Whole::All || bitmap == last;
+    let picks = |hash: u128, is_whole: bool| {
+        let lines = if is_whole { *lines_per_item } else { 1 };
+        (0..lines).map(move |i| (hash as u64).wrapping_add(i.wrapping_mul((hash >> 64) as u64 | 1)))
     };
     let index = |pick: u64, len: usize| ((u128::from(pick) * len as u128) >> 64) as usize;
     loop {
@@ -173,17 +185,17 @@ fn walk<'a>(
             *hash = xxh3_128(item);
             len += 1;
         }
-        for lines in lines.iter() {
+        for (at, lines) in lines.iter().enumerate() {
             for &hash in &hashes[..len] {
-                picks(hash).for_each(|pick| prefetch_index(lines, index(pick, lines.len())));
+                picks(hash, is_whole(at)).for_each(|pick| prefetch_index(lines, index(pick, lines.len())));
             }
         }
         for &hash in &hashes[..len] {
             let mut all = true;
-            for lines in lines.iter_mut() {
-                let count = lines.len();
-                picks(hash).for_each(|pick| {
-                    all &= visit(&mut lines[index(pick, count)][pick as usize & 7], 1 << (pick >> 58))
+            for (at, lines) in lines.iter_mut().enumerate() {
+                let (count, is_whole) = (lines.len(), is_whole(at));
+                picks(hash, is_whole).for_each(|pick| {
+                    all &= visit(&mut lines[index(pick, count)][pick as usize & 7], 1 << (pick >> 58), is_whole)
                 });
             }
             answer(all);
@@ -220,8 +232,9 @@ unsafe fn look(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc
             let items = (2..argc as usize).map(|index| bytes(*argv.add(index)));
             walk(
                 bitmaps,
+                Whole::All,
                 items,
-                |word, bit| *word & bit != 0,
+                |word, bit, _| *word & bit != 0,
                 |all| {
                     api!(RedisModule_ReplyWithBool(ctx, c_int::from(all)));
                 },
@@ -237,6 +250,20 @@ unsafe fn look(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc
 /// # Safety
 /// See [`reply`].
 unsafe extern "C" fn fill(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { set(ctx, argv, argc, Whole::All) }
+}
+
+/// # Safety
+/// See [`reply`].
+unsafe extern "C" fn fill_last(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { set(ctx, argv, argc, Whole::Last) }
+}
+
+/// # Safety
+/// See [`reply`].
+unsafe fn set(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int, whole: Whole) -> c_int {
     // SAFETY: as in `probe`; the event's name ends with NUL.
     unsafe {
         let name = *argv.add(1);
@@ -245,12 +272,14 @@ unsafe extern "C" fn fill(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleS
         api!(RedisModule_ReplyWithArray(ctx, c_long::from(argc - 2)));
         BITMAPS.with_borrow_mut(|bitmaps| {
             let items = (2..argc as usize).map(|index| bytes(*argv.add(index)));
-            let set = |word: &mut u64, bit| {
+            let set = |word: &mut u64, bit, is_whole| {
                 let was_set = *word & bit != 0;
-                *word |= bit;
+                if is_whole {
+                    *word |= bit;
+                }
                 was_set
             };
-            walk(bitmaps, items, set, |all| {
+            walk(bitmaps, whole, items, set, |all| {
                 api!(RedisModule_ReplyWithBool(ctx, c_int::from(!all)));
             });
         });
@@ -330,7 +359,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     _argv: *mut *mut RedisModuleString,
     _argc: c_int,
 ) -> c_int {
-    let commands: [(&CStr, Command, &CStr, c_int); 9] = [
+    let commands: [(&CStr, Command, &CStr, c_int); 10] = [
         (c"bench.reply", reply, c"readonly fast", 1),
         (c"bench.read", read, c"readonly fast", 1),
         (c"bench.write", write, c"write deny-oom fast", 1),
@@ -339,6 +368,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
         (c"bench.probe", probe, c"readonly fast", 1),
         (c"bench.known", known, c"write deny-oom fast", 1),
         (c"bench.fill", fill, c"write deny-oom fast", 1),
+        (c"bench.filllast", fill_last, c"write deny-oom fast", 1),
         (c"bench.union", union, c"readonly", -1),
     ];
     // SAFETY: the context is live; names and flags end with NUL. Without the option the server would signal a change

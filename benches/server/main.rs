@@ -32,6 +32,7 @@ mod servers;
 mod single;
 mod small;
 mod waits;
+mod windows;
 
 use std::path::PathBuf;
 
@@ -49,7 +50,7 @@ fn no_plots(run: fn(&mut Bench)) -> impl Fn(&mut Bench) -> Vec<plot::File> {
 }
 
 /// The sections, in their order: persistence uses the filter that the first one fills, and "waits" empties the servers.
-const SECTIONS: [(&str, [u64; 2], Section); 14] = [
+const SECTIONS: [(&str, [u64; 2], Section); 18] = [
     ("350 items a call", [9, 91], |bench| no_plots(batch::run)(bench)),
     ("saving and loading", [6, 60], |bench| no_plots(persistence::run)(bench)),
     ("one item a call", [2, 9], |bench| no_plots(single::run)(bench)),
@@ -62,6 +63,10 @@ const SECTIONS: [(&str, [u64; 2], Section); 14] = [
     ("sub-filters", [2, 6], growth::run_chain),
     ("default capacity", [3, 4], |bench| no_plots(growth::run_default)(bench)),
     ("size of filters", [4, 15], growth::run_size),
+    ("windows of filters", [10, 90], |bench| no_plots(windows::run_filters)(bench)),
+    ("windows of counters", [2, 4], |bench| no_plots(windows::run_counters)(bench)),
+    ("bytes of windows", [2, 2], windows::run_bytes),
+    ("waits for windows", [12, 60], |bench| no_plots(windows::run_waits)(bench)),
     ("small keys", [30, 240], |bench| no_plots(small::run)(bench)),
     ("grid", [20, 300], |bench| no_plots(grid::run)(bench)),
 ];

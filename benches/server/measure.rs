@@ -153,7 +153,8 @@ pub fn server_time(server: &mut Server, command: &str, warm: &[Batch], batches: 
     time_of(&server.call("INFO commandstats"), command)
 }
 
-fn time_of(stats: &Reply, command: &str) -> f64 {
+/// Server time a call of `command`, microseconds, by what `INFO commandstats` said.
+pub fn time_of(stats: &Reply, command: &str) -> f64 {
     let stats = stats.text();
     // INFO has a command's name as its module registered it.
     let name = |line: &str| line.strip_prefix("cmdstat_")?.split_once(':').map(|(name, _)| name.to_uppercase());

@@ -54,7 +54,7 @@ impl Prober {
 }
 
 /// The longest wait of a client around `work`, milliseconds. Ends when the process holds no more than `bytes`.
-fn longest_wait(server: &mut Server, bytes: f64, work: impl FnOnce(&mut Server)) -> f64 {
+pub fn longest_wait(server: &mut Server, bytes: f64, work: impl FnOnce(&mut Server)) -> f64 {
     let prober = Prober::start(server.connect());
     std::thread::sleep(AROUND);
     work(server);

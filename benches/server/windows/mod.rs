@@ -1,0 +1,59 @@
+//! Filters and counters that forget: time, bytes, and how long other clients wait when slices begin.
+//!
+//! Windows go by hand, so that nothing depends on when a slice of the clock begins.
+
+mod bytes;
+mod counters;
+mod filters;
+mod today;
+mod waits;
+
+pub use bytes::run as run_bytes;
+pub use counters::run as run_counters;
+pub use filters::run as run_filters;
+pub use waits::run as run_waits;
+
+use crate::batch::fill;
+use crate::items::Source;
+use crate::servers::Server;
+
+/// A filter of a window whose older slices are full: what it looks like at any time in use.
+#[derive(Clone, Copy)]
+struct Window {
+    capacity: u64,
+    rate: f64,
+    slices: u64,
+}
+
+impl Window {
+    /// Items of a slice.
+    fn share(&self) -> u64 {
+        self.capacity.div_ceil(self.slices)
+    }
+
+    /// Makes it with so many items in each of its older slices and so many in the newest. Its items are those below
+    /// the number that is returned.
+    fn make(&self, server: &mut Server, key: &str, older: u64, newest: u64) -> u64 {
+        let Window { capacity, rate, slices } = self;
+        // The seconds do not matter: it goes by hand.
+        server.call(&format!("BF.RESERVE {key} {rate} {capacity} WINDOW {slices} MANUAL SLICES {slices}"));
+        let mut next = 0;
+        for slice in 0..=*slices {
+            server.call(&format!("BF.ADVANCE {key} {slice}"));
+            let items = if slice < *slices { older } else { newest };
+            fill(server, key, &mut Source::From(next), items);
+            next += items;
+        }
+        next
+    }
+}
+
+/// Numbers after `name` in what BF.DEBUG says of each sub-filter, oldest first.
+fn of_sub_filters(server: &mut Server, key: &str, name: &str) -> Vec<u64> {
+    let reply = server.call(&format!("BF.DEBUG {key}"));
+    let number = |text: String| {
+        let value = text.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix(':')).map(str::to_owned);
+        value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
+    };
+    reply.elements().iter().skip(1).map(|sub_filter| number(sub_filter.text())).collect()
+}

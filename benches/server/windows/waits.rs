@@ -1,0 +1,145 @@
+//! How long other clients wait while the slices of the largest values begin.
+
+use super::of_sub_filters;
+use crate::batch::fill;
+use crate::items::{PER_CALL, Source, calls};
+use crate::measure::{Bench, Goal, Row, Samples, time_of};
+use crate::servers::Server;
+use crate::waits::longest_wait;
+
+const KEY: &str = "giant";
+const GIBIBYTE: f64 = (1u64 << 30) as f64;
+const RATE: f64 = 0.001;
+
+/// A counter as large as it gets in one of its representations.
+struct Held {
+    name: &'static str,
+    capacity: u64,
+    exact: &'static str,
+    members: usize,
+    representation: &'static str,
+}
+
+/// A capacity and an error rate give bitmaps of 1 MiB at most, so cells of 8 MiB. Lists take half of that at most.
+const COUNTERS: [Held; 3] = [
+    Held {
+        name: "8 MiB of cells of a counter",
+        exact: "EXACT 0",
+        members: 2_000_000,
+        representation: "dense",
+        ..LARGEST
+    },
+    Held { name: "lists of a counter", exact: "EXACT 0", members: 400_000, representation: "sparse", ..LARGEST },
+    LARGEST,
+];
+const LARGEST: Held = Held {
+    name: "members of a counter",
+    capacity: 10_000_000_000,
+    exact: "EXACT 65536 BYTES 1048576",
+    members: 20_000,
+    representation: "exact",
+};
+
+/// How a slice begins.
+#[derive(Clone, Copy)]
+enum Begin {
+    /// A client says so.
+    Advance,
+    /// It is time, and an item comes. The window goes by hand until then, so that it is known which write that is: the
+    /// first one after the clock takes over.
+    FirstWrite,
+}
+
+const BEGINS: [(&str, Begin); 2] = [("ADVANCE", Begin::Advance), ("the first write of a slice", Begin::FirstWrite)];
+
+/// Seconds of a slice: so many that no other one begins while it is measured, but for an hour that ends just then.
+const SLICE: u64 = 3600;
+
+/// Measures filters and counters on a server that holds nothing else.
+pub fn run(bench: &mut Bench) {
+    let mut server = bench.ours.another();
+    let repeats = bench.pick(2, 7);
+    let mut idle = Samples::default();
+    // The wait, then what the server says of the command itself, both in milliseconds. Of each value by each way.
+    let mut samples = [(); 1 + COUNTERS.len()].map(|()| [(); 2].map(|()| [(); 2].map(|()| Samples::default())));
+    for repeat in 0..repeats {
+        bench.step(repeat, repeats);
+        idle.push(longest_wait(&mut server, f64::MAX, |_| ()));
+        for (way, (_, begin)) in BEGINS.into_iter().enumerate() {
+            let slice = make_filter(&mut server);
+            measure(&mut server, begin, ["BF.ADVANCE", "BF.ADD"], slice, &mut samples[0][way]);
+            for (held, samples) in COUNTERS.iter().zip(&mut samples[1..]) {
+                let slice = make_counter(&mut server, held);
+                measure(&mut server, begin, ["LC.ADVANCE", "LC.ADD"], slice, &mut samples[way]);
+            }
+        }
+    }
+    let row =
+        |work: String, goal, samples: &Samples| Row { work, goal, ours: samples.median(), other: None, unit: "ms" };
+    bench.rows.push(row(format!("{WAIT}: nothing (how quiet the machine is)"), Goal::Shown, &idle));
+    let names = ["1 GiB of a filter"].into_iter().chain(COUNTERS.iter().map(|held| held.name));
+    for (name, samples) in names.zip(&samples) {
+        for ((by, _), [wait, time]) in BEGINS.iter().zip(samples) {
+            bench.rows.push(row(format!("{WAIT}: {name}, by {by}"), Goal::AtMost(5.0), wait));
+            bench.rows.push(row(format!("server time of that: {name}, by {by}"), Goal::Shown, time));
+        }
+    }
+}
+
+const WAIT: &str = "longest wait of another client while a slice dies";
+
+/// The slice of now.
+fn now(server: &mut Server) -> u64 {
+    let seconds = server.call("TIME").elements()[0].number();
+    seconds as u64 / SLICE
+}
+
+/// A filter of which one slice has a gibibyte, every page of it touched, and is dead in the slice that is returned.
+fn make_filter(server: &mut Server) -> u64 {
+    server.call("FLUSHALL SYNC");
+    let now = now(server);
+    let reserve = |server: &mut Server, capacity: u64| {
+        server.call(&format!("BF.RESERVE {KEY} {RATE} {capacity} WINDOW {SLICE} MANUAL SLICES 1"));
+        server.call(&format!("BF.ADVANCE {KEY} {}", now - 2));
+    };
+    // The bytes of a million items give the capacity.
+    reserve(server, 1_000_000);
+    fill(server, KEY, &mut Source::From(0), 1);
+    let bytes = of_sub_filters(server, KEY, "bytes")[0] as f64;
+    server.call("FLUSHALL SYNC");
+    let before = server.resident_bytes();
+    reserve(server, (GIBIBYTE * 1e6 / bytes) as u64);
+    fill(server, KEY, &mut Source::From(0), 1_400_000);
+    assert!(server.resident_bytes() - before > 0.95 * GIBIBYTE, "not all of it is filled");
+    now
+}
+
+/// A counter of which half of the members are dead in the slice that is returned.
+fn make_counter(server: &mut Server, held: &Held) -> u64 {
+    server.call("FLUSHALL SYNC");
+    let (now, window) = (now(server), 24 * SLICE);
+    let Held { capacity, exact, members, representation, .. } = held;
+    server.call(&format!("LC.RESERVE {KEY} {capacity} ERROR 0.001 {exact} WINDOW {window} MANUAL SLICES 24"));
+    for (slice, start) in [(now - 25, 0), (now - 1, 1 << 32)] {
+        server.call(&format!("LC.ADVANCE {KEY} {slice}"));
+        let count = members / 2 / PER_CALL;
+        server.client.run(&calls(&["LC.ADD", KEY], &mut Source::From(start), count, PER_CALL, 4));
+    }
+    let info = server.call(&format!("LC.INFO {KEY}"));
+    assert!(info.text().contains(representation), "not {representation}: {info}");
+    now
+}
+
+/// Lets a slice begin.
+fn measure(server: &mut Server, begin: Begin, [advance, add]: [&str; 2], slice: u64, samples: &mut [Samples; 2]) {
+    let (command, work) = match begin {
+        Begin::Advance => (advance, format!("{advance} {KEY} {slice}")),
+        Begin::FirstWrite => {
+            server.call(&format!("{advance} {KEY} CLOCK"));
+            (add, format!("{add} {KEY} one"))
+        }
+    };
+    server.call("CONFIG RESETSTAT");
+    samples[0].push(longest_wait(server, f64::MAX, |server| drop(server.call(&work))));
+    samples[1].push(time_of(&server.call("INFO commandstats"), command) / 1e3);
+}
