@@ -126,13 +126,13 @@ instructions: ## Compare the instructions that the core takes with core/benches/
 	@scripts/check_instructions.py $(if $(UPDATE),--update)
 
 setup: ## Install everything that any target needs, as far as it is missing
-	@scripts/setup.sh build lint server wheels node counts words
+	@scripts/setup.sh build lint server wheels clocks node counts words
 	@scripts/servers.py fetch
 	@cargo fetch --locked
 	@scripts/clients.sh fetch
 
 setup-test:
-	@scripts/setup.sh build server wheels
+	@scripts/setup.sh build server wheels clocks
 
 clean: ## Remove all that was built or fetched, and what `make run` stored
 	rm -rf target

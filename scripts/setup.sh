@@ -7,6 +7,7 @@
 #     lint     rustfmt and clippy
 #     server   redis-server and redis-cli, 7.0 or later
 #     wheels   pip, which scripts/servers.py fetches the other servers with
+#     clocks   libfaketime, which gives the servers of tests a time of day of their own
 #     node     Node.js and npm, for one of the clients that `make test-clients` runs
 #     counts   valgrind, which counts the instructions that the core takes
 #     words    a large English word list, real text for `make demo`
@@ -37,6 +38,12 @@ node_is_old() {
 
 oldest_rust() { sed -nE 's/^rust-version = "(.*)"/\1/p' "${BASH_SOURCE%/*}/../Cargo.toml"; }
 
+has_faketime() {
+    [[ -n "${ROLLCALL_FAKETIME:-}" ]] ||
+        compgen -G '/usr/lib/*/faketime/libfaketime.so.1' >/dev/null ||
+        compgen -G '/usr/lib*/faketime/libfaketime.so.1' >/dev/null
+}
+
 has_words() { [[ -e /usr/share/dict/american-english-huge || -e /usr/share/dict/american-english-insane ]]; }
 
 packages=()
@@ -57,6 +64,7 @@ need() {
             command -v redis-server >/dev/null && command -v redis-cli >/dev/null || packages+=(redis-server)
             ;;
         wheels) python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip) ;;
+        clocks) has_faketime || packages+=(libfaketime) ;;
         node)
             if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
                 packages+=(nodejs npm)

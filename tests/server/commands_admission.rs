@@ -1,10 +1,9 @@
 //! BF.ADMIT and LC.ADMIT: new items up to a limit, decided and done in one step.
 
-use std::fs;
-
 use redis::Value;
 
-use crate::client::{Client, add_many, show, with_items};
+use crate::client::{add_many, show, with_items};
+use crate::effects::sent;
 use crate::harness::{Server, Setup, session};
 
 /// Runs a session with the commands of either family in the place of `?`.
@@ -132,36 +131,6 @@ fn bad_terms_are_refused() {
         assert!(found.contains("apacity") && found.ends_with("got 0"), "{found}");
     }
     client.expect("EXISTS k", "0");
-}
-
-/// What was appended to the AOF since it was begun.
-fn appended(server: &Server) -> Vec<u8> {
-    let files = fs::read_dir(server.dir().join("appendonlydir")).expect("the AOF's directory");
-    let paths = files.map(|file| file.expect("a file").path());
-    let incremental = paths.filter(|path| path.to_string_lossy().ends_with(".incr.aof"));
-    incremental.flat_map(|path| fs::read(path).expect("the AOF")).collect()
-}
-
-/// What a replica or the AOF is sent, read off the AOF.
-fn sent(client: &mut Client, server: &Server, line: &str) -> Vec<String> {
-    let before = appended(server).len();
-    client.cmd(line);
-    let all = appended(server);
-    let text = String::from_utf8_lossy(&all[before..]).into_owned();
-    let mut commands: Vec<String> = Vec::new();
-    for part in text.split("\r\n") {
-        match part.chars().next() {
-            Some('*') => commands.push(String::new()),
-            Some('$') | None => {}
-            Some(_) => {
-                let command = commands.last_mut().expect("a command");
-                command.push_str(if command.is_empty() { "" } else { " " });
-                command.push_str(part);
-            }
-        }
-    }
-    commands.retain(|command| !["SELECT 0", "MULTI", "EXEC"].contains(&command.as_str()));
-    commands
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Servers for tests: started on a free port in a directory of their own, killed on drop.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -19,6 +20,7 @@ pub struct Setup {
     binary: Option<PathBuf>,
     is_old: bool,
     files: Vec<(String, Vec<u8>)>,
+    environment: Vec<(String, OsString)>,
 }
 
 impl Setup {
@@ -61,6 +63,12 @@ impl Setup {
     /// A file in the server's directory, there before it starts.
     pub fn file(mut self, name: &str, bytes: &[u8]) -> Setup {
         self.files.push((name.to_owned(), bytes.to_owned()));
+        self
+    }
+
+    /// An environment variable of the server's process.
+    pub fn environment(mut self, name: &str, value: impl Into<OsString>) -> Setup {
+        self.environment.push((name.to_owned(), value.into()));
         self
     }
 
@@ -310,6 +318,7 @@ impl Server {
             let child = Command::new(&binary)
                 .args(["server.conf", "--port", &self.port.to_string()])
                 .current_dir(self.dir.path())
+                .envs(self.setup.environment.iter().map(|(name, value)| (name, value)))
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
@@ -356,6 +365,10 @@ impl Drop for Server {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
             let _ = child.wait();
+            // What a server with a clock of its own shares with its children would outlive it.
+            for name in ["faketime_shm_", "sem.faketime_sem_"] {
+                let _ = fs::remove_file(format!("/dev/shm/{name}{}", child.id()));
+            }
         }
     }
 }

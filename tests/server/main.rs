@@ -6,6 +6,7 @@
 //! - `ROLLCALL_SERVER`: the server binary, `redis-server` from the PATH by default.
 //! - `ROLLCALL_MODULE`: the module, `release/librollcall.so` of the target directory by default.
 //! - `ROLLCALL_PEER`: a RedisBloom module, for the tests that load beside it (skipped without).
+//! - `ROLLCALL_FAKETIME`: the library that gives a server a clock of its own, Debian's libfaketime by default.
 //! - `ROLLCALL_OLD_SERVER`: a server older than 7.0, which must refuse the module (skipped without).
 //!
 //! The tests that every supported server has to pass are in the modules named `commands_*`, `config*`, `persistence_*`
@@ -13,8 +14,11 @@
 //! for a server that can defragment: one that was not built with a system's malloc.
 
 mod client;
+mod clock;
+mod effects;
 mod fixture;
 mod harness;
+mod pair;
 mod payload;
 
 mod commands_admission;

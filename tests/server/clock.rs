@@ -1,0 +1,82 @@
+//! The time of day as a test wants it: libfaketime, loaded before a server, reads it from a file.
+//!
+//! Time stands still until it is set anew. What measures spans (monotonic clocks) goes on as ever.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tempfile::TempDir;
+
+use crate::harness::Setup;
+
+/// The time of day of one or more servers, Unix seconds. It has to outlive them.
+pub struct Clock {
+    dir: TempDir,
+    now: AtomicU64,
+}
+
+impl Clock {
+    /// A clock that shows this time.
+    #[track_caller]
+    pub fn at(now: u64) -> Clock {
+        let clock = Clock { dir: tempfile::tempdir().expect("a temporary directory"), now: AtomicU64::new(now) };
+        clock.set(now);
+        clock
+    }
+
+    /// Sets it forwards or back.
+    #[track_caller]
+    pub fn set(&self, now: u64) {
+        self.now.store(now, Ordering::Relaxed);
+        // The file is replaced, because a server may read it at any moment.
+        let next = self.dir.path().join("next");
+        fs::write(&next, format!("{now}\n")).expect("the time is written");
+        fs::rename(next, self.file()).expect("the time is set");
+    }
+
+    /// Sets it forwards.
+    #[track_caller]
+    pub fn pass(&self, seconds: u64) {
+        self.set(self.now() + seconds);
+    }
+
+    /// What it shows.
+    pub fn now(&self) -> u64 {
+        self.now.load(Ordering::Relaxed)
+    }
+
+    /// A server that goes by it.
+    #[track_caller]
+    pub fn setup(&self) -> Setup {
+        // The C library's allocator comes before that of a server which loads another one dynamically: libfaketime
+        // asks for memory when that other one, half made, asks for the time.
+        let mut preload = OsString::from(library());
+        preload.push(" libc.so.6");
+        Setup::default()
+            .environment("LD_PRELOAD", preload)
+            .environment("FAKETIME_TIMESTAMP_FILE", self.file())
+            .environment("FAKETIME_FMT", "%s")
+            .environment("FAKETIME_NO_CACHE", "1")
+            .environment("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+            // A clock that jumps ends no link.
+            .line("repl-timeout 2000000000")
+    }
+
+    fn file(&self) -> PathBuf {
+        self.dir.path().join("time")
+    }
+}
+
+/// libfaketime: what `ROLLCALL_FAKETIME` names, else Debian's.
+#[track_caller]
+fn library() -> PathBuf {
+    if let Some(path) = std::env::var_os("ROLLCALL_FAKETIME") {
+        return path.into();
+    }
+    let mut folders: Vec<PathBuf> = ["/usr/lib", "/usr/lib64"].map(PathBuf::from).into();
+    folders.extend(fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|folder| folder.path()));
+    let mut libraries = folders.iter().map(|folder| folder.join("faketime/libfaketime.so.1"));
+    libraries.find(|path| path.exists()).expect("libfaketime, which `scripts/setup.sh clocks` installs")
+}

@@ -1,0 +1,41 @@
+//! What a command sends to replicas and to the AOF, read off the AOF.
+
+use std::fs;
+
+use crate::client::Client;
+use crate::harness::{Server, Setup};
+
+/// A server that appends every effect to its AOF at once.
+pub fn appending(setup: Setup) -> Server {
+    setup.line("appendonly yes").line("appendfsync always").start()
+}
+
+/// What was appended to the AOF since it was begun.
+pub fn appended(server: &Server) -> Vec<u8> {
+    let files = fs::read_dir(server.dir().join("appendonlydir")).expect("the AOF's directory");
+    let paths = files.map(|file| file.expect("a file").path());
+    let incremental = paths.filter(|path| path.to_string_lossy().ends_with(".incr.aof"));
+    incremental.flat_map(|path| fs::read(path).expect("the AOF")).collect()
+}
+
+/// What a replica or the AOF is sent, read off the AOF.
+pub fn sent(client: &mut Client, server: &Server, line: &str) -> Vec<String> {
+    let before = appended(server).len();
+    client.cmd(line);
+    let all = appended(server);
+    let text = String::from_utf8_lossy(&all[before..]).into_owned();
+    let mut commands: Vec<String> = Vec::new();
+    for part in text.split("\r\n") {
+        match part.chars().next() {
+            Some('*') => commands.push(String::new()),
+            Some('$') | None => {}
+            Some(_) => {
+                let command = commands.last_mut().expect("a command");
+                command.push_str(if command.is_empty() { "" } else { " " });
+                command.push_str(part);
+            }
+        }
+    }
+    commands.retain(|command| !["SELECT 0", "MULTI", "EXEC"].contains(&command.as_str()));
+    commands
+}

@@ -1,0 +1,65 @@
+//! A primary and its replica, whose values have to be equal at all times.
+
+use crate::fixture::{assert_same, snapshot};
+use crate::harness::{Server, Setup};
+
+/// A replica's own defaults, of which none may show. Its size limit is below what a test makes.
+pub const OTHER_DEFAULTS: &str = "bf-error-rate 0.2 bf-initial-size 7 bf-expansion-factor 5 lc-capacity 9 \
+                              lc-error-rate 0.2 lc-exact-limit 3 lc-exact-bytes 30 hash-seed 12345 max-key-bytes 1048576";
+
+/// A primary and its replica. Where the server can, the replica ends if a command that it is sent fails.
+pub struct Pair {
+    pub primary: Server,
+    pub replica: Server,
+}
+
+impl Pair {
+    /// Both without a clock of their own.
+    pub fn start() -> Pair {
+        Pair::with_args("")
+    }
+
+    /// As [`Pair::start`], with arguments of the primary's module.
+    pub fn with_args(args: &str) -> Pair {
+        Pair::of(Setup::default().args(args), Setup::default())
+    }
+
+    /// Servers of these settings; the replica's module gets other defaults.
+    pub fn of(primary: Setup, replica: Setup) -> Pair {
+        let pair = Pair { primary: primary.start(), replica: replica.args(OTHER_DEFAULTS).start() };
+        if pair.replica.config("propagation-error-behavior").is_some() {
+            let mut client = pair.replica.client();
+            client.expect("CONFIG SET propagation-error-behavior panic-on-replicas", "+OK");
+        }
+        pair.replica.replicate(&pair.primary);
+        pair
+    }
+
+    /// Panics unless the replica, having received all there is, holds what the primary holds.
+    #[track_caller]
+    pub fn assert_equal(&self, after: &str) {
+        self.replica.wait_synced(&self.primary);
+        let (primary, replica) =
+            (self.primary.client().text("DEBUG DIGEST"), self.replica.client().text("DEBUG DIGEST"));
+        if primary != replica {
+            assert_same(&snapshot(&mut self.replica.client()), &snapshot(&mut self.primary.client()));
+            panic!("the data sets differ after {after}");
+        }
+    }
+
+    /// Panics if the replica failed at anything it was sent.
+    #[track_caller]
+    pub fn assert_no_errors(&mut self) {
+        self.primary.assert_up();
+        self.replica.assert_up();
+        let mut client = self.replica.client();
+        assert_eq!(client.info("total_error_replies"), "0", "{}", client.text("INFO errorstats"));
+        assert!(!self.replica.log().contains("CRITICAL"), "{}", self.replica.log());
+    }
+
+    /// Two numbers that every write changes: the replication offset and the count of changes.
+    pub fn marks(&self) -> [i64; 2] {
+        let mut client = self.primary.client();
+        ["master_repl_offset", "rdb_changes_since_last_save"].map(|field| client.info_number(field))
+    }
+}
