@@ -1,0 +1,311 @@
+//! Windows, what both families have in common: how they are made, what INFO says of them, and ADVANCE by hand.
+
+use redis::Value;
+
+use crate::client::{Client, error_text, field, pairs, show, text, words};
+use crate::effects::{appending, sent};
+use crate::harness::{Server, Setup, session};
+
+/// Both families.
+pub const FAMILIES: [&str; 2] = ["BF", "LC"];
+
+/// The three commands that create a key of a family, with options.
+pub fn creating(family: &str, key: &str, options: &str) -> [String; 3] {
+    [
+        reserve(family, key, options),
+        format!("{family}.INSERT {key} {options} ITEMS a"),
+        format!("{family}.ADMIT {key} LIMIT 5 {options} ITEMS a"),
+    ]
+}
+
+/// The command that makes an empty key of a family, with options.
+pub fn reserve(family: &str, key: &str, options: &str) -> String {
+    let parameters = if family == "BF" { "0.001 100" } else { "100" };
+    format!("{family}.RESERVE {key} {parameters} {options}")
+}
+
+/// Adds an item and says whether it was new.
+#[track_caller]
+pub fn is_new(client: &mut Client, family: &str, key: &str, item: &str) -> bool {
+    match client.cmd(&format!("{family}.ADD {key} {item}")) {
+        Value::Int(new) => new == 1,
+        other => panic!("{family}.ADD {key} {item} gave {}", show(&other)),
+    }
+}
+
+/// The fields of INFO that tell of a window: WINDOW, SLICES, SLICE and PACE, in the notation of [`show`].
+#[track_caller]
+pub fn window(client: &mut Client, family: &str, key: &str) -> String {
+    let fields = ["WINDOW", "SLICES", "SLICE", "PACE"].map(|name| {
+        let reply = client.list(&format!("{family}.INFO {key} {name}"));
+        assert_eq!(reply.len(), 1, "{name}");
+        show(&reply[0]).trim_matches(['"', '+']).to_owned()
+    });
+    fields.join(" ")
+}
+
+#[test]
+fn every_command_that_creates_makes_them() {
+    let server = Server::start();
+    let mut client = server.client();
+    for family in FAMILIES {
+        for (options, expected) in [
+            ("WINDOW 40 MANUAL SLICES 4", "40 4 0 manual"),
+            ("slices 5 manual window 7", "7 5 0 manual"),
+            ("WINDOW 1 MANUAL SLICES 1", "1 1 0 manual"),
+            ("WINDOW 1099511627776 MANUAL SLICES 64", "1099511627776 64 0 manual"),
+            ("EX 1000 WINDOW 86400 MANUAL SLICES 24 SEED 7", "86400 24 0 manual"),
+        ] {
+            for line in creating(family, "k", options) {
+                client.cmd("DEL k");
+                let reply = client.cmd(&line);
+                assert!(error_text(&reply).is_none(), "{line}: {}", show(&reply));
+                assert_eq!(window(&mut client, family, "k"), expected, "{line}");
+                assert_eq!(client.int("TTL k") > 0, options.contains("EX"), "{line}");
+            }
+        }
+        client.cmd("DEL k");
+        client.expect(&reserve(family, "k", "WINDOW 100 MANUAL"), "+OK");
+        let default = if family == "BF" { "100 4 0 manual" } else { "100 12 0 manual" };
+        assert_eq!(window(&mut client, family, "k"), default);
+        // The options of a key that is there already are those that it was made with.
+        client.cmd(&format!("{family}.INSERT k WINDOW 50 SLICES 2 ITEMS a"));
+        client.cmd(&format!("{family}.ADMIT k LIMIT 9 WINDOW 50 SLICES 2 ITEMS b"));
+        assert_eq!(window(&mut client, family, "k"), default);
+        client.expect(&reserve(family, "plain", ""), "+OK");
+        assert_eq!(window(&mut client, family, "plain"), "nil nil nil nil");
+    }
+}
+
+#[test]
+fn those_that_go_by_the_clock_begin_with_its_slice() {
+    let server = Server::start();
+    let mut client = server.client();
+    for family in FAMILIES {
+        for line in creating(family, "k", "WINDOW 4000000 SLICES 4") {
+            client.cmd("DEL k");
+            let slice =
+                |client: &mut Client| text(&client.list("TIME")[0]).parse::<u64>().expect("seconds") / 1_000_000;
+            let before = slice(&mut client);
+            client.cmd(&line);
+            let said = window(&mut client, family, "k");
+            let after = slice(&mut client);
+            assert!((before..=after).any(|at| said == format!("4000000 4 {at} clock")), "{line}: {said}");
+        }
+    }
+}
+
+#[test]
+fn filters_say_whether_they_refresh_and_that_they_go_by_number() {
+    session(
+        &Server::start(),
+        &[
+            ("BF.RESERVE w 0.01 100 WINDOW 40 MANUAL", "+OK", "+OK"),
+            ("BF.INFO w REFRESH", "[0]", "{+Refresh: 0}"),
+            ("BF.RESERVE r 0.01 100 WINDOW 40 MANUAL REFRESH", "+OK", "+OK"),
+            ("BF.INFO r REFRESH", "[1]", "{+Refresh: 1}"),
+            ("BF.INFO r SLICES", "[2]", "{+Slices: 2}"),
+            ("BF.RESERVE l 0.01 100 LAST", "+OK", "+OK"),
+            ("BF.INFO l WINDOW", "[\"last\"]", "{+Window: \"last\"}"),
+            ("BF.INFO l SLICES", "[4]", "{+Slices: 4}"),
+            ("BF.INFO l SLICE", "[nil]", "{+Slice: nil}"),
+            ("BF.INFO l PACE", "[nil]", "{+Pace: nil}"),
+            ("BF.INFO l REFRESH", "[0]", "{+Refresh: 0}"),
+            ("BF.INSERT m LAST REFRESH ITEMS a", "[1]", "[#t]"),
+            ("BF.INFO m SLICES", "[2]", "{+Slices: 2}"),
+            ("BF.INFO m REFRESH", "[1]", "{+Refresh: 1}"),
+            ("BF.RESERVE n 0.01 100 SLICES 9 last", "+OK", "+OK"),
+            ("BF.INFO n SLICES", "[9]", "{+Slices: 9}"),
+            ("BF.RESERVE p 0.01 100", "+OK", "+OK"),
+            ("BF.INFO p REFRESH", "[nil]", "{+Refresh: nil}"),
+            ("BF.INFO w LAYOUT", "[\"lines\"]", "{+Layout: \"lines\"}"),
+            ("TYPE w", "+RCfilter-", "+RCfilter-"),
+            ("LC.RESERVE c 100 WINDOW 40 MANUAL", "+OK", "+OK"),
+            ("LC.INFO c WINDOW", "[40]", "{+Window: 40}"),
+            ("LC.INFO c PACE", "[\"manual\"]", "{+Pace: \"manual\"}"),
+            ("TYPE c", "+RCcounter", "+RCcounter"),
+        ],
+    );
+}
+
+#[test]
+fn the_lines_of_info_are_what_clients_know() {
+    let server = Server::start();
+    for mut client in [server.client(), server.client3()] {
+        client.expect("FLUSHALL", "+OK");
+        client.expect("BF.RESERVE f 0.01 1000 WINDOW 40 MANUAL", "+OK");
+        client.cmd("BF.MADD f a b");
+        let info = client.cmd("BF.INFO f");
+        let labels: Vec<_> = pairs(&info).into_iter().map(|(label, _)| label).collect();
+        assert_eq!(labels, ["Capacity", "Size", "Number of filters", "Number of items inserted", "Expansion rate"]);
+        assert_eq!(field(&info, "Capacity"), Value::Int(1000));
+        assert_eq!(field(&info, "Number of items inserted"), Value::Int(2));
+        assert!(matches!(field(&info, "Size"), Value::Int(size) if size > 0));
+        for (key, options, expected) in [
+            ("c", "WINDOW 40 MANUAL SLICES 4", "[\"Window\" 40, \"Slices\" 4, \"Slice\" 0, \"Pace\" \"manual\"]"),
+            ("p", "", "[\"Window\" nil, \"Slices\" nil, \"Slice\" nil, \"Pace\" nil]"),
+        ] {
+            client.expect(&reserve("LC", key, options), "+OK");
+            let info = pairs(&client.cmd(&format!("LC.INFO {key}")));
+            let tail: Vec<_> =
+                info[info.len() - 4..].iter().map(|(label, value)| format!("{label:?} {}", show(value))).collect();
+            assert_eq!(format!("[{}]", tail.join(", ")), expected);
+        }
+    }
+}
+
+#[test]
+fn windows_are_advanced_by_hand() {
+    for family in FAMILIES {
+        let server = Server::start();
+        let mut client = server.client();
+        client.expect(&reserve(family, "k", "WINDOW 40 MANUAL SLICES 4"), "+OK");
+        assert!(is_new(&mut client, family, "k", "a"));
+        let mut was = client.digest("k");
+        for (slice, moves) in [("0", false), ("1", true), ("1", false), ("4", true), ("1000000000000", true)] {
+            client.expect(&format!("{family}.ADVANCE k {slice}"), "+OK");
+            let is = client.digest("k");
+            assert_eq!(is != was, moves, "{family} {slice}");
+            was = is;
+            assert_eq!(window(&mut client, family, "k"), format!("40 4 {slice} manual"));
+        }
+        client.expect("SET text x", "+OK");
+        client.expect(&reserve(family, "plain", ""), "+OK");
+        for (line, expected) in [
+            ("ADVANCE k 999999999999", "ERR "),
+            ("ADVANCE k 0", "ERR "),
+            ("ADVANCE k -1", "ERR "),
+            ("ADVANCE k 1.5", "ERR "),
+            ("ADVANCE k soon", "ERR "),
+            ("ADVANCE k ''", "ERR "),
+            ("ADVANCE k 18446744073709551616", "ERR "),
+            ("ADVANCE k 1000000000001 REBASE", "ERR "),
+            ("ADVANCE k 5 REBASE", "ERR "),
+            ("ADVANCE k 1000000000001 LATER", "ERR "),
+            ("ADVANCE k 1000000000001 REBASE REBASE", "ERR "),
+            ("ADVANCE k CLOCK CLOCK", "ERR "),
+            ("ADVANCE k", "ERR wrong number of arguments"),
+            ("ADVANCE", "ERR wrong number of arguments"),
+            ("ADVANCE missing 1", "ERR not found"),
+            ("ADVANCE missing CLOCK", "ERR not found"),
+            ("ADVANCE plain 1", "ERR "),
+            ("ADVANCE plain CLOCK", "ERR "),
+            ("ADVANCE text 1", "WRONGTYPE"),
+        ] {
+            let error = client.error(&format!("{family}.{line}"));
+            assert!(error.starts_with(expected), "{family}.{line}: {error}");
+            assert_eq!(client.digest("k"), was, "{line}");
+        }
+        client.expect("EXISTS missing", "0");
+    }
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("BF.INSERT k LAST ITEMS a", "[1]");
+    let was = client.digest("k");
+    for line in ["BF.ADVANCE k 1", "BF.ADVANCE k 0", "BF.ADVANCE k CLOCK"] {
+        client.error(line);
+        assert_eq!(client.digest("k"), was, "{line}");
+    }
+}
+
+/// The end of time is a slice like any other: nothing overflows.
+#[test]
+fn the_last_slice_of_all_can_be_reached() {
+    for family in FAMILIES {
+        for options in ["WINDOW 40 MANUAL SLICES 4", "WINDOW 1099511627776 MANUAL SLICES 1"] {
+            let mut server = Server::start();
+            let mut client = server.client();
+            client.expect(&reserve(family, "k", options), "+OK");
+            is_new(&mut client, family, "k", "a");
+            for slice in [u64::MAX >> 40, i64::MAX as u64, i64::MAX as u64 + 1, u64::MAX - 1, u64::MAX] {
+                let reply = client.cmd(&format!("{family}.ADVANCE k {slice}"));
+                let is_refused = error_text(&reply).is_some();
+                assert!(is_refused || reply == Value::Okay, "{slice}: {}", show(&reply));
+                assert_eq!(is_new(&mut client, family, "k", "a"), !is_refused, "{family} {slice}");
+                for line in ["BF.CARD k", "BF.INFO k", "LC.INFO k", "LC.COUNT k", "LC.HISTORY k", "LC.COUNTSINCE 1 k"] {
+                    if line.starts_with(family) {
+                        let reply = client.cmd(line);
+                        assert!(error_text(&reply).is_none(), "{line}: {}", show(&reply));
+                    }
+                }
+                let before = client.digest("k");
+                client.expect("DEBUG RELOAD", "+OK");
+                assert_eq!(client.digest("k"), before, "{family} {slice}");
+            }
+            server.assert_up();
+        }
+    }
+}
+
+#[test]
+fn effects_say_all_that_a_replica_needs() {
+    let server = appending(Setup::default());
+    let mut client = server.client();
+    for family in FAMILIES {
+        let refresh = if family == "BF" { " REFRESH" } else { "" };
+        for line in creating(family, "k", &format!("WINDOW 40 MANUAL SLICES 4{refresh}")) {
+            client.cmd("DEL k");
+            let created = sent(&mut client, &server, &line);
+            assert_eq!(created.len(), 1, "{line}: {created:?}");
+            for part in [" k ", " WINDOW 40 ", " MANUAL", " SLICES 4", " SLICE 0", refresh] {
+                assert!(format!("{} ", created[0]).contains(part), "{line}: {part} in {created:?}");
+            }
+            assert!(created[0].starts_with(&format!("{family}.")) && !created[0].contains("ADMIT"), "{created:?}");
+        }
+        assert_eq!(sent(&mut client, &server, &format!("{family}.ADVANCE k 3")), [format!("{family}.ADVANCE k 3")]);
+        for nothing in ["ADVANCE k 3", "ADVANCE k 2", "ADVANCE missing 2", "INFO k", "ADMIT k LIMIT 1 ITEMS z"] {
+            let line = format!("{family}.{nothing}");
+            assert!(sent(&mut client, &server, &line).is_empty(), "{line}");
+        }
+        // Seen again in a later slice: that is a change, though nothing is new. In the same slice it is none.
+        let renewed = sent(&mut client, &server, &format!("{family}.ADD k a"));
+        assert_eq!(renewed.len(), 1, "{renewed:?}");
+        assert!(renewed[0].starts_with(family) && renewed[0].ends_with(" k a"), "{renewed:?}");
+        assert!(sent(&mut client, &server, &format!("{family}.ADD k a")).is_empty());
+        client.expect(&format!("{family}.ADVANCE k 4"), "+OK");
+        let admitted = sent(&mut client, &server, &format!("{family}.ADMIT k LIMIT 2 ITEMS a b c"));
+        assert_eq!(admitted.len(), 1, "{admitted:?}");
+        assert!(admitted[0].ends_with(" k a b"), "{admitted:?}");
+        client.expect(&format!("{family}.ADVANCE k 5"), "+OK");
+        for nothing in ["ADMIT k LIMIT 2 ALL ITEMS a z", "ADMIT k LIMIT 9 DRYRUN ITEMS a z"] {
+            let line = format!("{family}.{nothing}");
+            assert!(sent(&mut client, &server, &line).is_empty(), "{line}");
+        }
+        client.cmd("DEL k");
+    }
+    // Without REFRESH what is known is not written.
+    client.expect("BF.INSERT k WINDOW 40 MANUAL ITEMS a", "[1]");
+    client.expect("BF.ADVANCE k 3", "+OK");
+    assert!(sent(&mut client, &server, "BF.MADD k a a").is_empty());
+    assert!(sent(&mut client, &server, "BF.ADMIT k LIMIT 9 ITEMS a").is_empty());
+    assert_eq!(sent(&mut client, &server, "BF.ADVANCE k CLOCK").len(), 1);
+    assert!(sent(&mut client, &server, "BF.ADVANCE k CLOCK").is_empty());
+    let last = sent(&mut client, &server, "BF.INSERT l LAST SLICES 3 ITEMS a b");
+    assert!(last.len() == 1 && last[0].contains(" LAST ") && last[0].contains(" SLICES 3"), "{last:?}");
+}
+
+#[test]
+fn keys_of_the_commands_are_known_to_the_server() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (line, keys) in [
+        ("BF.ADVANCE k 5", "[\"k\"]"),
+        ("LC.ADVANCE k CLOCK", "[\"k\"]"),
+        ("LC.HISTORY k", "[\"k\"]"),
+        ("LC.COUNTSINCE 60 k", "[\"k\"]"),
+        ("LC.COUNTSINCE 60 k l m", "[\"k\", \"l\", \"m\"]"),
+        ("LC.MEMBERS k SINCE 60", "[\"k\"]"),
+    ] {
+        let words: Vec<_> = ["COMMAND", "GETKEYS"].into_iter().chain(words(line)).collect();
+        assert_eq!(show(&client.call(&words)), keys, "{line}");
+    }
+    // Users who may only read may ask, and may not advance.
+    client.expect("ACL SETUSER reader on nopass ~* +@read", "+OK");
+    client.expect(&reserve("LC", "c", "WINDOW 40 MANUAL"), "+OK");
+    client.expect("AUTH reader x", "+OK");
+    client.expect("LC.COUNTSINCE 5 c", "0");
+    assert_eq!(client.list("LC.HISTORY c").len(), 13);
+    for line in ["LC.ADVANCE c 1", "BF.ADVANCE c 1"] {
+        assert!(client.error(line).starts_with("NOPERM"), "{line}");
+    }
+}

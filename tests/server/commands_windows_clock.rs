@@ -1,0 +1,389 @@
+//! Windows that go by the clock, on servers whose clock the test sets.
+
+use crate::client::{Client, show};
+use crate::clock::Clock;
+use crate::commands_windows::{FAMILIES, is_new, reserve, window};
+use crate::commands_windows_counters::history;
+use crate::effects::{appending, sent};
+use crate::harness::Server;
+
+/// A slice that begins, by windows whose slices have ten seconds, and when.
+const SLICE: u64 = 170_000_000;
+const START: u64 = SLICE * 10;
+
+/// The window of most tests: 40 seconds in slices of ten.
+const WINDOW: &str = "WINDOW 40 SLICES 4";
+
+/// A year in seconds.
+const YEAR: u64 = 365 * 86_400;
+
+/// Whether an item is found, by either family.
+#[track_caller]
+fn exists(client: &mut Client, family: &str, item: &str) -> bool {
+    client.int(&format!("{family}.EXISTS k {item}")) == 1
+}
+
+#[track_caller]
+fn count(client: &mut Client, family: &str) -> i64 {
+    client.int(if family == "BF" { "BF.CARD k" } else { "LC.COUNT k" })
+}
+
+/// The server, a connection, and the window `k`.
+fn start(clock: &Clock, family: &str, options: &str) -> (Server, Client) {
+    let server = appending(clock.setup());
+    let mut client = server.client();
+    client.expect(&reserve(family, "k", options), "+OK");
+    (server, client)
+}
+
+#[test]
+fn reads_skip_what_is_dead_and_write_nothing() {
+    for family in FAMILIES {
+        let clock = Clock::at(START + 7);
+        let (server, mut client) = start(&clock, family, WINDOW);
+        assert!(is_new(&mut client, family, "k", "a"));
+        client.expect(&format!("{family}.INFO k SLICE"), &format!("[{SLICE}]"));
+        let before = client.digest("k");
+        let changes = client.info("rdb_changes_since_last_save");
+        for (now, is_found) in [
+            (START + 9, true),
+            (START + 10, true),
+            // The window is over, but its slice is not.
+            (START + 47, true),
+            (START + 49, true),
+            (START + 50, false),
+            (START + YEAR, false),
+            (START + 49, true),
+            (START + 50, false),
+            // A clock set back does not take anything away.
+            (START, true),
+            (START - YEAR, true),
+            (0, true),
+        ] {
+            clock.set(now);
+            assert_eq!(exists(&mut client, family, "a"), is_found, "{family} at {now}");
+            assert_eq!(count(&mut client, family), i64::from(is_found), "{family} at {now}");
+            let slice = (now / 10).max(SLICE);
+            assert_eq!(window(&mut client, family, "k"), format!("40 4 {slice} clock"));
+            let lines = ["BF.INFO k", "BF.DEBUG k", "LC.INFO k", "LC.HISTORY k", "LC.COUNTSINCE 7 k", "LC.MEMBERS k"];
+            for line in lines.iter().filter(|line| line.starts_with(family)) {
+                assert!(sent(&mut client, &server, line).is_empty(), "{line}");
+            }
+            assert_eq!(client.digest("k"), before);
+        }
+        assert_eq!(client.info("rdb_changes_since_last_save"), changes);
+    }
+}
+
+#[test]
+fn changes_advance_first_and_others_do_not() {
+    for family in FAMILIES {
+        let clock = Clock::at(START);
+        let (server, mut client) = start(&clock, family, WINDOW);
+        client.cmd(&format!("{family}.ADD k a"));
+        client.expect("SET other x", "+OK");
+        clock.pass(20);
+        let before = client.digest("k");
+        // Nothing of this changes anything.
+        let known = if family == "BF" { "BF.ADD k a" } else { "LC.EXISTS k a" };
+        let nothing = [
+            "ADMIT k LIMIT 1 ITEMS b",
+            "ADMIT k LIMIT 9 DRYRUN ITEMS a b",
+            "ADMIT k LIMIT 1 ALL ITEMS a b",
+            "MERGE k missing",
+        ];
+        for line in nothing.map(|line| format!("{family}.{line}")).iter().map(String::as_str).chain([known]) {
+            assert!(sent(&mut client, &server, line).is_empty(), "{line}");
+            assert_eq!(client.digest("k"), before, "{line}");
+        }
+        let advance = format!("{family}.ADVANCE k {}", SLICE + 2);
+        let effects = sent(&mut client, &server, &format!("{family}.ADD k b"));
+        assert_eq!(effects.len(), 2, "{effects:?}");
+        assert_eq!(effects[0], advance);
+        assert!(effects[1].ends_with(" k b"), "{effects:?}");
+        // Once a slice.
+        clock.pass(9);
+        assert_eq!(sent(&mut client, &server, &format!("{family}.ADD k c")).len(), 1);
+        // By every command that changes it; what was new is remembered from the present slice on.
+        for (at, line) in ["INSERT k ITEMS d", "ADMIT k LIMIT 9 ITEMS e", "CLEAR k"].iter().enumerate() {
+            clock.set(START + 30 + 10 * at as u64);
+            let effects = sent(&mut client, &server, &format!("{family}.{line}"));
+            assert_eq!(effects.len(), 2, "{line}: {effects:?}");
+            assert_eq!(effects[0], format!("{family}.ADVANCE k {}", SLICE + 3 + at as u64), "{line}");
+        }
+        clock.pass(1000);
+        for line in ["MULTI", "ADD k x", "ADD k y", "EXEC"] {
+            let line = if line.starts_with("ADD") { format!("{family}.{line}") } else { line.to_owned() };
+            client.cmd(&line);
+        }
+        assert_eq!(count(&mut client, family), 2);
+        clock.pass(1000);
+        let script = format!("return redis.call('{family}.ADD', KEYS[1], 'z')");
+        assert_eq!(show(&client.call(&["EVAL", &script, "1", "k"])), "1");
+        assert_eq!(count(&mut client, family), 1);
+        assert_eq!(window(&mut client, family, "k"), format!("40 4 {} clock", clock.now() / 10));
+    }
+}
+
+/// What comes to life again in the slice of the advance is new: the advance is decided before the items are looked at.
+#[test]
+fn what_is_dead_by_the_clock_is_new_again() {
+    for family in FAMILIES {
+        for line in ["ADD k a", "INSERT k ITEMS a", "ADMIT k LIMIT 1 ITEMS a", "ADMIT k LIMIT 1 ALL ITEMS a"] {
+            let clock = Clock::at(START);
+            let (_server, mut client) = start(&clock, family, WINDOW);
+            assert!(is_new(&mut client, family, "k", "a"));
+            clock.set(START + 50);
+            let reply = show(&client.cmd(&format!("{family}.{line}")));
+            assert_eq!(reply.trim_matches(['[', ']']), "1", "{family}.{line}");
+            assert_eq!(count(&mut client, family), 1);
+            clock.set(START + 99);
+            assert!(exists(&mut client, family, "a"));
+            clock.set(START + 100);
+            assert!(!exists(&mut client, family, "a"));
+        }
+    }
+}
+
+#[test]
+fn limits_are_of_the_window() {
+    for family in FAMILIES {
+        let clock = Clock::at(START + 5);
+        let (_server, mut client) = start(&clock, family, "WINDOW 3600 SLICES 60");
+        // Three an hour: a rate limit by distinct values.
+        for minute in 0..600 {
+            clock.set(START + 5 + 60 * minute);
+            let admitted = client.cmd(&format!("{family}.ADMIT k LIMIT 3 ITEMS v{minute}"));
+            let expected = if minute % 61 < 3 { "[1]" } else { "[-1]" };
+            assert_eq!(show(&admitted), expected, "{family}, minute {minute}");
+            assert!(count(&mut client, family) <= 3);
+        }
+    }
+}
+
+#[test]
+fn an_advance_goes_out_even_if_an_item_fails_afterwards() {
+    let clock = Clock::at(START);
+    let server = appending(clock.setup().args("max-key-bytes 1048576"));
+    let mut client = server.client();
+    client.expect("BF.RESERVE k 0.01 1000 EXPANSION 2000 WINDOW 40 SLICES 1", "+OK");
+    crate::client::add_many(&mut client, "BF.MADD k", "x", 0..100);
+    clock.pass(40);
+    let line = crate::client::with_items("BF.MADD k", "y", 0..2000).join(" ");
+    let effects = sent(&mut client, &server, &line);
+    assert_eq!(effects.len(), 2, "{}", effects.len());
+    assert_eq!(effects[0], format!("BF.ADVANCE k {}", START / 40 + 1));
+    assert!(effects[1].starts_with("BF.") && !effects[1].contains(" y1900"), "only what went in");
+    let reply = show(&client.cmd(&line));
+    assert!(reply.contains("max-key-bytes"), "{reply}");
+}
+
+#[test]
+fn clients_advance_no_further_than_the_clock() {
+    for family in FAMILIES {
+        let clock = Clock::at(START);
+        let (server, mut client) = start(&clock, family, WINDOW);
+        assert!(is_new(&mut client, family, "k", "a"));
+        let before = client.digest("k");
+        // The present slice, and the pace that it has: nothing to do.
+        for line in [format!("ADVANCE k {SLICE}"), "ADVANCE k CLOCK".to_owned()] {
+            assert!(sent(&mut client, &server, &format!("{family}.{line}")).is_empty());
+            client.expect(&format!("{family}.{line}"), "+OK");
+        }
+        for wrong in [SLICE + 1, SLICE - 1, 0, u64::MAX] {
+            client.error(&format!("{family}.ADVANCE k {wrong}"));
+        }
+        client.error(&format!("{family}.ADVANCE k {SLICE} REBASE"));
+        assert_eq!(client.digest("k"), before);
+        clock.pass(30);
+        // A slice behind the present one, though ahead of what is stored.
+        client.error(&format!("{family}.ADVANCE k {}", SLICE + 1));
+        client.error(&format!("{family}.ADVANCE k {}", SLICE + 4));
+        assert_eq!(client.digest("k"), before);
+        client.expect(&format!("{family}.ADVANCE k {}", SLICE + 3), "+OK");
+        let after = client.digest("k");
+        assert_ne!(after, before);
+        // The clock goes back: the present slice is what was reached.
+        clock.set(START);
+        client.error(&format!("{family}.ADVANCE k {SLICE}"));
+        client.expect(&format!("{family}.ADVANCE k {}", SLICE + 3), "+OK");
+        assert_eq!(client.digest("k"), after);
+    }
+}
+
+#[test]
+fn a_ring_by_hand_is_handed_to_the_clock() {
+    for family in FAMILIES {
+        let clock = Clock::at(START);
+        let (server, mut client) = start(&clock, family, &format!("{WINDOW} MANUAL"));
+        assert!(is_new(&mut client, family, "k", "early"));
+        clock.pass(YEAR);
+        assert!(exists(&mut client, family, "early"), "it never asks a clock");
+        let slice = clock.now() / 10;
+        client.expect(&format!("{family}.ADVANCE k {}", slice - 2), "+OK");
+        assert!(is_new(&mut client, family, "k", "late"));
+        client.expect(&format!("{family}.ADVANCE k CLOCK"), "+OK");
+        assert_eq!(window(&mut client, family, "k"), format!("40 4 {slice} clock"));
+        assert_eq!((exists(&mut client, family, "early"), exists(&mut client, family, "late")), (false, true));
+        assert!(sent(&mut client, &server, &format!("{family}.ADVANCE k CLOCK")).is_empty());
+        clock.pass(29);
+        assert!(exists(&mut client, family, "late"));
+        clock.pass(1);
+        assert!(!exists(&mut client, family, "late"));
+        // It is the clock's after a reload, too.
+        client.expect("DEBUG RELOAD", "+OK");
+        assert_eq!(window(&mut client, family, "k"), format!("40 4 {} clock", slice + 3));
+    }
+}
+
+#[test]
+fn a_clock_that_jumps_a_year_ahead_and_comes_back_freezes_nothing() {
+    for family in FAMILIES {
+        let clock = Clock::at(START);
+        let (server, mut client) = start(&clock, family, WINDOW);
+        clock.set(START + YEAR);
+        assert!(is_new(&mut client, family, "k", "b"));
+        clock.set(START + YEAR + 10);
+        assert!(is_new(&mut client, family, "k", "c"));
+        clock.set(START + 20);
+        // Reads do not mend it, and find all that there is; nor does what changes nothing.
+        assert!(exists(&mut client, family, "b") && exists(&mut client, family, "c"));
+        assert!(sent(&mut client, &server, &format!("{family}.ADMIT k LIMIT 2 ITEMS d")).is_empty());
+        let effects = sent(&mut client, &server, &format!("{family}.ADD k d"));
+        assert_eq!(effects.len(), 2, "{effects:?}");
+        assert_eq!(effects[0], format!("{family}.ADVANCE k {} REBASE", SLICE + 2));
+        assert_eq!(window(&mut client, family, "k"), format!("40 4 {} clock", SLICE + 2));
+        // b is one slice older than c and d, and each has its window from now on.
+        for (now, found) in [
+            (START + 20, [true, true, true]),
+            (START + 59, [true, true, true]),
+            (START + 60, [false, true, true]),
+            (START + 69, [false, true, true]),
+            (START + 70, [false, false, false]),
+        ] {
+            clock.set(now);
+            let is = ["b", "c", "d"].map(|item| exists(&mut client, family, item));
+            assert_eq!(is, found, "{family} {}", now - START);
+        }
+        assert!(is_new(&mut client, family, "k", "e"));
+        assert_eq!(count(&mut client, family), 1);
+    }
+}
+
+/// Clocks of different servers differ a little: what is one slice ahead stays where it is.
+#[test]
+fn a_slice_ahead_is_no_jump() {
+    for family in FAMILIES {
+        let clock = Clock::at(START + 10);
+        let (server, mut client) = start(&clock, family, WINDOW);
+        assert!(is_new(&mut client, family, "k", "a"));
+        clock.set(START + 9);
+        let effects = sent(&mut client, &server, &format!("{family}.ADD k b"));
+        assert_eq!(effects.len(), 1, "{effects:?}");
+        assert_eq!(window(&mut client, family, "k"), format!("40 4 {} clock", SLICE + 1));
+        clock.set(START - 1);
+        let effects = sent(&mut client, &server, &format!("{family}.ADD k c"));
+        assert_eq!(effects.first(), Some(&format!("{family}.ADVANCE k {} REBASE", SLICE - 1)), "{effects:?}");
+        for item in ["a", "b", "c"] {
+            clock.set(START + 39);
+            assert!(exists(&mut client, family, item), "{family} {item}");
+            clock.set(START + 40);
+            assert!(!exists(&mut client, family, item), "{family} {item}");
+        }
+    }
+}
+
+/// Before 1970 plus a window there are no slices to go back to.
+#[test]
+fn the_beginning_of_time_is_a_time_like_any_other() {
+    for family in FAMILIES {
+        let clock = Clock::at(12);
+        let (_server, mut client) = start(&clock, family, WINDOW);
+        assert!(is_new(&mut client, family, "k", "a"));
+        clock.set(START);
+        assert!(is_new(&mut client, family, "k", "b"));
+        clock.set(3);
+        assert!(is_new(&mut client, family, "k", "c"));
+        assert_eq!(window(&mut client, family, "k"), "40 4 0 clock");
+        clock.set(49);
+        assert_eq!(["b", "c"].map(|item| exists(&mut client, family, item)), [true, true]);
+        clock.set(50);
+        assert_eq!(["b", "c"].map(|item| exists(&mut client, family, item)), [false, false]);
+    }
+}
+
+#[test]
+fn spans_go_by_the_second() {
+    let clock = Clock::at(START);
+    let (_server, mut client) = start(&clock, "LC", WINDOW);
+    for (second, item) in [(0, "a"), (12, "b"), (19, "c"), (20, "d"), (34, "e")] {
+        clock.set(START + second);
+        assert!(is_new(&mut client, "LC", "k", item));
+    }
+    // At second 36: the spans that reach into a slice get all of it.
+    clock.set(START + 36);
+    for (seconds, expected) in [(1, 1), (6, 1), (7, 2), (16, 2), (17, 4), (26, 4), (27, 5), (36, 5), (40, 5)] {
+        client.expect(&format!("LC.COUNTSINCE {seconds} k"), &expected.to_string());
+        assert_eq!(client.list(&format!("LC.MEMBERS k SINCE {seconds}")).len(), expected as usize);
+    }
+    let start = START as i64;
+    let rows = [(start + 30, 1), (start + 20, 2), (start + 10, 4), (start, 5), (start - 10, 5)];
+    assert_eq!(history(&mut client, "k"), rows);
+    // Time goes on without any write.
+    clock.set(START + 52);
+    client.expect("LC.COUNT k", "4");
+    client.expect("LC.COUNTSINCE 2 k", "0");
+    client.expect("LC.COUNTSINCE 13 k", "1");
+    assert_eq!(history(&mut client, "k")[..3], [(start + 50, 0), (start + 40, 0), (start + 30, 1)]);
+    client.expect("LC.MEMBERS k SINCE 22", "[\"e\"]");
+}
+
+#[test]
+fn merging_does_not_advance() {
+    for family in FAMILIES {
+        let clock = Clock::at(START);
+        let server = appending(clock.setup());
+        let mut client = server.client();
+        for key in ["k", "from"] {
+            client.expect(&reserve(family, key, WINDOW), "+OK");
+        }
+        assert!(is_new(&mut client, family, "k", "a"));
+        clock.pass(20);
+        assert!(is_new(&mut client, family, "from", "b"));
+        // Two slices ahead of what the destination has reached, but not of the present.
+        clock.pass(10);
+        let effects = sent(&mut client, &server, &format!("{family}.MERGE k from"));
+        assert_eq!(effects, [format!("{family}.MERGE k from")]);
+        assert_eq!(["a", "b"].map(|item| exists(&mut client, family, item)), [true, true]);
+        clock.set(START + 50);
+        assert_eq!(["a", "b"].map(|item| exists(&mut client, family, item)), [false, true]);
+        clock.set(START + 70);
+        assert_eq!(["a", "b"].map(|item| exists(&mut client, family, item)), [false, false]);
+        // A source from a clock far ahead would take all that is here.
+        client.cmd(&format!("{family}.ADD k c"));
+        clock.pass(YEAR);
+        client.cmd(&format!("{family}.ADD from d"));
+        clock.set(START + 71);
+        let before = client.text("DEBUG DIGEST");
+        client.error(&format!("{family}.MERGE k from"));
+        assert_eq!(client.text("DEBUG DIGEST"), before);
+        assert!(exists(&mut client, family, "c"));
+    }
+}
+
+#[test]
+fn windows_expire_as_other_keys_do() {
+    let clock = Clock::at(START);
+    let server = clock.setup().start();
+    let mut client = server.client();
+    for family in FAMILIES {
+        client.expect(&format!("{family}.ADMIT k LIMIT 1 {WINDOW} EX 100 ITEMS a b"), "[1, -1]");
+        clock.pass(99);
+        client.expect("EXISTS k", "1");
+        clock.pass(2);
+        client.expect("EXISTS k", "0");
+        client.expect(&format!("{family}.ADMIT k LIMIT 1 {WINDOW} EXAT {} ITEMS a", clock.now() + 5), "[1]");
+        client.expect("TTL k", "5");
+        client.expect("DEL k", "1");
+    }
+}

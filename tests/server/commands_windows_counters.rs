@@ -1,0 +1,398 @@
+//! Counters with windows: members count by when they were last seen.
+
+use redis::Value;
+
+use crate::client::{Client, add_many, field, number, show, text};
+use crate::harness::{Server, session};
+
+#[track_caller]
+fn advance(client: &mut Client, key: &str, slice: u64) {
+    client.expect(&format!("LC.ADVANCE {key} {slice}"), "+OK");
+}
+
+#[track_caller]
+fn members(client: &mut Client, line: &str) -> String {
+    let mut members: Vec<_> = client.list(line).iter().map(text).collect();
+    members.sort();
+    members.join(" ")
+}
+
+/// The rows of LC.HISTORY, newest first.
+#[track_caller]
+pub fn history(client: &mut Client, key: &str) -> Vec<(i64, i64)> {
+    let row = |row: &Value| match row {
+        Value::Array(pair) => match pair[..] {
+            [Value::Int(start), Value::Int(count)] => (start, count),
+            _ => panic!("a row of LC.HISTORY is {}", show(row)),
+        },
+        other => panic!("a row of LC.HISTORY is {}", show(other)),
+    };
+    client.list(&format!("LC.HISTORY {key}")).iter().map(row).collect()
+}
+
+#[test]
+fn members_count_by_when_they_were_last_seen() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("LC.RESERVE k 100 WINDOW 40 MANUAL SLICES 4", "+OK");
+    advance(&mut client, "k", 10);
+    client.expect("LC.ADD k ann ben", "2");
+    advance(&mut client, "k", 12);
+    client.expect("LC.ADD k ben cem ben", "1");
+    client.expect("LC.COUNT k", "3");
+    assert_eq!(history(&mut client, "k"), [(120, 2), (110, 2), (100, 3), (90, 3), (80, 3)]);
+    advance(&mut client, "k", 14);
+    client.expect("LC.ADD k dan", "1");
+    client.expect("LC.COUNT k", "4");
+    assert_eq!(history(&mut client, "k"), [(140, 1), (130, 1), (120, 3), (110, 3), (100, 4)]);
+    advance(&mut client, "k", 15);
+    assert_eq!(history(&mut client, "k"), [(150, 0), (140, 1), (130, 1), (120, 3), (110, 3)]);
+    client.expect("LC.ADD k ann", "1");
+    client.expect("LC.COUNT k", "4");
+    advance(&mut client, "k", 17);
+    assert_eq!(members(&mut client, "LC.MEMBERS k"), "ann dan");
+    advance(&mut client, "k", 19);
+    assert_eq!(members(&mut client, "LC.MEMBERS k"), "ann");
+    advance(&mut client, "k", 20);
+    client.expect("LC.COUNT k", "0");
+    client.expect("LC.MEMBERS k", "[]");
+}
+
+/// By hand the present moment is the last second of the slice: 129 in slice 12 of 10 seconds.
+#[test]
+fn spans_begin_with_the_slice_that_has_their_first_second() {
+    let server = Server::start();
+    let mut client = server.client();
+    for options in ["EXACT 100", "EXACT 0 ERROR 0.001"] {
+        client.cmd("DEL k");
+        client.expect(&format!("LC.RESERVE k 1000 {options} WINDOW 40 MANUAL SLICES 4"), "+OK");
+        for slice in 8..=12 {
+            advance(&mut client, "k", slice);
+            client.expect(&format!("LC.ADD k in{slice}"), "1");
+        }
+        for (seconds, count) in
+            [(1, 1), (2, 1), (9, 1), (10, 2), (11, 2), (19, 2), (20, 3), (29, 3), (30, 4), (39, 4), (40, 5)]
+        {
+            client.expect(&format!("LC.COUNTSINCE {seconds} k"), &count.to_string());
+            client.expect(&format!("LC.COUNTSINCE {seconds} k missing k"), &count.to_string());
+            if !options.contains("EXACT 0") {
+                let expected: Vec<_> = (13 - count..=12).map(|slice| format!("in{slice}")).collect();
+                let mut expected = expected;
+                expected.sort();
+                assert_eq!(members(&mut client, &format!("LC.MEMBERS k SINCE {seconds}")), expected.join(" "));
+            }
+        }
+    }
+    client.expect("LC.COUNTSINCE 1 missing", "0");
+    client.expect("LC.COUNTSINCE 1099511627776 missing missing2", "0");
+    client.expect("LC.MEMBERS missing SINCE 5", "[]");
+    client.error("LC.MEMBERS k SINCE 5");
+}
+
+#[test]
+fn slices_are_whole_seconds_rounded_up() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (seconds, slices, length) in [(10, 4, 3), (86_400, 24, 3600), (100, 100, 1), (7, 2, 4), (86_400, 254, 341)] {
+        client.cmd("DEL k");
+        client.expect(&format!("LC.RESERVE k 100 WINDOW {seconds} MANUAL SLICES {slices}"), "+OK");
+        advance(&mut client, "k", 1000);
+        client.expect("LC.ADD k a", "1");
+        let rows = history(&mut client, "k");
+        let starts: Vec<_> = rows.iter().map(|row| row.0).collect();
+        let expected: Vec<_> = (0..=slices).map(|back| (1000 - back) * length).collect();
+        assert_eq!(starts, expected);
+        assert!(rows.iter().all(|row| row.1 == 1));
+        advance(&mut client, "k", 1000 + slices as u64);
+        client.expect("LC.COUNT k", "1");
+        client.expect(&format!("LC.COUNTSINCE {seconds} k"), if seconds == slices * length { "1" } else { "0" });
+        advance(&mut client, "k", 1001 + slices as u64);
+        client.expect("LC.COUNT k", "0");
+    }
+    // A new counter has its rows too, though the oldest begin before the epoch.
+    client.expect("LC.RESERVE new 100 WINDOW 40 MANUAL SLICES 4", "+OK");
+    client.expect("LC.ADD new a", "1");
+    let rows = history(&mut client, "new");
+    assert_eq!(rows.len(), 5);
+    assert_eq!(rows[0], (0, 1));
+    assert!(rows.iter().all(|row| row.1 == 1), "{rows:?}");
+}
+
+#[test]
+fn replies_have_their_types() {
+    session(
+        &Server::start(),
+        &[
+            ("LC.INSERT k WINDOW 40 MANUAL SLICES 1 ITEMS a", "1", "1"),
+            ("LC.ADVANCE k 3", "+OK", "+OK"),
+            ("LC.ADD k b", "1", "1"),
+            ("LC.HISTORY k", "[[120, 1], [80, 1]]", "[[120, 1], [80, 1]]"),
+            ("LC.COUNTSINCE 40 k", "1", "1"),
+            ("LC.MEMBERS k", "[\"b\"]", "[\"b\"]"),
+            ("LC.MEMBERS k SINCE 40", "[\"b\"]", "[\"b\"]"),
+            ("LC.EXISTS k a", "0", "#f"),
+            ("LC.MEXISTS k a b", "[0, 1]", "[#f, #t]"),
+            ("LC.ESTIMATE k", "[1, \"0\"]", "[1, ,0]"),
+        ],
+    );
+}
+
+#[test]
+fn estimates_of_every_span_keep_their_error() {
+    let server = Server::start();
+    let mut client = server.client();
+    // Cells of four bits and of eight.
+    for (slices, capacity) in [(12_u64, 100_000), (24, 100_000), (2, 100_000), (200, 100_000)] {
+        client.cmd("DEL k");
+        let seconds = slices * 10;
+        client.expect(
+            &format!("LC.RESERVE k {capacity} ERROR 0.01 EXACT 0 WINDOW {seconds} MANUAL SLICES {slices}"),
+            "+OK",
+        );
+        // In every slice so many new ones, and of those before the half that has an even number.
+        let each = 60_000 / (slices + 1);
+        let last = slices + 3;
+        for slice in 0..=last {
+            advance(&mut client, "k", slice);
+            add_many(&mut client, "LC.ADD k", "new:", each * slice..each * (slice + 1));
+            if slice > 0 {
+                let again: Vec<_> = (each * (slice - 1)..each * slice).filter(|n| n % 2 == 0).collect();
+                for piece in again.chunks(1000) {
+                    let items: Vec<_> = piece.iter().map(|n| format!("new:{n}")).collect();
+                    client.cmd(&format!("LC.ADD k {}", items.join(" ")));
+                }
+            }
+        }
+        let rows = history(&mut client, "k");
+        assert_eq!(rows.len() as u64, slices + 1);
+        for (back, (start, count)) in rows.iter().enumerate() {
+            let back = back as u64;
+            assert_eq!(*start as u64, (last - back) * 10);
+            // All that began in these slices, and the even ones of the slice before.
+            let evens = |from: u64, to: u64| to.div_ceil(2) - from.div_ceil(2);
+            let begin = last - back;
+            let truth = (each * (last + 1) - each * begin + evens(each * (begin - 1), each * begin)) as f64;
+            let bound = 5.0 * 0.01 * truth;
+            assert!((*count as f64 - truth).abs() <= bound.max(5.0), "{slices}: {count} of {truth}");
+            let seconds = (back * 10).max(1);
+            client.expect(&format!("LC.COUNTSINCE {seconds} k"), &count.to_string());
+            assert!(back == 0 || rows[back as usize - 1].1 <= *count, "{rows:?}");
+        }
+        let whole = rows[slices as usize].1;
+        client.expect("LC.COUNT k", &whole.to_string());
+        let info = client.cmd("LC.INFO k");
+        assert_eq!(field(&info, "Count"), Value::Int(whole));
+        assert_eq!(text(&field(&info, "Mode")), "estimate");
+        let error = number(&field(&info, "Standard error"));
+        assert!((0.0..0.01).contains(&error) && error > 0.0005, "{error}");
+        let estimate = client.list("LC.ESTIMATE k");
+        assert_eq!(estimate[0], Value::Int(whole));
+        assert!((number(&estimate[1]) / whole as f64 - error).abs() < 0.001);
+    }
+}
+
+#[test]
+fn a_counter_whose_members_are_all_dead_is_exact_again() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("LC.RESERVE k 1000 EXACT 3 WINDOW 40 MANUAL SLICES 4", "+OK");
+    let mode = |client: &mut Client| text(&client.list("LC.INFO k MODE")[0]);
+    client.expect("LC.ADD k a b c", "3");
+    assert_eq!(mode(&mut client), "exact");
+    // The limit is of those alive.
+    advance(&mut client, "k", 5);
+    client.expect("LC.ADD k d e f", "3");
+    assert_eq!(mode(&mut client), "exact");
+    assert_eq!(members(&mut client, "LC.MEMBERS k"), "d e f");
+    advance(&mut client, "k", 7);
+    client.expect("LC.ADD k g", "1");
+    assert_eq!(mode(&mut client), "estimate");
+    client.expect("LC.COUNT k", "4");
+    assert_eq!(history(&mut client, "k").iter().map(|row| row.1).collect::<Vec<_>>(), [1, 1, 4, 4, 4]);
+    client.error("LC.MEMBERS k");
+    client.error("LC.EXISTS k a");
+    // Those from before the limit was passed keep their slices.
+    advance(&mut client, "k", 10);
+    client.expect("LC.COUNT k", "1");
+    advance(&mut client, "k", 12);
+    client.expect("LC.COUNT k", "0");
+    assert_eq!(mode(&mut client), "exact");
+    client.expect("LC.MEMBERS k", "[]");
+    client.expect("LC.ADD k x y", "2");
+    assert_eq!(members(&mut client, "LC.MEMBERS k"), "x y");
+    // A counter that was told to keep none stays an estimate.
+    client.expect("LC.RESERVE none 1000 EXACT 0 WINDOW 40 MANUAL SLICES 4", "+OK");
+    client.expect("LC.ADD none a", "1");
+    advance(&mut client, "none", 9);
+    client.expect("LC.COUNT none", "0");
+}
+
+#[test]
+fn only_what_is_alive_is_a_member() {
+    let server = Server::start();
+    let mut client = server.client();
+    for key in ["k", "l"] {
+        client.expect(&format!("LC.RESERVE {key} 100 WINDOW 40 MANUAL SLICES 4"), "+OK");
+    }
+    client.expect("LC.ADD k a b c", "3");
+    client.expect("LC.ADD l b c d", "3");
+    advance(&mut client, "k", 3);
+    client.expect("LC.ADD k c e", "1");
+    for (line, reply) in [
+        ("LC.COUNT k l", "5"),
+        ("LC.DIFF k l", "a e"),
+        ("LC.DIFF l k", "d"),
+        ("LC.MEXISTS k a b c d e", "[1, 1, 1, 0, 1]"),
+    ] {
+        if line.starts_with("LC.DIFF ") {
+            assert_eq!(members(&mut client, line), reply, "{line}");
+        } else {
+            client.expect(line, reply);
+        }
+    }
+    client.expect("LC.DIFFCOUNT k l", "[2, \"0\"]");
+    client.expect("LC.INTERCOUNT k l", "[2, \"0\"]");
+    client.expect("LC.ESTIMATE k l", "[5, \"0\"]");
+    // Each goes by its own present slice: k forgets what it has not seen since slice 0, l does not.
+    advance(&mut client, "k", 5);
+    client.expect("LC.MEXISTS k a b c d e", "[0, 0, 1, 0, 1]");
+    client.expect("LC.EXISTS k a", "0");
+    client.expect("LC.COUNT k", "2");
+    client.expect("LC.COUNT k l", "4");
+    client.expect("LC.COUNT l k missing", "4");
+    assert_eq!(members(&mut client, "LC.DIFF k l"), "e");
+    assert_eq!(members(&mut client, "LC.DIFF l k"), "b d");
+    client.expect("LC.DIFFCOUNT l k", "[2, \"0\"]");
+    client.expect("LC.INTERCOUNT k l", "[1, \"0\"]");
+    // In l the last second of slice 0 is the present one, in k that of slice 5: since slice 4.
+    client.expect("LC.COUNTSINCE 10 k", "0");
+    client.expect("LC.COUNTSINCE 10 k l", "3");
+    client.expect("LC.COUNTSINCE 20 k l", "4");
+}
+
+#[test]
+fn unions_of_estimates_have_only_what_is_alive() {
+    let server = Server::start();
+    let mut client = server.client();
+    for key in ["k", "l"] {
+        client.expect(&format!("LC.RESERVE {key} 50000 EXACT 0 WINDOW 40 MANUAL SLICES 4"), "+OK");
+    }
+    add_many(&mut client, "LC.ADD k", "old", 0..10_000);
+    add_many(&mut client, "LC.ADD l", "other", 0..10_000);
+    advance(&mut client, "k", 4);
+    add_many(&mut client, "LC.ADD k", "new", 0..10_000);
+    add_many(&mut client, "LC.ADD k", "other", 0..5_000);
+    let near = |found: i64, truth: f64| (found as f64 - truth).abs() <= 5.0 * 0.01 * truth;
+    for (slice, both, alone) in [(4, 30_000.0, 25_000.0), (5, 20_000.0, 15_000.0), (9, 10_000.0, 0.0)] {
+        advance(&mut client, "k", slice);
+        let (union, one) = (client.int("LC.COUNT k l"), client.int("LC.COUNT k"));
+        assert!(near(union, both) && near(one, alone), "slice {slice}: {union}, {one}");
+        let [difference, error] = &client.list("LC.DIFFCOUNT k l")[..] else { panic!("two numbers") };
+        let truth = if slice == 9 { 0.0 } else { both - 10_000.0 };
+        assert!((number(difference) - truth).abs() <= 5.0 * number(error) + 1.0, "{slice}: {difference:?} {error:?}");
+        let [inter, error] = &client.list("LC.INTERCOUNT k l")[..] else { panic!("two numbers") };
+        let truth = if slice == 9 { 0.0 } else { 5_000.0 };
+        assert!((number(inter) - truth).abs() <= 5.0 * number(error) + 1.0, "{slice}: {inter:?} {error:?}");
+        let [count, error] = &client.list("LC.ESTIMATE k l")[..] else { panic!("two numbers") };
+        assert_eq!(number(count), union as f64);
+        assert!((number(count) - both).abs() <= 5.0 * number(error), "{count:?} {error:?}");
+    }
+}
+
+#[test]
+fn in_a_merge_the_younger_slice_wins() {
+    let server = Server::start();
+    let mut client = server.client();
+    for exact in ["EXACT 100", "EXACT 0 ERROR 0.001"] {
+        for key in ["to", "from"] {
+            client.cmd(&format!("DEL {key}"));
+            client.expect(&format!("LC.RESERVE {key} 1000 {exact} WINDOW 40 MANUAL SLICES 4"), "+OK");
+        }
+        for (key, slice, items) in
+            [("to", 2, "a b"), ("to", 5, "c"), ("from", 1, "dead"), ("from", 4, "b d"), ("from", 6, "a")]
+        {
+            advance(&mut client, key, slice);
+            client.cmd(&format!("LC.ADD {key} {items}"));
+        }
+        client.expect("LC.MERGE to from missing", "+OK");
+        client.expect("LC.INFO to SLICE", "[6]");
+        // a in 6, c in 5, b and d in 4.
+        assert_eq!(history(&mut client, "to"), [(60, 1), (50, 2), (40, 4), (30, 4), (20, 4)], "{exact}");
+        // The source is as it was, and once more changes nothing.
+        assert_eq!(history(&mut client, "from"), [(60, 1), (50, 1), (40, 3), (30, 3), (20, 3)], "{exact}");
+        let before = client.digest("to");
+        client.expect("LC.MERGE to from to", "+OK");
+        assert_eq!(client.digest("to"), before);
+        advance(&mut client, "to", 8);
+        client.expect("LC.MERGE to from", "+OK");
+        assert_eq!(history(&mut client, "to"), [(80, 0), (70, 0), (60, 1), (50, 2), (40, 4)], "{exact}");
+        client.expect("LC.MERGE new missing to from", "+OK");
+        client.expect("LC.INFO new SLICE", "[8]");
+        assert_eq!(history(&mut client, "new"), history(&mut client, "to"), "{exact}");
+        client.expect("DEL new", "1");
+    }
+}
+
+#[test]
+fn merged_estimates_of_every_size() {
+    let server = Server::start();
+    let mut client = server.client();
+    // The smaller one decides the layout; the larger is folded onto it, slice by slice.
+    client.expect("LC.RESERVE large 1000000 EXACT 0 WINDOW 120 MANUAL SLICES 12", "+OK");
+    client.expect("LC.RESERVE small 50000 ERROR 0.02 EXACT 0 WINDOW 120 MANUAL SLICES 12", "+OK");
+    client.expect("LC.RESERVE exact 50000 EXACT 1000 WINDOW 120 MANUAL SLICES 12", "+OK");
+    for slice in 0..=12_u64 {
+        for (key, prefix) in [("large", "x"), ("small", "y"), ("exact", "z")] {
+            advance(&mut client, key, slice);
+            let each = if key == "exact" { 20 } else { 1000 };
+            add_many(&mut client, &format!("LC.ADD {key}"), prefix, each * slice..each * (slice + 1));
+        }
+    }
+    client.expect("LC.MERGE all small large exact", "+OK");
+    for (back, (start, count)) in history(&mut client, "all").into_iter().enumerate() {
+        assert_eq!(start, 120 - 10 * back as i64);
+        let truth = 2020.0 * (back + 1) as f64;
+        assert!((count as f64 - truth).abs() <= 5.0 * 0.02 * truth, "{back}: {count} of {truth}");
+        client.expect(&format!("LC.COUNTSINCE {} all", (back * 10).max(1)), &count.to_string());
+    }
+}
+
+#[test]
+fn admission_counts_what_the_window_holds() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("LC.ADMIT k LIMIT 3 WINDOW 40 MANUAL SLICES 4 ITEMS a b", "[1, 1]");
+    advance(&mut client, "k", 2);
+    client.expect("LC.ADMIT k LIMIT 3 ALL ITEMS a c d", "[0, -1, -1]");
+    client.expect("LC.ADMIT k LIMIT 3 DRYRUN ITEMS b c d", "[0, 1, -1]");
+    client.expect("LC.ADMIT k LIMIT 3 ITEMS a c d c", "[0, 1, -1, 0]");
+    // a was touched in slice 2, b only asked for.
+    advance(&mut client, "k", 5);
+    assert_eq!(members(&mut client, "LC.MEMBERS k"), "a c");
+    client.expect("LC.ADMIT k LIMIT 3 ITEMS b d", "[1, -1]");
+    // The exact limit is of those alive too.
+    client.expect("LC.RESERVE e 100 EXACT 2 WINDOW 40 MANUAL SLICES 4", "+OK");
+    client.expect("LC.ADMIT e LIMIT 9 ITEMS a b", "[1, 1]");
+    client.expect("LC.ADMIT e LIMIT 9 ITEMS c", "-ERR counter would hold an estimate: *");
+    advance(&mut client, "e", 5);
+    client.expect("LC.ADMIT e LIMIT 9 ITEMS c d", "[1, 1]");
+}
+
+#[test]
+fn clear_keeps_the_window() {
+    let server = Server::start();
+    let mut client = server.client();
+    for exact in ["EXACT 100", "EXACT 0"] {
+        client.cmd("DEL k");
+        client.expect(&format!("LC.RESERVE k 1000 {exact} WINDOW 40 MANUAL SLICES 4 EX 1000"), "+OK");
+        advance(&mut client, "k", 6);
+        client.expect("LC.ADD k a b", "2");
+        client.expect("LC.CLEAR k", "+OK");
+        client.expect("LC.COUNT k", "0");
+        client.expect("LC.INFO k SLICE", "[6]");
+        client.expect("LC.INFO k WINDOW", "[40]");
+        assert!(client.int("TTL k") > 0);
+        client.expect("LC.ADD k b", "1");
+        assert_eq!(history(&mut client, "k")[0], (60, 1));
+    }
+}

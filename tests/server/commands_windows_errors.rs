@@ -1,0 +1,289 @@
+//! Windows, bad input: an error that says what was wrong, and nothing changed.
+
+use crate::client::{Client, show};
+use crate::commands_windows::{FAMILIES, creating, reserve};
+use crate::harness::Server;
+
+/// Runs a command that must fail, and compares all keys before and after.
+#[track_caller]
+fn refused(client: &mut Client, line: &str) -> String {
+    let before = client.text("DEBUG DIGEST");
+    let error = client.error(line);
+    assert_eq!(client.text("DEBUG DIGEST"), before, "{line}: {error}");
+    assert!(error.len() > "ERR ".len() + 8, "{line}: {error}");
+    error
+}
+
+/// Panics unless an error names one of these words, whatever the case.
+#[track_caller]
+fn assert_names(line: &str, error: &str, words: &str) {
+    let lower = error.to_lowercase();
+    assert!(words.split('|').any(|word| lower.contains(&word.to_lowercase())), "{line}: {error} names none of {words}");
+}
+
+#[test]
+fn options_that_cannot_be() {
+    let server = Server::start();
+    let mut client = server.client();
+    for family in FAMILIES {
+        let too_many = if family == "BF" { "WINDOW 1000 SLICES 65" } else { "WINDOW 1000 SLICES 255" };
+        for (options, names) in [
+            ("WINDOW 0", "window"),
+            ("WINDOW -5", "window"),
+            ("WINDOW 1.5", "window"),
+            ("WINDOW 1e3", "window"),
+            ("WINDOW 07", "window"),
+            ("WINDOW ''", "window"),
+            ("WINDOW forever", "window"),
+            ("WINDOW 1099511627777", "window"),
+            ("WINDOW 18446744073709551616", "window"),
+            ("WINDOW 9223372036854775807 SLICES 1", "window"),
+            // Fewer seconds than slices; the default number of slices counts too.
+            ("WINDOW 9 SLICES 10", "window|slice"),
+            ("WINDOW 3", "window|slice"),
+            ("WINDOW 10 SLICES 0", "slices"),
+            ("WINDOW 10 SLICES -1", "slices"),
+            ("WINDOW 10 SLICES 2.0", "slices"),
+            ("WINDOW 10 SLICES many", "slices"),
+            ("WINDOW 10 SLICES 4294967298", "slices"),
+            (too_many, "slices"),
+            ("SLICES 4", "window"),
+            ("MANUAL", "window"),
+            ("MANUAL SLICES 4", "window"),
+            ("WINDOW 40 WINDOW 40", "window is given twice"),
+            ("WINDOW 40 SLICES 4 SLICES 4", "slices is given twice"),
+            ("WINDOW 40 MANUAL MANUAL", "manual is given twice"),
+            // Replication alone may say where a ring begins.
+            ("WINDOW 40 SLICE 7", "slice"),
+            ("WINDOW 40 MANUAL SLICES 4 SLICE 0", "slice"),
+            ("SLICE 7", "slice"),
+            ("WINDOW 40 EXAT 1", "expire"),
+            ("WINDOW 40 EX 0", "expire"),
+        ] {
+            for line in creating(family, "k", options) {
+                let error = refused(&mut client, &line);
+                assert_names(&line, &error, names);
+                client.expect("EXISTS k", "0");
+            }
+        }
+    }
+}
+
+#[test]
+fn options_that_only_filters_have() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (options, names) in [
+        ("REFRESH", "window|last"),
+        ("WINDOW 40 REFRESH REFRESH", "refresh is given twice"),
+        ("LAST LAST", "last is given twice"),
+        ("LAST WINDOW 40", "last|window"),
+        ("WINDOW 40 LAST", "last|window"),
+        ("LAST MANUAL", "manual|window"),
+        ("LAST SLICES 0", "slices"),
+        ("LAST SLICES 65", "slices"),
+        ("LAST EXPANSION 2", "expansion|last"),
+        ("LAST EXPANSION 0", "expansion|last"),
+        ("LAST NONSCALING", "nonscaling|last"),
+        ("LAST LAYOUT classic", "layout|classic"),
+        ("WINDOW 40 NONSCALING", "nonscaling|window"),
+        ("WINDOW 40 EXPANSION 0", "expansion|window"),
+        ("WINDOW 40 LAYOUT classic", "layout|classic"),
+        ("LAST SLICE 3", "slice"),
+    ] {
+        for line in creating("BF", "k", options) {
+            let error = refused(&mut client, &line);
+            assert_names(&line, &error, names);
+            client.expect("EXISTS k", "0");
+        }
+    }
+    for line in creating("LC", "k", "LAST").into_iter().chain(creating("LC", "k", "WINDOW 40 REFRESH")) {
+        assert_names(&line, &refused(&mut client, &line), "unknown option");
+    }
+    // It is refused for a stream without end whether it would create it or not.
+    refused(&mut client, "BF.ADMIT k LIMIT 5 LAST ITEMS a");
+    client.expect("BF.INSERT l LAST ITEMS a", "[1]");
+    for line in ["BF.ADMIT l LIMIT 5 ITEMS a", "BF.ADMIT l LIMIT 5 ITEMS b", "BF.ADMIT l LIMIT 5 ALL DRYRUN ITEMS b"] {
+        assert_names(line, &refused(&mut client, line), "last|admit");
+    }
+    client.expect("BF.INSERT l2 LAST ITEMS b", "[1]");
+    for line in ["BF.MERGE l l2", "BF.MERGE new l", "BF.MERGE l l2 l2"] {
+        assert_names(line, &refused(&mut client, line), "last|merge");
+    }
+    client.expect("EXISTS new", "0");
+    // Merged with itself alone, or with nothing, there is nothing to merge: whatever the answer, nothing changes.
+    let before = client.digest("l");
+    client.cmd("BF.MERGE l missing");
+    assert_eq!(client.digest("l"), before);
+}
+
+#[test]
+fn a_window_is_of_lines_whatever_the_default() {
+    let server = Server::with_args("bf-layout classic");
+    let mut client = server.client();
+    for options in ["WINDOW 40 MANUAL", "LAST"] {
+        for line in [reserve("BF", "k", options), format!("BF.INSERT k {options} ITEMS a")] {
+            client.cmd("DEL k");
+            client.cmd(&line);
+            client.expect("BF.INFO k LAYOUT", "[\"lines\"]");
+        }
+    }
+    client.expect("BF.ADMIT a LIMIT 5 WINDOW 40 MANUAL ITEMS a", "[1]");
+    client.expect("BF.INFO a LAYOUT", "[\"lines\"]");
+    client.expect("BF.INSERT b LAYOUT lines WINDOW 40 MANUAL ITEMS a", "[1]");
+}
+
+#[test]
+fn what_cannot_be_joined() {
+    let server = Server::start();
+    let mut client = server.client();
+    for family in FAMILIES {
+        let shapes = [
+            ("window", "WINDOW 40 MANUAL SLICES 4"),
+            ("plain", ""),
+            ("longer", "WINDOW 80 MANUAL SLICES 4"),
+            ("finer", "WINDOW 40 MANUAL SLICES 8"),
+        ];
+        for (key, options) in shapes {
+            client.expect(&reserve(family, key, options), "+OK");
+            client.cmd(&format!("{family}.ADD {key} a"));
+        }
+        for other in ["plain", "longer", "finer"] {
+            refused(&mut client, &format!("{family}.MERGE window {other}"));
+            refused(&mut client, &format!("{family}.MERGE {other} window"));
+            refused(&mut client, &format!("{family}.MERGE new window {other}"));
+            refused(&mut client, &format!("{family}.MERGE new {other} missing window"));
+        }
+        client.expect("EXISTS new", "0");
+        if family == "LC" {
+            for question in ["COUNT", "DIFFCOUNT", "DIFF", "INTERCOUNT", "ESTIMATE", "COUNTSINCE 5"] {
+                for other in ["plain", "longer", "finer"] {
+                    refused(&mut client, &format!("LC.{question} window {other}"));
+                    refused(&mut client, &format!("LC.{question} {other} window"));
+                }
+            }
+        }
+        client.expect("DEL window plain longer finer", "4");
+    }
+    client.expect(&reserve("BF", "one", "WINDOW 40 MANUAL SLICES 4"), "+OK");
+    client.expect(&reserve("BF", "two", "WINDOW 40 MANUAL SLICES 4 REFRESH"), "+OK");
+    client.expect(&reserve("BF", "three", "LAST"), "+OK");
+    for (to, from) in [("one", "two"), ("two", "one"), ("one", "three"), ("three", "one")] {
+        refused(&mut client, &format!("BF.MERGE {to} {from}"));
+    }
+}
+
+#[test]
+fn sources_that_are_too_far_ahead() {
+    let server = Server::start();
+    let mut client = server.client();
+    for family in FAMILIES {
+        for key in ["to", "near", "far"] {
+            client.expect(&reserve(family, key, "WINDOW 40 MANUAL SLICES 4"), "+OK");
+            client.cmd(&format!("{family}.ADD {key} {key}"));
+        }
+        client.expect(&format!("{family}.ADVANCE to 5"), "+OK");
+        client.expect(&format!("{family}.ADVANCE near 6"), "+OK");
+        client.expect(&format!("{family}.ADVANCE far 7"), "+OK");
+        let error = refused(&mut client, &format!("{family}.MERGE to far"));
+        assert_names("MERGE", &error, "ahead|slice");
+        refused(&mut client, &format!("{family}.MERGE to near far"));
+        refused(&mut client, &format!("{family}.MERGE to far near missing"));
+        client.expect(&format!("{family}.MERGE to near"), "+OK");
+        client.expect(&format!("{family}.MERGE to far"), "+OK");
+        // One that is behind, however far, is only old.
+        client.expect(&format!("{family}.ADVANCE to 1000"), "+OK");
+        client.expect(&format!("{family}.MERGE to far near"), "+OK");
+        // A key that the command makes is like its first source.
+        client.expect(&format!("{family}.MERGE new far"), "+OK");
+        client.expect("DEL to near far new", "4");
+    }
+}
+
+#[test]
+fn spans_that_cannot_be() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("LC.RESERVE c 100 WINDOW 40 MANUAL SLICES 4", "+OK");
+    client.expect("LC.RESERVE long 100 WINDOW 80 MANUAL SLICES 8", "+OK");
+    client.expect("LC.RESERVE plain 100", "+OK");
+    client.expect("LC.ADD c a b", "2");
+    client.expect("SET text x", "+OK");
+    for seconds in ["0", "41", "-1", "1.5", "x", "''", "18446744073709551616", "99999999999999999999", "1099511627777"]
+    {
+        for line in [format!("LC.COUNTSINCE {seconds} c"), format!("LC.MEMBERS c SINCE {seconds}")] {
+            let error = refused(&mut client, &line);
+            assert!(error.contains("40"), "the range is to 40: {line}: {error}");
+        }
+    }
+    // The range is that of the shortest window.
+    for line in ["LC.COUNTSINCE 41 c long", "LC.COUNTSINCE 41 long c", "LC.COUNTSINCE 80 long missing c"] {
+        let error = refused(&mut client, line);
+        assert!(error.contains("40"), "{line}: {error}");
+    }
+    client.expect("LC.COUNTSINCE 80 long", "0");
+    client.expect("LC.COUNTSINCE 40 long c", "2");
+    for (line, expected) in [
+        ("LC.COUNTSINCE 5 plain", "ERR "),
+        ("LC.COUNTSINCE 5 plain plain", "ERR "),
+        ("LC.COUNTSINCE 5 c text", "WRONGTYPE"),
+        ("LC.COUNTSINCE 5", "ERR wrong number of arguments"),
+        ("LC.COUNTSINCE", "ERR wrong number of arguments"),
+        ("LC.MEMBERS plain SINCE 5", "ERR "),
+        ("LC.MEMBERS c SINCE", "ERR "),
+        ("LC.MEMBERS c BEFORE 5", "ERR "),
+        ("LC.MEMBERS c SINCE 5 SINCE 5", "ERR "),
+        ("LC.MEMBERS c SINCE 5 6", "ERR "),
+        ("LC.MEMBERS text SINCE 5", "WRONGTYPE"),
+        ("LC.HISTORY plain", "ERR "),
+        ("LC.HISTORY missing", "ERR not found"),
+        ("LC.HISTORY text", "WRONGTYPE"),
+        ("LC.HISTORY", "ERR wrong number of arguments"),
+        ("LC.HISTORY c c", "ERR wrong number of arguments"),
+    ] {
+        let error = refused(&mut client, line);
+        assert!(error.starts_with(expected), "{line}: {error}");
+    }
+}
+
+#[test]
+fn limits_that_cannot_be() {
+    let server = Server::start();
+    let mut client = server.client();
+    for family in FAMILIES {
+        for limit in ["-1", "1.5", "9223372036854775808", "x"] {
+            refused(&mut client, &format!("{family}.ADMIT k LIMIT {limit} WINDOW 40 MANUAL ITEMS a"));
+            client.expect("EXISTS k", "0");
+        }
+        let admit = format!("{family}.ADMIT k LIMIT 9223372036854775807 WINDOW 40 MANUAL ITEMS a");
+        client.expect(&admit, "[1]");
+        client.expect("DEL k", "1");
+    }
+}
+
+/// The generations to come are checked when a filter is made: all may be alive together.
+#[test]
+fn a_window_has_room_for_all_its_generations() {
+    let server = Server::with_args("max-key-bytes 1048576");
+    let mut client = server.client();
+    // A plain filter of these items takes 0.6 MB, and so does each generation with REFRESH.
+    client.expect("BF.RESERVE plain 0.001 300000", "+OK");
+    for options in ["WINDOW 40 REFRESH", "WINDOW 40 MANUAL REFRESH SLICES 8", "LAST REFRESH"] {
+        for line in [
+            format!("BF.RESERVE k 0.001 300000 {options}"),
+            format!("BF.INSERT k ERROR 0.001 CAPACITY 300000 {options} ITEMS a"),
+        ] {
+            let error = refused(&mut client, &line);
+            assert!(error.contains("max-key-bytes"), "{line}: {error}");
+            client.expect("EXISTS k", "0");
+        }
+    }
+    // Growth beyond it is refused as in any filter; what went in before stays.
+    client.expect("BF.RESERVE k 0.01 1000 EXPANSION 2000 WINDOW 40 MANUAL SLICES 1", "+OK");
+    crate::client::add_many(&mut client, "BF.MADD k", "x", 0..900);
+    let reply = client.call(&crate::client::with_items("BF.MADD k", "x", 500..1500));
+    assert!(show(&reply).contains("max-key-bytes"), "{}", show(&reply));
+    crate::client::add_many(&mut client, "BF.MEXISTS k", "x", 0..900)
+        .iter()
+        .for_each(|found| assert_eq!(show(found), "1"));
+}

@@ -1,0 +1,387 @@
+//! Filters with windows: what is found, when it is forgotten, and what is counted.
+
+use redis::Value;
+
+use crate::client::{Client, add_many, show, sum, with_items};
+use crate::harness::Server;
+
+#[track_caller]
+fn advance(client: &mut Client, key: &str, slice: u64) {
+    client.expect(&format!("BF.ADVANCE {key} {slice}"), "+OK");
+}
+
+#[track_caller]
+fn exists(client: &mut Client, key: &str, item: &str) -> bool {
+    client.int(&format!("BF.EXISTS {key} {item}")) == 1
+}
+
+#[test]
+fn items_are_found_for_the_window_and_forgotten_after_one_slice_more() {
+    let server = Server::start();
+    let mut client = server.client();
+    for slices in [1, 2, 3, 4, 8, 63, 64] {
+        for first in [0, 3, 1_000_000_000] {
+            client.cmd("DEL k");
+            client.expect(&format!("BF.RESERVE k 0.0001 100 WINDOW 6400 MANUAL SLICES {slices}"), "+OK");
+            advance(&mut client, "k", first);
+            client.expect("BF.ADD k a", "1");
+            for slice in first..=first + slices {
+                advance(&mut client, "k", slice);
+                assert!(exists(&mut client, "k", "a"), "in slice {slice} of {slices}");
+                // Known already, so nothing is written: it is not remembered for longer.
+                client.expect("BF.ADD k a", "0");
+                client.expect("BF.CARD k", "1");
+            }
+            advance(&mut client, "k", first + slices + 1);
+            assert!(!exists(&mut client, "k", "a"), "{slices} slices");
+            client.expect("BF.CARD k", "0");
+            client.expect("BF.ADD k a", "1");
+        }
+    }
+}
+
+#[test]
+fn refreshed_items_are_found_for_the_window_from_the_last_add() {
+    let server = Server::start();
+    let mut client = server.client();
+    for slices in [1, 2, 5, 64] {
+        client.cmd("DEL k");
+        client.expect(&format!("BF.RESERVE k 0.0001 100 WINDOW 6400 MANUAL SLICES {slices} REFRESH"), "+OK");
+        client.expect("BF.MADD k often once", "[1, 1]");
+        for slice in 1..=3 * slices {
+            advance(&mut client, "k", slice);
+            client.expect("BF.ADD k often", "0");
+            assert_eq!(exists(&mut client, "k", "once"), slice <= slices, "slice {slice} of {slices}");
+            client.expect("BF.CARD k", if slice <= slices { "2" } else { "1" });
+        }
+        let last = 3 * slices;
+        advance(&mut client, "k", last + slices);
+        assert!(exists(&mut client, "k", "often"));
+        advance(&mut client, "k", last + slices + 1);
+        assert!(!exists(&mut client, "k", "often"));
+        client.expect("BF.CARD k", "0");
+    }
+}
+
+#[test]
+fn every_command_that_adds_refreshes() {
+    let server = Server::start();
+    let mut client = server.client();
+    for line in ["BF.ADD k a", "BF.MADD k a", "BF.INSERT k ITEMS a", "BF.ADMIT k LIMIT 0 ITEMS a"] {
+        client.cmd("DEL k");
+        client.expect("BF.INSERT k WINDOW 40 MANUAL SLICES 4 REFRESH ITEMS a", "[1]");
+        advance(&mut client, "k", 3);
+        client.cmd(line);
+        advance(&mut client, "k", 7);
+        assert!(exists(&mut client, "k", "a"), "{line}");
+        advance(&mut client, "k", 8);
+        assert!(!exists(&mut client, "k", "a"), "{line}");
+    }
+    // What asks or refuses does not.
+    for line in ["BF.EXISTS k a", "BF.ADMIT k LIMIT 1 ALL ITEMS a b", "BF.ADMIT k LIMIT 9 DRYRUN ITEMS a"] {
+        client.cmd("DEL k");
+        client.expect("BF.INSERT k WINDOW 40 MANUAL SLICES 4 REFRESH ITEMS a", "[1]");
+        advance(&mut client, "k", 3);
+        client.cmd(line);
+        advance(&mut client, "k", 5);
+        assert!(!exists(&mut client, "k", "a"), "{line}");
+    }
+}
+
+#[test]
+fn a_gap_longer_than_the_window_forgets_all() {
+    let server = Server::start();
+    let mut client = server.client();
+    let size = |client: &mut Client| client.list("BF.INFO k SIZE").first().map(show).unwrap_or_default();
+    for options in ["", "REFRESH"] {
+        for gap in [5, 6, 1000, 1 << 40] {
+            client.cmd("DEL k");
+            client.expect(&format!("BF.RESERVE k 0.001 10000 WINDOW 40 MANUAL SLICES 4 {options}"), "+OK");
+            let empty = size(&mut client);
+            for slice in 0..=4 {
+                advance(&mut client, "k", slice);
+                add_many(&mut client, "BF.MADD k", "x", 500 * slice..500 * slice + 500);
+            }
+            let full = size(&mut client);
+            advance(&mut client, "k", 4 + gap);
+            client.expect("BF.CARD k", "0");
+            assert_eq!(sum(&add_many(&mut client, "BF.MEXISTS k", "x", 0..2500)), 0, "{options} {gap}");
+            // The memory of what is dead goes with it.
+            assert_eq!(size(&mut client), empty, "was {full}");
+            assert_ne!(full, empty);
+            client.expect("BF.ADD k x1", "1");
+        }
+    }
+}
+
+/// The bounds are the rate and the capacity that were asked for, and five standard errors of so many probes.
+#[test]
+fn rates_are_kept_while_the_window_holds_its_capacity() {
+    let server = Server::start();
+    let mut client = server.client();
+    const PROBES: u64 = 40_000;
+    for (options, slices, per_slice) in [("SLICES 4", 4, 1000), ("SLICES 16", 16, 250), ("SLICES 4 REFRESH", 4, 0)] {
+        client.cmd("DEL k");
+        client.expect(&format!("BF.RESERVE k 0.01 4000 WINDOW 64 MANUAL {options}"), "+OK");
+        for slice in 0..=3 * slices {
+            advance(&mut client, "k", slice);
+            if per_slice > 0 {
+                add_many(&mut client, "BF.MADD k", "x", per_slice * slice..per_slice * (slice + 1));
+            } else {
+                // The same items again and again, so that every generation holds them all.
+                add_many(&mut client, "BF.MADD k", "x", 0..4000);
+            }
+        }
+        let found = sum(&add_many(&mut client, "BF.MEXISTS k", "absent", 0..PROBES)) as f64;
+        let expected = PROBES as f64 * 0.01;
+        // g + 1 slices are alive: a quarter more items than a window for g = 4, which a generation more pays for.
+        assert!(found <= expected + 5.0 * expected.sqrt(), "{options}: {found} of {PROBES}");
+        assert!(found > 0.0, "{options}: a filter without false positives is too large");
+    }
+}
+
+#[test]
+fn a_burst_beyond_the_capacity_grows_and_goes_again() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("BF.RESERVE k 0.01 100 WINDOW 40 MANUAL SLICES 4", "+OK");
+    advance(&mut client, "k", 2);
+    let new = sum(&add_many(&mut client, "BF.MADD k", "x", 0..5000));
+    assert!(new > 4900, "{new}");
+    assert_eq!(client.int("BF.CARD k"), new);
+    assert_eq!(sum(&add_many(&mut client, "BF.MEXISTS k", "x", 0..5000)), 5000);
+    let large = client.int("MEMORY USAGE k");
+    advance(&mut client, "k", 7);
+    client.expect("BF.CARD k", "0");
+    assert!(client.int("MEMORY USAGE k") * 4 < large);
+}
+
+#[test]
+fn admission_counts_what_the_window_holds() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (options, refresh) in [("", false), (" REFRESH", true)] {
+        let create = format!("BF.ADMIT k LIMIT 3 WINDOW 40 MANUAL SLICES 4{options} ITEMS a b");
+        client.expect(&create, "[1, 1]");
+        advance(&mut client, "k", 2);
+        client.expect("BF.ADMIT k LIMIT 3 ALL ITEMS a c d", "[0, -1, -1]");
+        client.expect("BF.ADMIT k LIMIT 3 DRYRUN ITEMS b c d", "[0, 1, -1]");
+        client.expect("BF.ADMIT k LIMIT 3 ITEMS a c d c", "[0, 1, -1, 0]");
+        client.expect("BF.CARD k", "3");
+        // In slice 5 what came in slice 0 is forgotten, and there is room again; a was renewed in slice 2 with REFRESH.
+        advance(&mut client, "k", 5);
+        client.expect("BF.CARD k", if refresh { "2" } else { "1" });
+        client.expect("BF.ADMIT k LIMIT 3 ITEMS a b d e", if refresh { "[0, 1, -1, -1]" } else { "[1, 1, -1, -1]" });
+        client.expect("BF.CARD k", "3");
+        client.expect("DEL k", "1");
+    }
+}
+
+#[test]
+fn clear_empties_all_generations() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("BF.RESERVE k 0.001 100 WINDOW 40 MANUAL SLICES 4 REFRESH EX 1000", "+OK");
+    for slice in 3..6 {
+        advance(&mut client, "k", slice);
+        add_many(&mut client, "BF.MADD k", "x", 10 * slice..10 * slice + 20);
+    }
+    client.expect("BF.CLEAR k", "+OK");
+    client.expect("BF.CARD k", "0");
+    assert_eq!(sum(&add_many(&mut client, "BF.MEXISTS k", "x", 0..100)), 0);
+    for (name, value) in [("WINDOW", "40"), ("SLICES", "4"), ("SLICE", "5"), ("REFRESH", "1"), ("CAPACITY", "100")] {
+        client.expect(&format!("BF.INFO k {name}"), &format!("[{value}]"));
+    }
+    assert!(client.int("TTL k") > 0);
+    client.expect("BF.ADD k x30", "1");
+    advance(&mut client, "k", 9);
+    assert!(exists(&mut client, "k", "x30"));
+}
+
+#[test]
+fn merging_joins_slice_by_slice() {
+    let server = Server::start();
+    let mut client = server.client();
+    for options in ["", "REFRESH"] {
+        for key in ["to", "from"] {
+            client.cmd(&format!("DEL {key}"));
+            client.expect(&format!("BF.RESERVE {key} 0.0001 1000 WINDOW 40 MANUAL SLICES 4 {options}"), "+OK");
+        }
+        for (key, slice, item) in [("to", 2, "to2"), ("to", 5, "to5"), ("from", 1, "from1"), ("from", 4, "from4")] {
+            advance(&mut client, key, slice);
+            client.expect(&format!("BF.ADD {key} {item}"), "1");
+        }
+        // In the destination since slice 2, in the source since slice 6: the later one holds.
+        advance(&mut client, "from", 6);
+        client.expect("BF.MADD from to2 from6", "[1, 1]");
+        client.expect("BF.MERGE to from missing", "+OK");
+        client.expect("BF.INFO to SLICE", "[6]");
+        client.expect("BF.INFO from SLICE", "[6]");
+        for (slice, found) in [
+            (6, "[1, 1, 0, 1, 1]"),
+            (7, "[1, 1, 0, 1, 1]"),
+            (8, "[1, 1, 0, 1, 1]"),
+            (9, "[1, 1, 0, 0, 1]"),
+            (10, "[1, 0, 0, 0, 1]"),
+            (11, "[0, 0, 0, 0, 0]"),
+        ] {
+            advance(&mut client, "to", slice);
+            client.expect("BF.MEXISTS to to2 to5 from1 from4 from6", found);
+        }
+        // The source is behind now, and all that it has is too old.
+        client.expect("BF.MERGE to from", "+OK");
+        client.expect("BF.MEXISTS to to2 to5 from1 from4 from6", "[0, 0, 0, 0, 0]");
+        client.expect("BF.INFO to SLICE", "[11]");
+        // A new key is like the first source, at its slice.
+        client.expect("BF.MERGE new missing from", "+OK");
+        client.expect("BF.MEXISTS new to2 from1 from4 from6", "[1, 0, 1, 1]");
+        client.expect("BF.INFO new SLICE", "[6]");
+        client.expect("BF.INFO new PACE", "[\"manual\"]");
+        client.expect("DEL new", "1");
+    }
+}
+
+#[test]
+fn merging_many_keeps_every_item_for_its_time() {
+    let server = Server::start();
+    let mut client = server.client();
+    // Eight filters, a slice apart; each holds 100 items.
+    for number in 0..8_u64 {
+        client.expect(&format!("BF.RESERVE k{number} 0.001 2000 WINDOW 64 MANUAL SLICES 8"), "+OK");
+        advance(&mut client, &format!("k{number}"), number);
+        add_many(&mut client, &format!("BF.MADD k{number}"), &format!("x{number}:"), 0..100);
+    }
+    client.expect("BF.MERGE all k0 k1", "+OK");
+    client.expect("BF.MERGE all k2", "+OK");
+    for number in 3..8 {
+        client.expect(&format!("BF.MERGE all k{number}"), "+OK");
+    }
+    let card = client.int("BF.CARD all");
+    assert!((760..=840).contains(&card), "estimated from the bits that are set: {card}");
+    for slice in 7..=16_u64 {
+        advance(&mut client, "all", slice);
+        for number in 0..8 {
+            let found = sum(&add_many(&mut client, "BF.MEXISTS all", &format!("x{number}:"), 0..100));
+            let is_alive = number + 8 >= slice;
+            assert!(if is_alive { found == 100 } else { found <= 2 }, "{found} of {number} in slice {slice}");
+        }
+    }
+}
+
+#[test]
+fn the_last_items_of_a_stream_without_end() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (options, slices) in [("SLICES 4", 4), ("SLICES 1", 1), ("SLICES 16", 16)] {
+        client.cmd("DEL k");
+        client.expect(&format!("BF.RESERVE k 0.001 1000 LAST {options}"), "+OK");
+        let (mut new, mut sizes) = (Vec::new(), Vec::new());
+        for batch in 0..60_u64 {
+            let range = 200 * batch..200 * (batch + 1);
+            let replies = add_many(&mut client, "BF.MADD k", "x", range.clone());
+            new.extend(range.zip(replies).filter(|(_, reply)| *reply == Value::Int(1)).map(|(number, _)| number));
+            // Of what was answered 1, the last 1,000.
+            let last = &new[new.len().saturating_sub(1000)..];
+            let words: Vec<_> = ["BF.MEXISTS", "k"]
+                .map(str::to_owned)
+                .into_iter()
+                .chain(last.iter().map(|n| format!("x{n}")))
+                .collect();
+            let Value::Array(found) = client.call(&words) else { panic!("an array") };
+            assert_eq!(sum(&found) as usize, last.len(), "{options}, batch {batch}");
+            sizes.push(client.list("BF.INFO k SIZE").first().map(show).unwrap_or_default());
+        }
+        assert!(new.len() > 11_900, "{}", new.len());
+        // A generation holds 1,000 / slices: so many items are remembered beyond the last 1,000 at the most.
+        let card = client.int("BF.CARD k");
+        let most = 1000 + 1000_i64.div_euclid(slices) + 1000 / 10;
+        assert!((1000..=most).contains(&card), "{options}: {card}");
+        let found = sum(&add_many(&mut client, "BF.MEXISTS k", "x", 0..8000));
+        assert!(found <= 30, "{found} of what should be forgotten");
+        assert_eq!(sizes[30], sizes[59], "{options}: memory is fixed once all generations are in use");
+        client.expect("BF.CLEAR k", "+OK");
+        client.expect("BF.CARD k", "0");
+        client.expect("BF.ADD k x1", "1");
+    }
+}
+
+#[test]
+fn the_last_items_stay_while_they_are_refreshed() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("BF.RESERVE k 0.0001 1000 LAST REFRESH", "+OK");
+    client.expect("BF.MADD k hot cold", "[1, 1]");
+    for batch in 0..50_u64 {
+        add_many(&mut client, "BF.MADD k", "x", 100 * batch..100 * (batch + 1));
+        client.expect("BF.ADD k hot", "0");
+    }
+    client.expect("BF.MEXISTS k hot cold", "[1, 0]");
+    let found = sum(&add_many(&mut client, "BF.MEXISTS k", "x", 4001..5000));
+    assert_eq!(found, 999, "with the hot one the last 1,000");
+}
+
+/// Chunks of a filter that has moved on in between do not belong together.
+#[test]
+fn dumps_that_an_advance_interrupts_fail() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (family, make) in [
+        ("BF", "BF.RESERVE k 0.01 4000000 WINDOW 40 MANUAL SLICES 4"),
+        ("LC", "LC.RESERVE k 1000000 EXACT 0 WINDOW 40 MANUAL SLICES 24"),
+    ] {
+        client.cmd("DEL k");
+        client.cmd("DEL copy");
+        client.expect(make, "+OK");
+        let add = if family == "BF" { "BF.MADD k" } else { "LC.ADD k" };
+        for slice in 0..3 {
+            client.expect(&format!("{family}.ADVANCE k {slice}"), "+OK");
+            add_many(&mut client, add, "x", 50_000 * slice..50_000 * (slice + 1));
+        }
+        let next = |client: &mut Client, iterator: i64| match client.cmd(&format!("{family}.SCANDUMP k {iterator}")) {
+            Value::Array(reply) => match &reply[..] {
+                [Value::Int(next), Value::BulkString(chunk)] => Ok((*next, chunk.clone())),
+                other => panic!("{other:?}"),
+            },
+            other => Err(show(&other)),
+        };
+        let (first, _) = next(&mut client, 0).expect("a chunk");
+        let (second, _) = next(&mut client, first).expect("a chunk");
+        assert!(second > first);
+        client.expect(&format!("{family}.ADVANCE k 3"), "+OK");
+        for iterator in [first, second] {
+            let answer = next(&mut client, iterator);
+            assert!(answer.as_ref().is_err_and(|error| error.starts_with("-ERR ")), "{family} {iterator}: {answer:?}");
+        }
+        // From the start it goes through, and the copy is the same.
+        let mut iterator = 0;
+        loop {
+            let (next, chunk) = next(&mut client, iterator).expect("a chunk");
+            if next == 0 {
+                break;
+            }
+            let words = [format!("{family}.LOADCHUNK"), "copy".into(), next.to_string()].map(String::into_bytes);
+            assert_eq!(client.call(&words.into_iter().chain([chunk]).collect::<Vec<_>>()), Value::Okay);
+            iterator = next;
+        }
+        assert_eq!(client.digest("copy"), client.digest("k"));
+        // The iterators before the advance are of no use now either, however they are mixed.
+        client.expect(&format!("{family}.ADVANCE k 4"), "+OK");
+        assert!(next(&mut client, iterator).is_err(), "{family}");
+    }
+}
+
+#[test]
+fn debug_tells_of_every_sub_filter() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("BF.RESERVE k 0.01 1000 WINDOW 40 MANUAL SLICES 4", "+OK");
+    for slice in 0..3_u64 {
+        advance(&mut client, "k", slice);
+        client.call(&with_items("BF.MADD k", "x", 10 * slice..10 * slice + 10));
+    }
+    let lines = client.list("BF.DEBUG k");
+    assert!(lines.len() >= 4, "{}", show(&Value::Array(lines.clone())));
+    client.expect("BF.INFO k FILTERS", "[3]");
+    let fpr = client.list("BF.INFO k FPR");
+    assert_eq!(fpr.len(), 1);
+}

@@ -1,0 +1,442 @@
+//! Windows on primaries, replicas and hosts whose clocks differ: the values are equal, whatever the clocks say.
+
+use redis::Value;
+
+use crate::client::{Client, add_many, error_text, show, wait_until};
+use crate::clock::Clock;
+use crate::commands_windows::{FAMILIES, is_new, reserve, window};
+use crate::effects::appended;
+use crate::harness::{Server, Setup};
+use crate::pair::Pair;
+
+/// A slice that begins, by windows whose slices have ten seconds, and when.
+const SLICE: u64 = 170_000_000;
+const START: u64 = SLICE * 10;
+const YEAR: u64 = 365 * 86_400;
+const WINDOW: &str = "WINDOW 40 SLICES 4";
+
+/// A primary and a replica with clocks of their own. The replica keeps an AOF, where one sees what it was sent.
+fn pair(primary: &Clock, replica: &Clock) -> Pair {
+    let pair = Pair::of(primary.setup(), replica.setup().line("appendonly yes").line("appendfsync always"));
+    // The AOF is begun anew after the first synchronisation. Afterwards all that arrives is appended.
+    let mut client = pair.replica.client();
+    wait_until("the AOF to begin anew", || {
+        let rewriting = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"].map(|field| client.info_number(field));
+        (rewriting == [0, 0]).then_some(())
+    });
+    pair
+}
+
+/// Whether an item is found in `k`.
+#[track_caller]
+fn exists(client: &mut Client, family: &str, item: &str) -> bool {
+    client.int(&format!("{family}.EXISTS k {item}")) == 1
+}
+
+/// Whether the replica was sent a command with these words in it.
+fn was_sent(replica: &Server, words: &str) -> bool {
+    let text = String::from_utf8_lossy(&appended(replica)).into_owned();
+    let lines: Vec<_> = text.split("\r\n").filter(|part| !part.starts_with(['$', '*'])).collect();
+    lines.join(" ").contains(words)
+}
+
+#[test]
+fn every_write_leaves_the_replica_equal() {
+    let (here, there) = (Clock::at(START + 3), Clock::at(START + 31));
+    let mut pair = pair(&here, &there);
+    let mut client = pair.primary.client();
+    for line in [
+        "BF.RESERVE a 0.01 100 WINDOW 40",
+        "BF.ADD a x",
+        "BF.RESERVE b 0.01 100 WINDOW 40 REFRESH SLICES 8 SEED 77",
+        "BF.MADD b x y x",
+        "BF.INSERT c CAPACITY 7 WINDOW 40 ITEMS x y",
+        "BF.ADMIT d LIMIT 2 CAPACITY 7 WINDOW 40 REFRESH EX 1000 ITEMS x y z",
+        "BF.RESERVE e 0.01 20 LAST SLICES 3",
+        "BF.INSERT e ITEMS 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30",
+        "BF.INSERT f LAST REFRESH CAPACITY 9 ITEMS 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20",
+        "BF.RESERVE g 0.01 100 WINDOW 40 MANUAL",
+        "BF.ADD g x",
+        "LC.RESERVE A 1000 WINDOW 40",
+        "LC.ADD A x y",
+        "LC.INSERT B EXACT 2 WINDOW 40 SLICES 20 ITEMS x y z",
+        "LC.INSERT C EXACT 0 WINDOW 40 SLICES 4 SEED 9 ITEMS x y z",
+        "LC.ADMIT D LIMIT 2 WINDOW 40 PX 1000000 ITEMS x y z",
+        "LC.RESERVE E 1000 WINDOW 40 MANUAL ERROR 0.05 EXACT 3",
+        "LC.ADD E x y z",
+    ] {
+        let reply = client.cmd(line);
+        assert!(error_text(&reply).is_none(), "{line}: {}", show(&reply));
+        pair.assert_equal(line);
+    }
+    // Some of these fail, advance or change nothing: each leaves both equal.
+    let lines = [
+        "BF.ADD a x",
+        "BF.ADD a new",
+        "BF.MADD b x new y",
+        "BF.INSERT c ITEMS x z z2",
+        "BF.ADMIT d LIMIT 2 ITEMS x z",
+        "BF.ADMIT d LIMIT 3 ALL ITEMS x y z z2",
+        "BF.ADMIT d LIMIT 4 ALL ITEMS x z",
+        "BF.MADD e 25 31 32 33 34 35 36 37",
+        "BF.MADD f 15 31 32 33 34 35 36 37",
+        "BF.ADVANCE g 7",
+        "BF.ADVANCE g 7",
+        "BF.ADVANCE g 2",
+        "BF.ADD g y",
+        "BF.ADVANCE a 170000003",
+        "BF.MERGE h a",
+        "BF.MERGE h a missing",
+        "BF.MERGE a c",
+        "BF.CLEAR c",
+        "BF.CLEAR c",
+        "BF.CLEAR e",
+        "LC.ADD A x new",
+        "LC.ADD A x",
+        "LC.ADD B x y z new",
+        "LC.ADD C y new",
+        "LC.ADMIT D LIMIT 3 ITEMS x z z2",
+        "LC.ADMIT D LIMIT 3 ALL ITEMS x y z z2 z3",
+        "LC.ADVANCE E 11",
+        "LC.ADD E y z2 z3",
+        "LC.ADVANCE E 13",
+        "LC.MERGE F C",
+        "LC.MERGE F C missing",
+        "LC.MERGE F A",
+        "LC.CLEAR C",
+        "COPY a copy REPLACE",
+        "RENAME copy renamed",
+        "BF.ADD renamed z",
+    ];
+    for seconds in [5, 7, 20, 1, 39, 60, 1000] {
+        here.pass(seconds);
+        there.pass(seconds + 3);
+        for line in lines {
+            client.cmd(line);
+            pair.assert_equal(&format!("{line} at {}", here.now()));
+        }
+        add_many(&mut client, "BF.MADD a", &format!("x{seconds}:"), 0..500);
+        add_many(&mut client, "LC.ADD A", &format!("x{seconds}:"), 0..500);
+        pair.assert_equal("many items");
+    }
+    client.expect("BF.ADVANCE g CLOCK", "+OK");
+    client.expect("LC.ADVANCE E CLOCK", "+OK");
+    client.cmd("BF.ADD g z");
+    client.cmd("LC.ADD E z");
+    pair.assert_equal("handing over to the clock");
+    for key in ["g", "E"] {
+        let family = if key == "g" { "BF" } else { "LC" };
+        client.expect(&format!("{family}.INFO {key} PACE"), "[\"clock\"]");
+        pair.replica.client().expect(&format!("{family}.INFO {key} PACE"), "[\"clock\"]");
+    }
+    pair.assert_no_errors();
+}
+
+#[test]
+fn each_reads_by_its_own_clock() {
+    for family in FAMILIES {
+        for ahead in [-(YEAR as i64), -60, -10, 0, 10, 40, 60, YEAR as i64] {
+            let (here, there) = (Clock::at(START), Clock::at(START.saturating_add_signed(ahead)));
+            let mut pair = pair(&here, &there);
+            let mut client = pair.primary.client();
+            client.expect(&reserve(family, "k", WINDOW), "+OK");
+            assert!(is_new(&mut client, family, "k", "a"));
+            pair.assert_equal("an item");
+            let mut other = pair.replica.client();
+            // The present slice is the later one of the stored and the clock's.
+            let slice = (there.now() / 10).max(SLICE);
+            assert_eq!(window(&mut other, family, "k"), format!("40 4 {slice} clock"));
+            assert_eq!(exists(&mut other, family, "a"), ahead <= 40, "{family} {ahead}");
+            assert!(exists(&mut client, family, "a"));
+            // Asking changed nothing, and the next write is the same for both.
+            here.pass(20);
+            assert!(is_new(&mut client, family, "k", "b"));
+            pair.assert_equal("another");
+            pair.assert_no_errors();
+        }
+    }
+}
+
+/// The replica takes over in the middle of a slice, with a clock that is a little or much off; the old primary follows.
+#[test]
+fn promotion_in_the_middle_of_a_slice() {
+    for family in FAMILIES {
+        for ahead in [-(YEAR as i64), -25, -10, -3, 0, 3, 10, 25] {
+            let (here, there) = (Clock::at(START + 5), Clock::at((START + 5).saturating_add_signed(ahead)));
+            let pair = pair(&here, &there);
+            let mut client = pair.primary.client();
+            client.expect(&reserve(family, "k", WINDOW), "+OK");
+            for item in ["a", "b"] {
+                assert!(is_new(&mut client, family, "k", item));
+                here.pass(10);
+                there.pass(10);
+            }
+            pair.assert_equal("items");
+            pair.replica.client().expect("REPLICAOF NO ONE", "+OK");
+            let mut other = pair.replica.client();
+            assert!(exists(&mut other, family, "b"));
+            assert!(is_new(&mut other, family, "k", "c"));
+            // An advance of the old primary that it still made by itself is given up.
+            assert!(is_new(&mut client, family, "k", "lost"));
+            let swapped = Pair { primary: pair.replica, replica: pair.primary };
+            swapped.replica.replicate(&swapped.primary);
+            swapped.assert_equal("promotion");
+            // Nothing is forgotten early by the clock of the new primary, and all by the end.
+            there.pass(10);
+            assert!(is_new(&mut other, family, "k", "d"));
+            swapped.assert_equal("a write on the new primary");
+            let found = ["b", "c", "d"].map(|item| exists(&mut other, family, item));
+            assert_eq!(found, [ahead < 25, true, true], "{family} {ahead}");
+            there.pass(30);
+            assert!(exists(&mut other, family, "c") && exists(&mut other, family, "d"), "{family} {ahead}");
+            there.pass(30);
+            assert!(!["a", "b", "c", "d"].map(|item| exists(&mut other, family, item)).iter().any(|is| *is));
+            assert!(is_new(&mut other, family, "k", "e"));
+            swapped.assert_equal("a gap");
+        }
+    }
+}
+
+#[test]
+fn gaps_longer_than_the_window() {
+    for family in FAMILIES {
+        let (here, there) = (Clock::at(START), Clock::at(START));
+        let mut pair = pair(&here, &there);
+        let mut client = pair.primary.client();
+        client.expect(&reserve(family, "k", WINDOW), "+OK");
+        for gap in [50, 60, 1000, YEAR, 100 * YEAR] {
+            add_many(&mut client, if family == "BF" { "BF.MADD k" } else { "LC.ADD k" }, "x", 0..600);
+            pair.assert_equal("many items");
+            here.pass(gap);
+            assert!(is_new(&mut client, family, "k", "a"));
+            pair.assert_equal("the first after a gap");
+            let count = if family == "BF" { "BF.CARD k" } else { "LC.COUNT k" };
+            client.expect(count, "1");
+            pair.replica.client().expect(count, "1");
+        }
+        pair.assert_no_errors();
+    }
+}
+
+#[test]
+fn a_year_ahead_and_back_again() {
+    for family in FAMILIES {
+        let (here, there) = (Clock::at(START + 5), Clock::at(START + 5));
+        let mut pair = pair(&here, &there);
+        let mut client = pair.primary.client();
+        client.expect(&reserve(family, "k", WINDOW), "+OK");
+        assert!(is_new(&mut client, family, "k", "before"));
+        here.pass(YEAR);
+        assert!(is_new(&mut client, family, "k", "during"));
+        pair.assert_equal("a write a year ahead");
+        assert!(exists(&mut pair.replica.client(), family, "during"));
+        here.set(START + 15);
+        assert!(is_new(&mut client, family, "k", "after"));
+        pair.assert_equal("a write when the clock is back");
+        assert!(was_sent(&pair.replica, &format!("{family}.ADVANCE k {} REBASE", SLICE + 1)));
+        for clock in [&here, &there] {
+            clock.set(START + 59);
+        }
+        let mut other = pair.replica.client();
+        for client in [&mut client, &mut other] {
+            assert_eq!(["during", "after"].map(|item| exists(client, family, item)), [true, true], "{family}");
+        }
+        for clock in [&here, &there] {
+            clock.set(START + 60);
+        }
+        for client in [&mut client, &mut other] {
+            assert_eq!(["during", "after"].map(|item| exists(client, family, item)), [false, false], "{family}");
+        }
+        pair.assert_no_errors();
+        // The AOF of the replica has all of it, and gives the same again.
+        let before = other.digest("k");
+        pair.replica.client().expect("REPLICAOF NO ONE", "+OK");
+        pair.replica.restart();
+        assert_eq!(pair.replica.client().digest("k"), before);
+    }
+}
+
+/// A replica that clients write to may be ahead of what it is sent.
+#[test]
+fn a_writable_replica_may_be_ahead() {
+    for family in FAMILIES {
+        let (here, there) = (Clock::at(START), Clock::at(START));
+        let mut pair = pair(&here, &there);
+        let mut client = pair.primary.client();
+        client.expect(&reserve(family, "k", &format!("{WINDOW} MANUAL")), "+OK");
+        client.expect(&reserve(family, "gone", &format!("{WINDOW} MANUAL")), "+OK");
+        assert!(is_new(&mut client, family, "k", "a"));
+        pair.assert_equal("an item");
+        let mut other = pair.replica.client();
+        other.expect("CONFIG SET replica-read-only no", "+OK");
+        other.expect(&format!("{family}.ADVANCE k 9"), "+OK");
+        other.expect("DEL gone", "1");
+        for slice in [3, 9, 9] {
+            client.expect(&format!("{family}.ADVANCE k {slice}"), "+OK");
+            client.expect(&format!("{family}.ADVANCE gone {slice}"), "+OK");
+            pair.replica.wait_synced(&pair.primary);
+            assert_eq!(window(&mut other, family, "k"), "40 4 9 manual");
+        }
+        client.expect(&format!("{family}.ADVANCE gone CLOCK"), "+OK");
+        assert!(is_new(&mut client, family, "k", "b"));
+        pair.replica.wait_synced(&pair.primary);
+        assert!(exists(&mut other, family, "b"));
+        other.expect("EXISTS gone", "0");
+        pair.assert_no_errors();
+    }
+}
+
+fn payload(client: &mut Client, key: &str) -> Vec<u8> {
+    match client.cmd(&format!("DUMP {key}")) {
+        Value::BulkString(payload) => payload,
+        other => panic!("DUMP gave {}", show(&other)),
+    }
+}
+
+#[test]
+fn values_move_between_hosts_whose_clocks_differ() {
+    for family in FAMILIES {
+        for ahead in [-(YEAR as i64), -60, -10, 0, 10, 40, 60, YEAR as i64] {
+            let (here, there) = (Clock::at(START), Clock::at(START.saturating_add_signed(ahead)));
+            let (from, to) = (here.setup().start(), there.setup().start());
+            let (mut client, mut other) = (from.client(), to.client());
+            for key in ["k", "moved"] {
+                client.expect(&reserve(family, key, WINDOW), "+OK");
+                assert!(is_new(&mut client, family, key, "a"));
+            }
+            let before = client.digest("k");
+            let words: [&[u8]; 4] = [b"RESTORE", b"k", b"0", &payload(&mut client, "k")];
+            assert_eq!(other.call(&words), Value::Okay);
+            client.expect(&format!("MIGRATE 127.0.0.1 {} moved 0 5000", to.port()), "+OK");
+            for key in ["k", "moved"] {
+                assert_eq!(other.digest(key), before, "{family} {ahead}");
+            }
+            // As a replica would: by the clock there.
+            assert_eq!(exists(&mut other, family, "a"), ahead <= 40, "{family} {ahead}");
+            assert!(is_new(&mut other, family, "k", "b"));
+            assert!(exists(&mut other, family, "b"));
+            let slice = if ahead == -10 { SLICE } else { there.now() / 10 };
+            assert_eq!(window(&mut other, family, "k"), format!("40 4 {slice} clock"), "{ahead}");
+            // What was there is not forgotten early, and all of it in the end.
+            let end = (slice + 5) * 10;
+            there.set(end - 1);
+            assert_eq!(["a", "b"].map(|item| exists(&mut other, family, item)), [ahead <= 0, true], "{family} {ahead}");
+            there.set(end);
+            assert_eq!(["a", "b"].map(|item| exists(&mut other, family, item)), [false, false], "{family} {ahead}");
+        }
+    }
+}
+
+/// Commands as a replica or an AOF has them: nobody asks a clock, and what is late or has no key does nothing.
+#[test]
+fn what_must_be_obeyed_asks_no_clock() {
+    let lines = [
+        "BF.ADVANCE missing 170000000",
+        "BF.ADVANCE missing 170000000 REBASE",
+        "LC.ADVANCE missing 170000000",
+        "LC.ADVANCE missing CLOCK",
+        "BF.RESERVE k 0.001 100 WINDOW 40 SLICES 4 SLICE 170000000",
+        "BF.ADD k a",
+        "BF.ADVANCE k 170000002",
+        "BF.ADVANCE k 170000001",
+        "BF.ADD k b",
+        "BF.INSERT l WINDOW 40 SLICES 4 REFRESH SLICE 170000003 ITEMS a b",
+        "BF.ADVANCE l 190000000",
+        "BF.ADD l c",
+        "BF.ADVANCE l 170000003 REBASE",
+        "LC.INSERT c EXACT 250 WINDOW 40 SLICES 4 SLICE 170000000 ITEMS a",
+        "LC.ADVANCE c 170000001",
+        "LC.ADD c a b",
+        "LC.ADVANCE c 170000004",
+        "LC.ADD c c",
+        "LC.RESERVE d 1000 WINDOW 40 MANUAL SLICES 4 SLICE 17",
+        "LC.ADD d a",
+        "SET text x",
+    ];
+    let mut aof = Vec::new();
+    for line in lines {
+        let words = crate::client::words(line);
+        aof.extend(format!("*{}\r\n", words.len()).into_bytes());
+        words.iter().for_each(|word| aof.extend(format!("${}\r\n{word}\r\n", word.len()).into_bytes()));
+    }
+    for now in [5, START - YEAR, START, START + 20, START + YEAR] {
+        let clock = Clock::at(now);
+        let mut server = clock.setup().line("appendonly yes").file("appendonly.aof", &aof).start();
+        let mut client = server.client();
+        client.expect("EXISTS missing", "0");
+        client.expect("DBSIZE", "5");
+        // To be asked at the time of their last slices.
+        for round in ["loaded", "loaded again"] {
+            clock.set(START + 25);
+            client.expect("BF.MEXISTS k a b z", "[1, 1, 0]");
+            client.expect("BF.INFO k SLICE", "[170000002]");
+            clock.set(START + 40);
+            assert_eq!(window(&mut client, "BF", "l"), "40 4 170000004 clock", "{round} at {now}");
+            client.expect("BF.MEXISTS l a b c", "[0, 0, 1]");
+            client.expect("LC.MEXISTS c a b c", "[1, 1, 1]");
+            clock.set(START + 60);
+            client.expect("LC.MEXISTS c a b c", "[0, 0, 1]");
+            client.expect("BF.MEXISTS k a b z", "[0, 1, 0]");
+            assert_eq!(window(&mut client, "LC", "d"), "40 4 17 manual");
+            clock.set(now);
+            server.restart();
+            client = server.client();
+        }
+    }
+}
+
+/// A synchronisation in full sends the values as they are stored, whatever the clocks say.
+#[test]
+fn a_replica_that_comes_later_gets_all() {
+    let (here, there) = (Clock::at(START), Clock::at(START + YEAR));
+    let primary = here.setup().start();
+    let mut client = primary.client();
+    for family in FAMILIES {
+        for (key, options) in
+            [("one", "WINDOW 40"), ("two", "WINDOW 40 SLICES 20 SEED 5"), ("three", "WINDOW 40 MANUAL")]
+        {
+            client.expect(&reserve(family, &format!("{family}{key}"), options), "+OK");
+            add_many(
+                &mut client,
+                &format!("{family}.{} {family}{key}", if family == "BF" { "MADD" } else { "ADD" }),
+                "x",
+                0..700,
+            );
+        }
+    }
+    here.pass(20);
+    let replica = there.setup().start();
+    replica.replicate(&primary);
+    assert_eq!(replica.client().text("DEBUG DIGEST"), client.text("DEBUG DIGEST"));
+    client.expect("BF.ADD BFone new", "1");
+    client.cmd("LC.ADD LCtwo new x1");
+    replica.wait_synced(&primary);
+    assert_eq!(replica.client().text("DEBUG DIGEST"), client.text("DEBUG DIGEST"));
+}
+
+/// Filters of the last items turn by the same rule on both sides.
+#[test]
+fn the_last_items_are_the_same_everywhere() {
+    let (here, there) = (Clock::at(START), Clock::at(START - YEAR));
+    let mut pair = pair(&here, &there);
+    let mut client = pair.primary.client();
+    for (key, options) in [("a", "LAST"), ("b", "LAST SLICES 9"), ("c", "LAST REFRESH"), ("d", "LAST SLICES 1")] {
+        client.expect(&format!("BF.RESERVE {key} 0.01 300 {options}"), "+OK");
+        for batch in 0..20_u64 {
+            // A third of each batch was there in the one before.
+            add_many(&mut client, &format!("BF.MADD {key}"), "x", 100 * batch..100 * batch + 150);
+            pair.assert_equal(&format!("batch {batch} of {options}"));
+        }
+        client.cmd(&format!("BF.CLEAR {key}"));
+        client.cmd(&format!("BF.ADD {key} x"));
+        pair.assert_equal(options);
+    }
+    pair.assert_no_errors();
+    let mut aof = Setup::default().line("appendonly yes").start();
+    let mut other = aof.client();
+    other.expect("BF.RESERVE k 0.01 300 LAST", "+OK");
+    add_many(&mut other, "BF.MADD k", "x", 0..3000);
+    let before = other.digest("k");
+    aof.restart();
+    assert_eq!(aof.client().digest("k"), before);
+}
