@@ -1,4 +1,4 @@
-// Commands for which node-redis has no method, by its generic call: LC.*, BF.MERGE, BF.CLEAR, BF.DEBUG.
+// Commands for which node-redis has no method, by its generic call: LC.*, BF.MERGE, BF.CLEAR, BF.DEBUG, windows.
 
 import assert from "node:assert/strict";
 
@@ -111,5 +111,56 @@ inBothProtocols("generic", (test) => {
     assert.deepEqual(debug.map((line) => typeof line), ["string", "string"]);
     assert.equal(await client.sendCommand(["BF.CLEAR", key("union")]), "OK");
     assert.equal(await client.bf.card(key("union")), 0);
+  });
+
+  test("a filter with a window, made by the generic call", async (connection, key) => {
+    const { client } = connection;
+    const window = ["WINDOW", "86400", "MANUAL", "SLICES", "4"];
+    assert.equal(await client.sendCommand(["BF.RESERVE", key(), "0.001", "1000", ...window]), "OK");
+    assert.equal(await client.bf.add(key(), "ann"), true);
+    assert.equal(await client.bf.add(key(), "ann"), false);
+    assert.equal(await client.sendCommand(["BF.ADVANCE", key(), "4"]), "OK");
+    assert.deepEqual(await client.bf.mAdd(key(), ["ann", "ben", "cem"]), [false, true, true]);
+    assert.deepEqual(await client.bf.insert(key(), ["cem", "dan"]), [false, true]);
+    assert.equal(await client.bf.exists(key(), "ann"), true);
+    assert.equal(await client.bf.card(key()), 4);
+    assert.equal(await client.sendCommand(["BF.ADVANCE", key(), "5"]), "OK");
+    assert.deepEqual(await client.bf.mExists(key(), ["ann", "ben", "dan"]), [false, true, true]);
+    assert.equal(await client.bf.card(key()), 3);
+    const info = await client.bf.info(key());
+    assert.deepEqual([info.Capacity, info["Number of items inserted"]], [1000, 3]);
+    assert.equal(Object.keys(info).length, 5);
+    const slice = await client.sendCommand(["BF.INFO", key(), "SLICE"]);
+    assert.deepEqual(connection.RESP === 3 ? { ...slice } : slice, connection.RESP === 3 ? { Slice: 5 } : [5]);
+    const chunks = await dumped((iterator) => connection.binary.bf.scanDump(key(), iterator));
+    for (const { iterator, chunk } of chunks) {
+      assert.equal(await client.bf.loadChunk(key("copy"), iterator, chunk), "OK");
+    }
+    assert.deepEqual(await client.bf.mExists(key("copy"), ["ann", "ben", "dan"]), [false, true, true]);
+  });
+
+  test("a filter of the last items", async ({ client }, key) => {
+    assert.equal(await client.sendCommand(["BF.RESERVE", key(), "0.0001", "100", "LAST"]), "OK");
+    const items = Array.from({ length: 1000 }, (_, at) => String(at));
+    for (let start = 0; start < 1000; start += 100) await client.bf.mAdd(key(), items.slice(start, start + 100));
+    assert.deepEqual(await client.bf.mExists(key(), items.slice(900)), Array(100).fill(true));
+    assert.equal(await client.bf.exists(key(), "0"), false);
+  });
+
+  test("a counter with a window", async (connection, key) => {
+    const { client } = connection;
+    const window = ["WINDOW", "86400", "MANUAL", "SLICES", "4"];
+    assert.equal(await client.sendCommand(["LC.RESERVE", key(), "1000", ...window]), "OK");
+    assert.equal(await client.sendCommand(["LC.ADD", key(), "ann", "ben"]), 2);
+    assert.equal(await client.sendCommand(["LC.ADVANCE", key(), "4"]), "OK");
+    assert.equal(await client.sendCommand(["LC.ADD", key(), "ben", "cem"]), 1);
+    assert.equal(await client.sendCommand(["LC.COUNT", key()]), 3);
+    assert.equal(await client.sendCommand(["LC.COUNTSINCE", "3600", key()]), 2);
+    const members = await client.sendCommand(["LC.MEMBERS", key(), "SINCE", "3600"]);
+    assert.deepEqual(members.sort(), ["ben", "cem"]);
+    const rows = [[86_400, 2], [64_800, 2], [43_200, 2], [21_600, 2], [0, 3]];
+    assert.deepEqual(await client.sendCommand(["LC.HISTORY", key()]), rows);
+    const { Window, Slices, Slice, Pace } = connection.lines(await client.sendCommand(["LC.INFO", key()]));
+    assert.deepEqual([Window, Slices, Slice, Pace], [86_400, 4, 4, "manual"]);
   });
 });

@@ -1,4 +1,4 @@
-"""Commands for which redis-py has no method, by its generic call: LC.*, BF.MERGE, BF.CLEAR, BF.DEBUG."""
+"""Commands for which redis-py has no method, by its generic call: LC.*, BF.MERGE, BF.CLEAR, BF.DEBUG, and what makes windows."""
 
 from variants import Suite, in_every_variant
 
@@ -115,3 +115,62 @@ class Generic(Suite):
         self.assertEqual([type(line) for line in debug], [bytes, bytes])
         self.is_exactly(await self.call("BF.CLEAR", union), b"OK")
         self.is_exactly(await self.got(self.bf.card, union), 0)
+
+    async def test_a_filter_with_a_window(self):
+        """Made by the generic call, used by the methods."""
+        key = self.key()
+        window = ("WINDOW", 86_400, "MANUAL", "SLICES", 4)
+        self.is_exactly(await self.call("BF.RESERVE", key, 0.001, 1000, *window), b"OK")
+        self.is_exactly(await self.got(self.bf.add, key, "ann"), self.flag(1))
+        self.is_exactly(await self.got(self.bf.add, key, "ann"), self.flag(0))
+        self.is_exactly(await self.call("BF.ADVANCE", key, 4), b"OK")
+        self.is_exactly(await self.got(self.bf.madd, key, "ann", "ben", "cem"), self.flags(0, 1, 1))
+        self.is_exactly(await self.got(self.bf.insert, key, ["cem", "dan"]), self.flags(0, 1))
+        self.is_exactly(await self.got(self.bf.exists, key, "ann"), self.flag(1))
+        self.is_exactly(await self.got(self.bf.card, key), 4)
+        self.is_exactly(await self.call("BF.ADVANCE", key, 5), b"OK")
+        self.is_exactly(await self.got(self.bf.mexists, key, "ann", "ben", "dan"), self.flags(0, 1, 1))
+        self.is_exactly(await self.got(self.bf.card, key), 3)
+        info = await self.got(self.bf.info, key)
+        found = (
+            (info.capacity, info.insertedNum)
+            if self.variant.parses_info
+            else (info[b"Capacity"], info[b"Number of items inserted"])
+        )
+        self.is_exactly(found, (1000, 3))
+        self.is_exactly(await self.call("BF.INFO", key, "WINDOW"), self.line(b"Window", 86_400))
+        self.is_exactly(await self.call("BF.INFO", key, "SLICE"), self.line(b"Slice", 5))
+        self.is_exactly(await self.call("BF.INFO", key, "PACE"), self.line(b"Pace", b"manual"))
+        copy, iterator = self.key("copy"), 0
+        while True:
+            iterator, data = await self.got(self.bf.scandump, key, iterator)
+            if iterator == 0:
+                break
+            self.is_exactly(await self.got(self.bf.loadchunk, copy, iterator, data), b"OK")
+        self.is_exactly(await self.got(self.bf.mexists, copy, "ann", "ben", "dan"), self.flags(0, 1, 1))
+
+    async def test_a_filter_of_the_last_items(self):
+        key = self.key()
+        self.is_exactly(await self.call("BF.RESERVE", key, 0.0001, 100, "LAST"), b"OK")
+        for start in range(0, 1000, 100):
+            await self.got(self.bf.madd, key, *range(start, start + 100))
+        self.is_exactly(await self.got(self.bf.mexists, key, *range(900, 1000)), self.flags(*[1] * 100))
+        self.is_exactly(await self.got(self.bf.exists, key, 0), self.flag(0))
+        self.is_exactly(await self.call("BF.INFO", key, "WINDOW"), self.line(b"Window", b"last"))
+
+    async def test_a_counter_with_a_window(self):
+        key = self.key()
+        window = ("WINDOW", 86_400, "MANUAL", "SLICES", 4)
+        self.is_exactly(await self.call("LC.RESERVE", key, 1000, *window), b"OK")
+        self.is_exactly(await self.call("LC.ADD", key, "ann", "ben"), 2)
+        self.is_exactly(await self.call("LC.ADVANCE", key, 4), b"OK")
+        self.is_exactly(await self.call("LC.ADD", key, "ben", "cem"), 1)
+        self.is_exactly(await self.call("LC.COUNT", key), 3)
+        self.is_exactly(await self.call("LC.COUNTSINCE", 3600, key), 2)
+        self.is_exactly(sorted(await self.call("LC.MEMBERS", key, "SINCE", 3600)), [b"ben", b"cem"])
+        rows = [[86_400, 2], [64_800, 2], [43_200, 2], [21_600, 2], [0, 3]]
+        self.is_exactly(await self.call("LC.HISTORY", key), rows)
+        info = self.pairs(await self.call("LC.INFO", key))
+        self.is_exactly(
+            [info[label] for label in (b"Window", b"Slices", b"Slice", b"Pace")], [86_400, 4, 4, b"manual"]
+        )

@@ -10,3 +10,5 @@ mod bloom;
 mod documents;
 #[cfg(test)]
 mod generic;
+#[cfg(test)]
+mod windows;

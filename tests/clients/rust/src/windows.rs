@@ -1,0 +1,87 @@
+//! Filters and counters with windows, made by the generic call. The methods for plain filters work on them unchanged.
+
+use std::collections::HashMap;
+
+use redis::bloom::{BloomFilterDumpChunk, BloomFilterInfoTypeResponse};
+use redis::{RedisResult, Value, cmd};
+
+use crate::ways::Session;
+
+/// A day in four slices, which go by hand.
+const WINDOW: [&str; 5] = ["WINDOW", "86400", "MANUAL", "SLICES", "4"];
+
+fn advance(session: &mut Session, family: &str, key: &str, slice: u64) {
+    let advanced = session.query(cmd(&format!("{family}.ADVANCE")).arg(key).arg(slice));
+    assert_eq!(advanced, Ok(Value::Okay));
+}
+
+fn mexists(session: &mut Session, key: &str, items: &[&str]) -> RedisResult<Vec<bool>> {
+    got!(&mut session.connection, bf_mexists(key, &items))
+}
+
+in_every_way! {
+    fn a_filter_with_a_window(session: &mut Session) {
+        let (key, copy) = (session.key("key"), session.key("copy"));
+        assert_eq!(session.query(cmd("BF.RESERVE").arg(&key).arg(0.001).arg(1000).arg(&WINDOW)), Ok(Value::Okay));
+        let added: RedisResult<bool> = got!(&mut session.connection, bf_add(&key, "ann"));
+        assert_eq!(added, Ok(true));
+        let added: RedisResult<bool> = got!(&mut session.connection, bf_add(&key, "ann"));
+        assert_eq!(added, Ok(false));
+        advance(session, "BF", &key, 4);
+        let added: RedisResult<Vec<bool>> = got!(&mut session.connection, bf_madd(&key, &["ann", "ben", "cem"]));
+        assert_eq!(added, Ok(vec![false, true, true]));
+        let added: RedisResult<Vec<bool>> = got!(&mut session.connection, bf_insert(&key, &["cem", "dan"]));
+        assert_eq!(added, Ok(vec![false, true]));
+        let found: RedisResult<bool> = got!(&mut session.connection, bf_exists(&key, "ann"));
+        assert_eq!(found, Ok(true));
+        let card: RedisResult<usize> = got!(&mut session.connection, bf_card(&key));
+        assert_eq!(card, Ok(4));
+        advance(session, "BF", &key, 5);
+        assert_eq!(mexists(session, &key, &["ann", "ben", "dan"]), Ok(vec![false, true, true]));
+        let info: HashMap<String, BloomFilterInfoTypeResponse> =
+            got!(&mut session.connection, bf_info(&key)).expect("what BF.INFO says");
+        assert_eq!(info.len(), 5);
+        assert_eq!([*info["Capacity"], *info["Number of items inserted"]], [1000.0, 3.0]);
+        let mut iterator = 0;
+        loop {
+            let chunk: BloomFilterDumpChunk =
+                got!(&mut session.connection, bf_scandump(&key, iterator)).expect("a chunk");
+            if chunk.iterator == 0 {
+                break;
+            }
+            iterator = chunk.iterator;
+            let loaded: RedisResult<()> = got!(&mut session.connection, bf_loadchunk(&copy, chunk));
+            assert_eq!(loaded, Ok(()));
+        }
+        assert_eq!(mexists(session, &copy, &["ann", "ben", "dan"]), Ok(vec![false, true, true]));
+    }
+
+    fn a_filter_of_the_last_items(session: &mut Session) {
+        let key = session.key("key");
+        assert_eq!(session.query(cmd("BF.RESERVE").arg(&key).arg(0.0001).arg(100).arg("LAST")), Ok(Value::Okay));
+        let items: Vec<String> = (0..1000).map(|item| item.to_string()).collect();
+        for some in items.chunks(100) {
+            let some: Vec<&str> = some.iter().map(String::as_str).collect();
+            let added: RedisResult<Vec<bool>> = got!(&mut session.connection, bf_madd(&key, &some));
+            assert_eq!(added.map(|added| added.len()), Ok(100));
+        }
+        let last: Vec<&str> = items[900..].iter().map(String::as_str).collect();
+        assert_eq!(mexists(session, &key, &last), Ok(vec![true; 100]));
+        let found: RedisResult<bool> = got!(&mut session.connection, bf_exists(&key, "0"));
+        assert_eq!(found, Ok(false));
+    }
+
+    fn a_counter_with_a_window(session: &mut Session) {
+        let key = session.key("key");
+        assert_eq!(session.query(cmd("LC.RESERVE").arg(&key).arg(1000).arg(&WINDOW)), Ok(Value::Okay));
+        assert_eq!(session.query(cmd("LC.ADD").arg(&key).arg(&["ann", "ben"])), Ok(2));
+        advance(session, "LC", &key, 4);
+        assert_eq!(session.query(cmd("LC.ADD").arg(&key).arg(&["ben", "cem"])), Ok(1));
+        assert_eq!(session.query(cmd("LC.COUNT").arg(&key)), Ok(3));
+        assert_eq!(session.query(cmd("LC.COUNTSINCE").arg(3600).arg(&key)), Ok(2));
+        let rows: Vec<(i64, u64)> = session.query(cmd("LC.HISTORY").arg(&key)).expect("rows");
+        assert_eq!(rows, [(86_400, 2), (64_800, 2), (43_200, 2), (21_600, 2), (0, 3)]);
+        let info: HashMap<String, Value> = session.query(cmd("LC.INFO").arg(&key)).expect("lines");
+        assert_eq!(["Window", "Slices", "Slice"].map(|label| info[label].clone()), [86_400, 4, 4].map(Value::Int));
+    }
+}
