@@ -121,12 +121,17 @@ pub fn populate_for_no_change(client: &mut Client) {
     client.expect("LC.ADD d a", "1");
     client.expect("BF.RESERVE full 0.00001 1 NONSCALING", "+OK");
     client.expect("BF.ADD full a", "1");
+    client.expect("BF.INSERT fw WINDOW 40 MANUAL ITEMS a", "[1]");
+    client.expect("BF.INSERT fc WINDOW 1099511627776 ITEMS a", "[1]");
+    client.expect("BF.INSERT fl LAST REFRESH ITEMS a", "[1]");
+    client.expect("LC.INSERT cw WINDOW 40 MANUAL ITEMS a", "1");
+    client.expect("LC.INSERT cc WINDOW 1099511627776 ITEMS a", "1");
     add_many(client, "LC.ADD e", "x", 0..1000);
     add_many(client, "LC.ADD e2", "x", 0..500);
 }
 
 /// Commands that change no value of [`populate_for_no_change`]. Some of them fail.
-pub const CHANGES_NOTHING: [&str; 66] = [
+pub const CHANGES_NOTHING: [&str; 84] = [
     "BF.ADD f a",
     "BF.MADD f a b a",
     "BF.INSERT f CAPACITY 7 ERROR 0.3 ITEMS a b",
@@ -193,4 +198,22 @@ pub const CHANGES_NOTHING: [&str; 66] = [
     "LC.COUNT c d",
     "LC.ADD f a",
     "LC.INSERT new NOCREATE ITEMS a",
+    "BF.ADD fw a",
+    "BF.ADD fc a",
+    "BF.ADD fl a",
+    "BF.ADVANCE fw 0",
+    "BF.ADVANCE fw 0 REBASE",
+    "BF.ADVANCE fc 0",
+    "BF.ADVANCE fc CLOCK",
+    "BF.ADVANCE fl 1",
+    "BF.ADVANCE f 1",
+    "BF.MERGE fw missing",
+    "BF.MERGE fw f",
+    "LC.ADD cw a",
+    "LC.ADD cc a",
+    "LC.ADVANCE cw 0",
+    "LC.ADVANCE cc CLOCK",
+    "LC.HISTORY cw",
+    "LC.COUNTSINCE 5 cw",
+    "LC.MEMBERS cw SINCE 5",
 ];
