@@ -25,12 +25,30 @@ const SHAPES: [Shape; 16] = [
     Shape { name: "sparse counter", keys: 4_000, make: "LC.RESERVE ? 10000000", fill: "LC.ADD ?", items: 1_000 },
     Shape { name: "dense counter", keys: 1_000, make: "LC.RESERVE ? 1000 EXACT 0", fill: "LC.ADD ?", items: 990 },
     Shape { name: "denser counter", keys: 1_000, make: "LC.RESERVE ? 50000", fill: "LC.ADD ?", items: 3_000 },
-    Shape { name: "empty window", keys: 10_000, make: "BF.RESERVE ? 0.01 100 WINDOW 40", fill: "BF.CARD ?", items: 0 },
-    Shape { name: "window", keys: 5_000, make: "BF.RESERVE ? 0.01 100 WINDOW 40", fill: "BF.MADD ?", items: 15 },
+    Shape {
+        name: "empty window",
+        keys: 10_000,
+        make: "BF.RESERVE ? 0.01 100 WINDOW 40 MANUAL",
+        fill: "BF.CARD ?",
+        items: 0,
+    },
+    Shape { name: "window", keys: 5_000, make: "BF.RESERVE ? 0.01 100 WINDOW 40 MANUAL", fill: "BF.MADD ?", items: 15 },
     Shape { name: "last items", keys: 2_000, make: "BF.RESERVE ? 0.01 100 LAST", fill: "BF.MADD ?", items: 300 },
-    Shape { name: "exact window", keys: 5_000, make: "LC.RESERVE ? 1000 WINDOW 40", fill: "LC.ADD ?", items: 5 },
-    Shape { name: "sparse window", keys: 1_000, make: "LC.RESERVE ? 10000000 WINDOW 40", fill: "LC.ADD ?", items: 900 },
-    Shape { name: "dense window", keys: 500, make: "LC.RESERVE ? 5000 WINDOW 40 SLICES 24", fill: "LC.ADD ?", items: 900 },
+    Shape { name: "exact window", keys: 5_000, make: "LC.RESERVE ? 1000 WINDOW 40 MANUAL", fill: "LC.ADD ?", items: 5 },
+    Shape {
+        name: "sparse window",
+        keys: 1_000,
+        make: "LC.RESERVE ? 10000000 WINDOW 40 MANUAL",
+        fill: "LC.ADD ?",
+        items: 900,
+    },
+    Shape {
+        name: "dense window",
+        keys: 500,
+        make: "LC.RESERVE ? 5000 WINDOW 40 MANUAL SLICES 24",
+        fill: "LC.ADD ?",
+        items: 900,
+    },
 ];
 
 fn usage(client: &mut Client, keys: u64) -> i64 {
