@@ -514,7 +514,7 @@ fn counters_are_compared_and_merged_or_stay_as_they_are() {
 fn windowed_counters() -> Vec<(Counter, Representation)> {
     use Representation::{Dense, Exact, Sparse};
     let of = |capacity, error_rate, exact_limit, members: u32| {
-        let mut counter = windowed(capacity, error_rate, exact_limit);
+        let mut counter = counter_of_a_day(capacity, error_rate, exact_limit);
         for member in 0..members {
             counter.advance(u64::from(3 * member / members));
             counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
@@ -532,7 +532,7 @@ fn windowed_counters() -> Vec<(Counter, Representation)> {
     all
 }
 
-fn windowed(capacity: u64, error_rate: f64, exact_limit: u32) -> Counter {
+fn counter_of_a_day(capacity: u64, error_rate: f64, exact_limit: u32) -> Counter {
     let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed: 0 };
     let window = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Manual).unwrap();
     Counter::new(params).unwrap().with_window(window, 0).unwrap()
@@ -542,7 +542,7 @@ fn windowed(capacity: u64, error_rate: f64, exact_limit: u32) -> Counter {
 fn windowed_counters_grow_or_stay_as_they_are() {
     // From exact to dense, from sparse to dense.
     for exact_limit in [65_536, 0] {
-        let mut counter = windowed(1_000_000, 0.001, exact_limit);
+        let mut counter = counter_of_a_day(1_000_000, 0.001, exact_limit);
         let mut failures = 0;
         for member in 0..120_000u32 {
             let before = (counter.representation(), counter.set_bits());
