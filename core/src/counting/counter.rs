@@ -166,13 +166,9 @@ impl Counter {
             State::Exact(members) if members.contains(item, hash) => Ok(false),
             State::Exact(_) => self.add_member(item, hash, limit),
             State::Estimating(bitmap) => bitmap.insert(bitmap.layout().slot_of(hash), Self::STRUCT_BYTES, limit),
-            State::Windowed(dated) => match dated.touch_known(item, hash, self.plan.layout) {
-                Some(touch) => Ok(touch == Touch::New),
-                None => {
-                    let touch = dated.touch_at(item, hash, 0, &self.plan, Self::WINDOWED_BYTES, limit)?;
-                    Ok(touch == Touch::New)
-                }
-            },
+            State::Windowed(dated) => {
+                dated.touch(item, hash, &self.plan, Self::WINDOWED_BYTES, limit).map(|touch| touch == Touch::New)
+            }
         }
     }
 

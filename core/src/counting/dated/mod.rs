@@ -12,14 +12,18 @@ pub(super) mod cells;
 pub(super) mod members;
 pub(super) mod positions;
 pub(super) mod ring;
+mod seen;
 
 use std::alloc;
 
 use cells::DatedCells;
 use members::DatedMembers;
-use positions::{DatedPositions, RECORD_BYTES};
+use positions::RECORD_BYTES;
 pub(super) use ring::MOST_SLICES;
-use ring::{Ages, Ring};
+use ring::Ring;
+pub use seen::Touch;
+pub(super) use seen::{Seen, bytes_of_slots};
+use seen::{dense_bytes, renew, sparse_fits};
 
 use crate::counting::estimate::{self, Estimated, KeptEstimate, Segments};
 use crate::counting::layout::{Layout, SegmentCounts, Slot};
@@ -30,40 +34,6 @@ use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::Window;
 
-/// What adding an item did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Touch {
-    /// It was not known.
-    New,
-    /// It was known, and is now known to have been seen later.
-    Renewed,
-    /// Nothing.
-    Same,
-}
-
-impl Touch {
-    /// What putting the tag of the newest slice over another did.
-    #[inline]
-    pub(super) fn over(before: u8, tag: u8) -> Self {
-        match before {
-            0 => Touch::New,
-            before if before == tag => Touch::Same,
-            _ => Touch::Renewed,
-        }
-    }
-}
-
-/// How what was seen is held.
-#[derive(Debug)]
-pub(super) enum Seen {
-    /// Members.
-    Exact(DatedMembers),
-    /// Some slots.
-    Sparse(DatedPositions),
-    /// All slots.
-    Dense(DatedCells),
-}
-
 /// What was seen in a window.
 #[derive(Debug)]
 pub(super) struct Dated {
@@ -71,85 +41,6 @@ pub(super) struct Dated {
     seen: Seen,
     /// Of the whole window as of the newest slice; none when it has changed since.
     estimate: KeptEstimate,
-}
-
-/// Heap bytes of the cells of a layout.
-fn dense_bytes(layout: Layout, ring: &Ring) -> u64 {
-    cells::num_bytes(layout, ring.has_halves())
-}
-
-/// Are lists the better way to hold so many positions? They are up to half of what cells take.
-fn sparse_fits(layout: Layout, ring: &Ring, len: u64) -> bool {
-    positions::heap_bytes(layout, len) <= dense_bytes(layout, ring) / 2
-}
-
-/// The most heap bytes that so many positions take, held as they will be.
-pub(super) fn bytes_of_slots(layout: Layout, ring: &Ring, len: u64) -> u64 {
-    if sparse_fits(layout, ring, len) { positions::heap_bytes(layout, len) } else { dense_bytes(layout, ring) }
-}
-
-impl Seen {
-    /// Nothing.
-    fn none(plan: &Plan) -> Result<Self, Error> {
-        if plan.params.exact_limit > 0 {
-            return Ok(Seen::Exact(DatedMembers::new()));
-        }
-        Ok(Seen::Sparse(DatedPositions::new(plan.layout)?))
-    }
-
-    /// No slots, with room for at least so many.
-    fn of_slots(layout: Layout, ring: &Ring, len: u64) -> Result<Self, Error> {
-        Ok(if sparse_fits(layout, ring, len) {
-            Seen::Sparse(DatedPositions::new(layout)?)
-        } else {
-            Seen::Dense(DatedCells::new(layout, ring.has_halves())?)
-        })
-    }
-
-    /// Notes a slot with a tag, if that is younger than the one it has.
-    fn note(&mut self, slot: Slot, tag: u8, layout: Layout, ring: &Ring) -> Result<Touch, Error> {
-        let ages = ring.ages();
-        let position = slot.index as u32;
-        match self {
-            Seen::Exact(_) => return Ok(Touch::Same),
-            Seen::Dense(cells) => {
-                let before = cells.tag(slot.index);
-                if before != 0 && ages.age(before) <= ages.age(tag) {
-                    return Ok(Touch::Same);
-                }
-                cells.replace(slot, tag);
-                return Ok(if before == 0 { Touch::New } else { Touch::Renewed });
-            }
-            Seen::Sparse(positions) => {
-                if let Some(before) = positions.tag_mut(position) {
-                    return Ok(renew(before, tag, ages));
-                }
-                if sparse_fits(layout, ring, positions.len() + 1) {
-                    positions.insert(position, tag)?;
-                    return Ok(Touch::New);
-                }
-            }
-        }
-        let mut cells = DatedCells::new(layout, ring.has_halves())?;
-        if let Seen::Sparse(positions) = self {
-            positions.iter().for_each(|(position, tag)| {
-                let index = u64::from(position);
-                cells.replace(Slot { index, segment: layout.segment_of(index) }, tag);
-            });
-        }
-        cells.replace(slot, tag);
-        *self = Seen::Dense(cells);
-        Ok(Touch::New)
-    }
-}
-
-/// Puts a tag over an older one.
-fn renew(before: &mut u8, tag: u8, ages: Ages) -> Touch {
-    if ages.age(*before) <= ages.age(tag) {
-        return Touch::Same;
-    }
-    *before = tag;
-    Touch::Renewed
 }
 
 impl Dated {
@@ -176,6 +67,7 @@ impl Dated {
     ///
     /// # Errors
     /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
+    #[inline]
     pub(super) fn touch(
         &mut self,
         item: &[u8],
@@ -186,13 +78,13 @@ impl Dated {
     ) -> Result<Touch, Error> {
         match self.touch_known(item, hash, plan.layout) {
             Some(touch) => Ok(touch),
-            None => self.touch_at(item, hash, 0, plan, held_bytes, limit),
+            None => self.touch_unknown(item, hash, plan, held_bytes, limit),
         }
     }
 
     /// As [`Self::touch`], where it takes no memory: of a known member, and of a counter with all slots.
     #[inline]
-    pub(super) fn touch_known(&mut self, item: &[u8], hash: u64, layout: Layout) -> Option<Touch> {
+    fn touch_known(&mut self, item: &[u8], hash: u64, layout: Layout) -> Option<Touch> {
         let tag = self.ring.ages().newest;
         match &mut self.seen {
             Seen::Exact(members) => {
@@ -207,6 +99,22 @@ impl Dated {
                 }
                 Some(touch)
             }
+        }
+    }
+
+    /// As [`Self::touch`], of what [`Self::touch_known`] left.
+    fn touch_unknown(
+        &mut self,
+        item: &[u8],
+        hash: u64,
+        plan: &Plan,
+        held_bytes: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<Touch, Error> {
+        let tag = self.ring.ages().newest;
+        match &self.seen {
+            Seen::Exact(_) => self.add_member(item, hash, tag, plan, held_bytes, limit),
+            _ => self.touch_slot(plan.layout.slot_of(hash), tag, plan.layout, held_bytes, limit),
         }
     }
 

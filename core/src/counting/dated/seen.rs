@@ -1,0 +1,121 @@
+//! How what was seen is held: as members, as few slots or as all of them, each with the slice in which it last was.
+
+use super::cells::{self, DatedCells};
+use super::members::DatedMembers;
+use super::positions::{self, DatedPositions};
+use super::ring::{Ages, Ring};
+use crate::counting::layout::{Layout, Slot};
+use crate::counting::params::Plan;
+use crate::error::Error;
+/// What adding an item did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Touch {
+    /// It was not known.
+    New,
+    /// It was known, and is now known to have been seen later.
+    Renewed,
+    /// Nothing.
+    Same,
+}
+
+impl Touch {
+    /// What putting the tag of the newest slice over another did.
+    #[inline]
+    pub(in crate::counting) fn over(before: u8, tag: u8) -> Self {
+        match before {
+            0 => Touch::New,
+            before if before == tag => Touch::Same,
+            _ => Touch::Renewed,
+        }
+    }
+}
+
+/// How what was seen is held.
+#[derive(Debug)]
+pub(in crate::counting) enum Seen {
+    /// Members.
+    Exact(DatedMembers),
+    /// Some slots.
+    Sparse(DatedPositions),
+    /// All slots.
+    Dense(DatedCells),
+}
+
+/// Heap bytes of the cells of a layout.
+pub(super) fn dense_bytes(layout: Layout, ring: &Ring) -> u64 {
+    cells::num_bytes(layout, ring.has_halves())
+}
+
+/// Are lists the better way to hold so many positions? They are up to half of what cells take.
+pub(super) fn sparse_fits(layout: Layout, ring: &Ring, len: u64) -> bool {
+    positions::heap_bytes(layout, len) <= dense_bytes(layout, ring) / 2
+}
+
+/// The most heap bytes that so many positions take, held as they will be.
+pub(in crate::counting) fn bytes_of_slots(layout: Layout, ring: &Ring, len: u64) -> u64 {
+    if sparse_fits(layout, ring, len) { positions::heap_bytes(layout, len) } else { dense_bytes(layout, ring) }
+}
+
+impl Seen {
+    /// Nothing.
+    pub(super) fn none(plan: &Plan) -> Result<Self, Error> {
+        if plan.params.exact_limit > 0 {
+            return Ok(Seen::Exact(DatedMembers::new()));
+        }
+        Ok(Seen::Sparse(DatedPositions::new(plan.layout)?))
+    }
+
+    /// No slots, with room for at least so many.
+    pub(super) fn of_slots(layout: Layout, ring: &Ring, len: u64) -> Result<Self, Error> {
+        Ok(if sparse_fits(layout, ring, len) {
+            Seen::Sparse(DatedPositions::new(layout)?)
+        } else {
+            Seen::Dense(DatedCells::new(layout, ring.has_halves())?)
+        })
+    }
+
+    /// Notes a slot with a tag, if that is younger than the one it has.
+    pub(super) fn note(&mut self, slot: Slot, tag: u8, layout: Layout, ring: &Ring) -> Result<Touch, Error> {
+        let ages = ring.ages();
+        let position = slot.index as u32;
+        match self {
+            Seen::Exact(_) => return Ok(Touch::Same),
+            Seen::Dense(cells) => {
+                let before = cells.tag(slot.index);
+                if before != 0 && ages.age(before) <= ages.age(tag) {
+                    return Ok(Touch::Same);
+                }
+                cells.replace(slot, tag);
+                return Ok(if before == 0 { Touch::New } else { Touch::Renewed });
+            }
+            Seen::Sparse(positions) => {
+                if let Some(before) = positions.tag_mut(position) {
+                    return Ok(renew(before, tag, ages));
+                }
+                if sparse_fits(layout, ring, positions.len() + 1) {
+                    positions.insert(position, tag)?;
+                    return Ok(Touch::New);
+                }
+            }
+        }
+        let mut cells = DatedCells::new(layout, ring.has_halves())?;
+        if let Seen::Sparse(positions) = self {
+            positions.iter().for_each(|(position, tag)| {
+                let index = u64::from(position);
+                cells.replace(Slot { index, segment: layout.segment_of(index) }, tag);
+            });
+        }
+        cells.replace(slot, tag);
+        *self = Seen::Dense(cells);
+        Ok(Touch::New)
+    }
+}
+
+/// Puts a tag over an older one.
+pub(super) fn renew(before: &mut u8, tag: u8, ages: Ages) -> Touch {
+    if ages.age(*before) <= ages.age(tag) {
+        return Touch::Same;
+    }
+    *before = tag;
+    Touch::Renewed
+}
