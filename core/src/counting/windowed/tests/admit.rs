@@ -144,3 +144,15 @@ fn adding_moves_only_what_it_changes() {
         }
     }
 }
+
+/// A counter that the clock moves on was taken back to the first slice by an admission without a time.
+#[test]
+fn an_admission_without_a_time_leaves_the_window_where_it_is() {
+    let window = Window::new(40, 4, Counter::MAX_SLICES, Pace::Clock).unwrap();
+    let mut counter = Counter::new(params(20, 1000)).unwrap().with_window(window, 1000).unwrap();
+    let mut admit = |items: &[&[u8]]| counter.admit(items.iter().copied(), LIMIT, &Unlimited);
+    assert_eq!(admit(&[b"a", b"b"]), Ok(vec![Admitted; 2]));
+    assert_eq!(admit(&[b"a", b"c"]), Ok(vec![Known, Admitted]));
+    assert_eq!((counter.newest_slice(), counter.count()), (Some(1000), 3));
+    assert_eq!(counter.count_at(window.start_of(1004)), Ok(3));
+}
