@@ -3,6 +3,7 @@
 //! The clock is read once a command, and only where a value goes by it. What must be obeyed never looks at it: the
 //! primary has sent each move before the change that it belongs to. Reads skip what is dead, and change nothing.
 
+use std::cmp::Ordering;
 use std::ffi::CStr;
 
 use rollcall_core::bloom::{BloomFilter, Sliding, Span};
@@ -317,11 +318,16 @@ fn check<T: Windowed>(ctx: Ctx, value: &T, to: &To) -> Result<(), Refusal> {
     match *to {
         To::Clock => Ok(()),
         To::Rebased(_) => Err(Refusal::Argument("option REBASE is for replicas and the AOF".to_owned())),
-        To::Slice(slice) if slice < newest => refuse(format!("at least {newest}, which the window has reached"), slice),
-        To::Slice(slice) if window.pace() == Pace::Clock && slice > newest.max(window.slice_of(now(ctx))) => {
-            refuse(format!("at most {}, that of the clock by which the window goes", window.slice_of(now(ctx))), slice)
+        To::Slice(slice) => {
+            let present = window.present(newest, now(ctx));
+            match slice.cmp(&present) {
+                Ordering::Less => refuse(format!("at least {present}, which the window has reached"), slice),
+                Ordering::Greater if window.pace() == Pace::Clock => {
+                    refuse(format!("at most {present}, that of the clock by which the window goes"), slice)
+                }
+                _ => Ok(()),
+            }
         }
-        To::Slice(_) => Ok(()),
     }
 }
 
