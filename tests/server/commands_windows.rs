@@ -72,8 +72,12 @@ fn every_command_that_creates_makes_them() {
         client.cmd(&format!("{family}.INSERT k WINDOW 50 SLICES 2 ITEMS a"));
         client.cmd(&format!("{family}.ADMIT k LIMIT 9 WINDOW 50 SLICES 2 ITEMS b"));
         assert_eq!(window(&mut client, family, "k"), default);
+        // A window shorter than the default number of slices has a slice a second.
+        client.expect(&reserve(family, "short", "WINDOW 3 MANUAL"), "+OK");
+        assert_eq!(window(&mut client, family, "short"), "3 3 0 manual");
         client.expect(&reserve(family, "plain", ""), "+OK");
         assert_eq!(window(&mut client, family, "plain"), "nil nil nil nil");
+        client.expect("DEL k short plain", "3");
     }
 }
 
@@ -299,8 +303,8 @@ fn keys_of_the_commands_are_known_to_the_server() {
         let words: Vec<_> = ["COMMAND", "GETKEYS"].into_iter().chain(words(line)).collect();
         assert_eq!(show(&client.call(&words)), keys, "{line}");
     }
-    // Users who may only read may ask, and may not advance.
-    client.expect("ACL SETUSER reader on nopass ~* +@read", "+OK");
+    // Users who may only read the keys may ask, and may not advance.
+    client.expect("ACL SETUSER reader on nopass %R~* +@all", "+OK");
     client.expect(&reserve("LC", "c", "WINDOW 40 MANUAL"), "+OK");
     client.expect("AUTH reader x", "+OK");
     client.expect("LC.COUNTSINCE 5 c", "0");

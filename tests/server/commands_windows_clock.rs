@@ -105,12 +105,15 @@ fn changes_advance_first_and_others_do_not() {
         clock.pass(9);
         assert_eq!(sent(&mut client, &server, &format!("{family}.ADD k c")).len(), 1);
         // By every command that changes it; what was new is remembered from the present slice on.
-        for (at, line) in ["INSERT k ITEMS d", "ADMIT k LIMIT 9 ITEMS e", "CLEAR k"].iter().enumerate() {
+        for (at, line) in ["INSERT k ITEMS d", "ADMIT k LIMIT 9 ITEMS e"].iter().enumerate() {
             clock.set(START + 30 + 10 * at as u64);
             let effects = sent(&mut client, &server, &format!("{family}.{line}"));
             assert_eq!(effects.len(), 2, "{line}: {effects:?}");
             assert_eq!(effects[0], format!("{family}.ADVANCE k {}", SLICE + 3 + at as u64), "{line}");
         }
+        // What empties it leaves no slice to be dropped.
+        clock.pass(10);
+        assert_eq!(sent(&mut client, &server, &format!("{family}.CLEAR k")), [format!("{family}.CLEAR k")]);
         clock.pass(1000);
         for line in ["MULTI", "ADD k x", "ADD k y", "EXEC"] {
             let line = if line.starts_with("ADD") { format!("{family}.{line}") } else { line.to_owned() };

@@ -188,7 +188,7 @@ fn payloads_bring_everything_back() {
 #[test]
 fn chunks_bring_everything_back() {
     let server = Server::start();
-    let other = Server::with_args(OTHER_DEFAULTS);
+    let other = Server::with_args("bf-error-rate 0.2 lc-exact-limit 3 hash-seed 12345");
     let (mut client, mut there) = (server.client(), other.client());
     populate(&mut client);
     client.expect("BF.RESERVE bf:large 0.001 2000000 WINDOW 40 MANUAL", "+OK");
