@@ -32,9 +32,21 @@ const SHAPES: [Shape; 16] = [
         fill: "BF.CARD ?",
         items: 0,
     },
-    Shape { name: "window", keys: 5_000, make: "BF.RESERVE ? 0.01 100 WINDOW 40 MANUAL", fill: "BF.MADD ?", items: 15 },
-    Shape { name: "last items", keys: 2_000, make: "BF.RESERVE ? 0.01 100 LAST", fill: "BF.MADD ?", items: 300 },
-    Shape { name: "exact window", keys: 5_000, make: "LC.RESERVE ? 1000 WINDOW 40 MANUAL", fill: "LC.ADD ?", items: 5 },
+    Shape {
+        name: "window",
+        keys: 10_000,
+        make: "BF.RESERVE ? 0.01 100 WINDOW 40 MANUAL",
+        fill: "BF.MADD ?",
+        items: 15,
+    },
+    Shape { name: "last items", keys: 5_000, make: "BF.RESERVE ? 0.01 100 LAST", fill: "BF.MADD ?", items: 300 },
+    Shape {
+        name: "exact window",
+        keys: 15_000,
+        make: "LC.RESERVE ? 1000 WINDOW 40 MANUAL",
+        fill: "LC.ADD ?",
+        items: 5,
+    },
     Shape {
         name: "sparse window",
         keys: 1_000,
@@ -44,7 +56,7 @@ const SHAPES: [Shape; 16] = [
     },
     Shape {
         name: "dense window",
-        keys: 500,
+        keys: 1_500,
         make: "LC.RESERVE ? 5000 WINDOW 40 MANUAL SLICES 24",
         fill: "LC.ADD ?",
         items: 900,
