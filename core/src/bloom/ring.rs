@@ -14,7 +14,7 @@
 
 use std::alloc::Layout;
 
-use super::chain::{SubFilter, chain_rate};
+use super::chain::{Expected, SubFilter, chain_rate};
 use super::lines::sub_filter::LineSubFilter;
 use super::params::Params;
 use super::sliding::{Sliding, Span};
@@ -224,8 +224,11 @@ impl Ring {
     ) {
         let alive = self.alive(slices_later);
         let mut hashes = super::chain::hashes_of::<LineSubFilter>(items, self.params.seed);
+        let mut expected = Expected::Absent;
         while let Some((chunk, len)) = super::chain::next_chunk(&mut hashes) {
-            let marks = look_up_chunk(alive, &chunk[..len]);
+            let marks = look_up_chunk(alive, &chunk[..len], expected);
+            // The next chunk is most likely like this one.
+            expected = if marks.count_ones() as usize > len / 2 { Expected::Present } else { Expected::Absent };
             (0..len).for_each(|i| found(marks >> i & 1 == 1));
         }
     }
@@ -377,9 +380,9 @@ fn num_items(sub_filters: &[LineSubFilter]) -> u64 {
 }
 
 /// The mask of those hashes, at most a chunk, that any of these sub-filters may contain.
-fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128]) -> u32 {
+fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> u32 {
     match hashes {
         [hash] => u32::from(LineSubFilter::look_up(sub_filters, *hash)),
-        _ => LineSubFilter::look_up_chunk_in_even(sub_filters, hashes),
+        _ => LineSubFilter::look_up_chunk_in_even(sub_filters, hashes, expected),
     }
 }

@@ -31,7 +31,9 @@ pub(super) trait Screened: SubFilter {
     fn lines(&self) -> &[Line];
     /// Whether all bits of this hash are set in its lines but the first.
     fn has_rest(&self, hash: Hash128) -> bool;
-    /// Prefetches the first `count` lines of the pending hashes, unless the bitmap is small enough to be in cache.
+    /// Whether its bitmap is too large to be in cache.
+    fn is_large(&self) -> bool;
+    /// Prefetches the first `count` lines of the pending hashes, if it is large.
     fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32, count: u32);
 }
 
@@ -73,16 +75,29 @@ pub(super) fn look_up_chunk(sub_filters: &[impl Screened], hashes: &[Hash128], e
 
 /// As [`look_up_chunk`], in sub-filters of one size, as the generations of a window mostly are: an item has the same lines
 /// in each.
-pub(super) fn look_up_chunk_in_even(sub_filters: &[impl Screened], hashes: &[Hash128]) -> u32 {
+pub(super) fn look_up_chunk_in_even(sub_filters: &[impl Screened], hashes: &[Hash128], expected: Expected) -> u32 {
     let (all, mut found) = (first_marks(hashes.len()), 0);
-    for group in sub_filters.rchunks(GROUP) {
+    let Some(geometry) = sub_filters.first().map(Screened::geometry) else { return 0 };
+    let is_large = sub_filters[0].is_large();
+    // From memory each line counts, and items that are there are found before the oldest are asked. In a cache it is
+    // faster to ask all at once.
+    let apart = if is_large && expected == Expected::Present { NEWEST } else { 0 };
+    let (older, newest_ones) = sub_filters.split_at(sub_filters.len().saturating_sub(apart));
+    for group in newest_ones.chunks(NEWEST).chain(older.rchunks(GROUP)) {
         let pending = all & !found;
         if pending == 0 {
             break;
         }
         group.iter().for_each(|sub_filter| sub_filter.prefetch_chunk(hashes, pending, 1));
         let mut candidates = [0; CHUNK];
-        screen_even(group, hashes, &mut candidates);
+        screen_even(group, hashes, pending, &mut candidates);
+        if is_large {
+            for i in marked(pending) {
+                if let Some(newest) = newest(candidates[i]) {
+                    group[newest].prefetch_chunk(hashes, 1 << i, geometry.lines_per_item);
+                }
+            }
+        }
         for i in marked(pending) {
             while let Some(newest) = newest(candidates[i]) {
                 if group[newest].has_rest(hashes[i]) {
@@ -147,20 +162,24 @@ fn screen<S: Screened>(group: &[S], hashes: &[Hash128], pending: u32, candidates
     }
 }
 
-/// As [`screen`], of all hashes and sub-filters of one size.
+/// As [`screen`], of sub-filters of one size.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen_even<S: Screened>(group: &[S], hashes: &[Hash128], candidates: &mut [u32; CHUNK]) {
+fn screen_even<S: Screened>(group: &[S], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
     let (probes, num_lines) = (common_probes(group), group.first().map_or(0, |first| first.lines().len()));
     let (mut bits, mut index) = ([[0; 8]; CHUNK], [0; CHUNK]);
     for (i, hash) in hashes.iter().enumerate().take(CHUNK) {
         lay_out(&mut bits[i], places(hash.lo), probes);
         index[i] = line_index(hash.lo, num_lines);
     }
+    let is_whole = pending == first_marks(hashes.len());
     // Sub-filter by sub-filter: few registers are needed.
     for (which, sub_filter) in group.iter().enumerate() {
         let lines = sub_filter.lines();
-        for i in 0..hashes.len().min(CHUNK) {
-            candidates[i] |= u32::from(lines[index[i]].has(&bits[i])) << which;
+        let mut screen = |i: usize| candidates[i] |= u32::from(lines[index[i]].has(&bits[i])) << which;
+        if is_whole {
+            (0..hashes.len().min(CHUNK)).for_each(&mut screen);
+        } else {
+            marked(pending).for_each(&mut screen);
         }
     }
 }

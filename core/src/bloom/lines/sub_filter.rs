@@ -89,10 +89,10 @@ impl LineSubFilter {
     }
 
     /// As [`SubFilter::look_up_chunk_in`], for sub-filters that are mostly of one size.
-    pub(in crate::bloom) fn look_up_chunk_in_even(sub_filters: &[Self], hashes: &[Hash128]) -> u32 {
+    pub(in crate::bloom) fn look_up_chunk_in_even(sub_filters: &[Self], hashes: &[Hash128], expected: Expected) -> u32 {
         let is_even = |pair: &[Self]| pair[0].geometry() == pair[1].geometry();
         if sub_filters.windows(2).all(is_even) {
-            screen::look_up_chunk_in_even(sub_filters, hashes)
+            screen::look_up_chunk_in_even(sub_filters, hashes, expected)
         } else {
             // Not the newest first: the items that are there are in all of them alike.
             screen::look_up_chunk(sub_filters, hashes, Expected::Absent)
@@ -132,8 +132,13 @@ impl Screened for LineSubFilter {
         self.plan.geometry.lines_per_item == 1 || probe::contains_rest(self.shape(), self.lines(), hash)
     }
 
+    #[inline]
+    fn is_large(&self) -> bool {
+        self.lines().len() >= PREFETCH_FROM_LINES
+    }
+
     fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32, count: u32) {
-        if self.lines().len() >= PREFETCH_FROM_LINES {
+        if self.is_large() {
             probe::prefetch(self.lines(), hashes, pending, count);
         }
     }

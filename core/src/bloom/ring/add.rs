@@ -1,6 +1,6 @@
 //! Adding to the newest generation.
 
-use super::super::chain::{Added, SubFilter, first_marked, first_marks, hashes_of, marked, next_chunk};
+use super::super::chain::{Added, Expected, SubFilter, first_marked, first_marks, hashes_of, marked, next_chunk};
 use super::super::lines::sub_filter::LineSubFilter;
 use super::{Generation, Ring, look_up_chunk, num_items};
 use crate::error::Error;
@@ -96,9 +96,12 @@ impl Ring {
 
     /// The masks of those hashes in `which` that are known, and of those that the newest generation is to take.
     fn known_and_left(&self, hashes: &[Hash128], which: u32) -> (u32, u32) {
-        let known = which & look_up_chunk(&self.sub_filters, hashes);
-        let left =
-            if self.sliding.refresh { which & !(known & look_up_chunk(self.newest(), hashes)) } else { which & !known };
+        let known = which & look_up_chunk(&self.sub_filters, hashes, Expected::Absent);
+        let left = if self.sliding.refresh {
+            which & !(known & look_up_chunk(self.newest(), hashes, Expected::Absent))
+        } else {
+            which & !known
+        };
         (known, left)
     }
 

@@ -1,6 +1,6 @@
 //! Letting new items in while there are fewer than a limit.
 
-use super::super::chain::{SubFilter, next_chunk};
+use super::super::chain::{Expected, SubFilter, next_chunk};
 use super::super::lines::sub_filter::LineSubFilter;
 use super::{Ring, look_up_chunk};
 use crate::admission::{Admission, Survey, Terms, first_of};
@@ -77,7 +77,7 @@ impl Ring {
         let newest = if slices_later == 0 { self.newest() } else { &[] };
         let mut hashes = items.map(|item| self.hash(item));
         while let Some((chunk, len)) = next_chunk(&mut hashes) {
-            let known = look_up_chunk(self.alive(slices_later), &chunk[..len]);
+            let known = look_up_chunk(self.alive(slices_later), &chunk[..len], Expected::Absent);
             for (at, &hash) in chunk[..len].iter().enumerate() {
                 let is_known = known >> at & 1 == 1;
                 survey.note(hash.lo, hash, is_known)?;
