@@ -5,12 +5,23 @@ use crate::fixture::{assert_same, snapshot};
 use crate::harness::{Server, Setup};
 
 /// One slot for all keys, owned by the second node.
-const KEYS: [(&str, &str); 4] =
-    [("BF.MADD", "{x}filter"), ("BF.MADD", "{x}chain"), ("LC.ADD", "{x}exact"), ("LC.ADD", "{x}dense")];
+const KEYS: [(&str, &str); 7] = [
+    ("BF.MADD", "{x}filter"),
+    ("BF.MADD", "{x}chain"),
+    ("LC.ADD", "{x}exact"),
+    ("LC.ADD", "{x}dense"),
+    ("BF.MADD", "{x}window"),
+    ("BF.MADD", "{x}last"),
+    ("LC.ADD", "{x}visitors"),
+];
 
 fn fill(client: &mut Client) {
     client.expect("BF.RESERVE {x}chain 0.01 10 EXPANSION 3", "+OK");
     client.expect("LC.RESERVE {x}dense 1000 EXACT 0", "+OK");
+    client.expect("BF.RESERVE {x}window 0.01 1000 WINDOW 1099511627776 REFRESH", "+OK");
+    client.expect("BF.RESERVE {x}last 0.01 50 LAST", "+OK");
+    client.expect("LC.RESERVE {x}visitors 1000 EXACT 150 WINDOW 1000 MANUAL SLICES 20", "+OK");
+    client.expect("LC.ADVANCE {x}visitors 77", "+OK");
     for (add, key) in KEYS {
         let items: Vec<String> = (0..200).map(|item| format!("item:{item}")).collect();
         client.cmd(&format!("{add} {key} {}", items.join(" ")));

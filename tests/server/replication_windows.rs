@@ -440,3 +440,78 @@ fn the_last_items_are_the_same_everywhere() {
     aof.restart();
     assert_eq!(aof.client().digest("k"), before);
 }
+
+/// Any command at any time: clocks that go on, stand still, jump ahead by minutes or years, and come back, on both sides.
+#[test]
+fn random_sessions_on_clocks_that_jump_leave_the_replica_equal() {
+    let (here, there) = (Clock::at(START), Clock::at(START + 17));
+    let mut pair =
+        Pair::of(here.setup().line("appendonly yes").args("bf-initial-size 20 lc-exact-limit 12"), there.setup());
+    let mut client = pair.primary.client();
+    // A fixed sequence, by the generator of Knuth's MMIX.
+    let mut state = 4242_u64;
+    let mut random = move |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    for round in 0..4000 {
+        for clock in [&here, &there] {
+            match random(40) {
+                0..6 => clock.pass(random(15)),
+                6 => clock.pass(random(100)),
+                7 => clock.pass(YEAR),
+                8 | 9 => clock.set(START + random(400)),
+                _ => {}
+            }
+        }
+        let family = ["BF", "LC"][random(2) as usize];
+        let key = |n: u64| format!("{}{n}", family.to_lowercase());
+        let (target, other) = (key(random(6)), key(random(6)));
+        let items: Vec<_> = (0..=random(30)).map(|_| format!("i{}", random(400))).collect();
+        let items = items.join(" ");
+        let options = match random(10) {
+            0..3 => "WINDOW 40 SLICES 4",
+            3 => "WINDOW 400 SLICES 40",
+            4 => "WINDOW 40 SLICES 4 MANUAL",
+            5 if family == "BF" => "WINDOW 40 SLICES 4 REFRESH",
+            6 if family == "BF" => "LAST",
+            7 if family == "BF" => "LAST REFRESH SLICES 3",
+            8 => "WINDOW 7",
+            _ => "",
+        };
+        let line = match random(24) {
+            0 => format!("DEL {target}"),
+            1 | 2 => format!("{family}.MERGE {target} {other}"),
+            3 => format!("{family}.MERGE {target} {other} {}", key(random(6))),
+            4 => format!("{family}.CLEAR {target}"),
+            5 => format!("RENAME {target} {other}"),
+            6 => format!("COPY {target} {other} REPLACE"),
+            7 => format!("{family}.ADVANCE {target} {}", random(60)),
+            8 => format!("{family}.ADVANCE {target} {}", here.now() / 10),
+            9 if random(4) == 0 => format!("{family}.ADVANCE {target} CLOCK"),
+            10..16 => format!("{family}.INSERT {target} {options} ITEMS {items}"),
+            16..19 => {
+                let flags = ["", "ALL", "DRYRUN", "ALL EX 100000"][random(4) as usize];
+                format!("{family}.ADMIT {target} LIMIT {} {flags} {options} ITEMS {items}", random(60))
+            }
+            _ if family == "BF" => format!("BF.MADD {target} {items}"),
+            _ => format!("LC.ADD {target} {items}"),
+        };
+        client.cmd(&line);
+        if round % 20 == 0 {
+            pair.assert_equal(&format!("round {round}: {line}"));
+        }
+        if round % 1000 == 999 {
+            let before = client.text("DEBUG DIGEST");
+            if round % 2000 == 999 {
+                pair.primary.rewrite_aof();
+            }
+            pair.primary.restart();
+            client = pair.primary.client();
+            assert_eq!(client.text("DEBUG DIGEST"), before, "restarted in round {round}");
+            pair.replica.replicate(&pair.primary);
+        }
+    }
+    pair.assert_equal("all");
+    pair.assert_no_errors();
+}
