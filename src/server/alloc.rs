@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use redis_module::raw;
 use rollcall_core::unstable::heap::Mover;
 
+use super::pages;
+
 /// The alignment that malloc gives to a block whose size is a multiple of it, bytes. Other blocks may have less: the
 /// jemalloc of Redis has size classes of 24 and 40 bytes, aligned to 8.
 const MALLOC_ALIGN: usize = 16;
@@ -264,6 +266,7 @@ unsafe impl GlobalAlloc for ServerAlloc {
                 return System.dealloc(pointer, layout);
             }
             ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
+            pages::give_back(pointer, layout.size());
             if let Some(free) = raw::RedisModule_Free {
                 free(base_of(pointer, layout).cast());
             }

@@ -4,6 +4,7 @@ pub mod alloc;
 pub mod facts;
 pub mod ffi;
 pub mod metrics;
+pub mod pages;
 pub mod rdb;
 pub mod reclaim;
 pub mod resident;

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::ThreadId;
 
-use super::facts;
+use super::{facts, pages};
 
 /// Size from which values are freed in the background, bytes. Freeing a smaller one costs less than handing it over.
 const BACKGROUND_BYTES: usize = 1 << 20;
@@ -31,7 +31,10 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
     let started = RECLAIMER.get_or_init(|| {
         let (sender, receiver) = channel::<Garbage>();
         let thread = std::thread::Builder::new().name("rollcall-free".to_owned());
-        thread.spawn(move || receiver.into_iter().for_each(drop)).ok().map(|_| (std::process::id(), sender))
+        thread
+            .spawn(move || receiver.into_iter().for_each(pages::drop_in_steps))
+            .ok()
+            .map(|_| (std::process::id(), sender))
     });
     started.as_ref().filter(|(process, _)| *process == std::process::id()).map(|(_, sender)| sender)
 }
@@ -44,8 +47,10 @@ pub fn has_started() -> bool {
 /// Drops a value of `bytes` bytes, in the background if it is large and this is the server's thread.
 pub fn dispose(value: Box<impl Send + 'static>, bytes: usize) {
     let on_main_thread = MAIN_THREAD.get() == Some(&std::thread::current().id());
-    if on_main_thread
-        && bytes >= BACKGROUND_BYTES
+    if !on_main_thread {
+        return pages::drop_in_steps(value);
+    }
+    if bytes >= BACKGROUND_BYTES
         && !facts::is_memory_full()
         && let Some(sender) = reclaimer()
     {

@@ -1,0 +1,60 @@
+//! Gives the pages of large blocks back to the system step by step, where the thread may take its time.
+//!
+//! While the system takes a gigabyte back at once, it holds locks that the server's thread needs to map memory. The
+//! filter whose slice has just died makes the next one then, and would wait for a fifth of a second.
+
+use std::cell::Cell;
+
+thread_local! {
+    static MAY_TAKE_TIME: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Drops a value on a thread that no client waits for.
+pub fn drop_in_steps<T>(value: T) {
+    MAY_TAKE_TIME.set(true);
+    drop(value);
+    MAY_TAKE_TIME.set(false);
+}
+
+/// Gives back the pages of a block that is about to be freed, if it is large and no client waits. What remains is left
+/// to the allocator.
+///
+/// # Safety
+/// The block is allocated, and nobody reads it any more.
+pub unsafe fn give_back(block: *mut u8, bytes: usize) {
+    #[cfg(target_os = "linux")]
+    if bytes >= 2 * linux::STEP_BYTES && MAY_TAKE_TIME.get() {
+        // SAFETY: the caller's promise.
+        unsafe { linux::give_back(block, bytes) }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (block, bytes);
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::ffi::{c_int, c_void};
+
+    /// Bytes that go at once: some hundred microseconds.
+    pub const STEP_BYTES: usize = 1 << 20;
+
+    /// The largest size of a page.
+    const PAGE_BYTES: usize = 64 << 10;
+
+    const MADV_DONTNEED: c_int = 4;
+
+    unsafe extern "C" {
+        fn madvise(address: *mut c_void, bytes: usize, advice: c_int) -> c_int;
+    }
+
+    /// # Safety
+    /// As for [`super::give_back`].
+    pub unsafe fn give_back(block: *mut u8, bytes: usize) {
+        let mut start = block.align_offset(PAGE_BYTES);
+        while start.saturating_add(STEP_BYTES) <= bytes {
+            // SAFETY: whole pages within the block, of which nobody needs the content. If it fails, the pages stay.
+            unsafe { madvise(block.add(start).cast(), STEP_BYTES, MADV_DONTNEED) };
+            start += STEP_BYTES;
+        }
+    }
+}
