@@ -81,5 +81,5 @@ fn library() -> PathBuf {
     let mut folders: Vec<PathBuf> = ["/usr/lib", "/usr/lib64"].map(PathBuf::from).into();
     folders.extend(fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|folder| folder.path()));
     let mut libraries = folders.iter().map(|folder| folder.join("faketime/libfaketime.so.1"));
-    libraries.find(|path| path.exists()).expect("libfaketime, which `scripts/setup.sh clocks` installs")
+    libraries.find(|path| path.exists()).expect("libfaketime is missing: `scripts/setup.sh clocks` installs it")
 }
