@@ -51,7 +51,7 @@ fn every_write_leaves_the_replica_equal() {
         "BF.RESERVE b 0.01 100 WINDOW 40 REFRESH SLICES 8 SEED 77",
         "BF.MADD b x y x",
         "BF.INSERT c CAPACITY 7 WINDOW 40 ITEMS x y",
-        "BF.ADMIT d LIMIT 2 CAPACITY 7 WINDOW 40 REFRESH EX 1000 ITEMS x y z",
+        "BF.ADMIT d LIMIT 2 CAPACITY 7 WINDOW 40 REFRESH EX 100000 ITEMS x y z",
         "BF.RESERVE e 0.01 20 LAST SLICES 3",
         "BF.INSERT e ITEMS 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30",
         "BF.INSERT f LAST REFRESH CAPACITY 9 ITEMS 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20",
@@ -61,7 +61,7 @@ fn every_write_leaves_the_replica_equal() {
         "LC.ADD A x y",
         "LC.INSERT B EXACT 2 WINDOW 40 SLICES 20 ITEMS x y z",
         "LC.INSERT C EXACT 0 WINDOW 40 SLICES 4 SEED 9 ITEMS x y z",
-        "LC.ADMIT D LIMIT 2 WINDOW 40 PX 1000000 ITEMS x y z",
+        "LC.ADMIT D LIMIT 2 WINDOW 40 PX 100000000 ITEMS x y z",
         "LC.RESERVE E 1000 WINDOW 40 MANUAL ERROR 0.05 EXACT 3",
         "LC.ADD E x y z",
     ] {

@@ -26,7 +26,7 @@
 use std::ops::Deref;
 
 use crate::counting::counter::{BATCH, Counter, Representation, Shaped, State};
-use crate::counting::dated::ring::Ring;
+use crate::counting::dated::ring::{Ring, check_slots};
 use crate::counting::dated::{Dated, MOST_SLICES, Seen, Touch};
 use crate::counting::layout::{Layout, Slot};
 use crate::counting::params::{Params, Plan};
@@ -57,7 +57,8 @@ impl Counter {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for more slices than [`Self::MAX_SLICES`], [`Error::OutOfMemory`].
+    /// [`Error::OutOfRange`] for more slices than [`Self::MAX_SLICES`], or more slots than one that follows from a
+    /// capacity and an error rate; [`Error::OutOfMemory`].
     pub fn with_window(self, window: Window, slice: u64) -> Result<Self, Error> {
         if window.slices() > MOST_SLICES {
             return Err(Error::out_of_range(Parameter::Slices, "from 1 to 254 of a counter", window.slices()));
@@ -68,6 +69,7 @@ impl Counter {
     /// An empty windowed counter.
     pub(super) fn with_ring(params: Params, layout: Layout, ring: Ring) -> Result<Self, Error> {
         params.validate()?;
+        check_slots(layout)?;
         let dated = Dated::with_ring(ring, &Plan { params, layout })?;
         Ok(Self::from_state(params, layout, 0, State::Windowed(Box::new(dated))))
     }

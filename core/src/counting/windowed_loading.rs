@@ -3,7 +3,7 @@
 use crate::counting::counter::{Counter, Representation, State};
 use crate::counting::dated::cells;
 use crate::counting::dated::positions::RECORD_BYTES;
-use crate::counting::dated::ring::Ring;
+use crate::counting::dated::ring::{Ring, check_slots};
 use crate::counting::dated::{self, Dated, MOST_SLICES};
 use crate::counting::layout::Layout;
 use crate::counting::params::{Params, Plan};
@@ -43,6 +43,7 @@ impl WindowedForm {
         offset: u8,
     ) -> Result<Self, Error> {
         params.validate()?;
+        check_slots(layout)?;
         if window.slices() > MOST_SLICES {
             return Err(Error::out_of_range(Parameter::Slices, "from 1 to 254 of a counter", window.slices()));
         }

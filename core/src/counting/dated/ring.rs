@@ -4,6 +4,8 @@
 //! different tags, for there are at most `modulus` of them. What counts is the age of a tag: how many slices it is before
 //! the newest one. The offset renumbers all slices at once.
 
+use crate::counting::layout::Layout;
+use crate::error::{Error, Parameter};
 use crate::window::Window;
 
 /// The most slices whose tags have half a byte.
@@ -15,6 +17,21 @@ const WHOLES: u32 = 255;
 
 /// The most slices that a counter's window may have.
 pub(in crate::counting) const MOST_SLICES: u32 = WHOLES - 1;
+
+/// The most slots of a windowed counter. An advance goes through their cells, of 8 MiB at most, in some milliseconds.
+/// No layout that follows from a capacity and an error rate has more.
+const MOST_SLOTS: u64 = 1 << 23;
+
+/// Checks that the cells of a layout are few enough to be gone through at once.
+///
+/// # Errors
+/// [`Error::OutOfRange`].
+pub(in crate::counting) fn check_slots(layout: Layout) -> Result<(), Error> {
+    if layout.num_bits() <= MOST_SLOTS {
+        return Ok(());
+    }
+    Err(Error::out_of_range(Parameter::Precision, "at most 22 with a window", layout.precision()))
+}
 
 /// The tags of a window at some time, as ages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
