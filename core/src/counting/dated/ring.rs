@@ -30,7 +30,7 @@ pub(in crate::counting) fn check_slots(layout: Layout) -> Result<(), Error> {
     if layout.num_bits() <= MOST_SLOTS {
         return Ok(());
     }
-    Err(Error::out_of_range(Parameter::Precision, "at most 22 with a window", layout.precision()))
+    Err(Error::out_of_range(Parameter::Precision, "one of at most 8388608 slots with a window", layout.precision()))
 }
 
 /// The tags of a window at some time, as ages.
