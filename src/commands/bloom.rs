@@ -1,7 +1,7 @@
 //! BF.*: Bloom filters.
 
 use rollcall_core::admission::Admission;
-use rollcall_core::bloom::{BitLayout, BloomFilter, Moved, Params, Present, Sliding, Span, SubFilterInfo};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Forgotten, Moved, Params, Present, Sliding, Span, SubFilterInfo};
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::Unlimited;
 
@@ -10,7 +10,7 @@ use super::effects::{Added, Admitted, announce, announce_admitted};
 use super::keyspace::{
     admission, check_copy, create, create_expiring, open, open_merge, refusal_of, replace, value, value_mut, values,
 };
-use super::windows::{self, announce_move, time_of, time_of_change};
+use super::windows::{self, Announced, announce_move, time_of, time_of_change};
 use super::{dump, obeyed};
 use crate::args::{self, Opt};
 use crate::limits::ServerLimit;
@@ -39,24 +39,29 @@ fn present<'a>(ctx: Ctx, filter: &'a BloomFilter) -> Present<'a> {
 }
 
 /// Announces the move that a filter has made before it changes, and frees what it forgot by that.
-fn announce_moved(ctx: Ctx, key: Arg<'_>, moved: Moved, bytes_before: u64, filter: &BloomFilter) {
-    announce_move::<BloomFilter>(ctx, key, moved.made);
-    reclaim::dispose(Box::new(moved.forgotten), bytes_before.saturating_sub(filter.size_bytes()) as usize);
+fn announce_moved(ctx: Ctx, key: Arg<'_>, moved: Moved, bytes_before: u64, filter: &BloomFilter) -> Announced {
+    dispose(moved.forgotten, bytes_before, filter);
+    announce_move::<BloomFilter>(ctx, key, moved.made)
+}
+
+/// Frees what a filter forgot, in the background if it is much.
+fn dispose(forgotten: Forgotten, bytes_before: u64, filter: &BloomFilter) {
+    reclaim::dispose(Box::new(forgotten), bytes_before.saturating_sub(filter.size_bytes()) as usize);
 }
 
 /// Moves a filter that goes by the clock on, if adding these items changes anything.
-fn advance_before_adding(ctx: Ctx, key: Arg<'_>, filter: &mut BloomFilter, items: Args<'_>) {
-    if let Some(now) = time_of_change(ctx, filter.asks_clock()) {
-        let bytes = filter.size_bytes();
-        let moved = filter.advance_before_adding(items.bytes(), now);
-        announce_moved(ctx, key, moved, bytes, filter);
-    }
+fn advance_before_adding(ctx: Ctx, key: Arg<'_>, filter: &mut BloomFilter, items: Args<'_>) -> Announced {
+    let Some(now) = time_of_change(ctx, filter.asks_clock()) else { return Announced::NOTHING };
+    let bytes = filter.size_bytes();
+    let moved = filter.advance_before_adding(items.bytes(), now);
+    announce_moved(ctx, key, moved, bytes, filter)
 }
 
-/// How often items were put into a filter that notes known ones as seen now; `None` of others, where the replies tell
-/// whether it has changed.
-fn renewals(filter: &BloomFilter) -> Option<u64> {
-    filter.sliding().filter(|sliding| sliding.refresh).map(|_| filter.additions())
+/// How often items were put into a filter that notes known ones as seen now, and its newest slice; `None` of others,
+/// where the replies tell whether it has changed. In a filter of the last items, known ones may begin a slice, and as
+/// many are forgotten then.
+fn renewals(filter: &BloomFilter) -> Option<(u64, Option<u64>)> {
+    filter.sliding().filter(|sliding| sliding.refresh).map(|_| (filter.additions(), filter.newest_slice()))
 }
 
 /// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [SEED n] [LAYOUT lines|classic] [WINDOW seconds
@@ -85,13 +90,15 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (obeyed::settled(&mut key)?, None),
         opened => opened?,
     };
-    if created.is_none() {
-        advance_before_adding(ctx, name, filter, args.from(2));
-    }
+    let moved = match created {
+        None => advance_before_adding(ctx, name, filter, args.from(2)),
+        Some(_) => Announced::NOTHING,
+    };
     let renewed = renewals(filter);
     let outcome = filter.add(args.get(2).bytes(), &limit);
     let (handled, is_new) = outcome.as_ref().map_or((0, false), |&is_new| (1, is_new));
     let changed = is_new || renewals(filter) != renewed;
+    moved.notify(ctx, name);
     announce(ctx, &Added { key: name, items: args.from(2), created, handled, changed, is_plain: true }, &WORDS);
     if let Some(refusal) = outcome.err().and_then(|error| obeyed::told(ctx, error)) {
         return Err(refusal);
@@ -153,9 +160,10 @@ fn insert(
         opened => opened?,
     };
     // One that was created just now has the slice of the time at which it was.
-    if created.is_none() {
-        advance_before_adding(ctx, name, filter, items);
-    }
+    let moved = match created {
+        None => advance_before_adding(ctx, name, filter, items),
+        Some(_) => Announced::NOTHING,
+    };
     let (mut handled, mut changed) = (0, false);
     let renewed = renewals(filter);
     if filter.room() >= items.len() as u64 {
@@ -183,6 +191,7 @@ fn insert(
         reply::bools(ctx, &results, stopped);
     }
     changed |= renewals(filter) != renewed;
+    moved.notify(ctx, name);
     announce(ctx, &Added { key: name, items, created, handled, changed, is_plain }, &WORDS);
     Ok(())
 }
@@ -197,14 +206,14 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let (told, created, renewed) = match value_mut::<BloomFilter>(&mut key)? {
         Some(filter) => {
             let now = time_of(ctx, filter.asks_clock());
-            if !terms.dry_run && filter.asks_clock() {
-                let bytes = filter.size_bytes();
-                let moved = filter.advance_before_admitting(items.bytes(), terms, now).map_err(core_error)?;
-                announce_moved(ctx, args.get(1), moved, bytes, filter);
-            }
+            let bytes = filter.size_bytes();
+            let moved = filter.advance_before_admitting(items.bytes(), terms, now).map_err(core_error)?;
+            let moved = announce_moved(ctx, args.get(1), moved, bytes, filter);
             let renewed = renewals(filter);
-            let told = filter.admit_at(items.bytes(), terms, now, &limit).map_err(core_error)?;
-            (told, None, renewals(filter) != renewed)
+            let told = filter.admit_at(items.bytes(), terms, now, &limit).map_err(core_error);
+            let has_renewed = renewals(filter) != renewed;
+            moved.notify(ctx, args.get(1));
+            (told?, None, has_renewed)
         }
         None if options.no_create => return Err(Refusal::NotFound),
         None => {
@@ -310,10 +319,19 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let limit = ServerLimit::new(ctx);
     let (mut destination, sources) = open_merge::<BloomFilter>(ctx, args)?;
     let sources = values::<BloomFilter>(&sources)?;
+    let mut moved = Announced::NOTHING;
     let changed = match (value_mut::<BloomFilter>(&mut destination)?, sources.split_first()) {
         (Some(filter), _) => {
-            check_not_ahead(ctx, filter, &sources)?;
-            filter.merge(&sources, &limit).map_err(core_error)?
+            if let Some(now) = time_of_change(ctx, filter.asks_clock()) {
+                moved = announce_move::<BloomFilter>(ctx, args.get(1), filter.rebase_due(now));
+            }
+            let bytes = filter.size_bytes();
+            let united = check_not_ahead(ctx, filter, &sources)
+                .and_then(|()| filter.merge_forgetting(&sources, &limit).map_err(core_error));
+            united.map(|(changed, forgotten)| {
+                dispose(forgotten, bytes, filter);
+                changed
+            })
         }
         (None, Some((first, rest))) => {
             check_not_ahead(ctx, first, rest)?;
@@ -321,16 +339,17 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             let mut filter = first.try_clone().map_err(core_error)?;
             filter.merge(rest, &limit).map_err(core_error)?;
             create(&destination, filter);
-            true
+            Ok(true)
         }
         (None, None) => {
             let creation = Creation::defaults(ctx);
             create(&destination, creation.build(&limit).map_err(core_error)?);
             creation.announce_reserved(ctx, args.get(1));
-            false
+            Ok(false)
         }
     };
-    if changed {
+    moved.notify(ctx, args.get(1));
+    if changed? {
         ctx.replicate_verbatim();
         ctx.changed(args.get(1), c"bf.merge");
     }

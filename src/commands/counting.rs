@@ -6,7 +6,7 @@ use super::effects::{Added, Admitted, announce, announce_admitted};
 use super::keyspace::{
     admission, create, create_expiring, list, open, open_all, open_merge, refusal_of, replace, value, value_mut, values,
 };
-use super::windows::{self, announce_move, time_of, time_of_change};
+use super::windows::{self, Announced, announce_move, time_of, time_of_change};
 use crate::args::{self, Opt, Options};
 use crate::limits::ServerLimit;
 use crate::refusal::{Noun, Refusal, quoted};
@@ -80,11 +80,11 @@ fn insert(
 ) -> Result<(), Refusal> {
     let limit = ServerLimit::new(ctx);
     let mut key = ctx.open(name, Mode::Write);
-    let mut noted = Noted::default();
+    let (mut noted, mut moved) = (Noted::default(), Announced::NOTHING);
     let (created, outcome) = match value_mut::<Counter>(&mut key)? {
         Some(counter) => {
             if let Some(now) = time_of_change(ctx, counter.asks_clock()) {
-                announce_move::<Counter>(ctx, name, counter.advance_before_adding(items.bytes(), now));
+                moved = announce_move::<Counter>(ctx, name, counter.advance_before_adding(items.bytes(), now));
             }
             (None, noted.add(counter, items, &limit))
         }
@@ -102,6 +102,7 @@ fn insert(
         }
     };
     let Noted { handled, new, changed } = noted;
+    moved.notify(ctx, name);
     announce(ctx, &Added { key: name, items, created, handled, changed, is_plain }, &WORDS);
     outcome.map_err(core_error)?;
     ctx.reply_integer(new as i64);
@@ -146,9 +147,11 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         Some(counter) => {
             let now = time_of(ctx, counter.asks_clock());
             let moved = counter.advance_before_admitting(items.bytes(), terms, now).map_err(core_error)?;
-            announce_move::<Counter>(ctx, args.get(1), moved);
-            let (told, has_changed) = counter.admit_at(items.bytes(), terms, now, &limit).map_err(core_error)?;
-            (told, None, has_changed && counter.window().is_some())
+            let (moved, has_window) = (announce_move::<Counter>(ctx, args.get(1), moved), counter.window().is_some());
+            let outcome = counter.admit_at(items.bytes(), terms, now, &limit).map_err(core_error);
+            moved.notify(ctx, args.get(1));
+            let (told, has_changed) = outcome?;
+            (told, None, has_changed && has_window)
         }
         None if options.no_create => return Err(Refusal::NotFound),
         None => {
@@ -261,15 +264,18 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let limit = ServerLimit::new(ctx);
     let (mut destination, sources) = open_merge::<Counter>(ctx, args)?;
     let sources = values::<Counter>(&sources)?;
+    let mut moved = Announced::NOTHING;
     let changed = match (value_mut::<Counter>(&mut destination)?, sources.first()) {
         (Some(counter), _) => {
-            check_not_ahead(ctx, counter, &sources)?;
-            counter.merge(&sources, &limit).map_err(core_error)?
+            if let Some(now) = time_of_change(ctx, counter.asks_clock()) {
+                moved = announce_move::<Counter>(ctx, args.get(1), counter.rebase_due(now));
+            }
+            check_not_ahead(ctx, counter, &sources).and_then(|()| counter.merge(&sources, &limit).map_err(core_error))
         }
         (None, Some(first)) => {
             check_not_ahead(ctx, first, &sources[1..])?;
             create(&destination, Counter::union(first, &sources[1..], &limit).map_err(core_error)?);
-            true
+            Ok(true)
         }
         (None, None) => {
             let creation = Creation::defaults();
@@ -277,10 +283,11 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             let created = Created::new(&counter, &creation);
             create(&destination, counter);
             created.announce_reserved(ctx, args.get(1));
-            false
+            Ok(false)
         }
     };
-    if changed {
+    moved.notify(ctx, args.get(1));
+    if changed? {
         ctx.replicate_verbatim();
         ctx.changed(args.get(1), c"lc.merge");
     }
@@ -376,6 +383,8 @@ pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         // An estimate answers for no item, so the error comes instead of the array.
         counter.contains_since(items.get(0).bytes(), oldest).map_err(core_error)?;
     }
+    // Of an estimate that is asked all the same nobody is alive.
+    let counter = counter.filter(|counter| counter.is_exact());
     ctx.reply_array(items.len());
     for item in items.bytes() {
         ctx.reply_bool(counter.is_some_and(|counter| counter.contains_since(item, oldest) == Ok(true)));

@@ -26,6 +26,8 @@ pub(super) struct Added<'a, P> {
 
 /// The command names and events of a family that adds items.
 pub(super) struct AddedWords<P> {
+    /// Announces the creation of an empty key.
+    pub(super) announce_reserved: fn(&P, Ctx, Arg<'_>),
     /// The command that creates with parameters and adds.
     pub(super) insert: &'static CStr,
     /// The command that adds several items.
@@ -43,6 +45,10 @@ pub(super) struct AddedWords<P> {
 pub(super) fn announce<P>(ctx: Ctx, added: &Added<'_, P>, words: &AddedWords<P>) {
     let items = added.items.first(added.handled);
     if let Some(params) = &added.created {
+        // A filter with a window gets its memory with its first item. Where that is refused, the empty key stays.
+        if items.len() == 0 {
+            return (words.announce_reserved)(params, ctx, added.key);
+        }
         let mut arguments = vec![ArgOrOwned::Arg(added.key)];
         arguments.extend((words.options)(ctx, params));
         arguments.push(word(ctx, "ITEMS"));

@@ -112,10 +112,26 @@ pub(super) fn time_of_change(ctx: Ctx, asks_clock: bool) -> Option<u64> {
     (asks_clock && !must_obey(ctx)).then(|| now(ctx))
 }
 
-/// Replicates the move that a value has made before it changes, and sends its event.
-pub(super) fn announce_move<T: Windowed>(ctx: Ctx, key: Arg<'_>, made: Move) {
+/// A move that was replicated, and whose event is still to be sent.
+#[must_use]
+pub(super) struct Announced(Option<&'static CStr>);
+
+impl Announced {
+    /// No move.
+    pub(super) const NOTHING: Self = Announced(None);
+
+    /// Sends the event, when the command uses the value no more: whoever listens may delete the key.
+    pub(super) fn notify(self, ctx: Ctx, key: Arg<'_>) {
+        if let Some(event) = self.0 {
+            ctx.changed(key, event);
+        }
+    }
+}
+
+/// Replicates the move that a value has made before it changes.
+pub(super) fn announce_move<T: Windowed>(ctx: Ctx, key: Arg<'_>, made: Move) -> Announced {
     let (slice, rebases) = match made {
-        Move::Stay => return,
+        Move::Stay => return Announced::NOTHING,
         Move::Advance(slice) => (slice, false),
         Move::Rebase(slice) => (slice, true),
     };
@@ -124,7 +140,7 @@ pub(super) fn announce_move<T: Windowed>(ctx: Ctx, key: Arg<'_>, made: Move) {
         arguments.push(word(ctx, "REBASE"));
     }
     ctx.replicate(T::ADVANCE, &arguments, Args::none());
-    ctx.changed(key, T::ADVANCE_EVENT);
+    Announced(Some(T::ADVANCE_EVENT))
 }
 
 /// A number of slices as the core takes it, which refuses what is too large.

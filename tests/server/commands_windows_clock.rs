@@ -390,3 +390,52 @@ fn windows_expire_as_other_keys_do() {
         client.expect("DEL k", "1");
     }
 }
+
+/// Clocks differ a little. Who was seen in the last seconds is counted too where the clock is a slice behind.
+#[test]
+fn a_clock_a_slice_behind_counts_all_that_was_asked_for() {
+    let clock = Clock::at(START + 3);
+    let (_server, mut client) = start(&clock, "LC", WINDOW);
+    client.expect("LC.ADD k a", "1");
+    clock.set(START + 10);
+    client.expect("LC.ADD k b", "1");
+    clock.set(START + 5);
+    client.expect("LC.INFO k SLICE", &format!("[{}]", SLICE + 1));
+    for seconds in [1, 3, 5, 9, 40] {
+        client.expect(&format!("LC.COUNTSINCE {seconds} k"), "2");
+        client.expect(&format!("LC.MEMBERS k SINCE {seconds}"), "[\"a\", \"b\"]");
+    }
+}
+
+/// A window that a jump of the clock has taken far ahead comes back with whatever is added, known or not.
+#[test]
+fn known_items_bring_a_window_back_too() {
+    for family in FAMILIES {
+        let clock = Clock::at(START + YEAR);
+        let (server, mut client) = start(&clock, family, WINDOW);
+        assert!(is_new(&mut client, family, "k", "a"));
+        clock.set(START);
+        let effects = sent(&mut client, &server, &format!("{family}.ADD k a"));
+        assert_eq!(effects[0], format!("{family}.ADVANCE k {SLICE} REBASE"), "{effects:?}");
+        client.expect(&format!("{family}.INFO k SLICE"), &format!("[{SLICE}]"));
+        assert!(exists(&mut client, family, "a"));
+        clock.set(START + 60);
+        assert!(!exists(&mut client, family, "a"));
+    }
+}
+
+/// What is merged into such a window does not die by that.
+#[test]
+fn a_merge_brings_a_window_back_too() {
+    for family in FAMILIES {
+        let clock = Clock::at(START + YEAR);
+        let (_server, mut client) = start(&clock, family, WINDOW);
+        assert!(is_new(&mut client, family, "k", "a"));
+        clock.set(START);
+        client.expect(&reserve(family, "source", WINDOW), "+OK");
+        assert!(is_new(&mut client, family, "source", "b"));
+        client.expect(&format!("{family}.MERGE k source"), "+OK");
+        assert!(exists(&mut client, family, "a") && exists(&mut client, family, "b"));
+        assert_eq!(count(&mut client, family), 2);
+    }
+}

@@ -9,7 +9,7 @@ use super::lines::LineFilter;
 use super::lines::sizing::Geometry;
 use super::lines::sub_filter::LineSubFilter;
 use super::params::Params;
-use super::ring::Ring;
+use super::ring::{Forgotten, Ring};
 use crate::error::{Error, Parameter};
 use crate::heap::{Mover, OnHeap};
 use crate::size_limit::{SizeLimit, try_with_capacity};
@@ -457,14 +457,24 @@ impl BloomFilter {
     /// [`Error::Incompatible`] names what differs. [`Error::RateExceeded`] means that the union would err more often
     /// than was asked for. Other errors are what `limit` says and [`Error::OutOfMemory`]. Nothing is changed then.
     pub fn merge(&mut self, others: &[&BloomFilter], limit: &impl SizeLimit) -> Result<bool, Error> {
+        self.unite(others, limit).map(|(changed, _)| changed)
+    }
+
+    /// As [`Self::merge`], and gives back what a filter with a window has forgotten by that.
+    pub(super) fn unite(
+        &mut self,
+        others: &[&BloomFilter],
+        limit: &impl SizeLimit,
+    ) -> Result<(bool, Forgotten), Error> {
         if let Some(error) = others.iter().find_map(|other| self.mismatch(other)) {
             return Err(error);
         }
-        match &mut self.chain {
+        let changed = match &mut self.chain {
             EitherChain::Lines(ours) => ours.merge(&all_of(others, Self::as_lines)?, limit),
             EitherChain::Classic(ours) => ours.merge(&all_of(others, Self::as_classic)?, limit),
-            EitherChain::Windowed(ours) => ours.merge(&all_of(others, Self::as_ring)?, limit),
-        }
+            EitherChain::Windowed(ours) => return ours.merge(&all_of(others, Self::as_ring)?, limit),
+        };
+        Ok((changed?, Forgotten::default()))
     }
 
     /// Why a filter of another kind cannot be merged into this one.

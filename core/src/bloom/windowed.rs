@@ -7,7 +7,7 @@ use super::sliding::Sliding;
 use crate::admission::{Admission, Terms};
 use crate::error::{Error, Parameter};
 use crate::size_limit::SizeLimit;
-use crate::window::Pace;
+use crate::window::{Move, Pace};
 
 /// A filter as it answers at some time. What is forgotten by then is skipped, and nothing is changed.
 #[derive(Debug, Clone, Copy)]
@@ -346,6 +346,51 @@ impl BloomFilter {
         self.ring_of_time().map_or_else(|| Ok(Moved::not()), |ring| ring.advance_before_admitting(items, terms, now))
     }
 
+    /// As [`Self::merge`], and gives back what it has forgotten by that: freeing much of it takes a while.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let day = Sliding::time(86_400, 4, Pace::Manual, false)?;
+    /// let mut here = BloomFilter::windowed(params, day, 0, &Unlimited)?;
+    /// let mut there = here.try_clone()?;
+    /// there.add(b"ann", &Unlimited)?;
+    /// let (changed, forgotten) = here.merge_forgetting(&[&there], &Unlimited)?;
+    /// assert!(changed && here.may_contain(b"ann"));
+    /// std::thread::spawn(move || drop(forgotten));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::merge`].
+    pub fn merge_forgetting(
+        &mut self,
+        others: &[&BloomFilter],
+        limit: &impl SizeLimit,
+    ) -> Result<(bool, Forgotten), Error> {
+        self.unite(others, limit)
+    }
+
+    /// Makes the rebase that is due at this time, if one is, and no other move: nothing is forgotten by it.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::{Move, Pace};
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// let (jumped, now) = (2_000_000_000, 1_800_000_000);
+    /// let mut filter = BloomFilter::windowed(params, day, jumped, &Unlimited)?;
+    /// assert_eq!(filter.rebase_due(now), Move::Rebase(now / 21_600));
+    /// assert_eq!(filter.rebase_due(now), Move::Stay);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    pub fn rebase_due(&mut self, now: u64) -> Move {
+        self.ring_of_time().map_or(Move::Stay, |ring| ring.rebase_due(now))
+    }
+
     /// Checks that none of these filters is more than a slice ahead of this one at this time.
     ///
     /// ```
@@ -372,8 +417,8 @@ impl BloomFilter {
         let same = others.iter().filter(|other| other.sliding() == self.sliding());
         match same.filter_map(|other| other.newest_slice()).find(|&slice| slice > present.saturating_add(1)) {
             Some(ahead) => {
-                let expected = "at most one slice ahead of the destination's";
-                Err(Error::out_of_range(Parameter::Slice, expected, format_args!("{ahead} to {present}")))
+                let got = format_args!("{ahead}, where that is {present}");
+                Err(Error::out_of_range(Parameter::Slice, "at most one ahead of the destination's", got))
             }
             None => Ok(()),
         }

@@ -146,9 +146,10 @@ impl Counter {
         let mut survey = Survey::of(items.len())?;
         let mut renewed = try_with_capacity(if self.window().is_some() { items.len() } else { 0 })?;
         let (oldest, is_later) = (self.oldest_alive(now), self.present_slice(now) > self.reached());
+        let none_is_alive = self.is_all_dead(oldest)?;
         for item in items {
             let hash = hash64(item, self.params().seed);
-            let age = self.age_of_member(item, hash, oldest)?;
+            let age = if none_is_alive { None } else { self.age_of_member(item, hash, oldest)? };
             if age.is_some_and(|age| is_later || age > 0) {
                 try_reserve(&mut renewed, 1)?;
                 renewed.push(item);

@@ -377,6 +377,29 @@ impl Counter {
         }
     }
 
+    /// Makes the rebase that is due at a time, Unix seconds, if one is, and no other move: nothing is forgotten by it.
+    ///
+    /// ```
+    /// # use rollcall_core::counting::{Counter, Params};
+    /// # use rollcall_core::window::{Move, Pace, Window};
+    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
+    /// let (jumped, now) = (2_000_000_000, 1_800_000_000);
+    /// let mut visitors = Counter::new(params)?.with_window(day, day.first_slice(jumped))?;
+    /// assert_eq!(visitors.rebase_due(now), Move::Rebase(500_000));
+    /// assert_eq!(visitors.rebase_due(now), Move::Stay);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    pub fn rebase_due(&mut self, now: u64) -> Move {
+        match self.due(now) {
+            due @ Move::Rebase(_) => {
+                self.advance_due(now);
+                due
+            }
+            _ => Move::Stay,
+        }
+    }
+
     /// As [`Self::advance_due`], if adding these items would change anything.
     ///
     /// ```
@@ -394,26 +417,24 @@ impl Counter {
         let would_change = match self.due(now) {
             Move::Stay => false,
             // Whoever is seen is seen later than before.
-            Move::Advance(_) => items.into_iter().next().is_some(),
-            Move::Rebase(_) => items.into_iter().any(|item| self.age_of(item, self.hash(item)) != Some(0)),
+            // A counter whose clock had jumped would stand still as long as only known items come.
+            Move::Advance(_) | Move::Rebase(_) => items.into_iter().next().is_some(),
         };
         if would_change { self.advance_due(now) } else { Move::Stay }
     }
 
-    fn hash(&self, item: &[u8]) -> u64 {
-        hash64(item, self.params().seed)
-    }
-
-    /// How many slices before the newest one an item, or one that shares its slot, was last seen.
-    fn age_of(&self, item: &[u8], hash: u64) -> Option<u8> {
-        let dated = self.dated()?;
-        let slot = self.layout().slot_of(hash);
-        let tag = match dated.seen() {
-            Seen::Exact(members) => members.tag_of(item, hash),
-            Seen::Sparse(positions) => positions.tag(slot.index as u32),
-            Seen::Dense(cells) => Some(cells.tag(slot.index)).filter(|&tag| tag != 0),
-        };
-        tag.map(|tag| dated.ring().ages().age(tag))
+    /// Whether it holds slots, of which none was seen in `slice` or later. Then no item is a member, which slots alone do
+    /// not tell. That takes a pass over all of them.
+    ///
+    /// # Errors
+    /// [`Error::NotExact`] when some were.
+    pub(super) fn is_all_dead(&self, slice: u64) -> Result<bool, Error> {
+        match self.dated() {
+            Some(dated) if !matches!(dated.seen(), Seen::Exact(_)) => {
+                if dated.has_any(dated.ring().most_age_since(slice)) { Err(self.not_exact()) } else { Ok(true) }
+            }
+            _ => Ok(false),
+        }
     }
 
     /// How many slices before the newest one `item`, whose hash is `hash`, was last seen, if it is a member that was

@@ -105,6 +105,7 @@ impl Created {
 }
 
 pub(in crate::commands) const WORDS: AddedWords<Created> = AddedWords {
+    announce_reserved: Created::announce_reserved,
     insert: c"LC.INSERT",
     add_all: c"LC.ADD",
     reserve_event: c"lc.reserve",

@@ -191,6 +191,7 @@ impl Creation {
 
 /// The words and events of commands that add to a filter.
 pub(in crate::commands) const WORDS: AddedWords<Creation> = AddedWords {
+    announce_reserved: Creation::announce_reserved,
     insert: c"BF.INSERT",
     add_all: c"BF.MADD",
     reserve_event: c"bf.reserve",

@@ -3,7 +3,7 @@
 use super::super::chain::SubFilter;
 use super::super::chain::merge::{empty_twins, plan_union, unite};
 use super::super::lines::sub_filter::LineSubFilter;
-use super::{Generation, Ring, num_items};
+use super::{Forgotten, Generation, Ring, num_items};
 use crate::error::{Error, Parameter};
 use crate::size_limit::{SizeLimit, held_bytes, try_with_capacity};
 
@@ -23,13 +23,13 @@ struct Planned<'a> {
 
 impl Ring {
     /// Becomes the union of itself and `others`. Its newest slice is the newest of them all. What is dead by that is
-    /// dropped. Tells whether that changed anything.
+    /// dropped. Tells whether that changed anything, and gives back what was dropped.
     ///
     /// # Errors
     /// [`Error::Incompatible`] names what differs, [`Error::NotOfLast`], [`Error::RateExceeded`] where a generation would
     /// err more often than it may. Other errors are what `limit` says and [`Error::OutOfMemory`]. Nothing is changed
     /// then.
-    pub fn merge(&mut self, others: &[&Self], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
+    pub fn merge(&mut self, others: &[&Self], limit: &(impl SizeLimit + ?Sized)) -> Result<(bool, Forgotten), Error> {
         if self.is_of_last() {
             return Err(Error::NotOfLast { what: "unions" });
         }
@@ -43,7 +43,7 @@ impl Ring {
         let plans = self.plan(others, newest_slice, limit)?;
         let changed = newest_slice > self.newest_slice || plans.iter().any(|plan| plan.num_items.is_some());
         if !changed {
-            return Ok(false);
+            return Ok((false, Forgotten::default()));
         }
         let len = plans.iter().map(|plan| plan.ours + plan.twins.len()).sum();
         if len > Self::MAX_SUB_FILTERS {
@@ -51,7 +51,7 @@ impl Ring {
         }
         let (mut sub_filters, mut generations) = (try_with_capacity(len)?, try_with_capacity(plans.len())?);
         let mut united = Ok(());
-        self.advance(newest_slice);
+        let forgotten = self.advance(newest_slice);
         let mut ours = std::mem::take(&mut self.sub_filters).into_iter();
         for mut plan in plans {
             let start = sub_filters.len();
@@ -66,7 +66,7 @@ impl Ring {
             generations.push(Generation { age: plan.age, len: these.len() as u32, renewed });
         }
         (self.sub_filters, self.generations) = (sub_filters, generations);
-        united.map(|()| true)
+        united.map(|()| (true, forgotten))
     }
 
     /// Plans each generation of the union that is alive once `newest_slice` is the newest, oldest first.

@@ -79,24 +79,34 @@ impl Ring {
         }
     }
 
+    /// Makes the rebase that is due by this clock. Nothing is forgotten by one.
+    pub(in crate::bloom) fn rebase_due(&mut self, now: u64) -> Move {
+        let due = self.due(now);
+        if let Move::Rebase(slice) = due {
+            self.rebase(slice);
+            return due;
+        }
+        Move::Stay
+    }
+
     /// Makes the move that is due by this clock.
     pub fn advance_due(&mut self, now: u64) -> Moved {
         self.make(self.due(now))
     }
 
-    /// Makes the move that is due by this clock, if adding these items would change anything.
+    /// Makes the move that is due by this clock, if adding these items would change anything; a rebase with any item.
     pub fn advance_before_adding<'a>(&mut self, items: impl IntoIterator<Item = &'a [u8]>, now: u64) -> Moved {
-        let due = self.due(now);
-        if due == Move::Stay {
-            return Moved::not();
-        }
-        // Those that are found where they need not be added again.
-        let found_in = match (self.sliding.refresh, due) {
-            (true, Move::Advance(_)) => &[],
-            (true, _) => self.newest(),
-            (false, _) => self.alive(self.slices_later(now)),
+        let (due, mut items) = (self.due(now), items.into_iter());
+        let changes = match due {
+            Move::Stay => false,
+            // Else a ring whose clock had jumped would stand still as long as only known items come.
+            Move::Rebase(_) => items.next().is_some(),
+            Move::Advance(_) => {
+                // Those that are found where they need not be added again.
+                let found_in = if self.sliding.refresh { &[] } else { self.alive(self.slices_later(now)) };
+                items.any(|item| !LineSubFilter::look_up(found_in, self.hash(item)))
+            }
         };
-        let changes = items.into_iter().any(|item| !LineSubFilter::look_up(found_in, self.hash(item)));
         if changes { self.make(due) } else { Moved::not() }
     }
 

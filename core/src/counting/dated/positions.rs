@@ -84,12 +84,6 @@ impl DatedPositions {
         })
     }
 
-    /// The tag of a position.
-    pub(in crate::counting) fn tag(&self, position: u32) -> Option<u8> {
-        let list = &self.lists[(position >> LIST_BITS) as usize];
-        find(list, position).ok().map(|at| list[at][2])
-    }
-
     /// The tag of a position, to change it.
     pub(super) fn tag_mut(&mut self, position: u32) -> Option<&mut u8> {
         let list = &mut self.lists[(position >> LIST_BITS) as usize];
