@@ -26,7 +26,7 @@
 use std::ops::Deref;
 
 use crate::counting::counter::{BATCH, Counter, Representation, Shaped, State};
-use crate::counting::dated::ring::{Ring, check_slots};
+use crate::counting::dated::ring::{self, Ring};
 use crate::counting::dated::{Dated, MOST_SLICES, Seen, Touch};
 use crate::counting::layout::{Layout, Slot};
 use crate::counting::params::{Params, Plan};
@@ -60,16 +60,13 @@ impl Counter {
     /// [`Error::OutOfRange`] for more slices than [`Self::MAX_SLICES`], or more slots than one that follows from a
     /// capacity and an error rate; [`Error::OutOfMemory`].
     pub fn with_window(self, window: Window, slice: u64) -> Result<Self, Error> {
-        if window.slices() > MOST_SLICES {
-            return Err(Error::out_of_range(Parameter::Slices, "from 1 to 254 of a counter", window.slices()));
-        }
+        ring::check(&window, self.layout())?;
         Self::with_ring(*self.params(), self.layout(), Ring::new(window, slice))
     }
 
     /// An empty windowed counter.
     pub(super) fn with_ring(params: Params, layout: Layout, ring: Ring) -> Result<Self, Error> {
         params.validate()?;
-        check_slots(layout)?;
         let dated = Dated::with_ring(ring, &Plan { params, layout })?;
         Ok(Self::from_state(params, layout, 0, State::Windowed(Box::new(dated))))
     }
@@ -400,7 +397,7 @@ impl Counter {
         }
     }
 
-    /// As [`Self::advance_due`], if adding these items would change anything.
+    /// As [`Self::advance_due`], if adding these items would change anything; a rebase with any item.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
@@ -416,8 +413,8 @@ impl Counter {
     pub fn advance_before_adding<'a>(&mut self, items: impl IntoIterator<Item = &'a [u8]>, now: u64) -> Move {
         let would_change = match self.due(now) {
             Move::Stay => false,
-            // Whoever is seen is seen later than before.
-            // A counter whose clock had jumped would stand still as long as only known items come.
+            // After an advance, whoever is seen is seen later than before. After a jump of the clock the counter would stand
+            // still as long as only known items come.
             Move::Advance(_) | Move::Rebase(_) => items.into_iter().next().is_some(),
         };
         if would_change { self.advance_due(now) } else { Move::Stay }
@@ -450,9 +447,7 @@ impl Counter {
                 let age = members.tag_of(item, hash).map(|tag| dated.ring().ages().age(tag));
                 Ok(age.filter(|&age| most_age.is_some_and(|most_age| age <= most_age)))
             }
-            // None at all is known for certain.
-            _ if !dated.has_any(most_age) => Ok(None),
-            _ => Err(self.not_exact()),
+            _ => self.is_all_dead(slice).map(|_| None),
         }
     }
 }

@@ -3,11 +3,11 @@
 use crate::counting::counter::{Counter, Representation, State};
 use crate::counting::dated::cells;
 use crate::counting::dated::positions::RECORD_BYTES;
-use crate::counting::dated::ring::{Ring, check_slots};
-use crate::counting::dated::{self, Dated, MOST_SLICES};
+use crate::counting::dated::ring::{self, Ring};
+use crate::counting::dated::{self, Dated};
 use crate::counting::layout::Layout;
 use crate::counting::params::{Params, Plan};
-use crate::error::{Error, Parameter};
+use crate::error::Error;
 use crate::size_limit::SizeLimit;
 use crate::window::Window;
 
@@ -43,10 +43,7 @@ impl WindowedForm {
         offset: u8,
     ) -> Result<Self, Error> {
         params.validate()?;
-        check_slots(layout)?;
-        if window.slices() > MOST_SLICES {
-            return Err(Error::out_of_range(Parameter::Slices, "from 1 to 254 of a counter", window.slices()));
-        }
+        ring::check(&window, layout)?;
         let modulus = Ring::new(window, newest).modulus();
         if u32::from(offset) >= modulus {
             return Err(Error::corrupt("offset", format_args!("below {modulus}"), offset));

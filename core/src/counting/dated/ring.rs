@@ -22,11 +22,15 @@ pub(in crate::counting) const MOST_SLICES: u32 = WHOLES - 1;
 /// No layout that follows from a capacity and an error rate has more.
 const MOST_SLOTS: u64 = 1 << 23;
 
-/// Checks that the cells of a layout are few enough to be gone through at once.
+/// Checks that a counter of this layout can have this window: that its slices have tags, and that its cells are few
+/// enough to be gone through at once.
 ///
 /// # Errors
 /// [`Error::OutOfRange`].
-pub(in crate::counting) fn check_slots(layout: Layout) -> Result<(), Error> {
+pub(in crate::counting) fn check(window: &Window, layout: Layout) -> Result<(), Error> {
+    if window.slices() > MOST_SLICES {
+        return Err(Error::out_of_range(Parameter::Slices, "from 1 to 254", window.slices()));
+    }
     if layout.num_bits() <= MOST_SLOTS {
         return Ok(());
     }
