@@ -1,7 +1,7 @@
 //! BF.*: Bloom filters.
 
 use rollcall_core::admission::Admission;
-use rollcall_core::bloom::{BitLayout, BloomFilter, Forgotten, Moved, Params, Present, Sliding, Span, SubFilterInfo};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Moved, Params, Present, Sliding, Span, SubFilterInfo};
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::Unlimited;
 
@@ -19,7 +19,6 @@ use crate::refusal::{Noun, Refusal};
 use crate::reply::{self, Field, InfoLine};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
-use crate::server::reclaim;
 
 const OF_INSERT: &[Opt] =
     &[Opt::Capacity, Opt::Error, Opt::Expansion, Opt::NoCreate, Opt::NonScaling, Opt::Seed, Opt::Layout, Opt::Items];
@@ -39,22 +38,24 @@ fn present<'a>(ctx: Ctx, filter: &'a BloomFilter) -> Present<'a> {
 }
 
 /// Announces the move that a filter has made before it changes, and frees what it forgot by that.
-fn announce_moved(ctx: Ctx, key: Arg<'_>, moved: Moved, bytes_before: u64, filter: &BloomFilter) -> Announced {
-    dispose(moved.forgotten, bytes_before, filter);
+fn announce_moved(ctx: Ctx, key: Arg<'_>, moved: Moved) -> Announced {
+    windows::dispose(moved.forgotten);
     announce_move::<BloomFilter>(ctx, key, moved.made)
 }
 
-/// Frees what a filter forgot, in the background if it is much.
-fn dispose(forgotten: Forgotten, bytes_before: u64, filter: &BloomFilter) {
-    reclaim::dispose(Box::new(forgotten), bytes_before.saturating_sub(filter.size_bytes()) as usize);
-}
-
-/// Moves a filter that goes by the clock on, if adding these items changes anything.
-fn advance_before_adding(ctx: Ctx, key: Arg<'_>, filter: &mut BloomFilter, items: Args<'_>) -> Announced {
-    let Some(now) = time_of_change(ctx, filter.asks_clock()) else { return Announced::NOTHING };
-    let bytes = filter.size_bytes();
-    let moved = filter.advance_before_adding(items.bytes(), now);
-    announce_moved(ctx, key, moved, bytes, filter)
+/// Moves a filter that goes by the clock on, if adding these items changes anything. One that the command has created
+/// has the slice of the time at which it did.
+fn advance_before_adding(
+    ctx: Ctx,
+    key: Arg<'_>,
+    filter: &mut BloomFilter,
+    created: Option<&Creation>,
+    items: Args<'_>,
+) -> Announced {
+    match time_of_change(ctx, created.is_none() && filter.asks_clock()) {
+        Some(now) => announce_moved(ctx, key, filter.advance_before_adding(items.bytes(), now)),
+        None => Announced::NOTHING,
+    }
 }
 
 /// How often items were put into a filter that notes known ones as seen now, and its newest slice; `None` of others,
@@ -90,10 +91,7 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (obeyed::settled(&mut key)?, None),
         opened => opened?,
     };
-    let moved = match created {
-        None => advance_before_adding(ctx, name, filter, args.from(2)),
-        Some(_) => Announced::NOTHING,
-    };
+    let moved = advance_before_adding(ctx, name, filter, created.as_ref(), args.from(2));
     let renewed = renewals(filter);
     let outcome = filter.add(args.get(2).bytes(), &limit);
     let (handled, is_new) = outcome.as_ref().map_or((0, false), |&is_new| (1, is_new));
@@ -159,11 +157,7 @@ fn insert(
         Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (obeyed::settled(&mut key)?, None),
         opened => opened?,
     };
-    // One that was created just now has the slice of the time at which it was.
-    let moved = match created {
-        None => advance_before_adding(ctx, name, filter, items),
-        Some(_) => Announced::NOTHING,
-    };
+    let moved = advance_before_adding(ctx, name, filter, created.as_ref(), items);
     let (mut handled, mut changed) = (0, false);
     let renewed = renewals(filter);
     if filter.room() >= items.len() as u64 {
@@ -206,9 +200,8 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let (told, created, renewed) = match value_mut::<BloomFilter>(&mut key)? {
         Some(filter) => {
             let now = time_of(ctx, filter.asks_clock());
-            let bytes = filter.size_bytes();
             let moved = filter.advance_before_admitting(items.bytes(), terms, now).map_err(core_error)?;
-            let moved = announce_moved(ctx, args.get(1), moved, bytes, filter);
+            let moved = announce_moved(ctx, args.get(1), moved);
             let renewed = renewals(filter);
             let told = filter.admit_at(items.bytes(), terms, now, &limit).map_err(core_error);
             let has_renewed = renewals(filter) != renewed;
@@ -325,11 +318,10 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             if let Some(now) = time_of_change(ctx, filter.asks_clock()) {
                 moved = announce_move::<BloomFilter>(ctx, args.get(1), filter.rebase_due(now));
             }
-            let bytes = filter.size_bytes();
             let united = check_not_ahead(ctx, filter, &sources)
                 .and_then(|()| filter.merge_forgetting(&sources, &limit).map_err(core_error));
             united.map(|(changed, forgotten)| {
-                dispose(forgotten, bytes, filter);
+                windows::dispose(forgotten);
                 changed
             })
         }

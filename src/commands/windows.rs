@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::ffi::CStr;
 
-use rollcall_core::bloom::{BloomFilter, Sliding, Span};
+use rollcall_core::bloom::{BloomFilter, Forgotten, Sliding, Span};
 use rollcall_core::counting::Counter;
 use rollcall_core::error::{Error, Parameter};
 use rollcall_core::window::{Move, Pace, Window};
@@ -56,9 +56,7 @@ impl Windowed for BloomFilter {
     }
 
     fn advance(&mut self, slice: u64) {
-        let before = self.size_bytes();
-        let forgotten = self.advance(slice);
-        reclaim::dispose(Box::new(forgotten), before.saturating_sub(self.size_bytes()) as usize);
+        dispose(self.advance(slice));
     }
 
     fn rebase(&mut self, slice: u64) {
@@ -92,6 +90,14 @@ impl Windowed for Counter {
 
     fn set_pace(&mut self, pace: Pace) {
         self.set_pace(pace);
+    }
+}
+
+/// Frees what a filter forgot, in the background if it is much.
+pub(super) fn dispose(forgotten: Forgotten) {
+    match forgotten.num_bytes() {
+        0 => {}
+        bytes => reclaim::dispose(Box::new(forgotten), bytes as usize),
     }
 }
 
@@ -335,7 +341,7 @@ fn check<T: Windowed>(ctx: Ctx, value: &T, to: &To) -> Result<(), Refusal> {
         To::Clock => Ok(()),
         To::Rebased(_) => Err(Refusal::Argument("option REBASE is for replicas and the AOF".to_owned())),
         To::Slice(slice) => {
-            let present = window.present(newest, now(ctx));
+            let present = window.present(newest, time_of(ctx, window.pace() == Pace::Clock));
             match slice.cmp(&present) {
                 Ordering::Less => refuse(format!("at least {present}, which the window has reached"), slice),
                 Ordering::Greater if window.pace() == Pace::Clock => {

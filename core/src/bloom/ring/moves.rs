@@ -11,7 +11,27 @@ use crate::window::{Move, Pace};
 
 /// What a filter has forgotten. Freeing the memory of a large one takes a while: it may be sent to another thread.
 #[derive(Debug, Default)]
-pub struct Forgotten(#[expect(dead_code, reason = "it is there to be dropped")] Vec<LineSubFilter>);
+pub struct Forgotten(Vec<LineSubFilter>);
+
+impl Forgotten {
+    /// Bytes of the bitmaps that it holds.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::Pace;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let day = Sliding::time(86_400, 4, Pace::Manual, false)?;
+    /// let mut filter = BloomFilter::windowed(params, day, 0, &Unlimited)?;
+    /// filter.add(b"ann", &Unlimited)?;
+    /// assert_eq!(filter.advance(4).num_bytes(), 0);
+    /// assert!(filter.advance(5).num_bytes() > 0);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    pub fn num_bytes(&self) -> u64 {
+        self.0.iter().map(|sub_filter| sub_filter.geometry().num_bytes()).sum()
+    }
+}
 
 /// The move that a filter made before it changes.
 #[derive(Debug)]
