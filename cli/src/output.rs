@@ -1,0 +1,25 @@
+//! What a command answers with: text for people, or one JSON value.
+
+use serde::Serialize;
+
+/// Where answers go, and in which form. Progress and errors go to standard error.
+#[derive(Debug)]
+pub struct Output {
+    json: bool,
+}
+
+impl Output {
+    pub fn new(json: bool) -> Self {
+        Output { json }
+    }
+
+    /// Prints `answer` as JSON, or what `text` makes of it.
+    #[expect(dead_code, reason = "the commands that answer come next")]
+    pub fn answer<T: Serialize>(&self, answer: &T, text: impl FnOnce(&T) -> String) {
+        if self.json {
+            println!("{}", serde_json::to_string(answer).unwrap_or_default());
+        } else {
+            println!("{}", text(answer));
+        }
+    }
+}

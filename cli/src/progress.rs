@@ -1,0 +1,16 @@
+//! Bars with rate and time left, on standard error, hidden where that is no terminal.
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A bar of so many units; without a total, a spinner with count and rate.
+#[expect(dead_code, reason = "the commands that take long come next")]
+pub fn bar(total: Option<u64>, what: &str) -> ProgressBar {
+    let (bar, template) = match total {
+        Some(total) => {
+            (ProgressBar::new(total), "{prefix} [{bar:30}] {human_pos} of {human_len}, {per_sec}, {eta} left")
+        }
+        None => (ProgressBar::new_spinner(), "{prefix} {spinner} {human_pos}, {per_sec}"),
+    };
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.with_style(style.progress_chars("=> ")).with_prefix(what.to_owned())
+}
