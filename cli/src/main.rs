@@ -12,7 +12,7 @@ mod progress;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use commands::Command;
 use output::Output;
@@ -31,7 +31,7 @@ struct Cli {
 
 fn main() -> ExitCode {
     let Cli { json, command } = Cli::parse();
-    match command.run(&Output::new(json)) {
+    match command.run(&Output::new(json), Cli::command()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("{failure}");

@@ -18,11 +18,14 @@ pub enum Command {
 }
 
 impl Command {
-    /// Does it.
-    pub fn run(self, _output: &Output) -> Result<(), Failure> {
+    /// Does it. `tool` is the description of all arguments.
+    pub fn run(self, _output: &Output, tool: clap::Command) -> Result<(), Failure> {
         match self {
-            Command::Completions(completions) => completions.run(),
-            Command::Man(man) => man.run(),
+            Command::Completions(completions) => {
+                completions.run(tool);
+                Ok(())
+            }
+            Command::Man(man) => man.run(tool),
         }
     }
 }

@@ -3,10 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
-use crate::Cli;
 use crate::failure::Failure;
 
 /// Arguments of `completions`.
@@ -17,9 +16,8 @@ pub struct Completions {
 }
 
 impl Completions {
-    pub fn run(self) -> Result<(), Failure> {
-        clap_complete::generate(self.shell, &mut Cli::command(), "rollcall", &mut io::stdout());
-        Ok(())
+    pub fn run(self, mut tool: clap::Command) {
+        clap_complete::generate(self.shell, &mut tool, "rollcall", &mut io::stdout());
     }
 }
 
@@ -31,8 +29,8 @@ pub struct Man {
 }
 
 impl Man {
-    pub fn run(self) -> Result<(), Failure> {
-        clap_mangen::generate_to(Cli::command(), &self.folder)
+    pub fn run(self, tool: clap::Command) -> Result<(), Failure> {
+        clap_mangen::generate_to(tool, &self.folder)
             .map_err(|error| Failure::of(format!("cannot write man pages to {}: {error}", self.folder.display())))
     }
 }
