@@ -32,7 +32,6 @@ impl Failure {
     }
 
     /// With what the user can do about it.
-    #[expect(dead_code, reason = "the commands that need it come next")]
     pub fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self

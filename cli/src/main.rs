@@ -1,12 +1,14 @@
 //! `rollcall`: plans, builds, moves and checks the counters and filters of the module of the same name.
 //!
 //! [`commands`] has a file for each subcommand: its arguments, what it does, and what it prints. [`failure`], [`output`]
-//! and [`progress`] are how every command ends, answers and shows that it is alive.
+//! and [`progress`] are how every command ends, answers and shows that it is alive. [`file`] reads and writes values.
 
 #![forbid(unsafe_code)]
 
 mod commands;
 mod failure;
+#[allow(dead_code, reason = "the commands that read and write files come next")]
+mod file;
 mod output;
 mod progress;
 
