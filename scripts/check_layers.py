@@ -56,7 +56,7 @@ CORE = Crate(
     name="rollcall_core",
     floors={
         "": "bits hash error size_limit heap shared window admission < bloom | counting < persist < unstable < lib",
-        "bloom": "bitmap params < sliding < chain < lines | classic < ring < filter < admit windowed",
+        "bloom": "bitmap params < sliding < chain < lines | classic < ring < filter < admit windowed build",
         "persist": "payload value codec gaps enclosed bitmaps < chunks rdb < bloom | counting | redisbloom < ring < filter",
     },
     never=(("redis_module",), ("rand",), ("std", "env"), ("std", "time")),

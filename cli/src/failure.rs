@@ -26,7 +26,6 @@ impl Failure {
     }
 
     /// The work was done, and what was checked does not hold.
-    #[expect(dead_code, reason = "the commands that check come next")]
     pub fn does_not_hold(text: impl Into<String>) -> Self {
         Failure { kind: Kind::DoesNotHold, text: text.into(), advice: None }
     }

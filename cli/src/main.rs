@@ -7,10 +7,13 @@
 
 mod commands;
 mod failure;
-#[allow(dead_code, reason = "the commands that read and write files come next")]
 mod file;
+mod items;
+mod memory;
+mod numbers;
 mod output;
 mod progress;
+mod table;
 
 use std::process::ExitCode;
 

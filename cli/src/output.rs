@@ -14,7 +14,6 @@ impl Output {
     }
 
     /// Prints `answer` as JSON, or what `text` makes of it.
-    #[expect(dead_code, reason = "the commands that answer come next")]
     pub fn answer<T: Serialize>(&self, answer: &T, text: impl FnOnce(&T) -> String) {
         if self.json {
             println!("{}", serde_json::to_string(answer).unwrap_or_default());

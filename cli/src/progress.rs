@@ -3,7 +3,6 @@
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A bar of so many units; without a total, a spinner with count and rate.
-#[expect(dead_code, reason = "the commands that take long come next")]
 pub fn bar(total: Option<u64>, what: &str) -> ProgressBar {
     let (bar, template) = match total {
         Some(total) => {

@@ -22,6 +22,7 @@ pub mod heap {
 /// Filters of one layout, and what they are made of.
 pub mod bloom {
     pub use crate::bloom::bitmap::Line;
+    pub use crate::bloom::build::FilterBuild;
     pub use crate::bloom::chain::{Chain, SubFilter};
     pub use crate::bloom::classic::ClassicFilter;
     pub use crate::bloom::classic::sub_filter::ClassicSubFilter;

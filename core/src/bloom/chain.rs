@@ -11,6 +11,7 @@ use crate::hash::Hash128;
 use crate::size_limit::{SizeLimit, held_bytes, try_with_capacity};
 
 mod admit;
+pub(super) mod build;
 pub(super) mod merge;
 mod sub_filters;
 
@@ -85,6 +86,15 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + 'static {
     fn look_up_all(&self, hashes: impl Iterator<Item = Hash128>, found: &mut impl FnMut(bool));
     /// Inserts the hashes in order, and calls `added` for each with whether it set a bit.
     fn insert_all(&mut self, hashes: impl Iterator<Item = Hash128>, added: &mut impl FnMut(bool));
+
+    /// Inserts the hashes in order, on up to so many threads where the layout allows it.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; nothing is changed then.
+    fn insert_blocks(&mut self, blocks: &[&[Hash128]], _threads: usize) -> Result<(), Error> {
+        self.insert_all(blocks.iter().flat_map(|block| block.iter().copied()), &mut |_| {});
+        Ok(())
+    }
 
     /// Whether any of `sub_filters` may contain the item of this hash.
     fn look_up(sub_filters: &[Self], hash: Hash128) -> bool {

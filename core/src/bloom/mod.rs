@@ -17,6 +17,7 @@
 
 mod admit;
 pub(crate) mod bitmap;
+pub(crate) mod build;
 pub(crate) mod chain;
 pub(crate) mod classic;
 pub(crate) mod filter;

@@ -1,5 +1,6 @@
 //! Filters whose items have their bits in a few cache lines.
 
+mod build;
 mod line;
 mod load;
 mod plan;

@@ -139,6 +139,23 @@ pub(in crate::bloom) fn insert_all(
     run(shape, FillAll(Fill { lines, fill }, hashes, free))
 }
 
+/// Sets those bits of the hashes that are in the lines of a part, and returns how many were free. The first hash has bit
+/// `start` of `new`, which is set for each hash that found a free bit.
+#[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
+pub(super) fn insert_part(
+    shape: ItemShape,
+    part: &mut Part<'_>,
+    hashes: &[Hash128],
+    start: usize,
+    new: &mut [u64],
+) -> u64 {
+    let fill = match_target! {
+        "x86_64+avx512f" => |line: &mut Line, places, probes| line::avx512::fill(line, places, probes),
+        _ => line::fill,
+    };
+    run(shape, FillPart { part, fill, hashes, start, new })
+}
+
 /// Prefetches the first `count` lines of each pending hash.
 pub(in crate::bloom) fn prefetch(lines: &[Line], hashes: &[Hash128], pending: u32, count: u32) {
     marked(pending).for_each(|i| ask(lines, hashes[i], 0..count));
@@ -278,6 +295,78 @@ impl<W: Fn(&mut Line, u64, u32) -> u64, H: Iterator<Item = Hash128>, F: FnMut(u6
         let is_far = fill.lines.len() >= CHUNKED_FROM_LINES;
         let all = All(fill, hashes, free);
         if is_far { all.run_chunked(shape) } else { all.run_ahead(shape) }
+    }
+}
+
+/// Some of the lines of a bitmap: those of a thread.
+pub(super) struct Part<'a> {
+    pub(super) lines: &'a mut [Line],
+    /// Number of the first.
+    pub(super) first: usize,
+    /// Lines of all parts.
+    pub(super) num_lines: usize,
+}
+
+/// Insertion of what is in a part of the lines.
+struct FillPart<'a, 'l, W> {
+    part: &'a mut Part<'l>,
+    fill: W,
+    hashes: &'a [Hash128],
+    start: usize,
+    new: &'a mut [u64],
+}
+
+/// A line of an item.
+#[derive(Clone, Copy, Default)]
+struct Visit {
+    /// Of the part.
+    line: usize,
+    /// What it was drawn from.
+    x: u64,
+    /// The item's bit in the list of new ones.
+    item: usize,
+}
+
+/// Lines that are prefetched together by [`FillPart`]. Free to change.
+const VISITS: usize = 64;
+
+impl<W: Fn(&mut Line, u64, u32) -> u64> Job for FillPart<'_, '_, W> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run(self, shape: impl Shape) -> u64 {
+        let FillPart { part, fill, hashes, start, new } = self;
+        let (first, num_lines) = (part.first, part.num_lines);
+        let lines = &mut *part.lines;
+        let mut set = |visits: &[Visit], lines: &mut [Line]| {
+            let mut free = 0;
+            for visit in visits {
+                let found = fill(&mut lines[visit.line], places(visit.x), shape.probes_per_line());
+                new[visit.item / 64] |= u64::from(found != 0) << (visit.item % 64);
+                free += found;
+            }
+            free
+        };
+        let (mut asked, mut coming) = ([Visit::default(); VISITS], [Visit::default(); VISITS]);
+        let (mut num_asked, mut num_coming) = (0, 0);
+        let mut free = 0;
+        for (item, &hash) in (start..).zip(hashes) {
+            for i in 0..shape.lines_per_item() {
+                let x = pick(hash, i);
+                let line = line_index(x, num_lines).wrapping_sub(first);
+                // Written in any case, and kept or not: a branch would be mispredicted half the time.
+                coming[num_coming % VISITS] = Visit { line, x, item };
+                num_coming += usize::from(line < lines.len());
+                if num_coming == VISITS {
+                    coming.iter().for_each(|visit| prefetch_index(&*lines, visit.line));
+                    // These arrive while the ones before are set.
+                    free += set(&asked[..num_asked], lines);
+                    std::mem::swap(&mut asked, &mut coming);
+                    (num_asked, num_coming) = (num_coming, 0);
+                }
+            }
+        }
+        free + set(&asked[..num_asked], lines) + set(&coming[..num_coming], lines)
     }
 }
 

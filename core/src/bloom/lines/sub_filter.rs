@@ -10,7 +10,7 @@ use super::plan::Plan;
 use super::probe::ItemShape;
 use super::screen::Screened;
 use super::sizing::{self, Geometry};
-use super::{probe, screen};
+use super::{build, probe, screen};
 use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, hash128};
 use crate::shared::Shared;
@@ -302,6 +302,15 @@ impl SubFilter for LineSubFilter {
             self.num_items = (self.num_items + u64::from(free != 0)).min(most_items);
             added(free != 0);
         });
+    }
+
+    fn insert_blocks(&mut self, blocks: &[&[Hash128]], threads: usize) -> Result<(), Error> {
+        let (shape, most_items) = (self.shape(), self.num_bits());
+        let (lines, set_bits) = self.bitmap.lines_mut();
+        let changed = build::insert_blocks(shape, lines, blocks, threads)?;
+        *set_bits += changed.bits;
+        self.num_items = (self.num_items + changed.items).min(most_items);
+        Ok(())
     }
 
     #[inline(always)]

@@ -1,0 +1,293 @@
+//! `build`: a filter or counter from the items of files or of standard input, on all cores, into a file.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use rollcall_core::bloom::{BitLayout, Params};
+use rollcall_core::counting::{self, Counter};
+use rollcall_core::error::Error;
+use rollcall_core::size_limit::MaxBytes;
+use rollcall_core::unstable::bloom::FilterBuild;
+use rollcall_core::unstable::hash::Hash128;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::file::{Entry, Kind, Value, Writer};
+use crate::items::{Inputs, Reading};
+use crate::output::Output;
+use crate::table::{bytes, count};
+use crate::{memory, numbers, progress};
+
+/// Arguments of `build`.
+#[derive(Debug, Subcommand)]
+pub enum Build {
+    /// Build a filter. It is bit for bit the one that BF.ADD of all items in order makes
+    Filter(Filter),
+    /// Build a counter, as LC.ADD makes it
+    Counter(Counting),
+}
+
+/// Where items come from, and where the value goes. Values with a window are not built: they go by when items came.
+#[derive(Debug, Args)]
+struct Files {
+    /// The file to write
+    out: PathBuf,
+    /// Files of items, one a line; - for standard input
+    #[arg(required = true)]
+    items: Vec<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+    /// The key that `rollcall load` gives it
+    #[arg(long)]
+    key: Option<String>,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+/// Arguments of `build filter`, as those of BF.RESERVE.
+#[derive(Debug, Args)]
+pub struct Filter {
+    #[command(flatten)]
+    files: Files,
+    /// Items it is made for [default: as many as the files have]
+    #[arg(long, value_parser = numbers::whole)]
+    capacity: Option<u64>,
+    /// False-positive rate
+    #[arg(long, default_value = "0.01", value_parser = numbers::share)]
+    error: f64,
+    /// How many times larger each further sub-filter is
+    #[arg(long, default_value_t = 2)]
+    expansion: u32,
+    /// Refuse items past the capacity instead of growing
+    #[arg(long, conflicts_with = "expansion")]
+    nonscaling: bool,
+    /// Seed of the hash: that of the server's hash-seed, if it has one
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// How bits lie: in cache lines, or as in RedisBloom
+    #[arg(long, value_enum, default_value_t = Layout::Lines)]
+    layout: Layout,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Layout {
+    Lines,
+    Classic,
+}
+
+/// Arguments of `build counter`, as those of LC.RESERVE.
+#[derive(Debug, Args)]
+pub struct Counting {
+    #[command(flatten)]
+    files: Files,
+    /// Members up to which the error holds
+    #[arg(long, default_value = "50000", value_parser = numbers::whole)]
+    capacity: u64,
+    /// Relative standard error up to the capacity
+    #[arg(long, default_value = "0.01", value_parser = numbers::share)]
+    error: f64,
+    /// Members up to which it is exact
+    #[arg(long, default_value = "250")]
+    exact: u32,
+    /// Bytes that these members may have together
+    #[arg(long, default_value_t = counting::Params::DEFAULT_EXACT_BYTES)]
+    exact_bytes: u32,
+    /// Seed of the hash: that of the server's hash-seed, if it has one
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+}
+
+/// What was built.
+#[derive(Debug, Serialize)]
+struct Built {
+    kind: &'static str,
+    file: String,
+    /// Items read.
+    items: u64,
+    /// Items that were new; of a counter the count.
+    distinct: u64,
+    capacity: u64,
+    sub_filters: Option<usize>,
+    size_bytes: u64,
+    seconds: f64,
+    threads: usize,
+}
+
+impl Build {
+    pub fn run(self, output: &Output) -> Result<(), Failure> {
+        let built = match self {
+            Build::Filter(filter) => filter.build()?,
+            Build::Counter(counter) => counter.build()?,
+        };
+        output.answer(&built, text);
+        Ok(())
+    }
+}
+
+fn text(built: &Built) -> String {
+    let rate = built.items as f64 / built.seconds.max(1e-9);
+    let grown = match built.sub_filters {
+        Some(number) if number > 1 => format!(
+            "\nIt grew to {number} sub-filters: with --capacity {} it is smaller and faster.",
+            built.distinct.max(1)
+        ),
+        _ => String::new(),
+    };
+    format!(
+        "{}: a {} of {} items, {} of them distinct, in {}\n{:.1} s on {} threads, {} items a second{grown}",
+        built.file,
+        built.kind,
+        count(built.items as i64),
+        count(built.distinct as i64),
+        bytes(built.size_bytes),
+        built.seconds,
+        built.threads,
+        count(rate as i64),
+    )
+}
+
+impl Files {
+    fn entry(&self, kind: Kind) -> Entry {
+        Entry { key: self.key.as_ref().map(|key| key.clone().into_bytes()), ..Entry::of(kind) }
+    }
+}
+
+impl Filter {
+    fn build(self) -> Result<Built, Failure> {
+        let Files { out, items, force, reading, .. } = &self.files;
+        let start = std::time::Instant::now();
+        let inputs = Inputs::open(items)?;
+        let mut writer = Writer::create(out, *force)?;
+        let counted = match self.capacity {
+            Some(_) => None,
+            None => inputs.count(reading)?,
+        };
+        let Some(capacity) = self.capacity.or(counted.map(|items| items.max(1))) else {
+            return Err(Failure::of("standard input and pipes are read once: how many items come is not known before")
+                .advise("say for how many items the filter is, with --capacity"));
+        };
+        let expansion = if self.nonscaling { 0 } else { self.expansion };
+        let params = Params { error_rate: self.error, capacity, expansion, seed: self.seed };
+        let layout = match self.layout {
+            Layout::Lines => BitLayout::Lines,
+            Layout::Classic if self.seed != 0 => {
+                return Err(Failure::of("filters of RedisBloom's layout have no seed").advise("leave out --seed"));
+            }
+            Layout::Classic => BitLayout::Classic,
+        };
+        let limit = memory::available();
+        let mut build = FilterBuild::new(layout, params, &limit).map_err(|error| memory::failure(&error))?;
+        let (hash, threads) = (build.hasher(), reading.threads());
+        let bar = progress::bar(counted, "building");
+        let mut hashes: Vec<Vec<Hash128>> = vec![Vec::new(); threads];
+        let (mut items, mut distinct) = (0, 0);
+        inputs.each(
+            reading,
+            &mut hashes,
+            |hashes, block| hashes.extend(reading.items(block).map(hash)),
+            |hashes| {
+                let blocks: Vec<&[Hash128]> = hashes.iter().map(Vec::as_slice).collect();
+                let round = blocks.iter().map(|block| block.len() as u64).sum::<u64>();
+                distinct += build.add(&blocks, threads, &limit).map_err(|error| refused(&error, counted))?;
+                hashes.iter_mut().for_each(Vec::clear);
+                items += round;
+                bar.inc(round);
+                Ok(())
+            },
+        )?;
+        bar.finish_and_clear();
+        let filter = build.finish();
+        let (capacity, sub_filters, size_bytes) = (filter.capacity(), filter.sub_filters().len(), filter.size_bytes());
+        writer.store(&self.files.entry(Kind::Filter), &Value::Filter(filter))?;
+        writer.finish()?;
+        Ok(Built {
+            kind: Kind::Filter.name(),
+            file: out.display().to_string(),
+            items,
+            distinct,
+            capacity,
+            sub_filters: Some(sub_filters),
+            size_bytes,
+            seconds: start.elapsed().as_secs_f64(),
+            threads,
+        })
+    }
+}
+
+/// Why the filter took no more.
+fn refused(error: &Error, counted: Option<u64>) -> Failure {
+    match error {
+        Error::Full { capacity } => {
+            let advice = match counted {
+                Some(_) => "leave out --nonscaling".to_owned(),
+                None => "give a larger --capacity, or leave out --nonscaling".to_owned(),
+            };
+            Failure::of(format!(
+                "there are more than the {} distinct items that the filter is for",
+                count(*capacity as i64)
+            ))
+            .advise(advice)
+        }
+        other => memory::failure(other),
+    }
+}
+
+impl Counting {
+    fn build(self) -> Result<Built, Failure> {
+        let Files { out, items, force, reading, .. } = &self.files;
+        let start = std::time::Instant::now();
+        let inputs = Inputs::open(items)?;
+        let mut writer = Writer::create(out, *force)?;
+        let params = counting::Params {
+            capacity: self.capacity,
+            error_rate: self.error,
+            exact_limit: self.exact,
+            exact_bytes: self.exact_bytes,
+            seed: self.seed,
+        };
+        let threads = reading.threads();
+        let MaxBytes(available) = memory::available();
+        let limit = MaxBytes(available / threads as u64);
+        let new = || Counter::new(params).map_err(|error| memory::failure(&error));
+        let mut parts = (0..threads).map(|_| Ok((new()?, 0u64, Ok(())))).collect::<Result<Vec<_>, Failure>>()?;
+        let bar = progress::bar(None, "building");
+        let mut items = 0;
+        inputs.each(
+            reading,
+            &mut parts,
+            |(counter, read, outcome), block| {
+                let all = reading.items(block).inspect(|_| *read += 1);
+                *outcome = counter.add_all(all, &limit, |_| {});
+            },
+            |parts| {
+                for (_, read, outcome) in parts {
+                    std::mem::replace(outcome, Ok(())).map_err(|error| memory::failure(&error))?;
+                    let round = std::mem::take(read);
+                    items += round;
+                    bar.inc(round);
+                }
+                Ok(())
+            },
+        )?;
+        bar.finish_and_clear();
+        let mut counters: Vec<Counter> = parts.into_iter().map(|(counter, ..)| counter).collect();
+        let mut counter = counters.swap_remove(0);
+        let others: Vec<&Counter> = counters.iter().collect();
+        counter.merge(&others, &limit).map_err(|error| memory::failure(&error))?;
+        let (distinct, size_bytes) = (counter.count(), counter.size_bytes());
+        writer.store(&self.files.entry(Kind::Counter), &Value::Counter(counter))?;
+        writer.finish()?;
+        Ok(Built {
+            kind: Kind::Counter.name(),
+            file: out.display().to_string(),
+            items,
+            distinct,
+            capacity: self.capacity,
+            sub_filters: None,
+            size_bytes,
+            seconds: start.elapsed().as_secs_f64(),
+            threads,
+        })
+    }
+}

@@ -1,0 +1,349 @@
+//! `check`: a value of a file against the items that it was made from.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::path::PathBuf;
+use std::thread;
+
+use clap::Args;
+use rollcall_core::bloom::BloomFilter;
+use rollcall_core::counting::Counter;
+use rollcall_core::unstable::hash::{Hash128, hash128};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::file::{Reader, Value};
+use crate::items::{Inputs, Reading};
+use crate::output::Output;
+use crate::table::count;
+use crate::{memory, numbers, progress};
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// The file
+    file: PathBuf,
+    /// Files of the items it was made from, one a line; - for standard input
+    #[arg(required_unless_present = "absent")]
+    items: Vec<PathBuf>,
+    /// A file of items that it was not made from: a filter's false-positive rate is measured with them
+    #[arg(long, value_name = "ITEMS")]
+    absent: Vec<PathBuf>,
+    /// How many distinct items there are, instead of counting them
+    #[arg(long, value_name = "N", value_parser = numbers::whole, conflicts_with = "items")]
+    distinct: Option<u64>,
+    /// Standard errors that an estimate or a rate may be off
+    #[arg(long, default_value_t = 4.0, value_name = "K")]
+    within: f64,
+    /// Check the value of this key, of a file with several
+    #[arg(long)]
+    key: Option<String>,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+/// Misses that are shown.
+const SHOWN: usize = 10;
+
+/// Bytes that an item takes in a set of hashes while the set grows.
+const SET_BYTES_AN_ITEM: u64 = 56;
+
+/// What was found.
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Checked {
+    Filter { present: Option<Present>, absent: Option<Absent> },
+    Counter(Counted),
+}
+
+/// Items that should be there.
+#[derive(Debug, Serialize)]
+struct Present {
+    items: u64,
+    missing: u64,
+    /// The first of them.
+    first_missing: Vec<String>,
+}
+
+/// Items that should not.
+#[derive(Debug, Serialize)]
+struct Absent {
+    items: u64,
+    found: u64,
+    measured_rate: f64,
+    /// The rate asked for.
+    stated_rate: f64,
+    /// The rate expected with the bits that are set.
+    expected_rate: f64,
+    /// What the measured rate may be at most.
+    bound: f64,
+}
+
+/// An estimate and the truth.
+#[derive(Debug, Serialize)]
+struct Counted {
+    count: u64,
+    distinct: u64,
+    difference: i64,
+    standard_error: f64,
+    /// The difference in standard errors.
+    standard_errors: f64,
+}
+
+impl Check {
+    pub fn run(self, output: &Output) -> Result<(), Failure> {
+        // `!(>=)`, so that NaN is refused.
+        if !(self.within >= 0.0) {
+            return Err(Failure::of(format!("--within {} is not at least 0", self.within)));
+        }
+        let (checked, wrong) = match self.value()? {
+            Value::Filter(filter) => self.filter(&filter)?,
+            Value::Counter(counter) => self.counter(&counter)?,
+        };
+        output.answer(&checked, text);
+        match wrong {
+            Some(wrong) => Err(Failure::does_not_hold(wrong)),
+            None => Ok(()),
+        }
+    }
+
+    /// The value to check: the only one, or that of the key.
+    fn value(&self) -> Result<Value, Failure> {
+        let mut reader = Reader::open(&self.file)?;
+        let wanted = self.key.as_ref().map(String::as_bytes);
+        let (mut found, mut others) = (None, 0);
+        while let Some(entry) = reader.next_value()? {
+            if wanted.is_none() && found.is_some() {
+                others += 1;
+            } else if wanted.is_none() || entry.key.as_deref() == wanted {
+                found = Some(reader.load(&entry, &memory::available())?);
+            }
+        }
+        match (found, &self.key) {
+            (Some(_), _) if others > 0 => {
+                Err(Failure::of(format!("{} has {} values", self.file.display(), 1 + others))
+                    .advise("say which, with --key (rollcall info lists them)"))
+            }
+            (Some(value), _) => Ok(value),
+            (None, Some(key)) => Err(Failure::of(format!("{} has no key '{key}'", self.file.display()))),
+            (None, None) => Err(Failure::of(format!("{} has no values", self.file.display()))),
+        }
+    }
+
+    fn filter(&self, filter: &BloomFilter) -> Result<(Checked, Option<String>), Failure> {
+        if self.distinct.is_some() {
+            return Err(Failure::of("--distinct is for counters"));
+        }
+        let present = if self.items.is_empty() { None } else { Some(self.present(filter)?) };
+        let absent = if self.absent.is_empty() { None } else { Some(self.absent(filter)?) };
+        let missing = present.as_ref().filter(|present| present.missing > 0);
+        let often = absent.as_ref().filter(|absent| absent.measured_rate > absent.bound);
+        let wrong =
+            missing.map(|present| format!("{} items are missing", count(present.missing as i64))).or_else(|| {
+                often.map(|absent| {
+                    let (measured, bound) = (numbers::percent(absent.measured_rate), numbers::percent(absent.bound));
+                    format!("the filter errs for {measured} of the absent items, more than {bound}")
+                })
+            });
+        Ok((Checked::Filter { present, absent }, wrong))
+    }
+
+    fn present(&self, filter: &BloomFilter) -> Result<Present, Failure> {
+        #[derive(Default)]
+        struct Part {
+            items: u64,
+            missing: u64,
+            first: Vec<String>,
+        }
+        let mut parts: Vec<Part> = (0..self.reading.threads()).map(|_| Part::default()).collect();
+        let mut all = Part::default();
+        let bar = progress::bar(None, "checking");
+        Inputs::open(&self.items)?.each(
+            &self.reading,
+            &mut parts,
+            |part, block| {
+                let mut items = self.reading.items(block);
+                filter.may_contain_all(self.reading.items(block), |found| {
+                    let item = items.next().unwrap_or_default();
+                    part.items += 1;
+                    part.missing += u64::from(!found);
+                    if !found && part.first.len() < SHOWN {
+                        part.first.push(String::from_utf8_lossy(item).into_owned());
+                    }
+                });
+            },
+            |parts| {
+                for part in parts {
+                    let part = std::mem::take(part);
+                    bar.inc(part.items);
+                    all.items += part.items;
+                    all.missing += part.missing;
+                    all.first.extend(part.first);
+                    all.first.truncate(SHOWN);
+                }
+                Ok(())
+            },
+        )?;
+        bar.finish_and_clear();
+        Ok(Present { items: all.items, missing: all.missing, first_missing: all.first })
+    }
+
+    fn absent(&self, filter: &BloomFilter) -> Result<Absent, Failure> {
+        let mut parts = vec![(0, 0); self.reading.threads()];
+        let bar = progress::bar(None, "asking for absent items");
+        let mut asked = 0;
+        Inputs::open(&self.absent)?.each(
+            &self.reading,
+            &mut parts,
+            |(items, found), block| {
+                filter.may_contain_all(self.reading.items(block), |is_found| {
+                    *items += 1;
+                    *found += u64::from(is_found);
+                });
+            },
+            |parts| {
+                let items = parts.iter().map(|(items, _)| items).sum::<u64>();
+                bar.inc(items - asked);
+                asked = items;
+                Ok(())
+            },
+        )?;
+        bar.finish_and_clear();
+        let (items, found) = parts.iter().fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+        if items == 0 {
+            return Err(Failure::of("there are no absent items to measure with"));
+        }
+        let (stated_rate, number) = (filter.params().error_rate, items as f64);
+        Ok(Absent {
+            items,
+            found,
+            measured_rate: found as f64 / number,
+            stated_rate,
+            expected_rate: filter.false_positive_rate(),
+            bound: stated_rate + self.within * (stated_rate * (1.0 - stated_rate) / number).sqrt(),
+        })
+    }
+
+    fn counter(&self, counter: &Counter) -> Result<(Checked, Option<String>), Failure> {
+        if !self.absent.is_empty() {
+            return Err(Failure::of("--absent is for filters"));
+        }
+        let distinct = match self.distinct {
+            Some(distinct) => distinct,
+            None => self.distinct_items()?,
+        };
+        let estimate = counter.count();
+        let difference = i128::from(estimate) - i128::from(distinct);
+        let standard_error = counter.standard_error();
+        // Of the true number: what the standard error is relative to.
+        let one = standard_error * distinct as f64;
+        let off = if difference == 0 { 0.0 } else { difference.unsigned_abs() as f64 / one };
+        // A count is rounded to a whole number, which a small one may show.
+        let holds = off <= self.within || !counter.is_exact() && difference.abs() <= 1;
+        let counted = Counted {
+            count: estimate,
+            distinct,
+            difference: i64::try_from(difference).unwrap_or(i64::MAX),
+            standard_error,
+            standard_errors: off,
+        };
+        let wrong = (!holds).then(|| match counter.is_exact() {
+            true => format!("the counter is exact, and off by {difference}"),
+            false => format!("the counter is off by {off:.1} standard errors, more than {}", self.within),
+        });
+        Ok((Checked::Counter(counted), wrong))
+    }
+
+    /// How many distinct items there are. Each thread keeps the 128-bit hashes of a share of them.
+    fn distinct_items(&self) -> Result<u64, Failure> {
+        let inputs = Inputs::open(&self.items)?;
+        let threads = self.reading.threads();
+        if let Some(most) = inputs.count(&self.reading)? {
+            let needed = most.saturating_mul(SET_BYTES_AN_ITEM);
+            memory::check(needed, &format!("counting up to {} distinct items", count(most as i64))).map_err(
+                |failure| failure.advise("count them by other means, and give their number with --distinct"),
+            )?;
+        }
+        let mut hashes: Vec<Vec<Hash128>> = vec![Vec::new(); threads];
+        let mut sets: Vec<Hashes> = vec![Hashes::default(); threads];
+        let bar = progress::bar(None, "counting distinct items");
+        inputs.each(
+            &self.reading,
+            &mut hashes,
+            |hashes, block| hashes.extend(self.reading.items(block).map(|item| hash128(item, 0))),
+            |hashes| {
+                thread::scope(|scope| {
+                    for (share, set) in sets.iter_mut().enumerate() {
+                        let all = hashes.iter().flatten();
+                        let own = all.filter(move |hash| hash.hi % threads as u64 == share as u64);
+                        scope.spawn(move || set.extend(own.map(|hash| (hash.lo, hash.hi))));
+                    }
+                });
+                bar.inc(hashes.iter().map(|hashes| hashes.len() as u64).sum());
+                hashes.iter_mut().for_each(Vec::clear);
+                Ok(())
+            },
+        )?;
+        bar.finish_and_clear();
+        Ok(sets.iter().map(|set| set.len() as u64).sum())
+    }
+}
+
+/// 128-bit hashes. Two of 300 million items have the same one with a chance of 10^-22.
+type Hashes = HashSet<(u64, u64), BuildHasherDefault<Half>>;
+
+/// Takes half of a hash for its hash.
+#[derive(Debug, Default, Clone, Copy)]
+struct Half(u64);
+
+impl Hasher for Half {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = self.0.rotate_left(32) ^ number;
+    }
+}
+
+fn text(checked: &Checked) -> String {
+    match checked {
+        Checked::Filter { present, absent } => {
+            let mut lines = Vec::new();
+            if let Some(Present { items, missing, first_missing }) = present {
+                let items = count(*items as i64);
+                lines.push(match missing {
+                    0 => format!("all {items} items are found"),
+                    _ => format!("{} of {items} items are missing, the first of them:", count(*missing as i64)),
+                });
+                lines.extend(first_missing.iter().map(|item| format!("  {item}")));
+            }
+            if let Some(absent) = absent {
+                let percent = numbers::percent;
+                lines.push(format!(
+                    "{} of {} absent items are found: {}. Stated: {}, measured with so many at most {}; expected with the \
+                     bits that are set: {}",
+                    count(absent.found as i64),
+                    count(absent.items as i64),
+                    percent(absent.measured_rate),
+                    percent(absent.stated_rate),
+                    percent(absent.bound),
+                    percent(absent.expected_rate),
+                ));
+            }
+            lines.join("\n")
+        }
+        Checked::Counter(counted) => format!(
+            "{} counted, {} distinct items: off by {}, {:.2} standard errors of {}",
+            count(counted.count as i64),
+            count(counted.distinct as i64),
+            count(counted.difference),
+            counted.standard_errors,
+            numbers::percent(counted.standard_error),
+        ),
+    }
+}

@@ -1,0 +1,94 @@
+//! `merge`: the union of the values of files.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use rollcall_core::error::Error;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::file::{Entry, Reader, Value, Writer};
+use crate::memory;
+use crate::output::Output;
+use crate::table::{bytes, count};
+
+/// Arguments of `merge`.
+#[derive(Debug, Args)]
+pub struct Merge {
+    /// The file to write
+    out: PathBuf,
+    /// Files of values that can be united: filters alike in all they were made with, or counters of one seed
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+    /// The key that `rollcall load` gives it
+    #[arg(long)]
+    key: Option<String>,
+}
+
+/// What was united.
+#[derive(Debug, Serialize)]
+struct Merged {
+    kind: &'static str,
+    file: String,
+    values: u64,
+    /// Items, for filters an estimate.
+    items: u64,
+    size_bytes: u64,
+}
+
+impl Merge {
+    pub fn run(self, output: &Output) -> Result<(), Failure> {
+        let mut writer = Writer::create(&self.out, self.force)?;
+        let limit = memory::available();
+        let (mut union, mut values) = (None, 0);
+        // One at a time: memory holds the union and one more.
+        for path in &self.files {
+            let mut reader = Reader::open(path)?;
+            while let Some(entry) = reader.next_value()? {
+                let value = reader.load(&entry, &limit)?;
+                values += 1;
+                union = Some(match union {
+                    None => value,
+                    Some(union) => united(union, &value).map_err(|error| {
+                        Failure::of(format!("{} cannot be united with those before: {error}", path.display()))
+                            .advise("filters must be made with equal capacity, error, expansion, seed and layout; counters with equal seeds")
+                    })?,
+                });
+            }
+        }
+        let Some(union) = union else {
+            return Err(Failure::of("the files have no values"));
+        };
+        let (items, size_bytes) = match &union {
+            Value::Filter(filter) => (filter.num_items(), filter.size_bytes()),
+            Value::Counter(counter) => (counter.count(), counter.size_bytes()),
+        };
+        let entry = Entry { key: self.key.map(String::into_bytes), ..Entry::of(union.kind()) };
+        writer.store(&entry, &union)?;
+        writer.finish()?;
+        let merged =
+            Merged { kind: entry.kind.name(), file: self.out.display().to_string(), values, items, size_bytes };
+        output.answer(&merged, |merged| {
+            let (values, items, size) = (merged.values, count(merged.items as i64), bytes(merged.size_bytes));
+            format!("{}: the union of {values} {}s, some {items} items in {size}", merged.file, merged.kind)
+        });
+        Ok(())
+    }
+}
+
+/// The union; nothing is changed on an error.
+fn united(mut union: Value, other: &Value) -> Result<Value, String> {
+    let limit = memory::available();
+    let text = |error: Error| error.to_string();
+    match (&mut union, other) {
+        (Value::Filter(ours), Value::Filter(theirs)) => ours.merge(&[theirs], &limit).map_err(text)?,
+        (Value::Counter(ours), Value::Counter(theirs)) => ours.merge(&[theirs], &limit).map_err(text)?,
+        (ours, theirs) => {
+            return Err(format!("it has a {}, and those before are {}s", theirs.kind().name(), ours.kind().name()));
+        }
+    };
+    Ok(union)
+}

@@ -1,0 +1,184 @@
+//! `plan counter`.
+
+use clap::Args;
+use rollcall_core::counting::{Counter, Params};
+use rollcall_core::error::Error;
+use rollcall_core::persist;
+use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::counting::estimate::standard_error;
+use rollcall_core::unstable::counting::sizing;
+use rollcall_core::window::{Pace, Window};
+use serde::Serialize;
+
+use super::Asked;
+use crate::failure::Failure;
+use crate::numbers::{self, percent, share};
+use crate::output::Output;
+use crate::table::{bytes, count, table};
+
+/// Arguments of `plan counter`.
+#[derive(Debug, Args)]
+pub struct Counting {
+    #[command(flatten)]
+    asked: Asked,
+    /// Relative standard error up to the capacity
+    #[arg(long, default_value = "0.01", value_parser = share)]
+    error: f64,
+    /// Members up to which the error holds [default: as many as the key holds]
+    #[arg(long, value_parser = numbers::whole)]
+    capacity: Option<u64>,
+    /// Members up to which it is exact
+    #[arg(long, default_value_t = 250)]
+    exact: u32,
+    /// Bytes that these members may have together
+    #[arg(long, default_value_t = Params::DEFAULT_EXACT_BYTES)]
+    exact_bytes: u32,
+    /// Mean length of a member, bytes
+    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    length: u32,
+}
+
+/// Slices of a counter that was not told how many.
+const DEFAULT_SLICES: u32 = 12;
+
+/// Members that are added in order to measure: with so many, every bitmap is written out.
+const MOST_ADDED: u64 = 1 << 20;
+
+/// What one counter takes.
+#[derive(Debug, Serialize)]
+pub struct Planned {
+    items: u64,
+    capacity: u64,
+    error_rate: f64,
+    /// As `LC.INFO key SIZE` says once it has so many members.
+    size_bytes: u64,
+    /// Of its dump, which an RDB file has as well.
+    stored_bytes: u64,
+    representation: &'static str,
+    bits: u64,
+    /// Relative, with so many members; 0 while exact.
+    standard_error: f64,
+    /// Up to so many members of the mean length it is exact.
+    exact_up_to: u64,
+    /// What it takes then.
+    exact_bytes: u64,
+    keys: u64,
+    bytes_of_keys: Option<u64>,
+    command: String,
+}
+
+impl Counting {
+    pub fn run(self, output: &Output) -> Result<(), Failure> {
+        let refused = |error: Error| Failure::of(error.to_string());
+        let planned: Result<Vec<_>, _> = self.asked.items.iter().map(|&items| self.plan(items)).collect();
+        output.answer(&planned.map_err(refused)?, |planned| self.text(planned));
+        Ok(())
+    }
+
+    fn plan(&self, items: u64) -> Result<Planned, Error> {
+        let capacity = self.capacity.unwrap_or(items);
+        let params = Params {
+            capacity,
+            error_rate: self.error,
+            exact_limit: self.exact,
+            exact_bytes: self.exact_bytes,
+            seed: 0,
+        };
+        let counter = self.counter(params, items)?;
+        let exact_up_to = u64::from(self.exact).min(u64::from(self.exact_bytes / self.length));
+        let exact = self.counter(params, exact_up_to)?;
+        let layout = sizing::layout(self.error, capacity)?;
+        let standard_error = if items <= exact_up_to { 0.0 } else { standard_error(layout, items as f64) };
+        let size_bytes = counter.size_bytes();
+        Ok(Planned {
+            items,
+            capacity,
+            error_rate: self.error,
+            size_bytes,
+            stored_bytes: persist::dump(&counter).map(|(_, chunk)| chunk.len() as u64).sum(),
+            representation: counter.representation().name(),
+            bits: counter.num_bits(),
+            standard_error,
+            exact_up_to,
+            exact_bytes: exact.size_bytes(),
+            keys: self.asked.keys,
+            bytes_of_keys: self.asked.bytes_of_keys(size_bytes),
+            command: self.command(capacity),
+        })
+    }
+
+    /// A counter with so many members of the mean length.
+    fn counter(&self, params: Params, members: u64) -> Result<Counter, Error> {
+        let mut counter = Counter::new(params)?;
+        if let Some(seconds) = self.asked.window {
+            let default = DEFAULT_SLICES.min(u32::try_from(seconds.max(1)).unwrap_or(DEFAULT_SLICES));
+            let slices = self.asked.slices.unwrap_or(default);
+            counter = counter.with_window(Window::new(seconds, slices, Counter::MAX_SLICES, Pace::Clock)?, 0)?;
+        }
+        let mut member = vec![0; self.length as usize];
+        for number in 0..members.min(MOST_ADDED) {
+            // Few bytes hold few different members. Those of a counter that estimates may have any length.
+            let own = (number + 1).to_le_bytes();
+            let len = own.len().min(member.len());
+            member[..len].copy_from_slice(&own[..len]);
+            if counter.is_exact() {
+                counter.add(&member, &Unlimited)?
+            } else {
+                counter.add(&own, &Unlimited)?
+            };
+        }
+        Ok(counter)
+    }
+
+    fn command(&self, capacity: u64) -> String {
+        let error = if self.error == 0.01 { String::new() } else { format!(" ERROR {}", self.error) };
+        let exact = if self.exact == 250 { String::new() } else { format!(" EXACT {}", self.exact) };
+        let default = Params::DEFAULT_EXACT_BYTES;
+        let bytes = if self.exact_bytes == default { String::new() } else { format!(" BYTES {}", self.exact_bytes) };
+        format!("LC.RESERVE key {capacity}{error}{exact}{bytes}{}", self.asked.options())
+    }
+
+    fn text(&self, all: &[Planned]) -> String {
+        let heads = [">members", ">error asked", ">standard error", ">size", ">in a file", "held as"];
+        let mut rows = vec![heads.map(str::to_owned).to_vec()];
+        let many = self.asked.keys > 1;
+        if many {
+            rows[0].push(format!(">{} keys", count(self.asked.keys as i64)));
+        }
+        for one in all {
+            let mut row = vec![
+                count(one.items as i64),
+                percent(one.error_rate),
+                if one.standard_error == 0.0 { "exact".to_owned() } else { percent(one.standard_error) },
+                bytes(one.size_bytes),
+                bytes(one.stored_bytes),
+                one.representation.to_owned(),
+            ];
+            if many {
+                row.push(one.bytes_of_keys.map_or("too large".to_owned(), bytes));
+            }
+            rows.push(row);
+        }
+        let mut text = vec![table(&rows), String::new()];
+        if let Some(one) = all.first() {
+            let (members, length, size) = (count(one.exact_up_to as i64), self.length, bytes(one.exact_bytes));
+            text.push(format!("exact         up to {members} members of {length} bytes, {size} then"));
+        }
+        if let [one] = all {
+            text.push(format!("size          {} bytes, as LC.INFO key SIZE says", count(one.size_bytes as i64)));
+            text.push(format!(
+                "past {:<8} the standard error levels out at {} or less, up to 10^10 members",
+                count(one.capacity as i64),
+                percent(sizing::levels_out_at(self.error))
+            ));
+        }
+        if many {
+            text.push(format!(
+                "keys          each with {} bytes besides its value: name, entry, objects",
+                super::KEY_BYTES
+            ));
+        }
+        text.extend(all.iter().map(|one| one.command.clone()));
+        text.join("\n")
+    }
+}

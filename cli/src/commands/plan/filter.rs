@@ -1,0 +1,258 @@
+//! `plan filter`.
+
+use clap::Args;
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Sliding, sizing};
+use rollcall_core::error::Error;
+use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::bloom::classic::{FORCE64, NO_SCALING, NOROUND, Shape};
+use rollcall_core::window::Pace;
+use serde::Serialize;
+
+use super::Asked;
+use crate::failure::Failure;
+use crate::numbers::{percent, share};
+use crate::output::Output;
+use crate::table::{bytes, count, table};
+
+/// Arguments of `plan filter`.
+#[derive(Debug, Args)]
+pub struct Filter {
+    #[command(flatten)]
+    asked: Asked,
+    /// False-positive rate
+    #[arg(long, default_value = "0.01", value_parser = share)]
+    error: f64,
+    /// How many times larger each further sub-filter is
+    #[arg(long, default_value_t = 2)]
+    expansion: u32,
+    /// A filter that never grows
+    #[arg(long, conflicts_with = "expansion")]
+    nonscaling: bool,
+    /// It remembers the last items, whenever they came, and no more
+    #[arg(long, conflicts_with_all = ["window", "nonscaling", "expansion"])]
+    last: bool,
+    /// An item is remembered from when it was last added
+    #[arg(long)]
+    refresh: bool,
+}
+
+/// What one filter takes.
+#[derive(Debug, Serialize)]
+pub struct Planned {
+    items: u64,
+    error_rate: f64,
+    /// As `BF.INFO key SIZE` says; of one that forgets with all slices full.
+    size_bytes: u64,
+    bits_per_item: f64,
+    /// Of the bits alone: what an RDB file or a dump has of it at most, but for some 20 bytes a MiB.
+    stored_bytes: u64,
+    lines: u64,
+    lines_per_item: u32,
+    bits_per_line: u32,
+    /// The rate once it holds all items.
+    rate_when_full: f64,
+    /// What it takes when more items come. Empty where it does not grow.
+    growth: Vec<Grown>,
+    /// What RedisBloom takes for the same. It has no filters that forget.
+    redisbloom_bytes: Option<u64>,
+    keys: u64,
+    /// Of all keys, each with what a key takes besides its value.
+    bytes_of_keys: Option<u64>,
+    command: String,
+}
+
+/// A filter that has grown.
+#[derive(Debug, Serialize)]
+struct Grown {
+    items: u64,
+    sub_filters: u64,
+    size_bytes: u64,
+}
+
+impl Filter {
+    pub fn run(self, output: &Output) -> Result<(), Failure> {
+        let refused = |error: Error| Failure::of(error.to_string());
+        let planned: Result<Vec<_>, _> = self.asked.items.iter().map(|&items| self.plan(items)).collect();
+        output.answer(&planned.map_err(refused)?, |planned| self.text(planned));
+        Ok(())
+    }
+
+    fn sliding(&self) -> Result<Option<Sliding>, Error> {
+        let slices = self.asked.slices.unwrap_or(Sliding::default_slices(self.refresh));
+        Ok(match self.asked.window {
+            Some(seconds) => {
+                let slices = self.asked.slices.unwrap_or(slices.min(u32::try_from(seconds.max(1)).unwrap_or(slices)));
+                Some(Sliding::time(seconds, slices, Pace::Clock, self.refresh)?)
+            }
+            None if self.last => Some(Sliding::last(slices, self.refresh)?),
+            None => None,
+        })
+    }
+
+    fn plan(&self, items: u64) -> Result<Planned, Error> {
+        let expansion = if self.nonscaling || self.last { 0 } else { self.expansion };
+        let params = Params { error_rate: self.error, capacity: items, expansion, seed: 0 };
+        params.validate()?;
+        let sliding = self.sliding()?;
+        // Of one that forgets, each generation is a filter of this many items and this rate.
+        let (of_each, generations) = match &sliding {
+            None => (params, 1),
+            Some(sliding) => {
+                let slices = u64::from(sliding.slices());
+                let capacity = if self.refresh { items } else { items.div_ceil(slices) };
+                let alive = slices + 1;
+                (Params { error_rate: self.error / alive as f64, capacity, ..params }, alive)
+            }
+        };
+        let geometry = sizing::sub_filter_geometry(&of_each, 0)?;
+        let overhead = |sub_filters| match &sliding {
+            None => overhead(BitLayout::Lines, expansion, sub_filters),
+            Some(sliding) => overhead_of_forgetting(*sliding, expansion),
+        };
+        let stored_bytes = geometry.num_bytes().saturating_mul(generations);
+        let size_bytes = stored_bytes.saturating_add(overhead(1)?);
+        let of_one = sizing::false_positive_rate(&geometry, of_each.capacity as f64);
+        let growth = if sliding.is_some() || expansion == 0 { Vec::new() } else { growth(&params)? };
+        let redisbloom_bytes = match sliding {
+            Some(_) => None,
+            None => Some(redisbloom(&params)?),
+        };
+        Ok(Planned {
+            items,
+            error_rate: self.error,
+            size_bytes,
+            bits_per_item: size_bytes as f64 * 8.0 / items as f64,
+            stored_bytes,
+            lines: geometry.num_lines.saturating_mul(generations),
+            lines_per_item: geometry.lines_per_item,
+            bits_per_line: geometry.probes_per_line,
+            rate_when_full: -(generations as f64 * (-of_one).ln_1p()).exp_m1(),
+            growth,
+            redisbloom_bytes,
+            keys: self.asked.keys,
+            bytes_of_keys: self.asked.bytes_of_keys(size_bytes),
+            command: self.command(items),
+        })
+    }
+
+    fn command(&self, items: u64) -> String {
+        let growth = match self.expansion {
+            _ if self.nonscaling => " NONSCALING".to_owned(),
+            2 => String::new(),
+            other => format!(" EXPANSION {other}"),
+        };
+        let last = if self.last { " LAST" } else { "" };
+        let refresh = if self.refresh { " REFRESH" } else { "" };
+        format!("BF.RESERVE key {} {items}{growth}{last}{}{refresh}", self.error, self.asked.options())
+    }
+
+    fn text(&self, all: &[Planned]) -> String {
+        let heads = [">items", ">error", ">size", ">bits an item", ">RedisBloom", ">lines an item", ">error when full"];
+        let mut rows = vec![heads.map(str::to_owned).to_vec()];
+        let many = self.asked.keys > 1;
+        if many {
+            rows[0].push(format!(">{} keys", count(self.asked.keys as i64)));
+        }
+        for one in all {
+            let mut row = vec![
+                count(one.items as i64),
+                percent(one.error_rate),
+                bytes(one.size_bytes),
+                format!("{:.1}", one.bits_per_item),
+                one.redisbloom_bytes.map_or("-".to_owned(), bytes),
+                one.lines_per_item.to_string(),
+                percent(one.rate_when_full),
+            ];
+            if many {
+                row.push(one.bytes_of_keys.map_or("too large".to_owned(), bytes));
+            }
+            rows.push(row);
+        }
+        let mut text = vec![table(&rows), String::new()];
+        if let [one] = all {
+            text.push(format!("size          {} bytes, as BF.INFO key SIZE says", count(one.size_bytes as i64)));
+            text.push(format!(
+                "in a file     {} bytes at most, in RDB files and dumps",
+                count(one.stored_bytes as i64)
+            ));
+            let (each, of_line) = (one.lines_per_item, one.bits_per_line);
+            text.push(format!(
+                "bits          {} lines of 64 bytes; an item has {of_line} bits in each of {each}",
+                count(one.lines as i64)
+            ));
+            for grown in &one.growth {
+                let (items, size) = (count(grown.items as i64), bytes(grown.size_bytes));
+                text.push(format!("up to         {items} items: {size} in {} sub-filters", grown.sub_filters));
+            }
+        }
+        if many {
+            text.push(format!(
+                "keys          each with {} bytes besides its value: name, entry, objects",
+                super::KEY_BYTES
+            ));
+        }
+        text.extend(all.iter().map(|one| one.command.clone()));
+        text.join("\n")
+    }
+}
+
+/// What filters of these parameters take that have grown once to three times.
+fn growth(params: &Params) -> Result<Vec<Grown>, Error> {
+    let mut grown = Vec::new();
+    let (mut items, mut bits) = (0u64, 0u64);
+    for index in 0..4 {
+        let (Some(capacity), Ok(geometry)) =
+            (sizing::sub_filter_capacity(params, index), sizing::sub_filter_geometry(params, index))
+        else {
+            break;
+        };
+        items = items.saturating_add(capacity);
+        bits = bits.saturating_add(geometry.num_bytes());
+        if index > 0 {
+            let overhead = overhead(BitLayout::Lines, params.expansion, index + 1)?;
+            grown.push(Grown { items, sub_filters: index + 1, size_bytes: bits.saturating_add(overhead) });
+        }
+    }
+    Ok(grown)
+}
+
+/// What RedisBloom takes.
+fn redisbloom(params: &Params) -> Result<u64, Error> {
+    let (scaling, first_rate) = match params.expansion {
+        0 => (NO_SCALING, params.error_rate),
+        _ => (0, params.error_rate / 2.0),
+    };
+    let shape = Shape::new(first_rate, params.capacity, NOROUND | FORCE64 | scaling)?;
+    Ok(shape.num_bytes.saturating_add(overhead(BitLayout::Classic, params.expansion, 1)?))
+}
+
+/// Bytes of a filter besides its bits: those of a small one.
+fn overhead(layout: BitLayout, expansion: u32, sub_filters: u64) -> Result<u64, Error> {
+    let params = Params { error_rate: 0.01, capacity: 1, expansion: expansion.min(1), seed: 0 };
+    let mut filter = BloomFilter::new(layout, params, &Unlimited)?;
+    let mut item = 0u64;
+    while (filter.sub_filters().len() as u64) < sub_filters {
+        filter.add(&item.to_le_bytes(), &Unlimited)?;
+        item += 1;
+    }
+    Ok(filter.size_bytes() - filter.sub_filters().map(|sub_filter| sub_filter.num_bytes).sum::<u64>())
+}
+
+/// Bytes besides the bits of a filter that forgets, with an item in all its slices.
+fn overhead_of_forgetting(sliding: Sliding, expansion: u32) -> Result<u64, Error> {
+    let params = Params { error_rate: 0.01, capacity: 100, expansion, seed: 0 };
+    let mut filter = BloomFilter::windowed_at(params, sliding, 1 << 20, &Unlimited)?;
+    let mut item = 0u64;
+    // One that goes by the last items moves on by itself.
+    while (filter.sub_filters().len() as u64) <= u64::from(sliding.slices()) && item < 100_000 {
+        filter.add(&item.to_le_bytes(), &Unlimited)?;
+        item += 1;
+        if let (Some(_), Some(newest)) = (sliding.window(), filter.newest_slice()) {
+            filter.advance(newest + 1);
+        }
+        if sliding.window().is_some() && item > u64::from(sliding.slices()) {
+            break;
+        }
+    }
+    Ok(filter.size_bytes() - filter.sub_filters().map(|sub_filter| sub_filter.num_bytes).sum::<u64>())
+}

@@ -1,0 +1,327 @@
+//! Items from files and standard input, read and handled on all cores.
+//!
+//! A file is cut into blocks that threads read by themselves: an item belongs to the block in which it begins. What is no
+//! file is read by one thread, in blocks that end where an item does. Work goes in rounds: each thread handles one block,
+//! then one of them goes on with all results, in the order of the input. Memory is bounded by blocks and threads.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::num::NonZeroUsize;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread;
+
+use clap::Args;
+
+use crate::failure::Failure;
+
+/// Bytes of a block: large enough that starting threads for it does not count.
+const BLOCK_BYTES: usize = 4 << 20;
+
+/// Largest item, bytes.
+const MAX_ITEM_BYTES: usize = 512 << 20;
+
+/// How items are read.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Reading {
+    /// Items end with a NUL byte instead of a line's end (\n or \r\n)
+    #[arg(long, short = '0')]
+    null: bool,
+    /// Threads [default: one for each core]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+    /// Bytes of a block: for tests, where blocks are to be many.
+    #[arg(long, hide = true, default_value_t = BLOCK_BYTES, value_parser = block_bytes)]
+    block_bytes: usize,
+}
+
+fn block_bytes(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|&bytes| bytes > 0).ok_or_else(|| "at least 1".to_owned())
+}
+
+impl Reading {
+    /// How many threads to use.
+    pub fn threads(&self) -> usize {
+        self.threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
+    }
+
+    fn end(&self) -> u8 {
+        if self.null { 0 } else { b'\n' }
+    }
+
+    /// The items of a block. Empty ones are none.
+    pub fn items<'b>(&self, block: &'b [u8]) -> impl Iterator<Item = &'b [u8]> {
+        let (end, is_lines) = (self.end(), !self.null);
+        let mut rest = block;
+        std::iter::from_fn(move || {
+            while !rest.is_empty() {
+                let at = memchr::memchr(end, rest);
+                let mut item = &rest[..at.unwrap_or(rest.len())];
+                rest = at.map_or(&[][..], |at| &rest[at + 1..]);
+                if is_lines && item.last() == Some(&b'\r') {
+                    item = &item[..item.len() - 1];
+                }
+                if !item.is_empty() {
+                    return Some(item);
+                }
+            }
+            None
+        })
+    }
+
+    /// How many items a block has, empty ones included.
+    pub fn count(&self, block: &[u8]) -> u64 {
+        let ends = memchr::memchr_iter(self.end(), block).count() as u64;
+        ends + u64::from(block.last().is_some_and(|last| *last != self.end()))
+    }
+}
+
+/// Where items come from.
+#[derive(Debug)]
+pub struct Inputs(Vec<Input>);
+
+#[derive(Debug)]
+enum Input {
+    /// Its length is that when it was opened.
+    File { path: PathBuf, file: File, len: u64 },
+    /// Standard input, a pipe.
+    Stream { path: PathBuf },
+}
+
+impl Inputs {
+    /// Opens files; `-` is standard input.
+    ///
+    /// # Errors
+    /// When one cannot be opened.
+    pub fn open(paths: &[PathBuf]) -> Result<Self, Failure> {
+        paths.iter().map(|path| Input::open(path)).collect::<Result<_, _>>().map(Inputs)
+    }
+
+    /// Whether all are files, which can be read twice.
+    pub fn are_files(&self) -> bool {
+        self.0.iter().all(|input| matches!(input, Input::File { .. }))
+    }
+
+    /// How many items there are at most: the ends of items are counted. `None` where that would use them up.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    pub fn count(&self, reading: &Reading) -> Result<Option<u64>, Failure> {
+        if !self.are_files() {
+            return Ok(None);
+        }
+        let mut counts = vec![0; reading.threads()];
+        self.each(reading, &mut counts, |count, block| *count += reading.count(block), |_| Ok(()))?;
+        Ok(Some(counts.iter().sum()))
+    }
+
+    /// Hands all blocks to `work`, each with a state of a thread's own, and calls `between` with all states after each
+    /// round: the first has the first block. A state that had no block is as `between` left it. There are as many threads
+    /// as states.
+    ///
+    /// # Errors
+    /// When an input cannot be read, and what `between` says.
+    pub fn each<S: Send>(
+        &self,
+        reading: &Reading,
+        states: &mut [S],
+        work: impl Fn(&mut S, &[u8]) + Sync,
+        mut between: impl FnMut(&mut [S]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut buffers = vec![Vec::new(); states.len()];
+        for input in &self.0 {
+            match input {
+                Input::File { path, file, len } => {
+                    let mut at = 0;
+                    while at < *len {
+                        let read = thread::scope(|scope| {
+                            let mut running = Vec::new();
+                            for (state, buffer) in states.iter_mut().zip(&mut buffers) {
+                                let (start, end) = (at, at.saturating_add(reading.block_bytes as u64).min(*len));
+                                if start == end {
+                                    break;
+                                }
+                                at = end;
+                                let work = &work;
+                                running.push(scope.spawn(move || {
+                                    block_of(file, start, end, reading.end(), buffer).map(|block| work(state, block))
+                                }));
+                            }
+                            running.into_iter().try_for_each(join)
+                        });
+                        read.map_err(|error| cannot_read(path, &error))?;
+                        between(states)?;
+                    }
+                }
+                Input::Stream { path } => stream(path, reading, states, &work, &mut between)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Input {
+    fn open(path: &Path) -> Result<Self, Failure> {
+        if path.as_os_str() == "-" {
+            return Ok(Input::Stream { path: path.to_owned() });
+        }
+        let cannot = |error| cannot_read(path, &error);
+        let file = File::open(path).map_err(cannot)?;
+        let metadata = file.metadata().map_err(cannot)?;
+        if metadata.is_dir() {
+            return Err(Failure::of(format!("{} is a folder", path.display())));
+        }
+        let (path, len) = (path.to_owned(), metadata.len());
+        Ok(if metadata.is_file() { Input::File { path, file, len } } else { Input::Stream { path } })
+    }
+}
+
+/// The items that begin in these bytes of a file.
+fn block_of<'b>(file: &File, start: u64, end: u64, sep: u8, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
+    // With the byte before: it tells whether an item begins at the start.
+    let from = start.saturating_sub(1);
+    let len = usize::try_from(end - from).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    buffer.resize(len, 0);
+    let mut filled = read_at(file, buffer, from)?;
+    buffer.truncate(filled);
+    let first = match start {
+        0 => 0,
+        // No item begins here.
+        _ => match memchr::memchr(sep, buffer) {
+            Some(at) if at + 1 < len => at + 1,
+            _ => return Ok(&[]),
+        },
+    };
+    // The last goes on up to its end.
+    let mut step = 4 << 10;
+    while filled > 0 && buffer[filled - 1] != sep {
+        if filled - len.min(filled) > MAX_ITEM_BYTES {
+            return Err(too_long());
+        }
+        buffer.resize(filled + step, 0);
+        let more = read_at(file, &mut buffer[filled..], from + filled as u64)?;
+        if more == 0 {
+            break;
+        }
+        match memchr::memchr(sep, &buffer[filled..filled + more]) {
+            Some(at) => filled += at + 1,
+            None => filled += more,
+        }
+        step *= 2;
+    }
+    Ok(&buffer[first.min(filled)..filled])
+}
+
+/// Reads as many bytes as there are, up to all.
+fn read_at(file: &File, bytes: &mut [u8], from: u64) -> io::Result<usize> {
+    let mut len = 0;
+    while len < bytes.len() {
+        match file.read_at(&mut bytes[len..], from + len as u64) {
+            Ok(0) => break,
+            Ok(more) => len += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(len)
+}
+
+/// [`Inputs::each`] of an input that is read once, by a thread of its own, ahead of the others.
+fn stream<S: Send>(
+    path: &Path,
+    reading: &Reading,
+    states: &mut [S],
+    work: &(impl Fn(&mut S, &[u8]) + Sync),
+    between: &mut impl FnMut(&mut [S]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let (full, blocks) = sync_channel(states.len());
+    let (used, empty) = channel();
+    let opened: Box<dyn Read + Send> = match path.as_os_str() == "-" {
+        true => Box::new(io::stdin()),
+        false => Box::new(File::open(path).map_err(|error| cannot_read(path, &error))?),
+    };
+    let (size, sep) = (reading.block_bytes, reading.end());
+    // Not scoped: where a round fails, nobody waits for what has yet to come.
+    let reader = move || {
+        if let Err(error) = read_blocks(opened, size, sep, &full, &empty) {
+            let _ = full.send(Err(error));
+        }
+    };
+    thread::Builder::new().spawn(reader).map_err(|error| cannot_read(path, &error))?;
+    loop {
+        let round: Vec<Vec<u8>> =
+            blocks.iter().take(states.len()).collect::<io::Result<_>>().map_err(|error| cannot_read(path, &error))?;
+        if round.is_empty() {
+            return Ok(());
+        }
+        thread::scope(|scope| {
+            for (state, block) in states.iter_mut().zip(&round) {
+                scope.spawn(move || work(state, block));
+            }
+        });
+        between(states)?;
+        give_back(&used, round);
+    }
+}
+
+fn give_back(used: &Sender<Vec<u8>>, round: Vec<Vec<u8>>) {
+    for block in round {
+        // Nobody takes them once all was read.
+        let _ = used.send(block);
+    }
+}
+
+/// Reads blocks that end where an item does, into buffers that were used before if there are any.
+fn read_blocks(
+    mut input: impl Read,
+    size: usize,
+    sep: u8,
+    full: &SyncSender<io::Result<Vec<u8>>>,
+    empty: &Receiver<Vec<u8>>,
+) -> io::Result<()> {
+    let mut carried: Vec<u8> = Vec::new();
+    loop {
+        let mut block = empty.try_recv().unwrap_or_default();
+        block.clear();
+        block.extend_from_slice(&carried);
+        let mut wanted = size.max(carried.len() + 1);
+        let end = loop {
+            let from = block.len();
+            let read = input.by_ref().take((wanted - from) as u64).read_to_end(&mut block)?;
+            if read < wanted - from {
+                break None;
+            }
+            if let Some(at) = memchr::memrchr(sep, &block[from..]) {
+                break Some(from + at + 1);
+            }
+            if block.len() > MAX_ITEM_BYTES {
+                return Err(too_long());
+            }
+            wanted *= 2;
+        };
+        carried.clear();
+        if let Some(end) = end {
+            carried.extend_from_slice(&block[end..]);
+            block.truncate(end);
+        }
+        // The other side is gone when it failed.
+        if !block.is_empty() && full.send(Ok(block)).is_err() || end.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+/// The outcome of a thread. Its panic goes on here.
+fn join<T>(running: thread::ScopedJoinHandle<'_, T>) -> T {
+    running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn too_long() -> io::Error {
+    io::Error::other("an item of more than 512 MiB: do items end as they should?")
+}
+
+fn cannot_read(path: &Path, error: &io::Error) -> Failure {
+    let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
+    Failure::of(format!("cannot read {name}: {error}"))
+}

@@ -1,0 +1,44 @@
+//! How much memory there is, asked before any is taken.
+
+use rollcall_core::error::Error;
+use rollcall_core::size_limit::MaxBytes;
+
+use crate::failure::Failure;
+use crate::table::bytes;
+
+/// Bytes that a value may take: what the system says is available, and no bound where it does not say.
+pub fn available() -> MaxBytes {
+    let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    });
+    MaxBytes(available.unwrap_or(u64::MAX))
+}
+
+/// Refuses what takes more than there is.
+///
+/// # Errors
+/// Says how much that is.
+pub fn check(needed: u64, what: &str) -> Result<(), Failure> {
+    let MaxBytes(available) = available();
+    if needed > available {
+        return Err(Failure::of(format!(
+            "{what} needs {} of memory, and {} are free",
+            bytes(needed),
+            bytes(available)
+        )));
+    }
+    Ok(())
+}
+
+/// What the core refused, in the tool's words.
+pub fn failure(error: &Error) -> Failure {
+    match error {
+        Error::TooLarge { needed_bytes, limit_bytes, .. } => {
+            let (needed, free) = (bytes(*needed_bytes), bytes(*limit_bytes));
+            Failure::of(format!("{needed} of memory are needed, and {free} are free"))
+                .advise("use a machine with more memory, a larger error rate or a smaller capacity")
+        }
+        other => Failure::of(other.to_string()),
+    }
+}

@@ -1,0 +1,168 @@
+//! Filters built from many items, on several threads.
+
+use super::chain::SubFilter;
+use super::classic::ClassicFilter;
+use super::classic::sub_filter::ClassicSubFilter;
+use super::filter::{BitLayout, BloomFilter};
+use super::lines::LineFilter;
+use super::lines::sub_filter::LineSubFilter;
+use super::params::Params;
+use crate::error::Error;
+use crate::hash::Hash128;
+use crate::size_limit::SizeLimit;
+
+/// A filter without a window that takes items by their hashes, so that others can hash.
+#[derive(Debug)]
+pub struct FilterBuild {
+    chain: Building,
+    seed: u64,
+}
+
+#[derive(Debug)]
+enum Building {
+    Lines(LineFilter),
+    Classic(ClassicFilter),
+}
+
+impl FilterBuild {
+    /// An empty filter.
+    ///
+    /// # Errors
+    /// As [`BloomFilter::new`].
+    pub fn new(layout: BitLayout, params: Params, limit: &impl SizeLimit) -> Result<Self, Error> {
+        let chain = match layout {
+            BitLayout::Lines => Building::Lines(LineFilter::new(params, limit)?),
+            BitLayout::Classic => Building::Classic(ClassicFilter::new(params, limit)?),
+        };
+        Ok(FilterBuild { chain, seed: params.seed })
+    }
+
+    /// What hashes an item for [`Self::add`].
+    pub fn hasher(&self) -> impl Fn(&[u8]) -> Hash128 + Copy + Send + Sync + use<> {
+        let (is_lines, seed) = (matches!(self.chain, Building::Lines(_)), self.seed);
+        move |item| if is_lines { LineSubFilter::hash(item, seed) } else { ClassicSubFilter::hash(item, seed) }
+    }
+
+    /// Adds the items of these hashes, in order, and returns how many were new. Every bit and count is as
+    /// [`BloomFilter::add_all`] would leave it. The bits of lines are set on so many threads; those of the classic layout
+    /// on one, since an item has them everywhere.
+    ///
+    /// # Errors
+    /// As [`BloomFilter::add`]. The items before the refused one are added.
+    ///
+    /// # Panics
+    /// If the system does not give it the threads.
+    pub fn add(&mut self, blocks: &[&[Hash128]], threads: usize, limit: &impl SizeLimit) -> Result<u64, Error> {
+        match &mut self.chain {
+            Building::Lines(filter) => filter.add_hashed(blocks, threads, limit),
+            Building::Classic(filter) => filter.add_hashed(blocks, threads, limit),
+        }
+    }
+
+    /// The filter.
+    pub fn finish(self) -> BloomFilter {
+        match self.chain {
+            Building::Lines(filter) => filter.into(),
+            Building::Classic(filter) => filter.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::size_limit::{MaxBytes, Unlimited};
+
+    /// Items with repetitions: every third comes again later, and some follow themselves.
+    fn items(count: u64) -> Vec<[u8; 8]> {
+        (0..count).map(|i| if i % 3 == 2 { i / 7 } else { i - i % 2 }).map(u64::to_le_bytes).collect()
+    }
+
+    fn built(
+        layout: BitLayout,
+        params: Params,
+        items: &[[u8; 8]],
+        block: usize,
+        threads: usize,
+    ) -> (BloomFilter, u64, Result<(), Error>) {
+        let mut build = FilterBuild::new(layout, params, &Unlimited).unwrap();
+        let hash = build.hasher();
+        let hashes: Vec<Hash128> = items.iter().map(|item| hash(item)).collect();
+        let blocks: Vec<&[Hash128]> = hashes.chunks(block).collect();
+        let (mut new, mut result) = (0, Ok(()));
+        for round in blocks.chunks(3) {
+            match build.add(round, threads, &Unlimited) {
+                Ok(more) => new += more,
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        (build.finish(), new, result)
+    }
+
+    /// One, two, three and five lines an item; with and without growth; few and many threads; blocks of any size.
+    #[test]
+    fn a_filter_built_on_threads_is_the_one_built_in_order() {
+        let items = items(60_000);
+        let mut lines_per_item = std::collections::BTreeSet::new();
+        for (error_rate, capacity, expansion, seed) in [
+            (0.01, 100_000, 2, 0),
+            (0.3, 30_000, 2, 7),
+            (0.0001, 50_000, 0, 0),
+            (1e-6, 9_000, 2, 0),
+            (1e-9, 20_000, 1, 3),
+            (1e-13, 1000, 2, 0),
+            (0.01, 10, 3, 0),
+        ] {
+            let params = Params { error_rate, capacity, expansion, seed };
+            let mut expected = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
+            let mut expected_new = 0;
+            let added = |is_new| expected_new += u64::from(is_new);
+            expected.add_all(items.iter().map(|item| &item[..]), &Unlimited, added).unwrap();
+            lines_per_item.extend(expected.sub_filters().map(|sub| sub.geometry.unwrap().lines_per_item));
+            for (block, threads) in [(1 << 20, 1), (5000, 2), (20_011, 3), (777, 8), (10_000, 61)] {
+                let (filter, new, result) = built(BitLayout::Lines, params, &items, block, threads);
+                result.unwrap();
+                assert!(filter == expected, "{params:?}, {threads} threads");
+                assert_eq!((new, filter.num_items()), (expected_new, expected_new));
+            }
+        }
+        assert!(lines_per_item.len() >= 4 && lines_per_item.contains(&1), "{lines_per_item:?}");
+    }
+
+    #[test]
+    fn a_classic_filter_is_built_alike() {
+        let items = items(20_000);
+        let params = Params { error_rate: 0.01, capacity: 3000, expansion: 2, seed: 0 };
+        let mut expected = BloomFilter::new(BitLayout::Classic, params, &Unlimited).unwrap();
+        expected.add_all(items.iter().map(|item| &item[..]), &Unlimited, |_| {}).unwrap();
+        let (filter, new, result) = built(BitLayout::Classic, params, &items, 4000, 2);
+        result.unwrap();
+        assert!(filter == expected);
+        assert_eq!(new, expected.num_items());
+    }
+
+    #[test]
+    fn a_full_filter_refuses_what_it_would_refuse_in_order() {
+        let items = items(60_000);
+        for capacity in [5, 20_000] {
+            let params = Params { error_rate: 0.01, capacity, expansion: 0, seed: 0 };
+            let mut expected = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
+            let refused = expected.add_all(items.iter().map(|item| &item[..]), &Unlimited, |_| {});
+            for threads in [1, 4] {
+                let (filter, _, result) = built(BitLayout::Lines, params, &items, 9000, threads);
+                assert_eq!(result, refused);
+                assert!(filter == expected);
+            }
+        }
+        let limit = MaxBytes(10_000);
+        let params = Params { error_rate: 0.01, capacity: 5000, expansion: 2, seed: 0 };
+        let mut build = FilterBuild::new(BitLayout::Lines, params, &limit).unwrap();
+        let hash = build.hasher();
+        let hashes: Vec<Hash128> = items.iter().map(|item| hash(item)).collect();
+        assert!(matches!(build.add(&[&hashes], 2, &limit), Err(Error::TooLarge { .. })));
+        assert_eq!(build.finish().num_items(), 5000);
+    }
+}

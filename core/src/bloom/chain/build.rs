@@ -1,0 +1,126 @@
+//! Adding many items on several threads, with the outcome of adding them one after another.
+//!
+//! A batch of hashes goes into the newest sub-filter in parallel only while it has room for all of them, as if all were
+//! new. So it is not full before the last, and nobody needs to look in between. Older sub-filters do not change
+//! meanwhile, so any thread may look into them.
+
+use std::thread;
+
+use super::{CHUNK, Chain, Expected, SubFilter, first_marks, marked, next_chunk};
+use crate::error::Error;
+use crate::hash::Hash128;
+use crate::size_limit::{SizeLimit, try_reserve};
+
+/// Room below which items are added one after another, once the known ones are sorted out. Free to change.
+const LEAST_ROOM: u64 = 4096;
+
+/// Hashes of a thread that known ones are sorted out of where there is less room. Free to change.
+const SORTED_OUT: usize = 1 << 14;
+
+impl<S: SubFilter + Sync> Chain<S> {
+    /// Adds the items of these hashes, in order, on so many threads. Returns how many were new. Every bit and count is as
+    /// [`Chain::add_all`] would leave it.
+    ///
+    /// # Errors
+    /// As [`Chain::add`]. The items before the refused one are added.
+    ///
+    /// # Panics
+    /// If the system does not give it the threads.
+    pub(in crate::bloom) fn add_hashed(
+        &mut self,
+        blocks: &[&[Hash128]],
+        threads: usize,
+        limit: &(impl SizeLimit + ?Sized),
+    ) -> Result<u64, Error> {
+        let threads = threads.max(1);
+        let before = self.num_items();
+        let mut blocks = blocks.to_vec();
+        loop {
+            let room = self.room();
+            let is_tight = room < LEAST_ROOM;
+            let most = if is_tight { SORTED_OUT * threads } else { usize::try_from(room).unwrap_or(usize::MAX) };
+            let batch = take(&mut blocks, most);
+            if batch.is_empty() {
+                return Ok(self.num_items() - before);
+            }
+            if is_tight {
+                let absent = absent(self.sub_filters(), &batch, threads)?;
+                let mut hashes = absent.iter().flatten().copied();
+                while let Some((chunk, len)) = next_chunk(&mut hashes) {
+                    self.add_chunk(&chunk[..len], limit).1?;
+                }
+                continue;
+            }
+            if let Some((newest, older)) = self.sub_filters_mut().split_last_mut() {
+                if older.is_empty() {
+                    newest.insert_blocks(&batch, threads)?;
+                } else {
+                    let absent = absent(older, &batch, threads)?;
+                    let absent: Vec<&[Hash128]> = absent.iter().map(Vec::as_slice).collect();
+                    newest.insert_blocks(&absent, threads)?;
+                }
+            }
+        }
+    }
+}
+
+/// Takes up to `most` hashes from the front.
+fn take<'h>(blocks: &mut Vec<&'h [Hash128]>, mut most: usize) -> Vec<&'h [Hash128]> {
+    let mut taken = Vec::new();
+    let mut whole = 0;
+    for block in blocks.iter_mut() {
+        let (front, rest) = block.split_at(most.min(block.len()));
+        most -= front.len();
+        *block = rest;
+        whole += usize::from(rest.is_empty());
+        if !front.is_empty() {
+            taken.push(front);
+        }
+        if !rest.is_empty() {
+            break;
+        }
+    }
+    blocks.drain(..whole);
+    taken
+}
+
+/// The hashes that none of `sub_filters` may contain, in order.
+fn absent<S: SubFilter + Sync>(
+    sub_filters: &[S],
+    blocks: &[&[Hash128]],
+    threads: usize,
+) -> Result<Vec<Vec<Hash128>>, Error> {
+    let total: usize = blocks.iter().map(|block| block.len()).sum();
+    let share = total.div_ceil(threads).next_multiple_of(CHUNK).max(CHUNK);
+    let parts: Vec<&[Hash128]> = blocks.iter().flat_map(|block| block.chunks(share)).collect();
+    if let [only] = parts[..] {
+        return Ok(vec![absent_of(sub_filters, only)?]);
+    }
+    thread::scope(|scope| {
+        let running: Vec<_> = parts.iter().map(|part| scope.spawn(|| absent_of(sub_filters, part))).collect();
+        running.into_iter().map(join).collect()
+    })
+}
+
+fn absent_of<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128]) -> Result<Vec<Hash128>, Error> {
+    let mut absent = Vec::new();
+    let mut expected = Expected::Absent;
+    for chunk in hashes.chunks(CHUNK) {
+        let found = S::look_up_chunk_in(sub_filters, chunk, expected);
+        // The next chunk is most likely like this one.
+        expected = if found.count_ones() as usize > chunk.len() / 2 { Expected::Present } else { Expected::Absent };
+        try_reserve_more(&mut absent, chunk.len())?;
+        absent.extend(marked(first_marks(chunk.len()) & !found).map(|i| chunk[i]));
+    }
+    Ok(absent)
+}
+
+/// Makes room for `more`, and for as many again as there are if there is too little.
+fn try_reserve_more(list: &mut Vec<Hash128>, more: usize) -> Result<(), Error> {
+    if list.capacity() - list.len() >= more { Ok(()) } else { try_reserve(list, more.max(list.len())) }
+}
+
+/// The outcome of a thread. Its panic goes on here.
+pub(in crate::bloom) fn join<T>(running: thread::ScopedJoinHandle<'_, T>) -> T {
+    running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
