@@ -106,9 +106,10 @@ bench: setup-test build ## Measure against RedisBloom, 15 minutes, write docs/be
 	@scripts/servers.py fetch redisbloom-2.8.2
 	@[[ -n "$(call in_variable,BENCH_PEER,redisbloom-2.8.2)" ]] || { echo "bench: RedisBloom is for x86-64 Linux only" >&2; exit 1; }
 	cargo build --release --locked --example floor
+	cargo build --release --locked --package rollcall-cli
 	cargo bench --locked --no-run --bench server
 	@BENCH_QUICK=$(QUICK) BENCH_ONLY="$(ONLY)" BENCH_DOCUMENT=$(BENCH_DOCUMENT) BENCH_PAGES=$(BENCH_PAGES) BENCH_MODULE=$(MODULE) \
-		BENCH_FLOOR=$(CARGO_TARGET_DIR)/release/examples/libfloor.so $(call in_variable,BENCH_PEER,redisbloom-2.8.2) \
+		BENCH_FLOOR=$(CARGO_TARGET_DIR)/release/examples/libfloor.so BENCH_TOOL=$(CARGO_TARGET_DIR)/release/rollcall $(call in_variable,BENCH_PEER,redisbloom-2.8.2) \
 		cargo bench --locked --quiet --bench server
 	@[[ -n "$(BENCH_IN_PART)" ]] || cargo bench --locked --package rollcall-core --bench core
 

@@ -43,12 +43,13 @@ MAY_BE_UNSAFE = ("src/", "benches/floor/", "core/tests/allocation.rs")
 class Crate(NamedTuple):
     """What holds for one crate. Floors go from the ground up, each with its rooms."""
 
-    source: str  # the folder of lib.rs
+    source: str  # the folder of its root file
     name: str  # as other crates call it
     floors: dict[str, str]  # by folder, "" for the crate itself
     narrower: dict[str, str] = {}  # rooms that may name less of this crate than their floor allows
     of_core: dict[str, str] = {}  # rooms that may name only these rooms of the core
     never: tuple[Names, ...] = ()  # paths that nothing here names
+    root: str = "lib"  # the root file, and its room
 
 
 CORE = Crate(
@@ -67,7 +68,13 @@ SERVER = Crate(
     floors={"": "server number < refusal < config args reply < limits < types < info | commands < lib"},
     of_core={"server": "bits hash error size_limit heap"},
 )
-CRATES = (CORE, SERVER)
+TOOL = Crate(
+    source="cli/src",
+    name="rollcall_cli",
+    floors={"": "failure output progress numbers table < file items memory < commands < main"},
+    root="main",
+)
+CRATES = (CORE, SERVER, TOOL)
 
 
 def check_files(sources: dict[str, Source]) -> Iterator[str]:
@@ -91,7 +98,7 @@ def check_trees(sources: dict[str, Source]) -> Iterator[str]:
     known: dict[str, Tree] = {}
     for root in sorted(sources.keys() - claimed, key=lambda file: (file != f"{CORE.source}/lib.rs", file)):
         crate = next((crate for crate in CRATES if root.startswith(f"{crate.source}/")), None)
-        if crate and root != f"{crate.source}/lib.rs":
+        if crate and root != f"{crate.source}/{crate.root}.rs":
             yield f"{root}: no `mod` leads here"
             continue
         tree = Tree(root, sources, known)
@@ -110,6 +117,7 @@ class Floors:
 
     def __init__(self, crate: Crate, folder: str):
         self.folder: Names = tuple(folder.split("/")) if folder else ()
+        self.root = crate.root
         self.may_name: dict[str, set[str]] = {}
         below: set[str] = set()
         for floor in crate.floors[folder].split("<"):
@@ -127,7 +135,7 @@ class Floors:
         inner = module[: len(self.folder) + 1]
         own = tree.modules[self.folder].file
         if tree.modules[inner].test or tree.modules[inner].file == own:
-            return None if self.folder else "lib"
+            return None if self.folder else self.root
         return inner[-1]
 
 
@@ -137,7 +145,7 @@ def check_crate(crate: Crate, tree: Tree) -> Iterator[str]:
             if reference.path[: len(banned)] == banned:
                 yield f"{where(tree, module, reference)}: {crate.name} does not name {'::'.join(banned)}"
     for module, reference, place in tree.names():
-        room = module[0] if module else "lib"
+        room = module[0] if module else crate.root
         if room in crate.of_core and place.tree is tree.others.get(CORE.name):
             named = place.path[0] if place.path else "lib"
             if named not in crate.of_core[room].split():
@@ -312,6 +320,8 @@ CASES = [
     ({LIMITS: "use crate::info::REFUSED;"}, "limits must not know info"),
     ({INFO: "use crate::types::Family;"}, None),
     ({INFO: "use crate::commands::Table;"}, "info must not know commands"),
+    ({"cli/src/file.rs": "use crate::commands::Command;"}, "file must not know commands"),
+    ({"cli/src/main.rs": "use commands::Command;", "cli/src/commands.rs": "use crate::file::Reader;"}, None),
     ({CONFIG: "use crate::args;", "src/reply.rs": "use crate::config;"}, None),
     (
         {CONFIG: "mod a; mod b;", "src/config/a.rs": "use crate::args;", "src/config/b.rs": ""}
@@ -368,11 +378,11 @@ def empty_tree() -> dict[str, str]:
     files = {}
     for crate in CRATES:
         for folder in crate.floors:
-            rooms = [room for room in Floors(crate, folder).may_name if room != "lib"]
+            rooms = [room for room in Floors(crate, folder).may_name if room != crate.root]
             for room in rooms:
                 if "/".join(filter(None, (folder, room))) not in crate.floors:
                     files["/".join(filter(None, (crate.source, folder, f"{room}.rs")))] = ""
-            top = f"{folder}/mod.rs" if folder else "lib.rs"
+            top = f"{folder}/mod.rs" if folder else f"{crate.root}.rs"
             files[f"{crate.source}/{top}"] = "".join(f"pub mod {room}; " for room in rooms)
     return files
 

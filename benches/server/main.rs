@@ -6,11 +6,12 @@
 //! is slow for a while is slow for all of them. Read ratios, not microseconds.
 //!
 //! Its settings come in the environment: `BENCH_SERVER` (else redis-server), `BENCH_MODULE`, `BENCH_FLOOR` and
-//! `BENCH_PEER` (the modules), `BENCH_DOCUMENT` (the Markdown file to write into; plots go into a folder of the same
+//! `BENCH_PEER` (the modules), `BENCH_TOOL` (the command-line tool), `BENCH_BUILD_LINES` (lines of a file that it reads), `BENCH_DOCUMENT` (the Markdown file to write into; plots go into a folder of the same
 //! name beside it) and, for a full run, `BENCH_PAGES` (files, separated by commas, whose tables are written anew).
 //! `BENCH_QUICK=1` makes a quick run. `BENCH_ONLY=word,word` runs only the sections whose name has one of the words.
 
 mod batch;
+mod building;
 mod counting;
 mod grid;
 mod growth;
@@ -50,7 +51,7 @@ fn no_plots(run: fn(&mut Bench)) -> impl Fn(&mut Bench) -> Vec<plot::File> {
 }
 
 /// The sections, in their order: persistence uses the filter that the first one fills, and "waits" empties the servers.
-const SECTIONS: [(&str, [u64; 2], Section); 18] = [
+const SECTIONS: [(&str, [u64; 2], Section); 19] = [
     ("350 items a call", [9, 91], |bench| no_plots(batch::run)(bench)),
     ("saving and loading", [6, 60], |bench| no_plots(persistence::run)(bench)),
     ("one item a call", [2, 9], |bench| no_plots(single::run)(bench)),
@@ -68,6 +69,7 @@ const SECTIONS: [(&str, [u64; 2], Section); 18] = [
     ("bytes of windows", [2, 2], windows::run_bytes),
     ("waits for windows", [12, 60], |bench| no_plots(windows::run_waits)(bench)),
     ("small keys", [30, 240], |bench| no_plots(small::run)(bench)),
+    ("building from files", [8, 60], |bench| no_plots(building::run)(bench)),
     ("grid", [20, 300], |bench| no_plots(grid::run)(bench)),
 ];
 const WAITS: (&str, [u64; 2], Section) = ("waits of other clients", [10, 50], |bench| no_plots(waits::run)(bench));

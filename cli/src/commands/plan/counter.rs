@@ -10,7 +10,7 @@ use rollcall_core::unstable::counting::sizing;
 use rollcall_core::window::{Pace, Window};
 use serde::Serialize;
 
-use super::Asked;
+use super::asked::{Asked, KEY_BYTES};
 use crate::failure::Failure;
 use crate::numbers::{self, percent, share};
 use crate::output::Output;
@@ -173,10 +173,7 @@ impl Counting {
             ));
         }
         if many {
-            text.push(format!(
-                "keys          each with {} bytes besides its value: name, entry, objects",
-                super::KEY_BYTES
-            ));
+            text.push(format!("keys          each with {} bytes besides its value: name, entry, objects", KEY_BYTES));
         }
         text.extend(all.iter().map(|one| one.command.clone()));
         text.join("\n")

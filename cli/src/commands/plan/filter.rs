@@ -8,7 +8,7 @@ use rollcall_core::unstable::bloom::classic::{FORCE64, NO_SCALING, NOROUND, Shap
 use rollcall_core::window::Pace;
 use serde::Serialize;
 
-use super::Asked;
+use super::asked::{Asked, KEY_BYTES};
 use crate::failure::Failure;
 use crate::numbers::{percent, share};
 use crate::output::Output;
@@ -186,10 +186,7 @@ impl Filter {
             }
         }
         if many {
-            text.push(format!(
-                "keys          each with {} bytes besides its value: name, entry, objects",
-                super::KEY_BYTES
-            ));
+            text.push(format!("keys          each with {} bytes besides its value: name, entry, objects", KEY_BYTES));
         }
         text.extend(all.iter().map(|one| one.command.clone()));
         text.join("\n")

@@ -1,12 +1,12 @@
 //! `plan`: what filters and counters take, what they promise, and the commands that make them. No server is asked: the
 //! sizes are worked out as the module works them out.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
 use crate::failure::Failure;
-use crate::numbers;
 use crate::output::Output;
 
+mod asked;
 mod counter;
 mod filter;
 
@@ -25,48 +25,5 @@ impl Plan {
             Plan::Filter(filter) => filter.run(output),
             Plan::Counter(counter) => counter.run(output),
         }
-    }
-}
-
-/// Bytes of memory that a key takes besides its value: its name of 9 bytes, the dictionary's entry and the server's
-/// objects, on redis-server 7.0. docs/operations.md has the measurement.
-const KEY_BYTES: u64 = 88;
-
-/// What filters and counters are asked alike.
-#[derive(Debug, Args)]
-struct Asked {
-    /// Items a key holds, as 1000000, 1e6, 1M or 2^20; several make a table
-    #[arg(required = true, value_parser = numbers::whole)]
-    items: Vec<u64>,
-    /// How many keys there are
-    #[arg(long, default_value = "1", value_parser = numbers::whole)]
-    keys: u64,
-    /// Seed of the hash, for the commands
-    #[arg(long)]
-    seed: Option<u64>,
-    /// What is forgotten after a time: 3600, 15m, 24h, 7d
-    #[arg(long, value_parser = numbers::seconds)]
-    window: Option<u64>,
-    /// In how many steps it is forgotten
-    #[arg(long)]
-    slices: Option<u32>,
-}
-
-impl Asked {
-    /// Bytes of all keys. `None` where no 64-bit number has them.
-    fn bytes_of_keys(&self, size_bytes: u64) -> Option<u64> {
-        size_bytes.checked_add(KEY_BYTES)?.checked_mul(self.keys)
-    }
-
-    /// Options at the end of a command.
-    fn options(&self) -> String {
-        let option =
-            |name: &str, value: Option<String>| value.map_or(String::new(), |value| format!(" {name} {value}"));
-        [
-            option("SEED", self.seed.map(|seed| seed.to_string())),
-            option("WINDOW", self.window.map(|seconds| seconds.to_string())),
-            option("SLICES", self.slices.map(|slices| slices.to_string())),
-        ]
-        .concat()
     }
 }

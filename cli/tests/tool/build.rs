@@ -1,0 +1,126 @@
+//! `build` and `merge`: the same values as the core makes of the same items.
+
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+use rollcall_core::counting::{self, Counter};
+use rollcall_core::size_limit::Unlimited;
+
+use crate::envelope::values;
+use crate::run::{Folder, items};
+
+fn filter_of(items: &[String], params: Params, layout: BitLayout) -> BloomFilter {
+    let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
+    let items = items.iter().filter(|item| !item.is_empty()).map(String::as_bytes);
+    filter.add_all(items, &Unlimited, |_| {}).unwrap();
+    filter
+}
+
+fn counter_of(items: &[String], params: counting::Params) -> Counter {
+    let mut counter = Counter::new(params).unwrap();
+    let items = items.iter().filter(|item| !item.is_empty()).map(String::as_bytes);
+    counter.add_all(items, &Unlimited, |_| {}).unwrap();
+    counter
+}
+
+/// Lines, lines of another system, no end at the end, NUL bytes; files and standard input; many ways to cut them.
+#[test]
+fn a_filter_is_the_one_that_the_items_make_in_order() {
+    let folder = Folder::new();
+    let items = items(9000);
+    folder.write("lines", items.join("\n") + "\n");
+    folder.write("crlf", items.join("\r\n"));
+    folder.write("nul", items.join("\0"));
+    let (first, second) = items.split_at(4321);
+    folder.write("first", first.join("\n"));
+    folder.write("second", second.join("\n"));
+    for (error_rate, capacity, expansion) in [(0.01, 20_000, 2), (1e-5, 1000, 2), (0.0001, 3000, 1)] {
+        let params = Params { error_rate, capacity, expansion, seed: 5 };
+        let expected = filter_of(&items, params, BitLayout::Lines);
+        let options = format!("--error {error_rate} --capacity {capacity} --expansion {expansion} --seed 5 --force");
+        for (input, more) in [
+            ("lines", "--threads 1"),
+            ("lines", "--threads 3 --block-bytes 1000"),
+            ("lines", "--threads 5 --block-bytes 7"),
+            ("crlf", "--threads 2 --block-bytes 333"),
+            ("nul", "--null --threads 4 --block-bytes 5000"),
+            ("first second", "--threads 2 --block-bytes 1111"),
+        ] {
+            let answer = folder.json(&format!("build filter out {input} {options} {more}"));
+            let [stored] = &values(&folder.read("out"))[..] else { panic!("one value") };
+            assert!(stored.load::<BloomFilter>() == expected, "{options} {input} {more}");
+            assert_eq!(answer["items"], items.iter().filter(|item| !item.is_empty()).count());
+            assert_eq!(answer["distinct"], expected.num_items());
+            assert_eq!(answer["size_bytes"], expected.size_bytes());
+        }
+        for more in ["--threads 1 --block-bytes 10", "--threads 3 --block-bytes 4000"] {
+            let ran = folder.run_with(&format!("build filter out - {options} {more}"), &folder.read("lines"));
+            assert_eq!(ran.code, 0, "{}", ran.err);
+            assert!(values(&folder.read("out"))[0].load::<BloomFilter>() == expected, "{options} {more}");
+        }
+    }
+}
+
+#[test]
+fn without_a_capacity_the_lines_are_counted() {
+    let folder = Folder::new();
+    folder.write("items", "ann\nben\nann\ncid");
+    let answer = folder.json("build filter out items --layout classic --nonscaling");
+    assert_eq!((&answer["capacity"], &answer["distinct"], &answer["items"]), (&4.into(), &3.into(), &4.into()));
+    let params = Params { error_rate: 0.01, capacity: 4, expansion: 0, seed: 0 };
+    let expected = filter_of(&["ann", "ben", "cid"].map(str::to_owned), params, BitLayout::Classic);
+    assert!(values(&folder.read("out"))[0].load::<BloomFilter>() == expected);
+    folder.write("none", "");
+    assert_eq!(folder.json("build filter empty none")["capacity"], 1);
+}
+
+#[test]
+fn a_counter_is_the_one_that_the_items_make() {
+    let folder = Folder::new();
+    for number in [100, 20_000] {
+        let items = items(number);
+        folder.write("lines", items.join("\n"));
+        let params = counting::Params {
+            capacity: 50_000,
+            error_rate: 0.01,
+            exact_limit: 250,
+            exact_bytes: counting::Params::DEFAULT_EXACT_BYTES,
+            seed: 0,
+        };
+        let expected = counter_of(&items, params);
+        for more in ["--threads 1", "--threads 3 --block-bytes 500"] {
+            let answer = folder.json(&format!("build counter out lines --force {more}"));
+            assert_eq!(answer["distinct"], expected.count(), "{more}");
+            let stored: Counter = values(&folder.read("out"))[0].load();
+            assert_eq!((stored.count(), stored.set_bits()), (expected.count(), expected.set_bits()));
+            assert_eq!(stored.is_exact(), number == 100);
+        }
+    }
+}
+
+/// Laws of unions: any order, any grouping, the same again.
+#[test]
+fn unions_obey_the_laws_of_sets() {
+    let folder = Folder::new();
+    let items = items(6000);
+    for (name, part) in [("a", &items[..2500]), ("b", &items[1500..4000]), ("c", &items[3500..]), ("abc", &items[..])] {
+        folder.write("items", part.join("\n"));
+        assert_eq!(folder.run(&format!("build filter {name} items --capacity 8000")).code, 0);
+        assert_eq!(folder.run(&format!("build counter {name}.count items --exact 0")).code, 0);
+    }
+    let bits = |name: &str| -> Vec<u64> {
+        let value: BloomFilter = values(&folder.read(name))[0].load();
+        value.sub_filters().map(|sub_filter| sub_filter.set_bits).collect()
+    };
+    let merge = |out: &str, files: &str| {
+        let ran = folder.run(&format!("merge {out} {files} --force"));
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        folder.read(out)
+    };
+    assert_eq!(merge("u", "a b c"), merge("v", "c a b"));
+    assert_eq!(merge("u", "a b c"), merge("v", "a a b c c"));
+    merge("ab", "a b");
+    assert_eq!(merge("u", "ab c"), merge("v", "a b c"));
+    assert_eq!(bits("u"), bits("abc"));
+    merge("u.count", "a.count b.count c.count");
+    let count = |name: &str| values(&folder.read(name))[0].load::<Counter>().count();
+    assert_eq!(count("u.count"), count("abc.count"));
+}

@@ -1,0 +1,55 @@
+//! The examples of docs/tool.md: blocks marked `shell-session`, run in order in one folder and compared. In the output
+//! `...` stands for anything.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::run::{Folder, TOOL};
+
+/// Whether a line is what a document shows.
+fn matches(shown: &str, line: &str) -> bool {
+    let mut rest = line;
+    let mut parts = shown.split("...");
+    let first = parts.next().unwrap_or_default();
+    let Some(after) = rest.strip_prefix(first) else { return false };
+    rest = after;
+    let parts: Vec<&str> = parts.collect();
+    for (index, part) in parts.iter().enumerate() {
+        let at = if index + 1 == parts.len() {
+            rest.ends_with(part).then(|| rest.len() - part.len())
+        } else {
+            rest.find(part)
+        };
+        let Some(at) = at else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.is_empty()
+}
+
+#[test]
+fn the_examples_of_the_page_are_true() {
+    let folder = Folder::new();
+    let page = include_str!("../../../docs/tool.md");
+    let path = format!("{}:{}", Path::new(TOOL).parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let mut run = 0;
+    for block in page.split("```shell-session\n").skip(1) {
+        let block = block.split("```").next().unwrap();
+        for example in block.split("$ ").skip(1) {
+            let (command, shown) = example.split_once('\n').unwrap();
+            let output = Command::new("sh")
+                .args(["-c", &format!("{command} 2>&1")])
+                .current_dir(folder.path(""))
+                .env("PATH", &path)
+                .output()
+                .unwrap();
+            let printed = String::from_utf8(output.stdout).unwrap();
+            let (shown, printed): (Vec<_>, Vec<_>) =
+                (shown.trim_end().lines().collect(), printed.trim_end().lines().collect());
+            let same =
+                shown.len() == printed.len() && shown.iter().zip(&printed).all(|(shown, line)| matches(shown, line));
+            assert!(same, "$ {command}\n{}\nis shown as\n{}", printed.join("\n"), shown.join("\n"));
+            run += 1;
+        }
+    }
+    assert!(run >= 8, "{run}");
+}

@@ -1,0 +1,52 @@
+//! What goes wrong, what the tool says of it, and what it ends with.
+
+use crate::run::{Folder, items};
+
+#[test]
+fn each_failure_says_what_was_wrong_and_what_to_do() {
+    let folder = Folder::new();
+    folder.write("items", items(2000).join("\n"));
+    for (name, options) in [("a", ""), ("seeded", "--seed 1"), ("other", "--error 0.001")] {
+        assert_eq!(folder.run(&format!("build filter {name} items --capacity 3000 {options}")).code, 0);
+    }
+    assert_eq!(folder.run("build counter count items").code, 0);
+    let mut damaged = folder.read("a");
+    let half = damaged.len() / 2;
+    damaged[half] ^= 1;
+    folder.write("damaged", &damaged);
+    folder.write("cut", &folder.read("a")[..half]);
+    for (arguments, code, said) in [
+        ("", 2, "Usage"),
+        ("build filter out items --error 1.5", 2, "1.5 is not between 0 and 1"),
+        ("build filter out items --capacity many", 2, "'many' is no whole number"),
+        ("build filter out items --nonscaling --expansion 3", 2, "cannot be used with"),
+        ("build filter out - --force", 3, "say for how many items the filter is, with --capacity"),
+        ("build filter out missing", 3, "cannot read missing"),
+        ("build filter out .", 3, ". is a folder"),
+        ("build filter a items", 3, "name another file, or replace it with --force"),
+        ("build filter no/such/folder items", 3, "cannot write to the folder no/such"),
+        ("build filter out items --capacity 10 --nonscaling", 3, "give a larger --capacity, or leave out --nonscaling"),
+        ("build filter out items --capacity 2^41", 3, "capacity must be from 1 to 1099511627776"),
+        ("build filter out items --capacity 2^40", 3, "of memory are needed"),
+        ("build filter out items --layout classic --seed 3", 3, "leave out --seed"),
+        ("build counter out items --error 0.5", 3, "error rate must be between 0.001 and 0.25"),
+        ("merge out a seeded", 3, "seed differs: destination has 0, source has 1"),
+        ("merge out a other", 3, "error rate differs"),
+        ("merge out a count", 3, "it has a counter, and those before are filters"),
+        ("merge out items", 3, "items is no file of filters and counters"),
+        ("info damaged", 3, "damaged: damaged at byte "),
+        ("info cut", 3, "cut: ends at byte "),
+        ("check a items --key b", 3, "a has no key 'b'"),
+        ("check count items --absent items", 3, "--absent is for filters"),
+        ("plan filter 0", 3, "capacity must be from 1"),
+        ("plan filter 10 --window 1h --slices 65", 3, "slices must be"),
+    ] {
+        let ran = folder.run(arguments);
+        assert_eq!(ran.code, code, "{arguments}: {}", ran.err);
+        assert!(ran.err.contains(said), "{arguments}: {}", ran.err);
+        assert!(ran.out.is_empty(), "{arguments}: {}", ran.out);
+        assert!(!folder.path("out").exists(), "{arguments}");
+    }
+    let left: Vec<_> = std::fs::read_dir(folder.path("")).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 7, "no unfinished file is left: {left:?}");
+}

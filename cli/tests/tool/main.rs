@@ -1,0 +1,9 @@
+//! The tool, run as people run it: what it prints, writes and ends with.
+
+mod build;
+mod check;
+mod document;
+mod envelope;
+mod failures;
+mod plan;
+mod run;

@@ -1,0 +1,128 @@
+//! `plan`: the figures are those of the values themselves.
+
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Sliding};
+use rollcall_core::counting::{self, Counter};
+use rollcall_core::size_limit::Unlimited;
+use rollcall_core::window::{Pace, Window};
+
+use crate::run::Folder;
+
+fn filled(mut filter: BloomFilter, items: u64) -> BloomFilter {
+    let mut item = 0u64;
+    while filter.capacity() < items {
+        filter.add(&item.to_le_bytes(), &Unlimited).unwrap();
+        item += 1;
+    }
+    filter
+}
+
+#[test]
+fn filters_take_what_was_planned() {
+    let folder = Folder::new();
+    for (items, error_rate, expansion) in [(10, 0.01, 2), (1000, 0.001, 2), (20_000, 0.5, 1), (3000, 1e-7, 0)] {
+        let growth = if expansion == 0 { "--nonscaling".to_owned() } else { format!("--expansion {expansion}") };
+        let planned = &folder.json(&format!("plan filter {items} --error {error_rate} {growth} --keys 1k"))[0];
+        let params = Params { error_rate, capacity: items, expansion, seed: 0 };
+        let filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
+        assert_eq!(planned["size_bytes"], filter.size_bytes());
+        assert_eq!(planned["bytes_of_keys"], (filter.size_bytes() + 88) * 1000);
+        let sub_filter = filter.sub_filters().next().unwrap();
+        let geometry = sub_filter.geometry.unwrap();
+        assert_eq!(
+            (&planned["lines"], &planned["stored_bytes"]),
+            (&geometry.num_lines.into(), &sub_filter.num_bytes.into())
+        );
+        let classic = BloomFilter::new(BitLayout::Classic, params, &Unlimited).unwrap();
+        assert_eq!(planned["redisbloom_bytes"], classic.size_bytes());
+        assert!(planned["rate_when_full"].as_f64().unwrap() <= error_rate);
+        let grown = planned["growth"].as_array().unwrap();
+        assert_eq!(grown.len(), if expansion == 0 { 0 } else { 3 });
+        let mut filter = Some(filter);
+        for one in grown {
+            let bigger = filled(filter.take().unwrap(), one["items"].as_u64().unwrap());
+            assert_eq!(one["sub_filters"], bigger.sub_filters().len());
+            assert_eq!((&one["items"], &one["size_bytes"]), (&bigger.capacity().into(), &bigger.size_bytes().into()));
+            filter = Some(bigger);
+        }
+    }
+}
+
+#[test]
+fn filters_that_forget_take_what_was_planned() {
+    let folder = Folder::new();
+    for (options, sliding, expansion) in [
+        ("--window 1d", Sliding::time(86_400, 4, Pace::Clock, false), 2),
+        ("--window 2", Sliding::time(2, 2, Pace::Clock, false), 2),
+        ("--window 1h --slices 9 --refresh --expansion 3", Sliding::time(3600, 9, Pace::Clock, true), 3),
+        ("--last", Sliding::last(4, false), 0),
+        ("--last --slices 7 --refresh", Sliding::last(7, true), 0),
+    ] {
+        let planned = &folder.json(&format!("plan filter 1000 {options}"))[0];
+        let params = Params { error_rate: 0.01, capacity: 1000, expansion, seed: 0 };
+        let mut filter = BloomFilter::windowed_at(params, sliding.unwrap(), 1000, &Unlimited).unwrap();
+        let is_timed = filter.sliding().unwrap().window().is_some();
+        for item in 0..20_000u64 {
+            filter.add(&item.to_le_bytes(), &Unlimited).unwrap();
+            if is_timed {
+                filter.advance(1001 + item);
+                if item > 20 {
+                    filter.add(&item.to_be_bytes(), &Unlimited).unwrap();
+                    break;
+                }
+            }
+        }
+        assert_eq!(planned["size_bytes"], filter.size_bytes(), "{options}");
+        assert!(planned["redisbloom_bytes"].is_null());
+    }
+}
+
+#[test]
+fn counters_take_what_was_planned() {
+    let folder = Folder::new();
+    for (members, capacity, error_rate, window) in [
+        (100, 50_000, 0.01, None),
+        (1000, 50_000, 0.01, None),
+        (200_000, 200_000, 0.005, None),
+        (100, 50_000, 0.01, Some((86_400, 12))),
+        (50_000, 50_000, 0.01, Some((86_400, 24))),
+    ] {
+        let options = window.map_or(String::new(), |(seconds, slices)| format!("--window {seconds} --slices {slices}"));
+        let arguments =
+            format!("plan counter {members} --capacity {capacity} --error {error_rate} --length 14 {options}");
+        let planned = &folder.json(&arguments)[0];
+        let exact_bytes = counting::Params::DEFAULT_EXACT_BYTES;
+        let params = counting::Params { capacity, error_rate, exact_limit: 250, exact_bytes, seed: 0 };
+        let mut counter = Counter::new(params).unwrap();
+        if let Some((seconds, slices)) = window {
+            let window = Window::new(seconds, slices, Counter::MAX_SLICES, Pace::Clock).unwrap();
+            counter = counter.with_window(window, 7).unwrap();
+        }
+        for member in 0..members {
+            counter.add(format!("member {member:07}").as_bytes(), &Unlimited).unwrap();
+        }
+        assert_eq!(planned["representation"], counter.representation().name(), "{arguments}");
+        if planned["representation"] == "sparse" {
+            // Positions coincide by chance.
+            let (planned, size) = (planned["size_bytes"].as_f64().unwrap(), counter.size_bytes() as f64);
+            assert!((planned - size).abs() < 0.05 * size, "{arguments}: {planned}, {size}");
+        } else {
+            assert_eq!(planned["size_bytes"], counter.size_bytes(), "{arguments}");
+        }
+        let expected = if members <= 250 { 0.0 } else { error_rate };
+        assert!(planned["standard_error"].as_f64().unwrap() <= expected, "{arguments}");
+        assert_eq!(planned["exact_up_to"], 250);
+    }
+    assert_eq!(folder.json("plan counter 10 --length 100")[0]["exact_up_to"], 163);
+}
+
+#[test]
+fn tables_and_commands_are_for_people() {
+    let folder = Folder::new();
+    let out = folder.run("plan filter 1M 10M --error 0.1% --keys 1M --seed 9").out;
+    assert!(out.contains("RedisBloom") && out.contains("1,000,000 keys"), "{out}");
+    assert!(out.contains("BF.RESERVE key 0.001 1000000 SEED 9\nBF.RESERVE key 0.001 10000000 SEED 9"), "{out}");
+    let out = folder.run("plan filter 1000 --last").out;
+    assert!(out.contains("BF.RESERVE key 0.01 1000 LAST\n"), "{out}");
+    let out = folder.run("plan counter 1M --error 0.5% --window 7d").out;
+    assert!(out.contains("LC.RESERVE key 1000000 ERROR 0.005 WINDOW 604800\n"), "{out}");
+}

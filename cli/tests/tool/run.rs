@@ -1,0 +1,91 @@
+//! Running the tool in a folder of its own.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value as Json;
+
+/// The tool.
+pub const TOOL: &str = env!("CARGO_BIN_EXE_rollcall");
+
+/// A folder for the files of a test, gone at its end.
+pub struct Folder(tempfile::TempDir);
+
+/// What a run left.
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Folder {
+    pub fn new() -> Self {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), bytes).unwrap();
+    }
+
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap()
+    }
+
+    /// Runs the tool there. Arguments are words without spaces.
+    pub fn run(&self, arguments: &str) -> Ran {
+        self.run_with(arguments, b"")
+    }
+
+    /// As [`Self::run`], with standard input.
+    pub fn run_with(&self, arguments: &str, input: &[u8]) -> Ran {
+        let mut child = Command::new(TOOL)
+            .args(arguments.split_whitespace())
+            .current_dir(self.0.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let input = input.to_vec();
+        // The tool may end before it has read all.
+        let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Ran { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    /// What a run that must go well answers as JSON.
+    pub fn json(&self, arguments: &str) -> Json {
+        self.run(&format!("--json {arguments}")).json()
+    }
+}
+
+impl Ran {
+    #[track_caller]
+    pub fn json(&self) -> Json {
+        assert_eq!(self.code, 0, "{}", self.err);
+        serde_json::from_str(&self.out).unwrap()
+    }
+}
+
+/// Different items of different lengths, some again and again, some empty: the same at every run.
+pub fn items(count: u64) -> Vec<String> {
+    (0..count)
+        .map(|number| {
+            let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+            match number % 11 {
+                0 => String::new(),
+                1..4 => format!("again {}", mixed % (count / 10 + 1)),
+                4 => format!("{number} {}", "x".repeat((mixed % 300) as usize)),
+                _ => format!("item {number}"),
+            }
+        })
+        .collect()
+}
