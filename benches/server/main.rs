@@ -6,9 +6,10 @@
 //! is slow for a while is slow for all of them. Read ratios, not microseconds.
 //!
 //! Its settings come in the environment: `BENCH_SERVER` (else redis-server), `BENCH_MODULE`, `BENCH_FLOOR` and
-//! `BENCH_PEER` (the modules), `BENCH_TOOL` (the command-line tool), `BENCH_BUILD_LINES` (lines of a file that it reads), `BENCH_DOCUMENT` (the Markdown file to write into; plots go into a folder of the same
-//! name beside it) and, for a full run, `BENCH_PAGES` (files, separated by commas, whose tables are written anew).
-//! `BENCH_QUICK=1` makes a quick run. `BENCH_ONLY=word,word` runs only the sections whose name has one of the words.
+//! `BENCH_PEER` (the modules), `BENCH_TOOL` (the command-line tool), `BENCH_BUILD_LINES` (lines of the file that it
+//! builds from), `BENCH_DOCUMENT` (the Markdown file to write into; plots go into a folder of the same name beside it)
+//! and, for a full run, `BENCH_PAGES` (files, separated by commas, whose tables are written anew). `BENCH_QUICK=1`
+//! makes a quick run. `BENCH_ONLY=word,word` runs only the sections whose name has one of the words.
 
 mod batch;
 mod building;

@@ -237,18 +237,16 @@ fn overhead(layout: BitLayout, expansion: u32, sub_filters: u64) -> Result<u64, 
 
 /// Bytes besides the bits of a filter that forgets, with an item in all its slices.
 fn overhead_of_forgetting(sliding: Sliding, expansion: u32) -> Result<u64, Error> {
-    let params = Params { error_rate: 0.01, capacity: 100, expansion, seed: 0 };
-    let mut filter = BloomFilter::windowed_at(params, sliding, 1 << 20, &Unlimited)?;
+    let params = Params { error_rate: 0.01, capacity: u64::from(sliding.slices()), expansion, seed: 0 };
+    let mut filter = BloomFilter::windowed_at(params, sliding, 1, &Unlimited)?;
+    // One that goes by the last items moves on by itself, when a slice has its share of the capacity.
+    let least_items = if sliding.window().is_some() { 1 } else { params.capacity };
     let mut item = 0u64;
-    // One that goes by the last items moves on by itself.
-    while (filter.sub_filters().len() as u64) <= u64::from(sliding.slices()) && item < 100_000 {
-        filter.add(&item.to_le_bytes(), &Unlimited)?;
-        item += 1;
-        if let (Some(_), Some(newest)) = (sliding.window(), filter.newest_slice()) {
-            filter.advance(newest + 1);
-        }
-        if sliding.window().is_some() && item > u64::from(sliding.slices()) {
-            break;
+    for slice in 1..=u64::from(sliding.slices()) + 1 {
+        filter.advance(slice);
+        for _ in 0..least_items {
+            filter.add(&item.to_le_bytes(), &Unlimited)?;
+            item += 1;
         }
     }
     Ok(filter.size_bytes() - filter.sub_filters().map(|sub_filter| sub_filter.num_bytes).sum::<u64>())
