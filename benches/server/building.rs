@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -30,7 +30,7 @@ fn timed(program: &Path, arguments: &[&str], lines: u64) -> f64 {
 
 /// Measures it. The tool is where `BENCH_TOOL` says.
 pub fn run(bench: &mut Bench) {
-    let tool = crate::file("BENCH_TOOL");
+    let tool = PathBuf::from(std::env::var_os("BENCH_TOOL").expect("BENCH_TOOL is not set: run `make bench`"));
     let lines = lines(bench);
     let folder = tempfile::tempdir().expect("a folder for the file of lines");
     let (input, out) = (folder.path().join("lines"), folder.path().join("out"));

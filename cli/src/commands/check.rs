@@ -24,7 +24,7 @@ pub struct Check {
     /// The file
     file: PathBuf,
     /// Files of the items it was made from, one a line; - for standard input
-    #[arg(required_unless_present = "absent")]
+    #[arg(required_unless_present_any = ["absent", "distinct"])]
     items: Vec<PathBuf>,
     /// A file of items that it was not made from: a filter's false-positive rate is measured with them
     #[arg(long, value_name = "ITEMS")]
@@ -92,8 +92,7 @@ struct Counted {
 
 impl Check {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
-        // `!(>=)`, so that NaN is refused.
-        if !(self.within >= 0.0) {
+        if self.within.is_nan() || self.within < 0.0 {
             return Err(Failure::of(format!("--within {} is not at least 0", self.within)));
         }
         let (checked, wrong) = match self.value()? {
