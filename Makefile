@@ -41,6 +41,8 @@ test: setup-test build ## Run every test: all of them on redis-server, then the 
 	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=redis-server \
 		$(call in_variable,ROLLCALL_OLD_SERVER,redis-6.2.5) $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
 		cargo test --workspace --locked --no-fail-fast
+	@echo "== accuracy, optimised"
+	@cargo test --profile accuracy --locked --package rollcall-core --test accuracy
 	@$(MAKE) test-servers
 	@echo "== make test: every test passed"
 

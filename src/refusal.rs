@@ -184,7 +184,10 @@ fn core_text(noun: Noun, error: &Error) -> String {
             format!("ERR {}", out_of_range(noun, *parameter, expected, got))
         }
         Error::TooLarge { needed_bytes, limit_bytes, limit: Limit::Value } => {
-            format!("ERR the {value} needs {needed_bytes} bytes, more than max-key-bytes ({limit_bytes})")
+            format!(
+                "ERR the {value} needs {needed_bytes} bytes, more than max-key-bytes ({limit_bytes}); to allow more: \
+                 CONFIG SET rollcall.max-key-bytes SIZE"
+            )
         }
         Error::TooLarge { needed_bytes, limit_bytes, limit: Limit::Memory } => {
             format!("ERR the {value} needs {needed_bytes} bytes more, more than maxmemory leaves ({limit_bytes})")

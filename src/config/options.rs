@@ -11,6 +11,7 @@ use rollcall_core::{bloom, counting};
 
 use crate::number::{parse_bytes, parse_number, parse_signed, parse_unsigned};
 use crate::refusal::quoted;
+use crate::server::facts;
 use crate::server::ffi::RedisModuleString;
 
 /// The kind of an option's value: how it is read, and what the bits of its word mean.
@@ -20,6 +21,8 @@ pub enum Kind {
     Whole { min: i64, max: i64 },
     /// A number of bytes, which may be written with a unit.
     Bytes { min: i64, max: i64 },
+    /// As [`Kind::Bytes`], or 0 to let the module choose.
+    BytesOrZero { min: i64, max: i64 },
     /// One word of several, by its index.
     Choice { words: &'static [&'static CStr] },
     /// Any `u64`: the server's numeric options are signed.
@@ -89,11 +92,16 @@ impl Setting {
     pub fn parse(&self, text: &[u8]) -> Result<u64, String> {
         let expected = |what: String| format!("expected {what}, got {}", quoted(text));
         match self.kind {
-            Kind::Whole { min, max } | Kind::Bytes { min, max } => {
-                let is_bytes = matches!(self.kind, Kind::Bytes { .. });
-                let parsed = if is_bytes { parse_bytes(text) } else { parse_unsigned(text) };
-                let in_range = |number: &u64| (min..=max).contains(&i64::try_from(*number).unwrap_or(-1));
-                parsed.filter(in_range).ok_or_else(|| expected(format!("a whole number from {min} to {max}")))
+            Kind::Whole { min, max } | Kind::Bytes { min, max } | Kind::BytesOrZero { min, max } => {
+                let is_whole = matches!(self.kind, Kind::Whole { .. });
+                let may_be_zero = matches!(self.kind, Kind::BytesOrZero { .. });
+                let parsed = if is_whole { parse_unsigned(text) } else { parse_bytes(text) };
+                let in_range = |&number: &u64| {
+                    number == 0 && may_be_zero
+                        || i64::try_from(number).is_ok_and(|number| (min..=max).contains(&number))
+                };
+                let or_zero = if may_be_zero { "0, or " } else { "" };
+                parsed.filter(in_range).ok_or_else(|| expected(format!("{or_zero}a whole number from {min} to {max}")))
             }
             Kind::Choice { words } => {
                 let chosen = words.iter().position(|word| text.eq_ignore_ascii_case(word.to_bytes()));
@@ -157,7 +165,7 @@ static LC_EXACT_BYTES: Setting = Setting::new(
     Kind::Bytes { min: 1, max: counting::Params::MAX_EXACT_BYTES as i64 },
     counting::Params::DEFAULT_EXACT_BYTES as u64,
 );
-static MAX_KEY_BYTES: Setting = Setting::new(c"max-key-bytes", Kind::Bytes { min: 1 << 20, max: i64::MAX }, 4 << 30);
+static MAX_KEY_BYTES: Setting = Setting::new(c"max-key-bytes", Kind::BytesOrZero { min: 1 << 20, max: i64::MAX }, 0);
 static HASH_SEED: Setting = Setting::new(c"hash-seed", Kind::Seed, 0).fixed();
 static COMMANDS: Setting = Setting::new(c"commands", Kind::Choice { words: &[c"all", c"lc"] }, 0).fixed();
 
@@ -212,9 +220,18 @@ pub fn counting_defaults() -> counting::Params {
     }
 }
 
+/// The largest size of a value where `max-key-bytes` leaves it to us and `maxmemory` bounds all values together, bytes.
+const MAX_KEY_BYTES_OF_BOUNDED: u64 = 4 << 30;
+/// As above, where `maxmemory` is not set: as large as the server lets a string be.
+const MAX_KEY_BYTES_OF_UNBOUNDED: u64 = 512 << 20;
+
 /// The largest size of a value, bytes.
 pub fn max_key_bytes() -> u64 {
-    MAX_KEY_BYTES.bits()
+    match MAX_KEY_BYTES.bits() {
+        0 if facts::has_maxmemory() => MAX_KEY_BYTES_OF_BOUNDED,
+        0 => MAX_KEY_BYTES_OF_UNBOUNDED,
+        bytes => bytes,
+    }
 }
 
 /// Whether the BF.* commands are ours, or left to another module.
@@ -260,7 +277,7 @@ mod tests {
             let why = BF_INITIAL_SIZE.parse(text.as_bytes()).unwrap_err();
             assert_eq!(why, "Invalid value for `bf-initial-size`", "{text}");
         }
-        assert_eq!(MAX_KEY_BYTES.parse(b"2mb"), Ok(2 << 20));
+        assert_eq!((MAX_KEY_BYTES.parse(b"2mb"), MAX_KEY_BYTES.parse(b"0")), (Ok(2 << 20), Ok(0)));
         for text in ["1048575", "1kb", "18446744073709551615", "-1"] {
             assert!(MAX_KEY_BYTES.parse(text.as_bytes()).is_err(), "{text}");
         }

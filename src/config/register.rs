@@ -78,6 +78,7 @@ fn register_one(ctx: Ctx, option: &'static Setting, name: &CStr, flag: u32) -> b
     let registered = match option.kind {
         Kind::Whole { min, max } => numeric(flags, min, max),
         Kind::Bytes { min, max } => numeric(flags | raw::REDISMODULE_CONFIG_MEMORY, min, max),
+        Kind::BytesOrZero { min: _, max } => numeric(flags | raw::REDISMODULE_CONFIG_MEMORY, 0, max),
         Kind::Choice { words } => {
             let mut texts: Vec<*const c_char> = words.iter().map(|word| word.as_ptr()).collect();
             let numbers: Vec<c_int> = (0..words.len() as c_int).collect();
@@ -150,12 +151,24 @@ unsafe extern "C" fn set_number(
     _name: *const c_char,
     value: c_longlong,
     data: *mut c_void,
-    _error: *mut *mut RedisModuleString,
+    error: *mut *mut RedisModuleString,
 ) -> c_int {
-    // The server has already checked the range.
-    // SAFETY: the server passes what was registered.
-    unsafe { setting(data) }.set(value.unsigned_abs());
-    OK
+    guard(
+        "a configuration setter",
+        // SAFETY: the server passes what was registered.
+        || unsafe {
+            let option = setting(data);
+            // The server has checked the range, but knows no gap in it.
+            match option.parse(value.to_string().as_bytes()) {
+                Ok(bits) => {
+                    option.set(bits);
+                    OK
+                }
+                Err(why) => set_error(error, &why),
+            }
+        },
+        || ERR,
+    )
 }
 
 unsafe extern "C" fn get_choice(_name: *const c_char, data: *mut c_void) -> c_int {

@@ -78,6 +78,11 @@ pub fn is_memory_full() -> bool {
     used_ratio() >= 1.0
 }
 
+/// Whether `maxmemory` is set.
+pub fn has_maxmemory() -> bool {
+    used_ratio() > 0.0
+}
+
 /// Bytes that may still be used under `maxmemory`; `None` when it is not set.
 pub fn maxmemory_left() -> Option<u64> {
     let used_ratio = used_ratio();

@@ -59,9 +59,9 @@ const SETTABLE: [Parameter; 9] = [
     Parameter { name: "bf-layout", default: "lines", good: &["lines"], bad: &["squares", "line", ""] },
     Parameter {
         name: "max-key-bytes",
-        default: "4294967296",
-        good: &["1048576", "8388608"],
-        bad: &["1048575", "0", "-1", "abc", ""],
+        default: "0",
+        good: &["1048576", "0", "8388608"],
+        bad: &["1048575", "1", "-1", "abc", ""],
     },
 ];
 

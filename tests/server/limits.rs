@@ -12,7 +12,9 @@ fn needed_bytes(error: &str, max_bytes: u64) -> u64 {
     let rest = error.strip_prefix("ERR the ").unwrap_or_else(|| panic!("{error}"));
     let (_, rest) = rest.split_once(" needs ").unwrap_or_else(|| panic!("{error}"));
     let (needed, rest) = rest.split_once(' ').unwrap_or_else(|| panic!("{error}"));
-    assert_eq!(rest, format!("bytes, more than max-key-bytes ({max_bytes})"), "{error}");
+    let expected =
+        format!("bytes, more than max-key-bytes ({max_bytes}); to allow more: CONFIG SET rollcall.max-key-bytes SIZE");
+    assert_eq!(rest, expected, "{error}");
     let needed = needed.parse().unwrap_or_else(|_| panic!("{error}"));
     assert!(needed > max_bytes, "{error}");
     needed
@@ -24,6 +26,22 @@ fn last_error(reply: &Value) -> Option<String> {
         Value::Array(items) => items.last().and_then(error_text),
         other => error_text(other),
     }
+}
+
+/// Nobody has said how much memory there is: one key gets no more than the server gives to a string.
+#[test]
+fn keys_have_a_bound_where_nothing_was_set() {
+    let server = Server::start();
+    let mut client = server.client();
+    let reserve = |name: &str| format!("BF.RESERVE {name} 0.001 400000000");
+    needed_bytes(&last_error(&client.cmd(&reserve("k"))).unwrap_or_default(), 512 << 20);
+    client.expect("CONFIG SET maxmemory 8gb", "+OK");
+    client.expect(&reserve("k"), "+OK");
+    needed_bytes(&last_error(&client.cmd("BF.RESERVE k2 0.001 4000000000")).unwrap_or_default(), 4 << 30);
+    client.expect("CONFIG SET maxmemory 0", "+OK");
+    // What the error tells to do is enough.
+    client.expect("CONFIG SET rollcall.max-key-bytes 1gb", "+OK");
+    client.expect(&reserve("k3"), "+OK");
 }
 
 #[test]

@@ -303,20 +303,19 @@ proptest! {
 /// Chains up to the largest number of sub-filters, by single calls and by lists.
 #[test]
 fn the_longest_chains_are_one_by_one() {
-    let items: Vec<u16> = (0..3000).map(|i| i * 7 % 2900).collect();
+    // Each hundredth is known already.
+    let items: Vec<u16> = (0..1300).map(|i| i * 7 % 1287).collect();
     for layout in [BitLayout::Lines, BitLayout::Classic] {
-        for capacity in 1..=2 {
-            let params = Params { error_rate: 0.2, capacity, expansion: 1, seed: 0 };
-            let [mut single, mut listed] = [(); 2].map(|()| BloomFilter::new(layout, params, &Unlimited).unwrap());
-            let (mut one_by_one, mut at_once) = (Vec::new(), Vec::new());
-            let stopped = bytes(&items).try_for_each(|item| {
-                one_by_one.push(single.add(item, &Unlimited)?);
-                Ok(())
-            });
-            assert_eq!(listed.add_all(bytes(&items), &Unlimited, |is_new| at_once.push(is_new)), stopped);
-            assert_eq!(at_once, one_by_one);
-            assert!(listed == single && listed.sub_filters().len() > 700, "{}", listed.sub_filters().len());
-            assert_eq!(stopped.is_err(), listed.sub_filters().len() == MAX_SUB_FILTERS && at_once.len() < items.len());
-        }
+        let params = Params { error_rate: 0.2, capacity: 1, expansion: 1, seed: 0 };
+        let [mut single, mut listed] = [(); 2].map(|()| BloomFilter::new(layout, params, &Unlimited).unwrap());
+        let (mut one_by_one, mut at_once) = (Vec::new(), Vec::new());
+        let stopped = bytes(&items).try_for_each(|item| {
+            one_by_one.push(single.add(item, &Unlimited)?);
+            Ok(())
+        });
+        assert_eq!(listed.add_all(bytes(&items), &Unlimited, |is_new| at_once.push(is_new)), stopped);
+        assert_eq!(at_once, one_by_one);
+        assert!(listed == single && listed.sub_filters().len() > 700, "{}", listed.sub_filters().len());
+        assert_eq!(stopped.is_err(), listed.sub_filters().len() == MAX_SUB_FILTERS && at_once.len() < items.len());
     }
 }

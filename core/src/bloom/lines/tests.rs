@@ -329,7 +329,8 @@ proptest! {
             let num_items = filter.num_items();
             prop_assert_eq!(filter.add(item, &Unlimited), Ok(false));
             prop_assert_eq!(filter.num_items(), num_items);
-            prop_assert!(params.expansion == 0 || bytes(&items[..=i]).all(|item| filter.may_contain(item)));
+            let asks_all = i % 32 == 0 || i + 1 == items.len();
+            prop_assert!(params.expansion == 0 || !asks_all || bytes(&items[..=i]).all(|item| filter.may_contain(item)));
         }
         prop_assert_eq!(LineFilter::from_sub_filters(params, filter.try_clone().unwrap().sub_filters.into_vec()), Ok(filter));
     }
