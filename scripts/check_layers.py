@@ -71,7 +71,7 @@ SERVER = Crate(
 TOOL = Crate(
     source="cli/src",
     name="rollcall_cli",
-    floors={"": "failure output progress numbers table < file items memory < commands < main"},
+    floors={"": "failure output progress numbers table < file items lines memory server < commands < main"},
     root="main",
 )
 CRATES = (CORE, SERVER, TOOL)

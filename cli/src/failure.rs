@@ -36,6 +36,16 @@ impl Failure {
         self
     }
 
+    /// With what else the user should know, after the advice.
+    pub fn note(self, note: impl Into<String>) -> Self {
+        let note = note.into();
+        let advice = match &self.advice {
+            Some(advice) => format!("{advice}\n  {note}"),
+            None => note,
+        };
+        self.advise(advice)
+    }
+
     /// The exit code of the process.
     pub fn exit_code(&self) -> u8 {
         self.kind as u8

@@ -1,7 +1,8 @@
 //! `rollcall`: plans, builds, moves and checks the counters and filters of the module of the same name.
 //!
 //! [`commands`] has a file for each subcommand: its arguments, what it does, and what it prints. [`failure`], [`output`]
-//! and [`progress`] are how every command ends, answers and shows that it is alive. [`file`] reads and writes values.
+//! and [`progress`] are how every command ends, answers and shows that it is alive. [`file`] reads and writes values,
+//! [`server`] speaks to servers.
 
 #![forbid(unsafe_code)]
 
@@ -9,10 +10,12 @@ mod commands;
 mod failure;
 mod file;
 mod items;
+mod lines;
 mod memory;
 mod numbers;
 mod output;
 mod progress;
+mod server;
 mod table;
 
 use std::process::ExitCode;

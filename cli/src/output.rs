@@ -1,5 +1,7 @@
 //! What a command answers with: text for people, or one JSON value.
 
+use std::io::{self, Write};
+
 use serde::Serialize;
 
 /// Where answers go, and in which form. Progress and errors go to standard error.
@@ -13,12 +15,15 @@ impl Output {
         Output { json }
     }
 
+    /// Whether answers are JSON.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// Prints `answer` as JSON, or what `text` makes of it.
     pub fn answer<T: Serialize>(&self, answer: &T, text: impl FnOnce(&T) -> String) {
-        if self.json {
-            println!("{}", serde_json::to_string(answer).unwrap_or_default());
-        } else {
-            println!("{}", text(answer));
-        }
+        let line = if self.json { serde_json::to_string(answer).unwrap_or_default() } else { text(answer) };
+        // Whoever reads it may have seen enough.
+        let _ = writeln!(io::stdout().lock(), "{line}");
     }
 }

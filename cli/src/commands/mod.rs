@@ -5,12 +5,18 @@ use clap::Subcommand;
 use crate::failure::Failure;
 use crate::output::Output;
 
+mod against;
 mod build;
 mod check;
+mod copy;
+mod dump;
+mod import;
 mod info;
+mod load;
 mod merge;
 mod plan;
 mod shell;
+mod top;
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -27,6 +33,18 @@ pub enum Command {
     Check(check::Check),
     /// What the filters and counters of a file are; compares all checksums
     Info(info::Info),
+    /// Show the filters and counters of a server
+    Top(top::Top),
+    /// Copy filters and counters from server to server, comparing each
+    Copy(copy::Copy),
+    /// Compare counters and filters with the sets that are kept beside them
+    Compare(against::Against),
+    /// Read a filter or counter from a server into a file
+    Dump(dump::Dump),
+    /// Bring the values of a file to a server
+    Load(load::Load),
+    /// Add the lines of a file to a filter or counter
+    Import(import::Import),
     /// Print the completions of a shell
     Completions(shell::Completions),
     /// Write the man pages into a folder
@@ -43,6 +61,12 @@ impl Command {
             Command::Merge(merge) => merge.run(output),
             Command::Check(check) => check.run(output),
             Command::Info(info) => info.run(output),
+            Command::Compare(against) => against.run(output),
+            Command::Top(top) => top.run(output),
+            Command::Copy(copy) => copy.run(output),
+            Command::Dump(dump) => dump.run(output),
+            Command::Load(load) => load.run(output),
+            Command::Import(import) => import.run(output),
             Command::Completions(completions) => {
                 completions.run(tool);
                 Ok(())

@@ -146,6 +146,22 @@ impl Writer {
         File::open(folder_of(&path)).and_then(|folder| folder.sync_all()).map_err(cannot)
     }
 
+    /// Whether a value was begun and has chunks.
+    pub fn is_within_value(&self) -> bool {
+        self.open.is_some_and(|(chunks, _)| chunks > 0)
+    }
+
+    /// Keeps what was written so far as `path`, which [`super::Reader`] reads up to where it ends.
+    ///
+    /// # Errors
+    /// When it cannot be written or named.
+    pub fn keep_as(self, path: &Path) -> Result<(), Failure> {
+        let cannot = |error: io::Error| cannot_write(path, &error);
+        let temporary = self.out.into_inner().map_err(|error| cannot(error.into_error()))?;
+        temporary.persist(path).map_err(|error| cannot(error.error))?;
+        Ok(())
+    }
+
     fn length(&self, len: usize, most: usize, what: &str) -> Result<[u8; 4], Failure> {
         let written = u32::try_from(len).ok().filter(|_| len <= most);
         written.map(u32::to_le_bytes).ok_or_else(|| {

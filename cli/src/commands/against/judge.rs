@@ -1,0 +1,194 @@
+//! Whether the differences of many counters are what chance makes of their stated errors.
+//!
+//! In standard errors the differences should have a mean of 0 and a mean square of 1. Two bounds, each of which chance
+//! passes once in ten thousand, are asked:
+//!
+//! - their sum `T`, by Bernstein's inequality: `2 exp(-T^2 / (2 (n + b |T| / 3)))`, where `b` is the largest of
+//!   `1 / error`, the step that one member makes;
+//! - the sum of their squares, by a chi-square distribution whose variance is that of counters with few collisions,
+//!   `2 + 1 / error^2` for each, where the standard error is in members; its quantile by Wilson and Hilferty (1931).
+
+use serde::Serialize;
+
+use crate::table::table;
+
+/// How often chance passes each bound.
+const LEVEL: f64 = 1e-4;
+
+/// The quantile of the normal distribution at that level, one side.
+const LEVEL_QUANTILE: f64 = 3.719;
+
+/// The share of a normal distribution within 1, 2 and 3 standard errors.
+const NORMAL_SHARES: [f64; 3] = [0.6827, 0.9545, 0.9973];
+
+/// Which of the sorted differences are printed, as parts of all.
+const QUANTILES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0];
+
+/// The histogram goes from -4 to 4 standard errors in steps of a half; what is beyond is in the outermost bars.
+const BARS: usize = 16;
+
+/// Characters of the longest bar.
+const BAR_WIDTH: usize = 40;
+
+/// The differences of counters that estimate, in standard errors.
+#[derive(Debug, Serialize)]
+pub struct Counters {
+    number: usize,
+    mean: f64,
+    /// The root of the mean square: 1 if the stated errors are right.
+    spread: f64,
+    quantiles: Vec<f64>,
+    /// Shares within 1, 2 and 3 standard errors.
+    within: [f64; 3],
+    histogram: Vec<usize>,
+    pub judged: Judged,
+}
+
+/// What chance says.
+#[derive(Debug, Serialize, PartialEq)]
+#[serde(rename_all = "snake_case", tag = "judged")]
+pub enum Judged {
+    AsChance,
+    BeyondChance { what: String },
+}
+
+impl Counters {
+    /// Of the differences in standard errors, each with its standard error in members; `None` without any.
+    pub fn of(differences: impl Iterator<Item = (f64, f64)>) -> Option<Self> {
+        let (mut errors, members): (Vec<f64>, Vec<f64>) = differences.unzip();
+        if errors.is_empty() {
+            return None;
+        }
+        let number = errors.len() as f64;
+        let (sum, squares) = errors.iter().fold((0.0, 0.0), |(sum, squares), e| (sum + e, squares + e * e));
+        let judged = judge(sum, squares, &members);
+        errors.sort_by(f64::total_cmp);
+        let quantiles = QUANTILES.map(|part| errors[((number - 1.0) * part).round() as usize]).to_vec();
+        let within = [1.0, 2.0, 3.0].map(|most| errors.iter().filter(|e| e.abs() <= most).count() as f64 / number);
+        let mut histogram = vec![0; BARS];
+        for error in &errors {
+            let at = ((error + 4.0) * 2.0).floor().clamp(0.0, (BARS - 1) as f64);
+            histogram[at as usize] += 1;
+        }
+        let spread = (squares / number).sqrt();
+        Some(Counters { number: errors.len(), mean: sum / number, spread, quantiles, within, histogram, judged })
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut shares = vec![["within", ">share", ">normal"].map(str::to_owned).to_vec()];
+        for (at, (share, normal)) in self.within.iter().zip(NORMAL_SHARES).enumerate() {
+            let errors = format!("{} standard error{}", at + 1, if at == 0 { "" } else { "s" });
+            shares.push(vec![errors, format!("{:.2} %", share * 100.0), format!("{:.2} %", normal * 100.0)]);
+        }
+        let mut quantiles = vec![["quantile", ">difference, standard errors"].map(str::to_owned).to_vec()];
+        for (part, value) in QUANTILES.iter().zip(&self.quantiles) {
+            quantiles.push(vec![format!("{:.0} %", part * 100.0), format!("{value:+.2}")]);
+        }
+        let longest = self.histogram.iter().copied().max().unwrap_or(0).max(1);
+        let mut bars = vec![["standard errors", ">counters", ""].map(str::to_owned).to_vec()];
+        for (at, &number) in self.histogram.iter().enumerate() {
+            let from = at as f64 / 2.0 - 4.0;
+            let name = match at {
+                0 => "below -3.5".to_owned(),
+                _ if at == BARS - 1 => "from +3.5".to_owned(),
+                _ => format!("{from:+.1} to {:+.1}", from + 0.5),
+            };
+            let bar = "#".repeat((number * BAR_WIDTH).div_ceil(longest));
+            bars.push(vec![name, number.to_string(), bar]);
+        }
+        let verdict = match &self.judged {
+            Judged::AsChance => "no more than chance",
+            Judged::BeyondChance { what } => what,
+        };
+        format!(
+            "{} counters that estimate; differences in standard errors: mean {:+.3}, spread {:.3}; {verdict}\n\n{}\n\n{}\n\n{}",
+            self.number,
+            self.mean,
+            self.spread,
+            table(&shares),
+            table(&quantiles),
+            table(&bars)
+        )
+    }
+}
+
+/// Judges the sum of the differences and of their squares; `members` are the standard errors in members.
+fn judge(sum: f64, squares: f64, members: &[f64]) -> Judged {
+    let number = members.len() as f64;
+    let step = members.iter().map(|error| 1.0 / error).fold(0.0, f64::max);
+    let chance = 2.0 * (-sum * sum / (2.0 * (number + step * sum.abs() / 3.0))).exp();
+    if chance < LEVEL {
+        let side = if sum > 0.0 { "more" } else { "less" };
+        return Judged::BeyondChance {
+            what: format!(
+                "the counters count {side} than their sets, by {:+.2} standard errors on average",
+                sum / number
+            ),
+        };
+    }
+    let variance: f64 = members.iter().map(|error| 2.0 + 1.0 / (error * error)).sum();
+    let freedom = 2.0 * number * number / variance;
+    let ninth = 2.0 / (9.0 * freedom);
+    let most = number * (1.0 - ninth + LEVEL_QUANTILE * ninth.sqrt()).powi(3);
+    if squares > most {
+        return Judged::BeyondChance {
+            what: format!(
+                "the differences are {:.2} times as large as the stated errors; chance makes them {:.2} times at most",
+                (squares / number).sqrt(),
+                (most / number).sqrt()
+            ),
+        };
+    }
+    Judged::AsChance
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(errors: &[f64]) -> Counters {
+        Counters::of(errors.iter().map(|&errors| (errors, 100.0))).expect("counters")
+    }
+
+    /// Differences at the quantiles of a normal distribution, by the sum of twelve uniform numbers.
+    fn normal(number: usize, spread: f64, shift: f64) -> Vec<f64> {
+        let mut state = 1_u64;
+        let mut uniform = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 40) as f64 / (1_u64 << 24) as f64
+        };
+        (0..number).map(|_| (0..12).map(|_| uniform()).sum::<f64>().mul_add(spread, shift - 6.0 * spread)).collect()
+    }
+
+    #[test]
+    fn what_chance_does_passes_and_what_it_does_not_fails() {
+        let judged = |errors: &[f64]| of(errors).judged == Judged::AsChance;
+        for number in [1, 10, 1000] {
+            assert!(judged(&normal(number, 1.0, 0.0)), "{number}");
+        }
+        // A mean of 0.2 among 1,000 is 6.3 standard errors of the mean; a spread of 1.15 is 7 of its own.
+        assert!(!judged(&normal(1000, 1.0, 0.2)));
+        assert!(!judged(&normal(1000, 1.0, -0.2)));
+        assert!(!judged(&normal(1000, 1.15, 0.0)));
+        assert!(!judged(&[6.0]));
+    }
+
+    #[test]
+    fn a_counter_with_few_collisions_may_be_off_by_one() {
+        // Two collisions where 0.1 are expected: once in two hundred.
+        let counters = Counters::of([(-6.0, 0.316)].into_iter()).expect("a counter");
+        assert_eq!(counters.judged, Judged::AsChance);
+    }
+
+    #[test]
+    fn bars_and_shares_are_of_all() {
+        let counters = of(&[-9.0, -0.2, 0.2, 1.5, 3.9]);
+        assert_eq!(counters.histogram.iter().sum::<usize>(), 5);
+        assert_eq!((counters.histogram[0], counters.histogram[15]), (1, 1));
+        assert_eq!(counters.within, [0.4, 0.6, 0.6]);
+        assert_eq!(counters.quantiles[0], -9.0);
+        assert_eq!(counters.quantiles[6], 3.9);
+        assert!(Counters::of([].into_iter()).is_none());
+    }
+}

@@ -1,0 +1,273 @@
+//! `compare`: counters and filters against the sets that a service still keeps beside them.
+//!
+//! Every member of a set must be found in its filter. The estimates of counters must lie about the sizes of their sets
+//! as their stated errors say.
+
+mod judge;
+mod set;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::lines;
+use crate::output::Output;
+use crate::progress;
+use crate::server::{Class, Interrupt, Server, Url, integer, number, pairs, shown, text};
+use crate::table::{count, table};
+use judge::{Counters, Judged};
+use set::{MAX_MISSES, Set};
+
+/// The standard error of a HyperLogLog of 2^14 registers, relative: 1.04 / 2^7.
+const HYPERLOGLOG_ERROR: f64 = 0.008125;
+
+/// Arguments of `compare`.
+#[derive(Debug, Args)]
+#[group(id = "which", required = true)]
+pub struct Against {
+    /// A filter or counter
+    #[arg(group = "which")]
+    key: Option<String>,
+    /// The set, sorted set, hash or HyperLogLog that has the same members
+    #[arg(requires = "key")]
+    set: Option<String>,
+    /// A file with the members, one a line, instead of a set
+    #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "set")]
+    file: Option<PathBuf>,
+    /// Compare all keys that match: a name with one *
+    #[arg(long, group = "which", requires = "map")]
+    pattern: Option<String>,
+    /// The set of a key that matches; {} stands for what the * is
+    #[arg(long, requires = "pattern", value_name = "NAME")]
+    map: Option<String>,
+    /// A file of pairs, one a line: key, a tab, set
+    #[arg(long, group = "which", value_name = "FILE")]
+    pairs: Option<PathBuf>,
+    /// The server of the sets, if it is another one
+    #[arg(long, value_name = "URL")]
+    set_url: Option<String>,
+    #[command(flatten)]
+    url: Url,
+}
+
+/// A key, and the key of its set.
+type Pair = (Vec<u8>, Option<Vec<u8>>);
+
+/// One key beside its set.
+#[derive(Debug, Serialize)]
+pub struct Compared {
+    pub key: String,
+    pub set: String,
+    pub kind: &'static str,
+    /// Members of the set.
+    pub members: u64,
+    /// What the key counts.
+    pub counted: u64,
+    /// The difference in standard errors, of a counter that estimates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub errors: Option<f64>,
+    /// The standard error of the difference, members.
+    #[serde(skip)]
+    pub standard_error: f64,
+    /// Members that a filter does not have.
+    pub missing: u64,
+    /// The first of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub misses: Vec<String>,
+    /// Whether the counter is exact and differs.
+    pub wrong: bool,
+}
+
+/// All of them.
+#[derive(Debug, Serialize)]
+struct Report {
+    compared: Vec<Compared>,
+    /// Keys without a set.
+    without_set: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counters: Option<Counters>,
+}
+
+impl Against {
+    pub fn run(self, output: &Output) -> Result<(), Failure> {
+        let interrupt = Interrupt::listen()?;
+        let mut server = Server::connect(&self.url.url, &self.url.access)?;
+        let mut of_sets = Server::connect(self.set_url.as_ref().unwrap_or(&self.url.url), &self.url.access)?;
+        let mut report = Report { compared: Vec::new(), without_set: Vec::new(), counters: None };
+        let all = self.names(&mut server)?;
+        let bar = progress::bar(Some(all.len() as u64), "keys");
+        for (key, set) in all {
+            interrupt.check()?;
+            let set = match (&self.file, set) {
+                (Some(path), _) => Some(Set::of_file(path)?),
+                (None, Some(name)) => Set::of_key(&mut of_sets, &name)?,
+                (None, None) => None,
+            };
+            match set {
+                Some(set) => report.compared.push(compare(&mut server, &mut of_sets, &key, set, &interrupt)?),
+                None => report.without_set.push(shown(&key)),
+            }
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        report.counters =
+            Counters::of(report.compared.iter().filter_map(|row| Some((row.errors?, row.standard_error))));
+        output.answer(&report, Report::text);
+        report.verdict()
+    }
+
+    /// Keys, each with its set.
+    fn names(&self, server: &mut Server) -> Result<Vec<Pair>, Failure> {
+        if let Some(path) = &self.pairs {
+            let pair = |line: Result<Vec<u8>, Failure>| {
+                let line = line?;
+                let at = line.iter().position(|&byte| byte == b'\t').ok_or_else(|| {
+                    Failure::of(format!("{}: no tab in the line {}", path.display(), shown(&line)))
+                        .advise("a line is: key, a tab, set")
+                })?;
+                Ok((line[..at].to_vec(), Some(line[at + 1..].to_vec())))
+            };
+            return lines::of(path)?.map(pair).collect();
+        }
+        if let (Some(pattern), Some(map)) = (&self.pattern, &self.map) {
+            let wrong = || {
+                Failure::of(format!("--pattern {pattern} --map {map}: one * in the pattern, and {{}} in the name"))
+                    .advise("--pattern 'visitors:*' --map 'visitors-set:{}'")
+            };
+            let (before, after) = pattern.split_once('*').ok_or_else(wrong)?;
+            let (head, tail) = map.split_once("{}").ok_or_else(wrong)?;
+            if after.contains('*') {
+                return Err(wrong());
+            }
+            let keys = server.scan(Some(pattern))?.into_iter().filter_map(|key| {
+                let middle = key.name.strip_prefix(before.as_bytes())?.strip_suffix(after.as_bytes())?;
+                let set = [head.as_bytes(), middle, tail.as_bytes()].concat();
+                Some((key.name, Some(set)))
+            });
+            return Ok(keys.collect());
+        }
+        let (Some(key), true) = (&self.key, self.set.is_some() || self.file.is_some()) else {
+            return Err(Failure::of("nothing to compare with").advise("rollcall compare KEY SET, or KEY --file FILE"));
+        };
+        Ok(vec![(key.clone().into_bytes(), self.set.clone().map(String::into_bytes))])
+    }
+}
+
+/// Compares one key with its set.
+fn compare(
+    server: &mut Server,
+    of_sets: &mut Server,
+    key: &[u8],
+    mut set: Set,
+    interrupt: &Interrupt,
+) -> Result<Compared, Failure> {
+    let class = server.class_of(key)?.ok_or_else(|| Failure::of(format!("there is no key {}", shown(key))))?;
+    let counted = integer(&server.call(key, class.count().arg(key))?).and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+    let mut compared = Compared {
+        key: shown(key),
+        set: set.name(),
+        kind: class.noun(),
+        members: set.size(of_sets)?,
+        counted,
+        errors: None,
+        standard_error: 0.0,
+        missing: 0,
+        misses: Vec::new(),
+        wrong: false,
+    };
+    if class != Class::Counter {
+        let asked = set.each_piece(of_sets, |items| {
+            interrupt.check()?;
+            let reply = server.call(key, class.command("MEXISTS").arg(key).arg(items))?;
+            let redis::Value::Array(found) = &reply else {
+                return Err(Failure::of(format!("BF.MEXISTS {} answered what it never should", shown(key))));
+            };
+            for (item, _) in items.iter().zip(found).filter(|(_, found)| integer(found) != Some(1)) {
+                compared.missing += 1;
+                if compared.misses.len() < MAX_MISSES {
+                    compared.misses.push(shown(item));
+                }
+            }
+            Ok(())
+        })?;
+        if !asked {
+            return Err(Failure::of(format!("{} has no members to look for: it is a HyperLogLog", set.name()))
+                .advise("a filter is compared with a set, a sorted set, a hash or a file"));
+        }
+        return Ok(compared);
+    }
+    let info = pairs(&server.call(key, class.command("INFO").arg(key))?);
+    let value = |label: &str| info.iter().find(|(name, _)| name == label).map(|(_, value)| value);
+    let relative = value("Standard error").and_then(number).unwrap_or(0.0);
+    let is_exact = value("Mode").and_then(text).as_deref() == Some("exact");
+    let others = if set.is_estimate() { HYPERLOGLOG_ERROR } else { 0.0 };
+    let difference = counted as f64 - compared.members as f64;
+    compared.standard_error = relative.hypot(others) * compared.members as f64;
+    if compared.standard_error > 0.0 {
+        compared.errors = Some(difference / compared.standard_error);
+    } else {
+        compared.wrong = is_exact && difference != 0.0;
+    }
+    Ok(compared)
+}
+
+impl Report {
+    fn text(&self) -> String {
+        let mut parts = Vec::new();
+        let few = self.compared.len() <= 20;
+        let bad = |row: &&Compared| row.missing > 0 || row.wrong || few;
+        let shown: Vec<&Compared> = self.compared.iter().filter(bad).collect();
+        if !shown.is_empty() {
+            let heads = ["key", "set", ">members", ">counted", ">difference", ">in errors", ">not found", "such as"];
+            let mut rows = vec![heads.map(str::to_owned).to_vec()];
+            for row in shown {
+                let whole = |value: u64| count(i64::try_from(value).unwrap_or(i64::MAX));
+                let share = (row.counted as f64 - row.members as f64) / row.members.max(1) as f64;
+                rows.push(vec![
+                    row.key.clone(),
+                    row.set.clone(),
+                    whole(row.members),
+                    whole(row.counted),
+                    format!("{:+.2} %", share * 100.0),
+                    row.errors.map(|errors| format!("{errors:+.2}")).unwrap_or_default(),
+                    if row.kind == "filter" { whole(row.missing) } else { String::new() },
+                    row.misses.join(" "),
+                ]);
+            }
+            parts.push(table(&rows));
+        }
+        if let Some(counters) = &self.counters {
+            parts.push(counters.text());
+        }
+        if !self.without_set.is_empty() {
+            parts.push(format!("without a set: {}", self.without_set.join(" ")));
+        }
+        let missing: u64 = self.compared.iter().map(|row| row.missing).sum();
+        let wrong = self.compared.iter().filter(|row| row.wrong).count();
+        parts.push(format!(
+            "{} compared; {missing} members not found in filters; {wrong} exact counters differ",
+            self.compared.len()
+        ));
+        parts.join("\n\n")
+    }
+
+    fn verdict(&self) -> Result<(), Failure> {
+        let missing: u64 = self.compared.iter().map(|row| row.missing).sum();
+        if missing > 0 {
+            return Err(Failure::does_not_hold(format!("{missing} members are not in their filters"))
+                .advise("a filter never forgets what was added: these were never added to it"));
+        }
+        let wrong = self.compared.iter().filter(|row| row.wrong).count();
+        if wrong > 0 {
+            return Err(Failure::does_not_hold(format!("{wrong} exact counters differ from their sets"))
+                .advise("an exact counter has what was added to it: the two were not given the same"));
+        }
+        match self.counters.as_ref().map(|counters| &counters.judged) {
+            Some(Judged::BeyondChance { what }) => Err(Failure::does_not_hold(what.clone())
+                .advise("were both given the same members, and for as long? A counter does not remove any")),
+            _ => Ok(()),
+        }
+    }
+}

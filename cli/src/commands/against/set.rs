@@ -1,0 +1,138 @@
+//! What a key is compared with, read in bounded pieces.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use redis::Value;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::failure::Failure;
+use crate::lines;
+use crate::server::{Server, bytes, integer, shown, text};
+
+/// Misses of a key that are named.
+pub const MAX_MISSES: usize = 10;
+
+/// Members that are asked for together.
+const PIECE: usize = 1000;
+
+/// A set of members.
+pub enum Set {
+    Key {
+        name: Vec<u8>,
+        kind: Kind,
+    },
+    /// The hashes of its lines tell how many are distinct.
+    File {
+        path: PathBuf,
+        distinct: HashSet<u128>,
+    },
+}
+
+/// The type of a key with members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Set,
+    Sorted,
+    Hash,
+    HyperLogLog,
+}
+
+impl Set {
+    /// The set that a key holds; `None` if there is none.
+    pub fn of_key(server: &mut Server, name: &[u8]) -> Result<Option<Set>, Failure> {
+        let kind = match text(&server.call(name, redis::cmd("TYPE").arg(name))?).as_deref() {
+            Some("none") => return Ok(None),
+            Some("set") => Kind::Set,
+            Some("zset") => Kind::Sorted,
+            Some("hash") => Kind::Hash,
+            // PFCOUNT says if it is no HyperLogLog.
+            Some("string") => Kind::HyperLogLog,
+            other => {
+                return Err(Failure::of(format!("{} is a {}", shown(name), other.unwrap_or_default()))
+                    .advise("a set, sorted set, hash or HyperLogLog can be compared with"));
+            }
+        };
+        Ok(Some(Set::Key { name: name.to_owned(), kind }))
+    }
+
+    /// The lines of a file.
+    pub fn of_file(path: &Path) -> Result<Set, Failure> {
+        let mut distinct = HashSet::new();
+        for line in lines::of(path)? {
+            distinct.insert(xxh3_128(&line?));
+        }
+        Ok(Set::File { path: path.to_owned(), distinct })
+    }
+
+    pub fn name(&self) -> String {
+        match self {
+            Set::Key { name, .. } => shown(name),
+            Set::File { path, .. } => path.display().to_string(),
+        }
+    }
+
+    /// Whether its size is itself an estimate.
+    pub fn is_estimate(&self) -> bool {
+        matches!(self, Set::Key { kind: Kind::HyperLogLog, .. })
+    }
+
+    /// How many members it has.
+    pub fn size(&self, server: &mut Server) -> Result<u64, Failure> {
+        let (name, kind) = match self {
+            Set::File { distinct, .. } => return Ok(distinct.len() as u64),
+            Set::Key { name, kind } => (name, kind),
+        };
+        let command = match kind {
+            Kind::Set => "SCARD",
+            Kind::Sorted => "ZCARD",
+            Kind::Hash => "HLEN",
+            Kind::HyperLogLog => "PFCOUNT",
+        };
+        let reply = server.call(name, redis::cmd(command).arg(name))?;
+        integer(&reply)
+            .and_then(|size| u64::try_from(size).ok())
+            .ok_or_else(|| Failure::of(format!("{command} {} answered what it never should", shown(name))))
+    }
+
+    /// Hands its members to `take`, some at a time; one may come twice. False if they cannot be had.
+    pub fn each_piece(
+        &mut self,
+        server: &mut Server,
+        mut take: impl FnMut(&[Vec<u8>]) -> Result<(), Failure>,
+    ) -> Result<bool, Failure> {
+        let (name, command, step) = match self {
+            Set::Key { kind: Kind::HyperLogLog, .. } => return Ok(false),
+            Set::File { path, .. } => {
+                let mut lines = lines::of(path)?;
+                loop {
+                    let piece = lines.by_ref().take(PIECE).collect::<Result<Vec<_>, _>>()?;
+                    if piece.is_empty() {
+                        return Ok(true);
+                    }
+                    take(&piece)?;
+                }
+            }
+            Set::Key { name, kind: Kind::Set } => (name, "SSCAN", 1),
+            // Scores and values come after each member.
+            Set::Key { name, kind: Kind::Sorted } => (name, "ZSCAN", 2),
+            Set::Key { name, .. } => (name, "HSCAN", 2),
+        };
+        let mut cursor = "0".to_owned();
+        loop {
+            let reply = server.call(name, redis::cmd(command).arg(&**name).arg(&cursor).arg("COUNT").arg(PIECE))?;
+            let Value::Array(parts) = &reply else { return Ok(true) };
+            let (Some(next), Some(Value::Array(found))) = (parts.first().and_then(text), parts.get(1)) else {
+                return Err(Failure::of(format!("{command} {} answered what it never should", shown(name))));
+            };
+            let members: Vec<Vec<u8>> = found.iter().step_by(step).filter_map(bytes).collect();
+            for piece in members.chunks(PIECE) {
+                take(piece)?;
+            }
+            if next == "0" {
+                return Ok(true);
+            }
+            cursor = next;
+        }
+    }
+}

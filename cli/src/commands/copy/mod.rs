@@ -1,0 +1,399 @@
+//! `copy`: filters and counters from server to server, in an order that loses nothing.
+//!
+//! Nothing is moved before all was looked at: what cannot be moved, and whether the source is written to. A key arrives
+//! under a temporary name, is compared with its source, and only then gets its own.
+
+mod plan;
+mod report;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::lines;
+use crate::output::Output;
+use crate::progress;
+use crate::server::{
+    Access, Arrived, Class, Fingerprint, Interrupt, Key, Pause, SMALL_BYTES, Server, Small, Tls, Transfer, Writes,
+};
+use crate::server::{beside, copy_small, expires_at, fingerprint, shown, text, transfer};
+use plan::{Plan, Step};
+use report::{Moved, Outcome, Report};
+
+/// What the names of values begin with that are still arriving.
+const TEMPORARY: &str = "rollcall.copy:";
+
+/// How often the source is asked whether it was written to.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Items of `--sample` that are asked for, at most.
+const MAX_SAMPLE: usize = 10_000;
+
+/// Items in one command of the sample.
+const SAMPLE_BATCH: usize = 500;
+
+/// Arguments of `copy`.
+#[derive(Debug, Args)]
+pub struct Copy {
+    /// The server to copy from, as in --url of other commands
+    source: String,
+    /// The server to copy to
+    target: String,
+
+    /// Only keys that match, as KEYS has it: user:*
+    #[arg(long)]
+    pattern: Option<String>,
+    /// Show what would be moved, and move nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Replace keys of the target that hold something else
+    #[arg(long)]
+    replace: bool,
+    /// Move what can be moved, though other keys are refused
+    #[arg(long)]
+    skip_refused: bool,
+    /// Leave times to live behind
+    #[arg(long)]
+    no_ttl: bool,
+    /// Hold the source's writers back while copying (CLIENT PAUSE), and let them go at the end
+    #[arg(long, conflicts_with = "while_written")]
+    pause: bool,
+    /// Copy though the source is written to; keys that changed meanwhile are named
+    #[arg(long)]
+    while_written: bool,
+    /// Seconds without a write to wait for before the first key
+    #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
+    watch: f64,
+    /// Ask both servers for the items of this file, one a line, in every key
+    #[arg(long, value_name = "FILE")]
+    sample: Option<PathBuf>,
+
+    /// Follow the cluster that the source belongs to
+    #[arg(long)]
+    source_cluster: bool,
+    /// Follow the cluster that the target belongs to
+    #[arg(long)]
+    target_cluster: bool,
+    /// The source's password, for a URL that has none
+    #[arg(long, env = "ROLLCALL_PASSWORD", hide_env_values = true)]
+    source_password: Option<String>,
+    /// The target's password, for a URL that has none
+    #[arg(long, env = "ROLLCALL_TARGET_PASSWORD", hide_env_values = true)]
+    target_password: Option<String>,
+    #[command(flatten)]
+    tls: Tls,
+}
+
+/// Keys whose small ones are moved together.
+const SMALL_BATCH: usize = 100;
+
+/// Why a key is refused that was not there when all were looked at.
+const TAKEN: &str = "the target has such a key by now";
+
+/// What became of a key, a note, and what stands for its value if it was moved.
+type Copied = (Outcome, String, Option<Fingerprint>);
+
+/// What the steps of a copy share.
+struct Copying<'a> {
+    arguments: &'a Copy,
+    source: Server,
+    target: Server,
+    interrupt: Interrupt,
+    pause: Option<Pause>,
+    sample: Vec<Vec<u8>>,
+    /// The source's counts before anything was looked at.
+    before: Writes,
+    looked: Instant,
+    report: Report,
+}
+
+impl Copy {
+    pub fn run(self, output: &Output) -> Result<(), Failure> {
+        let access =
+            |password: &Option<String>, cluster| Access { password: password.clone(), cluster, tls: self.tls.clone() };
+        let interrupt = Interrupt::listen()?;
+        let sample = match &self.sample {
+            Some(path) => lines::of(path)?.take(MAX_SAMPLE).collect::<Result<_, _>>()?,
+            None => Vec::new(),
+        };
+        let mut source = Server::connect(&self.source, &access(&self.source_password, self.source_cluster))?;
+        let mut target = Server::connect(&self.target, &access(&self.target_password, self.target_cluster))?;
+        if run_id(&mut source)? == run_id(&mut target)? {
+            return Err(Failure::of("source and target are the same server")
+                .advise("COPY key new-key DB n copies a key within a server"));
+        }
+        // What may fail for want of rights does so before the pause.
+        let before = Writes::of(&mut source)?;
+        let pause = if self.pause { Some(Pause::begin(&mut source)?) } else { None };
+        let (looked, report) = (Instant::now(), Report::default());
+        let mut copying =
+            Copying { arguments: &self, source, target, interrupt, pause, sample, before, looked, report };
+        let result = copying.run();
+        let released = match &copying.pause {
+            Some(_) => Pause::release(&mut copying.source)
+                .map_err(|failure| failure.advise("its writers go on by themselves within 30 seconds")),
+            None => Ok(()),
+        };
+        output.answer(&copying.report, Report::text);
+        result.and(released).and(copying.report.verdict())
+    }
+}
+
+impl Copying<'_> {
+    fn run(&mut self) -> Result<(), Failure> {
+        self.report.dry_run = self.arguments.dry_run;
+        // With a pause, what came before it does not matter.
+        self.before = Writes::of(&mut self.source)?;
+        self.looked = Instant::now();
+        let keys = self.source.scan(self.arguments.pattern.as_deref())?;
+        let keys: Vec<Key> = keys.into_iter().filter(|key| !key.name.starts_with(TEMPORARY.as_bytes())).collect();
+        let plan = Plan::of(&mut self.source, &mut self.target, keys, self.arguments.replace, &self.interrupt)?;
+        let (refused, bytes) = (plan.refused(), plan.bytes());
+        if self.arguments.dry_run || refused > 0 && !self.arguments.skip_refused {
+            self.report.moves = plan.steps.into_iter().map(|(key, bytes, step)| planned(&key, bytes, step)).collect();
+            if refused > 0 && !self.arguments.dry_run {
+                return Err(Failure::of(format!("{refused} keys cannot be moved, so none was"))
+                    .advise("move the others with --skip-refused, or leave these out with --pattern"));
+            }
+            return Ok(());
+        }
+        self.watch()?;
+        let bar = progress::bar(Some(bytes), "bytes");
+        let mut prints = Vec::new();
+        for batch in plan.steps.chunks(SMALL_BATCH) {
+            let mut small = self.copy_batch(batch)?.into_iter();
+            for (key, bytes, step) in batch {
+                self.look()?;
+                let mut row = planned(key, *bytes, step.clone());
+                if row.outcome == Outcome::Planned {
+                    let done = bar.position();
+                    let (outcome, note, print) = match small.next().flatten() {
+                        Some(copied) => copied,
+                        None => self.copy(key, |more| bar.inc(more))?,
+                    };
+                    bar.set_position(done + bytes);
+                    (row.outcome, row.note) = (outcome, note);
+                    prints.extend(print.map(|print| (self.report.moves.len(), print)));
+                } else {
+                    bar.inc(*bytes);
+                }
+                self.report.moves.push(row);
+            }
+        }
+        bar.finish_and_clear();
+        self.second_look(&prints)
+    }
+
+    /// Waits until nobody has written for as long as was asked.
+    fn watch(&mut self) -> Result<(), Failure> {
+        let seconds = if self.pause.is_some() || self.arguments.while_written { 0.0 } else { self.arguments.watch };
+        let wait = Duration::try_from_secs_f64(seconds)
+            .map_err(|_| Failure::of(format!("--watch takes seconds, 0 or more, got {seconds}")))?;
+        while self.looked.elapsed() < wait {
+            self.interrupt.check()?;
+            self.check_writers()?;
+            std::thread::sleep(LOOK.min(wait));
+        }
+        self.check_writers()
+    }
+
+    /// Now and then: whether to go on.
+    fn look(&mut self) -> Result<(), Failure> {
+        self.interrupt.check()?;
+        if let Some(pause) = &mut self.pause {
+            pause.keep(&mut self.source)?;
+        }
+        if self.looked.elapsed() > LOOK {
+            self.check_writers()?;
+            self.looked = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// Fails if somebody wrote to the source, unless that was allowed.
+    fn check_writers(&mut self) -> Result<(), Failure> {
+        if self.arguments.while_written {
+            return Ok(());
+        }
+        let now = Writes::of(&mut self.source)?;
+        if now.own == self.before.own {
+            return Ok(());
+        }
+        let calls = now.since(&self.before);
+        Err(Failure::of(format!("the source is written to: {calls} since the copy began")).advise(
+            "stop its writers, or let the source refuse them (CONFIG SET min-replicas-to-write 100), then run the same \
+             again: what is equal by now is skipped. --pause holds them back; --while-written copies nevertheless, and \
+             names the keys that may lack items",
+        ))
+    }
+
+    /// Moves the small ones of these keys together. For each that is to be moved what became of it; nothing, if it has to
+    /// be moved on its own.
+    fn copy_batch(&mut self, steps: &[(Key, u64, Step)]) -> Result<Vec<Option<Copied>>, Failure> {
+        self.look()?;
+        let to_move: Vec<&(Key, u64, Step)> = steps.iter().filter(|(_, _, step)| *step == Step::Move).collect();
+        let mut outcomes: Vec<Option<Copied>> = vec![None; to_move.len()];
+        let (mut at, mut smalls) = (Vec::new(), Vec::new());
+        for (index, (key, bytes, _)) in to_move.iter().enumerate() {
+            let is_small = *bytes > 0 && *bytes <= SMALL_BYTES;
+            // Samples are asked key by key.
+            if let (true, true, Some(temporary)) = (is_small, self.sample.is_empty(), beside(TEMPORARY, &key.name)) {
+                at.push(index);
+                smalls.push(Small { key: &key.name, class: key.class, temporary });
+            }
+        }
+        let both = (&mut self.source, &mut self.target);
+        let arrived = copy_small(both, &smalls, !self.arguments.no_ttl, self.arguments.replace)?;
+        for (at, arrived) in at.into_iter().zip(arrived) {
+            outcomes[at] = match arrived {
+                Arrived::Named(print) => Some((Outcome::Moved, String::new(), Some(print))),
+                Arrived::Taken => Some((Outcome::Refused, TAKEN.to_owned(), None)),
+                Arrived::Alone => None,
+            };
+        }
+        Ok(outcomes)
+    }
+
+    /// Moves one key.
+    fn copy(&mut self, key: &Key, mut moved: impl FnMut(u64)) -> Result<Copied, Failure> {
+        let plain = || [TEMPORARY.as_bytes(), &key.name].concat();
+        let temporary = match beside(TEMPORARY, &key.name) {
+            Some(name) => name,
+            None if self.target.num_nodes() == 1 => plain(),
+            None => return Ok((Outcome::Refused, "no name beside it in its slot: move it by hand".into(), None)),
+        };
+        let (source, target) = (&mut self.source, &mut self.target);
+        let (interrupt, pause) = (&self.interrupt, &mut self.pause);
+        let count = source.ask(&key.name, key.class.count().arg(&key.name))?;
+        let sent = transfer((source, target), key.class, &key.name, &temporary, |bytes| {
+            moved(bytes);
+            interrupt.check()
+        })?;
+        if let Some(pause) = pause {
+            pause.keep(source)?;
+        }
+        let print = match sent {
+            Transfer::Done(print) => print,
+            Transfer::Gone => return Ok((Outcome::Gone, String::new(), None)),
+            Transfer::Unsteady(text) => {
+                let text = if text.is_empty() { "changed while it was read".to_owned() } else { text };
+                return Ok((Outcome::Refused, text, None));
+            }
+        };
+        let expires_at = expires_at(source, &key.name)?;
+        if let Some(difference) = self.difference(key, &temporary, count, print)? {
+            self.target.call(&temporary, redis::cmd("UNLINK").arg(&temporary))?;
+            return Ok((Outcome::Differs, difference, None));
+        }
+        let target = &mut self.target;
+        if let (Some(at), false) = (expires_at, self.arguments.no_ttl) {
+            target.call(&temporary, redis::cmd("PEXPIREAT").arg(&temporary).arg(at))?;
+        }
+        let rename = if self.arguments.replace { "RENAME" } else { "RENAMENX" };
+        let named = target.ask(&temporary, redis::cmd(rename).arg(&temporary).arg(&key.name))?;
+        match named {
+            Ok(redis::Value::Int(0)) => {
+                target.call(&temporary, redis::cmd("UNLINK").arg(&temporary))?;
+                Ok((Outcome::Refused, TAKEN.to_owned(), None))
+            }
+            Ok(_) => Ok((Outcome::Moved, String::new(), Some(print))),
+            // Its time was over at once.
+            Err(text) if text.contains("no such key") => Ok((Outcome::Gone, String::new(), None)),
+            Err(text) => Err(target.refused(&key.name, rename, &text)),
+        }
+    }
+
+    /// What is different between the source and what arrived.
+    fn difference(
+        &mut self,
+        key: &Key,
+        temporary: &[u8],
+        count: Result<redis::Value, String>,
+        print: Fingerprint,
+    ) -> Result<Option<String>, Failure> {
+        let arrived = fingerprint(&mut self.target, key.class, temporary)?;
+        if arrived != Some(print) {
+            // A window may have moved on between the two.
+            let again = fingerprint(&mut self.source, key.class, &key.name)?;
+            if again != arrived {
+                return Ok(Some("what arrived has other bytes".into()));
+            }
+        }
+        let counted = self.target.ask(temporary, key.class.count().arg(temporary))?;
+        if let (Ok(one), Ok(other)) = (&count, &counted)
+            && one != other
+            && self.source.ask(&key.name, key.class.count().arg(&key.name))? != counted
+        {
+            return Ok(Some(format!("counts differ: {one:?} and {other:?}")));
+        }
+        for items in self.sample.chunks(SAMPLE_BATCH) {
+            let ask = |name: &[u8]| key.class.command("MEXISTS").arg(name).arg(items).to_owned();
+            let one = self.source.ask(&key.name, &ask(&key.name))?;
+            let other = self.target.ask(temporary, &ask(temporary))?;
+            if let (Ok(one), Ok(other)) = (one, other)
+                && one != other
+            {
+                return Ok(Some("sampled items are answered differently".into()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks at the source again: at every key, where anything could have changed one.
+    fn second_look(&mut self, prints: &[(usize, Fingerprint)]) -> Result<(), Failure> {
+        self.check_writers()?;
+        if Writes::of(&mut self.source)? == self.before {
+            return Ok(());
+        }
+        for &(at, print) in prints {
+            self.look()?;
+            let row = &mut self.report.moves[at];
+            let now = fingerprint(&mut self.source, row.class, &row.name)?;
+            if now != Some(print) {
+                // The copy of a window may have moved on as its source did.
+                if now.is_some() && fingerprint(&mut self.target, row.class, &row.name)? == now {
+                    continue;
+                }
+                row.outcome = Outcome::Behind;
+                row.note = match now {
+                    Some(_) => "changed while it was copied: may lack items".to_owned(),
+                    None => "deleted or expired since it was copied".to_owned(),
+                };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The row of a key before it was moved.
+fn planned(key: &Key, bytes: u64, step: Step) -> Moved {
+    let (outcome, note) = match step {
+        Step::Move => (Outcome::Planned, String::new()),
+        Step::Equal => (Outcome::Equal, String::new()),
+        Step::Refuse(reason) => (Outcome::Refused, reason),
+    };
+    Moved {
+        key: shown(&key.name),
+        kind: noun(key.class),
+        bytes,
+        outcome,
+        note,
+        name: key.name.clone(),
+        class: key.class,
+    }
+}
+
+fn noun(class: Class) -> &'static str {
+    match class {
+        Class::Classic => "filter (classic)",
+        Class::Filter => "filter",
+        Class::Counter => "counter",
+    }
+}
+
+fn run_id(server: &mut Server) -> Result<String, Failure> {
+    let info = text(&server.call_node(0, redis::cmd("INFO").arg("server"))?).unwrap_or_default();
+    Ok(info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap_or_default().trim().to_owned())
+}

@@ -1,0 +1,182 @@
+//! What will be done with each key, before anything is done.
+
+use crate::failure::Failure;
+use crate::server::{Answer, Class, Interrupt, Key, SMALL_BYTES, Server};
+use crate::server::{fingerprint, first_chunk, integer, is_gone, pairs, read_small, text};
+
+/// Keys that are asked about together.
+const BATCH: usize = 200;
+
+/// RedisBloom ends the server that loads a filter of so many sub-filters.
+const REDISBLOOM_MAX_FILTERS: i64 = 1000;
+
+/// What will be done with a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    Move,
+    /// The target has the same.
+    Equal,
+    Refuse(String),
+}
+
+/// All keys, with their bytes and what will be done.
+#[derive(Debug, Default)]
+pub struct Plan {
+    pub steps: Vec<(Key, u64, Step)>,
+}
+
+/// What a server has commands for.
+#[derive(Debug, Clone, Copy)]
+struct Serves {
+    filters: bool,
+    /// Filters of lines, too.
+    lines: bool,
+    counters: bool,
+}
+
+impl Serves {
+    fn of(server: &mut Server) -> Result<Self, Failure> {
+        let names = ["bf.loadchunk", "bf.advance", "lc.loadchunk"];
+        let reply = server.call_node(0, redis::cmd("COMMAND").arg("INFO").arg(&names))?;
+        let known: Vec<bool> = match &reply {
+            redis::Value::Array(items) => items.iter().map(|item| !matches!(item, redis::Value::Nil)).collect(),
+            _ => Vec::new(),
+        };
+        let knows = |at: usize| known.get(at).copied().unwrap_or(false);
+        Ok(Serves { filters: knows(0), lines: knows(0) && knows(1), counters: knows(2) })
+    }
+
+    /// Why a key of this class cannot go there.
+    fn refusal(self, class: Class) -> Option<&'static str> {
+        match class {
+            Class::Classic if !self.filters => Some("the target has no module for filters"),
+            Class::Filter if !self.filters => Some("the target has no module for filters"),
+            Class::Filter if !self.lines => {
+                Some("the target is RedisBloom, which knows only filters of LAYOUT classic without a window")
+            }
+            Class::Counter if !self.counters => Some("the target has no counters (LC.*)"),
+            _ => None,
+        }
+    }
+}
+
+impl Plan {
+    /// Looks at every key on both servers.
+    pub fn of(
+        source: &mut Server,
+        target: &mut Server,
+        keys: Vec<Key>,
+        replace: bool,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Failure> {
+        let serves = Serves::of(target)?;
+        let mut plan = Plan::default();
+        for batch in keys.chunks(BATCH) {
+            interrupt.check()?;
+            let about = |name: &str, of_class: bool| {
+                let command = |key: &Key| match of_class {
+                    true => key.class.command(name).arg(&key.name).to_owned(),
+                    false if name == "MEMORY" => redis::cmd(name).arg("USAGE").arg(&key.name).to_owned(),
+                    false => redis::cmd(name).arg(&key.name).to_owned(),
+                };
+                batch.iter().map(|key| (&key.name[..], command(key))).collect::<Vec<_>>()
+            };
+            let infos = source.ask_all(&about("INFO", true))?;
+            let usages = source.ask_all(&about("MEMORY", false))?;
+            let types = target.ask_all(&about("TYPE", false))?;
+            let same = same_of(source, target, batch, &usages, &types)?;
+            for (at, key) in batch.iter().enumerate() {
+                let bytes = usages[at].as_ref().ok().and_then(integer);
+                let bytes = bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
+                let filters = match &infos[at] {
+                    Err(text) if is_gone(text) => continue,
+                    Err(text) => {
+                        plan.steps.push((key.clone(), bytes, Step::Refuse(text.clone())));
+                        continue;
+                    }
+                    Ok(info) => {
+                        let found = pairs(info).into_iter().find(|(label, _)| label == "Number of filters");
+                        found.and_then(|(_, value)| integer(&value)).unwrap_or(1)
+                    }
+                };
+                let step = match &types[at] {
+                    _ if serves.refusal(key.class).is_some() => {
+                        Step::Refuse(serves.refusal(key.class).unwrap_or_default().to_owned())
+                    }
+                    _ if !serves.lines && filters >= REDISBLOOM_MAX_FILTERS => Step::Refuse(format!(
+                        "it has {filters} sub-filters, and RedisBloom ends a server that loads {REDISBLOOM_MAX_FILTERS}"
+                    )),
+                    Err(text) => return Err(target.refused(&key.name, "TYPE", text)),
+                    Ok(found) => match text(found).as_deref() {
+                        Some("none") => Step::Move,
+                        Some(name) if name == key.class.type_name() && same[at] => Step::Equal,
+                        _ if replace => Step::Move,
+                        Some(name) if name == key.class.type_name() => {
+                            Step::Refuse("the target has another value there: --replace replaces it".into())
+                        }
+                        name => Step::Refuse(format!(
+                            "the target has a value of type {} there: --replace replaces it",
+                            name.unwrap_or_default()
+                        )),
+                    },
+                };
+                plan.steps.push((key.clone(), bytes, step));
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Keys that cannot be moved.
+    pub fn refused(&self) -> usize {
+        self.steps.iter().filter(|(_, _, step)| matches!(step, Step::Refuse(_))).count()
+    }
+
+    /// Bytes of all keys, as the source's memory has them.
+    pub fn bytes(&self) -> u64 {
+        self.steps.iter().map(|(_, bytes, _)| bytes).sum()
+    }
+}
+
+/// Of each key whether both have the same value. Small ones are read together.
+fn same_of(
+    source: &mut Server,
+    target: &mut Server,
+    keys: &[Key],
+    usages: &[Answer],
+    types: &[Answer],
+) -> Result<Vec<bool>, Failure> {
+    let is_there = |at: usize| {
+        let found = types[at].as_ref().ok().and_then(text);
+        found.as_deref() == Some(keys[at].class.type_name())
+    };
+    let is_small = |at: usize| {
+        let bytes = usages[at].as_ref().ok().and_then(integer);
+        bytes.is_some_and(|bytes| u64::try_from(bytes).is_ok_and(|bytes| bytes <= SMALL_BYTES))
+    };
+    let small: Vec<usize> = (0..keys.len()).filter(|&at| is_there(at) && is_small(at)).collect();
+    let names: Vec<_> = small.iter().map(|&at| (&keys[at].name[..], keys[at].class)).collect();
+    let (ours, theirs) = (read_small(source, &names)?, read_small(target, &names)?);
+    let mut read: Vec<Option<bool>> = vec![None; keys.len()];
+    for (&at, (one, other)) in small.iter().zip(ours.into_iter().zip(theirs)) {
+        if let (Some(one), Some(other)) = (one, other) {
+            read[at] = Some(one == other);
+        }
+    }
+    let mut same = Vec::with_capacity(keys.len());
+    for (at, key) in keys.iter().enumerate() {
+        same.push(match read[at] {
+            Some(known) => known,
+            None => is_there(at) && same_alone(source, target, key)?,
+        });
+    }
+    Ok(same)
+}
+
+/// Whether both have the same value: by its header first, then by all of it.
+fn same_alone(source: &mut Server, target: &mut Server, key: &Key) -> Result<bool, Failure> {
+    let theirs = target.ask(&key.name, key.class.count().arg(&key.name))?;
+    if theirs.is_err() || first_chunk(source, key.class, &key.name)? != first_chunk(target, key.class, &key.name)? {
+        return Ok(false);
+    }
+    Ok(fingerprint(source, key.class, &key.name)? == fingerprint(target, key.class, &key.name)?)
+}

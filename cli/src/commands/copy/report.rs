@@ -1,0 +1,98 @@
+//! What was done with each key.
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::server::Class;
+use crate::table::{bytes, table};
+
+/// Rows that are printed one by one; of more, only those that did not go as planned.
+const MAX_ROWS: usize = 50;
+
+/// What became of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It would be moved.
+    Planned,
+    /// It is there, and the same.
+    Moved,
+    /// It was there, and the same.
+    Equal,
+    /// It was deleted or expired.
+    Gone,
+    /// It cannot be moved.
+    Refused,
+    /// It arrived, and was not the same. The target keeps what it had.
+    Differs,
+    /// It is there, and its source changed since.
+    Behind,
+}
+
+/// One key.
+#[derive(Debug, Serialize)]
+pub struct Moved {
+    pub key: String,
+    pub kind: &'static str,
+    pub bytes: u64,
+    pub outcome: Outcome,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    #[serde(skip)]
+    pub name: Vec<u8>,
+    #[serde(skip)]
+    pub class: Class,
+}
+
+/// All keys.
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    pub dry_run: bool,
+    pub moves: Vec<Moved>,
+}
+
+impl Report {
+    fn number(&self, outcome: Outcome) -> usize {
+        self.moves.iter().filter(|row| row.outcome == outcome).count()
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let is_short = self.moves.len() <= MAX_ROWS;
+        let plain = [Outcome::Planned, Outcome::Moved, Outcome::Equal];
+        let shown: Vec<&Moved> = self.moves.iter().filter(|row| is_short || !plain.contains(&row.outcome)).collect();
+        let mut rows = vec![["key", "kind", ">bytes", "outcome", "note"].map(str::to_owned).to_vec()];
+        for row in &shown {
+            let outcome = format!("{:?}", row.outcome).to_lowercase();
+            rows.push(vec![row.key.clone(), row.kind.to_owned(), bytes(row.bytes), outcome, row.note.clone()]);
+        }
+        let outcomes = [
+            (Outcome::Planned, "to move"),
+            (Outcome::Moved, "moved"),
+            (Outcome::Equal, "equal already"),
+            (Outcome::Gone, "gone"),
+            (Outcome::Refused, "refused"),
+            (Outcome::Differs, "differ"),
+            (Outcome::Behind, "changed meanwhile"),
+        ];
+        let counts: Vec<String> = outcomes
+            .iter()
+            .filter(|(outcome, _)| self.number(*outcome) > 0)
+            .map(|(outcome, word)| format!("{} {word}", self.number(*outcome)))
+            .collect();
+        let sum: u64 = self.moves.iter().map(|row| row.bytes).sum();
+        let counts = if counts.is_empty() { "no filter or counter there".to_owned() } else { counts.join(", ") };
+        let summary = format!("{} keys, {}: {counts}", self.moves.len(), bytes(sum));
+        if shown.is_empty() { summary } else { format!("{}\n{summary}", table(&rows)) }
+    }
+
+    /// A failure if a key is not as its source.
+    pub fn verdict(&self) -> Result<(), Failure> {
+        let wrong = self.number(Outcome::Differs) + self.number(Outcome::Behind);
+        if wrong > 0 {
+            return Err(Failure::does_not_hold(format!("{wrong} keys are not as their source is"))
+                .advise("stop the writers and run the same again with --replace"));
+        }
+        Ok(())
+    }
+}

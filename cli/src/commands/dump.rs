@@ -1,0 +1,237 @@
+//! `dump`: a key into a file. A dump that broke off goes on where it was, if the value is still the same.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::file::{Entry, Kind, Reader, Writer};
+use crate::output::Output;
+use crate::progress;
+use crate::server::{ATTEMPTS, Chunk, Class, Interrupt, Read, Server, Url};
+use crate::server::{chunks, expires_at, first_chunk, integer, pairs, shown, text};
+use crate::table;
+
+/// Arguments of `dump`.
+#[derive(Debug, Args)]
+pub struct Dump {
+    /// A filter or counter
+    key: String,
+    /// The file to write
+    file: PathBuf,
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+    /// Leave the time to live out
+    #[arg(long)]
+    no_ttl: bool,
+    #[command(flatten)]
+    url: Url,
+}
+
+/// What was written.
+#[derive(Debug, Serialize)]
+struct Dumped {
+    key: String,
+    kind: &'static str,
+    bytes: u64,
+    /// Bytes that an earlier dump had.
+    resumed_bytes: u64,
+    /// Whether the value was written to meanwhile: items added since the dump began may be missing.
+    changed_meanwhile: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<u64>,
+}
+
+/// How one attempt ended.
+enum Attempt {
+    Whole { bytes: u64, changed: bool },
+    Again,
+}
+
+impl Dump {
+    pub fn run(self, output: &Output) -> Result<(), Failure> {
+        let interrupt = Interrupt::listen()?;
+        let mut server = Server::connect(&self.url.url, &self.url.access)?;
+        let key = self.key.as_bytes();
+        let class = server.class_of(key)?.ok_or_else(|| no_key(key))?;
+        let expires_at = if self.no_ttl { None } else { expires_at(&mut server, key)? };
+        let kind = if class == Class::Counter { Kind::Counter } else { Kind::Filter };
+        let entry = Entry { kind, key: Some(key.to_owned()), expires_at };
+        let part = part_of(&self.file);
+        let mut old = part.exists().then_some(&part);
+        for _ in 0..ATTEMPTS {
+            let mut writer = Writer::create(&self.file, self.force)?;
+            let mut resumed = 0;
+            match self.attempt(&mut server, class, &entry, &mut writer, old, &mut resumed, &interrupt) {
+                Ok(Attempt::Whole { bytes, changed }) => {
+                    writer.finish()?;
+                    remove(&part)?;
+                    let dumped = Dumped {
+                        key: shown(key),
+                        kind: class.noun(),
+                        bytes,
+                        resumed_bytes: resumed,
+                        changed_meanwhile: changed,
+                        expires_at,
+                    };
+                    output.answer(&dumped, Dumped::text);
+                    return Ok(());
+                }
+                Ok(Attempt::Again) => {
+                    eprintln!("{} changed: the dump begins again", shown(key));
+                    old = None;
+                }
+                Err(failure) if !writer.is_within_value() => return Err(failure),
+                Err(failure) => {
+                    writer.keep_as(&part)?;
+                    return Err(failure.note(format!("what arrived is kept as {}", part.display())));
+                }
+            }
+        }
+        Err(Failure::of(format!("{} changes faster than it can be read", shown(key)))
+            .advise("dump it when fewer write to it"))
+    }
+
+    /// Reads the value into `writer`, what `old` has of it from there.
+    #[expect(clippy::too_many_arguments, reason = "all of one attempt, which may leave the writer in the middle")]
+    fn attempt(
+        &self,
+        server: &mut Server,
+        class: Class,
+        entry: &Entry,
+        writer: &mut Writer,
+        old: Option<&PathBuf>,
+        resumed: &mut u64,
+        interrupt: &Interrupt,
+    ) -> Result<Attempt, Failure> {
+        let key = self.key.as_bytes();
+        let header = first_chunk(server, class, key)?.ok_or_else(|| no_key(key))?;
+        let shape = shape(server, class, key)?;
+        writer.begin(entry)?;
+        let mut bytes = 0;
+        let mut from = 0;
+        if let Some(old) = old {
+            match take_over(server, class, key, entry, &header, old, writer)? {
+                Some((iterator, taken)) => (from, bytes, *resumed) = (iterator, taken, taken),
+                None => return Ok(Attempt::Again),
+            }
+        }
+        let bar = progress::bar(size(server, class, key)?, "bytes");
+        bar.inc(bytes);
+        let read = chunks(server, class, key, from, |(iterator, chunk)| {
+            interrupt.check()?;
+            bytes += chunk.len() as u64;
+            bar.inc(chunk.len() as u64);
+            writer.chunk(iterator, &chunk)
+        })?;
+        bar.finish_and_clear();
+        match read {
+            Read::Gone => return Err(no_key(key)),
+            Read::Stale => return Ok(Attempt::Again),
+            Read::Whole => {}
+        }
+        let now = first_chunk(server, class, key)?.ok_or_else(|| no_key(key))?;
+        let changed = now != header;
+        // What grew a part while it was read does not fit together.
+        if changed && self::shape(server, class, key)? != shape {
+            return Ok(Attempt::Again);
+        }
+        writer.end()?;
+        Ok(Attempt::Whole { bytes, changed })
+    }
+}
+
+impl Dumped {
+    fn text(&self) -> String {
+        let mut text = format!("{}: a {}, {}", self.key, self.kind, table::bytes(self.bytes));
+        if self.resumed_bytes > 0 {
+            text += &format!(", {} of it from before", table::bytes(self.resumed_bytes));
+        }
+        if self.changed_meanwhile {
+            text += "\nit was written to meanwhile: what was added since the dump began may be missing";
+        }
+        text
+    }
+}
+
+/// Writes the chunks that an earlier dump has, if they are of the value as it is now. The iterator to go on with, and
+/// their bytes.
+fn take_over(
+    server: &mut Server,
+    class: Class,
+    key: &[u8],
+    entry: &Entry,
+    header: &Chunk,
+    old: &Path,
+    writer: &mut Writer,
+) -> Result<Option<(u64, u64)>, Failure> {
+    // What ends in the middle, as such a file does, is read up to there.
+    let Ok(mut reader) = Reader::open(old) else { return Ok(None) };
+    match reader.next_value() {
+        Ok(Some(found)) if found.kind == entry.kind && found.key == entry.key => {}
+        _ => return Ok(None),
+    }
+    let (mut at, mut before, mut bytes) = (0, 0, 0);
+    let mut last = Vec::new();
+    while let Ok(Some((iterator, chunk))) = reader.next_chunk() {
+        if at == 0 && (iterator, &chunk) != (header.0, &header.1) {
+            return Ok(None);
+        }
+        writer.chunk(iterator, &chunk)?;
+        bytes += chunk.len() as u64;
+        (before, at, last) = (at, iterator, chunk);
+    }
+    if at == 0 {
+        return Ok(None);
+    }
+    // The header tells of new items; the last chunk of bits that are other ones.
+    let mut same = false;
+    let read = chunks(server, class, key, before, |(iterator, chunk)| {
+        same = iterator == at && chunk == last;
+        Err(Failure::of("one is enough"))
+    });
+    Ok((read.is_err() && same).then_some((at, bytes)))
+}
+
+/// What chunks of one dump must agree on, besides their bits.
+fn shape(server: &mut Server, class: Class, key: &[u8]) -> Result<Vec<String>, Failure> {
+    let info = pairs(&server.call(key, class.command("INFO").arg(key))?);
+    let value = |label: &str| info.iter().find(|(name, _)| name == label).map(|(_, value)| value);
+    let mut shape: Vec<String> = Vec::new();
+    shape.extend(value("Number of filters").and_then(integer).map(|number| number.to_string()));
+    shape.extend(value("Representation").and_then(text));
+    if shape.iter().any(|word| word == "exact" || word == "sparse") {
+        shape.extend(value("Bits set").and_then(integer).map(|number| number.to_string()));
+        shape.extend(value("Count").and_then(integer).map(|number| number.to_string()));
+    }
+    Ok(shape)
+}
+
+/// About how many bytes the dump will have.
+fn size(server: &mut Server, class: Class, key: &[u8]) -> Result<Option<u64>, Failure> {
+    let info = pairs(&server.call(key, class.command("INFO").arg(key))?);
+    let size = info.iter().find(|(name, _)| name == "Size").and_then(|(_, value)| integer(value));
+    Ok(size.and_then(|size| u64::try_from(size).ok()))
+}
+
+fn no_key(key: &[u8]) -> Failure {
+    Failure::of(format!("there is no key {}", shown(key)))
+}
+
+/// Where a dump that broke off is kept.
+fn part_of(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".part");
+    PathBuf::from(name)
+}
+
+fn remove(path: &Path) -> Result<(), Failure> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Failure::of(format!("cannot remove {}: {error}", path.display())))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,163 @@
+//! `import`: the lines of a file into a key, by pipelined commands.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::{Args, ValueEnum};
+use redis::Value;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::lines;
+use crate::output::Output;
+use crate::progress;
+use crate::server::{Class, Interrupt, Server, Url, shown};
+use crate::table;
+
+/// Arguments of `import`.
+#[derive(Debug, Args)]
+pub struct Import {
+    /// The file, one item a line; - for standard input
+    file: PathBuf,
+    /// The filter or counter
+    key: String,
+    /// Create the key if it is missing, with these options of BF.INSERT or LC.INSERT: "CAPACITY 1000000 ERROR 0.001"
+    #[arg(long, value_name = "OPTIONS", requires = "kind", allow_hyphen_values = true)]
+    create: Option<String>,
+    /// What to create
+    #[arg(long)]
+    kind: Option<Created>,
+    /// Items in a command
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    batch: u32,
+    /// Commands that are on their way together
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pipeline: u32,
+    /// Lines to pass over, when an import that broke off goes on
+    #[arg(long, default_value_t = 0)]
+    skip: u64,
+    #[command(flatten)]
+    url: Url,
+}
+
+/// What a key can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Created {
+    Filter,
+    Counter,
+}
+
+/// What was added.
+#[derive(Debug, Serialize)]
+struct Imported {
+    key: String,
+    kind: &'static str,
+    items: u64,
+    /// Items that were new; of a counter that estimates, those that changed it.
+    new: u64,
+    seconds: f64,
+}
+
+impl Import {
+    pub fn run(self, output: &Output) -> Result<(), Failure> {
+        let interrupt = Interrupt::listen()?;
+        let mut server = Server::connect(&self.url.url, &self.url.access)?;
+        let key = self.key.as_bytes();
+        let asked = self.kind.map(|kind| match kind {
+            Created::Filter => Class::Filter,
+            Created::Counter => Class::Counter,
+        });
+        let class = match (server.class_of(key)?, asked) {
+            (Some(class), Some(asked)) if class.family() != asked.family() => {
+                return Err(Failure::of(format!("{} is a {}", shown(key), class.noun())));
+            }
+            (Some(class), _) => class,
+            (None, Some(asked)) if self.create.is_some() => asked,
+            (None, _) => {
+                return Err(Failure::of(format!("there is no key {}", shown(key))).advise(
+                    "create it: --kind filter --create \"CAPACITY 1000000 ERROR 0.01\"; rollcall plan finds the options",
+                ));
+            }
+        };
+        let started = Instant::now();
+        let bar = progress::bar(None, "items");
+        let mut imported = Imported { key: shown(key), kind: class.noun(), items: 0, new: 0, seconds: 0.0 };
+        let skip = usize::try_from(self.skip).unwrap_or(usize::MAX);
+        let mut input = lines::of(&self.file)?.skip(skip).peekable();
+        while input.peek().is_some() {
+            interrupt.check().map_err(|failure| self.go_on(&imported, failure))?;
+            let mut commands = Vec::new();
+            for _ in 0..self.pipeline {
+                let items: Vec<Vec<u8>> = input.by_ref().take(self.batch as usize).collect::<Result<_, _>>()?;
+                if items.is_empty() {
+                    break;
+                }
+                commands.push((items.len() as u64, self.command(class, &items)));
+            }
+            let (sizes, commands): (Vec<u64>, Vec<_>) =
+                commands.into_iter().map(|(size, command)| (size, (key, command))).unzip();
+            let answers = server.ask_all(&commands).map_err(|failure| self.go_on(&imported, failure))?;
+            for (size, answer) in sizes.into_iter().zip(answers) {
+                let refused =
+                    |text: &str| server.refused(key, if class == Class::Counter { "LC.ADD" } else { "BF.MADD" }, text);
+                let reply = answer.map_err(|text| self.go_on(&imported, refused(&text)))?;
+                let (new, error) = added(&reply);
+                imported.new += new;
+                if let Some(text) = error {
+                    return Err(self.go_on(&imported, refused(&text)));
+                }
+                imported.items += size;
+                bar.inc(size);
+            }
+        }
+        bar.finish_and_clear();
+        imported.seconds = started.elapsed().as_secs_f64();
+        output.answer(&imported, Imported::text);
+        Ok(())
+    }
+
+    fn command(&self, class: Class, items: &[Vec<u8>]) -> redis::Cmd {
+        let mut command = match (&self.create, class) {
+            (None, Class::Counter) => class.command("ADD"),
+            (None, _) => class.command("MADD"),
+            _ => class.command("INSERT"),
+        };
+        command.arg(self.key.as_bytes());
+        if let Some(options) = &self.create {
+            command.arg(options.split_whitespace().collect::<Vec<_>>()).arg("ITEMS");
+        }
+        command.arg(items);
+        command
+    }
+
+    /// A failure with what was done before it.
+    fn go_on(&self, imported: &Imported, failure: Failure) -> Failure {
+        let done = imported.items + self.skip;
+        failure.note(format!("{done} lines are in; to go on after them: --skip {done}. Adding twice does no harm"))
+    }
+}
+
+impl Imported {
+    fn text(&self) -> String {
+        let rate = self.items as f64 / self.seconds.max(1e-9);
+        format!(
+            "{}: a {}, {} items of which {} were new, {} items a second",
+            self.key,
+            self.kind,
+            table::count(i64::try_from(self.items).unwrap_or(i64::MAX)),
+            table::count(i64::try_from(self.new).unwrap_or(i64::MAX)),
+            table::count(rate as i64),
+        )
+    }
+}
+
+/// How many a reply says were new, and the error that it ends with.
+fn added(reply: &Value) -> (u64, Option<String>) {
+    match reply {
+        Value::Array(items) => {
+            let new = items.iter().filter(|item| matches!(item, Value::Int(1) | Value::Boolean(true))).count();
+            (new as u64, items.last().and_then(crate::server::error_text))
+        }
+        other => (crate::server::integer(other).and_then(|new| u64::try_from(new).ok()).unwrap_or(0), None),
+    }
+}

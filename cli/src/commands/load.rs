@@ -1,0 +1,178 @@
+//! `load`: a file into a key. A load that broke off goes on where it was.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::failure::Failure;
+use crate::file::{Entry, Kind, Reader};
+use crate::output::Output;
+use crate::progress;
+use crate::server::{Class, Interrupt, Server, Summing, Url};
+use crate::server::{beside, fingerprint, load_chunk, shown, unstamped};
+use crate::table;
+
+/// What the names of values begin with that are still arriving.
+const TEMPORARY: &str = "rollcall.load:";
+
+/// The first byte of the headers of windows (docs/persistence.md).
+const WINDOWS: [u8; 2] = [0xe1, 0xd1];
+
+/// Arguments of `load`.
+#[derive(Debug, Args)]
+pub struct Load {
+    /// A file of `dump`, `build` or `merge`
+    file: PathBuf,
+    /// The key; of a file of one value. By default each value gets the key that it had
+    key: Option<String>,
+    /// Replace a key that exists
+    #[arg(long)]
+    replace: bool,
+    /// Leave times to live out
+    #[arg(long)]
+    no_ttl: bool,
+    #[command(flatten)]
+    url: Url,
+}
+
+/// A value that was loaded.
+#[derive(Debug, Serialize)]
+struct Loaded {
+    key: String,
+    kind: &'static str,
+    bytes: u64,
+    /// Bytes that had arrived before.
+    resumed_bytes: u64,
+    /// Whether what the server has was read back and is the same.
+    compared: bool,
+}
+
+impl Load {
+    pub fn run(self, output: &Output) -> Result<(), Failure> {
+        let interrupt = Interrupt::listen()?;
+        let mut server = Server::connect(&self.url.url, &self.url.access)?;
+        let mut reader = Reader::open(&self.file)?;
+        let mut all = Vec::new();
+        while let Some(entry) = reader.next_value()? {
+            if self.key.is_some() && !all.is_empty() {
+                return Err(Failure::of(format!("{} has more than one value", self.file.display()))
+                    .advise("the first is loaded; without a key each is loaded as the key that it had"));
+            }
+            let key = self.key.clone().map(String::into_bytes).or_else(|| entry.key.clone()).ok_or_else(|| {
+                Failure::of(format!("{} does not name the key", self.file.display())).advise("rollcall load FILE KEY")
+            })?;
+            all.push(self.load(&mut server, &mut reader, &entry, &key, &interrupt)?);
+        }
+        output.answer(&all, |all| all.iter().map(Loaded::text).collect::<Vec<_>>().join("\n"));
+        Ok(())
+    }
+
+    fn load(
+        &self,
+        server: &mut Server,
+        reader: &mut Reader<impl std::io::Read>,
+        entry: &Entry,
+        key: &[u8],
+        interrupt: &Interrupt,
+    ) -> Result<Loaded, Failure> {
+        let class = if entry.kind == Kind::Counter { Class::Counter } else { Class::Filter };
+        let exists = server.call(key, redis::cmd("EXISTS").arg(key))?;
+        if exists == redis::Value::Int(1) && !self.replace {
+            return Err(Failure::of(format!("the key {} exists", shown(key))).advise("replace it with --replace"));
+        }
+        let expires_at = entry.expires_at.filter(|_| !self.no_ttl);
+        if expires_at.is_some_and(|at| u128::from(at) <= now()) {
+            return Err(Failure::of(format!("the time of {} is over", shown(key)))
+                .advise("load it without its time to live: --no-ttl"));
+        }
+        let empty = || Failure::of(format!("{} has a value without chunks", self.file.display()));
+        let header = reader.next_chunk()?.ok_or_else(empty)?;
+        // The name tells by the header which value is arriving: no other goes on with it.
+        let prefix = format!("{TEMPORARY}{:016x}:", xxh3_64(&header.1));
+        let temporary = beside(&prefix, key).unwrap_or_else(|| [prefix.as_bytes(), key].concat());
+        let arrived = self.arrived(server, class, &temporary)?;
+        let refused = |server: &Server, text: String| {
+            let failure = server.refused(&temporary, &format!("{}.LOADCHUNK", class.family()), &text);
+            if text.contains("bad data") {
+                failure.advise(
+                    "its log has why. RedisBloom takes classic filters only, whose file `rollcall info` calls classic",
+                )
+            } else {
+                failure
+            }
+        };
+        let (mut summing, mut bytes, mut resumed) = (Summing::new(), 0, 0);
+        let bar = progress::bar(None, "bytes");
+        let is_window = header.1.first().is_some_and(|byte| WINDOWS.contains(byte));
+        let mut next = Some(header);
+        while let Some(chunk) = next {
+            interrupt.check()?;
+            summing.take(&chunk);
+            bytes += chunk.1.len() as u64;
+            bar.inc(chunk.1.len() as u64);
+            if arrived.is_some_and(|arrived| unstamped(chunk.0) <= arrived + 1) {
+                resumed += chunk.1.len() as u64;
+            } else if let Err(text) = load_chunk(server, class, &temporary, &chunk)? {
+                return Err(refused(server, text));
+            }
+            next = reader.next_chunk()?;
+        }
+        bar.finish_and_clear();
+        if let Err(text) = server.ask(&temporary, class.count().arg(&temporary))? {
+            return Err(refused(server, text));
+        }
+        let same = fingerprint(server, class, &temporary)? == Some(summing.end());
+        // A window that goes by the clock may have moved on since it was dumped.
+        if !same && !is_window {
+            server.call(&temporary, redis::cmd("UNLINK").arg(&temporary))?;
+            return Err(Failure::does_not_hold(format!(
+                "{}: what the server has is not what the file has",
+                shown(key)
+            )));
+        }
+        if let Some(at) = expires_at {
+            server.call(&temporary, redis::cmd("PEXPIREAT").arg(&temporary).arg(at))?;
+        }
+        let rename = if self.replace { "RENAME" } else { "RENAMENX" };
+        let named = server.call(&temporary, redis::cmd(rename).arg(&temporary).arg(key))?;
+        if named == redis::Value::Int(0) {
+            return Err(
+                Failure::of(format!("the key {} exists by now", shown(key))).advise("replace it with --replace")
+            );
+        }
+        Ok(Loaded { key: shown(key), kind: class.noun(), bytes, resumed_bytes: resumed, compared: same })
+    }
+
+    /// Bytes of the payload that an earlier load has brought; `None` to begin anew.
+    fn arrived(&self, server: &mut Server, class: Class, temporary: &[u8]) -> Result<Option<u64>, Failure> {
+        if let Err(text) = server.ask(temporary, class.count().arg(temporary))?
+            && let Some((_, rest)) = text.split_once("still loading: ")
+            && let Some(arrived) = rest.split(' ').next().and_then(|number| number.parse().ok())
+        {
+            return Ok(Some(arrived));
+        }
+        // Whether it is complete is not known of a server that does not say it.
+        server.call(temporary, redis::cmd("UNLINK").arg(temporary))?;
+        Ok(None)
+    }
+}
+
+impl Loaded {
+    fn text(&self) -> String {
+        let mut text = format!("{}: a {}, {}", self.key, self.kind, table::bytes(self.bytes));
+        if self.resumed_bytes > 0 {
+            text += &format!(", {} of it there before", table::bytes(self.resumed_bytes));
+        }
+        if !self.compared {
+            text += "; its window has moved on since the dump";
+        }
+        text
+    }
+}
+
+fn now() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()
+}

@@ -1,0 +1,58 @@
+//! `top`: every filter and counter of a server, as a live table.
+
+mod columns;
+mod live;
+mod rows;
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::server::{Server, Url};
+use columns::{Column, printed, sort, summary};
+use live::View;
+use rows::rows;
+
+/// Arguments of `top`.
+#[derive(Debug, Args)]
+pub struct Top {
+    /// Only keys that match, as KEYS has it: user:*
+    #[arg(long)]
+    pattern: Option<String>,
+    /// The column to sort by; the largest first, keys and kinds by the alphabet
+    #[arg(long, default_value = "bytes")]
+    sort: Column,
+    /// The smallest first
+    #[arg(long)]
+    reverse: bool,
+    /// Rows to show at most
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+    /// Print the table once and end; also when the output is no terminal
+    #[arg(long)]
+    once: bool,
+    /// Seconds between two looks at the server
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    interval: u64,
+    #[command(flatten)]
+    url: Url,
+}
+
+impl Top {
+    pub fn run(self, output: &Output) -> Result<(), Failure> {
+        let mut server = Server::connect(&self.url.url, &self.url.access)?;
+        if !self.once && !output.is_json() && std::io::stdout().is_terminal() {
+            let view = View::new(self.sort, self.reverse, self.limit);
+            return live::show(&mut server, self.pattern.as_deref(), Duration::from_secs(self.interval), view);
+        }
+        let mut all = rows(&mut server, self.pattern.as_deref())?;
+        sort(&mut all, self.sort, self.reverse);
+        let summary = summary(&all);
+        all.truncate(self.limit.map_or(usize::MAX, |limit| limit as usize));
+        output.answer(&all, |rows| if rows.is_empty() { summary } else { format!("{}\n{summary}", printed(rows)) });
+        Ok(())
+    }
+}

@@ -1,0 +1,172 @@
+//! Where a server is, and how to get in: arguments, TLS, and connections.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use redis::{
+    Client, ClientTlsConfig, Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
+    TlsCertificates,
+};
+
+use super::error;
+use crate::failure::Failure;
+
+/// Arguments of commands that speak to one server or cluster.
+#[derive(Debug, Clone, Args)]
+pub struct Url {
+    /// The server: redis://[user[:password]@]host[:port][/db], rediss:// for TLS, redis+unix:///path for a socket
+    #[arg(long, env = "ROLLCALL_URL", default_value = "redis://127.0.0.1:6379", hide_env_values = true)]
+    pub url: String,
+
+    #[command(flatten)]
+    pub access: Access,
+}
+
+/// How to get in, whatever the address.
+#[derive(Debug, Clone, Args)]
+pub struct Access {
+    /// The password, for a URL that has none. The environment keeps it from other users of this machine
+    #[arg(long, env = "ROLLCALL_PASSWORD", hide_env_values = true)]
+    pub password: Option<String>,
+
+    /// Follow the cluster that the server belongs to
+    #[arg(long)]
+    pub cluster: bool,
+
+    #[command(flatten)]
+    pub tls: Tls,
+}
+
+/// Files of TLS, and how long to wait.
+#[derive(Debug, Clone, Args)]
+pub struct Tls {
+    /// Certificates of the authorities to trust, PEM, instead of the system's
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+
+    /// The certificate to show to the server, PEM
+    #[arg(long, value_name = "FILE", requires = "key_file")]
+    cert: Option<PathBuf>,
+
+    /// The key of that certificate, PEM
+    #[arg(long = "key", id = "key_file", value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+
+    /// Take any certificate for the server's
+    #[arg(long)]
+    insecure: bool,
+
+    /// Seconds to wait for a connection or a reply
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    timeout: u64,
+}
+
+/// A server's address with all that is needed to connect, also to other nodes of its cluster.
+#[derive(Debug, Clone)]
+pub struct Address {
+    info: ConnectionInfo,
+    certificates: Option<TlsCertificates>,
+    timeout: Duration,
+}
+
+impl Address {
+    /// Reads a URL and the files that `access` names.
+    pub fn new(url: &str, access: &Access) -> Result<Self, Failure> {
+        let wrong = |reason: String| {
+            Failure::of(reason).advise("a URL is redis://user:password@host:6379/0, rediss://... or redis+unix:///path")
+        };
+        let info = url
+            .into_connection_info()
+            .map_err(|error| wrong(format!("the URL of the server cannot be read: {error}")))?;
+        // Replies are alike whatever the server speaks; the second protocol is the one that all of them have.
+        let mut settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP2).set_skip_set_lib_name();
+        if let (None, Some(password)) = (settings.password(), &access.password) {
+            settings = settings.set_password(password);
+        }
+        let mut info = info.set_redis_settings(settings);
+        let is_tls = matches!(info.addr(), ConnectionAddr::TcpTls { .. });
+        let asks_tls = access.tls.insecure || access.tls.cacert.is_some() || access.tls.cert.is_some();
+        if asks_tls && !is_tls {
+            return Err(wrong("--cacert, --cert, --key and --insecure are for TLS, and the URL is not".to_owned()));
+        }
+        if let ConnectionAddr::TcpTls { insecure, .. } = info.addr() {
+            let insecure = *insecure || access.tls.insecure;
+            let addr = info.addr().clone();
+            info = info.set_addr(with_insecure(addr, insecure));
+        }
+        let certificates = is_tls.then(|| access.tls.certificates()).transpose()?;
+        Ok(Address { info, certificates, timeout: Duration::from_secs(access.tls.timeout) })
+    }
+
+    /// What people call it: host and port, or the path of a socket. Never a password.
+    pub fn name(&self) -> String {
+        self.info.addr().to_string()
+    }
+
+    /// Another node of the same cluster. An empty host is the one that was asked.
+    pub fn node(&self, host: &str, port: u16) -> Self {
+        let addr = match self.info.addr() {
+            ConnectionAddr::TcpTls { host: own, insecure, tls_params, .. } => with_insecure(
+                ConnectionAddr::TcpTls {
+                    host: if host.is_empty() { own.clone() } else { host.to_owned() },
+                    port,
+                    insecure: *insecure,
+                    tls_params: tls_params.clone(),
+                },
+                *insecure,
+            ),
+            ConnectionAddr::Tcp(own, _) => {
+                ConnectionAddr::Tcp(if host.is_empty() { own.clone() } else { host.to_owned() }, port)
+            }
+            _ => ConnectionAddr::Tcp(if host.is_empty() { "127.0.0.1".to_owned() } else { host.to_owned() }, port),
+        };
+        Address { info: self.info.clone().set_addr(addr), ..self.clone() }
+    }
+
+    /// A new connection.
+    pub fn connect(&self) -> Result<Connection, Failure> {
+        let client = match &self.certificates {
+            Some(certificates) => {
+                // Only the first call chooses; there is no other choice.
+                let _ = rustls::crypto::ring::default_provider().install_default();
+                Client::build_with_tls(self.info.clone(), certificates.clone())
+            }
+            None => Client::open(self.info.clone()),
+        };
+        let connection = client.and_then(|client| client.get_connection_with_timeout(self.timeout));
+        let mut connection = connection.map_err(|problem| error::connecting(&self.name(), &problem))?;
+        let set = connection
+            .set_read_timeout(Some(self.timeout))
+            .and_then(|()| connection.set_write_timeout(Some(self.timeout)));
+        // TLS is agreed on with the first command. What it is answered does not matter.
+        let spoken = set
+            .and_then(|()| connection.send_packed_command(&redis::cmd("PING").get_packed_command()))
+            .and_then(|()| connection.recv_response());
+        spoken.map_err(|problem| error::connecting(&self.name(), &problem))?;
+        Ok(connection)
+    }
+}
+
+impl Tls {
+    fn certificates(&self) -> Result<TlsCertificates, Failure> {
+        let read = |path: &Path| {
+            std::fs::read(path).map_err(|error| Failure::of(format!("cannot read {}: {error}", path.display())))
+        };
+        let client_tls = match (&self.cert, &self.key) {
+            (Some(cert), Some(key)) => Some(ClientTlsConfig { client_cert: read(cert)?, client_key: read(key)? }),
+            _ => None,
+        };
+        let root_cert = self.cacert.as_deref().map(read).transpose()?;
+        Ok(TlsCertificates { client_tls, root_cert })
+    }
+}
+
+fn with_insecure(addr: ConnectionAddr, insecure: bool) -> ConnectionAddr {
+    match addr {
+        ConnectionAddr::TcpTls { host, port, tls_params, .. } => {
+            ConnectionAddr::TcpTls { host, port, insecure, tls_params }
+        }
+        other => other,
+    }
+}

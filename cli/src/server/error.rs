@@ -1,0 +1,87 @@
+//! What went wrong on the way to a server or there, and what to do about it.
+
+use redis::{RedisError, Value};
+
+use crate::failure::Failure;
+
+/// No connection.
+pub fn connecting(server: &str, error: &RedisError) -> Failure {
+    if let Some(code) = error.code() {
+        let text = format!("{code} {}", error.detail().unwrap_or_default());
+        return refused(server, "connecting", text.trim());
+    }
+    let failure = Failure::of(format!("cannot connect to {server}: {error}"));
+    let text = error.to_string();
+    if error.is_connection_refusal() {
+        failure.advise("nothing listens there: give the server with --url or ROLLCALL_URL")
+    } else if error.is_timeout() {
+        failure.advise("no answer: is the address right, and does a firewall let it through? --timeout waits longer")
+    } else if text.contains("ertificate") || text.contains("UnknownIssuer") {
+        failure.advise("give the authority that signed the server's certificate: --cacert FILE")
+    } else if text.contains("uthentication") {
+        failure.advise("give user and password in the URL, or the password in ROLLCALL_PASSWORD")
+    } else {
+        failure.advise("a URL of redis:// is without TLS, one of rediss:// with it")
+    }
+}
+
+/// The connection broke while `command` was on its way.
+pub fn broken(server: &str, command: &str, error: &RedisError) -> Failure {
+    let failure = Failure::of(format!("{server} was lost at {command}: {error}"));
+    if error.is_timeout() {
+        failure.advise("no answer in time: --timeout waits longer. What is done is kept: run the same again")
+    } else {
+        failure.advise("what is done is kept: run the same again")
+    }
+}
+
+/// The server answered with an error.
+pub fn refused(server: &str, command: &str, text: &str) -> Failure {
+    let failure = Failure::of(format!("{server} answered {command} with: {text}"));
+    match advice(text) {
+        Some(advice) => failure.advise(advice),
+        None => failure,
+    }
+}
+
+/// What to do about an error of a server, by its first word.
+fn advice(text: &str) -> Option<&'static str> {
+    if text.contains("unknown command") {
+        return Some(match text.to_ascii_lowercase() {
+            lower if lower.contains("lc.") || lower.contains("bf.") => {
+                "the module is not loaded there: loadmodule /path/librollcall.so in redis.conf; MODULE LIST shows it"
+            }
+            _ => "the server is older than 7.0, or the command was renamed there",
+        });
+    }
+    let code = if text.contains("no permissions") { "NOPERM" } else { text.split(' ').next()? };
+    Some(match code {
+        "NOAUTH" => "give user and password in the URL, or the password in ROLLCALL_PASSWORD",
+        "WRONGPASS" => "user or password is wrong: redis://user:password@host; ACL LIST shows who there is",
+        "NOPERM" => {
+            "give the user the right that the error names: ACL SETUSER user +command, and ~pattern for its keys; \
+             docs/tool.md lists what each command needs"
+        }
+        "LOADING" => "it is loading its data: try again when INFO persistence says loading:0",
+        "MOVED" | "ASK" | "CROSSSLOT" => "the server belongs to a cluster: add --cluster",
+        "CLUSTERDOWN" => "the cluster does not serve: CLUSTER INFO there says why",
+        "READONLY" => "it is a replica: give the primary, which INFO replication names",
+        "NOREPLICAS" => "it takes no writes without replicas: CONFIG GET min-replicas-to-write",
+        "OOM" => "its maxmemory is used up: raise it, or free some",
+        "MISCONF" => "it cannot save, and so takes no writes: its log says why",
+        "MASTERDOWN" => "it is a replica without its primary: give the primary",
+        _ => return None,
+    })
+}
+
+/// The text of an error reply, as the server sent it.
+pub fn text_of(value: &Value) -> Option<String> {
+    let Value::ServerError(error) = value else { return None };
+    let details = error.details().unwrap_or_default();
+    Some(format!("{} {details}", error.code()).trim_end().to_owned())
+}
+
+/// Whether a server's error says that there is no such key.
+pub fn is_gone(text: &str) -> bool {
+    text.ends_with("not found") || text.contains("does not exist")
+}

@@ -1,0 +1,231 @@
+//! Servers and clusters: connections, commands to the right node, scanning, and reading and writing whole values.
+//!
+//! [`Server`] is one server or all primaries of a cluster. Its calls go to the node of their key and follow redirections.
+//! Everything is done by plain commands over one connection a node.
+
+mod address;
+mod error;
+mod interrupt;
+mod moving;
+mod pause;
+mod reply;
+mod scan;
+mod slots;
+mod small;
+mod value;
+mod writers;
+
+use redis::{Cmd, Connection, Value};
+
+pub use address::{Access, Address, Tls, Url};
+pub use error::{is_gone, text_of as error_text};
+pub use interrupt::Interrupt;
+pub use moving::{ATTEMPTS, Fingerprint, Summing, Transfer, expires_at, fingerprint, transfer, unstamped};
+pub use pause::Pause;
+pub use reply::{bytes, integer, number, pairs, text};
+pub use scan::{Class, Key, shown};
+pub use slots::beside;
+pub use small::{Arrived, SMALL_BYTES, Small, copy_small, read_small};
+pub use value::{Chunk, Read, chunks, first_chunk, load_chunk};
+pub use writers::Writes;
+
+use crate::failure::Failure;
+
+/// Redirections that one call follows. More than two happen only while a cluster changes.
+const MAX_REDIRECTIONS: u32 = 5;
+
+/// A server, or the primaries of a cluster.
+pub struct Server {
+    address: Address,
+    nodes: Vec<Node>,
+    /// The node of each slot, of a cluster.
+    slots: Option<Vec<u16>>,
+}
+
+struct Node {
+    address: Address,
+    connection: Connection,
+}
+
+/// A reply, or the text of the error that the server answered with.
+pub type Answer = Result<Value, String>;
+
+impl Server {
+    /// Connects, to all primaries of a cluster.
+    pub fn connect(url: &str, access: &Access) -> Result<Self, Failure> {
+        let address = Address::new(url, access)?;
+        let connection = address.connect()?;
+        let mut server = Server { nodes: vec![Node { address: address.clone(), connection }], address, slots: None };
+        if access.cluster {
+            server.find_nodes()?;
+        }
+        Ok(server)
+    }
+
+    /// What people call it.
+    pub fn name(&self) -> String {
+        self.address.name()
+    }
+
+    /// Asks which node has which slots, and connects to those that are new.
+    fn find_nodes(&mut self) -> Result<(), Failure> {
+        let reply = self.call_node(0, redis::cmd("CLUSTER").arg("SLOTS"))?;
+        let malformed = || Failure::of(format!("{}: CLUSTER SLOTS answered what it never should", self.address.name()));
+        let mut slots = vec![u16::MAX; slots::SLOTS];
+        let mut found: Vec<(String, u16)> = Vec::new();
+        for range in reply::items(&reply).ok_or_else(malformed)? {
+            let fields = reply::items(range).filter(|fields| fields.len() > 2).ok_or_else(malformed)?;
+            let primary = reply::items(&fields[2]).filter(|fields| fields.len() > 1).ok_or_else(malformed)?;
+            let (host, port) = (text(&primary[0]), integer(&primary[1]));
+            let port = port.and_then(|port| u16::try_from(port).ok()).ok_or_else(malformed)?;
+            // A host that is not known (`?` or nothing) is the one that answers.
+            let host = host.filter(|host| host != "?").unwrap_or_default();
+            let (first, last) = (integer(&fields[0]), integer(&fields[1]));
+            let (Some(first), Some(last)) = (first, last) else { return Err(malformed()) };
+            let at = found.iter().position(|node| *node == (host.clone(), port)).unwrap_or_else(|| {
+                found.push((host, port));
+                found.len() - 1
+            });
+            for slot in first..=last {
+                let slot = usize::try_from(slot).ok().and_then(|slot| slots.get_mut(slot)).ok_or_else(malformed)?;
+                *slot = at as u16;
+            }
+        }
+        if found.is_empty() {
+            return Err(Failure::of(format!("{}: the cluster has no slots yet", self.address.name())));
+        }
+        let mut old: Vec<Node> = std::mem::take(&mut self.nodes);
+        for (host, port) in found {
+            let address = self.address.node(&host, port);
+            let known = old.iter().position(|node| node.address.name() == address.name());
+            let node = match known {
+                Some(at) => old.swap_remove(at),
+                None => Node { connection: address.connect()?, address },
+            };
+            self.nodes.push(node);
+        }
+        self.slots = Some(slots);
+        Ok(())
+    }
+
+    /// Nodes that are primaries; one if it is no cluster.
+    pub fn num_nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// What people call a node.
+    pub fn node_name(&self, node: usize) -> String {
+        self.nodes[node].address.name()
+    }
+
+    /// The node that has a key.
+    pub fn node_of(&self, key: &[u8]) -> usize {
+        let at = self.slots.as_ref().map_or(0, |slots| usize::from(slots[usize::from(slots::slot(key))]));
+        // A slot that nobody serves is asked of the first node, whose error says so.
+        if at < self.nodes.len() { at } else { 0 }
+    }
+
+    /// A command about `key`. An error of the server is a failure.
+    pub fn call(&mut self, key: &[u8], command: &Cmd) -> Result<Value, Failure> {
+        let answer = self.ask(key, command)?;
+        let node = self.node_of(key);
+        answer.map_err(|text| error::refused(&self.node_name(node), &name_of(command), &text))
+    }
+
+    /// A command about `key`, whose error the caller looks at.
+    pub fn ask(&mut self, key: &[u8], command: &Cmd) -> Result<Answer, Failure> {
+        let node = self.node_of(key);
+        let answer = self.ask_node(node, std::slice::from_ref(command))?.pop();
+        self.follow(key, command, answer.unwrap_or(Ok(Value::Nil)))
+    }
+
+    /// Commands about keys, each with its key, sent together to each node; the answers in order.
+    pub fn ask_all(&mut self, commands: &[(&[u8], Cmd)]) -> Result<Vec<Answer>, Failure> {
+        let mut answers: Vec<Option<Answer>> = commands.iter().map(|_| None).collect();
+        for node in 0..self.nodes.len() {
+            let of_node: Vec<usize> = (0..commands.len()).filter(|&at| self.node_of(commands[at].0) == node).collect();
+            let batch: Vec<Cmd> = of_node.iter().map(|&at| commands[at].1.clone()).collect();
+            for (at, answer) in of_node.into_iter().zip(self.ask_node(node, &batch)?) {
+                answers[at] = Some(answer);
+            }
+        }
+        let mut followed = Vec::with_capacity(commands.len());
+        for ((key, command), answer) in commands.iter().zip(answers) {
+            followed.push(self.follow(key, command, answer.unwrap_or(Ok(Value::Nil)))?);
+        }
+        Ok(followed)
+    }
+
+    /// The answer, or that of the node that a redirection names.
+    fn follow(&mut self, key: &[u8], command: &Cmd, mut answer: Answer) -> Result<Answer, Failure> {
+        for _ in 0..MAX_REDIRECTIONS {
+            let Err(text) = &answer else { break };
+            if self.slots.is_none() {
+                break;
+            }
+            let mut words = text.split(' ');
+            match (words.next(), words.nth(1)) {
+                (Some("MOVED"), _) => {
+                    self.find_nodes()?;
+                    answer = self.ask_node(self.node_of(key), std::slice::from_ref(command))?.pop().unwrap_or(answer);
+                }
+                (Some("ASK"), Some(place)) => {
+                    let (host, port) = place.rsplit_once(':').unwrap_or((place, ""));
+                    let Ok(port) = port.parse() else { break };
+                    let address = self.address.node(host, port);
+                    let mut node = Node { connection: address.connect()?, address };
+                    let asking = [redis::cmd("ASKING"), command.clone()];
+                    answer = node.ask(&asking)?.pop().unwrap_or(answer);
+                }
+                _ => break,
+            }
+        }
+        Ok(answer)
+    }
+
+    /// A command to a node. An error of the server is a failure.
+    pub fn call_node(&mut self, node: usize, command: &Cmd) -> Result<Value, Failure> {
+        let answer = self.ask_node(node, std::slice::from_ref(command))?.pop().unwrap_or(Ok(Value::Nil));
+        answer.map_err(|text| error::refused(&self.node_name(node), &name_of(command), &text))
+    }
+
+    /// Commands to a node, sent together; the answers in order.
+    pub fn ask_node(&mut self, node: usize, commands: &[Cmd]) -> Result<Vec<Answer>, Failure> {
+        self.nodes[node].ask(commands)
+    }
+
+    /// The failure that an error of the server is.
+    pub fn refused(&self, key: &[u8], command: &str, text: &str) -> Failure {
+        error::refused(&self.node_name(self.node_of(key)), command, text)
+    }
+}
+
+impl Node {
+    /// Sends the commands together and reads their replies.
+    fn ask(&mut self, commands: &[Cmd]) -> Result<Vec<Answer>, Failure> {
+        let Some(first) = commands.first() else { return Ok(Vec::new()) };
+        let lost = |problem: &redis::RedisError| error::broken(&self.address.name(), &name_of(first), problem);
+        let mut packed = Vec::new();
+        for command in commands {
+            packed.extend_from_slice(&command.get_packed_command());
+        }
+        self.connection.send_packed_command(&packed).map_err(|problem| lost(&problem))?;
+        let mut answers = Vec::with_capacity(commands.len());
+        for _ in commands {
+            let reply = self.connection.recv_response().map_err(|problem| lost(&problem))?;
+            answers.push(match error::text_of(&reply) {
+                Some(text) => Err(text),
+                None => Ok(reply),
+            });
+        }
+        Ok(answers)
+    }
+}
+
+/// The first word of a command.
+fn name_of(command: &Cmd) -> String {
+    match command.args_iter().next() {
+        Some(redis::Arg::Simple(word)) => String::from_utf8_lossy(word).into_owned(),
+        _ => String::new(),
+    }
+}

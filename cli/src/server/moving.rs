@@ -1,0 +1,134 @@
+//! One key from server to server, and whether two keys are the same.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::reply::integer;
+use super::value::{Chunk, Read, chunks, load_chunk};
+use super::{Class, Server};
+use crate::failure::Failure;
+
+/// Where the stamp of a window begins in an iterator (docs/persistence.md).
+const STAMP_BIT: u32 = 43;
+
+/// What stands for all chunks of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// Bytes of all chunks.
+    pub bytes: u64,
+    sum: u128,
+}
+
+/// A [`Fingerprint`] being taken, chunk by chunk.
+pub struct Summing {
+    sum: Xxh3,
+    bytes: u64,
+}
+
+impl Summing {
+    pub fn new() -> Self {
+        Summing { sum: Xxh3::new(), bytes: 0 }
+    }
+
+    pub fn take(&mut self, chunk: &Chunk) {
+        // Two dumps of one value may carry different stamps.
+        let iterator = unstamped(chunk.0);
+        self.sum.update(&iterator.to_le_bytes());
+        self.sum.update(&(chunk.1.len() as u64).to_le_bytes());
+        self.sum.update(&chunk.1);
+        self.bytes += chunk.1.len() as u64;
+    }
+
+    pub fn end(self) -> Fingerprint {
+        Fingerprint { bytes: self.bytes, sum: self.sum.digest128() }
+    }
+}
+
+/// An iterator without the stamp of a window: 1 and the bytes of the payload up to here.
+pub fn unstamped(iterator: u64) -> u64 {
+    iterator & ((1 << STAMP_BIT) - 1)
+}
+
+/// How often a value is read again whose window moves on, or that grows, while it is read.
+pub const ATTEMPTS: u32 = 5;
+
+/// What stands for the value of a key; `None` if the key is gone.
+pub fn fingerprint(server: &mut Server, class: Class, key: &[u8]) -> Result<Option<Fingerprint>, Failure> {
+    for _ in 0..ATTEMPTS {
+        let mut summing = Summing::new();
+        let read = chunks(server, class, key, 0, |chunk| {
+            summing.take(&chunk);
+            Ok(())
+        })?;
+        match read {
+            Read::Whole => return Ok(Some(summing.end())),
+            Read::Gone => return Ok(None),
+            Read::Stale => {}
+        }
+    }
+    Err(Failure::of(format!("{}: its window moves on faster than it can be read", super::shown(key))))
+}
+
+/// How a transfer went.
+#[derive(Debug)]
+pub enum Transfer {
+    /// All chunks are there.
+    Done(Fingerprint),
+    /// The source is gone.
+    Gone,
+    /// The value changed while it was read, so that its chunks did not fit together, as often as it was tried.
+    Unsteady(String),
+}
+
+/// Reads the value of `key` and loads it as `temporary`, which is deleted before. `moved` is told of bytes.
+pub fn transfer(
+    (source, target): (&mut Server, &mut Server),
+    class: Class,
+    key: &[u8],
+    temporary: &[u8],
+    mut moved: impl FnMut(u64) -> Result<(), Failure>,
+) -> Result<Transfer, Failure> {
+    let mut refusal = String::new();
+    for _ in 0..ATTEMPTS {
+        target.call(temporary, redis::cmd("UNLINK").arg(temporary))?;
+        refusal.clear();
+        let mut summing = Summing::new();
+        let read = chunks(source, class, key, 0, |chunk| {
+            if refusal.is_empty() {
+                summing.take(&chunk);
+                if let Err(text) = load_chunk(target, class, temporary, &chunk)? {
+                    refusal = text;
+                }
+                moved(chunk.1.len() as u64)?;
+            }
+            Ok(())
+        })?;
+        match read {
+            Read::Whole if refusal.is_empty() => return Ok(Transfer::Done(summing.end())),
+            Read::Gone => {
+                target.call(temporary, redis::cmd("UNLINK").arg(temporary))?;
+                return Ok(Transfer::Gone);
+            }
+            // What does not fit together is read again; anything else would be refused again.
+            Read::Whole if !refusal.contains("bad data") => break,
+            _ => {}
+        }
+    }
+    target.call(temporary, redis::cmd("UNLINK").arg(temporary))?;
+    Ok(Transfer::Unsteady(refusal))
+}
+
+/// When a key goes, in milliseconds since 1970; `None` if it stays.
+pub fn expires_at(server: &mut Server, key: &[u8]) -> Result<Option<u64>, Failure> {
+    let at = match server.ask(key, redis::cmd("PEXPIRETIME").arg(key))? {
+        Ok(reply) => integer(&reply).unwrap_or(-1),
+        Err(text) if text.contains("unknown command") => {
+            let left = integer(&server.call(key, redis::cmd("PTTL").arg(key))?).unwrap_or(-1);
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+            if left < 0 { left } else { left.saturating_add(i64::try_from(now).unwrap_or(i64::MAX)) }
+        }
+        Err(text) => return Err(server.refused(key, "PEXPIRETIME", &text)),
+    };
+    Ok(u64::try_from(at).ok())
+}

@@ -1,0 +1,50 @@
+//! Holding back the writes of a server's clients for a while.
+
+use std::time::{Duration, Instant};
+
+use super::Server;
+use crate::failure::Failure;
+
+/// How long writes stay held back if the tool ends without letting them go, milliseconds.
+const PAUSE_MILLIS: u64 = 30_000;
+
+/// When the pause is made longer again.
+const RENEW: Duration = Duration::from_secs(5);
+
+/// Writes are held back by CLIENT PAUSE, and let go by [`Pause::release`].
+#[derive(Debug)]
+pub struct Pause {
+    renewed: Instant,
+}
+
+impl Pause {
+    /// Holds writes back from now on, on all primaries.
+    pub fn begin(server: &mut Server) -> Result<Self, Failure> {
+        hold(server)?;
+        Ok(Pause { renewed: Instant::now() })
+    }
+
+    /// Keeps holding them, if it is time to.
+    pub fn keep(&mut self, server: &mut Server) -> Result<(), Failure> {
+        if self.renewed.elapsed() > RENEW {
+            hold(server)?;
+            self.renewed = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// Lets them go.
+    pub fn release(server: &mut Server) -> Result<(), Failure> {
+        for node in 0..server.num_nodes() {
+            server.call_node(node, redis::cmd("CLIENT").arg("UNPAUSE"))?;
+        }
+        Ok(())
+    }
+}
+
+fn hold(server: &mut Server) -> Result<(), Failure> {
+    for node in 0..server.num_nodes() {
+        server.call_node(node, redis::cmd("CLIENT").arg("PAUSE").arg(PAUSE_MILLIS).arg("WRITE"))?;
+    }
+    Ok(())
+}

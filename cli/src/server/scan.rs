@@ -1,0 +1,138 @@
+//! Which keys of a server are filters and counters.
+
+use std::collections::HashSet;
+
+use super::reply::{bytes, items, text};
+use super::{Answer, Server, error};
+use crate::failure::Failure;
+
+/// Keys that a server looks at in one step of SCAN: some 100 microseconds of its time.
+const STEP: u32 = 1000;
+
+/// What a key is, by the name that TYPE has for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// A filter in RedisBloom's layout, there or here.
+    Classic,
+    /// A filter of lines, or one that has not arrived completely.
+    Filter,
+    Counter,
+}
+
+impl Class {
+    pub const ALL: [Class; 3] = [Class::Classic, Class::Filter, Class::Counter];
+
+    /// The name of its type on servers.
+    pub fn type_name(self) -> &'static str {
+        match self {
+            Class::Classic => "MBbloom--",
+            Class::Filter => "RCfilter-",
+            Class::Counter => "RCcounter",
+        }
+    }
+
+    pub fn of_type(name: &str) -> Option<Class> {
+        Class::ALL.into_iter().find(|class| class.type_name() == name)
+    }
+
+    /// The prefix of its commands.
+    pub fn family(self) -> &'static str {
+        match self {
+            Class::Counter => "LC",
+            _ => "BF",
+        }
+    }
+
+    /// Its command of this name.
+    pub fn command(self, name: &str) -> redis::Cmd {
+        redis::cmd(&format!("{}.{name}", self.family()))
+    }
+
+    /// Its command that tells how many are in it.
+    pub fn count(self) -> redis::Cmd {
+        self.command(if self == Class::Counter { "COUNT" } else { "CARD" })
+    }
+
+    /// What people call it.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Class::Counter => "counter",
+            _ => "filter",
+        }
+    }
+}
+
+/// A key of ours.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    pub name: Vec<u8>,
+    pub class: Class,
+}
+
+/// A key for people: what does not print is escaped.
+pub fn shown(key: &[u8]) -> String {
+    match std::str::from_utf8(key) {
+        Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),
+        _ => key.escape_ascii().to_string(),
+    }
+}
+
+impl Server {
+    /// Every filter and counter, in order of names; those that match `pattern`.
+    pub fn scan(&mut self, pattern: Option<&str>) -> Result<Vec<Key>, Failure> {
+        let mut keys = HashSet::new();
+        for node in 0..self.num_nodes() {
+            for class in Class::ALL {
+                self.scan_node(node, class, pattern, &mut keys)?;
+            }
+        }
+        let mut keys: Vec<Key> = keys.into_iter().collect();
+        keys.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(keys)
+    }
+
+    fn scan_node(
+        &mut self,
+        node: usize,
+        class: Class,
+        pattern: Option<&str>,
+        keys: &mut HashSet<Key>,
+    ) -> Result<(), Failure> {
+        let mut cursor = "0".to_owned();
+        loop {
+            let mut scan = redis::cmd("SCAN");
+            scan.arg(&cursor).arg("COUNT").arg(STEP).arg("TYPE").arg(class.type_name());
+            if let Some(pattern) = pattern {
+                scan.arg("MATCH").arg(pattern);
+            }
+            let answer: Answer = self.ask_node(node, &[scan])?.pop().unwrap_or(Ok(redis::Value::Nil));
+            let reply = match answer {
+                Ok(reply) => reply,
+                // A server that does not know a type has no key of it.
+                Err(text) if text.contains("unknown type") => return Ok(()),
+                Err(text) => return Err(error::refused(&self.node_name(node), "SCAN", &text)),
+            };
+            let parts = items(&reply).filter(|parts| parts.len() == 2);
+            let next = parts.and_then(|parts| Some((text(&parts[0])?, items(&parts[1])?)));
+            let Some((next, found)) = next else {
+                return Err(Failure::of(format!("{}: SCAN answered what it never should", self.node_name(node))));
+            };
+            keys.extend(found.iter().filter_map(bytes).map(|name| Key { name, class }));
+            if next == "0" {
+                return Ok(());
+            }
+            cursor = next;
+        }
+    }
+
+    /// What `key` is; `None` if there is no such key.
+    pub fn class_of(&mut self, key: &[u8]) -> Result<Option<Class>, Failure> {
+        let name = text(&self.call(key, redis::cmd("TYPE").arg(key))?).unwrap_or_default();
+        if name == "none" {
+            return Ok(None);
+        }
+        Class::of_type(&name)
+            .map(Some)
+            .ok_or_else(|| Failure::of(format!("{} is no filter and no counter: its type is {name}", shown(key))))
+    }
+}

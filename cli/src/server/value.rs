@@ -1,0 +1,66 @@
+//! Whole values: SCANDUMP and LOADCHUNK.
+
+use redis::Value;
+
+use super::error::is_gone;
+use super::reply::{bytes, integer, items};
+use super::{Class, Server, shown};
+use crate::failure::Failure;
+
+/// A reply to SCANDUMP: the iterator that comes with the chunk, and the chunk.
+pub type Chunk = (u64, Vec<u8>);
+
+/// How reading a value went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Read {
+    /// All was read.
+    Whole,
+    /// The key is gone: deleted, or expired.
+    Gone,
+    /// The window moved on: the dump has to be begun anew.
+    Stale,
+}
+
+/// Reads the value of a key chunk by chunk, from iterator `from` on, and hands each to `take`.
+pub fn chunks(
+    server: &mut Server,
+    class: Class,
+    key: &[u8],
+    from: u64,
+    mut take: impl FnMut(Chunk) -> Result<(), Failure>,
+) -> Result<Read, Failure> {
+    let mut iterator = from;
+    loop {
+        match chunk(server, class, key, iterator)? {
+            Err(read) => return Ok(read),
+            Ok((0, _)) => return Ok(Read::Whole),
+            Ok((next, bytes)) => {
+                take((next, bytes))?;
+                iterator = next;
+            }
+        }
+    }
+}
+
+/// The header of a value; `None` if the key is gone.
+pub fn first_chunk(server: &mut Server, class: Class, key: &[u8]) -> Result<Option<Chunk>, Failure> {
+    Ok(chunk(server, class, key, 0)?.ok())
+}
+
+fn chunk(server: &mut Server, class: Class, key: &[u8], iterator: u64) -> Result<Result<Chunk, Read>, Failure> {
+    let reply: Value = match server.ask(key, class.command("SCANDUMP").arg(key).arg(iterator))? {
+        Ok(reply) => reply,
+        Err(text) if text.contains("expected 0 to start again") => return Ok(Err(Read::Stale)),
+        Err(text) if is_gone(&text) => return Ok(Err(Read::Gone)),
+        Err(text) => return Err(server.refused(key, &format!("{}.SCANDUMP {}", class.family(), shown(key)), &text)),
+    };
+    let parts = items(&reply).filter(|parts| parts.len() == 2);
+    let pair = parts.and_then(|parts| Some((u64::try_from(integer(&parts[0])?).ok()?, bytes(&parts[1])?)));
+    pair.map(Ok).ok_or_else(|| Failure::of(format!("SCANDUMP of {} answered what it never should", shown(key))))
+}
+
+/// Gives a chunk to the value of a key. The text of an error, if the server refuses it.
+pub fn load_chunk(server: &mut Server, class: Class, key: &[u8], chunk: &Chunk) -> Result<Result<(), String>, Failure> {
+    let answer = server.ask(key, class.command("LOADCHUNK").arg(key).arg(chunk.0).arg(&chunk.1[..]))?;
+    Ok(answer.map(drop))
+}

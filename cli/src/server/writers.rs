@@ -1,0 +1,144 @@
+//! Whether a server is written to, by its counts of calls.
+//!
+//! `INFO commandstats` counts every command that was executed, those of scripts and of a primary included. It does not
+//! count what the server refused, nor what it holds back. Keys that expire have no command.
+
+use std::collections::BTreeMap;
+
+use super::Server;
+use super::reply::text;
+use crate::failure::Failure;
+
+/// Commands of both families that change nothing.
+const READERS: [&str; 17] = [
+    "bf.exists",
+    "bf.mexists",
+    "bf.card",
+    "bf.info",
+    "bf.scandump",
+    "bf.debug",
+    "lc.count",
+    "lc.exists",
+    "lc.mexists",
+    "lc.diffcount",
+    "lc.members",
+    "lc.diff",
+    "lc.intercount",
+    "lc.estimate",
+    "lc.countsince",
+    "lc.history",
+    "lc.info",
+];
+
+/// Commands of any server that may change, remove or bring a filter or counter, or when it expires.
+const GENERIC: [&str; 30] = [
+    "copy",
+    "del",
+    "expire",
+    "expireat",
+    "flushall",
+    "flushdb",
+    "getdel",
+    "getset",
+    "migrate",
+    "move",
+    "mset",
+    "msetex",
+    "persist",
+    "pexpire",
+    "pexpireat",
+    "psetex",
+    "rename",
+    "renamenx",
+    "restore",
+    "restore-asking",
+    "set",
+    "setex",
+    "sort",
+    "sinterstore",
+    "sunionstore",
+    "sdiffstore",
+    "swapdb",
+    "unlink",
+    "zunionstore",
+    "zinterstore",
+];
+
+/// Calls so far, by command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Writes {
+    /// Of commands that write filters and counters.
+    pub own: BTreeMap<String, u64>,
+    /// Of commands that may change any key.
+    pub generic: BTreeMap<String, u64>,
+}
+
+impl Writes {
+    /// The counts of all primaries.
+    pub fn of(server: &mut Server) -> Result<Self, Failure> {
+        let mut writes = Writes { own: BTreeMap::new(), generic: BTreeMap::new() };
+        for node in 0..server.num_nodes() {
+            let info = text(&server.call_node(node, redis::cmd("INFO").arg("commandstats"))?).unwrap_or_default();
+            for (name, calls) in info.lines().filter_map(counted) {
+                let is_own = name.starts_with("bf.") || name.starts_with("lc.");
+                let of_kind = if is_own && !READERS.contains(&name) && name != "lc.scandump" {
+                    &mut writes.own
+                } else if GENERIC.contains(&name) {
+                    &mut writes.generic
+                } else {
+                    continue;
+                };
+                *of_kind.entry(name.to_owned()).or_default() += calls;
+            }
+        }
+        Ok(writes)
+    }
+
+    /// The commands that came since `earlier`, for people. Empty if none did.
+    pub fn since(&self, earlier: &Writes) -> String {
+        let moved = self.own.iter().filter(|(name, calls)| earlier.own.get(*name) != Some(calls));
+        let names: Vec<String> = moved
+            .map(|(name, calls)| match calls.checked_sub(earlier.own.get(name).copied().unwrap_or(0)) {
+                Some(more) => format!("{} {more}x", name.to_uppercase()),
+                None => name.to_uppercase(),
+            })
+            .collect();
+        match names.is_empty() && self.own.len() < earlier.own.len() {
+            true => "its counts were reset".to_owned(),
+            false => names.join(", "),
+        }
+    }
+}
+
+/// Name and calls in a line of the section.
+fn counted(line: &str) -> Option<(&str, u64)> {
+    let (name, fields) = line.strip_prefix("cmdstat_")?.split_once(':')?;
+    let calls = fields.split(',').find_map(|field| field.strip_prefix("calls="))?;
+    Some((name, calls.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_section_are_read() {
+        let line = "cmdstat_bf.madd:calls=12,usec=3,usec_per_call=0.25,rejected_calls=7,failed_calls=0";
+        assert_eq!(counted(line), Some(("bf.madd", 12)));
+        assert_eq!(counted("cmdstat_config|set:calls=1,usec=3"), Some(("config|set", 1)));
+        assert_eq!(counted("# Commandstats"), None);
+    }
+
+    #[test]
+    fn what_came_since_is_named() {
+        let writes = |calls: &[(&str, u64)]| Writes {
+            own: calls.iter().map(|(name, calls)| ((*name).to_owned(), *calls)).collect(),
+            generic: BTreeMap::new(),
+        };
+        let before = writes(&[("bf.add", 3)]);
+        assert_eq!(before.since(&before), "");
+        assert_eq!(writes(&[("bf.add", 5), ("lc.add", 1)]).since(&before), "BF.ADD 2x, LC.ADD 1x");
+        assert_eq!(writes(&[("bf.add", 1)]).since(&before), "BF.ADD");
+        assert_eq!(writes(&[]).since(&before), "its counts were reset");
+    }
+}
