@@ -1,0 +1,84 @@
+//! `compare`: keys beside sets.
+
+use crate::client::{Client, add_many};
+use crate::harness::Server;
+use crate::{tool, url};
+
+/// Counters and sets of the same members; the sizes are between 300 and 6,000.
+fn counters(client: &mut Client, number: u64) {
+    for key in 0..number {
+        let size = 300 + key * 5700 / number;
+        for line in [format!("LC.ADD count:{key}"), format!("SADD set:{key}"), format!("PFADD log:{key}")] {
+            add_many(client, &line, &format!("{key}:"), 0..size);
+        }
+    }
+}
+
+#[test]
+fn counters_agree_with_their_sets_within_their_errors() {
+    let server = Server::start();
+    let (mut client, to) = (server.client(), url(&server));
+    counters(&mut client, 60);
+    for map in ["set:{}", "log:{}"] {
+        let all = ["--json", "compare", "--pattern", "count:*", "--map", map, "--url", &to];
+        let report = tool(&all).expect(0).json();
+        assert_eq!(report["compared"].as_array().map(Vec::len), Some(60));
+        assert_eq!(report["counters"]["number"], 60);
+        assert_eq!(report["counters"]["judged"]["judged"], "as_chance");
+    }
+    let text = tool(&["compare", "--pattern", "count:*", "--map", "set:{}", "--url", &to]).expect(0).out;
+    for part in ["60 counters that estimate", "no more than chance", "3 standard errors", "95.45 %", "quantile", " ##"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // Sets that lack one member in twenty are told apart, though each counter alone could be off by chance.
+    for key in 0..60 {
+        let size = 300 + key * 5700 / 60;
+        let words = crate::with_items(&format!("SREM set:{key}"), &format!("{key}:"), 0..size / 20);
+        client.call(&words);
+    }
+    let wrong = tool(&["compare", "--pattern", "count:*", "--map", "set:{}", "--url", &to]).expect(1);
+    assert!(wrong.err.contains("the counters count more than their sets"), "{}", wrong.err);
+}
+
+#[test]
+fn every_member_of_a_set_is_looked_for_in_its_filter() {
+    let server = Server::start();
+    let (mut client, to) = (server.client(), url(&server));
+    client.expect("BF.RESERVE seen 0.0001 10000", "+OK");
+    add_many(&mut client, "BF.MADD seen", "item:", 0..5000);
+    add_many(&mut client, "SADD members", "item:", 0..5000);
+    for item in 0..500 {
+        client.cmd(&format!("ZADD scores {item} item:{item}"));
+        client.cmd(&format!("HSET fields item:{item} value:{item}"));
+    }
+    for set in ["members", "scores", "fields"] {
+        let report = tool(&["--json", "compare", "seen", set, "--url", &to]).expect(0).json();
+        assert_eq!(report["compared"][0]["missing"], 0, "{report}");
+        assert_eq!(report["compared"][0]["members"], if set == "members" { 5000 } else { 500 });
+    }
+    client.expect("SADD members forgotten", "1");
+    let missing = tool(&["compare", "seen", "members", "--url", &to]).expect(1);
+    assert!(missing.out.contains("forgotten"), "{}", missing.out);
+    assert!(missing.err.contains("1 members are not in their filters"), "{}", missing.err);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();
+    std::fs::write(path("lines"), "item:1\nitem:2\nitem:2\nforgotten\n").expect("the file");
+    let report = tool(&["--json", "compare", "seen", "--file", &path("lines"), "--url", &to]).expect(1).json();
+    assert_eq!(
+        (report["compared"][0]["members"].as_i64(), report["compared"][0]["missing"].as_i64()),
+        (Some(3), Some(1))
+    );
+    // Exact counters agree exactly, or not at all.
+    client.expect("LC.ADD exact a b c", "3");
+    client.expect("SADD three a b c", "3");
+    std::fs::write(path("pairs"), "exact\tthree\nseen\tscores\nseen\tabsent\n").expect("the file");
+    let both = tool(&["compare", "--pairs", &path("pairs"), "--url", &to]).expect(0).out;
+    assert!(both.contains("2 compared") && both.contains("without a set: seen"), "{both}");
+    client.expect("SADD three d", "1");
+    let wrong = tool(&["compare", "exact", "three", "--url", &to]).expect(1);
+    assert!(wrong.err.contains("1 exact counters differ"), "{}", wrong.err);
+    client.expect("PFADD log a", "1");
+    let log = tool(&["compare", "seen", "log", "--url", &to]).expect(3);
+    assert!(log.err.contains("it is a HyperLogLog"), "{}", log.err);
+}

@@ -1,0 +1,153 @@
+//! How the tool gets in, and what it says when it does not.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::harness::{Server, Setup};
+use crate::{tool, tool_with, url};
+
+#[test]
+fn what_went_wrong_is_said_with_what_to_do() {
+    let server = Server::start();
+    let (mut client, port) = (server.client(), server.port());
+    client.expect("ACL SETUSER reader on >secret ~* +@read +scan +type +select -memory", "+OK");
+    client.expect("ACL SETUSER nobody on >secret ~* -@all +ping", "+OK");
+    client.expect("CONFIG SET requirepass word", "+OK");
+    let free = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port").local_addr().expect("its address").port();
+    let plain = Setup::default().without_module().start();
+    let cases: [(String, &[&str]); 7] = [
+        (format!("redis://nobody:secret@127.0.0.1:{port}/1"), &["permissions", "ACL SETUSER"]),
+        (format!("redis://127.0.0.1:{free}"), &["nothing listens there", "ROLLCALL_URL"]),
+        (format!("redis://127.0.0.1:{port}"), &["NOAUTH", "ROLLCALL_PASSWORD"]),
+        (format!("redis://:wrong@127.0.0.1:{port}"), &["the password in ROLLCALL_PASSWORD"]),
+        (format!("redis://nobody:secret@127.0.0.1:{port}"), &["NOPERM", "ACL SETUSER"]),
+        (format!("http://127.0.0.1:{port}"), &["URL", "redis://user:password@host:6379/0"]),
+        (format!("rediss://127.0.0.1:{port}"), &["cannot connect"]),
+    ];
+    for (url, parts) in &cases {
+        let ended = tool(&["top", "--url", url, "--timeout", "5"]).expect(3);
+        for part in *parts {
+            assert!(ended.err.contains(part), "{url}: {part}: {}", ended.err);
+        }
+        assert!(!ended.err.contains("wrong@") && !ended.err.contains(":secret"), "{}", ended.err);
+    }
+    client.expect("CONFIG SET requirepass word", "+OK");
+    tool_with(&["top", "--url", &url(&server)], b"", &[("ROLLCALL_PASSWORD", "word")]).expect(0);
+    tool(&["top", "--url", &format!("redis://:word@127.0.0.1:{port}")]).expect(0);
+    tool(&["top", "--url", &format!("redis://reader:secret@127.0.0.1:{port}/1")]).expect(0);
+    // A server without the module has no such keys; one that is asked to make one says what is missing.
+    tool(&["top", "--url", &url(&plain)]).expect(0);
+    let args = ["import", "-", "k", "--kind", "filter", "--create", "CAPACITY 10", "--url", &url(&plain)];
+    let ended = tool_with(&args, b"a\n", &[]).expect(3);
+    assert!(ended.err.contains("the module is not loaded there"), "{}", ended.err);
+    tool(&["top", "--no-such-option"]).expect(2);
+    let tls = tool(&["top", "--insecure", "--url", &url(&plain)]).expect(3);
+    assert!(tls.err.contains("are for TLS"), "{}", tls.err);
+}
+
+#[test]
+fn a_socket_is_a_way_in() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("socket");
+    let server = Setup::default().line(&format!("unixsocket {}", socket.display())).start();
+    server.client().expect("LC.ADD k a", "1");
+    assert_listed(&["--url", &format!("redis+unix://{}", socket.display())]);
+}
+
+#[test]
+fn tls_is_a_way_in() {
+    let folder = tempfile::tempdir().expect("a folder");
+    certificates(folder.path());
+    let path = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();
+    let tls_port =
+        std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port").local_addr().expect("its address").port();
+    let started = Setup::default()
+        .line(&format!("tls-port {tls_port}"))
+        .line(&format!("tls-cert-file {}", path("server.crt")))
+        .line(&format!("tls-key-file {}", path("server.key")))
+        .line(&format!("tls-ca-cert-file {}", path("ca.crt")))
+        .try_start();
+    let server = match started {
+        // A server that was built without TLS does not know its options.
+        Err(log) if !log.contains("Server initialized") => return println!("left out: the server has no TLS"),
+        started => started.expect("the server starts"),
+    };
+    server.client().expect("LC.ADD k a", "1");
+    let tls = format!("rediss://localhost:{tls_port}");
+    let unknown = tool(&["top", "--url", &tls]).expect(3);
+    assert!(unknown.err.contains("--cacert FILE"), "{}", unknown.err);
+    let (ca, cert, key) = (path("ca.crt"), path("server.crt"), path("server.key"));
+    assert_listed(&["--url", &tls, "--cacert", &ca, "--cert", &cert, "--key", &key]);
+    assert_listed(&["--url", &tls, "--insecure", "--cert", &cert, "--key", &key]);
+    tool(&["top", "--url", &tls, "--cert", &cert]).expect(2);
+}
+
+/// Panics unless `top` finds the key k.
+#[track_caller]
+fn assert_listed(args: &[&str]) {
+    let ended = tool(&[&["--json", "top"], args].concat()).expect(0);
+    assert_eq!(ended.json()[0]["key"], "k");
+}
+
+/// An authority and a certificate of it for localhost.
+fn certificates(folder: &Path) {
+    let openssl = |line: &str| {
+        let ended = Command::new("openssl").args(line.split(' ')).current_dir(folder).stdin(Stdio::null()).output();
+        let ended = ended.expect("openssl is installed");
+        assert!(ended.status.success(), "openssl {line}: {}", String::from_utf8_lossy(&ended.stderr));
+    };
+    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+    openssl(&format!("req -x509 {key} -keyout ca.key -out ca.crt -days 2 -subj /CN=authority"));
+    openssl(&format!("req {key} -keyout server.key -out server.csr -subj /CN=localhost"));
+    std::fs::write(folder.join("names"), "subjectAltName=DNS:localhost,IP:127.0.0.1\n").expect("the names");
+    openssl("x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out server.crt -days 2 -extfile names");
+}
+
+/// The table of rights in docs/tool.md: a user who has these, and no more, can do each.
+#[test]
+fn the_rights_that_the_document_names_are_enough() {
+    let (server, other) = (Server::start(), Server::start());
+    let mut client = server.client();
+    client.expect("LC.ADD c a b", "2");
+    client.expect("BF.ADD f a", "1");
+    client.expect("SADD s a b", "2");
+    let top = "+scan +pttl +memory|usage +bf.info +bf.debug +lc.info";
+    let dump = "+type +pexpiretime +bf.info +lc.info +bf.scandump +lc.scandump";
+    let load = "+exists +unlink +pexpireat +rename +renamenx +bf.card +lc.count +bf.loadchunk +lc.loadchunk \
+                +bf.scandump +lc.scandump";
+    let users = [
+        ("top", top.to_owned()),
+        ("dump", dump.to_owned()),
+        ("load", load.to_owned()),
+        ("source", format!("{top} {dump} +info +bf.card +lc.count +client|pause +client|unpause")),
+        ("target", format!("{load} +type +info +command|info")),
+        ("import", "+type +bf.madd +bf.insert +lc.add +lc.insert".to_owned()),
+        ("compare", "+scan +type +info +bf.mexists +bf.card +lc.count +lc.info +scard +sscan".to_owned()),
+    ];
+    for (name, rights) in &users {
+        for server in [&server, &other] {
+            server.client().expect(&format!("ACL SETUSER {name} on >pw ~* -@all +ping {rights}"), "+OK");
+        }
+    }
+    let of = |server: &Server, name: &str| format!("redis://{name}:pw@127.0.0.1:{}", server.port());
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();
+    tool(&["top", "--url", &of(&server, "top")]).expect(0);
+    for key in ["c", "f"] {
+        tool(&["dump", key, &path(key), "--url", &of(&server, "dump")]).expect(0);
+        tool(&["load", &path(key), "new", "--url", &of(&other, "load")]).expect(0);
+        tool(&["load", &path(key), "new", "--replace", "--url", &of(&other, "load")]).expect(0);
+        other.client().expect("DEL new", "1");
+    }
+    for pause in ["--pause", "--replace"] {
+        tool(&["copy", &of(&server, "source"), &of(&other, "target"), "--watch", "0", pause]).expect(0);
+    }
+    for (key, create) in [("c", &[][..]), ("n", &["--kind", "filter", "--create", "CAPACITY 10"])] {
+        let to = of(&server, "import");
+        let args = [&["import", "-", key, "--url", &to], create].concat();
+        tool_with(&args, b"a\nb\n", &[]).expect(0);
+    }
+    tool(&["compare", "c", "s", "--url", &of(&server, "compare")]).expect(0);
+    tool(&["compare", "--pattern", "c*", "--map", "s{}", "--url", &of(&server, "compare")]).expect(0);
+    tool(&["compare", "n", "s", "--url", &of(&server, "compare")]).expect(0);
+}

@@ -1,0 +1,158 @@
+//! `copy`, between servers at rest.
+
+use std::io::Read;
+
+use crate::client::{Client, add_many, wait_until};
+use crate::harness::Server;
+use crate::{chunks, peer_server, tool, url};
+
+/// Filters that both modules know, on a server of ours or RedisBloom's.
+fn classic(client: &mut Client, layout: &str) {
+    client.expect(&format!("BF.RESERVE grown 0.01 1000{layout}"), "+OK");
+    add_many(client, "BF.MADD grown", "item:", 0..9000);
+    client.expect(&format!("BF.RESERVE fixed 0.001 20000 NONSCALING{layout}"), "+OK");
+    add_many(client, "BF.MADD fixed", "item:", 0..15_000);
+    client.expect(&format!("BF.RESERVE empty 0.02 50 EXPANSION 4{layout}"), "+OK");
+    client.expect("PEXPIREAT fixed 99999999999999", "1");
+    let odd: [&[u8]; 3] = [b"BF.MADD", b"odd{}\xff\n}", b"x"];
+    client.call(&odd);
+}
+
+const CLASSIC: [&str; 3] = ["grown", "fixed", "empty"];
+
+/// Values of ours alone.
+fn ours(client: &mut Client) {
+    client.expect("BF.RESERVE lines 0.001 1000000", "+OK");
+    add_many(client, "BF.MADD lines", "item:", 0..30_000);
+    client.expect("BF.RESERVE window 0.01 50000 WINDOW 3600", "+OK");
+    add_many(client, "BF.MADD window", "item:", 0..30_000);
+    client.expect("BF.RESERVE manual 0.01 50000 WINDOW 3600 MANUAL", "+OK");
+    add_many(client, "BF.MADD manual", "item:", 0..30_000);
+    client.expect("LC.ADD exact a b c", "3");
+    add_many(client, "LC.ADD dense", "member:", 0..30_000);
+    client.expect("LC.RESERVE sparse 10000000 ERROR 0.001", "+OK");
+    add_many(client, "LC.ADD sparse", "member:", 0..1000);
+    client.expect("LC.RESERVE seen 50000 WINDOW 86400", "+OK");
+    add_many(client, "LC.ADD seen", "member:", 0..3000);
+    client.expect("PEXPIREAT dense 99999999999999", "1");
+}
+
+const OURS: [(&str, &str); 7] = [
+    ("BF", "lines"),
+    ("BF", "window"),
+    ("BF", "manual"),
+    ("LC", "exact"),
+    ("LC", "dense"),
+    ("LC", "sparse"),
+    ("LC", "seen"),
+];
+
+#[test]
+fn everything_of_ours_goes_to_another_server_of_ours() {
+    let (one, other) = (Server::start(), Server::start());
+    let mut client = one.client();
+    classic(&mut client, " LAYOUT classic");
+    ours(&mut client);
+    client.expect("SET text 1", "+OK");
+    let dry = tool(&["--json", "copy", &url(&one), &url(&other), "--dry-run"]).expect(0).json();
+    assert_eq!(dry["moves"].as_array().expect("rows").len(), 11);
+    assert_eq!(other.client().int("DBSIZE"), 0);
+    let copied = tool(&["--json", "copy", &url(&one), &url(&other), "--watch", "0"]).expect(0).json();
+    for row in copied["moves"].as_array().expect("rows") {
+        assert_eq!(row["outcome"], "moved", "{row}");
+    }
+    let mut there = other.client();
+    assert_eq!(there.int("DBSIZE"), 11);
+    for key in CLASSIC.iter().chain(OURS.iter().map(|(_, key)| key)) {
+        assert_eq!(there.digest(key), client.digest(key), "{key}");
+        assert_eq!(there.int(&format!("PEXPIRETIME {key}")), client.int(&format!("PEXPIRETIME {key}")), "{key}");
+        assert_eq!(there.text(&format!("TYPE {key}")), client.text(&format!("TYPE {key}")), "{key}");
+    }
+    // What is equal is skipped; what differs is refused before anything is moved, and replaced if asked.
+    there.expect("LC.ADD exact d", "1");
+    there.expect("DEL lines", "1");
+    let again = tool(&["--json", "copy", &url(&one), &url(&other), "--watch", "0"]).expect(3);
+    assert!(again.err.contains("1 keys cannot be moved, so none was"), "{}", again.err);
+    assert!(again.out.contains("another value there: --replace replaces it"), "{}", again.out);
+    there.expect("EXISTS lines", "0");
+    let replaced = tool(&["copy", &url(&one), &url(&other), "--watch", "0", "--replace"]).expect(0);
+    assert!(replaced.out.contains("2 moved, 9 equal already"), "{}", replaced.out);
+    assert_eq!(there.digest("exact"), client.digest("exact"));
+    assert_eq!(there.digest("lines"), client.digest("lines"));
+    let same = tool(&["copy", &url(&one), &url(&one)]).expect(3);
+    assert!(same.err.contains("the same server"), "{}", same.err);
+}
+
+#[test]
+fn filters_of_redisbloom_come_and_go_back() {
+    let (theirs, server, back) = (peer_server(), Server::start(), peer_server());
+    let mut source = theirs.client();
+    classic(&mut source, "");
+    let folder = tempfile::tempdir().expect("a folder");
+    let sample = folder.path().join("sample");
+    let items: String = (8000..16_000).map(|n| format!("item:{n}\n")).collect();
+    std::fs::write(&sample, items).expect("the sample is written");
+    let sample = sample.to_str().expect("a path");
+    tool(&["copy", &url(&theirs), &url(&server), "--watch", "0", "--sample", sample]).expect(0);
+    let mut here = server.client();
+    assert_eq!(here.int("DBSIZE"), 4);
+    ours(&mut here);
+    // What cannot go back is named before anything is moved.
+    let refused = tool(&["copy", &url(&server), &url(&back), "--watch", "0"]).expect(3);
+    assert!(refused.err.contains("7 keys cannot be moved, so none was"), "{}", refused.err);
+    assert!(refused.out.contains("knows only filters of LAYOUT classic"), "{}", refused.out);
+    assert!(refused.out.contains("no counters (LC.*)"), "{}", refused.out);
+    let mut there = back.client();
+    assert_eq!(there.int("DBSIZE"), 0);
+    tool(&["copy", &url(&server), &url(&back), "--watch", "0", "--skip-refused", "--sample", sample]).expect(0);
+    assert_eq!(there.int("DBSIZE"), 4);
+    for key in CLASSIC {
+        assert!(chunks(&mut there, "BF", key) == chunks(&mut source, "BF", key), "{key}");
+        assert_eq!(there.int(&format!("PEXPIRETIME {key}")), source.int(&format!("PEXPIRETIME {key}")), "{key}");
+    }
+    let one = tool(&["--json", "copy", &url(&server), &url(&back), "--watch", "0", "--pattern", "gr*"]).expect(0);
+    assert_eq!(one.json()["moves"][0]["outcome"], "equal");
+}
+
+#[test]
+fn keys_that_are_half_loaded_and_servers_without_a_module_are_refused() {
+    let (server, other) = (Server::start(), Server::start());
+    let mut client = server.client();
+    client.expect("BF.RESERVE whole 0.01 10000", "+OK");
+    let dump = chunks(&mut client, "BF", "whole");
+    client.call(&[&b"BF.LOADCHUNK"[..], b"half", dump[0].0.as_bytes(), &dump[0].1]);
+    let refused = tool(&["copy", &url(&server), &url(&other), "--watch", "0"]).expect(3);
+    assert!(refused.out.contains("still loading: 0 of"), "{}", refused.out);
+    let plain = crate::harness::Setup::default().without_module().start();
+    let refused = tool(&["copy", &url(&server), &url(&plain), "--pattern", "whole"]).expect(3);
+    assert!(refused.out.contains("no module for filters"), "{}", refused.out);
+}
+
+#[test]
+fn an_interrupt_ends_a_copy_between_two_steps() {
+    let (server, other) = (Server::start(), Server::start());
+    let mut client = server.client();
+    client.expect("LC.ADD k a", "1");
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_rollcall"))
+        .args(["copy", &url(&server), &url(&other), "--watch", "3600"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("the tool starts");
+    // It looks at the source again and again, and so has begun to listen for signals.
+    wait_until("its looks", || {
+        let looks = client.text("INFO commandstats");
+        let line = looks.lines().find(|line| line.starts_with("cmdstat_scan:"))?;
+        line.contains("calls=").then_some(())
+    });
+    let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    assert!(sent.success());
+    let status = wait_until("its end", || child.try_wait().expect("its status"));
+    assert_eq!(status.code(), Some(3));
+    let mut text = String::new();
+    child.stderr.take().expect("its errors").read_to_string(&mut text).expect("text");
+    assert!(text.contains("run the same again"), "{text}");
+    assert_eq!(other.client().int("DBSIZE"), 0);
+    // Nothing of ours writes to a source.
+    tool(&["copy", &url(&server), &url(&other), "--watch", "0"]).expect(0);
+}

@@ -1,0 +1,135 @@
+//! `dump` and `load`: whole, broken off, and refused.
+
+use std::path::Path;
+
+use crate::client::add_many;
+use crate::harness::Server;
+use crate::{chunks, peer_server, tool, url};
+
+fn path(folder: &Path, name: &str) -> String {
+    folder.join(name).to_str().expect("a path").to_owned()
+}
+
+/// A server with a filter of some 6 chunks and a counter, and a folder.
+fn filled() -> (Server, tempfile::TempDir) {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("BF.RESERVE big 0.001 3000000", "+OK");
+    add_many(&mut client, "BF.MADD big", "item:", 0..20_000);
+    add_many(&mut client, "LC.ADD counter", "item:", 0..20_000);
+    client.expect("PEXPIREAT counter 99999999999999", "1");
+    (server, tempfile::tempdir().expect("a folder"))
+}
+
+#[test]
+fn what_is_dumped_is_loaded_the_same() {
+    let (server, folder) = filled();
+    let (mut client, to) = (server.client(), url(&server));
+    for key in ["big", "counter"] {
+        let file = path(folder.path(), key);
+        tool(&["dump", key, &file, "--url", &to]).expect(0);
+        let refused = tool(&["dump", key, &file, "--url", &to]).expect(3);
+        assert!(refused.err.contains("exists"), "{}", refused.err);
+        tool(&["load", &file, "copy", "--url", &to]).expect(0);
+        assert_eq!(client.digest("copy"), client.digest(key));
+        assert_eq!(client.int("PEXPIRETIME copy"), client.int(&format!("PEXPIRETIME {key}")));
+        let refused = tool(&["load", &file, "--url", &to]).expect(3);
+        assert!(refused.err.contains("exists") && refused.err.contains("--replace"), "{}", refused.err);
+        tool(&["load", &file, "copy", "--url", &to, "--replace", "--no-ttl"]).expect(0);
+        assert_eq!(client.int("PEXPIRETIME copy"), -1);
+        client.expect("DEL copy", "1");
+    }
+    assert_eq!(client.int("DBSIZE"), 2);
+    let absent = tool(&["dump", "absent", &path(folder.path(), "absent"), "--url", &to]).expect(3);
+    assert!(absent.err.contains("there is no key absent"), "{}", absent.err);
+    client.expect("SET text 1", "+OK");
+    let text = tool(&["dump", "text", &path(folder.path(), "text"), "--url", &to]).expect(3);
+    assert!(text.err.contains("its type is string"), "{}", text.err);
+}
+
+#[test]
+fn a_dump_goes_on_where_it_broke_off_if_the_value_is_the_same() {
+    let (server, folder) = filled();
+    let to = url(&server);
+    let (whole, resumed) = (path(folder.path(), "whole"), path(folder.path(), "resumed"));
+    tool(&["dump", "big", &whole, "--url", &to]).expect(0);
+    let bytes = std::fs::read(&whole).expect("the dump");
+    // What a dump leaves that was killed in its fourth chunk.
+    std::fs::write(format!("{resumed}.part"), &bytes[..(3 << 20) + 1000]).expect("a part");
+    let ended = tool(&["--json", "dump", "big", &resumed, "--url", &to]).expect(0).json();
+    let had = ended["resumed_bytes"].as_u64().expect("bytes");
+    assert!((3 << 20..(3 << 20) + 1000).contains(&had), "{had}");
+    assert!(std::fs::read(&resumed).expect("the dump") == bytes);
+    assert!(!Path::new(&format!("{resumed}.part")).exists());
+    // After a write the same part is of no use.
+    server.client().expect("BF.ADD big another", "1");
+    std::fs::write(format!("{resumed}.part"), &bytes[..(3 << 20) + 1000]).expect("a part");
+    let ended = tool(&["--json", "dump", "big", &resumed, "--url", &to, "--force"]).expect(0);
+    assert!(ended.err.contains("the dump begins again"), "{}", ended.err);
+    assert_eq!(ended.json()["resumed_bytes"], 0);
+    assert!(std::fs::read(&resumed).expect("the dump") != bytes);
+}
+
+#[test]
+fn a_load_goes_on_where_it_broke_off() {
+    let (server, folder) = filled();
+    let (mut client, to) = (server.client(), url(&server));
+    let file = path(folder.path(), "big");
+    tool(&["dump", "big", &file, "--url", &to]).expect(0);
+    let dump = chunks(&mut client, "BF", "big");
+    // What a load leaves that was killed after three chunks.
+    let name = format!("rollcall.load:{:016x}:{{new}}:new", xxhash_rust::xxh3::xxh3_64(&dump[0].1));
+    for (iterator, chunk) in &dump[..3] {
+        let words: [&[u8]; 4] = [b"BF.LOADCHUNK", name.as_bytes(), iterator.as_bytes(), chunk];
+        assert_eq!(client.call(&words), redis::Value::Okay);
+    }
+    let ended = tool(&["--json", "load", &file, "new", "--url", &to]).expect(0).json();
+    let had: usize = dump[..3].iter().map(|(_, chunk)| chunk.len()).sum();
+    assert_eq!(ended[0]["resumed_bytes"].as_u64(), Some(had as u64));
+    assert_eq!(client.digest("new"), client.digest("big"));
+    client.expect(&format!("EXISTS {name}"), "0");
+}
+
+#[test]
+fn a_connection_that_breaks_leaves_what_goes_on() {
+    let (server, folder) = filled();
+    let (mut client, to) = (server.client(), url(&server));
+    let file = path(folder.path(), "big");
+    tool(&["dump", "big", &file, "--url", &to]).expect(0);
+    // The user may do all but the step at the end.
+    client.expect("ACL SETUSER half on >pw ~* +@all -renamenx -rename", "+OK");
+    let half = format!("redis://half:pw@127.0.0.1:{}", server.port());
+    let refused = tool(&["load", &file, "new", "--url", &half]).expect(3);
+    assert!(refused.err.contains("NOPERM") && refused.err.contains("ACL SETUSER"), "{}", refused.err);
+    client.expect("EXISTS new", "0");
+    tool(&["load", &file, "new", "--url", &to]).expect(0);
+    assert_eq!(client.digest("new"), client.digest("big"));
+    assert_eq!(client.int("DBSIZE"), 3);
+}
+
+#[test]
+fn files_are_checked_and_redisbloom_takes_its_own() {
+    let (server, folder) = filled();
+    let to = url(&server);
+    let theirs = peer_server();
+    let file = path(folder.path(), "big");
+    tool(&["dump", "big", &file, "--url", &to]).expect(0);
+    let mut bytes = std::fs::read(&file).expect("the dump");
+    let refused = tool(&["load", &file, "--url", &url(&theirs)]).expect(3);
+    assert!(refused.err.contains("classic filters only"), "{}", refused.err);
+    bytes[2 << 20] ^= 1;
+    std::fs::write(&file, bytes).expect("the file");
+    let refused = tool(&["load", &file, "new", "--url", &to]).expect(3);
+    assert!(refused.err.contains("damaged at byte"), "{}", refused.err);
+    server.client().expect("EXISTS new", "0");
+    let mut there = theirs.client();
+    there.expect("BF.RESERVE theirs 0.01 1000", "+OK");
+    add_many(&mut there, "BF.MADD theirs", "item:", 0..9000);
+    let file = path(folder.path(), "theirs");
+    tool(&["dump", "theirs", &file, "--url", &url(&theirs)]).expect(0);
+    tool(&["load", &file, "--url", &to]).expect(0);
+    tool(&["load", &file, "again", "--url", &url(&theirs)]).expect(0);
+    let dump = chunks(&mut there, "BF", "theirs");
+    assert!(chunks(&mut there, "BF", "again") == dump);
+    assert!(chunks(&mut server.client(), "BF", "theirs") == dump);
+}

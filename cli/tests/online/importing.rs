@@ -1,0 +1,56 @@
+//! `import`: lines into keys.
+
+use crate::harness::Server;
+use crate::{found, tool, tool_with, url};
+
+fn lines(range: std::ops::Range<u64>) -> String {
+    range.map(|n| format!("item:{n}\n")).collect()
+}
+
+#[test]
+fn lines_of_files_and_of_standard_input_are_added() {
+    let server = Server::start();
+    let (mut client, to) = (server.client(), url(&server));
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("items");
+    std::fs::write(&file, lines(0..20_000) + "\nlast without an end\r").expect("the file");
+    let file = file.to_str().expect("a path");
+    let absent = tool(&["import", file, "f", "--url", &to]).expect(3);
+    assert!(absent.err.contains("there is no key f") && absent.err.contains("--create"), "{}", absent.err);
+    let create = ["--kind", "filter", "--create", "CAPACITY 50000 ERROR 0.001"];
+    let ended = tool(&[&["--json", "import", file, "f", "--url", &to], &create[..]].concat()).expect(0).json();
+    assert_eq!(ended["items"], 20_001);
+    assert_eq!(ended["new"].as_i64().expect("a number"), client.int("BF.CARD f"));
+    client.expect("BF.INFO f CAPACITY", "[50000]");
+    let items: Vec<String> = (0..20_000).map(|n| format!("item:{n}")).collect();
+    assert_eq!(found(&mut client, "f", &items), 20_000);
+    assert_eq!(client.cmd("BF.INFO f ITEMS"), client.cmd("BF.INFO f ITEMS"));
+    let last: [&[u8]; 3] = [b"BF.EXISTS", b"f", b"last without an end"];
+    assert_eq!(client.call(&last), redis::Value::Int(1));
+    // Once more, by other batches: nothing is new, and a part is passed over.
+    let again = ["--json", "import", file, "f", "--batch", "7", "--pipeline", "3", "--skip", "19000", "--url", &to];
+    let ended = tool(&again).expect(0).json();
+    assert_eq!((ended["items"].as_i64(), ended["new"].as_i64()), (Some(1001), Some(0)));
+    let input = lines(0..1000);
+    let args = ["import", "-", "c", "--kind", "counter", "--create", "CAPACITY 10000", "--url", &to];
+    tool_with(&args, input.as_bytes(), &[]).expect(0);
+    tool_with(&["import", "-", "c"], b"item:1\nanother\n", &[("ROLLCALL_URL", &to)]).expect(0);
+    client.expect("LC.INFO c CAPACITY", "[10000]");
+    assert!((client.int("LC.COUNT c") - 1001).abs() < 60);
+}
+
+#[test]
+fn what_is_refused_says_how_many_lines_are_in() {
+    let server = Server::start();
+    let (mut client, to) = (server.client(), url(&server));
+    client.expect("BF.RESERVE full 0.01 1000 NONSCALING", "+OK");
+    let args = ["import", "-", "full", "--batch", "100", "--pipeline", "2", "--url", &to];
+    let ended = tool_with(&args, lines(0..2000).as_bytes(), &[]).expect(3);
+    assert!(ended.err.contains("non scaling filter is full") && ended.err.contains("--skip 1000"), "{}", ended.err);
+    let wrong = tool_with(&["import", "-", "full", "--kind", "counter", "--url", &to], b"", &[]).expect(3);
+    assert!(wrong.err.contains("full is a filter"), "{}", wrong.err);
+    let wrong = ["import", "-", "n", "--kind", "filter", "--create", "ERROR 7", "--url", &to];
+    let wrong = tool_with(&wrong, b"a\n", &[]).expect(3);
+    assert!(wrong.err.contains("0 lines are in") && wrong.err.contains("error rate"), "{}", wrong.err);
+    client.expect("EXISTS n", "0");
+}

@@ -1,0 +1,69 @@
+//! `top`: what it lists, and what it finds wrong.
+
+use crate::client::add_many;
+use crate::harness::Server;
+use crate::{chunks, peer_server, tool, url};
+
+#[test]
+fn keys_are_listed_with_what_is_wrong() {
+    let server = Server::start();
+    let (mut client, to) = (server.client(), url(&server));
+    client.expect("BF.RESERVE grown 0.01 100", "+OK");
+    add_many(&mut client, "BF.MADD grown", "item:", 0..4000);
+    client.expect("BF.RESERVE merged 0.01 1000 NONSCALING", "+OK");
+    add_many(&mut client, "BF.MADD merged", "item:", 0..900);
+    client.expect("BF.RESERVE good 0.01 1000 WINDOW 3600", "+OK");
+    add_many(&mut client, "BF.MADD good", "item:", 0..900);
+    client.expect("PEXPIRE good 3600000", "1");
+    client.expect("LC.RESERVE over 1000", "+OK");
+    add_many(&mut client, "LC.ADD over", "item:", 0..3000);
+    client.expect("LC.ADD few a b", "2");
+    client.expect("SET text 1", "+OK");
+    let dump = chunks(&mut client, "BF", "merged");
+    client.expect("BF.RESERVE large 0.01 10000", "+OK");
+    let header = chunks(&mut client, "BF", "large").remove(0);
+    client.call(&[&b"BF.LOADCHUNK"[..], b"half", header.0.as_bytes(), &header.1]);
+    assert!(!dump.is_empty());
+    let rows = tool(&["--json", "top", "--sort", "key", "--url", &to]).expect(0).json();
+    let rows = rows.as_array().expect("rows").clone();
+    let names: Vec<&str> = rows.iter().map(|row| row["key"].as_str().expect("a key")).collect();
+    assert_eq!(names, ["few", "good", "grown", "half", "large", "merged", "over"]);
+    let row = |name: &str| rows.iter().find(|row| row["key"] == name).expect("the row");
+    assert_eq!((row("few")["items"].as_i64(), row("few")["mode"].as_str()), (Some(2), Some("exact")));
+    assert_eq!(row("good")["mode"], "3600 s");
+    assert!((1..=3_600_000).contains(&row("good")["ttl"].as_i64().expect("a time")));
+    assert_eq!(row("grown")["items"].as_i64().expect("items"), client.int("BF.CARD grown"));
+    assert_eq!(row("grown")["asked"].as_f64(), Some(0.01));
+    for name in ["few", "good", "large", "merged"] {
+        assert_eq!(row(name)["wrong"].as_array().map(Vec::len), Some(0), "{}", row(name));
+    }
+    let wrong = |name: &str| row(name)["wrong"][0].as_str().expect("something wrong").to_owned();
+    assert!(wrong("grown").ends_with("times: BF.RESERVE grown 0.01 4400"), "{}", wrong("grown"));
+    assert!(wrong("half").starts_with("half loaded: 0 of"), "{}", wrong("half"));
+    assert!(wrong("over").starts_with("past its capacity: LC.RESERVE over "), "{}", wrong("over"));
+    // A table, since the output is no terminal; sorted, cut and filtered.
+    let table = tool(&["top", "--sort", "items", "--limit", "2", "--url", &to]).expect(0).out;
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 4, "{table}");
+    assert!(lines[0].starts_with("key ") && lines[1].starts_with("grown ") && lines[2].starts_with("over "), "{table}");
+    assert!(lines[3].starts_with("7 filters and counters, ") && lines[3].ends_with("3 to look at"), "{table}");
+    let some = tool(&["--json", "top", "--pattern", "*o*", "--sort", "items", "--reverse", "--url", &to]).expect(0);
+    let some = some.json();
+    let names: Vec<&str> = some.as_array().expect("rows").iter().filter_map(|row| row["key"].as_str()).collect();
+    assert_eq!(names, ["good", "over", "grown"]);
+}
+
+#[test]
+fn a_server_of_redisbloom_says_what_it_has() {
+    let theirs = peer_server();
+    let mut client = theirs.client();
+    client.expect("BF.RESERVE grown 0.01 100", "+OK");
+    add_many(&mut client, "BF.MADD grown", "item:", 0..4000);
+    let rows = tool(&["--json", "top", "--url", &url(&theirs)]).expect(0).json();
+    assert_eq!(rows[0]["items"].as_i64().expect("items"), client.int("BF.CARD grown"));
+    // Its description of sub-filters tells the rate.
+    let wrong = rows[0]["wrong"][0].as_str().expect("something wrong");
+    assert!(wrong.ends_with("times: BF.RESERVE grown 0.01 4400"), "{wrong}");
+    let empty = Server::start();
+    assert_eq!(tool(&["top", "--url", &url(&empty)]).expect(0).out, "0 filters and counters, 0 B; 0 to look at\n");
+}

@@ -1,0 +1,128 @@
+//! The tool against real servers.
+//!
+//! `ROLLCALL_MODULE`, `ROLLCALL_SERVER` and `ROLLCALL_PEER` are those of the server tests, whose harness is used here.
+
+#[path = "../../../tests/server/client.rs"]
+#[allow(dead_code)]
+mod client;
+#[path = "../../../tests/server/harness.rs"]
+#[allow(dead_code)]
+mod harness;
+
+mod by_hand;
+mod cluster;
+mod compare;
+mod connecting;
+mod copying;
+mod files;
+mod importing;
+mod listing;
+mod way_back;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use client::Client;
+use harness::{Server, Setup};
+
+/// How the tool ended, and what it said.
+#[derive(Debug)]
+pub struct Ended {
+    /// The exit code.
+    pub code: i32,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+}
+
+impl Ended {
+    /// Panics unless it ended with this code.
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Ended {
+        assert_eq!(self.code, code, "{}\n{}", self.out, self.err);
+        self
+    }
+
+    /// The JSON that it answered.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}\n{}", self.out, self.err))
+    }
+}
+
+/// The tool with these arguments.
+pub fn tool(args: &[&str]) -> Ended {
+    tool_with(args, b"", &[])
+}
+
+/// As [`tool`], with this standard input and these environment variables.
+pub fn tool_with(args: &[&str], input: &[u8], environment: &[(&str, &str)]) -> Ended {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));
+    for name in ["ROLLCALL_URL", "ROLLCALL_PASSWORD", "ROLLCALL_TARGET_PASSWORD"] {
+        command.env_remove(name);
+    }
+    command.args(args).envs(environment.iter().copied());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the tool starts");
+    child.stdin.take().expect("its input").write_all(input).expect("it reads its input");
+    let output = child.wait_with_output().expect("the tool ends");
+    Ended {
+        code: output.status.code().expect("it ends by itself"),
+        out: String::from_utf8(output.stdout).expect("text"),
+        err: String::from_utf8(output.stderr).expect("text"),
+    }
+}
+
+/// The URL of a server.
+pub fn url(server: &Server) -> String {
+    format!("redis://127.0.0.1:{}", server.port())
+}
+
+/// RedisBloom's module. These tests are about it, and fail without.
+#[track_caller]
+pub fn peer() -> PathBuf {
+    std::env::var_os("ROLLCALL_PEER").map(PathBuf::from).expect("ROLLCALL_PEER is set to a RedisBloom module")
+}
+
+/// A server with RedisBloom.
+#[track_caller]
+pub fn peer_server() -> Server {
+    Setup::default().without_module().module_before(&peer()).start()
+}
+
+/// Words of a command with the items `prefix` + number.
+pub fn with_items(line: &str, prefix: &str, range: std::ops::Range<u64>) -> Vec<String> {
+    client::with_items(line, prefix, range)
+}
+
+/// The share of items that are found, as a number of them.
+pub fn found(client: &mut Client, key: &str, items: &[String]) -> usize {
+    let pieces = items.chunks(1000).map(|piece| {
+        let words: Vec<&str> = ["BF.MEXISTS", key].into_iter().chain(piece.iter().map(String::as_str)).collect();
+        match client.call(&words) {
+            redis::Value::Array(answers) => answers.iter().filter(|answer| **answer == redis::Value::Int(1)).count(),
+            other => panic!("BF.MEXISTS gave {other:?}"),
+        }
+    });
+    pieces.sum()
+}
+
+/// All chunks of a filter.
+pub fn chunks(client: &mut Client, family: &str, key: &str) -> Vec<(String, Vec<u8>)> {
+    let mut chunks = Vec::new();
+    let mut iterator = "0".to_owned();
+    loop {
+        let reply = client.call(&[&format!("{family}.SCANDUMP"), key, &iterator]);
+        let redis::Value::Array(pair) = &reply else { panic!("SCANDUMP {key} gave {reply:?}") };
+        let (redis::Value::Int(next), redis::Value::BulkString(bytes)) = (&pair[0], &pair[1]) else {
+            panic!("SCANDUMP {key} gave {pair:?}")
+        };
+        if *next == 0 {
+            return chunks;
+        }
+        iterator = next.to_string();
+        chunks.push((iterator.clone(), bytes.clone()));
+    }
+}

@@ -1,0 +1,186 @@
+//! The way back to RedisBloom with `copy`, while a service writes: docs/migrating.md.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use redis::Value;
+
+use crate::client::{Client, wait_until};
+use crate::harness::{Server, Setup};
+use crate::{found, peer_server, tool, url};
+
+const KEYS: [&str; 4] = ["users", "tokens", "mails", "pages"];
+
+/// A service that writes, and remembers what was acknowledged.
+#[derive(Default)]
+struct Service {
+    stop: AtomicBool,
+    calls: AtomicU64,
+    acknowledged: Mutex<Vec<(usize, String)>>,
+}
+
+impl Service {
+    /// Writes until told to stop, or refused.
+    fn write(&self, mut client: Client, writer: usize) {
+        for round in 0_u64.. {
+            if self.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            let at = (round as usize + writer) % KEYS.len();
+            let items: Vec<String> = (0..20).map(|item| format!("{writer}:{round}:{item}")).collect();
+            let words = ["BF.MADD", KEYS[at]].into_iter().chain(items.iter().map(String::as_str)).collect::<Vec<_>>();
+            match client.call(&words) {
+                Value::Array(_) => {
+                    self.calls.fetch_add(1, Ordering::Relaxed);
+                    self.acknowledged.lock().expect("a list").extend(items.into_iter().map(|item| (at, item)));
+                }
+                // Not acknowledged: the service keeps it for the new server.
+                Value::ServerError(_) => return,
+                other => panic!("BF.MADD gave {other:?}"),
+            }
+        }
+    }
+
+    fn wait_for_calls(&self) {
+        let before = self.calls.load(Ordering::Relaxed);
+        wait_until("writes", || (self.calls.load(Ordering::Relaxed) > before + 50).then_some(()));
+    }
+
+    /// Panics unless everything that was acknowledged is found.
+    fn assert_found(&self, client: &mut Client) {
+        let acknowledged = self.acknowledged.lock().expect("a list");
+        for (at, key) in KEYS.iter().enumerate() {
+            let items: Vec<String> =
+                acknowledged.iter().filter(|(of, _)| *of == at).map(|(_, item)| item.clone()).collect();
+            assert!(!items.is_empty(), "{key}");
+            assert_eq!(found(client, key, &items), items.len(), "{key}");
+        }
+    }
+}
+
+/// Ends the writers also when the test fails: their threads are waited for.
+struct AtEnd<'a>(&'a Service);
+
+impl Drop for AtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn ours() -> Server {
+    let server = Setup::default().args("bf-layout classic").start();
+    let mut client = server.client();
+    for key in KEYS {
+        client.expect(&format!("BF.RESERVE {key} 0.001 500"), "+OK");
+        client.expect(&format!("PEXPIREAT {key} 99999999999999"), "1");
+    }
+    server
+}
+
+#[test]
+fn nothing_is_lost_when_the_writers_stop_and_nothing_is_moved_while_they_do_not() {
+    let (server, theirs) = (ours(), peer_server());
+    let service = Service::default();
+    std::thread::scope(|scope| {
+        let _end = AtEnd(&service);
+        for writer in 0..3 {
+            let client = server.client();
+            scope.spawn({
+                let service = &service;
+                move || service.write(client, writer)
+            });
+        }
+        service.wait_for_calls();
+        // They write on: the copy ends before the first key.
+        let refused = tool(&["copy", &url(&server), &url(&theirs), "--watch", "20"]).expect(3);
+        assert!(refused.err.contains("the source is written to: BF.MADD "), "{}", refused.err);
+        assert!(refused.err.contains("min-replicas-to-write"), "{}", refused.err);
+        assert_eq!(theirs.client().int("DBSIZE"), 0);
+        // The server refuses writes from here on; what was acknowledged before is in it.
+        service.wait_for_calls();
+        server.client().expect("CONFIG SET min-replicas-to-write 100", "+OK");
+    });
+    assert!(server.client().error("BF.ADD users x").starts_with("NOREPLICAS"));
+    let copied = tool(&["copy", &url(&server), &url(&theirs), "--watch", "0.1"]).expect(0);
+    assert!(copied.out.contains("4 moved"), "{}", copied.out);
+    let mut there = theirs.client();
+    service.assert_found(&mut there);
+    let mut here = server.client();
+    for key in KEYS {
+        assert_eq!(there.int(&format!("BF.CARD {key}")), here.int(&format!("BF.CARD {key}")), "{key}");
+        assert_eq!(there.int(&format!("PEXPIRETIME {key}")), 99999999999999, "{key}");
+    }
+    // And they go on there.
+    there.expect("BF.ADD users after-the-move", "1");
+}
+
+#[test]
+fn a_pause_holds_the_writers_back_and_lets_them_go() {
+    let (server, theirs) = (ours(), peer_server());
+    let service = Service::default();
+    std::thread::scope(|scope| {
+        let _end = AtEnd(&service);
+        for writer in 0..2 {
+            let client = server.client();
+            scope.spawn({
+                let service = &service;
+                move || service.write(client, writer)
+            });
+        }
+        service.wait_for_calls();
+        let before: Vec<(usize, String)> = service.acknowledged.lock().expect("a list").clone();
+        let copied = tool(&["copy", &url(&server), &url(&theirs), "--pause"]).expect(0);
+        assert!(copied.out.contains("4 moved"), "{}", copied.out);
+        service.wait_for_calls();
+        let mut there = theirs.client();
+        for (at, key) in KEYS.iter().enumerate() {
+            let items: Vec<String> = before.iter().filter(|(of, _)| *of == at).map(|(_, item)| item.clone()).collect();
+            assert_eq!(found(&mut there, key, &items), items.len(), "{key}");
+        }
+        // After a failure too: these keys are there by now, with fewer items.
+        let refused = tool(&["copy", &url(&server), &url(&theirs), "--pause"]).expect(3);
+        assert!(refused.err.contains("4 keys cannot be moved"), "{}", refused.err);
+        // Sooner than the pause would end by itself.
+        let late = Client::connect(server.port(), Duration::from_secs(10), PathBuf::new());
+        late.expect("a connection").expect("BF.ADD users late", "1");
+        service.wait_for_calls();
+        service.stop.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn keys_that_may_lack_items_are_named_if_told_to_copy_while_written() {
+    let (server, theirs) = (ours(), peer_server());
+    let mut client = server.client();
+    for key in 0..200 {
+        client.expect(&format!("BF.RESERVE rest:{key} 0.01 100"), "+OK");
+    }
+    let service = Service::default();
+    std::thread::scope(|scope| {
+        let _end = AtEnd(&service);
+        let writing = server.client();
+        scope.spawn(|| service.write(writing, 0));
+        service.wait_for_calls();
+        // A key that was written to after its turn is behind. A run in which there is none is right, and done again.
+        let ended = wait_until("a key that is behind", || {
+            let ended = tool(&["--json", "copy", &url(&server), &url(&theirs), "--while-written", "--replace"]);
+            (ended.code == 1).then_some(ended)
+        });
+        service.stop.store(true, Ordering::Relaxed);
+        let rows = ended.json();
+        let behind: Vec<&str> = rows["moves"]
+            .as_array()
+            .expect("rows")
+            .iter()
+            .filter(|row| row["outcome"] == "behind")
+            .map(|row| row["key"].as_str().expect("a key"))
+            .collect();
+        assert!(!behind.is_empty() && behind.iter().all(|key| KEYS.contains(key)), "{behind:?}");
+        assert!(ended.out.contains("may lack items"), "{}", ended.out);
+    });
+    // Once they have stopped, the same brings the rest.
+    tool(&["copy", &url(&server), &url(&theirs), "--watch", "0.1", "--replace"]).expect(0);
+    service.assert_found(&mut theirs.client());
+}
