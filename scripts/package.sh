@@ -26,9 +26,9 @@ case "$(uname -m)" in
     *) fail "packages are made on x86-64 and AArch64 only, and this is $(uname -m)" ;;
 esac
 case "$libc" in
-    gnu) zig_target=$machine-unknown-linux-gnu.$glibc flags=() needs=(--glibc "$glibc") ;;
-    # A module has to find the server's own C library: nothing of musl may be inside.
-    musl) zig_target=$machine-unknown-linux-musl flags=(-C target-feature=-crt-static) needs=() ;;
+    gnu) zig_target=$machine-unknown-linux-gnu.$glibc module_flags=() needs=(--glibc "$glibc") ;;
+    # The module uses the server's own C library; the tool has musl inside, as is the default.
+    musl) zig_target=$machine-unknown-linux-musl module_flags=(-C target-feature=-crt-static) needs=() ;;
     *) fail "LIBC=$libc is neither gnu nor musl" ;;
 esac
 target=$machine-unknown-linux-$libc
@@ -48,18 +48,23 @@ SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null)} |
     fail "the time of the last commit is not known: run this in a checkout, or set SOURCE_DATE_EPOCH"
 export SOURCE_DATE_EPOCH
 
-build() {
-    [[ -x $tools/zig/bin/cargo-zigbuild ]] || fail "cargo-zigbuild is missing: run  scripts/tools.sh zig"
-    step "compiling $version for $zig_target (some minutes)"
-    rustc --print target-libdir --target "$target" | xargs test -d ||
-        fail "Rust's library for $target is missing: run  rustup target add $target"
-    local crates=${CARGO_HOME:-$HOME/.cargo}/registry/src
-    flags+=("--remap-path-prefix=$PWD=/rollcall" "--remap-path-prefix=$crates=/crates")
+# Compiles package $1, with further flags of rustc.
+compile() {
+    local flags=("--remap-path-prefix=$PWD=/rollcall" "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src=/crates" "${@:2}")
+    step "compiling $1 $version for $zig_target (some minutes)"
     # From another folder than the root: Zig names what lies below the current one by relative paths, and the bindings'
     # generator runs elsewhere and would not find the C library's headers.
     (cd packaging && PATH=$tools/zig/bin:$PATH PYTHONPATH=$tools/zig RUSTFLAGS="${flags[*]}" \
-        cargo zigbuild --release --locked --target "$zig_target" "${packages[@]/#/--package=}") ||
+        cargo zigbuild --release --locked --target "$zig_target" --package "$1") ||
         fail "compiling failed: the compiler's message is above. A crate that could not be fetched needs a network once: cargo fetch --locked"
+}
+
+build() {
+    [[ -x $tools/zig/bin/cargo-zigbuild ]] || fail "cargo-zigbuild is missing: run  scripts/tools.sh zig"
+    rustc --print target-libdir --target "$target" | xargs test -d ||
+        fail "Rust's library for $target is missing: run  rustup target add $target"
+    compile rollcall "${module_flags[@]}"
+    compile rollcall-cli
     mkdir -p "$out"
     local file
     for file in "${binaries[@]}"; do
