@@ -47,8 +47,10 @@ def linked(target: str, packages: list[str]) -> list[tuple[str, str]]:
     return sorted(found)
 
 
-def licences(crates: list[tuple[str, str]]) -> str:
-    packages = {(package["name"], package["version"]): package for package in json.loads(cargo("metadata", "--format-version", "1"))["packages"]}
+def licences(target: str, crates: list[tuple[str, str]]) -> str:
+    # Without the platform it would ask for crates of other systems, which nobody has downloaded.
+    metadata = json.loads(cargo("metadata", "--format-version", "1", "--filter-platform", target))
+    packages = {(package["name"], package["version"]): package for package in metadata["packages"]}
     parts = [HEAD]
     for crate in crates:
         package = packages[crate]
@@ -101,7 +103,7 @@ def main(arguments: list[str]) -> int:
         case ["list", target, *packages] if packages:
             print("\n".join(f"{name} {version}" for name, version in linked(target, packages)))
         case ["licences", target, *packages] if packages:
-            print(licences(linked(target, packages)))
+            print(licences(target, linked(target, packages)))
         case ["check", target, package, file]:
             return check(target, package, file)
         case _:
