@@ -61,7 +61,9 @@ def wrong_symbols(shipped: set[str], debug: set[str]) -> list[str]:
 
 
 def readelf(*arguments: str) -> str:
-    return subprocess.run(["readelf", "--wide", *arguments], stdout=subprocess.PIPE, text=True, check=True).stdout
+    # Of a file that has only symbols it warns that the rest is missing.
+    command = ["readelf", "--wide", *arguments]
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True).stdout
 
 
 def debug_link(file: Path) -> tuple[str, int]:

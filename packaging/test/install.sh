@@ -92,10 +92,13 @@ use_tool() {
     inside bash -n /usr/share/bash-completion/completions/rollcall
 }
 
-# The shell commands of a document, from the heading $2 (all of it: "") to the next; the $3-th block of them, or all.
+# The shell commands of the document $1 from the heading $2 to the next: the $3-th block of them, or all.
 commands() {
-    sed -n "/^#.*$2/,\$p" "$1" | awk -v wanted="${3:-0}" 'NR > 1 && /^##/ && heading++ >= 0 { exit }
-        /^```$/ { inside = 0 } inside && (!wanted || block == wanted) { print } /^```sh$/ { inside = 1; block++ }'
+    awk -v heading="$2" -v wanted="${3:-0}" '
+        /^##* / { within = index($0, heading) || (within && !/^##/) }
+        /^```$/ { inside = 0 }
+        within && inside && (!wanted || block == wanted) { print }
+        within && /^```sh$/ { inside = 1; block++ }' "$1"
 }
 # Runs them inside, in the folder /tmp/$1. There is no systemd: restarting is for the test to do.
 obey() {
