@@ -58,7 +58,8 @@ done < <(scripts/linked_crates.py list "$target" "${packages[@]}")
 
 step "packing again gives the same bytes"
 cp "$out/SHA256SUMS" "$scratch/first"
-scripts/package.sh pack >"$scratch/log" || fail "packing failed: $(cat "$scratch/log")"
+# By the time that these have: there may be a commit since.
+SOURCE_DATE_EPOCH=$(stat -c %Y "$scratch/$label/INSTALL.md") scripts/package.sh pack >"$scratch/log" || fail "packing failed: $(cat "$scratch/log")"
 diff "$scratch/first" "$out/SHA256SUMS" || fail "these files differ from one packing to the next"
 
 step "lintian"
