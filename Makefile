@@ -21,7 +21,7 @@ PEERS := redis-6.2.5 redisbloom-2.8.2
 # VARIABLE=FILE for a fetched server; empty on a machine that the server does not run on.
 in_variable = $(addprefix $(1)=,$(shell scripts/servers.py path $(2)))
 
-.PHONY: help run test test-servers test-clients golden build lint demo bench accuracy instructions setup clean setup-run setup-test
+.PHONY: help run test test-servers test-clients golden build lint demo bench accuracy instructions package test-package setup clean setup-run setup-test
 
 help: ## List the targets (what `make` alone does)
 	@echo "make TARGET, where TARGET is one of"
@@ -74,8 +74,9 @@ build: ## Build the module, optimised: target/release/librollcall.so
 	cargo build --release --locked
 	@mkdir -p target/run
 
-lint: ## Check formatting, clippy, doc comments, what the library shows, the floors of the tree, licences and (where possible) advisories
-	@scripts/setup.sh build lint
+lint: ## Check formatting, clippy, doc comments, what the library shows, the floors of the tree, licences, the oldest Rust, workflows and (where possible) advisories
+	@scripts/setup.sh build lint wheels node
+	@scripts/tools.sh workflows
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
@@ -88,6 +89,12 @@ lint: ## Check formatting, clippy, doc comments, what the library shows, the flo
 	@scripts/check_licences.py --self-test
 	@scripts/check_licences.py
 	@scripts/check_advisories.sh
+	@scripts/check_rust_version.py --self-test
+	@scripts/check_rust_version.py
+	@scripts/check_workflows.sh --self-test
+	@scripts/check_workflows.sh
+	@scripts/check_binary.py --self-test
+	@scripts/linked_crates.py --self-test
 	@echo "== make lint: nothing to object to"
 
 demo: ## Run the three example services on real input, each beside a server of its own
@@ -128,8 +135,29 @@ instructions: ## Compare the instructions that the core takes with core/benches/
 	@scripts/setup.sh build counts
 	@scripts/check_instructions.py $(if $(UPDATE),--update)
 
+package: ## Make the packages for this processor, target/package/: Debian package, archive, sums, bills of materials; LIBC=musl: for musl
+	@scripts/setup.sh build wheels package
+	@scripts/tools.sh zig cyclonedx
+	@scripts/package.sh build
+	@scripts/package.sh pack
+
+# The part of the server tests that the packaged module passes on every server.
+PACKAGE_TESTS := commands_ persistence module_loading
+
+test-package: package ## Make the packages and test them: symbols, sums, contents, lintian, install and remove, and the module on every server
+	@scripts/setup.sh server deb
+	@packaging/test/run.sh
+	@scripts/servers.py fetch $(OTHER_SERVERS) redisbloom-2.8.2
+	@for server in redis-server $(foreach name,$(OTHER_SERVERS),$(shell scripts/servers.py path $(name))); do \
+		echo "== the packaged module on $$($$server --version | cut -d' ' -f1-3)"; \
+		ROLLCALL_MODULE=$(CURDIR)/target/package/librollcall.so ROLLCALL_SERVER=$$server $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
+			cargo test --locked --no-fail-fast --test server -- $(PACKAGE_TESTS); \
+	done
+	@echo "== make test-package: the packages are right"
+
 setup: ## Install everything that any target needs, as far as it is missing
-	@scripts/setup.sh build lint server wheels clocks node counts words
+	@scripts/setup.sh build lint server wheels clocks node counts words package deb
+	@scripts/tools.sh workflows zig cyclonedx
 	@scripts/servers.py fetch
 	@cargo fetch --locked
 	@scripts/clients.sh fetch

@@ -10,6 +10,8 @@
 #     clocks   libfaketime, which gives the servers of tests a time of day of their own
 #     node     Node.js and npm, for one of the clients that `make test-clients` runs
 #     counts   valgrind, which counts the instructions that the core takes
+#     package  the programs that `make package` splits, packs and reads binaries with
+#     deb      lintian, which checks the Debian package
 #     words    a large English word list, real text for `make demo`
 #
 # Where nothing is missing it asks for no password, touches no network and prints nothing. What Debian can supply is
@@ -73,6 +75,12 @@ need() {
             fi
             ;;
         counts) command -v valgrind >/dev/null || packages+=(valgrind) ;;
+        package)
+            command -v objcopy >/dev/null && command -v readelf >/dev/null || packages+=(binutils)
+            command -v dpkg-deb >/dev/null || packages+=(dpkg)
+            command -v git >/dev/null || packages+=(git)
+            ;;
+        deb) command -v lintian >/dev/null || packages+=(lintian) ;;
         words) has_words || packages+=(wamerican-huge) ;;
         *) fail "unknown need '$1'" ;;
     esac

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Checks what `make package` left in target/package/: sums, symbols, contents, bills of materials, and that packing again
+# gives the same bytes; then the Debian package by lintian, and both packages installed, used and removed.
+# `make test-package` runs it, and the server tests on the packaged module.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+fail() { printf 'test-package: %s\n' "$*" >&2; exit 1; }
+step() { printf '== %s\n' "$*"; }
+
+version=$(scripts/package.sh version)
+target=$(scripts/package.sh target)
+label=$(scripts/package.sh label)
+mapfile -t packages < <(scripts/package.sh packages)
+out=$PWD/target/package
+[[ -e $out/SHA256SUMS ]] || fail "there are no packages: run  make package"
+deb=("$out"/*.deb)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+step "sums: of every file, and right"
+(cd "$out" && sha256sum --quiet --check SHA256SUMS)
+listed=$(cut -c 67- "$out/SHA256SUMS" | sort)
+present=$(cd "$out" && find . -type f ! -name SHA256SUMS -printf '%P\n' | sort)
+[[ $listed == "$present" ]] || fail "SHA256SUMS does not list what is there: $(diff <(echo "$listed") <(echo "$present"))"
+
+step "binaries: what they need, and their symbols"
+for file in librollcall.so rollcall; do
+    scripts/check_binary.py "$out/$file" --glibc 2.28
+    ! grep -aqF "$PWD" "$out/$file" || fail "$file names this folder: $PWD"
+done
+# A line of our own source for the function that servers call first: a crash report can be read with these symbols.
+address=$(nm --dynamic "$out/librollcall.so" | sed -n 's/ T RedisModule_OnLoad$//p')
+addr2line --exe "$out/librollcall.so.debug" "$address" | grep -qE '^/rollcall/src/.*\.rs:[0-9]+' ||
+    fail "no line for RedisModule_OnLoad: $(addr2line --exe "$out/librollcall.so.debug" "$address")"
+
+step "the archive and the Debian package hold the same binaries"
+tar -xzf "$out/$label.tar.gz" -C "$scratch"
+dpkg-deb --extract "${deb[0]}" "$scratch/deb"
+cmp "$out/librollcall.so" "$scratch/$label/librollcall.so"
+cmp "$out/librollcall.so" "$scratch/deb/usr/lib/redis/modules/librollcall.so"
+cmp "$scratch/$label/rollcall.conf" "$scratch/deb/etc/redis/rollcall.conf"
+cmp "$out/rollcall" "$scratch/$label/bin/rollcall"
+cmp "$out/rollcall" "$scratch/deb/usr/bin/rollcall"
+for option in $(sed -n 's/^# \(rollcall\.[a-z-]*\) .*/\1/p' redis.conf); do
+    grep -q "^# $option " "$scratch/$label/rollcall.conf" || fail "rollcall.conf does not explain $option"
+done
+(($(grep -c '^# rollcall\.' "$scratch/$label/rollcall.conf") >= 11)) || fail "rollcall.conf lacks options"
+
+step "bills of materials and licences: every crate that is linked"
+for package in "${packages[@]}"; do
+    scripts/linked_crates.py check "$target" "$package" "$out/$label-$package.cdx.json"
+    cmp "$out/$label-$package.cdx.json" "$scratch/$label/sbom/$package.cdx.json"
+done
+while read -r crate; do
+    grep -qxF "$crate" "$scratch/$label/THIRD-PARTY" || fail "THIRD-PARTY does not have $crate"
+done < <(scripts/linked_crates.py list "$target" "${packages[@]}")
+
+step "packing again gives the same bytes"
+cp "$out/SHA256SUMS" "$scratch/first"
+# By the time that these have: there may be a commit since.
+SOURCE_DATE_EPOCH=$(stat -c %Y "$scratch/$label/INSTALL.md") scripts/package.sh pack >"$scratch/log" || fail "packing failed: $(cat "$scratch/log")"
+diff "$scratch/first" "$out/SHA256SUMS" || fail "these files differ from one packing to the next"
+
+step "lintian"
+lintian --allow-root --fail-on error,warning --display-info --info "${deb[0]}" ||
+    fail "lintian objects: see above. Repair it, or name it in packaging/debian/overrides with the reason"
+
+step "installing, using and removing"
+packaging/test/scratch_root.sh packaging/test/install.sh deb "${deb[0]}" "$PWD/docs/operations.md"
+packaging/test/scratch_root.sh packaging/test/install.sh tarball "$out/$label.tar.gz" "$version"
