@@ -31,7 +31,7 @@ unsafe extern "C" fn loaded(
     step: u64,
     _data: *mut c_void,
 ) {
-    let tell = || match (step == u64::from(raw::REDISMODULE_SUBEVENT_LOADING_ENDED), count()) {
+    let tell = || match (step == raw::REDISMODULE_SUBEVENT_LOADING_ENDED, count()) {
         (false, _) | (_, 0) => {}
         (true, unserved) => log_anywhere(LogLevel::Warning, &line(unserved)),
     };

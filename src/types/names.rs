@@ -40,39 +40,37 @@ const fn c_str(text: &'static str) -> &'static CStr {
     }
 }
 
-/// The names and events of one prefix, in the order of [`Verb`].
-macro_rules! of_prefix {
-    ($upper:literal, $lower:literal, $add_all:literal) => {{
-        const NAMES: [Name; 8] = [
-            Name::new(c_str(concat!($upper, "RESERVE\0"))),
-            Name::new(c_str(concat!($upper, "INSERT\0"))),
-            Name::new(c_str(concat!($upper, "ADD\0"))),
-            Name::new(c_str(concat!($upper, $add_all, "\0"))),
-            Name::new(c_str(concat!($upper, "ADVANCE\0"))),
-            Name::new(c_str(concat!($upper, "MERGE\0"))),
-            Name::new(c_str(concat!($upper, "CLEAR\0"))),
-            Name::new(c_str(concat!($upper, "LOADCHUNK\0"))),
-        ];
-        const EVENTS: [&CStr; 8] = [
-            c_str(concat!($lower, "reserve\0")),
-            c_str(concat!($lower, "add\0")),
-            c_str(concat!($lower, "add\0")),
-            c_str(concat!($lower, "add\0")),
-            c_str(concat!($lower, "advance\0")),
-            c_str(concat!($lower, "merge\0")),
-            c_str(concat!($lower, "clear\0")),
-            c_str(concat!($lower, "loadchunk\0")),
-        ];
-        (NAMES, EVENTS)
-    }};
+/// A command, and the event of a key that it has changed.
+struct Row {
+    name: Name,
+    event: &'static CStr,
+}
+
+/// The rows of one prefix, in the order of [`Verb`].
+macro_rules! rows {
+    ($upper:literal, $lower:literal, $add_all:literal) => {
+        [
+            rows!(@one $upper, "RESERVE", $lower, "reserve"),
+            rows!(@one $upper, "INSERT", $lower, "add"),
+            rows!(@one $upper, "ADD", $lower, "add"),
+            rows!(@one $upper, $add_all, $lower, "add"),
+            rows!(@one $upper, "ADVANCE", $lower, "advance"),
+            rows!(@one $upper, "MERGE", $lower, "merge"),
+            rows!(@one $upper, "CLEAR", $lower, "clear"),
+            rows!(@one $upper, "LOADCHUNK", $lower, "loadchunk"),
+        ]
+    };
+    (@one $upper:literal, $verb:literal, $lower:literal, $event:literal) => {
+        Row { name: Name::new(c_str(concat!($upper, $verb, "\0"))), event: c_str(concat!($lower, $event, "\0")) }
+    };
 }
 
 /// In the order of [`Prefix`].
-static TABLE: [([Name; 8], [&CStr; 8]); 3] = [
-    of_prefix!("BF.", "bf.", "MADD"),
-    of_prefix!("RF.", "rf.", "MADD"),
+static TABLE: [[Row; 8]; 3] = [
+    rows!("BF.", "bf.", "MADD"),
+    rows!("RF.", "rf.", "MADD"),
     // Adding takes several items there.
-    of_prefix!("LC.", "lc.", "ADD"),
+    rows!("LC.", "lc.", "ADD"),
 ];
 
 impl Prefix {
@@ -93,13 +91,13 @@ impl Prefix {
     /// The name of a command.
     #[inline]
     pub fn name(self, verb: Verb) -> &'static Name {
-        &TABLE[self as usize].0[verb as usize]
+        &TABLE[self as usize][verb as usize].name
     }
 
     /// The event of a key that a command has changed.
     #[inline]
     pub fn event(self, verb: Verb) -> &'static CStr {
-        TABLE[self as usize].1[verb as usize]
+        TABLE[self as usize][verb as usize].event
     }
 }
 

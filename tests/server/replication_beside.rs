@@ -90,6 +90,14 @@ fn random_session(client: &mut Client, mode: Mode, seed: u64, mut after: impl Fn
     }
 }
 
+/// Waits until the AOF is complete: a server that is still writing its first one does not end.
+fn wait_for_aof(client: &mut Client) {
+    wait_until("the AOF", || {
+        let idle = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"].map(|field| client.info_number(field));
+        (idle == [0, 0] && client.info_number("aof_enabled") == 1).then_some(())
+    });
+}
+
 /// Every mode follows every mode: by full synchronisation, by the stream, and by its own AOF after a restart.
 fn follow(primary_mode: Mode) {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
@@ -114,6 +122,7 @@ fn follow(primary_mode: Mode) {
         assert_eq!(other.info("total_error_replies"), "0", "{what}: {}", other.text("INFO errorstats"));
         // The replica's own AOF has the same.
         let before = values(&mut other);
+        wait_for_aof(&mut other);
         replica.restart();
         assert_same_values(&before, &values(&mut replica.client()), &format!("{what}, restarted"));
     }
@@ -263,10 +272,7 @@ fn every_way_of_listening_is_told_from_its_first_change_on() {
     for _ in 0..200 {
         add(&mut client);
     }
-    wait_until("the AOF", || {
-        add(&mut client);
-        (client.info_number("aof_rewrite_in_progress") == 0 && client.info_number("aof_enabled") == 1).then_some(())
-    });
+    wait_for_aof(&mut client);
     add(&mut client);
     let before = values(&mut client);
     server.restart_as(|setup| Mode::Lc.of(setup, &peer).line("appendonly yes"));
