@@ -65,7 +65,7 @@ CORE = Crate(
 SERVER = Crate(
     source="src",
     name="rollcall",
-    floors={"": "server number < refusal < config args reply < limits < types < info | commands < lib"},
+    floors={"": "server number < refusal < config args reply < limits < types < unserved < info | commands < lib"},
     of_core={"server": "bits hash error size_limit heap"},
 )
 TOOL = Crate(

@@ -7,6 +7,7 @@ use redis_module::raw;
 use crate::server::ffi::{Ctx, api, guard};
 use crate::server::{alloc, metrics, version};
 use crate::types::family::Family;
+use crate::unserved;
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;
 
@@ -17,8 +18,9 @@ pub fn register(ctx: Ctx) {
 }
 
 unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_int) {
-    let lines: [(&CStr, u64); 5] = [
+    let lines: [(&CStr, u64); 6] = [
         (c"filters", live::<BloomFilter>()),
+        (c"filters_not_served", unserved::count() as u64),
         (c"counters", live::<Counter>()),
         (c"allocated_bytes", alloc::allocated_bytes() as u64),
         (c"refused_corrupt", metrics::CORRUPT_REFUSED.get()),

@@ -17,11 +17,13 @@ mod refusal;
 mod reply;
 mod server;
 mod types;
+mod unserved;
 
 use std::ffi::c_int;
 
 use redis_module::raw;
 
+use config::Commands;
 use server::ffi::{self, Args, Ctx, ERR, LogLevel, OK, RedisModuleCtx, RedisModuleString, api};
 use server::{alloc, facts, reclaim, version};
 use types::family::{Classic, Counters, Lines};
@@ -79,20 +81,30 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     if !config::register(ctx) {
         return Err("an option in redis.conf or MODULE LOADEX was refused".to_owned());
     }
-    let taken =
-        |what: &str| format!("another module already holds {what}; to leave BF.* to it, load with: commands lc");
+    config::check_bloom_layout(config::bloom_layout())?;
+    let commands = config::commands();
+    let taken = |what: &str| {
+        format!(
+            "another module already holds {what}; to leave BF.* to it, load with: commands beside (filters as RF.*) or \
+             commands lc (no filters)"
+        )
+    };
     if !types::callbacks::register::<Counters>(ctx) {
         return Err("another module already holds the data type RCcounter".to_owned());
     }
-    // Registered without our BF.* too, so that an RDB file with filters of lines still loads.
+    // Registered with every choice of commands, so that a data set with filters of lines always loads.
     if !types::callbacks::register::<Lines>(ctx) {
         return Err("another module already holds the data type RCfilter-".to_owned());
     }
-    if config::with_bloom() && !types::callbacks::register::<Classic>(ctx) {
+    if commands == Commands::All && !types::callbacks::register::<Classic>(ctx) {
         return Err(taken("the data type MBbloom-- of the BF commands"));
     }
-    commands::register(ctx, config::with_bloom()).map_err(|name| taken(&name.to_string_lossy()))?;
+    commands::register(ctx, commands).map_err(|name| match name.starts_with("bf.") {
+        true => taken(&name),
+        false => format!("another module already holds {name}"),
+    })?;
     info::register(ctx);
+    unserved::register(ctx);
     ctx.log(LogLevel::Notice, concat!("rollcall ", env!("CARGO_PKG_VERSION"), " is loaded"));
     Ok(())
 }

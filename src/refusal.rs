@@ -42,6 +42,10 @@ pub enum Refusal {
     BadData,
     /// A value whose dump has not fully arrived.
     StillLoading { noun: Noun, received_bytes: u64, total_bytes: u64 },
+    /// A command on filters by a client, where the module serves none.
+    NoFilters,
+    /// A classic filter, where BF.* are not ours: the module was loaded with these `commands`.
+    NoClassic { commands: &'static str },
     /// `BF.LOAD`, which carries a filter of valkey-bloom.
     ValkeyBloom,
     /// An option or argument that is not what the command takes.
@@ -82,6 +86,8 @@ pub fn quoted(bytes: &[u8]) -> String {
     }
 }
 
+const NO_FILTERS: &str = "ERR filters are kept and not served with commands lc: load the module with commands beside to \
+    have RF.*, or with commands all to have BF.* too";
 const VALKEY_BLOOM: &str = "ERR BF.LOAD carries a filter of valkey-bloom in a rewritten AOF, and its data is not read \
     here: see \"Coming from valkey-bloom\" in docs/migrating.md";
 
@@ -110,6 +116,10 @@ impl Refusal {
             Refusal::StillLoading { noun, received_bytes, total_bytes } => {
                 format!("ERR {} is still loading: {received_bytes} of {total_bytes} bytes", noun.word())
             }
+            Refusal::NoFilters => NO_FILTERS.to_owned(),
+            Refusal::NoClassic { commands } => format!(
+                "ERR no classic filter with commands {commands}, which leave BF.* to another module: RF.* have layout lines"
+            ),
             Refusal::ValkeyBloom => VALKEY_BLOOM.to_owned(),
             Refusal::Argument(text) => format!("ERR {text}"),
             Refusal::Number { noun, parameter, expected, got } => {

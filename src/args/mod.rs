@@ -107,9 +107,11 @@ pub struct Window {
 
 impl Options {
     /// Whether there is no option that a command does not keep on its way to replicas: those of expiry and of windows,
-    /// of which the first mean other things to RedisBloom, and the second ask a clock.
+    /// of which the first mean other things to RedisBloom, and the second ask a clock. A seed is unknown to RedisBloom,
+    /// and a layout too, which a server that leaves BF.* to it may refuse.
     pub fn are_plain(&self) -> bool {
-        self.expiry.is_none() && self.window.seconds.is_none() && !self.window.last
+        let has_window = self.window.seconds.is_some() || self.window.last;
+        !has_window && self.expiry.is_none() && self.seed.is_none() && self.layout.is_none()
     }
 }
 

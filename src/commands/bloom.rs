@@ -1,4 +1,4 @@
-//! BF.*: Bloom filters.
+//! BF.* and RF.*: Bloom filters.
 
 use rollcall_core::admission::Admission;
 use rollcall_core::bloom::{BitLayout, BloomFilter, Moved, Params, Present, Sliding, Span, SubFilterInfo};
@@ -19,6 +19,8 @@ use crate::refusal::{Noun, Refusal};
 use crate::reply::{self, Field, InfoLine};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
+use crate::types::family::Family;
+use crate::types::names::Verb;
 
 const OF_INSERT: &[Opt] =
     &[Opt::Capacity, Opt::Error, Opt::Expansion, Opt::NoCreate, Opt::NonScaling, Opt::Seed, Opt::Layout, Opt::Items];
@@ -87,7 +89,7 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let (name, limit) = (args.get(1), ServerLimit::new(ctx));
     let mut key = ctx.open(name, Mode::Write);
-    let (filter, created) = match open_or_create(&mut key, Some(|| Creation::defaults(ctx)), &limit) {
+    let (filter, created) = match open_or_create(&mut key, Some(|| Creation::defaults(ctx, args)), &limit) {
         Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (obeyed::settled(&mut key)?, None),
         opened => opened?,
     };
@@ -97,7 +99,9 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let (handled, is_new) = outcome.as_ref().map_or((0, false), |&is_new| (1, is_new));
     let changed = is_new || renewals(filter) != renewed;
     moved.notify(ctx, name);
-    announce(ctx, &Added { key: name, items: args.from(2), created, handled, changed, is_plain: true }, &WORDS);
+    let (prefix, items) = (filter.prefix(), args.from(2));
+    let added = Added { prefix, verb: Verb::Add, command: args, items, created, handled, changed, is_plain: true };
+    announce(ctx, &added, &WORDS);
     if let Some(refusal) = outcome.err().and_then(|error| obeyed::told(ctx, error)) {
         return Err(refusal);
     }
@@ -107,14 +111,14 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 /// `BF.MADD key item [item ...]`
 pub fn madd(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    insert(ctx, args.get(1), args.from(2), Some(|| Creation::defaults(ctx)), true)
+    insert(ctx, Verb::AddAll, args, args.from(2), Some(|| Creation::defaults(ctx, args)), true)
 }
 
 /// `BF.INSERT key [CAPACITY n] [ERROR rate] [NOCREATE] [options of BF.RESERVE] ITEMS item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_INSERT_OPTIONS } else { &INSERT_OPTIONS };
     let read = args::options(Noun::Filter, args, 2, allowed)
-        .and_then(|options| Ok((Creation::of(ctx, &options)?, options)))
+        .and_then(|options| Ok((Creation::of(ctx, args, &options)?, options)))
         .map_err(Refusal::of_insert);
     let (creation, options) = match read {
         // RedisBloom's options are read only where ours do not fit: an option that both have means the same in both.
@@ -123,7 +127,7 @@ pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     };
     let items = options.items.ok_or(Refusal::Arity)?;
     let create_with = (!options.no_create).then_some(|| creation);
-    insert(ctx, args.get(1), args.from(items), create_with, options.are_plain())
+    insert(ctx, Verb::Insert, args, args.from(items), create_with, options.are_plain())
 }
 
 /// The filter of a key. If the key is missing, `create_with` creates the filter, and the creation is returned too.
@@ -143,14 +147,17 @@ fn open_or_create<'k>(
 }
 
 /// Adds items, and creates a missing key with `create_with`, if given. The reply has a boolean for each item handled,
-/// then the error of the first item refused, if any. `is_plain`: its options [are](args::Options::are_plain).
+/// then the error of the first item refused, if any. `command` are all arguments of the running `verb`. `is_plain`: its
+/// options [are](args::Options::are_plain).
 fn insert(
     ctx: Ctx,
-    name: Arg<'_>,
+    verb: Verb,
+    command: Args<'_>,
     items: Args<'_>,
     create_with: Option<impl FnOnce() -> Creation>,
     is_plain: bool,
 ) -> Result<(), Refusal> {
+    let name = command.get(1);
     let limit = ServerLimit::new(ctx);
     let mut key = ctx.open(name, Mode::Write);
     let (filter, created) = match open_or_create(&mut key, create_with, &limit) {
@@ -186,18 +193,19 @@ fn insert(
     }
     changed |= renewals(filter) != renewed;
     moved.notify(ctx, name);
-    announce(ctx, &Added { key: name, items, created, handled, changed, is_plain }, &WORDS);
+    let prefix = filter.prefix();
+    announce(ctx, &Added { prefix, verb, command, items, created, handled, changed, is_plain }, &WORDS);
     Ok(())
 }
 
 /// `BF.ADMIT key LIMIT n [ALL] [DRYRUN] [options of BF.INSERT] ITEMS item [item ...]`
 pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let options = args::options(Noun::Filter, args, 2, &ADMIT_OPTIONS).map_err(Refusal::of_insert)?;
-    let creation = Creation::of(ctx, &options).map_err(Refusal::of_insert)?;
+    let creation = Creation::of(ctx, args, &options).map_err(Refusal::of_insert)?;
     let (terms, items) = admission(args, &options)?;
     let limit = ServerLimit::new(ctx);
     let mut key = ctx.open(args.get(1), Mode::Write);
-    let (told, created, renewed) = match value_mut::<BloomFilter>(&mut key)? {
+    let (prefix, told, created, renewed) = match value_mut::<BloomFilter>(&mut key)? {
         Some(filter) => {
             let now = time_of(ctx, filter.asks_clock());
             let moved = filter.advance_before_admitting(items.bytes(), terms, now).map_err(core_error)?;
@@ -206,21 +214,22 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             let told = filter.admit_at(items.bytes(), terms, now, &limit).map_err(core_error);
             let has_renewed = renewals(filter) != renewed;
             moved.notify(ctx, args.get(1));
-            (told?, None, has_renewed)
+            (filter.prefix(), told?, None, has_renewed)
         }
         None if options.no_create => return Err(Refusal::NotFound),
         None => {
             let mut filter = creation.build(&limit).map_err(core_error)?;
             let told = filter.admit(items.bytes(), terms, &limit).map_err(core_error)?;
             let creates = !terms.dry_run && told.contains(&Admission::Admitted);
+            let prefix = filter.prefix();
             if creates {
                 create_expiring(&key, filter, creation.expiry);
             }
-            (told, creates.then_some(creation), false)
+            (prefix, told, creates.then_some(creation), false)
         }
     };
     if !terms.dry_run {
-        announce_admitted(ctx, &Admitted { key: args.get(1), items, told: &told, renewed, created }, &WORDS);
+        announce_admitted(ctx, &Admitted { prefix, key: args.get(1), items, told: &told, renewed, created }, &WORDS);
     }
     reply::admissions(ctx, &told);
     Ok(())
@@ -322,7 +331,7 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
                 .and_then(|()| filter.merge_forgetting(&sources, &limit).map_err(core_error));
             united.map(|(changed, forgotten)| {
                 windows::dispose(forgotten);
-                changed
+                changed.then(|| filter.prefix())
             })
         }
         (None, Some((first, rest))) => {
@@ -330,20 +339,21 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             check_copy(*first, &limit)?;
             let mut filter = first.try_clone().map_err(core_error)?;
             filter.merge(rest, &limit).map_err(core_error)?;
+            let prefix = filter.prefix();
             create(&destination, filter);
-            Ok(true)
+            Ok(Some(prefix))
         }
         (None, None) => {
-            let creation = Creation::defaults(ctx);
+            let creation = Creation::defaults(ctx, args);
             create(&destination, creation.build(&limit).map_err(core_error)?);
             creation.announce_reserved(ctx, args.get(1));
-            Ok(false)
+            Ok(None)
         }
     };
     moved.notify(ctx, args.get(1));
-    if changed? {
-        ctx.replicate_verbatim();
-        ctx.changed(args.get(1), c"bf.merge");
+    if let Some(prefix) = changed? {
+        ctx.replicate_under(prefix.name(Verb::Merge), args);
+        ctx.changed(args.get(1), BloomFilter::prefix_of_events().event(Verb::Merge));
     }
     reply::ok(ctx);
     Ok(())
@@ -367,8 +377,8 @@ pub fn clear(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         // A new filter costs less than clearing: its memory comes zeroed, and the old one is freed in the background.
         let empty = filter.empty_twin(&Unlimited).map_err(core_error)?;
         replace(filter, empty);
-        ctx.replicate_verbatim();
-        ctx.changed(args.get(1), c"bf.clear");
+        ctx.replicate_under(filter.prefix().name(Verb::Clear), args);
+        ctx.changed(args.get(1), BloomFilter::prefix_of_events().event(Verb::Clear));
     }
     reply::ok(ctx);
     Ok(())
@@ -381,7 +391,7 @@ pub fn scandump(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 /// `BF.LOADCHUNK key iterator data`
 pub fn loadchunk(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    dump::loadchunk::<BloomFilter>(ctx, args, c"bf.loadchunk")
+    dump::loadchunk::<BloomFilter>(ctx, args)
 }
 
 /// `BF.DEBUG key`

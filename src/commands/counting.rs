@@ -13,6 +13,7 @@ use crate::refusal::{Noun, Refusal, quoted};
 use crate::reply::{self, Field, InfoLine};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
+use crate::types::names::{Prefix, Verb};
 use rollcall_core::admission::Admission;
 use rollcall_core::counting::{
     self, Counter, Estimated, Present, Touch, count_union, estimate_intersection, estimate_union,
@@ -55,7 +56,7 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 /// `LC.ADD key item [item ...]`
 pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    insert(ctx, args.get(1), args.from(2), Some(Creation::defaults()), true)
+    insert(ctx, Verb::Add, args, args.from(2), Some(Creation::defaults()), true)
 }
 
 /// `LC.INSERT key [CAPACITY n] [NOCREATE] [options of LC.RESERVE] ITEMS item [item ...]`
@@ -65,19 +66,21 @@ pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let items = options.items.ok_or(Refusal::Arity)?;
     let creation = Creation::of(ctx, &options)?;
     let create = if options.no_create { None } else { Some(creation) };
-    insert(ctx, args.get(1), args.from(items), create, options.are_plain())
+    insert(ctx, Verb::Insert, args, args.from(items), create, options.are_plain())
 }
 
 /// Adds items and replies with how many were new; creates a missing key with `create_with`, if given. If an item is
-/// refused for its size, the items before it stay added, and the reply is the error. `is_plain`: its options
-/// [are](args::Options::are_plain).
+/// refused for its size, the items before it stay added, and the reply is the error. `command` are all arguments of the
+/// running `verb`. `is_plain`: its options [are](args::Options::are_plain).
 fn insert(
     ctx: Ctx,
-    name: Arg<'_>,
+    verb: Verb,
+    command: Args<'_>,
     items: Args<'_>,
     create_with: Option<Creation>,
     is_plain: bool,
 ) -> Result<(), Refusal> {
+    let name = command.get(1);
     let limit = ServerLimit::new(ctx);
     let mut key = ctx.open(name, Mode::Write);
     let (mut noted, mut moved) = (Noted::default(), Announced::NOTHING);
@@ -103,7 +106,8 @@ fn insert(
     };
     let Noted { handled, new, changed } = noted;
     moved.notify(ctx, name);
-    announce(ctx, &Added { key: name, items, created, handled, changed, is_plain }, &WORDS);
+    let prefix = Prefix::Lc;
+    announce(ctx, &Added { prefix, verb, command, items, created, handled, changed, is_plain }, &WORDS);
     outcome.map_err(core_error)?;
     ctx.reply_integer(new as i64);
     Ok(())
@@ -166,7 +170,11 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         }
     };
     if !terms.dry_run {
-        announce_admitted(ctx, &Admitted { key: args.get(1), items, told: &told, renewed, created }, &WORDS);
+        announce_admitted(
+            ctx,
+            &Admitted { prefix: Prefix::Lc, key: args.get(1), items, told: &told, renewed, created },
+            &WORDS,
+        );
     }
     reply::admissions(ctx, &told);
     Ok(())
@@ -288,8 +296,8 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     };
     moved.notify(ctx, args.get(1));
     if changed? {
-        ctx.replicate_verbatim();
-        ctx.changed(args.get(1), c"lc.merge");
+        ctx.replicate_under(Prefix::Lc.name(Verb::Merge), args);
+        ctx.changed(args.get(1), Prefix::Lc.event(Verb::Merge));
     }
     reply::ok(ctx);
     Ok(())
@@ -419,8 +427,8 @@ pub fn clear(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     if !counter.is_empty() {
         let empty = counter.empty_twin().map_err(core_error)?;
         replace(counter, empty);
-        ctx.replicate_verbatim();
-        ctx.changed(args.get(1), c"lc.clear");
+        ctx.replicate_under(Prefix::Lc.name(Verb::Clear), args);
+        ctx.changed(args.get(1), Prefix::Lc.event(Verb::Clear));
     }
     reply::ok(ctx);
     Ok(())
@@ -507,5 +515,5 @@ pub fn scandump(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 /// `LC.LOADCHUNK key iterator data`
 pub fn loadchunk(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    dump::loadchunk::<Counter>(ctx, args, c"lc.loadchunk")
+    dump::loadchunk::<Counter>(ctx, args)
 }

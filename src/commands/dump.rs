@@ -1,21 +1,20 @@
 //! `SCANDUMP` and `LOADCHUNK`, the same for both families.
 
-use std::ffi::CStr;
-
 use rollcall_core::error::Error;
 use rollcall_core::unstable::persist::{self, Loading};
 
 use super::keyspace::{open, refusal_of, value};
 use crate::args;
 use crate::limits::ServerLimit;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, quoted};
 use crate::reply;
 use crate::server::alloc;
 use crate::server::facts::must_obey;
-use crate::server::ffi::{Args, Ctx, Key, LogLevel, Mode};
+use crate::server::ffi::{Arg, Args, Ctx, Key, LogLevel, Mode};
 use crate::server::metrics::CORRUPT_REFUSED;
-use crate::types::entry::{Entry, entry_of, is_complete, set_entry, settle};
+use crate::types::entry::{Entry, check_kind, entry_of, is_complete, peek_entry, set_entry, settle};
 use crate::types::family::{Family, State};
+use crate::types::names::Verb;
 
 /// `SCANDUMP key iterator` replies with the next iterator and a chunk. Iterator 0 gives the header; the end is [0, ""].
 pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
@@ -45,8 +44,13 @@ fn refused<T: Family>(ctx: Ctx, error: Error) -> Refusal {
 }
 
 /// Replaces a value that is still arriving by the finished one, if all bytes have arrived.
-fn settle_complete<T: Family>(key: &mut Key<'_>) -> Result<(), Error> {
-    settle::<T>(key, |loading| if is_complete(loading) { loading.finish().map(Some) } else { Ok(None) })
+fn settle_complete<T: Family>(key: &mut Key<'_>) -> Result<(), Refusal> {
+    match peek_entry::<T>(key)? {
+        Some(Entry { state: State::Loading(loading) }) if is_complete(&**loading) => {
+            settle::<T>(key, |loading| loading.finish().map(Some))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Gives a chunk to a value that exists. A client's chunk must be the next one. An obeyed chunk may be any: RedisBloom
@@ -57,13 +61,18 @@ fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeye
         State::Ready(_) if !is_obeyed => return Err(Refusal::BadData),
         _ if is_obeyed && data.is_empty() => return Ok(()),
         State::Ready(value) => return value.overwrite(iterator, data).map_err(refusal_of::<T>),
+        State::Loading(loading) if !is_obeyed => {
+            check_kind::<T>(loading)?;
+            persist::push_chunk(&mut **loading, iterator, data).map_err(refusal_of::<T>)?;
+            return settle_complete::<T>(key);
+        }
         State::Loading(loading) => match persist::push_chunk(&mut **loading, iterator, data) {
-            Ok(()) => return settle_complete::<T>(key).map_err(refusal_of::<T>),
+            Ok(()) => return settle_complete::<T>(key),
             Err(error) => error,
         },
     };
     if is_obeyed {
-        settle::<T>(key, |loading| Ok(loading.finish_with_zeros())).map_err(refusal_of::<T>)?;
+        settle::<T>(key, |loading| Ok(loading.finish_with_zeros()))?;
         if let Some(Entry { state: State::Ready(value), .. }) = entry_of::<T>(key)? {
             return value.overwrite(iterator, data).map_err(refusal_of::<T>);
         }
@@ -72,30 +81,54 @@ fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeye
 }
 
 /// `LOADCHUNK key iterator data`, with both as `SCANDUMP` gave them, in the same order.
-pub(super) fn loadchunk<T: Family>(ctx: Ctx, args: Args<'_>, event: &CStr) -> Result<(), Refusal> {
+pub(super) fn loadchunk<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let iterator = args::iterator(args.get(2))?;
     let data = args.get(3).bytes();
     let mut key = open::<T>(ctx, args.get(1), Mode::Write)?;
     let taken = if persist::is_header(iterator) && key.is_missing() {
-        begin::<T>(ctx, &mut key, data).map_err(refusal_of::<T>)
+        begin::<T>(ctx, &mut key, data)
     } else {
         take_chunk::<T>(&mut key, iterator, data, must_obey(ctx))
     };
     taken.map_err(|refusal| match refusal {
         Refusal::Core { error, .. } => refused::<T>(ctx, error),
-        other => other,
+        other => {
+            log_if_obeyed(ctx, args.get(1), &other);
+            other
+        }
     })?;
-    ctx.replicate_verbatim();
-    ctx.changed(args.get(1), event);
+    let prefix = peek_entry::<T>(&key)?.map_or_else(T::prefix_of_events, |entry| entry.state.prefix());
+    ctx.replicate_under(prefix.name(Verb::LoadChunk), args);
+    ctx.changed(args.get(1), T::prefix_of_events().event(Verb::LoadChunk));
     reply::ok(ctx);
     Ok(())
 }
 
+/// Logs that a chunk was lost which a primary or the AOF has sent.
+fn log_if_obeyed(ctx: Ctx, key: Arg<'_>, refusal: &Refusal) {
+    if let Refusal::NoClassic { .. } = refusal
+        && must_obey(ctx)
+    {
+        let text = refusal.text();
+        let why = text.trim_start_matches("ERR ");
+        ctx.log(LogLevel::Warning, &format!("refused a chunk for {}: {why}", quoted(key.bytes())));
+    }
+}
+
 /// Creates a value from its header.
-fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), Error> {
-    let mut loading = T::Loading::begin(header, &ServerLimit::new(ctx))?;
+///
+/// Where BF.* are not ours, a classic filter is only taken from our own AOF, which has the part of it that had arrived.
+fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), Refusal> {
+    let mut loading = T::Loading::begin(header, &ServerLimit::new(ctx)).map_err(refusal_of::<T>)?;
+    if is_complete(&loading) || !must_obey(ctx) {
+        check_kind::<T>(&loading)?;
+    }
     // An empty counter is complete from its header on.
-    let state = if is_complete(&loading) { State::Ready(loading.finish()?) } else { State::Loading(Box::new(loading)) };
+    let state = if is_complete(&loading) {
+        State::Ready(loading.finish().map_err(refusal_of::<T>)?)
+    } else {
+        State::Loading(Box::new(loading))
+    };
     set_entry(key, Entry::<T>::new(state));
     Ok(())
 }

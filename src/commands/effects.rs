@@ -1,8 +1,7 @@
 //! What a command did, for replicas, the AOF and subscribers.
 
-use std::ffi::CStr;
-
 use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx};
+use crate::types::names::{Prefix, Verb};
 use rollcall_core::admission::Admission;
 
 /// A word of a replicated command.
@@ -12,7 +11,12 @@ pub(super) fn word(ctx: Ctx, text: impl AsRef<[u8]>) -> ArgOrOwned<'static> {
 
 /// The effect of adding items: what is replicated, and which events are sent.
 pub(super) struct Added<'a, P> {
-    pub(super) key: Arg<'a>,
+    /// Whose commands replicas are told of.
+    pub(super) prefix: Prefix,
+    /// Which command is running.
+    pub(super) verb: Verb,
+    /// All arguments of it.
+    pub(super) command: Args<'a>,
     pub(super) items: Args<'a>,
     /// The parameters of the key, if the command created it.
     pub(super) created: Option<P>,
@@ -24,17 +28,13 @@ pub(super) struct Added<'a, P> {
     pub(super) is_plain: bool,
 }
 
-/// The command names and events of a family that adds items.
+/// What the families that add items differ in.
 pub(super) struct AddedWords<P> {
     /// Announces the creation of an empty key.
     pub(super) announce_reserved: fn(&P, Ctx, Arg<'_>),
-    /// The command that creates with parameters and adds.
-    pub(super) insert: &'static CStr,
-    /// The command that adds several items.
-    pub(super) add_all: &'static CStr,
-    pub(super) reserve_event: &'static CStr,
-    pub(super) add_event: &'static CStr,
-    /// All parameters, as options that `insert` takes.
+    /// The prefix of events.
+    pub(super) events: fn() -> Prefix,
+    /// All parameters, as options that `INSERT` takes.
     pub(super) options: fn(Ctx, &P) -> Vec<ArgOrOwned<'static>>,
     /// When the created key expires, in milliseconds since 1970.
     pub(super) expiry: fn(&P) -> Option<i64>,
@@ -43,32 +43,35 @@ pub(super) struct AddedWords<P> {
 /// Replicates the effect of adding items, and sends its events. If nothing changed, nothing is sent. A created key is
 /// sent with every parameter. Refused items are left out.
 pub(super) fn announce<P>(ctx: Ctx, added: &Added<'_, P>, words: &AddedWords<P>) {
+    let (prefix, key, events) = (added.prefix, added.command.get(1), (words.events)());
     let items = added.items.first(added.handled);
     if let Some(params) = &added.created {
         // A filter with a window gets its memory with its first item. Where that is refused, the empty key stays.
         if items.len() == 0 {
-            return (words.announce_reserved)(params, ctx, added.key);
+            return (words.announce_reserved)(params, ctx, key);
         }
-        let mut arguments = vec![ArgOrOwned::Arg(added.key)];
+        let mut arguments = vec![ArgOrOwned::Arg(key)];
         arguments.extend((words.options)(ctx, params));
         arguments.push(word(ctx, "ITEMS"));
-        ctx.replicate(words.insert, &arguments, items);
-        ctx.changed(added.key, words.reserve_event);
+        ctx.replicate(prefix.name(Verb::Insert).text(), &arguments, items);
+        ctx.changed(key, events.event(Verb::Reserve));
     } else if !added.changed {
         return;
     } else if items.len() < added.items.len() || !added.is_plain {
-        ctx.replicate(words.add_all, &[ArgOrOwned::Arg(added.key)], items);
+        ctx.replicate(prefix.name(Verb::AddAll).text(), &[ArgOrOwned::Arg(key)], items);
     } else {
-        ctx.replicate_verbatim();
+        ctx.replicate_under(prefix.name(added.verb), added.command);
     }
     if added.changed {
-        ctx.changed(added.key, words.add_event);
+        ctx.changed(key, events.event(Verb::Add));
     }
-    announce_expiry(ctx, added.key, added.created.as_ref().and_then(words.expiry));
+    announce_expiry(ctx, key, added.created.as_ref().and_then(words.expiry));
 }
 
 /// The effect of admitting items.
 pub(super) struct Admitted<'a, P> {
+    /// Whose commands replicas are told of.
+    pub(super) prefix: Prefix,
     pub(super) key: Arg<'a>,
     /// All items of the call, and what became of each.
     pub(super) items: Args<'a>,
@@ -98,12 +101,13 @@ pub(super) fn announce_admitted<P>(ctx: Ctx, admitted: &Admitted<'_, P>, words: 
     if arguments.len() == before {
         return;
     }
-    let command = if admitted.created.is_some() { words.insert } else { words.add_all };
-    ctx.replicate(command, &arguments, Args::none());
+    let verb = if admitted.created.is_some() { Verb::Insert } else { Verb::AddAll };
+    ctx.replicate(admitted.prefix.name(verb).text(), &arguments, Args::none());
+    let events = (words.events)();
     if admitted.created.is_some() {
-        ctx.changed(admitted.key, words.reserve_event);
+        ctx.changed(admitted.key, events.event(Verb::Reserve));
     }
-    ctx.changed(admitted.key, words.add_event);
+    ctx.changed(admitted.key, events.event(Verb::Add));
     announce_expiry(ctx, admitted.key, admitted.created.as_ref().and_then(words.expiry));
 }
 

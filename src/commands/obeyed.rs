@@ -12,11 +12,17 @@ use crate::refusal::{Noun, Refusal};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Key};
 use crate::types::entry::settle;
+use crate::types::names::Prefix;
+
+/// The options of a command that may be RedisBloom's: RF.* are not.
+fn from_redisbloom(args: Args<'_>, read: fn(Args<'_>) -> Option<Options>) -> Option<Options> {
+    if Prefix::Rf.is_of(args) { None } else { read(args) }
+}
 
 /// What an obeyed `BF.RESERVE` creates.
 pub(super) fn reservation(ctx: Ctx, args: Args<'_>) -> Result<Creation, Refusal> {
-    match lenient::reserve(args) {
-        Some(options) => Creation::obeyed(ctx, &options),
+    match from_redisbloom(args, lenient::reserve) {
+        Some(options) => Creation::obeyed(ctx, args, &options),
         None => Creation::of_reservation(ctx, args, Creation::obeyed),
     }
 }
@@ -24,17 +30,17 @@ pub(super) fn reservation(ctx: Ctx, args: Args<'_>) -> Result<Creation, Refusal>
 /// The creation and the options of an obeyed `BF.INSERT`, beyond what clients may say. `allowed` are the options of
 /// clients.
 pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: &[Opt]) -> Result<(Creation, Options), Refusal> {
-    let options = match lenient::insert(args) {
+    let options = match from_redisbloom(args, lenient::insert) {
         Some(options) => options,
         None => args::options(Noun::Filter, args, 2, allowed)?,
     };
-    Ok((Creation::obeyed(ctx, &options)?, options))
+    Ok((Creation::obeyed(ctx, args, &options)?, options))
 }
 
 /// A filter that is still arriving, with zeros for what is missing. RedisBloom adds to such a filter, and has
 /// acknowledged the command.
 pub(super) fn settled<'k>(key: &'k mut Key<'_>) -> Result<&'k mut BloomFilter, Refusal> {
-    settle::<BloomFilter>(key, |loading| Ok(loading.finish_with_zeros())).map_err(refusal_of::<BloomFilter>)?;
+    settle::<BloomFilter>(key, |loading| Ok(loading.finish_with_zeros()))?;
     value_mut(key)?.ok_or(Refusal::NotFound)
 }
 

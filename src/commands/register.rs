@@ -5,7 +5,8 @@ use std::ptr::null;
 
 use redis_module::raw;
 
-use super::table::{Argument, BLOOM, COUNTING, Command, Keys, Kind};
+use super::table::{Argument, BLOOM, COUNTING, Command, EntryPoint, Keys, Kind, VALKEY_BLOOM};
+use crate::config::Commands;
 use crate::server::ffi::{Ctx, OK, api};
 use crate::server::version;
 
@@ -22,59 +23,111 @@ static INFO_VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleComman
 const SINCE: &CStr = version::TEXT;
 const _: () = assert!(version::NUMBER <= 10_000, "not the first release: write down the text of that one for SINCE");
 
-/// Registers LC.* and, if `with_bloom`, BF.*. The error is the name of a command that the server refuses, because
+/// The ACL categories: of counters, of BF.*, and of RF.*. The second is also the name of another module's category.
+const COUNTING_CATEGORY: &CStr = c"counting";
+const BLOOM_CATEGORY: &CStr = c"bloom";
+const FILTERS_CATEGORY: &CStr = c"filters";
+
+/// Registers LC.*, RF.* and, if they are ours, BF.*. The error is the name of a command that the server refuses, because
 /// another module has it.
-pub fn register(ctx: Ctx, with_bloom: bool) -> Result<(), &'static CStr> {
-    register_family(ctx, COUNTING, c"counting")?;
-    if with_bloom { register_family(ctx, BLOOM, c"bloom") } else { Ok(()) }
+pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
+    add_category(ctx, COUNTING_CATEGORY);
+    add_category(ctx, FILTERS_CATEGORY);
+    for command in COUNTING {
+        register_one(ctx, command, &Registered::as_it_is(command), &[COUNTING_CATEGORY])?;
+    }
+    if commands == Commands::All {
+        add_category(ctx, BLOOM_CATEGORY);
+        for command in BLOOM.iter().chain(VALKEY_BLOOM) {
+            register_one(ctx, command, &Registered::as_it_is(command), &[BLOOM_CATEGORY])?;
+        }
+    }
+    // Where BF.* are another module's, so is their category. RedisBloom of Redis 8 does not load where it exists already.
+    // RF.* are in it if that module is loaded first.
+    for command in BLOOM {
+        register_one(ctx, command, &Registered::of_lines(command, commands), &[FILTERS_CATEGORY, BLOOM_CATEGORY])?;
+    }
+    Ok(())
 }
 
-fn register_family(ctx: Ctx, commands: &'static [Command], category: &CStr) -> Result<(), &'static CStr> {
-    // SAFETY: probed for; names end with NUL. The call fails where the server or another module has the category
-    // already; then the commands join it.
+/// Adds an ACL category. The call fails where the server or another module has the category already; then the commands
+/// join it.
+fn add_category(ctx: Ctx, category: &CStr) {
+    // SAFETY: probed for; the name ends with NUL.
     unsafe {
         if let Some(add_category) = raw::RedisModule_AddACLCategory {
             add_category(ctx.as_ptr(), category.as_ptr());
         }
     }
-    for command in commands {
-        let (first, last, step) = command.key_range();
-        // SAFETY: names and flags end with NUL; the entry point is of the type that the server calls.
-        let created = unsafe {
-            api!(RedisModule_CreateCommand(
-                ctx.as_ptr(),
-                command.name.as_ptr(),
-                Some(command.entry),
-                command.flags.as_ptr(),
-                first,
-                last,
-                step
-            ))
+}
+
+/// What a row of the table is registered with, under one of its names. The server copies all of it.
+struct Registered {
+    name: CString,
+    summary: CString,
+    entry: EntryPoint,
+}
+
+impl Registered {
+    fn as_it_is(command: &Command) -> Self {
+        Registered { name: command.name.to_owned(), summary: command.summary.to_owned(), entry: command.entry }
+    }
+
+    /// As a command of RF.*. They are registered in every mode: a replica or an AOF has them from servers of others.
+    fn of_lines(command: &Command, commands: Commands) -> Self {
+        let renamed = |text: &CStr, from: &str, to: &str| {
+            CString::new(text.to_string_lossy().replace(from, to)).unwrap_or_default()
         };
-        if created != OK {
-            return Err(command.name);
+        Registered {
+            name: renamed(command.name, "bf.", "rf."),
+            summary: renamed(command.summary, "BF.", "RF."),
+            entry: if commands == Commands::Lc { command.obeying } else { command.entry },
         }
-        // SAFETY: the command was made just now; what describes it lives until the calls return, and the
-        // server copies it.
-        unsafe {
-            let handle = api!(RedisModule_GetCommand(ctx.as_ptr(), command.name.as_ptr()));
-            // Either call may fail on a server that knows fewer names than we use. The command then lacks documentation
-            // or a category, and works all the same.
-            if let Some(set_categories) = raw::RedisModule_SetCommandACLCategories {
-                set_categories(handle, categories(command, category).as_ptr());
+    }
+}
+
+/// Registers a command. It is in as many of these ACL categories as exist, at least the first.
+fn register_one(ctx: Ctx, command: &Command, registered: &Registered, families: &[&CStr]) -> Result<(), String> {
+    let (first, last, step) = command.key_range();
+    let Registered { name, summary, entry } = registered;
+    // SAFETY: names and flags end with NUL; the entry point is of the type that the server calls.
+    let created = unsafe {
+        api!(RedisModule_CreateCommand(
+            ctx.as_ptr(),
+            name.as_ptr(),
+            Some(*entry),
+            command.flags.as_ptr(),
+            first,
+            last,
+            step
+        ))
+    };
+    if created != OK {
+        return Err(name.to_string_lossy().into_owned());
+    }
+    // SAFETY: the command was made just now; what describes it lives until the calls return, and the server copies it.
+    unsafe {
+        let handle = api!(RedisModule_GetCommand(ctx.as_ptr(), name.as_ptr()));
+        // The calls may fail on a server that knows fewer names than we use. The command then lacks documentation or a
+        // category, and works all the same.
+        if let Some(set_categories) = raw::RedisModule_SetCommandACLCategories {
+            let set = |families: &[&CStr]| set_categories(handle, categories(command, families).as_ptr());
+            if set(families) != OK {
+                set(&families[..1]);
             }
-            describe(handle, command);
         }
+        describe(handle, command, summary);
     }
     Ok(())
 }
 
-/// The categories of a command: its family's, and those that its flags would give it if it had none of its own.
-fn categories(command: &Command, family: &CStr) -> CString {
+/// The categories of a command: its families', and those that its flags would give it if it had none of its own.
+fn categories(command: &Command, families: &[&CStr]) -> CString {
     let has = |flag: &str| command.flags.to_string_lossy().split(' ').any(|word| word == flag);
     let access = if has("write") { "write" } else { "read" };
     let speed = if has("fast") { "fast" } else { "slow" };
-    CString::new(format!("{} {access} {speed}", family.to_string_lossy())).unwrap_or_default()
+    let families = families.iter().map(|family| family.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    CString::new(format!("{families} {access} {speed}")).unwrap_or_default()
 }
 
 /// Flags of a key that is read.
@@ -149,12 +202,12 @@ fn arguments(arguments: &'static [Argument], keys: Keys) -> Vec<raw::RedisModule
 
 /// # Safety
 /// `handle` is the server's handle of `command`, or null.
-unsafe fn describe(handle: *mut raw::RedisModuleCommand, command: &Command) {
+unsafe fn describe(handle: *mut raw::RedisModuleCommand, command: &Command, summary: &CStr) {
     let mut key_specs = key_specs(command.keys);
     let mut arguments = arguments(command.arguments, command.keys);
     let info = raw::RedisModuleCommandInfo {
         version: &raw const INFO_VERSION,
-        summary: command.summary.as_ptr(),
+        summary: summary.as_ptr(),
         complexity: command.complexity.as_ptr(),
         since: SINCE.as_ptr(),
         history: std::ptr::null_mut(),

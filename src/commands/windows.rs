@@ -20,6 +20,7 @@ use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx, Mode};
 use crate::server::reclaim;
 use crate::types::family::Family;
+use crate::types::names::{Prefix, Verb};
 
 /// The options of a filter's window.
 pub(super) const OF_FILTERS: &[Opt] = &[Opt::Window, Opt::Manual, Opt::Slices, Opt::Refresh, Opt::Last];
@@ -31,9 +32,8 @@ const SLICES_OF_COUNTERS: u32 = 12;
 
 /// A family whose values may have windows.
 pub(super) trait Windowed: Family {
-    /// The command that moves a value on, and its event.
-    const ADVANCE: &'static CStr;
-    const ADVANCE_EVENT: &'static CStr;
+    /// Whose commands move a value on.
+    const PREFIX: Prefix;
 
     /// The window, if it is one of time.
     fn window(&self) -> Option<Window>;
@@ -44,8 +44,8 @@ pub(super) trait Windowed: Family {
 }
 
 impl Windowed for BloomFilter {
-    const ADVANCE: &'static CStr = c"BF.ADVANCE";
-    const ADVANCE_EVENT: &'static CStr = c"bf.advance";
+    /// Only filters of lines have windows.
+    const PREFIX: Prefix = Prefix::Rf;
 
     fn window(&self) -> Option<Window> {
         self.sliding().and_then(Sliding::window).copied()
@@ -69,8 +69,7 @@ impl Windowed for BloomFilter {
 }
 
 impl Windowed for Counter {
-    const ADVANCE: &'static CStr = c"LC.ADVANCE";
-    const ADVANCE_EVENT: &'static CStr = c"lc.advance";
+    const PREFIX: Prefix = Prefix::Lc;
 
     fn window(&self) -> Option<Window> {
         self.window().copied()
@@ -145,8 +144,8 @@ pub(super) fn announce_move<T: Windowed>(ctx: Ctx, key: Arg<'_>, made: Move) -> 
     if rebases {
         arguments.push(word(ctx, "REBASE"));
     }
-    ctx.replicate(T::ADVANCE, &arguments, Args::none());
-    Announced(Some(T::ADVANCE_EVENT))
+    ctx.replicate(T::PREFIX.name(Verb::Advance).text(), &arguments, Args::none());
+    Announced(Some(T::prefix_of_events().event(Verb::Advance)))
 }
 
 /// A number of slices as the core takes it, which refuses what is too large.
@@ -309,8 +308,8 @@ pub(super) fn advance<T: Windowed>(ctx: Ctx, args: Args<'_>) -> Result<(), Refus
         obey(value, &to)
     };
     if changed {
-        ctx.replicate_verbatim();
-        ctx.changed(args.get(1), T::ADVANCE_EVENT);
+        ctx.replicate_under(T::PREFIX.name(Verb::Advance), args);
+        ctx.changed(args.get(1), T::prefix_of_events().event(Verb::Advance));
     }
     reply::ok(ctx);
     Ok(())

@@ -5,5 +5,7 @@ mod options;
 mod register;
 
 pub use arguments::take as take_arguments;
-pub use options::{bloom_defaults, bloom_layout, counting_defaults, max_key_bytes, with_bloom};
+pub use options::{
+    Commands, bloom_defaults, bloom_layout, check_bloom_layout, commands, counting_defaults, max_key_bytes,
+};
 pub use register::register;

@@ -105,7 +105,9 @@ impl Setting {
             }
             Kind::Choice { words } => {
                 let chosen = words.iter().position(|word| text.eq_ignore_ascii_case(word.to_bytes()));
-                let all = || words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" or ");
+                let (last, others) = words.split_last().unwrap_or((&c"", &[]));
+                let others = || others.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(", ");
+                let all = || format!("{} or {}", others(), last.to_string_lossy());
                 chosen.map(|index| index as u64).ok_or_else(|| expected(all()))
             }
             Kind::Seed => parse_unsigned(text).ok_or_else(|| expected("a number from 0 to 2^64-1".to_owned())),
@@ -134,6 +136,14 @@ impl Setting {
 
     fn out_of_range(&self, range: &str) -> String {
         format!("Value for `{}` must be in the range {range}", self.name.to_string_lossy())
+    }
+
+    /// Checks a choice against other options.
+    ///
+    /// # Errors
+    /// Why it does not go with them.
+    pub fn check_choice(&self, bits: u64) -> Result<(), String> {
+        if std::ptr::eq(self, &raw const BF_LAYOUT) { check_bloom_layout(layout_of(bits)) } else { Ok(()) }
     }
 
     /// A value as `CONFIG GET` shows it.
@@ -167,7 +177,34 @@ static LC_EXACT_BYTES: Setting = Setting::new(
 );
 static MAX_KEY_BYTES: Setting = Setting::new(c"max-key-bytes", Kind::BytesOrZero { min: 1 << 20, max: i64::MAX }, 0);
 static HASH_SEED: Setting = Setting::new(c"hash-seed", Kind::Seed, 0).fixed();
-static COMMANDS: Setting = Setting::new(c"commands", Kind::Choice { words: &[c"all", c"lc"] }, 0).fixed();
+static COMMANDS: Setting =
+    Setting::new(c"commands", Kind::Choice { words: &[c"all", c"beside", c"lc"] }, Commands::All as u64).fixed();
+
+/// Which commands are this module's. LC.* always are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Commands {
+    /// BF.* and RF.*.
+    All,
+    /// RF.*: BF.* and their data type are another module's.
+    Beside,
+    /// Neither.
+    Lc,
+}
+
+impl Commands {
+    fn of(bits: u64) -> Self {
+        [Commands::All, Commands::Beside].into_iter().find(|&commands| commands as u64 == bits).unwrap_or(Commands::Lc)
+    }
+
+    /// As the option has it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Commands::All => "all",
+            Commands::Beside => "beside",
+            Commands::Lc => "lc",
+        }
+    }
+}
 
 /// All options of this module.
 pub static ALL: [&Setting; 11] = [
@@ -204,9 +241,13 @@ pub fn bloom_defaults() -> bloom::Params {
     }
 }
 
-/// Layout of filters that are created without their own.
+fn layout_of(bits: u64) -> bloom::BitLayout {
+    if bits == 0 { bloom::BitLayout::Lines } else { bloom::BitLayout::Classic }
+}
+
+/// Layout of filters that BF.* create without their own.
 pub fn bloom_layout() -> bloom::BitLayout {
-    if BF_LAYOUT.bits() == 0 { bloom::BitLayout::Lines } else { bloom::BitLayout::Classic }
+    layout_of(BF_LAYOUT.bits())
 }
 
 /// Parameters of counters that are created without their own.
@@ -234,14 +275,25 @@ pub fn max_key_bytes() -> u64 {
     }
 }
 
-/// Whether the BF.* commands are ours, or left to another module.
-pub fn with_bloom() -> bool {
-    COMMANDS.bits() == 0
+/// Which commands are ours.
+pub fn commands() -> Commands {
+    Commands::of(COMMANDS.bits())
 }
 
-/// As [`with_bloom`], by the load-time argument alone: before the server has read redis.conf.
-pub fn with_bloom_at_first() -> bool {
-    COMMANDS.initial() == 0
+/// As [`commands`], by the load-time argument alone: before the server has read redis.conf.
+pub fn commands_at_first() -> Commands {
+    Commands::of(COMMANDS.initial())
+}
+
+/// Checks a layout for filters that are created without their own.
+///
+/// # Errors
+/// Why it does not go with the commands.
+pub fn check_bloom_layout(layout: bloom::BitLayout) -> Result<(), String> {
+    if layout == bloom::BitLayout::Classic && commands() == Commands::Beside {
+        return Err("bf-layout classic does not go with commands beside: RF.* have filters of layout lines".to_owned());
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -286,6 +338,11 @@ mod tests {
     #[test]
     fn words_are_taken_in_any_case() {
         assert_eq!((BF_LAYOUT.parse(b"Classic"), COMMANDS.parse(b"ALL")), (Ok(1), Ok(0)));
-        assert_eq!(COMMANDS.parse(b"bf").unwrap_err(), "expected all or lc, got 'bf'");
+        assert_eq!(COMMANDS.parse(b"bf").unwrap_err(), "expected all, beside or lc, got 'bf'");
+        assert_eq!(BF_LAYOUT.parse(b"").unwrap_err(), "expected lines or classic, got ''");
+        for commands in [Commands::All, Commands::Beside, Commands::Lc] {
+            let parsed = COMMANDS.parse(commands.word().as_bytes());
+            assert!(parsed.is_ok_and(|bits| Commands::of(bits) == commands));
+        }
     }
 }

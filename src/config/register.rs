@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use redis_module::raw;
 
 use super::arguments;
-use super::options::{ALL, CUCKOO, Kind, Setting, with_bloom_at_first};
+use super::options::{ALL, CUCKOO, Commands, Kind, Setting, commands_at_first};
 use crate::server::facts;
 use crate::server::ffi::{Arg, Ctx, ERR, LogLevel, OK, RedisModuleString, api, guard, log_anywhere};
 
@@ -15,7 +15,7 @@ use crate::server::ffi::{Arg, Ctx, ERR, LogLevel, OK, RedisModuleString, api, gu
 ///
 /// On Redis 8 the best name has no prefix, and has the prefixed name as an alias, so that a redis.conf for older
 /// servers works. If RedisBloom of Redis 8 is loaded, that name is taken, and the prefixed one is used alone. With the
-/// load-time argument `commands lc`, the bare name is left to a module that is loaded later.
+/// load-time arguments `commands beside` and `commands lc`, the bare name is left to a module that is loaded later.
 fn names_of(option: &Setting) -> Vec<(CString, u32)> {
     let mut names = Vec::with_capacity(2);
     if option.is_unprefixed() && may_be_bare() {
@@ -28,7 +28,7 @@ fn names_of(option: &Setting) -> Vec<(CString, u32)> {
 }
 
 fn may_be_bare() -> bool {
-    facts::is_redis_8() && with_bloom_at_first()
+    facts::is_redis_8() && commands_at_first() == Commands::All
 }
 
 /// Registers every option. Then the server sets each from redis.conf, or to its initial value. False, with a line in
@@ -180,11 +180,24 @@ unsafe extern "C" fn set_choice(
     _name: *const c_char,
     value: c_int,
     data: *mut c_void,
-    _error: *mut *mut RedisModuleString,
+    error: *mut *mut RedisModuleString,
 ) -> c_int {
-    // SAFETY: the server passes what was registered.
-    unsafe { setting(data) }.set(u64::from(value.unsigned_abs()));
-    OK
+    let bits = u64::from(value.unsigned_abs());
+    guard(
+        "a configuration setter",
+        // SAFETY: the server passes what was registered, and its place for an error.
+        || unsafe {
+            let option = setting(data);
+            match option.check_choice(bits) {
+                Ok(()) => {
+                    option.set(bits);
+                    OK
+                }
+                Err(why) => set_error(error, &why),
+            }
+        },
+        || ERR,
+    )
 }
 
 unsafe extern "C" fn get_text(_name: *const c_char, data: *mut c_void) -> *mut RedisModuleString {

@@ -5,10 +5,12 @@
 //! commands the rest: arguments read in place, keys, and replies written straight to the client. Everything here runs
 //! on the server's main thread unless it says otherwise.
 
+use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_longlong, c_void};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use redis_module::raw;
 
@@ -166,10 +168,18 @@ impl Ctx {
         unsafe { api!(RedisModule_Milliseconds()) }
     }
 
-    /// Propagates the running command as it came.
-    pub fn replicate_verbatim(self) {
-        // SAFETY: the context is live.
+    /// Propagates the running command, whose arguments are `args`, as it came but under this name.
+    ///
+    /// The server propagates the very array that it passes to commands, and copies it only if somebody is to be sent it.
+    /// So without listeners this costs two stores. `RM_Replicate` looks the command up and copies all arguments first. If
+    /// a server passed a copy, its own name would be sent, which means the same on servers with both names.
+    pub fn replicate_under(self, name: &Name, args: Args<'_>) {
+        let came = args.0.first().map(|first| (first, first.replace(name.string())));
+        // SAFETY: the context is live; the array holds live strings, of which the server counts the references it takes.
         unsafe { api!(RedisModule_ReplicateVerbatim(self.0)) };
+        if let Some((first, before)) = came {
+            first.set(before);
+        }
     }
 
     /// Propagates `command` with `arguments` and then `items`, instead of the running command. `items` may be many, and
@@ -184,7 +194,7 @@ impl Ctx {
                 c"vv".as_ptr(),
                 pointers.as_ptr(),
                 pointers.len(),
-                items.0.as_ptr(),
+                items.0.as_ptr().cast::<*mut RedisModuleString>(),
                 items.0.len()
             ))
         };
@@ -289,9 +299,9 @@ impl<'a> Arg<'a> {
     }
 }
 
-/// The arguments of the running command; the first is its name.
+/// The arguments of the running command; the first is its name. [`Ctx::replicate_under`] exchanges that for a moment.
 #[derive(Clone, Copy)]
-pub struct Args<'a>(&'a [*mut RedisModuleString]);
+pub struct Args<'a>(&'a [Cell<*mut RedisModuleString>]);
 
 impl<'a> Args<'a> {
     pub fn len(self) -> usize {
@@ -301,7 +311,7 @@ impl<'a> Args<'a> {
     /// Argument `index`; the caller has checked the arity.
     #[inline]
     pub fn get(self, index: usize) -> Arg<'a> {
-        Arg { ptr: self.0[index], _args: PhantomData }
+        Arg { ptr: self.0[index].get(), _args: PhantomData }
     }
 
     /// No arguments.
@@ -321,7 +331,7 @@ impl<'a> Args<'a> {
 
     #[inline]
     pub fn iter(self) -> impl ExactSizeIterator<Item = Arg<'a>> {
-        self.0.iter().map(|&ptr| Arg { ptr, _args: PhantomData })
+        self.0.iter().map(|arg| Arg { ptr: arg.get(), _args: PhantomData })
     }
 
     /// The arguments' bytes, in place.
@@ -338,6 +348,37 @@ impl Drop for OwnedString {
     fn drop(&mut self) {
         // SAFETY: made by us without a context and freed once.
         unsafe { api!(RedisModule_FreeString(null_mut(), self.0)) };
+    }
+}
+
+/// A command's name to replicate under. Its string is made when first needed, and kept.
+pub struct Name {
+    text: &'static CStr,
+    string: AtomicPtr<RedisModuleString>,
+}
+
+impl Name {
+    pub const fn new(text: &'static CStr) -> Self {
+        Name { text, string: AtomicPtr::new(null_mut()) }
+    }
+
+    pub fn text(&self) -> &'static CStr {
+        self.text
+    }
+
+    #[inline]
+    fn string(&self) -> *mut RedisModuleString {
+        let made = self.string.load(Ordering::Relaxed);
+        if made.is_null() { self.make() } else { made }
+    }
+
+    #[cold]
+    fn make(&self) -> *mut RedisModuleString {
+        let bytes = self.text.to_bytes();
+        // SAFETY: the server copies the bytes. No context: the string stays ours. Only the server's thread runs commands.
+        let made = unsafe { api!(RedisModule_CreateString(null_mut(), bytes.as_ptr().cast(), bytes.len())) };
+        self.string.store(made, Ordering::Relaxed);
+        made
     }
 }
 
@@ -455,9 +496,10 @@ pub unsafe fn run_command<E>(
     guard(
         "a command",
         || {
-            // SAFETY: the server passes `argc` live strings, and keeps them until the command returns. `loadmodule`
-            // without arguments passes null.
-            let args = Args(if argc > 0 { unsafe { std::slice::from_raw_parts(argv, argc as usize) } } else { &[] });
+            let len = if argc > 0 { argc as usize } else { 0 };
+            // SAFETY: the server passes `argc` live strings, and keeps them until the command returns. Nobody else uses
+            // the array meanwhile. `loadmodule` without arguments passes null.
+            let args = Args(if len > 0 { unsafe { std::slice::from_raw_parts(argv.cast(), len) } } else { &[] });
             if let Err(error) = handler(ctx, args) {
                 reply_error(ctx, error);
             }

@@ -15,6 +15,7 @@ use rollcall_core::unstable::persist::{Loading, dump_loading};
 
 use super::entry::{Entry, entry};
 use super::family::{Family, State, Stores};
+use super::names::Verb;
 use crate::limits::ServerLimit;
 use crate::server::alloc::{self, Defragmenter};
 use crate::server::ffi::{Ctx, LogLevel, OK, api, guard, log_anywhere};
@@ -127,12 +128,13 @@ unsafe extern "C" fn aof_rewrite<T: Family>(
 ) {
     // SAFETY: the server passes a value of T.
     let entry = unsafe { entry::<T>(value) };
+    let command = entry.state.prefix().name(Verb::LoadChunk).text();
     let emit = |next: u64, chunk: &[u8]| {
         // SAFETY: `io` and `key` are live; the format takes a string, a number, and bytes with their length.
         unsafe {
             api!(RedisModule_EmitAOF(
                 io,
-                T::LOADCHUNK.as_ptr(),
+                command.as_ptr(),
                 c"slb".as_ptr(),
                 key,
                 next as std::ffi::c_longlong,

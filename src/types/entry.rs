@@ -3,18 +3,29 @@
 use std::alloc::Layout;
 use std::ffi::c_void;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
 use rollcall_core::unstable::persist::Loading;
 
-use super::family::{Family, State};
+use super::family::{Family, State, serves_classic};
+use crate::config;
+use crate::refusal::Refusal;
 use crate::server::alloc;
 use crate::server::ffi::{Key, OtherType};
 
 /// Bytes that the server allocates around a module's value, and that the module has to count. They are the server's
 /// object, and a pair of type and pointer: 16 bytes each.
 const SERVER_OBJECT_BYTES: usize = 32;
+
+/// Values that become classic filters when all of them has arrived.
+static BECOMING_CLASSIC: AtomicUsize = AtomicUsize::new(0);
+
+/// How many values become classic filters when all of them has arrived.
+pub fn num_becoming_classic() -> usize {
+    BECOMING_CLASSIC.load(Ordering::Relaxed)
+}
 
 /// A value in the keyspace. It is counted and kept under the data type that follows from its state. No change of the
 /// state in place may change that.
@@ -28,7 +39,15 @@ const _: () = assert!(size_of::<Entry<BloomFilter>>() == 48);
 impl<T: Family> Entry<T> {
     pub fn new(state: State<T>) -> Box<Self> {
         T::data_type(&state).count_one_more();
-        Box::new(Entry { state })
+        let entry = Box::new(Entry { state });
+        if entry.becomes_classic() {
+            BECOMING_CLASSIC.fetch_add(1, Ordering::Relaxed);
+        }
+        entry
+    }
+
+    fn becomes_classic(&self) -> bool {
+        matches!(&self.state, State::Loading(loading) if T::becomes_classic(loading))
     }
 
     pub fn ready(value: T) -> Box<Self> {
@@ -63,6 +82,9 @@ impl<T: Family> Entry<T> {
 impl<T: Family> Drop for Entry<T> {
     fn drop(&mut self) {
         T::data_type(&self.state).count_one_less();
+        if self.becomes_classic() {
+            BECOMING_CLASSIC.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -115,14 +137,16 @@ pub fn set_entry<T: Family>(key: &Key<'_>, entry: Box<Entry<T>>) -> bool {
 /// So the filter is stored anew, and the key's expiry is restored. The server frees the old entry, an empty husk.
 ///
 /// # Errors
-/// What `finish` returns.
+/// What `finish` returns, and [`Refusal::NoClassic`].
 pub fn settle<T: Family>(
     key: &mut Key<'_>,
     finish: impl FnOnce(&mut T::Loading) -> Result<Option<T>, Error>,
-) -> Result<(), Error> {
+) -> Result<(), Refusal> {
     let Ok(Some(entry)) = entry_of::<T>(key) else { return Ok(()) };
     let State::Loading(loading) = &mut entry.state else { return Ok(()) };
-    let Some(value) = finish(loading)? else { return Ok(()) };
+    check_kind::<T>(loading)?;
+    let finished = finish(loading).map_err(|error| Refusal::Core { noun: T::NOUN, error })?;
+    let Some(value) = finished else { return Ok(()) };
     let state = State::Ready(value);
     if std::ptr::eq(T::data_type(&state), T::data_type(&entry.state)) {
         entry.state = state;
@@ -132,6 +156,19 @@ pub fn settle<T: Family>(
     set_entry(key, Entry::new(state));
     key.set_expiry(expiry);
     Ok(())
+}
+
+/// Checks that a value that is still arriving may be completed here.
+///
+/// # Errors
+/// [`Refusal::NoClassic`].
+pub fn check_kind<T: Family>(loading: &T::Loading) -> Result<(), Refusal> {
+    if T::becomes_classic(loading) && !serves_classic() { Err(no_classic()) } else { Ok(()) }
+}
+
+/// The refusal of a classic filter where BF.* are not ours.
+pub fn no_classic() -> Refusal {
+    Refusal::NoClassic { commands: config::commands().word() }
 }
 
 /// Whether all bytes of a value have arrived.

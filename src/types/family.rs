@@ -1,7 +1,5 @@
 //! What distinguishes the families to the server glue: names, data types and digests. All else is generic.
 
-use std::ffi::CStr;
-
 use rollcall_core::bloom::{BitLayout, BloomFilter};
 use rollcall_core::counting::Counter;
 use rollcall_core::error::Error;
@@ -9,9 +7,10 @@ use rollcall_core::size_limit::SizeLimit;
 use rollcall_core::unstable::bloom::EitherChain;
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::rdb::{self, Sink, Source};
-use rollcall_core::unstable::persist::{Stored, counter_fields, redisbloom};
+use rollcall_core::unstable::persist::{LoadingBloomFilter, LoadingCounter, Stored, counter_fields, redisbloom};
 
 use super::data_type::DataType;
+use super::names::Prefix;
 use crate::refusal::Noun;
 
 /// Complete, or still arriving by `LOADCHUNK`.
@@ -21,18 +20,39 @@ pub enum State<T: Stored> {
     Loading(Box<T::Loading>),
 }
 
+impl<T: Family> State<T> {
+    /// As [`Family::prefix`].
+    pub fn prefix(&self) -> Prefix {
+        match self {
+            State::Ready(value) => value.prefix(),
+            State::Loading(loading) => T::prefix_of_arriving(loading),
+        }
+    }
+}
+
 /// What the glue needs of a family of values beyond storing them.
 pub trait Family: Stored + OnHeap {
     /// How error texts call a value.
     const NOUN: Noun;
-    /// The command that loads a chunk, for rewritten AOFs.
-    const LOADCHUNK: &'static CStr;
-
     /// The data types that its values have.
     fn data_types() -> &'static [&'static DataType];
 
     /// The data type that a value has in this state.
     fn data_type(state: &State<Self>) -> &'static DataType;
+
+    /// Whose commands change this value, as replicas and the AOF are told.
+    fn prefix(&self) -> Prefix;
+
+    /// As [`Family::prefix`], of a value that is still arriving.
+    fn prefix_of_arriving(loading: &Self::Loading) -> Prefix;
+
+    /// Whose commands clients are told of: the prefix of events.
+    fn prefix_of_events() -> Prefix;
+
+    /// Whether the value becomes a classic filter when all of it has arrived.
+    fn becomes_classic(_loading: &Self::Loading) -> bool {
+        false
+    }
 
     /// A copy, or an error when there is no memory for it.
     fn try_clone(&self) -> Result<Self, Error>;
@@ -100,6 +120,11 @@ static LINES: DataType = DataType::new(c"RCfilter-", rdb::ENCODING);
 static CLASSIC: DataType = DataType::new(c"MBbloom--", redisbloom::RDB_ENCODING_NEWEST);
 static COUNTERS: DataType = DataType::new(c"RCcounter", rdb::ENCODING);
 
+/// Whether classic filters are ours here, and BF.* with them. If not, `MBbloom--` may be another module's.
+pub fn serves_classic() -> bool {
+    !CLASSIC.handle().is_null()
+}
+
 static OF_FILTERS: [&DataType; 2] = [&LINES, &CLASSIC];
 static OF_COUNTERS: [&DataType; 1] = [&COUNTERS];
 
@@ -162,7 +187,6 @@ impl Stores for Counters {
 
 impl Family for BloomFilter {
     const NOUN: Noun = Noun::Filter;
-    const LOADCHUNK: &'static CStr = c"BF.LOADCHUNK";
 
     fn data_types() -> &'static [&'static DataType] {
         &OF_FILTERS
@@ -173,6 +197,23 @@ impl Family for BloomFilter {
             State::Ready(filter) if filter.layout() == BitLayout::Classic => &CLASSIC,
             State::Ready(_) | State::Loading(_) => &LINES,
         }
+    }
+
+    fn prefix(&self) -> Prefix {
+        Prefix::of_layout(self.layout())
+    }
+
+    fn prefix_of_arriving(loading: &LoadingBloomFilter) -> Prefix {
+        // Where BF.* are another module's, that one must not be given what we keep.
+        if Self::becomes_classic(loading) { Self::prefix_of_events() } else { Prefix::Rf }
+    }
+
+    fn prefix_of_events() -> Prefix {
+        if serves_classic() { Prefix::Bf } else { Prefix::Rf }
+    }
+
+    fn becomes_classic(loading: &LoadingBloomFilter) -> bool {
+        matches!(loading, LoadingBloomFilter::Classic(_))
     }
 
     fn try_clone(&self) -> Result<Self, Error> {
@@ -188,7 +229,6 @@ impl Family for BloomFilter {
 
 impl Family for Counter {
     const NOUN: Noun = Noun::Counter;
-    const LOADCHUNK: &'static CStr = c"LC.LOADCHUNK";
 
     fn data_types() -> &'static [&'static DataType] {
         &OF_COUNTERS
@@ -196,6 +236,18 @@ impl Family for Counter {
 
     fn data_type(_state: &State<Self>) -> &'static DataType {
         &COUNTERS
+    }
+
+    fn prefix(&self) -> Prefix {
+        Prefix::Lc
+    }
+
+    fn prefix_of_arriving(_loading: &LoadingCounter) -> Prefix {
+        Prefix::Lc
+    }
+
+    fn prefix_of_events() -> Prefix {
+        Prefix::Lc
     }
 
     fn try_clone(&self) -> Result<Self, Error> {

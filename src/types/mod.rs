@@ -4,3 +4,4 @@ pub mod callbacks;
 pub mod data_type;
 pub mod entry;
 pub mod family;
+pub mod names;

@@ -137,7 +137,7 @@ fn bad_terms_are_refused() {
 fn effects_are_sent_and_never_the_admission() {
     let server = Setup::default().line("appendonly yes").line("appendfsync always").start();
     let mut client = server.client();
-    for (family, add_all, insert) in [("BF", "BF.MADD", "BF.INSERT"), ("LC", "LC.ADD", "LC.INSERT")] {
+    for (family, add_all, insert) in [("BF", "RF.MADD", "RF.INSERT"), ("LC", "LC.ADD", "LC.INSERT")] {
         let created =
             sent(&mut client, &server, &format!("{family}.ADMIT {family} LIMIT 2 PXAT 9999999999999 ITEMS a b c"));
         assert_eq!(created.len(), 2, "{created:?}");
@@ -151,7 +151,7 @@ fn effects_are_sent_and_never_the_admission() {
         }
     }
     // An option that creates is not sent where it created nothing.
-    assert_eq!(sent(&mut client, &server, "BF.INSERT BF EX 9 ITEMS a new"), ["BF.MADD BF a new"]);
+    assert_eq!(sent(&mut client, &server, "BF.INSERT BF EX 9 ITEMS a new"), ["RF.MADD BF a new"]);
     assert_eq!(sent(&mut client, &server, "LC.INSERT LC EXAT 9999999999 ITEMS a new"), ["LC.ADD LC a new"]);
 }
 

@@ -5,6 +5,11 @@ use std::fs;
 use crate::client::Client;
 use crate::harness::{Server, Setup};
 
+/// The prefix under which effects of this family are sent, on values that it makes by default: filters of lines, counters.
+pub fn sent_as(family: &str) -> &str {
+    if family == "BF" { "RF" } else { family }
+}
+
 /// A server that appends every effect to its AOF at once.
 pub fn appending(setup: Setup) -> Server {
     setup.line("appendonly yes").line("appendfsync always").start()

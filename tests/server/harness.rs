@@ -30,6 +30,12 @@ impl Setup {
         self
     }
 
+    /// More load-time arguments.
+    pub fn more_args(mut self, args: &str) -> Setup {
+        self.module_args = format!("{} {args}", self.module_args);
+        self
+    }
+
     /// A line of the configuration file, after the one that loads the module.
     pub fn line(mut self, line: &str) -> Setup {
         self.lines_after.push(line.to_owned());
@@ -45,6 +51,17 @@ impl Setup {
     /// As [`Setup::module_before`], with load-time arguments.
     pub fn module_before_with(mut self, path: &Path, args: &str) -> Setup {
         self.lines_before.push(format!("loadmodule {} {args}", path.display()));
+        self
+    }
+
+    /// Another module, loaded after ours.
+    pub fn module_after(self, path: &Path) -> Setup {
+        self.line(&format!("loadmodule {}", path.display()))
+    }
+
+    /// Without the modules that were to be loaded before ours.
+    pub fn without_modules_before(mut self) -> Setup {
+        self.lines_before.clear();
         self
     }
 
@@ -183,8 +200,14 @@ impl Server {
     /// As [`Server::restart`], with other load-time arguments.
     #[track_caller]
     pub fn restart_with_args(&mut self, args: &str) {
+        self.restart_as(|setup| setup.args(args));
+    }
+
+    /// As [`Server::restart`], with another setup. The configuration is written anew.
+    #[track_caller]
+    pub fn restart_as(&mut self, change: impl FnOnce(Setup) -> Setup) {
         self.shutdown("SHUTDOWN NOSAVE");
-        self.setup.module_args = args.to_owned();
+        self.setup = change(std::mem::take(&mut self.setup));
         self.write_config();
         if let Err(log) = self.launch() {
             panic!("the server did not start again; its log:\n{}", excerpt(&log));

@@ -13,6 +13,7 @@
 //! and `replication_*`: `cargo test --test server -- commands_ config persistence_ replication_`. Add `types_defrag`
 //! for a server that can defragment: one that was not built with a system's malloc.
 
+mod beside;
 mod client;
 mod clock;
 mod effects;
@@ -22,6 +23,8 @@ mod pair;
 mod payload;
 
 mod commands_admission;
+mod commands_beside;
+mod commands_beside_names;
 mod commands_bloom;
 mod commands_counting;
 mod commands_expiry;
@@ -38,6 +41,7 @@ mod events;
 mod limits;
 mod metadata;
 mod module_loading;
+mod persistence_beside;
 mod persistence_chunks;
 mod persistence_corruption;
 mod persistence_redisbloom;
@@ -45,6 +49,7 @@ mod persistence_restart;
 mod persistence_valkey_bloom;
 mod persistence_whole;
 mod persistence_windows;
+mod replication_beside;
 mod replication_effects;
 mod replication_migration;
 mod replication_obeyed;

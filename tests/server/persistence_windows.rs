@@ -5,6 +5,7 @@ use redis::Value;
 use crate::client::{Client, add_many, error_text, show, sum, wait_until};
 use crate::clock::Clock;
 use crate::commands_windows::{FAMILIES, is_new, reserve, window};
+use crate::effects::sent_as;
 use crate::fixture::{assert_same, snapshot};
 use crate::harness::{Server, Setup};
 use crate::pair::OTHER_DEFAULTS;
@@ -163,7 +164,7 @@ fn a_rewritten_aof_tells_of_windows_in_commands() {
         .expect("the rewritten AOF");
     let text = String::from_utf8_lossy(&std::fs::read(base).expect("the AOF")).into_owned();
     for family in FAMILIES {
-        assert!(text.contains(&format!("{family}.")), "{text}");
+        assert!(text.contains(&format!("{}.", sent_as(family))), "{text}");
     }
 }
 

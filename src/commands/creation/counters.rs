@@ -13,6 +13,8 @@ use crate::args::Options;
 use crate::config;
 use crate::refusal::Refusal;
 use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx};
+use crate::types::family::Family;
+use crate::types::names::{Prefix, Verb};
 
 /// What a counter is created with.
 #[derive(Clone, Copy)]
@@ -106,10 +108,7 @@ impl Created {
 
 pub(in crate::commands) const WORDS: AddedWords<Created> = AddedWords {
     announce_reserved: Created::announce_reserved,
-    insert: c"LC.INSERT",
-    add_all: c"LC.ADD",
-    reserve_event: c"lc.reserve",
-    add_event: c"lc.add",
+    events: Counter::prefix_of_events,
     options: |ctx, created| {
         let mut words = vec![word(ctx, "CAPACITY"), word(ctx, created.params.capacity.to_string())];
         words.extend(created.reserve_words(ctx));
@@ -146,8 +145,8 @@ impl Created {
     pub(in crate::commands) fn announce_reserved(&self, ctx: Ctx, key: Arg<'_>) {
         let mut arguments = vec![ArgOrOwned::Arg(key), word(ctx, self.params.capacity.to_string())];
         arguments.extend(self.reserve_words(ctx));
-        ctx.replicate(c"LC.RESERVE", &arguments, Args::none());
-        ctx.changed(key, c"lc.reserve");
+        ctx.replicate(Prefix::Lc.name(Verb::Reserve).text(), &arguments, Args::none());
+        ctx.changed(key, Prefix::Lc.event(Verb::Reserve));
         announce_expiry(ctx, key, self.expiry);
     }
 }

@@ -14,6 +14,9 @@ use crate::limits::ServerLimit;
 use crate::refusal::{Noun, Refusal};
 use crate::server::facts::{is_redis_8, must_obey};
 use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx};
+use crate::types::entry::no_classic;
+use crate::types::family::{Family, serves_classic};
+use crate::types::names::{Prefix, Verb};
 
 const RESERVE_OPTIONS: [Opt; 13] = args::joined(&[OF_RESERVE, windows::OF_FILTERS, args::EXPIRY]);
 /// Those of a `BF.RESERVE` that must be obeyed.
@@ -39,11 +42,16 @@ pub(in crate::commands) struct Creation {
 }
 
 impl Creation {
-    /// What the configuration says. A command that must be obeyed means the classic layout if it names none. It comes
-    /// from RedisBloom, or from a primary with this module, which names only the other layout.
-    pub(in crate::commands) fn defaults(ctx: Ctx) -> Self {
+    /// What the configuration says, for `command`, all arguments of the running one. RF.* have lines. If BF.* must be
+    /// obeyed, they mean the classic layout where they name none: RedisBloom sent them, or this module of a classic
+    /// filter.
+    pub(in crate::commands) fn defaults(ctx: Ctx, command: Args<'_>) -> Self {
         let is_obeyed = must_obey(ctx);
-        let layout = if is_obeyed { BitLayout::Classic } else { config::bloom_layout() };
+        let layout = match (Prefix::Rf.is_of(command), is_obeyed) {
+            (true, _) => BitLayout::Lines,
+            (false, true) => BitLayout::Classic,
+            (false, false) => config::bloom_layout(),
+        };
         let params = config::bloom_defaults();
         Creation { params, layout, noted_growth: None, is_obeyed, sliding: None, expiry: None }.as_made_here()
     }
@@ -57,8 +65,8 @@ impl Creation {
     }
 
     /// The creation from the options, and from the defaults for those not given.
-    pub(in crate::commands) fn of(ctx: Ctx, options: &Options) -> Result<Self, Refusal> {
-        let creation = Self::of_any_range(ctx, options)?;
+    pub(in crate::commands) fn of(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, Refusal> {
+        let creation = Self::of_any_range(ctx, command, options)?;
         // The expansion has to be in range even where NONSCALING overrides it, so it is checked as it was given.
         let expansion = creation.noted_growth.unwrap_or(creation.params.expansion);
         Params { expansion, ..creation.params }.validate().map_err(refusal_of::<BloomFilter>)?;
@@ -67,17 +75,17 @@ impl Creation {
 
     /// As [`Self::of`], for a command that must be obeyed. Parameters beyond our ranges make a classic filter, which
     /// can have them. If no filter can have them, [`Self::build`] fails.
-    pub(in crate::commands) fn obeyed(ctx: Ctx, options: &Options) -> Result<Self, Refusal> {
-        Self::of(ctx, options).or_else(|refusal| {
-            if options.layout == Some(BitLayout::Lines) {
+    pub(in crate::commands) fn obeyed(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, Refusal> {
+        Self::of(ctx, command, options).or_else(|refusal| {
+            if options.layout == Some(BitLayout::Lines) || Prefix::Rf.is_of(command) {
                 return Err(refusal);
             }
-            Ok(Creation { layout: BitLayout::Classic, ..Self::of_any_range(ctx, options)? })
+            Ok(Creation { layout: BitLayout::Classic, ..Self::of_any_range(ctx, command, options)? })
         })
     }
 
-    fn of_any_range(ctx: Ctx, options: &Options) -> Result<Self, Refusal> {
-        let Creation { params: defaults, layout, is_obeyed, .. } = Self::defaults(ctx);
+    fn of_any_range(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, Refusal> {
+        let Creation { params: defaults, layout, is_obeyed, .. } = Self::defaults(ctx, command);
         let narrow = |expansion: u64| {
             u32::try_from(expansion).map_err(|_| refusal_of::<BloomFilter>(expansion_error(expansion)))
         };
@@ -94,6 +102,9 @@ impl Creation {
         let noted_growth = given.filter(|&expansion| params.expansion == 0 && expansion != 0);
         let expiry = expiry::resolve(ctx, options.expiry)?;
         let layout = options.layout.unwrap_or(layout);
+        if layout == BitLayout::Classic && !serves_classic() {
+            return Err(no_classic());
+        }
         Creation { params, layout, noted_growth, is_obeyed, sliding: None, expiry }.with_window(ctx, options)
     }
 
@@ -120,20 +131,20 @@ impl Creation {
     pub(in crate::commands) fn of_reservation(
         ctx: Ctx,
         args: Args<'_>,
-        creation: fn(Ctx, &Options) -> Result<Creation, Refusal>,
+        creation: fn(Ctx, Args<'_>, &Options) -> Result<Creation, Refusal>,
     ) -> Result<Creation, Refusal> {
         // The checks are in RedisBloom's order: a command with several faults gets the error that it gets there.
         let error_rate = Some(args::number(Parameter::ErrorRate, args.get(2))?);
-        creation(ctx, &Options { error_rate, ..Options::default() })?;
+        creation(ctx, args, &Options { error_rate, ..Options::default() })?;
         let capacity = Some(args::count(Noun::Filter, Parameter::Capacity, args.get(3))?);
         let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_RESERVE_OPTIONS } else { &RESERVE_OPTIONS };
-        creation(ctx, &Options { capacity, ..Options::default() })?;
+        creation(ctx, args, &Options { capacity, ..Options::default() })?;
         let options = Options { error_rate, capacity, ..args::options(Noun::Filter, args, 4, allowed)? };
         // `BF.INSERT` takes both, as in RedisBloom.
         if options.non_scaling && options.expansion.is_some() {
             return Err(Refusal::NonScalingExpands);
         }
-        creation(ctx, &options)
+        creation(ctx, args, &options)
     }
 
     /// The filter.
@@ -183,8 +194,8 @@ impl Creation {
             word(ctx, self.params.capacity.to_string()),
         ];
         arguments.extend(self.growth_words(ctx));
-        ctx.replicate(c"BF.RESERVE", &arguments, Args::none());
-        ctx.changed(key, c"bf.reserve");
+        ctx.replicate(Prefix::of_layout(self.layout).name(Verb::Reserve).text(), &arguments, Args::none());
+        ctx.changed(key, BloomFilter::prefix_of_events().event(Verb::Reserve));
         announce_expiry(ctx, key, self.expiry);
     }
 }
@@ -192,10 +203,7 @@ impl Creation {
 /// The words and events of commands that add to a filter.
 pub(in crate::commands) const WORDS: AddedWords<Creation> = AddedWords {
     announce_reserved: Creation::announce_reserved,
-    insert: c"BF.INSERT",
-    add_all: c"BF.MADD",
-    reserve_event: c"bf.reserve",
-    add_event: c"bf.add",
+    events: BloomFilter::prefix_of_events,
     options: |ctx, creation| {
         let params = &creation.params;
         let mut words = vec![

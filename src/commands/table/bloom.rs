@@ -1,4 +1,4 @@
-//! BF.*
+//! BF.*, which are RF.* too.
 
 use super::super::{bloom, valkey_bloom};
 use super::argument::{
@@ -7,7 +7,7 @@ use super::argument::{
 };
 use super::command::{Command, Keys, READ, READ_FAST, WRITE, WRITE_FAST, command};
 
-/// BF.*
+/// Those that have an RF.* name too.
 pub static BLOOM: &[Command] = &[
     command!(
         c"bf.reserve",
@@ -202,14 +202,16 @@ pub static BLOOM: &[Command] = &[
         c"Describes each sub-filter of a Bloom filter",
         &[KEY]
     ),
-    command!(
-        c"bf.load",
-        valkey_bloom::load,
-        3,
-        WRITE,
-        Keys::Insert,
-        c"O(1)",
-        c"Answers with an error: valkey-bloom's data is not read",
-        &[KEY, DATA]
-    ),
 ];
+
+/// That of valkey-bloom.
+pub static VALKEY_BLOOM: &[Command] = &[command!(
+    c"bf.load",
+    valkey_bloom::load,
+    3,
+    WRITE,
+    Keys::Insert,
+    c"O(1)",
+    c"Answers with an error: valkey-bloom's data is not read",
+    &[KEY, DATA]
+)];

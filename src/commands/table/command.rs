@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_int};
 use super::argument::Argument;
 use crate::refusal::Refusal;
 use crate::reply::refuse;
+use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, RedisModuleCtx, RedisModuleString, run_command};
 
 /// The entry point that the server calls.
@@ -15,6 +16,8 @@ pub struct Command {
     /// In lower case, as the server's own and RedisBloom's: errors of arity and `INFO commandstats` print it.
     pub name: &'static CStr,
     pub entry: EntryPoint,
+    /// As `entry`, for what a primary or the AOF says. Clients are refused.
+    pub obeying: EntryPoint,
     /// As the server counts: the name included, negative for "at least".
     pub arity: c_int,
     pub flags: &'static CStr,
@@ -74,6 +77,28 @@ pub(super) unsafe fn call(
     unsafe { run_command(ctx, argv, argc, checked, refuse) }
 }
 
+/// Calls `entry` if the command must be obeyed, and refuses it otherwise.
+///
+/// # Safety
+/// As [`run_command`].
+pub(super) unsafe fn obey(
+    ctx: *mut RedisModuleCtx,
+    argv: *mut *mut RedisModuleString,
+    argc: c_int,
+    entry: EntryPoint,
+) -> c_int {
+    let mut is_obeyed = false;
+    let look = |ctx: Ctx, _: Args<'_>| {
+        is_obeyed = must_obey(ctx);
+        if is_obeyed { Ok(()) } else { Err(Refusal::NoFilters) }
+    };
+    // SAFETY: as the caller promises.
+    unsafe {
+        let refused = run_command(ctx, argv, argc, look, refuse);
+        if is_obeyed { entry(ctx, argv, argc) } else { refused }
+    }
+}
+
 macro_rules! command {
     ($name:expr, $handler:path, $arity:expr, $flags:expr, $keys:expr, $complexity:expr, $summary:expr, $arguments:expr) => {{
         unsafe extern "C" fn entry(
@@ -84,9 +109,18 @@ macro_rules! command {
             // SAFETY: the server calls this with what it passes to a command.
             unsafe { $crate::commands::table::command::call(ctx, argv, argc, $arity, $handler) }
         }
+        unsafe extern "C" fn obeying(
+            ctx: *mut $crate::server::ffi::RedisModuleCtx,
+            argv: *mut *mut $crate::server::ffi::RedisModuleString,
+            argc: std::ffi::c_int,
+        ) -> std::ffi::c_int {
+            // SAFETY: the server calls this with what it passes to a command.
+            unsafe { $crate::commands::table::command::obey(ctx, argv, argc, entry) }
+        }
         $crate::commands::table::command::Command {
             name: $name,
             entry,
+            obeying,
             arity: $arity,
             flags: $flags,
             keys: $keys,

@@ -6,6 +6,6 @@ mod command;
 mod counting;
 
 pub use argument::{Argument, Kind};
-pub use bloom::BLOOM;
-pub use command::{Command, Keys};
+pub use bloom::{BLOOM, VALKEY_BLOOM};
+pub use command::{Command, EntryPoint, Keys};
 pub use counting::COUNTING;

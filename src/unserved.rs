@@ -1,0 +1,49 @@
+//! Filters that this mode keeps and saves whole, but serves to nobody: how many, for INFO and for the log.
+
+use std::ffi::c_void;
+
+use redis_module::raw;
+
+use crate::config::{self, Commands};
+use crate::server::ffi::{Ctx, LogLevel, api, guard, log_anywhere};
+use crate::types::entry::num_becoming_classic;
+use crate::types::family::{Lines, Stores};
+
+/// How many there are now.
+pub fn count() -> usize {
+    match config::commands() {
+        Commands::All => 0,
+        Commands::Beside => num_becoming_classic(),
+        Commands::Lc => Lines::data_type().live(),
+    }
+}
+
+/// Has each data set that the server loads followed by a line in the log, if it has such filters.
+pub fn register(ctx: Ctx) {
+    let loading = raw::RedisModuleEvent { id: raw::REDISMODULE_EVENT_LOADING, dataver: 1 };
+    // SAFETY: the callback is of the type that the server calls.
+    unsafe { api!(RedisModule_SubscribeToServerEvent(ctx.as_ptr(), loading, Some(loaded))) };
+}
+
+unsafe extern "C" fn loaded(
+    _ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    step: u64,
+    _data: *mut c_void,
+) {
+    let tell = || match (step == raw::REDISMODULE_SUBEVENT_LOADING_ENDED, count()) {
+        (false, _) | (_, 0) => {}
+        (true, unserved) => log_anywhere(LogLevel::Warning, &line(unserved)),
+    };
+    guard("an event of loading", tell, || ());
+}
+
+/// The line about so many filters.
+fn line(unserved: usize) -> String {
+    let (which, way) = match config::commands() {
+        Commands::Beside => ("classic filters that had not fully arrived", "commands all"),
+        Commands::All | Commands::Lc => ("filters", "commands beside (as RF.*) or commands all"),
+    };
+    let mode = config::commands().word();
+    format!("{unserved} {which} are kept and saved, but not served with commands {mode}; load with {way} to use them")
+}

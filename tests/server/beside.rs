@@ -1,0 +1,139 @@
+//! Servers of each choice of commands, beside RedisBloom where BF.* are not ours, and data for them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use redis::Value;
+
+use crate::client::{Client, add_many, show, text};
+use crate::harness::Setup;
+
+/// What the option `commands` may be.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Mode {
+    All,
+    Beside,
+    Lc,
+}
+
+pub const MODES: [Mode; 3] = [Mode::All, Mode::Beside, Mode::Lc];
+
+impl Mode {
+    /// What this changes in a setup: our argument, and RedisBloom in the place of our BF.*.
+    pub fn of(self, setup: Setup, peer: &Path) -> Setup {
+        let setup = setup.without_modules_before();
+        match self {
+            Mode::All => setup.args("commands all"),
+            Mode::Beside => setup.args("commands beside").module_before(peer),
+            Mode::Lc => setup.args("commands lc").module_before(peer),
+        }
+    }
+
+    pub fn setup(self, peer: &Path) -> Setup {
+        self.of(Setup::default(), peer)
+    }
+
+    /// The prefix that makes filters of lines by default, if there is one.
+    pub fn of_lines(self) -> Option<&'static str> {
+        match self {
+            Mode::All => Some("BF"),
+            Mode::Beside => Some("RF"),
+            Mode::Lc => None,
+        }
+    }
+}
+
+/// Makes filters of lines, by commands of this prefix.
+pub fn fill_lines(client: &mut Client, prefix: &str) {
+    let line = |line: &str| line.replace('@', prefix);
+    for make in [
+        "@.RESERVE empty 0.01 100",
+        "@.RESERVE chain 0.01 10 EXPANSION 3",
+        "@.RESERVE full 0.0001 2 NONSCALING",
+        "@.RESERVE seeded 0.01 100 SEED 18446744073709551615",
+        "@.RESERVE left 0.001 100",
+        "@.RESERVE right 0.001 100",
+        "@.RESERVE cleared 0.01 10",
+        "@.RESERVE window 0.01 100 WINDOW 40 MANUAL SLICES 4 REFRESH",
+        "@.RESERVE last 0.01 20 LAST SLICES 3",
+        "@.RESERVE big 0.01 1000000",
+    ] {
+        client.expect(&line(make), "+OK");
+    }
+    for (key, count) in
+        [("default", 60), ("full", 2), ("chain", 300), ("seeded", 40), ("left", 30), ("cleared", 25), ("last", 50)]
+    {
+        add_many(client, &format!("{prefix}.MADD {key}"), "item:", 0..count);
+    }
+    add_many(client, &line("@.MADD right"), "other:", 0..30);
+    for (slice, items) in [(3, 0..40), (4, 30..60)] {
+        client.expect(&line(&format!("@.ADVANCE window {slice}")), "+OK");
+        add_many(client, &line("@.MADD window"), "item:", items);
+    }
+    for change in ["@.MERGE merged left right", "@.CLEAR cleared", "@.ADMIT admitted LIMIT 2 ITEMS a b c"] {
+        client.cmd(&line(change));
+    }
+    let Value::Array(dumped) = client.cmd(&line("@.SCANDUMP big 0")) else { panic!("an array") };
+    let [Value::Int(iterator), Value::BulkString(header)] = &dumped[..] else { panic!("{dumped:?}") };
+    let load = [line("@.LOADCHUNK").into_bytes(), b"half".to_vec(), iterator.to_string().into_bytes(), header.clone()];
+    assert_eq!(client.call(&load), Value::Okay);
+}
+
+/// Makes counters.
+pub fn fill_counters(client: &mut Client) {
+    add_many(client, "LC.ADD exact", "item:", 0..100);
+    add_many(client, "LC.ADD dense", "item:", 0..30_000);
+    client.expect("LC.INSERT counted WINDOW 40 MANUAL ITEMS a b", "2");
+}
+
+/// Makes classic filters, by BF.* of whoever has them.
+pub fn fill_classic(client: &mut Client, is_ours: bool) {
+    let layout = if is_ours { " LAYOUT classic" } else { "" };
+    client.expect(&format!("BF.RESERVE classic 0.01 100{layout}"), "+OK");
+    client.expect(&format!("BF.RESERVE classics 0.01 10 EXPANSION 3{layout}"), "+OK");
+    add_many(client, "BF.MADD classic", "item:", 0..90);
+    add_many(client, "BF.MADD classics", "item:", 0..200);
+}
+
+/// The chunks of a filter, with the iterators to load them by.
+pub fn chunks(client: &mut Client, prefix: &str, key: &str) -> Vec<(String, Vec<u8>)> {
+    let mut chunks = Vec::new();
+    let mut iterator = "0".to_owned();
+    loop {
+        let reply = client.cmd(&format!("{prefix}.SCANDUMP {key} {iterator}"));
+        let Value::Array(pair) = &reply else { panic!("SCANDUMP gave {}", show(&reply)) };
+        let [Value::Int(next), Value::BulkString(chunk)] = &pair[..] else { panic!("{pair:?}") };
+        if *next == 0 {
+            return chunks;
+        }
+        iterator = next.to_string();
+        chunks.push((iterator.clone(), chunk.clone()));
+    }
+}
+
+pub fn load(client: &mut Client, prefix: &str, key: &str, (iterator, chunk): &(String, Vec<u8>)) -> Value {
+    let command = format!("{prefix}.LOADCHUNK");
+    let words: [&[u8]; 4] = [command.as_bytes(), key.as_bytes(), iterator.as_bytes(), chunk];
+    client.call(&words)
+}
+
+/// Every key with its type and what is in it. RedisBloom's digests are not ours, so its filters are compared by payload.
+pub fn values(client: &mut Client) -> BTreeMap<String, String> {
+    let keys: Vec<_> = client.list("KEYS *").iter().map(text).collect();
+    let value = |key: String| {
+        let kind = client.text(&format!("TYPE {key}"));
+        let content = match kind.as_str() {
+            "MBbloom--" => show(&client.cmd(&format!("DUMP {key}"))),
+            _ => client.digest(&key),
+        };
+        (key, format!("{kind} {content}"))
+    };
+    keys.into_iter().map(value).collect()
+}
+
+/// Compares what two servers hold.
+#[track_caller]
+pub fn assert_same_values(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>, what: &str) {
+    let differ: Vec<_> = one.keys().chain(other.keys()).filter(|&key| one.get(key) != other.get(key)).collect();
+    assert!(differ.is_empty(), "{what}: {differ:?} differ");
+}

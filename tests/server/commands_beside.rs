@@ -1,0 +1,298 @@
+//! `commands beside`: our filters as RF.*, and RedisBloom's BF.* in the same server. Needs the RedisBloom module
+//! (`ROLLCALL_PEER`), except where nothing of it is asked.
+
+use redis::Value;
+
+use crate::beside::{Mode, chunks, fill_counters, fill_lines, load};
+use crate::client::{Client, error_text, message, show, text};
+use crate::harness::{Server, Setup, optional_file};
+
+fn alone() -> Server {
+    Server::with_args("commands beside")
+}
+
+#[test]
+fn both_load_in_either_order_and_each_answers_for_its_own() {
+    let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
+    for setup in [Setup::default().module_before(&peer), Setup::default().module_after(&peer)] {
+        let mut server = setup.args("commands beside").start();
+        let mut client = server.client();
+        client.expect("BF.ADD theirs a", "1");
+        client.expect("RF.ADD ours a", "1");
+        client.expect("LC.ADD counted a b", "2");
+        client.expect("CF.ADD cuckoo a", "1");
+        client.expect("TYPE theirs", "+MBbloom--");
+        client.expect("TYPE ours", "+RCfilter-");
+        client.expect("BF.EXISTS theirs a", "1");
+        client.expect("RF.EXISTS ours a", "1");
+        // What RedisBloom has not is not ours either.
+        client.expect("BF.CLEAR theirs", "-ERR unknown command *");
+        client.expect("BF.LOAD theirs a", "-ERR unknown command *");
+        client.expect("RF.LOAD ours a", "-ERR unknown command *");
+        // Neither takes the other's values.
+        client.expect("RF.ADD theirs a", "-WRONGTYPE *");
+        client.expect("RF.MERGE new theirs", "-WRONGTYPE *");
+        client.expect("BF.ADD ours a", "-WRONGTYPE *");
+        client.expect("COPY ours ours2", "1");
+        client.expect("RF.EXISTS ours2 a", "1");
+        client.expect("DEBUG RELOAD", "+OK");
+        client.expect("RF.MEXISTS ours a b", "[1, 0]");
+        client.expect("BF.MEXISTS theirs a b", "[1, 0]");
+        assert_eq!(client.info("rollcall_filters"), "2");
+        server.assert_up();
+    }
+}
+
+#[test]
+fn every_command_of_filters_works_under_its_other_name() {
+    for (args, more) in [("commands beside", ""), ("bf-layout classic", "")] {
+        let server = Server::with_args(args);
+        let mut client = server.client();
+        for (line, reply) in [
+            ("RF.RESERVE f 0.01 100", "+OK"),
+            ("RF.INFO f LAYOUT", "[\"lines\"]"),
+            ("RF.ADD f a", "1"),
+            ("rf.add f a", "0"),
+            ("RF.MADD f a b c", "[0, 1, 1]"),
+            ("RF.INSERT f NOCREATE ITEMS c d", "[0, 1]"),
+            ("RF.INSERT g CAPACITY 9 SEED 5 LAYOUT lines ITEMS x", "[1]"),
+            ("RF.ADMIT f LIMIT 5 ITEMS d e f", "[0, 1, -1]"),
+            ("RF.EXISTS f a", "1"),
+            ("RF.MEXISTS f a z", "[1, 0]"),
+            ("RF.CARD f", "5"),
+            ("RF.INFO f ITEMS", "[5]"),
+            ("RF.RESERVE w 0.01 100 WINDOW 40 MANUAL", "+OK"),
+            ("RF.ADVANCE w 3", "+OK"),
+            ("RF.INFO w SLICE", "[3]"),
+            ("RF.MERGE m f", "+OK"),
+            ("RF.MERGE m missing", "+OK"),
+            ("RF.MERGE made missing", "+OK"),
+            ("RF.INFO made LAYOUT", "[\"lines\"]"),
+            ("RF.ADD new a", "1"),
+            ("RF.INFO new LAYOUT", "[\"lines\"]"),
+            ("RF.CARD m", "5"),
+            ("RF.CLEAR f", "+OK"),
+            ("RF.CARD f", "0"),
+            ("RF.DEBUG g", "[\"size:1 *"),
+        ] {
+            client.expect(line, reply);
+        }
+        let all = chunks(&mut client, "RF", "m");
+        for chunk in &all {
+            assert_eq!(load(&mut client, "RF", "copy", chunk), Value::Okay, "{more}");
+        }
+        assert_eq!(client.digest("copy"), client.digest("m"));
+    }
+}
+
+#[test]
+fn they_are_other_names_of_the_same_where_both_are_ours() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (line, reply) in [
+        ("BF.RESERVE lines 0.01 100", "+OK"),
+        ("BF.RESERVE classic 0.01 100 LAYOUT classic", "+OK"),
+        ("RF.MADD lines a b", "[1, 1]"),
+        ("RF.MADD classic a b", "[1, 1]"),
+        ("BF.MEXISTS lines a b c", "[1, 1, 0]"),
+        ("RF.MEXISTS classic a b c", "[1, 1, 0]"),
+        ("RF.RESERVE made 0.01 100 LAYOUT classic", "+OK"),
+        ("TYPE made", "+MBbloom--"),
+    ] {
+        client.expect(line, reply);
+    }
+}
+
+#[test]
+fn there_are_no_classic_filters_beside_another_module() {
+    let source = Server::start();
+    let mut other = source.client();
+    other.expect("BF.RESERVE classic 0.01 100000 LAYOUT classic", "+OK");
+    let classic = chunks(&mut other, "BF", "classic");
+    let server = alone();
+    let mut client = server.client();
+    for line in [
+        "RF.RESERVE k 0.01 100 LAYOUT classic",
+        "RF.INSERT k LAYOUT classic ITEMS a",
+        "RF.ADMIT k LIMIT 9 LAYOUT classic ITEMS a",
+    ] {
+        let error = client.error(line);
+        assert!(error.contains("commands beside") && error.contains("layout lines"), "{line}: {error}");
+    }
+    let error = error_text(&load(&mut client, "RF", "k", &classic[0])).expect("an error");
+    assert!(error.contains("commands beside"), "{error}");
+    client.expect("EXISTS k", "0");
+    // Nor does a payload make one.
+    let Value::BulkString(payload) = other.cmd("DUMP classic") else { panic!("a payload") };
+    let restore: [&[u8]; 4] = [b"RESTORE", b"k", b"0", &payload];
+    assert!(error_text(&client.call(&restore)).is_some());
+    client.expect("EXISTS k", "0");
+}
+
+#[test]
+fn the_layout_of_new_filters_is_lines() {
+    let line = "bf-layout classic does not go with commands beside";
+    for setup in [
+        Setup::default().args("commands beside bf-layout classic"),
+        Setup::default().args("commands beside").line("rollcall.bf-layout classic"),
+        Setup::default().line("rollcall.commands beside").line("rollcall.bf-layout classic"),
+    ] {
+        let log = setup.try_start().err().expect("refused");
+        assert!(log.contains(line), "{log}");
+    }
+    let server = alone();
+    let mut client = server.client();
+    let error = client.error("CONFIG SET rollcall.bf-layout classic");
+    assert!(error.contains(line), "{error}");
+    client.expect("CONFIG SET rollcall.bf-layout lines", "+OK");
+    assert_eq!(server.config("rollcall.bf-layout").as_deref(), Some("lines"));
+    // Only the choice that is in force counts, wherever the other stood.
+    let setup = Setup::default().args("commands beside").line("rollcall.commands all");
+    let server = setup.line("rollcall.bf-layout classic").start();
+    server.client().expect("BF.ADD f a", "1");
+    server.client().expect("TYPE f", "+MBbloom--");
+}
+
+#[test]
+fn the_choice_is_fixed_and_rewritten() {
+    let mut server = Setup::default().line("rollcall.commands beside").start();
+    let mut client = server.client();
+    assert!(error_text(&client.cmd("CONFIG SET rollcall.commands all")).is_some());
+    client.expect("CONFIG REWRITE", "+OK");
+    server.restart();
+    assert_eq!(server.config("rollcall.commands").as_deref(), Some("beside"));
+    server.client().expect("RF.ADD f a", "1");
+    server.client().expect("BF.ADD f a", "-ERR unknown command *");
+    let log = Setup::default().args("commands besides").try_start().err().expect("refused");
+    assert!(log.contains("expected all, beside or lc, got 'besides'"), "{log}");
+}
+
+#[test]
+fn the_bare_names_of_options_are_left_to_redis_8() {
+    let server = alone();
+    let mut client = server.client();
+    for name in ["bf-error-rate", "bf-initial-size", "bf-expansion-factor", "cf-max-expansions"] {
+        assert_eq!(client.call(&["CONFIG", "GET", name]), Value::Array(Vec::new()), "{name}");
+    }
+    client.expect("CONFIG SET rollcall.bf-initial-size 7", "+OK");
+    client.expect("RF.ADD f a", "1");
+    client.expect("RF.INFO f CAPACITY", "[7]");
+}
+
+/// The events that a command caused, as `event key`.
+fn events(client: &mut Client, subscriber: &mut Client, command: &str) -> Vec<String> {
+    client.cmd(command);
+    client.cmd("PUBLISH __keyevent@0__:end-of-command -");
+    let mut events = Vec::new();
+    loop {
+        let reply = subscriber.receive();
+        let (channel, key) = message(&reply).unwrap_or_else(|| panic!("{}", show(&reply)));
+        match channel.trim_start_matches("__keyevent@0__:") {
+            "end-of-command" => return events,
+            event => events.push(format!("{event} {key}")),
+        }
+    }
+}
+
+#[test]
+fn events_are_named_after_the_commands_that_are_served() {
+    for (args, event) in [("commands beside", "rf."), ("commands all", "bf.")] {
+        let server = Setup::default().args(args).line("notify-keyspace-events KEA").start();
+        let (mut client, mut subscriber) = (server.client(), server.client());
+        subscriber.expect("PSUBSCRIBE __keyevent@0__:*", "[*");
+        for (command, told) in [
+            ("RF.RESERVE f 0.01 100", "reserve f"),
+            ("RF.ADD f a", "add f"),
+            ("RF.MADD f b c", "add f"),
+            ("RF.MERGE g f", "merge g"),
+            ("RF.CLEAR f", "clear f"),
+            ("RF.ADMIT f LIMIT 9 ITEMS x", "add f"),
+            ("RF.ADMIT h LIMIT 9 ITEMS x", "reserve h"),
+            ("RF.INSERT i ITEMS x", "reserve i"),
+            ("RF.RESERVE w 0.01 100 WINDOW 40 MANUAL", "reserve w"),
+            ("RF.ADVANCE w 3", "advance w"),
+        ] {
+            let events = events(&mut client, &mut subscriber, command);
+            assert!(events.contains(&format!("{event}{told}")), "{args}, {command}: {events:?}");
+        }
+        let chunk = &chunks(&mut client, "RF", "g")[0];
+        load(&mut client, "RF", "loaded", chunk);
+        let told = events(&mut client, &mut subscriber, "PING");
+        assert!(told.contains(&format!("{event}loadchunk loaded")), "{told:?}");
+    }
+}
+
+#[test]
+fn counters_alone_refuse_filters_of_clients_in_a_line() {
+    let server = Server::with_args("commands lc");
+    let mut client = server.client();
+    for line in ["RF.ADD f a", "RF.EXISTS f a", "RF.RESERVE f 0.01 100", "RF.INFO f", "RF.SCANDUMP f 0"] {
+        let error = client.error(line);
+        assert!(error.contains("commands lc") && error.contains("commands beside"), "{line}: {error}");
+    }
+    let error = show(&client.call(&["EVAL", "return redis.call('RF.ADD', KEYS[1], 'a')", "1", "f"]));
+    assert!(error.contains("commands lc"), "{error}");
+    client.expect("BF.ADD f a", "-ERR unknown command *");
+    client.expect("EXISTS f", "0");
+    client.expect("LC.ADD c a", "1");
+}
+
+#[test]
+fn what_a_mode_does_not_serve_is_told_in_the_log_and_in_info() {
+    let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
+    let told = |server: &Server| {
+        server.module_log().into_iter().filter(|line| line.contains("kept and saved")).collect::<Vec<_>>()
+    };
+    let mut server = Server::start();
+    let mut client = server.client();
+    fill_lines(&mut client, "BF");
+    fill_counters(&mut client);
+    client.expect("BF.RESERVE classic 0.01 100000 LAYOUT classic", "+OK");
+    let classic = chunks(&mut client, "BF", "classic");
+    assert_eq!(load(&mut client, "BF", "arriving", &classic[0]), Value::Okay);
+    let filters = client.list("KEYS *").len() - 4;
+    assert_eq!(client.info("rollcall_filters_not_served"), "0");
+    server.save();
+    server.restart_as(|setup| Mode::Lc.of(setup, &peer));
+    assert!(told(&server).last().is_some_and(|line| line.contains(&format!("{filters} filters are kept"))));
+    assert_eq!(server.client().info("rollcall_filters_not_served"), filters.to_string());
+    server.restart_as(|setup| Mode::Beside.of(setup, &peer));
+    let mut client = server.client();
+    assert!(told(&server).last().is_some_and(|line| line.contains("1 classic filters that had not fully arrived")));
+    assert_eq!(client.info("rollcall_filters_not_served"), "1");
+    // It is kept as it is, and goes on where it can.
+    client.expect("TYPE arriving", "+RCfilter-");
+    client.expect("RF.INFO arriving", "-ERR filter is still loading: *");
+    client.expect("COPY arriving other", "1");
+    assert_eq!(client.info("rollcall_filters_not_served"), "2");
+    client.expect("DEL other", "1");
+    let error = error_text(&load(&mut client, "RF", "arriving", &classic[1])).expect("an error");
+    assert!(error.contains("commands beside"), "{error}");
+    let lines = told(&server).len();
+    server.save();
+    server.restart_as(|setup| Mode::All.of(setup, &peer));
+    assert_eq!(told(&server).len(), lines, "nothing is left unserved");
+    let mut client = server.client();
+    for chunk in &classic[1..] {
+        assert_eq!(load(&mut client, "BF", "arriving", chunk), Value::Okay);
+    }
+    client.expect("TYPE arriving", "+MBbloom--");
+    assert_eq!(client.digest("arriving"), client.digest("classic"));
+}
+
+#[test]
+fn loading_where_bf_is_taken_names_both_ways_out() {
+    let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
+    let log = Setup::default().module_before(&peer).try_start().err().expect("refused");
+    let lines: Vec<_> = log.lines().filter(|line| line.contains("rollcall was not loaded")).collect();
+    assert!(lines.len() == 1 && lines[0].contains("commands beside") && lines[0].contains("commands lc"), "{log}");
+}
+
+#[test]
+fn modules_are_listed_side_by_side() {
+    let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
+    let server = Mode::Beside.setup(&peer).start();
+    let list = server.client().list("MODULE LIST");
+    let names: Vec<_> = list.iter().map(|module| text(&crate::client::field(module, "name"))).collect();
+    assert!(names.contains(&"bf".to_owned()) && names.contains(&"rollcall".to_owned()), "{names:?}");
+}

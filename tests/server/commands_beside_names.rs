@@ -1,0 +1,136 @@
+//! RF.*, row by row beside BF.*: what the server says of them, and who may call them.
+
+use std::collections::BTreeSet;
+
+use redis::Value;
+
+use crate::client::{Client, error_text, field, pairs, show, text};
+use crate::harness::{Server, Setup};
+
+/// The names of commands of ours that begin like this.
+fn names(client: &mut Client, prefix: &str) -> BTreeSet<String> {
+    let all = client.cmd("COMMAND LIST FILTERBY MODULE rollcall");
+    let (Value::Array(all) | Value::Set(all)) = all else { panic!("{}", show(&all)) };
+    all.iter().map(|name| text(name).to_lowercase()).filter(|name| name.starts_with(prefix)).collect()
+}
+
+/// What COMMAND INFO says of a command, without its name and the categories that are not the server's own.
+fn described(client: &mut Client, name: &str) -> Vec<String> {
+    let info = client.list(&format!("COMMAND INFO {name}"));
+    let Value::Array(rows) = &info[0] else { panic!("no {name}") };
+    let categories = match &rows[6] {
+        Value::Array(names) | Value::Set(names) => names.iter().map(text).collect::<BTreeSet<_>>(),
+        other => panic!("{}", show(other)),
+    };
+    let own: Vec<_> = categories.iter().filter(|name| !["@bloom", "@filters"].contains(&name.as_str())).collect();
+    let others = rows.iter().enumerate().filter(|(at, _)| ![0, 6].contains(at)).map(|(_, row)| show(row));
+    others.chain([format!("{own:?}")]).collect()
+}
+
+/// What COMMAND DOCS says of a command.
+fn documented(client: &mut Client, name: &str) -> Vec<String> {
+    let docs = pairs(&client.cmd(&format!("COMMAND DOCS {name}")));
+    let [(_, docs)] = &docs[..] else { panic!("no documentation of {name}") };
+    ["summary", "since", "group", "complexity", "module", "arguments"].map(|label| show(&field(docs, label))).into()
+}
+
+#[test]
+fn each_has_its_twin() {
+    let server = Server::start();
+    let mut client = server.client();
+    let filters = names(&mut client, "bf.");
+    let twins: BTreeSet<_> =
+        filters.iter().filter(|name| *name != "bf.load").map(|name| name.replace("bf.", "rf.")).collect();
+    assert_eq!(names(&mut client, "rf."), twins);
+    assert_eq!(twins.len(), 15);
+    let beside = Server::with_args("commands beside");
+    let mut other = beside.client();
+    assert_eq!(names(&mut other, "rf."), twins);
+    assert!(names(&mut other, "bf.").is_empty());
+    for twin in &twins {
+        let name = twin.replace("rf.", "bf.");
+        assert_eq!(described(&mut client, twin), described(&mut client, &name), "{twin}");
+        assert_eq!(described(&mut other, twin), described(&mut client, &name), "{twin}");
+        let docs: Vec<_> = documented(&mut client, &name).iter().map(|text| text.replace("BF.", "RF.")).collect();
+        assert_eq!(documented(&mut client, twin), docs, "{twin}");
+        assert_eq!(documented(&mut other, twin), docs, "{twin}");
+        // Errors of arity come from the server, by the number that was registered.
+        let error = other.error(twin);
+        assert!(error.contains("wrong number of arguments"), "{error}");
+    }
+    let alone = Server::with_args("commands lc");
+    assert_eq!(names(&mut alone.client(), "rf."), twins);
+}
+
+#[test]
+fn categories_are_those_of_the_module_that_has_bf() {
+    let server = Server::start();
+    if !server.version().has_acl_categories() {
+        return;
+    }
+    let in_category = |client: &mut Client, category: &str, name: &str| {
+        let all = client.cmd(&format!("ACL CAT {category}"));
+        match all {
+            Value::Array(all) | Value::Set(all) => all.iter().any(|one| text(one) == name),
+            other => panic!("{}", show(&other)),
+        }
+    };
+    let mut client = server.client();
+    assert!(in_category(&mut client, "bloom", "rf.add"));
+    assert!(in_category(&mut client, "filters", "rf.add"));
+    assert!(!in_category(&mut client, "filters", "bf.add"));
+    // Another module may have to make its category itself, whichever is loaded first.
+    for args in ["commands beside", "commands lc"] {
+        let server = Server::with_args(args);
+        let mut client = server.client();
+        assert!(error_text(&client.cmd("ACL CAT bloom")).is_some());
+        assert!(in_category(&mut client, "filters", "rf.add"));
+        client.expect("ACL SETUSER some on nopass ~* -@all +@filters", "+OK");
+        let mut user = server.client();
+        user.expect("AUTH some any", "+OK");
+        user.expect("LC.ADD c a", "-NOPERM *");
+        if args == "commands beside" {
+            user.expect("RF.ADD f a", "1");
+        }
+    }
+}
+
+#[test]
+fn a_user_may_be_given_one_of_them() {
+    for args in ["commands beside", "commands all"] {
+        let server = Server::with_args(args);
+        let mut admin = server.client();
+        admin.expect("ACL SETUSER adder on nopass ~a:* -@all +rf.add", "+OK");
+        let mut user = server.client();
+        user.expect("AUTH adder any", "+OK");
+        user.expect("RF.ADD a:f x", "1");
+        user.expect("RF.ADD b:f x", "-NOPERM *");
+        user.expect("RF.EXISTS a:f x", "-NOPERM *");
+        // The name in the stream is ours to choose, and not the user's to be asked for.
+        if args == "commands all" {
+            user.expect("BF.ADD a:f x", "-NOPERM *");
+            admin.expect("ACL SETUSER old on nopass ~* -@all +bf.add", "+OK");
+            let mut old = server.client();
+            old.expect("AUTH old any", "+OK");
+            old.expect("BF.ADD a:f y", "1");
+        }
+    }
+}
+
+#[test]
+fn what_the_client_typed_is_what_is_shown() {
+    let server = Setup::default().line("appendonly yes").line("slowlog-log-slower-than 0").start();
+    let mut client = server.client();
+    client.expect("BF.ADD f a", "1");
+    client.expect("CONFIG RESETSTAT", "+OK");
+    let mut monitor = server.client();
+    monitor.expect("MONITOR", "+OK");
+    client.expect("BF.ADD f b", "1");
+    let shown = text(&monitor.receive());
+    assert!(shown.contains("\"BF.ADD\" \"f\" \"b\""), "{shown}");
+    let slow = show(&client.cmd("SLOWLOG GET 1"));
+    assert!(slow.contains("[\"BF.ADD\", \"f\", \"b\"]"), "{slow}");
+    let calls = client.info("cmdstat_bf.add");
+    assert!(calls.starts_with("calls=1,"), "{calls}");
+    assert_eq!(client.info("cmdstat_rf.add"), "");
+}
