@@ -40,10 +40,14 @@ unsafe extern "C" fn loaded(
 
 /// The line about so many filters.
 fn line(unserved: usize) -> String {
-    let (which, way) = match config::commands() {
-        Commands::Beside => ("classic filters that had not fully arrived", "commands all"),
-        Commands::All | Commands::Lc => ("filters", "commands beside (as RF.*) or commands all"),
+    let (which, that, way) = match config::commands() {
+        Commands::Beside => ("classic ", " that had not fully arrived", "commands all"),
+        Commands::All | Commands::Lc => ("", "", "commands beside (as RF.*) or commands all"),
     };
+    let (filters, are, them) = if unserved == 1 { ("filter", "is", "it") } else { ("filters", "are", "them") };
     let mode = config::commands().word();
-    format!("{unserved} {which} are kept and saved, but not served with commands {mode}; load with {way} to use them")
+    format!(
+        "{unserved} {which}{filters}{that} {are} kept and saved, but not served with commands {mode}; load with {way} to \
+         use {them}"
+    )
 }
