@@ -57,12 +57,12 @@ fn filters_beyond_max_key_bytes_are_refused() {
     ] {
         let error = client.error(command);
         assert!(error.starts_with("ERR the filter needs "), "{command}: {error}");
-        needed_bytes(&error, 4 << 30);
+        needed_bytes(&error, 512 << 20);
         client.expect("EXISTS new", "0");
     }
     // The layout takes 10.43 bits an item, with a margin of half a per cent. The size classes of the allocator come on
     // top.
-    let needed = needed_bytes(&client.error("BF.RESERVE new 0.01 1099511627776"), 4 << 30) as f64;
+    let needed = needed_bytes(&client.error("BF.RESERVE new 0.01 1099511627776"), 512 << 20) as f64;
     let expected = (1u64 << 40) as f64 * 10.43 * 1.005 / 8.0;
     assert!((0.998..1.25).contains(&(needed / expected)), "{needed} instead of {expected}");
 
