@@ -14,6 +14,9 @@ MODULE := $(CARGO_TARGET_DIR)/release/librollcall.so
 PORT ?= 6379
 DEMOS := message_summary push_dedupe contact_limit
 
+# Server tests wait for their servers about as long as they work: more at a time than there are cores.
+export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
+
 # The part of the server tests that every supported server has to pass, as filters of test names.
 CORE_TESTS := commands_ config persistence replication
 OTHER_SERVERS := redis-8.2.3 valkey-9.1.2
