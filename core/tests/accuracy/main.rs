@@ -5,6 +5,7 @@ mod bloom_rare;
 mod bloom_windowed;
 mod counting;
 mod counting_windowed;
+mod intersections;
 #[path = "../support/occupancy.rs"]
 mod occupancy;
 mod simulated;

@@ -160,7 +160,7 @@ fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
 /// meanwhile.
 #[test]
 fn a_sub_filter_is_asked_about_an_item_twice_at_most() {
-    let items: Vec<u16> = (0..700).collect();
+    let items: Vec<u16> = (0..450).collect();
     for capacity in [1, 3, 31, 32, 33, 100] {
         for values in [u64::MAX, 997] {
             let mut chain = counted(capacity, u64::MAX, values);
@@ -170,7 +170,7 @@ fn a_sub_filter_is_asked_about_an_item_twice_at_most() {
             // Items that are all known, or all absent, are asked about once.
             chain.add_all(bytes(&items), &Unlimited, |_| ()).unwrap();
             assert_eq!(most_asked(&chain), 1, "{capacity}");
-            let absent: Vec<u16> = (1000..1700).collect();
+            let absent: Vec<u16> = (1000..1450).collect();
             chain.may_contain_all(bytes(&absent), |_| ());
             assert_eq!(most_asked(&chain), 1, "{capacity}");
         }

@@ -276,7 +276,7 @@ proptest! {
     /// The lists have known items and duplicates. Some chains do not scale, and some growth is refused midway.
     #[test]
     fn lists_on_long_chains_are_one_by_one(
-        lists in prop::collection::vec(prop::collection::vec(0u16..500, 0..90), 1..8), capacity in 1u64..=3,
+        lists in prop::collection::vec(prop::collection::vec(0u16..500, 0..90), 1..5), capacity in 1u64..=3,
         error_rate in prop_oneof![Just(0.9), Just(0.3), Just(0.01)], expansion in prop_oneof![9 => Just(1u32), 1 => Just(0)],
         max_bytes in prop_oneof![Just(u64::MAX), 300u64..60_000],
     ) {

@@ -21,8 +21,8 @@ fn filter(error_rate: f64, capacity: u64) -> LineSubFilter {
 
 /// Positions of the set bits: bit `n` of the bitmap is bit `n % 8` of byte `n / 8`.
 fn positions(filter: &LineSubFilter) -> Vec<u64> {
-    let bytes = filter.as_bytes();
-    (0..bytes.len() as u64 * 8).filter(|n| bytes[(n / 8) as usize] >> (n % 8) & 1 == 1).collect()
+    let bytes = (0u64..).zip(filter.as_bytes()).filter(|(_, byte)| **byte != 0);
+    bytes.flat_map(|(at, byte)| (0..8).filter(move |bit| byte >> bit & 1 == 1).map(move |bit| at * 8 + bit)).collect()
 }
 
 fn counted(filter: &LineSubFilter) -> u64 {
