@@ -6,6 +6,7 @@
 //! - [`bloom`]: a [`BloomFilter`](bloom::BloomFilter) tells whether an item may have been added, or certainly
 //!   was not.
 //! - [`admission`]: new items come in only while there are fewer than a limit.
+//! - [`health`]: what is wrong with one that is in use, and what to do about it.
 //! - [`persist`]: both as bytes. [`persist::load`] reads the replies of a server to `SCANDUMP`.
 //! - [`size_limit`]: how many bytes a value may take.
 //! - [`unstable`]: what the server module is built on. **It may change in any release.**
@@ -35,6 +36,7 @@ pub mod bloom;
 pub mod counting;
 pub mod error;
 pub(crate) mod hash;
+pub mod health;
 pub(crate) mod heap;
 pub mod persist;
 pub(crate) mod shared;

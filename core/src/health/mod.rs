@@ -1,0 +1,512 @@
+//! Judgement: what is wrong, or soon will be, with a filter, a counter or a server, and what to do about it.
+//!
+//! A filter is in trouble long before its answers are: it has grown, or is nearly full. Whoever watches it describes it by
+//! plain facts, [`FilterFacts`], [`CounterFacts`], [`LoadingFacts`] or [`ServerFacts`], and gets [`Finding`]s.
+//!
+//! ```
+//! use rollcall_core::health::{FilterFacts, Problem};
+//!
+//! let facts = FilterFacts { items: 995, capacity: 1000, grows: false, ..FilterFacts::of(b"seen") };
+//! let findings = facts.findings();
+//! assert_eq!(findings[0].problem, Problem::NearlyFull);
+//! assert_eq!(findings[0].wrong, "holds 99.5 % of 1000 items and cannot grow: it will refuse new ones");
+//! ```
+
+use std::fmt;
+
+mod advice;
+
+use advice::{percent, quoted, rate, round_up};
+
+/// Growths that are no reason to worry. Each makes look-ups of absent items ask one sub-filter more.
+pub const HARMLESS_GROWTHS: u64 = 3;
+
+/// A rate past the one asked for by this share is worth a look; less is rounding of sizes.
+pub const PAST_RATE_SHARE: f64 = 0.05;
+
+/// As many times the rate asked for are past any use of the promise.
+pub const CRITICAL_RATE_FACTOR: f64 = 2.0;
+
+/// From this share of its capacity on a filter that cannot grow is nearly full: a tenth is left to act in.
+pub const NEARLY_FULL: f64 = 0.9;
+
+/// From this share of `maxmemory` on memory is short.
+pub const MEMORY_SHORT: f64 = 0.9;
+
+/// From this share of `maxmemory` on the next growth of anything may be refused, or evict.
+pub const MEMORY_GONE: f64 = 0.98;
+
+/// Standard errors that a rate may be off by chance without a finding: one filter in 740.
+const CHANCE: f64 = 3.0;
+
+/// How far rates scatter: relative standard deviation, for each binary digit of the rate, times the root of the items. A
+/// filter of 0.01 with 10,000 items deviates by 1.7 %, and the number of its bits an item goes with the digits.
+const SCATTER: f64 = 0.26;
+
+/// Up to this rate a filter is full when it counts its capacity; above, when its bits say so.
+const COUNT_SERVES_UP_TO: f64 = 0.02;
+
+/// How urgent a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Good to know; nothing suffers.
+    Notice,
+    /// Something will suffer, or costs more than it must.
+    Warning,
+    /// Something suffers now.
+    Critical,
+}
+
+impl Severity {
+    /// All of them, the mildest first.
+    pub const ALL: [Severity; 3] = [Severity::Notice, Severity::Warning, Severity::Critical];
+
+    /// Its name, in lower case.
+    ///
+    /// ```
+    /// assert_eq!(rollcall_core::health::Severity::Warning.name(), "warning");
+    /// ```
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Notice => "notice",
+            Severity::Warning => "warning",
+            Severity::Critical => "critical",
+        }
+    }
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Problem {
+    /// Only some chunks of a value have been loaded.
+    HalfLoaded,
+    /// A filter that cannot grow refuses new items.
+    Full,
+    /// A filter that cannot grow soon will.
+    NearlyFull,
+    /// More false positives than were asked for.
+    PastRate,
+    /// A filter has grown more often than [`HARMLESS_GROWTHS`].
+    Grown,
+    /// A counter has more members than it was made for.
+    PastCapacity,
+    /// A value with a window has no time to live.
+    NoTtl,
+    /// A server's memory is short.
+    Memory,
+    /// A server may evict whole filters.
+    MayEvict,
+    /// A server keeps filters that it serves to nobody.
+    NotServed,
+}
+
+impl Problem {
+    /// All of them.
+    pub const ALL: [Problem; 10] = [
+        Problem::HalfLoaded,
+        Problem::Full,
+        Problem::NearlyFull,
+        Problem::PastRate,
+        Problem::Grown,
+        Problem::PastCapacity,
+        Problem::NoTtl,
+        Problem::Memory,
+        Problem::MayEvict,
+        Problem::NotServed,
+    ];
+
+    /// Its code word, which never changes: `nearly-full`.
+    ///
+    /// ```
+    /// assert_eq!(rollcall_core::health::Problem::NearlyFull.name(), "nearly-full");
+    /// ```
+    pub fn name(self) -> &'static str {
+        match self {
+            Problem::HalfLoaded => "half-loaded",
+            Problem::Full => "full",
+            Problem::NearlyFull => "nearly-full",
+            Problem::PastRate => "past-rate",
+            Problem::Grown => "grown",
+            Problem::PastCapacity => "past-capacity",
+            Problem::NoTtl => "no-ttl",
+            Problem::Memory => "memory",
+            Problem::MayEvict => "may-evict",
+            Problem::NotServed => "not-served",
+        }
+    }
+}
+
+/// Something wrong, and what to do about it. Prints as one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// What it is.
+    pub problem: Problem,
+    /// How urgent it is.
+    pub severity: Severity,
+    /// What is wrong, with figures.
+    pub wrong: String,
+    /// What to do about it.
+    pub advice: String,
+    /// What to type for that, where there is one command.
+    pub command: Option<String>,
+}
+
+impl Finding {
+    fn of(problem: Problem, severity: Severity, wrong: String, advice: impl Into<String>) -> Self {
+        Finding { problem, severity, wrong, advice: advice.into(), command: None }
+    }
+
+    fn command(self, command: String) -> Self {
+        Finding { command: Some(command), ..self }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.wrong, self.advice)?;
+        match &self.command {
+            Some(command) => write!(f, ": {command}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a value with a window remembers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WindowFacts {
+    /// The items of so many seconds.
+    Seconds(u64),
+    /// The last items, as many as its capacity.
+    Last,
+}
+
+/// What is known of a filter. What is not known is `None`. There may be more fields: build it on [`FilterFacts::of`].
+#[derive(Debug, Clone, Copy)]
+pub struct FilterFacts<'a> {
+    /// The name of the key.
+    pub key: &'a [u8],
+    /// Items in it, each once.
+    pub items: u64,
+    /// Items that all its sub-filters are made for; with a window, those of one window.
+    pub capacity: u64,
+    /// Sub-filters; with a window those of one slice.
+    pub sub_filters: u64,
+    /// Whether it grows when it is full.
+    pub grows: bool,
+    /// False positives to be expected now, as a share of absent items.
+    pub rate: Option<f64>,
+    /// The rate asked for.
+    pub error_rate: Option<f64>,
+    /// Its window.
+    pub window: Option<WindowFacts>,
+    /// Whether the key has a time to live.
+    pub expires: bool,
+}
+
+impl<'a> FilterFacts<'a> {
+    /// A filter that is empty, grows, and has nothing special.
+    ///
+    /// ```
+    /// assert!(rollcall_core::health::FilterFacts::of(b"seen").findings().is_empty());
+    /// ```
+    pub fn of(key: &'a [u8]) -> Self {
+        FilterFacts {
+            key,
+            items: 0,
+            capacity: 0,
+            sub_filters: 1,
+            grows: true,
+            rate: None,
+            error_rate: None,
+            window: None,
+            expires: false,
+        }
+    }
+
+    /// What is wrong with it, the most urgent first.
+    ///
+    /// ```
+    /// use rollcall_core::health::{FilterFacts, Severity};
+    ///
+    /// let facts = FilterFacts { items: 80_000, sub_filters: 5, error_rate: Some(0.01), ..FilterFacts::of(b"seen") };
+    /// let found = &facts.findings()[0];
+    /// assert_eq!((found.problem.name(), found.severity), ("grown", Severity::Warning));
+    /// assert_eq!(found.command.as_deref(), Some("BF.RESERVE seen 0.01 88000"));
+    /// ```
+    pub fn findings(&self) -> Vec<Finding> {
+        let past = self.past_rate();
+        let mut found: Vec<Finding> = [self.full(), past, self.grown(), no_ttl(self.key, self.window, self.expires)]
+            .into_iter()
+            .flatten()
+            .collect();
+        sort(&mut found);
+        found
+    }
+
+    /// The rate now, in parts of the one asked for.
+    fn rate_share(&self) -> Option<f64> {
+        Some(self.rate? / self.error_rate.filter(|&rate| rate > 0.0)?)
+    }
+
+    fn full(&self) -> Option<Finding> {
+        // A window forgets, and is refused NONSCALING; LAST is full all the time.
+        if self.grows || self.window.is_some() || self.capacity == 0 {
+            return None;
+        }
+        let share = self.items as f64 / self.capacity as f64;
+        let by_bits = self.rate_share().filter(|_| self.error_rate.is_some_and(|rate| rate > COUNT_SERVES_UP_TO));
+        let wrong = |what: &str| match by_bits {
+            Some(by_bits) if by_bits > share => {
+                format!("is at {} of its rate and cannot grow: it {what}", percent(by_bits))
+            }
+            _ => format!("holds {} of {} items and cannot grow: it {what}", percent(share), self.capacity),
+        };
+        let larger = self.reserve(self.capacity.saturating_mul(2).max(self.items));
+        let fullest = share.max(by_bits.unwrap_or(0.0));
+        if fullest >= 1.0 {
+            let advice = "fill a larger one under another name and rename it";
+            Some(Finding::of(Problem::Full, Severity::Critical, wrong("refuses new ones"), advice).command(larger))
+        } else if fullest >= NEARLY_FULL {
+            let advice = "fill a larger one under another name before that";
+            Some(
+                Finding::of(Problem::NearlyFull, Severity::Warning, wrong("will refuse new ones"), advice)
+                    .command(larger),
+            )
+        } else {
+            None
+        }
+    }
+
+    fn past_rate(&self) -> Option<Finding> {
+        let (share, asked) = (self.rate_share()?, self.error_rate?);
+        let scatter = SCATTER * -asked.log2() / (self.items.max(1) as f64).sqrt();
+        if share <= 1.0 + PAST_RATE_SHARE.max(CHANCE * scatter) {
+            return None;
+        }
+        let severity = if share >= CRITICAL_RATE_FACTOR { Severity::Critical } else { Severity::Warning };
+        let wrong = format!("is past its rate: {} where {} was asked for", rate(self.rate?), rate(asked));
+        let advice = "fill one that is large enough under another name and rename it";
+        Some(Finding::of(Problem::PastRate, severity, wrong, advice).command(self.reserve(self.items)))
+    }
+
+    fn grown(&self) -> Option<Finding> {
+        let grown = self.sub_filters.saturating_sub(1);
+        if grown <= HARMLESS_GROWTHS {
+            return None;
+        }
+        let wrong = format!("has grown {grown} times: look-ups ask {} sub-filters", self.sub_filters);
+        let found = Finding::of(Problem::Grown, Severity::Warning, wrong, "reserve the next one for what it holds");
+        Some(found.command(self.reserve(self.items)))
+    }
+
+    /// The command that reserves one like it for so many items and a tenth more.
+    fn reserve(&self, items: u64) -> String {
+        let error_rate = self.error_rate.map_or_else(|| "RATE".to_owned(), rate);
+        let capacity = round_up(items);
+        let end = match self.window {
+            Some(WindowFacts::Seconds(seconds)) => format!(" WINDOW {seconds}"),
+            Some(WindowFacts::Last) => " LAST".to_owned(),
+            None if !self.grows => " NONSCALING".to_owned(),
+            None => String::new(),
+        };
+        format!("BF.RESERVE {} {error_rate} {capacity}{end}", quoted(self.key))
+    }
+}
+
+/// What is known of a counter. There may be more fields: build it on [`CounterFacts::of`].
+#[derive(Debug, Clone, Copy)]
+pub struct CounterFacts<'a> {
+    /// The name of the key.
+    pub key: &'a [u8],
+    /// Members in it, each once.
+    pub members: u64,
+    /// Members that it is made for.
+    pub capacity: u64,
+    /// The standard error of the count now, 0 while it is exact.
+    pub standard_error: f64,
+    /// The standard error asked for.
+    pub error: f64,
+    /// Its window.
+    pub window: Option<WindowFacts>,
+    /// Whether the key has a time to live.
+    pub expires: bool,
+}
+
+impl<'a> CounterFacts<'a> {
+    /// A counter that is empty and has nothing special.
+    ///
+    /// ```
+    /// assert!(rollcall_core::health::CounterFacts::of(b"visitors").findings().is_empty());
+    /// ```
+    pub fn of(key: &'a [u8]) -> Self {
+        CounterFacts { key, members: 0, capacity: 0, standard_error: 0.0, error: 0.0, window: None, expires: false }
+    }
+
+    /// What is wrong with it, the most urgent first.
+    ///
+    /// ```
+    /// use rollcall_core::health::CounterFacts;
+    ///
+    /// let facts =
+    ///     CounterFacts { members: 90_000, capacity: 50_000, standard_error: 0.011, error: 0.01, ..CounterFacts::of(b"v") };
+    /// assert_eq!(facts.findings()[0].command.as_deref(), Some("LC.RESERVE v 99000"));
+    /// ```
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut found: Vec<Finding> =
+            [self.past_capacity(), no_ttl(self.key, self.window, self.expires)].into_iter().flatten().collect();
+        sort(&mut found);
+        found
+    }
+
+    fn past_capacity(&self) -> Option<Finding> {
+        // An exact counter is right, whatever it was made for.
+        if self.capacity == 0 || self.members <= self.capacity || self.standard_error <= 0.0 {
+            return None;
+        }
+        let is_past = self.standard_error > self.error * (1.0 + PAST_RATE_SHARE);
+        let severity = if is_past { Severity::Warning } else { Severity::Notice };
+        let wrong = format!(
+            "counts {} members and is made for {}: its standard error is {}, {} was asked for",
+            self.members,
+            self.capacity,
+            percent(self.standard_error),
+            percent(self.error)
+        );
+        let window = match self.window {
+            Some(WindowFacts::Seconds(seconds)) => format!(" WINDOW {seconds}"),
+            _ => String::new(),
+        };
+        let command = format!("LC.RESERVE {} {}{window}", quoted(self.key), round_up(self.members));
+        let advice = "reserve the next one for what it counts";
+        Some(Finding::of(Problem::PastCapacity, severity, wrong, advice).command(command))
+    }
+}
+
+/// What is known of a value of which some chunks have been loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoadingFacts {
+    /// Bytes that have arrived.
+    pub received_bytes: u64,
+    /// Bytes that it will have.
+    pub total_bytes: u64,
+}
+
+impl LoadingFacts {
+    /// What is wrong with it.
+    ///
+    /// ```
+    /// let facts = rollcall_core::health::LoadingFacts { received_bytes: 5, total_bytes: 10 };
+    /// assert_eq!(facts.finding().wrong, "is half loaded: 5 of 10 bytes have arrived, and it answers nobody until all have");
+    /// ```
+    pub fn finding(&self) -> Finding {
+        let LoadingFacts { received_bytes, total_bytes } = self;
+        Finding::of(
+            Problem::HalfLoaded,
+            Severity::Warning,
+            format!(
+                "is half loaded: {received_bytes} of {total_bytes} bytes have arrived, and it answers nobody until all have"
+            ),
+            "go on with the dump that it is loaded from, or delete it",
+        )
+    }
+}
+
+/// What is known of a server. There may be more fields: build it on its default.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ServerFacts {
+    /// Bytes that it uses.
+    pub used_bytes: u64,
+    /// Bytes that it may use, `maxmemory`; 0 for no limit.
+    pub max_bytes: u64,
+    /// Of these, bytes of filters and counters.
+    pub own_bytes: u64,
+    /// Whether it evicts keys that have no time to live, by its `maxmemory-policy`.
+    pub evicts_any: bool,
+    /// Filters that it has.
+    pub filters: u64,
+    /// Filters that it keeps and serves to nobody.
+    pub filters_not_served: u64,
+    /// Filters and counters of which some chunks have been loaded.
+    pub half_loaded: u64,
+}
+
+impl ServerFacts {
+    /// What is wrong with it, the most urgent first.
+    ///
+    /// ```
+    /// use rollcall_core::health::{ServerFacts, Severity};
+    ///
+    /// let facts = ServerFacts { used_bytes: 95, max_bytes: 100, own_bytes: 19, ..ServerFacts::default() };
+    /// assert_eq!(facts.findings()[0].severity, Severity::Warning);
+    /// ```
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut found: Vec<Finding> =
+            [self.memory(), self.may_evict(), self.not_served(), self.half_loaded()].into_iter().flatten().collect();
+        sort(&mut found);
+        found
+    }
+
+    fn memory(&self) -> Option<Finding> {
+        let share = self.used_bytes as f64 / self.max_bytes as f64;
+        if self.max_bytes == 0 || share < MEMORY_SHORT {
+            return None;
+        }
+        let severity = if share >= MEMORY_GONE { Severity::Critical } else { Severity::Warning };
+        let own = percent(self.own_bytes as f64 / self.used_bytes.max(1) as f64);
+        let wrong = format!("uses {} of maxmemory, {own} of that for filters and counters", percent(share));
+        let advice = "raise maxmemory, or find what is too large";
+        Some(Finding::of(Problem::Memory, severity, wrong, advice).command("rollcall top --sort bytes".to_owned()))
+    }
+
+    fn may_evict(&self) -> Option<Finding> {
+        if self.max_bytes == 0 || !self.evicts_any || self.filters == 0 {
+            return None;
+        }
+        let wrong = "evicts whole filters when its memory is used up; one that is made again answers no to everything";
+        let advice = "let it evict only keys with a time to live, or give filters a server of their own";
+        let found = Finding::of(Problem::MayEvict, Severity::Notice, wrong.to_owned(), advice);
+        Some(found.command("CONFIG SET maxmemory-policy volatile-lru".to_owned()))
+    }
+
+    fn not_served(&self) -> Option<Finding> {
+        let filters = self.filters_not_served;
+        (filters > 0).then(|| {
+            let wrong = format!("keeps {filters} {} that it serves to nobody", plural(filters, "filter"));
+            let advice = "load the module with commands all, or with commands beside for RF.*";
+            Finding::of(Problem::NotServed, Severity::Notice, wrong, advice)
+        })
+    }
+
+    fn half_loaded(&self) -> Option<Finding> {
+        let keys = self.half_loaded;
+        (keys > 0).then(|| {
+            let wrong = format!("has {keys} half-loaded {}, which answer nobody", plural(keys, "key"));
+            let advice = "go on with their dumps, or delete them";
+            Finding::of(Problem::HalfLoaded, Severity::Warning, wrong, advice).command("rollcall top".to_owned())
+        })
+    }
+}
+
+/// A window by time drops what it forgets only when somebody writes. What nobody writes to stays until it expires.
+fn no_ttl(key: &[u8], window: Option<WindowFacts>, expires: bool) -> Option<Finding> {
+    let Some(WindowFacts::Seconds(seconds)) = window.filter(|_| !expires) else { return None };
+    let wrong = format!("has a window of {seconds} s and no time to live: it stays when nobody writes to it any more");
+    let advice = "give it one with each batch, unless it is there for good";
+    // Two windows are longer than a window and its longest slice: what expires by then is all forgotten.
+    let command = format!("EXPIRE {} {}", quoted(key), seconds.saturating_mul(2));
+    Some(Finding::of(Problem::NoTtl, Severity::Notice, wrong, advice).command(command))
+}
+
+/// The most urgent first; alike ones in the order in which they were found.
+fn sort(findings: &mut [Finding]) {
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+}
+
+fn plural(number: u64, noun: &str) -> String {
+    if number == 1 { noun.to_owned() } else { format!("{noun}s") }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! Each finding: where it begins, how urgent it is, and what it says to type.
+
+use super::*;
+
+const KEY: &[u8] = b"k";
+
+/// Code words and severities.
+fn codes(findings: &[Finding]) -> Vec<(&'static str, Severity)> {
+    findings.iter().map(|finding| (finding.problem.name(), finding.severity)).collect()
+}
+
+fn command(findings: &[Finding]) -> &str {
+    findings[0].command.as_deref().unwrap_or_default()
+}
+
+#[test]
+fn code_words_are_distinct_and_can_be_labels() {
+    for (at, problem) in Problem::ALL.into_iter().enumerate() {
+        let name = problem.name();
+        assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{name}");
+        assert!(Problem::ALL[..at].iter().all(|other| other.name() != name), "{name}");
+    }
+    assert!(Severity::ALL.is_sorted());
+    assert_eq!(Severity::ALL.map(Severity::name), ["notice", "warning", "critical"]);
+}
+
+#[test]
+fn growth_is_a_finding_from_the_fourth_on() {
+    let grown =
+        |sub_filters| FilterFacts { items: 81_234, sub_filters, error_rate: Some(0.01), ..FilterFacts::of(KEY) };
+    for (sub_filters, found) in [(0, 0), (1, 0), (4, 0), (5, 1), (u64::MAX, 1)] {
+        assert_eq!(grown(sub_filters).findings().len(), found, "{sub_filters}");
+    }
+    let findings = grown(5).findings();
+    assert_eq!(codes(&findings), [("grown", Severity::Warning)]);
+    assert_eq!(findings[0].wrong, "has grown 4 times: look-ups ask 5 sub-filters");
+    assert_eq!(command(&findings), "BF.RESERVE k 0.01 90000");
+    let line = "has grown 4 times: look-ups ask 5 sub-filters; reserve the next one for what it holds: BF.RESERVE k 0.01 90000";
+    assert_eq!(findings[0].to_string(), line);
+    // RedisBloom does not tell the rate.
+    let unknown = FilterFacts { error_rate: None, ..grown(5) };
+    assert_eq!(command(&unknown.findings()), "BF.RESERVE k RATE 90000");
+    let window = FilterFacts { window: Some(WindowFacts::Seconds(3600)), expires: true, ..grown(5) };
+    assert_eq!(command(&window.findings()), "BF.RESERVE k 0.01 90000 WINDOW 3600");
+}
+
+#[test]
+fn a_rate_is_past_where_it_is_no_chance() {
+    let with = |items, rate| FilterFacts { items, rate: Some(rate), error_rate: Some(0.01), ..FilterFacts::of(KEY) };
+    // Three standard deviations of 1.73 / sqrt(items): 5 % is more from 10,764 items on.
+    for (items, rate, found) in [
+        (1_000_000, 0.0104, None),
+        (1_000_000, 0.0106, Some(Severity::Warning)),
+        (10_000, 0.0105, None),
+        (10_000, 0.0106, Some(Severity::Warning)),
+        (1000, 0.0115, None),
+        (1000, 0.0117, Some(Severity::Warning)),
+        (10, 0.026, None),
+        (10, 0.027, Some(Severity::Critical)),
+        (1_000_000, 0.0199, Some(Severity::Warning)),
+        (1_000_000, 0.02, Some(Severity::Critical)),
+    ] {
+        let findings = with(items, rate).findings();
+        assert_eq!(findings.first().map(|found| found.severity), found, "{items} {rate}");
+        assert!(findings.iter().all(|found| found.problem == Problem::PastRate));
+    }
+    let findings = with(1_000_000, 0.012_345).findings();
+    assert_eq!(findings[0].wrong, "is past its rate: 0.0123 where 0.01 was asked for");
+    assert_eq!(command(&findings), "BF.RESERVE k 0.01 1100000");
+    // No rate asked for, or none known: nothing to judge.
+    assert!(FilterFacts { error_rate: None, ..with(1_000_000, 0.5) }.findings().is_empty());
+    assert!(FilterFacts { error_rate: Some(0.0), ..with(1_000_000, 0.5) }.findings().is_empty());
+    assert!(FilterFacts { rate: None, ..with(1_000_000, 0.5) }.findings().is_empty());
+}
+
+#[test]
+fn only_what_cannot_grow_is_full() {
+    let with = |items, grows| FilterFacts { items, capacity: 1000, grows, ..FilterFacts::of(KEY) };
+    for (items, found) in [
+        (899, vec![]),
+        (900, vec![("nearly-full", Severity::Warning)]),
+        (999, vec![("nearly-full", Severity::Warning)]),
+        (1000, vec![("full", Severity::Critical)]),
+        (u64::MAX, vec![("full", Severity::Critical)]),
+    ] {
+        assert_eq!(codes(&with(items, false).findings()), found, "{items}");
+        assert!(with(items, true).findings().is_empty(), "{items}");
+        assert!(FilterFacts { window: Some(WindowFacts::Last), ..with(items, false) }.findings().is_empty());
+        assert!(FilterFacts { capacity: 0, ..with(items, false) }.findings().is_empty());
+    }
+    assert_eq!(command(&with(1000, false).findings()), "BF.RESERVE k RATE 2200 NONSCALING");
+    // At high rates the bits decide: it counts less than it holds.
+    let loose = |rate| FilterFacts { rate: Some(rate), error_rate: Some(0.5), ..with(720, false) };
+    assert_eq!(codes(&loose(0.44).findings()), []);
+    assert_eq!(codes(&loose(0.46).findings()), [("nearly-full", Severity::Warning)]);
+    let full = loose(0.5).findings();
+    assert_eq!(codes(&full), [("full", Severity::Critical)]);
+    assert_eq!(full[0].wrong, "is at 100 % of its rate and cannot grow: it refuses new ones");
+    // At low ones the count does.
+    let tight = FilterFacts { rate: Some(0.01), error_rate: Some(0.01), ..with(800, false) };
+    assert!(tight.findings().is_empty());
+}
+
+#[test]
+fn a_window_by_time_needs_a_time_to_live() {
+    let filter = FilterFacts { window: Some(WindowFacts::Seconds(3600)), ..FilterFacts::of(b"my key") };
+    assert_eq!(codes(&filter.findings()), [("no-ttl", Severity::Notice)]);
+    assert_eq!(command(&filter.findings()), "EXPIRE \"my key\" 7200");
+    assert!(FilterFacts { expires: true, ..filter }.findings().is_empty());
+    assert!(FilterFacts { window: Some(WindowFacts::Last), ..filter }.findings().is_empty());
+    assert!(FilterFacts { window: None, ..filter }.findings().is_empty());
+    let counter = CounterFacts { window: Some(WindowFacts::Seconds(u64::MAX)), ..CounterFacts::of(KEY) };
+    assert_eq!(codes(&counter.findings()), [("no-ttl", Severity::Notice)]);
+    assert!(CounterFacts { expires: true, ..counter }.findings().is_empty());
+}
+
+#[test]
+fn a_counter_is_past_its_capacity_when_it_estimates() {
+    let counter =
+        CounterFacts { members: 1001, capacity: 1000, standard_error: 0.0099, error: 0.01, ..CounterFacts::of(KEY) };
+    assert_eq!(codes(&counter.findings()), [("past-capacity", Severity::Notice)]);
+    let worse = CounterFacts { members: 3000, standard_error: 0.0106, ..counter };
+    assert_eq!(codes(&worse.findings()), [("past-capacity", Severity::Warning)]);
+    assert_eq!(command(&worse.findings()), "LC.RESERVE k 3300");
+    let said = "counts 3000 members and is made for 1000: its standard error is 1.06 %, 1 % was asked for";
+    assert_eq!(worse.findings()[0].wrong, said);
+    assert!(CounterFacts { members: 1000, ..counter }.findings().is_empty());
+    assert!(CounterFacts { standard_error: 0.0, ..counter }.findings().is_empty());
+    let window = CounterFacts { window: Some(WindowFacts::Seconds(60)), expires: true, ..worse };
+    assert_eq!(command(&window.findings()), "LC.RESERVE k 3300 WINDOW 60");
+}
+
+#[test]
+fn the_most_urgent_comes_first() {
+    let facts = FilterFacts {
+        items: 1_000_000,
+        capacity: 1000,
+        sub_filters: 9,
+        rate: Some(0.03),
+        error_rate: Some(0.01),
+        window: Some(WindowFacts::Seconds(60)),
+        ..FilterFacts::of(KEY)
+    };
+    let (warning, notice) = (("grown", Severity::Warning), ("no-ttl", Severity::Notice));
+    assert_eq!(codes(&facts.findings()), [("past-rate", Severity::Critical), warning, notice]);
+}
+
+#[test]
+fn servers_are_judged_by_memory_and_by_what_they_keep() {
+    let server = ServerFacts { used_bytes: 899, max_bytes: 1000, own_bytes: 300, ..ServerFacts::default() };
+    assert!(server.findings().is_empty());
+    for (used_bytes, severity) in [(900, Severity::Warning), (979, Severity::Warning), (980, Severity::Critical)] {
+        let findings = ServerFacts { used_bytes, ..server }.findings();
+        assert_eq!(codes(&findings), [("memory", severity)]);
+    }
+    let short = ServerFacts { used_bytes: 900, ..server }.findings();
+    assert_eq!(short[0].wrong, "uses 90 % of maxmemory, 33.3 % of that for filters and counters");
+    assert!(ServerFacts { max_bytes: 0, used_bytes: u64::MAX, ..server }.findings().is_empty());
+    let evicting = ServerFacts { evicts_any: true, filters: 1, ..server };
+    assert_eq!(codes(&evicting.findings()), [("may-evict", Severity::Notice)]);
+    assert!(ServerFacts { filters: 0, ..evicting }.findings().is_empty());
+    assert!(ServerFacts { max_bytes: 0, ..evicting }.findings().is_empty());
+    let keeps = ServerFacts { filters_not_served: 1, half_loaded: 2, ..server }.findings();
+    assert_eq!(codes(&keeps), [("half-loaded", Severity::Warning), ("not-served", Severity::Notice)]);
+    assert_eq!(keeps[0].wrong, "has 2 half-loaded keys, which answer nobody");
+    assert_eq!(keeps[1].wrong, "keeps 1 filter that it serves to nobody");
+    let half = LoadingFacts { received_bytes: 0, total_bytes: 12 }.finding();
+    assert_eq!((half.problem, half.severity), (Problem::HalfLoaded, Severity::Warning));
+}
