@@ -2,13 +2,15 @@
 //!
 //! [`commands`] has a file for each subcommand: its arguments, what it does, and what it prints. [`failure`], [`output`]
 //! and [`progress`] are how every command ends, answers and shows that it is alive. [`file`] reads and writes values,
-//! [`server`] speaks to servers.
+//! [`server`] speaks to servers, [`watch`] asks them how they are, [`http`] shows pages.
 
 #![forbid(unsafe_code)]
 
 mod commands;
 mod failure;
 mod file;
+#[allow(dead_code)]
+mod http;
 mod items;
 mod lines;
 mod memory;
@@ -17,6 +19,8 @@ mod output;
 mod progress;
 mod server;
 mod table;
+#[allow(dead_code, unused_imports)]
+mod watch;
 
 use std::process::ExitCode;
 

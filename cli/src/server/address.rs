@@ -99,6 +99,11 @@ impl Address {
         Ok(Address { info, certificates, timeout: Duration::from_secs(access.tls.timeout) })
     }
 
+    /// The same, where nobody waits for longer than this.
+    pub fn patient(self, patience: Duration) -> Self {
+        Address { timeout: self.timeout.min(patience), ..self }
+    }
+
     /// What people call it: host and port, or the path of a socket. Never a password.
     pub fn name(&self) -> String {
         self.info.addr().to_string()

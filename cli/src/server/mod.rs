@@ -22,7 +22,7 @@ pub use error::{is_gone, text_of as error_text};
 pub use interrupt::Interrupt;
 pub use moving::{ATTEMPTS, Fingerprint, Summing, Transfer, expires_at, fingerprint, transfer, unstamped};
 pub use pause::Pause;
-pub use reply::{bytes, integer, number, pairs, text};
+pub use reply::{bytes, integer, items, number, pairs, text};
 pub use scan::{Class, Key, shown};
 pub use slots::beside;
 pub use small::{Arrived, SMALL_BYTES, Small, copy_small, read_small};
@@ -53,13 +53,17 @@ pub type Answer = Result<Value, String>;
 impl Server {
     /// Connects, to all primaries of a cluster.
     pub fn connect(url: &str, access: &Access) -> Result<Self, Failure> {
-        let address = Address::new(url, access)?;
-        let connection = address.connect()?;
-        let mut server = Server { nodes: vec![Node { address: address.clone(), connection }], address, slots: None };
+        let mut server = Server::connect_one(&Address::new(url, access)?)?;
         if access.cluster {
             server.find_nodes()?;
         }
         Ok(server)
+    }
+
+    /// Connects to one server, also to one of a cluster. Redirections are not followed.
+    pub fn connect_one(address: &Address) -> Result<Self, Failure> {
+        let node = Node { connection: address.connect()?, address: address.clone() };
+        Ok(Server { nodes: vec![node], address: address.clone(), slots: None })
     }
 
     /// What people call it.
@@ -67,8 +71,8 @@ impl Server {
         self.address.name()
     }
 
-    /// Asks which node has which slots, and connects to those that are new.
-    fn find_nodes(&mut self) -> Result<(), Failure> {
+    /// The primaries of the cluster, and which of them has each slot.
+    pub fn primaries(&mut self) -> Result<(Vec<Address>, Vec<u16>), Failure> {
         let reply = self.call_node(0, redis::cmd("CLUSTER").arg("SLOTS"))?;
         let malformed = || Failure::of(format!("{}: CLUSTER SLOTS answered what it never should", self.address.name()));
         let mut slots = vec![u16::MAX; slots::SLOTS];
@@ -94,9 +98,15 @@ impl Server {
         if found.is_empty() {
             return Err(Failure::of(format!("{}: the cluster has no slots yet", self.address.name())));
         }
+        let addresses = found.iter().map(|(host, port)| self.address.node(host, *port)).collect();
+        Ok((addresses, slots))
+    }
+
+    /// Asks which node has which slots, and connects to those that are new.
+    fn find_nodes(&mut self) -> Result<(), Failure> {
+        let (addresses, slots) = self.primaries()?;
         let mut old: Vec<Node> = std::mem::take(&mut self.nodes);
-        for (host, port) in found {
-            let address = self.address.node(&host, port);
+        for address in addresses {
             let known = old.iter().position(|node| node.address.name() == address.name());
             let node = match known {
                 Some(at) => old.swap_remove(at),

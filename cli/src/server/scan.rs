@@ -1,6 +1,6 @@
 //! Which keys of a server are filters and counters.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use super::reply::{bytes, items, text};
 use super::{Answer, Server, error};
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 const STEP: u32 = 1000;
 
 /// What a key is, by the name that TYPE has for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// A filter in RedisBloom's layout, there or here.
     Classic,
@@ -63,10 +63,26 @@ impl Class {
 }
 
 /// A key of ours.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     pub name: Vec<u8>,
     pub class: Class,
+}
+
+/// The first keys in order of names.
+struct First {
+    most: usize,
+    keys: BTreeSet<Key>,
+    left_out: u64,
+}
+
+impl First {
+    fn take(&mut self, key: Key) {
+        if self.keys.insert(key) && self.keys.len() > self.most {
+            self.keys.pop_last();
+            self.left_out += 1;
+        }
+    }
 }
 
 /// A key for people: what does not print is escaped.
@@ -80,24 +96,22 @@ pub fn shown(key: &[u8]) -> String {
 impl Server {
     /// Every filter and counter, in order of names; those that match `pattern`.
     pub fn scan(&mut self, pattern: Option<&str>) -> Result<Vec<Key>, Failure> {
-        let mut keys = HashSet::new();
+        Ok(self.scan_first(pattern, usize::MAX)?.0)
+    }
+
+    /// As [`Server::scan`], but only the first `most` keys in order of names, and how many there are besides. A key that
+    /// the server names twice, as SCAN may, can count twice among these.
+    pub fn scan_first(&mut self, pattern: Option<&str>, most: usize) -> Result<(Vec<Key>, u64), Failure> {
+        let mut keys = First { most, keys: BTreeSet::new(), left_out: 0 };
         for node in 0..self.num_nodes() {
             for class in Class::ALL {
                 self.scan_node(node, class, pattern, &mut keys)?;
             }
         }
-        let mut keys: Vec<Key> = keys.into_iter().collect();
-        keys.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(keys)
+        Ok((keys.keys.into_iter().collect(), keys.left_out))
     }
 
-    fn scan_node(
-        &mut self,
-        node: usize,
-        class: Class,
-        pattern: Option<&str>,
-        keys: &mut HashSet<Key>,
-    ) -> Result<(), Failure> {
+    fn scan_node(&mut self, node: usize, class: Class, pattern: Option<&str>, keys: &mut First) -> Result<(), Failure> {
         let mut cursor = "0".to_owned();
         loop {
             let mut scan = redis::cmd("SCAN");
@@ -117,7 +131,7 @@ impl Server {
             let Some((next, found)) = next else {
                 return Err(Failure::of(format!("{}: SCAN answered what it never should", self.node_name(node))));
             };
-            keys.extend(found.iter().filter_map(bytes).map(|name| Key { name, class }));
+            found.iter().filter_map(bytes).for_each(|name| keys.take(Key { name, class }));
             if next == "0" {
                 return Ok(());
             }

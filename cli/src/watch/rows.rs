@@ -1,27 +1,55 @@
-//! What a server says about its filters and counters, and what is wrong with them.
+//! What a server says about its filters and counters, judged.
 
 use redis::Value;
-use serde::Serialize;
+use rollcall_core::health::{
+    CounterFacts, FilterFacts, Finding, HARMLESS_GROWTHS, LoadingFacts, Severity, WindowFacts,
+};
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use crate::failure::Failure;
-use crate::server::{Answer, Class, Key, Server, integer, is_gone, number, pairs, shown, text};
+use crate::server::{Answer, Class, Key, Server, integer, is_gone, items, number, pairs, shown, text};
 
 /// Keys that are asked about together.
 const BATCH: usize = 200;
 
-/// Sub-filters of a filter that has grown more than three times.
-const MANY_FILTERS: i64 = 5;
-
-/// A rate that is more than this many times the one asked for is past it; less may be chance.
-const PAST_RATE: f64 = 1.05;
-
 /// The rate of RedisBloom's first sub-filter is this part of the one asked for, if it scales.
 const REDISBLOOM_TIGHTENING: f64 = 0.5;
 
-/// One filter or counter.
-#[derive(Debug, Clone, Default, Serialize)]
+/// Which keys to look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope<'a> {
+    /// Only those that match, as KEYS has it.
+    pub pattern: Option<&'a str>,
+    /// At most so many, the first in order of names.
+    pub max_keys: usize,
+}
+
+impl<'a> Scope<'a> {
+    /// All that match.
+    pub fn matching(pattern: Option<&'a str>) -> Self {
+        Scope { pattern, max_keys: usize::MAX }
+    }
+}
+
+/// The filters and counters of a server.
+#[derive(Debug, Default)]
+pub struct Rows {
+    /// In order of names.
+    pub rows: Vec<Row>,
+    /// How many match that were not looked at.
+    pub left_out: u64,
+}
+
+/// One filter or counter. What is not known is `None`: RedisBloom tells less, and what is half loaded almost nothing.
+#[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct Row {
+    /// The key as commands take it.
+    #[serde(skip)]
+    pub name: Vec<u8>,
+    /// The key for people: what does not print is escaped.
     pub key: String,
+    /// The node that has it.
+    pub server: String,
     /// `filter`, `classic` or `counter`.
     pub kind: &'static str,
     /// `exact`, `sparse` or `dense`; of a filter whether it grows; with a window its length.
@@ -30,21 +58,79 @@ pub struct Row {
     pub capacity: Option<i64>,
     /// Items in parts of the capacity.
     pub fill: Option<f64>,
-    /// False positives to be expected now, or the standard error of the count.
+    /// False positives to be expected now, or the standard error of the count; a share.
     pub rate: Option<f64>,
     /// What was asked for.
     pub asked: Option<f64>,
+    /// Sub-filters; with a window those of one slice, as a mean.
     pub filters: Option<i64>,
     pub bytes: Option<i64>,
-    /// Milliseconds.
+    /// Milliseconds; `None` if it does not expire.
     pub ttl: Option<i64>,
-    /// What is wrong with it, and what to do.
-    pub wrong: Vec<String>,
+    /// Seconds, or `last`; `None` if it does not forget.
+    #[serde(serialize_with = "as_window")]
+    pub window: Option<WindowFacts>,
+    pub slices: Option<i64>,
+    /// What has arrived of a value that is half loaded.
+    #[serde(serialize_with = "as_loading")]
+    pub loading: Option<LoadingFacts>,
+    /// Why the server said nothing else about it: its error.
+    pub refused: Option<String>,
+    /// What is wrong with it and what to do, the most urgent first.
+    #[serde(serialize_with = "as_findings")]
+    pub findings: Vec<Finding>,
 }
 
-/// All of a server or cluster.
-pub fn rows(server: &mut Server, pattern: Option<&str>) -> Result<Vec<Row>, Failure> {
-    let keys = server.scan(pattern)?;
+impl Row {
+    /// Whether it is worth a look: a finding that is more than a notice, or an error.
+    pub fn is_wrong(&self) -> bool {
+        self.refused.is_some() || self.findings.iter().any(|finding| finding.severity > Severity::Notice)
+    }
+
+    fn is_counter(&self) -> bool {
+        self.kind == kind(Class::Counter)
+    }
+
+    /// The judgement of the core.
+    fn judge(&self, grows: bool) -> Vec<Finding> {
+        if let Some(loading) = self.loading {
+            return vec![loading.finding()];
+        }
+        if self.refused.is_some() {
+            return Vec::new();
+        }
+        let count = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok()).unwrap_or(0);
+        let (window, expires) = (self.window, self.ttl.is_some());
+        if self.is_counter() {
+            let counter = CounterFacts {
+                members: count(self.items),
+                capacity: count(self.capacity),
+                standard_error: self.rate.unwrap_or(0.0),
+                error: self.asked.unwrap_or(0.0),
+                window,
+                expires,
+                ..CounterFacts::of(&self.name)
+            };
+            return counter.findings();
+        }
+        let filter = FilterFacts {
+            items: count(self.items),
+            capacity: count(self.capacity),
+            sub_filters: count(self.filters),
+            grows,
+            rate: self.rate,
+            error_rate: self.asked,
+            window,
+            expires,
+            ..FilterFacts::of(&self.name)
+        };
+        filter.findings()
+    }
+}
+
+/// The filters and counters of a server or cluster, in order of names.
+pub fn rows(server: &mut Server, scope: &Scope<'_>) -> Result<Rows, Failure> {
+    let (keys, left_out) = server.scan_first(scope.pattern, scope.max_keys)?;
     let mut rows = Vec::with_capacity(keys.len());
     for batch in keys.chunks(BATCH) {
         let mut commands = Vec::new();
@@ -56,20 +142,28 @@ pub fn rows(server: &mut Server, pattern: Option<&str>) -> Result<Vec<Row>, Fail
         let mut answers = server.ask_all(&commands)?.into_iter();
         for key in batch {
             let answers: Vec<Answer> = answers.by_ref().take(questions(key).len()).collect();
-            rows.extend(row(key, &answers));
-        }
-        for (row, key) in rows.iter_mut().rev().zip(batch.iter().rev()) {
+            let Some((mut row, grows)) = row(key, &answers) else { continue };
+            row.server = server.node_name(server.node_of(&key.name));
             // RedisBloom does not say the rate that was asked for but in the description of sub-filters.
-            if row.asked.is_none() && row.filters.is_some_and(|filters| filters >= MANY_FILTERS) {
+            if row.asked.is_none() && row.filters.is_some_and(|filters| filters > HARMLESS_GROWTHS as i64) {
                 let description = server.ask(&key.name, redis::cmd("BF.DEBUG").arg(&key.name))?;
                 row.asked = description.ok().as_ref().and_then(first_ratio).map(|ratio| ratio / REDISBLOOM_TIGHTENING);
             }
+            row.findings = row.judge(grows);
+            rows.push(row);
         }
     }
-    for row in &mut rows {
-        row.judge();
-    }
-    Ok(rows)
+    Ok(Rows { rows, left_out })
+}
+
+/// A counter with a window, the newest slice first: the Unix time at which each begins, and the members since then.
+pub fn history(server: &mut Server, key: &[u8]) -> Result<Vec<(i64, i64)>, Failure> {
+    let reply = server.call(key, redis::cmd("LC.HISTORY").arg(key))?;
+    let row = |row: &Value| {
+        let row = items(row)?;
+        Some((integer(row.first()?)?, integer(row.get(1)?)?))
+    };
+    Ok(items(&reply).unwrap_or_default().iter().filter_map(row).collect())
 }
 
 /// What a key is asked: the same for all of its class.
@@ -88,17 +182,22 @@ fn questions(key: &Key) -> Vec<redis::Cmd> {
     questions
 }
 
-/// The row of a key; `None` if it is gone by now.
-fn row(key: &Key, answers: &[Answer]) -> Option<Row> {
-    let kind = match key.class {
+/// What people call a class.
+fn kind(class: Class) -> &'static str {
+    match class {
         Class::Classic => "classic",
         Class::Filter => "filter",
         Class::Counter => "counter",
-    };
+    }
+}
+
+/// The row of a key, not yet judged, and whether it grows when it is full. `None` if it is gone by now.
+fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
     let of = |at: usize| answers.get(at).and_then(|answer| answer.as_ref().ok());
     let mut row = Row {
+        name: key.name.clone(),
         key: shown(&key.name),
-        kind,
+        kind: kind(key.class),
         ttl: of(0).and_then(integer).filter(|&ttl| ttl >= 0),
         bytes: of(1).and_then(integer),
         ..Row::default()
@@ -107,39 +206,44 @@ fn row(key: &Key, answers: &[Answer]) -> Option<Row> {
         Ok(info) => pairs(info),
         Err(text) if is_gone(text) => return None,
         Err(text) => {
-            row.wrong.push(match text.split_once("still loading: ") {
-                Some((_, how)) => format!("half loaded: {how}; go on with its dump, or delete it"),
-                None => text.clone(),
-            });
-            return Some(row);
+            row.loading = still_loading(text);
+            row.refused = row.loading.is_none().then(|| text.clone());
+            return Some((row, true));
         }
     };
     let value = |label: &str| info.iter().find(|(name, _)| name == label).map(|(_, value)| value);
+    let seconds = |value: &Value| integer(value).and_then(|seconds| u64::try_from(seconds).ok());
     row.capacity = value("Capacity").and_then(integer);
-    let window = value("Window").and_then(integer);
+    let mut grows = true;
     if key.class == Class::Counter {
         row.items = value("Count").and_then(integer);
         row.asked = value("Error rate").and_then(number);
         row.rate = value("Standard error").and_then(number);
+        row.window = value("Window").and_then(seconds).map(WindowFacts::Seconds);
+        row.slices = value("Slices").and_then(integer);
         row.mode = value("Representation").and_then(text).unwrap_or_default();
-        row.mode += &window.map(|seconds| format!(", {seconds} s")).unwrap_or_default();
+        if let Some(WindowFacts::Seconds(seconds)) = row.window {
+            row.mode += &format!(", {seconds} s");
+        }
     } else {
+        let of_one = |at: usize| of(at).and_then(one);
         row.items = value("Number of items inserted").and_then(integer);
         row.filters = value("Number of filters").and_then(integer);
-        row.asked = of(3).and_then(one).as_ref().and_then(number);
-        row.rate = of(4).and_then(one).as_ref().and_then(number);
-        let slices = of(6).and_then(one).as_ref().and_then(integer);
-        row.mode = match (of(5).and_then(one).as_ref().and_then(text), slices) {
-            (Some(last), _) => last,
-            (None, Some(_)) => of(5)
-                .and_then(one)
-                .as_ref()
-                .and_then(integer)
-                .map_or_else(String::new, |seconds| format!("{seconds} s")),
-            _ if matches!(value("Expansion rate"), Some(Value::Nil)) => "fixed".to_owned(),
-            _ => "grows".to_owned(),
+        row.asked = of_one(3).as_ref().and_then(number);
+        row.rate = of_one(4).as_ref().and_then(number);
+        row.window = of_one(5).and_then(|window| match seconds(&window) {
+            Some(seconds) => Some(WindowFacts::Seconds(seconds)),
+            None => text(&window).map(|_| WindowFacts::Last),
+        });
+        row.slices = of_one(6).as_ref().and_then(integer);
+        grows = !matches!(value("Expansion rate"), Some(Value::Nil));
+        row.mode = match row.window {
+            Some(WindowFacts::Seconds(seconds)) => format!("{seconds} s"),
+            Some(WindowFacts::Last) => "last".to_owned(),
+            None if grows => "grows".to_owned(),
+            None => "fixed".to_owned(),
         };
-        if let Some(slices) = slices {
+        if let Some(slices) = row.slices {
             // Each generation has a chain of its own; their sum says nothing of growth up to here.
             row.filters = row.filters.map(|filters| (filters / (slices + 1)).max(1));
         }
@@ -147,29 +251,14 @@ fn row(key: &Key, answers: &[Answer]) -> Option<Row> {
     if let (Some(items), Some(capacity)) = (row.items, row.capacity) {
         row.fill = Some(items as f64 / capacity.max(1) as f64);
     }
-    Some(row)
+    Some((row, grows))
 }
 
-impl Row {
-    /// Notes what is wrong.
-    fn judge(&mut self) {
-        let items = self.items.unwrap_or(0);
-        if self.filters.is_some_and(|filters| filters >= MANY_FILTERS) {
-            let grown = self.filters.unwrap_or(0) - 1;
-            let rate = self.asked.map_or_else(|| "RATE".to_owned(), |rate| format!("{}", round(rate)));
-            let capacity = round_up(items);
-            self.wrong.push(format!("grown {grown} times: BF.RESERVE {} {rate} {capacity}", self.key));
-        }
-        if let (Some(rate), Some(asked)) = (self.rate, self.asked)
-            && self.kind != "counter"
-            && rate > asked * PAST_RATE
-        {
-            self.wrong.push(format!("past its rate of {}", round(asked)));
-        }
-        if self.kind == "counter" && self.fill.is_some_and(|fill| fill > 1.0) {
-            self.wrong.push(format!("past its capacity: LC.RESERVE {} {}", self.key, round_up(items)));
-        }
-    }
+/// The bytes in the error of a value that is half loaded: `... still loading: 5 of 10 bytes`.
+fn still_loading(error: &str) -> Option<LoadingFacts> {
+    let (_, bytes) = error.split_once("still loading: ")?;
+    let (received, total) = bytes.strip_suffix(" bytes")?.split_once(" of ")?;
+    Some(LoadingFacts { received_bytes: received.parse().ok()?, total_bytes: total.parse().ok()? })
 }
 
 /// The value of a reply to INFO with a field.
@@ -188,37 +277,114 @@ fn first_ratio(reply: &Value) -> Option<f64> {
     line.split(' ').find_map(|word| word.strip_prefix("ratio:"))?.parse().ok()
 }
 
-/// A number of items with a tenth of room, in two figures.
-fn round_up(items: i64) -> i64 {
-    let wanted = items.saturating_add(items / 10).max(1);
-    let mut unit = 1_i64;
-    while wanted / unit >= 100 {
-        unit = unit.saturating_mul(10);
+/// Findings as JSON has them.
+pub(super) fn as_findings<S: Serializer>(findings: &[Finding], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut list = serializer.serialize_seq(Some(findings.len()))?;
+    for finding in findings {
+        list.serialize_element(&Shown(finding))?;
     }
-    (wanted.saturating_add(unit - 1) / unit).saturating_mul(unit)
+    list.end()
 }
 
-/// A rate in three figures.
-pub fn round(rate: f64) -> f64 {
-    format!("{rate:.2e}").parse().unwrap_or(rate)
+struct Shown<'a>(&'a Finding);
+
+impl Serialize for Shown<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Shown(finding) = self;
+        let mut map = serializer.serialize_map(Some(5))?;
+        map.serialize_entry("problem", finding.problem.name())?;
+        map.serialize_entry("severity", finding.severity.name())?;
+        map.serialize_entry("wrong", &finding.wrong)?;
+        map.serialize_entry("advice", &finding.advice)?;
+        map.serialize_entry("command", &finding.command)?;
+        map.end()
+    }
+}
+
+fn as_window<S: Serializer>(window: &Option<WindowFacts>, serializer: S) -> Result<S::Ok, S::Error> {
+    match window {
+        Some(WindowFacts::Seconds(seconds)) => serializer.serialize_u64(*seconds),
+        Some(WindowFacts::Last) => serializer.serialize_str("last"),
+        None => serializer.serialize_none(),
+    }
+}
+
+fn as_loading<S: Serializer>(loading: &Option<LoadingFacts>, serializer: S) -> Result<S::Ok, S::Error> {
+    let Some(loading) = loading else { return serializer.serialize_none() };
+    let mut map = serializer.serialize_map(Some(2))?;
+    map.serialize_entry("received_bytes", &loading.received_bytes)?;
+    map.serialize_entry("total_bytes", &loading.total_bytes)?;
+    map.end()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn text(text: &str) -> Value {
+        Value::BulkString(text.as_bytes().to_vec())
+    }
+
+    fn info(pairs: &[(&str, Value)]) -> Answer {
+        Ok(Value::Array(pairs.iter().flat_map(|(label, value)| [text(label), value.clone()]).collect()))
+    }
+
+    fn field(value: Value) -> Answer {
+        Ok(Value::Array(vec![value]))
+    }
+
     #[test]
-    fn what_is_wrong_is_said_with_the_command() {
-        let mut row = Row { key: "k".into(), kind: "filter", items: Some(81_234), ..Row::default() };
-        (row.filters, row.asked, row.rate) = (Some(4), Some(0.01), Some(0.0104));
-        row.judge();
-        assert!(row.wrong.is_empty(), "{:?}", row.wrong);
-        (row.filters, row.rate) = (Some(5), Some(0.0106));
-        row.judge();
-        assert_eq!(row.wrong, ["grown 4 times: BF.RESERVE k 0.01 90000", "past its rate of 0.01"]);
-        let mut counter =
-            Row { key: "c".into(), kind: "counter", items: Some(101), fill: Some(1.01), ..Row::default() };
-        counter.judge();
-        assert_eq!(counter.wrong, ["past its capacity: LC.RESERVE c 120"]);
+    fn a_filter_is_what_its_answers_say() {
+        let key = Key { name: b"k".to_vec(), class: Class::Filter };
+        let of = |window: Value, slices: Value, expansion: Value| {
+            let fields = [
+                ("Capacity", Value::Int(1000)),
+                ("Number of filters", Value::Int(10)),
+                ("Number of items inserted", Value::Int(990)),
+                ("Expansion rate", expansion),
+            ];
+            let answers = [
+                Ok(Value::Int(-1)),
+                Ok(Value::Int(2048)),
+                info(&fields),
+                field(text("0.01")),
+                field(text("0.02")),
+                field(window),
+                field(slices),
+            ];
+            let (mut row, grows) = row(&key, &answers).expect("a row");
+            row.findings = row.judge(grows);
+            row
+        };
+        let codes = |row: &Row| row.findings.iter().map(|finding| finding.problem.name()).collect::<Vec<_>>();
+        let growing = of(Value::Nil, Value::Nil, Value::Int(2));
+        assert_eq!((growing.mode.as_str(), growing.fill, growing.filters), ("grows", Some(0.99), Some(10)));
+        assert_eq!(codes(&growing), ["past-rate", "grown"]);
+        assert!(growing.is_wrong());
+        let fixed = of(Value::Nil, Value::Nil, Value::Nil);
+        assert_eq!(fixed.mode, "fixed");
+        assert_eq!(codes(&fixed), ["past-rate", "nearly-full", "grown"]);
+        let window = of(Value::Int(60), Value::Int(4), Value::Int(2));
+        assert_eq!((window.mode.as_str(), window.filters, window.slices), ("60 s", Some(2), Some(4)));
+        assert_eq!(codes(&window), ["past-rate", "no-ttl"]);
+        let last = of(text("last"), Value::Int(4), Value::Nil);
+        assert_eq!((last.mode.as_str(), last.window), ("last", Some(WindowFacts::Last)));
+        let json = serde_json::to_value(&window).expect("JSON");
+        assert_eq!((json["window"].as_u64(), json["ttl"].is_null(), json["name"].is_null()), (Some(60), true, true));
+        assert_eq!(json["findings"][1]["command"], "EXPIRE k 120");
+        assert_eq!(serde_json::to_value(&last).expect("JSON")["window"], "last");
+    }
+
+    #[test]
+    fn errors_are_half_loaded_keys_or_refusals() {
+        let key = Key { name: b"k".to_vec(), class: Class::Counter };
+        let of = |error: &str| row(&key, &[Ok(Value::Int(5)), Ok(Value::Int(6)), Err(error.to_owned())]);
+        let (half, _) = of("ERR counter is still loading: 5 of 10 bytes").expect("a row");
+        assert_eq!(half.loading, Some(LoadingFacts { received_bytes: 5, total_bytes: 10 }));
+        assert_eq!(half.judge(true)[0].problem.name(), "half-loaded");
+        let (refused, _) = of("NOPERM no").expect("a row");
+        assert_eq!((refused.refused.as_deref(), refused.is_wrong()), (Some("NOPERM no"), true));
+        assert!(refused.judge(true).is_empty());
+        assert!(of("ERR not found").is_none());
     }
 }

@@ -34,13 +34,22 @@ fn keys_are_listed_with_what_is_wrong() {
     assert!((1..=3_600_000).contains(&row("good")["ttl"].as_i64().expect("a time")));
     assert_eq!(row("grown")["items"].as_i64().expect("items"), client.int("BF.CARD grown"));
     assert_eq!(row("grown")["asked"].as_f64(), Some(0.01));
-    for name in ["few", "good", "large", "merged"] {
-        assert_eq!(row(name)["wrong"].as_array().map(Vec::len), Some(0), "{}", row(name));
+    for name in ["few", "good", "large"] {
+        assert_eq!(row(name)["findings"].as_array().map(Vec::len), Some(0), "{}", row(name));
     }
-    let wrong = |name: &str| row(name)["wrong"][0].as_str().expect("something wrong").to_owned();
-    assert!(wrong("grown").ends_with("times: BF.RESERVE grown 0.01 4400"), "{}", wrong("grown"));
-    assert!(wrong("half").starts_with("half loaded: 0 of"), "{}", wrong("half"));
-    assert!(wrong("over").starts_with("past its capacity: LC.RESERVE over "), "{}", wrong("over"));
+    let found = |name: &str| row(name)["findings"][0].clone();
+    let word = |name: &str, field: &str| found(name)[field].as_str().expect("a text").to_owned();
+    assert_eq!((word("grown", "problem"), word("grown", "severity")), ("grown".into(), "warning".into()));
+    assert_eq!(word("grown", "command"), "BF.RESERVE grown 0.01 4400");
+    assert_eq!(word("merged", "problem"), "nearly-full");
+    assert_eq!(word("merged", "command"), "BF.RESERVE merged 0.01 2200 NONSCALING");
+    assert_eq!(word("half", "problem"), "half-loaded");
+    assert_eq!(row("half")["loading"]["received_bytes"], 0);
+    assert!(row("half")["loading"]["total_bytes"].as_i64().is_some_and(|bytes| bytes > 10_000), "{}", row("half"));
+    assert_eq!(word("over", "problem"), "past-capacity");
+    assert!(word("over", "command").starts_with("LC.RESERVE over "), "{}", found("over"));
+    assert_eq!((row("good")["window"].as_i64(), row("good")["slices"].as_i64()), (Some(3600), Some(4)));
+    assert_eq!(row("few")["server"], to.trim_start_matches("redis://"));
     // A table, since the output is no terminal; sorted, cut and filtered.
     let table = tool(&["top", "--sort", "items", "--limit", "2", "--url", &to]).expect(0).out;
     let lines: Vec<&str> = table.lines().collect();
@@ -62,8 +71,7 @@ fn a_server_of_redisbloom_says_what_it_has() {
     let rows = tool(&["--json", "top", "--url", &url(&theirs)]).expect(0).json();
     assert_eq!(rows[0]["items"].as_i64().expect("items"), client.int("BF.CARD grown"));
     // Its description of sub-filters tells the rate.
-    let wrong = rows[0]["wrong"][0].as_str().expect("something wrong");
-    assert!(wrong.ends_with("times: BF.RESERVE grown 0.01 4400"), "{wrong}");
+    assert_eq!(rows[0]["findings"][0]["command"], "BF.RESERVE grown 0.01 4400");
     let empty = Server::start();
     assert_eq!(tool(&["top", "--url", &url(&empty)]).expect(0).out, "0 filters and counters, 0 B; 0 to look at\n");
 }

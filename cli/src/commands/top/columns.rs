@@ -3,9 +3,10 @@
 use std::cmp::Ordering;
 
 use clap::ValueEnum;
+use rollcall_core::health::Severity;
 
-use super::rows::{Row, round};
 use crate::table::{bytes, count, seconds, table};
+use crate::watch::Row;
 
 /// A column to sort by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -79,7 +80,7 @@ impl Column {
             Column::Filters => number(row.filters),
             Column::Bytes => row.bytes.map(|value| bytes(unsigned(value))).unwrap_or_default(),
             Column::Ttl => row.ttl.map(|ttl| seconds(unsigned(ttl) / 1000)).unwrap_or_default(),
-            Column::Wrong => row.wrong.join("; "),
+            Column::Wrong => wrong(row),
         }
     }
 
@@ -101,10 +102,30 @@ impl Column {
             Column::Filters => b.filters.cmp(&a.filters),
             Column::Bytes => b.bytes.cmp(&a.bytes),
             Column::Ttl => b.ttl.cmp(&a.ttl),
-            Column::Wrong => b.wrong.len().cmp(&a.wrong.len()),
+            Column::Wrong => urgency(b).cmp(&urgency(a)),
         }
         .then_with(|| a.key.cmp(&b.key))
     }
+}
+
+/// What is wrong and what to do, in a line: the command where there is one.
+fn wrong(row: &Row) -> String {
+    let findings = row.findings.iter().map(|finding| {
+        let todo = finding.command.as_ref().unwrap_or(&finding.advice);
+        format!("{}: {todo}", finding.wrong)
+    });
+    row.refused.iter().cloned().chain(findings).collect::<Vec<_>>().join("; ")
+}
+
+/// How urgent the worst finding is, and how many there are.
+fn urgency(row: &Row) -> (bool, Option<Severity>, usize) {
+    let worst = row.findings.iter().map(|finding| finding.severity).max();
+    (row.refused.is_some(), worst, row.findings.len())
+}
+
+/// A rate in three figures.
+fn round(rate: f64) -> f64 {
+    format!("{rate:.2e}").parse().unwrap_or(rate)
 }
 
 /// Sorts rows by a column.
@@ -122,7 +143,7 @@ pub fn printed(rows: &[Row]) -> String {
 /// One line about all rows.
 pub fn summary(rows: &[Row]) -> String {
     let sum: i64 = rows.iter().filter_map(|row| row.bytes).sum();
-    let wrong = rows.iter().filter(|row| !row.wrong.is_empty()).count();
+    let wrong = rows.iter().filter(|row| row.is_wrong()).count();
     let number = count(i64::try_from(rows.len()).unwrap_or(i64::MAX));
     format!("{number} filters and counters, {}; {wrong} to look at", bytes(u64::try_from(sum).unwrap_or(0)))
 }

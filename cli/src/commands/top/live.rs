@@ -11,9 +11,9 @@ use crossterm::terminal::{
 use crossterm::{cursor, execute, queue};
 
 use super::columns::{Column, printed, sort, summary};
-use super::rows::{Row, rows};
 use crate::failure::Failure;
 use crate::server::Server;
+use crate::watch::{Row, Scope, rows};
 
 /// Lines of the screen that are no rows: a summary, the heads, and the keys.
 const OTHER_LINES: u16 = 3;
@@ -75,7 +75,8 @@ impl View {
 
 /// Shows the table until the user ends it, and asks the server at each `interval`.
 pub fn show(server: &mut Server, pattern: Option<&str>, interval: Duration, mut view: View) -> Result<(), Failure> {
-    let mut all = rows(server, pattern)?;
+    let scope = Scope::matching(pattern);
+    let mut all = rows(server, &scope)?.rows;
     let cannot = |error: io::Error| Failure::of(format!("cannot use the terminal: {error}")).advise("use --once");
     let _screen = Screen::take().map_err(cannot)?;
     let mut asked = Instant::now();
@@ -93,7 +94,7 @@ pub fn show(server: &mut Server, pattern: Option<&str>, interval: Duration, mut 
                 }
             }
         } else {
-            all = rows(server, pattern)?;
+            all = rows(server, &scope)?.rows;
             asked = Instant::now();
         }
     }

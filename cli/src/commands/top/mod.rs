@@ -2,7 +2,6 @@
 
 mod columns;
 mod live;
-mod rows;
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -12,9 +11,9 @@ use clap::Args;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::server::{Server, Url};
+use crate::watch::{Scope, rows};
 use columns::{Column, printed, sort, summary};
 use live::View;
-use rows::rows;
 
 /// Arguments of `top`.
 #[derive(Debug, Args)]
@@ -48,7 +47,7 @@ impl Top {
             let view = View::new(self.sort, self.reverse, self.limit);
             return live::show(&mut server, self.pattern.as_deref(), Duration::from_secs(self.interval), view);
         }
-        let mut all = rows(&mut server, self.pattern.as_deref())?;
+        let mut all = rows(&mut server, &Scope::matching(self.pattern.as_deref()))?.rows;
         sort(&mut all, self.sort, self.reverse);
         let summary = summary(&all);
         all.truncate(self.limit.map_or(usize::MAX, |limit| limit as usize));

@@ -1,0 +1,143 @@
+//! Pages over HTTP for whoever watches: [`serve`] answers GET and HEAD by a router until the tool is told to end.
+//!
+//! A page costs no more than its router takes: who is slow, sends a body or opens many connections is cut off. On a
+//! loopback address only requests that name this machine are answered, so that no page of another site can read them by
+//! a name that it resolves to here (DNS rebinding).
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use hyper::body::Body;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+use crate::failure::Failure;
+
+/// Connections at a time. More wait to be accepted.
+const MAX_CONNECTIONS: usize = 64;
+
+/// Time for a request to arrive.
+const HEADER_TIME: Duration = Duration::from_secs(5);
+
+/// Time for a connection, which serves one request: none is idle, and none reads for ever.
+const CONNECTION_TIME: Duration = Duration::from_secs(30);
+
+/// Time for what is under way when the tool ends.
+const END_TIME: Duration = Duration::from_secs(2);
+
+/// Bytes of a request's head.
+const HEAD_BYTES: usize = 16 << 10;
+
+/// Wait after a connection could not be accepted: there are too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Answers at `address` until SIGINT or SIGTERM. With port 0 the system chooses one; standard error has the line
+/// `rollcall: NAME at http://ADDRESS/` as soon as requests are taken.
+///
+/// Handlers run on one thread: what waits for a server of ours belongs to a thread of its own.
+///
+/// # Errors
+/// The address cannot be had.
+pub fn serve(name: &str, address: SocketAddr, router: Router) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| {
+        let failure = Failure::of(format!("cannot listen at {address}: {error}"));
+        failure.advise("give another address or port with --bind")
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind(address).await.map_err(cannot)?;
+        let bound = listener.local_addr().map_err(cannot)?;
+        let (mut interrupt, mut terminate) =
+            (signal(SignalKind::interrupt()).map_err(cannot)?, signal(SignalKind::terminate()).map_err(cannot)?);
+        eprintln!("rollcall: {name} at http://{bound}/");
+        let router = router.layer(middleware::from_fn_with_state(bound.ip().is_loopback(), guard));
+        let (permits, graceful) = (Arc::new(Semaphore::new(MAX_CONNECTIONS)), GracefulShutdown::new());
+        let mut connections = http1::Builder::new();
+        connections.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME);
+        connections.keep_alive(false).max_buf_size(HEAD_BYTES);
+        loop {
+            let next = async {
+                let permit = permits.clone().acquire_owned().await;
+                (permit, listener.accept().await)
+            };
+            let (permit, accepted) = tokio::select! {
+                next = next => next,
+                _ = interrupt.recv() => break,
+                _ = terminate.recv() => break,
+            };
+            let Ok((stream, _)) = accepted else {
+                sleep(ACCEPT_PAUSE).await;
+                continue;
+            };
+            let service = TowerToHyperService::new(router.clone());
+            let connection = graceful.watch(connections.serve_connection(TokioIo::new(stream), service));
+            tokio::spawn(async move {
+                // Whoever was cut off knows.
+                let _ = timeout(CONNECTION_TIME, connection).await;
+                drop(permit);
+            });
+        }
+        drop(listener);
+        let _ = timeout(END_TIME, graceful.shutdown()).await;
+        Ok(())
+    })
+}
+
+/// Lets only plain reading through.
+async fn guard(State(is_local): State<bool>, request: Request, next: Next) -> Response {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET, HEAD")], "only GET and HEAD\n").into_response();
+    }
+    if !request.body().is_end_stream() {
+        return (StatusCode::PAYLOAD_TOO_LARGE, "requests have no body here\n").into_response();
+    }
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    if is_local && host.is_some_and(|host| !is_this_machine(host)) {
+        let text = "this is bound to a loopback address: ask for it by that, or by localhost\n";
+        return (StatusCode::MISDIRECTED_REQUEST, text).into_response();
+    }
+    next.run(request).await
+}
+
+/// Whether a Host header names a loopback address or `localhost`.
+fn is_this_machine(host: &str) -> bool {
+    if let Ok(address) = host.parse::<SocketAddr>() {
+        return address.ip().is_loopback();
+    }
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.parse::<u16>().is_ok() && !name.contains(':') => name,
+        _ => host,
+    };
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    name.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_taken() {
+        for host in ["localhost", "LOCALHOST:9", "127.0.0.1", "127.0.0.1:80", "127.1.2.3:1", "[::1]", "[::1]:80", "::1"]
+        {
+            assert!(is_this_machine(host), "{host}");
+        }
+        for host in
+            ["", "example.org", "localhost.example.org", "127.0.0.1.example.org:80", "10.0.0.1:80", "[::2]", ":"]
+        {
+            assert!(!is_this_machine(host), "{host}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What INFO says of a server and of the module.
+
+use std::collections::BTreeMap;
+
+use rollcall_core::health::{Finding, ServerFacts};
+use serde::Serialize;
+
+use super::rows::as_findings;
+use crate::failure::Failure;
+use crate::server::{Server, text};
+
+/// Sections that are asked for. Each takes the same time whatever the server holds.
+const SECTIONS: [&str; 4] = ["server", "memory", "replication", "rollcall"];
+
+/// The module's fields begin with this.
+const PREFIX: &str = "rollcall_";
+
+/// What a node says of itself. What it does not say is `None`, or missing among the fields.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Info {
+    /// The version of the module; `None` if the node does not have ours.
+    pub version: Option<String>,
+    /// Its numbers, by their names in INFO: `rollcall_filters`. An older module has fewer.
+    pub fields: BTreeMap<String, u64>,
+    /// `redis 7.0.15` or `valkey 9.1.2`.
+    pub server: Option<String>,
+    /// `master` or `slave`, as INFO has it.
+    pub role: Option<String>,
+    pub uptime_seconds: Option<u64>,
+    pub used_memory: Option<u64>,
+    /// 0 for no limit.
+    pub maxmemory: Option<u64>,
+    pub maxmemory_policy: Option<String>,
+    /// What is wrong with the node as a whole.
+    #[serde(serialize_with = "as_findings")]
+    pub findings: Vec<Finding>,
+}
+
+impl Info {
+    /// Asks the first node of `server`.
+    pub fn of(server: &mut Server) -> Result<Self, Failure> {
+        let reply = server.call_node(0, redis::cmd("INFO").arg(&SECTIONS))?;
+        Ok(Info::parse(&text(&reply).unwrap_or_default()))
+    }
+
+    /// A field of the module.
+    pub fn field(&self, name: &str) -> Option<u64> {
+        self.fields.get(name).copied()
+    }
+
+    fn parse(reply: &str) -> Self {
+        let all: BTreeMap<&str, &str> = reply.lines().filter_map(|line| line.trim_end().split_once(':')).collect();
+        let word = |name: &str| all.get(name).map(|&value| value.to_owned());
+        let number = |name: &str| all.get(name).and_then(|value| value.parse().ok());
+        // Valkey says which Redis it is like, too.
+        let version = |kind: &str| Some(format!("{kind} {}", all.get(&*format!("{kind}_version"))?));
+        let fields = all.iter().filter(|(name, _)| name.starts_with(PREFIX));
+        let fields = fields.filter_map(|(&name, value)| Some((name.to_owned(), value.parse().ok()?)));
+        let mut info = Info {
+            version: word("rollcall_version"),
+            fields: fields.collect(),
+            server: version("valkey").or_else(|| version("redis")),
+            role: word("role"),
+            uptime_seconds: number("uptime_in_seconds"),
+            used_memory: number("used_memory"),
+            maxmemory: number("maxmemory"),
+            maxmemory_policy: word("maxmemory_policy"),
+            findings: Vec::new(),
+        };
+        info.findings = info.facts().findings();
+        info
+    }
+
+    fn facts(&self) -> ServerFacts {
+        let field = |name: &str| self.field(name).unwrap_or(0);
+        ServerFacts {
+            used_bytes: self.used_memory.unwrap_or(0),
+            max_bytes: self.maxmemory.unwrap_or(0),
+            own_bytes: field("rollcall_allocated_bytes"),
+            evicts_any: self.maxmemory_policy.as_ref().is_some_and(|policy| policy.starts_with("allkeys")),
+            filters: field("rollcall_filters"),
+            filters_not_served: field("rollcall_filters_not_served"),
+            half_loaded: field("rollcall_filters_loading").saturating_add(field("rollcall_counters_loading")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_read_and_what_is_missing_stays_so() {
+        let reply = "# Server\r\nredis_version:7.2.4\r\nvalkey_version:9.1.2\r\nuptime_in_seconds:7\r\n\r\n# Memory\r\n\
+                     used_memory:990\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n# Replication\r\nrole:slave\r\n\
+                     # rollcall\r\nrollcall_version:0.1.0\r\nrollcall_filters:3\r\nrollcall_filters_not_served:1\r\n\
+                     rollcall_allocated_bytes:99\r\nrollcall_counters_loading:2\r\n";
+        let info = Info::parse(reply);
+        assert_eq!(info.server.as_deref(), Some("valkey 9.1.2"));
+        assert_eq!((info.version.as_deref(), info.role.as_deref()), (Some("0.1.0"), Some("slave")));
+        assert_eq!((info.field("rollcall_filters"), info.field("rollcall_counters")), (Some(3), None));
+        assert_eq!(info.fields.len(), 4);
+        let codes: Vec<_> = info.findings.iter().map(|found| found.problem.name()).collect();
+        assert_eq!(codes, ["memory", "half-loaded", "may-evict", "not-served"]);
+        assert!(info.findings[0].wrong.contains("10 % of that"), "{}", info.findings[0].wrong);
+        let without = Info::parse("redis_version:7.0.15\r\nused_memory:990\r\nmaxmemory:0\r\n");
+        assert_eq!((without.version, without.server.as_deref()), (None, Some("redis 7.0.15")));
+        assert!(without.fields.is_empty() && without.findings.is_empty());
+    }
+}
