@@ -9,7 +9,6 @@
 mod commands;
 mod failure;
 mod file;
-#[allow(dead_code)]
 mod http;
 mod items;
 mod lines;
@@ -19,7 +18,6 @@ mod output;
 mod progress;
 mod server;
 mod table;
-#[allow(dead_code, unused_imports)]
 mod watch;
 
 use std::process::ExitCode;

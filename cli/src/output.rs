@@ -26,4 +26,9 @@ impl Output {
         // Whoever reads it may have seen enough.
         let _ = writeln!(io::stdout().lock(), "{line}");
     }
+
+    /// Prints a text as it is.
+    pub fn plain(&self, text: &str) {
+        let _ = io::stdout().lock().write_all(text.as_bytes());
+    }
 }

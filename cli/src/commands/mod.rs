@@ -10,6 +10,7 @@ mod build;
 mod check;
 mod copy;
 mod dump;
+mod exporter;
 mod import;
 mod info;
 mod load;
@@ -35,6 +36,8 @@ pub enum Command {
     Info(info::Info),
     /// Show the filters and counters of a server
     Top(top::Top),
+    /// Show figures and findings to Prometheus, over HTTP
+    Exporter(exporter::Exporter),
     /// Copy filters and counters from server to server, comparing each
     Copy(copy::Copy),
     /// Compare counters and filters with the sets that are kept beside them
@@ -63,6 +66,7 @@ impl Command {
             Command::Info(info) => info.run(output),
             Command::Compare(against) => against.run(output),
             Command::Top(top) => top.run(output),
+            Command::Exporter(exporter) => exporter.run(output),
             Command::Copy(copy) => copy.run(output),
             Command::Dump(dump) => dump.run(output),
             Command::Load(load) => load.run(output),

@@ -104,9 +104,12 @@ impl Address {
         Address { timeout: self.timeout.min(patience), ..self }
     }
 
-    /// What people call it: host and port, or the path of a socket. Never a password.
+    /// What people call it: host and port, or the path of a socket, and the database unless it is 0. Never a password.
     pub fn name(&self) -> String {
-        self.info.addr().to_string()
+        match self.info.redis_settings().db() {
+            0 => self.info.addr().to_string(),
+            db => format!("{}/{db}", self.info.addr()),
+        }
     }
 
     /// Another node of the same cluster. An empty host is the one that was asked.

@@ -85,10 +85,10 @@ impl First {
     }
 }
 
-/// A key for people: what does not print is escaped.
+/// A key for people: what does not print is escaped, and so is what could be taken for an escape.
 pub fn shown(key: &[u8]) -> String {
     match std::str::from_utf8(key) {
-        Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),
+        Ok(text) if !text.chars().any(|c| c.is_control() || c == '\\') => text.to_owned(),
         _ => key.escape_ascii().to_string(),
     }
 }

@@ -20,4 +20,6 @@ mod rows;
 
 pub use info::Info;
 pub use nodes::{Asked, Nodes};
-pub use rows::{Row, Rows, Scope, history, rows};
+#[allow(unused_imports)]
+pub use rows::history;
+pub use rows::{Row, Rows, Scope, rows};

@@ -157,6 +157,7 @@ pub fn rows(server: &mut Server, scope: &Scope<'_>) -> Result<Rows, Failure> {
 }
 
 /// A counter with a window, the newest slice first: the Unix time at which each begins, and the members since then.
+#[allow(dead_code)]
 pub fn history(server: &mut Server, key: &[u8]) -> Result<Vec<(i64, i64)>, Failure> {
     let reply = server.call(key, redis::cmd("LC.HISTORY").arg(key))?;
     let row = |row: &Value| {

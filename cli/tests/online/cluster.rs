@@ -5,7 +5,7 @@ use crate::harness::{Server, Setup};
 use crate::{tool, tool_with, url};
 
 /// Three primaries that share the slots.
-fn cluster() -> Vec<Server> {
+pub fn cluster() -> Vec<Server> {
     let nodes: Vec<Server> = (0..3).map(|_| Setup::default().line("cluster-enabled yes").start()).collect();
     let shares = ["0 5000", "5001 11000", "11001 16383"];
     for (node, share) in nodes.iter().zip(shares) {

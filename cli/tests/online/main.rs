@@ -14,9 +14,11 @@ mod cluster;
 mod compare;
 mod connecting;
 mod copying;
+mod exporter;
 mod files;
 mod importing;
 mod listing;
+mod pages;
 mod way_back;
 
 use std::io::Write;

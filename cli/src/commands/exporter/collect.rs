@@ -1,0 +1,120 @@
+//! What is known of the servers, by threads that ask them again and again. Whoever scrapes gets what they last knew, and
+//! so cannot load a server by scraping.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::failure::Failure;
+use crate::server::Access;
+use crate::watch::{Asked, Info, Nodes, Rows, Scope, rows};
+
+/// A look at the keys of a server takes at most one part in so many of the time.
+const KEYS_SHARE: u32 = 10;
+
+/// What is older than three intervals and so many seconds is not shown: its server no longer answers.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// How often what is looked at.
+#[derive(Debug, Clone)]
+pub struct Pace {
+    /// Seconds.
+    pub interval: u64,
+    /// Seconds.
+    pub keys_interval: u64,
+    /// Which keys; `None` for none.
+    pub pattern: Option<String>,
+    pub max_keys: usize,
+}
+
+/// A server or cluster, and what is known of it.
+pub struct Target {
+    pace: Pace,
+    /// For INFO, and for keys: a long look at the keys holds up nothing else.
+    nodes: [Mutex<Nodes>; 2],
+    infos: Mutex<Option<Look<Info>>>,
+    rows: Mutex<Option<Look<Rows>>>,
+}
+
+/// What all nodes answered.
+pub struct Look<T> {
+    began: Instant,
+    pub at: SystemTime,
+    pub nodes: Vec<Asked<T>>,
+}
+
+impl<T> Look<T> {
+    fn of(began: Instant, nodes: Vec<Asked<T>>) -> Self {
+        Look { began, at: SystemTime::now(), nodes }
+    }
+}
+
+impl Target {
+    /// Of a URL; connects to nothing yet.
+    pub fn new(url: &str, access: &Access, pace: Pace) -> Result<Self, Failure> {
+        let nodes = || Nodes::new(url, access).map(Mutex::new);
+        Ok(Target { pace, nodes: [nodes()?, nodes()?], infos: Mutex::new(None), rows: Mutex::new(None) })
+    }
+
+    /// Asks everything once.
+    pub fn look(&mut self) {
+        self.look_at_info();
+        self.look_at_keys();
+    }
+
+    /// Asks again and again from now on, on threads that end with the process.
+    pub fn watch(targets: &Arc<[Target]>, at: usize) -> Result<(), Failure> {
+        let spawn = |name: &str, look: fn(&Target) -> Duration| {
+            let targets = targets.clone();
+            let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
+                loop {
+                    thread::sleep(look(&targets[at]));
+                }
+            });
+            thread.map(drop).map_err(|error| Failure::of(format!("cannot start a thread: {error}")))
+        };
+        spawn("info", Target::look_at_info)?;
+        if targets[at].pace.pattern.is_some() {
+            spawn("keys", Target::look_at_keys)?;
+        }
+        Ok(())
+    }
+
+    /// Returns how long to wait until the next.
+    fn look_at_info(&self) -> Duration {
+        let began = Instant::now();
+        let asked = lock(&self.nodes[0]).ask(Info::of);
+        *lock(&self.infos) = Some(Look::of(began, asked));
+        Duration::from_secs(self.pace.interval).saturating_sub(began.elapsed())
+    }
+
+    fn look_at_keys(&self) -> Duration {
+        let Some(pattern) = self.pace.pattern.as_deref() else { return Duration::MAX };
+        let scope = Scope { pattern: Some(pattern), max_keys: self.pace.max_keys };
+        let began = Instant::now();
+        let asked = lock(&self.nodes[1]).ask(|server| rows(server, &scope));
+        *lock(&self.rows) = Some(Look::of(began, asked));
+        let took = began.elapsed();
+        Duration::from_secs(self.pace.keys_interval).saturating_sub(took).max(took * (KEYS_SHARE - 1))
+    }
+
+    /// What INFO said last; `None` before the first answer.
+    pub fn infos(&self) -> MutexGuard<'_, Option<Look<Info>>> {
+        lock(&self.infos)
+    }
+
+    /// Whether what INFO said is too old to be shown.
+    pub fn is_stale(&self, look: &Look<Info>) -> bool {
+        look.began.elapsed() > Duration::from_secs(3 * self.pace.interval) + GRACE
+    }
+
+    /// What is known of the keys; `None` before the first answer, and if no keys are looked at.
+    pub fn rows(&self) -> MutexGuard<'_, Option<Look<Rows>>> {
+        lock(&self.rows)
+    }
+}
+
+/// What is behind a lock is whole, whatever became of others who had it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

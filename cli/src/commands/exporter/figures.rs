@@ -1,0 +1,131 @@
+//! What is known of servers and keys as samples.
+
+use std::collections::HashSet;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::collect::Target;
+use super::families::{Families, Metric};
+use super::metrics::{self as m, ALL, FORMS, PLAIN, REASONS};
+use crate::watch::{Info, Row};
+
+/// All of it, as Prometheus reads it.
+pub fn text(targets: &[Target]) -> String {
+    let mut families = Families::new(&ALL);
+    // A node that two URLs lead to is shown once: Prometheus takes no sample twice.
+    let (mut shown, mut shown_keys) = (HashSet::new(), HashSet::new());
+    for target in targets {
+        let infos = target.infos();
+        let mut up = HashSet::new();
+        for (look, node) in infos.iter().flat_map(|look| look.nodes.iter().map(move |node| (look, node))) {
+            if !shown.insert(node.server.clone()) {
+                continue;
+            }
+            let server = node.server.as_str();
+            let info = node.answer.as_ref().ok().filter(|_| !target.is_stale(look));
+            families.add(&m::UP, [("server", server)], truth(info.is_some()));
+            families.add(&m::COLLECTED, [("server", server)], seconds(look.at));
+            families.add(&m::COLLECT_DURATION, [("server", server)], node.took.as_secs_f64());
+            if let Some(info) = info {
+                up.insert(server);
+                add_info(&mut families, server, info);
+            }
+        }
+        let rows = target.rows();
+        for (look, node) in rows.iter().flat_map(|look| look.nodes.iter().map(move |node| (look, node))) {
+            let server = node.server.as_str();
+            if !up.contains(server) || !shown_keys.insert(server.to_owned()) {
+                continue;
+            }
+            families.add(&m::KEYS_UP, [("server", server)], truth(node.answer.is_ok()));
+            families.add(&m::KEYS_COLLECTED, [("server", server)], seconds(look.at));
+            families.add(&m::KEYS_DURATION, [("server", server)], node.took.as_secs_f64());
+            let Ok(rows) = &node.answer else { continue };
+            families.add(&m::KEYS_SHOWN, [("server", server)], rows.rows.len() as f64);
+            families.add(&m::KEYS_LEFT_OUT, [("server", server)], rows.left_out as f64);
+            rows.rows.iter().for_each(|row| add_row(&mut families, server, row));
+        }
+    }
+    families.text()
+}
+
+fn add_info(families: &mut Families, server: &str, info: &Info) {
+    let word = |word: &Option<String>| word.clone().unwrap_or_default();
+    let (version, software, role) = (word(&info.version), word(&info.server), word(&info.role));
+    let labels = [("server", server), ("rollcall", &version), ("software", &software), ("role", &role)];
+    families.add(&m::SERVER, labels, 1.0);
+    for (metric, value) in
+        [(&m::UPTIME, info.uptime_seconds), (&m::MEMORY_USED, info.used_memory), (&m::MEMORY_MAX, info.maxmemory)]
+    {
+        add(families, metric, [("server", server)], value);
+    }
+    for finding in &info.findings {
+        let labels = [("server", server), ("finding", finding.problem.name()), ("severity", finding.severity.name())];
+        families.add(&m::SERVER_FINDING, labels, 1.0);
+    }
+    for (field, metric) in &PLAIN {
+        add(families, metric, [("server", server)], info.field(field));
+    }
+    for reason in REASONS {
+        let labels = [("server", server), ("reason", reason)];
+        add(families, &m::REFUSED, labels, info.field(&format!("rollcall_refused_{reason}")));
+    }
+    for (fields, family, forms) in FORMS {
+        let advances = info.field(&format!("rollcall_{fields}_advances"));
+        add(families, &m::ADVANCES, [("server", server), ("family", family)], advances);
+        for form in forms {
+            let labels = [("server", server), ("family", family), ("form", form)];
+            add(families, &m::VALUES, labels, info.field(&format!("rollcall_{fields}_{form}")));
+            add(families, &m::VALUE_BYTES, labels, info.field(&format!("rollcall_{fields}_{form}_bytes")));
+        }
+    }
+}
+
+fn add_row(families: &mut Families, server: &str, row: &Row) {
+    let key = [("server", server), ("key", &*row.key), ("kind", row.kind)];
+    let number = |number: Option<i64>| number.map(|number| number as f64);
+    for (metric, value) in [
+        (&m::KEY_ITEMS, number(row.items)),
+        (&m::KEY_CAPACITY, number(row.capacity)),
+        (&m::KEY_FILL, row.fill),
+        (&m::KEY_ERROR, row.rate),
+        (&m::KEY_ERROR_ASKED, row.asked),
+        (&m::KEY_SUB_FILTERS, number(row.filters)),
+        (&m::KEY_MEMORY, number(row.bytes)),
+        (&m::KEY_TTL, row.ttl.map(|millis| millis as f64 / 1000.0)),
+        (&m::KEY_HALF_LOADED, Some(truth(row.loading.is_some()))),
+    ] {
+        if let Some(value) = value {
+            families.add(metric, key, value);
+        }
+    }
+    for finding in &row.findings {
+        let labels = [
+            ("server", server),
+            ("key", &*row.key),
+            ("kind", row.kind),
+            ("finding", finding.problem.name()),
+            ("severity", finding.severity.name()),
+        ];
+        families.add(&m::KEY_FINDING, labels, 1.0);
+    }
+}
+
+/// What the server does not say is absent, not 0.
+fn add<const N: usize>(
+    families: &mut Families,
+    metric: &Metric,
+    labels: [(&'static str, &str); N],
+    value: Option<u64>,
+) {
+    if let Some(value) = value {
+        families.add(metric, labels, value as f64);
+    }
+}
+
+fn truth(truth: bool) -> f64 {
+    f64::from(u8::from(truth))
+}
+
+fn seconds(at: SystemTime) -> f64 {
+    at.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}

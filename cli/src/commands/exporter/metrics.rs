@@ -1,0 +1,139 @@
+//! The metrics: names, units, and what they mean. docs/monitoring.md has them all.
+
+use super::families::{Kind, Metric, Of};
+
+const fn gauge(name: &'static str, help: &'static str) -> Metric {
+    Metric { name, unit: None, kind: Kind::Gauge, help }
+}
+
+const fn counter(name: &'static str, help: &'static str) -> Metric {
+    Metric { name, unit: None, kind: Kind::Counter, help }
+}
+
+const fn info(name: &'static str, help: &'static str) -> Metric {
+    Metric { name, unit: None, kind: Kind::Info, help }
+}
+
+const fn of(unit: Of, metric: Metric) -> Metric {
+    Metric { unit: Some(unit), ..metric }
+}
+
+pub const UP: Metric = gauge("up", "Whether the server answers.");
+pub const COLLECTED: Metric =
+    of(Of::Seconds, gauge("collected_timestamp", "When the server was last asked, Unix time."));
+pub const COLLECT_DURATION: Metric = of(Of::Seconds, gauge("collect_duration", "How long asking the server took."));
+pub const SERVER: Metric = info("server", "Versions of the server and of the module, and its role.");
+pub const UPTIME: Metric = of(Of::Seconds, gauge("server_uptime", "Time since the server started."));
+pub const MEMORY_USED: Metric = of(Of::Bytes, gauge("server_memory_used", "Memory that the server uses in all."));
+pub const MEMORY_MAX: Metric =
+    of(Of::Bytes, gauge("server_memory_max", "Memory that the server may use: maxmemory, 0 for no limit."));
+pub const SERVER_FINDING: Metric =
+    gauge("server_finding", "What is wrong with the server as a whole: 1 for each finding.");
+
+pub const FILTERS: Metric = gauge("filters", "Filters, half-loaded ones too.");
+pub const COUNTERS: Metric = gauge("counters", "Counters, half-loaded ones too.");
+pub const NOT_SERVED: Metric = gauge("filters_not_served", "Filters that are kept and served to nobody.");
+pub const ALLOCATED: Metric = of(Of::Bytes, gauge("allocated", "Memory that the module holds."));
+pub const VALUES: Metric = gauge("values", "Filters and counters by their form.");
+pub const VALUE_BYTES: Metric =
+    of(Of::Bytes, gauge("values_memory", "Memory of filters and counters by their form, as MEMORY USAGE has it."));
+pub const ITEMS: Metric = gauge("filters_items", "Items in complete filters.");
+pub const CAPACITY: Metric = gauge("filters_capacity", "Items that complete filters are made for.");
+pub const SUB_FILTERS: Metric = gauge("filters_sub_filters", "Sub-filters of complete filters.");
+pub const GROWN: Metric = gauge("filters_grown", "Filters without a window that have more than one sub-filter.");
+pub const GROWTHS: Metric = counter("filters_growths", "Sub-filters appended because a filter was full.");
+pub const CONVERSIONS: Metric = counter("counters_conversions", "Counters that became an estimate, or dense.");
+pub const ADVANCES: Metric = counter("advances", "Windows moved on.");
+pub const REFUSED: Metric = counter("refused", "Commands and values refused, by reason.");
+pub const DEFRAG_MOVES: Metric = counter("defrag_moves", "Buffers moved by active defragmentation.");
+pub const FREES: Metric = gauge("frees_waiting", "Large values handed to the background and not yet freed.");
+pub const FREES_BYTES: Metric =
+    of(Of::Bytes, gauge("frees_waiting_memory", "Memory of large values that the background has not yet freed."));
+
+pub const KEYS_UP: Metric = gauge("keys_up", "Whether the last look at the keys came to its end.");
+pub const KEYS_SHOWN: Metric = gauge("keys_shown", "Keys that match the pattern and are shown.");
+pub const KEYS_LEFT_OUT: Metric = gauge("keys_left_out", "Keys that match the pattern and are more than --max-keys.");
+pub const KEYS_COLLECTED: Metric =
+    of(Of::Seconds, gauge("keys_collected_timestamp", "When the keys were last looked at, Unix time."));
+pub const KEYS_DURATION: Metric = of(Of::Seconds, gauge("keys_collect_duration", "How long a look at the keys took."));
+pub const KEY_ITEMS: Metric = gauge("key_items", "Items of a filter or members of a counter.");
+pub const KEY_CAPACITY: Metric = gauge("key_capacity", "Items that it is made for, with a window those of one window.");
+pub const KEY_FILL: Metric = of(Of::Ratio, gauge("key_fill", "Items in parts of the capacity."));
+pub const KEY_ERROR: Metric =
+    of(Of::Ratio, gauge("key_error", "False positives to be expected now, or the standard error of a counter."));
+pub const KEY_ERROR_ASKED: Metric = of(Of::Ratio, gauge("key_error_asked", "The error that was asked for."));
+pub const KEY_SUB_FILTERS: Metric = gauge("key_sub_filters", "Sub-filters; with a window those of one slice.");
+pub const KEY_MEMORY: Metric = of(Of::Bytes, gauge("key_memory", "Memory of the value, as MEMORY USAGE has it."));
+pub const KEY_TTL: Metric = of(Of::Seconds, gauge("key_ttl", "Time until it expires; absent if it does not."));
+pub const KEY_HALF_LOADED: Metric = gauge("key_half_loaded", "Whether some of its chunks are still to come.");
+pub const KEY_FINDING: Metric = gauge("key_finding", "What is wrong with the key: 1 for each finding.");
+
+/// All of them, in the order in which they are written.
+pub static ALL: [Metric; 40] = [
+    UP,
+    COLLECTED,
+    COLLECT_DURATION,
+    SERVER,
+    UPTIME,
+    MEMORY_USED,
+    MEMORY_MAX,
+    SERVER_FINDING,
+    FILTERS,
+    COUNTERS,
+    NOT_SERVED,
+    ALLOCATED,
+    VALUES,
+    VALUE_BYTES,
+    ITEMS,
+    CAPACITY,
+    SUB_FILTERS,
+    GROWN,
+    GROWTHS,
+    CONVERSIONS,
+    ADVANCES,
+    REFUSED,
+    DEFRAG_MOVES,
+    FREES,
+    FREES_BYTES,
+    KEYS_UP,
+    KEYS_SHOWN,
+    KEYS_LEFT_OUT,
+    KEYS_COLLECTED,
+    KEYS_DURATION,
+    KEY_ITEMS,
+    KEY_CAPACITY,
+    KEY_FILL,
+    KEY_ERROR,
+    KEY_ERROR_ASKED,
+    KEY_SUB_FILTERS,
+    KEY_MEMORY,
+    KEY_TTL,
+    KEY_HALF_LOADED,
+    KEY_FINDING,
+];
+
+/// The fields of INFO that are a metric as they are.
+pub const PLAIN: [(&str, Metric); 13] = [
+    ("rollcall_filters", FILTERS),
+    ("rollcall_counters", COUNTERS),
+    ("rollcall_filters_not_served", NOT_SERVED),
+    ("rollcall_allocated_bytes", ALLOCATED),
+    ("rollcall_filters_items", ITEMS),
+    ("rollcall_filters_capacity", CAPACITY),
+    ("rollcall_filters_sub_filters", SUB_FILTERS),
+    ("rollcall_filters_grown", GROWN),
+    ("rollcall_filters_growths", GROWTHS),
+    ("rollcall_counters_conversions", CONVERSIONS),
+    ("rollcall_defrag_moves", DEFRAG_MOVES),
+    ("rollcall_frees_waiting", FREES),
+    ("rollcall_frees_waiting_bytes", FREES_BYTES),
+];
+
+/// Reasons of refusals: fields `rollcall_refused_REASON`.
+pub const REASONS: [&str; 4] = ["corrupt", "full", "limit", "memory"];
+
+/// Families, as fields and labels name them, and their forms: fields `rollcall_FAMILY_FORM` and the same with `_bytes`.
+pub const FORMS: [(&str, &str, &[&str]); 2] = [
+    ("filters", "filter", &["lines", "classic", "windowed", "loading"]),
+    ("counters", "counter", &["exact", "sparse", "dense", "windowed", "loading"]),
+];

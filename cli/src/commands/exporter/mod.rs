@@ -1,0 +1,107 @@
+//! `exporter`: figures and findings for Prometheus.
+
+mod collect;
+mod families;
+mod figures;
+mod metrics;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::http;
+use crate::output::Output;
+use crate::server::Access;
+use collect::{Pace, Target};
+
+/// The format, which Prometheus knows as OpenMetrics.
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What somebody sees who opens it in a browser.
+const PAGE: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>rollcall exporter</title>\
+    <p>rollcall exporter: figures of filters and counters, for Prometheus: <a href=\"metrics\">metrics</a>\n";
+
+/// Arguments of `exporter`.
+#[derive(Debug, Args)]
+pub struct Exporter {
+    /// A server, as other commands have it; as often as there are servers. In the environment with spaces between
+    #[arg(
+        long = "url",
+        env = "ROLLCALL_URL",
+        value_name = "URL",
+        value_delimiter = ' ',
+        default_value = "redis://127.0.0.1:6379",
+        hide_env_values = true
+    )]
+    urls: Vec<String>,
+    #[command(flatten)]
+    access: Access,
+    /// Where to listen. Who can connect there can read it all
+    #[arg(long, default_value = "127.0.0.1:9727", value_name = "ADDRESS:PORT")]
+    bind: SocketAddr,
+    /// Seconds between two looks at the servers; what is scraped is the last one
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    interval: u64,
+    /// Figures of each key that matches, as KEYS has it: user:* (none if not given)
+    #[arg(long)]
+    pattern: Option<String>,
+    /// Keys of each server at most, the first in order of names
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    max_keys: u32,
+    /// Seconds between two looks at the keys, or nine times as long as one takes if that is more
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    keys_interval: u64,
+    /// Print the figures once and end
+    #[arg(long)]
+    once: bool,
+}
+
+impl Exporter {
+    pub fn run(self, output: &Output) -> Result<(), Failure> {
+        if output.is_json() {
+            return Err(Failure::of("exporter has no --json: its format is that of Prometheus"));
+        }
+        let pace = Pace {
+            interval: self.interval,
+            keys_interval: self.keys_interval,
+            pattern: self.pattern,
+            max_keys: self.max_keys as usize,
+        };
+        let targets = self.urls.iter().map(|url| Target::new(url, &self.access, pace.clone()));
+        let mut targets = targets.collect::<Result<Vec<Target>, Failure>>()?;
+        if self.once {
+            targets.iter_mut().for_each(Target::look);
+            output.plain(&figures::text(&targets));
+            return Ok(());
+        }
+        let targets: Arc<[Target]> = targets.into();
+        for at in 0..targets.len() {
+            Target::watch(&targets, at)?;
+        }
+        http::serve("metrics for Prometheus", self.bind, router(targets))
+    }
+}
+
+fn router(targets: Arc<[Target]>) -> Router {
+    let metrics = move || {
+        let targets = targets.clone();
+        async move {
+            // The text of many keys takes a while, and others ask meanwhile.
+            match tokio::task::spawn_blocking(move || figures::text(&targets)).await {
+                Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
+                Err(error) => failed(&error.to_string()),
+            }
+        }
+    };
+    Router::new().route("/", get(|| async { Html(PAGE) })).route("/metrics", get(metrics))
+}
+
+fn failed(why: &str) -> Response {
+    (StatusCode::INTERNAL_SERVER_ERROR, format!("{why}\n")).into_response()
+}

@@ -1,0 +1,181 @@
+//! `exporter`: that its figures are those of the servers, whatever becomes of these.
+
+use std::collections::HashMap;
+
+use crate::client::{add_many, pairs, text, wait_until};
+use crate::cluster::cluster;
+use crate::harness::{Server, Setup};
+use crate::pages::Pages;
+use crate::{chunks, peer_server, tool, tool_with, url};
+
+/// The samples of a text, by name and labels as they stand there.
+fn samples(text: &str) -> HashMap<String, f64> {
+    assert!(text.ends_with("# EOF\n"), "{text}");
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let pairs = lines.map(|line| {
+        let (name, value) = line.rsplit_once(' ').expect("a name and a value");
+        (name.to_owned(), value.parse().unwrap_or_else(|_| panic!("{line}")))
+    });
+    let (all, count) = (pairs.clone().collect::<HashMap<String, f64>>(), pairs.count());
+    assert_eq!(all.len(), count, "a sample is there twice: {text}");
+    all
+}
+
+fn name(server: &Server) -> String {
+    format!("127.0.0.1:{}", server.port())
+}
+
+#[test]
+fn figures_are_those_of_the_server() {
+    let server = Server::start();
+    let (mut client, to, at) = (server.client(), url(&server), name(&server));
+    client.expect("BF.RESERVE grown 0.01 100", "+OK");
+    add_many(&mut client, "BF.MADD grown", "item:", 0..4000);
+    client.expect("BF.RESERVE full 0.01 100 NONSCALING", "+OK");
+    client.cmd("BF.MADD full a b c");
+    add_many(&mut client, "LC.ADD visitors", "item:", 0..3000);
+    client.expect("PEXPIRE visitors 3600000", "1");
+    client.expect("LC.RESERVE window 1000 WINDOW 60", "+OK");
+    let odd = b"odd \"\\\n\xff";
+    client.call(&[&b"LC.ADD"[..], odd, b"a"]);
+    client.expect("BF.RESERVE large 0.01 10000", "+OK");
+    let header = chunks(&mut client, "BF", "large").remove(0);
+    client.call(&[&b"BF.LOADCHUNK"[..], b"half", header.0.as_bytes(), &header.1]);
+    let out = tool(&["exporter", "--once", "--pattern", "*", "--url", &to]).expect(0).out;
+    let all = samples(&out);
+    let of = |name: &str, labels: &str| all.get(&format!("rollcall_{name}{{server=\"{at}\"{labels}}}")).copied();
+    assert_eq!(of("up", ""), Some(1.0));
+    // Every field of the module has its figure; those that it does not have, none.
+    let info = client.text("INFO rollcall");
+    let field = |name: &str| {
+        let line = info.lines().find_map(|line| line.strip_prefix(&format!("rollcall_{name}:")));
+        line.and_then(|value| value.trim().parse::<f64>().ok())
+    };
+    for plain in ["filters", "counters", "filters_not_served", "filters_items", "filters_capacity", "filters_grown"] {
+        assert_eq!(of(plain, ""), field(plain), "{plain}");
+    }
+    assert_eq!(of("filters", ""), Some(4.0));
+    assert_eq!(of("filters_growths_total", ""), field("filters_growths"));
+    for reason in ["corrupt", "full", "limit", "memory"] {
+        let label = format!(",reason=\"{reason}\"");
+        assert_eq!(of("refused_total", &label), field(&format!("refused_{reason}")), "{reason}");
+    }
+    for form in ["lines", "classic", "windowed", "loading"] {
+        let label = format!(",family=\"filter\",form=\"{form}\"");
+        assert_eq!(of("values", &label), field(&format!("filters_{form}")), "{form}");
+        assert_eq!(of("values_memory_bytes", &label), field(&format!("filters_{form}_bytes")), "{form}");
+    }
+    // Keys.
+    let key = |metric: &str, key: &str, kind: &str| of(metric, &format!(",key=\"{key}\",kind=\"{kind}\""));
+    assert_eq!(key("key_items", "grown", "filter"), Some(client.int("BF.CARD grown") as f64));
+    assert_eq!(key("key_items", "visitors", "counter"), Some(client.int("LC.COUNT visitors") as f64));
+    let capacity = pairs(&client.cmd("BF.INFO grown")).into_iter().find(|(label, _)| label == "Capacity");
+    assert_eq!(key("key_capacity", "grown", "filter").map(|n| redis::Value::Int(n as i64)), capacity.map(|(_, n)| n));
+    let fpr: f64 = text(&client.list("BF.INFO grown FPR")[0]).parse().expect("a rate");
+    assert_eq!(key("key_error_ratio", "grown", "filter"), Some(fpr));
+    assert_eq!(key("key_error_asked_ratio", "grown", "filter"), Some(0.01));
+    assert_eq!(key("key_memory_bytes", "grown", "filter"), Some(client.int("MEMORY USAGE grown") as f64));
+    let ttl = key("key_ttl_seconds", "visitors", "counter").expect("a time");
+    assert!((3000.0..=3600.0).contains(&ttl), "{ttl}");
+    assert_eq!(key("key_ttl_seconds", "grown", "filter"), None);
+    assert_eq!(key("key_half_loaded", "half", "filter"), Some(1.0));
+    assert_eq!(key("key_half_loaded", "grown", "filter"), Some(0.0));
+    assert_eq!(key("key_items", "half", "filter"), None);
+    // What does not print is escaped twice, for people and for Prometheus.
+    assert_eq!(key("key_items", r#"odd \\\"\\\\\\n\\xff"#, "counter"), Some(1.0), "{out}");
+    let found = |key: &str, kind: &str, finding: &str, severity: &str| {
+        let labels = format!(",key=\"{key}\",kind=\"{kind}\",finding=\"{finding}\",severity=\"{severity}\"");
+        of("key_finding", &labels)
+    };
+    assert_eq!(found("grown", "filter", "grown", "warning"), Some(1.0));
+    assert_eq!(found("half", "filter", "half-loaded", "warning"), Some(1.0));
+    assert_eq!(found("window", "counter", "no-ttl", "notice"), Some(1.0));
+    assert_eq!(all.keys().filter(|name| name.starts_with("rollcall_key_finding")).count(), 3, "{out}");
+    assert_eq!((of("keys_shown", ""), of("keys_left_out", "")), (Some(7.0), Some(0.0)));
+    // A cap, a pattern, and none.
+    let some = samples(&tool(&["exporter", "--once", "--pattern", "*", "--max-keys", "2", "--url", &to]).expect(0).out);
+    let shown: Vec<_> = some.keys().filter(|name| name.contains("rollcall_key_memory")).collect();
+    assert_eq!(shown.len(), 2, "{shown:?}");
+    assert!(shown.iter().all(|name| name.contains("\"full\"") || name.contains("\"grown\"")), "{shown:?}");
+    assert_eq!(some[&format!("rollcall_keys_left_out{{server=\"{at}\"}}")], 5.0);
+    let none = tool(&["exporter", "--once", "--url", &to]).expect(0).out;
+    assert!(!none.contains("rollcall_key"), "{none}");
+    // Findings of the server as a whole.
+    let used = client.info_number("used_memory");
+    client.expect(&format!("CONFIG SET maxmemory {}", used + 100_000), "+OK");
+    let short = tool_with(&["exporter", "--once"], b"", &[("ROLLCALL_URL", &format!("{to} {to}"))]).expect(0).out;
+    let labels = format!("{{server=\"{at}\",finding=\"memory\",severity=");
+    assert!(short.contains(&format!("rollcall_server_finding{labels}")), "{short}");
+    assert_eq!(tool(&["--json", "exporter", "--once", "--url", &to]).code, 3);
+}
+
+#[test]
+fn a_server_that_is_down_hides_no_other_and_comes_back() {
+    let (folder, other) = (tempfile::tempdir().expect("a folder"), Server::start());
+    let socket = folder.path().join("server.sock").display().to_string();
+    let start = || Setup::default().line(&format!("unixsocket {socket}")).start();
+    let mut failing = start();
+    failing.client().cmd("LC.ADD visitors ann");
+    let (first, second) = (format!("redis+unix://{socket}"), url(&other));
+    let args = ["exporter", "--url", &first, "--url", &second, "--interval", "1", "--keys-interval", "1"];
+    let pages = Pages::start(&[&args[..], &["--pattern", "*"]].concat());
+    let up = |at: &str| samples(&pages.get("/metrics").body).get(&format!("rollcall_up{{server=\"{at}\"}}")).copied();
+    let (at_socket, other) = (socket.as_str(), &*name(&other));
+    let both = |wanted: [f64; 2]| {
+        wait_until("the servers to be seen", || ([up(at_socket), up(other)] == wanted.map(Some)).then_some(()));
+    };
+    both([1.0, 1.0]);
+    wait_until("keys", || pages.get("/metrics").body.contains("rollcall_key_items{").then_some(()));
+    failing.shutdown("SHUTDOWN NOSAVE");
+    both([0.0, 1.0]);
+    let body = pages.get("/metrics").body;
+    assert!(!body.contains("rollcall_key_items{"), "{body}");
+    assert!(!body.contains(&format!("rollcall_filters{{server=\"{at_socket}\"")), "{body}");
+    assert!(body.contains(&format!("rollcall_filters{{server=\"{other}\"")), "{body}");
+    let _again = start();
+    both([1.0, 1.0]);
+    assert_eq!(pages.end("-TERM"), Some(0));
+}
+
+#[test]
+fn every_primary_of_a_cluster_has_its_figures() {
+    let mut nodes = cluster();
+    for key in 0..30 {
+        let args = ["import", "-", &format!("count:{key}"), "--kind", "counter", "--create", "CAPACITY 100"];
+        let target = ["--cluster", "--url", &url(&nodes[0])];
+        tool_with(&[&args[..], &target[..]].concat(), b"ann\nben\n", &[]).expect(0);
+    }
+    let once = ["exporter", "--once", "--cluster", "--pattern", "*", "--url", &url(&nodes[1])];
+    let all = samples(&tool(&once).expect(0).out);
+    for node in &nodes {
+        let (at, size) = (name(node), node.client().int("DBSIZE") as f64);
+        assert_eq!(all[&format!("rollcall_up{{server=\"{at}\"}}")], 1.0);
+        assert_eq!(all[&format!("rollcall_counters{{server=\"{at}\"}}")], size);
+        assert_eq!(all[&format!("rollcall_keys_shown{{server=\"{at}\"}}")], size);
+        let prefix = format!("rollcall_key_items{{server=\"{at}\"");
+        assert_eq!(all.iter().filter(|(name, items)| name.starts_with(&prefix) && **items == 2.0).count() as f64, size);
+    }
+    // One is down: the others stay, by any of their names.
+    let (lost, down) = (nodes.remove(2), name(&nodes[1]));
+    let gone = name(&lost);
+    drop(lost);
+    let args = ["exporter", "--once", "--cluster", "--url", &url(&nodes[0])];
+    let all = samples(&tool(&args).expect(0).out);
+    assert_eq!(all[&format!("rollcall_up{{server=\"{gone}\"}}")], 0.0);
+    assert_eq!(all[&format!("rollcall_up{{server=\"{down}\"}}")], 1.0);
+}
+
+#[test]
+fn a_server_of_redisbloom_has_figures_of_its_keys() {
+    let theirs = peer_server();
+    let mut client = theirs.client();
+    client.expect("BF.RESERVE grown 0.01 100", "+OK");
+    add_many(&mut client, "BF.MADD grown", "item:", 0..4000);
+    let out = tool(&["exporter", "--once", "--pattern", "*", "--url", &url(&theirs)]).expect(0).out;
+    let (all, at) = (samples(&out), name(&theirs));
+    let key = format!("{{server=\"{at}\",key=\"grown\",kind=\"classic\"}}");
+    assert_eq!(all[&format!("rollcall_key_items{key}")], client.int("BF.CARD grown") as f64);
+    assert!(!all.contains_key(&format!("rollcall_key_error_ratio{key}")), "{out}");
+    assert!(!all.contains_key(&format!("rollcall_filters{{server=\"{at}\"}}")), "{out}");
+    assert!(out.contains("finding=\"grown\""), "{out}");
+}

@@ -1,0 +1,110 @@
+//! Commands that serve pages: started on a port that the system chooses, asked over HTTP, ended on drop.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use crate::client::{DEADLINE, wait_until};
+
+/// A running command.
+pub struct Pages {
+    child: Child,
+    address: SocketAddr,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
+}
+
+impl Pages {
+    /// Starts the tool with these arguments and a port of its own.
+    pub fn start(args: &[&str]) -> Pages {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));
+        for name in ["ROLLCALL_URL", "ROLLCALL_PASSWORD"] {
+            command.env_remove(name);
+        }
+        command.args(args).args(["--bind", "127.0.0.1:0"]).stdin(Stdio::null()).stdout(Stdio::null());
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("the tool starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("its errors"));
+        let mut line = String::new();
+        lines.read_line(&mut line).expect("it says where it is");
+        let address =
+            line.trim_end().rsplit_once("http://").and_then(|(_, rest)| rest.trim_end_matches('/').parse().ok());
+        let Some(address) = address else {
+            let _ = (child.kill(), child.wait());
+            panic!("no address in: {line}");
+        };
+        Pages { child, address }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What is answered to bytes that are sent as they are.
+    pub fn send(&self, request: &str) -> Reply {
+        let mut stream = TcpStream::connect(self.address).expect("it takes connections");
+        stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).expect("it answers and closes");
+        let text = String::from_utf8(bytes).expect("text");
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        Reply { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+    }
+
+    pub fn get(&self, path: &str) -> Reply {
+        self.send(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address))
+    }
+
+    /// Sends a signal, `-TERM` or `-INT`, and gives the exit code.
+    pub fn end(mut self, signal: &str) -> Option<i32> {
+        let kill = Command::new("kill").args([signal, &self.child.id().to_string()]).status().expect("kill runs");
+        assert!(kill.success());
+        wait_until("the tool to end", || self.child.try_wait().expect("the child's status")).code()
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn only_plain_reading_from_this_machine_is_answered() {
+    let pages = Pages::start(&["exporter", "--url", "redis://127.0.0.1:1"]);
+    let address = pages.address();
+    let ask = |request: &str| pages.send(request).status;
+    assert_eq!(ask(&format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n")), 200);
+    assert_eq!(ask("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), 200);
+    assert_eq!(ask("GET / HTTP/1.0\r\n\r\n"), 200);
+    assert_eq!(ask("GET /none HTTP/1.1\r\nHost: localhost\r\n\r\n"), 404);
+    assert_eq!(ask("GET / HTTP/1.1\r\nHost: rebound.example.org\r\n\r\n"), 421);
+    assert_eq!(ask("POST / HTTP/1.1\r\nHost: localhost\r\n\r\n"), 405);
+    assert_eq!(ask("DELETE /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"), 405);
+    assert_eq!(ask("GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc"), 413);
+    assert_eq!(ask(&format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(20_000))), 431);
+    let head = pages.send("HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
+    assert!(head.head.contains("content-type: application/openmetrics-text; version=1.0.0"), "{}", head.head);
+    assert_eq!(ask("nonsense\r\n\r\n"), 400);
+    // Who says nothing, or stops in the middle, is cut off; others are served meanwhile.
+    let mut silent: Vec<TcpStream> = (0..80).map(|_| TcpStream::connect(address).expect("a connection")).collect();
+    silent[0].write_all(b"GET / HTTP/1.1\r\nHo").expect("it is read");
+    assert_eq!(ask("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), 200);
+    drop(silent);
+    for signal in ["-TERM", "-INT"] {
+        assert_eq!(Pages::start(&["exporter"]).end(signal), Some(0));
+    }
+    // The port is taken.
+    let bind = address.to_string();
+    let taken = crate::tool(&["exporter", "--bind", &bind]).expect(3).err;
+    assert!(taken.contains("cannot listen at") && taken.contains("--bind"), "{taken}");
+}
