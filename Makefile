@@ -19,6 +19,8 @@ export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 
 # The part of the server tests that every supported server has to pass, as filters of test names.
 CORE_TESTS := commands_ config persistence replication
+# Optimised: they add tens of millions of items.
+ACCURACY_TESTS := --profile accuracy --locked --package rollcall-core --test accuracy
 OTHER_SERVERS := redis-8.2.3 valkey-9.1.2
 PEERS := redis-6.2.5 redisbloom-2.8.2
 # VARIABLE=FILE for a fetched server; empty on a machine that the server does not run on.
@@ -38,14 +40,19 @@ run: ## Install what is missing, build, and start redis-server with the module; 
 	@$(MAKE) build
 	@exec scripts/run.sh start "$(PORT)"
 
-test: setup-test build ## Run every test: all of them on redis-server, then the core part on Redis 8 and Valkey
+# The module is linked by one core for minutes: the tests are compiled meanwhile.
+test: setup-test ## Run every test: all of them on redis-server, then the core part on Redis 8 and Valkey
 	@scripts/servers.py fetch $(PEERS)
+	@cargo build --release --locked & module=$$!; compiled=0; \
+		{ cargo test --workspace --locked --no-run && cargo test $(ACCURACY_TESTS) --no-run; } || compiled=$$?; \
+		wait $$module && exit $$compiled
+	@mkdir -p target/run
 	@echo "== all tests, on $$(redis-server --version | cut -d' ' -f1-3)"
 	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=redis-server \
 		$(call in_variable,ROLLCALL_OLD_SERVER,redis-6.2.5) $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
 		cargo test --workspace --locked --no-fail-fast
 	@echo "== accuracy, optimised"
-	@cargo test --profile accuracy --locked --package rollcall-core --test accuracy
+	@cargo test $(ACCURACY_TESTS)
 	@$(MAKE) test-servers
 	@echo "== make test: every test passed"
 

@@ -1,48 +1,116 @@
-//! The module's section of `INFO`: the number of values, their memory, and what was refused.
+//! The module's sections of `INFO`: what there is, what it takes, and what has happened. Every figure is kept, none is
+//! worked out: the cost does not depend on the number of values.
 
 use std::ffi::{CStr, c_int};
 
 use redis_module::raw;
 
-use crate::server::ffi::{Ctx, api, guard};
-use crate::server::{alloc, metrics, version};
-use crate::types::family::Family;
+use crate::server::ffi::{Ctx, OK, api, guard};
+use crate::server::metrics::{
+    CONVERSIONS, CORRUPT_REFUSED, COUNTER_ADVANCES, DEFRAG_MOVES, FILTER_ADVANCES, FULL_REFUSED, GROWTHS,
+    LIMIT_REFUSED, MEMORY_REFUSED,
+};
+use crate::server::{alloc, reclaim, version};
+use crate::types::totals::{Kind, bytes, capacity, grown, items, keys, sub_filters};
 use crate::unserved;
-use rollcall_core::bloom::BloomFilter;
-use rollcall_core::counting::Counter;
 
-/// Registers the section.
+/// Registers the sections.
 pub fn register(ctx: Ctx) {
     // SAFETY: the callback is of the type that the server calls.
     unsafe { api!(RedisModule_RegisterInfoFunc(ctx.as_ptr(), Some(report))) };
 }
 
-unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_int) {
-    let lines: [(&CStr, u64); 6] = [
-        (c"filters", live::<BloomFilter>()),
-        (c"filters_not_served", unserved::count() as u64),
-        (c"counters", live::<Counter>()),
+/// All filters.
+const FILTERS: [Kind; 5] =
+    [Kind::Lines, Kind::Classic, Kind::WindowedFilter, Kind::ArrivingFilter, Kind::ArrivingClassic];
+/// Filters of which a part has arrived.
+const ARRIVING_FILTERS: [Kind; 2] = [Kind::ArrivingFilter, Kind::ArrivingClassic];
+/// All counters.
+const COUNTERS: [Kind; 5] = [Kind::Exact, Kind::Sparse, Kind::Dense, Kind::WindowedCounter, Kind::ArrivingCounter];
+
+type Line = (&'static CStr, u64);
+
+/// The lines after the version. The server puts the module's name before each name.
+fn general() -> [Line; 11] {
+    [
+        (c"filters", keys(FILTERS)),
+        (c"filters_not_served", unserved::count()),
+        (c"counters", keys(COUNTERS)),
         (c"allocated_bytes", alloc::allocated_bytes() as u64),
-        (c"refused_corrupt", metrics::CORRUPT_REFUSED.get()),
-        (c"refused_size", metrics::SIZE_REFUSED.get()),
-    ];
+        (c"refused_corrupt", CORRUPT_REFUSED.get()),
+        (c"refused_full", FULL_REFUSED.get()),
+        (c"refused_limit", LIMIT_REFUSED.get()),
+        (c"refused_memory", MEMORY_REFUSED.get()),
+        (c"defrag_moves", DEFRAG_MOVES.get()),
+        (c"frees_waiting", reclaim::WAITING.get()),
+        (c"frees_waiting_bytes", reclaim::WAITING_BYTES.get()),
+    ]
+}
+
+fn of_filters() -> [Line; 14] {
+    [
+        (c"filters_lines", keys([Kind::Lines])),
+        (c"filters_classic", keys([Kind::Classic])),
+        (c"filters_windowed", keys([Kind::WindowedFilter])),
+        (c"filters_loading", keys(ARRIVING_FILTERS)),
+        (c"filters_lines_bytes", bytes([Kind::Lines])),
+        (c"filters_classic_bytes", bytes([Kind::Classic])),
+        (c"filters_windowed_bytes", bytes([Kind::WindowedFilter])),
+        (c"filters_loading_bytes", bytes(ARRIVING_FILTERS)),
+        (c"filters_items", items()),
+        (c"filters_capacity", capacity()),
+        (c"filters_sub_filters", sub_filters()),
+        (c"filters_grown", grown()),
+        (c"filters_growths", GROWTHS.get()),
+        (c"filters_advances", FILTER_ADVANCES.get()),
+    ]
+}
+
+fn of_counters() -> [Line; 12] {
+    [
+        (c"counters_exact", keys([Kind::Exact])),
+        (c"counters_sparse", keys([Kind::Sparse])),
+        (c"counters_dense", keys([Kind::Dense])),
+        (c"counters_windowed", keys([Kind::WindowedCounter])),
+        (c"counters_loading", keys([Kind::ArrivingCounter])),
+        (c"counters_exact_bytes", bytes([Kind::Exact])),
+        (c"counters_sparse_bytes", bytes([Kind::Sparse])),
+        (c"counters_dense_bytes", bytes([Kind::Dense])),
+        (c"counters_windowed_bytes", bytes([Kind::WindowedCounter])),
+        (c"counters_loading_bytes", bytes([Kind::ArrivingCounter])),
+        (c"counters_conversions", CONVERSIONS.get()),
+        (c"counters_advances", COUNTER_ADVANCES.get()),
+    ]
+}
+
+unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_int) {
+    // The server shows a section with an empty name under the module's name. It takes no fields of a section that it was
+    // not asked for.
+    let begin = |section: &CStr| {
+        // SAFETY: the context is live; the name ends with NUL.
+        unsafe { api!(RedisModule_InfoAddSection(ctx, section.as_ptr())) == OK }
+    };
+    let add = |lines: &[Line]| {
+        for (name, value) in lines {
+            // SAFETY: the context is live; the name ends with NUL.
+            unsafe { api!(RedisModule_InfoAddFieldULongLong(ctx, name.as_ptr(), *value)) };
+        }
+    };
     guard(
         "INFO",
-        // SAFETY: the context is live; names end with NUL. The server puts the module's name before each.
-        || unsafe {
-            // The server shows a section with an empty name under the module's name.
-            if api!(RedisModule_InfoAddSection(ctx, c"".as_ptr())) == crate::server::ffi::OK {
-                api!(RedisModule_InfoAddFieldCString(ctx, c"version".as_ptr(), version::TEXT.as_ptr()));
-                for (name, value) in lines {
-                    api!(RedisModule_InfoAddFieldULongLong(ctx, name.as_ptr(), value));
-                }
+        || {
+            if begin(c"") {
+                // SAFETY: the context is live; both strings end with NUL.
+                unsafe { api!(RedisModule_InfoAddFieldCString(ctx, c"version".as_ptr(), version::TEXT.as_ptr())) };
+                add(&general());
+            }
+            if begin(c"filters") {
+                add(&of_filters());
+            }
+            if begin(c"counters") {
+                add(&of_counters());
             }
         },
         || (),
     );
-}
-
-/// Values of a family that exist now.
-fn live<T: Family>() -> u64 {
-    T::data_types().iter().map(|data_type| data_type.live() as u64).sum()
 }

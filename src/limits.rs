@@ -8,7 +8,7 @@ use redis_module::raw;
 use crate::config;
 use crate::server::facts::{maxmemory_left, must_obey};
 use crate::server::ffi::Ctx;
-use crate::server::metrics::SIZE_REFUSED;
+use crate::server::metrics::{LIMIT_REFUSED, MEMORY_REFUSED};
 use crate::server::{alloc, reclaim};
 use rollcall_core::error::{Error, Limit};
 use rollcall_core::size_limit::SizeLimit;
@@ -71,8 +71,10 @@ impl SizeLimit for ServerLimit {
             return Ok(());
         }
         let checked = self.within_limits(held_bytes.saturating_add(AROUND_VALUE_BYTES), more_bytes);
-        if checked.is_err() {
-            SIZE_REFUSED.count();
+        match &checked {
+            Err(Error::TooLarge { limit: Limit::Value, .. }) => LIMIT_REFUSED.count(),
+            Err(_) => MEMORY_REFUSED.count(),
+            Ok(()) => {}
         }
         checked
     }

@@ -2,14 +2,27 @@
 
 use crate::refusal::{Refusal, quoted};
 use crate::server::ffi::Ctx;
+use crate::server::metrics::{FULL_REFUSED, MEMORY_REFUSED};
 use rollcall_core::admission::Admission;
+use rollcall_core::error::Error;
 
 /// Replies with the error for `refusal`.
 pub fn refuse(ctx: Ctx, refusal: Refusal) {
     match refusal {
         Refusal::Arity => ctx.reply_wrong_arity(),
-        other => ctx.reply_error(&other.text()),
+        other => reply_refusal(ctx, &other),
     }
+}
+
+/// The error for a refusal that is counted where it is of a full filter, or of an allocator that has no more. Those of
+/// limits are counted where they are found.
+fn reply_refusal(ctx: Ctx, refusal: &Refusal) {
+    match refusal {
+        Refusal::Core { error: Error::Full { .. }, .. } => FULL_REFUSED.count(),
+        Refusal::Core { error: Error::OutOfMemory { .. }, .. } => MEMORY_REFUSED.count(),
+        _ => {}
+    }
+    ctx.reply_error(&refusal.text());
 }
 
 /// `OK`.
@@ -24,7 +37,7 @@ pub fn bools(ctx: Ctx, values: &[bool], stopped: Option<Refusal>) {
         ctx.reply_bool(value);
     }
     if let Some(refusal) = stopped {
-        ctx.reply_error(&refusal.text());
+        reply_refusal(ctx, &refusal);
     }
 }
 

@@ -6,15 +6,14 @@ use redis_module::raw;
 
 use crate::config::{self, Commands};
 use crate::server::ffi::{Ctx, LogLevel, api, guard, log_anywhere};
-use crate::types::entry::num_becoming_classic;
-use crate::types::family::{Lines, Stores};
+use crate::types::totals::{Kind, keys};
 
 /// How many there are now.
-pub fn count() -> usize {
+pub fn count() -> u64 {
     match config::commands() {
         Commands::All => 0,
-        Commands::Beside => num_becoming_classic(),
-        Commands::Lc => Lines::data_type().live(),
+        Commands::Beside => keys([Kind::ArrivingClassic]),
+        Commands::Lc => keys([Kind::Lines, Kind::WindowedFilter, Kind::ArrivingFilter, Kind::ArrivingClassic]),
     }
 }
 
@@ -39,7 +38,7 @@ unsafe extern "C" fn loaded(
 }
 
 /// The line about so many filters.
-fn line(unserved: usize) -> String {
+fn line(unserved: u64) -> String {
     let (which, that, way) = match config::commands() {
         Commands::Beside => ("classic ", " that had not fully arrived", "commands all"),
         Commands::All | Commands::Lc => ("", "", "commands beside (as RF.*) or commands all"),

@@ -19,6 +19,7 @@ use crate::refusal::{Noun, Refusal};
 use crate::reply::{self, Field, InfoLine};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
+use crate::types::before::Before;
 use crate::types::family::Family;
 use crate::types::names::Verb;
 
@@ -93,13 +94,15 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (obeyed::settled(&mut key)?, None),
         opened => opened?,
     };
+    let before = Before::adding(filter, 1);
     let moved = advance_before_adding(ctx, name, filter, created.as_ref(), args.from(2));
     let renewed = renewals(filter);
     let outcome = filter.add(args.get(2).bytes(), &limit);
+    before.becomes(filter);
     let (handled, is_new) = outcome.as_ref().map_or((0, false), |&is_new| (1, is_new));
     let changed = is_new || renewals(filter) != renewed;
-    moved.notify(ctx, name);
     let (prefix, items) = (filter.prefix(), args.from(2));
+    moved.notify(ctx, name);
     let added = Added { prefix, verb: Verb::Add, command: args, items, created, handled, changed, is_plain: true };
     announce(ctx, &added, &WORDS);
     if let Some(refusal) = outcome.err().and_then(|error| obeyed::told(ctx, error)) {
@@ -164,6 +167,7 @@ fn insert(
         Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (obeyed::settled(&mut key)?, None),
         opened => opened?,
     };
+    let before = Before::adding(filter, items.len());
     let moved = advance_before_adding(ctx, name, filter, created.as_ref(), items);
     let (mut handled, mut changed) = (0, false);
     let renewed = renewals(filter);
@@ -192,8 +196,9 @@ fn insert(
         reply::bools(ctx, &results, stopped);
     }
     changed |= renewals(filter) != renewed;
-    moved.notify(ctx, name);
+    before.becomes(filter);
     let prefix = filter.prefix();
+    moved.notify(ctx, name);
     announce(ctx, &Added { prefix, verb, command, items, created, handled, changed, is_plain }, &WORDS);
     Ok(())
 }
@@ -208,13 +213,15 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let (prefix, told, created, renewed) = match value_mut::<BloomFilter>(&mut key)? {
         Some(filter) => {
             let now = time_of(ctx, filter.asks_clock());
+            let before = Before::adding(filter, items.len());
             let moved = filter.advance_before_admitting(items.bytes(), terms, now).map_err(core_error)?;
             let moved = announce_moved(ctx, args.get(1), moved);
             let renewed = renewals(filter);
             let told = filter.admit_at(items.bytes(), terms, now, &limit).map_err(core_error);
-            let has_renewed = renewals(filter) != renewed;
+            before.becomes(filter);
+            let (prefix, has_renewed) = (filter.prefix(), renewals(filter) != renewed);
             moved.notify(ctx, args.get(1));
-            (filter.prefix(), told?, None, has_renewed)
+            (prefix, told?, None, has_renewed)
         }
         None if options.no_create => return Err(Refusal::NotFound),
         None => {
@@ -324,11 +331,13 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let mut moved = Announced::NOTHING;
     let changed = match (value_mut::<BloomFilter>(&mut destination)?, sources.split_first()) {
         (Some(filter), _) => {
+            let before = Before::any(filter);
             if let Some(now) = time_of_change(ctx, filter.asks_clock()) {
                 moved = announce_move::<BloomFilter>(ctx, args.get(1), filter.rebase_due(now));
             }
             let united = check_not_ahead(ctx, filter, &sources)
                 .and_then(|()| filter.merge_forgetting(&sources, &limit).map_err(core_error));
+            before.becomes(filter);
             united.map(|(changed, forgotten)| {
                 windows::dispose(forgotten);
                 changed.then(|| filter.prefix())

@@ -13,6 +13,7 @@ use crate::refusal::{Noun, Refusal, quoted};
 use crate::reply::{self, Field, InfoLine};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
+use crate::types::before::Before;
 use crate::types::names::{Prefix, Verb};
 use rollcall_core::admission::Admission;
 use rollcall_core::counting::{
@@ -86,10 +87,13 @@ fn insert(
     let (mut noted, mut moved) = (Noted::default(), Announced::NOTHING);
     let (created, outcome) = match value_mut::<Counter>(&mut key)? {
         Some(counter) => {
+            let before = Before::adding(counter, items.len());
             if let Some(now) = time_of_change(ctx, counter.asks_clock()) {
                 moved = announce_move::<Counter>(ctx, name, counter.advance_before_adding(items.bytes(), now));
             }
-            (None, noted.add(counter, items, &limit))
+            let outcome = noted.add(counter, items, &limit);
+            before.becomes(counter);
+            (None, outcome)
         }
         None => {
             let creation = create_with.ok_or(Refusal::NotFound)?;
@@ -150,9 +154,11 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let (told, created, renewed) = match value_mut::<Counter>(&mut key)? {
         Some(counter) => {
             let now = time_of(ctx, counter.asks_clock());
+            let before = Before::adding(counter, items.len());
             let moved = counter.advance_before_admitting(items.bytes(), terms, now).map_err(core_error)?;
             let (moved, has_window) = (announce_move::<Counter>(ctx, args.get(1), moved), counter.window().is_some());
             let outcome = counter.admit_at(items.bytes(), terms, now, &limit).map_err(core_error);
+            before.becomes(counter);
             moved.notify(ctx, args.get(1));
             let (told, has_changed) = outcome?;
             (told, None, has_changed && has_window)
@@ -275,10 +281,14 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let mut moved = Announced::NOTHING;
     let changed = match (value_mut::<Counter>(&mut destination)?, sources.first()) {
         (Some(counter), _) => {
+            let before = Before::any(counter);
             if let Some(now) = time_of_change(ctx, counter.asks_clock()) {
                 moved = announce_move::<Counter>(ctx, args.get(1), counter.rebase_due(now));
             }
-            check_not_ahead(ctx, counter, &sources).and_then(|()| counter.merge(&sources, &limit).map_err(core_error))
+            let united = check_not_ahead(ctx, counter, &sources)
+                .and_then(|()| counter.merge(&sources, &limit).map_err(core_error));
+            before.becomes(counter);
+            united
         }
         (None, Some(first)) => {
             check_not_ahead(ctx, first, &sources[1..])?;

@@ -12,6 +12,7 @@ use crate::server::alloc;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx, Key, LogLevel, Mode};
 use crate::server::metrics::CORRUPT_REFUSED;
+use crate::types::before::Before;
 use crate::types::entry::{Entry, check_kind, entry_of, is_complete, peek_entry, set_entry, settle};
 use crate::types::family::{Family, State};
 use crate::types::names::Verb;
@@ -60,13 +61,13 @@ fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeye
     let failed = match &mut entry.state {
         State::Ready(_) if !is_obeyed => return Err(Refusal::BadData),
         _ if is_obeyed && data.is_empty() => return Ok(()),
-        State::Ready(value) => return value.overwrite(iterator, data).map_err(refusal_of::<T>),
+        State::Ready(value) => return overwrite(value, iterator, data),
         State::Loading(loading) if !is_obeyed => {
             check_kind::<T>(loading)?;
-            persist::push_chunk(&mut **loading, iterator, data).map_err(refusal_of::<T>)?;
+            entry.push_chunk(iterator, data).map_err(refusal_of::<T>)?;
             return settle_complete::<T>(key);
         }
-        State::Loading(loading) => match persist::push_chunk(&mut **loading, iterator, data) {
+        State::Loading(_) => match entry.push_chunk(iterator, data) {
             Ok(()) => return settle_complete::<T>(key),
             Err(error) => error,
         },
@@ -74,10 +75,18 @@ fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeye
     if is_obeyed {
         settle::<T>(key, |loading| Ok(loading.finish_with_zeros()))?;
         if let Some(Entry { state: State::Ready(value), .. }) = entry_of::<T>(key)? {
-            return value.overwrite(iterator, data).map_err(refusal_of::<T>);
+            return overwrite(value, iterator, data);
         }
     }
     Err(refusal_of::<T>(failed))
+}
+
+/// Writes a chunk over a part of a complete value.
+fn overwrite<T: Family>(value: &mut T, iterator: u64, data: &[u8]) -> Result<(), Refusal> {
+    let before = Before::any(value);
+    let written = value.overwrite(iterator, data).map_err(refusal_of::<T>);
+    before.becomes(value);
+    written
 }
 
 /// `LOADCHUNK key iterator data`, with both as `SCANDUMP` gave them, in the same order.

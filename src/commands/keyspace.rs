@@ -11,6 +11,7 @@ use crate::args::Options;
 use crate::refusal::Refusal;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 use crate::server::reclaim;
+use crate::types::before::Before;
 use crate::types::entry::{Entry, entry_of, peek_entry, set_entry};
 use crate::types::family::{Family, State};
 
@@ -74,9 +75,11 @@ pub(super) fn create_expiring<T: Family>(key: &Key<'_>, value: T, expiry: Option
 
 /// Replaces `old` by `value`, and frees the old one, in the background if it is large.
 pub(super) fn replace<T: Family>(old: &mut T, value: T) {
-    let old = Entry::ready(std::mem::replace(old, value));
-    let bytes = old.memory_bytes();
-    reclaim::dispose(old, bytes);
+    let before = Before::any(old);
+    let replaced = std::mem::replace(old, value);
+    before.becomes(old);
+    let bytes = replaced.num_bytes();
+    reclaim::dispose(Box::new(replaced), bytes as usize);
 }
 
 /// An empty list with room for `len` elements. A client chose `len`, so a lack of memory is an error, about a value of

@@ -18,7 +18,9 @@ use crate::refusal::{Noun, Refusal, quoted};
 use crate::reply::{self, Field, InfoLine};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx, Mode};
+use crate::server::metrics::{COUNTER_ADVANCES, FILTER_ADVANCES, Metric};
 use crate::server::reclaim;
+use crate::types::before::Before;
 use crate::types::family::Family;
 use crate::types::names::{Prefix, Verb};
 
@@ -34,6 +36,8 @@ const SLICES_OF_COUNTERS: u32 = 12;
 pub(super) trait Windowed: Family {
     /// Whose commands move a value on.
     const PREFIX: Prefix;
+    /// How often windows have moved on.
+    const ADVANCES: &'static Metric;
 
     /// The window, if it is one of time.
     fn window(&self) -> Option<Window>;
@@ -46,6 +50,7 @@ pub(super) trait Windowed: Family {
 impl Windowed for BloomFilter {
     /// Only filters of lines have windows.
     const PREFIX: Prefix = Prefix::Rf;
+    const ADVANCES: &'static Metric = &FILTER_ADVANCES;
 
     fn window(&self) -> Option<Window> {
         self.sliding().and_then(Sliding::window).copied()
@@ -70,6 +75,7 @@ impl Windowed for BloomFilter {
 
 impl Windowed for Counter {
     const PREFIX: Prefix = Prefix::Lc;
+    const ADVANCES: &'static Metric = &COUNTER_ADVANCES;
 
     fn window(&self) -> Option<Window> {
         self.window().copied()
@@ -140,6 +146,7 @@ pub(super) fn announce_move<T: Windowed>(ctx: Ctx, key: Arg<'_>, made: Move) -> 
         Move::Advance(slice) => (slice, false),
         Move::Rebase(slice) => (slice, true),
     };
+    T::ADVANCES.count();
     let mut arguments = vec![ArgOrOwned::Arg(key), word(ctx, slice.to_string())];
     if rebases {
         arguments.push(word(ctx, "REBASE"));
@@ -317,16 +324,20 @@ pub(super) fn advance<T: Windowed>(ctx: Ctx, args: Args<'_>) -> Result<(), Refus
 
 /// Moves a value; false where that changes nothing.
 fn obey<T: Windowed>(value: &mut T, to: &To) -> bool {
-    let before = (value.window(), value.newest_slice());
-    if before.0.is_none() {
+    let (window, newest) = (value.window(), value.newest_slice());
+    if window.is_none() {
         return false;
     }
+    let before = Before::any(value);
     match *to {
         To::Slice(slice) => value.advance(slice),
         To::Rebased(slice) => value.rebase(slice),
         To::Clock => value.set_pace(Pace::Clock),
     }
-    before != (value.window(), value.newest_slice())
+    before.becomes(value);
+    let has_moved = newest != value.newest_slice();
+    T::ADVANCES.add(has_moved.into());
+    has_moved || window != value.window()
 }
 
 /// Checks a move that a client asks for.

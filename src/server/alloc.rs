@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use redis_module::raw;
 use rollcall_core::unstable::heap::Mover;
 
+use super::metrics::DEFRAG_MOVES;
 use super::pages;
 
 /// The alignment that malloc gives to a block whose size is a multiple of it, bytes. Other blocks may have less: the
@@ -369,6 +370,7 @@ pub unsafe fn defrag(ctx: *mut raw::RedisModuleDefragCtx, pointer: *mut u8, layo
         if new_base.is_null() {
             return pointer;
         }
+        DEFRAG_MOVES.count();
         if padding(layout) == 0 {
             // The new block has the same size class, and so the same alignment. Should it not, what it holds cannot be
             // used, and the old block is gone.

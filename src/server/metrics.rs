@@ -12,7 +12,12 @@ impl Metric {
 
     /// Counts one more.
     pub fn count(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.add(1);
+    }
+
+    /// Counts so many more.
+    pub fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
     }
 
     /// The count so far.
@@ -21,7 +26,51 @@ impl Metric {
     }
 }
 
+/// A sum of what there is now. Several threads add and take away.
+pub struct Gauge(AtomicU64);
+
+impl Gauge {
+    pub const fn new() -> Self {
+        Gauge(AtomicU64::new(0))
+    }
+
+    pub fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Takes away what was added before.
+    pub fn sub(&self, less: u64) {
+        self.0.fetch_sub(less, Ordering::Relaxed);
+    }
+
+    /// Replaces a part of the sum.
+    pub fn replace(&self, before: u64, after: u64) {
+        if before != after {
+            self.add(after.wrapping_sub(before));
+        }
+    }
+
+    /// The sum now.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// Stored values and chunks that were refused as damaged.
 pub static CORRUPT_REFUSED: Metric = Metric::new();
-/// Values that were refused, or kept from growing, by a size limit.
-pub static SIZE_REFUSED: Metric = Metric::new();
+/// Commands that a full filter stopped.
+pub static FULL_REFUSED: Metric = Metric::new();
+/// Values that were refused, or kept from growing, by `max-key-bytes`.
+pub static LIMIT_REFUSED: Metric = Metric::new();
+/// Values that were refused, or kept from growing, by `maxmemory` or the allocator.
+pub static MEMORY_REFUSED: Metric = Metric::new();
+/// Blocks that active defragmentation has moved.
+pub static DEFRAG_MOVES: Metric = Metric::new();
+/// Sub-filters that were appended to filters.
+pub static GROWTHS: Metric = Metric::new();
+/// Counters that became an estimate, and estimates that became dense.
+pub static CONVERSIONS: Metric = Metric::new();
+/// Times that windows of filters moved on.
+pub static FILTER_ADVANCES: Metric = Metric::new();
+/// Times that windows of counters moved on.
+pub static COUNTER_ADVANCES: Metric = Metric::new();

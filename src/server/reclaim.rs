@@ -7,15 +7,22 @@
 //! gives back. It would evict one key after another until the memory of the first is free.
 
 use std::sync::OnceLock;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{SendError, Sender, channel};
 use std::thread::ThreadId;
 
+use super::metrics::Gauge;
 use super::{facts, pages};
 
 /// Size from which values are freed in the background, bytes. Freeing a smaller one costs less than handing it over.
 const BACKGROUND_BYTES: usize = 1 << 20;
 
-type Garbage = Box<dyn Send>;
+/// A value that nobody needs, and its bytes.
+type Garbage = (Box<dyn Send>, usize);
+
+/// Values that were handed over and are not freed yet.
+pub static WAITING: Gauge = Gauge::new();
+/// Their bytes.
+pub static WAITING_BYTES: Gauge = Gauge::new();
 
 static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
 static RECLAIMER: OnceLock<Option<(u32, Sender<Garbage>)>> = OnceLock::new();
@@ -31,12 +38,29 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
     let started = RECLAIMER.get_or_init(|| {
         let (sender, receiver) = channel::<Garbage>();
         let thread = std::thread::Builder::new().name("rollcall-free".to_owned());
-        thread
-            .spawn(move || receiver.into_iter().for_each(pages::drop_in_steps))
-            .ok()
-            .map(|_| (std::process::id(), sender))
+        thread.spawn(move || receiver.into_iter().for_each(free)).ok().map(|_| (std::process::id(), sender))
     });
     started.as_ref().filter(|(process, _)| *process == std::process::id()).map(|(_, sender)| sender)
+}
+
+/// Frees a value that was handed over.
+fn free((value, bytes): Garbage) {
+    pages::drop_in_steps(value);
+    WAITING.sub(1);
+    WAITING_BYTES.sub(bytes as u64);
+}
+
+fn hand_over(sender: &Sender<Garbage>, value: Box<dyn Send>, bytes: usize) -> bool {
+    WAITING.add(1);
+    WAITING_BYTES.add(bytes as u64);
+    // If the thread is gone, the error returns the value, which is freed here.
+    match sender.send((value, bytes)) {
+        Ok(()) => true,
+        Err(SendError(garbage)) => {
+            free(garbage);
+            false
+        }
+    }
 }
 
 /// Whether the background thread has been started.
@@ -54,8 +78,7 @@ pub fn dispose(value: Box<impl Send + 'static>, bytes: usize) {
         && !facts::is_memory_full()
         && let Some(sender) = reclaimer()
     {
-        // If the thread is gone, the error returns the value, which is dropped here.
-        let _ = sender.send(value);
+        hand_over(sender, value, bytes);
     }
 }
 
@@ -64,7 +87,7 @@ pub fn wait() {
     let (freed, is_freed) = channel::<()>();
     if let Some(Some((process, sender))) = RECLAIMER.get()
         && *process == std::process::id()
-        && sender.send(Box::new(freed)).is_ok()
+        && hand_over(sender, Box::new(freed), 0)
     {
         // The thread drops `freed` after all values before it, which ends `recv` with an error.
         let _ = is_freed.recv();

@@ -19,7 +19,7 @@ use super::names::Verb;
 use crate::limits::ServerLimit;
 use crate::server::alloc::{self, Defragmenter};
 use crate::server::ffi::{Ctx, LogLevel, OK, api, guard, log_anywhere};
-use crate::server::metrics::CORRUPT_REFUSED;
+use crate::server::metrics::{CORRUPT_REFUSED, MEMORY_REFUSED};
 use crate::server::rdb::{Rdb, Unreadable};
 use crate::server::{reclaim, resident};
 
@@ -112,7 +112,12 @@ unsafe extern "C" fn rdb_load<S: Stores>(io: *mut raw::RedisModuleIO, encoding: 
         || match load() {
             Ok(state) => Box::into_raw(Entry::<S::Family>::new(state)).cast(),
             Err(error) => {
-                CORRUPT_REFUSED.count();
+                match error {
+                    Error::Corrupt { .. } => CORRUPT_REFUSED.count(),
+                    Error::OutOfMemory { .. } => MEMORY_REFUSED.count(),
+                    // Limits are counted where they are found.
+                    _ => {}
+                }
                 ctx.log(LogLevel::Warning, &format!("refused a stored {}: {error}", S::Family::NOUN.word()));
                 null_mut()
             }

@@ -1,8 +1,8 @@
-//! A data type: its name and handle in the server, and the number of its values.
+//! A data type: its name and its handle in the server.
 
 use std::ffi::CStr;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use redis_module::raw;
 
@@ -13,12 +13,11 @@ pub struct DataType {
     /// Encoding version of the values that are written.
     pub encoding: u32,
     handle: AtomicPtr<raw::RedisModuleType>,
-    live: AtomicUsize,
 }
 
 impl DataType {
     pub const fn new(name: &'static CStr, encoding: u32) -> Self {
-        DataType { name, encoding, handle: AtomicPtr::new(null_mut()), live: AtomicUsize::new(0) }
+        DataType { name, encoding, handle: AtomicPtr::new(null_mut()) }
     }
 
     /// The server's handle; null unless the type is registered.
@@ -29,18 +28,5 @@ impl DataType {
 
     pub fn set_handle(&self, handle: *mut raw::RedisModuleType) {
         self.handle.store(handle, Ordering::Relaxed);
-    }
-
-    /// Values that exist now, in all databases.
-    pub fn live(&self) -> usize {
-        self.live.load(Ordering::Relaxed)
-    }
-
-    pub fn count_one_more(&self) {
-        self.live.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub fn count_one_less(&self) {
-        self.live.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -3,11 +3,10 @@
 use std::alloc::Layout;
 use std::ffi::c_void;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
-use rollcall_core::unstable::persist::Loading;
+use rollcall_core::unstable::persist::{self, Loading};
 
 use super::family::{Family, State, serves_classic};
 use crate::config;
@@ -19,16 +18,8 @@ use crate::server::ffi::{Key, OtherType};
 /// object, and a pair of type and pointer: 16 bytes each.
 const SERVER_OBJECT_BYTES: usize = 32;
 
-/// Values that become classic filters when all of them has arrived.
-static BECOMING_CLASSIC: AtomicUsize = AtomicUsize::new(0);
-
-/// How many values become classic filters when all of them has arrived.
-pub fn num_becoming_classic() -> usize {
-    BECOMING_CLASSIC.load(Ordering::Relaxed)
-}
-
-/// A value in the keyspace. It is counted and kept under the data type that follows from its state. No change of the
-/// state in place may change that.
+/// A value in the keyspace. It is kept under the data type that follows from its state, and no change of the state in
+/// place may change that. What it holds is in the [`totals`](super::totals) for as long as it lives.
 pub struct Entry<T: Family> {
     pub state: State<T>,
 }
@@ -38,16 +29,8 @@ const _: () = assert!(size_of::<Entry<BloomFilter>>() == 48);
 
 impl<T: Family> Entry<T> {
     pub fn new(state: State<T>) -> Box<Self> {
-        T::data_type(&state).count_one_more();
-        let entry = Box::new(Entry { state });
-        if entry.becomes_classic() {
-            BECOMING_CLASSIC.fetch_add(1, Ordering::Relaxed);
-        }
-        entry
-    }
-
-    fn becomes_classic(&self) -> bool {
-        matches!(&self.state, State::Loading(loading) if T::becomes_classic(loading))
+        state.share().enter();
+        Box::new(Entry { state })
     }
 
     pub fn ready(value: T) -> Box<Self> {
@@ -71,6 +54,18 @@ impl<T: Family> Entry<T> {
         bytes
     }
 
+    /// Gives the next chunk to a value that is still arriving.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`]; nothing was taken then.
+    pub fn push_chunk(&mut self, iterator: u64, data: &[u8]) -> Result<(), Error> {
+        let before = self.state.share();
+        let State::Loading(loading) = &mut self.state else { return Ok(()) };
+        let pushed = persist::push_chunk(&mut **loading, iterator, data);
+        before.becomes(&self.state.share());
+        pushed
+    }
+
     pub fn try_clone(&self) -> Result<Box<Self>, Error> {
         Ok(Self::new(match &self.state {
             State::Ready(value) => State::Ready(value.try_clone()?),
@@ -81,10 +76,7 @@ impl<T: Family> Entry<T> {
 
 impl<T: Family> Drop for Entry<T> {
     fn drop(&mut self) {
-        T::data_type(&self.state).count_one_less();
-        if self.becomes_classic() {
-            BECOMING_CLASSIC.fetch_sub(1, Ordering::Relaxed);
-        }
+        self.state.share().leave();
     }
 }
 
@@ -145,11 +137,17 @@ pub fn settle<T: Family>(
     let Ok(Some(entry)) = entry_of::<T>(key) else { return Ok(()) };
     let State::Loading(loading) = &mut entry.state else { return Ok(()) };
     check_kind::<T>(loading)?;
-    let finished = finish(loading).map_err(|error| Refusal::Core { noun: T::NOUN, error })?;
-    let Some(value) = finished else { return Ok(()) };
+    // To finish takes the contents out.
+    let share = entry.state.share();
+    let State::Loading(loading) = &mut entry.state else { return Ok(()) };
+    let finished = finish(loading).map_err(|error| Refusal::Core { noun: T::NOUN, error });
+    let husk = entry.state.share();
+    share.becomes(&husk);
+    let Some(value) = finished? else { return Ok(()) };
     let state = State::Ready(value);
     if std::ptr::eq(T::data_type(&state), T::data_type(&entry.state)) {
         entry.state = state;
+        husk.becomes(&entry.state.share());
         return Ok(());
     }
     let expiry = key.expiry();

@@ -1,16 +1,19 @@
 //! What distinguishes the families to the server glue: names, data types and digests. All else is generic.
 
 use rollcall_core::bloom::{BitLayout, BloomFilter};
-use rollcall_core::counting::Counter;
+use rollcall_core::counting::{Counter, Representation};
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::SizeLimit;
 use rollcall_core::unstable::bloom::EitherChain;
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::rdb::{self, Sink, Source};
-use rollcall_core::unstable::persist::{LoadingBloomFilter, LoadingCounter, Stored, counter_fields, redisbloom};
+use rollcall_core::unstable::persist::{
+    Loading, LoadingBloomFilter, LoadingCounter, Stored, counter_fields, redisbloom,
+};
 
 use super::data_type::DataType;
 use super::names::Prefix;
+use super::totals::{Kind, Share};
 use crate::refusal::Noun;
 
 /// Complete, or still arriving by `LOADCHUNK`.
@@ -21,6 +24,14 @@ pub enum State<T: Stored> {
 }
 
 impl<T: Family> State<T> {
+    /// What the value holds. Of one that is still arriving, what has arrived.
+    pub fn share(&self) -> Share {
+        match self {
+            State::Ready(value) => value.share(),
+            State::Loading(loading) => Share::of(T::kind_of_arriving(loading), loading.received_bytes()),
+        }
+    }
+
     /// As [`Family::prefix`].
     pub fn prefix(&self) -> Prefix {
         match self {
@@ -48,6 +59,19 @@ pub trait Family: Stored + OnHeap {
 
     /// Whose commands clients are told of: the prefix of events.
     fn prefix_of_events() -> Prefix;
+
+    /// What the value holds.
+    fn share(&self) -> Share;
+
+    /// What a value that is still arriving is.
+    fn kind_of_arriving(loading: &Self::Loading) -> Kind;
+
+    /// The items of a filter in which so many more change nothing but their number; `None` where they may. Of counters
+    /// no items are counted.
+    fn items_in_place(&self, additions: usize) -> Option<u64>;
+
+    /// Items of a filter, 0 of a counter.
+    fn num_items(&self) -> u64;
 
     /// Whether the value becomes a classic filter when all of it has arrived.
     fn becomes_classic(_loading: &Self::Loading) -> bool {
@@ -97,7 +121,6 @@ fn load_ours<T: Family>(
     limit: &impl SizeLimit,
     will_fill: &mut dyn FnMut(&[u8]),
 ) -> Result<State<T>, Error> {
-    use rollcall_core::unstable::persist::Loading;
     if encoding != rdb::ENCODING {
         return Err(Error::corrupt("encoding version", rdb::ENCODING, encoding));
     }
@@ -212,6 +235,35 @@ impl Family for BloomFilter {
         if serves_classic() { Prefix::Bf } else { Prefix::Rf }
     }
 
+    fn share(&self) -> Share {
+        let kind = match (self.sliding(), self.layout()) {
+            (Some(_), _) => Kind::WindowedFilter,
+            (None, BitLayout::Lines) => Kind::Lines,
+            (None, BitLayout::Classic) => Kind::Classic,
+        };
+        Share {
+            kind,
+            bytes: OnHeap::num_bytes(self),
+            items: self.num_items(),
+            capacity: self.capacity(),
+            sub_filters: self.sub_filters().len() as u64,
+        }
+    }
+
+    fn kind_of_arriving(loading: &LoadingBloomFilter) -> Kind {
+        if Self::becomes_classic(loading) { Kind::ArrivingClassic } else { Kind::ArrivingFilter }
+    }
+
+    #[inline]
+    fn items_in_place(&self, additions: usize) -> Option<u64> {
+        (self.sliding().is_none() && self.room() >= additions as u64).then(|| self.num_items())
+    }
+
+    #[inline]
+    fn num_items(&self) -> u64 {
+        self.num_items()
+    }
+
     fn becomes_classic(loading: &LoadingBloomFilter) -> bool {
         matches!(loading, LoadingBloomFilter::Classic(_))
     }
@@ -248,6 +300,31 @@ impl Family for Counter {
 
     fn prefix_of_events() -> Prefix {
         Prefix::Lc
+    }
+
+    fn share(&self) -> Share {
+        let kind = match (self.window(), self.representation()) {
+            (Some(_), _) => Kind::WindowedCounter,
+            (None, Representation::Exact) => Kind::Exact,
+            (None, Representation::Sparse) => Kind::Sparse,
+            (None, Representation::Dense) => Kind::Dense,
+        };
+        Share::of(kind, self.num_bytes())
+    }
+
+    fn kind_of_arriving(_loading: &LoadingCounter) -> Kind {
+        Kind::ArrivingCounter
+    }
+
+    /// A dense bitmap only has its bits set.
+    #[inline]
+    fn items_in_place(&self, _additions: usize) -> Option<u64> {
+        (self.window().is_none() && self.representation() == Representation::Dense).then_some(0)
+    }
+
+    #[inline]
+    fn num_items(&self) -> u64 {
+        0
     }
 
     fn try_clone(&self) -> Result<Self, Error> {

@@ -1,7 +1,9 @@
 //! The data types as the server sees them.
 
+pub mod before;
 pub mod callbacks;
 pub mod data_type;
 pub mod entry;
 pub mod family;
 pub mod names;
+pub mod totals;

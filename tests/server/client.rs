@@ -173,6 +173,15 @@ impl Client {
         value.parse().unwrap_or_else(|_| panic!("INFO's {field} is {value:?}"))
     }
 
+    /// A whole number that came in an array of its own, as `INFO` of one field replies.
+    #[track_caller]
+    pub fn int_of(&mut self, line: &str) -> i64 {
+        match &self.list(line)[..] {
+            [Value::Int(number)] => *number,
+            other => panic!("{line} gave {other:?}"),
+        }
+    }
+
     /// The digest of a key's value, which primary and replica must agree on; zeros for no key.
     pub fn digest(&mut self, key: &str) -> String {
         let reply = self.cmd(&format!("DEBUG DIGEST-VALUE {key}"));

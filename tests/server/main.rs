@@ -38,6 +38,8 @@ mod config;
 mod config_drop_in;
 mod errors;
 mod events;
+mod info_events;
+mod info_totals;
 mod limits;
 mod metadata;
 mod module_loading;

@@ -518,6 +518,10 @@ impl OnHeap for BloomFilter {
         either!(&self.chain, filter => filter.heap_layouts(visit));
     }
 
+    fn num_bytes(&self) -> u64 {
+        self.size_bytes()
+    }
+
     fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool {
         either!(&mut self.chain, filter => match filter.sub_filters_mut().get_mut(index) {
             Some(one) => {

@@ -511,6 +511,15 @@ impl OnHeap for Counter {
         }
     }
 
+    fn num_bytes(&self) -> u64 {
+        Self::STRUCT_BYTES
+            + match &self.state {
+                State::Exact(members) => members.heap_bytes(),
+                State::Estimating(bitmap) => bitmap.num_bytes(),
+                State::Windowed(dated) => Dated::STRUCT_BYTES + dated.num_bytes(self.layout()),
+            }
+    }
+
     /// The members or the words of a dense bitmap. What a sparse one has is left where it is.
     fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool {
         match (index, &mut self.state) {

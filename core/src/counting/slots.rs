@@ -384,6 +384,15 @@ impl Bitmap {
         }
     }
 
+    /// Bytes of all heap allocations; when sparse, the most that they may be.
+    #[inline]
+    pub(super) fn num_bytes(&self) -> u64 {
+        match &self.bits {
+            Bits::Dense(_) => dense_bytes(self.layout),
+            Bits::Sparse(sparse) => size_of::<Sparse>() as u64 + sparse_bytes(self.layout, sparse.len),
+        }
+    }
+
     /// Hands the words of a dense bitmap over and takes them back, wherever they lie then.
     pub(super) fn relocate(&mut self, relocate: impl FnOnce(Box<[u64]>) -> Box<[u64]>) {
         if let Bits::Dense(dense) = &mut self.bits {

@@ -481,6 +481,15 @@ impl Dated {
         }
     }
 
+    /// Bytes of all heap allocations besides its own struct; when sparse, the most that they may be.
+    pub(super) fn num_bytes(&self, layout: Layout) -> u64 {
+        match &self.seen {
+            Seen::Exact(members) => members.heap_bytes(),
+            Seen::Sparse(positions) => positions::heap_bytes(layout, positions.len()),
+            Seen::Dense(_) => dense_bytes(layout, &self.ring),
+        }
+    }
+
     /// Hands the arena or the cells over and takes them back, wherever they lie then.
     pub(super) fn relocate(&mut self, mover: &impl Mover) {
         match &mut self.seen {

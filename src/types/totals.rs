@@ -1,0 +1,158 @@
+//! What all values hold together, for `INFO`. Each change of a value changes the sums too, so nobody has to look at all
+//! values.
+//!
+//! [`Entry`](super::entry::Entry) adds what a value holds when it comes, and takes it away when it goes. A command that
+//! changes a value in place notes it before and after, see [`Before`](super::before::Before).
+
+use crate::server::metrics::{CONVERSIONS, GROWTHS, Gauge};
+
+/// A kind of value: its family, and how it is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Lines,
+    Classic,
+    /// A filter that forgets by time or by the last items.
+    WindowedFilter,
+    /// A filter of which a part has arrived.
+    ArrivingFilter,
+    /// A value that becomes a classic filter when all of it has arrived.
+    ArrivingClassic,
+    Exact,
+    Sparse,
+    Dense,
+    WindowedCounter,
+    /// A counter of which a part has arrived.
+    ArrivingCounter,
+}
+
+/// Kinds, as the last of them says.
+const KINDS: usize = Kind::ArrivingCounter as usize + 1;
+
+/// Sums over the values of a kind.
+struct Total {
+    keys: Gauge,
+    bytes: Gauge,
+}
+
+static TOTALS: [Total; KINDS] = [const { Total { keys: Gauge::new(), bytes: Gauge::new() } }; KINDS];
+static ITEMS: Gauge = Gauge::new();
+static CAPACITY: Gauge = Gauge::new();
+static SUB_FILTERS: Gauge = Gauge::new();
+static GROWN: Gauge = Gauge::new();
+
+/// Values of these kinds.
+pub fn keys<const N: usize>(kinds: [Kind; N]) -> u64 {
+    kinds.iter().map(|&kind| TOTALS[kind as usize].keys.get()).sum()
+}
+
+/// Bytes of the values of these kinds. Of those that arrive, bytes that have arrived.
+pub fn bytes<const N: usize>(kinds: [Kind; N]) -> u64 {
+    kinds.iter().map(|&kind| TOTALS[kind as usize].bytes.get()).sum()
+}
+
+/// Items of all complete filters.
+pub fn items() -> u64 {
+    ITEMS.get()
+}
+
+/// A complete filter has `after` items now, and had `before`.
+#[inline]
+pub fn items_become(before: u64, after: u64) {
+    ITEMS.replace(before, after);
+}
+
+/// Items that all complete filters are made for.
+pub fn capacity() -> u64 {
+    CAPACITY.get()
+}
+
+/// Sub-filters of all complete filters.
+pub fn sub_filters() -> u64 {
+    SUB_FILTERS.get()
+}
+
+/// Filters of more than one sub-filter, without windowed ones.
+pub fn grown() -> u64 {
+    GROWN.get()
+}
+
+/// What one value holds. Items, capacity and sub-filters are those of complete filters, and 0 of all else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    pub kind: Kind,
+    pub bytes: u64,
+    pub items: u64,
+    pub capacity: u64,
+    pub sub_filters: u64,
+}
+
+impl Share {
+    /// Of a value without sub-filters.
+    pub fn of(kind: Kind, bytes: u64) -> Self {
+        Share { kind, bytes, items: 0, capacity: 0, sub_filters: 0 }
+    }
+
+    fn is_complete_filter(&self) -> bool {
+        matches!(self.kind, Kind::Lines | Kind::Classic | Kind::WindowedFilter)
+    }
+
+    fn grows(&self) -> bool {
+        matches!(self.kind, Kind::Lines | Kind::Classic)
+    }
+
+    fn is_grown(&self) -> bool {
+        self.grows() && self.sub_filters > 1
+    }
+
+    /// Adds it to the sums.
+    pub fn enter(&self) {
+        let total = &TOTALS[self.kind as usize];
+        total.keys.add(1);
+        total.bytes.add(self.bytes);
+        if self.is_complete_filter() {
+            ITEMS.add(self.items);
+            CAPACITY.add(self.capacity);
+            SUB_FILTERS.add(self.sub_filters);
+            GROWN.add(self.is_grown().into());
+        }
+    }
+
+    /// Takes it away from the sums.
+    pub fn leave(&self) {
+        let total = &TOTALS[self.kind as usize];
+        total.keys.sub(1);
+        total.bytes.sub(self.bytes);
+        if self.is_complete_filter() {
+            ITEMS.sub(self.items);
+            CAPACITY.sub(self.capacity);
+            SUB_FILTERS.sub(self.sub_filters);
+            GROWN.sub(self.is_grown().into());
+        }
+    }
+
+    /// The same value holds `after` now.
+    pub fn becomes(&self, after: &Share) {
+        if self == after {
+            return;
+        }
+        if self.kind != after.kind {
+            self.leave();
+            after.enter();
+            if matches!(
+                (self.kind, after.kind),
+                (Kind::Exact, Kind::Sparse | Kind::Dense) | (Kind::Sparse, Kind::Dense)
+            ) {
+                CONVERSIONS.count();
+            }
+            return;
+        }
+        TOTALS[self.kind as usize].bytes.replace(self.bytes, after.bytes);
+        ITEMS.replace(self.items, after.items);
+        CAPACITY.replace(self.capacity, after.capacity);
+        SUB_FILTERS.replace(self.sub_filters, after.sub_filters);
+        GROWN.replace(self.is_grown().into(), after.is_grown().into());
+        if self.grows() {
+            GROWTHS.add(after.sub_filters.saturating_sub(self.sub_filters));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What `INFO rollcall` counts, and where its sections are shown.
+
+use redis::Value;
+
+use crate::client::{Client, add_many, error_text, wait_until};
+use crate::harness::Server;
+use crate::info_totals::figures;
+use crate::payload::{forge, split};
+
+/// How much each of the figures has grown by what `act` does.
+fn grown<const N: usize>(client: &mut Client, names: [&str; N], act: impl FnOnce(&mut Client)) -> [i64; N] {
+    let before = figures(client);
+    act(client);
+    let after = figures(client);
+    names.map(|name| after[name] - before[name])
+}
+
+#[test]
+fn sections_are_shown_where_they_are_asked_for() {
+    let server = Server::start();
+    let mut client = server.client();
+    let heads = |text: String| -> Vec<String> {
+        text.lines().filter(|line| line.starts_with("# rollcall")).map(|line| line.trim().to_owned()).collect()
+    };
+    let all = ["# rollcall", "# rollcall_filters", "# rollcall_counters"];
+    for line in ["INFO rollcall", "INFO modules", "INFO everything"] {
+        assert_eq!(heads(client.text(line)), all, "{line}");
+    }
+    assert_eq!(heads(client.text("INFO rollcall_filters")), ["# rollcall_filters"]);
+    assert_eq!(heads(client.text("INFO rollcall_counters")), ["# rollcall_counters"]);
+    for line in ["INFO", "INFO all", "INFO default"] {
+        assert!(heads(client.text(line)).is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn growths_conversions_and_advances_are_counted() {
+    let server = Server::start();
+    let mut client = server.client();
+    let names = ["filters_growths", "filters_grown", "counters_conversions", "filters_advances", "counters_advances"];
+    let of_growing = grown(&mut client, names, |client| {
+        client.expect("BF.RESERVE f 0.01 10", "+OK");
+        add_many(client, "BF.MADD f", "item:", 0..100);
+        client.expect("BF.RESERVE single 0.01 1 LAYOUT classic", "+OK");
+        for at in 0..4 {
+            client.cmd(&format!("BF.ADD single {at}"));
+        }
+    });
+    let sub_filters = client.int_of("BF.INFO f FILTERS") + client.int_of("BF.INFO single FILTERS");
+    assert_eq!(of_growing, [sub_filters - 2, 2, 0, 0, 0]);
+    assert!(sub_filters > 4);
+    let of_converting = grown(&mut client, names, |client| {
+        client.expect("LC.RESERVE c 100000 EXACT 10", "+OK");
+        add_many(client, "LC.ADD c", "item:", 0..11);
+    });
+    assert_eq!(of_converting, [0, 0, 1, 0, 0]);
+    let of_dense = grown(&mut client, names, |client| {
+        add_many(client, "LC.ADD c", "item:", 0..80_000);
+    });
+    assert_eq!(of_dense, [0, 0, 1, 0, 0]);
+    let of_moving = grown(&mut client, names, |client| {
+        client.expect("BF.RESERVE w 0.01 10 WINDOW 10 MANUAL", "+OK");
+        client.expect("LC.RESERVE lw 10 WINDOW 10 MANUAL", "+OK");
+        for line in ["BF.ADD w a", "BF.ADVANCE w 3", "BF.ADVANCE w 3", "LC.ADVANCE lw 1", "LC.ADVANCE lw 2"] {
+            assert!(error_text(&client.cmd(line)).is_none(), "{line}");
+        }
+    });
+    assert_eq!(of_moving, [0, 0, 0, 1, 2]);
+}
+
+#[test]
+fn refusals_are_counted_by_their_reason() {
+    let server = Server::start();
+    let mut client = server.client();
+    let names = ["refused_full", "refused_limit", "refused_memory", "refused_corrupt"];
+    let full = grown(&mut client, names, |client| {
+        client.expect("BF.RESERVE f 0.01 2 NONSCALING", "+OK");
+        client.expect("BF.MADD f a b c", "[1, 1, -ERR non scaling filter is full]");
+        client.expect("BF.ADD f d", "-ERR non scaling filter is full");
+    });
+    assert_eq!(full, [2, 0, 0, 0]);
+    let limit = grown(&mut client, names, |client| {
+        client.expect("CONFIG SET rollcall.max-key-bytes 1048576", "+OK");
+        client.expect("BF.RESERVE g 0.01 10000000", "-ERR the filter needs *");
+        client.expect("CONFIG SET rollcall.max-key-bytes 0", "+OK");
+    });
+    assert_eq!(limit, [0, 1, 0, 0]);
+    let memory = grown(&mut client, names, |client| {
+        client.expect("CONFIG SET maxmemory 30mb", "+OK");
+        client.expect("BF.RESERVE g 0.01 100000000", "-ERR the filter needs *");
+        client.expect("CONFIG SET maxmemory 0", "+OK");
+    });
+    assert_eq!(memory, [0, 0, 1, 0]);
+    let corrupt = grown(&mut client, names, |client| {
+        assert_eq!(client.cmd("LC.ADD c a"), Value::Int(1));
+        let Value::BulkString(payload) = client.cmd("DUMP c") else { panic!("no payload") };
+        let (value, version) = split(&payload);
+        let mut damaged = value.to_vec();
+        damaged[value.len() / 2] ^= 1;
+        let value = forge(&damaged, version);
+        let reply = client.call(&[b"RESTORE".as_slice(), b"d", b"0", &value]);
+        assert!(error_text(&reply).is_some(), "{reply:?}");
+        client.expect("BF.LOADCHUNK h 1 nonsense", "-ERR received bad data");
+    });
+    assert_eq!(corrupt, [0, 0, 0, 2]);
+}
+
+#[test]
+fn what_waits_to_be_freed_is_told_until_it_is() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("BF.RESERVE large 0.01 100000000", "+OK");
+    assert!(figures(&mut client)["filters_lines_bytes"] > 100_000_000);
+    // Both come in one go, so that the second finds the first at work.
+    let replies = client.pipeline(&[vec!["DEL", "large"], vec!["INFO", "rollcall"]]);
+    assert_eq!(replies[0], Value::Int(1));
+    let told = crate::client::text(&replies[1]);
+    let waiting = |name: &str| {
+        let line = told.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|value| value.trim().parse::<i64>().ok()).expect("a number")
+    };
+    let (values, bytes) = (waiting("rollcall_frees_waiting:"), waiting("rollcall_frees_waiting_bytes:"));
+    // It may be done by then: both or neither.
+    assert_eq!(values > 0, bytes > 100_000_000, "{values} of {bytes} bytes");
+    wait_until("the filter to be freed", || {
+        let told = figures(&mut client);
+        (told["frees_waiting"] == 0 && told["frees_waiting_bytes"] == 0 && told["filters"] == 0).then_some(())
+    });
+}

@@ -1,0 +1,235 @@
+//! The sums that `INFO rollcall` shows are those of all values, whatever happened to these.
+
+use std::collections::BTreeMap;
+
+use redis::Value;
+
+use crate::client::{Client, add_many, error_text, field, number, text, wait_until};
+use crate::fixture::populate;
+use crate::harness::Server;
+use crate::pair::Pair;
+
+/// The figures of the module, by name without the prefix.
+pub fn figures(client: &mut Client) -> BTreeMap<String, i64> {
+    let info = client.text("INFO rollcall");
+    let of_ours = info.lines().filter_map(|line| line.trim().strip_prefix("rollcall_")?.split_once(':'));
+    of_ours.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect()
+}
+
+/// What the sums must be by what each key says, as long as every sum is of a figure that keys say. Of sparse counters
+/// the bytes are left out.
+fn summed(client: &mut Client) -> BTreeMap<String, i64> {
+    let mut sums: BTreeMap<String, i64> = BTreeMap::new();
+    for name in [
+        "filters",
+        "filters_lines",
+        "filters_classic",
+        "filters_windowed",
+        "filters_loading",
+        "filters_lines_bytes",
+        "filters_windowed_bytes",
+        "filters_classic_bytes",
+        "filters_loading_bytes",
+        "filters_items",
+        "filters_capacity",
+        "filters_sub_filters",
+        "filters_grown",
+        "counters",
+        "counters_exact",
+        "counters_sparse",
+        "counters_dense",
+        "counters_windowed",
+        "counters_loading",
+        "counters_exact_bytes",
+        "counters_dense_bytes",
+        "counters_loading_bytes",
+    ] {
+        sums.insert(name.to_owned(), 0);
+    }
+    let mut add = |name: &str, more: i64| {
+        if let Some(sum) = sums.get_mut(name) {
+            *sum += more;
+        }
+    };
+    for key in client.list("KEYS *").iter().map(text) {
+        let (family, all) = match client.cmd(&format!("TYPE {key}")) {
+            Value::SimpleString(name) if name == "RCcounter" => ("LC", "counters"),
+            Value::SimpleString(name) if name.starts_with("MBbloom") || name.starts_with("RCfilter") => {
+                ("BF", "filters")
+            }
+            _ => continue,
+        };
+        add(all, 1);
+        let info = client.cmd(&format!("{family}.INFO {key}"));
+        if let Some(error) = error_text(&info) {
+            let arrived = error.split("still loading: ").nth(1).and_then(|rest| rest.split(' ').next());
+            add(&format!("{all}_loading"), 1);
+            add(&format!("{all}_loading_bytes"), arrived.and_then(|bytes| bytes.parse().ok()).expect("bytes"));
+            continue;
+        }
+        let whole = |label: &str| number(&field(&info, label)) as i64;
+        let mut one = |name: &str| match client.cmd(&format!("{family}.INFO {key} {name}")) {
+            Value::Array(items) => items[0].clone(),
+            other => panic!("{key} {name}: {other:?}"),
+        };
+        let is_windowed = one("WINDOW") != Value::Nil;
+        let kind = match (is_windowed, family) {
+            (true, _) => "windowed".to_owned(),
+            (false, "BF") => text(&one("LAYOUT")),
+            (false, _) => text(&one("REPRESENTATION")),
+        };
+        add(&format!("{all}_{kind}"), 1);
+        add(&format!("{all}_{kind}_bytes"), whole("Size"));
+        if family == "BF" {
+            add("filters_items", whole("Number of items inserted"));
+            add("filters_capacity", whole("Capacity"));
+            add("filters_sub_filters", whole("Number of filters"));
+            add("filters_grown", i64::from(!is_windowed && whole("Number of filters") > 1));
+        }
+    }
+    sums
+}
+
+/// Compares both, once nothing waits to be freed.
+fn assert_sums(client: &mut Client, after: &str) {
+    let expected = summed(client);
+    let told = wait_until(&format!("the sums after {after}"), || {
+        let told = figures(client);
+        let is_done = told["filters"] == expected["filters"] && told["counters"] == expected["counters"];
+        (is_done && told["frees_waiting"] == 0).then_some(told)
+    });
+    for (name, value) in &expected {
+        assert_eq!(told[name], *value, "{name} after {after}");
+    }
+}
+
+#[test]
+fn sums_are_those_of_all_values_whatever_became_of_them() {
+    let mut server = Server::start();
+    let mut client = server.client();
+    assert_sums(&mut client, "the start");
+    populate(&mut client);
+    assert_sums(&mut client, "filling");
+    for (line, reply) in [
+        ("BF.RESERVE bf:slices 0.01 100 WINDOW 40 MANUAL SLICES 4", "+OK"),
+        ("BF.RESERVE bf:last 0.01 50 LAST SLICES 5", "+OK"),
+        ("BF.RESERVE bf:classic 0.01 10 LAYOUT classic EXPANSION 2", "+OK"),
+        ("LC.RESERVE lc:slices 1000 WINDOW 40 MANUAL SLICES 4", "+OK"),
+        ("BF.RESERVE bf:flat2 0.01 10 NONSCALING", "+OK"),
+    ] {
+        client.expect(line, reply);
+    }
+    for round in 0..6 {
+        let range = round * 40..round * 40 + 60;
+        for key in ["bf:slices", "bf:last", "bf:classic", "bf:flat2"] {
+            let items: Vec<String> = range.clone().map(|at| format!("item:{at}")).collect();
+            client.cmd(&format!("BF.MADD {key} {}", items.join(" ")));
+            client.cmd(&format!("BF.ADD {key} single:{round}"));
+            client.cmd(&format!("BF.ADMIT {key} LIMIT {} ITEMS x{round} y{round}", 100 + round));
+        }
+        add_many(&mut client, "LC.ADD lc:slices", "item:", range);
+        client.cmd(&format!("LC.ADMIT lc:slices LIMIT 200 ITEMS x{round} y{round}"));
+        client.expect(&format!("BF.ADVANCE bf:slices {}", round + 1), "+OK");
+        client.expect(&format!("LC.ADVANCE lc:slices {}", round + 1), "+OK");
+        assert_sums(&mut client, &format!("round {round}"));
+    }
+    // A list that makes a filter grow and is then refused, and one that is refused at its first item.
+    client.expect("CONFIG SET rollcall.max-key-bytes 1048576", "+OK");
+    client.expect("BF.RESERVE bf:refused 0.000000001 100000 EXPANSION 4", "+OK");
+    add_many(&mut client, "BF.MADD bf:refused", "item:", 0..99_000);
+    let items: Vec<String> = (99_000..101_000).map(|at| format!("item:{at}")).collect();
+    let Value::Array(replies) = client.cmd(&format!("BF.MADD bf:refused {}", items.join(" "))) else {
+        panic!("no list")
+    };
+    assert!(replies.len() > 1 && error_text(&replies[replies.len() - 1]).is_some());
+    client.expect("BF.RESERVE bf:never 0.01 10000000", "-ERR the filter needs *");
+    client.expect("CONFIG SET rollcall.max-key-bytes 0", "+OK");
+    assert_sums(&mut client, "refusals");
+    for line in [
+        "BF.MERGE bf:chain bf:chain",
+        "BF.MERGE bf:left bf:right",
+        "LC.MERGE lc:exact lc:dense",
+        "LC.MERGE lc:new lc:exact lc:sparse",
+        "BF.CLEAR bf:chain",
+        "LC.CLEAR lc:dense",
+        "BF.CLEAR bf:slices",
+        "COPY bf:classic bf:copied",
+        "COPY lc:slices lc:copied",
+        "RENAME bf:left bf:right",
+        "DEL lc:big",
+        "UNLINK bf:flat",
+        "SET bf:tight text",
+    ] {
+        let reply = client.cmd(line);
+        assert!(error_text(&reply).is_none(), "{line}: {reply:?}");
+        assert_sums(&mut client, line);
+    }
+    client.expect("PEXPIRE lc:limit 1", "1");
+    client.expect("MOVE bf:merged 1", "1");
+    client.expect("SELECT 1", "+OK");
+    client.expect("FLUSHDB ASYNC", "+OK");
+    client.expect("SELECT 0", "+OK");
+    wait_until("a key to expire", || (client.int("EXISTS lc:limit") == 0).then_some(()));
+    assert_sums(&mut client, "expiry and FLUSHDB");
+    client.expect("DEBUG RELOAD", "+OK");
+    assert_sums(&mut client, "DEBUG RELOAD");
+    server.save();
+    server.restart();
+    let mut client = server.client();
+    assert_sums(&mut client, "a restart");
+    client.expect("FLUSHALL", "+OK");
+    assert_sums(&mut client, "FLUSHALL");
+    let left = figures(&mut client);
+    for (name, value) in left.iter().filter(|(name, _)| name.ends_with("_bytes") && *name != "allocated_bytes") {
+        assert_eq!(*value, 0, "{name}");
+    }
+}
+
+#[test]
+fn sums_follow_values_that_arrive() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("BF.RESERVE lines 0.01 200000", "+OK");
+    client.expect("BF.RESERVE classic 0.01 200000 LAYOUT classic", "+OK");
+    client.expect("LC.RESERVE counter 1000000 ERROR 0.001 EXACT 0", "+OK");
+    for (line, count) in [("BF.MADD lines", 900), ("BF.MADD classic", 900), ("LC.ADD counter", 9000)] {
+        add_many(&mut client, line, "item:", 0..count);
+    }
+    let mut moves = 0;
+    for (family, key) in [("BF", "lines"), ("BF", "classic"), ("LC", "counter")] {
+        let (dump, load) = (format!("{family}.SCANDUMP"), format!("{family}.LOADCHUNK"));
+        let mut cursor = "0".to_owned();
+        loop {
+            let Value::Array(parts) = client.call(&[&dump, key, &cursor]) else { panic!("no chunk of {key}") };
+            let Value::BulkString(data) = &parts[1] else { panic!("no data of {key}") };
+            cursor = (number(&parts[0]) as u64).to_string();
+            if cursor == "0" {
+                break;
+            }
+            let target = format!("{key}2");
+            let sent = client.call(&[load.as_bytes(), target.as_bytes(), cursor.as_bytes(), data]);
+            assert!(error_text(&sent).is_none(), "{sent:?}");
+            moves += 1;
+            assert_sums(&mut client, &format!("chunk {cursor} of {key}"));
+        }
+    }
+    assert!(moves >= 6, "each in a header and at least one chunk");
+    assert_eq!(figures(&mut client)["filters_loading"], 0);
+}
+
+#[test]
+fn sums_of_replicas_are_those_of_their_primary() {
+    let pair = Pair::start();
+    let mut client = pair.primary.client();
+    populate(&mut client);
+    client.expect("BF.RESERVE bf:slices 0.01 100 WINDOW 40 MANUAL SLICES 4", "+OK");
+    add_many(&mut client, "BF.MADD bf:slices", "item:", 0..100);
+    client.expect("BF.ADVANCE bf:slices 2", "+OK");
+    pair.replica.wait_synced(&pair.primary);
+    let (on_primary, on_replica) = (figures(&mut client), figures(&mut pair.replica.client()));
+    for (name, value) in &on_primary {
+        if name.starts_with("filters") || name.starts_with("counters") {
+            assert_eq!(on_replica[name], *value, "{name}");
+        }
+    }
+}
