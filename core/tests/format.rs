@@ -14,7 +14,7 @@ use rollcall_core::unstable::bloom::LineFilter;
 use rollcall_core::unstable::counting::{Shaped, layout};
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, LoadingCounter, Stored, push_chunk};
-use rollcall_core::window::Pace;
+use rollcall_core::window::{Pace, Window};
 
 mod support;
 
@@ -209,6 +209,41 @@ fn what_is_checked_is_all_that_a_filter_takes() {
             let refused = persist::load::<BloomFilter, _>(persist::dump(&filter), &MaxBytes(rest / 2));
             assert!(matches!(refused, Err(Error::TooLarge { .. })));
         }
+    }
+}
+
+/// What a server sums over all values is what each says, but of sparse bitmaps, where it is the most that they may take.
+#[test]
+fn bytes_that_are_known_at_once_are_those_that_are_held() {
+    for window in [None, Some(Window::new(600, 6, Counter::MAX_SLICES, Pace::Manual).unwrap())] {
+        for members in [0u32, 3, 10, 11, 500, 5000, 100_000] {
+            let params =
+                counting::Params { capacity: 50_000, error_rate: 0.01, exact_limit: 10, exact_bytes: 1 << 10, seed: 0 };
+            let mut counter = match window {
+                Some(window) => Counter::new(params).unwrap().with_window(window, 0).unwrap(),
+                None => Counter::new(params).unwrap(),
+            };
+            (0..members).for_each(|member| {
+                counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
+            });
+            let (known, held) = (counter.num_bytes(), counter.size_bytes());
+            // The parameters, which other counters may share.
+            let shared = 200;
+            let is_sparse = counter.representation() == Representation::Sparse;
+            let most = if is_sparse { held * 4 + 2000 } else { held };
+            assert!(
+                (held.saturating_sub(shared)..=most).contains(&known),
+                "{known} known, {held} held of {members}, {window:?}"
+            );
+        }
+    }
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        let params = bloom::Params { error_rate: 0.01, capacity: 10, expansion: 2, seed: 0 };
+        let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
+        (0..1000u32).for_each(|item| {
+            filter.add(&item.to_le_bytes(), &Unlimited).unwrap();
+        });
+        assert_eq!(filter.num_bytes(), filter.size_bytes());
     }
 }
 
