@@ -26,7 +26,7 @@ PEERS := redis-6.2.5 redisbloom-2.8.2
 # VARIABLE=FILE for a fetched server; empty on a machine that the server does not run on.
 in_variable = $(addprefix $(1)=,$(shell scripts/servers.py path $(2)))
 
-.PHONY: help run test test-servers test-clients golden build lint demo bench accuracy instructions package test-package setup clean setup-run setup-test
+.PHONY: help run test test-servers test-clients test-watch golden build lint demo bench accuracy instructions package test-package setup clean setup-run setup-test
 
 help: ## List the targets (what `make` alone does)
 	@echo "make TARGET, where TARGET is one of"
@@ -76,6 +76,17 @@ test-clients: ## Run redis-py, node-redis and redis-rs against the module, each 
 	@scripts/clients.sh fetch
 	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=redis-server scripts/clients.sh run
 	@echo "== make test-clients: every client passed"
+
+# Tests of the tool that take programs of others, as filters of test names.
+WATCH_TESTS := monitoring
+
+test-watch: setup-test build ## Run the exporter, the alert rules, the dashboards and the script against Prometheus and redis_exporter
+	@scripts/setup.sh watch
+	@scripts/servers.py fetch $(PEERS)
+	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=redis-server $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
+		ROLLCALL_PROMETHEUS=$$(command -v prometheus) ROLLCALL_REDIS_EXPORTER=$$(command -v prometheus-redis-exporter) \
+		cargo test --workspace --locked --no-fail-fast --test online -- $(WATCH_TESTS)
+	@echo "== make test-watch: what watches is right"
 
 golden: ## Write the golden files of the stored format, core/tests/golden, anew: only for a new version of it
 	ROLLCALL_WRITE_GOLDEN=1 cargo test --locked --package rollcall-core --test golden every_kind_of_value_is_stored
@@ -166,7 +177,7 @@ test-package: package ## Make the packages and test them: symbols, sums, content
 	@echo "== make test-package: the packages are right"
 
 setup: ## Install everything that any target needs, as far as it is missing
-	@scripts/setup.sh build lint server wheels clocks node counts words package deb
+	@scripts/setup.sh build lint server wheels clocks node counts watch words package deb
 	@scripts/tools.sh workflows zig cyclonedx
 	@scripts/servers.py fetch
 	@cargo fetch --locked

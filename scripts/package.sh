@@ -139,6 +139,7 @@ tarball() {
     for file in "${packages[@]}"; do put 644 "$(bill_of "$file")" "$folder/sbom/$file.cdx.json"; done
     put 755 "$out/librollcall.so" "$folder/librollcall.so"
     put 755 "$out/rollcall" "$folder/bin/rollcall"
+    for file in packaging/monitoring/*; do put 644 "$file" "$folder/monitoring/${file##*/}"; done
     for file in "$parts"/man/*; do put 644 "$file" "$folder/man/man1/${file##*/}"; done
     for file in "$parts"/completions/*; do put 644 "$file" "$folder/completions/${file##*/}"; done
     archive "$label"
@@ -161,6 +162,7 @@ deb() {
     [[ ! -s packaging/debian/overrides ]] || put 644 packaging/debian/overrides "$folder/usr/share/lintian/overrides/rollcall"
     # DEP-5 wants the text indented, and a dot in each empty line.
     sed '1,2d; s/^$/./; s/^/ /' LICENSE-MIT | sed -e '/^@MIT@$/{' -e 'r /dev/stdin' -e 'd' -e '}' packaging/debian/copyright >"$doc/copyright"
+    for file in packaging/monitoring/*; do put 644 "$file" "$doc/examples/monitoring/${file##*/}"; done
     put 755 "$out/rollcall" "$folder/usr/bin/rollcall"
     for file in "$parts"/man/*; do put_gzipped "$file" "$folder/usr/share/man/man1/${file##*/}.gz"; done
     put 644 "$parts/completions/rollcall.bash" "$folder/usr/share/bash-completion/completions/rollcall"

@@ -12,6 +12,7 @@
 #     counts   valgrind, which counts the instructions that the core takes
 #     package  the programs that `make package` splits, packs and reads binaries with
 #     deb      lintian, which checks the Debian package
+#     watch    Prometheus and redis_exporter, which read the figures of the tool and the module
 #     words    a large English word list, real text for `make demo`
 #
 # Where nothing is missing it asks for no password, touches no network and prints nothing. What Debian can supply is
@@ -81,6 +82,10 @@ need() {
             command -v git >/dev/null || packages+=(git)
             ;;
         deb) command -v lintian >/dev/null || packages+=(lintian) ;;
+        watch)
+            command -v prometheus >/dev/null && command -v promtool >/dev/null || packages+=(prometheus)
+            command -v prometheus-redis-exporter >/dev/null || packages+=(prometheus-redis-exporter)
+            ;;
         words) has_words || packages+=(wamerican-huge) ;;
         *) fail "unknown need '$1'" ;;
     esac
@@ -88,20 +93,24 @@ need() {
 for name in "$@"; do need "$name"; done
 ((${#packages[@]})) || exit 0
 
-# Debian's redis-server starts a system service on port 6379 and enables it for every boot. Nobody asked for one, and
-# `make run` would find its port taken. So the service that this very install brought is stopped and disabled. (A
-# redis-server that was here before is never installed, so never stopped.)
-# The service is stopped afterwards, because that works with and without systemd. To keep it from starting would take a
+# Some of these packages start a system service and enable it for every boot. Nobody asked for one, and `make run` would
+# find its port taken. So the services that this very install brought are stopped and disabled. (What was here before is
+# never installed, so never stopped.)
+# They are stopped afterwards, because that works with and without systemd. To keep them from starting would take a
 # policy-rc.d file, which outlives us if we are interrupted.
 # A broken third-party source fails the update, but Debian's own packages can still be installed: hence `;`.
 install="apt-get update; apt-get install -y --no-install-recommends ${packages[*]}"
+services=()
+for name in redis-server prometheus prometheus-redis-exporter; do
+    [[ " ${packages[*]} " == *" $name "* ]] || continue
+    [[ "$(dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null)" == installed ]] || services+=("$name")
+done
 quiet_service=:
-if [[ " ${packages[*]} " == *" redis-server "* ]] &&
-    [[ "$(dpkg-query -W -f='${db:Status-Status}' redis-server 2>/dev/null)" != installed ]]; then
+if ((${#services[@]})); then
     if [[ -d /run/systemd/system ]]; then
-        quiet_service="systemctl disable --now redis-server"
+        quiet_service="systemctl disable --now ${services[*]}"
     else
-        quiet_service="/etc/init.d/redis-server stop; update-rc.d redis-server disable"
+        quiet_service="for name in ${services[*]}; do /etc/init.d/\$name stop; update-rc.d \$name disable; done"
     fi
 fi
 manual=$install
@@ -142,6 +151,6 @@ if ! "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive sh -c "$install" >"$log"
     tail -n 20 "$log" >&2
     fail "apt-get failed; its last lines are above. The line was: $install"
 fi
-"${as_root[@]}" sh -c "$quiet_service" >"$log" 2>&1 || { cat "$log" >&2; fail "redis-server's system service could not be stopped"; }
-[[ "$quiet_service" == : ]] || echo "setup: redis-server's system service is stopped and disabled: only the program is used here"
+"${as_root[@]}" sh -c "$quiet_service" >"$log" 2>&1 || { cat "$log" >&2; fail "system services could not be stopped: ${services[*]}"; }
+[[ "$quiet_service" == : ]] || echo "setup: stopped and disabled as system services, only the programs are used here: ${services[*]}"
 echo "setup: done"

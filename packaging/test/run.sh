@@ -42,6 +42,8 @@ cmp "$out/librollcall.so" "$scratch/deb/usr/lib/redis/modules/librollcall.so"
 cmp "$scratch/$label/rollcall.conf" "$scratch/deb/etc/redis/rollcall.conf"
 cmp "$out/rollcall" "$scratch/$label/bin/rollcall"
 cmp "$out/rollcall" "$scratch/deb/usr/bin/rollcall"
+diff -r packaging/monitoring "$scratch/$label/monitoring" && diff -r packaging/monitoring "$scratch/deb/usr/share/doc/rollcall/examples/monitoring" ||
+    fail "the packages have other files for monitoring"
 for option in $(sed -n 's/^# \(rollcall\.[a-z-]*\) .*/\1/p' redis.conf); do
     grep -q "^# $option " "$scratch/$label/rollcall.conf" || fail "rollcall.conf does not explain $option"
 done

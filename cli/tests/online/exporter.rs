@@ -110,6 +110,36 @@ fn figures_are_those_of_the_server() {
 }
 
 #[test]
+fn the_user_of_the_document_has_all_rights_that_it_takes() {
+    let page = include_str!("../../../docs/monitoring.md");
+    let line = page.lines().find_map(|line| line.trim().strip_prefix("ACL SETUSER exporter")).expect("the line");
+    for nodes in [vec![Server::start()], cluster()] {
+        for node in &nodes {
+            node.client().expect(&format!("ACL SETUSER exporter{line}"), "+OK");
+            let mut client = node.client();
+            // Each is taken by one node of a cluster.
+            let _ = (client.cmd("BF.ADD filter a"), client.cmd("LC.ADD counter a"));
+        }
+        let at = name(&nodes[0]);
+        let url = format!("redis://exporter:password@{at}");
+        let mut args = vec!["exporter", "--once", "--pattern", "*", "--url", &url];
+        args.extend((nodes.len() > 1).then_some("--cluster"));
+        let out = tool(&args).expect(0).out;
+        let all = samples(&out);
+        for node in &nodes {
+            let size = node.client().int("DBSIZE") as f64;
+            assert_eq!(all[&format!("rollcall_keys_shown{{server=\"{}\"}}", name(node))], size, "{out}");
+        }
+        let sizes = all.keys().filter(|sample| sample.starts_with("rollcall_key_memory_bytes"));
+        assert_eq!(sizes.count(), 2, "{out}");
+        // Without rights the server is up, and its keys are not.
+        nodes[0].client().expect("ACL SETUSER exporter -scan", "+OK");
+        let out = tool(&args).expect(0).out;
+        assert_eq!(samples(&out)[&format!("rollcall_keys_up{{server=\"{at}\"}}")], 0.0, "{out}");
+    }
+}
+
+#[test]
 fn a_server_that_is_down_hides_no_other_and_comes_back() {
     let (folder, other) = (tempfile::tempdir().expect("a folder"), Server::start());
     let socket = folder.path().join("server.sock").display().to_string();

@@ -18,6 +18,7 @@ mod exporter;
 mod files;
 mod importing;
 mod listing;
+mod monitoring;
 mod pages;
 mod way_back;
 

@@ -47,19 +47,11 @@ impl Pages {
 
     /// What is answered to bytes that are sent as they are.
     pub fn send(&self, request: &str) -> Reply {
-        let mut stream = TcpStream::connect(self.address).expect("it takes connections");
-        stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
-        stream.write_all(request.as_bytes()).expect("it reads");
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).expect("it answers and closes");
-        let text = String::from_utf8(bytes).expect("text");
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-        Reply { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+        send(self.address, request).expect("it answers")
     }
 
     pub fn get(&self, path: &str) -> Reply {
-        self.send(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address))
+        ask(self.address, path).expect("it answers")
     }
 
     /// Sends a signal, `-TERM` or `-INT`, and gives the exit code.
@@ -68,6 +60,23 @@ impl Pages {
         assert!(kill.success());
         wait_until("the tool to end", || self.child.try_wait().expect("the child's status")).code()
     }
+}
+
+/// What `GET path` is answered there, by a server that speaks HTTP/1.0 too; `None` if nobody listens.
+pub fn ask(address: SocketAddr, path: &str) -> Option<Reply> {
+    send(address, &format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n"))
+}
+
+fn send(address: SocketAddr, request: &str) -> Option<Reply> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8(bytes).expect("text");
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    Some(Reply { status, head: head.to_ascii_lowercase(), body: body.to_owned() })
 }
 
 impl Drop for Pages {

@@ -35,8 +35,10 @@ pub const COUNTERS: Metric = gauge("counters", "Counters, half-loaded ones too."
 pub const NOT_SERVED: Metric = gauge("filters_not_served", "Filters that are kept and served to nobody.");
 pub const ALLOCATED: Metric = of(Of::Bytes, gauge("allocated", "Memory that the module holds."));
 pub const VALUES: Metric = gauge("values", "Filters and counters by their form.");
-pub const VALUE_BYTES: Metric =
-    of(Of::Bytes, gauge("values_memory", "Memory of filters and counters by their form, as MEMORY USAGE has it."));
+pub const VALUE_BYTES: Metric = of(
+    Of::Bytes,
+    gauge("values_memory", "Memory of filters and counters by their form, as BF.INFO and LC.INFO have their size."),
+);
 pub const ITEMS: Metric = gauge("filters_items", "Items in complete filters.");
 pub const CAPACITY: Metric = gauge("filters_capacity", "Items that complete filters are made for.");
 pub const SUB_FILTERS: Metric = gauge("filters_sub_filters", "Sub-filters of complete filters.");

@@ -105,3 +105,6 @@ fn router(targets: Arc<[Target]>) -> Router {
 fn failed(why: &str) -> Response {
     (StatusCode::INTERNAL_SERVER_ERROR, format!("{why}\n")).into_response()
 }
+
+#[cfg(test)]
+mod tests;

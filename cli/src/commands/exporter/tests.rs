@@ -1,0 +1,120 @@
+//! The metrics against what is made of them: the document, the alert rules, the dashboard.
+
+use std::collections::BTreeSet;
+
+use rollcall_core::health::Problem;
+
+use super::families::{Families, Kind, Metric, Of};
+use super::metrics::{ALL, UP};
+
+const DOCUMENT: &str = include_str!("../../../../docs/monitoring.md");
+const ALERTS: &str = include_str!("../../../../packaging/monitoring/alerts.yml");
+const DASHBOARD: &str = include_str!("../../../../packaging/monitoring/grafana.json");
+
+/// The name of its samples.
+fn name(metric: &Metric) -> String {
+    let unit = match metric.unit {
+        Some(Of::Bytes) => "_bytes",
+        Some(Of::Seconds) => "_seconds",
+        Some(Of::Ratio) => "_ratio",
+        None => "",
+    };
+    let ending = match metric.kind {
+        Kind::Gauge => "",
+        Kind::Counter => "_total",
+        Kind::Info => "_info",
+    };
+    format!("rollcall_{}{unit}{ending}", metric.name)
+}
+
+/// The words of a text that are names of ours.
+fn named(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("rollcall_") && *word != "rollcall_core").map(str::to_owned).collect()
+}
+
+/// The anchors of a document.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let heads = text.lines().filter_map(|line| line.strip_prefix('#').map(|rest| rest.trim_start_matches('#').trim()));
+    heads.map(|head| head.to_lowercase().replace(' ', "-")).collect()
+}
+
+#[test]
+fn the_document_has_every_metric_and_nothing_else_has_others() {
+    let names: BTreeSet<String> = ALL.iter().map(name).collect();
+    assert_eq!(names.len(), ALL.len(), "two metrics have one name");
+    // Fields of INFO that the document shows for redis_exporter.
+    let fields = ["rollcall_refused_full"].map(str::to_owned).into();
+    assert_eq!(&named(DOCUMENT) - &fields, names);
+    for (file, text) in [("alerts.yml", ALERTS), ("grafana.json", DASHBOARD)] {
+        let used = named(text);
+        assert!(used.len() > 5 && used.is_subset(&names), "{file}: {:?}", &used - &names);
+    }
+}
+
+#[test]
+fn every_finding_has_its_section_and_the_urgent_ones_an_alert() {
+    let anchors = anchors(DOCUMENT);
+    for problem in Problem::ALL {
+        assert!(anchors.contains(problem.name()), "{}", problem.name());
+        let is_notice = matches!(problem, Problem::NoTtl | Problem::MayEvict | Problem::NotServed);
+        assert!(is_notice || ALERTS.contains(&format!("finding=\"{}\"", problem.name())), "{}", problem.name());
+    }
+    let mut alerts = 0;
+    for line in ALERTS.lines() {
+        if let Some(section) = line.trim().strip_prefix("document: docs/monitoring.md#") {
+            assert!(anchors.contains(section), "{section}");
+        }
+        if let Some(alert) = line.trim().strip_prefix("- alert: ") {
+            assert!(DOCUMENT.contains(&format!("`{alert}`")), "{alert}");
+            alerts += 1;
+        }
+    }
+    assert_eq!(ALERTS.matches("document: docs/monitoring.md#").count(), alerts);
+    assert_eq!(ALERTS.matches("todo: ").count(), alerts);
+}
+
+#[test]
+fn every_panel_of_the_dashboard_has_what_grafana_needs() {
+    let dashboard: serde_json::Value = serde_json::from_str(DASHBOARD).expect("JSON");
+    let panels = dashboard["panels"].as_array().expect("panels");
+    let (mut ids, mut places, mut shown) = (BTreeSet::new(), Vec::new(), 0);
+    for panel in panels {
+        assert!(ids.insert(panel["id"].as_u64().expect("an id")), "{panel}");
+        let place = ["x", "y", "w", "h"].map(|side| panel["gridPos"][side].as_u64().expect("a side"));
+        let [x, y, w, h] = place;
+        assert!(x + w <= 24 && w > 0 && h > 0, "{panel}");
+        let apart = |&[a, b, c, d]: &[u64; 4]| x + w <= a || a + c <= x || y + h <= b || b + d <= y;
+        assert!(places.iter().all(apart), "{panel} lies on another");
+        places.push(place);
+        if panel["type"] == "row" {
+            continue;
+        }
+        shown += 1;
+        assert_eq!(panel["datasource"]["uid"], "${datasource}", "{panel}");
+        let targets = panel["targets"].as_array().expect("targets");
+        let letters: BTreeSet<_> = targets.iter().filter_map(|target| target["refId"].as_str()).collect();
+        assert!(!targets.is_empty() && letters.len() == targets.len(), "{panel}");
+    }
+    assert!(shown > 20, "{shown}");
+    let variables = dashboard["templating"]["list"].as_array().expect("variables");
+    let variables: Vec<_> = variables.iter().filter_map(|variable| variable["name"].as_str()).collect();
+    assert_eq!(variables, ["datasource", "server", "key"]);
+}
+
+#[test]
+fn samples_of_a_metric_stand_together_and_labels_are_escaped() {
+    let mut families = Families::new(&ALL);
+    families.add(&UP, [("server", "a")], 1.0);
+    families.add(&super::metrics::KEY_TTL, [("server", "a"), ("key", "\"\\\n")], 0.5);
+    families.add(&UP, [("server", "b")], 0.0);
+    families.add(&super::metrics::REFUSED, [("server", "a"), ("reason", "full")], 3.0);
+    let expected = "# HELP rollcall_up Whether the server answers.\n# TYPE rollcall_up gauge\n\
+        rollcall_up{server=\"a\"} 1.0\nrollcall_up{server=\"b\"} 0.0\n\
+        # HELP rollcall_refused Commands and values refused, by reason.\n# TYPE rollcall_refused counter\n\
+        rollcall_refused_total{server=\"a\",reason=\"full\"} 3.0\n\
+        # HELP rollcall_key_ttl_seconds Time until it expires; absent if it does not.\n\
+        # TYPE rollcall_key_ttl_seconds gauge\n# UNIT rollcall_key_ttl_seconds seconds\n\
+        rollcall_key_ttl_seconds{server=\"a\",key=\"\\\"\\\\\\n\"} 0.5\n# EOF\n";
+    assert_eq!(families.text(), expected);
+}

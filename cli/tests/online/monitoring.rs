@@ -1,0 +1,261 @@
+//! What packaging/monitoring has, against real programs: Prometheus with the alert rules reads the exporter and answers by
+//! its HTTP API, as Grafana asks it; promtool runs the cases of the rules; redis_exporter runs the script.
+//!
+//! `ROLLCALL_PROMETHEUS` names the program, which has promtool beside it, and `ROLLCALL_REDIS_EXPORTER` the other one.
+//! Where one is not set its tests have nothing to do; `make test-watch` sets both.
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::client::{Client, add_many, wait_until, with_items};
+use crate::harness::{Server, Setup};
+use crate::pages::{Pages, ask};
+use crate::{chunks, url};
+
+/// The folder of the files that users get.
+fn files() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/monitoring")
+}
+
+fn file(name: &str) -> String {
+    fs::read_to_string(files().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// A program that serves pages at a port of its own, ended on drop.
+struct Program {
+    child: Child,
+    address: SocketAddr,
+    _folder: TempDir,
+}
+
+impl Program {
+    /// Starts it with what `arguments` makes of its address and folder, and waits until `ready` answers 200. If another
+    /// program takes the port first, another is tried.
+    fn start(program: &Path, ready: &str, arguments: impl Fn(SocketAddr, &Path) -> Vec<String>) -> Program {
+        for _ in 0..5 {
+            let folder = tempfile::tempdir().expect("a folder");
+            let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+            let log = fs::File::create(folder.path().join("log")).expect("a log");
+            let mut command = Command::new(program);
+            command.args(arguments(address, folder.path())).current_dir(folder.path());
+            let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("it starts");
+            let mut program = Program { child, address, _folder: folder };
+            let is_up = wait_until("the program to answer", || match program.child.try_wait().expect("its status") {
+                Some(_) => Some(false),
+                None => ask(program.address, ready).is_some_and(|reply| reply.status == 200).then_some(true),
+            });
+            if is_up {
+                return program;
+            }
+        }
+        panic!("{} does not stay up", program.display());
+    }
+
+    fn get(&self, path: &str) -> String {
+        ask(self.address, path).expect("it answers").body
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Prometheus with our rules, which asks these addresses every second.
+fn prometheus(program: &Path, exporter: SocketAddr) -> Program {
+    Program::start(program, "/-/ready", |address, folder| {
+        let config = file("prometheus.yml").replace("15s", "1s").replace("127.0.0.1:9727", &exporter.to_string());
+        fs::write(folder.join("prometheus.yml"), config).expect("the configuration");
+        fs::write(folder.join("alerts.yml"), file("alerts.yml")).expect("the rules");
+        let arguments = ["--config.file=prometheus.yml", "--storage.tsdb.path=data", "--log.level=warn"];
+        let own = [format!("--web.listen-address={address}")];
+        arguments.iter().map(|argument| (*argument).to_owned()).chain(own).collect()
+    })
+}
+
+/// The samples that a query gives: labels and value.
+fn query(prometheus: &Program, promql: &str) -> Vec<(serde_json::Value, f64)> {
+    let escaped: String = promql.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let body = prometheus.get(&format!("/api/v1/query?query={escaped}"));
+    let answer: serde_json::Value = serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}"));
+    assert_eq!(answer["status"], "success", "{promql}: {body}");
+    let samples = answer["data"]["result"].as_array().expect("samples").clone();
+    let value = |sample: &serde_json::Value| sample["value"][1].as_str().and_then(|value| value.parse().ok());
+    samples.into_iter().map(|sample| (sample["metric"].clone(), value(&sample).expect("a value"))).collect()
+}
+
+/// Waits until a query gives one sample of this value.
+#[track_caller]
+fn becomes(prometheus: &Program, promql: &str, wanted: f64) {
+    wait_until(&format!("{promql} to be {wanted}"), || {
+        matches!(&query(prometheus, promql)[..], [(_, value)] if *value == wanted).then_some(())
+    });
+}
+
+/// Filters and counters of every kind, each finding that can be had, and a value that is half loaded.
+fn fill(client: &mut Client) {
+    client.expect("BF.RESERVE grown 0.01 100", "+OK");
+    add_many(client, "BF.MADD grown", "item:", 0..4000);
+    client.expect("BF.RESERVE full 0.01 100 NONSCALING", "+OK");
+    add_many(client, "BF.MADD full", "item:", 0..95);
+    client.expect("BF.RESERVE window 0.01 1000 WINDOW 3600", "+OK");
+    client.expect("BF.RESERVE classic 0.01 1000 LAYOUT classic", "+OK");
+    client.cmd("BF.MADD classic a b c");
+    client.expect("LC.RESERVE visitors 1000 WINDOW 3600", "+OK");
+    client.expect("PEXPIRE visitors 3600000", "1");
+    add_many(client, "LC.ADD many", "item:", 0..3000);
+    client.expect("BF.RESERVE large 0.01 10000", "+OK");
+    let header = chunks(client, "BF", "large").remove(0);
+    client.call(&[&b"BF.LOADCHUNK"[..], b"half", header.0.as_bytes(), &header.1]);
+}
+
+#[test]
+fn prometheus_has_what_the_servers_say_and_its_alerts_fire() {
+    let Some(program) = std::env::var_os("ROLLCALL_PROMETHEUS").map(PathBuf::from) else { return };
+    let (first, second) = (Setup::default().line("maxmemory 1gb").start(), Server::start());
+    let mut client = first.client();
+    fill(&mut client);
+    second.client().cmd("LC.ADD visitors ann");
+    let [one, two] = [&first, &second].map(|server| format!("127.0.0.1:{}", server.port()));
+    let (first_url, second_url) = (url(&first), url(&second));
+    let servers = ["exporter", "--url", &first_url, "--url", &second_url, "--pattern", "*"];
+    let exporter = Pages::start(&[&servers[..], &["--interval", "1", "--keys-interval", "1"]].concat());
+    let prometheus = prometheus(&program, exporter.address());
+    becomes(&prometheus, "up{job=\"rollcall\"}", 1.0);
+    becomes(&prometheus, "count(rollcall_up == 1)", 2.0);
+    becomes(&prometheus, &format!("rollcall_refused_total{{server=\"{one}\",reason=\"full\"}}"), 0.0);
+    becomes(&prometheus, "count(rollcall_key_memory_bytes)", 9.0);
+    // What happens from now on is an increase.
+    refuse(&mut client);
+    add_many(&mut client, "BF.MADD grown", "more:", 0..9000);
+    add_many(&mut client, "LC.ADD visitors", "item:", 0..3000);
+    for alert in ["RollcallRefusedFull", "RollcallFiltersGrow"] {
+        becomes(&prometheus, &format!("ALERTS{{alertname=\"{alert}\",alertstate=\"firing\",server=\"{one}\"}}"), 1.0);
+    }
+    for (alert, key) in [("RollcallFilterGrown", "grown"), ("RollcallFilterFull", "full")] {
+        becomes(&prometheus, &format!("ALERTS{{alertname=\"{alert}\",alertstate=\"pending\",key=\"{key}\"}}"), 1.0);
+    }
+    becomes(&prometheus, "ALERTS{alertname=\"RollcallHalfLoaded\"}", 1.0);
+    // Every number of INFO arrives as it is.
+    for (promql, field) in [
+        ("rollcall_filters", "filters"),
+        ("rollcall_counters", "counters"),
+        ("rollcall_allocated_bytes", "allocated_bytes"),
+        ("rollcall_filters_items", "filters_items"),
+        ("rollcall_filters_capacity", "filters_capacity"),
+        ("rollcall_filters_sub_filters", "filters_sub_filters"),
+        ("rollcall_filters_grown", "filters_grown"),
+        ("rollcall_filters_growths_total", "filters_growths"),
+        ("rollcall_counters_conversions_total", "counters_conversions"),
+        ("rollcall_refused_total{reason=\"full\"}", "refused_full"),
+        ("rollcall_values{family=\"filter\",form=\"lines\"}", "filters_lines"),
+        ("rollcall_values{family=\"filter\",form=\"classic\"}", "filters_classic"),
+        ("rollcall_values{family=\"filter\",form=\"windowed\"}", "filters_windowed"),
+        ("rollcall_values{family=\"filter\",form=\"loading\"}", "filters_loading"),
+        ("rollcall_values{family=\"counter\",form=\"dense\"}", "counters_dense"),
+        ("rollcall_values_memory_bytes{family=\"filter\",form=\"lines\"}", "filters_lines_bytes"),
+        ("rollcall_values_memory_bytes{family=\"counter\",form=\"windowed\"}", "counters_windowed_bytes"),
+        ("rollcall_advances_total{family=\"counter\"}", "counters_advances"),
+        ("rollcall_server_memory_max_bytes", ""),
+    ] {
+        let field = if field.is_empty() { "maxmemory".to_owned() } else { format!("rollcall_{field}") };
+        let said = client.info_number(&field) as f64;
+        becomes(&prometheus, &format!("sum({promql} and on(server) rollcall_up{{server=\"{one}\"}})"), said);
+    }
+    let counted = client.int("BF.CARD grown") as f64;
+    becomes(&prometheus, "rollcall_key_items{key=\"grown\"}", counted);
+    becomes(&prometheus, "rollcall_key_half_loaded{key=\"half\"}", 1.0);
+    let filters = client.info_number("rollcall_filters") + second.client().info_number("rollcall_filters");
+    becomes(&prometheus, "sum(rollcall_filters)", filters as f64);
+    // All that the dashboard asks is there, and all rules can be evaluated.
+    for promql in expressions() {
+        wait_until(&promql, || (!query(&prometheus, &promql).is_empty()).then_some(()));
+    }
+    let rules: serde_json::Value = serde_json::from_str(&prometheus.get("/api/v1/rules")).expect("JSON");
+    let rules = rules["data"]["groups"][0]["rules"].as_array().expect("rules").clone();
+    assert_eq!(rules.len(), file("alerts.yml").matches("- alert: ").count());
+    assert!(rules.iter().all(|rule| rule["health"] == "ok"), "{rules:?}");
+    // One server goes: the other stays.
+    drop(second);
+    becomes(&prometheus, &format!("ALERTS{{alertname=\"RollcallServerDown\",server=\"{two}\"}}"), 1.0);
+    becomes(&prometheus, &format!("rollcall_up{{server=\"{one}\"}}"), 1.0);
+    assert!(query(&prometheus, &format!("rollcall_filters{{server=\"{two}\"}}")).is_empty());
+}
+
+/// Adds to the filter `full` until it refuses.
+fn refuse(client: &mut Client) {
+    let _ = client.call(&with_items("BF.MADD full", "late:", 0..100));
+    assert!(client.info_number("rollcall_refused_full") > 0);
+}
+
+/// The expressions of the dashboard, with what Grafana puts in.
+fn expressions() -> Vec<String> {
+    let dashboard: serde_json::Value = serde_json::from_str(&file("grafana.json")).expect("JSON");
+    let panels = dashboard["panels"].as_array().expect("panels");
+    let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().cloned().unwrap_or_default());
+    let expressions = targets.map(|target| {
+        let text = target["expr"].as_str().expect("an expression");
+        let text = text.replace("$server", ".*").replace("$key", ".*").replace("$__rate_interval", "1m");
+        assert!(!text.contains('$'), "{text}");
+        text
+    });
+    expressions.collect()
+}
+
+#[test]
+fn promtool_takes_the_files_and_the_cases_of_the_rules_hold() {
+    let Some(program) = std::env::var_os("ROLLCALL_PROMETHEUS").map(PathBuf::from) else { return };
+    let promtool = program.with_file_name("promtool");
+    for arguments in
+        [["check", "rules", "alerts.yml"], ["test", "rules", "alerts.test.yml"], ["check", "config", "prometheus.yml"]]
+    {
+        let output = Command::new(&promtool).args(arguments).current_dir(files()).output().expect("promtool runs");
+        let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+        assert!(output.status.success() && said.contains("SUCCESS"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn redis_exporter_passes_the_figures_of_the_script_on() {
+    let Some(program) = std::env::var_os("ROLLCALL_REDIS_EXPORTER").map(PathBuf::from) else { return };
+    let server = Server::start();
+    let mut client = server.client();
+    fill(&mut client);
+    let script = files().join("redis_exporter.lua").display().to_string();
+    let exporter = Program::start(&program, "/metrics", |address, _| {
+        let (at, listen) = (url(&server), address.to_string());
+        ["--redis.addr", &at, "--script", &script, "--web.listen-address", &listen].map(str::to_owned).into()
+    });
+    let text = exporter.get("/metrics");
+    for field in ["rollcall_filters", "rollcall_counters", "rollcall_filters_items", "rollcall_refused_full"] {
+        let prefix = format!("redis_script_values{{key=\"{field}\"}} ");
+        let value =
+            text.lines().find_map(|line| line.strip_prefix(&prefix)).unwrap_or_else(|| panic!("{field}: {text}"));
+        assert_eq!(value.parse::<f64>().expect("a number"), client.info_number(field) as f64, "{field}");
+    }
+}
+
+#[test]
+fn the_script_gives_every_number_of_info() {
+    let server = Server::start();
+    let mut client = server.client();
+    fill(&mut client);
+    let reply = client.call(&["EVAL", &file("redis_exporter.lua"), "0"]);
+    let figures = crate::client::pairs(&reply);
+    let info = client.text("INFO rollcall");
+    let numbers = info.lines().filter_map(|line| line.trim().split_once(':'));
+    let numbers: Vec<(String, String)> = numbers
+        .filter(|(_, value)| value.bytes().all(|byte| byte.is_ascii_digit()))
+        .map(|(field, value)| (field.to_owned(), value.to_owned()))
+        .collect();
+    let figures: Vec<(String, String)> =
+        figures.iter().map(|(field, value)| (field.clone(), crate::client::text(value))).collect();
+    assert_eq!(figures, numbers);
+    assert!(figures.len() > 5 && figures.iter().all(|(field, _)| field != "rollcall_version"), "{figures:?}");
+}
