@@ -28,6 +28,9 @@ use crate::failure::Failure;
 /// Connections at a time. More wait to be accepted.
 const MAX_CONNECTIONS: usize = 64;
 
+/// Threads for what takes a while. More requests wait, so that many of them take no more processors than these.
+const BUSY_THREADS: usize = 4;
+
 /// Time for a request to arrive.
 const HEADER_TIME: Duration = Duration::from_secs(5);
 
@@ -55,7 +58,8 @@ pub fn serve(name: &str, address: SocketAddr, router: Router) -> Result<(), Fail
         let failure = Failure::of(format!("cannot listen at {address}: {error}"));
         failure.advise("give another address or port with --bind")
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(BUSY_THREADS).build().map_err(cannot)?;
     runtime.block_on(async {
         let listener = TcpListener::bind(address).await.map_err(cannot)?;
         let bound = listener.local_addr().map_err(cannot)?;

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::client::{Client, add_many, wait_until, with_items};
 use crate::harness::{Server, Setup};
 use crate::pages::{Pages, ask};
-use crate::{chunks, url};
+use crate::{chunks, tool, url};
 
 /// The folder of the files that users get.
 fn files() -> PathBuf {
@@ -219,6 +219,17 @@ fn promtool_takes_the_files_and_the_cases_of_the_rules_hold() {
         let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
         assert!(output.status.success() && said.contains("SUCCESS"), "{arguments:?}: {said}");
     }
+    // The figures are right in the older format too, which node_exporter and others read.
+    let server = Server::start();
+    fill(&mut server.client());
+    let figures = tool(&["exporter", "--once", "--pattern", "*", "--url", &url(&server)]).expect(0).out;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("figures");
+    fs::write(&path, &figures).expect("the figures");
+    let input = fs::File::open(&path).expect("the figures");
+    let output = Command::new(&promtool).args(["check", "metrics"]).stdin(input).output().expect("promtool runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() != Some(1) && !said.contains("error"), "{said}");
 }
 
 #[test]

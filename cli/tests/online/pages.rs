@@ -100,7 +100,10 @@ fn only_plain_reading_from_this_machine_is_answered() {
     assert_eq!(ask("DELETE /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"), 405);
     assert_eq!(ask("GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc"), 413);
     assert_eq!(ask(&format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(20_000))), 431);
-    let head = pages.send("HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let plain = pages.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: text/html, */*\r\n\r\n");
+    assert!(plain.head.contains("content-type: text/plain; version=0.0.4"), "{}", plain.head);
+    let accept = "Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5";
+    let head = pages.send(&format!("HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n{accept}\r\n\r\n"));
     assert_eq!((head.status, head.body.as_str()), (200, ""));
     assert!(head.head.contains("content-type: application/openmetrics-text; version=1.0.0"), "{}", head.head);
     assert_eq!(ask("nonsense\r\n\r\n"), 400);

@@ -1,4 +1,6 @@
 //! Samples, gathered by metric and written as OpenMetrics has them: all of a metric together.
+//!
+//! The text is right for those too who know only the older format of Prometheus: it has no type that this does not know.
 
 use std::fmt;
 
@@ -17,8 +19,6 @@ pub enum Kind {
     Gauge,
     /// What has been since the server started. Its name ends with `_total`.
     Counter,
-    /// Words as labels; its figure is 1 and its name ends with `_info`.
-    Info,
 }
 
 /// A metric. Its name lacks the prefix, the unit and the ending of its kind.
@@ -93,7 +93,6 @@ impl Collector for Families {
             let kind = match metric.kind {
                 Kind::Gauge => MetricType::Gauge,
                 Kind::Counter => MetricType::Counter,
-                Kind::Info => MetricType::Info,
             };
             let unit = metric.unit.map(Of::unit);
             let mut family = encoder.encode_descriptor(metric.name, metric.help, unit.as_ref(), kind)?;
@@ -101,7 +100,6 @@ impl Collector for Families {
                 match metric.kind {
                     Kind::Gauge => family.encode_family(labels)?.encode_gauge(value)?,
                     Kind::Counter => family.encode_family(labels)?.encode_counter::<Labels, _, f64>(value, None)?,
-                    Kind::Info => family.encode_info(labels)?,
                 }
             }
         }

@@ -10,10 +10,6 @@ const fn counter(name: &'static str, help: &'static str) -> Metric {
     Metric { name, unit: None, kind: Kind::Counter, help }
 }
 
-const fn info(name: &'static str, help: &'static str) -> Metric {
-    Metric { name, unit: None, kind: Kind::Info, help }
-}
-
 const fn of(unit: Of, metric: Metric) -> Metric {
     Metric { unit: Some(unit), ..metric }
 }
@@ -22,7 +18,7 @@ pub const UP: Metric = gauge("up", "Whether the server answers.");
 pub const COLLECTED: Metric =
     of(Of::Seconds, gauge("collected_timestamp", "When the server was last asked, Unix time."));
 pub const COLLECT_DURATION: Metric = of(Of::Seconds, gauge("collect_duration", "How long asking the server took."));
-pub const SERVER: Metric = info("server", "Versions of the server and of the module, and its role.");
+pub const SERVER: Metric = gauge("server_info", "Versions of the server and of the module, and its role; always 1.");
 pub const UPTIME: Metric = of(Of::Seconds, gauge("server_uptime", "Time since the server started."));
 pub const MEMORY_USED: Metric = of(Of::Bytes, gauge("server_memory_used", "Memory that the server uses in all."));
 pub const MEMORY_MAX: Metric =

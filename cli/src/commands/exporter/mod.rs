@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use clap::Args;
@@ -20,8 +20,11 @@ use crate::output::Output;
 use crate::server::Access;
 use collect::{Pace, Target};
 
-/// The format, which Prometheus knows as OpenMetrics.
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// What the text is to those who ask for OpenMetrics, as Prometheus does.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What it is to all others, browsers too.
+const PLAIN_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// What somebody sees who opens it in a browser.
 const PAGE: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>rollcall exporter</title>\
@@ -89,12 +92,15 @@ impl Exporter {
 }
 
 fn router(targets: Arc<[Target]>) -> Router {
-    let metrics = move || {
+    let metrics = move |headers: HeaderMap| {
         let targets = targets.clone();
         async move {
+            let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
+            let is_open = accepted.into_iter().any(|accept| accept.contains("application/openmetrics-text"));
+            let content_type = if is_open { OPEN_METRICS } else { PLAIN_TEXT };
             // The text of many keys takes a while, and others ask meanwhile.
             match tokio::task::spawn_blocking(move || figures::text(&targets)).await {
-                Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
+                Ok(text) => ([(header::CONTENT_TYPE, content_type)], text).into_response(),
                 Err(error) => failed(&error.to_string()),
             }
         }

@@ -22,7 +22,6 @@ fn name(metric: &Metric) -> String {
     let ending = match metric.kind {
         Kind::Gauge => "",
         Kind::Counter => "_total",
-        Kind::Info => "_info",
     };
     format!("rollcall_{}{unit}{ending}", metric.name)
 }
