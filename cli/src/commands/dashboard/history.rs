@@ -1,0 +1,215 @@
+//! What was seen, kept in memory: the present in every look, the past ever more thinly, a week in all.
+
+use std::collections::VecDeque;
+
+/// Samples that are kept: how many, and the seconds from one to the next at least.
+struct Tier {
+    step: u64,
+    kept: usize,
+}
+
+/// The youngest first. With a look every 5 seconds: 10 minutes of them all, an hour, a day, and a week.
+const TIERS: [Tier; 4] = [
+    Tier { step: 0, kept: 120 },
+    Tier { step: 30, kept: 120 },
+    Tier { step: 240, kept: 360 },
+    Tier { step: 1800, kept: 336 },
+];
+
+/// Samples that a ring has at most.
+#[cfg(test)]
+const MOST: usize = 120 + 120 + 360 + 336;
+
+/// Values seen at one moment. What is not known is NaN.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sample<const N: usize> {
+    /// Unix seconds.
+    pub at: u64,
+    /// Whether nothing was seen for a while before it.
+    pub is_after_gap: bool,
+    pub values: [f64; N],
+}
+
+/// Samples in order of time, bounded in number.
+///
+/// What a tier has no room for goes to the next one. That takes it if its step has gone by since its last; else it is
+/// dropped. So each curve stays true at the moments that are left.
+#[derive(Debug, Clone)]
+pub struct Ring<const N: usize> {
+    tiers: [VecDeque<Sample<N>>; TIERS.len()],
+    /// A gap before the next sample of each tier: of one that was dropped, or of what comes next.
+    gaps: [bool; TIERS.len()],
+}
+
+impl<const N: usize> Ring<N> {
+    pub fn new() -> Self {
+        Ring { tiers: std::array::from_fn(|_| VecDeque::new()), gaps: [false; TIERS.len()] }
+    }
+
+    /// Adds what is seen now. A moment before the last one, after the clock was set back, begins anew.
+    pub fn push(&mut self, at: u64, values: [f64; N]) {
+        if self.last().is_some_and(|last| at < last.at) {
+            *self = Ring::new();
+        }
+        let mut moved = Sample { at, is_after_gap: false, values };
+        for ((tier, samples), gap) in TIERS.iter().zip(&mut self.tiers).zip(&mut self.gaps) {
+            moved.is_after_gap |= std::mem::take(gap);
+            if samples.back().is_some_and(|last| moved.at < last.at + tier.step) {
+                *gap = moved.is_after_gap;
+                return;
+            }
+            samples.push_back(moved);
+            if samples.len() <= tier.kept {
+                return;
+            }
+            let Some(oldest) = samples.pop_front() else { return };
+            moved = oldest;
+        }
+    }
+
+    /// Nothing is seen from now on until the next sample.
+    pub fn interrupt(&mut self) {
+        self.gaps[0] |= !self.tiers[0].is_empty();
+    }
+
+    /// The latest.
+    pub fn last(&self) -> Option<&Sample<N>> {
+        self.tiers[0].back()
+    }
+
+    /// Those from `from` on, in order of time.
+    pub fn since(&self, from: u64) -> impl Iterator<Item = &Sample<N>> {
+        self.tiers.iter().rev().flatten().filter(move |sample| sample.at >= from)
+    }
+}
+
+/// Digits of a trend, and the seconds that it goes back at most.
+const TREND_DIGITS: u64 = 24;
+const TREND_SECONDS: u64 = 3600;
+
+/// Growth over fewer seconds than these says nothing yet.
+const LEAST_SECONDS: u64 = 30;
+
+/// How the first value of the samples moved in the last hour, or since they began.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trend {
+    /// Digits of base 36, from the least to the largest value.
+    pub digits: String,
+    pub growth: f64,
+    pub seconds: u64,
+}
+
+/// `None` while too little has been seen.
+pub fn trend<const N: usize>(ring: &Ring<N>) -> Option<Trend> {
+    let to = ring.last()?.at;
+    let seen: Vec<(u64, f64)> = ring
+        .since(to.saturating_sub(TREND_SECONDS))
+        .map(|sample| (sample.at, sample.values[0]))
+        .filter(|(_, value)| value.is_finite())
+        .collect();
+    let (&(from, first), &(_, last)) = (seen.first()?, seen.last()?);
+    let seconds = to - from;
+    if seconds < LEAST_SECONDS {
+        return None;
+    }
+    let least = seen.iter().map(|(_, value)| *value).fold(f64::INFINITY, f64::min);
+    let most = seen.iter().map(|(_, value)| *value).fold(f64::NEG_INFINITY, f64::max);
+    let digit = |step: u64| {
+        let until = from + seconds * step / (TREND_DIGITS - 1);
+        let after = seen.partition_point(|(at, _)| *at <= until);
+        let value = seen[after.saturating_sub(1)].1;
+        let share = if most > least { (value - least) / (most - least) } else { 0.5 };
+        char::from_digit((share * 35.0).round() as u32, 36).unwrap_or('0')
+    };
+    Some(Trend { digits: (0..TREND_DIGITS).map(digit).collect(), growth: last - first, seconds })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times<const N: usize>(ring: &Ring<N>) -> Vec<u64> {
+        ring.since(0).map(|sample| sample.at).collect()
+    }
+
+    #[test]
+    fn a_week_fits_and_the_present_is_whole() {
+        let mut ring = Ring::<1>::new();
+        let end = 8 * 86_400;
+        for at in (0..=end).step_by(5) {
+            ring.push(at, [at as f64]);
+            assert!(ring.since(0).count() <= MOST);
+        }
+        let kept = times(&ring);
+        assert!(kept.is_sorted() && kept.windows(2).all(|pair| pair[0] < pair[1]));
+        assert_eq!(kept.last(), Some(&end));
+        // Every look of the last 10 minutes, and no stretch is thinner than its tier's step allows.
+        assert_eq!(ring.since(end - 595).count(), 120);
+        for (age, step) in [(595, 5), (3600, 30), (86_400, 240), (7 * 86_400, 1800)] {
+            let stretch: Vec<u64> = ring.since(end - age).map(|sample| sample.at).collect();
+            assert!(stretch[0] <= end - age + step, "{age}: {}", end - stretch[0]);
+            // Where two tiers meet, what the younger has not handed on yet is one of its steps more.
+            assert!(stretch.windows(2).all(|pair| pair[1] - pair[0] <= step + 5), "{age}");
+        }
+        assert!(ring.since(0).all(|sample| sample.values == [sample.at as f64] && !sample.is_after_gap));
+    }
+
+    #[test]
+    fn looks_that_are_far_apart_are_all_kept() {
+        let mut ring = Ring::<1>::new();
+        (0..336_u64).for_each(|look| ring.push(look * 3600, [0.0]));
+        assert_eq!(ring.since(0).count(), 336);
+        (336..2000_u64).for_each(|look| ring.push(look * 3600, [0.0]));
+        assert_eq!(ring.since(0).count(), MOST);
+    }
+
+    #[test]
+    fn a_gap_stays_when_its_sample_is_dropped() {
+        let mut ring = Ring::<1>::new();
+        ring.interrupt();
+        for at in 0..200 {
+            ring.push(at, [0.0]);
+        }
+        assert!(ring.since(0).all(|sample| !sample.is_after_gap), "nothing was seen before the first");
+        ring.interrupt();
+        ring.interrupt();
+        for at in 1000..200_000 {
+            ring.push(at, [0.0]);
+            let gaps: Vec<u64> = ring.since(0).filter(|sample| sample.is_after_gap).map(|sample| sample.at).collect();
+            // While its sample waits to be taken by a thinner tier, the gap is not seen; then it is, once.
+            assert!(gaps.len() <= 1, "{gaps:?}");
+            assert!(gaps.iter().all(|gap| (1000..1000 + 1800).contains(gap)), "{gaps:?}");
+        }
+        assert_eq!(ring.since(0).filter(|sample| sample.is_after_gap).count(), 1);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_begins_anew() {
+        let mut ring = Ring::<2>::new();
+        ring.push(1000, [1.0, f64::NAN]);
+        ring.push(1000, [2.0, 3.0]);
+        assert_eq!(times(&ring), [1000, 1000]);
+        ring.push(500, [4.0, 5.0]);
+        assert_eq!(times(&ring), [500]);
+    }
+
+    #[test]
+    fn a_trend_is_the_last_hour() {
+        let mut ring = Ring::<1>::new();
+        assert_eq!(trend(&ring), None);
+        ring.push(0, [900.0]);
+        ring.push(29, [900.0]);
+        assert_eq!(trend(&ring), None, "too short");
+        for at in (30..=7200).step_by(30) {
+            ring.push(at, [if at < 3600 { 900.0 } else { at as f64 }]);
+        }
+        let hour = trend(&ring).expect("a trend");
+        assert_eq!((hour.growth, hour.seconds, hour.digits.len()), (3600.0, 3600, 24));
+        assert!(hour.digits.starts_with('0') && hour.digits.ends_with('z') && hour.digits.chars().is_sorted());
+        let mut flat = Ring::<1>::new();
+        (0..10).for_each(|look| flat.push(look * 10, [if look == 4 { f64::NAN } else { 7.0 }]));
+        let flat = trend(&flat).expect("a trend");
+        assert_eq!((flat.growth, flat.seconds), (0.0, 90));
+        assert!(flat.digits.chars().all(|digit| digit == 'i'), "{}", flat.digits);
+    }
+}

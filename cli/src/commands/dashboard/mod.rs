@@ -1,0 +1,67 @@
+//! `dashboard`: a web page of a server's filters and counters, for a team to leave open.
+//!
+//! One thread, [`watcher`], asks the server at each interval and keeps what it saw in [`seen`]; [`routes`] answers pages
+//! from that. So the server has as much to do with a hundred pages as with one. Only reading commands are sent.
+
+mod history;
+mod page;
+mod routes;
+mod seen;
+mod state;
+mod watcher;
+
+use std::net::SocketAddr;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::http::serve;
+use crate::server::Url;
+use crate::watch::Nodes;
+use routes::{MAX_QUESTIONS, routes};
+use seen::Seen;
+use watcher::{Plan, Watcher};
+
+/// Arguments of `dashboard`.
+#[derive(Debug, Args)]
+pub struct Dashboard {
+    /// Where pages are served. There is no login: whoever reaches this address reads the names of all keys
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9380")]
+    bind: SocketAddr,
+    /// Only keys that match, as KEYS has it: user:*
+    #[arg(long)]
+    pattern: Option<String>,
+    /// Keys to look at, the first in order of names. The page says how many there are besides
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    max_keys: u32,
+    /// Seconds between two looks at the server
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    interval: u64,
+    #[command(flatten)]
+    url: Url,
+}
+
+impl Dashboard {
+    pub fn run(self) -> Result<(), Failure> {
+        let nodes = Nodes::new(&self.url.url, &self.url.access)?;
+        let plan = Plan {
+            name: nodes.name(),
+            pattern: self.pattern,
+            max_keys: self.max_keys as usize,
+            interval: Duration::from_secs(self.interval),
+        };
+        let seen = Arc::new(Mutex::new(Seen::new(plan.max_keys)));
+        let (questions, asked) = sync_channel(MAX_QUESTIONS);
+        let watcher = Watcher::new(nodes, plan, seen.clone());
+        // It ends with the process: nothing that it does has to be finished.
+        thread::spawn(move || watcher.run(&asked));
+        if !self.bind.ip().is_loopback() {
+            eprintln!("rollcall: there is no login: whoever reaches {} reads the names of all keys", self.bind);
+        }
+        serve("dashboard", self.bind, routes(seen, questions))
+    }
+}

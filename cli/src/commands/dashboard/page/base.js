@@ -1,0 +1,149 @@
+// Elements, and figures as people read them. Whatever comes from a server becomes text, never markup.
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+const byId = (id) => document.getElementById(id);
+
+function fill(node, props, children) {
+  for (const [name, value] of Object.entries(props || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === 'on') for (const [event, listener] of Object.entries(value)) node.addEventListener(event, listener);
+    else node.setAttribute(name, value === true ? '' : String(value));
+  }
+  node.append(...children.filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+const el = (tag, props, ...children) => fill(document.createElement(tag), props, children);
+const svg = (tag, props, ...children) => fill(document.createElementNS(SVG, tag), props, children);
+
+// Written only where it differs: what is selected or read aloud stays as it is.
+function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+function setAttribute(node, name, value) {
+  if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+}
+
+const known = (value) => value !== null && value !== undefined;
+const grouped = new Intl.NumberFormat('en-US');
+const count = (value) => (known(value) ? grouped.format(Math.round(value)) : '');
+
+function scaled(value, units, digits) {
+  let unit = 0;
+  while (Math.abs(value) >= 999.5 && unit < units.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  const places = unit === 0 && Number.isInteger(value) ? 0 : Math.max(0, digits - 1 - Math.floor(Math.log10(Math.max(1, Math.abs(value)))));
+  return [value.toFixed(places), units[unit]];
+}
+
+function bytes(value) {
+  if (!known(value)) return '';
+  const [number, unit] = scaled(value, ['B', 'kB', 'MB', 'GB', 'TB', 'PB'], 3);
+  return `${number} ${unit}`;
+}
+
+// A count in three figures: 1.24 M.
+function short(value) {
+  if (!known(value)) return '';
+  const [number, unit] = scaled(value, ['', 'k', 'M', 'G', 'T', 'P', 'E'], 3);
+  return unit ? `${number} ${unit}` : number;
+}
+
+// A share in three figures: 0.772 %.
+function percent(share) {
+  if (!known(share)) return '';
+  const value = share * 100;
+  if (value === 0) return '0 %';
+  if (value < 1e-4) return `${value.toExponential(1)} %`;
+  const places = Math.min(8, Math.max(0, 2 - Math.floor(Math.log10(value))));
+  return `${Number(value.toFixed(places))} %`;
+}
+
+// The two largest units of a time in seconds.
+function span(seconds) {
+  const s = Math.max(0, Math.round(seconds));
+  const parts = [[86400, 'd'], [3600, 'h'], [60, 'min'], [1, 's']];
+  const first = parts.findIndex(([unit]) => s >= unit);
+  if (first < 0) return '0 s';
+  const [unit, name] = parts[first];
+  const whole = `${Math.floor(s / unit)} ${name}`;
+  if (first === 3) return whole;
+  const [next, nextName] = parts[first + 1];
+  const rest = Math.floor((s % unit) / next);
+  return rest ? `${whole} ${rest} ${nextName}` : whole;
+}
+
+const two = (number) => String(number).padStart(2, '0');
+const clock = (ms) => {
+  const at = new Date(ms);
+  return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+};
+const DAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'];
+
+// A moment beside the present one: with its day unless that is today.
+function moment(ms, seconds) {
+  const at = new Date(ms);
+  const time = seconds ? clock(ms) : clock(ms).slice(0, 5);
+  return at.toDateString() === new Date().toDateString() ? time : `${DAYS[at.getDay()]} ${at.getDate()}, ${time}`;
+}
+
+// Severities: a word, a shape and a colour each, so that none has to be told by its colour.
+const SEVERITIES = {
+  critical: { rank: 3, word: 'Critical', shape: 'M5 1h6l4 4v6l-4 4H5l-4-4V5z', mark: 'M8 4.6v4.2M8 11.4v.1' },
+  warning: { rank: 2, word: 'Warning', shape: 'M8 1.2 15.4 14.6H.6z', mark: 'M8 6v3.8M8 12.3v.1' },
+  notice: { rank: 1, word: 'Notice', shape: 'M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1z', mark: 'M8 7.4v4M8 4.6v.1' },
+  fine: { rank: 0, word: 'Fine', shape: 'M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1z', mark: 'm4.9 8.2 2.2 2.2 4-4.5' },
+};
+const severityOf = (name) => (Object.hasOwn(SEVERITIES, name) ? name : 'notice');
+
+function glyph(name) {
+  const { shape, mark } = SEVERITIES[name];
+  return svg('svg', { viewBox: '0 0 16 16', width: 15, height: 15, 'aria-hidden': 'true' },
+    svg('path', { d: shape, class: 'glyph' }), svg('path', { d: mark, class: 'glyph-mark' }));
+}
+
+const badge = (name, word) => el('span', { class: `badge ${name}` }, glyph(name), el('span', {}, word || SEVERITIES[name].word));
+
+const rankOf = (findings) => findings.reduce((rank, finding) => Math.max(rank, SEVERITIES[severityOf(finding.severity)].rank), 0);
+const nameOfRank = (rank) => ['fine', 'notice', 'warning', 'critical'][rank];
+
+// A finding as a line of a list; with the key unless it is about the one that is shown.
+function findingLine(finding, key) {
+  const severity = severityOf(finding.severity);
+  const what = el('p', {});
+  if (key) what.append(el('a', { class: 'name', href: `#key=${key.id}` }, key.key), ' ');
+  else if (finding.about) what.append(el('span', { class: 'name' }, finding.about), ' ');
+  what.append(finding.wrong);
+  const todo = el('p', { class: 'todo' }, finding.advice || '');
+  if (finding.command) todo.append(finding.advice ? ' ' : '', el('code', {}, finding.command));
+  return el('li', { class: `finding ${severity}` }, badge(severity), el('div', {}, what, todo.childNodes.length ? todo : null));
+}
+
+// Buttons of which one is pressed.
+function segments(host, choices, chosen, choose) {
+  const buttons = choices.map(([value, label]) => el('button', {
+    type: 'button', 'aria-pressed': String(value === chosen),
+    on: { click: () => {
+      buttons.forEach((button, at) => button.setAttribute('aria-pressed', String(choices[at][0] === value)));
+      choose(value);
+    } },
+  }, label));
+  host.replaceChildren(...buttons);
+}
+
+// What an address of this page's own server answers.
+async function ask(path) {
+  const control = new AbortController();
+  const timer = setTimeout(() => control.abort(), 15000);
+  try {
+    const reply = await fetch(path, { signal: control.signal, cache: 'no-store', credentials: 'omit' });
+    if (!reply.ok) throw new Error(`it answered ${reply.status}`);
+    return await reply.json();
+  } finally {
+    clearTimeout(timer);
+  }
+}

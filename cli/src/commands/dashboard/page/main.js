@@ -1,0 +1,199 @@
+// The page as a whole: it asks again and again, and says plainly when no answer comes.
+
+const RANGES = [[3600, '1 hour'], [86400, '1 day'], [604800, '1 week']];
+// Findings that are shown before somebody asks for all.
+const FIRST_FINDINGS = 6;
+
+const range = { seconds: 3600 };
+const page = { state: null, offset: 0, paused: false, all: false, lost: null, timer: 0, shown: '' };
+const keys = new Keys();
+const detail = new Detail(range);
+
+// The clock of the machine that the dashboard runs on, in milliseconds.
+const serverNow = () => Date.now() + page.offset;
+
+function drawFindings(state) {
+  const about = state.nodes.flatMap((node) => node.findings.map((finding) => ({ finding: { ...finding, about: node.name }, key: null })));
+  const ofKeys = state.rows.flatMap((row) => row.findings.map((finding) => ({ finding, key: row })));
+  const rank = ({ finding }) => SEVERITIES[severityOf(finding.severity)].rank;
+  const all = [...about, ...ofKeys].sort((a, b) => rank(b) - rank(a) || (b.key?.bytes || 0) - (a.key?.bytes || 0));
+  const drawn = JSON.stringify([page.all, all.map(({ finding, key }) => [finding, key?.id]), known(state.looked)]);
+  const counts = ['critical', 'warning', 'notice'].map((name) => [name, all.filter(({ finding }) => severityOf(finding.severity) === name).length]);
+  const urgent = counts[0][1] + counts[1][1];
+  document.title = `${page.lost || state.troubles.length ? '⚠ ' : urgent ? `(${urgent}) ` : ''}Rollcall · ${state.server}`;
+  if (drawn === page.shown) return;
+  page.shown = drawn;
+  setText(byId('wrong-count'), counts.filter(([, number]) => number).map(([name, number]) => `${count(number)} ${name}${number > 1 && name !== 'critical' ? 's' : ''}`).join(' · '));
+  const some = page.all ? all : all.slice(0, FIRST_FINDINGS);
+  const nothing = el('li', { class: 'finding none fine' }, el('p', {}, badge('fine', 'Nothing'),
+    known(state.looked) ? `${count(state.rows.length)} keys were looked at, and all are as they should be.` : 'Not looked yet.'));
+  byId('findings').replaceChildren(...(some.length ? some.map(({ finding, key }) => findingLine(finding, key)) : [nothing]));
+  byId('findings-more').hidden = all.length <= FIRST_FINDINGS;
+  setText(byId('findings-more'), page.all ? 'Show fewer' : `Show all ${count(all.length)}`);
+  byId('findings-more').setAttribute('aria-expanded', String(page.all));
+}
+
+// The cards of all keys together. Each has a figure, a line about it, and a chart.
+const CARDS = [
+  { name: 'items', head: 'Filters', chart: curves('Items in all filters', short, true), word: 'items', exact: count,
+    figure: (totals) => [short(totals.items), ` items in ${count(totals.filters)} filters`],
+    note: (totals) => (totals.capacity ? `${percent(Number((totals.items / totals.capacity).toPrecision(3)))} of a capacity of ${short(totals.capacity)}` : '') },
+  { name: 'members', head: 'Counters', chart: curves('Members of all counters', short, true), word: 'members', exact: count,
+    figure: (totals) => [short(totals.members), ` members in ${totals.members_of < totals.counters ? `${count(totals.members_of)} of ` : ''}${count(totals.counters)} counters`],
+    note: (totals) => totals.modes.filter(([, number]) => number).map(([mode, number]) => `${count(number)} ${mode}`).join(' · ') },
+  { name: 'bytes', head: 'Memory', chart: curves('Memory of all filters and counters', bytes), word: 'bytes', exact: (value) => `${count(value)} B`,
+    figure: (totals) => [bytes(totals.bytes), ''],
+    note: (totals) => (known(totals.used_memory) ? `${percent(Number((totals.bytes / totals.used_memory).toPrecision(2)))} of ${bytes(totals.used_memory)} used${totals.maxmemory ? `; maxmemory ${bytes(totals.maxmemory)}` : '; no maxmemory'}` : '') },
+];
+
+function makeCards() {
+  for (const card of CARDS) {
+    card.figureText = el('span', {});
+    card.figureNote = el('small', {});
+    card.noteText = el('p', { class: 'note' });
+    byId('cards').append(el('article', { class: 'card' }, el('h3', {}, card.head),
+      el('p', { class: 'figure' }, card.figureText, card.figureNote), card.noteText, card.chart.host));
+  }
+  page.since = el('dl', { class: 'list' });
+  page.sinceHead = el('h3', {}, 'Since the server started');
+  byId('cards').append(el('article', { class: 'card' }, page.sinceHead, page.since));
+}
+
+function drawCards(state) {
+  for (const card of CARDS) {
+    const [figure, note] = card.figure(state.totals);
+    setText(card.figureText, figure || '–');
+    setText(card.figureNote, note);
+    setText(card.noteText, card.note(state.totals));
+  }
+  setText(page.sinceHead, known(state.totals.uptime_seconds) ? `Since the server started, ${span(state.totals.uptime_seconds)} ago` : 'Since the server started');
+  page.since.replaceChildren(...(state.totals.since.length
+    ? state.totals.since.map(([name, value]) => el('div', { class: value > 0 ? null : 'zero' }, el('dt', {}, name), el('dd', {}, count(value))))
+    : [el('p', { class: 'note' }, 'The server does not tell: its module has no such figures in INFO.')]));
+}
+
+function drawNodes(state) {
+  byId('module').hidden = state.nodes.length === 0;
+  const drawn = JSON.stringify(state.nodes);
+  if (page.nodes === drawn) return;
+  page.nodes = drawn;
+  const open = new Set([...byId('nodes').querySelectorAll('details[open]')].map((node) => node.dataset.name));
+  byId('nodes').replaceChildren(...state.nodes.map((node) => {
+    const facts = [node.role, known(node.uptime_seconds) ? `up ${span(node.uptime_seconds)}` : '', known(node.used_memory) ? `${bytes(node.used_memory)} used` : '',
+      node.server || '', known(node.version) ? `module ${node.version}` : 'no module of ours'].filter(Boolean).join(' · ');
+    return el('details', { class: 'node', 'data-name': node.name, open: open.has(node.name) },
+      el('summary', {}, el('span', { class: 'name' }, node.name), ' ', el('span', { class: 'dim' }, facts)),
+      Object.keys(node.fields).length ? el('dl', { class: 'node-info' }, ...Object.entries(node.fields).map(([name, value]) => el('div', {}, el('dt', {}, name.replace(/^rollcall_/, '')), el('dd', {}, name.endsWith('bytes') ? bytes(value) : count(value)))))
+        : el('p', { class: 'dim' }, 'Its module has no figures of its own in INFO.'));
+  }));
+}
+
+async function drawTotals() {
+  const series = await ask(`/api/series?seconds=${range.seconds}`);
+  const line = axis(series, range.seconds, series.now);
+  for (const card of CARDS) card.chart.show({ ...line, lines: [{ name: card.word, values: series[card.name], exact: card.exact }] });
+}
+
+// What does not answer, in one or two lines.
+function troubleOf({ state, lost }) {
+  if (lost) {
+    return { since: lost.since, head: 'The dashboard does not answer any more', all: true,
+      lines: [`Is rollcall dashboard still running, and the way to it open? (${lost.text})`] };
+  }
+  if (!state || !state.troubles.length) return null;
+  const since = Math.min(...state.troubles.map((trouble) => trouble.since));
+  const lines = state.troubles.map((trouble) => [trouble.text, trouble.advice].filter(Boolean).join('. '));
+  const head = state.troubles.length > 1 ? `${state.troubles.length} servers cannot be reached` : `The server ${state.troubles[0].server} cannot be reached`;
+  return { since, head, lines, all: state.is_down };
+}
+
+function drawTrouble() {
+  const { state } = page;
+  const trouble = troubleOf(page);
+  byId('trouble').hidden = !trouble;
+  byId('main').classList.toggle('old', Boolean(trouble && trouble.all && state && known(state.looked)));
+  if (!trouble) {
+    page.troubleShown = '';
+    return;
+  }
+  // The time that goes by is no news for those who have the page read to them.
+  const key = JSON.stringify([trouble, state && state.looked]);
+  if (key !== page.troubleShown) {
+    page.troubleShown = key;
+    page.troubleTime = el('span', { 'aria-live': 'off' });
+    let old = '';
+    if (!trouble.all) old = ' Its keys are shown as they were seen last.';
+    else if (state && known(state.looked)) old = ` What is below was seen at ${moment(state.looked, true)}.`;
+    byId('trouble').replaceChildren(
+      el('p', {}, badge('critical', `${trouble.head} since ${moment(trouble.since, true)}`), page.troubleTime, `.${old}`),
+      ...trouble.lines.map((line) => el('p', {}, line)));
+  }
+  setText(page.troubleTime, ` (${span((serverNow() - trouble.since) / 1000)})`);
+}
+
+function drawStatus() {
+  const { state, lost, paused } = page;
+  const isLost = lost || (state && state.is_down);
+  const seen = state && known(state.looked) ? `${span((serverNow() - state.looked) / 1000)} ago` : '';
+  const [name, text] = isLost ? ['lost', `Not reached${seen ? `, last seen ${seen}` : ''}`]
+    : paused ? ['paused', `Paused, seen ${seen}`]
+      : state && known(state.looked) ? ['live', `Live, seen ${seen}`] : ['wait', 'Connecting'];
+  setAttribute(byId('status'), 'data-state', name);
+  setText(byId('status-text'), text);
+  drawTrouble();
+}
+
+// An error in place of figures is as much to look at as a finding.
+function withRefusals(rows) {
+  return rows.map((row) => (known(row.refused)
+    ? { ...row, findings: [...row.findings, { severity: 'warning', wrong: `says nothing of itself: ${row.refused}` }] } : row));
+}
+
+function draw(state) {
+  setText(byId('server'), state.nodes.length > 1 ? `${state.server} · ${state.nodes.length} primaries` : state.server);
+  drawFindings(state);
+  drawCards(state);
+  keys.show(state);
+  detail.show(state);
+  drawNodes(state);
+  setText(byId('footer'), `Looked at every ${span(state.interval)}, last in ${state.took_ms} ms. History since ${moment(state.started)}, kept in memory for a week. Read-only. rollcall ${state.version}`);
+}
+
+async function refresh() {
+  clearTimeout(page.timer);
+  try {
+    const { now, state } = await ask('/api/state');
+    page.offset = now - Date.now();
+    page.lost = null;
+    state.rows = withRefusals(state.rows);
+    page.state = state;
+    draw(state);
+    await drawTotals();
+  } catch (error) {
+    page.lost = page.lost || { since: serverNow(), text: error.message };
+  }
+  drawStatus();
+  if (page.state) drawFindings(page.state);
+  const seconds = Math.max(1, page.state ? page.state.interval : 2);
+  if (!page.paused) page.timer = setTimeout(refresh, (page.lost ? 2 : seconds) * 1000);
+}
+
+byId('pause').addEventListener('click', () => {
+  page.paused = !page.paused;
+  byId('pause').setAttribute('aria-pressed', String(page.paused));
+  setText(byId('pause'), page.paused ? 'Go on' : 'Pause');
+  clearTimeout(page.timer);
+  if (!page.paused) refresh();
+  drawStatus();
+});
+byId('findings-more').addEventListener('click', () => { page.all = !page.all; drawFindings(page.state); });
+segments(byId('ranges'), RANGES, range.seconds, (seconds) => {
+  range.seconds = seconds;
+  drawTotals().catch(() => {});
+  if (detail.id) detail.read();
+});
+// A page that was out of sight asks at once when it is seen again.
+document.addEventListener('visibilitychange', () => { if (!document.hidden && !page.paused) refresh(); });
+setInterval(drawStatus, 1000);
+makeCards();
+refresh();

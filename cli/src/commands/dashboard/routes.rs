@@ -1,0 +1,138 @@
+//! What the dashboard answers: the page, and the two addresses that it asks.
+
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::middleware::map_response;
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::page::Page;
+use super::seen::Seen;
+use super::watcher::{Question, Slices, lock};
+
+/// Questions that wait for the server at most. Whoever comes then is told to come again.
+pub const MAX_QUESTIONS: usize = 64;
+
+/// How long a page waits for the slices of a counter. The other curves are there at once.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// Seconds that are told about at most: as long as anything is kept.
+const MOST_SECONDS: u64 = 7 * 86_400;
+
+/// What all requests share.
+#[derive(Clone)]
+struct Shared {
+    page: Arc<Page>,
+    seen: Arc<Mutex<Seen>>,
+    questions: SyncSender<Question>,
+}
+
+/// All addresses.
+pub fn routes(seen: Arc<Mutex<Seen>>, questions: SyncSender<Question>) -> Router {
+    Router::new()
+        .route("/", get(page))
+        .route("/api/state", get(state))
+        .route("/api/series", get(series))
+        .fallback(async || (StatusCode::NOT_FOUND, "there is nothing here: the page is at /\n"))
+        .layer(map_response(with_headers))
+        .with_state(Shared { page: Arc::new(Page::new()), seen, questions })
+}
+
+/// Nothing is kept by browsers, taken for another type, or read by other sites.
+async fn with_headers(mut response: Response) -> Response {
+    let headers: [(HeaderName, &str); 4] = [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ];
+    for (name, value) in headers {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+async fn page(State(shared): State<Shared>) -> Response {
+    let policy = (header::CONTENT_SECURITY_POLICY, shared.page.policy.clone());
+    ([policy], Html(shared.page.html.clone())).into_response()
+}
+
+async fn state(State(shared): State<Shared>) -> Response {
+    json(lock(&shared.seen).state())
+}
+
+/// `?seconds=` for all keys together, and `&key=` for one.
+async fn series(State(shared): State<Shared>, uri: Uri) -> Response {
+    let Some((seconds, key)) = read_query(uri.query().unwrap_or_default()) else {
+        return (StatusCode::BAD_REQUEST, "expected seconds=NUMBER, and key=ID or none\n").into_response();
+    };
+    let Some(id) = key else { return as_json(&lock(&shared.seen).totals(seconds)) };
+    let (mut series, place) = {
+        let seen = lock(&shared.seen);
+        (seen.key(id, seconds), seen.place(id).cloned())
+    };
+    if let Some(place) = place.filter(|place| place.has_slices) {
+        let (answer, answered) = oneshot::channel();
+        let slices: Slices = match shared.questions.try_send(Question { place, answer }) {
+            Ok(()) => match timeout(PATIENCE, answered).await {
+                Ok(Ok(slices)) => slices,
+                _ => Err("the server has not answered yet".to_owned()),
+            },
+            Err(TrySendError::Full(_)) => Err("too many ask at once".to_owned()),
+            Err(TrySendError::Disconnected(_)) => Err("nobody asks the server any more".to_owned()),
+        };
+        match slices {
+            Ok(slices) => series.window = Some(slices),
+            Err(why) => series.window_trouble = Some(why),
+        }
+    }
+    as_json(&series)
+}
+
+/// Seconds and the key of a query; `None` if it is not one.
+fn read_query(query: &str) -> Option<(u64, Option<&str>)> {
+    let (mut seconds, mut key) = (None, None);
+    for part in query.split('&') {
+        match part.split_once('=')? {
+            ("seconds", value) if seconds.is_none() => seconds = Some(value.parse::<u64>().ok()?),
+            ("key", value) if key.is_none() && value.len() == 16 => key = Some(value),
+            _ => return None,
+        }
+    }
+    Some((seconds?.clamp(1, MOST_SECONDS), key))
+}
+
+fn as_json(value: &impl serde::Serialize) -> Response {
+    match serde_json::to_string(value) {
+        Ok(text) => json(text),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+    }
+}
+
+fn json(text: String) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_are_read() {
+        let id = "0123456789abcdef";
+        assert_eq!(read_query("seconds=60"), Some((60, None)));
+        assert_eq!(read_query(&format!("key={id}&seconds=99999999")), Some((MOST_SECONDS, Some(id))));
+        assert_eq!(read_query("seconds=0"), Some((1, None)));
+        for wrong in ["", "seconds", "seconds=", "seconds=-1", "seconds=1&seconds=2", "seconds=1&key=abc", "seconds=1&x=1"] {
+            assert_eq!(read_query(wrong), None, "{wrong}");
+        }
+        assert_eq!(read_query(&format!("key={id}")), None, "how long is not said");
+    }
+}

@@ -1,0 +1,233 @@
+//! What the dashboard knows: the last look, and the history of all keys together and of each.
+
+use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::history::{Ring, Trend, trend};
+
+/// Seconds that the history of a key is kept after it was last seen.
+const KEPT_AFTER: u64 = 3600;
+
+/// The history of a key: items, capacity, bytes, rate.
+pub type KeyValues = [f64; 4];
+
+/// The history of all: items of filters, members of counters, bytes.
+pub type TotalValues = [f64; 3];
+
+/// What stands for a key in addresses: the hash of its name, in 16 digits.
+pub fn id_of(name: &[u8]) -> String {
+    format!("{:016x}", xxh3_64(name))
+}
+
+/// The present in milliseconds since 1970.
+pub fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+/// A key that has been seen.
+#[derive(Debug)]
+struct Known {
+    place: Place,
+    ring: Ring<4>,
+    seen: u64,
+}
+
+/// Where a key is asked for more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    pub name: Vec<u8>,
+    /// What people call its node.
+    pub node: String,
+    /// Whether it is a counter with a window, which has a history of its own.
+    pub has_slices: bool,
+}
+
+/// All that is known.
+#[derive(Debug)]
+pub struct Seen {
+    /// The last look as JSON, as pages get it.
+    state: String,
+    totals: Ring<3>,
+    keys: HashMap<String, Known>,
+    /// Histories that are kept at most.
+    most: usize,
+}
+
+/// Values over time, as pages get them. Unix seconds; null where nothing was seen.
+#[derive(Debug, Default, Serialize)]
+pub struct Series {
+    now: u64,
+    times: Vec<u64>,
+    items: Vec<Option<f64>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    capacity: Vec<Option<f64>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rate: Vec<Option<f64>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    members: Vec<Option<f64>>,
+    bytes: Vec<Option<f64>>,
+    /// Of a counter with a window: since when, and how many members.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<Vec<(i64, i64)>>,
+    /// Why there is no `window`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_trouble: Option<String>,
+}
+
+impl Seen {
+    /// Nothing yet. `max_keys` is how many are looked at.
+    pub fn new(max_keys: usize) -> Self {
+        Seen {
+            state: "null".to_owned(),
+            totals: Ring::new(),
+            keys: HashMap::new(),
+            most: max_keys.saturating_mul(2),
+        }
+    }
+
+    /// The last look, with the present.
+    pub fn state(&self) -> String {
+        format!("{{\"now\":{},\"state\":{}}}", now_ms(), self.state)
+    }
+
+    pub fn set_state(&mut self, state: String) {
+        self.state = state;
+    }
+
+    /// Adds what was seen of a key at `at`; how it moved lately.
+    pub fn add_key(&mut self, id: &str, place: &Place, at: u64, values: KeyValues) -> Option<Trend> {
+        let known = self.keys.entry(id.to_owned()).or_insert_with(|| Known {
+            place: place.clone(),
+            ring: Ring::new(),
+            seen: at,
+        });
+        known.seen = at;
+        if known.place != *place {
+            known.place = place.clone();
+        }
+        known.ring.push(at, values);
+        trend(&known.ring)
+    }
+
+    /// Adds the sums of a look.
+    pub fn add_totals(&mut self, at: u64, values: TotalValues) {
+        self.totals.push(at, values);
+    }
+
+    /// What the look at `at` did not see has a gap in its curve; what is long gone is forgotten.
+    pub fn end_look(&mut self, at: u64) {
+        self.keys.retain(|_, known| known.seen + KEPT_AFTER >= at);
+        for known in self.keys.values_mut().filter(|known| known.seen != at) {
+            known.ring.interrupt();
+        }
+        if self.keys.len() > self.most {
+            let mut by_age: Vec<u64> = self.keys.values().map(|known| known.seen).collect();
+            by_age.sort_unstable();
+            let oldest = by_age[self.keys.len() - self.most];
+            self.keys.retain(|_, known| known.seen >= oldest);
+        }
+    }
+
+    /// Nothing is seen until the next look that succeeds.
+    pub fn interrupt(&mut self) {
+        self.interrupt_totals();
+        self.keys.values_mut().for_each(|known| known.ring.interrupt());
+    }
+
+    /// The sums are not known until the next that are added.
+    pub fn interrupt_totals(&mut self) {
+        self.totals.interrupt();
+    }
+
+    /// Where a key is.
+    pub fn place(&self, id: &str) -> Option<&Place> {
+        self.keys.get(id).map(|known| &known.place)
+    }
+
+    /// The sums of the last `seconds`.
+    pub fn totals(&self, seconds: u64) -> Series {
+        let (now, times, [items, members, bytes]) = columns(&self.totals, seconds);
+        Series { now, times, items, members, bytes, ..Series::default() }
+    }
+
+    /// The history of a key in the last `seconds`. Empty of a key that was never seen.
+    pub fn key(&self, id: &str, seconds: u64) -> Series {
+        let empty = Ring::new();
+        let ring = self.keys.get(id).map_or(&empty, |known| &known.ring);
+        let (now, times, [items, capacity, bytes, rate]) = columns(ring, seconds);
+        Series { now, times, items, capacity, bytes, rate, ..Series::default() }
+    }
+}
+
+type Columns<const N: usize> = (u64, Vec<u64>, [Vec<Option<f64>>; N]);
+
+/// A ring by its values, with a row of none where there is a gap.
+fn columns<const N: usize>(ring: &Ring<N>, seconds: u64) -> Columns<N> {
+    let now = now_ms() / 1000;
+    let mut times = Vec::new();
+    let mut columns: [Vec<Option<f64>>; N] = std::array::from_fn(|_| Vec::new());
+    for sample in ring.since(now.saturating_sub(seconds)) {
+        if sample.is_after_gap {
+            times.push(sample.at);
+            columns.iter_mut().for_each(|column| column.push(None));
+        }
+        times.push(sample.at);
+        for (column, value) in columns.iter_mut().zip(sample.values) {
+            column.push(value.is_finite().then_some(value));
+        }
+    }
+    (now, times, columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(name: &str) -> Place {
+        Place { name: name.into(), node: "here".into(), has_slices: false }
+    }
+
+    fn see(seen: &mut Seen, names: &[&str], at: u64) {
+        for name in names {
+            seen.add_key(&id_of(name.as_bytes()), &place(name), at, [1.0, 2.0, 3.0, f64::NAN]);
+        }
+        seen.end_look(at);
+    }
+
+    #[test]
+    fn histories_are_bounded_and_gone_keys_forgotten() {
+        let mut seen = Seen::new(2);
+        see(&mut seen, &["a", "b"], 1000);
+        see(&mut seen, &["a", "c"], 1010);
+        see(&mut seen, &["a", "d"], 1020);
+        assert_eq!(seen.keys.len(), 4);
+        see(&mut seen, &["a", "e"], 1030);
+        assert_eq!(seen.place(&id_of(b"b")), None, "the oldest of five went");
+        assert_eq!(seen.place(&id_of(b"c")), Some(&place("c")));
+        see(&mut seen, &["a"], 1030 + KEPT_AFTER + 1);
+        assert_eq!(seen.keys.len(), 1);
+    }
+
+    #[test]
+    fn a_key_that_was_away_has_a_gap() {
+        let mut seen = Seen::new(10);
+        let now = now_ms() / 1000;
+        see(&mut seen, &["a", "b"], now - 20);
+        see(&mut seen, &["a"], now - 10);
+        see(&mut seen, &["a", "b"], now);
+        assert_eq!(seen.key(&id_of(b"a"), 60).items, [Some(1.0); 3]);
+        let series = seen.key(&id_of(b"b"), 60);
+        assert_eq!(series.items, [Some(1.0), None, Some(1.0)]);
+        assert_eq!(series.times, [now - 20, now, now]);
+        assert_eq!(series.rate, [None; 3], "what is not known");
+        assert_eq!(seen.key(&id_of(b"b"), 5).items, [None, Some(1.0)], "what was asked for");
+        assert!(seen.key("nobody", 60).times.is_empty());
+        seen.add_totals(now - 1, [1.0, 2.0, 3.0]);
+        seen.interrupt();
+        seen.add_totals(now, [1.0, 2.0, 3.0]);
+        assert_eq!(seen.totals(60).members, [Some(2.0), None, Some(2.0)]);
+    }
+}

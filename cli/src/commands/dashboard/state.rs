@@ -1,0 +1,234 @@
+//! A look as JSON, as pages get it from `/api/state`.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::watch::{Info, Row};
+
+/// Everything that a page shows besides charts. Times are milliseconds since 1970.
+#[derive(Debug, Serialize)]
+pub struct State<'a> {
+    /// The version of the tool.
+    pub version: &'static str,
+    /// What people call the server.
+    pub server: &'a str,
+    pub pattern: Option<&'a str>,
+    /// Seconds from one look to the next.
+    pub interval: u64,
+    pub started: u64,
+    /// The last look that any node answered.
+    pub looked: Option<u64>,
+    pub took_ms: u64,
+    /// Whether no node answers.
+    pub is_down: bool,
+    /// Nodes that do not answer.
+    pub troubles: Vec<&'a Trouble>,
+    pub totals: Totals,
+    pub nodes: Vec<Node<'a>>,
+    pub rows: Vec<ShownRow<'a>>,
+    /// Keys besides those.
+    pub left_out: u64,
+}
+
+/// A node that does not answer.
+#[derive(Debug, Serialize)]
+pub struct Trouble {
+    pub server: String,
+    pub since: u64,
+    pub text: String,
+    pub advice: Option<String>,
+}
+
+impl Trouble {
+    pub fn new(server: &str, since: u64, failure: &Failure) -> Self {
+        Trouble {
+            server: server.to_owned(),
+            since,
+            text: failure.text().to_owned(),
+            advice: failure.advice().map(str::to_owned),
+        }
+    }
+}
+
+/// What a node says of itself.
+#[derive(Debug, Serialize)]
+pub struct Node<'a> {
+    pub name: &'a str,
+    #[serde(flatten)]
+    pub info: &'a Info,
+}
+
+/// A key.
+#[derive(Debug, Serialize)]
+pub struct ShownRow<'a> {
+    /// What stands for the key in addresses.
+    pub id: String,
+    #[serde(flatten)]
+    pub row: &'a Row,
+    /// Whether it is a counter with a window, whose slices are asked for on demand.
+    pub has_slices: bool,
+    /// Its items in the last hour, as digits of base 36.
+    pub trend: Option<String>,
+    /// How many more they are, and in how many seconds.
+    pub growth: Option<f64>,
+    pub growth_seconds: Option<u64>,
+}
+
+/// All keys together.
+#[derive(Debug, Default, Serialize)]
+pub struct Totals {
+    /// Whether they are those of whole servers, and not sums over the keys that were looked at.
+    pub is_whole: bool,
+    pub filters: u64,
+    pub items: f64,
+    pub capacity: f64,
+    pub counters: u64,
+    /// Of the counters that were looked at: no server sums them up.
+    pub members: f64,
+    pub members_of: u64,
+    pub bytes: f64,
+    pub used_memory: Option<u64>,
+    /// `None` if a node has no limit.
+    pub maxmemory: Option<u64>,
+    /// The shortest time that a node is up.
+    pub uptime_seconds: Option<u64>,
+    /// How many counters are held how.
+    pub modes: Vec<(&'static str, u64)>,
+    /// What happened since the servers started.
+    pub since: Vec<(&'static str, u64)>,
+}
+
+/// Fields of INFO that count what happened, as people read them.
+const SINCE: [(&str, &str); 9] = [
+    ("rollcall_filters_growths", "Filters grown by a sub-filter"),
+    ("rollcall_counters_conversions", "Counters converted"),
+    ("rollcall_refused_full", "Refused: filter full"),
+    ("rollcall_refused_limit", "Refused: key too large"),
+    ("rollcall_refused_memory", "Refused: out of memory"),
+    ("rollcall_refused_corrupt", "Refused: damaged data"),
+    ("rollcall_filters_advances", "Windows of filters moved"),
+    ("rollcall_counters_advances", "Windows of counters moved"),
+    ("rollcall_frees_waiting", "Waiting to be freed"),
+];
+
+/// Fields that count counters by how they are held.
+const MODES: [(&str, &str); 5] = [
+    ("rollcall_counters_exact", "exact"),
+    ("rollcall_counters_sparse", "sparse"),
+    ("rollcall_counters_dense", "dense"),
+    ("rollcall_counters_windowed", "windowed"),
+    ("rollcall_counters_loading", "half loaded"),
+];
+
+/// A field of INFO over all nodes; `None` unless all have it.
+fn sum(infos: &[&Info], name: &str) -> Option<u64> {
+    infos.iter().try_fold(0_u64, |sum, info| Some(sum.saturating_add(info.field(name)?)))
+}
+
+impl Totals {
+    /// Those that INFO has, of whole servers, unless only some keys are asked about; else sums of the rows.
+    pub fn new(infos: &[&Info], rows: &[&Row], has_pattern: bool) -> Self {
+        let is_counter = |row: &&&Row| row.kind == COUNTER;
+        let number = |value: Option<i64>| value.unwrap_or(0).max(0) as f64;
+        let all = |name: &str| (!has_pattern && !infos.is_empty()).then(|| sum(infos, name)).flatten();
+        let filters = rows.iter().filter(|row| !is_counter(row));
+        let counters = rows.iter().filter(is_counter);
+        let num_counters = counters.clone().count() as u64;
+        let known = |of: fn(&Info) -> Option<u64>| {
+            infos.iter().try_fold(0_u64, |sum, info| Some(sum.saturating_add(of(info)?))).filter(|_| !infos.is_empty())
+        };
+        let limits: Option<Vec<u64>> =
+            infos.iter().map(|info| info.maxmemory.filter(|&limit| limit > 0)).collect::<Option<_>>();
+        let named = |fields: &[(&'static str, &'static str)], all: &dyn Fn(&str) -> Option<u64>| {
+            fields.iter().filter_map(|(field, text)| Some((*text, all(field)?))).collect::<Vec<_>>()
+        };
+        let mut modes = named(&MODES, &all);
+        if modes.is_empty() {
+            modes = modes_of(rows);
+        }
+        Totals {
+            is_whole: all("rollcall_filters").is_some(),
+            filters: all("rollcall_filters").unwrap_or(filters.clone().count() as u64),
+            items: all("rollcall_filters_items")
+                .map_or_else(|| filters.clone().map(|row| number(row.items)).sum(), |sum| sum as f64),
+            capacity: all("rollcall_filters_capacity")
+                .map_or_else(|| filters.clone().map(|row| number(row.capacity)).sum(), |sum| sum as f64),
+            counters: all("rollcall_counters").unwrap_or(num_counters),
+            members: counters.map(|row| number(row.items)).sum(),
+            members_of: num_counters,
+            bytes: all("rollcall_allocated_bytes")
+                .map_or_else(|| rows.iter().map(|row| number(row.bytes)).sum(), |sum| sum as f64),
+            used_memory: known(|info| info.used_memory),
+            maxmemory: limits.filter(|limits| !limits.is_empty()).map(|limits| limits.iter().sum()),
+            uptime_seconds: infos.iter().filter_map(|info| info.uptime_seconds).min(),
+            modes,
+            since: named(&SINCE, &|name| sum(infos, name).filter(|_| !infos.is_empty())),
+        }
+    }
+}
+
+/// What a row calls a counter.
+pub const COUNTER: &str = "counter";
+
+/// How many rows of counters are held how.
+fn modes_of(rows: &[&Row]) -> Vec<(&'static str, u64)> {
+    let mut modes: BTreeMap<usize, u64> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.kind == COUNTER) {
+        let mode = row.mode.split(',').next().unwrap_or_default();
+        let at = if row.window.is_some() { 3 } else { MODES.iter().position(|(_, name)| *name == mode).unwrap_or(4) };
+        *modes.entry(at).or_default() += 1;
+    }
+    modes.into_iter().map(|(at, number)| (MODES[at].1, number)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(fields: &[(&str, u64)]) -> Info {
+        let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        Info { fields, used_memory: Some(100), maxmemory: Some(400), uptime_seconds: Some(9), ..Info::default() }
+    }
+
+    fn row(kind: &'static str, mode: &str, items: i64) -> Row {
+        Row {
+            kind,
+            mode: mode.into(),
+            items: Some(items),
+            capacity: Some(items * 2),
+            bytes: Some(10),
+            ..Row::default()
+        }
+    }
+
+    #[test]
+    fn sums_are_those_of_info_where_all_nodes_have_it() {
+        let rows =
+            [row("filter", "grows", 5), row("classic", "fixed", 7), row("counter", "exact", 3), row("counter", "dense", 4)];
+        let rows: Vec<&Row> = rows.iter().collect();
+        let fields = [
+            ("rollcall_filters", 70),
+            ("rollcall_filters_items", 700),
+            ("rollcall_refused_full", 1),
+            ("rollcall_counters_dense", 2),
+        ];
+        let (one, other, old) = (info(&fields), info(&fields), info(&[]));
+        let whole = Totals::new(&[&one, &other], &rows, false);
+        assert!(whole.is_whole);
+        assert_eq!((whole.filters, whole.items, whole.capacity, whole.members), (140, 1400.0, 24.0, 7.0));
+        assert_eq!((whole.counters, whole.bytes, whole.used_memory, whole.maxmemory), (2, 40.0, Some(200), Some(800)));
+        assert_eq!(whole.since, [("Refused: filter full", 2)]);
+        assert_eq!(whole.modes, [("dense", 4)]);
+        let some = Totals::new(&[&one, &old], &rows, false);
+        assert!(!some.is_whole && some.since.is_empty());
+        assert_eq!((some.filters, some.items), (2, 12.0));
+        assert_eq!(some.modes, [("exact", 1), ("dense", 1)]);
+        let matching = Totals::new(&[&one], &rows, true);
+        assert_eq!((matching.is_whole, matching.filters, matching.since.len()), (false, 2, 1));
+        let unlimited = Info { maxmemory: Some(0), ..info(&[]) };
+        assert_eq!(Totals::new(&[&one, &unlimited], &rows, false).maxmemory, None);
+        assert_eq!(Totals::new(&[], &[], false).used_memory, None);
+    }
+}

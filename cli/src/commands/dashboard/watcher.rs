@@ -1,0 +1,195 @@
+//! The one who asks the server, however many pages are open.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::seen::{Place, Seen, id_of, now_ms};
+use super::state::{COUNTER, Node, ShownRow, State, Totals, Trouble};
+use crate::failure::Failure;
+use crate::server::Server;
+use crate::watch::{Asked, Info, Nodes, Row, Rows, Scope, history, rows};
+
+/// The slices of a counter with a window: since when, and how many members; or why there are none.
+pub type Slices = Result<Vec<(i64, i64)>, String>;
+
+/// A page asks for the slices of a counter.
+pub struct Question {
+    pub place: Place,
+    pub answer: oneshot::Sender<Slices>,
+}
+
+/// What is looked at, and how often.
+pub struct Plan {
+    /// What people call the server.
+    pub name: String,
+    pub pattern: Option<String>,
+    pub max_keys: usize,
+    pub interval: Duration,
+}
+
+/// Looks again and again.
+pub struct Watcher {
+    nodes: Nodes,
+    plan: Plan,
+    seen: Arc<Mutex<Seen>>,
+    started: u64,
+    looked: Option<u64>,
+    /// The last that each node answered.
+    last: BTreeMap<String, (Option<Info>, Rows)>,
+    troubles: BTreeMap<String, Trouble>,
+    /// Slices that were asked for since the last look.
+    slices: HashMap<Vec<u8>, Slices>,
+}
+
+/// What is known. A thread that panicked left it whole: each change is one assignment.
+pub fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Watcher {
+    /// Has looked at nothing yet.
+    pub fn new(nodes: Nodes, plan: Plan, seen: Arc<Mutex<Seen>>) -> Self {
+        let (last, troubles, slices) = (BTreeMap::new(), BTreeMap::new(), HashMap::new());
+        let watcher = Watcher { nodes, plan, seen, started: now_ms(), looked: None, last, troubles, slices };
+        watcher.publish(Duration::ZERO, 0);
+        watcher
+    }
+
+    /// Looks, and answers questions between two looks, until nobody can ask any more.
+    pub fn run(mut self, questions: &Receiver<Question>) {
+        loop {
+            let began = Instant::now();
+            self.look();
+            // A look that takes long is followed by as long a rest.
+            let next = began + self.plan.interval.max(began.elapsed() * 2);
+            loop {
+                match questions.recv_timeout(next.saturating_duration_since(Instant::now())) {
+                    Ok(Question { place, answer }) => {
+                        // Who asked may have gone.
+                        let _ = answer.send(self.slices_of(&place));
+                    }
+                    Err(RecvTimeoutError::Timeout) => break,
+                    Err(RecvTimeoutError::Disconnected) => return,
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self) -> Vec<Asked<(Option<Info>, Rows)>> {
+        let scope = Scope { pattern: self.plan.pattern.as_deref(), max_keys: self.plan.max_keys };
+        self.nodes.ask(|server| {
+            // A user who may not ask for INFO may ask for keys. If the connection is gone the second question says so.
+            let info = Info::of(server).ok();
+            Ok((info, rows(server, &scope)?))
+        })
+    }
+
+    fn look(&mut self) {
+        let began = Instant::now();
+        let is_new = |troubles: &BTreeMap<String, Trouble>, asked: &Asked<_>| {
+            asked.answer.is_err() && !troubles.contains_key(&asked.server)
+        };
+        let mut asked = self.ask();
+        // A connection that was closed meanwhile, by a restart or a time limit, is no news: it is made again at once.
+        if asked.iter().any(|asked| is_new(&self.troubles, asked)) {
+            asked = self.ask();
+        }
+        let (took, now) = (began.elapsed(), now_ms());
+        let is_there = |name: &String| asked.iter().any(|asked| asked.server == *name);
+        self.last.retain(|name, _| is_there(name));
+        self.troubles.retain(|name, _| is_there(name));
+        for Asked { server, answer, .. } in asked {
+            match answer {
+                Ok(answer) => {
+                    self.looked = Some(now);
+                    self.troubles.remove(&server);
+                    self.last.insert(server, answer);
+                }
+                Err(failure) => {
+                    let since = self.troubles.get(&server).map_or(now, |trouble| trouble.since);
+                    self.troubles.insert(server.clone(), Trouble::new(&server, since, &failure));
+                }
+            }
+        }
+        self.slices.clear();
+        self.publish(took, now);
+    }
+
+    /// Keeps what was seen at `now`, and writes it for pages.
+    fn publish(&self, took: Duration, now: u64) {
+        let at = now / 1000;
+        let is_down = self.looked != Some(now);
+        let mut all: Vec<&Row> = self.last.values().flat_map(|(_, rows)| &rows.rows).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        let over = all.len().saturating_sub(self.plan.max_keys);
+        all.truncate(self.plan.max_keys);
+        let left_out = self.last.values().map(|(_, rows)| rows.left_out).sum::<u64>() + over as u64;
+        let infos: Vec<&Info> = self.last.values().filter_map(|(info, _)| info.as_ref()).collect();
+        let infos = if infos.len() == self.last.len() { infos } else { Vec::new() };
+        let totals = Totals::new(&infos, &all, self.plan.pattern.is_some());
+        let mut seen = lock(&self.seen);
+        let mut shown = Vec::with_capacity(all.len());
+        for row in all {
+            let id = id_of(&row.name);
+            let has_slices = row.kind == COUNTER && row.window.is_some();
+            let trend = if self.troubles.contains_key(&row.server) || is_down {
+                None
+            } else {
+                let place = Place { name: row.name.clone(), node: row.server.clone(), has_slices };
+                let number = |value: Option<i64>| value.map_or(f64::NAN, |value| value as f64);
+                let values =
+                    [number(row.items), number(row.capacity), number(row.bytes), row.rate.unwrap_or(f64::NAN)];
+                seen.add_key(&id, &place, at, values)
+            };
+            let (growth, growth_seconds) = (trend.as_ref().map(|trend| trend.growth), trend.as_ref().map(|trend| trend.seconds));
+            shown.push(ShownRow { id, row, has_slices, trend: trend.map(|trend| trend.digits), growth, growth_seconds });
+        }
+        if is_down {
+            seen.interrupt();
+        } else {
+            seen.end_look(at);
+            if self.troubles.is_empty() {
+                seen.add_totals(at, [totals.items, totals.members, totals.bytes]);
+            } else {
+                seen.interrupt_totals();
+            }
+        }
+        let state = State {
+            version: env!("CARGO_PKG_VERSION"),
+            server: &self.plan.name,
+            pattern: self.plan.pattern.as_deref(),
+            interval: self.plan.interval.as_secs(),
+            started: self.started,
+            looked: self.looked,
+            took_ms: took.as_millis() as u64,
+            is_down: is_down && !self.troubles.is_empty(),
+            troubles: self.troubles.values().collect(),
+            totals,
+            nodes: self.last.iter().filter_map(|(name, (info, _))| Some(Node { name, info: info.as_ref()? })).collect(),
+            rows: shown,
+            left_out,
+        };
+        seen.set_state(serde_json::to_string(&state).unwrap_or_else(|_| "null".to_owned()));
+    }
+
+    fn slices_of(&mut self, place: &Place) -> Slices {
+        if let Some(slices) = self.slices.get(&place.name) {
+            return slices.clone();
+        }
+        let ask = |server: &mut Server| -> Result<_, Failure> {
+            if server.name() == place.node { history(server, &place.name).map(Some) } else { Ok(None) }
+        };
+        let mut answers = self.nodes.ask(ask).into_iter().filter_map(|asked| asked.answer.transpose());
+        let slices = match answers.next() {
+            Some(Ok(slices)) => Ok(slices),
+            Some(Err(failure)) => Err(failure.text().to_owned()),
+            None => Err(format!("{} is not among the servers any more", place.node)),
+        };
+        self.slices.insert(place.name.clone(), slices.clone());
+        slices
+    }
+}
