@@ -46,6 +46,16 @@ impl Failure {
         self.advise(advice)
     }
 
+    /// What went wrong.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What the user can do about it.
+    pub fn advice(&self) -> Option<&str> {
+        self.advice.as_deref()
+    }
+
     /// The exit code of the process.
     pub fn exit_code(&self) -> u8 {
         self.kind as u8

@@ -9,6 +9,7 @@ mod against;
 mod build;
 mod check;
 mod copy;
+mod dashboard;
 mod dump;
 mod exporter;
 mod import;
@@ -38,6 +39,8 @@ pub enum Command {
     Top(top::Top),
     /// Show figures and findings to Prometheus, over HTTP
     Exporter(exporter::Exporter),
+    /// Serve a web page of a server's filters and counters
+    Dashboard(dashboard::Dashboard),
     /// Copy filters and counters from server to server, comparing each
     Copy(copy::Copy),
     /// Compare counters and filters with the sets that are kept beside them
@@ -67,6 +70,7 @@ impl Command {
             Command::Compare(against) => against.run(output),
             Command::Top(top) => top.run(output),
             Command::Exporter(exporter) => exporter.run(output),
+            Command::Dashboard(dashboard) => dashboard.run(output),
             Command::Copy(copy) => copy.run(output),
             Command::Dump(dump) => dump.run(output),
             Command::Load(load) => load.run(output),

@@ -20,7 +20,8 @@ use clap::Args;
 
 use crate::failure::Failure;
 use crate::http::serve;
-use crate::server::Url;
+use crate::output::Output;
+use crate::server::{Address, Url};
 use crate::watch::Nodes;
 use routes::{MAX_QUESTIONS, routes};
 use seen::Seen;
@@ -29,16 +30,16 @@ use watcher::{Plan, Watcher};
 /// Arguments of `dashboard`.
 #[derive(Debug, Args)]
 pub struct Dashboard {
-    /// Where pages are served. There is no login: whoever reaches this address reads the names of all keys
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9380")]
+    /// Where to listen. There is no login: who can connect there can read it all
+    #[arg(long, default_value = "127.0.0.1:9728", value_name = "ADDRESS:PORT")]
     bind: SocketAddr,
     /// Only keys that match, as KEYS has it: user:*
     #[arg(long)]
     pattern: Option<String>,
-    /// Keys to look at, the first in order of names. The page says how many there are besides
+    /// Keys at most, the first in order of names. The page says how many there are besides
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     max_keys: u32,
-    /// Seconds between two looks at the server
+    /// Seconds between two looks at the server, or ten times as long as one takes if that is more
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     interval: u64,
     #[command(flatten)]
@@ -46,10 +47,13 @@ pub struct Dashboard {
 }
 
 impl Dashboard {
-    pub fn run(self) -> Result<(), Failure> {
+    pub fn run(self, output: &Output) -> Result<(), Failure> {
+        if output.is_json() {
+            return Err(Failure::of("dashboard has no --json: `rollcall --json top` answers with what it shows"));
+        }
         let nodes = Nodes::new(&self.url.url, &self.url.access)?;
         let plan = Plan {
-            name: nodes.name(),
+            name: Address::new(&self.url.url, &self.url.access)?.name(),
             pattern: self.pattern,
             max_keys: self.max_keys as usize,
             interval: Duration::from_secs(self.interval),

@@ -83,10 +83,13 @@ mod tests {
         assert_eq!(html.matches("<script").count(), 1);
         assert_eq!(html.matches("<style").count(), 1);
         // Addresses are names of the XML of pictures.
-        let addresses: Vec<&str> = html.split("http").skip(1).map(|rest| rest.split(['\'', '"']).next().unwrap_or("")).collect();
+        let addresses: Vec<&str> =
+            html.split("http").skip(1).map(|rest| rest.split(['\'', '"']).next().unwrap_or("")).collect();
         assert_eq!(addresses, ["://www.w3.org/2000/svg"; 2]);
         // Markup is never made of text, and no handler stands in markup.
-        for forbidden in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", " onclick=", "style=\""] {
+        for forbidden in
+            ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", " onclick=", "style=\""]
+        {
             assert!(!html.contains(forbidden), "{forbidden}");
         }
         assert!(!policy.contains("unsafe"), "{policy}");

@@ -130,7 +130,9 @@ mod tests {
         assert_eq!(read_query("seconds=60"), Some((60, None)));
         assert_eq!(read_query(&format!("key={id}&seconds=99999999")), Some((MOST_SECONDS, Some(id))));
         assert_eq!(read_query("seconds=0"), Some((1, None)));
-        for wrong in ["", "seconds", "seconds=", "seconds=-1", "seconds=1&seconds=2", "seconds=1&key=abc", "seconds=1&x=1"] {
+        for wrong in
+            ["", "seconds", "seconds=", "seconds=-1", "seconds=1&seconds=2", "seconds=1&key=abc", "seconds=1&x=1"]
+        {
             assert_eq!(read_query(wrong), None, "{wrong}");
         }
         assert_eq!(read_query(&format!("key={id}")), None, "how long is not said");

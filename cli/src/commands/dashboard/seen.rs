@@ -80,12 +80,7 @@ pub struct Series {
 impl Seen {
     /// Nothing yet. `max_keys` is how many are looked at.
     pub fn new(max_keys: usize) -> Self {
-        Seen {
-            state: "null".to_owned(),
-            totals: Ring::new(),
-            keys: HashMap::new(),
-            most: max_keys.saturating_mul(2),
-        }
+        Seen { state: "null".to_owned(), totals: Ring::new(), keys: HashMap::new(), most: max_keys.saturating_mul(2) }
     }
 
     /// The last look, with the present.

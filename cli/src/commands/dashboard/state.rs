@@ -205,8 +205,12 @@ mod tests {
 
     #[test]
     fn sums_are_those_of_info_where_all_nodes_have_it() {
-        let rows =
-            [row("filter", "grows", 5), row("classic", "fixed", 7), row("counter", "exact", 3), row("counter", "dense", 4)];
+        let rows = [
+            row("filter", "grows", 5),
+            row("classic", "fixed", 7),
+            row("counter", "exact", 3),
+            row("counter", "dense", 4),
+        ];
         let rows: Vec<&Row> = rows.iter().collect();
         let fields = [
             ("rollcall_filters", 70),

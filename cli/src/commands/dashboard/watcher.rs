@@ -13,6 +13,9 @@ use crate::failure::Failure;
 use crate::server::Server;
 use crate::watch::{Asked, Info, Nodes, Row, Rows, Scope, history, rows};
 
+/// A look takes at most one part of the time in so many: it is work for the server.
+const SHARE: u32 = 10;
+
 /// The slices of a counter with a window: since when, and how many members; or why there are none.
 pub type Slices = Result<Vec<(i64, i64)>, String>;
 
@@ -64,8 +67,7 @@ impl Watcher {
         loop {
             let began = Instant::now();
             self.look();
-            // A look that takes long is followed by as long a rest.
-            let next = began + self.plan.interval.max(began.elapsed() * 2);
+            let next = began + self.plan.interval.max(began.elapsed() * SHARE);
             loop {
                 match questions.recv_timeout(next.saturating_duration_since(Instant::now())) {
                     Ok(Question { place, answer }) => {
@@ -90,14 +92,7 @@ impl Watcher {
 
     fn look(&mut self) {
         let began = Instant::now();
-        let is_new = |troubles: &BTreeMap<String, Trouble>, asked: &Asked<_>| {
-            asked.answer.is_err() && !troubles.contains_key(&asked.server)
-        };
-        let mut asked = self.ask();
-        // A connection that was closed meanwhile, by a restart or a time limit, is no news: it is made again at once.
-        if asked.iter().any(|asked| is_new(&self.troubles, asked)) {
-            asked = self.ask();
-        }
+        let asked = self.ask();
         let (took, now) = (began.elapsed(), now_ms());
         let is_there = |name: &String| asked.iter().any(|asked| asked.server == *name);
         self.last.retain(|name, _| is_there(name));
@@ -141,12 +136,19 @@ impl Watcher {
             } else {
                 let place = Place { name: row.name.clone(), node: row.server.clone(), has_slices };
                 let number = |value: Option<i64>| value.map_or(f64::NAN, |value| value as f64);
-                let values =
-                    [number(row.items), number(row.capacity), number(row.bytes), row.rate.unwrap_or(f64::NAN)];
+                let values = [number(row.items), number(row.capacity), number(row.bytes), row.rate.unwrap_or(f64::NAN)];
                 seen.add_key(&id, &place, at, values)
             };
-            let (growth, growth_seconds) = (trend.as_ref().map(|trend| trend.growth), trend.as_ref().map(|trend| trend.seconds));
-            shown.push(ShownRow { id, row, has_slices, trend: trend.map(|trend| trend.digits), growth, growth_seconds });
+            let (growth, growth_seconds) =
+                (trend.as_ref().map(|trend| trend.growth), trend.as_ref().map(|trend| trend.seconds));
+            shown.push(ShownRow {
+                id,
+                row,
+                has_slices,
+                trend: trend.map(|trend| trend.digits),
+                growth,
+                growth_seconds,
+            });
         }
         if is_down {
             seen.interrupt();

@@ -118,8 +118,9 @@ function findingLine(finding, key) {
   if (key) what.append(el('a', { class: 'name', href: `#key=${key.id}` }, key.key), ' ');
   else if (finding.about) what.append(el('span', { class: 'name' }, finding.about), ' ');
   what.append(finding.wrong);
-  const todo = el('p', { class: 'todo' }, finding.advice || '');
-  if (finding.command) todo.append(finding.advice ? ' ' : '', el('code', {}, finding.command));
+  const advice = finding.advice ? finding.advice[0].toUpperCase() + finding.advice.slice(1) : '';
+  const todo = el('p', { class: 'todo' }, advice);
+  if (finding.command) todo.append(advice ? ': ' : '', el('code', {}, finding.command));
   return el('li', { class: `finding ${severity}` }, badge(severity), el('div', {}, what, todo.childNodes.length ? todo : null));
 }
 

@@ -6,7 +6,15 @@ const COUNTER = 'counter';
 
 const isCounter = (row) => row.kind === COUNTER;
 const KIND_WORDS = { filter: 'Filter', classic: 'Filter, classic layout', counter: 'Counter' };
-const kindOf = (row) => [KIND_WORDS[row.kind] || row.kind, row.mode].filter(Boolean).join(' · ');
+
+// What it is, and what it forgets.
+function kindOf(row) {
+  const isTimed = Number.isFinite(row.window);
+  const forgets = isTimed ? `window of ${span(row.window)}` : '';
+  const mode = !isTimed ? row.mode : isCounter(row) ? row.mode.split(',')[0] : '';
+  return [KIND_WORDS[row.kind] || row.kind, mode, forgets].filter(Boolean).join(' · ');
+}
+
 const lived = (row) => (known(row.ttl) ? span(row.ttl / 1000) : 'none');
 
 function meter(share) {
