@@ -78,13 +78,14 @@ test-clients: ## Run redis-py, node-redis and redis-rs against the module, each 
 	@echo "== make test-clients: every client passed"
 
 # Tests of the tool that take programs of others, as filters of test names.
-WATCH_TESTS := monitoring
+WATCH_TESTS := monitoring browser
 
-test-watch: setup-test build ## Run the exporter, the alert rules, the dashboards and the script against Prometheus and redis_exporter
+test-watch: setup-test build ## Run the exporter, the alert rules, the dashboards and the script against Prometheus, redis_exporter and Chromium
 	@scripts/setup.sh watch
 	@scripts/servers.py fetch $(PEERS)
 	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=redis-server $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
 		ROLLCALL_PROMETHEUS=$$(command -v prometheus) ROLLCALL_REDIS_EXPORTER=$$(command -v prometheus-redis-exporter) \
+		ROLLCALL_BROWSER=$$(command -v chromium) \
 		cargo test --workspace --locked --no-fail-fast --test online -- $(WATCH_TESTS)
 	@echo "== make test-watch: what watches is right"
 

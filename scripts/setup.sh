@@ -12,7 +12,8 @@
 #     counts   valgrind, which counts the instructions that the core takes
 #     package  the programs that `make package` splits, packs and reads binaries with
 #     deb      lintian, which checks the Debian package
-#     watch    Prometheus and redis_exporter, which read the figures of the tool and the module
+#     watch    Prometheus and redis_exporter, which read the figures of the tool and the module, and Chromium with
+#              letters to draw, which shows its dashboard
 #     words    a large English word list, real text for `make demo`
 #
 # Where nothing is missing it asks for no password, touches no network and prints nothing. What Debian can supply is
@@ -85,6 +86,7 @@ need() {
         watch)
             command -v prometheus >/dev/null && command -v promtool >/dev/null || packages+=(prometheus)
             command -v prometheus-redis-exporter >/dev/null || packages+=(prometheus-redis-exporter)
+            command -v chromium >/dev/null || packages+=(chromium fonts-liberation)
             ;;
         words) has_words || packages+=(wamerican-huge) ;;
         *) fail "unknown need '$1'" ;;

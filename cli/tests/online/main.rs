@@ -9,11 +9,14 @@ mod client;
 #[allow(dead_code)]
 mod harness;
 
+mod browser;
 mod by_hand;
 mod cluster;
 mod compare;
 mod connecting;
 mod copying;
+mod dashboard;
+mod devtools;
 mod exporter;
 mod files;
 mod importing;

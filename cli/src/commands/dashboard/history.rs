@@ -9,16 +9,18 @@ struct Tier {
 }
 
 /// The youngest first. With a look every 5 seconds: 10 minutes of them all, an hour, a day, and a week.
+///
+/// Each step is a multiple of the one before it; a tier would wait for longer than its own else.
 const TIERS: [Tier; 4] = [
     Tier { step: 0, kept: 120 },
     Tier { step: 30, kept: 120 },
-    Tier { step: 240, kept: 360 },
+    Tier { step: 300, kept: 288 },
     Tier { step: 1800, kept: 336 },
 ];
 
 /// Samples that a ring has at most.
 #[cfg(test)]
-const MOST: usize = 120 + 120 + 360 + 336;
+const MOST: usize = 120 + 120 + 288 + 336;
 
 /// Values seen at one moment. What is not known is NaN.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -145,11 +147,11 @@ mod tests {
         assert_eq!(kept.last(), Some(&end));
         // Every look of the last 10 minutes, and no stretch is thinner than its tier's step allows.
         assert_eq!(ring.since(end - 595).count(), 120);
-        for (age, step) in [(595, 5), (3600, 30), (86_400, 240), (7 * 86_400, 1800)] {
+        for (age, step, finer) in [(595, 5, 0), (3600, 30, 5), (86_400, 300, 30), (7 * 86_400, 1800, 300)] {
             let stretch: Vec<u64> = ring.since(end - age).map(|sample| sample.at).collect();
             assert!(stretch[0] <= end - age + step, "{age}: {}", end - stretch[0]);
-            // Where two tiers meet, what the younger has not handed on yet is one of its steps more.
-            assert!(stretch.windows(2).all(|pair| pair[1] - pair[0] <= step + 5), "{age}");
+            // Where two tiers meet, what waits to be handed on is a step of the finer one more.
+            assert!(stretch.windows(2).all(|pair| pair[1] - pair[0] <= step + finer), "{age}");
         }
         assert!(ring.since(0).all(|sample| sample.values == [sample.at as f64] && !sample.is_after_gap));
     }

@@ -111,6 +111,8 @@ const badge = (name, word) => el('span', { class: `badge ${name}` }, glyph(name)
 const rankOf = (findings) => findings.reduce((rank, finding) => Math.max(rank, SEVERITIES[severityOf(finding.severity)].rank), 0);
 const nameOfRank = (rank) => ['fine', 'notice', 'warning', 'critical'][rank];
 
+const sentence = (text) => (text ? text[0].toUpperCase() + text.slice(1) : '');
+
 // A finding as a line of a list; with the key unless it is about the one that is shown.
 function findingLine(finding, key) {
   const severity = severityOf(finding.severity);
@@ -118,7 +120,7 @@ function findingLine(finding, key) {
   if (key) what.append(el('a', { class: 'name', href: `#key=${key.id}` }, key.key), ' ');
   else if (finding.about) what.append(el('span', { class: 'name' }, finding.about), ' ');
   what.append(finding.wrong);
-  const advice = finding.advice ? finding.advice[0].toUpperCase() + finding.advice.slice(1) : '';
+  const advice = sentence(finding.advice);
   const todo = el('p', { class: 'todo' }, advice);
   if (finding.command) todo.append(advice ? ': ' : '', el('code', {}, finding.command));
   return el('li', { class: `finding ${severity}` }, badge(severity), el('div', {}, what, todo.childNodes.length ? todo : null));

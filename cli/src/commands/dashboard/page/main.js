@@ -102,7 +102,7 @@ function troubleOf({ state, lost }) {
   }
   if (!state || !state.troubles.length) return null;
   const since = Math.min(...state.troubles.map((trouble) => trouble.since));
-  const lines = state.troubles.map((trouble) => [trouble.text, trouble.advice].filter(Boolean).join('. '));
+  const lines = state.troubles.map((trouble) => [trouble.text, trouble.advice].filter(Boolean).map(sentence).join('. '));
   const head = state.troubles.length > 1 ? `${state.troubles.length} servers cannot be reached` : `The server ${state.troubles[0].server} cannot be reached`;
   return { since, head, lines, all: state.is_down };
 }

@@ -1,0 +1,272 @@
+//! The dashboard in a real browser, on the data of real servers.
+//!
+//! `ROLLCALL_BROWSER` names a Chromium. These tests are about it, and do nothing without.
+
+use serde_json::{Value, json};
+
+use crate::client::add_many;
+use crate::dashboard::state;
+use crate::devtools::Browser;
+use crate::harness::{Server, Setup};
+use crate::pages::Pages;
+use crate::{tool, url};
+
+/// A name that is markup, and would run if it became any.
+const HOSTILE: &str = "<img src=x onerror=alert(1)>";
+
+/// Widths of a desk and of a phone, and a height.
+const DESK: u32 = 1360;
+const PHONE: u32 = 360;
+const HEIGHT: u32 = 900;
+
+/// Contrast between text and ground that WCAG 2 asks for, level AA, section 1.4.3.
+const LEAST_CONTRAST: f64 = 4.5;
+
+/// Keys: name, and number on Windows.
+const ESCAPE: (&str, u32) = ("Escape", 27);
+const LEFT: (&str, u32) = ("ArrowLeft", 37);
+
+/// The texts that are seen with less contrast to their ground than is asked for.
+const TOO_FAINT: &str = r#"(least) => {
+    const parse = (color) => color.match(/[\d.]+/g).map(Number);
+    const light = ([r, g, b]) => {
+        const [x, y, z] = [r, g, b].map((part) => part / 255).map((part) =>
+            (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+    };
+    const ground = (node) => {
+        for (let at = node; at; at = at.parentElement) {
+            const color = parse(getComputedStyle(at).backgroundColor);
+            if (color.length < 4 || color[3] === 1) return color;
+        }
+        return [255, 255, 255];
+    };
+    const faint = [];
+    for (const node of document.querySelectorAll('body *')) {
+        const hasText = [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
+        if (!hasText || !node.checkVisibility() || node.closest('script, style')) continue;
+        const style = getComputedStyle(node);
+        const color = parse(node.namespaceURI.endsWith('svg') ? style.fill : style.color);
+        const [a, b] = [light(color), light(ground(node))];
+        const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        if (contrast < least) faint.push(`${node.tagName}.${node.className} ${node.textContent} ${contrast.toFixed(2)}`);
+    }
+    return faint;
+}"#;
+
+/// Where the page, its table and its dialog stick out to the right.
+const STICKS_OUT: &str = "[document.documentElement, ...document.querySelectorAll('.table, dialog[open], .card, .finding')]\
+    .filter((node) => node.scrollWidth > node.clientWidth).map((node) => `${node.tagName}.${node.className}`)";
+
+/// Opens the dashboard of `to`, and waits until it has been drawn.
+fn open(browser: &mut Browser, pages: &Pages) {
+    browser.look(DESK, HEIGHT, "light");
+    browser.open(&format!("http://{}/", pages.address()));
+    browser
+        .wait("document.querySelector('#status')?.dataset.state === 'live' && !!document.querySelector('#cards svg')");
+}
+
+/// Panics if a control has no name for those who hear the page.
+#[track_caller]
+fn assert_named(browser: &mut Browser) {
+    let tree = browser.call("Accessibility.getFullAXTree", json!({}));
+    let controls = ["button", "link", "searchbox", "checkbox", "combobox", "dialog", "img"];
+    let mut named = 0;
+    for node in tree["nodes"].as_array().expect("nodes").iter().filter(|node| node["ignored"] == false) {
+        if !controls.contains(&node["role"]["value"].as_str().unwrap_or_default()) {
+            continue;
+        }
+        let name = node["name"]["value"].as_str().unwrap_or_default();
+        assert!(!name.trim().is_empty(), "no name: {node}");
+        named += 1;
+    }
+    assert!(named > 20, "{named} controls were found");
+}
+
+#[track_caller]
+fn assert_readable(browser: &mut Browser) {
+    let faint = browser.eval(&format!("({TOO_FAINT})({LEAST_CONTRAST})"));
+    assert_eq!(faint, json!([]));
+}
+
+#[test]
+fn the_page_shows_what_is_wrong_first_and_runs_nothing_of_a_name() {
+    let Some(mut browser) = Browser::start() else { return };
+    let server = Server::start();
+    let (mut client, to) = (server.client(), url(&server));
+    client.expect("BF.RESERVE grown 0.01 100", "+OK");
+    add_many(&mut client, "BF.MADD grown", "item:", 0..4000);
+    client.expect("BF.RESERVE tight 0.01 1000 NONSCALING", "+OK");
+    add_many(&mut client, "BF.MADD tight", "item:", 0..985);
+    client.expect("LC.RESERVE day 5000 WINDOW 86400 SLICES 24", "+OK");
+    add_many(&mut client, "LC.ADD day", "member:", 0..3000);
+    client.expect("LC.RESERVE few 100 WINDOW 60", "+OK");
+    // A notice of its own, and markup in its advice.
+    client.call(&["BF.RESERVE", HOSTILE, "0.01", "100"]);
+    let items: Vec<String> = (0..4000).map(|item| item.to_string()).collect();
+    client.call(&["BF.MADD", HOSTILE].into_iter().chain(items.iter().map(String::as_str)).collect::<Vec<_>>());
+    for key in 0..40 {
+        add_many(&mut client, &format!("LC.ADD count:{key}"), "member:", 0..key + 1);
+    }
+    let pages = Pages::start(&["dashboard", "--url", &to, "--interval", "1"]);
+    open(&mut browser, &pages);
+
+    // What is wrong stands above all else, the worst first, in the words of the core.
+    let tops = browser
+        .eval("['#wrong', '#cards', '#keys'].map((id) => document.querySelector(id).getBoundingClientRect().top)");
+    let tops: Vec<f64> = serde_json::from_value(tops).expect("three numbers");
+    assert!(tops[0] < 100.0 && tops[0] < tops[1] && tops[1] < tops[2], "{tops:?}");
+    let severities =
+        browser.eval("[...document.querySelectorAll('#findings .badge')].map((badge) => badge.textContent)");
+    let rank = |severity: &Value| ["Critical", "Warning", "Notice"].iter().position(|word| severity == word);
+    let ranks: Vec<_> = severities.as_array().expect("a list").iter().map(rank).collect();
+    assert!(ranks.len() >= 5 && ranks.is_sorted() && ranks.iter().all(Option::is_some), "{severities}");
+    let top = tool(&["--json", "top", "--url", &to]).expect(0).json();
+    let shown = browser.text("#findings");
+    for row in top.as_array().expect("rows") {
+        for finding in row["findings"].as_array().expect("findings") {
+            let words = format!(
+                "{} {}",
+                row["key"].as_str().unwrap_or_default(),
+                finding["wrong"].as_str().unwrap_or_default()
+            );
+            assert!(shown.contains(&words), "{words} is not in {shown}");
+            let command = finding["command"].as_str().unwrap_or_default();
+            assert!(shown.contains(command), "{command} is not in {shown}");
+        }
+    }
+    // A name is text.
+    assert_eq!(browser.eval("document.querySelectorAll('img, iframe, object').length"), 0);
+    let names = format!(
+        "[...document.querySelectorAll('td.key a')].filter((link) => link.textContent === {}).length",
+        json!(HOSTILE)
+    );
+    assert_eq!(browser.eval(&names), 1);
+
+    // Sorted, filtered.
+    assert_eq!(browser.eval("document.querySelectorAll('#rows tr').length"), 45);
+    browser.eval(
+        "[...document.querySelectorAll('#heads button')].find((head) => head.textContent.startsWith('Items')).click()",
+    );
+    assert_eq!(browser.text("th[aria-sort]").split(['↑', '↓']).next(), Some("Items"));
+    let items = browser.eval("[...document.querySelectorAll('#rows tr')].map((row) => Number(row.cells[2].firstChild.textContent.replaceAll(',', '')))");
+    let items: Vec<f64> = serde_json::from_value(items).expect("numbers");
+    assert!(items.is_sorted_by(|a, b| a >= b), "{items:?}");
+    let type_in = |text: &str| {
+        format!(
+            "(() => {{ const field = document.querySelector('#search'); field.value = {}; field.dispatchEvent(new Event('input')); }})()",
+            json!(text)
+        )
+    };
+    browser.eval(&type_in("ONERROR"));
+    assert_eq!(browser.eval("document.querySelectorAll('#rows tr').length"), 1);
+    assert!(browser.text("#keys-count").starts_with("1 of 45"));
+    browser.eval(&type_in(""));
+
+    // It goes on by itself.
+    add_many(&mut client, "LC.ADD fresh", "member:", 0..7);
+    browser.wait("[...document.querySelectorAll('td.key a')].some((link) => link.textContent === 'fresh')");
+
+    // One key, its charts, and single values of them by mouse and by keys.
+    browser.eval("[...document.querySelectorAll('td.key a')].find((link) => link.textContent === 'day').click()");
+    browser.wait("document.querySelectorAll('#detail[open] .stem').length === 25");
+    browser.wait("document.querySelectorAll('#detail .chart svg').length === 4");
+    assert_eq!(browser.text("#detail-key"), "day");
+    let members = client.int("LC.COUNT day");
+    let grouped = format!("{},{:03}", members / 1000, members % 1000);
+    browser.hover("#detail-charts section:nth-child(1) .chart");
+    browser.wait("!document.querySelector('#detail-charts section:nth-child(1) .tip').hidden");
+    let tip = browser.text("#detail-charts section:nth-child(1) .tip");
+    assert!(tip.contains(&format!("members {grouped}")) && tip.contains("capacity 5,000"), "{tip}");
+    browser.eval("document.querySelector('#detail-charts section:nth-child(4) .chart').focus()");
+    browser.press(LEFT);
+    let tip = browser.text("#detail-charts section:nth-child(4) .tip");
+    assert!(tip.starts_with(&format!("{grouped} members")) && tip.contains("last 2 h at most"), "{tip}");
+    assert_readable(&mut browser);
+    browser.look(PHONE, HEIGHT, "light");
+    assert_eq!(browser.eval(STICKS_OUT), json!([]));
+    browser.press(ESCAPE);
+    browser.wait("!document.querySelector('#detail').open && !location.hash");
+
+    // A phone, dark and light, and for those who hear it.
+    browser.wait("innerWidth === 360");
+    assert_eq!(browser.eval(STICKS_OUT), json!([]));
+    assert_eq!(browser.eval("document.documentElement.scrollWidth"), PHONE);
+    let mut pictures = Vec::new();
+    for scheme in ["light", "dark"] {
+        browser.look(DESK, HEIGHT, scheme);
+        browser.wait("innerWidth === 1360");
+        assert_readable(&mut browser);
+        let ground = browser.eval("getComputedStyle(document.body).backgroundColor");
+        pictures.push((ground, browser.picture()));
+    }
+    assert!(pictures[0].0 != pictures[1].0 && pictures[0].1 != pictures[1].1, "{}", pictures[0].0);
+    assert_named(&mut browser);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+    // The policy is in force, and these complaints would have been heard.
+    browser.eval("(() => { const script = document.createElement('div'); try { script.innerHTML = '<img src=x>'; } catch { return; } throw Error('markup of text'); })()");
+    browser.wait("window.violations.length > 0");
+    assert!(browser.complaints().iter().any(|complaint| complaint.contains("trusted")), "{:?}", browser.complaints());
+}
+
+#[test]
+fn the_page_says_since_when_nothing_is_reached() {
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("server.sock").display().to_string();
+    let start = || {
+        let server = Setup::default().line(&format!("unixsocket {socket}")).start();
+        server.client().cmd("LC.ADD visitors ann");
+        server
+    };
+    let mut failing = start();
+    let pages = Pages::start(&["dashboard", "--url", &format!("redis+unix://{socket}"), "--interval", "1"]);
+    open(&mut browser, &pages);
+    assert_eq!(browser.eval("document.querySelector('#trouble').hidden"), true);
+    assert!(browser.text("#findings").contains("all are as they should be"), "{}", browser.text("#findings"));
+    failing.shutdown("SHUTDOWN NOSAVE");
+    browser.wait(
+        "!document.querySelector('#trouble').hidden && document.querySelector('#status').dataset.state === 'lost'",
+    );
+    let trouble = browser.text("#trouble");
+    for part in
+        [&format!("The server {socket} cannot be reached since "), "What is below was seen at ", "Cannot connect"]
+    {
+        assert!(trouble.contains(part), "{part} is not in {trouble}");
+    }
+    assert_eq!(browser.text("td.key a"), "visitors");
+    browser.look(PHONE, HEIGHT, "dark");
+    browser.wait("innerWidth === 360");
+    assert_eq!(browser.eval(STICKS_OUT), json!([]));
+    let _again = start();
+    browser.wait(
+        "document.querySelector('#trouble').hidden && document.querySelector('#status').dataset.state === 'live'",
+    );
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+    drop(pages);
+    browser.wait(
+        "document.querySelector('#trouble').textContent.includes('The dashboard does not answer any more since ')",
+    );
+}
+
+#[test]
+fn a_thousand_keys_are_shown_in_part_and_the_rest_is_counted() {
+    let Some(mut browser) = Browser::start() else { return };
+    let server = Server::start();
+    let mut client = server.client();
+    let commands: Vec<_> =
+        (0..1203).map(|key| ["LC.ADD".to_owned(), format!("count:{key:04}"), "ann".to_owned()].to_vec()).collect();
+    client.pipeline(&commands);
+    let pages = Pages::start(&["dashboard", "--url", &url(&server), "--interval", "1"]);
+    assert_eq!(state(&pages)["rows"].as_array().map(Vec::len), Some(1000));
+    open(&mut browser, &pages);
+    assert!(browser.text("#keys-count").contains("203 more left out"), "{}", browser.text("#keys-count"));
+    assert_eq!(browser.eval("document.querySelectorAll('#rows tr').length"), 150);
+    assert_eq!(browser.text("#rows-more"), "Show 150 more of 850");
+    browser.eval("document.querySelector('#rows-more').click()");
+    assert_eq!(browser.eval("document.querySelectorAll('#rows tr').length"), 300);
+    // The last one that is looked at is found, though it is not drawn.
+    browser.eval("(() => { const field = document.querySelector('#search'); field.value = ':0999'; field.dispatchEvent(new Event('input')); })()");
+    assert_eq!(browser.eval("document.querySelectorAll('#rows tr').length"), 1);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}

@@ -1,0 +1,271 @@
+//! `dashboard`: that what it answers is what the server has, and that it stays calm whatever happens.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::client::{Client, add_many, wait_until};
+use crate::cluster::cluster;
+use crate::harness::{Server, Setup};
+use crate::pages::{Pages, Reply};
+use crate::{peer_server, tool, url};
+
+/// Seconds between two looks that no test waits for.
+const NEVER: &str = "3600";
+
+/// What `/api/state` answers, once it has looked.
+pub fn state(pages: &Pages) -> Value {
+    wait_until("the first look", || {
+        let state = json(&pages.get("/api/state"))["state"].take();
+        (state["looked"].is_u64()).then_some(state)
+    })
+}
+
+/// The body of an answer.
+#[track_caller]
+fn json(reply: &Reply) -> Value {
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert!(reply.head.contains("content-type: application/json"), "{}", reply.head);
+    serde_json::from_str(&reply.body).unwrap_or_else(|error| panic!("{error}: {}", reply.body))
+}
+
+/// The row of a key.
+#[track_caller]
+pub fn row<'a>(state: &'a Value, key: &str) -> &'a Value {
+    let rows = state["rows"].as_array().expect("rows");
+    rows.iter().find(|row| row["key"] == key).unwrap_or_else(|| panic!("no row of {key}: {rows:?}"))
+}
+
+/// The history of a key.
+fn series(pages: &Pages, row: &Value) -> Value {
+    json(&pages.get(&format!("/api/series?key={}&seconds=3600", row["id"].as_str().expect("an id"))))
+}
+
+/// Calls of a command that the server has had.
+fn calls(client: &mut Client, command: &str) -> u64 {
+    let stats = client.text("INFO commandstats");
+    let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
+    line.and_then(|line| line.split(',').next()?.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn answers_are_for_this_page_alone() {
+    let pages = Pages::start(&["dashboard", "--url", "redis://127.0.0.1:1", "--interval", NEVER]);
+    let (page, address) = (pages.get("/"), pages.address());
+    assert_eq!(page.status, 200);
+    assert!(page.head.contains("content-type: text/html; charset=utf-8"), "{}", page.head);
+    let policy = page.head.lines().find_map(|line| line.strip_prefix("content-security-policy: ")).expect("a policy");
+    for part in ["default-src 'none'", "script-src 'sha256-", "style-src 'sha256-", "frame-ancestors 'none'"] {
+        assert!(policy.contains(part), "{policy}");
+    }
+    assert!(!policy.contains("unsafe"), "{policy}");
+    for path in ["/", "/api/state", "/api/series?seconds=60", "/none"] {
+        let reply = pages.get(path);
+        for header in ["x-content-type-options: nosniff", "cache-control: no-store", "referrer-policy: no-referrer"] {
+            assert!(reply.head.contains(header), "{path}: {}", reply.head);
+        }
+        let head = pages.send(&format!("HEAD {path} HTTP/1.1\r\nHost: {address}\r\n\r\n"));
+        assert_eq!((head.status, head.body.as_str()), (reply.status, ""), "{path}");
+        let post = pages.send(&format!("POST {path} HTTP/1.1\r\nHost: {address}\r\n\r\n"));
+        assert_eq!(post.status, 405, "{path}");
+        let rebound =
+            pages.send(&format!("GET {path} HTTP/1.1\r\nHost: rebound.example.org:{}\r\n\r\n", address.port()));
+        assert_eq!(rebound.status, 421, "{path}");
+    }
+    for wrong in ["", "?seconds=x", "?key=1", "?seconds=60&key=0123456789abcde%", "?seconds=60&more=1"] {
+        assert_eq!(pages.get(&format!("/api/series{wrong}")).status, if wrong.ends_with("e%") { 200 } else { 400 });
+    }
+    assert_eq!(pages.get("/none").status, 404);
+    // A server that was never there.
+    let state = wait_until("the look to fail", || {
+        let state = json(&pages.get("/api/state"))["state"].take();
+        (state["is_down"] == true).then_some(state)
+    });
+    assert!(state["looked"].is_null() && state["rows"].as_array().is_some_and(Vec::is_empty), "{state}");
+    assert!(state["troubles"][0]["text"].as_str().is_some_and(|text| text.contains("cannot connect")), "{state}");
+    assert_eq!(pages.end("-TERM"), Some(0));
+    tool(&["--json", "dashboard"]).expect(3);
+    tool(&["dashboard", "--bind", "nowhere"]).expect(2);
+}
+
+#[test]
+fn the_state_is_what_the_server_has() {
+    let server = Server::start();
+    let (mut client, to) = (server.client(), url(&server));
+    client.expect("BF.RESERVE grown 0.01 100", "+OK");
+    add_many(&mut client, "BF.MADD grown", "item:", 0..4000);
+    client.expect("BF.RESERVE fixed 0.01 100 NONSCALING", "+OK");
+    client.expect("LC.RESERVE day 1000 WINDOW 86400 SLICES 24", "+OK");
+    add_many(&mut client, "LC.ADD day", "member:", 0..300);
+    client.expect("PEXPIRE day 3600000", "1");
+    let hostile =
+        ["<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "a\"b\\c'd`${e}", "\u{202e}rtl", "ключ"];
+    for name in hostile {
+        client.call(&["LC.ADD", name, "ann"]);
+    }
+    let binary = b"\xff\x00\n<b>";
+    client.call(&[&b"LC.ADD"[..], binary, b"ann"]);
+    let pages = Pages::start(&["dashboard", "--url", &to, "--interval", NEVER]);
+    let state = state(&pages);
+    // Rows and findings are those that top has.
+    let top = tool(&["--json", "top", "--sort", "key", "--url", &to]).expect(0).json();
+    let shown = state["rows"].as_array().expect("rows");
+    assert_eq!(shown.len(), 3 + hostile.len() + 1);
+    assert_eq!(top.as_array().map(Vec::len), Some(shown.len()));
+    for top in top.as_array().expect("rows") {
+        let row = row(&state, top["key"].as_str().expect("a key"));
+        for (field, value) in top.as_object().expect("a row").iter().filter(|(field, _)| *field != "ttl") {
+            assert_eq!(&row[field], value, "{field} of {}", row["key"]);
+        }
+    }
+    assert_eq!(row(&state, "grown")["findings"][0]["problem"], "grown");
+    // Quotes and what does not print are escaped, for every command alike.
+    for name in hostile.iter().filter(|name| !name.contains('"')).chain(&["\\xff\\x00\\n<b>", r#"a\"b\\c\'d`${e}"#]) {
+        assert_eq!(row(&state, name)["items"], 1, "{name}");
+    }
+    let info = client.text("INFO rollcall");
+    let field = |name: &str| {
+        let line = info.lines().find_map(|line| line.strip_prefix(&format!("rollcall_{name}:")));
+        line.and_then(|value| value.trim().parse::<f64>().ok())
+    };
+    let totals = &state["totals"];
+    assert_eq!(totals["is_whole"], true);
+    assert_eq!(totals["filters"].as_f64(), field("filters"));
+    assert_eq!(totals["counters"].as_f64(), field("counters"));
+    assert_eq!(totals["bytes"].as_f64(), field("allocated_bytes"));
+    assert_eq!(totals["items"].as_f64(), Some((client.int("BF.CARD grown") + client.int("BF.CARD fixed")) as f64));
+    let members: i64 =
+        shown.iter().filter(|row| row["kind"] == "counter").filter_map(|row| row["items"].as_i64()).sum();
+    assert_eq!(totals["members"].as_f64(), Some(members as f64));
+    // Histories, and the slices of a window as the server has them, however often they are asked for.
+    let day = series(&pages, row(&state, "day"));
+    let history: Vec<Vec<i64>> = client.list("LC.HISTORY day").iter().map(integers).collect();
+    assert_eq!(day["window"], serde_json::json!(history));
+    let before = calls(&mut client, "lc.history");
+    let looks = calls(&mut client, "scan");
+    for _ in 0..50 {
+        assert_eq!(series(&pages, row(&state, "day"))["window"], day["window"]);
+        assert_eq!(pages.get("/api/state").status, 200);
+    }
+    assert_eq!((calls(&mut client, "lc.history"), calls(&mut client, "scan")), (before, looks), "one look is for all");
+    let grown = series(&pages, row(&state, "grown"));
+    assert_eq!(grown["items"], serde_json::json!([client.int("BF.CARD grown") as f64]));
+    assert!(grown.get("window").is_none(), "{grown}");
+    let all = json(&pages.get("/api/series?seconds=3600"));
+    assert_eq!(all["members"], serde_json::json!([members as f64]));
+    // Only what reads was sent, apart from what this test sent itself.
+    let own = ["bf.reserve", "lc.reserve", "bf.madd", "lc.add", "pexpire", "bf.card"];
+    let reads = ["bf.info", "lc.info", "lc.history", "info", "scan", "ping", "pttl", "memory|usage"];
+    let stats = client.text("INFO commandstats").to_lowercase();
+    let sent: BTreeSet<&str> =
+        stats.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split(':').next()).collect();
+    let others: Vec<_> = sent.iter().filter(|name| !own.contains(*name) && !reads.contains(*name)).collect();
+    assert!(others.is_empty(), "{others:?}");
+    // A cap, and a pattern.
+    let some = Pages::start(&["dashboard", "--url", &to, "--max-keys", "2", "--pattern", "*d*", "--interval", NEVER]);
+    let some = self::state(&some);
+    assert_eq!(some["rows"].as_array().map(Vec::len), Some(2), "{some}");
+    assert_eq!((&some["pattern"], &some["totals"]["is_whole"]), (&Value::from("*d*"), &Value::from(false)));
+    assert_eq!(some["left_out"], 2, "{some}");
+}
+
+fn integers(reply: &redis::Value) -> Vec<i64> {
+    let redis::Value::Array(items) = reply else { panic!("{reply:?}") };
+    items.iter().map(|item| if let redis::Value::Int(number) = item { *number } else { panic!("{item:?}") }).collect()
+}
+
+#[test]
+fn a_server_that_goes_is_missed_and_taken_up_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("server.sock").display().to_string();
+    let start = || {
+        let server = Setup::default().line(&format!("unixsocket {socket}")).start();
+        server.client().cmd("LC.ADD visitors ann");
+        server
+    };
+    let mut failing = start();
+    let pages = Pages::start(&["dashboard", "--url", &format!("redis+unix://{socket}"), "--interval", "1"]);
+    let before = state(&pages);
+    assert_eq!((&before["is_down"], before["troubles"].as_array().map(Vec::len)), (&Value::from(false), Some(0)));
+    failing.shutdown("SHUTDOWN NOSAVE");
+    let until = |wanted: bool| {
+        wait_until("the server to be seen as it is", || {
+            let state = json(&pages.get("/api/state"))["state"].take();
+            (state["is_down"] == wanted).then_some(state)
+        })
+    };
+    let down = until(true);
+    let since = down["troubles"][0]["since"].as_u64().expect("since when");
+    assert!(since >= before["looked"].as_u64().expect("a time"), "{down}");
+    assert_eq!(row(&down, "visitors")["items"], 1, "what was seen last stays");
+    let looked = down["looked"].clone();
+    // It stays down since then, however often it is tried.
+    let took = || json(&pages.get("/api/state"))["state"]["troubles"][0]["since"].as_u64();
+    std::iter::repeat_with(took).take(20).for_each(|again| assert_eq!(again, Some(since)));
+    assert_eq!(until(true)["looked"], looked);
+    let _again = start();
+    let back = until(false);
+    assert!(back["looked"].as_u64() > looked.as_u64() && back["troubles"].as_array().is_some_and(Vec::is_empty));
+    // The curve has a gap between what was seen before and what after.
+    let items = wait_until("a sample after the gap", || {
+        let items = series(&pages, row(&back, "visitors"))["items"].take();
+        let known = items.as_array()?.iter().rposition(Value::is_null)?;
+        (known + 1 < items.as_array()?.len()).then_some(items)
+    });
+    let items = items.as_array().expect("a list");
+    assert_eq!(items.iter().filter(|item| item.is_null()).count(), 1, "{items:?}");
+    assert_eq!(items[0], 1.0);
+}
+
+#[test]
+fn a_cluster_is_one_page_and_redisbloom_has_one_too() {
+    let mut nodes = cluster();
+    for key in 0..30 {
+        let create = format!("count:{key}");
+        let args = ["import", "-", &create, "--kind", "counter", "--create", "CAPACITY 100 WINDOW 60"];
+        crate::tool_with(&[&args[..], &["--cluster", "--url", &url(&nodes[0])]].concat(), b"ann\nben\n", &[]).expect(0);
+    }
+    let pages = Pages::start(&["dashboard", "--cluster", "--url", &url(&nodes[1]), "--interval", "1"]);
+    let first = state(&pages);
+    assert_eq!(first["nodes"].as_array().map(Vec::len), Some(3));
+    assert_eq!((first["rows"].as_array().map(Vec::len), &first["totals"]["counters"]), (Some(30), &Value::from(30)));
+    for row in first["rows"].as_array().expect("rows") {
+        let window = series(&pages, row)["window"].take();
+        assert_eq!(window[window.as_array().map_or(0, |rows| rows.len() - 1)][1], 2, "{} {window}", row["key"]);
+    }
+    // One goes: it is named, its keys stay as they were, and the others are looked at.
+    let gone = format!("127.0.0.1:{}", nodes.pop().expect("a node").port());
+    let without = wait_until("the node to be missed", || {
+        let state = json(&pages.get("/api/state"))["state"].take();
+        (state["troubles"].as_array().is_some_and(|troubles| !troubles.is_empty())).then_some(state)
+    });
+    assert_eq!((&without["troubles"][0]["server"], &without["is_down"]), (&Value::from(gone), &Value::from(false)));
+    assert_eq!(without["rows"].as_array().map(Vec::len), Some(30));
+    let theirs = peer_server();
+    add_many(&mut theirs.client(), "BF.MADD seen", "item:", 0..50);
+    let pages = Pages::start(&["dashboard", "--url", &url(&theirs), "--interval", NEVER]);
+    let state = state(&pages);
+    assert_eq!(row(&state, "seen")["items"], theirs.client().int("BF.CARD seen"));
+    assert_eq!((&state["totals"]["is_whole"], &state["totals"]["filters"]), (&Value::from(false), &Value::from(1)));
+}
+
+#[test]
+fn the_rights_that_the_documents_name_are_enough() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("LC.RESERVE day 1000 WINDOW 86400", "+OK");
+    add_many(&mut client, "BF.MADD seen", "item:", 0..50);
+    let document = include_str!("../../../docs/monitoring.md");
+    let rights = document.lines().find_map(|line| line.strip_prefix("    ACL SETUSER watcher")).expect("the rights");
+    client.expect(&format!("ACL SETUSER watcher{rights}"), "+OK");
+    let to = format!("redis://watcher:password@127.0.0.1:{}", server.port());
+    let pages = Pages::start(&["dashboard", "--url", &to, "--interval", NEVER]);
+    let state = state(&pages);
+    assert_eq!(state["nodes"][0]["role"], "master");
+    for key in ["day", "seen"] {
+        let row = row(&state, key);
+        assert!(row["refused"].is_null() && row["bytes"].is_u64() && row["capacity"].is_u64(), "{row}");
+    }
+    assert!(series(&pages, row(&state, "day"))["window"].is_array());
+    assert_eq!(client.list("ACL LOG"), [], "something was denied");
+}
