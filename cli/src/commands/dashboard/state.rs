@@ -82,13 +82,13 @@ pub struct Totals {
     /// Whether they are those of whole servers, and not sums over the keys that were looked at.
     pub is_whole: bool,
     pub filters: u64,
-    pub items: f64,
-    pub capacity: f64,
+    pub items: u64,
+    pub capacity: u64,
     pub counters: u64,
     /// Of the counters that were looked at: no server sums them up.
-    pub members: f64,
+    pub members: u64,
     pub members_of: u64,
-    pub bytes: f64,
+    pub bytes: u64,
     pub used_memory: Option<u64>,
     /// `None` if a node has no limit.
     pub maxmemory: Option<u64>,
@@ -101,7 +101,7 @@ pub struct Totals {
 }
 
 /// Fields of INFO that count what happened, as people read them.
-const SINCE: [(&str, &str); 9] = [
+const SINCE: [(&str, &str); 8] = [
     ("rollcall_filters_growths", "Filters grown by a sub-filter"),
     ("rollcall_counters_conversions", "Counters converted"),
     ("rollcall_refused_full", "Refused: filter full"),
@@ -110,7 +110,6 @@ const SINCE: [(&str, &str); 9] = [
     ("rollcall_refused_corrupt", "Refused: damaged data"),
     ("rollcall_filters_advances", "Windows of filters moved"),
     ("rollcall_counters_advances", "Windows of counters moved"),
-    ("rollcall_frees_waiting", "Waiting to be freed"),
 ];
 
 /// Fields that count counters by how they are held.
@@ -127,11 +126,16 @@ fn sum(infos: &[&Info], name: &str) -> Option<u64> {
     infos.iter().try_fold(0_u64, |sum, info| Some(sum.saturating_add(info.field(name)?)))
 }
 
+/// A number of rows together.
+fn added<'a>(rows: impl Iterator<Item = &'a &'a Row>, number: fn(&Row) -> Option<i64>) -> u64 {
+    let numbers = rows.filter_map(|row| number(row)).filter_map(|number| u64::try_from(number).ok());
+    numbers.fold(0, u64::saturating_add)
+}
+
 impl Totals {
     /// Those that INFO has, of whole servers, unless only some keys are asked about; else sums of the rows.
     pub fn new(infos: &[&Info], rows: &[&Row], has_pattern: bool) -> Self {
         let is_counter = |row: &&&Row| row.kind == COUNTER;
-        let number = |value: Option<i64>| value.unwrap_or(0).max(0) as f64;
         let all = |name: &str| (!has_pattern && !infos.is_empty()).then(|| sum(infos, name)).flatten();
         let filters = rows.iter().filter(|row| !is_counter(row));
         let counters = rows.iter().filter(is_counter);
@@ -151,17 +155,16 @@ impl Totals {
         Totals {
             is_whole: all("rollcall_filters").is_some(),
             filters: all("rollcall_filters").unwrap_or(filters.clone().count() as u64),
-            items: all("rollcall_filters_items")
-                .map_or_else(|| filters.clone().map(|row| number(row.items)).sum(), |sum| sum as f64),
-            capacity: all("rollcall_filters_capacity")
-                .map_or_else(|| filters.clone().map(|row| number(row.capacity)).sum(), |sum| sum as f64),
+            items: all("rollcall_filters_items").unwrap_or_else(|| added(filters.clone(), |row| row.items)),
+            capacity: all("rollcall_filters_capacity").unwrap_or_else(|| added(filters.clone(), |row| row.capacity)),
             counters: all("rollcall_counters").unwrap_or(num_counters),
-            members: counters.map(|row| number(row.items)).sum(),
+            members: added(counters, |row| row.items),
             members_of: num_counters,
-            bytes: all("rollcall_allocated_bytes")
-                .map_or_else(|| rows.iter().map(|row| number(row.bytes)).sum(), |sum| sum as f64),
+            bytes: all("rollcall_allocated_bytes").unwrap_or_else(|| added(rows.iter(), |row| row.bytes)),
             used_memory: known(|info| info.used_memory),
-            maxmemory: limits.filter(|limits| !limits.is_empty()).map(|limits| limits.iter().sum()),
+            maxmemory: limits
+                .filter(|limits| !limits.is_empty())
+                .map(|limits| limits.iter().fold(0, |sum: u64, limit| sum.saturating_add(*limit))),
             uptime_seconds: infos.iter().filter_map(|info| info.uptime_seconds).min(),
             modes,
             since: named(&SINCE, &|name| sum(infos, name).filter(|_| !infos.is_empty())),
@@ -221,13 +224,13 @@ mod tests {
         let (one, other, old) = (info(&fields), info(&fields), info(&[]));
         let whole = Totals::new(&[&one, &other], &rows, false);
         assert!(whole.is_whole);
-        assert_eq!((whole.filters, whole.items, whole.capacity, whole.members), (140, 1400.0, 24.0, 7.0));
-        assert_eq!((whole.counters, whole.bytes, whole.used_memory, whole.maxmemory), (2, 40.0, Some(200), Some(800)));
+        assert_eq!((whole.filters, whole.items, whole.capacity, whole.members), (140, 1400, 24, 7));
+        assert_eq!((whole.counters, whole.bytes, whole.used_memory, whole.maxmemory), (2, 40, Some(200), Some(800)));
         assert_eq!(whole.since, [("Refused: filter full", 2)]);
         assert_eq!(whole.modes, [("dense", 4)]);
         let some = Totals::new(&[&one, &old], &rows, false);
         assert!(!some.is_whole && some.since.is_empty());
-        assert_eq!((some.filters, some.items), (2, 12.0));
+        assert_eq!((some.filters, some.items), (2, 12));
         assert_eq!(some.modes, [("exact", 1), ("dense", 1)]);
         let matching = Totals::new(&[&one], &rows, true);
         assert_eq!((matching.is_whole, matching.filters, matching.since.len()), (false, 2, 1));

@@ -155,7 +155,7 @@ impl Watcher {
         } else {
             seen.end_look(at);
             if self.troubles.is_empty() {
-                seen.add_totals(at, [totals.items, totals.members, totals.bytes]);
+                seen.add_totals(at, [totals.items, totals.members, totals.bytes].map(|sum| sum as f64));
             } else {
                 seen.interrupt_totals();
             }
