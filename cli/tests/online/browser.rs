@@ -178,7 +178,7 @@ fn the_page_shows_what_is_wrong_first_and_runs_nothing_of_a_name() {
     browser.wait("!document.querySelector('#detail-charts section:nth-child(1) .tip').hidden");
     let tip = browser.text("#detail-charts section:nth-child(1) .tip");
     assert!(tip.contains(&format!("members {grouped}")) && tip.contains("capacity 5,000"), "{tip}");
-    browser.eval("document.querySelector('#detail-charts section:nth-child(4) .chart').focus()");
+    browser.eval("document.querySelector('#detail-charts section:nth-child(4) .space').focus()");
     browser.press(LEFT);
     let tip = browser.text("#detail-charts section:nth-child(4) .tip");
     assert!(tip.starts_with(&format!("{grouped} members")) && tip.contains("last 2 h at most"), "{tip}");

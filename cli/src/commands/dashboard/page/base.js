@@ -26,6 +26,9 @@ function setAttribute(node, name, value) {
   if (node.getAttribute(name) !== value) node.setAttribute(name, value);
 }
 
+// Between a number and its unit, which stay on one line.
+const SPACE = '\u00a0';
+
 const known = (value) => value !== null && value !== undefined;
 const grouped = new Intl.NumberFormat('en-US');
 const count = (value) => (known(value) ? grouped.format(Math.round(value)) : '');
@@ -43,24 +46,24 @@ function scaled(value, units, digits) {
 function bytes(value) {
   if (!known(value)) return '';
   const [number, unit] = scaled(value, ['B', 'kB', 'MB', 'GB', 'TB', 'PB'], 3);
-  return `${number} ${unit}`;
+  return `${number}${SPACE}${unit}`;
 }
 
 // A count in three figures: 1.24 M.
 function short(value) {
   if (!known(value)) return '';
   const [number, unit] = scaled(value, ['', 'k', 'M', 'G', 'T', 'P', 'E'], 3);
-  return unit ? `${number} ${unit}` : number;
+  return unit ? `${number}${SPACE}${unit}` : number;
 }
 
 // A share in three figures: 0.772 %.
 function percent(share) {
   if (!known(share)) return '';
   const value = share * 100;
-  if (value === 0) return '0 %';
-  if (value < 1e-4) return `${value.toExponential(1)} %`;
+  if (value === 0) return `0${SPACE}%`;
+  if (value < 1e-4) return `${value.toExponential(1)}${SPACE}%`;
   const places = Math.min(8, Math.max(0, 2 - Math.floor(Math.log10(value))));
-  return `${Number(value.toFixed(places))} %`;
+  return `${Number(value.toFixed(places))}${SPACE}%`;
 }
 
 // The two largest units of a time in seconds.
@@ -112,6 +115,14 @@ const rankOf = (findings) => findings.reduce((rank, finding) => Math.max(rank, S
 const nameOfRank = (rank) => ['fine', 'notice', 'warning', 'critical'][rank];
 
 const sentence = (text) => (text ? text[0].toUpperCase() + text.slice(1) : '');
+
+// Builds the children of `host` anew, and leaves the keyboard where it was.
+function rebuild(host, children) {
+  const controls = () => [...host.querySelectorAll('a, summary')];
+  const at = controls().indexOf(document.activeElement);
+  host.replaceChildren(...children);
+  if (at >= 0) controls()[Math.min(at, controls().length - 1)]?.focus({ preventScroll: true });
+}
 
 // A finding as a line of a list; with the key unless it is about the one that is shown.
 function findingLine(finding, key) {

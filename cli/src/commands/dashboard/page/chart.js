@@ -17,7 +17,7 @@ function ticks(low, high, wanted, whole) {
   };
   const values = within();
   if (values.length > 1) return values;
-  step /= 2;
+  step *= Math.round(step / power) === 5 ? 0.4 : 0.5;
   return within();
 }
 
@@ -87,15 +87,16 @@ class Chart {
   constructor(label, draw) {
     this.label = label;
     this.tip = el('div', { class: 'tip', hidden: true, role: 'status' });
-    this.space = el('div', {});
-    this.host = el('div', { class: 'chart', role: 'img', tabindex: 0, 'aria-label': label }, this.space, this.tip);
+    // What is read out stands beside the picture: nothing inside of one is.
+    this.space = el('div', { class: 'space', role: 'img', tabindex: 0, 'aria-label': label });
+    this.host = el('div', { class: 'chart' }, this.space, this.tip);
     Object.assign(this, { at: null, last: -1, data: null, draw, nearest: null, read: null });
     const read = (at) => { if (this.read && this.last >= 0) this.read(at); };
     const move = (event) => { if (this.nearest && this.last >= 0) read(this.nearest(event)); };
     this.host.addEventListener('pointermove', move);
     this.host.addEventListener('pointerdown', move);
     this.host.addEventListener('pointerleave', (event) => { if (event.pointerType === 'mouse') read(null); });
-    this.host.addEventListener('blur', () => read(null));
+    this.host.addEventListener('focusout', () => read(null));
     this.host.addEventListener('keydown', (event) => {
       const at = this.at === null ? this.last : this.at;
       const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: this.last }[event.key];
@@ -123,7 +124,7 @@ class Chart {
     const place = el('div', { class: 'none-yet' }, text);
     place.style.height = `${HEIGHT}px`;
     this.space.replaceChildren(place);
-    setAttribute(this.host, 'aria-label', `${this.label}: ${text}`);
+    setAttribute(this.space, 'aria-label', `${this.label}: ${text}`);
   }
 }
 
@@ -165,7 +166,7 @@ function curves(label, format, whole) {
     chart.space.replaceChildren(picture);
     const shown = times.map((_, at) => at).filter((at) => known(main.values[at]));
     const [first, last] = [shown[0], shown.at(-1)];
-    setAttribute(chart.host, 'aria-label', `${chart.label}: ${format(main.values[first])} at ${moment(times[first] * 1000)}, `
+    setAttribute(chart.space, 'aria-label', `${chart.label}: ${format(main.values[first])} at ${moment(times[first] * 1000)}, `
       + `${format(main.values[last])} at ${moment(times[last] * 1000)}. Arrow keys read single values.`);
     reader(chart, picture, shown.map((at) => x(times[at])), (place, mark) => {
       const at = shown[place];
@@ -196,7 +197,7 @@ function columns(label, format) {
     const every = Math.ceil((66 / each) || 1);
     items.forEach((item, at) => { if ((items.length - 1 - at) % every === 0) below(picture, centre(at), bottom, left, right, item.label); });
     chart.space.replaceChildren(picture);
-    setAttribute(chart.host, 'aria-label', `${chart.label}: ${items[0].lines.join(', ')}; ${items.at(-1).lines.join(', ')}. Arrow keys read single values.`);
+    setAttribute(chart.space, 'aria-label', `${chart.label}: ${items[0].lines.join(', ')}; ${items.at(-1).lines.join(', ')}. Arrow keys read single values.`);
     reader(chart, picture, items.map((_, at) => centre(at)), (at) => {
       bars[at].setAttribute('class', 'stem at');
       return items[at].lines;

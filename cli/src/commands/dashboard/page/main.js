@@ -27,7 +27,7 @@ function drawFindings(state) {
   const some = page.all ? all : all.slice(0, FIRST_FINDINGS);
   const nothing = el('li', { class: 'finding none fine' }, el('p', {}, badge('fine', 'Nothing'),
     known(state.looked) ? `${count(state.rows.length)} keys were looked at, and all are as they should be.` : 'Not looked yet.'));
-  byId('findings').replaceChildren(...(some.length ? some.map(({ finding, key }) => findingLine(finding, key)) : [nothing]));
+  rebuild(byId('findings'), some.length ? some.map(({ finding, key }) => findingLine(finding, key)) : [nothing]);
   byId('findings-more').hidden = all.length <= FIRST_FINDINGS;
   setText(byId('findings-more'), page.all ? 'Show fewer' : `Show all ${count(all.length)}`);
   byId('findings-more').setAttribute('aria-expanded', String(page.all));
@@ -78,7 +78,7 @@ function drawNodes(state) {
   if (page.nodes === drawn) return;
   page.nodes = drawn;
   const open = new Set([...byId('nodes').querySelectorAll('details[open]')].map((node) => node.dataset.name));
-  byId('nodes').replaceChildren(...state.nodes.map((node) => {
+  rebuild(byId('nodes'), state.nodes.map((node) => {
     const facts = [node.role, known(node.uptime_seconds) ? `up ${span(node.uptime_seconds)}` : '', known(node.used_memory) ? `${bytes(node.used_memory)} used` : '',
       node.server || '', known(node.version) ? `module ${node.version}` : 'no module of ours'].filter(Boolean).join(' · ');
     return el('details', { class: 'node', 'data-name': node.name, open: open.has(node.name) },
@@ -159,6 +159,14 @@ function draw(state) {
   setText(byId('footer'), `Looked at every ${span(state.interval)}, last in ${state.took_ms} ms. History since ${moment(state.started)}, kept in memory for a week. Read-only. rollcall ${state.version}`);
 }
 
+// Milliseconds until there should be something new: soon after the next look.
+function untilNext({ state, lost }) {
+  if (lost || !state) return 2000;
+  const whole = state.interval * 1000;
+  const due = known(state.looked) && !state.is_down ? state.looked + whole + 300 - serverNow() : whole;
+  return Math.max(1000, Math.min(whole, due));
+}
+
 async function refresh() {
   clearTimeout(page.timer);
   try {
@@ -174,8 +182,7 @@ async function refresh() {
   }
   drawStatus();
   if (page.state) drawFindings(page.state);
-  const seconds = Math.max(1, page.state ? page.state.interval : 2);
-  if (!page.paused) page.timer = setTimeout(refresh, (page.lost ? 2 : seconds) * 1000);
+  if (!page.paused) page.timer = setTimeout(refresh, untilNext(page));
 }
 
 byId('pause').addEventListener('click', () => {
