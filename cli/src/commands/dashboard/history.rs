@@ -10,17 +10,18 @@ struct Tier {
 
 /// The youngest first. With a look every 5 seconds: 10 minutes of them all, an hour, a day, and a week.
 ///
-/// Each step is a multiple of the one before it; a tier would wait for longer than its own else.
+/// Each step is a multiple of the one before it; a tier would wait for longer than its own else. Powers of two are what
+/// a queue takes memory for.
 const TIERS: [Tier; 4] = [
-    Tier { step: 0, kept: 120 },
-    Tier { step: 30, kept: 120 },
-    Tier { step: 300, kept: 288 },
-    Tier { step: 1800, kept: 336 },
+    Tier { step: 0, kept: 128 },
+    Tier { step: 30, kept: 128 },
+    Tier { step: 360, kept: 256 },
+    Tier { step: 2520, kept: 256 },
 ];
 
 /// Samples that a ring has at most.
 #[cfg(test)]
-const MOST: usize = 120 + 120 + 288 + 336;
+const MOST: usize = 128 + 128 + 256 + 256;
 
 /// Values seen at one moment. What is not known is NaN.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,12 +61,12 @@ impl<const N: usize> Ring<N> {
                 *gap = moved.is_after_gap;
                 return;
             }
+            let oldest = if samples.len() < tier.kept { None } else { samples.pop_front() };
             samples.push_back(moved);
-            if samples.len() <= tier.kept {
-                return;
+            match oldest {
+                Some(oldest) => moved = oldest,
+                None => return,
             }
-            let Some(oldest) = samples.pop_front() else { return };
-            moved = oldest;
         }
     }
 
@@ -146,8 +147,8 @@ mod tests {
         assert!(kept.is_sorted() && kept.windows(2).all(|pair| pair[0] < pair[1]));
         assert_eq!(kept.last(), Some(&end));
         // Every look of the last 10 minutes, and no stretch is thinner than its tier's step allows.
-        assert_eq!(ring.since(end - 595).count(), 120);
-        for (age, step, finer) in [(595, 5, 0), (3600, 30, 5), (86_400, 300, 30), (7 * 86_400, 1800, 300)] {
+        assert_eq!(ring.since(end - 127 * 5).count(), 128);
+        for (age, step, finer) in [(600, 5, 0), (3600, 30, 5), (86_400, 360, 30), (7 * 86_400, 2520, 360)] {
             let stretch: Vec<u64> = ring.since(end - age).map(|sample| sample.at).collect();
             assert!(stretch[0] <= end - age + step, "{age}: {}", end - stretch[0]);
             // Where two tiers meet, what waits to be handed on is a step of the finer one more.
@@ -159,9 +160,9 @@ mod tests {
     #[test]
     fn looks_that_are_far_apart_are_all_kept() {
         let mut ring = Ring::<1>::new();
-        (0..336_u64).for_each(|look| ring.push(look * 3600, [0.0]));
-        assert_eq!(ring.since(0).count(), 336);
-        (336..2000_u64).for_each(|look| ring.push(look * 3600, [0.0]));
+        (0..MOST as u64).for_each(|look| ring.push(look * 3600, [0.0]));
+        assert_eq!(ring.since(0).count(), MOST);
+        (MOST as u64..2000).for_each(|look| ring.push(look * 3600, [0.0]));
         assert_eq!(ring.since(0).count(), MOST);
     }
 
@@ -180,7 +181,7 @@ mod tests {
             let gaps: Vec<u64> = ring.since(0).filter(|sample| sample.is_after_gap).map(|sample| sample.at).collect();
             // While its sample waits to be taken by a thinner tier, the gap is not seen; then it is, once.
             assert!(gaps.len() <= 1, "{gaps:?}");
-            assert!(gaps.iter().all(|gap| (1000..1000 + 1800).contains(gap)), "{gaps:?}");
+            assert!(gaps.iter().all(|gap| (1000..1000 + 2520).contains(gap)), "{gaps:?}");
         }
         assert_eq!(ring.since(0).filter(|sample| sample.is_after_gap).count(), 1);
     }
