@@ -188,10 +188,13 @@ fn the_page_shows_what_is_wrong_first_and_runs_nothing_of_a_name() {
     browser.press(ESCAPE);
     browser.wait("!document.querySelector('#detail').open && !location.hash");
 
-    // A phone, dark and light, and for those who hear it.
-    browser.wait("innerWidth === 360");
-    assert_eq!(browser.eval(STICKS_OUT), json!([]));
-    assert_eq!(browser.eval("document.documentElement.scrollWidth"), PHONE);
+    // A phone, what lies between, dark and light, and for those who hear it.
+    for width in [PHONE, 480, 761, 820, 1000, 1100] {
+        browser.look(width, HEIGHT, "light");
+        browser.wait(&format!("innerWidth === {width}"));
+        assert_eq!(browser.eval(STICKS_OUT), json!([]), "{width}");
+        assert_eq!(browser.eval("document.documentElement.scrollWidth"), width);
+    }
     let mut pictures = Vec::new();
     for scheme in ["light", "dark"] {
         browser.look(DESK, HEIGHT, scheme);
@@ -224,6 +227,12 @@ fn the_page_says_since_when_nothing_is_reached() {
     open(&mut browser, &pages);
     assert_eq!(browser.eval("document.querySelector('#trouble').hidden"), true);
     assert!(browser.text("#findings").contains("all are as they should be"), "{}", browser.text("#findings"));
+    // A look that does not end: what comes is old.
+    let old = "(() => { const real = fetch; window.fetch = async (...request) => { const json = await (await real(...request)).json(); \
+               if (json.state) json.state.looked -= 60_000; return { ok: true, json: async () => json }; }; })()";
+    browser.eval(old);
+    browser.wait("document.querySelector('#trouble').textContent.includes(' has not answered since ')");
+    open(&mut browser, &pages);
     failing.shutdown("SHUTDOWN NOSAVE");
     browser.wait(
         "!document.querySelector('#trouble').hidden && document.querySelector('#status').dataset.state === 'lost'",
@@ -235,7 +244,9 @@ fn the_page_says_since_when_nothing_is_reached() {
         assert!(trouble.contains(part), "{part} is not in {trouble}");
     }
     assert_eq!(browser.text("td.key a"), "visitors");
+    assert_readable(&mut browser);
     browser.look(PHONE, HEIGHT, "dark");
+    assert_readable(&mut browser);
     browser.wait("innerWidth === 360");
     assert_eq!(browser.eval(STICKS_OUT), json!([]));
     let _again = start();

@@ -66,6 +66,9 @@ function percent(share) {
   return `${Number(value.toFixed(places))}${SPACE}%`;
 }
 
+// A rate that is there: below one in a million it is as good as none.
+const rate = (share) => (share > 0 && share < 1e-6 ? `< 0.0001${SPACE}%` : percent(share));
+
 // The two largest units of a time in seconds.
 function span(seconds) {
   const s = Math.max(0, Math.round(seconds));

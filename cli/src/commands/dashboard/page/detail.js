@@ -76,7 +76,7 @@ class Detail {
       [isCounter(row) ? 'Members' : 'Items', count(row.items)],
       ['Capacity', count(row.capacity)],
       ['Fill', known(row.fill) ? percent(Number(row.fill.toPrecision(3))) : ''],
-      [isCounter(row) ? 'Standard error now' : 'Rate now', percent(row.rate)],
+      [isCounter(row) ? 'Standard error now' : 'Rate now', rate(row.rate)],
       [isCounter(row) ? 'Error asked' : 'Rate asked', percent(row.asked)],
       ['Sub-filters', count(row.filters)],
       ['Memory', bytes(row.bytes)],

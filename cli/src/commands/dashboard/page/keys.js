@@ -35,7 +35,8 @@ function trendPoints(trend) {
 }
 
 // Each column: its head, what it is sorted by (the largest first, texts by the alphabet), and its cell.
-const numberCell = (label, text, note) => ({
+// One that is `plain` says nothing that has to be told where room is short.
+const numberCell = (label, text, note, plain) => ({
   label,
   make: () => {
     const [figure, small] = [el('span', {}), el('small', {})];
@@ -44,7 +45,7 @@ const numberCell = (label, text, note) => ({
       setText(figure, text(row));
       setText(small, note ? note(row) : '');
       small.hidden = !small.textContent;
-      cell.hidden = !figure.textContent && !small.textContent && matchMedia('(max-width: 760px)').matches;
+      cell.classList.toggle('plain', plain ? plain(row) : !figure.textContent);
     }];
   },
 });
@@ -78,9 +79,9 @@ const COLUMNS = [
     }];
   } },
   { id: 'rate', head: 'Rate now', right: true, by: (row) => row.rate,
-    ...numberCell('Rate now', (row) => (known(row.rate) ? (isCounter(row) && row.rate > 0 ? '± ' : '') + percent(row.rate) : '–'),
+    ...numberCell('Rate now', (row) => (known(row.rate) ? (isCounter(row) && row.rate > 0 ? '± ' : '') + rate(row.rate) : '–'),
       (row) => (known(row.asked) ? `asked ${percent(row.asked)}` : '')) },
-  { id: 'filters', head: 'Subs', right: true, by: (row) => row.filters, ...numberCell('Sub-filters', (row) => count(row.filters)) },
+  { id: 'filters', head: 'Subs', right: true, by: (row) => row.filters, ...numberCell('Sub-filters', (row) => count(row.filters), null, (row) => !(row.filters > 1)) },
   { id: 'bytes', head: 'Memory', right: true, by: (row) => row.bytes, ...numberCell('Memory', (row) => bytes(row.bytes)) },
   { id: 'ttl', head: 'TTL', right: true, by: (row) => (known(row.ttl) ? row.ttl : Infinity), ...numberCell('TTL', lived) },
   { id: 'growth', head: 'Last hour', by: (row) => row.growth, make: () => {

@@ -95,12 +95,18 @@ async function drawTotals() {
 }
 
 // What does not answer, in one or two lines.
-function troubleOf({ state, lost }) {
+function troubleOf({ state, lost, paused }) {
   if (lost) {
     return { since: lost.since, head: 'The dashboard does not answer any more', all: true,
       lines: [`Is rollcall dashboard still running, and the way to it open? (${lost.text})`] };
   }
-  if (!state || !state.troubles.length) return null;
+  if (!state) return null;
+  // Looks that do not end are as good as none.
+  const patience = 15000 + 3 * Math.max(state.interval * 1000, 10 * state.took_ms);
+  if (!paused && known(state.looked) && !state.is_down && serverNow() - state.looked > patience) {
+    return { since: state.looked, head: `The server ${state.server} has not answered`, lines: ['A look takes longer than those before it.'], all: true };
+  }
+  if (!state.troubles.length) return null;
   const since = Math.min(...state.troubles.map((trouble) => trouble.since));
   const lines = state.troubles.map((trouble) => [trouble.text, trouble.advice].filter(Boolean).map(sentence).join('. '));
   const head = state.troubles.length > 1 ? `${state.troubles.length} servers cannot be reached` : `The server ${state.troubles[0].server} cannot be reached`;
@@ -133,7 +139,7 @@ function drawTrouble() {
 
 function drawStatus() {
   const { state, lost, paused } = page;
-  const isLost = lost || (state && state.is_down);
+  const isLost = troubleOf(page)?.all;
   const seen = state && known(state.looked) ? `${span((serverNow() - state.looked) / 1000)} ago` : '';
   const [name, text] = isLost ? ['lost', `Not reached${seen ? `, last seen ${seen}` : ''}`]
     : paused ? ['paused', `Paused, seen ${seen}`]
