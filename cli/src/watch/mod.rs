@@ -20,6 +20,4 @@ mod rows;
 
 pub use info::Info;
 pub use nodes::{Asked, Nodes};
-#[allow(unused_imports)]
-pub use rows::history;
-pub use rows::{Row, Rows, Scope, rows};
+pub use rows::{Row, Rows, Scope, history, rows};

@@ -12,6 +12,9 @@ use crate::server::{Answer, Class, Key, Server, integer, is_gone, items, number,
 /// Keys that are asked about together.
 const BATCH: usize = 200;
 
+/// What commands of our filters begin with beside another module that has BF.*.
+const BESIDE: &str = "RF";
+
 /// The rate of RedisBloom's first sub-filter is this part of the one asked for, if it scales.
 const REDISBLOOM_TIGHTENING: f64 = 0.5;
 
@@ -92,7 +95,7 @@ impl Row {
     }
 
     /// The judgement of the core.
-    fn judge(&self, grows: bool) -> Vec<Finding> {
+    fn judge(&self, prefix: &str, grows: bool) -> Vec<Finding> {
         if let Some(loading) = self.loading {
             return vec![loading.finding()];
         }
@@ -114,6 +117,7 @@ impl Row {
             return counter.findings();
         }
         let filter = FilterFacts {
+            prefix,
             items: count(self.items),
             capacity: count(self.capacity),
             sub_filters: count(self.filters),
@@ -133,31 +137,46 @@ pub fn rows(server: &mut Server, scope: &Scope<'_>) -> Result<Rows, Failure> {
     let (keys, left_out) = server.scan_first(scope.pattern, scope.max_keys)?;
     let mut rows = Vec::with_capacity(keys.len());
     for batch in keys.chunks(BATCH) {
-        let mut commands = Vec::new();
-        for key in batch {
-            for command in questions(key) {
-                commands.push((&key.name[..], command));
-            }
+        let all: Vec<(&Key, &str)> = batch.iter().map(|key| (key, key.class.family())).collect();
+        let mut answers = answers(server, &all)?;
+        let mut prefixes: Vec<&str> = all.iter().map(|(_, prefix)| *prefix).collect();
+        // Beside another module that has BF.*, filters of ours are RF.*.
+        let beside: Vec<usize> = (0..batch.len()).filter(|&at| is_beside(&batch[at], &answers[at])).collect();
+        let again: Vec<(&Key, &str)> = beside.iter().map(|&at| (&batch[at], BESIDE)).collect();
+        for (at, answer) in beside.into_iter().zip(self::answers(server, &again)?) {
+            (answers[at], prefixes[at]) = (answer, BESIDE);
         }
-        let mut answers = server.ask_all(&commands)?.into_iter();
-        for key in batch {
-            let answers: Vec<Answer> = answers.by_ref().take(questions(key).len()).collect();
-            let Some((mut row, grows)) = row(key, &answers) else { continue };
+        for ((key, answers), prefix) in batch.iter().zip(&answers).zip(prefixes) {
+            let Some((mut row, grows)) = row(key, answers) else { continue };
             row.server = server.node_name(server.node_of(&key.name));
             // RedisBloom does not say the rate that was asked for but in the description of sub-filters.
             if row.asked.is_none() && row.filters.is_some_and(|filters| filters > HARMLESS_GROWTHS as i64) {
                 let description = server.ask(&key.name, redis::cmd("BF.DEBUG").arg(&key.name))?;
                 row.asked = description.ok().as_ref().and_then(first_ratio).map(|ratio| ratio / REDISBLOOM_TIGHTENING);
             }
-            row.findings = row.judge(grows);
+            row.findings = row.judge(prefix, grows);
             rows.push(row);
         }
     }
     Ok(Rows { rows, left_out })
 }
 
+/// What is answered to the questions about each key, asked together; each with what its commands begin with.
+fn answers(server: &mut Server, keys: &[(&Key, &str)]) -> Result<Vec<Vec<Answer>>, Failure> {
+    let questions: Vec<Vec<redis::Cmd>> = keys.iter().map(|(key, prefix)| questions(key, prefix)).collect();
+    let lens: Vec<usize> = questions.iter().map(Vec::len).collect();
+    let names = keys.iter().zip(&lens).flat_map(|((key, _), &len)| std::iter::repeat_n(&key.name[..], len));
+    let commands: Vec<(&[u8], redis::Cmd)> = names.zip(questions.into_iter().flatten()).collect();
+    let mut answers = server.ask_all(&commands)?.into_iter();
+    Ok(lens.into_iter().map(|len| answers.by_ref().take(len).collect()).collect())
+}
+
+/// Whether another module has the commands that this filter of ours was asked by.
+fn is_beside(key: &Key, answers: &[Answer]) -> bool {
+    key.class == Class::Filter && matches!(answers.get(2), Some(Err(text)) if text.starts_with("WRONGTYPE"))
+}
+
 /// A counter with a window, the newest slice first: the Unix time at which each begins, and the members since then.
-#[allow(dead_code)]
 pub fn history(server: &mut Server, key: &[u8]) -> Result<Vec<(i64, i64)>, Failure> {
     let reply = server.call(key, redis::cmd("LC.HISTORY").arg(key))?;
     let row = |row: &Value| {
@@ -168,17 +187,15 @@ pub fn history(server: &mut Server, key: &[u8]) -> Result<Vec<(i64, i64)>, Failu
 }
 
 /// What a key is asked: the same for all of its class.
-fn questions(key: &Key) -> Vec<redis::Cmd> {
-    let about = |command: &mut redis::Cmd| command.arg(&key.name).to_owned();
+fn questions(key: &Key, prefix: &str) -> Vec<redis::Cmd> {
+    let info = redis::cmd(&format!("{prefix}.INFO")).arg(&key.name).to_owned();
     let mut questions = vec![
-        about(&mut redis::cmd("PTTL")),
+        redis::cmd("PTTL").arg(&key.name).to_owned(),
         redis::cmd("MEMORY").arg("USAGE").arg(&key.name).to_owned(),
-        about(&mut key.class.command("INFO")),
+        info.clone(),
     ];
     if key.class != Class::Counter {
-        for field in ["ERROR", "FPR", "WINDOW", "SLICES"] {
-            questions.push(key.class.command("INFO").arg(&key.name).arg(field).to_owned());
-        }
+        questions.extend(["ERROR", "FPR", "WINDOW", "SLICES"].map(|field| info.clone().arg(field).to_owned()));
     }
     questions
 }
@@ -354,7 +371,7 @@ mod tests {
                 field(slices),
             ];
             let (mut row, grows) = row(&key, &answers).expect("a row");
-            row.findings = row.judge(grows);
+            row.findings = row.judge("BF", grows);
             row
         };
         let codes = |row: &Row| row.findings.iter().map(|finding| finding.problem.name()).collect::<Vec<_>>();
@@ -382,10 +399,10 @@ mod tests {
         let of = |error: &str| row(&key, &[Ok(Value::Int(5)), Ok(Value::Int(6)), Err(error.to_owned())]);
         let (half, _) = of("ERR counter is still loading: 5 of 10 bytes").expect("a row");
         assert_eq!(half.loading, Some(LoadingFacts { received_bytes: 5, total_bytes: 10 }));
-        assert_eq!(half.judge(true)[0].problem.name(), "half-loaded");
+        assert_eq!(half.judge("LC", true)[0].problem.name(), "half-loaded");
         let (refused, _) = of("NOPERM no").expect("a row");
         assert_eq!((refused.refused.as_deref(), refused.is_wrong()), (Some("NOPERM no"), true));
-        assert!(refused.judge(true).is_empty());
+        assert!(refused.judge("LC", true).is_empty());
         assert!(of("ERR not found").is_none());
     }
 }

@@ -1,8 +1,8 @@
 //! `top`: what it lists, and what it finds wrong.
 
 use crate::client::add_many;
-use crate::harness::Server;
-use crate::{chunks, peer_server, tool, url};
+use crate::harness::{Server, Setup};
+use crate::{chunks, peer, peer_server, tool, url};
 
 #[test]
 fn keys_are_listed_with_what_is_wrong() {
@@ -60,6 +60,23 @@ fn keys_are_listed_with_what_is_wrong() {
     let some = some.json();
     let names: Vec<&str> = some.as_array().expect("rows").iter().filter_map(|row| row["key"].as_str()).collect();
     assert_eq!(names, ["good", "over", "grown"]);
+}
+
+#[test]
+fn filters_beside_redisbloom_are_listed_by_their_own_commands() {
+    let server = Setup::default().module_before(&peer()).args("commands beside").start();
+    let mut client = server.client();
+    client.expect("RF.RESERVE ours 0.01 100", "+OK");
+    add_many(&mut client, "RF.MADD ours", "item:", 0..4000);
+    client.expect("BF.RESERVE theirs 0.01 100", "+OK");
+    add_many(&mut client, "BF.MADD theirs", "item:", 0..4000);
+    let rows = tool(&["--json", "top", "--sort", "key", "--url", &url(&server)]).expect(0).json();
+    for (at, (key, kind, prefix)) in [("ours", "filter", "RF"), ("theirs", "classic", "BF")].into_iter().enumerate() {
+        assert_eq!((&rows[at]["key"], &rows[at]["kind"]), (&key.into(), &kind.into()));
+        assert_eq!(rows[at]["items"].as_i64().expect("items"), client.int(&format!("{prefix}.CARD {key}")));
+        let command = format!("{prefix}.RESERVE {key} 0.01 4400");
+        assert_eq!(rows[at]["findings"][0]["command"], command, "{rows}");
+    }
 }
 
 #[test]

@@ -187,6 +187,8 @@ pub enum WindowFacts {
 pub struct FilterFacts<'a> {
     /// The name of the key.
     pub key: &'a [u8],
+    /// What its commands begin with: `BF`, or `RF` beside another module that has BF.*.
+    pub prefix: &'a str,
     /// Items in it, each once.
     pub items: u64,
     /// Items that all its sub-filters are made for; with a window, those of one window.
@@ -214,6 +216,7 @@ impl<'a> FilterFacts<'a> {
     pub fn of(key: &'a [u8]) -> Self {
         FilterFacts {
             key,
+            prefix: "BF",
             items: 0,
             capacity: 0,
             sub_filters: 1,
@@ -311,7 +314,7 @@ impl<'a> FilterFacts<'a> {
             None if !self.grows => " NONSCALING".to_owned(),
             None => String::new(),
         };
-        format!("BF.RESERVE {} {error_rate} {capacity}{end}", quoted(self.key))
+        format!("{}.RESERVE {} {error_rate} {capacity}{end}", self.prefix, quoted(self.key))
     }
 }
 

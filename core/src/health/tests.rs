@@ -40,6 +40,8 @@ fn growth_is_a_finding_from_the_fourth_on() {
     // RedisBloom does not tell the rate.
     let unknown = FilterFacts { error_rate: None, ..grown(5) };
     assert_eq!(command(&unknown.findings()), "BF.RESERVE k RATE 90000");
+    let beside = FilterFacts { prefix: "RF", ..grown(5) };
+    assert_eq!(command(&beside.findings()), "RF.RESERVE k 0.01 90000");
     let window = FilterFacts { window: Some(WindowFacts::Seconds(3600)), expires: true, ..grown(5) };
     assert_eq!(command(&window.findings()), "BF.RESERVE k 0.01 90000 WINDOW 3600");
 }
