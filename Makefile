@@ -82,7 +82,7 @@ WATCH_TESTS := monitoring browser
 
 test-watch: setup-test build ## Run the exporter, the alert rules, the dashboards and the script against Prometheus, redis_exporter and Chromium
 	@scripts/setup.sh watch
-	@scripts/servers.py fetch $(PEERS)
+	@scripts/servers.py fetch redisbloom-2.8.2
 	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=redis-server $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
 		ROLLCALL_PROMETHEUS=$$(command -v prometheus) ROLLCALL_REDIS_EXPORTER=$$(command -v prometheus-redis-exporter) \
 		ROLLCALL_BROWSER=$$(command -v chromium) \

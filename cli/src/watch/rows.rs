@@ -195,7 +195,7 @@ fn questions(key: &Key, prefix: &str) -> Vec<redis::Cmd> {
         info.clone(),
     ];
     if key.class != Class::Counter {
-        questions.extend(["ERROR", "FPR", "WINDOW", "SLICES"].map(|field| info.clone().arg(field).to_owned()));
+        questions.extend(["ERROR", "FPR", "WINDOW", "SLICES", "PACE"].map(|field| info.clone().arg(field).to_owned()));
     }
     questions
 }
@@ -237,11 +237,11 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
         row.items = value("Count").and_then(integer);
         row.asked = value("Error rate").and_then(number);
         row.rate = value("Standard error").and_then(number);
-        row.window = value("Window").and_then(seconds).map(WindowFacts::Seconds);
+        row.window = value("Window").and_then(seconds).map(|seconds| by_pace(seconds, value("Pace")));
         row.slices = value("Slices").and_then(integer);
         row.mode = value("Representation").and_then(text).unwrap_or_default();
-        if let Some(WindowFacts::Seconds(seconds)) = row.window {
-            row.mode += &format!(", {seconds} s");
+        if let Some(window) = row.window {
+            row.mode += &format!(", {}", mode(window));
         }
     } else {
         let of_one = |at: usize| of(at).and_then(one);
@@ -250,14 +250,13 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
         row.asked = of_one(3).as_ref().and_then(number);
         row.rate = of_one(4).as_ref().and_then(number);
         row.window = of_one(5).and_then(|window| match seconds(&window) {
-            Some(seconds) => Some(WindowFacts::Seconds(seconds)),
+            Some(seconds) => Some(by_pace(seconds, of_one(7).as_ref())),
             None => text(&window).map(|_| WindowFacts::Last),
         });
         row.slices = of_one(6).as_ref().and_then(integer);
         grows = !matches!(value("Expansion rate"), Some(Value::Nil));
         row.mode = match row.window {
-            Some(WindowFacts::Seconds(seconds)) => format!("{seconds} s"),
-            Some(WindowFacts::Last) => "last".to_owned(),
+            Some(window) => mode(window),
             None if grows => "grows".to_owned(),
             None => "fixed".to_owned(),
         };
@@ -270,6 +269,21 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
         row.fill = Some(items as f64 / capacity.max(1) as f64);
     }
     Some((row, grows))
+}
+
+/// A window of so many seconds, by what moves it on.
+fn by_pace(seconds: u64, pace: Option<&Value>) -> WindowFacts {
+    let is_manual = pace.and_then(text).is_some_and(|pace| pace == "manual");
+    if is_manual { WindowFacts::Manual(seconds) } else { WindowFacts::Seconds(seconds) }
+}
+
+/// What the column of the mode says of a window.
+fn mode(window: WindowFacts) -> String {
+    match window {
+        WindowFacts::Seconds(seconds) => format!("{seconds} s"),
+        WindowFacts::Manual(seconds) => format!("{seconds} s by hand"),
+        WindowFacts::Last => "last".to_owned(),
+    }
 }
 
 /// The bytes in the error of a value that is half loaded: `... still loading: 5 of 10 bytes`.
@@ -321,7 +335,7 @@ impl Serialize for Shown<'_> {
 
 fn as_window<S: Serializer>(window: &Option<WindowFacts>, serializer: S) -> Result<S::Ok, S::Error> {
     match window {
-        Some(WindowFacts::Seconds(seconds)) => serializer.serialize_u64(*seconds),
+        Some(WindowFacts::Seconds(seconds) | WindowFacts::Manual(seconds)) => serializer.serialize_u64(*seconds),
         Some(WindowFacts::Last) => serializer.serialize_str("last"),
         None => serializer.serialize_none(),
     }
@@ -354,7 +368,7 @@ mod tests {
     #[test]
     fn a_filter_is_what_its_answers_say() {
         let key = Key { name: b"k".to_vec(), class: Class::Filter };
-        let of = |window: Value, slices: Value, expansion: Value| {
+        let of_pace = |window: Value, slices: Value, expansion: Value, pace: &str| {
             let fields = [
                 ("Capacity", Value::Int(1000)),
                 ("Number of filters", Value::Int(10)),
@@ -369,11 +383,13 @@ mod tests {
                 field(text("0.02")),
                 field(window),
                 field(slices),
+                field(text(pace)),
             ];
             let (mut row, grows) = row(&key, &answers).expect("a row");
             row.findings = row.judge("BF", grows);
             row
         };
+        let of = |window: Value, slices: Value, expansion: Value| of_pace(window, slices, expansion, "clock");
         let codes = |row: &Row| row.findings.iter().map(|finding| finding.problem.name()).collect::<Vec<_>>();
         let growing = of(Value::Nil, Value::Nil, Value::Int(2));
         assert_eq!((growing.mode.as_str(), growing.fill, growing.filters), ("grows", Some(0.99), Some(10)));
@@ -385,6 +401,9 @@ mod tests {
         let window = of(Value::Int(60), Value::Int(4), Value::Int(2));
         assert_eq!((window.mode.as_str(), window.filters, window.slices), ("60 s", Some(2), Some(4)));
         assert_eq!(codes(&window), ["past-rate", "no-ttl"]);
+        let manual = of_pace(Value::Int(60), Value::Int(4), Value::Int(2), "manual");
+        assert_eq!((manual.mode.as_str(), codes(&manual)), ("60 s by hand", vec!["past-rate"]));
+        assert!(manual.findings[0].command.as_ref().is_some_and(|command| command.ends_with(" WINDOW 60 MANUAL")));
         let last = of(text("last"), Value::Int(4), Value::Nil);
         assert_eq!((last.mode.as_str(), last.window), ("last", Some(WindowFacts::Last)));
         let json = serde_json::to_value(&window).expect("JSON");

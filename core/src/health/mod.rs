@@ -178,8 +178,21 @@ impl fmt::Display for Finding {
 pub enum WindowFacts {
     /// The items of so many seconds.
     Seconds(u64),
+    /// The same, where its user and not the clock moves it on.
+    Manual(u64),
     /// The last items, as many as its capacity.
     Last,
+}
+
+impl WindowFacts {
+    /// The options of `RESERVE` that it takes.
+    fn options(self) -> String {
+        match self {
+            WindowFacts::Seconds(seconds) => format!(" WINDOW {seconds}"),
+            WindowFacts::Manual(seconds) => format!(" WINDOW {seconds} MANUAL"),
+            WindowFacts::Last => " LAST".to_owned(),
+        }
+    }
 }
 
 /// What is known of a filter. What is not known is `None`. There may be more fields: build it on [`FilterFacts::of`].
@@ -309,8 +322,7 @@ impl<'a> FilterFacts<'a> {
         let error_rate = self.error_rate.map_or_else(|| "RATE".to_owned(), rate);
         let capacity = round_up(items);
         let end = match self.window {
-            Some(WindowFacts::Seconds(seconds)) => format!(" WINDOW {seconds}"),
-            Some(WindowFacts::Last) => " LAST".to_owned(),
+            Some(window) => window.options(),
             None if !self.grows => " NONSCALING".to_owned(),
             None => String::new(),
         };
@@ -377,10 +389,7 @@ impl<'a> CounterFacts<'a> {
             percent(self.standard_error),
             percent(self.error)
         );
-        let window = match self.window {
-            Some(WindowFacts::Seconds(seconds)) => format!(" WINDOW {seconds}"),
-            _ => String::new(),
-        };
+        let window = self.window.map(WindowFacts::options).unwrap_or_default();
         let command = format!("LC.RESERVE {} {}{window}", quoted(self.key), round_up(self.members));
         let advice = "reserve the next one for what it counts";
         Some(Finding::of(Problem::PastCapacity, severity, wrong, advice).command(command))

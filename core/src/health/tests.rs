@@ -109,7 +109,10 @@ fn a_window_by_time_needs_a_time_to_live() {
     assert_eq!(codes(&filter.findings()), [("no-ttl", Severity::Notice)]);
     assert_eq!(command(&filter.findings()), "EXPIRE \"my key\" 7200");
     assert!(FilterFacts { expires: true, ..filter }.findings().is_empty());
-    assert!(FilterFacts { window: Some(WindowFacts::Last), ..filter }.findings().is_empty());
+    // What is moved on by hand has an owner, and no time of its own.
+    for window in [WindowFacts::Last, WindowFacts::Manual(3600)] {
+        assert!(FilterFacts { window: Some(window), ..filter }.findings().is_empty());
+    }
     assert!(FilterFacts { window: None, ..filter }.findings().is_empty());
     let counter = CounterFacts { window: Some(WindowFacts::Seconds(u64::MAX)), ..CounterFacts::of(KEY) };
     assert_eq!(codes(&counter.findings()), [("no-ttl", Severity::Notice)]);
@@ -130,6 +133,8 @@ fn a_counter_is_past_its_capacity_when_it_estimates() {
     assert!(CounterFacts { standard_error: 0.0, ..counter }.findings().is_empty());
     let window = CounterFacts { window: Some(WindowFacts::Seconds(60)), expires: true, ..worse };
     assert_eq!(command(&window.findings()), "LC.RESERVE k 3300 WINDOW 60");
+    let manual = CounterFacts { window: Some(WindowFacts::Manual(60)), ..worse };
+    assert_eq!(command(&manual.findings()), "LC.RESERVE k 3300 WINDOW 60 MANUAL");
 }
 
 #[test]
