@@ -20,6 +20,7 @@ mod server;
 mod table;
 mod watch;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -39,13 +40,51 @@ struct Cli {
     command: Command,
 }
 
+/// `check --against KEY` says the same as `compare KEY`: people look for it under both names.
+fn with_compare(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    const AGAINST: &str = "--against";
+    let is_option = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"-");
+    let command = arguments.iter().skip(1).position(|argument| !is_option(argument)).map(|at| at + 1);
+    let Some(command) = command.filter(|&at| arguments[at] == "check") else { return arguments };
+    let key = |argument: &OsString| argument.to_str()?.strip_prefix(AGAINST)?.strip_prefix('=').map(OsString::from);
+    if let Some(at) = arguments.iter().position(|argument| argument == AGAINST) {
+        arguments.remove(at);
+    } else if let Some((at, key)) = arguments.iter().enumerate().find_map(|(at, argument)| Some((at, key(argument)?))) {
+        arguments[at] = key;
+    } else {
+        return arguments;
+    }
+    arguments[command] = "compare".into();
+    arguments
+}
+
 fn main() -> ExitCode {
-    let Cli { json, command } = Cli::parse();
+    let Cli { json, command } = Cli::parse_from(with_compare(std::env::args_os().collect()));
     match command.run(&Output::new(json), Cli::command()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("{failure}");
             ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_against_a_key_is_a_comparison() {
+        for (given, meant) in [
+            ("rollcall check --against k s", "rollcall compare k s"),
+            ("rollcall --json check --against=k s --url u", "rollcall --json compare k s --url u"),
+            ("rollcall check --url u --against k --file f", "rollcall compare --url u k --file f"),
+            ("rollcall check file items", "rollcall check file items"),
+            ("rollcall compare --against", "rollcall compare --against"),
+            ("rollcall", "rollcall"),
+        ] {
+            let words: Vec<OsString> = given.split(' ').map(OsString::from).collect();
+            assert_eq!(with_compare(words).join(std::ffi::OsStr::new(" ")), meant, "{given}");
         }
     }
 }
