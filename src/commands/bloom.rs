@@ -98,8 +98,8 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let moved = advance_before_adding(ctx, name, filter, created.as_ref(), args.from(2));
     let renewed = renewals(filter);
     let outcome = filter.add(args.get(2).bytes(), &limit);
-    before.becomes(filter);
     let (handled, is_new) = outcome.as_ref().map_or((0, false), |&is_new| (1, is_new));
+    before.added(filter, is_new.into());
     let changed = is_new || renewals(filter) != renewed;
     let (prefix, items) = (filter.prefix(), args.from(2));
     moved.notify(ctx, name);
@@ -169,13 +169,13 @@ fn insert(
     };
     let before = Before::adding(filter, items.len());
     let moved = advance_before_adding(ctx, name, filter, created.as_ref(), items);
-    let (mut handled, mut changed) = (0, false);
+    let (mut handled, mut new) = (0, 0);
     let renewed = renewals(filter);
     if filter.room() >= items.len() as u64 {
         // No item can be refused, so the length of the reply is known, and each answer is written at once.
         ctx.reply_array(items.len());
         let outcome = filter.add_all(items.bytes(), &limit, |is_new| {
-            (handled, changed) = (handled + 1, changed | is_new);
+            (handled, new) = (handled + 1, new + u64::from(is_new));
             ctx.reply_bool(is_new);
         });
         // If an item is refused all the same, errors fill the array to its length: otherwise the client would wait for
@@ -192,11 +192,11 @@ fn insert(
             .map_err(no_memory)
             .and_then(|()| filter.add_all(items.bytes(), &limit, |is_new| results.push(is_new)));
         let stopped = outcome.err().and_then(|error| obeyed::told(ctx, error));
-        (handled, changed) = (results.len(), results.contains(&true));
+        (handled, new) = (results.len(), results.iter().map(|&is_new| u64::from(is_new)).sum());
         reply::bools(ctx, &results, stopped);
     }
-    changed |= renewals(filter) != renewed;
-    before.becomes(filter);
+    before.added(filter, new);
+    let changed = new > 0 || renewals(filter) != renewed;
     let prefix = filter.prefix();
     moved.notify(ctx, name);
     announce(ctx, &Added { prefix, verb, command, items, created, handled, changed, is_plain }, &WORDS);
@@ -213,12 +213,12 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let (prefix, told, created, renewed) = match value_mut::<BloomFilter>(&mut key)? {
         Some(filter) => {
             let now = time_of(ctx, filter.asks_clock());
-            let before = Before::adding(filter, items.len());
+            let before = Before::any(filter);
             let moved = filter.advance_before_admitting(items.bytes(), terms, now).map_err(core_error)?;
             let moved = announce_moved(ctx, args.get(1), moved);
             let renewed = renewals(filter);
             let told = filter.admit_at(items.bytes(), terms, now, &limit).map_err(core_error);
-            before.becomes(filter);
+            before.changed(filter);
             let (prefix, has_renewed) = (filter.prefix(), renewals(filter) != renewed);
             moved.notify(ctx, args.get(1));
             (prefix, told?, None, has_renewed)
@@ -337,7 +337,7 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             }
             let united = check_not_ahead(ctx, filter, &sources)
                 .and_then(|()| filter.merge_forgetting(&sources, &limit).map_err(core_error));
-            before.becomes(filter);
+            before.changed(filter);
             united.map(|(changed, forgotten)| {
                 windows::dispose(forgotten);
                 changed.then(|| filter.prefix())

@@ -92,7 +92,7 @@ fn insert(
                 moved = announce_move::<Counter>(ctx, name, counter.advance_before_adding(items.bytes(), now));
             }
             let outcome = noted.add(counter, items, &limit);
-            before.becomes(counter);
+            before.added(counter, noted.new as u64);
             (None, outcome)
         }
         None => {
@@ -154,11 +154,11 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let (told, created, renewed) = match value_mut::<Counter>(&mut key)? {
         Some(counter) => {
             let now = time_of(ctx, counter.asks_clock());
-            let before = Before::adding(counter, items.len());
+            let before = Before::any(counter);
             let moved = counter.advance_before_admitting(items.bytes(), terms, now).map_err(core_error)?;
             let (moved, has_window) = (announce_move::<Counter>(ctx, args.get(1), moved), counter.window().is_some());
             let outcome = counter.admit_at(items.bytes(), terms, now, &limit).map_err(core_error);
-            before.becomes(counter);
+            before.changed(counter);
             moved.notify(ctx, args.get(1));
             let (told, has_changed) = outcome?;
             (told, None, has_changed && has_window)
@@ -287,7 +287,7 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             }
             let united = check_not_ahead(ctx, counter, &sources)
                 .and_then(|()| counter.merge(&sources, &limit).map_err(core_error));
-            before.becomes(counter);
+            before.changed(counter);
             united
         }
         (None, Some(first)) => {

@@ -85,7 +85,7 @@ fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeye
 fn overwrite<T: Family>(value: &mut T, iterator: u64, data: &[u8]) -> Result<(), Refusal> {
     let before = Before::any(value);
     let written = value.overwrite(iterator, data).map_err(refusal_of::<T>);
-    before.becomes(value);
+    before.changed(value);
     written
 }
 

@@ -77,7 +77,7 @@ pub(super) fn create_expiring<T: Family>(key: &Key<'_>, value: T, expiry: Option
 pub(super) fn replace<T: Family>(old: &mut T, value: T) {
     let before = Before::any(old);
     let replaced = std::mem::replace(old, value);
-    before.becomes(old);
+    before.changed(old);
     let bytes = replaced.num_bytes();
     reclaim::dispose(Box::new(replaced), bytes as usize);
 }

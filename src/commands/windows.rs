@@ -334,7 +334,7 @@ fn obey<T: Windowed>(value: &mut T, to: &To) -> bool {
         To::Rebased(slice) => value.rebase(slice),
         To::Clock => value.set_pace(Pace::Clock),
     }
-    before.becomes(value);
+    before.changed(value);
     let has_moved = newest != value.newest_slice();
     T::ADVANCES.add(has_moved.into());
     has_moved || window != value.window()

@@ -1,37 +1,47 @@
 //! What commands note when they change a value in place, so that the [`totals`](super::totals) stay right.
 
 use super::family::Family;
-use super::totals::{Share, items_become};
+use super::totals::{Share, add_items};
 
 /// What a value held before a command that changes it in place.
 #[must_use]
 pub enum Before {
-    /// Nothing but the number of items can change.
-    Items(u64),
+    /// Nothing but bits and the number of items can change.
+    InPlace,
     Share(Share),
 }
 
 impl Before {
     /// Before so many items are added.
-    #[inline]
+    #[inline(always)]
     pub fn adding<T: Family>(value: &T, additions: usize) -> Self {
-        match value.items_in_place(additions) {
-            Some(items) => Before::Items(items),
-            None => Before::any(value),
-        }
+        if value.takes_in_place(additions) { Before::InPlace } else { Before::any(value) }
     }
 
     /// Before any change.
+    #[inline(never)]
     pub fn any<T: Family>(value: &T) -> Self {
         Before::Share(value.share())
     }
 
-    /// Notes what the value holds now.
-    #[inline]
-    pub fn becomes<T: Family>(self, value: &T) {
+    /// Notes what the value holds, now that `new` items more are in it.
+    #[inline(always)]
+    pub fn added<T: Family>(self, value: &T, new: u64) {
         match self {
-            Before::Items(before) => items_become(before, value.num_items()),
-            Before::Share(before) => before.becomes(&value.share()),
+            Before::InPlace if T::COUNTS_ITEMS && new > 0 => add_items(new),
+            Before::InPlace => {}
+            Before::Share(before) => becomes(&before, value),
         }
     }
+
+    /// Notes what the value holds now.
+    pub fn changed<T: Family>(self, value: &T) {
+        self.added(value, 0);
+    }
+}
+
+/// Apart, so that the code of the hot path stays small.
+#[inline(never)]
+fn becomes<T: Family>(before: &Share, value: &T) {
+    before.becomes(&value.share());
 }

@@ -66,12 +66,11 @@ pub trait Family: Stored + OnHeap {
     /// What a value that is still arriving is.
     fn kind_of_arriving(loading: &Self::Loading) -> Kind;
 
-    /// The items of a filter in which so many more change nothing but their number; `None` where they may. Of counters
-    /// no items are counted.
-    fn items_in_place(&self, additions: usize) -> Option<u64>;
+    /// Whether the totals have the items of its values.
+    const COUNTS_ITEMS: bool;
 
-    /// Items of a filter, 0 of a counter.
-    fn num_items(&self) -> u64;
+    /// Whether so many items more change nothing but bits and the number of items.
+    fn takes_in_place(&self, additions: usize) -> bool;
 
     /// Whether the value becomes a classic filter when all of it has arrived.
     fn becomes_classic(_loading: &Self::Loading) -> bool {
@@ -254,14 +253,15 @@ impl Family for BloomFilter {
         if Self::becomes_classic(loading) { Kind::ArrivingClassic } else { Kind::ArrivingFilter }
     }
 
-    #[inline]
-    fn items_in_place(&self, additions: usize) -> Option<u64> {
-        (self.sliding().is_none() && self.room() >= additions as u64).then(|| self.num_items())
-    }
+    const COUNTS_ITEMS: bool = true;
 
-    #[inline]
-    fn num_items(&self) -> u64 {
-        self.num_items()
+    #[inline(always)]
+    fn takes_in_place(&self, additions: usize) -> bool {
+        match self.as_ref() {
+            EitherChain::Lines(chain) => chain.has_room_for(additions as u64),
+            EitherChain::Classic(chain) => chain.has_room_for(additions as u64),
+            EitherChain::Windowed(_) => false,
+        }
     }
 
     fn becomes_classic(loading: &LoadingBloomFilter) -> bool {
@@ -316,15 +316,12 @@ impl Family for Counter {
         Kind::ArrivingCounter
     }
 
+    const COUNTS_ITEMS: bool = false;
+
     /// A dense bitmap only has its bits set.
     #[inline]
-    fn items_in_place(&self, _additions: usize) -> Option<u64> {
-        (self.window().is_none() && self.representation() == Representation::Dense).then_some(0)
-    }
-
-    #[inline]
-    fn num_items(&self) -> u64 {
-        0
+    fn takes_in_place(&self, _additions: usize) -> bool {
+        self.window().is_none() && self.representation() == Representation::Dense
     }
 
     fn try_clone(&self) -> Result<Self, Error> {

@@ -55,10 +55,9 @@ pub fn items() -> u64 {
     ITEMS.get()
 }
 
-/// A complete filter has `after` items now, and had `before`.
-#[inline]
-pub fn items_become(before: u64, after: u64) {
-    ITEMS.replace(before, after);
+/// A complete filter has so many items more.
+pub fn add_items(new: u64) {
+    ITEMS.add(new);
 }
 
 /// Items that all complete filters are made for.

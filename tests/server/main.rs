@@ -10,7 +10,7 @@
 //! - `ROLLCALL_OLD_SERVER`: a server older than 7.0, which must refuse the module (skipped without).
 //!
 //! The tests that every supported server has to pass are in the modules named `commands_*`, `config*`, `persistence_*`
-//! and `replication_*`: `cargo test --test server -- commands_ config persistence_ replication_`. Add `types_defrag`
+//! and `replication_*`, and `info_*`: `cargo test --test server -- commands_ config info_ persistence_ replication_`. Add `types_defrag`
 //! for a server that can defragment: one that was not built with a system's malloc.
 
 mod beside;

@@ -313,6 +313,7 @@ impl<S: SubFilter> Chain<S> {
     }
 
     /// How many of the added items were new. After a merge it is an estimate.
+    #[inline]
     pub fn num_items(&self) -> u64 {
         self.sub_filters().iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.num_items()))
     }
@@ -331,6 +332,13 @@ impl<S: SubFilter> Chain<S> {
     #[inline]
     pub fn room(&self) -> u64 {
         self.sub_filters().last().map_or(0, S::room)
+    }
+
+    /// Whether so many new items fit without another sub-filter.
+    #[inline]
+    pub fn has_room_for(&self, additions: u64) -> bool {
+        let fits = |newest: &S| if additions == 1 { !newest.is_full() } else { newest.room() >= additions };
+        self.sub_filters().last().is_some_and(fits)
     }
 
     /// Bytes of all bitmaps and structs. For a classic filter they are counted as RedisBloom's `BF.INFO` counts them.
