@@ -64,11 +64,12 @@ impl Import {
         let mut server = Server::connect(&self.url.url, &self.url.access)?;
         let key = self.key.as_bytes();
         let asked = self.kind.map(|kind| match kind {
-            Created::Filter => Class::Filter,
+            // By BF.*, whichever module has them.
+            Created::Filter => Class::Classic,
             Created::Counter => Class::Counter,
         });
         let class = match (server.class_of(key)?, asked) {
-            (Some(class), Some(asked)) if class.family() != asked.family() => {
+            (Some(class), Some(asked)) if class.noun() != asked.noun() => {
                 return Err(Failure::of(format!("{} is a {}", shown(key), class.noun())));
             }
             (Some(class), _) => class,
@@ -99,7 +100,7 @@ impl Import {
             let answers = server.ask_all(&commands).map_err(|failure| self.go_on(&imported, failure))?;
             for (size, answer) in sizes.into_iter().zip(answers) {
                 let refused =
-                    |text: &str| server.refused(key, if class == Class::Counter { "LC.ADD" } else { "BF.MADD" }, text);
+                    |text: &str| server.refused(key, &format!("{}.{}", class.family(), self.verb(class)), text);
                 let reply = answer.map_err(|text| self.go_on(&imported, refused(&text)))?;
                 let (new, error) = added(&reply);
                 imported.new += new;
@@ -116,12 +117,17 @@ impl Import {
         Ok(())
     }
 
+    /// The command that adds items, without its prefix.
+    fn verb(&self, class: Class) -> &'static str {
+        match (&self.create, class) {
+            (None, Class::Counter) => "ADD",
+            (None, _) => "MADD",
+            _ => "INSERT",
+        }
+    }
+
     fn command(&self, class: Class, items: &[Vec<u8>]) -> redis::Cmd {
-        let mut command = match (&self.create, class) {
-            (None, Class::Counter) => class.command("ADD"),
-            (None, _) => class.command("MADD"),
-            _ => class.command("INSERT"),
-        };
+        let mut command = class.command(self.verb(class));
         command.arg(self.key.as_bytes());
         if let Some(options) = &self.create {
             command.arg(options.split_whitespace().collect::<Vec<_>>()).arg("ITEMS");

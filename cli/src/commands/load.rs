@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
+use rollcall_core::unstable::persist::is_redisbloom_header;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -78,7 +79,6 @@ impl Load {
         key: &[u8],
         interrupt: &Interrupt,
     ) -> Result<Loaded, Failure> {
-        let class = if entry.kind == Kind::Counter { Class::Counter } else { Class::Filter };
         let exists = server.call(key, redis::cmd("EXISTS").arg(key))?;
         if exists == redis::Value::Int(1) && !self.replace {
             return Err(Failure::of(format!("the key {} exists", shown(key))).advise("replace it with --replace"));
@@ -90,19 +90,24 @@ impl Load {
         }
         let empty = || Failure::of(format!("{} has a value without chunks", self.file.display()));
         let header = reader.next_chunk()?.ok_or_else(empty)?;
+        let class = match entry.kind {
+            Kind::Counter => Class::Counter,
+            Kind::Filter if is_redisbloom_header(&header.1) => Class::Classic,
+            Kind::Filter => Class::Filter,
+        };
         // The name tells by the header which value is arriving: no other goes on with it.
         let prefix = format!("{TEMPORARY}{:016x}:", xxh3_64(&header.1));
         let temporary = beside(&prefix, key).unwrap_or_else(|| [prefix.as_bytes(), key].concat());
+        // Asked without an argument: a server that does not know a command shows those in its error, and a chunk is no text.
+        if let Err(text) = server.ask(&temporary, &class.command("LOADCHUNK"))?
+            && text.contains("unknown command")
+        {
+            return Err(not_there(server, class, &temporary, &text));
+        }
         let arrived = self.arrived(server, class, &temporary)?;
         let refused = |server: &Server, text: String| {
-            let failure = server.refused(&temporary, &format!("{}.LOADCHUNK", class.family()), &text);
-            if text.contains("bad data") {
-                failure.advise(
-                    "its log has why. RedisBloom takes classic filters only, whose file `rollcall info` calls classic",
-                )
-            } else {
-                failure
-            }
+            let failure = not_there(server, class, &temporary, &text);
+            if text.contains("bad data") { failure.advise("its log has why") } else { failure }
         };
         let (mut summing, mut bytes, mut resumed) = (Summing::new(), 0, 0);
         let bar = progress::bar(None, "bytes");
@@ -175,4 +180,15 @@ impl Loaded {
 
 fn now() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()
+}
+
+/// The failure of a server that refuses a value of this class.
+fn not_there(server: &Server, class: Class, key: &[u8], text: &str) -> Failure {
+    let failure = server.refused(key, &format!("{}.LOADCHUNK", class.family()), text);
+    match class {
+        Class::Filter if text.contains("unknown command") => failure.advise(
+            "the module is not loaded there. RedisBloom takes classic filters only, whose file `rollcall info` calls classic",
+        ),
+        _ => failure,
+    }
 }

@@ -48,7 +48,7 @@ pub fn refused(server: &str, command: &str, text: &str) -> Failure {
 fn advice(text: &str) -> Option<&'static str> {
     if text.contains("unknown command") {
         return Some(match text.to_ascii_lowercase() {
-            lower if lower.contains("lc.") || lower.contains("bf.") => {
+            lower if ["lc.", "bf.", "rf."].iter().any(|prefix| lower.contains(prefix)) => {
                 "the module is not loaded there: loadmodule /path/librollcall.so in redis.conf; MODULE LIST shows it"
             }
             _ => "the server is older than 7.0, or the command was renamed there",

@@ -35,11 +35,13 @@ impl Class {
         Class::ALL.into_iter().find(|class| class.type_name() == name)
     }
 
-    /// The prefix of its commands.
+    /// The prefix of its commands. Beside another module that has BF.*, filters of ours are RF.* alone, and they are that
+    /// too wherever they are BF.*.
     pub fn family(self) -> &'static str {
         match self {
+            Class::Classic => "BF",
+            Class::Filter => "RF",
             Class::Counter => "LC",
-            _ => "BF",
         }
     }
 

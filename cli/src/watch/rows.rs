@@ -137,7 +137,7 @@ pub fn rows(server: &mut Server, scope: &Scope<'_>) -> Result<Rows, Failure> {
     let (keys, left_out) = server.scan_first(scope.pattern, scope.max_keys)?;
     let mut rows = Vec::with_capacity(keys.len());
     for batch in keys.chunks(BATCH) {
-        let all: Vec<(&Key, &str)> = batch.iter().map(|key| (key, key.class.family())).collect();
+        let all: Vec<(&Key, &str)> = batch.iter().map(|key| (key, usual_prefix(key.class))).collect();
         let mut answers = answers(server, &all)?;
         let mut prefixes: Vec<&str> = all.iter().map(|(_, prefix)| *prefix).collect();
         // Beside another module that has BF.*, filters of ours are RF.*.
@@ -169,6 +169,11 @@ fn answers(server: &mut Server, keys: &[(&Key, &str)]) -> Result<Vec<Vec<Answer>
     let commands: Vec<(&[u8], redis::Cmd)> = names.zip(questions.into_iter().flatten()).collect();
     let mut answers = server.ask_all(&commands)?.into_iter();
     Ok(lens.into_iter().map(|len| answers.by_ref().take(len).collect()).collect())
+}
+
+/// What commands about a key usually begin with, for people who type them too.
+fn usual_prefix(class: Class) -> &'static str {
+    if class == Class::Counter { "LC" } else { "BF" }
 }
 
 /// Whether another module has the commands that this filter of ours was asked by.

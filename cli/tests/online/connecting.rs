@@ -112,17 +112,20 @@ fn the_rights_that_the_document_names_are_enough() {
     client.expect("BF.ADD f a", "1");
     client.expect("SADD s a b", "2");
     let top = "+scan +pttl +memory|usage +bf.info +bf.debug +lc.info";
-    let dump = "+type +pexpiretime +bf.info +lc.info +bf.scandump +lc.scandump";
-    let load = "+exists +unlink +pexpireat +rename +renamenx +bf.card +lc.count +bf.loadchunk +lc.loadchunk \
-                +bf.scandump +lc.scandump";
+    let dump = "+type +pexpiretime +bf.info +rf.info +lc.info +bf.scandump +rf.scandump +lc.scandump";
+    let load = "+exists +unlink +pexpireat +rename +renamenx +bf.card +rf.card +lc.count \
+                +bf.loadchunk +rf.loadchunk +lc.loadchunk +bf.scandump +rf.scandump +lc.scandump";
     let users = [
         ("top", top.to_owned()),
         ("dump", dump.to_owned()),
         ("load", load.to_owned()),
-        ("source", format!("{top} {dump} +info +bf.card +lc.count +client|pause +client|unpause")),
+        ("source", format!("{top} {dump} +info +bf.card +rf.card +lc.count +client|pause +client|unpause")),
         ("target", format!("{load} +type +info +command|info")),
         ("import", "+type +bf.madd +bf.insert +lc.add +lc.insert".to_owned()),
-        ("compare", "+scan +type +info +bf.mexists +bf.card +lc.count +lc.info +scard +sscan".to_owned()),
+        (
+            "compare",
+            "+scan +type +info +bf.mexists +rf.mexists +bf.card +rf.card +lc.count +lc.info +scard +sscan".to_owned(),
+        ),
     ];
     for (name, rights) in &users {
         for server in [&server, &other] {

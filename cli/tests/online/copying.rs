@@ -3,8 +3,8 @@
 use std::io::Read;
 
 use crate::client::{Client, add_many, wait_until};
-use crate::harness::Server;
-use crate::{chunks, peer_server, tool, url};
+use crate::harness::{Server, Setup};
+use crate::{chunks, peer, peer_server, tool, tool_with, url};
 
 /// Filters that both modules know, on a server of ours or RedisBloom's.
 fn classic(client: &mut Client, layout: &str) {
@@ -112,6 +112,39 @@ fn filters_of_redisbloom_come_and_go_back() {
     }
     let one = tool(&["--json", "copy", &url(&server), &url(&back), "--watch", "0", "--pattern", "gr*"]).expect(0);
     assert_eq!(one.json()["moves"][0]["outcome"], "equal");
+}
+
+/// There, our filters are RF.* and BF.* are RedisBloom's.
+#[test]
+fn values_come_and_go_beside_redisbloom() {
+    let (all, beside) = (Server::start(), Setup::default().module_before(&peer()).args("commands beside").start());
+    let mut client = all.client();
+    classic(&mut client, " LAYOUT classic");
+    ours(&mut client);
+    let digests = |client: &mut Client| -> Vec<String> { OURS.iter().map(|(_, key)| client.digest(key)).collect() };
+    let before = digests(&mut client);
+    let folder = tempfile::tempdir().expect("a folder");
+    let sample = folder.path().join("sample").to_str().expect("a path").to_owned();
+    std::fs::write(&sample, "item:1\nitem:2\nabsent\n").expect("a sample");
+    tool(&["copy", &url(&all), &url(&beside), "--watch", "0", "--sample", &sample]).expect(0);
+    let mut there = beside.client();
+    assert_eq!(digests(&mut there), before);
+    for key in CLASSIC {
+        assert_eq!(there.int(&format!("BF.CARD {key}")), client.int(&format!("BF.CARD {key}")), "{key}");
+    }
+    there.expect("RF.EXISTS lines item:1", "1");
+    there.expect("TYPE grown", "+MBbloom--");
+    // And back, by file too.
+    client.expect("FLUSHALL", "+OK");
+    let file = folder.path().join("lines").to_str().expect("a path").to_owned();
+    tool(&["dump", "lines", &file, "--url", &url(&beside)]).expect(0);
+    tool(&["load", &file, "again", "--url", &url(&beside)]).expect(0);
+    tool_with(&["import", "-", "again", "--url", &url(&beside)], b"more\n", &[]).expect(0);
+    there.expect("RF.EXISTS again more", "1");
+    there.expect("DEL again", "1");
+    tool(&["copy", &url(&beside), &url(&all), "--watch", "0"]).expect(0);
+    assert_eq!(digests(&mut all.client()), before);
+    all.client().expect("BF.MEXISTS grown item:1 item:8999", "[1, 1]");
 }
 
 #[test]

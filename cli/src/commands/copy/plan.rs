@@ -36,21 +36,21 @@ struct Serves {
 
 impl Serves {
     fn of(server: &mut Server) -> Result<Self, Failure> {
-        let names = ["bf.loadchunk", "bf.advance", "lc.loadchunk"];
+        let names = ["bf.loadchunk", "rf.loadchunk", "lc.loadchunk"];
         let reply = server.call_node(0, redis::cmd("COMMAND").arg("INFO").arg(&names))?;
         let known: Vec<bool> = match &reply {
             redis::Value::Array(items) => items.iter().map(|item| !matches!(item, redis::Value::Nil)).collect(),
             _ => Vec::new(),
         };
         let knows = |at: usize| known.get(at).copied().unwrap_or(false);
-        Ok(Serves { filters: knows(0), lines: knows(0) && knows(1), counters: knows(2) })
+        Ok(Serves { filters: knows(0), lines: knows(1), counters: knows(2) })
     }
 
     /// Why a key of this class cannot go there.
     fn refusal(self, class: Class) -> Option<&'static str> {
         match class {
             Class::Classic if !self.filters => Some("the target has no module for filters"),
-            Class::Filter if !self.filters => Some("the target has no module for filters"),
+            Class::Filter if !self.filters && !self.lines => Some("the target has no module for filters"),
             Class::Filter if !self.lines => {
                 Some("the target is RedisBloom, which knows only filters of LAYOUT classic without a window")
             }
