@@ -9,9 +9,9 @@
 //! - `ROLLCALL_FAKETIME`: the library that gives a server a clock of its own, Debian's libfaketime by default.
 //! - `ROLLCALL_OLD_SERVER`: a server older than 7.0, which must refuse the module (skipped without).
 //!
-//! The tests that every supported server has to pass are in the modules named `commands_*`, `config*`, `persistence_*`
-//! and `replication_*`, and `info_*`: `cargo test --test server -- commands_ config info_ persistence_ replication_`. Add `types_defrag`
-//! for a server that can defragment: one that was not built with a system's malloc.
+//! The tests that every supported server has to pass are in the modules named `commands_*`, `config*`, `info_*`,
+//! `persistence_*` and `replication_*`: `cargo test --test server -- commands_ config info_ persistence_ replication_`.
+//! Add `types_defrag` for a server that can defragment: one that was not built with a system's malloc.
 
 mod beside;
 mod client;
