@@ -417,6 +417,11 @@ impl Version {
     pub fn has_acl_categories(self) -> bool {
         if self.is_valkey { self.major >= 8 } else { (self.major, self.minor) >= (7, 4) }
     }
+
+    /// Whether `ACL CAT` lists the commands of such categories. Redis 7.4.1 and Valkey 8.0.1 know them in rules alone.
+    pub fn lists_acl_categories(self) -> bool {
+        self.major >= if self.is_valkey { 9 } else { 8 }
+    }
 }
 
 fn is_ready(client: &mut Client, pid: &str) -> bool {
