@@ -14,14 +14,18 @@ pub fn refuse(ctx: Ctx, refusal: Refusal) {
     }
 }
 
-/// The error for a refusal that is counted where it is of a full filter, or of an allocator that has no more. Those of
-/// limits are counted where they are found.
-fn reply_refusal(ctx: Ctx, refusal: &Refusal) {
+/// Counts a refusal by a full filter, or by an allocator that has no more. Those by limits are counted where they are
+/// found.
+pub fn count(refusal: &Refusal) {
     match refusal {
         Refusal::Core { error: Error::Full { .. }, .. } => FULL_REFUSED.count(),
         Refusal::Core { error: Error::OutOfMemory { .. }, .. } => MEMORY_REFUSED.count(),
         _ => {}
     }
+}
+
+fn reply_refusal(ctx: Ctx, refusal: &Refusal) {
+    count(refusal);
     ctx.reply_error(&refusal.text());
 }
 

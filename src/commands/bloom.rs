@@ -181,7 +181,9 @@ fn insert(
         // If an item is refused all the same, errors fill the array to its length: otherwise the client would wait for
         // more.
         if let Err(error) = outcome {
-            let text = core_error(error).text();
+            let refusal = core_error(error);
+            reply::count(&refusal);
+            let text = refusal.text();
             (handled..items.len()).for_each(|_| ctx.reply_error(&text));
         }
     } else {
@@ -226,7 +228,9 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         None if options.no_create => return Err(Refusal::NotFound),
         None => {
             let mut filter = creation.build(&limit).map_err(core_error)?;
+            let before = Before::creating(&filter);
             let told = filter.admit(items.bytes(), terms, &limit).map_err(core_error)?;
+            before.changed(&filter);
             let creates = !terms.dry_run && told.contains(&Admission::Admitted);
             let prefix = filter.prefix();
             if creates {

@@ -98,8 +98,9 @@ fn insert(
         None => {
             let creation = create_with.ok_or(Refusal::NotFound)?;
             let mut counter = creation.build()?;
-            let created = Created::new(&counter, &creation);
+            let (created, before) = (Created::new(&counter, &creation), Before::creating(&counter));
             let outcome = noted.add(&mut counter, items, &limit);
+            before.changed(&counter);
             // The first item was refused, so the key stays missing.
             if let (0, Err(error)) = (noted.handled, &outcome) {
                 return Err(core_error(error.clone()));
@@ -166,7 +167,9 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         None if options.no_create => return Err(Refusal::NotFound),
         None => {
             let mut counter = creation.build()?;
+            let before = Before::creating(&counter);
             let told = counter.admit(items.bytes(), terms, &limit).map_err(core_error)?;
+            before.changed(&counter);
             let created = Created::new(&counter, &creation);
             let creates = !terms.dry_run && told.contains(&Admission::Admitted);
             if creates {

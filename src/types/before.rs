@@ -9,6 +9,8 @@ pub enum Before {
     /// Nothing but bits and the number of items can change.
     InPlace,
     Share(Share),
+    /// The value is in no key yet, so the totals do not have it. What happens to it is counted all the same.
+    New(Share),
 }
 
 impl Before {
@@ -24,6 +26,11 @@ impl Before {
         Before::Share(value.share())
     }
 
+    /// Before a new value is filled that becomes a key afterwards.
+    pub fn creating<T: Family>(value: &T) -> Self {
+        Before::New(value.share())
+    }
+
     /// Notes what the value holds, now that `new` items more are in it.
     #[inline(always)]
     pub fn added<T: Family>(self, value: &T, new: u64) {
@@ -31,6 +38,7 @@ impl Before {
             Before::InPlace if T::COUNTS_ITEMS && new > 0 => add_items(new),
             Before::InPlace => {}
             Before::Share(before) => becomes(&before, value),
+            Before::New(before) => before.count_events(&value.share()),
         }
     }
 

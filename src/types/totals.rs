@@ -134,15 +134,10 @@ impl Share {
         if self == after {
             return;
         }
+        self.count_events(after);
         if self.kind != after.kind {
             self.leave();
             after.enter();
-            if matches!(
-                (self.kind, after.kind),
-                (Kind::Exact, Kind::Sparse | Kind::Dense) | (Kind::Sparse, Kind::Dense)
-            ) {
-                CONVERSIONS.count();
-            }
             return;
         }
         TOTALS[self.kind as usize].bytes.replace(self.bytes, after.bytes);
@@ -150,7 +145,14 @@ impl Share {
         CAPACITY.replace(self.capacity, after.capacity);
         SUB_FILTERS.replace(self.sub_filters, after.sub_filters);
         GROWN.replace(self.is_grown().into(), after.is_grown().into());
-        if self.grows() {
+    }
+
+    /// Counts what has happened to a value that holds `after` now.
+    pub fn count_events(&self, after: &Share) {
+        if matches!((self.kind, after.kind), (Kind::Exact, Kind::Sparse | Kind::Dense) | (Kind::Sparse, Kind::Dense)) {
+            CONVERSIONS.count();
+        }
+        if self.grows() && after.grows() {
             GROWTHS.add(after.sub_filters.saturating_sub(self.sub_filters));
         }
     }

@@ -217,6 +217,21 @@ fn sums_follow_values_that_arrive() {
     assert_eq!(figures(&mut client)["filters_loading"], 0);
 }
 
+/// Of a classic filter of a high rate whose count stands at its bits, new items are not counted any more.
+#[test]
+fn sums_stop_where_a_filter_stops_counting() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (key, prefix) in [("f", "item:"), ("g", "other:")] {
+        client.expect(&format!("BF.RESERVE {key} 0.9 1000 NONSCALING LAYOUT classic"), "+OK");
+        add_many(&mut client, &format!("BF.MADD {key}"), prefix, 0..900);
+    }
+    client.cmd("BF.MERGE f g");
+    add_many(&mut client, "BF.MADD f", "more:", 0..300);
+    (0..50).for_each(|at| drop(client.cmd(&format!("BF.ADD f single:{at}"))));
+    assert_sums(&mut client, "adding beyond what is counted");
+}
+
 #[test]
 fn sums_of_replicas_are_those_of_their_primary() {
     let pair = Pair::start();

@@ -57,9 +57,9 @@ pub struct Tls {
     #[arg(long)]
     insecure: bool,
 
-    /// Seconds to wait for a connection or a reply
-    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    timeout: u64,
+    /// Seconds to wait for a connection or a reply: 60, of exporter and dashboard 5
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    timeout: Option<u64>,
 }
 
 /// A server's address with all that is needed to connect, also to other nodes of its cluster.
@@ -67,8 +67,14 @@ pub struct Tls {
 pub struct Address {
     info: ConnectionInfo,
     certificates: Option<TlsCertificates>,
-    timeout: Duration,
+    /// As asked for.
+    timeout: Option<Duration>,
+    /// How long is waited if nothing was asked for.
+    patience: Duration,
 }
+
+/// How long is waited usually.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Address {
     /// Reads a URL and the files that `access` names.
@@ -96,12 +102,16 @@ impl Address {
             info = info.set_addr(with_insecure(addr, insecure));
         }
         let certificates = is_tls.then(|| access.tls.certificates()).transpose()?;
-        Ok(Address { info, certificates, timeout: Duration::from_secs(access.tls.timeout) })
+        Ok(Address { info, certificates, timeout: access.tls.timeout.map(Duration::from_secs), patience: PATIENCE })
     }
 
-    /// The same, where nobody waits for longer than this.
+    /// The same, where nobody waits for longer than this unless told to.
     pub fn patient(self, patience: Duration) -> Self {
-        Address { timeout: self.timeout.min(patience), ..self }
+        Address { patience, ..self }
+    }
+
+    fn timeout(&self) -> Duration {
+        self.timeout.unwrap_or(self.patience)
     }
 
     /// What people call it: host and port, or the path of a socket, and the database unless it is 0. Never a password.
@@ -142,11 +152,11 @@ impl Address {
             }
             None => Client::open(self.info.clone()),
         };
-        let connection = client.and_then(|client| client.get_connection_with_timeout(self.timeout));
+        let connection = client.and_then(|client| client.get_connection_with_timeout(self.timeout()));
         let mut connection = connection.map_err(|problem| error::connecting(&self.name(), &problem))?;
         let set = connection
-            .set_read_timeout(Some(self.timeout))
-            .and_then(|()| connection.set_write_timeout(Some(self.timeout)));
+            .set_read_timeout(Some(self.timeout()))
+            .and_then(|()| connection.set_write_timeout(Some(self.timeout())));
         // TLS is agreed on with the first command. What it is answered does not matter.
         let spoken = set
             .and_then(|()| connection.send_packed_command(&redis::cmd("PING").get_packed_command()))

@@ -80,8 +80,10 @@ impl Writes {
         for node in 0..server.num_nodes() {
             let info = text(&server.call_node(node, redis::cmd("INFO").arg("commandstats"))?).unwrap_or_default();
             for (name, calls) in info.lines().filter_map(counted) {
-                let is_own = name.starts_with("bf.") || name.starts_with("lc.");
-                let of_kind = if is_own && !READERS.contains(&name) && name != "lc.scandump" {
+                // RF.* are other names of BF.*.
+                let usual = name.strip_prefix("rf.").map_or(name.to_owned(), |verb| format!("bf.{verb}"));
+                let is_own = usual.starts_with("bf.") || usual.starts_with("lc.");
+                let of_kind = if is_own && !READERS.contains(&&usual[..]) && usual != "lc.scandump" {
                     &mut writes.own
                 } else if GENERIC.contains(&name) {
                     &mut writes.generic

@@ -6,13 +6,18 @@ use std::time::{Duration, Instant};
 use crate::failure::Failure;
 use crate::server::{Access, Address, Server};
 
-/// How long a node may be silent until it counts as down.
+/// How long a node may be silent until it counts as down, unless `--timeout` says so.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How soon a connection that was lost meanwhile fails.
+const LOST_WITHIN: Duration = Duration::from_secs(1);
 
 /// A server, or the primaries of a cluster.
 pub struct Nodes {
     /// Whether the primaries are looked for.
     is_cluster: bool,
+    /// What the URL names. In a cluster it is asked when no node answers: all of them may have other addresses by now.
+    seed: Node,
     nodes: Vec<Node>,
 }
 
@@ -36,7 +41,8 @@ impl Nodes {
     /// The URL or a file of `access` cannot be read.
     pub fn new(url: &str, access: &Access) -> Result<Self, Failure> {
         let address = Address::new(url, access)?.patient(PATIENCE);
-        Ok(Nodes { is_cluster: access.cluster, nodes: vec![Node { address, connection: None }] })
+        let node = || Node { address: address.clone(), connection: None };
+        Ok(Nodes { is_cluster: access.cluster, seed: node(), nodes: vec![node()] })
     }
 
     /// Asks all nodes at the same time, each on a connection of its own. In a cluster those that are primaries by now.
@@ -46,18 +52,24 @@ impl Nodes {
         }
         let question = &question;
         thread::scope(|scope| {
-            let asked: Vec<_> = self.nodes.iter_mut().map(|node| scope.spawn(move || node.ask(question))).collect();
-            // A panic of a question is one here.
+            let ask = |node| (Node::name(node), scope.spawn(move || node.ask(question)));
+            let asked: Vec<_> = self.nodes.iter_mut().map(ask).collect();
+            // The others are asked again and again, so a panic must not end it all.
+            let panicked = || Err(Failure::of("an internal error; please report it"));
             asked
                 .into_iter()
-                .map(|asked| asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .map(|(server, asked)| match asked.join() {
+                    Ok(asked) => asked,
+                    Err(_) => Asked { server, answer: panicked(), took: Duration::ZERO },
+                })
                 .collect()
         })
     }
 
     /// Asks the first node that answers which the primaries are. If none does, they stay what they were.
     fn find_primaries(&mut self) {
-        let found = self.nodes.iter_mut().find_map(|node| node.with(|server| server.primaries()).ok());
+        let mut all = self.nodes.iter_mut().chain([&mut self.seed]);
+        let found = all.find_map(|node| node.with(|server| server.primaries()).ok());
         let Some((addresses, _)) = found else { return };
         let mut old = std::mem::take(&mut self.nodes);
         for address in addresses {
@@ -69,6 +81,10 @@ impl Nodes {
 }
 
 impl Node {
+    fn name(&mut self) -> String {
+        self.address.name()
+    }
+
     fn ask<T>(&mut self, question: impl Fn(&mut Server) -> Result<T, Failure>) -> Asked<T> {
         let began = Instant::now();
         let answer = self.with(question);
@@ -78,11 +94,17 @@ impl Node {
     /// Asks on the connection there is, and if that was lost meanwhile on a new one. What anything failed on is given up:
     /// replies of it may still be on their way.
     fn with<T>(&mut self, question: impl Fn(&mut Server) -> Result<T, Failure>) -> Result<T, Failure> {
-        if let Some(mut server) = self.connection.take()
-            && let Ok(answer) = question(&mut server)
-        {
-            self.connection = Some(server);
-            return Ok(answer);
+        if let Some(mut server) = self.connection.take() {
+            let began = Instant::now();
+            match question(&mut server) {
+                Ok(answer) => {
+                    self.connection = Some(server);
+                    return Ok(answer);
+                }
+                // A lost connection is noticed at once. Who was waited for is not asked the same again.
+                Err(failure) if began.elapsed() > LOST_WITHIN => return Err(failure),
+                Err(_) => {}
+            }
         }
         let mut server = Server::connect_one(&self.address)?;
         let answer = question(&mut server)?;

@@ -15,6 +15,9 @@ const BATCH: usize = 200;
 /// What commands of our filters begin with beside another module that has BF.*.
 const BESIDE: &str = "RF";
 
+/// What they begin with otherwise.
+const USUAL: &str = "BF";
+
 /// The rate of RedisBloom's first sub-filter is this part of the one asked for, if it scales.
 const REDISBLOOM_TIGHTENING: f64 = 0.5;
 
@@ -135,18 +138,18 @@ impl Row {
 /// The filters and counters of a server or cluster, in order of names.
 pub fn rows(server: &mut Server, scope: &Scope<'_>) -> Result<Rows, Failure> {
     let (keys, left_out) = server.scan_first(scope.pattern, scope.max_keys)?;
+    let lines = prefix_of_lines(server)?;
     let mut rows = Vec::with_capacity(keys.len());
     for batch in keys.chunks(BATCH) {
-        let all: Vec<(&Key, &str)> = batch.iter().map(|key| (key, usual_prefix(key.class))).collect();
+        let all: Vec<(&Key, &str)> = batch.iter().map(|key| (key, key.class.family())).collect();
         let mut answers = answers(server, &all)?;
-        let mut prefixes: Vec<&str> = all.iter().map(|(_, prefix)| *prefix).collect();
-        // Beside another module that has BF.*, filters of ours are RF.*.
-        let beside: Vec<usize> = (0..batch.len()).filter(|&at| is_beside(&batch[at], &answers[at])).collect();
-        let again: Vec<(&Key, &str)> = beside.iter().map(|&at| (&batch[at], BESIDE)).collect();
-        for (at, answer) in beside.into_iter().zip(self::answers(server, &again)?) {
-            (answers[at], prefixes[at]) = (answer, BESIDE);
+        // Who may ask by BF.* alone is told by them.
+        let refused: Vec<usize> = (0..batch.len()).filter(|&at| is_forbidden(&batch[at], &answers[at])).collect();
+        let again: Vec<(&Key, &str)> = refused.iter().map(|&at| (&batch[at], USUAL)).collect();
+        for (at, answer) in refused.into_iter().zip(self::answers(server, &again)?) {
+            answers[at] = answer;
         }
-        for ((key, answers), prefix) in batch.iter().zip(&answers).zip(prefixes) {
+        for (key, answers) in batch.iter().zip(&answers) {
             let Some((mut row, grows)) = row(key, answers) else { continue };
             row.server = server.node_name(server.node_of(&key.name));
             // RedisBloom does not say the rate that was asked for but in the description of sub-filters.
@@ -154,7 +157,7 @@ pub fn rows(server: &mut Server, scope: &Scope<'_>) -> Result<Rows, Failure> {
                 let description = server.ask(&key.name, redis::cmd("BF.DEBUG").arg(&key.name))?;
                 row.asked = description.ok().as_ref().and_then(first_ratio).map(|ratio| ratio / REDISBLOOM_TIGHTENING);
             }
-            row.findings = row.judge(prefix, grows);
+            row.findings = row.judge(if key.class == Class::Filter { lines } else { USUAL }, grows);
             rows.push(row);
         }
     }
@@ -171,14 +174,18 @@ fn answers(server: &mut Server, keys: &[(&Key, &str)]) -> Result<Vec<Vec<Answer>
     Ok(lens.into_iter().map(|len| answers.by_ref().take(len).collect()).collect())
 }
 
-/// What commands about a key usually begin with, for people who type them too.
-fn usual_prefix(class: Class) -> &'static str {
-    if class == Class::Counter { "LC" } else { "BF" }
+/// What people type before the names of commands on filters of lines: beside another module that has BF.*, RF.
+fn prefix_of_lines(server: &mut Server) -> Result<&'static str, Failure> {
+    let known = server.ask_node(0, &[redis::cmd("COMMAND").arg("INFO").arg("BF.ADVANCE").to_owned()])?.pop();
+    // Who may not ask is told the usual.
+    let is_another = matches!(known, Some(Ok(Value::Array(known))) if matches!(known.first(), None | Some(Value::Nil)));
+    Ok(if is_another { BESIDE } else { USUAL })
 }
 
-/// Whether another module has the commands that this filter of ours was asked by.
-fn is_beside(key: &Key, answers: &[Answer]) -> bool {
-    key.class == Class::Filter && matches!(answers.get(2), Some(Err(text)) if text.starts_with("WRONGTYPE"))
+/// Whether the user may not ask by the commands that a filter of lines was asked by.
+fn is_forbidden(key: &Key, answers: &[Answer]) -> bool {
+    key.class == Class::Filter
+        && matches!(answers.get(2), Some(Err(text)) if text.starts_with("NOPERM") || text.contains("no permissions"))
 }
 
 /// A counter with a window, the newest slice first: the Unix time at which each begins, and the members since then.

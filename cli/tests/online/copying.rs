@@ -147,6 +147,38 @@ fn values_come_and_go_beside_redisbloom() {
     all.client().expect("BF.MEXISTS grown item:1 item:8999", "[1, 1]");
 }
 
+/// RF.* are other names of BF.*, and effects on filters of lines go by them.
+#[test]
+fn writers_by_either_name_are_noticed() {
+    let (server, other) = (Server::start(), Server::start());
+    server.client().expect("RF.RESERVE f 0.01 100000", "+OK");
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let mut client = server.client();
+        let stop = &stop;
+        scope.spawn(move || {
+            for at in 0.. {
+                if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    return;
+                }
+                client.cmd(&format!("RF.ADD f {at}"));
+                client.cmd("RF.EXISTS f 1");
+            }
+        });
+        let refused = tool(&["copy", &url(&server), &url(&other), "--watch", "5"]);
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        let refused = refused.expect(3);
+        assert!(refused.err.contains("the source is written to: RF.ADD "), "{}", refused.err);
+    });
+    // Readers are none.
+    std::thread::scope(|scope| {
+        let mut client = server.client();
+        let reader = scope.spawn(move || (0..2000).for_each(|at| drop(client.cmd(&format!("RF.EXISTS f {at}")))));
+        tool(&["copy", &url(&server), &url(&other), "--watch", "0.1"]).expect(0);
+        reader.join().expect("the reader ends");
+    });
+}
+
 #[test]
 fn keys_that_are_half_loaded_and_servers_without_a_module_are_refused() {
     let (server, other) = (Server::start(), Server::start());

@@ -155,7 +155,7 @@ fn the_state_is_what_the_server_has() {
     assert_eq!(all["members"], serde_json::json!([members as f64]));
     // Only what reads was sent, apart from what this test sent itself.
     let own = ["bf.reserve", "lc.reserve", "bf.madd", "lc.add", "pexpire", "bf.card"];
-    let reads = ["bf.info", "lc.info", "lc.history", "info", "scan", "ping", "pttl", "memory|usage"];
+    let reads = ["bf.info", "lc.info", "lc.history", "info", "scan", "ping", "pttl", "memory|usage", "command|info"];
     let stats = client.text("INFO commandstats").to_lowercase();
     let sent: BTreeSet<&str> =
         stats.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split(':').next()).collect();
@@ -204,7 +204,11 @@ fn a_server_that_goes_is_missed_and_taken_up_again() {
     std::iter::repeat_with(took).take(20).for_each(|again| assert_eq!(again, Some(since)));
     assert_eq!(until(true)["looked"], looked);
     let _again = start();
-    let back = until(false);
+    // A look may come between the start and the key.
+    let back = wait_until("the key to be seen again", || {
+        let state = until(false);
+        state["rows"].as_array().is_some_and(|rows| !rows.is_empty()).then_some(state)
+    });
     assert!(back["looked"].as_u64() > looked.as_u64() && back["troubles"].as_array().is_some_and(Vec::is_empty));
     // The curve has a gap between what was seen before and what after.
     let items = wait_until("a sample after the gap", || {
@@ -213,7 +217,8 @@ fn a_server_that_goes_is_missed_and_taken_up_again() {
         (known + 1 < items.as_array()?.len()).then_some(items)
     });
     let items = items.as_array().expect("a list");
-    assert_eq!(items.iter().filter(|item| item.is_null()).count(), 1, "{items:?}");
+    // One gap, or two if a look came between.
+    assert!((1..=2).contains(&items.iter().filter(|item| item.is_null()).count()), "{items:?}");
     assert_eq!(items[0], 1.0);
 }
 
@@ -222,7 +227,7 @@ fn a_cluster_is_one_page_and_redisbloom_has_one_too() {
     let mut nodes = cluster();
     for key in 0..30 {
         let create = format!("count:{key}");
-        let args = ["import", "-", &create, "--kind", "counter", "--create", "CAPACITY 100 WINDOW 60"];
+        let args = ["import", "-", &create, "--kind", "counter", "--create", "CAPACITY 100 WINDOW 86400"];
         crate::tool_with(&[&args[..], &["--cluster", "--url", &url(&nodes[0])]].concat(), b"ann\nben\n", &[]).expect(0);
     }
     let pages = Pages::start(&["dashboard", "--cluster", "--url", &url(&nodes[1]), "--interval", "1"]);
@@ -230,7 +235,7 @@ fn a_cluster_is_one_page_and_redisbloom_has_one_too() {
     assert_eq!(first["nodes"].as_array().map(Vec::len), Some(3));
     assert_eq!((first["rows"].as_array().map(Vec::len), &first["totals"]["counters"]), (Some(30), &Value::from(30)));
     for row in first["rows"].as_array().expect("rows") {
-        let window = series(&pages, row)["window"].take();
+        let window = wait_until("the slices", || Some(series(&pages, row)["window"].take()).filter(Value::is_array));
         assert_eq!(window[window.as_array().map_or(0, |rows| rows.len() - 1)][1], 2, "{} {window}", row["key"]);
     }
     // One goes: it is named, its keys stay as they were, and the others are looked at.

@@ -79,6 +79,18 @@ fn filters_beside_redisbloom_are_listed_by_their_own_commands() {
     }
 }
 
+/// BF.* need not be there for ours to be RF.* alone.
+#[test]
+fn filters_beside_no_other_module_are_listed_too() {
+    let server = Setup::default().args("commands beside").start();
+    let mut client = server.client();
+    client.call(&[b"RF.ADD".as_slice(), b"odd\xff{}", b"a"]);
+    add_many(&mut client, "RF.MADD ours", "item:", 0..4000);
+    let rows = tool(&["--json", "top", "--sort", "key", "--url", &url(&server)]).expect(0).json();
+    assert_eq!((&rows[0]["items"], &rows[1]["items"]), (&1.into(), &client.int("RF.CARD ours").into()), "{rows}");
+    assert!(rows.as_array().expect("rows").iter().all(|row| row["refused"].is_null()), "{rows}");
+}
+
 #[test]
 fn a_server_of_redisbloom_says_what_it_has() {
     let theirs = peer_server();

@@ -334,11 +334,13 @@ impl<S: SubFilter> Chain<S> {
         self.sub_filters().last().map_or(0, S::room)
     }
 
-    /// Whether so many new items fit without another sub-filter.
+    /// Whether so many new items fit without another sub-filter, and are all counted.
     #[inline]
     pub fn has_room_for(&self, additions: u64) -> bool {
         let fits = |newest: &S| if additions == 1 { !newest.is_full() } else { newest.room() >= additions };
-        self.sub_filters().last().is_some_and(fits)
+        // A classic sub-filter stops counting at its bits, which at high rates may be fewer than its capacity.
+        let counts = |newest: &S| newest.num_items().saturating_add(additions) <= newest.num_bits();
+        self.sub_filters().last().is_some_and(|newest| fits(newest) && counts(newest))
     }
 
     /// Bytes of all bitmaps and structs. For a classic filter they are counted as RedisBloom's `BF.INFO` counts them.

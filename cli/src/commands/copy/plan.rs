@@ -31,19 +31,26 @@ struct Serves {
     filters: bool,
     /// Filters of lines, too.
     lines: bool,
+    /// Whether BF.* are ours there, and not RedisBloom's.
+    own_filters: bool,
     counters: bool,
 }
 
 impl Serves {
     fn of(server: &mut Server) -> Result<Self, Failure> {
-        let names = ["bf.loadchunk", "rf.loadchunk", "lc.loadchunk"];
+        let names = ["bf.loadchunk", "rf.loadchunk", "lc.loadchunk", "bf.advance"];
         let reply = server.call_node(0, redis::cmd("COMMAND").arg("INFO").arg(&names))?;
         let known: Vec<bool> = match &reply {
             redis::Value::Array(items) => items.iter().map(|item| !matches!(item, redis::Value::Nil)).collect(),
             _ => Vec::new(),
         };
         let knows = |at: usize| known.get(at).copied().unwrap_or(false);
-        Ok(Serves { filters: knows(0), lines: knows(1), counters: knows(2) })
+        Ok(Serves { filters: knows(0), lines: knows(1), counters: knows(2), own_filters: knows(3) })
+    }
+
+    /// Whether a filter of so many sub-filters would end the server.
+    fn ends_at(self, class: Class, filters: i64) -> bool {
+        class == Class::Classic && !self.own_filters && filters >= REDISBLOOM_MAX_FILTERS
     }
 
     /// Why a key of this class cannot go there.
@@ -103,7 +110,7 @@ impl Plan {
                     _ if serves.refusal(key.class).is_some() => {
                         Step::Refuse(serves.refusal(key.class).unwrap_or_default().to_owned())
                     }
-                    _ if !serves.lines && filters >= REDISBLOOM_MAX_FILTERS => Step::Refuse(format!(
+                    _ if serves.ends_at(key.class, filters) => Step::Refuse(format!(
                         "it has {filters} sub-filters, and RedisBloom ends a server that loads {REDISBLOOM_MAX_FILTERS}"
                     )),
                     Err(text) => return Err(target.refused(&key.name, "TYPE", text)),
@@ -179,4 +186,21 @@ fn same_alone(source: &mut Server, target: &mut Server, key: &Key) -> Result<boo
         return Ok(false);
     }
     Ok(fingerprint(source, key.class, &key.name)? == fingerprint(target, key.class, &key.name)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_server_is_given_what_ends_it() {
+        let ours = Serves { filters: true, lines: true, own_filters: true, counters: true };
+        let beside = Serves { own_filters: false, ..ours };
+        let redisbloom = Serves { lines: false, counters: false, ..beside };
+        assert!(beside.ends_at(Class::Classic, 1000) && redisbloom.ends_at(Class::Classic, 1000));
+        assert!(!beside.ends_at(Class::Classic, 999) && !beside.ends_at(Class::Filter, 1000));
+        assert!(!ours.ends_at(Class::Classic, 1000));
+        assert_eq!([ours, beside].map(|serves| serves.refusal(Class::Filter)), [None, None]);
+        assert!(redisbloom.refusal(Class::Filter).is_some() && redisbloom.refusal(Class::Counter).is_some());
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::map_response;
@@ -111,12 +112,12 @@ fn read_query(query: &str) -> Option<(u64, Option<&str>)> {
 
 fn as_json(value: &impl serde::Serialize) -> Response {
     match serde_json::to_string(value) {
-        Ok(text) => json(text),
+        Ok(text) => json(text.into()),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
     }
 }
 
-fn json(text: String) -> Response {
+fn json(text: Bytes) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 

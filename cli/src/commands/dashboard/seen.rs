@@ -3,10 +3,14 @@
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use axum::body::Bytes;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::history::{Ring, Trend, trend};
+
+/// How long what was written for one page serves others, milliseconds.
+const WRITTEN_MS: u64 = 1000;
 
 /// Seconds that the history of a key is kept after it was last seen.
 const KEPT_AFTER: u64 = 3600;
@@ -48,8 +52,10 @@ pub struct Place {
 /// All that is known.
 #[derive(Debug)]
 pub struct Seen {
-    /// The last look as JSON, as pages get it.
+    /// The last look as JSON.
     state: String,
+    /// The same with the present, as pages got it last: those who ask within a second, or read slowly, share it.
+    written: Option<(u64, Bytes)>,
     totals: Ring<3>,
     keys: HashMap<String, Known>,
     /// Histories that are kept at most.
@@ -80,16 +86,21 @@ pub struct Series {
 impl Seen {
     /// Nothing yet. `max_keys` is how many are looked at.
     pub fn new(max_keys: usize) -> Self {
-        Seen { state: "null".to_owned(), totals: Ring::new(), keys: HashMap::new(), most: max_keys.saturating_mul(2) }
+        Seen { state: "null".to_owned(), written: None, totals: Ring::new(), keys: HashMap::new(), most: max_keys.saturating_mul(2) }
     }
 
     /// The last look, with the present.
-    pub fn state(&self) -> String {
-        format!("{{\"now\":{},\"state\":{}}}", now_ms(), self.state)
+    pub fn state(&mut self) -> Bytes {
+        let now = now_ms();
+        let state = &self.state;
+        let (at, text) = self.written.take().filter(|(at, _)| now.abs_diff(*at) < WRITTEN_MS).unwrap_or_else(|| {
+            (now, Bytes::from(format!("{{\"now\":{now},\"state\":{state}}}")))
+        });
+        self.written.insert((at, text)).1.clone()
     }
 
     pub fn set_state(&mut self, state: String) {
-        self.state = state;
+        (self.state, self.written) = (state, None);
     }
 
     /// Adds what was seen of a key at `at`; how it moved lately.

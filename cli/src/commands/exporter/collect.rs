@@ -108,6 +108,13 @@ impl Target {
         look.began.elapsed() > Duration::from_secs(3 * self.pace.interval) + GRACE
     }
 
+    /// As [`Self::is_stale`], of keys. A long look is followed by a long wait.
+    pub fn are_keys_stale(&self, look: &Look<Rows>) -> bool {
+        let took = look.nodes.iter().map(|node| node.took).max().unwrap_or_default();
+        let pause = Duration::from_secs(self.pace.keys_interval).max(took * KEYS_SHARE);
+        look.began.elapsed() > 3 * pause + GRACE
+    }
+
     /// What is known of the keys; `None` before the first answer, and if no keys are looked at.
     pub fn rows(&self) -> MutexGuard<'_, Option<Look<Rows>>> {
         lock(&self.rows)

@@ -36,10 +36,11 @@ pub fn text(targets: &[Target]) -> String {
             if !up.contains(server) || !shown_keys.insert(server.to_owned()) {
                 continue;
             }
-            families.add(&m::KEYS_UP, [("server", server)], truth(node.answer.is_ok()));
+            let rows = node.answer.as_ref().ok().filter(|_| !target.are_keys_stale(look));
+            families.add(&m::KEYS_UP, [("server", server)], truth(rows.is_some()));
             families.add(&m::KEYS_COLLECTED, [("server", server)], seconds(look.at));
             families.add(&m::KEYS_DURATION, [("server", server)], node.took.as_secs_f64());
-            let Ok(rows) = &node.answer else { continue };
+            let Some(rows) = rows else { continue };
             families.add(&m::KEYS_SHOWN, [("server", server)], rows.rows.len() as f64);
             families.add(&m::KEYS_LEFT_OUT, [("server", server)], rows.left_out as f64);
             rows.rows.iter().for_each(|row| add_row(&mut families, server, row));

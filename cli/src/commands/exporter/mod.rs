@@ -7,8 +7,10 @@ mod metrics;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
@@ -91,17 +93,38 @@ impl Exporter {
     }
 }
 
+/// How long a text serves everybody who asks. Many who ask, or read slowly, share it.
+const TEXT_TIME: Duration = Duration::from_secs(1);
+
+/// The last text, and when it was written.
+type Written = Arc<tokio::sync::Mutex<Option<(Instant, Bytes)>>>;
+
+/// The text of now, or of a second ago.
+async fn text(targets: Arc<[Target]>, written: &Written) -> Result<Bytes, String> {
+    let mut last = written.lock().await;
+    if let Some((at, text)) = &*last
+        && at.elapsed() < TEXT_TIME
+    {
+        return Ok(text.clone());
+    }
+    // The text of many keys takes a while, and others ask meanwhile.
+    let text = tokio::task::spawn_blocking(move || figures::text(&targets)).await.map_err(|error| error.to_string())?;
+    let text = Bytes::from(text);
+    *last = Some((Instant::now(), text.clone()));
+    Ok(text)
+}
+
 fn router(targets: Arc<[Target]>) -> Router {
+    let written = Written::default();
     let metrics = move |headers: HeaderMap| {
-        let targets = targets.clone();
+        let (targets, written) = (targets.clone(), written.clone());
         async move {
             let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
             let is_open = accepted.into_iter().any(|accept| accept.contains("application/openmetrics-text"));
             let content_type = if is_open { OPEN_METRICS } else { PLAIN_TEXT };
-            // The text of many keys takes a while, and others ask meanwhile.
-            match tokio::task::spawn_blocking(move || figures::text(&targets)).await {
+            match text(targets, &written).await {
                 Ok(text) => ([(header::CONTENT_TYPE, content_type)], text).into_response(),
-                Err(error) => failed(&error.to_string()),
+                Err(why) => failed(&why),
             }
         }
     };

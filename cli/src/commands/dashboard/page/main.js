@@ -175,6 +175,9 @@ function untilNext({ state, lost }) {
 
 async function refresh() {
   clearTimeout(page.timer);
+  // One at a time: it goes on by itself.
+  if (page.asking) return;
+  page.asking = true;
   try {
     const { now, state } = await ask('/api/state');
     page.offset = now - Date.now();
@@ -185,6 +188,8 @@ async function refresh() {
     await drawTotals();
   } catch (error) {
     page.lost = page.lost || { since: serverNow(), text: error.message };
+  } finally {
+    page.asking = false;
   }
   drawStatus();
   if (page.state) drawFindings(page.state);
