@@ -52,8 +52,8 @@ impl Nodes {
         }
         let question = &question;
         thread::scope(|scope| {
-            let ask = |node| (Node::name(node), scope.spawn(move || node.ask(question)));
-            let asked: Vec<_> = self.nodes.iter_mut().map(ask).collect();
+            let named = self.nodes.iter_mut().map(|node| (node.address.name(), node));
+            let asked: Vec<_> = named.map(|(name, node)| (name, scope.spawn(move || node.ask(question)))).collect();
             // The others are asked again and again, so a panic must not end it all.
             let panicked = || Err(Failure::of("an internal error; please report it"));
             asked
@@ -68,8 +68,8 @@ impl Nodes {
 
     /// Asks the first node that answers which the primaries are. If none does, they stay what they were.
     fn find_primaries(&mut self) {
-        let mut all = self.nodes.iter_mut().chain([&mut self.seed]);
-        let found = all.find_map(|node| node.with(|server| server.primaries()).ok());
+        let all = self.nodes.iter_mut().chain([&mut self.seed]);
+        let found = { all }.find_map(|node| node.with(|server| server.primaries()).ok());
         let Some((addresses, _)) = found else { return };
         let mut old = std::mem::take(&mut self.nodes);
         for address in addresses {
@@ -81,10 +81,6 @@ impl Nodes {
 }
 
 impl Node {
-    fn name(&mut self) -> String {
-        self.address.name()
-    }
-
     fn ask<T>(&mut self, question: impl Fn(&mut Server) -> Result<T, Failure>) -> Asked<T> {
         let began = Instant::now();
         let answer = self.with(question);

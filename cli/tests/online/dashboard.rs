@@ -155,7 +155,8 @@ fn the_state_is_what_the_server_has() {
     assert_eq!(all["members"], serde_json::json!([members as f64]));
     // Only what reads was sent, apart from what this test sent itself.
     let own = ["bf.reserve", "lc.reserve", "bf.madd", "lc.add", "pexpire", "bf.card"];
-    let reads = ["bf.info", "lc.info", "lc.history", "info", "scan", "ping", "pttl", "memory|usage", "command|info"];
+    let reads =
+        ["bf.info", "lc.info", "lc.history", "info", "scan", "ping", "pttl", "memory|usage", "command|info", "rf.info"];
     let stats = client.text("INFO commandstats").to_lowercase();
     let sent: BTreeSet<&str> =
         stats.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split(':').next()).collect();

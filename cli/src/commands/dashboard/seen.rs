@@ -86,16 +86,24 @@ pub struct Series {
 impl Seen {
     /// Nothing yet. `max_keys` is how many are looked at.
     pub fn new(max_keys: usize) -> Self {
-        Seen { state: "null".to_owned(), written: None, totals: Ring::new(), keys: HashMap::new(), most: max_keys.saturating_mul(2) }
+        Seen {
+            state: "null".to_owned(),
+            written: None,
+            totals: Ring::new(),
+            keys: HashMap::new(),
+            most: max_keys.saturating_mul(2),
+        }
     }
 
     /// The last look, with the present.
     pub fn state(&mut self) -> Bytes {
         let now = now_ms();
         let state = &self.state;
-        let (at, text) = self.written.take().filter(|(at, _)| now.abs_diff(*at) < WRITTEN_MS).unwrap_or_else(|| {
-            (now, Bytes::from(format!("{{\"now\":{now},\"state\":{state}}}")))
-        });
+        let (at, text) = self
+            .written
+            .take()
+            .filter(|(at, _)| now.abs_diff(*at) < WRITTEN_MS)
+            .unwrap_or_else(|| (now, Bytes::from(format!("{{\"now\":{now},\"state\":{state}}}"))));
         self.written.insert((at, text)).1.clone()
     }
 
