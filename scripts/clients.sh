@@ -4,8 +4,9 @@
 #   scripts/clients.sh fetch          fetch the clients at pinned versions, into target/clients/ and by cargo
 #   scripts/clients.sh run [bloom]    run all suites, or (bloom) the part that holds for RedisBloom's module too
 #
-# scripts/with_server.py starts a server for each suite, and takes ROLLCALL_MODULE and ROLLCALL_SERVER. What was fetched
-# is fetched again only when its pins change. Needs what `scripts/setup.sh build server wheels node` installs.
+# scripts/with_server.py starts a server for each suite, with_cluster.py a cluster where one is needed; both take
+# ROLLCALL_MODULE and ROLLCALL_SERVER. What was fetched is fetched again only when its pins change. Needs what
+# `scripts/setup.sh build server wheels node` installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
@@ -59,8 +60,10 @@ run_python() {
     [[ -z "$1" ]] || suites=(test_bloom)
     # unittest looks for the suites in the current folder.
     cd "$sources/python"
-    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$fetched/python \
-        "$with_server" timeout "$seconds" python3 -W error::ResourceWarning -m unittest --buffer "${suites[@]}"
+    export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$fetched/python
+    local run=(timeout "$seconds" python3 -W error::ResourceWarning -m unittest --buffer)
+    "$with_server" "${run[@]}" "${suites[@]}"
+    [[ -n "$1" ]] || "$with_cluster" "${run[@]}" test_partitioned
 }
 
 run_node() {
@@ -85,6 +88,7 @@ case "${1:-} ${2:-}" in
         ;;
     "run " | "run bloom")
         with_server=$PWD/scripts/with_server.py
+        with_cluster=$PWD/scripts/with_cluster.py
         declare -A names=([python]=redis-py [node]=node-redis [rust]=redis-rs)
         failed=0
         summary=()

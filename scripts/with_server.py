@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 20.0
@@ -60,13 +61,13 @@ def stop(server: subprocess.Popen) -> None:
             server.wait()
 
 
-def start(program: str, module: Path, folder: str) -> tuple[subprocess.Popen, int]:
+def start(program: str, module: Path, folder: str, options: Sequence[str] = ()) -> tuple[subprocess.Popen, int]:
     """Returns a server that answers, and its port. If another program takes the port first, it tries another."""
     log_path = Path(folder, "server.log")
     for _ in range(ATTEMPTS):
         port = free_port()
         command = [program, "--port", str(port), "--bind", "127.0.0.1", "--dir", folder, "--save", "", "--appendonly", "no"]
-        command += ["--loadmodule", str(module)]
+        command += ["--loadmodule", str(module), *options]
         with open(log_path, "wb") as log:
             try:
                 # A session of its own: Ctrl-C reaches only the command and us, and the server lives until the command

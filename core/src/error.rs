@@ -45,6 +45,12 @@ pub enum Parameter {
     Slice,
     /// Where a dump goes on.
     Iterator,
+    /// The name that the keys of parts begin with.
+    Name,
+    /// How many parts a logical value has.
+    Parts,
+    /// The number of a part.
+    Part,
 }
 
 impl Parameter {
@@ -73,6 +79,9 @@ impl Parameter {
             Parameter::Slices => "slices",
             Parameter::Slice => "slice",
             Parameter::Iterator => "iterator",
+            Parameter::Name => "name",
+            Parameter::Parts => "number of parts",
+            Parameter::Part => "part",
         }
     }
 }

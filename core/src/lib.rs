@@ -6,6 +6,7 @@
 //! - [`bloom`]: a [`BloomFilter`](bloom::BloomFilter) tells whether an item may have been added, or certainly
 //!   was not.
 //! - [`admission`]: new items come in only while there are fewer than a limit.
+//! - [`partition`]: one logical filter or counter over the keys of several parts, on the nodes of a cluster.
 //! - [`health`]: what is wrong with one that is in use, and what to do about it.
 //! - [`persist`]: both as bytes. [`persist::load`] reads the replies of a server to `SCANDUMP`.
 //! - [`size_limit`]: how many bytes a value may take.
@@ -38,6 +39,7 @@ pub mod error;
 pub(crate) mod hash;
 pub mod health;
 pub(crate) mod heap;
+pub mod partition;
 pub mod persist;
 pub(crate) mod shared;
 pub mod size_limit;
@@ -48,3 +50,8 @@ pub mod window;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/library.md")]
 pub struct LibraryPage;
+
+/// The example of docs/cluster.md, likewise.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/cluster.md")]
+pub struct ClusterPage;

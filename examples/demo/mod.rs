@@ -148,7 +148,8 @@ impl Promises {
         self.rows.push(vec![what.to_owned(), promised.to_string(), measured.to_string(), verdict.to_owned()]);
     }
 
-    fn print(&self) -> ExitCode {
+    /// Prints the table; failure if a promise was broken.
+    pub fn print(&self) -> ExitCode {
         print_table(&["", "promised", "measured", ""], &self.rows);
         match self.broken {
             0 => ExitCode::SUCCESS,

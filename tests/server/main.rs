@@ -16,6 +16,8 @@
 mod beside;
 mod client;
 mod clock;
+#[path = "../../examples/cluster/mod.rs"]
+mod cluster;
 mod effects;
 mod fixture;
 mod harness;
@@ -55,6 +57,7 @@ mod replication_beside;
 mod replication_effects;
 mod replication_migration;
 mod replication_obeyed;
+mod replication_parts;
 mod replication_redisbloom;
 mod replication_slots;
 mod replication_sync;

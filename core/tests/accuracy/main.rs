@@ -8,4 +8,5 @@ mod counting_windowed;
 mod intersections;
 #[path = "../support/occupancy.rs"]
 mod occupancy;
+mod partition;
 mod simulated;

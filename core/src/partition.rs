@@ -1,0 +1,520 @@
+//! One logical filter or counter, spread over the keys of several parts: how it grows beyond one node of a cluster.
+//!
+//! ```text
+//!   item --XXH3-64, seed of its own--> h        part i = h mod k        key "name:i"
+//!
+//!   name:0   name:1   ...   name:k-1            k keys without a common hash tag, so in k slots
+//! ```
+//!
+//! Nothing passes between parts: each is an ordinary filter or counter, and an item is asked of its part alone.
+//!
+//! - **Error rate.** The hash that routes is independent of those that filters and counters use. So the items of a part
+//!   are a random sample, and a part within its capacity keeps its rate `p`. An absent item meets one part: `p` is the
+//!   rate of the whole.
+//! - **Numbers.** Parts are disjoint. `BF.CARD`, `LC.COUNT` and whatever else counts items add up.
+//! - **Standard error.** The errors of `k` counts are independent. Each of `n/k` members at a relative error `s` has an
+//!   error of `s*n/k` members, their sum `sqrt(k)*s*n/k`: relative to `n`, `s/sqrt(k)`. See [`unite`].
+//! - **Capacity.** The items of a part are binomial around `n/k` with a variance below `n/k`. See
+//!   [`Partitioned::capacity_of_part`].
+//!
+//! Routing is stored for ever in where items lie. Neither the hash nor `k` can change under a name.
+
+use crate::error::{Error, Parameter};
+use crate::hash::hash64;
+
+/// Seed of the hash that routes: the first 64 bits of the fraction of pi. Another one loses every item that was stored.
+const ROUTING_SEED: u64 = 0x243f_6a88_85a3_08d3;
+
+/// Bytes of a part that [`Partitioned::suggested_parts`] does not exceed: in the middle of 16 to 64 MB. A server stands
+/// still while it moves one, and more parts make shorter lists for each.
+const PART_BYTES: u64 = 32 << 20;
+
+/// Parts a node that [`Partitioned::suggested_parts`] asks for. The load of a node then has a relative standard
+/// deviation of about a third, were slots dealt at random, and a few moved slots even it out.
+const PARTS_A_NODE: u64 = 8;
+
+/// Standard deviations that a part has room for beyond its share.
+const SIGMAS: f64 = 6.0;
+
+/// The name of a logical filter or counter, and the number of its parts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Partitioned {
+    name: Vec<u8>,
+    parts: u32,
+}
+
+impl Partitioned {
+    /// The most parts: as many as a cluster has slots.
+    pub const MAX_PARTS: u32 = 16_384;
+
+    /// The most items that [`capacity_of_part`](Self::capacity_of_part) reckons with. Up to there a double holds every
+    /// whole number.
+    pub const MAX_CAPACITY: u64 = 1 << 53;
+
+    /// `parts` parts, named `name:0`, `name:1` and so on.
+    ///
+    /// ```
+    /// use rollcall_core::partition::Partitioned;
+    ///
+    /// let tokens = Partitioned::new("tokens", 16)?;
+    /// assert_eq!(tokens.key(3)?, b"tokens:3");
+    /// assert!(Partitioned::new("tokens", 15).is_err());
+    /// assert!(Partitioned::new("{tokens}", 16).is_err());
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if `parts` is no power of two up to [`MAX_PARTS`](Self::MAX_PARTS), or if the name has a
+    /// hash tag, which would put all parts into one slot.
+    pub fn new(name: impl Into<Vec<u8>>, parts: u32) -> Result<Self, Error> {
+        let name = name.into();
+        if !parts.is_power_of_two() || parts > Self::MAX_PARTS {
+            return Err(Error::out_of_range(Parameter::Parts, "a power of two from 1 to 16384", parts));
+        }
+        if has_hash_tag(&name) {
+            return Err(Error::out_of_range(Parameter::Name, "without a hash tag", name.escape_ascii()));
+        }
+        Ok(Partitioned { name, parts })
+    }
+
+    /// The name of the whole.
+    ///
+    /// ```
+    /// # use rollcall_core::partition::Partitioned;
+    /// assert_eq!(Partitioned::new("tokens", 16)?.name(), b"tokens");
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// How many parts there are.
+    ///
+    /// ```
+    /// # use rollcall_core::partition::Partitioned;
+    /// assert_eq!(Partitioned::new("tokens", 16)?.parts(), 16);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    pub fn parts(&self) -> u32 {
+        self.parts
+    }
+
+    /// The key of a part.
+    ///
+    /// ```
+    /// # use rollcall_core::partition::Partitioned;
+    /// let tokens = Partitioned::new("tokens", 16)?;
+    /// assert_eq!(tokens.key(15)?, b"tokens:15");
+    /// assert!(tokens.key(16).is_err());
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if there is no such part.
+    pub fn key(&self, part: u32) -> Result<Vec<u8>, Error> {
+        if part >= self.parts {
+            return Err(Error::out_of_range(Parameter::Part, "below the number of parts", part));
+        }
+        Ok(self.key_of(part))
+    }
+
+    /// The keys of all parts, in order.
+    ///
+    /// ```
+    /// # use rollcall_core::partition::Partitioned;
+    /// let keys: Vec<_> = Partitioned::new("tokens", 2)?.keys().collect();
+    /// assert_eq!(keys, [b"tokens:0", b"tokens:1"]);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    pub fn keys(&self) -> impl Iterator<Item = Vec<u8>> {
+        (0..self.parts).map(|part| self.key_of(part))
+    }
+
+    /// The part of an item.
+    ///
+    /// ```
+    /// # use rollcall_core::partition::Partitioned;
+    /// let tokens = Partitioned::new("tokens", 16)?;
+    /// assert_eq!(tokens.part_of(b"token-1"), tokens.part_of(b"token-1"));
+    /// assert!(tokens.part_of(b"token-2") < 16);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    pub fn part_of(&self, item: &[u8]) -> u32 {
+        // The low bits: a language without unsigned 64-bit shifts has them too.
+        hash64(item, ROUTING_SEED) as u32 & (self.parts - 1)
+    }
+
+    /// Splits a list into the shares of its parts. A part without items has none; within a share, items keep their
+    /// order.
+    ///
+    /// ```
+    /// # use rollcall_core::partition::Partitioned;
+    /// let tokens = Partitioned::new("tokens", 4)?;
+    /// let items = ["ann", "ben", "cem", "dan", "eva"];
+    /// let split = tokens.split(&items);
+    /// for share in split.shares() {
+    ///     // BF.MADD share.key() share.items() ...
+    ///     assert!(share.items().iter().all(|item| tokens.part_of(item) == share.part()));
+    /// }
+    /// // Replies, one list a share, in the order of the items.
+    /// let replies = split.shares().iter().map(|share| share.items().to_vec()).collect();
+    /// assert_eq!(split.in_order(replies)?, items.map(str::as_bytes));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    pub fn split<'a, I: AsRef<[u8]>>(&self, items: &'a [I]) -> Split<'a> {
+        let route = |(place, item): (usize, &'a I)| (self.part_of(item.as_ref()), place, item.as_ref());
+        let mut routed: Vec<(u32, usize, &'a [u8])> = items.iter().enumerate().map(route).collect();
+        routed.sort_unstable_by_key(|&(part, place, _)| (part, place));
+        let share = |routed: &[(u32, usize, &'a [u8])]| Share {
+            part: routed[0].0,
+            key: self.key_of(routed[0].0),
+            items: routed.iter().map(|&(_, _, item)| item).collect(),
+            places: routed.iter().map(|&(_, place, _)| place).collect(),
+        };
+        Split { shares: routed.chunk_by(|one, next| one.0 == next.0).map(share).collect(), len: items.len() }
+    }
+
+    /// The capacity that each part is made with, for so many items in all: `n/k + 6*sqrt(n/k)`, and never more than
+    /// `n`.
+    ///
+    /// A part's items are binomial with mean `m = n/k` and a variance below `m`. By Bernstein's inequality one part
+    /// passes this with a probability below `exp(-18 / (1 + 2/sqrt(m)))`; any of `k`, below `k` times that. With
+    /// `m = 10,000` and 1,024 parts that is one in 45,000. What passes it is not lost: its part grows, or errs a
+    /// little more often.
+    ///
+    /// ```
+    /// # use rollcall_core::partition::Partitioned;
+    /// let tokens = Partitioned::new("tokens", 64)?;
+    /// assert_eq!(tokens.capacity_of_part(1_000_000_000)?, 15_648_718);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for no item, or more than [`MAX_CAPACITY`](Self::MAX_CAPACITY).
+    pub fn capacity_of_part(&self, capacity: u64) -> Result<u64, Error> {
+        if !(1..=Self::MAX_CAPACITY).contains(&capacity) {
+            return Err(Error::out_of_range(Parameter::Capacity, "from 1 to 9007199254740992", capacity));
+        }
+        let mean = capacity as f64 / f64::from(self.parts);
+        Ok(capacity.min((mean + SIGMAS * mean.sqrt()).ceil() as u64))
+    }
+
+    /// A number of parts for a value of so many bytes on so many nodes: a power of two for which parts take 32 MiB at
+    /// most, and a node holds eight of them or more.
+    ///
+    /// ```
+    /// # use rollcall_core::partition::Partitioned;
+    /// // A billion items at a rate of 0.001, 1.84 GB, on three nodes and on twelve.
+    /// assert_eq!(Partitioned::suggested_parts(1_840_000_000, 3), 64);
+    /// assert_eq!(Partitioned::suggested_parts(1_840_000_000, 12), 128);
+    /// ```
+    pub fn suggested_parts(bytes: u64, nodes: u32) -> u32 {
+        let for_size = bytes.div_ceil(PART_BYTES);
+        let for_balance = u64::from(nodes) * PARTS_A_NODE;
+        // Clamped to 16,384, a power of two, so neither the cast nor the rounding overflows.
+        (for_size.max(for_balance).clamp(1, u64::from(Self::MAX_PARTS)) as u32).next_power_of_two()
+    }
+
+    /// The key of a part that exists.
+    fn key_of(&self, part: u32) -> Vec<u8> {
+        [&self.name[..], b":", part.to_string().as_bytes()].concat()
+    }
+}
+
+/// Whether a server would place a key by a part of this name only: by what the first `{` and the first `}` after it
+/// enclose, unless that is empty.
+fn has_hash_tag(name: &[u8]) -> bool {
+    let after = name.iter().position(|&byte| byte == b'{').map(|open| &name[open + 1..]);
+    let enclosed = after.and_then(|after| after.iter().position(|&byte| byte == b'}'));
+    enclosed.is_some_and(|bytes| bytes > 0)
+}
+
+/// A list, split into the shares of its parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Split<'a> {
+    shares: Vec<Share<'a>>,
+    len: usize,
+}
+
+impl<'a> Split<'a> {
+    /// The shares, by part.
+    ///
+    /// ```
+    /// # use rollcall_core::partition::Partitioned;
+    /// let tokens = Partitioned::new("tokens", 4)?;
+    /// assert_eq!(tokens.split(&["ann"]).shares().len(), 1);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    pub fn shares(&self) -> &[Share<'a>] {
+        &self.shares
+    }
+
+    /// Replies in the order of the list: `replies` has a list for each share, with a reply for each of its items.
+    ///
+    /// ```
+    /// # use rollcall_core::partition::Partitioned;
+    /// let split = Partitioned::new("tokens", 1)?.split(&["ann", "ben"]);
+    /// assert_eq!(split.in_order(vec![vec![true, false]])?, [true, false]);
+    /// assert!(split.in_order(vec![vec![true]]).is_err());
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if there are more or fewer lists than shares, or replies than items. A filter that is full
+    /// and does not scale ends its replies early.
+    pub fn in_order<R>(&self, replies: Vec<Vec<R>>) -> Result<Vec<R>, Error> {
+        if replies.len() != self.shares.len() {
+            return Err(Error::corrupt("lists of replies", self.shares.len(), replies.len()));
+        }
+        let mut ordered: Vec<Option<R>> = Vec::new();
+        ordered.resize_with(self.len, || None);
+        for (share, replies) in self.shares.iter().zip(replies) {
+            if replies.len() != share.places.len() {
+                let expected = format_args!("{} of part {}", share.places.len(), share.part);
+                return Err(Error::corrupt("replies", expected, replies.len()));
+            }
+            for (&place, reply) in share.places.iter().zip(replies) {
+                ordered[place] = Some(reply);
+            }
+        }
+        // Each place belongs to one share, so that none is left out.
+        Ok(ordered.into_iter().flatten().collect())
+    }
+}
+
+/// The items of a list that belong to one part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Share<'a> {
+    part: u32,
+    key: Vec<u8>,
+    items: Vec<&'a [u8]>,
+    places: Vec<usize>,
+}
+
+impl<'a> Share<'a> {
+    /// The part.
+    ///
+    /// ```
+    /// # use rollcall_core::partition::Partitioned;
+    /// let tokens = Partitioned::new("tokens", 4)?;
+    /// assert_eq!(tokens.split(&["ann"]).shares()[0].part(), tokens.part_of(b"ann"));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    pub fn part(&self) -> u32 {
+        self.part
+    }
+
+    /// The key of the part.
+    ///
+    /// ```
+    /// # use rollcall_core::partition::Partitioned;
+    /// let tokens = Partitioned::new("tokens", 1)?;
+    /// assert_eq!(tokens.split(&["ann"]).shares()[0].key(), b"tokens:0");
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The items, in the order of the list.
+    ///
+    /// ```
+    /// # use rollcall_core::partition::Partitioned;
+    /// let tokens = Partitioned::new("tokens", 1)?;
+    /// assert_eq!(tokens.split(&["ann", "ben"]).shares()[0].items(), [b"ann", b"ben"]);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    pub fn items(&self) -> &[&'a [u8]] {
+        &self.items
+    }
+
+    /// Where each of the items stands in the list.
+    ///
+    /// ```
+    /// # use rollcall_core::partition::Partitioned;
+    /// let tokens = Partitioned::new("tokens", 1)?;
+    /// assert_eq!(tokens.split(&["ann", "ben"]).shares()[0].places(), [0, 1]);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    pub fn places(&self) -> &[usize] {
+        &self.places
+    }
+}
+
+/// The count of all parts and its standard error, from those of each: both in members, as `LC.ESTIMATE` replies.
+///
+/// ```
+/// use rollcall_core::partition::unite;
+///
+/// // Four parts of 10,000 members at 1 %: 40,000 at 0.5 %.
+/// assert_eq!(unite([(10_000, 100.0); 4]), (40_000, 200.0));
+/// ```
+pub fn unite(estimates: impl IntoIterator<Item = (u64, f64)>) -> (u64, f64) {
+    let add = |(count, variance): (u64, f64), (more, error): (u64, f64)| {
+        (count.saturating_add(more), variance + error * error)
+    };
+    let (count, variance) = estimates.into_iter().fold((0, 0.0), add);
+    (count, variance.sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parts(parts: u32) -> Partitioned {
+        Partitioned::new("name", parts).unwrap()
+    }
+
+    /// Items, and their hashes under the seed by XXH3's reference implementation in C. `examples/python` has the same.
+    #[test]
+    fn routing_is_pinned() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        let long = "rollcall".repeat(200);
+        let rows: [(&[u8], u64); 10] = [
+            (b"", 0x2ddf_1348_e67d_dace),
+            (b"a", 0xefe6_972b_6321_5397),
+            (b"ann", 0x45d0_60c9_793f_7720),
+            (b"user:1", 0x079f_7aca_4f88_9113),
+            (b"token-1", 0x820b_80be_17d6_5517),
+            (&bytes[..16], 0xd463_68a9_ff84_5e4d),
+            (&bytes[..128], 0x39c6_8aaa_ce26_e67d),
+            (&bytes[..240], 0x11ad_50fc_b281_0fe3),
+            (&bytes, 0x409f_9718_3bf4_4c50),
+            (long.as_bytes(), 0x78ba_bd59_6dd9_2fcc),
+        ];
+        for (item, hash) in rows {
+            assert_eq!(hash64(item, ROUTING_SEED), hash, "{}", item.escape_ascii());
+            for k in [1, 2, 64, Partitioned::MAX_PARTS] {
+                assert_eq!(u64::from(parts(k).part_of(item)), hash % u64::from(k));
+            }
+        }
+    }
+
+    #[test]
+    fn names_and_numbers_are_checked() {
+        for k in (0..15).map(|power| 1 << power) {
+            let all = parts(k);
+            assert_eq!((all.parts(), all.keys().count()), (k, k as usize));
+            assert_eq!(all.key(k - 1).unwrap(), format!("name:{}", k - 1).into_bytes());
+            assert!(matches!(all.key(k), Err(Error::OutOfRange { parameter: Parameter::Part, .. })));
+        }
+        for k in [0, 3, 15, 16_383, 32_768, u32::MAX] {
+            let error = Partitioned::new("name", k).unwrap_err();
+            assert_eq!(error.to_string(), format!("number of parts must be a power of two from 1 to 16384, got {k}"));
+        }
+        for name in ["", "a", "a:1", "{", "}", "}{", "{}", "{}{a}", "a{}b", "{a", "a}", "}a{"] {
+            assert!(Partitioned::new(name, 4).is_ok(), "{name}");
+        }
+        for name in ["{a}", "x{a}y", "}{a}", "{{}}", "{{a}", "a{b}{c}"] {
+            let error = Partitioned::new(name, 4).unwrap_err();
+            assert_eq!(error.to_string(), format!("name must be without a hash tag, got {name}"));
+        }
+    }
+
+    #[test]
+    fn replies_that_do_not_fit_are_refused() {
+        let items: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+        let all = parts(4);
+        let split = all.split(&items);
+        let replies = || -> Vec<Vec<usize>> { split.shares().iter().map(|share| share.places().to_vec()).collect() };
+        assert_eq!(split.in_order(replies()).unwrap(), (0..100).collect::<Vec<_>>());
+        let (mut lists, mut short, mut long) = (replies(), replies(), replies());
+        lists.pop();
+        short[2].pop();
+        long[1].push(7);
+        let said = |replies| split.in_order(replies).unwrap_err().to_string();
+        assert_eq!(said(lists), "lists of replies: expected 4, got 3");
+        let (of_second, of_third) = (split.shares()[1].items().len(), split.shares()[2].items().len());
+        assert_eq!(said(short), format!("replies: expected {of_third} of part 2, got {}", of_third - 1));
+        assert_eq!(said(long), format!("replies: expected {of_second} of part 1, got {}", of_second + 1));
+    }
+
+    #[test]
+    fn capacities_and_numbers_of_parts_are_pinned() {
+        for (capacity, k, expected) in [
+            (1, 1, 1),
+            (1, 1024, 1),
+            (10, 4, 10),
+            (1_000_000, 1, 1_000_000),
+            (1_000_000, 16, 64_000),
+            (1_000_000_000, 64, 15_648_718),
+            (Partitioned::MAX_CAPACITY, 16_384, 549_755_813_888 + 4_448_732),
+        ] {
+            assert_eq!(parts(k).capacity_of_part(capacity).unwrap(), expected, "{capacity} over {k}");
+        }
+        for capacity in [0, Partitioned::MAX_CAPACITY + 1, u64::MAX] {
+            assert!(parts(4).capacity_of_part(capacity).is_err());
+        }
+        for (bytes, nodes, expected) in [
+            (0, 0, 1),
+            (1, 1, 8),
+            (0, 3, 32),
+            (32 << 20, 0, 1),
+            ((32 << 20) + 1, 0, 2),
+            (1 << 40, 3, 16_384),
+            (u64::MAX, u32::MAX, 16_384),
+        ] {
+            assert_eq!(Partitioned::suggested_parts(bytes, nodes), expected, "{bytes} on {nodes}");
+        }
+    }
+
+    #[test]
+    fn counts_and_variances_add_up() {
+        assert_eq!(unite([]), (0, 0.0));
+        assert_eq!(unite([(3, 0.0), (4, 0.0)]), (7, 0.0));
+        assert_eq!(unite([(30, 3.0), (40, 4.0)]), (70, 5.0));
+        assert_eq!(unite([(u64::MAX, 0.0), (1, 0.0)]).0, u64::MAX);
+    }
+
+    /// Pearson's chi-square of `n` items over `k` parts has mean `k - 1` and variance `2*(k - 1)` if they fall at
+    /// random. Four standard deviations either way: too even would be no random sample.
+    #[test]
+    fn items_spread_as_if_at_random() {
+        let shapes: [(&str, fn(u64) -> Vec<u8>); 4] = [
+            ("words", |number| number.to_le_bytes().to_vec()),
+            ("decimals", |number| number.to_string().into_bytes()),
+            ("users", |number| format!("user:{number:012}").into_bytes()),
+            ("long", |number| format!("{number:0300}").into_bytes()),
+        ];
+        for (what, item) in shapes {
+            for k in [2, 64, 1024] {
+                let (all, n) = (parts(k), 40_000);
+                let mut loads = vec![0u32; k as usize];
+                (0..n).for_each(|number| loads[all.part_of(&item(number)) as usize] += 1);
+                let mean = n as f64 / f64::from(k);
+                let chi_square: f64 = loads.iter().map(|&load| (f64::from(load) - mean).powi(2) / mean).sum();
+                let freedom = f64::from(k - 1);
+                assert!((chi_square - freedom).abs() < 4.0 * (2.0 * freedom).sqrt(), "{what}, {k}: {chi_square}");
+                let room = all.capacity_of_part(n).unwrap();
+                assert!(loads.iter().all(|&load| u64::from(load) <= room), "{what}, {k}: {loads:?}");
+            }
+        }
+    }
+
+    proptest! {
+        /// Shares hold each item once, with its place, in the part that it belongs to and in the order of the list.
+        #[test]
+        fn shares_are_the_list(
+            items in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..200), power in 0u32..=14,
+        ) {
+            let all = parts(1 << power);
+            let split = all.split(&items);
+            let mut seen = 0;
+            for (share, next) in split.shares().iter().zip(split.shares().iter().skip(1).map(Some).chain([None])) {
+                prop_assert!(next.is_none_or(|next| share.part() < next.part()));
+                prop_assert_eq!(share.key(), &all.key(share.part()).unwrap()[..]);
+                prop_assert!(share.places().is_sorted());
+                prop_assert_eq!(share.places().len(), share.items().len());
+                for (item, &place) in share.items().iter().zip(share.places()) {
+                    prop_assert_eq!(*item, &items[place][..]);
+                    prop_assert_eq!(all.part_of(item), share.part());
+                }
+                seen += share.items().len();
+            }
+            prop_assert_eq!(seen, items.len());
+            let replies = split.shares().iter().map(|share| share.items().to_vec()).collect();
+            prop_assert_eq!(split.in_order(replies).unwrap(), items.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! A logical filter and a logical counter over a cluster, for programs to start from: `rollcall_core::partition` says
+//! what goes where, and the `redis` crate takes it there.
+//!
+//! A list goes out as one command a part. All nodes are written to before any is read from, so they work at the same
+//! time. A command that a node redirects (`MOVED`, `ASK`), because the slot of that part is on the move, is sent again
+//! by itself through the crate's cluster client, which follows. The other parts have answered and are not asked again:
+//! a second `BF.MADD` would answer 0 for what the first one added. The pipeline of that client is not used, since a
+//! redirected command makes it give up the replies of all others (version 1.8.1).
+
+use std::collections::HashMap;
+
+use redis::cluster::{ClusterClient, ClusterConnection};
+use redis::{Cmd, Connection, ConnectionAddr, ConnectionInfo, FromRedisValue, IntoConnectionInfo, RedisResult, Value};
+use rollcall_core::partition::{Partitioned, Share, Split, unite};
+
+/// What may fail: the cluster, and replies that do not fit what was asked.
+pub type Failure = Box<dyn std::error::Error>;
+
+/// A node: host and port.
+type Node = (String, u16);
+
+/// The nodes of a cluster, and which of them has which part.
+struct Nodes {
+    /// The node that was named first; the others take the same user, password and settings.
+    seed: ConnectionInfo,
+    /// For single commands: follows redirections.
+    following: ClusterConnection,
+    /// The slot of each part, which never changes.
+    slots: Vec<u16>,
+    /// The node of each part, by what is known now.
+    owners: Vec<Node>,
+    connections: HashMap<Node, Connection>,
+}
+
+impl Nodes {
+    fn connect(url: &str, parts: &Partitioned) -> RedisResult<Self> {
+        let client = redis::Client::open(url)?;
+        let mut pipeline = redis::pipe();
+        for key in parts.keys() {
+            pipeline.cmd("CLUSTER").arg("KEYSLOT").arg(key);
+        }
+        let slots = pipeline.query(&mut client.get_connection()?)?;
+        let following = ClusterClient::new([url])?.get_connection()?;
+        let mut nodes = Nodes {
+            seed: url.into_connection_info()?,
+            following,
+            slots,
+            owners: Vec::new(),
+            connections: HashMap::new(),
+        };
+        nodes.look_up_owners()?;
+        Ok(nodes)
+    }
+
+    /// Asks the cluster which node has which slots.
+    fn look_up_owners(&mut self) -> RedisResult<()> {
+        // First and last slot of a range, then its primary and its replicas: host, port and more.
+        let ranges: Vec<Vec<Value>> = redis::cmd("CLUSTER").arg("SLOTS").query(&mut self.following)?;
+        let mut known: Vec<(u16, u16, Node)> = Vec::new();
+        for range in ranges {
+            if let [first, last, Value::Array(primary), ..] = &range[..]
+                && let [host, port, ..] = &primary[..]
+            {
+                let node = (redis::from_redis_value_ref(host)?, redis::from_redis_value_ref(port)?);
+                known.push((redis::from_redis_value_ref(first)?, redis::from_redis_value_ref(last)?, node));
+            }
+        }
+        // Of a slot without a node any other is asked, which says so.
+        let anyone = known.first().map(|(_, _, node)| node.clone()).unwrap_or_default();
+        let owner = |slot: &u16| {
+            let range = known.iter().find(|(first, last, _)| (first..=last).contains(&slot));
+            range.map_or_else(|| anyone.clone(), |(_, _, node)| node.clone())
+        };
+        self.owners = self.slots.iter().map(owner).collect();
+        Ok(())
+    }
+
+    /// Sends commands, each with its part, and gives their replies in the same order.
+    fn ask<T: FromRedisValue>(&mut self, commands: &[(u32, Cmd)]) -> RedisResult<Vec<T>> {
+        let replies = self.send_and_receive(commands).inspect_err(|_| {
+            // Replies may be under way that nobody waits for.
+            self.connections.clear();
+        })?;
+        let mut moved = false;
+        let mut follow = |(reply, (_, command)): (Value, &(u32, Cmd))| match reply.extract_error() {
+            Err(error) if error.is_cluster_error() => {
+                moved = true;
+                command.query(&mut self.following)
+            }
+            other => Ok(redis::from_redis_value(other?)?),
+        };
+        // All that were redirected are followed before an error is told: what was sent is done.
+        let followed: Vec<RedisResult<T>> = replies.into_iter().zip(commands).map(&mut follow).collect();
+        if moved {
+            self.look_up_owners()?;
+        }
+        followed.into_iter().collect()
+    }
+
+    fn send_and_receive(&mut self, commands: &[(u32, Cmd)]) -> RedisResult<Vec<Value>> {
+        let mut by_node: HashMap<&Node, Vec<usize>> = HashMap::new();
+        for (index, (part, _)) in commands.iter().enumerate() {
+            by_node.entry(&self.owners[*part as usize]).or_default().push(index);
+        }
+        for (node, indexes) in &by_node {
+            if !self.connections.contains_key(*node) {
+                self.connections.insert((*node).clone(), open(&self.seed, node)?);
+            }
+            let packed: Vec<u8> = indexes.iter().flat_map(|&index| commands[index].1.get_packed_command()).collect();
+            if let Some(connection) = self.connections.get_mut(*node) {
+                connection.send_packed_command(&packed)?;
+            }
+        }
+        let mut replies = vec![Value::Nil; commands.len()];
+        for (node, indexes) in by_node {
+            let Some(connection) = self.connections.get_mut(node) else { continue };
+            for index in indexes {
+                replies[index] = connection.recv_response()?;
+            }
+        }
+        Ok(replies)
+    }
+}
+
+/// Connects to a node as to the seed.
+fn open(seed: &ConnectionInfo, (host, port): &Node) -> RedisResult<Connection> {
+    let addr = match seed.addr() {
+        ConnectionAddr::TcpTls { insecure, tls_params, .. } => ConnectionAddr::TcpTls {
+            host: host.clone(),
+            port: *port,
+            insecure: *insecure,
+            tls_params: tls_params.clone(),
+        },
+        _ => ConnectionAddr::Tcp(host.clone(), *port),
+    };
+    redis::Client::open(seed.clone().set_addr(addr))?.get_connection()
+}
+
+/// The commands that take the shares of a list to their parts.
+fn with_shares(split: &Split<'_>, command: &str) -> Vec<(u32, Cmd)> {
+    let of_share = |share: &Share<'_>| {
+        let mut built = redis::cmd(command);
+        built.arg(share.key()).arg(share.items());
+        (share.part(), built)
+    };
+    split.shares().iter().map(of_share).collect()
+}
+
+/// The same command for the key of each part, with the same arguments.
+fn with_keys(parts: &Partitioned, command: &str, arguments: &[String]) -> Vec<(u32, Cmd)> {
+    let of_key = |(part, key): (u32, Vec<u8>)| {
+        let mut built = redis::cmd(command);
+        built.arg(key).arg(arguments);
+        (part, built)
+    };
+    (0..).zip(parts.keys()).map(of_key).collect()
+}
+
+/// One Bloom filter over all nodes.
+pub struct ClusterFilter {
+    parts: Partitioned,
+    nodes: Nodes,
+}
+
+impl ClusterFilter {
+    /// A filter whose parts exist, or are made by [`Self::reserve`]. The URL is that of any node.
+    pub fn connect(url: &str, parts: Partitioned) -> RedisResult<Self> {
+        Ok(ClusterFilter { nodes: Nodes::connect(url, &parts)?, parts })
+    }
+
+    /// Makes all parts, for `capacity` items in all.
+    pub fn reserve(&mut self, error_rate: f64, capacity: u64) -> Result<(), Failure> {
+        let arguments = [error_rate.to_string(), self.parts.capacity_of_part(capacity)?.to_string()];
+        self.nodes.ask::<()>(&with_keys(&self.parts, "BF.RESERVE", &arguments))?;
+        Ok(())
+    }
+
+    /// Adds items: for each, whether it is new.
+    pub fn add(&mut self, items: &[impl AsRef<[u8]>]) -> Result<Vec<bool>, Failure> {
+        self.answers("BF.MADD", items)
+    }
+
+    /// Asks for items: for each, whether it may have been added, or certainly was not.
+    pub fn may_contain(&mut self, items: &[impl AsRef<[u8]>]) -> Result<Vec<bool>, Failure> {
+        self.answers("BF.MEXISTS", items)
+    }
+
+    /// How many items were added.
+    pub fn card(&mut self) -> Result<u64, Failure> {
+        Ok(self.nodes.ask::<u64>(&with_keys(&self.parts, "BF.CARD", &[]))?.iter().sum())
+    }
+
+    fn answers(&mut self, command: &str, items: &[impl AsRef<[u8]>]) -> Result<Vec<bool>, Failure> {
+        let split = self.parts.split(items);
+        let replies = self.nodes.ask(&with_shares(&split, command))?;
+        Ok(split.in_order(replies)?)
+    }
+}
+
+/// One counter of distinct members over all nodes.
+pub struct ClusterCounter {
+    parts: Partitioned,
+    nodes: Nodes,
+}
+
+impl ClusterCounter {
+    /// A counter whose parts exist, or are made by [`Self::reserve`]. The URL is that of any node.
+    pub fn connect(url: &str, parts: Partitioned) -> RedisResult<Self> {
+        Ok(ClusterCounter { nodes: Nodes::connect(url, &parts)?, parts })
+    }
+
+    /// Makes all parts, for `capacity` members in all. `error_rate` is the standard error of a part; that of the whole
+    /// is smaller by the square root of the number of parts.
+    pub fn reserve(&mut self, error_rate: f64, capacity: u64) -> Result<(), Failure> {
+        let capacity = self.parts.capacity_of_part(capacity)?.to_string();
+        let arguments = [capacity, "ERROR".to_owned(), error_rate.to_string()];
+        self.nodes.ask::<()>(&with_keys(&self.parts, "LC.RESERVE", &arguments))?;
+        Ok(())
+    }
+
+    /// Counts members, each once.
+    pub fn add(&mut self, members: &[impl AsRef<[u8]>]) -> Result<(), Failure> {
+        let split = self.parts.split(members);
+        self.nodes.ask::<u64>(&with_shares(&split, "LC.ADD"))?;
+        Ok(())
+    }
+
+    /// The number of distinct members, and its standard error in members.
+    pub fn estimate(&mut self) -> Result<(u64, f64), Failure> {
+        Ok(unite(self.nodes.ask::<(u64, f64)>(&with_keys(&self.parts, "LC.ESTIMATE", &[]))?))
+    }
+}

@@ -1,0 +1,152 @@
+"""The helper of examples/python, on a cluster whose slots move: what goes in comes out, and routing is the library's."""
+
+import sys
+import unittest
+from pathlib import Path
+
+import redis
+
+from variants import URL
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path += [str(ROOT / "examples" / "python"), str(ROOT / "scripts")]
+
+from partitioned import ROUTING_SEED, ClusterCounter, ClusterFilter, Partitioned, in_order, unite, xxhash  # noqa: E402
+from with_cluster import Node, RedisError, close_slot, move_keys, open_slot  # noqa: E402
+
+PARTS = 16
+ITEMS = 8_000
+BATCH = 500
+BYTES = bytes(range(256))
+
+
+class Routing(unittest.TestCase):
+    def test_it_is_that_of_the_library(self):
+        """The vectors of core/src/partition.rs."""
+        vectors = {
+            b"": 0x2DDF_1348_E67D_DACE,
+            b"a": 0xEFE6_972B_6321_5397,
+            b"ann": 0x45D0_60C9_793F_7720,
+            b"user:1": 0x079F_7ACA_4F88_9113,
+            b"token-1": 0x820B_80BE_17D6_5517,
+            BYTES[:16]: 0xD463_68A9_FF84_5E4D,
+            BYTES[:128]: 0x39C6_8AAA_CE26_E67D,
+            BYTES[:240]: 0x11AD_50FC_B281_0FE3,
+            BYTES: 0x409F_9718_3BF4_4C50,
+            b"rollcall" * 200: 0x78BA_BD59_6DD9_2FCC,
+        }
+        pinned = (ROOT / "core/src/partition.rs").read_text().replace("_", "").lower()
+        for item, expected in vectors.items():
+            self.assertEqual(xxhash.xxh3_64_intdigest(item, seed=ROUTING_SEED), expected, item)
+            self.assertIn(f"0x{expected:016x}", pinned)
+            for parts in (1, 2, 64, 16_384):
+                self.assertEqual(Partitioned("name", parts).part_of(item), expected % parts)
+        self.assertEqual(Partitioned("name", 64).part_of("déjà"), Partitioned("name", 64).part_of("déjà".encode()))
+
+    def test_capacities_are_those_of_the_library(self):
+        cases = [(1, 1, 1), (1, 1024, 1), (10, 4, 10), (10**6, 1, 10**6), (10**6, 16, 64_000), (10**9, 64, 15_648_718)]
+        cases.append((1 << 53, 16_384, 549_755_813_888 + 4_448_732))
+        for capacity, parts, expected in cases:
+            self.assertEqual(Partitioned("name", parts).capacity_of_part(capacity), expected)
+        cases = [(0, 0, 1), (1, 1, 8), (0, 3, 32), (32 << 20, 0, 1), ((32 << 20) + 1, 0, 2), (1 << 40, 3, 16_384)]
+        for size, nodes, expected in cases:
+            self.assertEqual(Partitioned.suggested_parts(size, nodes), expected)
+
+    def test_bad_input_is_refused(self):
+        for parts in (-1, 0, 3, 15, 16_383, 32_768):
+            self.assertRaisesRegex(ValueError, "power of two", Partitioned, "name", parts)
+        for name in ("{a}", "x{a}y", "}{a}", "{{}}", "a{b}{c}"):
+            self.assertRaisesRegex(ValueError, "hash tag", Partitioned, name, 4)
+        for name in ("", "a", "{", "}", "}{", "{}", "{}{a}", "{a", "}a{"):
+            self.assertEqual(Partitioned(name, 4).key(3), f"{name}:3")
+        parts = Partitioned("name", 4)
+        for part in (-1, 4):
+            self.assertRaisesRegex(ValueError, "below the number of parts", parts.key, part)
+        for capacity in (0, (1 << 53) + 1):
+            self.assertRaisesRegex(ValueError, "capacity", parts.capacity_of_part, capacity)
+
+    def test_replies_come_in_the_order_of_the_list(self):
+        parts = Partitioned("name", 4)
+        items = [str(number) for number in range(100)]
+        shares = parts.split(items)
+        self.assertEqual([share.part for share in shares], [0, 1, 2, 3])
+        self.assertEqual(in_order(shares, [share.items for share in shares]), items)
+        replies = [list(share.items) for share in shares]
+        self.assertRaisesRegex(ValueError, "lists of replies: expected 4, got 3", in_order, shares, replies[:3])
+        full = redis.ResponseError("non scaling filter is full")
+        self.assertRaisesRegex(redis.ResponseError, "full", in_order, shares, [*replies[:3], [*replies[3][:-1], full]])
+        replies[2].pop()
+        self.assertRaisesRegex(ValueError, "of part 2, got", in_order, shares, replies)
+        self.assertEqual(parts.split([]), [])
+
+    def test_counts_and_variances_add_up(self):
+        self.assertEqual(unite([(30, 3.0), (40, 4.0)]), (70, 5.0))
+        self.assertEqual(unite([]), (0, 0.0))
+
+
+class OverCluster(unittest.TestCase):
+    def setUp(self):
+        self.cluster = redis.RedisCluster.from_url(URL, socket_timeout=60)
+        self.addCleanup(self.cluster.close)
+        self.nodes = [Node(node.port) for node in self.cluster.get_primaries()]
+        for node in self.nodes:
+            self.addCleanup(node.close)
+        self.assertGreater(len(self.nodes), 2)
+
+    def answered(self, error: str) -> int:
+        """How often the nodes answered with this error."""
+        infos = [node.ask("INFO", "errorstats").decode() for node in self.nodes]
+        lines = [line for info in infos for line in info.splitlines() if line.startswith(f"errorstat_{error}:")]
+        return sum(int(line.partition("count=")[2]) for line in lines)
+
+    def test_nothing_is_lost_while_slots_move(self):
+        seen, users = Partitioned("python:seen", PARTS), Partitioned("python:users", PARTS)
+        filter_, counter = ClusterFilter(seen, self.cluster), ClusterCounter(users, self.cluster)
+        filter_.reserve(0.01, ITEMS)
+        counter.reserve(0.02, ITEMS)
+        keys = [key for pair in zip(seen.keys(), users.keys()) for key in pair]
+        known = [f"item:{number}" for number in range(ITEMS)]
+        new, on_the_way = 0, []
+        for round_, first in enumerate(range(0, ITEMS, BATCH)):
+            # A list meets keys that have not left yet, then ASK, then MOVED.
+            if round_ % 3 == 0:
+                for key in (keys * 2)[2 * round_ : 2 * round_ + 4]:
+                    slot = self.nodes[0].ask("CLUSTER", "KEYSLOT", key)
+                    at = next(at for at, node in enumerate(self.nodes) if node.ask("CLUSTER", "COUNTKEYSINSLOT", slot))
+                    moving = (slot, self.nodes[at], self.nodes[(at + 1) % len(self.nodes)])
+                    open_slot(*moving)
+                    on_the_way.append(moving)
+            elif round_ % 3 == 1:
+                self.assertEqual([move_keys(*moving) for moving in on_the_way], [1] * len(on_the_way))
+            else:
+                for slot, _, target in on_the_way:
+                    close_slot(slot, target, self.nodes)
+                on_the_way = []
+            answers = filter_.add(known[first : first + BATCH])
+            new += sum(answers)
+            counter.add(known[first : first + BATCH])
+            # The same again is known, in its place.
+            mixed = [item for at in range(10) for item in (known[first + at], f"stranger:{first + at}")]
+            self.assertTrue(all(filter_.may_contain(mixed)[::2]))
+        self.assertGreater(self.answered("ASK"), 0)
+        self.assertGreater(self.answered("MOVED"), 0)
+
+        self.assertTrue(all(filter_.may_contain(known)))
+        self.assertEqual(filter_.card(), new)
+        # New items that were taken for known ones: fewer than at the full filter's rate, four standard errors above.
+        self.assertLess(ITEMS - new, 0.01 * ITEMS + 4 * (0.01 * ITEMS) ** 0.5)
+        found = sum(filter_.may_contain([f"stranger:{number}" for number in range(ITEMS)]))
+        self.assertLess(found, 0.01 * ITEMS + 4 * (0.01 * ITEMS) ** 0.5)
+        self.assertGreater(found, 0)
+        count, error = counter.estimate()
+        self.assertLess(abs(count - ITEMS), 4 * error)
+        self.assertLess(error / ITEMS, 0.02 / PARTS**0.5)
+
+    def test_what_a_part_refuses_is_told(self):
+        parts = Partitioned("python:wrong", 4)
+        filter_ = ClusterFilter(parts, self.cluster)
+        self.assertEqual(filter_.add([]), [])
+        self.cluster.set(parts.key(parts.part_of("ann")), "text")
+        self.assertRaisesRegex(redis.ResponseError, "WRONGTYPE", filter_.add, ["ann", "ben", "cem"])
+        # Parts do not lie in one slot, so what takes several keys refuses them.
+        self.assertRaisesRegex(RedisError, "^CROSSSLOT ", self.nodes[0].ask, "LC.COUNT", *parts.keys())

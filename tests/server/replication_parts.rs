@@ -1,0 +1,188 @@
+//! One logical filter and one logical counter over the parts of a cluster, by the client of examples/cluster, while
+//! slots move. The oracle is the library: filters and counters of the same parameters in this process.
+
+use redis::Value;
+use redis::cluster::ClusterClient;
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+use rollcall_core::counting::{self, Counter};
+use rollcall_core::partition::{Partitioned, unite};
+use rollcall_core::size_limit::Unlimited;
+
+use crate::client::{text, wait_until};
+use crate::cluster::{ClusterCounter, ClusterFilter};
+use crate::harness::{Server, Setup};
+
+const PARTS: u32 = 16;
+const ITEMS: u64 = 16_000;
+const BATCH: u64 = 500;
+const ERROR_RATE: f64 = 0.01;
+/// Standard error of a part of the counter.
+const PART_ERROR: f64 = 0.02;
+
+/// Three primaries that share the slots.
+fn primaries() -> [Server; 3] {
+    let nodes = [(); 3].map(|()| Setup::default().line("cluster-enabled yes").start());
+    for (node, slots) in nodes.iter().zip(["0 5460", "5461 10922", "10923 16383"]) {
+        node.client().expect(&format!("CLUSTER ADDSLOTSRANGE {slots}"), "+OK");
+    }
+    for node in &nodes[1..] {
+        nodes[0].client().expect(&format!("CLUSTER MEET 127.0.0.1 {}", node.port()), "+OK");
+    }
+    for node in &nodes {
+        let mut client = node.client();
+        wait_until("the cluster to form", || {
+            let info = client.text("CLUSTER INFO");
+            (info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3")).then_some(())
+        });
+    }
+    nodes
+}
+
+fn url(nodes: &[Server]) -> String {
+    format!("redis://127.0.0.1:{}/", nodes[0].port())
+}
+
+/// A slot on its way from a node to the next one.
+struct Moving {
+    slot: i64,
+    from: usize,
+    to: usize,
+}
+
+/// Opens the slot of a key for its move to the next node. From here on nodes redirect with ASK what has left.
+fn begin(nodes: &[Server], key: &str) -> Moving {
+    let slot = nodes[0].client().int(&format!("CLUSTER KEYSLOT {key}"));
+    let holds = |node: &Server| node.client().int(&format!("CLUSTER COUNTKEYSINSLOT {slot}")) > 0;
+    let from = nodes.iter().position(holds).expect("a node has the key");
+    let to = (from + 1) % nodes.len();
+    let id = |at: usize| nodes[at].client().text("CLUSTER MYID");
+    nodes[to].client().expect(&format!("CLUSTER SETSLOT {slot} IMPORTING {}", id(from)), "+OK");
+    nodes[from].client().expect(&format!("CLUSTER SETSLOT {slot} MIGRATING {}", id(to)), "+OK");
+    Moving { slot, from, to }
+}
+
+impl Moving {
+    /// Moves the keys.
+    fn migrate(&self, nodes: &[Server]) {
+        let mut client = nodes[self.from].client();
+        for key in client.list(&format!("CLUSTER GETKEYSINSLOT {} 100", self.slot)) {
+            let target = nodes[self.to].port();
+            client.expect(&format!("MIGRATE 127.0.0.1 {target} {} 0 5000", text(&key)), "+OK");
+        }
+    }
+
+    /// Makes the target the owner. From here on others redirect with MOVED.
+    fn end(&self, nodes: &[Server]) {
+        let id = nodes[self.to].client().text("CLUSTER MYID");
+        for at in [self.to, self.from, 3 - self.from - self.to] {
+            nodes[at].client().expect(&format!("CLUSTER SETSLOT {} NODE {id}", self.slot), "+OK");
+        }
+    }
+}
+
+/// How often the nodes answered with this error.
+fn answered(nodes: &[Server], error: &str) -> u64 {
+    let counts = nodes.iter().map(|node| {
+        let count = node.client().info(&format!("errorstat_{error}"));
+        count.strip_prefix("count=").map_or(0, |count| count.parse().unwrap())
+    });
+    counts.sum()
+}
+
+fn items(first: u64, len: u64) -> Vec<String> {
+    (first..first + len).map(|number| format!("item:{number}")).collect()
+}
+
+#[test]
+fn one_filter_and_one_counter_over_a_cluster_whose_slots_move() {
+    let nodes = primaries();
+    let (seen, users) = (Partitioned::new("seen", PARTS).unwrap(), Partitioned::new("users", PARTS).unwrap());
+    let mut filter = ClusterFilter::connect(&url(&nodes), seen.clone()).unwrap();
+    let mut counter = ClusterCounter::connect(&url(&nodes), users.clone()).unwrap();
+    filter.reserve(ERROR_RATE, ITEMS).unwrap();
+    counter.reserve(PART_ERROR, ITEMS).unwrap();
+    assert!(filter.reserve(ERROR_RATE, ITEMS).unwrap_err().to_string().contains("item exists"));
+
+    let capacity = seen.capacity_of_part(ITEMS).unwrap();
+    let params = Params { error_rate: ERROR_RATE, capacity, expansion: 2, seed: 0 };
+    let mut filters: Vec<_> =
+        (0..PARTS).map(|_| BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap()).collect();
+    let params =
+        counting::Params { capacity, error_rate: PART_ERROR, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    let mut counters: Vec<_> = (0..PARTS).map(|_| Counter::new(params).unwrap()).collect();
+
+    // Each round, a part of the filter and one of the counter are on their way. A list meets keys that have not left
+    // yet, then ASK, then MOVED.
+    let keys: Vec<String> = seen
+        .keys()
+        .zip(users.keys())
+        .flat_map(|(one, other)| [one, other])
+        .map(|key| String::from_utf8(key).unwrap())
+        .collect();
+    let mut on_the_way: Vec<Moving> = Vec::new();
+    let (mut new, mut round) = (0, 0);
+    for first in (0..ITEMS).step_by(BATCH as usize) {
+        match round % 3 {
+            0 => on_the_way = keys.iter().skip(2 * round % keys.len()).take(4).map(|key| begin(&nodes, key)).collect(),
+            1 => on_the_way.iter().for_each(|moving| moving.migrate(&nodes)),
+            _ => on_the_way.iter().for_each(|moving| moving.end(&nodes)),
+        }
+        round += 1;
+        // Some of the list before, too: in order, known ones among new ones.
+        let list = items(first.saturating_sub(BATCH / 5), BATCH + BATCH / 5);
+        let answers = filter.add(&list).unwrap();
+        counter.add(&list).unwrap();
+        for (item, answer) in list.iter().zip(answers) {
+            let item = item.as_bytes();
+            let expected = filters[seen.part_of(item) as usize].add(item, &Unlimited).unwrap();
+            assert_eq!(answer, expected, "{}", item.escape_ascii());
+            counters[users.part_of(item) as usize].add(item, &Unlimited).unwrap();
+            new += u64::from(answer);
+        }
+    }
+    let added = ITEMS;
+    assert!(answered(&nodes, "ASK") > 0 && answered(&nodes, "MOVED") > 0, "no list met a slot that moves");
+
+    // Nothing is lost, and lists answer as the library does.
+    assert!(filter.may_contain(&items(0, added)).unwrap().into_iter().all(|found| found));
+    assert_eq!(filter.card().unwrap(), new);
+    let strangers = items(1 << 40, ITEMS);
+    let found = filter.may_contain(&strangers).unwrap();
+    let expected = |item: &String| filters[seen.part_of(item.as_bytes()) as usize].may_contain(item.as_bytes());
+    assert_eq!(found, strangers.iter().map(expected).collect::<Vec<_>>());
+    // The noise of one filter of so many items is far below that of the trials.
+    let rate = filters.iter().map(BloomFilter::false_positive_rate).sum::<f64>() / f64::from(PARTS);
+    let measured = found.iter().filter(|&&found| found).count() as f64 / ITEMS as f64;
+    assert!((measured - rate).abs() < 4.0 * (rate / ITEMS as f64).sqrt(), "{measured} against {rate}");
+    assert!(rate < ERROR_RATE, "{rate}");
+
+    let (count, error) = counter.estimate().unwrap();
+    let of_part = |counter: &Counter| (counter.count(), counter.estimate() * counter.standard_error());
+    let (expected, expected_error) = unite(counters.iter().map(of_part));
+    assert_eq!(count, expected);
+    assert!((error / expected_error - 1.0).abs() < 1e-9, "{error} against {expected_error}");
+    assert!((count as f64 - added as f64).abs() < 4.0 * error, "{count} +- {error}");
+    assert!(error / (added as f64) < PART_ERROR / f64::from(PARTS).sqrt(), "{error}");
+
+    // Each part is in one place.
+    let kept: i64 = nodes.iter().map(|node| node.client().int("DBSIZE")).sum();
+    assert_eq!(kept, i64::from(2 * PARTS));
+}
+
+/// What a part refuses comes through by its own words, and not as a redirection.
+#[test]
+fn what_a_part_refuses_is_told() {
+    let nodes = primaries();
+    let parts = Partitioned::new("seen", 4).unwrap();
+    let mut filter = ClusterFilter::connect(&url(&nodes), parts.clone()).unwrap();
+    assert!(filter.add(&[""; 0]).unwrap().is_empty());
+    let mut cluster = ClusterClient::new([url(&nodes)]).unwrap().get_connection().unwrap();
+    let wrong = parts.split(&["ann"]).shares()[0].key().to_vec();
+    redis::cmd("SET").arg(&wrong).arg("text").exec(&mut cluster).unwrap();
+    let said = filter.add(&["ann", "ben", "cem"]).unwrap_err().to_string();
+    assert!(said.contains("WRONGTYPE") || said.contains("wrong kind of value"), "{said}");
+    // Parts do not lie in one slot, so what takes several keys refuses them.
+    let keys: Vec<String> = parts.keys().map(|key| String::from_utf8(key).unwrap()).collect();
+    let reply = nodes[0].client().cmd(&format!("LC.COUNT {}", keys.join(" ")));
+    assert!(matches!(&reply, Value::ServerError(error) if error.code() == "CROSSSLOT"), "{reply:?}");
+}
