@@ -37,10 +37,11 @@ class RedisError(Exception):
 
 
 class Node:
-    """A node, and a connection to it."""
+    """A node, and a connection to it. `bus` is the port at which other nodes reach it."""
 
-    def __init__(self, port: int):
+    def __init__(self, port: int, bus: int = 0):
         self.port = port
+        self.bus = bus
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=2 * MIGRATE_MILLISECONDS / 1000)
         self.reader = self.socket.makefile("rb")
         self.id = self.ask("CLUSTER", "MYID").decode()
@@ -79,7 +80,7 @@ def form(nodes: Sequence[Node]) -> None:
         node.ask("CLUSTER", "ADDSLOTSRANGE", first, end - 1)
         node.ask("CLUSTER", "SET-CONFIG-EPOCH", at + 1)
     for node in nodes[1:]:
-        nodes[0].ask("CLUSTER", "MEET", "127.0.0.1", node.port)
+        nodes[0].ask("CLUSTER", "MEET", "127.0.0.1", node.port, node.bus)
     deadline = time.monotonic() + FORM_SECONDS
     for node in nodes:
         while True:
@@ -107,10 +108,25 @@ def move_keys(slot: int, source: Node, target: Node) -> int:
     return moved
 
 
+def view(node: Node) -> list:
+    """Who has which slots since which epoch, as far as this node knows."""
+    lines = [line.split() for line in node.ask("CLUSTER", "NODES").decode().splitlines()]
+    return sorted((line[0], line[6], [slots for slots in line[8:] if not slots.startswith("[")]) for line in lines)
+
+
 def close_slot(slot: int, target: Node, nodes: Sequence[Node]) -> None:
-    """Makes the target the owner. From here on the others redirect with MOVED."""
+    """Makes the target the owner. From here on the others redirect with MOVED.
+
+    It waits until all nodes know the epoch of the target. Before that, word of an older owner on its way could turn
+    a node back, if the next slot moves at once.
+    """
     for node in [target, *(node for node in nodes if node is not target)]:
         node.ask("CLUSTER", "SETSLOT", slot, "NODE", target.id)
+    deadline = time.monotonic() + FORM_SECONDS
+    while any(view(node) != view(target) for node in nodes):
+        if time.monotonic() > deadline:
+            raise StartError(f"the nodes do not agree about slot {slot}")
+        time.sleep(0.002)
 
 
 class Mover(threading.Thread):
@@ -133,7 +149,7 @@ class Mover(threading.Thread):
                     self.move(slot)
                     self.done.wait(MOVE_PAUSE_SECONDS)
                 self.done.wait(MOVE_PAUSE_SECONDS)
-        except (OSError, RedisError) as failure:
+        except (OSError, RedisError, StartError) as failure:
             self.failure = failure
 
     def move(self, slot: int) -> None:
@@ -182,11 +198,13 @@ def main() -> int:
             for at in range(options.primaries):
                 own = Path(folder, str(at))
                 own.mkdir()
-                # By default the port of the cluster's bus is 10,000 above the other, and might be above all ports.
-                bus = ["--cluster-enabled", "yes", "--cluster-port", str(free_port())]
-                servers.append(start(options.server, module, str(own), bus))
-            ports = [port for _, port in servers]
-            nodes = [Node(port) for port in ports]
+                # By default the port of the bus is 10,000 above the other, and might be above all ports.
+                bus = free_port()
+                clustered = ["--cluster-enabled", "yes", "--cluster-port", str(bus)]
+                server, port = start(options.server, module, str(own), clustered)
+                servers.append((server, port, bus))
+            ports = [port for _, port, _ in servers]
+            nodes = [Node(port, bus) for _, port, bus in servers]
             form(nodes)
             for node in nodes:
                 node.close()
@@ -201,7 +219,7 @@ def main() -> int:
             if mover:
                 mover.stop()
                 print(f"with_cluster: {mover.slots} slots with {mover.keys} keys moved meanwhile")
-            ended = [port for server, port in servers if server.poll() is not None]
+            ended = [port for server, port, _ in servers if server.poll() is not None]
             if ended:
                 print(f"with_cluster: nodes ended meanwhile: {ended}", file=sys.stderr)
                 return status or 1
@@ -213,7 +231,7 @@ def main() -> int:
             print(f"with_cluster: {error}", file=sys.stderr)
             return 127
         finally:
-            for server, _ in servers:
+            for server, _, _ in servers:
                 stop(server)
 
 

@@ -1,6 +1,8 @@
 //! One logical filter and one logical counter over the parts of a cluster, by the client of examples/cluster, while
 //! slots move. The oracle is the library: filters and counters of the same parameters in this process.
 
+use std::collections::BTreeSet;
+
 use redis::Value;
 use redis::cluster::ClusterClient;
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -71,13 +73,29 @@ impl Moving {
         }
     }
 
-    /// Makes the target the owner. From here on others redirect with MOVED.
+    /// Makes the target the owner. From here on others redirect with MOVED. All have to know the epoch of the target
+    /// before another slot moves: word of an older owner, still on its way, could turn a node back.
     fn end(&self, nodes: &[Server]) {
         let id = nodes[self.to].client().text("CLUSTER MYID");
         for at in [self.to, self.from, 3 - self.from - self.to] {
             nodes[at].client().expect(&format!("CLUSTER SETSLOT {} NODE {id}", self.slot), "+OK");
         }
+        wait_until("the nodes to agree", || {
+            let views: Vec<_> = nodes.iter().map(view).collect();
+            views.iter().all(|view| *view == views[0]).then_some(())
+        });
     }
+}
+
+/// Who has which slots since which epoch, as far as this node knows.
+fn view(node: &Server) -> BTreeSet<String> {
+    let nodes = node.client().text("CLUSTER NODES");
+    let known = nodes.lines().map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let slots = words[8..].iter().filter(|slots| !slots.starts_with('['));
+        format!("{} {} {:?}", words[0], words[6], slots.collect::<Vec<_>>())
+    });
+    known.collect()
 }
 
 /// How often the nodes answered with this error.
