@@ -471,7 +471,8 @@ mod tests {
     /// random. Four standard deviations either way: too even would be no random sample.
     #[test]
     fn items_spread_as_if_at_random() {
-        let shapes: [(&str, fn(u64) -> Vec<u8>); 4] = [
+        type Shape = (&'static str, fn(u64) -> Vec<u8>);
+        let shapes: [Shape; 4] = [
             ("words", |number| number.to_le_bytes().to_vec()),
             ("decimals", |number| number.to_string().into_bytes()),
             ("users", |number| format!("user:{number:012}").into_bytes()),
