@@ -61,7 +61,10 @@ impl Nodes {
             if let [first, last, Value::Array(primary), ..] = &range[..]
                 && let [host, port, ..] = &primary[..]
             {
-                let node = (redis::from_redis_value_ref(host)?, redis::from_redis_value_ref(port)?);
+                // A node that does not know its own address gives none: it is that of the seed.
+                let host: Option<String> = redis::from_redis_value_ref(host)?;
+                let host = host.filter(|host| !host.is_empty()).unwrap_or_else(|| host_of(self.seed.addr()));
+                let node = (host, redis::from_redis_value_ref(port)?);
                 known.push((redis::from_redis_value_ref(first)?, redis::from_redis_value_ref(last)?, node));
             }
         }
@@ -119,6 +122,13 @@ impl Nodes {
             }
         }
         Ok(replies)
+    }
+}
+
+fn host_of(address: &ConnectionAddr) -> String {
+    match address {
+        ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => host.clone(),
+        _ => "localhost".to_owned(),
     }
 }
 

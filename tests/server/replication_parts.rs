@@ -187,6 +187,21 @@ fn one_filter_and_one_counter_over_a_cluster_whose_slots_move() {
     assert_eq!(kept, i64::from(2 * PARTS));
 }
 
+/// The only node of a cluster has never heard its own address, and gives an empty one.
+#[test]
+fn a_cluster_may_have_one_node() {
+    let node = Setup::default().line("cluster-enabled yes").start();
+    node.client().expect("CLUSTER ADDSLOTSRANGE 0 16383", "+OK");
+    let mut client = node.client();
+    wait_until("the cluster", || client.text("CLUSTER INFO").contains("cluster_state:ok").then_some(()));
+    let nodes = [node];
+    let mut filter = ClusterFilter::connect(&url(&nodes), Partitioned::new("seen", 4).unwrap()).unwrap();
+    filter.reserve(0.001, 1000).unwrap();
+    assert_eq!(filter.add(&["ann", "ben", "ann"]).unwrap(), [true, true, false]);
+    assert_eq!(filter.may_contain(&["cem", "ben"]).unwrap(), [false, true]);
+    assert_eq!(filter.card().unwrap(), 2);
+}
+
 /// What a part refuses comes through by its own words, and not as a redirection.
 #[test]
 fn what_a_part_refuses_is_told() {
