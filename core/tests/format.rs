@@ -212,6 +212,36 @@ fn what_is_checked_is_all_that_a_filter_takes() {
     }
 }
 
+/// Many short members once took ten times the memory that was asked for when they were loaded.
+#[test]
+fn members_are_asked_for_with_what_finds_them() {
+    let params = |exact_limit| counting::Params {
+        capacity: 100_000,
+        error_rate: 0.01,
+        exact_limit,
+        exact_bytes: 1 << 20,
+        seed: 0,
+    };
+    for window in [None, Some(Window::new(600, 6, Counter::MAX_SLICES, Pace::Manual).unwrap())] {
+        for members in [0u32, 1, 4, 5, 200, 255, 256, 5000, 65_536] {
+            let plain = Counter::new(params(members.max(1))).unwrap();
+            let mut counter =
+                window.map_or(Ok(plain.try_clone().unwrap()), |window| plain.with_window(window, 0)).unwrap();
+            for member in 0..members {
+                let bytes = member.to_le_bytes();
+                let short = &bytes[..4 - member.leading_zeros() as usize / 8];
+                assert!(counter.add(short, &Unlimited).unwrap());
+            }
+            let limit = Recording::default();
+            let copy = persist::load::<Counter, _>(persist::dump(&counter), &limit).unwrap();
+            assert!(copy.is_exact() && same_dump(&copy, &counter));
+            // Lists allocate ahead, up to as much again.
+            let (taken, checked) = (copy.size_bytes(), limit.0.get());
+            assert!(taken <= 2 * checked + 200 && checked <= 3 * taken + 1000, "{checked} checked, {taken} taken");
+        }
+    }
+}
+
 /// What a server sums over all values is what each says, but of sparse bitmaps, where it is the most that they may take.
 #[test]
 fn bytes_that_are_known_at_once_are_those_that_are_held() {

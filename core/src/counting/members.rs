@@ -12,6 +12,7 @@ use std::alloc::Layout;
 use arena::Iter;
 use packed::Packed;
 use table::Table;
+pub(super) use table::offsets_bytes;
 
 use crate::error::Error;
 use crate::hash::hash64;
@@ -137,6 +138,13 @@ impl Members {
                 table.insert(item, hash, seed)
             }
         }
+    }
+
+    /// The most heap bytes of members that are read from an arena of so many bytes, but for what lists allocate ahead.
+    pub(super) fn bytes_of_read(arena_bytes: u64, room: Room) -> u64 {
+        // All but one have a byte besides their length.
+        let members = u64::from(room.members).min(arena_bytes / 2 + 1);
+        arena_bytes + packed::index_bytes_for(members).unwrap_or_else(|| Table::bytes_beside(members))
     }
 
     /// Reads what [`Self::as_bytes`] gave, hashing under `seed`.

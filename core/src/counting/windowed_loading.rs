@@ -2,6 +2,7 @@
 
 use crate::counting::counter::{Counter, Representation, State};
 use crate::counting::dated::cells;
+use crate::counting::dated::members::DatedMembers;
 use crate::counting::dated::positions::RECORD_BYTES;
 use crate::counting::dated::ring::{self, Ring};
 use crate::counting::dated::{self, Dated};
@@ -85,7 +86,9 @@ impl WindowedForm {
     pub(crate) fn check_bytes(&self, payload_bytes: u64, limit: &impl SizeLimit) -> Result<(), Error> {
         let (most_bytes, record_bytes) = (self.most_bytes(), RECORD_BYTES as u64);
         let (fits, heap_bytes) = match self.representation {
-            Representation::Exact => (payload_bytes <= most_bytes, payload_bytes),
+            Representation::Exact => {
+                (payload_bytes <= most_bytes, DatedMembers::bytes_of_read(payload_bytes, self.params.room()))
+            }
             Representation::Sparse => {
                 let fits = payload_bytes <= most_bytes && payload_bytes.is_multiple_of(record_bytes);
                 (fits, dated::bytes_of_slots(self.layout, &self.ring, payload_bytes / record_bytes))

@@ -293,7 +293,11 @@ impl Loading for LoadingCounter {
             Some(form) => form.check_bytes(total_bytes, limit)?,
             None => check_bytes(&params, layout, representation, total_bytes)?,
         }
-        limit.check(0, total_bytes)?;
+        let heap_bytes = match representation {
+            Representation::Exact if !is_windowed => params.exact_heap_bytes(total_bytes),
+            _ => total_bytes,
+        };
+        limit.check(size_of::<Counter>() as u64, heap_bytes)?;
         let state = match representation {
             _ if is_windowed => State::Payload(try_with_capacity(total_bytes as usize)?),
             Representation::Exact => State::Payload(Vec::new()),

@@ -7,7 +7,7 @@ use std::alloc::Layout;
 use hashbrown::HashTable;
 
 use super::ring::Ages;
-use crate::counting::members::{Room, arena, arena::Prefix};
+use crate::counting::members::{Room, arena, arena::Prefix, offsets_bytes};
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::heap::Mover;
@@ -150,6 +150,13 @@ impl DatedMembers {
             from = end;
         }
         self.arena.truncate(to);
+    }
+
+    /// The most heap bytes of members that are read from an arena of so many bytes.
+    pub(in crate::counting) fn bytes_of_read(arena_bytes: u64, room: Room) -> u64 {
+        // All but one have a byte besides tag and length.
+        let members = u64::from(room.members).min(arena_bytes / 3 + 1);
+        arena_bytes + if arena_bytes > 0 { offsets_bytes(members) } else { 0 }
     }
 
     /// Reads what [`Self::as_bytes`] gave.

@@ -71,6 +71,12 @@ fn groups_for(len: usize) -> u8 {
     if len <= UNINDEXED { 0 } else { GROUPS.into_iter().find(fits).unwrap_or(u8::MAX) }
 }
 
+/// The most bytes of an index of so many members; none if they are more than one buffer holds.
+pub(super) fn index_bytes_for(members: u64) -> Option<u64> {
+    let members = usize::try_from(members).ok().filter(|&members| members <= MAX_MEMBERS)?;
+    Some(u64::from(groups_for(members)) * OFFSET as u64)
+}
+
 /// Bytes of a group of these places.
 #[inline]
 fn group_bytes(record: u16) -> usize {

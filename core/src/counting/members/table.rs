@@ -12,6 +12,13 @@ use crate::heap::Mover;
 /// What the hash table aligns its memory to: the control bytes that it looks at together, in bytes.
 const TABLE_ALIGN: usize = if cfg!(target_feature = "sse2") { 16 } else { 8 };
 
+/// The most bytes of a hash table of so many offsets of four bytes, each with a control byte. It is at most 7/8 full, of a
+/// power of two.
+pub(in crate::counting) fn offsets_bytes(members: u64) -> u64 {
+    let buckets = (members + members / 7 + 4).next_power_of_two();
+    buckets * (size_of::<u32>() as u64 + 1) + TABLE_ALIGN as u64
+}
+
 /// Where members begin in the arena. Two bytes do as long as it is short: most counters have few members.
 #[derive(Debug)]
 enum Offsets {
@@ -103,6 +110,11 @@ impl Table {
             offset = arena.len() - members.rest().len();
         }
         Ok(table)
+    }
+
+    /// Bytes of a table of so many members besides its arena, at most.
+    pub(super) fn bytes_beside(members: u64) -> u64 {
+        size_of::<Table>() as u64 + offsets_bytes(members)
     }
 
     /// Number of members.
