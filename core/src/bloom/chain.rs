@@ -350,8 +350,10 @@ impl<S: SubFilter> Chain<S> {
 
     /// The share of its bits that are set.
     pub fn fill_ratio(&self) -> f64 {
+        // One from elsewhere may have bits set where no item has any.
         let (set, all) = self.sub_filters().iter().fold((0.0, 0.0), |(set, all), sub_filter| {
-            (set + sub_filter.set_bits() as f64, all + sub_filter.num_bits() as f64)
+            let num_bits = sub_filter.num_bits();
+            (set + sub_filter.set_bits().min(num_bits) as f64, all + num_bits as f64)
         });
         set / all
     }

@@ -4,7 +4,7 @@ use rollcall_core::error::Error;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use rollcall_core::unstable::bloom::ClassicFilter;
-use rollcall_core::unstable::bloom::classic::{NO_SCALING, NOROUND};
+use rollcall_core::unstable::bloom::classic::{FORCE64, NO_SCALING, NOROUND};
 use rollcall_core::unstable::persist::redisbloom::{self, RDB_ENCODING_NEWEST};
 
 use crate::support::Field::{self, String as Bytes, Unsigned};
@@ -155,6 +155,22 @@ fn a_growth_of_0_is_read_as_2_and_a_sub_filter_of_no_bits_is_left_out() {
     header.links.swap(1, 3);
     assert_eq!(refused_field(load_header(header.bytes())), "capacity");
     assert_eq!(refused_field(load_rdb(&header.rdb())), "sub-filter without bits");
+}
+
+/// Positions are taken modulo a power of two, which may be fewer than the bits of a word. Found by fuzzing: such a filter
+/// told that nine times its bits were set.
+#[test]
+fn bits_beyond_all_positions_fill_nothing() {
+    let mut header = HeaderOf::of(&classic(params(0.01, 1, 1)));
+    header.options = FORCE64;
+    let link = Link { bytes: 8, bits: 64, error_rate: 0.9, bits_per_item: 0.2, hashes: 1, capacity: 9, n2: 1, size: 0 };
+    header.links = vec![link];
+    let mut fields = header.rdb();
+    fields[10] = Bytes(vec![0x55; 8]);
+    let filter = load_rdb(&fields).unwrap();
+    assert_eq!((filter.fill_ratio(), filter.false_positive_rate()), (1.0, 1.0));
+    fields[10] = Bytes(vec![0; 8]);
+    assert_eq!(load_rdb(&fields).unwrap().fill_ratio(), 0.0);
 }
 
 /// The longest chain that RedisBloom can make has 1,075 sub-filters.
