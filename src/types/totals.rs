@@ -105,27 +105,25 @@ impl Share {
 
     /// Adds it to the sums.
     pub fn enter(&self) {
-        let total = &TOTALS[self.kind as usize];
-        total.keys.add(1);
-        total.bytes.add(self.bytes);
-        if self.is_complete_filter() {
-            ITEMS.add(self.items);
-            CAPACITY.add(self.capacity);
-            SUB_FILTERS.add(self.sub_filters);
-            GROWN.add(self.is_grown().into());
-        }
+        self.change(Gauge::add);
     }
 
     /// Takes it away from the sums.
     pub fn leave(&self) {
+        self.change(Gauge::sub);
+    }
+
+    /// Changes by `change` every sum that it has a part in.
+    #[inline(always)]
+    fn change(&self, change: impl Fn(&Gauge, u64)) {
         let total = &TOTALS[self.kind as usize];
-        total.keys.sub(1);
-        total.bytes.sub(self.bytes);
+        change(&total.keys, 1);
+        change(&total.bytes, self.bytes);
         if self.is_complete_filter() {
-            ITEMS.sub(self.items);
-            CAPACITY.sub(self.capacity);
-            SUB_FILTERS.sub(self.sub_filters);
-            GROWN.sub(self.is_grown().into());
+            change(&ITEMS, self.items);
+            change(&CAPACITY, self.capacity);
+            change(&SUB_FILTERS, self.sub_filters);
+            change(&GROWN, self.is_grown().into());
         }
     }
 

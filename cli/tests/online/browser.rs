@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use crate::client::add_many;
 use crate::dashboard::state;
 use crate::devtools::Browser;
-use crate::harness::{Server, Setup};
+use crate::harness::Server;
 use crate::pages::Pages;
-use crate::{tool, url};
+use crate::{add_grown, server_on, tool, url};
 
 /// A name that is markup, and would run if it became any.
 const HOSTILE: &str = "<img src=x onerror=alert(1)>";
@@ -94,8 +94,7 @@ fn the_page_shows_what_is_wrong_first_and_runs_nothing_of_a_name() {
     let Some(mut browser) = Browser::start() else { return };
     let server = Server::start();
     let (mut client, to) = (server.client(), url(&server));
-    client.expect("BF.RESERVE grown 0.01 100", "+OK");
-    add_many(&mut client, "BF.MADD grown", "item:", 0..4000);
+    add_grown(&mut client);
     client.expect("BF.RESERVE tight 0.01 1000 NONSCALING", "+OK");
     add_many(&mut client, "BF.MADD tight", "item:", 0..985);
     client.expect("LC.RESERVE day 5000 WINDOW 86400 SLICES 24", "+OK");
@@ -217,11 +216,7 @@ fn the_page_says_since_when_nothing_is_reached() {
     let Some(mut browser) = Browser::start() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("server.sock").display().to_string();
-    let start = || {
-        let server = Setup::default().line(&format!("unixsocket {socket}")).start();
-        server.client().cmd("LC.ADD visitors ann");
-        server
-    };
+    let start = || server_on(&socket);
     let mut failing = start();
     let pages = Pages::start(&["dashboard", "--url", &format!("redis+unix://{socket}"), "--interval", "1"]);
     open(&mut browser, &pages);

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::client::{Client, add_many, wait_until};
 use crate::cluster::cluster;
-use crate::harness::{Server, Setup};
+use crate::harness::Server;
 use crate::pages::{Pages, Reply};
-use crate::{peer_server, tool, url};
+use crate::{add_grown, peer_server, server_on, tool, url};
 
 /// Seconds between two looks that no test waits for.
 const NEVER: &str = "3600";
@@ -92,8 +92,7 @@ fn answers_are_for_this_page_alone() {
 fn the_state_is_what_the_server_has() {
     let server = Server::start();
     let (mut client, to) = (server.client(), url(&server));
-    client.expect("BF.RESERVE grown 0.01 100", "+OK");
-    add_many(&mut client, "BF.MADD grown", "item:", 0..4000);
+    add_grown(&mut client);
     client.expect("BF.RESERVE fixed 0.01 100 NONSCALING", "+OK");
     client.expect("LC.RESERVE day 1000 WINDOW 86400 SLICES 24", "+OK");
     add_many(&mut client, "LC.ADD day", "member:", 0..300);
@@ -179,11 +178,7 @@ fn integers(reply: &redis::Value) -> Vec<i64> {
 fn a_server_that_goes_is_missed_and_taken_up_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("server.sock").display().to_string();
-    let start = || {
-        let server = Setup::default().line(&format!("unixsocket {socket}")).start();
-        server.client().cmd("LC.ADD visitors ann");
-        server
-    };
+    let start = || server_on(&socket);
     let mut failing = start();
     let pages = Pages::start(&["dashboard", "--url", &format!("redis+unix://{socket}"), "--interval", "1"]);
     let before = state(&pages);

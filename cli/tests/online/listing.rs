@@ -2,14 +2,13 @@
 
 use crate::client::add_many;
 use crate::harness::{Server, Setup};
-use crate::{chunks, peer, peer_server, tool, url};
+use crate::{add_grown, add_half_loaded, chunks, peer, peer_server, tool, url};
 
 #[test]
 fn keys_are_listed_with_what_is_wrong() {
     let server = Server::start();
     let (mut client, to) = (server.client(), url(&server));
-    client.expect("BF.RESERVE grown 0.01 100", "+OK");
-    add_many(&mut client, "BF.MADD grown", "item:", 0..4000);
+    add_grown(&mut client);
     client.expect("BF.RESERVE merged 0.01 1000 NONSCALING", "+OK");
     add_many(&mut client, "BF.MADD merged", "item:", 0..900);
     client.expect("BF.RESERVE good 0.01 1000 WINDOW 3600", "+OK");
@@ -20,9 +19,7 @@ fn keys_are_listed_with_what_is_wrong() {
     client.expect("LC.ADD few a b", "2");
     client.expect("SET text 1", "+OK");
     let dump = chunks(&mut client, "BF", "merged");
-    client.expect("BF.RESERVE large 0.01 10000", "+OK");
-    let header = chunks(&mut client, "BF", "large").remove(0);
-    client.call(&[&b"BF.LOADCHUNK"[..], b"half", header.0.as_bytes(), &header.1]);
+    add_half_loaded(&mut client);
     assert!(!dump.is_empty());
     let rows = tool(&["--json", "top", "--sort", "key", "--url", &to]).expect(0).json();
     let rows = rows.as_array().expect("rows").clone();
@@ -95,8 +92,7 @@ fn filters_beside_no_other_module_are_listed_too() {
 fn a_server_of_redisbloom_says_what_it_has() {
     let theirs = peer_server();
     let mut client = theirs.client();
-    client.expect("BF.RESERVE grown 0.01 100", "+OK");
-    add_many(&mut client, "BF.MADD grown", "item:", 0..4000);
+    add_grown(&mut client);
     let rows = tool(&["--json", "top", "--url", &url(&theirs)]).expect(0).json();
     assert_eq!(rows[0]["items"].as_i64().expect("items"), client.int("BF.CARD grown"));
     // Its description of sub-filters tells the rate.

@@ -98,9 +98,29 @@ pub fn peer_server() -> Server {
     Setup::default().without_module().module_before(&peer()).start()
 }
 
+/// A server with a counter, which is reached by this socket, as the one that comes after it will be.
+pub fn server_on(socket: &str) -> Server {
+    let server = Setup::default().line(&format!("unixsocket {socket}")).start();
+    server.client().cmd("LC.ADD visitors ann");
+    server
+}
+
 /// Words of a command with the items `prefix` + number.
 pub fn with_items(line: &str, prefix: &str, range: std::ops::Range<u64>) -> Vec<String> {
     client::with_items(line, prefix, range)
+}
+
+/// Adds the filter `grown`: it has more sub-filters than it should.
+pub fn add_grown(client: &mut Client) {
+    client.expect("BF.RESERVE grown 0.01 100", "+OK");
+    client::add_many(client, "BF.MADD grown", "item:", 0..4000);
+}
+
+/// Adds the empty filter `large`, and `half`, which waits for the rest of it.
+pub fn add_half_loaded(client: &mut Client) {
+    client.expect("BF.RESERVE large 0.01 10000", "+OK");
+    let header = chunks(client, "BF", "large").remove(0);
+    client.call(&[&b"BF.LOADCHUNK"[..], b"half", header.0.as_bytes(), &header.1]);
 }
 
 /// The share of items that are found, as a number of them.

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::client::{Client, add_many, wait_until, with_items};
 use crate::harness::{Server, Setup};
 use crate::pages::{Pages, ask};
-use crate::{chunks, tool, url};
+use crate::{add_grown, add_half_loaded, tool, url};
 
 /// The folder of the files that users get.
 fn files() -> PathBuf {
@@ -100,8 +100,7 @@ fn becomes(prometheus: &Program, promql: &str, wanted: f64) {
 
 /// Filters and counters of every kind, each finding that can be had, and a value that is half loaded.
 fn fill(client: &mut Client) {
-    client.expect("BF.RESERVE grown 0.01 100", "+OK");
-    add_many(client, "BF.MADD grown", "item:", 0..4000);
+    add_grown(client);
     client.expect("BF.RESERVE full 0.01 100 NONSCALING", "+OK");
     add_many(client, "BF.MADD full", "item:", 0..95);
     client.expect("BF.RESERVE window 0.01 1000 WINDOW 3600", "+OK");
@@ -110,9 +109,7 @@ fn fill(client: &mut Client) {
     client.expect("LC.RESERVE visitors 1000 WINDOW 3600", "+OK");
     client.expect("PEXPIRE visitors 3600000", "1");
     add_many(client, "LC.ADD many", "item:", 0..3000);
-    client.expect("BF.RESERVE large 0.01 10000", "+OK");
-    let header = chunks(client, "BF", "large").remove(0);
-    client.call(&[&b"BF.LOADCHUNK"[..], b"half", header.0.as_bytes(), &header.1]);
+    add_half_loaded(client);
 }
 
 #[test]
