@@ -61,7 +61,7 @@ test: setup-test ## Run every test: all of them on redis-server, then the core p
 test-servers: setup-test build ## Run the core server tests (commands, options, persistence, replication) on Redis 8.2.3 and Valkey 9.1.2
 	@scripts/servers.py fetch $(OTHER_SERVERS) redisbloom-2.8.2
 	@for filter in $(CORE_TESTS); do \
-		cargo test --locked --quiet --test server -- --list "$$filter" | grep ': test$$' >/dev/null || \
+		cargo test --workspace --locked --quiet --test server -- --list "$$filter" | grep ': test$$' >/dev/null || \
 			{ echo "no server test matches '$$filter': this target would pass without testing" >&2; exit 1; }; \
 	done
 	@for name in $(OTHER_SERVERS); do \
@@ -69,7 +69,7 @@ test-servers: setup-test build ## Run the core server tests (commands, options, 
 		[[ -n "$$server" ]] || continue; \
 		echo "== core server tests, on $$name"; \
 		ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=$$server $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
-			cargo test --locked --no-fail-fast --test server -- $(CORE_TESTS) --skip $(NOT_CORE_TESTS); \
+			cargo test --workspace --locked --no-fail-fast --test server -- $(CORE_TESTS) --skip $(NOT_CORE_TESTS); \
 	done
 
 test-clients: ## Run redis-py, node-redis and redis-rs against the module, each in RESP2 and RESP3
@@ -175,7 +175,7 @@ test-package: package ## Make the packages and test them: symbols, sums, content
 	@for server in redis-server $(foreach name,$(OTHER_SERVERS),$(shell scripts/servers.py path $(name))); do \
 		echo "== the packaged module on $$($$server --version | cut -d' ' -f1-3)"; \
 		ROLLCALL_MODULE=$(CURDIR)/target/package/librollcall.so ROLLCALL_SERVER=$$server $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
-			cargo test --locked --no-fail-fast --test server -- $(PACKAGE_TESTS); \
+			cargo test --workspace --locked --no-fail-fast --test server -- $(PACKAGE_TESTS); \
 	done
 	@echo "== make test-package: the packages are right"
 
