@@ -33,6 +33,7 @@ mod resp;
 mod servers;
 mod single;
 mod small;
+mod stalls;
 mod waits;
 mod windows;
 
@@ -52,7 +53,7 @@ fn no_plots(run: fn(&mut Bench)) -> impl Fn(&mut Bench) -> Vec<plot::File> {
 }
 
 /// The sections, in their order: persistence uses the filter that the first one fills, and "waits" empties the servers.
-const SECTIONS: [(&str, [u64; 2], Section); 19] = [
+const SECTIONS: [(&str, [u64; 2], Section); 20] = [
     ("350 items a call", [9, 91], |bench| no_plots(batch::run)(bench)),
     ("saving and loading", [6, 60], |bench| no_plots(persistence::run)(bench)),
     ("one item a call", [2, 9], |bench| no_plots(single::run)(bench)),
@@ -71,6 +72,7 @@ const SECTIONS: [(&str, [u64; 2], Section); 19] = [
     ("waits for windows", [12, 60], |bench| no_plots(windows::run_waits)(bench)),
     ("small keys", [30, 240], |bench| no_plots(small::run)(bench)),
     ("building from files", [8, 60], |bench| no_plots(building::run)(bench)),
+    ("the longest commands", [60, 400], |bench| no_plots(stalls::run)(bench)),
     ("grid", [20, 300], |bench| no_plots(grid::run)(bench)),
 ];
 const WAITS: (&str, [u64; 2], Section) = ("waits of other clients", [10, 50], |bench| no_plots(waits::run)(bench));

@@ -176,6 +176,18 @@ impl Connection {
         self.bytes(len).expect("the server replies")
     }
 
+    /// What a SCANDUMP says: the next iterator, and the chunk.
+    pub fn chunk(&mut self, command: &str, key: &str, iterator: &str) -> (String, Vec<u8>) {
+        let mut batch = Batch::default();
+        batch.push([command, key, iterator].into_iter());
+        self.send(&batch);
+        self.line().expect("the server replies");
+        let next = self.reply().expect("an iterator").text();
+        let (start, end) = self.line().expect("a chunk");
+        let len = self.length((start + 1, end)).unwrap_or_else(|| panic!("{command} {key} {iterator}: no chunk"));
+        (next, self.bytes(len).expect("the chunk"))
+    }
+
     /// Sends a batch and returns all integers in its replies, arrays flattened.
     pub fn integers(&mut self, batch: &Batch) -> Vec<i64> {
         self.send(batch);

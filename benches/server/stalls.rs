@@ -1,0 +1,292 @@
+//! How long another client waits at most while each command works on the largest values.
+//!
+//! Every command of the module is asked, on a value of every kind that it knows: one that the server tells of and no work
+//! here uses is an error.
+
+use std::collections::BTreeSet;
+
+use crate::items::{PER_CALL, Source, calls};
+use crate::measure::{Bench, Goal, Row, Samples};
+use crate::resp::{Batch, Reply};
+use crate::servers::Server;
+use crate::waits::longest_wait;
+
+/// The value, one like it with other items, one of which the work makes or fills, and room for copies.
+const KEYS: [&str; 4] = ["giant", "like", "new", "copy"];
+
+/// Items of a long list.
+const LIST: usize = 10_000;
+
+/// Longest wait that needs no explanation, milliseconds.
+const SHORT: f64 = 5.0;
+
+/// A value as large as it may be.
+struct Value {
+    name: &'static str,
+    /// Makes an empty one in the key that takes the place of `KEY`.
+    make: &'static str,
+    add: &'static str,
+    items: u64,
+    work: &'static [&'static [Work]],
+}
+
+/// What is asked of it.
+struct Work {
+    /// The command; `ITEMS` are a long list of new ones.
+    call: &'static str,
+    /// Its time grows with the value, which docs/operations.md says: its wait is shown, and has no goal.
+    is_whole: bool,
+}
+
+const fn part(call: &'static str) -> Work {
+    Work { call, is_whole: false }
+}
+
+const fn whole(call: &'static str) -> Work {
+    Work { call, is_whole: true }
+}
+
+/// What goes by the server, and takes the value whole. DUMP and LOADCHUNK are told apart by their first word.
+const FILTER: &[Work] = &[
+    part("BF.ADD giant one"),
+    part("BF.MADD giant ITEMS"),
+    part("BF.INSERT giant NOCREATE ITEMS ITEMS"),
+    part("BF.ADMIT giant LIMIT 1000000000 ITEMS ITEMS"),
+    part("BF.EXISTS giant one"),
+    part("BF.MEXISTS giant ITEMS"),
+    part("BF.CARD giant"),
+    part("BF.INFO giant"),
+    part("BF.DEBUG giant"),
+    part("MEMORY USAGE giant"),
+    part("BF.SCANDUMP giant MIDDLE"),
+    part("LOADCHUNK"),
+    whole("COPY giant copy"),
+    whole("BF.MERGE new giant"),
+    whole("BF.MERGE giant like"),
+    whole("DUMP giant"),
+    whole("RESTORE"),
+    part("BF.CLEAR like"),
+];
+
+const COUNTER: &[Work] = &[
+    part("LC.ADD giant one"),
+    part("LC.ADD giant ITEMS"),
+    part("LC.INSERT giant NOCREATE ITEMS ITEMS"),
+    part("LC.COUNT giant"),
+    part("LC.COUNT giant like"),
+    part("LC.ESTIMATE giant like"),
+    part("LC.DIFFCOUNT giant like"),
+    part("LC.INTERCOUNT giant like"),
+    part("LC.INFO giant"),
+    part("MEMORY USAGE giant"),
+    part("LC.SCANDUMP giant MIDDLE"),
+    part("LOADCHUNK"),
+    part("COPY giant copy"),
+    part("LC.MERGE new giant"),
+    part("LC.MERGE giant like"),
+    part("DUMP giant"),
+    part("RESTORE"),
+    part("LC.CLEAR like"),
+];
+
+/// What only exact counters answer, whose members take 1 MiB at most.
+const EXACT: &[Work] = &[
+    part("LC.MEMBERS giant"),
+    part("LC.EXISTS giant one"),
+    part("LC.MEXISTS giant ITEMS"),
+    part("LC.DIFF giant like"),
+    part("LC.ADMIT giant LIMIT 1000000000 ITEMS ITEMS"),
+];
+
+const DATED: &[Work] = &[part("LC.COUNTSINCE 1 giant"), part("LC.HISTORY giant"), part("LC.ADVANCE giant 100")];
+const SLIDING: &[Work] = &[part("BF.ADVANCE giant 100")];
+
+const END: &[Work] = &[part("UNLINK giant")];
+
+/// Filters for 100 million items at 0.001: 190 MB and 180 MB. So many items touch every page.
+const TOUCHED: u64 = 500_000;
+
+/// A capacity and an error rate give bitmaps of 1 MiB at most, so cells of 8 MiB.
+const VALUES: [Value; 8] = [
+    Value {
+        name: "filter of 190 MB",
+        make: "BF.RESERVE KEY 0.001 100000000",
+        add: "BF.MADD",
+        items: TOUCHED,
+        work: &[FILTER, END],
+    },
+    Value {
+        name: "classic filter of 180 MB",
+        make: "BF.RESERVE KEY 0.001 100000000 LAYOUT classic",
+        add: "BF.MADD",
+        items: TOUCHED,
+        work: &[FILTER, END],
+    },
+    Value {
+        name: "windowed filter of 190 MB",
+        make: "BF.RESERVE KEY 0.001 100000000 WINDOW 100 MANUAL SLICES 1",
+        add: "BF.MADD",
+        items: TOUCHED,
+        work: &[FILTER, SLIDING, END],
+    },
+    Value {
+        name: "exact counter of 1 MiB",
+        make: "LC.RESERVE KEY 1000000 EXACT 65536 BYTES 1048576",
+        add: "LC.ADD",
+        items: 20_000,
+        work: &[EXACT, COUNTER, END],
+    },
+    Value {
+        name: "counter of 1 MiB",
+        make: "LC.RESERVE KEY 10000000000 ERROR 0.001 EXACT 0",
+        add: "LC.ADD",
+        items: 3_000_000,
+        work: &[COUNTER, END],
+    },
+    Value {
+        name: "sparse counter of 2^31 slots, 15.6 million set",
+        make: "LC.RESERVE KEY 10000000000 PRECISION 31 TAIL 20 EXACT 0",
+        add: "LC.ADD",
+        items: 15_600_000,
+        work: &[COUNTER, END],
+    },
+    Value {
+        name: "windowed counter of 8 MiB",
+        make: "LC.RESERVE KEY 10000000000 ERROR 0.001 EXACT 0 WINDOW 100 MANUAL SLICES 10",
+        add: "LC.ADD",
+        items: 3_000_000,
+        work: &[COUNTER, DATED, END],
+    },
+    Value {
+        name: "windowed exact counter of 1 MiB",
+        make: "LC.RESERVE KEY 1000000 EXACT 65536 BYTES 1048576 WINDOW 100 MANUAL SLICES 10",
+        add: "LC.ADD",
+        items: 20_000,
+        work: &[EXACT, COUNTER, DATED, END],
+    },
+];
+
+impl Value {
+    fn family(&self) -> &'static str {
+        &self.make[..2]
+    }
+
+    fn work(&self) -> impl Iterator<Item = &'static Work> {
+        self.work.iter().copied().flatten()
+    }
+
+    /// Makes it anew in the first two keys.
+    fn make(&self, server: &mut Server, quick: bool) {
+        server.call("FLUSHALL SYNC");
+        for (key, start) in [("giant", 0), ("like", 1 << 32)] {
+            server.call(&self.make.replace("KEY", key));
+            let mut source = Source::From(start);
+            let mut left = if quick { self.items.min(TOUCHED) } else { self.items } as usize / PER_CALL;
+            while left > 0 {
+                let some = left.min(400);
+                server.client.run(&calls(&[self.add, key], &mut source, some, PER_CALL, 4));
+                left -= some;
+            }
+        }
+    }
+}
+
+/// One request.
+fn request(words: &[&[u8]]) -> Batch {
+    let mut batch = Batch::default();
+    batch.push(words.iter());
+    batch
+}
+
+/// The request of some work, after what has to be there before it.
+fn prepare(server: &mut Server, value: &Value, work: &Work, list: &mut u64) -> Batch {
+    match work.call {
+        "RESTORE" => {
+            let payload = server.client.dump("giant");
+            request(&[b"RESTORE", b"copy", b"0", &payload])
+        }
+        "LOADCHUNK" => {
+            let family = value.family();
+            let loadchunk = format!("{family}.LOADCHUNK");
+            let (next, header) = server.client.chunk(&format!("{family}.SCANDUMP"), "giant", "0");
+            server.client.run_one(&request(&[loadchunk.as_bytes(), b"copy", next.as_bytes(), &header]));
+            let (next, chunk) = server.client.chunk(&format!("{family}.SCANDUMP"), "giant", &next);
+            // A small value is in its header whole: it takes no other chunk, and the header again is refused.
+            if chunk.is_empty() {
+                server.call("DEL copy");
+                return request(&[loadchunk.as_bytes(), b"copy", b"1", &header]);
+            }
+            request(&[loadchunk.as_bytes(), b"copy", next.as_bytes(), &chunk])
+        }
+        call => {
+            let middle = if value.family() == "BF" { 100_000_000u64 } else { 1 };
+            let mut words: Vec<Vec<u8>> = Vec::new();
+            for word in call.split(' ') {
+                match word {
+                    // The keyword comes before the list that has the same name.
+                    "ITEMS" if call.contains("ITEMS ITEMS") && words.last().is_none_or(|last| last != b"ITEMS") => {
+                        words.push(b"ITEMS".to_vec());
+                    }
+                    "ITEMS" => {
+                        let mut source = Source::From((2 << 32) + *list);
+                        *list += LIST as u64;
+                        words.extend((0..LIST).map(|_| source.next().to_vec()));
+                    }
+                    "MIDDLE" => words.push(middle.to_string().into_bytes()),
+                    word => words.push(word.as_bytes().to_vec()),
+                }
+            }
+            let mut batch = Batch::default();
+            batch.push(words.iter());
+            batch
+        }
+    }
+}
+
+/// Measures every command, on a server that holds nothing else.
+pub fn run(bench: &mut Bench) {
+    let mut server = bench.ours.another();
+    server.call("CONFIG SET rollcall.max-key-bytes 4gb");
+    let repeats = bench.pick(1, 3);
+    let mut asked = BTreeSet::from(["BF.RESERVE".to_owned(), "LC.RESERVE".to_owned()]);
+    let mut list = 0;
+    let mut idle = Samples::default();
+    (0..3).for_each(|_| idle.push(longest_wait(&mut server, f64::MAX, |_| ())));
+    let mut rows = vec![(format!("{WAIT}: nothing (how quiet the machine is)"), Goal::Shown, idle.median())];
+    for (step, value) in VALUES.iter().enumerate() {
+        bench.step(step, VALUES.len());
+        let work: Vec<_> = value.work().collect();
+        let mut waits = vec![Samples::default(); work.len()];
+        for _ in 0..repeats {
+            value.make(&mut server, bench.quick);
+            for (work, waits) in work.iter().zip(&mut waits) {
+                let call = prepare(&mut server, value, work, &mut list);
+                waits.push(longest_wait(&mut server, f64::MAX, |server| server.client.run_one(&call)));
+                server.call(&format!("UNLINK {} {}", KEYS[2], KEYS[3]));
+            }
+        }
+        for (work, waits) in work.iter().zip(&waits) {
+            let name = work.call.split(' ').next().unwrap_or_default();
+            let name = if name == "LOADCHUNK" { format!("{}.{name}", value.family()) } else { name.to_owned() };
+            asked.insert(name);
+            let what = work.call.replace("ITEMS ITEMS", "ITEMS").replace("ITEMS", "10,000 items");
+            let goal = if work.is_whole { Goal::Shown } else { Goal::AtMost(SHORT) };
+            rows.push((format!("{WAIT}: {}: {what}", value.name), goal, waits.median()));
+        }
+    }
+    check_all_asked(&mut server, &asked);
+    bench.rows.extend(rows.into_iter().map(|(work, goal, ours)| Row { work, goal, ours, other: None, unit: "ms" }));
+}
+
+const WAIT: &str = "longest wait of another client";
+
+/// Stops where the server has a command that no work used. Those under their other names do the same, and `BF.LOAD` is
+/// only for what valkey-bloom has written.
+fn check_all_asked(server: &mut Server, asked: &BTreeSet<String>) {
+    let commands = server.call("COMMAND LIST FILTERBY MODULE rollcall");
+    let names = commands.elements().iter().map(Reply::text).map(|name| name.to_uppercase());
+    let is_new =
+        |name: &String| !name.starts_with("RF.") && !["BF.LOAD"].contains(&name.as_str()) && !asked.contains(name);
+    let forgotten: Vec<_> = names.filter(is_new).collect();
+    assert!(forgotten.is_empty(), "commands without a measurement: {forgotten:?}");
+}
