@@ -10,6 +10,8 @@ use bitvec::prelude::{BitSlice, BitStore, Lsb0};
 use bitvec::view::BitView;
 use multiversion::multiversion;
 
+use crate::parallel::{self, PIECE_BYTES};
+
 /// Bits in a word.
 pub const WORD_BITS: usize = u64::BITS as usize;
 
@@ -98,11 +100,21 @@ const PAGE_WORDS: usize = PAGE_BYTES / size_of::<u64>();
 /// Copies `src` over `dst`, which is all zeros and of the same length. Pages of zeros are not written: a write to
 /// untouched memory would cost a page fault and make it resident.
 pub fn copy_to_zeroed(dst: &mut [u8], src: &[u8]) {
-    for (to, from) in dst.chunks_mut(PAGE_BYTES).zip(src.chunks(PAGE_BYTES)) {
-        if has_ones(from) {
-            to.copy_from_slice(from);
+    sum_of_both(dst, src, |dst, src| {
+        for (to, from) in dst.chunks_mut(PAGE_BYTES).zip(src.chunks(PAGE_BYTES)) {
+            if has_ones(from) {
+                to.copy_from_slice(from);
+            }
         }
-    }
+        0
+    });
+}
+
+/// Calls `work` with large pieces of two buffers of the same length, by several threads where that is worth it, and
+/// returns the sum of what it returns.
+fn sum_of_both<T: Send + Sync>(dst: &mut [T], src: &[T], work: impl Fn(&mut [T], &[T]) -> u64 + Sync) -> u64 {
+    let (num_bytes, piece) = (size_of_val(dst), PIECE_BYTES / size_of::<T>());
+    parallel::sum(dst.chunks_mut(piece).zip(src.chunks(piece)), num_bytes, |(dst, src)| work(dst, src))
 }
 
 /// Clears all bits. Pages of zeros are not written, for the reason given at [`copy_to_zeroed`].
@@ -117,14 +129,16 @@ pub fn clear(words: &mut [u64]) {
 /// ORs `src` into `dst` of the same length and returns how many bits that set. Pages of zeros in `src` leave `dst`
 /// untouched.
 pub fn or_new(dst: &mut [u64], src: &[u64]) -> u64 {
-    let mut new = 0;
-    for (to, from) in dst.chunks_mut(PAGE_WORDS).zip(src.chunks(PAGE_WORDS)) {
-        if has_ones(bytemuck::cast_slice(from)) {
-            let before = count_ones(to);
-            new += or_count(to, from) - before;
+    sum_of_both(dst, src, |dst, src| {
+        let mut new = 0;
+        for (to, from) in dst.chunks_mut(PAGE_WORDS).zip(src.chunks(PAGE_WORDS)) {
+            if has_ones(bytemuck::cast_slice(from)) {
+                let before = count_ones(to);
+                new += or_count(to, from) - before;
+            }
         }
-    }
-    new
+        new
+    })
 }
 
 /// Whether every page of `bytes` has a bit set. A copy then makes the whole destination resident.
@@ -240,6 +254,24 @@ mod tests {
         assert!(!fills_every_page(bytemuck::cast_slice(&src)) && fills_every_page(bytemuck::cast_slice(&dst)));
         clear(&mut dst);
         assert_eq!(count_ones(&dst), 0);
+    }
+
+    /// Of buffers that several threads work on, the last of whose pieces is not whole.
+    #[test]
+    fn large_buffers_are_copied_and_united_as_small_ones_are() {
+        let mut word = 1u64;
+        let mut random = || {
+            word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            word & word >> 21
+        };
+        let len = 3 * PIECE_BYTES / size_of::<u64>() + 5;
+        let [one, other] = [(); 2].map(|()| (0..len).map(|_| random()).collect::<Vec<u64>>());
+        let mut copy = vec![0; len];
+        copy_to_zeroed(bytemuck::cast_slice_mut(&mut copy), bytemuck::cast_slice(&one));
+        assert!(copy == one);
+        let new = count_either(&one, &other) - count_ones(&one);
+        assert_eq!(or_new(&mut copy, &other), new);
+        assert!(copy.iter().zip(one.iter().zip(&other)).all(|(both, (one, other))| *both == one | other));
     }
 
     proptest! {

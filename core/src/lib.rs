@@ -39,6 +39,7 @@ pub mod error;
 pub(crate) mod hash;
 pub mod health;
 pub(crate) mod heap;
+pub(crate) mod parallel;
 pub mod partition;
 pub mod persist;
 pub(crate) mod shared;

@@ -7,6 +7,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::bits;
 use crate::error::Error;
+use crate::parallel::{self, PIECE_BYTES};
 use crate::size_limit::{SizeLimit, array_bytes};
 
 /// Bits of a line: one cache line of 64 bytes. Part of the stored format.
@@ -24,7 +25,7 @@ pub(super) const PREFETCH_FROM_LINES: usize = 512;
 #[repr(C, align(64))]
 pub struct Line(pub(super) [u64; 8]);
 
-/// Block size of [`Bitmap::count_union`], lines: 4 KiB on the stack.
+/// Block size of [`count_union`], lines: 4 KiB on the stack.
 const BLOCK: usize = 64;
 
 /// Bits in whole lines. Invariant: `set_bits` of them are set.
@@ -123,22 +124,12 @@ impl Bitmap {
     }
 
     /// How many bits the union with `others`, of the same size, has set.
-    pub(super) fn count_union<'a>(&self, others: impl Iterator<Item = &'a Bitmap> + Clone) -> u64 {
-        let mut set_bits = 0;
-        for (index, block) in self.lines.chunks(BLOCK).enumerate() {
-            let mut union = [Line::default(); BLOCK];
-            let union = &mut union[..block.len()];
-            union.copy_from_slice(block);
-            let union: &mut [u64] = bytemuck::cast_slice_mut(union);
-            let start = index * BLOCK;
-            let mut ones = None;
-            for other in others.clone() {
-                let theirs = &other.lines[start..start + block.len()];
-                ones = Some(bits::or_count(union, bytemuck::cast_slice(theirs)));
-            }
-            set_bits += ones.unwrap_or_else(|| bits::count_ones(union));
-        }
-        set_bits
+    pub(super) fn count_union<'a>(&self, others: impl Iterator<Item = &'a Bitmap> + Clone + Sync) -> u64 {
+        const PIECE: usize = PIECE_BYTES / size_of::<Line>();
+        let pieces = self.lines.chunks(PIECE).enumerate();
+        parallel::sum(pieces, size_of_val(&*self.lines), |(index, piece)| {
+            count_union(piece, index * PIECE, others.clone())
+        })
     }
 
     pub(super) fn clear(&mut self) {
@@ -159,6 +150,25 @@ impl Bitmap {
     pub(super) fn heap_layout(&self) -> Layout {
         Layout::for_value::<[Line]>(&self.lines)
     }
+}
+
+/// How many bits the union of some lines with those of `others` in the same place, from line `start` on, has set.
+fn count_union<'a>(lines: &[Line], mut start: usize, others: impl Iterator<Item = &'a Bitmap> + Clone) -> u64 {
+    let mut set_bits = 0;
+    for block in lines.chunks(BLOCK) {
+        let mut union = [Line::default(); BLOCK];
+        let union = &mut union[..block.len()];
+        union.copy_from_slice(block);
+        let union: &mut [u64] = bytemuck::cast_slice_mut(union);
+        let mut ones = None;
+        for other in others.clone() {
+            let theirs = &other.lines[start..start + block.len()];
+            ones = Some(bits::or_count(union, bytemuck::cast_slice(theirs)));
+        }
+        set_bits += ones.unwrap_or_else(|| bits::count_ones(union));
+        start += block.len();
+    }
+    set_bits
 }
 
 /// The `num_bytes` bytes of the lines from byte `offset` on, all within the first `len` bytes.

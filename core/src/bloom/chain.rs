@@ -31,7 +31,7 @@ pub trait Sealed {}
 /// One filter of a chain: the methods in which the two layouts differ. No other layout can implement it.
 ///
 /// A method with the mask `pending` handles those hashes whose bit is set in it. It takes at most 32 hashes.
-pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + 'static {
+pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'static {
     /// The parameters of the chain that starts with it.
     fn params(&self) -> &Params;
     /// The hash of an item.
@@ -120,7 +120,7 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + 'static {
     /// Becomes the union with `other`; tells whether that set a bit.
     fn union_with(&mut self, other: &Self) -> bool;
     /// How many bits the union with mergeable `others` has set.
-    fn count_union<'a>(&'a self, others: impl Iterator<Item = &'a Self> + Clone) -> u64;
+    fn count_union<'a>(&'a self, others: impl Iterator<Item = &'a Self> + Clone + Sync) -> u64;
     /// The maximum-likelihood estimate of the number of items that set this number of bits.
     fn estimate_items(&self, set_bits: u64) -> f64;
     /// The estimated false-positive rate with this number of bits set.

@@ -36,10 +36,10 @@ impl<S: SubFilter> Chain<S> {
 }
 
 /// For each sub-filter of the union of these lists, the sub-filters that it is made of: the first and the rest.
-fn merged<'a, S>(
+fn merged<'a, S: Sync>(
     ours: &'a [S],
     others: &'a [&'a [S]],
-) -> impl Iterator<Item = (&'a S, impl Iterator<Item = &'a S> + Clone)> {
+) -> impl Iterator<Item = (&'a S, impl Iterator<Item = &'a S> + Clone + Sync)> {
     (0..).map_while(move |index| {
         let lists = once(ours).chain(others.iter().copied());
         let mut merged = lists.filter_map(move |list| list.get(index));

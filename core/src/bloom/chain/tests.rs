@@ -1,13 +1,23 @@
 //! How often chains ask their sub-filters, and that lists answer as single calls do, on chains of any length.
 
-use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
+use std::sync::Mutex;
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::hash::hash64;
 use crate::size_limit::Unlimited;
+
+/// How often each hash was looked for or inserted. It makes no difference between sub-filters.
+#[derive(Debug, Default)]
+struct Asked(Mutex<HashMap<u64, u32>>);
+
+impl PartialEq for Asked {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
 
 /// A sub-filter that counts how often it is asked. It errs for items that share one of `values` values. It is full with
 /// `capacity` items or `most_held` held values. Like a real one, it reports a lower bound of its room: half of the
@@ -19,18 +29,17 @@ struct Counted {
     values: u64,
     held: HashSet<u64>,
     num_items: u64,
-    /// How often each hash was looked for here or inserted.
-    asked: RefCell<HashMap<u64, u32>>,
+    asked: Asked,
 }
 
 impl Counted {
     fn new(params: Params, most_held: u64, values: u64) -> Self {
-        let (held, asked) = (HashSet::new(), RefCell::default());
+        let (held, asked) = (HashSet::new(), Asked::default());
         Counted { params, most_held, values, held, num_items: 0, asked }
     }
 
     fn ask(&self, hash: Hash128) -> u64 {
-        *self.asked.borrow_mut().entry(hash.lo).or_default() += 1;
+        *self.asked.0.lock().unwrap().entry(hash.lo).or_default() += 1;
         hash.lo % self.values
     }
 }
@@ -127,7 +136,7 @@ impl SubFilter for Counted {
     }
     fn relocate(&mut self, _: impl FnOnce(Box<[Line]>) -> Box<[Line]>) {}
     fn heap_layouts(&self, _: &mut dyn FnMut(Layout)) {}
-    fn count_union<'a>(&'a self, _others: impl Iterator<Item = &'a Self> + Clone) -> u64 {
+    fn count_union<'a>(&'a self, _others: impl Iterator<Item = &'a Self> + Clone + Sync) -> u64 {
         unreachable!("no test merges")
     }
     fn estimate_items(&self, set_bits: u64) -> f64 {
@@ -149,7 +158,8 @@ fn counted(capacity: u64, most_held: u64, values: u64) -> Chain<Counted> {
 
 /// Largest number of times that a sub-filter was asked about one item since the last call.
 fn most_asked(chain: &Chain<Counted>) -> u32 {
-    chain.sub_filters().iter().flat_map(|one| one.asked.take().into_values()).max().unwrap_or(0)
+    let asked = chain.sub_filters().iter().map(|one| std::mem::take(&mut *one.asked.0.lock().unwrap()));
+    asked.flat_map(HashMap::into_values).max().unwrap_or(0)
 }
 
 fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {

@@ -360,7 +360,7 @@ impl SubFilter for ClassicSubFilter {
         self.bitmap.union_with(&other.bitmap)
     }
 
-    fn count_union<'a>(&'a self, others: impl Iterator<Item = &'a Self> + Clone) -> u64 {
+    fn count_union<'a>(&'a self, others: impl Iterator<Item = &'a Self> + Clone + Sync) -> u64 {
         self.bitmap.count_union(others.map(|other| &other.bitmap))
     }
 

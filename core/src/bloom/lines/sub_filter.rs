@@ -336,7 +336,7 @@ impl SubFilter for LineSubFilter {
         self.bitmap.union_with(&other.bitmap)
     }
 
-    fn count_union<'a>(&'a self, others: impl Iterator<Item = &'a Self> + Clone) -> u64 {
+    fn count_union<'a>(&'a self, others: impl Iterator<Item = &'a Self> + Clone + Sync) -> u64 {
         self.bitmap.count_union(others.map(|other| &other.bitmap))
     }
 

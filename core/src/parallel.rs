@@ -1,0 +1,79 @@
+//! One pass over large buffers, by several threads at once. The caller's thread works too, and waits for the others.
+//!
+//! A copy or a union of hundreds of megabytes holds a server's only thread for so long. Most of that time goes to the
+//! pages that are touched for the first time, and to memory that one core alone cannot keep busy.
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// Bytes of a buffer that are worked on at a time, and the least that a thread is started for: some hundred microseconds
+/// of work, ten times what starting a thread takes.
+pub(crate) const PIECE_BYTES: usize = 4 << 20;
+
+/// Threads of a pass at most. Memory keeps few cores busy.
+const MAX_THREADS: usize = 4;
+
+/// Calls `work` with each of the pieces, of a buffer of `num_bytes`, and returns the sum of what it returns. The pieces are
+/// taken in order, each by the thread that is free.
+pub(crate) fn sum<T: Send>(
+    pieces: impl ExactSizeIterator<Item = T> + Send,
+    num_bytes: usize,
+    work: impl Fn(T) -> u64 + Sync,
+) -> u64 {
+    let threads = num_threads(num_bytes);
+    if threads == 1 {
+        return pieces.map(work).sum();
+    }
+    let (pieces, total) = (Mutex::new(pieces), AtomicU64::new(0));
+    let take_pieces = || {
+        let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let own = std::iter::from_fn(next).map(&work).sum();
+        total.fetch_add(own, Ordering::Relaxed);
+    };
+    thread::scope(|scope| {
+        // A thread that cannot be started leaves its pieces to the others.
+        let start = |_: usize| thread::Builder::new().spawn_scoped(scope, take_pieces).is_ok();
+        let _ = (1..threads).all(start);
+        take_pieces();
+    });
+    total.into_inner()
+}
+
+/// Threads for a buffer of so many bytes, the caller's included.
+fn num_threads(num_bytes: usize) -> usize {
+    let wanted = (num_bytes / PIECE_BYTES).min(MAX_THREADS);
+    // The system is asked for what may be used only where that is for something.
+    if wanted < 2 { 1 } else { thread::available_parallelism().map_or(1, NonZero::get).min(wanted) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_piece_is_taken_once() {
+        for (len, piece) in [(0, 1), (1, 7), (100, 7), (1000, 1)] {
+            let mut buffer = vec![0u8; len];
+            let own_len = |piece: &mut [u8]| {
+                piece.iter_mut().for_each(|byte| *byte += 1);
+                piece.len() as u64
+            };
+            // As if the buffer were larger.
+            assert_eq!(sum(buffer.chunks_mut(piece), 10 * PIECE_BYTES, own_len), len as u64);
+            assert!(buffer.iter().all(|&byte| byte == 1));
+        }
+    }
+
+    #[test]
+    fn small_buffers_need_no_thread() {
+        assert_eq!([0, PIECE_BYTES, 2 * PIECE_BYTES - 1].map(num_threads), [1; 3]);
+        assert!(num_threads(usize::MAX) <= MAX_THREADS);
+        let own = thread::current().id();
+        sum([1, 2].into_iter(), PIECE_BYTES, |_| {
+            assert_eq!(thread::current().id(), own);
+            0
+        });
+    }
+}
