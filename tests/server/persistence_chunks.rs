@@ -54,18 +54,21 @@ fn progress(error: &str, family: &str) -> (u64, u64) {
 fn several_chunks(client: &mut Client, family: &str) -> Vec<(i64, Vec<u8>)> {
     match family {
         "BF" => {
-            client.expect("BF.RESERVE src 0.01 20000000", "+OK");
+            client.expect("BF.RESERVE src 0.01 4000000", "+OK");
             add_many(client, "BF.MADD src", "item:", 0..10_000);
         }
         _ => {
             // Its bitmap does not fit into one chunk. The server itself makes so many members in the least time.
             client.expect("LC.RESERVE src 1000000000", "+OK");
-            let script = "for batch = 1, 6000 do
+            let script = "local first = tonumber(ARGV[1])
+            for batch = first, first + 499 do
                 local items = {}
                 for at = 1, 1000 do items[at] = 'item:' .. batch .. ':' .. at end
                 redis.call('LC.ADD', 'src', unpack(items))
             end";
-            assert_eq!(client.call(&["EVAL", script, "1", "src"]), Value::Nil);
+            for batch in (0..6000).step_by(500) {
+                assert_eq!(client.call(&["EVAL", script, "1", "src", &batch.to_string()]), Value::Nil);
+            }
         }
     }
     let chunks = dump(client, family, "src");

@@ -148,12 +148,12 @@ fn resident_bytes(client: &mut Client) -> u64 {
 /// Copies, unions and loaded values of filters that hold next to nothing take next to no memory.
 #[test]
 fn pages_of_zeros_are_not_touched() {
-    const MOST_BYTES: u64 = 32 << 20;
+    const MOST_BYTES: u64 = 8 << 20;
     let server = Setup::default().line("appendonly no").line("activedefrag no").start();
     let mut client = server.client();
     for layout in ["lines", "classic"] {
-        client.expect(&format!("BF.RESERVE one 0.001 100000000 NONSCALING LAYOUT {layout}"), "+OK");
-        client.expect(&format!("BF.RESERVE two 0.001 100000000 NONSCALING LAYOUT {layout}"), "+OK");
+        client.expect(&format!("BF.RESERVE one 0.001 20000000 NONSCALING LAYOUT {layout}"), "+OK");
+        client.expect(&format!("BF.RESERVE two 0.001 20000000 NONSCALING LAYOUT {layout}"), "+OK");
         client.expect("BF.ADD one a", "1");
         client.expect("BF.ADD two b", "1");
         let before = resident_bytes(&mut client);

@@ -235,7 +235,7 @@ fn transactions_and_scripts_are_sent_as_effects() {
 fn chunks_are_sent_one_by_one() {
     let mut pair = Pair::start();
     let mut client = pair.primary.client();
-    client.expect("BF.RESERVE src 0.01 20000000", "+OK");
+    client.expect("BF.RESERVE src 0.01 4000000", "+OK");
     add_many(&mut client, "BF.MADD src", "item:", 0..5000);
     add_many(&mut client, "LC.ADD src2", "item:", 0..5000);
     for (family, key) in [("BF", "src"), ("LC", "src2")] {
