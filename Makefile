@@ -21,6 +21,8 @@ export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 CORE_TESTS := commands_ config info_ persistence replication
 # But those that compare long random sessions with a model: what they find does not depend on the server.
 NOT_CORE_TESTS := replication_windows_model
+# All but the examples of documents. Programs in examples/ have no tests, and `make lint` compiles them.
+TESTS := --workspace --locked --lib --bins --tests
 # Optimised: they add tens of millions of items.
 ACCURACY_TESTS := --profile accuracy --locked --package rollcall-core --test accuracy
 OTHER_SERVERS := redis-8.2.3 valkey-9.1.2
@@ -46,13 +48,14 @@ run: ## Install what is missing, build, and start redis-server with the module; 
 test: setup-test ## Run every test: all of them on redis-server, then the core part on Redis 8 and Valkey
 	@scripts/servers.py fetch $(PEERS)
 	@cargo build --release --locked & module=$$!; compiled=0; \
-		{ cargo test --workspace --locked --no-run && cargo test $(ACCURACY_TESTS) --no-run; } || compiled=$$?; \
+		{ cargo test $(TESTS) --no-run && cargo test $(ACCURACY_TESTS) --no-run; } || compiled=$$?; \
 		wait $$module && exit $$compiled
 	@mkdir -p target/run
 	@echo "== all tests, on $$(redis-server --version | cut -d' ' -f1-3)"
 	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=redis-server \
 		$(call in_variable,ROLLCALL_OLD_SERVER,redis-6.2.5) $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
-		cargo test --workspace --locked --no-fail-fast
+		cargo test $(TESTS) --no-fail-fast
+	@cargo test --workspace --locked --doc
 	@echo "== accuracy, optimised"
 	@cargo test $(ACCURACY_TESTS)
 	@$(MAKE) test-servers

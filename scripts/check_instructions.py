@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,7 +56,10 @@ def count(program: str, name: str) -> int:
 
 def measure(program: str) -> dict[str, float]:
     listed = subprocess.run([program, "list"], stdout=subprocess.PIPE, text=True, check=True).stdout
-    return {name: count(program, name) / int(items) for name, items in (line.split() for line in listed.splitlines())}
+    names, items = zip(*(line.split() for line in listed.splitlines()))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        counts = pool.map(lambda name: count(program, name), names)
+        return {name: counted / int(number) for name, counted, number in zip(names, counts, items)}
 
 
 def read() -> tuple[str, dict[str, float]]:
