@@ -1,0 +1,132 @@
+//! Operations run with each of their large allocations failing.
+
+use std::fmt::Debug;
+
+use rollcall_core::bloom::BloomFilter;
+use rollcall_core::error::Error;
+use rollcall_core::persist;
+use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::persist::{Loading, Stored, push_chunk, rdb, scandump};
+
+use crate::failing::with_failure;
+use crate::support::fields::{Field, Fields};
+use crate::support::values::{dump_of, same_dump};
+
+/// Runs `operate` on what `make` makes until no large allocation of it is left to fail; each failure is told and `same`
+/// says that it changed nothing. Returns how many there were.
+pub fn failures<T, R>(
+    what: &str,
+    make: impl Fn() -> T,
+    operate: impl Fn(&mut T) -> Result<R, Error>,
+    same: impl Fn(&T, &T) -> bool,
+) -> u64 {
+    for n in 1.. {
+        let mut value = make();
+        let (outcome, failed) = with_failure(n, || operate(&mut value).map(|_| ()));
+        if !failed {
+            assert_eq!(outcome, Ok(()), "{what}");
+            return n - 1;
+        }
+        assert_out_of_memory(what, &outcome);
+        assert!(same(&value, &make()), "{what}, allocation {n}: changed");
+    }
+    unreachable!()
+}
+
+pub fn assert_out_of_memory<R: Debug>(what: &str, outcome: &Result<R, Error>) {
+    assert!(matches!(outcome, Err(Error::OutOfMemory { .. })), "{what}: {outcome:?}");
+}
+
+/// [`failures`], of which there is one at least.
+pub fn fails_cleanly<T, R>(
+    what: &str,
+    make: impl Fn() -> T,
+    operate: impl Fn(&mut T) -> Result<R, Error>,
+    same: impl Fn(&T, &T) -> bool,
+) {
+    assert!(failures(what, make, operate, same) > 0, "{what}: no large allocation");
+}
+
+/// As [`fails_cleanly`], of what only reads.
+pub fn reading_fails_cleanly<R>(what: &str, read: impl Fn() -> Result<R, Error>) {
+    fails_cleanly(what, || (), |()| read(), |(), ()| true);
+}
+pub fn clone_of(filter: &BloomFilter) -> BloomFilter {
+    filter.try_clone().unwrap()
+}
+
+pub fn items(count: u32) -> Vec<Vec<u8>> {
+    (0..count).map(|item| format!("more:{item}").into_bytes()).collect()
+}
+/// Adds the items with the first large allocation failing, then with the second and so on, and returns how many there
+/// are. What was added before a failure must be in, and told.
+pub fn add_all_failures<T>(
+    empty: impl Fn() -> T,
+    items: &[Vec<u8>],
+    add_all: impl Fn(&mut T, &[Vec<u8>], &mut Vec<bool>) -> Result<(), Error>,
+    same: impl Fn(&T, &T) -> bool,
+) -> u64 {
+    for n in 1.. {
+        let (mut ours, mut told) = (empty(), Vec::with_capacity(items.len()));
+        let (outcome, failed) = with_failure(n, || add_all(&mut ours, items, &mut told));
+        if !failed {
+            assert_eq!(outcome, Ok(()));
+            return n - 1;
+        }
+        assert_out_of_memory("add_all", &outcome);
+        assert!(told.len() < items.len());
+        let mut expected = empty();
+        add_all(&mut expected, &items[..told.len()], &mut Vec::new()).unwrap();
+        assert!(same(&ours, &expected), "allocation {n}");
+    }
+    unreachable!()
+}
+/// Loads a dump a step at a time, each with its own failures.
+pub fn assert_dumps_load_or_fail<T: Stored>(value: &T) {
+    let dump = dump_of(value);
+    reading_fails_cleanly("load", || {
+        persist::load::<T, _>(dump.iter().map(|(next, chunk)| (*next, chunk)), &Unlimited)
+    });
+    // A push may allocate or not. Where it fails it took nothing, and succeeds when it is tried again.
+    let mut loading = T::Loading::begin(&dump[0].1, &Unlimited).unwrap();
+    for (next, chunk) in &dump[1..] {
+        for n in 1.. {
+            let received = loading.received_bytes();
+            let (outcome, failed) = with_failure(n, || push_chunk(&mut loading, *next, chunk));
+            if !failed {
+                assert_eq!(outcome, Ok(()));
+                break;
+            }
+            assert_out_of_memory("push", &outcome);
+            assert_eq!((loading.received_bytes(), loading.received().len()), (received, received));
+        }
+    }
+    let (finished, _) = with_failure(1, || loading.finish());
+    let finished = finished.or_else(|error| {
+        assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+        loading.finish()
+    });
+    assert!(same_dump(&finished.unwrap(), value));
+}
+
+pub fn assert_scandump_fails_or_gives<T: Stored>(value: &T) {
+    let dump = dump_of(value);
+    let (mut iterator, _) = scandump(value, 0).unwrap();
+    while iterator != 0 {
+        let (expected, _) = scandump(value, iterator).unwrap();
+        for n in 1.. {
+            let (outcome, failed) = with_failure(n, || scandump(value, iterator).map(|(next, _)| next));
+            if !failed {
+                assert_eq!(outcome, Ok(expected));
+                break;
+            }
+            assert_out_of_memory("scandump", &outcome);
+        }
+        iterator = expected;
+    }
+    assert!(dump.len() > 1);
+}
+
+pub fn assert_rdb_loads_or_fails<L: Loading + Debug>(fields: &[Field]) {
+    reading_fails_cleanly("RDB", || rdb::load::<L>(&mut Fields(fields), &Unlimited, &mut |_| ()));
+}

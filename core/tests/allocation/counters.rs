@@ -1,0 +1,229 @@
+//! Counters, of which large allocations fail.
+
+use rollcall_core::admission::Terms;
+use rollcall_core::counting::{self, Counter, Representation, count_union, estimate_intersection};
+use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::counting::Shaped;
+use rollcall_core::unstable::hash::checksum;
+use rollcall_core::unstable::persist::{Loading, LoadingCounter, Stored};
+use rollcall_core::window::{Pace, Window};
+
+use crate::common::{
+    add_all_failures, assert_dumps_load_or_fail, assert_out_of_memory, assert_rdb_loads_or_fails,
+    assert_scandump_fails_or_gives, fails_cleanly, failures, items, reading_fails_cleanly,
+};
+use crate::failing::with_failure;
+use crate::support::values::{completed, cut_after, rdb_of, rdb_of_loading, same_dump};
+
+fn counter(capacity: u64, error_rate: f64, exact_limit: u32, members: u32) -> Counter {
+    let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed: 0 };
+    let mut counter = Counter::new(params).unwrap();
+    for member in 0..members {
+        counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
+    }
+    counter
+}
+
+/// A counter of each representation, none of them small.
+fn counters() -> Vec<(Counter, Representation)> {
+    use Representation::{Dense, Exact, Sparse};
+    let all = vec![
+        (counter(10_000_000, 0.01, 65_536, 4_000), Exact),
+        (counter(10_000_000, 0.001, 10, 20_000), Sparse),
+        (counter(1_000_000, 0.001, 10, 80_000), Dense),
+    ];
+    for (counter, representation) in &all {
+        assert_eq!(counter.representation(), *representation);
+    }
+    all
+}
+
+pub fn same_counter(a: &Counter, b: &Counter) -> bool {
+    a.params() == b.params() && a.estimate() == b.estimate() && same_dump(a, b)
+}
+
+/// From members to positions to words, with every large allocation on the way failing once.
+#[test]
+fn counters_grow_or_stay_as_they_are() {
+    // From exact to sparse, from exact to dense, from sparse to dense.
+    for (capacity, exact_limit) in [(50_000_000, 65_536), (1_000_000, 65_536), (1_000_000, 0)] {
+        let mut counter = counter(capacity, 0.001, exact_limit, 0);
+        let mut failures = 0;
+        for member in 0..60_000u32 {
+            let before = (counter.representation(), counter.set_bits(), counter.estimate());
+            for n in 1.. {
+                let (outcome, failed) = with_failure(n, || counter.add(&member.to_le_bytes(), &Unlimited));
+                if !failed {
+                    assert!(outcome.is_ok(), "{outcome:?}");
+                    break;
+                }
+                failures += 1;
+                assert_out_of_memory("add", &outcome);
+                assert_eq!((counter.representation(), counter.set_bits(), counter.estimate()), before);
+            }
+        }
+        assert!(failures > 0, "{capacity}, {exact_limit}");
+        assert!(same_counter(&counter, &self::counter(capacity, 0.001, exact_limit, 60_000)));
+        assert_eq!(counter.representation() == Representation::Dense, capacity == 1_000_000);
+    }
+}
+
+#[test]
+fn counters_take_items_up_to_a_failure() {
+    let failures = add_all_failures(
+        || counter(1_000_000, 0.001, 65_536, 0),
+        &items(60_000),
+        |counter, items, told| counter.add_all(items.iter().map(Vec::as_slice), &Unlimited, |new| told.push(new)),
+        same_counter,
+    );
+    assert!(failures > 1);
+}
+
+#[test]
+fn counters_admit_what_they_are_to_or_nothing() {
+    let (counter, items) = (counter(10_000_000, 0.01, 65_536, 2_000), items(500));
+    let terms = Terms { limit: 2_400, all: false, dry_run: false };
+    let admit = |counter: &mut Counter| counter.admit(items.iter().map(Vec::as_slice), terms, &Unlimited);
+    fails_cleanly("admit", || counter.try_clone().unwrap(), admit, same_counter);
+}
+
+#[test]
+fn counters_are_copied_and_loaded_or_not_at_all() {
+    for (counter, representation) in counters() {
+        let payload_bytes = counter.payload().len();
+        let part = cut_after(&counter, payload_bytes * 9 / 10 + 1);
+        let is_sparse = representation == Representation::Sparse;
+        // A sparse counter of so few slots is many small allocations.
+        if !is_sparse {
+            reading_fails_cleanly("clone", || counter.try_clone());
+            assert_dumps_load_or_fail(&counter);
+            assert_rdb_loads_or_fails::<LoadingCounter>(&rdb_of(&counter));
+            reading_fails_cleanly("part", || part.try_clone());
+            assert_rdb_loads_or_fails::<LoadingCounter>(&rdb_of_loading(&part));
+        }
+        assert_scandump_fails_or_gives(&counter);
+        assert!(same_dump(&completed(part, &counter), &counter));
+    }
+}
+
+/// More positions than a sparse counter has: what they need is allocated when the last of them is there.
+#[test]
+fn positions_become_words_or_stay() {
+    let counter = counter(1_000_000, 0.001, 0, 2000);
+    let (mut header, most_bytes) = (counter.header(), counter.layout().num_bytes() / 2);
+    let positions: Vec<u8> = (0..most_bytes as u32 / 4).flat_map(|number| (number * 60).to_le_bytes()).collect();
+    // Before the checksum stands the length of the payload, two groups of 7 bits; here it becomes three.
+    assert!((1 << 7..1 << 14).contains(&counter.payload().len()) && (1 << 14..1 << 21).contains(&most_bytes));
+    header.truncate(header.len() - 6);
+    header.extend_from_slice(&[most_bytes as u8 | 0x80, (most_bytes >> 7) as u8 | 0x80, (most_bytes >> 14) as u8]);
+    header.extend_from_slice(&(checksum(&header, 0) as u32).to_le_bytes());
+    let mut loading = LoadingCounter::begin(&header, &Unlimited).unwrap();
+    loading.push(&positions).unwrap();
+    let (outcome, failed) = with_failure(1, || loading.finish());
+    assert!(failed);
+    assert_out_of_memory("finish", &outcome);
+    assert_eq!((loading.received_bytes(), loading.received().len()), (most_bytes, most_bytes));
+    let counter = loading.finish().unwrap();
+    assert_eq!((counter.representation(), counter.set_bits()), (Representation::Dense, most_bytes / 4));
+}
+
+/// Of one other, and of so many that lists of pointers to them are large.
+#[test]
+fn counters_are_compared_and_merged_or_stay_as_they_are() {
+    let counters: Vec<Counter> = counters().into_iter().map(|(counter, _)| counter).collect();
+    let few = counter(10_000_000, 0.01, 65_536, 3);
+    let many = vec![&few; 3000];
+    let mut found = [0; 4];
+    for ours in counters.iter().chain([&few]) {
+        for others in counters.iter().map(|one| vec![one]).chain([many.clone()]) {
+            let all = [&[ours], others.as_slice()].concat();
+            let copy = || ours.try_clone().unwrap();
+            found[0] += failures("union", || (), |()| count_union(&all), |(), ()| true);
+            found[1] += failures("difference", || (), |()| ours.difference(&others), |(), ()| true);
+            found[3] += failures("intersection", || (), |()| estimate_intersection(&all), |(), ()| true);
+            found[2] += failures("merge", copy, |ours| ours.merge(&others, &Unlimited), same_counter);
+        }
+    }
+    assert!(found.iter().all(|&failures| failures > 4), "{found:?}");
+}
+
+/// A windowed counter of each representation, none of them small.
+fn windowed_counters() -> Vec<(Counter, Representation)> {
+    use Representation::{Dense, Exact, Sparse};
+    let of = |capacity, error_rate, exact_limit, members: u32| {
+        let mut counter = counter_of_a_day(capacity, error_rate, exact_limit);
+        for member in 0..members {
+            counter.advance(u64::from(3 * member / members));
+            counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
+        }
+        counter
+    };
+    let all = vec![
+        (of(10_000_000, 0.01, 65_536, 4_000), Exact),
+        (of(10_000_000, 0.001, 10, 100_000), Sparse),
+        (of(1_000_000, 0.001, 10, 200_000), Dense),
+    ];
+    for (counter, representation) in &all {
+        assert_eq!(counter.representation(), *representation);
+    }
+    all
+}
+
+fn counter_of_a_day(capacity: u64, error_rate: f64, exact_limit: u32) -> Counter {
+    let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed: 0 };
+    let window = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Manual).unwrap();
+    Counter::new(params).unwrap().with_window(window, 0).unwrap()
+}
+
+#[test]
+fn windowed_counters_grow_or_stay_as_they_are() {
+    // From exact to dense, from sparse to dense.
+    for exact_limit in [65_536, 0] {
+        let mut counter = counter_of_a_day(1_000_000, 0.001, exact_limit);
+        let mut failures = 0;
+        for member in 0..120_000u32 {
+            let before = (counter.representation(), counter.set_bits());
+            for n in 1.. {
+                let (outcome, failed) = with_failure(n, || counter.add(&member.to_le_bytes(), &Unlimited));
+                if !failed {
+                    assert!(outcome.is_ok(), "{outcome:?}");
+                    break;
+                }
+                failures += 1;
+                assert_out_of_memory("add", &outcome);
+                assert_eq!((counter.representation(), counter.set_bits()), before);
+            }
+        }
+        assert!(failures > 0 && counter.representation() == Representation::Dense);
+    }
+}
+
+#[test]
+fn windowed_counters_are_copied_loaded_and_merged_or_not_at_all() {
+    let counters = windowed_counters();
+    for (counter, representation) in &counters {
+        reading_fails_cleanly("clone", || counter.try_clone());
+        assert_dumps_load_or_fail(counter);
+        assert_rdb_loads_or_fails::<LoadingCounter>(&rdb_of(counter));
+        let part = cut_after(counter, counter.payload().len() * 9 / 10 + 1);
+        reading_fails_cleanly("part", || part.try_clone());
+        assert_rdb_loads_or_fails::<LoadingCounter>(&rdb_of_loading(&part));
+        assert!(same_dump(&completed(part, counter), counter));
+        let copy = || counter.try_clone().unwrap();
+        for (other, _) in &counters {
+            failures("merge", copy, |ours| ours.merge(&[other], &Unlimited), same_counter);
+            failures("union", || (), |()| count_union(&[counter, other]), |(), ()| true);
+        }
+        if *representation == Representation::Exact {
+            let (items, terms) = (items(500), Terms { limit: 4_020, all: false, dry_run: false });
+            let admit = |counter: &mut Counter| counter.admit(items.iter().map(Vec::as_slice), terms, &Unlimited);
+            fails_cleanly("admit", copy, admit, same_counter);
+        }
+        // What has no memory for a fresh start is empty all the same.
+        for n in 0..3 {
+            let mut dead = copy();
+            with_failure(n, || dead.advance(1_000));
+            assert_eq!(dead.count(), 0);
+        }
+    }
+}

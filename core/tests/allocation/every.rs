@@ -1,0 +1,369 @@
+//! Allocations of any size, each failing in its turn. Where one must not fail, the process ends: so each operation runs in
+//! a process of its own, this program called again.
+//!
+//! A server ends by itself when a small allocation fails, whoever asks for it. So what may end the process here is no
+//! worse there than any command. These may, all small:
+//! - the fixed part of a value: of a counter that estimates or has a window, of a filter with a window;
+//! - parameters that values share, when a value is made, grows or is loaded;
+//! - the header of a dump;
+//! - the containers of a Roaring bitmap, 8 KiB at most: the positions of a sparse counter, which unions and differences
+//!   list of others too;
+//! - lists with an entry for each of the few counters of an intersection.
+
+use std::process::{Command, Output};
+
+use rollcall_core::admission::Terms;
+use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
+use rollcall_core::counting::{self, Counter, count_union, estimate_intersection};
+use rollcall_core::error::Error;
+use rollcall_core::persist;
+use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::persist::{
+    Loading, LoadingBloomFilter, LoadingCounter, Stored, rdb, redisbloom, scandump,
+};
+use rollcall_core::window::{Pace, Window};
+
+use crate::counters::same_counter;
+use crate::failing::with_failure_from;
+use crate::support::fields::Fields;
+use crate::support::values::{counter, cut_after, dump_of, filter, rdb_of, rdb_of_filter, windowed, windowed_counter};
+
+/// What a child process is to do: the number of an operation, and of the first allocation of it that fails.
+const ORDER: &str = "ROLLCALL_FAILING_ALLOCATION";
+
+/// Begins the line by which a child says which allocation fails now.
+const FAILS_NOW: &str = "allocation ";
+
+/// The line by which a child says that no allocation is left to fail.
+const ALL_DONE: &str = "no allocation is left";
+
+/// Bytes from which no allocation may end the process. All values here are small, so that what grows with a value and is
+/// not asked for first would be above it.
+const SMALL_BYTES: usize = 2048;
+
+/// An operation: runs with this allocation failing, and tells whether there was one.
+type Operation = Box<dyn Fn(u64) -> bool>;
+
+/// An operation on what `make` makes. It fails with an error and changes nothing, or does all it does otherwise.
+fn operation<T: 'static, R>(
+    make: impl Fn() -> T + 'static,
+    operate: impl Fn(&mut T) -> Result<R, Error> + 'static,
+    same: impl Fn(&T, &T) -> bool + 'static,
+) -> Operation {
+    Box::new(move |n| {
+        let mut value = make();
+        let (outcome, failed) = with_failure_from(1, n, || operate(&mut value).map(|_| ()));
+        let mut expected = make();
+        match outcome {
+            Ok(()) => drop(operate(&mut expected).expect("without a failure it works")),
+            Err(Error::OutOfMemory { .. }) => assert!(failed, "nothing failed"),
+            Err(error) => panic!("{error}"),
+        }
+        assert!(same(&value, &expected), "it is neither as it was nor as it should be");
+        failed
+    })
+}
+
+/// An operation that only reads, or makes a value of its own.
+fn reading<T: 'static, R>(
+    make: impl Fn() -> T + 'static,
+    read: impl Fn(&T) -> Result<R, Error> + 'static,
+) -> Operation {
+    operation(make, move |value| read(value), |_, _| true)
+}
+
+/// A change that cannot fail.
+fn always<T>(change: impl Fn(&mut T) + 'static) -> impl Fn(&mut T) -> Result<(), Error> + 'static {
+    move |value| {
+        change(value);
+        Ok(())
+    }
+}
+
+type Operations = Vec<(String, Operation)>;
+
+/// A kind of value, and what makes one.
+type Kind<T> = (&'static str, fn() -> T);
+
+/// Under which new items are admitted.
+const TERMS: Terms = Terms { limit: 40, all: false, dry_run: false };
+
+/// Some of them are in every value already.
+const ITEMS: [&[u8]; 6] = [b"a", b"item:1", b"member:1", b"b", b"c", b"d"];
+
+fn params(expansion: u32) -> bloom::Params {
+    bloom::Params { error_rate: 0.01, capacity: 10, expansion, seed: 0 }
+}
+
+fn of_time() -> Sliding {
+    Sliding::time(40, 4, Pace::Manual, true).unwrap()
+}
+
+/// Filters of every kind, each about to grow or to turn.
+const FILTERS: [Kind<BloomFilter>; 6] = [
+    ("filter of lines", || filter(params(2), BitLayout::Lines, 10)),
+    ("chain of lines", || filter(params(2), BitLayout::Lines, 30)),
+    ("classic filter", || filter(params(2), BitLayout::Classic, 10)),
+    ("classic chain", || filter(params(2), BitLayout::Classic, 30)),
+    ("filter with a window", || windowed(params(2), of_time(), &[10, 20, 5])),
+    ("filter of the last items", || windowed(params(0), Sliding::last(2, false).unwrap(), &[10])),
+];
+
+fn same_filter(a: &BloomFilter, b: &BloomFilter) -> bool {
+    a == b
+}
+
+fn of_filters() -> Operations {
+    let mut all: Operations = Vec::new();
+    for (kind, layout) in [("filter of lines", BitLayout::Lines), ("classic filter", BitLayout::Classic)] {
+        let make = move |(): &()| BloomFilter::new(layout, params(2), &Unlimited);
+        all.push((format!("make a {kind}"), reading(|| (), make)));
+    }
+    for (kind, sliding) in [("window", of_time()), ("last items", Sliding::last(2, false).unwrap())] {
+        let expansion = if kind == "window" { 2 } else { 0 };
+        let make = move |(): &()| BloomFilter::windowed_at(params(expansion), sliding, 7, &Unlimited);
+        all.push((format!("make a filter with a {kind}"), reading(|| (), make)));
+    }
+    for (kind, make) in FILTERS {
+        let mut push = |what: &str, operation| all.push((format!("{what} a {kind}"), operation));
+        push("copy", reading(make, BloomFilter::try_clone));
+        push("make the twin of", reading(make, |filter| filter.empty_twin(&Unlimited)));
+        push("ask", reading(make, |filter| Ok(filter.may_contain(b"item:3"))));
+        push("clear", operation(make, always(BloomFilter::clear), same_filter));
+        let more = |filter: &mut BloomFilter| filter.add(b"one that makes it grow", &Unlimited);
+        push("add to", operation(make, more, same_filter));
+        let is_of_last = make().sliding().is_some_and(|sliding| sliding.window().is_none());
+        if !is_of_last {
+            push("admit to", operation(make, |filter| filter.admit(ITEMS.into_iter(), TERMS, &Unlimited), same_filter));
+            let both = move || (make().empty_twin(&Unlimited).unwrap(), make());
+            let merge = |(ours, other): &mut (BloomFilter, BloomFilter)| ours.merge(&[other], &Unlimited);
+            push("merge", operation(both, merge, |a, b| a.0 == b.0));
+        }
+        if make().sliding().is_some_and(|sliding| sliding.window().is_some()) {
+            push(
+                "advance",
+                operation(make, always(|filter: &mut BloomFilter| drop(filter.advance(1_009))), same_filter),
+            );
+            push("rebase", operation(make, always(|filter: &mut BloomFilter| filter.rebase(7)), same_filter));
+        }
+        all.extend(stored(kind, make, same_filter));
+        let fields = move || rdb_of_filter(&make());
+        let load: Operation = match make().layout() {
+            BitLayout::Lines => {
+                reading(fields, |fields| rdb::load::<LoadingBloomFilter>(&mut Fields(fields), &Unlimited, &mut |_| ()))
+            }
+            BitLayout::Classic => reading(fields, |fields| {
+                redisbloom::load_rdb(&mut Fields(fields), redisbloom::RDB_ENCODING_NEWEST, &Unlimited, &mut |_| ())
+            }),
+        };
+        all.push((format!("load from RDB a {kind}"), load));
+    }
+    all
+}
+
+/// Parameters of counters, with this many exact members.
+fn counted(capacity: u64, exact_limit: u32) -> counting::Params {
+    counting::Params { capacity, error_rate: 0.01, exact_limit, exact_bytes: 16_384, seed: 7 }
+}
+
+/// Counters of every kind, each about to grow.
+const COUNTERS: [Kind<Counter>; 8] = [
+    ("empty counter", || counter(50_000, 250, 0)),
+    ("exact counter", || counter(50_000, 250, 7)),
+    ("exact counter at its limit", || counter(50_000, 40, 40)),
+    ("sparse counter", || counter(10_000_000, 10, 40)),
+    ("dense counter", || counter(100, 10, 300)),
+    ("exact counter with a window", || windowed_counter(counted(50_000, 250), 12, Pace::Manual, &[10, 0, 20])),
+    ("sparse counter with a window", || windowed_counter(counted(10_000_000, 10), 12, Pace::Manual, &[10, 20, 30])),
+    ("dense counter with a window", || windowed_counter(counted(100, 10), 12, Pace::Manual, &[200, 100])),
+];
+
+fn of_counters() -> Operations {
+    let mut all: Operations = Vec::new();
+    let make = |(): &()| Counter::new(counted(12_345, 250));
+    all.push(("make a counter".into(), reading(|| (), make)));
+    let window = Window::new(40, 4, Counter::MAX_SLICES, Pace::Manual).unwrap();
+    let make = move |(): &()| Counter::new(counted(12_345, 250))?.with_window(window, 7);
+    all.push(("make a counter with a window".into(), reading(|| (), make)));
+    let traits = COUNTERS.map(|(_, make)| {
+        let counter = make();
+        (counter.window().is_some(), counter.is_exact())
+    });
+    for ((kind, make), (has_window, is_exact)) in COUNTERS.into_iter().zip(traits) {
+        let mut push = |what: &str, operation| all.push((format!("{what} a {kind}"), operation));
+        push("copy", reading(make, Counter::try_clone));
+        push("make the twin of", reading(make, Counter::empty_twin));
+        push("count", reading(make, |counter| Ok(counter.count())));
+        // The first that is new to each.
+        let more = |counter: &mut Counter| {
+            (0..)
+                .map(|n: u32| n.to_be_bytes())
+                .find_map(|n| counter.add(&n, &Unlimited).map(|new| new.then_some(())).transpose())
+                .unwrap()
+        };
+        push("add to", operation(make, more, same_counter));
+        if is_exact {
+            push("ask", reading(make, |counter| counter.contains(b"member:3")));
+            push("list", reading(make, |counter| Ok(counter.members()?.count())));
+            push(
+                "admit to",
+                operation(make, |counter| counter.admit(ITEMS.into_iter(), TERMS, &Unlimited), same_counter),
+            );
+        }
+        if has_window {
+            push("advance", operation(make, |counter| Ok(counter.advance(1_009)), same_counter));
+            push("forget all of", operation(make, |counter| Ok(counter.advance(9_009)), same_counter));
+            push("rebase", operation(make, |counter| Ok(counter.rebase(7)), same_counter));
+            push("count a span of", reading(make, |counter| counter.count_since(5, 1_003)));
+            push("list the history of", reading(make, |counter| counter.history(1_003)));
+        }
+        for ((other_kind, other), (other_has_window, other_is_exact)) in COUNTERS.into_iter().zip(traits) {
+            if has_window != other_has_window {
+                continue;
+            }
+            let mut push = |what: &str, operation| all.push((format!("{what} a {kind} and a {other_kind}"), operation));
+            let both = move || [make(), other()];
+            push("unite", reading(both, |[a, b]| count_union(&[a, b])));
+            push("tell the difference of", reading(both, |[a, b]| a.difference(&[b])));
+            push("intersect", reading(both, |[a, b]| estimate_intersection(&[a, b])));
+            let merge = |[a, b]: &mut [Counter; 2]| a.merge(&[b], &Unlimited);
+            push("merge", operation(both, merge, |a, b| same_counter(&a[0], &b[0])));
+            if is_exact && other_is_exact {
+                push(
+                    "list the difference of",
+                    reading(both, |[a, b]| a.members_beyond(&[b]).map(|members| members.len())),
+                );
+            }
+        }
+        all.extend(stored(kind, make, same_counter));
+        let load = |fields: &Vec<_>| rdb::load::<LoadingCounter>(&mut Fields(fields), &Unlimited, &mut |_| ());
+        all.push((format!("load from RDB a {kind}"), reading(move || rdb_of(&make()), load)));
+    }
+    all
+}
+
+/// To store a value of this kind, and to load it again.
+fn stored<T: Stored + 'static>(kind: &'static str, make: fn() -> T, same: fn(&T, &T) -> bool) -> Operations {
+    let name = |what: &str| format!("{what} a {kind}");
+    let half = move || cut_after(&make(), make().payload().len() / 2);
+    let rest = move || {
+        let value = make();
+        let payload: Vec<u8> = value.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect();
+        (half(), payload)
+    };
+    let push = |(loading, payload): &mut (T::Loading, Vec<u8>)| {
+        let from = loading.received_bytes() as usize;
+        if from < payload.len() { loading.push(&payload[from..]) } else { Ok(()) }
+    };
+    let finish = |loading: &mut T::Loading| loading.finish();
+    vec![
+        (name("dump"), reading(make, |value| scandump(value, scandump(value, 0)?.0).map(drop))),
+        (name("begin to load"), reading(move || make().header(), |header| T::Loading::begin(header, &Unlimited))),
+        (name("take a chunk of"), operation(rest, push, |a, b| a.0.received_bytes() == b.0.received_bytes())),
+        (name("copy half of"), reading(half, |loading| loading.try_clone())),
+        (
+            name("complete"),
+            operation(
+                move || {
+                    let mut rest = rest();
+                    push(&mut rest).unwrap();
+                    (Some(rest.0), None)
+                },
+                move |(loading, done): &mut (Option<T::Loading>, Option<T>)| {
+                    *done = Some(finish(loading.as_mut().unwrap())?);
+                    Ok(())
+                },
+                move |a, b| match (&a.1, &b.1) {
+                    (Some(a), Some(b)) => same(a, b),
+                    (None, None) => true,
+                    _ => false,
+                },
+            ),
+        ),
+        (
+            name("load"),
+            reading(
+                move || dump_of(&make()),
+                |dump| persist::load::<T, _>(dump.iter().map(|(next, chunk)| (*next, chunk)), &Unlimited),
+            ),
+        ),
+    ]
+}
+
+fn operations() -> Operations {
+    let mut all = of_filters();
+    all.extend(of_counters());
+    all
+}
+
+/// What a child process does, which is told so. Of the tests it is one that does nothing.
+#[test]
+fn the_rest_of_the_operations() {
+    let Ok(order) = std::env::var(ORDER) else { return };
+    let (from, mut first) =
+        order.split_once(' ').map(|(from, first)| (from.parse().unwrap(), first.parse().unwrap())).unwrap();
+    for (number, (_, operation)) in operations().iter().enumerate().skip(from) {
+        for n in std::mem::replace(&mut first, 1).. {
+            eprintln!("{FAILS_NOW}{number} {n}");
+            if !operation(n) {
+                break;
+            }
+        }
+    }
+    eprintln!("{ALL_DONE}");
+}
+
+/// What became of allocations that failed.
+#[derive(Default)]
+struct Told {
+    /// The operation and the allocation that failed last.
+    last: (usize, u64),
+    /// How many failed.
+    failed: usize,
+    /// Bytes of the one that ended the process; none where all was done.
+    ended_at: Option<usize>,
+}
+
+/// Runs all operations from an allocation on, up to one that ends the process.
+fn run(from: usize, first: u64) -> Told {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "every::the_rest_of_the_operations", "--nocapture"]);
+    let Output { stderr, .. } =
+        command.env(ORDER, format!("{from} {first}")).env("RUST_BACKTRACE", "0").output().unwrap();
+    let said = String::from_utf8_lossy(&stderr).into_owned();
+    let mut told = Told::default();
+    for (number, n) in said.lines().filter_map(|line| line.strip_prefix(FAILS_NOW)?.split_once(' ')) {
+        told.last = (number.parse().unwrap(), n.parse().unwrap());
+        told.failed += 1;
+    }
+    let bytes = |line: &str| line.strip_prefix("memory allocation of ")?.split(' ').next()?.parse().ok();
+    told.ended_at = said.lines().find_map(bytes);
+    if told.ended_at.is_none() && !said.contains(ALL_DONE) {
+        let end: Vec<&str> = said.lines().rev().take(5).collect();
+        panic!("to {}, allocation {}: {end:#?}", operations()[told.last.0].0, told.last.1);
+    }
+    told
+}
+
+/// By default up to the first allocation of an operation that ends the process; with `ROLLCALL_THOROUGH` also those after
+/// it.
+#[test]
+fn an_allocation_that_fails_is_an_error_or_small() {
+    let names: Vec<String> = operations().into_iter().map(|(name, _)| name).collect();
+    let is_thorough = std::env::var_os("ROLLCALL_THOROUGH").is_some();
+    let (mut from, mut first, mut failed, mut ended, mut most) = (0, 1, 0, 0, 0);
+    loop {
+        let told = run(from, first);
+        failed += told.failed;
+        let Some(bytes) = told.ended_at else { break };
+        let (number, n) = told.last;
+        assert!(bytes < SMALL_BYTES, "to {}: allocation {n} of {bytes} bytes ended the process", names[number]);
+        (ended, most) = (ended + 1, bytes.max(most));
+        (from, first) = if is_thorough { (number, n + 1) } else { (number + 1, 1) };
+    }
+    println!(
+        "{failed} allocations of {} operations failed; {ended} ended the process, of {most} bytes at most",
+        names.len()
+    );
+    assert!(failed > 1000 && ended < failed / 4, "{ended} of {failed} ended the process");
+}

@@ -1,0 +1,78 @@
+//! An allocator that fails when it is told to.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// Allocations of fewer bytes are small. A server ends when one of those fails, whoever asked for it.
+pub const LARGE_BYTES: usize = 16 << 10;
+
+thread_local! {
+    /// Which allocation of this thread fails, counted from 1; 0 for none. It counts down.
+    static FAILS_IN: Cell<u64> = const { Cell::new(0) };
+    /// Bytes from which allocations are counted.
+    static FROM_BYTES: Cell<usize> = const { Cell::new(LARGE_BYTES) };
+}
+
+struct Failing;
+
+impl Failing {
+    /// Whether an allocation of so many bytes fails.
+    fn fails(bytes: usize) -> bool {
+        let left = FAILS_IN.get();
+        if left == 0 || bytes < FROM_BYTES.get() {
+            return false;
+        }
+        FAILS_IN.set(left - 1);
+        left == 1
+    }
+}
+
+// SAFETY: all memory is the system's, and null is what the system returns where it has none. The cells are
+// initialised at compile time and need no destructor, so to look at them allocates nothing.
+unsafe impl GlobalAlloc for Failing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if Self::fails(layout.size()) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: as the caller promised.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if Self::fails(layout.size()) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: as the caller promised.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        if Self::fails(new_size) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: as the caller promised.
+        unsafe { System.realloc(pointer, layout, new_size) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promised, and all memory is the system's.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Failing = Failing;
+
+/// Runs `operate` with its `n`th allocation of at least `from_bytes` failing; tells whether one did.
+pub fn with_failure_from<R>(from_bytes: usize, n: u64, operate: impl FnOnce() -> R) -> (R, bool) {
+    FROM_BYTES.set(from_bytes);
+    FAILS_IN.set(n);
+    let outcome = operate();
+    let failed = FAILS_IN.replace(0) == 0;
+    (outcome, failed)
+}
+
+/// [`with_failure_from`], of large ones.
+pub fn with_failure<R>(n: u64, operate: impl FnOnce() -> R) -> (R, bool) {
+    with_failure_from(LARGE_BYTES, n, operate)
+}

@@ -1,0 +1,179 @@
+//! Filters, of which large allocations fail.
+
+use rollcall_core::admission::Terms;
+use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
+use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, Stored, redisbloom};
+use rollcall_core::window::Pace;
+
+use crate::common::{
+    add_all_failures, assert_dumps_load_or_fail, assert_rdb_loads_or_fails, assert_scandump_fails_or_gives, clone_of,
+    fails_cleanly, failures, items, reading_fails_cleanly,
+};
+use crate::failing::with_failure;
+use crate::support::fields::Fields;
+use crate::support::values::{completed, cut_after, filter, rdb_of_filter, rdb_of_loading, windowed};
+
+fn params(capacity: u64, expansion: u32) -> bloom::Params {
+    bloom::Params { error_rate: 0.01, capacity, expansion, seed: 0 }
+}
+
+/// Filters whose bitmaps are large, and whose lists of sub-filters are.
+fn filters() -> Vec<BloomFilter> {
+    let mut filters = Vec::new();
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        filters.push(filter(params(20_000, 2), layout, 25_000));
+        filters.push(filter(params(2, 1), layout, 1700));
+        assert!(filters[filters.len() - 2].sub_filters().len() == 2);
+        assert!(filters[filters.len() - 1].sub_filters().len() > 420);
+    }
+    filters
+}
+
+/// Filters that forget: one that grew in its last slice, and one of the last items that is about to turn.
+fn windows() -> Vec<BloomFilter> {
+    let of_time = Sliding::time(86_400, 2, Pace::Manual, true).unwrap();
+    let of_last = Sliding::last(2, false).unwrap();
+    let windows =
+        vec![windowed(params(20_000, 2), of_time, &[15_000, 25_000]), windowed(params(40_000, 0), of_last, &[20_000])];
+    assert_eq!([windows[0].sub_filters().len(), windows[1].sub_filters().len()], [3, 1]);
+    windows
+}
+
+#[test]
+fn filters_are_made_and_copied_or_not_at_all() {
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        reading_fails_cleanly("new", || BloomFilter::new(layout, params(20_000, 2), &Unlimited));
+    }
+    for filter in windows() {
+        reading_fails_cleanly("clone", || filter.try_clone());
+    }
+    for filter in filters() {
+        reading_fails_cleanly("clone", || filter.try_clone());
+        if filter.sub_filters().len() == 2 {
+            reading_fails_cleanly("twin", || filter.empty_twin(&Unlimited));
+        }
+    }
+}
+
+#[test]
+fn filters_grow_or_stay_as_they_are() {
+    for full in filters().iter_mut().chain(&mut windows()) {
+        let mut number = 0u64;
+        while full.room() > 0 {
+            full.add(&number.to_le_bytes(), &Unlimited).unwrap();
+            number += 1;
+        }
+        let new =
+            (0u64..).map(|number| format!("new:{number}")).find(|item| !full.may_contain(item.as_bytes())).unwrap();
+        fails_cleanly("add", || clone_of(full), |filter| filter.add(new.as_bytes(), &Unlimited), |a, b| a == b);
+    }
+}
+
+#[test]
+fn filters_take_items_up_to_a_failure() {
+    for filter in filters().into_iter().chain(windows()) {
+        let few = if filter.sliding().is_some() { 50_000 } else { 150_000 };
+        let items = items(if filter.sub_filters().len() <= 3 { few } else { 50 });
+        let failures = add_all_failures(
+            || clone_of(&filter),
+            &items,
+            |filter, items, told| filter.add_all(items.iter().map(Vec::as_slice), &Unlimited, |new| told.push(new)),
+            |a, b| a == b,
+        );
+        assert!(failures > 0);
+    }
+}
+
+#[test]
+fn filters_admit_what_they_are_to_or_nothing() {
+    let items = items(40_000);
+    for filter in filters().into_iter().filter(|filter| filter.sub_filters().len() == 2) {
+        for (all, dry_run) in [(false, false), (true, true)] {
+            let terms = Terms { limit: u64::MAX, all, dry_run };
+            let admit = |filter: &mut BloomFilter| filter.admit(items.iter().map(Vec::as_slice), terms, &Unlimited);
+            fails_cleanly("admit", || clone_of(&filter), admit, |a, b| a == b);
+        }
+    }
+    // Those that the newest slice has already are known, and the others of the window come to it.
+    let of_window: Vec<Vec<u8>> = (10_000..16_000).map(|item| format!("item:{item}").into_bytes()).collect();
+    let asked: Vec<&[u8]> = of_window.iter().chain(&items[..15_000]).map(Vec::as_slice).collect();
+    let window = || {
+        let mut window = windows().remove(0);
+        window.advance(1_002);
+        window
+    };
+    for (all, dry_run) in [(false, false), (true, true)] {
+        let terms = Terms { limit: u64::MAX, all, dry_run };
+        let admit = |filter: &mut BloomFilter| filter.admit(asked.iter().copied(), terms, &Unlimited);
+        let moved = |filter: &mut BloomFilter| filter.advance_before_admitting(asked.iter().copied(), terms, 0);
+        let failures = failures("admit", window, admit, |a, b| a == b);
+        assert!(failures > 2);
+        assert_eq!(crate::common::failures("move", window, moved, |a, b| a == b), 0, "one by hand does not ask");
+    }
+    let of_clock = || {
+        let mut filter = window();
+        filter.set_pace(Pace::Clock);
+        filter
+    };
+    let terms = Terms { limit: u64::MAX, all: false, dry_run: false };
+    let moved = |filter: &mut BloomFilter| {
+        filter.advance_before_admitting(items[..15_000].iter().map(Vec::as_slice), terms, 1_003 * 43_200)
+    };
+    fails_cleanly("move", of_clock, moved, |a, b| a == b);
+}
+
+/// A merge allocates lists of pointers and of numbers, which so many filters make large, and the sub-filters that it has not.
+#[test]
+fn filters_merge_or_stay_as_they_are() {
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        let (ours, other) = (filter(params(100, 2), layout, 10), filter(params(100, 2), layout, 50));
+        let (others, grown) = (vec![&other; 3000], filter(params(20_000, 2), layout, 25_000));
+        let merge = |ours: &mut BloomFilter| ours.merge(&[&grown], &Unlimited);
+        fails_cleanly("merge", || filter(params(20_000, 2), layout, 0), merge, |a, b| a == b);
+        fails_cleanly("merge", || clone_of(&ours), |ours| ours.merge(&others, &Unlimited), |a, b| a == b);
+    }
+}
+
+/// Generations that are missing on either side, that die by it, and that have grown.
+#[test]
+fn windows_merge_or_stay_as_they_are() {
+    let [ours, mut ahead] = [windows().remove(0), windows().remove(0)];
+    ahead.advance(1_002);
+    (0..45_000u32).for_each(|item| drop(ahead.add(&item.to_le_bytes(), &Unlimited)));
+    fails_cleanly("merge", || clone_of(&ours), |ours| ours.merge(&[&ahead], &Unlimited), |a, b| a == b);
+    let same = || ours.empty_twin(&Unlimited).unwrap();
+    fails_cleanly("merge", same, |empty| empty.merge(&[&ours, &ahead], &Unlimited), |a, b| a == b);
+}
+
+/// What is forgotten is handed over in a list; where there is no memory for it, it is dropped at once.
+#[test]
+fn windows_advance_without_memory() {
+    let params = bloom::Params { error_rate: 1e-6, capacity: 4, expansion: 1, seed: 0 };
+    let window = Sliding::time(4, 4, Pace::Manual, false).unwrap();
+    let filter = windowed(params, window, &[700]);
+    let advance = |filter: &mut BloomFilter| drop(filter.advance(1_005));
+    let (mut ours, mut expected) = (clone_of(&filter), clone_of(&filter));
+    advance(&mut expected);
+    let ((), failed) = with_failure(1, || advance(&mut ours));
+    assert!(failed && ours == expected && ours.is_empty());
+}
+
+#[test]
+fn filters_are_loaded_or_not_at_all() {
+    for filter in filters().into_iter().chain(windows()) {
+        assert_dumps_load_or_fail(&filter);
+        assert_scandump_fails_or_gives(&filter);
+        let half = cut_after(&filter, filter.payload().len() / 2);
+        assert_rdb_loads_or_fails::<LoadingBloomFilter>(&rdb_of_loading(&half));
+        reading_fails_cleanly("half", || half.try_clone());
+        assert!(completed(half, &filter) == filter);
+        let fields = rdb_of_filter(&filter);
+        match filter.layout() {
+            BitLayout::Lines => assert_rdb_loads_or_fails::<LoadingBloomFilter>(&fields),
+            BitLayout::Classic => reading_fails_cleanly("RDB of RedisBloom", || {
+                redisbloom::load_rdb(&mut Fields(&fields), redisbloom::RDB_ENCODING_NEWEST, &Unlimited, &mut |_| ())
+            }),
+        }
+    }
+}
