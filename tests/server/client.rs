@@ -17,21 +17,31 @@ use std::io::Write as _;
 use std::net::TcpStream;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use redis::{Parser, PushKind, Value};
 
+/// How many times as long as usual a test waits: `ROLLCALL_PATIENCE`, for servers that something slows down.
+pub fn patience() -> u32 {
+    static PATIENCE: OnceLock<u32> = OnceLock::new();
+    let read = || std::env::var("ROLLCALL_PATIENCE").ok().map(|times| times.parse().expect("a whole number of times"));
+    *PATIENCE.get_or_init(|| read().unwrap_or(1))
+}
+
 /// Time limit of everything that a test waits for.
-pub const DEADLINE: Duration = Duration::from_secs(30);
+pub fn deadline() -> Duration {
+    Duration::from_secs(30) * patience()
+}
 
 /// Calls `probe` until it gives a value; panics with `what` when the deadline has passed.
 pub fn wait_until<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + DEADLINE;
+    let end = Instant::now() + deadline();
     loop {
         if let Some(value) = probe() {
             return value;
         }
-        assert!(Instant::now() < end, "waited {DEADLINE:?} in vain for: {what}");
+        assert!(Instant::now() < end, "waited {:?} in vain for: {what}", deadline());
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::client::{Client, DEADLINE, excerpt, text, wait_until};
+use crate::client::{Client, deadline, excerpt, patience, text, wait_until};
 
 /// How a server is to be started.
 #[derive(Clone, Default)]
@@ -21,6 +21,7 @@ pub struct Setup {
     is_old: bool,
     files: Vec<(String, Vec<u8>)>,
     environment: Vec<(String, OsString)>,
+    script: Option<String>,
 }
 
 impl Setup {
@@ -89,6 +90,12 @@ impl Setup {
         self
     }
 
+    /// Starts the server by a shell script. It ends with `exec "$@"`, so that the process stays the one that was started.
+    pub fn script(mut self, script: &str) -> Setup {
+        self.script = Some(script.to_owned());
+        self
+    }
+
     /// Leaves out the settings that servers before 7.0 do not know.
     pub fn for_old_server(mut self) -> Setup {
         self.is_old = true;
@@ -141,7 +148,7 @@ impl Server {
     /// A new connection, in RESP2.
     #[track_caller]
     pub fn client(&self) -> Client {
-        Client::connect(self.port, DEADLINE, log_file(self.dir())).expect("the server takes a connection")
+        Client::connect(self.port, deadline(), log_file(self.dir())).expect("the server takes a connection")
     }
 
     /// A new connection, in RESP3.
@@ -153,6 +160,11 @@ impl Server {
     /// The port it listens on.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// The id of its process.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().expect("a running server").id()
     }
 
     /// The server's working directory, with its data, log and configuration.
@@ -338,7 +350,15 @@ impl Server {
         for _ in 0..20 {
             self.port = free_port();
             let binary = self.setup.binary.clone().unwrap_or_else(server_binary);
-            let child = Command::new(&binary)
+            let mut command = match &self.setup.script {
+                None => Command::new(&binary),
+                Some(script) => {
+                    let mut shell = Command::new("sh");
+                    shell.args(["-c", script, "sh"]).arg(&binary);
+                    shell
+                }
+            };
+            let child = command
                 .args(["server.conf", "--port", &self.port.to_string()])
                 .current_dir(self.dir.path())
                 .envs(self.setup.environment.iter().map(|(name, value)| (name, value)))
@@ -349,7 +369,7 @@ impl Server {
                 .unwrap_or_else(|error| panic!("cannot start {}: {error}", binary.display()));
             let child = self.child.insert(child);
             let pid = child.id().to_string();
-            let end = Instant::now() + DEADLINE;
+            let end = Instant::now() + deadline();
             loop {
                 if let Some(status) = child.try_wait().expect("the child's status") {
                     let log = read_log(self.dir.path());
@@ -366,7 +386,7 @@ impl Server {
                 }
                 // Only the answer of our own child counts, because another server may have taken the port. A server
                 // that gave up while loading takes connections but never answers.
-                if Client::connect(self.port, Duration::from_millis(200), PathBuf::new())
+                if Client::connect(self.port, Duration::from_millis(200) * patience(), PathBuf::new())
                     .is_some_and(|mut client| is_ready(&mut client, &pid))
                 {
                     return Ok(());
@@ -470,6 +490,11 @@ fn default_module_path() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
     target.join("release").join("librollcall.so")
+}
+
+/// Whether `ROLLCALL_THOROUGH` asks for all cases of tests that try some of many, as `make hostile` does.
+pub fn is_thorough() -> bool {
+    std::env::var_os("ROLLCALL_THOROUGH").is_some()
 }
 
 /// A file that an environment variable names. Says that the test is left out if the variable is not set.

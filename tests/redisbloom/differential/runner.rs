@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::differences::{Case, DIFFERENCES};
 use super::sequences::{Command, FILTERS, Layout, NUM_ITEMS, OTHERS, Step, words};
 use super::wire::{Reply, Wire};
-use crate::client::DEADLINE;
+use crate::client::deadline;
 use crate::harness::{Server, Setup};
 
 /// Both servers, with the same defaults.
@@ -258,7 +258,7 @@ impl Pair {
             return Ok(true);
         }
         let ask = [words("PTTL"), vec![key.to_vec()]].concat();
-        let end = Instant::now() + DEADLINE;
+        let end = Instant::now() + deadline();
         while [self.ours.call(&ask), self.theirs.call(&ask)].iter().any(|reply| reply.number() != Some(-2)) {
             assert!(Instant::now() < end, "{} does not expire", key.escape_ascii());
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
-use crate::client::{DEADLINE, excerpt};
+use crate::client::{deadline, excerpt};
 use crate::harness::Server;
 
 /// A reply as it came over the wire. Two are equal if their bytes are.
@@ -97,7 +97,7 @@ impl Wire {
     pub fn connect(server: &Server, resp3: bool) -> Wire {
         let stream = TcpStream::connect(("127.0.0.1", server.port())).expect("the server takes a connection");
         stream.set_nodelay(true).expect("a socket");
-        stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
+        stream.set_read_timeout(Some(deadline())).expect("a socket");
         let mut wire = Wire { stream: BufReader::new(stream), log: server.dir().join("server.log") };
         if resp3 {
             let hello = wire.call(&[b"HELLO".to_vec(), b"3".to_vec()]);
