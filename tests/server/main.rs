@@ -8,6 +8,8 @@
 //! - `ROLLCALL_PEER`: a RedisBloom module, for the tests that load beside it (skipped without).
 //! - `ROLLCALL_FAKETIME`: the library that gives a server a clock of its own, Debian's libfaketime by default.
 //! - `ROLLCALL_OLD_SERVER`: a server older than 7.0, which must refuse the module (skipped without).
+//! - `ROLLCALL_PATIENCE`: how many times as long as usual everything may take, for servers that something slows down.
+//! - `ROLLCALL_THOROUGH`: if set, tests that try some of many cases try all (`make hostile`).
 //!
 //! The tests that every supported server has to pass are in the modules named `commands_*`, `config*`, `info_*`,
 //! `persistence_*` and `replication_*`: `cargo test --test server -- commands_ config info_ persistence_ replication_`.
@@ -19,8 +21,10 @@ mod clock;
 #[path = "../../examples/cluster/mod.rs"]
 mod cluster;
 mod effects;
+mod fake_primary;
 mod fixture;
 mod harness;
+mod kinds;
 mod pair;
 mod payload;
 
@@ -36,6 +40,7 @@ mod commands_windows_clock;
 mod commands_windows_counters;
 mod commands_windows_errors;
 mod commands_windows_filters;
+mod commands_without_memory;
 mod config;
 mod config_drop_in;
 mod errors;
@@ -48,12 +53,15 @@ mod module_loading;
 mod persistence_beside;
 mod persistence_chunks;
 mod persistence_corruption;
+mod persistence_full_disk;
+mod persistence_killed;
 mod persistence_redisbloom;
 mod persistence_restart;
 mod persistence_valkey_bloom;
 mod persistence_whole;
 mod persistence_windows;
 mod replication_beside;
+mod replication_cut;
 mod replication_effects;
 mod replication_migration;
 mod replication_obeyed;

@@ -1,0 +1,325 @@
+//! No memory for a command: what `maxmemory` leaves, and what the system gives to the process. An error, no change.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use redis::Value;
+
+use crate::client::{Client, add_many, error_text, shorten, show, text, with_items, words};
+use crate::fixture::populate_for_no_change;
+use crate::harness::{Server, Setup, is_thorough};
+
+/// Calls of commands that write, on new keys and on those of [`populate_for_no_change`]. `?` stands for BF and for RF.
+const WRITES: [&str; 41] = [
+    "?.RESERVE new 0.01 100",
+    "?.RESERVE new 0.0001 1000000 EXPANSION 4",
+    "?.RESERVE new 0.01 100 WINDOW 40",
+    "?.ADD new a",
+    "?.ADD f new",
+    "?.ADD fw new",
+    "?.MADD new a b",
+    "?.MADD f new newer",
+    "?.MADD fl new newer",
+    "?.INSERT new ITEMS a",
+    "?.INSERT new CAPACITY 1000000 ITEMS a",
+    "?.INSERT new LAST ITEMS a",
+    "?.INSERT f ITEMS new",
+    "?.INSERT fc ITEMS new",
+    "?.ADMIT new LIMIT 5 ITEMS a",
+    "?.ADMIT f LIMIT 50 ITEMS new",
+    "?.ADMIT fw LIMIT 50 ITEMS new",
+    "?.MERGE new f g",
+    "?.MERGE g f",
+    "?.LOADCHUNK new 1 data",
+    "LC.RESERVE new 100",
+    "LC.RESERVE new 100000000 EXACT 0 WINDOW 40",
+    "LC.ADD new a",
+    "LC.ADD c new",
+    "LC.ADD e new",
+    "LC.ADD cw new",
+    "LC.INSERT new ITEMS a",
+    "LC.INSERT new CAPACITY 100000000 EXACT 0 ITEMS a",
+    "LC.INSERT c ITEMS new",
+    "LC.INSERT e2 ITEMS new",
+    "LC.ADMIT new LIMIT 5 ITEMS a",
+    "LC.ADMIT c LIMIT 50 ITEMS new",
+    "LC.ADMIT cw LIMIT 50 ITEMS new",
+    "LC.MERGE new c d",
+    "LC.MERGE d e",
+    "LC.MERGE new cw",
+    "LC.LOADCHUNK new 1 data",
+    "BF.LOAD new data",
+    "COPY f new",
+    "COPY e new",
+    "COPY cw new",
+];
+
+/// Commands that write and may run when memory is full: they forget.
+const FORGETS: [&str; 5] = ["BF.ADVANCE", "RF.ADVANCE", "LC.ADVANCE", "BF.CLEAR", "RF.CLEAR"];
+
+fn writes() -> Vec<String> {
+    WRITES
+        .iter()
+        .flat_map(|line| ["BF", "RF"].map(|prefix| line.replace('?', prefix)))
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
+}
+
+/// The commands of the module that write, and whether the server refuses each when memory is full.
+fn writing_commands(client: &mut Client) -> Vec<(String, bool)> {
+    let names = client.list("COMMAND LIST FILTERBY MODULE rollcall");
+    let mut writing = Vec::new();
+    for name in names.iter().map(text) {
+        let Value::Array(infos) = client.cmd(&format!("COMMAND INFO {name}")) else { panic!("COMMAND INFO {name}") };
+        let Value::Array(info) = &infos[0] else { panic!("COMMAND INFO {name}") };
+        let Value::Array(flags) = &info[2] else { panic!("the flags of {name}") };
+        let flags: Vec<String> = flags.iter().map(text).collect();
+        if flags.iter().any(|flag| flag == "write") {
+            writing.push((name.to_uppercase(), flags.iter().any(|flag| flag == "denyoom")));
+        }
+    }
+    writing
+}
+
+/// Every command that may take memory is in the list above, so that a new one cannot be forgotten.
+#[test]
+fn every_command_that_may_take_memory_is_refused_without() {
+    let mut server = Setup::default().line("maxmemory-policy noeviction").start();
+    let mut client = server.client();
+    let writes = writes();
+    for (name, refused) in writing_commands(&mut client) {
+        let forgets = FORGETS.contains(&name.as_str()) || name == "LC.CLEAR";
+        assert_eq!(refused, !forgets, "{name}");
+        assert!(
+            forgets || writes.iter().any(|line| line.starts_with(&format!("{name} "))),
+            "{name} is not in the list"
+        );
+    }
+    populate_for_no_change(&mut client);
+    let before = client.text("DEBUG DIGEST");
+    client.expect("CONFIG SET maxmemory 1", "+OK");
+    for line in &writes {
+        client.expect(line, "-OOM command not allowed*");
+    }
+    assert_eq!(client.text("DEBUG DIGEST"), before);
+    // What asks nothing of memory works, and so does what gives some back.
+    client.expect("BF.EXISTS f a", "1");
+    client.expect("LC.COUNT c", "2");
+    client.expect("BF.ADVANCE fw 3", "*");
+    client.expect("BF.CLEAR f", "+OK");
+    client.expect("LC.CLEAR e", "+OK");
+    client.expect("DEL g", "1");
+    server.assert_up();
+}
+
+/// The server lets such scripts write when memory is full: then the module's own limits refuse.
+#[test]
+fn scripts_that_may_write_without_memory_are_refused_whole_commands() {
+    let mut server = Setup::default().line("maxmemory-policy noeviction").start();
+    let mut client = server.client();
+    populate_for_no_change(&mut client);
+    let made_before = client.int("DBSIZE");
+    client.expect("CONFIG SET maxmemory 1", "+OK");
+    let mut refused = 0;
+    for line in writes().iter().filter(|line| !line.starts_with("COPY")) {
+        let before = client.text("DEBUG DIGEST");
+        let script = "#!lua flags=allow-oom\nreturn redis.call(unpack(ARGV))";
+        let reply = client.call(&[&["EVAL", script, "0"], &words(line)[..]].concat());
+        let Some(error) = error_text(&reply) else {
+            // The bits of an item may lie in memory that the value has already, and an empty counter has no bits.
+            let makes = words(line)[1] == "new";
+            assert!(!makes || line.starts_with("LC.RESERVE"), "{line} gave {}", show(&reply));
+            client.cmd("DEL new");
+            continue;
+        };
+        assert!(error.contains("maxmemory leaves") || line.contains("LOAD"), "{line}: {error}");
+        assert_eq!(client.text("DEBUG DIGEST"), before, "{line}");
+        refused += 1;
+    }
+    assert!(refused > 30, "{refused} were refused");
+    assert_eq!(client.int("DBSIZE"), made_before);
+    server.assert_up();
+}
+
+/// Address space that the system gives to a server, KiB: several times what it takes to start.
+const SPACE_KIB: u64 = 1_200_000;
+
+/// Address space for what the server itself needs when all else is taken, and the thread that frees large values, KiB.
+const SPARE_KIB: u64 = 7 << 10;
+
+/// Takes all address space with filters `ballast:*` but what no large block fits in, and gives the server some more.
+fn fill_space(server: &Server) {
+    let mut client = server.client();
+    let mut taken = 0;
+    // Allocators keep space for large blocks apart, so blocks of several sizes fill it. The least is 8.4 MB.
+    for capacity in [40_000_000, 28_000_000, 20_000_000, 14_000_000, 10_000_000, 6_600_000] {
+        while client.cmd(&format!("BF.RESERVE ballast:{taken} 0.01 {capacity} NONSCALING")) == Value::Okay {
+            taken += 1;
+            assert!(taken < 1000, "the limit does not hold");
+        }
+    }
+    assert!(taken > 5, "only {taken} filters of ballast fit");
+    limit_space(server, &((SPACE_KIB + SPARE_KIB) << 10).to_string());
+}
+
+/// Sets how much address space the system gives to a server, bytes.
+fn limit_space(server: &Server, bytes: &str) {
+    let space = format!("--as={bytes}:");
+    let status = Command::new("prlimit").args(["--pid", &server.pid().to_string(), &space]).status();
+    assert!(status.is_ok_and(|status| status.success()), "prlimit {space}");
+}
+
+/// Number of keys, and what INFO tells of those named `k:*`.
+fn state(client: &mut Client) -> Vec<String> {
+    let keys = client.list("KEYS k:*");
+    let info = |key: &Value| {
+        let key = text(key);
+        let command = if client.text(&format!("TYPE {key}")) == "RCcounter" { "LC.INFO" } else { "BF.INFO" };
+        format!("{key} {}", show(&client.cmd(&format!("{command} {key}"))))
+    };
+    let mut state: Vec<String> = keys.iter().map(info).collect();
+    state.sort();
+    state.push(client.int("DBSIZE").to_string());
+    state
+}
+
+fn digests(client: &mut Client) -> Vec<String> {
+    let mut keys: Vec<_> = client.list("KEYS k:*").iter().map(text).collect();
+    keys.sort();
+    keys.iter().map(|key| client.digest(key)).collect()
+}
+
+/// Runs a command that must fail for want of memory and leave all as it was.
+#[track_caller]
+fn fails<A: AsRef<[u8]>>(client: &mut Client, command: &[A]) {
+    let what = shorten(command);
+    let before = state(client);
+    let reply = client.call(command);
+    let error = match &reply {
+        Value::Array(items) => items.last().and_then(error_text),
+        other => error_text(other),
+    };
+    let Some(error) = error else { panic!("{what} gave {}", show(&reply)) };
+    // RESTORE and COPY are the server's own commands.
+    let is_of_server = ["Bad data format", "failed to copy"].iter().any(|text| error.contains(text));
+    assert!(error.ends_with("more than the allocator has left") || is_of_server, "{what}: {error}");
+    assert_eq!(state(client), before, "{what}: {error}");
+}
+
+/// A dump's chunks, loaded up to the one that fails.
+fn load_fails(client: &mut Client, from: &str) {
+    let mut iterator = "0".to_owned();
+    loop {
+        let reply = client.list(&format!("BF.SCANDUMP {from} {iterator}"));
+        let [Value::Int(next), Value::BulkString(chunk)] = &reply[..] else { panic!("{reply:?}") };
+        assert!(*next != 0, "all of {from} was loaded");
+        iterator = next.to_string();
+        let load: [&[u8]; 4] = [b"BF.LOADCHUNK", b"loaded", iterator.as_bytes(), chunk];
+        let before = state(client);
+        let reply = client.call(&load);
+        if let Some(error) = error_text(&reply) {
+            assert!(error.ends_with("more than the allocator has left"), "{error}");
+            assert_eq!(state(client), before);
+            client.cmd("DEL loaded");
+            return;
+        }
+    }
+}
+
+/// Makes two counters that are sparse and of which the union is dense, 16.8 MB. Returns commands that unite them.
+fn counters_of_large_union(client: &mut Client) -> Vec<&'static str> {
+    let script = "for batch = ARGV[2], ARGV[2] + 99 do
+        local items = {}
+        for at = 1, 1000 do items[at] = ARGV[1] .. ':' .. batch .. ':' .. at end
+        redis.call('LC.ADD', ARGV[1], unpack(items))
+    end";
+    for key in ["k:one", "k:other"] {
+        client.expect(&format!("LC.RESERVE {key} 1000000000 EXACT 0 PRECISION 27 TAIL 10"), "+OK");
+        for batch in (0..1200).step_by(100) {
+            assert_eq!(client.call(&["EVAL", script, "0", key, &batch.to_string()]), Value::Nil);
+        }
+        client.expect(&format!("LC.INFO {key} REPRESENTATION"), "[\"sparse\"]");
+    }
+    vec!["LC.MERGE new k:one k:other", "LC.MERGE k:one k:other"]
+}
+
+/// The system gives the process no more memory. Nothing of it may end the server, and nothing be done by half.
+#[test]
+fn what_the_system_does_not_give_is_an_error() {
+    let setup = Setup::default().args("max-key-bytes 1099511627776").line("activedefrag no");
+    let mut server = setup.script(&format!(r#"ulimit -S -v {SPACE_KIB}; exec "$@""#)).start();
+    let mut client = server.client();
+    for line in [
+        "BF.RESERVE k:lines 0.01 1000 EXPANSION 32768",
+        "BF.RESERVE k:classic 0.01 1000 EXPANSION 32768 LAYOUT classic",
+        "BF.RESERVE k:window 0.01 40000000 WINDOW 40 MANUAL SLICES 2",
+        "BF.RESERVE k:last 0.01 40000000 LAST SLICES 1",
+    ] {
+        client.expect(line, "+OK");
+    }
+    for key in ["k:lines", "k:classic"] {
+        let mut next = 0;
+        while client.int(&format!("BF.CARD {key}")) < 1000 {
+            add_many(&mut client, &format!("BF.MADD {key}"), "in:", next..next + 1);
+            next += 1;
+        }
+    }
+    client.expect("BF.ADD k:window in", "1");
+    client.expect("BF.ADVANCE k:window 1", "*");
+    let counters = if is_thorough() { counters_of_large_union(&mut client) } else { Vec::new() };
+    fill_space(&server);
+    let before = digests(&mut client);
+
+    for line in [
+        "BF.RESERVE new 0.01 40000000",
+        "BF.RESERVE new 0.01 40000000 LAYOUT classic NONSCALING",
+        "BF.ADD k:last a",
+        "BF.MADD k:last a b c",
+        "BF.INSERT new CAPACITY 40000000 ITEMS a",
+        "BF.ADMIT new LIMIT 9 CAPACITY 40000000 ITEMS a",
+        "BF.ADMIT k:lines LIMIT 9000 ITEMS out:1 out:2 out:3",
+        "BF.ADMIT k:window LIMIT 9 ITEMS a",
+        "BF.ADD k:window a",
+        "BF.INSERT k:window ITEMS a b",
+        "BF.MERGE new ballast:0",
+        "BF.MERGE new k:window",
+        "COPY ballast:0 new",
+        "COPY k:window new",
+    ] {
+        fails(&mut client, &words(line));
+    }
+    for key in ["k:lines", "k:classic"] {
+        // Not all are new to it: some are taken for known.
+        fails(&mut client, &with_items(&format!("BF.MADD {key}"), "out:", 0..20));
+        fails(&mut client, &with_items(&format!("BF.INSERT {key} ITEMS"), "out:", 0..20));
+    }
+    // A filter with a window has no memory before its first item: the key is made, and stays empty.
+    let reply = show(&client.cmd("BF.INSERT made CAPACITY 40000000 LAST SLICES 1 ITEMS a"));
+    assert!(reply.ends_with("more than the allocator has left]"), "{reply}");
+    client.expect("BF.CARD made", "0");
+    client.expect("DEL made", "1");
+    for line in &counters {
+        fails(&mut client, &words(line));
+    }
+    let Value::BulkString(payload) = client.cmd("DUMP ballast:0") else { panic!("a payload") };
+    fails(&mut client, &[b"RESTORE", &b"new"[..], b"0", &payload]);
+    load_fails(&mut client, "ballast:0");
+    load_fails(&mut client, "k:window");
+    assert_eq!(digests(&mut client), before);
+
+    // What needs little works, and what needs much does once there is room.
+    client.expect("BF.ADD small a", "1");
+    client.expect("LC.ADD few a b c", "3");
+    for key in client.list("KEYS ballast:*").iter().map(text) {
+        client.expect(&format!("DEL {key}"), "1");
+    }
+    limit_space(&server, "unlimited");
+    let added: i64 = (0..20).map(|number| client.int(&format!("BF.ADD k:lines out:{number}"))).sum();
+    assert!(added > 10, "{added}");
+    client.expect("BF.ADD k:window a", "1");
+    for line in &counters {
+        client.expect(line, "+OK");
+    }
+    server.assert_up();
+}

@@ -1,0 +1,76 @@
+//! A small value of every kind, by the commands that make it.
+
+use redis::Value;
+
+use crate::client::{Client, add_many, error_text, show};
+
+/// A name, and the commands that make a value of that kind under the key `?`. The first is the server's own.
+pub const KINDS: [(&str, &[&str]); 18] = [
+    ("list", &["RPUSH ? a b c d e f"]),
+    ("filter of lines", &["BF.INSERT ? CAPACITY 20 ITEMS a b c d e f"]),
+    ("chain of lines", &["BF.INSERT ? CAPACITY 2 ITEMS a b c d e f g h i j k l"]),
+    ("filter of few items", &["BF.INSERT ? CAPACITY 2000 ITEMS a b c"]),
+    ("classic filter", &["BF.INSERT ? CAPACITY 20 LAYOUT classic ITEMS a b c d e f"]),
+    ("classic chain", &["BF.INSERT ? CAPACITY 2 LAYOUT classic ITEMS a b c d e f g h i"]),
+    (
+        "filter with a window",
+        &[
+            "BF.INSERT ? CAPACITY 4 WINDOW 40 MANUAL SLICES 4 REFRESH ITEMS a b c d e f g",
+            "BF.ADVANCE ? 3",
+            "BF.MADD ? c d e f x",
+        ],
+    ),
+    ("filter of the last items", &["BF.INSERT ? CAPACITY 4 LAST SLICES 3 ITEMS a b c d e f g h i j"]),
+    ("exact counter", &["LC.ADD ? a b c d e f"]),
+    ("sparse counter", &["LC.INSERT ? CAPACITY 10000000 EXACT 0 ITEMS a b c d e f g h"]),
+    ("dense counter", &["LC.INSERT ? CAPACITY 10 ERROR 0.25 EXACT 0 ITEMS a b c d e f g h i j k l m n o p q"]),
+    (
+        "exact counter with a window",
+        &["LC.INSERT ? WINDOW 40 MANUAL SLICES 4 ITEMS a b c", "LC.ADVANCE ? 3", "LC.ADD ? c d e"],
+    ),
+    (
+        "sparse counter with a window",
+        &[
+            "LC.INSERT ? CAPACITY 10000000 EXACT 0 WINDOW 40 MANUAL SLICES 4 ITEMS a b c",
+            "LC.ADVANCE ? 3",
+            "LC.ADD ? c d e",
+        ],
+    ),
+    (
+        "dense counter with a window",
+        &[
+            "LC.INSERT ? CAPACITY 10 ERROR 0.25 EXACT 0 WINDOW 40 MANUAL SLICES 4 ITEMS a b c d e f g h i j k l",
+            "LC.ADVANCE ? 3",
+            "LC.ADD ? c d e m n o",
+        ],
+    ),
+    ("filter that is arriving", &["BF.RESERVE from 0.01 2000", "BF.MADD from a b c", "begin BF from ?"]),
+    ("classic filter that is arriving", &["BF.RESERVE from 0.01 100 LAYOUT classic", "begin BF from ?"]),
+    ("counter that is arriving", &["LC.RESERVE from 100 ERROR 0.25 EXACT 0", "fill from 2000", "begin LC from ?"]),
+    ("chain of many", &["BF.RESERVE ? 0.01 1 EXPANSION 1", "fill ? 30"]),
+];
+
+/// Makes a value of [`KINDS`]. Besides commands its lines may be `fill KEY COUNT` and `begin FAMILY FROM TO`.
+pub fn make(client: &mut Client, key: &str, lines: &[&str]) {
+    for line in lines {
+        let line = line.replace('?', key);
+        match line.split(' ').collect::<Vec<_>>()[..] {
+            ["fill", key, count] => {
+                let add = if client.text(&format!("TYPE {key}")) == "RCcounter" { "LC.ADD" } else { "BF.MADD" };
+                add_many(client, &format!("{add} {key}"), "item:", 0..count.parse().expect("a number"));
+            }
+            ["begin", family, from, to] => {
+                let chunk = client.list(&format!("{family}.SCANDUMP {from} 0"));
+                let [Value::Int(iterator), Value::BulkString(header)] = &chunk[..] else { panic!("{chunk:?}") };
+                let (command, iterator) = (format!("{family}.LOADCHUNK"), iterator.to_string());
+                let load: [&[u8]; 4] = [command.as_bytes(), to.as_bytes(), iterator.as_bytes(), header];
+                assert_eq!(client.call(&load), Value::Okay, "{line}");
+                client.expect(&format!("DEL {from}"), "1");
+            }
+            _ => {
+                let reply = client.cmd(&line);
+                assert!(error_text(&reply).is_none(), "{line}: {}", show(&reply));
+            }
+        }
+    }
+}

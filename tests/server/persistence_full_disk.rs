@@ -1,0 +1,170 @@
+//! A disk that fills while the server saves or rewrites its AOF: an error, the file from before, all data, and all works
+//! again once there is room.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::client::{Client, add_many, error_text, show, wait_until, with_items};
+use crate::fixture::populate_without_ttl;
+use crate::harness::{Server, Setup};
+
+/// A disk that a test fills and makes room on.
+#[derive(Clone, Copy)]
+enum Disk {
+    /// Files that may not grow, by a limit of the process: works everywhere. To write then fails with `EFBIG`.
+    Limited,
+    /// A small file system in memory, where the test may mount one. To write then fails with `ENOSPC`.
+    Small,
+}
+
+/// Bytes that can still be written to a full disk: less than an RDB file of the test, more than the log.
+const LEFT_BYTES: u64 = 64 << 10;
+
+/// Mounts 16 MB on the folder `disk`, which only this process and its children see, and executes the rest of the line.
+const MOUNT: &str = r#"mkdir -p disk; as_root=; [ "$(id -u)" = 0 ] || as_root="--user --map-root-user"
+    exec unshare --mount $as_root sh -c 'mount -t tmpfs -o size=16m tmpfs disk && exec "$@"' sh "$@""#;
+
+impl Disk {
+    /// A server that stores on this disk; `None` where there can be no such disk.
+    fn setup(self) -> Option<Setup> {
+        match self {
+            // The signal, which would end the server, is ignored: then the write fails.
+            Disk::Limited => Some(Setup::default().script(r#"trap '' XFSZ; exec "$@""#)),
+            Disk::Small => {
+                let dir = tempfile::tempdir().expect("a temporary directory");
+                let mut probe = Command::new("sh");
+                probe.args(["-c", MOUNT, "sh", "true"]).current_dir(&dir).stderr(Stdio::null());
+                if !probe.status().is_ok_and(|status| status.success()) {
+                    println!("left out: this system lets the test mount nothing");
+                    return None;
+                }
+                Some(Setup::default().script(MOUNT).line("dir disk").line("logfile ../server.log"))
+            }
+        }
+    }
+
+    fn fill(self, server: &Server) {
+        match self {
+            Disk::Limited => limit_files(server, &format!("{LEFT_BYTES}:")),
+            Disk::Small => {
+                let mut ballast = fs::File::create(stored(server, "ballast")).expect("a file");
+                let mut bytes = 0;
+                while let Ok(written) = ballast.write(&[0; 4096]) {
+                    bytes += written as u64;
+                }
+                ballast.set_len(bytes - LEFT_BYTES).expect("a shorter file");
+            }
+        }
+    }
+
+    fn make_room(self, server: &Server) {
+        match self {
+            Disk::Limited => limit_files(server, "unlimited:"),
+            Disk::Small => fs::remove_file(stored(server, "ballast")).expect("the ballast"),
+        }
+    }
+}
+
+/// Sets how large the server's files may become.
+fn limit_files(server: &Server, limit: &str) {
+    let status =
+        Command::new("prlimit").args(["--pid", &server.pid().to_string(), &format!("--fsize={limit}")]).status();
+    assert!(status.is_ok_and(|status| status.success()), "prlimit --fsize={limit}");
+}
+
+/// A file in the folder where the server stores, as the server sees it.
+fn stored(server: &Server, name: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/{}/cwd/{name}", server.pid()))
+}
+
+/// Panics if a file is left that a server writes before it gives it its name.
+fn assert_nothing_half_written(server: &Server) {
+    for folder in [".", "appendonlydir"] {
+        let files =
+            fs::read_dir(stored(server, folder)).expect("a folder").map(|file| file.expect("a file").file_name());
+        let left: Vec<_> = files.filter(|name| name.to_string_lossy().starts_with("temp-")).collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+fn digest(client: &mut Client) -> String {
+    client.text("DEBUG DIGEST")
+}
+
+/// Fills the disk, fails at everything that is to be stored, makes room, and succeeds.
+fn a_disk_fills(disk: Disk, preamble: &str) {
+    let Some(setup) = disk.setup() else { return };
+    let setup = setup.line("appendonly yes").line("appendfsync everysec").line("rdbcompression no");
+    let mut server = setup.line(&format!("aof-use-rdb-preamble {preamble}")).start();
+    let mut client = server.client();
+    populate_without_ttl(&mut client);
+    client.expect("BF.RESERVE bf:big 0.01 100000", "+OK");
+    add_many(&mut client, "BF.MADD bf:big", "item:", 0..50_000);
+    server.save();
+    let saved = fs::read(stored(&server, "dump.rdb")).expect("the RDB file");
+    assert!(saved.len() as u64 > 2 * LEFT_BYTES, "{} bytes", saved.len());
+    add_many(&mut client, "LC.ADD lc:after", "item:", 0..1000);
+    let before = digest(&mut client);
+
+    disk.fill(&server);
+    client.expect("SAVE", "-ERR*");
+    client.expect("BGSAVE", "+Background saving started");
+    wait_until("BGSAVE to end", || (client.info_number("rdb_bgsave_in_progress") == 0).then_some(()));
+    assert_eq!(client.info("rdb_last_bgsave_status"), "err");
+    assert!(fs::read(stored(&server, "dump.rdb")).expect("the RDB file") == saved, "the RDB file of before");
+    // Where not even the list of files can be written, the server does not begin.
+    let reply = client.cmd("BGREWRITEAOF");
+    if let Some(error) = error_text(&reply) {
+        assert!(error.contains("AOF background rewriting"), "{error}");
+    }
+    wait_until("BGREWRITEAOF to end", || (client.info_number("aof_rewrite_in_progress") == 0).then_some(()));
+    assert_eq!(client.info("aof_last_bgrewrite_status"), "err");
+    assert_eq!(digest(&mut client), before);
+
+    // The server refuses to write what it cannot append.
+    let mut batch = 0;
+    wait_until("writes to be refused", || {
+        batch += 1;
+        let reply = client.call(&with_items("LC.ADD lc:late", "item:", batch * 200..batch * 200 + 200));
+        error_text(&reply).map(|error| assert!(error.starts_with("MISCONF"), "{error}"))
+    });
+    let before = digest(&mut client);
+    for line in ["BF.ADD bf:default new", "BF.RESERVE bf:new 0.01 100", "LC.ADD lc:new a", "LC.CLEAR lc:exact"] {
+        client.expect(line, "-MISCONF*");
+    }
+    assert_eq!(digest(&mut client), before);
+
+    disk.make_room(&server);
+    wait_until("writes to be taken", || error_text(&client.cmd("LC.ADD lc:exact after")).is_none().then_some(()));
+    let before = digest(&mut client);
+    server.save();
+    server.rewrite_aof();
+    assert_nothing_half_written(&server);
+    for reload in ["DEBUG RELOAD NOSAVE", "DEBUG LOADAOF"] {
+        client.expect(reload, "+OK");
+        assert_eq!(digest(&mut client), before, "{}", show(&client.cmd("DBSIZE")));
+    }
+    server.assert_up();
+}
+
+#[test]
+fn files_that_may_not_grow_and_an_rdb_preamble() {
+    a_disk_fills(Disk::Limited, "yes");
+}
+
+#[test]
+fn files_that_may_not_grow_and_commands() {
+    a_disk_fills(Disk::Limited, "no");
+}
+
+#[test]
+fn a_small_disk_and_an_rdb_preamble() {
+    a_disk_fills(Disk::Small, "yes");
+}
+
+#[test]
+fn a_small_disk_and_commands() {
+    a_disk_fills(Disk::Small, "no");
+}
