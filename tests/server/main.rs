@@ -54,6 +54,7 @@ mod persistence_beside;
 mod persistence_chunks;
 mod persistence_corruption;
 mod persistence_full_disk;
+mod persistence_golden;
 mod persistence_killed;
 mod persistence_redisbloom;
 mod persistence_restart;

@@ -1,0 +1,93 @@
+//! Files that a server with this module wrote when the stored format was fixed: an RDB file, an AOF as it was appended, and
+//! a rewritten one without an RDB file in it. Every later version loads them, on every server.
+//!
+//! They are in `golden/`, with the digest of each value; `make golden` writes them anew. The values by themselves are in
+//! the golden files of the core.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::client::{Client, text};
+use crate::effects::{appended, appending};
+use crate::harness::{Server, Setup};
+use crate::kinds::{KINDS, make};
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/golden").join(name)
+}
+
+/// A line a key: its name, its type and its digest.
+fn digests(client: &mut Client) -> String {
+    let mut keys: Vec<_> = client.list("KEYS *").iter().map(text).collect();
+    keys.sort();
+    let line = |key: &String| format!("{key} {} {}\n", client.text(&format!("TYPE {key}")), client.digest(key));
+    keys.iter().map(line).collect()
+}
+
+/// A value of every kind, and what other commands make of such.
+fn populate(client: &mut Client) {
+    for (number, (_, lines)) in KINDS.iter().enumerate() {
+        make(client, &format!("k{number:02}"), lines);
+    }
+    let more = [
+        "BF.MERGE merged k01 k01",
+        "BF.MADD ? a b",
+        "BF.CLEAR ?",
+        "BF.ADMIT ? LIMIT 3 SEED 7 ITEMS a b c d",
+        "LC.ADMIT admitted LIMIT 3 SEED 7 ITEMS a b c d",
+        "LC.MERGE united k08 k09",
+        "LC.ADVANCE k11 4",
+        "RF.INSERT named CAPACITY 30 ERROR 0.2 EXPANSION 3 SEED 18446744073709551615 ITEMS a b",
+    ];
+    make(client, "changed", &more);
+}
+
+/// The base file of a rewritten AOF.
+fn rewritten(server: &Server) -> Vec<u8> {
+    let files = fs::read_dir(server.dir().join("appendonlydir")).expect("the AOF's directory");
+    let mut paths = files.map(|file| file.expect("a file").path());
+    fs::read(paths.find(|path| path.to_string_lossy().ends_with(".base.aof")).expect("a base file")).expect("the AOF")
+}
+
+/// Writes the golden files where `make golden` asks for it.
+#[test]
+fn files_are_written_when_asked_for() {
+    if std::env::var_os("ROLLCALL_WRITE_GOLDEN").is_none_or(|value| value != "1") {
+        return;
+    }
+    let server = appending(Setup::default().line("aof-use-rdb-preamble no"));
+    let mut client = server.client();
+    populate(&mut client);
+    fs::create_dir_all(golden("")).expect("a folder");
+    fs::write(golden("digests.txt"), digests(&mut client)).expect("the digests");
+    fs::write(golden("appended.aof"), appended(&server)).expect("the AOF");
+    server.save();
+    fs::copy(server.dir().join("dump.rdb"), golden("dump.rdb")).expect("the RDB file");
+    server.rewrite_aof();
+    fs::write(golden("rewritten.aof"), rewritten(&server)).expect("the AOF");
+}
+
+#[test]
+fn files_of_old_are_loaded() {
+    let digests_of_old = fs::read_to_string(golden("digests.txt")).expect("the digests");
+    assert_eq!(digests_of_old.lines().count(), KINDS.len() + 5);
+    for (name, as_name, appendonly) in [
+        ("dump.rdb", "dump.rdb", "no"),
+        // Without its list of files, an AOF is one file beside the folder.
+        ("appended.aof", "appendonly.aof", "yes"),
+        ("rewritten.aof", "appendonly.aof", "yes"),
+    ] {
+        let bytes = fs::read(golden(name)).expect("a golden file");
+        let server = Setup::default().file(as_name, &bytes).line(&format!("appendonly {appendonly}")).start();
+        assert_eq!(digests(&mut server.client()), digests_of_old, "{name}");
+    }
+}
+
+/// What is made now is what was made then.
+#[test]
+fn values_are_made_as_of_old() {
+    let server = Server::start();
+    populate(&mut server.client());
+    let digests_of_old = fs::read_to_string(golden("digests.txt")).expect("the digests");
+    assert_eq!(digests(&mut server.client()), digests_of_old);
+}
