@@ -30,7 +30,7 @@ PEERS := redis-6.2.5 redisbloom-2.8.2
 # VARIABLE=FILE for a fetched server; empty on a machine that the server does not run on.
 in_variable = $(addprefix $(1)=,$(shell scripts/servers.py path $(2)))
 
-.PHONY: help run test test-servers test-clients test-watch golden build lint demo bench accuracy instructions package test-package setup clean setup-run setup-test
+.PHONY: help run test test-servers test-clients test-watch hostile memcheck sanitize miri golden build lint demo bench accuracy instructions package test-package setup clean setup-run setup-test
 
 help: ## List the targets (what `make` alone does)
 	@echo "make TARGET, where TARGET is one of"
@@ -94,8 +94,49 @@ test-watch: setup-test build ## Run the exporter, the alert rules, the dashboard
 		cargo test --workspace --locked --no-fail-fast --test online -- $(WATCH_TESTS)
 	@echo "== make test-watch: what watches is right"
 
-golden: ## Write the golden files of the stored format, core/tests/golden, anew: only for a new version of it
+# Tests of a hostile world, as filters of test names. `make test` runs them too, with links cut in some places only.
+HOSTILE_TESTS := replication_cut persistence_full_disk persistence_killed persistence_corruption commands_without_memory
+
+hostile: setup-test build ## Break links after every byte of a value, fill disks, kill children, refuse memory: on three servers, about 15 minutes
+	@scripts/servers.py fetch $(OTHER_SERVERS)
+	@for server in redis-server $(foreach name,$(OTHER_SERVERS),$(shell scripts/servers.py path $(name))); do \
+		echo "== a hostile world, on $$($$server --version | cut -d' ' -f1-3)"; \
+		ROLLCALL_THOROUGH=1 ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=$$server \
+			cargo test --locked --no-fail-fast --test server -- --show-output $(HOSTILE_TESTS); \
+	done
+	@cargo test --locked --package rollcall-core --test allocation
+	@echo "== make hostile: all held"
+
+# Server tests whose servers are watched, as filters of test names; more with FILTERS="...".
+MEMORY_TESTS := commands_bloom commands_counting commands_members commands_admission persistence_golden persistence_corruption types_generic replication_effects
+
+memcheck: setup-test build ## Run part of the server tests on servers under valgrind, about half an hour; FILTERS="..." for another part
+	@scripts/setup.sh counts
+	@ROLLCALL_MODULE=$(MODULE) scripts/check_memory.py memcheck $(or $(FILTERS),$(MEMORY_TESTS))
+
+# Not those with a clock of their own, with limits of memory or that measure it, or that add very many items.
+SANITIZE_TESTS := commands_admission commands_beside commands_bloom commands_counting commands_expiry commands_members \
+	errors events persistence_corruption persistence_full_disk persistence_golden persistence_restart replication_cut \
+	replication_effects replication_sync types_generic types_payload
+
+sanitize: setup-test ## Run part of the server tests with a module that has the address and leak sanitizer in it; FILTERS="..." for another part
+	@scripts/setup.sh nightly
+	@scripts/servers.py fetch redisbloom-2.8.2
+	@$(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) scripts/check_memory.py sanitize $(or $(FILTERS),$(SANITIZE_TESTS))
+
+# Tests of the core that an interpreter gets through: the others add too many items.
+MIRI_TESTS := bits:: members::packed:: --skip or_and_counts --skip pages_of_zeros
+# By the older of Miri's two models of borrowing (Stacked Borrows), bitvec's pointers to slices are wrong already.
+MIRI_FLAGS := -Zmiri-disable-isolation -Zmiri-tree-borrows
+
+miri: ## Interpret part of the core's tests: neither it nor what it depends on breaks a rule of memory
+	@scripts/setup.sh build miri
+	MIRIFLAGS="$(MIRI_FLAGS)" PROPTEST_CASES=2 CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/miri \
+		cargo +nightly miri test --locked --package rollcall-core --lib -- $(MIRI_TESTS)
+
+golden: build ## Write the golden files of the stored format, core/tests/golden and tests/server/golden, anew: only for a new version of it
 	ROLLCALL_WRITE_GOLDEN=1 cargo test --locked --package rollcall-core --test golden every_kind_of_value_is_stored
+	ROLLCALL_WRITE_GOLDEN=1 ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=redis-server cargo test --locked --test server -- persistence_golden::files_are_written
 
 build: ## Build the module, optimised: target/release/librollcall.so
 	cargo build --release --locked
@@ -121,6 +162,7 @@ lint: ## Check formatting, clippy, doc comments, what the library shows, the flo
 	@scripts/check_workflows.sh --self-test
 	@scripts/check_workflows.sh
 	@scripts/check_binary.py --self-test
+	@scripts/check_memory.py --self-test
 	@scripts/linked_crates.py --self-test
 	@echo "== make lint: nothing to object to"
 

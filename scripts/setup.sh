@@ -9,7 +9,9 @@
 #     wheels   pip, which scripts/servers.py fetches the other servers with
 #     clocks   libfaketime, which gives the servers of tests a time of day of their own
 #     node     Node.js and npm, for one of the clients that `make test-clients` runs
-#     counts   valgrind, which counts the instructions that the core takes
+#     counts   valgrind, which counts the instructions that the core takes, and watches servers for errors of memory
+#     nightly  a nightly Rust toolchain, for sanitizers
+#     miri     the same with Miri, which interprets tests
 #     package  the programs that `make package` splits, packs and reads binaries with
 #     deb      lintian, which checks the Debian package
 #     watch    Prometheus and redis_exporter, which read the figures of the tool and the module, and Chromium with
@@ -75,6 +77,14 @@ need() {
             elif node_is_old; then
                 fail "node is $(node --version): install Node.js 18.19 or later."
             fi
+            ;;
+        nightly)
+            cargo +nightly --version >/dev/null 2>&1 ||
+                fail "a nightly Rust is missing: run  rustup toolchain install nightly --profile minimal"
+            ;;
+        miri)
+            cargo +nightly miri --version >/dev/null 2>&1 ||
+                fail "Miri is missing: run  rustup toolchain install nightly --profile minimal --component miri,rust-src"
             ;;
         counts) command -v valgrind >/dev/null || packages+=(valgrind) ;;
         package)
