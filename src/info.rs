@@ -5,7 +5,8 @@ use std::ffi::{CStr, c_int};
 
 use redis_module::raw;
 
-use crate::server::ffi::{Ctx, OK, api, guard};
+use crate::server::api::api;
+use crate::server::ffi::{Ctx, OK, guard};
 use crate::server::metrics::{
     CONVERSIONS, CORRUPT_REFUSED, COUNTER_ADVANCES, DEFRAG_MOVES, FILTER_ADVANCES, FULL_REFUSED, GROWTHS,
     LIMIT_REFUSED, MEMORY_REFUSED,

@@ -20,17 +20,25 @@ mod types;
 mod unserved;
 
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis_module::raw;
 
 use config::Commands;
-use server::ffi::{self, Args, Ctx, ERR, LogLevel, OK, RedisModuleCtx, RedisModuleString, api};
+use server::api::{self, api};
+use server::ffi::{self, Args, Ctx, ERR, LogLevel, OK, RedisModuleCtx, RedisModuleString};
 use server::{alloc, facts, reclaim, version};
 use types::family::{Classic, Counters, Lines};
 
 /// `OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION` of Valkey 9 and later, missing from the bindings. It declares that slots with
 /// our values may migrate: the server sends the values as the commands of an AOF rewrite.
 const HANDLE_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
+
+/// Whether the module is loaded, from the end of [`load`] on.
+///
+/// A library that a server opens again may still be mapped, with all statics as they were. It is then loaded already, or
+/// a load of it has failed and the system unmaps nothing, or somebody else has it open.
+static IS_LOADED: AtomicBool = AtomicBool::new(false);
 
 /// What the server calls when it loads the module.
 ///
@@ -43,17 +51,20 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     argv: *mut *mut RedisModuleString,
     argc: c_int,
 ) -> c_int {
-    // SAFETY: the context is live; this fills in the API's pointers. Nothing of ours has allocated so far, so
-    // the allocator may change (see `use_server`).
+    // The API's pointers must not be written while other threads use them, and the server would refuse the name.
+    if IS_LOADED.load(Ordering::Relaxed) {
+        ffi::log_anywhere(LogLevel::Warning, "the module is loaded already");
+        return ERR;
+    }
+    // SAFETY: the context is live; this fills in the API's pointers, which no other thread uses: nothing of ours runs.
+    // The allocator changes once, see `use_server`: whatever a load that failed has left behind was allocated after that.
     unsafe {
         if raw::Export_RedisModule_Init(ctx, c"rollcall".as_ptr(), version::NUMBER, raw::REDISMODULE_APIVER_1 as c_int)
             == ERR
         {
             return ERR;
         }
-        if { raw::RedisModule_Alloc }.is_some() && { raw::RedisModule_Calloc }.is_some() {
-            alloc::use_server();
-        }
+        alloc::use_server();
     }
     let load = |ctx: Ctx, args: Args<'_>| {
         if let Err(why) = load(ctx, args) {
@@ -62,14 +73,16 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
         }
         Ok(())
     };
-    let mut outcome = OK;
     // SAFETY: the server passes the arguments as it does to a command.
-    unsafe { ffi::run_command(ctx, argv, argc, load, |_, ()| outcome = ERR) };
-    outcome
+    unsafe { ffi::run_command(ctx, argv, argc, load, |_, ()| ()) };
+    if IS_LOADED.load(Ordering::Relaxed) { OK } else { ERR }
 }
 
 fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
-    if let Some(name) = Ctx::missing_api() {
+    // Of a load that failed. The server has freed its data types.
+    types::family::forget_handles();
+    config::forget_arguments();
+    if let Some(name) = api::missing() {
         return Err(format!("this server lacks {name}; Redis 7.0 or Valkey 8 or later is needed"));
     }
     reclaim::init();
@@ -104,8 +117,10 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
         false => format!("another module already holds {name}"),
     })?;
     info::register(ctx);
-    unserved::register(ctx);
     ctx.log(LogLevel::Notice, concat!("rollcall ", env!("CARGO_PKG_VERSION"), " is loaded"));
+    // The last that may fail: Redis 7.0 would call the listener of a load that failed.
+    unserved::register(ctx);
+    IS_LOADED.store(true, Ordering::Relaxed);
     Ok(())
 }
 
@@ -135,5 +150,9 @@ fn set_options(ctx: Ctx) {
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)] // The server looks the function up by this name.
 pub unsafe extern "C" fn RedisModule_OnUnload(_ctx: *mut RedisModuleCtx) -> c_int {
-    if reclaim::has_started() { ERR } else { OK }
+    if reclaim::has_started() {
+        return ERR;
+    }
+    IS_LOADED.store(false, Ordering::Relaxed);
+    OK
 }

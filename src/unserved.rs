@@ -5,7 +5,8 @@ use std::ffi::c_void;
 use redis_module::raw;
 
 use crate::config::{self, Commands};
-use crate::server::ffi::{Ctx, LogLevel, api, guard, log_anywhere};
+use crate::server::api::api;
+use crate::server::ffi::{Ctx, LogLevel, guard, log_anywhere};
 use crate::types::totals::{Kind, keys};
 
 /// How many there are now.

@@ -7,7 +7,8 @@ use redis_module::raw;
 
 use super::table::{Argument, BLOOM, COUNTING, Command, EntryPoint, Keys, Kind, VALKEY_BLOOM};
 use crate::config::Commands;
-use crate::server::ffi::{Ctx, OK, api};
+use crate::server::api::api;
+use crate::server::ffi::{Ctx, OK};
 use crate::server::version;
 
 /// Sizes of the structures in [`raw::RedisModuleCommandInfo`], by which the server knows their version.

@@ -2,7 +2,6 @@
 //! are ours and those of the modules that this one replaces.
 
 use std::ffi::CStr;
-use std::sync::atomic::Ordering;
 
 use super::options::ALL;
 use crate::refusal::quoted;
@@ -52,7 +51,13 @@ fn valkey_bloom(name: &[u8]) -> Option<String> {
     ))
 }
 
-/// Reads the arguments. RedisBloom's names are accepted too, so that its `loadmodule` line works unchanged.
+/// Forgets the arguments of a load that failed.
+pub fn forget() {
+    ALL.iter().for_each(|option| option.set_initial(None));
+}
+
+/// Reads the arguments, and takes them if all are right. RedisBloom's names are accepted too, so that its `loadmodule`
+/// line works unchanged.
 ///
 /// # Errors
 /// A line that names the argument and says what it should have been.
@@ -61,6 +66,7 @@ pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     if args.len() == 1 && args.get(0).bytes().is_empty() {
         return Ok(());
     }
+    let mut taken = Vec::new();
     let mut at = 0;
     while at < args.len() {
         let given = args.get(at).bytes();
@@ -70,7 +76,7 @@ pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
         let value = value.ok_or_else(|| format!("argument {} needs a value", quoted(given)));
         if let Some(option) = ALL.iter().find(|option| name.eq_ignore_ascii_case(option.name.to_bytes())) {
             let bits = option.parse(value?).map_err(|why| format!("argument {}: {why}", quoted(given)))?;
-            option.initial.store(bits, Ordering::Relaxed);
+            taken.push((option, bits));
         } else if is_for_cuckoo_filters(name) {
             ctx.log(LogLevel::Notice, &ignored(name, &value?.escape_ascii().to_string()));
         } else {
@@ -78,6 +84,7 @@ pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
         }
         at += 2;
     }
+    taken.into_iter().for_each(|(option, bits)| option.set_initial(Some(bits)));
     Ok(())
 }
 

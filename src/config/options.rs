@@ -42,8 +42,9 @@ pub struct Setting {
     pub kind: Kind,
     /// Whether the option cannot change after loading.
     pub is_fixed: bool,
+    default: u64,
     /// The default, or the argument given in its place.
-    pub initial: AtomicU64,
+    initial: AtomicU64,
     value: AtomicU64,
     /// The string last handed to the server, which does not free it.
     pub shown: AtomicPtr<RedisModuleString>,
@@ -52,12 +53,11 @@ pub struct Setting {
 impl Setting {
     const fn new(name: &'static CStr, kind: Kind, default: u64) -> Self {
         let (initial, value) = (AtomicU64::new(default), AtomicU64::new(default));
-        Setting { name, kind, is_fixed: false, initial, value, shown: AtomicPtr::new(null_mut()) }
+        Setting { name, kind, is_fixed: false, default, initial, value, shown: AtomicPtr::new(null_mut()) }
     }
 
     const fn fixed(self) -> Self {
-        let Setting { name, kind, initial, value, shown, .. } = self;
-        Setting { name, kind, is_fixed: true, initial, value, shown }
+        Setting { is_fixed: true, ..self }
     }
 
     /// The current value.
@@ -73,6 +73,11 @@ impl Setting {
     /// The value at the start: the default, or the argument given in its place.
     pub fn initial(&self) -> u64 {
         self.initial.load(Ordering::Relaxed)
+    }
+
+    /// Takes an argument of `loadmodule` in the place of the default, or `None` for the default itself.
+    pub fn set_initial(&self, argument: Option<u64>) {
+        self.initial.store(argument.unwrap_or(self.default), Ordering::Relaxed);
     }
 
     /// Whether the option is for cuckoo filters, which this module does not have.

@@ -8,8 +8,9 @@ use redis_module::raw;
 
 use super::arguments;
 use super::options::{ALL, CUCKOO, Commands, Kind, Setting, commands_at_first};
+use crate::server::api::api;
 use crate::server::facts;
-use crate::server::ffi::{Arg, Ctx, ERR, LogLevel, OK, RedisModuleString, api, guard, log_anywhere};
+use crate::server::ffi::{Arg, Ctx, ERR, LogLevel, OK, RedisModuleString, guard, log_anywhere};
 
 /// The names to try for an option, best first, each with its flag.
 ///

@@ -49,12 +49,23 @@ pub struct ServerAlloc;
 #[global_allocator]
 static GLOBAL: ServerAlloc = ServerAlloc;
 
-/// Switches to the server's allocator.
+/// Switches to the server's allocator, for as long as the library is mapped.
 ///
 /// # Safety
-/// Called at the start of loading, after the API's pointers are filled in and before this library has allocated
-/// anything. Neither allocator can free what the other gave.
+/// Called at the start of loading, after the API's pointers are filled in. At the first load this library has allocated
+/// nothing before: neither allocator can free what the other gave.
 pub unsafe fn use_server() {
+    // SAFETY: the API's pointers are filled in.
+    let has_all = unsafe {
+        { raw::RedisModule_Alloc }.is_some()
+            && { raw::RedisModule_Calloc }.is_some()
+            && { raw::RedisModule_Realloc }.is_some()
+            && { raw::RedisModule_Free }.is_some()
+    };
+    // After a load that failed, blocks may be left whose padding the second probe must not change.
+    if !has_all || LOADED.load(Ordering::Relaxed) {
+        return;
+    }
     // SAFETY: the API's pointers are filled in.
     let aligns_lines = unsafe { malloc_aligns_lines() };
     ALIGNS_LINES.store(aligns_lines, Ordering::Relaxed);

@@ -6,7 +6,8 @@ use std::sync::OnceLock;
 
 use redis_module::raw;
 
-use super::ffi::{self, Ctx, RedisModuleCtx, api};
+use super::api::api;
+use super::ffi::{self, Ctx, RedisModuleCtx};
 
 /// What does not change while the server runs.
 struct Facts {

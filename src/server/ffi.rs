@@ -14,18 +14,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use redis_module::raw;
 
-pub use raw::{RedisModuleCtx, RedisModuleString};
+use super::api::api;
 
-/// Calls a function of the server's API that every supported server has (checked by [`Ctx::missing_api`]).
-macro_rules! api {
-    ($name:ident ( $($arg:expr),* $(,)? )) => {
-        match raw::$name {
-            Some(function) => function($($arg),*),
-            None => panic!(concat!(stringify!($name), " is missing from this server")),
-        }
-    };
-}
-pub(crate) use api;
+pub use raw::{RedisModuleCtx, RedisModuleString};
 
 pub const OK: c_int = raw::REDISMODULE_OK as c_int;
 pub const ERR: c_int = raw::REDISMODULE_ERR as c_int;
@@ -84,38 +75,15 @@ impl Ctx {
         self.0
     }
 
-    /// The first function that this server lacks, of those that every supported server (Redis 7.0, Valkey 8 and later)
-    /// has.
-    pub fn missing_api() -> Option<&'static str> {
-        macro_rules! first_missing {
-            ($($name:ident),* $(,)?) => {
-                // SAFETY: reads pointers that RedisModule_Init filled in before.
-                unsafe { $( if { raw::$name }.is_none() { return Some(stringify!($name)); } )* }
-            };
-        }
-        first_missing!(
-            RedisModule_TryAlloc,
-            RedisModule_Calloc,
-            RedisModule_SetCommandInfo,
-            RedisModule_GetCommand,
-            RedisModule_RegisterNumericConfig,
-            RedisModule_RegisterStringConfig,
-            RedisModule_RegisterEnumConfig,
-            RedisModule_LoadConfigs,
-            RedisModule_ReplyWithMap,
-            RedisModule_ReplyWithBool,
-            RedisModule_DefragCursorSet,
-            RedisModule_GetKeyNameFromModuleKey,
-            RedisModule_GetUsedMemoryRatio,
-        );
-        None
-    }
-
     pub fn log(self, level: LogLevel, message: &str) {
         let message = c_text(message);
-        // SAFETY: both strings end with NUL and outlive the call; the format takes exactly one of them;
-        // a null context is allowed.
-        unsafe { api!(RedisModule_Log(self.0, level.as_c_str().as_ptr(), c"%s".as_ptr(), message.as_ptr())) }
+        // SAFETY: both strings end with NUL and outlive the call; the format takes exactly one of them; a null context
+        // is allowed. Without the function nothing can be told, not even that it is missing.
+        unsafe {
+            if let Some(log) = raw::RedisModule_Log {
+                log(self.0, level.as_c_str().as_ptr(), c"%s".as_ptr(), message.as_ptr());
+            }
+        }
     }
 
     /// Flags of `REDISMODULE_CTX_FLAGS_*`.

@@ -1,6 +1,7 @@
 //! The server's API behind safe types. Nothing here knows of filters or counters.
 
 pub mod alloc;
+pub mod api;
 pub mod facts;
 pub mod ffi;
 pub mod metrics;

@@ -5,7 +5,8 @@ use std::ptr::NonNull;
 
 use redis_module::raw;
 
-use super::ffi::{Ctx, api};
+use super::api::api;
+use super::ffi::Ctx;
 
 /// A value that ends too early, or that cannot be read. Without the module's option `HANDLE_IO_ERRORS` the server would
 /// end instead.

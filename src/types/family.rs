@@ -1,5 +1,7 @@
 //! What distinguishes the families to the server glue: names, data types and digests. All else is generic.
 
+use std::ptr::null_mut;
+
 use rollcall_core::bloom::{BitLayout, BloomFilter};
 use rollcall_core::counting::{Counter, Representation};
 use rollcall_core::error::Error;
@@ -145,6 +147,13 @@ static COUNTERS: DataType = DataType::new(c"RCcounter", rdb::ENCODING);
 /// Whether classic filters are ours here, and BF.* with them. If not, `MBbloom--` may be another module's.
 pub fn serves_classic() -> bool {
     !CLASSIC.handle().is_null()
+}
+
+/// Forgets the handles of a load that failed.
+pub fn forget_handles() {
+    for data_type in [&LINES, &CLASSIC, &COUNTERS] {
+        data_type.set_handle(null_mut());
+    }
 }
 
 static OF_FILTERS: [&DataType; 2] = [&LINES, &CLASSIC];

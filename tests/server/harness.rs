@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::client::{Client, deadline, excerpt, patience, text, wait_until};
+use crate::neighbour::neighbour;
 
 /// How a server is to be started.
 #[derive(Clone, Default)]
@@ -17,6 +18,7 @@ pub struct Setup {
     lines_before: Vec<String>,
     lines_after: Vec<String>,
     without_module: bool,
+    host: Option<String>,
     binary: Option<PathBuf>,
     is_old: bool,
     files: Vec<(String, Vec<u8>)>,
@@ -69,6 +71,12 @@ impl Setup {
     /// Leaves our module out.
     pub fn without_module(mut self) -> Setup {
         self.without_module = true;
+        self
+    }
+
+    /// Puts the module of `neighbour.c` between ours and the server, with these options.
+    pub fn hosted(mut self, options: &str) -> Setup {
+        self.host = Some(options.to_owned());
         self
     }
 
@@ -339,7 +347,13 @@ impl Server {
         }
         lines.extend(self.setup.lines_before.iter().cloned());
         if !self.setup.without_module {
-            lines.push(format!("loadmodule {} {}", module_path().display(), self.setup.module_args));
+            let (module, args) = (module_path(), &self.setup.module_args);
+            lines.push(match &self.setup.host {
+                None => format!("loadmodule {} {args}", module.display()),
+                Some(options) => {
+                    format!("loadmodule {} host {} {options} -- {args}", neighbour().display(), module.display())
+                }
+            });
         }
         lines.extend(self.setup.lines_after.iter().cloned());
         fs::write(self.dir().join("server.conf"), lines.join("\n") + "\n").expect("the configuration is written");

@@ -25,6 +25,7 @@ mod fake_primary;
 mod fixture;
 mod harness;
 mod kinds;
+mod neighbour;
 mod pair;
 mod payload;
 

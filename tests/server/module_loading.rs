@@ -4,6 +4,14 @@ use std::path::Path;
 
 use crate::client::show;
 use crate::harness::{Server, Setup, module_path, optional_file};
+use crate::neighbour::neighbour;
+
+/// Loads a module into a running server.
+fn load(server: &Server, path: &Path, args: &str) -> String {
+    let path = path.display().to_string();
+    let command: Vec<_> = ["MODULE", "LOAD", &path].into_iter().chain(args.split_whitespace()).collect();
+    show(&server.client().call(&command))
+}
 
 #[test]
 fn counters_alone_leave_bloom_commands_out() {
@@ -18,8 +26,8 @@ fn counters_alone_leave_bloom_commands_out() {
 #[test]
 fn loading_twice_is_refused() {
     let mut server = Server::start();
-    let reply = server.client().call(&["MODULE", "LOAD", &module_path().display().to_string()]);
-    assert!(show(&reply).starts_with("-ERR "), "{}", show(&reply));
+    assert!(load(&server, &module_path(), "").starts_with("-ERR "));
+    assert!(server.log().contains("rollcall: the module is loaded already"), "{}", server.log());
     server.client().expect("LC.ADD k a", "1");
     server.client().expect("BF.ADD f a", "1");
     server.assert_up();
@@ -53,17 +61,12 @@ fn beside_redisbloom_only_the_counters_load() {
 fn into_a_running_server_beside_redisbloom() {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
     let mut server = Setup::default().module_before(&peer).without_module().start();
-    let load = |path: &Path, args: &[&str]| {
-        let path = path.display().to_string();
-        let command: Vec<_> = ["MODULE", "LOAD", &path].into_iter().chain(args.iter().copied()).collect();
-        show(&server.client().call(&command))
-    };
-    assert!(load(&module_path(), &[]).starts_with("-ERR "));
+    assert!(load(&server, &module_path(), "").starts_with("-ERR "));
     assert_one_line_names_the_way_out(&server.log());
     // The failed load left nothing behind that is in the way now.
     server.client().expect("LC.ADD c a", "-ERR unknown command *");
     server.client().expect("BF.ADD f a", "1");
-    assert_eq!(load(&module_path(), &["commands", "lc"]), "+OK");
+    assert_eq!(load(&server, &module_path(), "commands lc"), "+OK");
     server.client().expect("LC.ADD c a", "1");
     server.assert_up();
 }
@@ -78,4 +81,75 @@ fn a_server_that_is_too_old_refuses_with_a_line() {
     let lines: Vec<_> = log.lines().filter(|line| line.contains("rollcall") && line.contains("Redis 7.0")).collect();
     assert_eq!(lines.len(), 1, "{log}");
     assert!(!log.contains("crashed"), "{log}");
+}
+
+/// A server without our module that keeps it mapped whatever happens, as where `dlclose` unmaps nothing.
+fn server_that_unmaps_nothing() -> Server {
+    let server = Setup::default().without_module().start();
+    assert_eq!(load(&server, neighbour(), &format!("pin {}", module_path().display())), "+OK");
+    server
+}
+
+#[test]
+fn a_failed_load_leaves_no_data_type_where_nothing_is_unmapped() {
+    let mut server = server_that_unmaps_nothing();
+    // The data type MBbloom-- is ours already when the command is refused.
+    assert_eq!(load(&server, neighbour(), "hold bf.add"), "+OK");
+    assert!(load(&server, &module_path(), "").starts_with("-ERR "));
+    assert_one_line_names_the_way_out(&server.log());
+    assert_eq!(load(&server, &module_path(), "commands beside"), "+OK");
+    let mut client = server.client();
+    client.expect("RF.RESERVE k 0.01 100 LAYOUT classic", "-ERR no classic filter with commands beside*");
+    client.expect("RF.ADD k a", "1");
+    client.expect("TYPE k", "+RCfilter-");
+    client.expect("DEBUG RELOAD", "+OK");
+    client.expect("RF.EXISTS k a", "1");
+    server.assert_up();
+}
+
+#[test]
+fn a_failed_load_leaves_no_arguments_where_nothing_is_unmapped() {
+    let server = server_that_unmaps_nothing();
+    for failing in ["hash-seed 42 nonsense 1", "hash-seed 42 bf-initial-size 7 commands beside bf-layout classic"] {
+        assert!(load(&server, &module_path(), failing).starts_with("-ERR "), "{failing}");
+    }
+    assert_eq!(load(&server, &module_path(), ""), "+OK");
+    for (name, value) in [("hash-seed", "0"), ("bf-initial-size", "100"), ("commands", "all"), ("bf-layout", "lines")] {
+        assert_eq!(server.config(&server.parameter(name)).as_deref(), Some(value), "{name}");
+    }
+}
+
+#[test]
+fn every_function_that_is_called_unasked_is_asked_for_at_loading() {
+    let source = include_str!("../../src/server/api.rs");
+    let mut names: Vec<_> = source.lines().map(|line| line.trim().trim_end_matches(',')).collect();
+    names.retain(|name| {
+        name.starts_with("RedisModule_") && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    });
+    assert!(names.len() > 60, "{names:?}");
+    let mut server = Setup::default().without_module().start();
+    for name in names {
+        let told = load(&server, neighbour(), &format!("host {} lacks {name}", module_path().display()));
+        assert!(told.starts_with("-ERR "), "{name}: {told}");
+        // Without the log nobody can be told.
+        let line = format!("rollcall was not loaded: this server lacks {name};");
+        assert!(server.log().contains(&line) || name == "RedisModule_Log", "{name}");
+        server.client().expect("BF.ADD f a", "-ERR unknown command *");
+    }
+    server.assert_up();
+}
+
+#[test]
+fn a_panic_while_loading_refuses_the_load() {
+    let mut server = Setup::default().without_module().start();
+    // The first of these functions registers a data type, the last is what loading ends with.
+    for name in ["CreateDataType", "CreateCommand", "RegisterInfoFunc", "SubscribeToServerEvent"] {
+        let options = format!("host {} loses RedisModule_{name}", module_path().display());
+        assert!(load(&server, neighbour(), &options).starts_with("-ERR "), "{name}");
+        server.client().expect("BF.ADD f a", "-ERR unknown command *");
+    }
+    assert!(server.log().contains("internal error in a command"), "{}", server.log());
+    assert_eq!(load(&server, neighbour(), &format!("host {}", module_path().display())), "+OK");
+    server.client().expect("BF.ADD f a", "1");
+    server.assert_up();
 }

@@ -1,0 +1,113 @@
+//! Which functions of the server's API are called without asking whether the server has them, and how.
+
+use redis_module::raw;
+
+/// Makes what is below from one list of names. The functions that are `asked` for where they are called are those of the
+/// allocator and the log, which also run outside a server.
+macro_rules! required {
+    (called: [$($called:ident,)*], asked: [$($asked:ident,)*]) => {
+        /// A constant for each function that is called without asking. With it, [`api!`] takes no other.
+        #[allow(non_upper_case_globals)] // Named as the functions.
+        pub mod required {
+            $(pub const $called: () = ();)*
+        }
+
+        /// The first function that this server lacks, of those that every supported server (Redis 7.0, Valkey 8 and
+        /// later) has.
+        pub fn missing() -> Option<&'static str> {
+            // SAFETY: reads pointers that RedisModule_Init filled in before.
+            unsafe {
+                $(if { raw::$called }.is_none() { return Some(stringify!($called)); })*
+                $(if { raw::$asked }.is_none() { return Some(stringify!($asked)); })*
+            }
+            None
+        }
+    };
+}
+
+required! {
+    called: [
+        RedisModule_CloseKey,
+        RedisModule_CreateCommand,
+        RedisModule_CreateDataType,
+        RedisModule_CreateString,
+        RedisModule_DefragCursorGet,
+        RedisModule_DefragCursorSet,
+        RedisModule_DefragShouldStop,
+        RedisModule_DigestAddStringBuffer,
+        RedisModule_DigestEndSequence,
+        RedisModule_EmitAOF,
+        RedisModule_Free,
+        RedisModule_FreeServerInfo,
+        RedisModule_FreeString,
+        RedisModule_GetAbsExpire,
+        RedisModule_GetCommand,
+        RedisModule_GetContextFlags,
+        RedisModule_GetContextFromIO,
+        RedisModule_GetServerInfo,
+        RedisModule_GetUsedMemoryRatio,
+        RedisModule_InfoAddFieldCString,
+        RedisModule_InfoAddFieldULongLong,
+        RedisModule_InfoAddSection,
+        RedisModule_IsIOError,
+        RedisModule_KeyType,
+        RedisModule_LoadConfigs,
+        RedisModule_LoadDouble,
+        RedisModule_LoadStringBuffer,
+        RedisModule_LoadUnsigned,
+        RedisModule_Milliseconds,
+        RedisModule_ModuleTypeGetType,
+        RedisModule_ModuleTypeGetValue,
+        RedisModule_ModuleTypeSetValue,
+        RedisModule_NotifyKeyspaceEvent,
+        RedisModule_OpenKey,
+        RedisModule_RegisterEnumConfig,
+        RedisModule_RegisterInfoFunc,
+        RedisModule_RegisterNumericConfig,
+        RedisModule_RegisterStringConfig,
+        RedisModule_Replicate,
+        RedisModule_ReplicateVerbatim,
+        RedisModule_ReplyWithArray,
+        RedisModule_ReplyWithBool,
+        RedisModule_ReplyWithDouble,
+        RedisModule_ReplyWithError,
+        RedisModule_ReplyWithLongLong,
+        RedisModule_ReplyWithMap,
+        RedisModule_ReplyWithNull,
+        RedisModule_ReplyWithSimpleString,
+        RedisModule_ReplyWithStringBuffer,
+        RedisModule_SaveDouble,
+        RedisModule_SaveStringBuffer,
+        RedisModule_SaveUnsigned,
+        RedisModule_ServerInfoGetFieldC,
+        RedisModule_ServerInfoGetFieldUnsigned,
+        RedisModule_SetAbsExpire,
+        RedisModule_SetCommandInfo,
+        RedisModule_SetModuleOptions,
+        RedisModule_SignalModifiedKey,
+        RedisModule_StringPtrLen,
+        RedisModule_SubscribeToServerEvent,
+        RedisModule_WrongArity,
+    ],
+    asked: [
+        RedisModule_Alloc,
+        RedisModule_Calloc,
+        RedisModule_Realloc,
+        RedisModule_TryAlloc,
+        RedisModule_DefragAlloc,
+        RedisModule_Log,
+    ]
+}
+
+/// Calls a function of the server's API that every supported server has. One that is not in the list above does not
+/// compile. Loading ends with an error where [`missing`] finds one.
+macro_rules! api {
+    ($name:ident ( $($arg:expr),* $(,)? )) => {{
+        let () = $crate::server::api::required::$name;
+        match redis_module::raw::$name {
+            Some(function) => function($($arg),*),
+            None => panic!(concat!(stringify!($name), " is missing from this server")),
+        }
+    }};
+}
+pub(crate) use api;

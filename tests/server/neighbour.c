@@ -1,0 +1,228 @@
+/* A module for tests, which does to ours what other modules and other servers may do. Its first argument is its role:
+ *
+ *   pin FILE                  maps the library FILE for good, as on systems where dlclose() unmaps nothing
+ *   hold NAME                 has a command of this name
+ *   host FILE [odd] [lacks FUNCTION]... [loses FUNCTION] [-- ARGUMENT...]
+ *                             loads the module FILE as the server would, and stands between both:
+ *     odd                     blocks of memory are at odd multiples of 8, as where malloc has no malloc_usable_size()
+ *     lacks FUNCTION          the server has no such function
+ *     loses FUNCTION          the module panics if it calls the function after it has loaded its options
+ *     HOST.BREAK FUNCTION     takes the function away, which makes the module panic where it calls it
+ *     HOST.MEND               gives all of them back
+ *     HOST.OPEN               how many events the module has sent while it had a key open
+ *     HOST.ALLOW BYTES        larger blocks that the module tries to get fail from now on; 0 for no such limit
+ *
+ * What the server's API is called here follows its documentation; no header of a server is needed.
+ */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Context { int (*get_api)(const char *, void *); } Context; /* Its first word is all that counts here. */
+typedef struct String String;
+typedef int Command(Context *, String **, int);
+
+enum { OK = 0, ERR = 1, FUNCTIONS = 1024 };
+
+static int (*server_api)(const char *, void *);
+
+/* A function of the server's API. */
+static void *function(const char *name) {
+    void *found = NULL;
+    server_api(name, &found);
+    return found;
+}
+
+static const char *text(String *string) {
+    const char *(*string_ptr_len)(String *, size_t *) = function("RedisModule_StringPtrLen");
+    return string_ptr_len(string, NULL);
+}
+
+static int reply(Context *context, long long number) {
+    int (*reply_with)(Context *, long long) = function("RedisModule_ReplyWithLongLong");
+    return reply_with(context, number);
+}
+
+static int command(Context *context, const char *name, Command *entry) {
+    int (*create)(Context *, const char *, Command *, const char *, int, int, int) =
+        function("RedisModule_CreateCommand");
+    return create(context, name, entry, "readonly", 0, 0, 0);
+}
+
+/* The functions that the hosted module has asked for, and where it keeps them. */
+static struct { const char *name; void **place; void *function; } asked[FUNCTIONS];
+static int num_asked;
+
+static const char *lacking[FUNCTIONS];
+static int num_lacking;
+
+/* Keys. */
+
+static int keys_open, events_with_open_keys;
+static void *(*server_open_key)(Context *, String *, int);
+static void (*server_close_key)(void *);
+static int (*server_notify)(Context *, int, const char *, String *);
+
+static void *open_key(Context *context, String *name, int mode) {
+    void *key = server_open_key(context, name, mode);
+    keys_open += key != NULL;
+    return key;
+}
+
+static void close_key(void *key) {
+    keys_open -= key != NULL;
+    server_close_key(key);
+}
+
+static int notify(Context *context, int type, const char *event, String *key) {
+    events_with_open_keys += keys_open > 0;
+    return server_notify(context, type, event, key);
+}
+
+/* Loading. */
+
+static const char *lost;
+static int (*server_load_configs)(Context *);
+static void take_away(const char *name);
+
+static int load_configs(Context *context) {
+    if (lost) take_away(lost);
+    return server_load_configs(context);
+}
+
+/* Memory. */
+
+enum { SHIFT = 8 };
+static size_t allowed;
+static void *(*server_alloc)(size_t), *(*server_calloc)(size_t, size_t), *(*server_realloc)(void *, size_t);
+static void (*server_free)(void *);
+static void *(*server_defrag)(void *, void *);
+static char *(*server_load)(void *, size_t *);
+
+static void *shifted(void *block) { return block ? (char *)block + SHIFT : NULL; }
+static void *unshifted(void *block) { return block ? (char *)block - SHIFT : NULL; }
+static int is_too_much(size_t size) { return allowed && size > allowed; }
+
+static void *odd_alloc(size_t size) { return shifted(server_alloc(size + SHIFT)); }
+static void *odd_calloc(size_t count, size_t size) { return shifted(server_calloc(1, count * size + SHIFT)); }
+static void *odd_realloc(void *block, size_t size) { return shifted(server_realloc(unshifted(block), size + SHIFT)); }
+static void odd_free(void *block) { server_free(unshifted(block)); }
+static void *odd_try_alloc(size_t size) { return is_too_much(size) ? NULL : odd_alloc(size); }
+static void *odd_try_calloc(size_t count, size_t size) { return is_too_much(size) ? NULL : odd_calloc(count, size); }
+static void *odd_try_realloc(void *block, size_t size) { return is_too_much(size) ? NULL : odd_realloc(block, size); }
+static size_t odd_size(void *block) { (void)block; return 0; }
+static void *odd_defrag(void *context, void *block) { return shifted(server_defrag(context, unshifted(block))); }
+
+/* The module frees what it has loaded. */
+static char *odd_load(void *io, size_t *length) {
+    char *loaded = server_load(io, length);
+    if (!loaded) return NULL;
+    char *copy = memcpy(odd_alloc(*length), loaded, *length);
+    server_free(loaded);
+    return copy;
+}
+
+static const struct { const char *name; void *ours; void **servers; } exchanged[] = {
+    {"RedisModule_OpenKey", open_key, (void **)&server_open_key},
+    {"RedisModule_CloseKey", close_key, (void **)&server_close_key},
+    {"RedisModule_NotifyKeyspaceEvent", notify, (void **)&server_notify},
+    {"RedisModule_LoadConfigs", load_configs, (void **)&server_load_configs},
+    /* From here on for odd memory only. */
+    {"RedisModule_Alloc", odd_alloc, (void **)&server_alloc},
+    {"RedisModule_Calloc", odd_calloc, (void **)&server_calloc},
+    {"RedisModule_Realloc", odd_realloc, (void **)&server_realloc},
+    {"RedisModule_Free", odd_free, (void **)&server_free},
+    {"RedisModule_TryAlloc", odd_try_alloc, NULL},
+    {"RedisModule_TryCalloc", odd_try_calloc, NULL},
+    {"RedisModule_TryRealloc", odd_try_realloc, NULL},
+    {"RedisModule_MallocSize", odd_size, NULL},
+    {"RedisModule_DefragAlloc", odd_defrag, (void **)&server_defrag},
+    {"RedisModule_LoadStringBuffer", odd_load, (void **)&server_load},
+};
+enum { ALWAYS = 4, EXCHANGED = sizeof exchanged / sizeof *exchanged };
+static int num_exchanged = ALWAYS;
+
+/* What the hosted module takes for the server's look-up of functions. */
+static int hosted_api(const char *name, void *place) {
+    void *found = function(name);
+    for (int i = 0; i < num_lacking; i++)
+        if (!strcmp(name, lacking[i])) found = NULL;
+    *(void **)place = NULL;
+    if (!found) return ERR;
+    for (int i = 0; i < num_exchanged; i++)
+        if (!strcmp(name, exchanged[i].name)) found = exchanged[i].ours;
+    *(void **)place = found;
+    if (num_asked < FUNCTIONS) {
+        asked[num_asked].name = name;
+        asked[num_asked].place = place;
+        asked[num_asked++].function = found;
+    }
+    return OK;
+}
+
+static void take_away(const char *name) {
+    for (int i = 0; i < num_asked; i++)
+        if (!strcmp(name, asked[i].name)) *asked[i].place = NULL;
+}
+
+static int host_break(Context *context, String **argv, int argc) {
+    if (argc > 1) take_away(text(argv[1]));
+    return reply(context, argc - 1);
+}
+
+static int host_mend(Context *context, String **argv, int argc) {
+    (void)argv, (void)argc;
+    for (int i = 0; i < num_asked; i++) *asked[i].place = asked[i].function;
+    return reply(context, num_asked);
+}
+
+static int host_open(Context *context, String **argv, int argc) {
+    (void)argv, (void)argc;
+    return reply(context, events_with_open_keys);
+}
+
+static int host_allow(Context *context, String **argv, int argc) {
+    allowed = argc > 1 ? strtoul(text(argv[1]), NULL, 10) : 0;
+    return reply(context, (long long)allowed);
+}
+
+static int host(Context *context, String **argv, int argc) {
+    int at = 2;
+    for (; at < argc && strcmp(text(argv[at]), "--"); at++) {
+        if (!strcmp(text(argv[at]), "odd")) num_exchanged = EXCHANGED;
+        else if (!strcmp(text(argv[at]), "loses") && at + 1 < argc) lost = strdup(text(argv[++at]));
+        else if (!strcmp(text(argv[at]), "lacks") && at + 1 < argc) lacking[num_lacking++] = strdup(text(argv[++at]));
+        else return ERR;
+    }
+    at += at < argc;
+    for (int i = 0; i < EXCHANGED; i++)
+        if (exchanged[i].servers) *exchanged[i].servers = function(exchanged[i].name);
+    void *library = dlopen(text(argv[1]), RTLD_NOW | RTLD_LOCAL);
+    Command *load = library ? (Command *)dlsym(library, "RedisModule_OnLoad") : NULL;
+    if (!load) return ERR;
+    context->get_api = hosted_api;
+    int loaded = load(context, argv + at, argc - at);
+    context->get_api = server_api;
+    if (loaded != OK) return dlclose(library), ERR;
+    command(context, "host.break", host_break);
+    command(context, "host.mend", host_mend);
+    command(context, "host.open", host_open);
+    return command(context, "host.allow", host_allow);
+}
+
+static int held(Context *context, String **argv, int argc) {
+    (void)argv, (void)argc;
+    return reply(context, 1);
+}
+
+int RedisModule_OnLoad(Context *context, String **argv, int argc) {
+    server_api = context->get_api;
+    if (argc < 2) return ERR;
+    const char *role = text(argv[0]);
+    if (!strcmp(role, "host")) return host(context, argv, argc);
+    void (*attributes)(Context *, const char *, int, int) = function("RedisModule_SetModuleAttribs");
+    attributes(context, role, 1, 1);
+    if (!strcmp(role, "hold")) return command(context, text(argv[1]), held);
+    if (!strcmp(role, "pin")) return dlopen(text(argv[1]), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) ? OK : ERR;
+    return ERR;
+}
