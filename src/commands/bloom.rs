@@ -76,11 +76,11 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     } else {
         Creation::of_reservation(ctx, args, Creation::of)
     }?;
-    let key = open::<BloomFilter>(ctx, args.get(1), Mode::Write)?;
+    let mut key = open::<BloomFilter>(ctx, args.get(1), Mode::Write)?;
     if !key.is_missing() {
         return Err(Refusal::Exists);
     }
-    create_expiring(&key, creation.build(&ServerLimit::new(ctx)).map_err(core_error)?, creation.expiry);
+    create_expiring(&mut key, creation.build(&ServerLimit::new(ctx)).map_err(core_error)?, creation.expiry);
     creation.announce_reserved(ctx, args.get(1));
     reply::ok(ctx);
     Ok(())
@@ -234,7 +234,7 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             let creates = !terms.dry_run && told.contains(&Admission::Admitted);
             let prefix = filter.prefix();
             if creates {
-                create_expiring(&key, filter, creation.expiry);
+                create_expiring(&mut key, filter, creation.expiry);
             }
             (prefix, told, creates.then_some(creation), false)
         }
@@ -353,12 +353,12 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             let mut filter = first.try_clone().map_err(core_error)?;
             filter.merge(rest, &limit).map_err(core_error)?;
             let prefix = filter.prefix();
-            create(&destination, filter);
+            create(&mut destination, filter);
             Ok(Some(prefix))
         }
         (None, None) => {
             let creation = Creation::defaults(ctx, args);
-            create(&destination, creation.build(&limit).map_err(core_error)?);
+            create(&mut destination, creation.build(&limit).map_err(core_error)?);
             creation.announce_reserved(ctx, args.get(1));
             Ok(None)
         }

@@ -43,13 +43,13 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_RESERVE_OPTIONS } else { &RESERVE_OPTIONS };
     let options = Options { capacity, ..args::options(Noun::Counter, args, 3, allowed)? };
     let creation = Creation::of(ctx, &options)?;
-    let key = open::<Counter>(ctx, args.get(1), Mode::Write)?;
+    let mut key = open::<Counter>(ctx, args.get(1), Mode::Write)?;
     if !key.is_missing() {
         return Err(Refusal::Exists);
     }
     let counter = creation.build()?;
     let created = Created::new(&counter, &creation);
-    create_expiring(&key, counter, creation.expiry);
+    create_expiring(&mut key, counter, creation.expiry);
     created.announce_reserved(ctx, args.get(1));
     reply::ok(ctx);
     Ok(())
@@ -105,7 +105,7 @@ fn insert(
             if let (0, Err(error)) = (noted.handled, &outcome) {
                 return Err(core_error(error.clone()));
             }
-            create_expiring(&key, counter, creation.expiry);
+            create_expiring(&mut key, counter, creation.expiry);
             (Some(created), outcome)
         }
     };
@@ -173,7 +173,7 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             let created = Created::new(&counter, &creation);
             let creates = !terms.dry_run && told.contains(&Admission::Admitted);
             if creates {
-                create_expiring(&key, counter, creation.expiry);
+                create_expiring(&mut key, counter, creation.expiry);
             }
             (told, creates.then_some(created), false)
         }
@@ -295,14 +295,14 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         }
         (None, Some(first)) => {
             check_not_ahead(ctx, first, &sources[1..])?;
-            create(&destination, Counter::union(first, &sources[1..], &limit).map_err(core_error)?);
+            create(&mut destination, Counter::union(first, &sources[1..], &limit).map_err(core_error)?);
             Ok(true)
         }
         (None, None) => {
             let creation = Creation::defaults();
             let counter = creation.build()?;
             let created = Created::new(&counter, &creation);
-            create(&destination, counter);
+            create(&mut destination, counter);
             created.announce_reserved(ctx, args.get(1));
             Ok(false)
         }

@@ -63,12 +63,12 @@ pub(super) fn admission<'a>(args: Args<'a>, options: &Options) -> Result<(Terms,
 }
 
 /// Stores a new value in a key that is missing.
-pub(super) fn create<T: Family>(key: &Key<'_>, value: T) {
+pub(super) fn create<T: Family>(key: &mut Key<'_>, value: T) {
     set_entry(key, Entry::ready(value));
 }
 
 /// As [`create`], with the time at which the key expires, in milliseconds since 1970.
-pub(super) fn create_expiring<T: Family>(key: &Key<'_>, value: T, expiry: Option<i64>) {
+pub(super) fn create_expiring<T: Family>(key: &mut Key<'_>, value: T, expiry: Option<i64>) {
     create(key, value);
     key.set_expiry(expiry);
 }

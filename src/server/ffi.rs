@@ -421,18 +421,18 @@ impl Key<'_> {
     }
 
     /// Sets when the key expires, in milliseconds since 1970. `None` changes nothing.
-    pub fn set_expiry(&self, expiry: Option<i64>) {
+    pub fn set_expiry(&mut self, expiry: Option<i64>) {
         if let (Some(key), Some(expiry)) = (self.key, expiry) {
             // SAFETY: the key is open for writing and holds a value.
             unsafe { api!(RedisModule_SetAbsExpire(key.as_ptr(), expiry)) };
         }
     }
 
-    /// Stores a value, replacing what was there. False if the key is not open for writing.
+    /// Stores a value, and frees what was there. False if the key is not open for writing.
     ///
     /// # Safety
     /// `value` is of the Rust type that the callbacks of `module_type` expect; the server owns it afterwards.
-    pub unsafe fn set_value(&self, module_type: *mut raw::RedisModuleType, value: *mut c_void) -> bool {
+    pub unsafe fn set_value(&mut self, module_type: *mut raw::RedisModuleType, value: *mut c_void) -> bool {
         let Some(key) = self.key else { return false };
         // SAFETY: the key is open; the caller promises the value's type.
         unsafe { api!(RedisModule_ModuleTypeSetValue(key.as_ptr(), module_type, value)) == OK }

@@ -13,7 +13,7 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::persist::rdb::{Sink, Source};
 use rollcall_core::unstable::persist::{Loading, dump_loading};
 
-use super::entry::{Entry, entry};
+use super::entry::{Entry, entry, entry_mut};
 use super::family::{Family, State, Stores};
 use super::names::Verb;
 use crate::limits::ServerLimit;
@@ -247,7 +247,7 @@ unsafe extern "C" fn defrag<T: Family>(
                     cursor = 0;
                     *value = alloc::defrag(ctx, (*value).cast(), Layout::new::<Entry<T>>()).cast();
                 }
-                let State::Ready(inner) = &mut entry::<T>(*value).state else { return 0 };
+                let State::Ready(inner) = &mut entry_mut::<T>(*value).state else { return 0 };
                 let mover = Defragmenter::new(ctx);
                 while inner.relocate(cursor as usize, &mover) {
                     cursor += 1;

@@ -80,14 +80,23 @@ impl<T: Family> Drop for Entry<T> {
     }
 }
 
-/// The one place where a pointer from the server becomes one of ours.
+/// A value that the server has, to read. Here and in [`entry_mut`] its pointers become ours.
 ///
 /// # Safety
-/// `value` was given to the server as a value of one of `T`'s data types and has not been freed; no reference to it that
-/// would alias is live.
-pub unsafe fn entry<'a, T: Family>(value: *const c_void) -> &'a mut Entry<T> {
+/// `value` was given to the server as a value of one of `T`'s data types. It is neither freed nor changed while the
+/// reference lives.
+pub unsafe fn entry<'a, T: Family>(value: *const c_void) -> &'a Entry<T> {
     // SAFETY: every value of T's data types was made by `Box::into_raw` of a `Box<Entry<T>>`.
-    unsafe { &mut *value.cast::<Entry<T>>().cast_mut() }
+    unsafe { &*value.cast::<Entry<T>>() }
+}
+
+/// As [`entry`], to change.
+///
+/// # Safety
+/// As for [`entry`]; nobody else reads the value either.
+pub unsafe fn entry_mut<'a, T: Family>(value: *mut c_void) -> &'a mut Entry<T> {
+    // SAFETY: as in `entry`.
+    unsafe { &mut *value.cast::<Entry<T>>() }
 }
 
 fn value_of<T: Family>(key: &Key<'_>) -> Result<Option<NonNull<c_void>>, OtherType> {
@@ -97,21 +106,22 @@ fn value_of<T: Family>(key: &Key<'_>) -> Result<Option<NonNull<c_void>>, OtherTy
 /// The value of an open key, for as long as the key is open; `None` if the key is missing.
 pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut Entry<T>>, OtherType> {
     let value = value_of::<T>(key)?;
-    // SAFETY: the type was compared just now; the key is borrowed mutably meanwhile. No command opens two keys under
-    // one name to change the value of one.
-    Ok(value.map(|value| unsafe { entry::<T>(value.as_ptr()) }))
+    // SAFETY: the type was compared just now. The key is borrowed mutably while the reference lives, so nobody stores a
+    // value in it by `set_entry`. No command opens two keys under one name to change the value of one. The server frees a
+    // value only when a command deletes it, and runs none while the reference lives.
+    Ok(value.map(|value| unsafe { entry_mut::<T>(value.as_ptr()) }))
 }
 
 /// As [`entry_of`], to read.
 pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k Entry<T>>, OtherType> {
     let value = value_of::<T>(key)?;
-    // SAFETY: as in `entry_of`, for reading.
-    Ok(value.map(|value| unsafe { &*value.as_ptr().cast::<Entry<T>>() }))
+    // SAFETY: as in `entry_of`. The key is borrowed while the reference lives, which keeps `set_entry` away too.
+    Ok(value.map(|value| unsafe { entry::<T>(value.as_ptr()) }))
 }
 
-/// Stores a value in a key open for writing. The server frees the old value and drops the expiry. False if nothing was
-/// stored.
-pub fn set_entry<T: Family>(key: &Key<'_>, entry: Box<Entry<T>>) -> bool {
+/// Stores a value in a key open for writing. The server frees the old value and drops the expiry: no reference to the
+/// old one lives, since the key is borrowed mutably. False if nothing was stored.
+pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<Entry<T>>) -> bool {
     let handle = T::data_type(&entry.state).handle();
     let raw = Box::into_raw(entry);
     // SAFETY: the pointer is what the callbacks of its data type expect.
