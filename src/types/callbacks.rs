@@ -93,10 +93,25 @@ impl Source for Rdb {
     }
 }
 
+/// Lets the save fail that `io` belongs to: after a panic the value is cut off, and no file may have it.
+///
+/// The server's API has no function for this. But a command that the server does not know is an error, which it keeps
+/// until the callback returns, of an RDB file as of an AOF. A save in a child and one on the server's thread fail both,
+/// and the files of before stay. Only `DUMP` and `MIGRATE` do not look at errors: they send a value that ends too early,
+/// which no `RESTORE` takes.
+///
+/// # Safety
+/// `io` is the running callback's.
+unsafe fn fail(io: *mut raw::RedisModuleIO) {
+    // SAFETY: as promised; the format takes no arguments. If this panics too, the process ends.
+    unsafe { api!(RedisModule_EmitAOF(io, c"rollcall.panicked".as_ptr(), c"".as_ptr())) };
+}
+
 unsafe extern "C" fn rdb_save<S: Stores>(io: *mut raw::RedisModuleIO, value: *mut c_void) {
     // SAFETY: the server passes a live `io` and a value of the type.
     let (mut rdb, entry) = unsafe { (Rdb::new(io), entry::<S::Family>(value)) };
-    guard("rdb_save", || S::save(&entry.state, &mut rdb), || ());
+    // SAFETY: `io` is this callback's.
+    guard("rdb_save", || S::save(&entry.state, &mut rdb), || unsafe { fail(io) });
 }
 
 unsafe extern "C" fn rdb_load<S: Stores>(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
@@ -155,7 +170,8 @@ unsafe extern "C" fn aof_rewrite<T: Family>(
             State::Ready(value) => persist::dump(value).for_each(|(next, chunk)| emit(next, &chunk)),
             State::Loading(loading) => dump_loading(&**loading).for_each(|(next, chunk)| emit(next, &chunk)),
         },
-        || (),
+        // SAFETY: `io` is this callback's.
+        || unsafe { fail(io) },
     );
 }
 

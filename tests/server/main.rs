@@ -57,6 +57,7 @@ mod persistence_corruption;
 mod persistence_full_disk;
 mod persistence_golden;
 mod persistence_killed;
+mod persistence_panics;
 mod persistence_redisbloom;
 mod persistence_restart;
 mod persistence_valkey_bloom;

@@ -9,8 +9,8 @@
  *     loses FUNCTION          the module panics if it calls the function after it has loaded its options
  *     HOST.BREAK FUNCTION     takes the function away, which makes the module panic where it calls it
  *     HOST.MEND               gives all of them back
- *     HOST.OPEN               how many events the module has sent while it had a key open
- *     HOST.ALLOW BYTES        larger blocks that the module tries to get fail from now on; 0 for no such limit
+ *     HOST.SENT               how many events the module has sent
+ *     HOST.OPEN               how many of them while it had a key open
  *
  * What the server's API is called here follows its documentation; no header of a server is needed.
  */
@@ -58,7 +58,7 @@ static int num_lacking;
 
 /* Keys. */
 
-static int keys_open, events_with_open_keys;
+static int keys_open, events, events_with_open_keys;
 static void *(*server_open_key)(Context *, String *, int);
 static void (*server_close_key)(void *);
 static int (*server_notify)(Context *, int, const char *, String *);
@@ -75,6 +75,7 @@ static void close_key(void *key) {
 }
 
 static int notify(Context *context, int type, const char *event, String *key) {
+    events++;
     events_with_open_keys += keys_open > 0;
     return server_notify(context, type, event, key);
 }
@@ -93,7 +94,6 @@ static int load_configs(Context *context) {
 /* Memory. */
 
 enum { SHIFT = 8 };
-static size_t allowed;
 static void *(*server_alloc)(size_t), *(*server_calloc)(size_t, size_t), *(*server_realloc)(void *, size_t);
 static void (*server_free)(void *);
 static void *(*server_defrag)(void *, void *);
@@ -101,15 +101,11 @@ static char *(*server_load)(void *, size_t *);
 
 static void *shifted(void *block) { return block ? (char *)block + SHIFT : NULL; }
 static void *unshifted(void *block) { return block ? (char *)block - SHIFT : NULL; }
-static int is_too_much(size_t size) { return allowed && size > allowed; }
 
 static void *odd_alloc(size_t size) { return shifted(server_alloc(size + SHIFT)); }
 static void *odd_calloc(size_t count, size_t size) { return shifted(server_calloc(1, count * size + SHIFT)); }
 static void *odd_realloc(void *block, size_t size) { return shifted(server_realloc(unshifted(block), size + SHIFT)); }
 static void odd_free(void *block) { server_free(unshifted(block)); }
-static void *odd_try_alloc(size_t size) { return is_too_much(size) ? NULL : odd_alloc(size); }
-static void *odd_try_calloc(size_t count, size_t size) { return is_too_much(size) ? NULL : odd_calloc(count, size); }
-static void *odd_try_realloc(void *block, size_t size) { return is_too_much(size) ? NULL : odd_realloc(block, size); }
 static size_t odd_size(void *block) { (void)block; return 0; }
 static void *odd_defrag(void *context, void *block) { return shifted(server_defrag(context, unshifted(block))); }
 
@@ -132,9 +128,9 @@ static const struct { const char *name; void *ours; void **servers; } exchanged[
     {"RedisModule_Calloc", odd_calloc, (void **)&server_calloc},
     {"RedisModule_Realloc", odd_realloc, (void **)&server_realloc},
     {"RedisModule_Free", odd_free, (void **)&server_free},
-    {"RedisModule_TryAlloc", odd_try_alloc, NULL},
-    {"RedisModule_TryCalloc", odd_try_calloc, NULL},
-    {"RedisModule_TryRealloc", odd_try_realloc, NULL},
+    {"RedisModule_TryAlloc", odd_alloc, NULL},
+    {"RedisModule_TryCalloc", odd_calloc, NULL},
+    {"RedisModule_TryRealloc", odd_realloc, NULL},
     {"RedisModule_MallocSize", odd_size, NULL},
     {"RedisModule_DefragAlloc", odd_defrag, (void **)&server_defrag},
     {"RedisModule_LoadStringBuffer", odd_load, (void **)&server_load},
@@ -176,14 +172,14 @@ static int host_mend(Context *context, String **argv, int argc) {
     return reply(context, num_asked);
 }
 
+static int host_sent(Context *context, String **argv, int argc) {
+    (void)argv, (void)argc;
+    return reply(context, events);
+}
+
 static int host_open(Context *context, String **argv, int argc) {
     (void)argv, (void)argc;
     return reply(context, events_with_open_keys);
-}
-
-static int host_allow(Context *context, String **argv, int argc) {
-    allowed = argc > 1 ? strtoul(text(argv[1]), NULL, 10) : 0;
-    return reply(context, (long long)allowed);
 }
 
 static int host(Context *context, String **argv, int argc) {
@@ -206,8 +202,8 @@ static int host(Context *context, String **argv, int argc) {
     if (loaded != OK) return dlclose(library), ERR;
     command(context, "host.break", host_break);
     command(context, "host.mend", host_mend);
-    command(context, "host.open", host_open);
-    return command(context, "host.allow", host_allow);
+    command(context, "host.sent", host_sent);
+    return command(context, "host.open", host_open);
 }
 
 static int held(Context *context, String **argv, int argc) {

@@ -1,0 +1,85 @@
+//! What a defect of ours that shows while a value is saved may not do: leave a file that lacks a part of it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use redis::Value;
+
+use crate::client::{Client, error_text, show, wait_until};
+use crate::harness::{Server, Setup};
+
+/// A server with a counter and filters of each data type, and a client of it.
+fn server_with_values(line: &str) -> (Server, Client) {
+    let server = Setup::default().hosted("").line(line).start();
+    let mut client = server.client();
+    client.expect("LC.ADD counter a b c", "3");
+    client.expect("BF.MADD lines a b", "[1, 1]");
+    client.expect("BF.RESERVE classic 0.01 100 LAYOUT classic", "+OK");
+    (server, client)
+}
+
+/// Every file of the server's data, with its content.
+fn files(server: &Server) -> Vec<(PathBuf, Vec<u8>)> {
+    let folders = [server.dir().to_owned(), server.dir().join("appendonlydir")];
+    let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
+    let mut files: Vec<_> =
+        entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file()).collect();
+    files.retain(|path| path.extension().is_some_and(|kind| kind == "rdb" || kind == "aof"));
+    files.sort();
+    files.into_iter().map(|path| (path.clone(), fs::read(path).expect("a file"))).collect()
+}
+
+#[test]
+fn a_panic_while_saving_fails_the_save_and_keeps_the_file() {
+    let (mut server, mut client) = server_with_values("appendonly no");
+    server.save();
+    let before = files(&server);
+    assert_eq!(before.len(), 1);
+    client.expect("LC.ADD counter d", "1");
+    // Each data type begins with a number or a string. All of them panic at their first field or a later one.
+    for function in ["RedisModule_SaveUnsigned", "RedisModule_SaveStringBuffer"] {
+        client.expect(&format!("HOST.BREAK {function}"), "1");
+        let saved = client.cmd("SAVE");
+        assert!(error_text(&saved).is_some(), "{function}: SAVE gave {}", show(&saved));
+        client.expect("BGSAVE", "+Background saving started");
+        wait_until("the background save to end", || (client.info_number("rdb_bgsave_in_progress") == 0).then_some(()));
+        assert_eq!(client.info("rdb_last_bgsave_status"), "err", "{function}");
+        client.expect("CONFIG SET stop-writes-on-bgsave-error no", "+OK");
+        client.int("HOST.MEND");
+        assert!(files(&server) == before, "{function}: the file has changed");
+    }
+    assert!(server.log().contains("internal error in rdb_save"), "{}", server.log());
+    server.save();
+    server.restart();
+    server.client().expect("LC.COUNT counter", "4");
+    server.client().expect("BF.CARD lines", "2");
+}
+
+#[test]
+fn a_dump_that_a_panic_cut_off_is_not_restored() {
+    let (mut server, mut client) = server_with_values("appendonly no");
+    for key in ["counter", "lines", "classic"] {
+        client.expect("HOST.BREAK RedisModule_SaveStringBuffer", "1");
+        let Value::BulkString(dump) = client.cmd(&format!("DUMP {key}")) else { panic!("{key} has no dump") };
+        client.int("HOST.MEND");
+        let restored = client.call(&[b"RESTORE", b"restored".as_slice(), b"0", &dump]);
+        assert!(error_text(&restored).is_some(), "{key}: {}", show(&restored));
+        client.expect("EXISTS restored", "0");
+    }
+    server.assert_up();
+}
+
+#[test]
+fn a_panic_while_the_aof_is_rewritten_keeps_the_aof() {
+    let (mut server, mut client) = server_with_values("appendonly yes");
+    client.expect("CONFIG SET aof-use-rdb-preamble no", "+OK");
+    wait_until("the first rewrite to end", || (client.info_number("aof_rewrite_in_progress") == 0).then_some(()));
+    client.expect("HOST.BREAK RedisModule_EmitAOF", "1");
+    client.text("BGREWRITEAOF");
+    wait_until("the rewrite to fail", || (client.info("aof_last_bgrewrite_status") == "err").then_some(()));
+    client.int("HOST.MEND");
+    assert!(server.log().contains("internal error in aof_rewrite"), "{}", server.log());
+    server.restart();
+    server.client().expect("LC.COUNT counter", "3");
+    server.client().expect("BF.CARD lines", "2");
+}
