@@ -81,7 +81,7 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         return Err(Refusal::Exists);
     }
     create_expiring(&mut key, creation.build(&ServerLimit::new(ctx)).map_err(core_error)?, creation.expiry);
-    creation.announce_reserved(ctx, args.get(1));
+    creation.announce_reserved(ctx, key.close());
     reply::ok(ctx);
     Ok(())
 }
@@ -102,8 +102,9 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     before.added(filter, is_new.into());
     let changed = is_new || renewals(filter) != renewed;
     let (prefix, items) = (filter.prefix(), args.from(2));
-    moved.notify(ctx, name);
-    let added = Added { prefix, verb: Verb::Add, command: args, items, created, handled, changed, is_plain: true };
+    let key = key.close();
+    moved.notify(ctx, key);
+    let added = Added { prefix, key, verb: Verb::Add, command: args, items, created, handled, changed, is_plain: true };
     announce(ctx, &added, &WORDS);
     if let Some(refusal) = outcome.err().and_then(|error| obeyed::told(ctx, error)) {
         return Err(refusal);
@@ -200,8 +201,9 @@ fn insert(
     before.added(filter, new);
     let changed = new > 0 || renewals(filter) != renewed;
     let prefix = filter.prefix();
-    moved.notify(ctx, name);
-    announce(ctx, &Added { prefix, verb, command, items, created, handled, changed, is_plain }, &WORDS);
+    let key = key.close();
+    moved.notify(ctx, key);
+    announce(ctx, &Added { prefix, key, verb, command, items, created, handled, changed, is_plain }, &WORDS);
     Ok(())
 }
 
@@ -212,7 +214,7 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let (terms, items) = admission(args, &options)?;
     let limit = ServerLimit::new(ctx);
     let mut key = ctx.open(args.get(1), Mode::Write);
-    let (prefix, told, created, renewed) = match value_mut::<BloomFilter>(&mut key)? {
+    let (prefix, told, created, renewed, moved) = match value_mut::<BloomFilter>(&mut key)? {
         Some(filter) => {
             let now = time_of(ctx, filter.asks_clock());
             let before = Before::any(filter);
@@ -222,8 +224,7 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             let told = filter.admit_at(items.bytes(), terms, now, &limit).map_err(core_error);
             before.changed(filter);
             let (prefix, has_renewed) = (filter.prefix(), renewals(filter) != renewed);
-            moved.notify(ctx, args.get(1));
-            (prefix, told?, None, has_renewed)
+            (prefix, told, None, has_renewed, moved)
         }
         None if options.no_create => return Err(Refusal::NotFound),
         None => {
@@ -236,11 +237,14 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             if creates {
                 create_expiring(&mut key, filter, creation.expiry);
             }
-            (prefix, told, creates.then_some(creation), false)
+            (prefix, Ok(told), creates.then_some(creation), false, Announced::NOTHING)
         }
     };
+    let key = key.close();
+    moved.notify(ctx, key);
+    let told = told?;
     if !terms.dry_run {
-        announce_admitted(ctx, &Admitted { prefix, key: args.get(1), items, told: &told, renewed, created }, &WORDS);
+        announce_admitted(ctx, &Admitted { prefix, key, items, told: &told, renewed, created }, &WORDS);
     }
     reply::admissions(ctx, &told);
     Ok(())
@@ -330,9 +334,9 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 /// `BF.MERGE destination source [source ...]`
 pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let limit = ServerLimit::new(ctx);
-    let (mut destination, sources) = open_merge::<BloomFilter>(ctx, args)?;
-    let sources = values::<BloomFilter>(&sources)?;
-    let mut moved = Announced::NOTHING;
+    let (mut destination, source_keys) = open_merge::<BloomFilter>(ctx, args)?;
+    let sources = values::<BloomFilter>(&source_keys)?;
+    let (mut moved, mut reserved) = (Announced::NOTHING, None);
     let changed = match (value_mut::<BloomFilter>(&mut destination)?, sources.split_first()) {
         (Some(filter), _) => {
             let before = Before::any(filter);
@@ -359,14 +363,18 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         (None, None) => {
             let creation = Creation::defaults(ctx, args);
             create(&mut destination, creation.build(&limit).map_err(core_error)?);
-            creation.announce_reserved(ctx, args.get(1));
+            reserved = Some(creation);
             Ok(None)
         }
     };
-    moved.notify(ctx, args.get(1));
+    let key = destination.close_with(source_keys);
+    moved.notify(ctx, key);
+    if let Some(creation) = reserved {
+        creation.announce_reserved(ctx, key);
+    }
     if let Some(prefix) = changed? {
         ctx.replicate_under(prefix.name(Verb::Merge), args);
-        ctx.changed(args.get(1), BloomFilter::prefix_of_events().event(Verb::Merge));
+        ctx.changed(key, BloomFilter::prefix_of_events().event(Verb::Merge));
     }
     reply::ok(ctx);
     Ok(())
@@ -391,7 +399,7 @@ pub fn clear(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         let empty = filter.empty_twin(&Unlimited).map_err(core_error)?;
         replace(filter, empty);
         ctx.replicate_under(filter.prefix().name(Verb::Clear), args);
-        ctx.changed(args.get(1), BloomFilter::prefix_of_events().event(Verb::Clear));
+        ctx.changed(key.close(), BloomFilter::prefix_of_events().event(Verb::Clear));
     }
     reply::ok(ctx);
     Ok(())

@@ -50,7 +50,7 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let counter = creation.build()?;
     let created = Created::new(&counter, &creation);
     create_expiring(&mut key, counter, creation.expiry);
-    created.announce_reserved(ctx, args.get(1));
+    created.announce_reserved(ctx, key.close());
     reply::ok(ctx);
     Ok(())
 }
@@ -110,9 +110,9 @@ fn insert(
         }
     };
     let Noted { handled, new, changed } = noted;
-    moved.notify(ctx, name);
-    let prefix = Prefix::Lc;
-    announce(ctx, &Added { prefix, verb, command, items, created, handled, changed, is_plain }, &WORDS);
+    let (key, prefix) = (key.close(), Prefix::Lc);
+    moved.notify(ctx, key);
+    announce(ctx, &Added { prefix, key, verb, command, items, created, handled, changed, is_plain }, &WORDS);
     outcome.map_err(core_error)?;
     ctx.reply_integer(new as i64);
     Ok(())
@@ -152,7 +152,7 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let (terms, items) = admission(args, &options)?;
     let limit = ServerLimit::new(ctx);
     let mut key = ctx.open(args.get(1), Mode::Write);
-    let (told, created, renewed) = match value_mut::<Counter>(&mut key)? {
+    let (told, created, renewed, moved) = match value_mut::<Counter>(&mut key)? {
         Some(counter) => {
             let now = time_of(ctx, counter.asks_clock());
             let before = Before::any(counter);
@@ -160,9 +160,8 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             let (moved, has_window) = (announce_move::<Counter>(ctx, args.get(1), moved), counter.window().is_some());
             let outcome = counter.admit_at(items.bytes(), terms, now, &limit).map_err(core_error);
             before.changed(counter);
-            moved.notify(ctx, args.get(1));
-            let (told, has_changed) = outcome?;
-            (told, None, has_changed && has_window)
+            let renewed = outcome.as_ref().is_ok_and(|(_, has_changed)| *has_changed && has_window);
+            (outcome.map(|(told, _)| told), None, renewed, moved)
         }
         None if options.no_create => return Err(Refusal::NotFound),
         None => {
@@ -175,15 +174,14 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             if creates {
                 create_expiring(&mut key, counter, creation.expiry);
             }
-            (told, creates.then_some(created), false)
+            (Ok(told), creates.then_some(created), false, Announced::NOTHING)
         }
     };
+    let key = key.close();
+    moved.notify(ctx, key);
+    let told = told?;
     if !terms.dry_run {
-        announce_admitted(
-            ctx,
-            &Admitted { prefix: Prefix::Lc, key: args.get(1), items, told: &told, renewed, created },
-            &WORDS,
-        );
+        announce_admitted(ctx, &Admitted { prefix: Prefix::Lc, key, items, told: &told, renewed, created }, &WORDS);
     }
     reply::admissions(ctx, &told);
     Ok(())
@@ -279,9 +277,9 @@ pub fn advance(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 /// `LC.MERGE destination source [source ...]`
 pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let limit = ServerLimit::new(ctx);
-    let (mut destination, sources) = open_merge::<Counter>(ctx, args)?;
-    let sources = values::<Counter>(&sources)?;
-    let mut moved = Announced::NOTHING;
+    let (mut destination, source_keys) = open_merge::<Counter>(ctx, args)?;
+    let sources = values::<Counter>(&source_keys)?;
+    let (mut moved, mut reserved) = (Announced::NOTHING, None);
     let changed = match (value_mut::<Counter>(&mut destination)?, sources.first()) {
         (Some(counter), _) => {
             let before = Before::any(counter);
@@ -301,16 +299,19 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         (None, None) => {
             let creation = Creation::defaults();
             let counter = creation.build()?;
-            let created = Created::new(&counter, &creation);
+            reserved = Some(Created::new(&counter, &creation));
             create(&mut destination, counter);
-            created.announce_reserved(ctx, args.get(1));
             Ok(false)
         }
     };
-    moved.notify(ctx, args.get(1));
+    let key = destination.close_with(source_keys);
+    moved.notify(ctx, key);
+    if let Some(created) = reserved {
+        created.announce_reserved(ctx, key);
+    }
     if changed? {
         ctx.replicate_under(Prefix::Lc.name(Verb::Merge), args);
-        ctx.changed(args.get(1), Prefix::Lc.event(Verb::Merge));
+        ctx.changed(key, Prefix::Lc.event(Verb::Merge));
     }
     reply::ok(ctx);
     Ok(())
@@ -441,7 +442,7 @@ pub fn clear(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         let empty = counter.empty_twin().map_err(core_error)?;
         replace(counter, empty);
         ctx.replicate_under(Prefix::Lc.name(Verb::Clear), args);
-        ctx.changed(args.get(1), Prefix::Lc.event(Verb::Clear));
+        ctx.changed(key.close(), Prefix::Lc.event(Verb::Clear));
     }
     reply::ok(ctx);
     Ok(())

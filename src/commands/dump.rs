@@ -108,7 +108,7 @@ pub(super) fn loadchunk<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Refus
     })?;
     let prefix = peek_entry::<T>(&key)?.map_or_else(T::prefix_of_events, |entry| entry.state.prefix());
     ctx.replicate_under(prefix.name(Verb::LoadChunk), args);
-    ctx.changed(args.get(1), T::prefix_of_events().event(Verb::LoadChunk));
+    ctx.changed(key.close(), T::prefix_of_events().event(Verb::LoadChunk));
     reply::ok(ctx);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What a command did, for replicas, the AOF and subscribers.
 
-use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx};
+use crate::server::ffi::{ArgOrOwned, Args, Closed, Ctx};
 use crate::types::names::{Prefix, Verb};
 use rollcall_core::admission::Admission;
 
@@ -13,6 +13,7 @@ pub(super) fn word(ctx: Ctx, text: impl AsRef<[u8]>) -> ArgOrOwned<'static> {
 pub(super) struct Added<'a, P> {
     /// Whose commands replicas are told of.
     pub(super) prefix: Prefix,
+    pub(super) key: Closed<'a>,
     /// Which command is running.
     pub(super) verb: Verb,
     /// All arguments of it.
@@ -31,7 +32,7 @@ pub(super) struct Added<'a, P> {
 /// What the families that add items differ in.
 pub(super) struct AddedWords<P> {
     /// Announces the creation of an empty key.
-    pub(super) announce_reserved: fn(&P, Ctx, Arg<'_>),
+    pub(super) announce_reserved: fn(&P, Ctx, Closed<'_>),
     /// The prefix of events.
     pub(super) events: fn() -> Prefix,
     /// All parameters, as options that `INSERT` takes.
@@ -43,14 +44,14 @@ pub(super) struct AddedWords<P> {
 /// Replicates the effect of adding items, and sends its events. If nothing changed, nothing is sent. A created key is
 /// sent with every parameter. Refused items are left out.
 pub(super) fn announce<P>(ctx: Ctx, added: &Added<'_, P>, words: &AddedWords<P>) {
-    let (prefix, key, events) = (added.prefix, added.command.get(1), (words.events)());
+    let (prefix, key, events) = (added.prefix, added.key, (words.events)());
     let items = added.items.first(added.handled);
     if let Some(params) = &added.created {
         // A filter with a window gets its memory with its first item. Where that is refused, the empty key stays.
         if items.len() == 0 {
             return (words.announce_reserved)(params, ctx, key);
         }
-        let mut arguments = vec![ArgOrOwned::Arg(key)];
+        let mut arguments = vec![ArgOrOwned::Arg(key.name())];
         arguments.extend((words.options)(ctx, params));
         arguments.push(word(ctx, "ITEMS"));
         ctx.replicate(prefix.name(Verb::Insert).text(), &arguments, items);
@@ -58,7 +59,7 @@ pub(super) fn announce<P>(ctx: Ctx, added: &Added<'_, P>, words: &AddedWords<P>)
     } else if !added.changed {
         return;
     } else if items.len() < added.items.len() || !added.is_plain {
-        ctx.replicate(prefix.name(Verb::AddAll).text(), &[ArgOrOwned::Arg(key)], items);
+        ctx.replicate(prefix.name(Verb::AddAll).text(), &[ArgOrOwned::Arg(key.name())], items);
     } else {
         ctx.replicate_under(prefix.name(added.verb), added.command);
     }
@@ -72,7 +73,7 @@ pub(super) fn announce<P>(ctx: Ctx, added: &Added<'_, P>, words: &AddedWords<P>)
 pub(super) struct Admitted<'a, P> {
     /// Whose commands replicas are told of.
     pub(super) prefix: Prefix,
-    pub(super) key: Arg<'a>,
+    pub(super) key: Closed<'a>,
     /// All items of the call, and what became of each.
     pub(super) items: Args<'a>,
     pub(super) told: &'a [Admission],
@@ -85,7 +86,7 @@ pub(super) struct Admitted<'a, P> {
 /// Replicates the items that came in or were renewed, as if these alone had been added, and sends the events. If none
 /// was, nothing is sent.
 pub(super) fn announce_admitted<P>(ctx: Ctx, admitted: &Admitted<'_, P>, words: &AddedWords<P>) {
-    let mut arguments = vec![ArgOrOwned::Arg(admitted.key)];
+    let mut arguments = vec![ArgOrOwned::Arg(admitted.key.name())];
     if let Some(params) = &admitted.created {
         arguments.extend((words.options)(ctx, params));
         arguments.push(word(ctx, "ITEMS"));
@@ -112,9 +113,9 @@ pub(super) fn announce_admitted<P>(ctx: Ctx, admitted: &Admitted<'_, P>, words: 
 }
 
 /// Replicates the expiry of a key that was created just now, and sends its event.
-pub(super) fn announce_expiry(ctx: Ctx, key: Arg<'_>, expiry: Option<i64>) {
+pub(super) fn announce_expiry(ctx: Ctx, key: Closed<'_>, expiry: Option<i64>) {
     if let Some(at) = expiry {
-        ctx.replicate(c"PEXPIREAT", &[ArgOrOwned::Arg(key), word(ctx, at.to_string())], Args::none());
+        ctx.replicate(c"PEXPIREAT", &[ArgOrOwned::Arg(key.name()), word(ctx, at.to_string())], Args::none());
         ctx.notify_generic(key, c"expire");
     }
 }

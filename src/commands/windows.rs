@@ -17,7 +17,7 @@ use crate::args::{self, Opt, Options};
 use crate::refusal::{Noun, Refusal, quoted};
 use crate::reply::{self, Field, InfoLine};
 use crate::server::facts::must_obey;
-use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx, Mode};
+use crate::server::ffi::{Arg, ArgOrOwned, Args, Closed, Ctx, Mode};
 use crate::server::metrics::{COUNTER_ADVANCES, FILTER_ADVANCES, Metric};
 use crate::server::reclaim;
 use crate::types::before::Before;
@@ -132,7 +132,7 @@ impl Announced {
     pub(super) const NOTHING: Self = Announced(None);
 
     /// Sends the event, when the command uses the value no more: whoever listens may delete the key.
-    pub(super) fn notify(self, ctx: Ctx, key: Arg<'_>) {
+    pub(super) fn notify(self, ctx: Ctx, key: Closed<'_>) {
         if let Some(event) = self.0 {
             ctx.changed(key, event);
         }
@@ -316,7 +316,7 @@ pub(super) fn advance<T: Windowed>(ctx: Ctx, args: Args<'_>) -> Result<(), Refus
     };
     if changed {
         ctx.replicate_under(T::PREFIX.name(Verb::Advance), args);
-        ctx.changed(args.get(1), T::prefix_of_events().event(Verb::Advance));
+        ctx.changed(key.close(), T::prefix_of_events().event(Verb::Advance));
     }
     reply::ok(ctx);
     Ok(())

@@ -104,11 +104,14 @@ impl Ctx {
         };
         // SAFETY: context and name are live; the mode is one the server knows.
         let key = unsafe { api!(RedisModule_OpenKey(self.0, name.ptr, mode as c_int)) };
-        Key { key: NonNull::new(key), _name: PhantomData }
+        Key { key: NonNull::new(key), name }
     }
 
     /// Signals that a key has changed: to WATCH, to client-side caches and to subscribers of keyspace events.
-    pub fn changed(self, key: Arg<'_>, event: &CStr) {
+    ///
+    /// A module among the subscribers may delete any key. So no key may be open: the server looks at its value when it
+    /// closes it. The server's own events, such as `new`, come while a key is open, and cannot be put off.
+    pub fn changed(self, key: Closed<'_>, event: &CStr) {
         static CLASS: std::sync::OnceLock<c_int> = std::sync::OnceLock::new();
         let class = *CLASS.get_or_init(|| {
             // SAFETY: takes no arguments; probed for.
@@ -118,16 +121,16 @@ impl Ctx {
         });
         // SAFETY: context and name are live; the event name ends with NUL.
         unsafe {
-            api!(RedisModule_SignalModifiedKey(self.0, key.ptr));
-            api!(RedisModule_NotifyKeyspaceEvent(self.0, class, event.as_ptr(), key.ptr));
+            api!(RedisModule_SignalModifiedKey(self.0, key.0.ptr));
+            api!(RedisModule_NotifyKeyspaceEvent(self.0, class, event.as_ptr(), key.0.ptr));
         }
     }
 
     /// Sends an event that the server itself has, of the class of generic commands.
-    pub fn notify_generic(self, key: Arg<'_>, event: &CStr) {
+    pub fn notify_generic(self, key: Closed<'_>, event: &CStr) {
         let class = raw::REDISMODULE_NOTIFY_GENERIC as c_int;
         // SAFETY: context and name are live; the event name ends with NUL.
-        unsafe { api!(RedisModule_NotifyKeyspaceEvent(self.0, class, event.as_ptr(), key.ptr)) };
+        unsafe { api!(RedisModule_NotifyKeyspaceEvent(self.0, class, event.as_ptr(), key.0.ptr)) };
     }
 
     /// The server's clock, in milliseconds since 1970.
@@ -380,10 +383,31 @@ pub struct OtherType;
 pub struct Key<'a> {
     /// `None`: opened for reading and missing.
     key: Option<NonNull<raw::RedisModuleKey>>,
-    _name: PhantomData<&'a ()>,
+    name: Arg<'a>,
 }
 
-impl Key<'_> {
+/// The name of a key that a command had open, and has closed: events may be sent about it.
+#[derive(Clone, Copy)]
+pub struct Closed<'a>(Arg<'a>);
+
+impl<'a> Closed<'a> {
+    pub fn name(self) -> Arg<'a> {
+        self.0
+    }
+}
+
+impl<'a> Key<'a> {
+    /// Closes the key, after the last use of its value.
+    pub fn close(self) -> Closed<'a> {
+        Closed(self.name)
+    }
+
+    /// As [`Key::close`], for a command that has other keys open too: closes all of them.
+    pub fn close_with(self, others: Vec<Key<'_>>) -> Closed<'a> {
+        drop(others);
+        self.close()
+    }
+
     pub fn is_missing(&self) -> bool {
         match self.key {
             None => true,

@@ -264,3 +264,54 @@ fn digests_tell_values_apart() {
     let reply = client.cmd("DEBUG DIGEST-VALUE f c");
     assert!(matches!(&reply, Value::Array(items) if items.iter().all(|item| text(item) != zeros)), "{}", show(&reply));
 }
+
+#[test]
+fn no_key_is_open_when_events_are_sent() {
+    let server = Setup::default().hosted("").start();
+    let mut client = server.client();
+    // A server sends events to modules whether clients ask for them or not.
+    populate(&mut client);
+    run(
+        &mut client,
+        &[
+            "RF.ADD made a",
+            "BF.RESERVE timed 0.01 100 EX 1000",
+            "BF.INSERT fw WINDOW 40 MANUAL EX 1000 ITEMS a b",
+            "BF.ADVANCE fw 3",
+            "BF.ADVANCE fw CLOCK",
+            "BF.INSERT fl LAST SLICES 2 ITEMS a b",
+            "BF.ADMIT fa LIMIT 2 ITEMS a b c",
+            "BF.ADMIT fa LIMIT 3 EX 1000 ITEMS a b c",
+            "BF.MERGE none missing",
+            "BF.MERGE fa made timed",
+            "BF.CLEAR fa",
+            "LC.RESERVE ctimed 100 EX 1000",
+            "LC.INSERT cw WINDOW 40 MANUAL EX 1000 ITEMS a b",
+            "LC.ADVANCE cw 3",
+            "LC.ADVANCE cw CLOCK",
+            "LC.ADMIT ca LIMIT 2 ITEMS a b c",
+            "LC.ADMIT ca LIMIT 3 ITEMS a b c",
+            "LC.MERGE cnone missing",
+            "LC.MERGE ca ctimed lc:exact",
+            "LC.CLEAR ca",
+        ],
+    );
+    for (dump, load, key) in [("BF.SCANDUMP", "BF.LOADCHUNK", "bf:chain"), ("LC.SCANDUMP", "LC.LOADCHUNK", "lc:dense")]
+    {
+        let mut iterator = "0".to_owned();
+        loop {
+            let chunk = client.call(&[dump.as_bytes(), key.as_bytes(), iterator.as_bytes()]);
+            let Value::Array(chunk) = chunk else { panic!("{chunk:?}") };
+            let Value::BulkString(bytes) = &chunk[1] else { panic!("{chunk:?}") };
+            iterator = show(&chunk[0]);
+            if iterator == "0" {
+                break;
+            }
+            let loaded = client.call(&[load.as_bytes(), b"loaded", iterator.as_bytes(), bytes]);
+            assert_eq!(loaded, Value::Okay);
+        }
+        client.expect("DEL loaded", "1");
+    }
+    assert!(client.int("HOST.SENT") > 100);
+    client.expect("HOST.OPEN", "0");
+}

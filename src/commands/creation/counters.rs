@@ -12,7 +12,7 @@ use super::super::{expiry, windows};
 use crate::args::Options;
 use crate::config;
 use crate::refusal::Refusal;
-use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx};
+use crate::server::ffi::{ArgOrOwned, Args, Closed, Ctx};
 use crate::types::family::Family;
 use crate::types::names::{Prefix, Verb};
 
@@ -142,8 +142,8 @@ impl Created {
     }
 
     /// Replicates the creation of an empty key, and sends its event.
-    pub(in crate::commands) fn announce_reserved(&self, ctx: Ctx, key: Arg<'_>) {
-        let mut arguments = vec![ArgOrOwned::Arg(key), word(ctx, self.params.capacity.to_string())];
+    pub(in crate::commands) fn announce_reserved(&self, ctx: Ctx, key: Closed<'_>) {
+        let mut arguments = vec![ArgOrOwned::Arg(key.name()), word(ctx, self.params.capacity.to_string())];
         arguments.extend(self.reserve_words(ctx));
         ctx.replicate(Prefix::Lc.name(Verb::Reserve).text(), &arguments, Args::none());
         ctx.changed(key, Prefix::Lc.event(Verb::Reserve));

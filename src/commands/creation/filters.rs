@@ -13,7 +13,7 @@ use crate::config;
 use crate::limits::ServerLimit;
 use crate::refusal::{Noun, Refusal};
 use crate::server::facts::{is_redis_8, must_obey};
-use crate::server::ffi::{Arg, ArgOrOwned, Args, Ctx};
+use crate::server::ffi::{ArgOrOwned, Args, Closed, Ctx};
 use crate::types::entry::no_classic;
 use crate::types::family::{Family, serves_classic};
 use crate::types::names::{Prefix, Verb};
@@ -187,9 +187,9 @@ impl Creation {
     }
 
     /// Replicates the creation of an empty key, and sends its event.
-    pub(in crate::commands) fn announce_reserved(&self, ctx: Ctx, key: Arg<'_>) {
+    pub(in crate::commands) fn announce_reserved(&self, ctx: Ctx, key: Closed<'_>) {
         let mut arguments = vec![
-            ArgOrOwned::Arg(key),
+            ArgOrOwned::Arg(key.name()),
             word(ctx, format!("{:?}", self.params.error_rate)),
             word(ctx, self.params.capacity.to_string()),
         ];
