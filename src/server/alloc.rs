@@ -17,9 +17,12 @@ use rollcall_core::unstable::heap::Mover;
 use super::metrics::DEFRAG_MOVES;
 use super::pages;
 
-/// The alignment that malloc gives to a block whose size is a multiple of it, bytes. Other blocks may have less: the
-/// jemalloc of Redis has size classes of 24 and 40 bytes, aligned to 8.
-const MALLOC_ALIGN: usize = 16;
+/// The alignment that every malloc gives, bytes. The jemalloc of Redis has size classes of 24 and 40 bytes, aligned to
+/// no more. Where a system cannot tell the size of a block, the server notes it in the 8 bytes before.
+const MALLOC_ALIGN: usize = 8;
+
+/// The alignment that most mallocs give to a block whose size is a multiple of it, bytes.
+const DOUBLE_ALIGN: usize = 16;
 
 /// Size from which an allocation uses the server's try-functions, which fail instead of ending the process, bytes.
 /// Where a smaller allocation fails, the machine has no memory left at all.
@@ -32,8 +35,11 @@ const CACHE_LINE: usize = 64;
 static LOADED: AtomicBool = AtomicBool::new(false);
 
 /// Whether the server's malloc aligns blocks of whole cache lines to cache lines, as jemalloc does. Set once, before
-/// [`LOADED`]: whether a block has padding follows from it and from the layout alone.
+/// [`LOADED`]: whether a block has padding follows from these two and from the layout alone.
 static ALIGNS_LINES: AtomicBool = AtomicBool::new(false);
+
+/// Whether the server's malloc aligns blocks of multiples of [`DOUBLE_ALIGN`] to that. Set once, before [`LOADED`].
+static ALIGNS_DOUBLES: AtomicBool = AtomicBool::new(false);
 
 /// Whether the server's allocator is jemalloc. Set once, at loading.
 static JEMALLOC: AtomicBool = AtomicBool::new(true);
@@ -67,9 +73,31 @@ pub unsafe fn use_server() {
         return;
     }
     // SAFETY: the API's pointers are filled in.
-    let aligns_lines = unsafe { malloc_aligns_lines() };
+    let (aligns_lines, aligns_doubles) = unsafe { (malloc_aligns_lines(), malloc_aligns_doubles()) };
     ALIGNS_LINES.store(aligns_lines, Ordering::Relaxed);
+    ALIGNS_DOUBLES.store(aligns_doubles, Ordering::Relaxed);
     LOADED.store(true, Ordering::Relaxed);
+}
+
+/// How many blocks of a size are looked at. They are there at once, so that they are different blocks.
+const TRIED: usize = 16;
+
+/// Whether blocks of multiples of [`DOUBLE_ALIGN`] are aligned to that. Blocks of one size may be so by chance, but not
+/// all of several sizes.
+///
+/// # Safety
+/// The API's pointers are filled in.
+unsafe fn malloc_aligns_doubles() -> bool {
+    // SAFETY: each block is freed once.
+    unsafe {
+        let (Some(alloc), Some(free)) = (raw::RedisModule_Alloc, raw::RedisModule_Free) else { return false };
+        [16, 48, 80, 112, 208, 1040, 5008, 20_016, 70_000].into_iter().all(|size: usize| {
+            let blocks = [(); TRIED].map(|()| alloc(size.next_multiple_of(DOUBLE_ALIGN)));
+            let all_aligned = blocks.iter().all(|block| (*block as usize).is_multiple_of(DOUBLE_ALIGN));
+            blocks.into_iter().for_each(|block| free(block));
+            all_aligned
+        })
+    }
 }
 
 /// Whether blocks of whole cache lines are aligned to cache lines. In jemalloc each of them comes from a size class
@@ -80,7 +108,6 @@ pub unsafe fn use_server() {
 /// # Safety
 /// The API's pointers are filled in.
 unsafe fn malloc_aligns_lines() -> bool {
-    const TRIED: usize = 16;
     // SAFETY: each block is asked about before it is freed, once.
     unsafe {
         let (Some(alloc), Some(malloc_size), Some(free)) =
@@ -90,7 +117,6 @@ unsafe fn malloc_aligns_lines() -> bool {
         };
         [(64, 64), (192, 192), (576, 640), (1344, 1536), (5184, 6144), (20_544, 24_576)].into_iter().all(
             |(size, class)| {
-                // All at once, so that they are different blocks.
                 let blocks = [(); TRIED].map(|()| alloc(size));
                 let is_aligned = |block: &*mut c_void| {
                     !block.is_null() && (*block as usize).is_multiple_of(CACHE_LINE) && malloc_size(*block) == class
@@ -146,6 +172,9 @@ pub fn usable_size(size: usize) -> usize {
 
 /// Whether the server's malloc aligns a block of this layout by itself, although it asks for more than other blocks get.
 fn is_aligned_anyway(layout: Layout) -> bool {
+    if layout.align() == DOUBLE_ALIGN {
+        return ALIGNS_DOUBLES.load(Ordering::Relaxed);
+    }
     layout.align() <= CACHE_LINE && layout.size().is_multiple_of(CACHE_LINE) && ALIGNS_LINES.load(Ordering::Relaxed)
 }
 
@@ -158,7 +187,7 @@ fn padding(layout: Layout) -> usize {
 /// Bytes to ask malloc for, so that `size` of them can be aligned to `layout.align()`; `None` if there are too many.
 fn malloc_size(size: usize, layout: Layout) -> Option<usize> {
     match padding(layout) {
-        0 if layout.align() == MALLOC_ALIGN => size.checked_next_multiple_of(MALLOC_ALIGN),
+        0 if layout.align() == DOUBLE_ALIGN => size.checked_next_multiple_of(DOUBLE_ALIGN),
         padding => size.checked_add(padding),
     }
 }
@@ -204,7 +233,7 @@ unsafe fn server_alloc(size: usize, zeroed: bool) -> *mut u8 {
 /// Aligns the block at `base`, and writes `base` into the word before the aligned address.
 ///
 /// # Safety
-/// `base` is null or has `size + align` bytes, where `align` is a power of two above 16.
+/// `base` is null or has `size + align` bytes, where `align` is a power of two above 8.
 unsafe fn align_up(base: *mut u8, align: usize) -> *mut u8 {
     if base.is_null() {
         return base;
@@ -240,11 +269,20 @@ impl ServerAlloc {
             if !LOADED.load(Ordering::Relaxed) {
                 return if zeroed { System.alloc_zeroed(layout) } else { System.alloc(layout) };
             }
+            Self::allocate_in_server(layout, zeroed)
+        }
+    }
+
+    /// # Safety
+    /// As `GlobalAlloc::alloc`; inside a server.
+    unsafe fn allocate_in_server(layout: Layout, zeroed: bool) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        unsafe {
             let Some(size) = malloc_size(layout.size(), layout) else { return null_mut() };
             let base = server_alloc(size, zeroed);
             let pointer = if padding(layout) == 0 { base } else { align_up(base, layout.align()) };
             if layout.align() > MALLOC_ALIGN && !(pointer as usize).is_multiple_of(layout.align()) {
-                // An allocator that looked like jemalloc and is not. What it gave cannot be used.
+                // An allocator that aligned what was tried at loading, and not this. What it gave cannot be used.
                 if let Some(free) = raw::RedisModule_Free {
                     free(base.cast());
                 }
@@ -254,6 +292,54 @@ impl ServerAlloc {
                 ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);
             }
             pointer
+        }
+    }
+
+    /// # Safety
+    /// As `GlobalAlloc::dealloc`; the block was allocated in a server.
+    unsafe fn free_in_server(pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises. Nobody reads a block that is being freed.
+        unsafe {
+            ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
+            pages::give_back(pointer, layout.size());
+            if let Some(free) = raw::RedisModule_Free {
+                free(base_of(pointer, layout).cast());
+            }
+        }
+    }
+
+    /// Null leaves the old block as it was.
+    ///
+    /// # Safety
+    /// As `GlobalAlloc::realloc`; the block was allocated in a server.
+    unsafe fn reallocate_in_server(pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: allocated here with this layout. A block that is aligned to more than every malloc promises is moved by
+        // hand, since realloc would not keep its alignment. So is a large one that grows on Redis 7.0 and 7.2, which have
+        // no TryRealloc: their Realloc ends the process where memory is missing.
+        unsafe {
+            let is_large = new_size >= TRY_BYTES && new_size > layout.size();
+            let by_server = if is_large { raw::RedisModule_TryRealloc } else { raw::RedisModule_Realloc };
+            if let Some(realloc) = by_server
+                && layout.align() <= MALLOC_ALIGN
+            {
+                // For such a size the server's functions free the old block and return null.
+                if new_size >= isize::MAX as usize {
+                    return null_mut();
+                }
+                let moved: *mut u8 = realloc(pointer.cast(), new_size).cast();
+                if !moved.is_null() {
+                    ALLOCATED.fetch_add(new_size, Ordering::Relaxed);
+                    ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
+                }
+                return moved;
+            }
+            let Ok(new_layout) = Layout::from_size_align(new_size, layout.align()) else { return null_mut() };
+            let moved = Self::allocate_in_server(new_layout, false);
+            if !moved.is_null() {
+                pointer.copy_to_nonoverlapping(moved, layout.size().min(new_size));
+                Self::free_in_server(pointer, layout);
+            }
+            moved
         }
     }
 }
@@ -277,43 +363,17 @@ unsafe impl GlobalAlloc for ServerAlloc {
             if !LOADED.load(Ordering::Relaxed) {
                 return System.dealloc(pointer, layout);
             }
-            ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
-            pages::give_back(pointer, layout.size());
-            if let Some(free) = raw::RedisModule_Free {
-                free(base_of(pointer, layout).cast());
-            }
+            Self::free_in_server(pointer, layout);
         }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: allocated here with this layout; a block that is aligned to more than malloc promises is moved by
-        // hand, since realloc would not keep its alignment.
+        // SAFETY: as in `dealloc`.
         unsafe {
             if !LOADED.load(Ordering::Relaxed) {
                 return System.realloc(pointer, layout, new_size);
             }
-            if layout.align() <= MALLOC_ALIGN {
-                let try_realloc = if new_size >= TRY_BYTES { raw::RedisModule_TryRealloc } else { None };
-                let moved: *mut u8 = match try_realloc.or(raw::RedisModule_Realloc) {
-                    Some(realloc) => match malloc_size(new_size, layout) {
-                        Some(size) => realloc(pointer.cast(), size).cast(),
-                        None => null_mut(),
-                    },
-                    None => null_mut(),
-                };
-                if !moved.is_null() {
-                    ALLOCATED.fetch_add(new_size, Ordering::Relaxed);
-                    ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
-                }
-                return moved;
-            }
-            let Ok(new_layout) = Layout::from_size_align(new_size, layout.align()) else { return null_mut() };
-            let moved = Self::allocate(new_layout, false);
-            if !moved.is_null() {
-                pointer.copy_to_nonoverlapping(moved, layout.size().min(new_size));
-                self.dealloc(pointer, layout);
-            }
-            moved
+            Self::reallocate_in_server(pointer, layout, new_size)
         }
     }
 }
@@ -402,53 +462,4 @@ pub unsafe fn defrag(ctx: *mut raw::RedisModuleDefragCtx, pointer: *mut u8, layo
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn size_classes_are_jemallocs() {
-        // From the size class table of jemalloc(3), whose quantum is 16.
-        for (size, class) in [
-            (1, 8),
-            (9, 16),
-            (17, 32),
-            (127, 128),
-            (129, 160),
-            (192, 192),
-            (193, 224),
-            (257, 320),
-            (513, 640),
-            (1025, 1280),
-            (4097, 5120),
-            (16385, 20480),
-            (1 << 20, 1 << 20),
-            ((1 << 20) + 1, 1_310_720),
-        ] {
-            assert_eq!(usable_size(size), class, "{size}");
-        }
-    }
-
-    #[test]
-    fn over_aligned_blocks_keep_their_base() {
-        let layout = Layout::from_size_align(640, 64).unwrap();
-        // Only whole cache lines of an allocator that aligns them need no padding. Outside a server none counts as such.
-        ALIGNS_LINES.store(true, Ordering::Relaxed);
-        let padded = [(640, 64), (64, 32), (640, 128), (641, 64), (96, 32), (640, 16)]
-            .map(|(size, align)| padding(Layout::from_size_align(size, align).unwrap()));
-        assert_eq!((padded, usable_layout_size(layout)), ([0, 0, 128, 64, 32, 0], 640));
-        ALIGNS_LINES.store(false, Ordering::Relaxed);
-        assert_eq!((padding(layout), usable_layout_size(layout)), (64, 768));
-        let mut block = vec![0u8; 640 + 64 + 64];
-        for shift in [0usize, 8, 16, 40, 56] {
-            let start = block.as_mut_ptr() as usize;
-            let base = (start.next_multiple_of(64) + shift) as *mut u8;
-            // SAFETY: the block has room for 640 bytes and 64 of padding after `base`, which is 8-aligned.
-            unsafe {
-                let aligned = align_up(base, 64);
-                assert_eq!(aligned as usize % 64, 0);
-                assert!(aligned as usize > base as usize && aligned as usize - base as usize <= 64);
-                assert_eq!(base_of(aligned, layout), base);
-            }
-        }
-    }
-}
+mod tests;

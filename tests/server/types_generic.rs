@@ -315,3 +315,26 @@ fn no_key_is_open_when_events_are_sent() {
     assert!(client.int("HOST.SENT") > 100);
     client.expect("HOST.OPEN", "0");
 }
+
+#[test]
+fn values_are_the_same_where_malloc_aligns_to_8_bytes_alone() {
+    let states = ["", "odd"].map(|options| {
+        let server = Setup::default().hosted(options).start();
+        let mut client = server.client();
+        populate(&mut client);
+        // Tables of members, which the processor reads 16 bytes at a time.
+        client.expect("LC.RESERVE lc:members 100000 EXACT 5000 BYTES 100000", "+OK");
+        add_many(&mut client, "LC.ADD lc:members", "member:", 0..5000);
+        add_many(&mut client, "LC.ADD lc:members", "member:", 0..5000);
+        client.expect("LC.INFO lc:members MODE", "[\"exact\"]");
+        client.expect("COPY lc:members lc:copied", "1");
+        client.expect("LC.DIFFCOUNT lc:members lc:copied", "[0, \"0\"]");
+        let before = snapshot(&mut client);
+        client.expect("DEBUG RELOAD", "+OK");
+        assert_same(&snapshot(&mut client), &before);
+        client.expect("FLUSHALL", "+OK");
+        assert_eq!(client.info("rollcall_filters"), "0");
+        before
+    });
+    assert_same(&states[1], &states[0]);
+}

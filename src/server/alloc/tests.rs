@@ -1,0 +1,198 @@
+//! What the allocator asks of a server's malloc, and what it makes of what it gets.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Mutex, PoisonError};
+
+use super::*;
+
+/// Held by tests that set what is found out at loading.
+static FOUND: Mutex<()> = Mutex::new(());
+
+fn layout(size: usize, align: usize) -> Layout {
+    Layout::from_size_align(size, align).unwrap()
+}
+
+#[test]
+fn size_classes_are_jemallocs() {
+    // From the size class table of jemalloc(3), whose quantum is 16.
+    for (size, class) in [
+        (1, 8),
+        (9, 16),
+        (17, 32),
+        (127, 128),
+        (129, 160),
+        (192, 192),
+        (193, 224),
+        (257, 320),
+        (513, 640),
+        (1025, 1280),
+        (4097, 5120),
+        (16385, 20480),
+        (1 << 20, 1 << 20),
+        ((1 << 20) + 1, 1_310_720),
+    ] {
+        assert_eq!(usable_size(size), class, "{size}");
+    }
+}
+
+#[test]
+fn over_aligned_blocks_keep_their_base() {
+    let _found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let lines = layout(640, 64);
+    // Only whole cache lines of an allocator that aligns them need no padding. Outside a server none counts as such.
+    ALIGNS_LINES.store(true, Ordering::Relaxed);
+    ALIGNS_DOUBLES.store(true, Ordering::Relaxed);
+    let padded = [(640, 64), (64, 32), (640, 128), (641, 64), (96, 32), (640, 16)]
+        .map(|(size, align)| padding(layout(size, align)));
+    assert_eq!((padded, usable_layout_size(lines)), ([0, 0, 128, 64, 32, 0], 640));
+    ALIGNS_LINES.store(false, Ordering::Relaxed);
+    ALIGNS_DOUBLES.store(false, Ordering::Relaxed);
+    assert_eq!([(640, 16), (100, 16), (640, 8)].map(|(size, align)| padding(layout(size, align))), [16, 16, 0]);
+    assert_eq!((padding(lines), usable_layout_size(lines)), (64, 768));
+    let mut block = vec![0u8; 640 + 64 + 64];
+    for shift in [0usize, 8, 16, 40, 56] {
+        let start = block.as_mut_ptr() as usize;
+        let base = (start.next_multiple_of(64) + shift) as *mut u8;
+        // SAFETY: the block has room for 640 bytes and 64 of padding after `base`, which is 8-aligned.
+        unsafe {
+            let aligned = align_up(base, 64);
+            assert_eq!(aligned as usize % 64, 0);
+            assert!(aligned as usize > base as usize && aligned as usize - base as usize <= 64);
+            assert_eq!(base_of(aligned, lines), base);
+        }
+    }
+}
+
+/// The allocator of a server that notes the size of each block in the 8 bytes before it: no block is aligned to 16.
+mod odd {
+    use super::*;
+
+    const NOTE: usize = 8;
+
+    /// Blocks that are not freed yet.
+    pub static LIVE: AtomicUsize = AtomicUsize::new(0);
+    /// Calls of the function that ends the process where memory is missing.
+    pub static MOVED: AtomicUsize = AtomicUsize::new(0);
+
+    unsafe fn made(size: usize, zeroed: bool) -> *mut c_void {
+        let whole = layout(size + NOTE, 16);
+        LIVE.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the size is not 0; the block has room for the note.
+        unsafe {
+            let base = if zeroed { System.alloc_zeroed(whole) } else { System.alloc(whole) };
+            base.cast::<usize>().write(size);
+            base.add(NOTE).cast()
+        }
+    }
+
+    pub unsafe extern "C" fn alloc(size: usize) -> *mut c_void {
+        // SAFETY: the caller's promise.
+        unsafe { made(size, false) }
+    }
+
+    pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
+        // SAFETY: the caller's promise.
+        unsafe { made(count * size, true) }
+    }
+
+    pub unsafe extern "C" fn free(block: *mut c_void) {
+        LIVE.fetch_sub(1, Ordering::Relaxed);
+        // SAFETY: made above, with its size in front.
+        unsafe {
+            let base = block.cast::<u8>().sub(NOTE);
+            System.dealloc(base, layout(base.cast::<usize>().read() + NOTE, 16));
+        }
+    }
+
+    pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
+        MOVED.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: made above, with its size in front.
+        unsafe {
+            let before = block.cast::<u8>().sub(NOTE).cast::<usize>().read();
+            let moved = alloc(size);
+            block.cast::<u8>().copy_to_nonoverlapping(moved.cast(), before.min(size));
+            free(block);
+            moved
+        }
+    }
+
+    pub unsafe extern "C" fn fails(_size: usize) -> *mut c_void {
+        null_mut()
+    }
+}
+
+/// Makes the server's allocator the odd one, without the functions that Redis 7.0 lacks.
+///
+/// # Safety
+/// Nobody else uses the API's pointers: the library does not in its tests, which run outside a server.
+unsafe fn use_odd() {
+    // SAFETY: as promised.
+    unsafe {
+        raw::RedisModule_Alloc = Some(odd::alloc);
+        raw::RedisModule_TryAlloc = Some(odd::alloc);
+        raw::RedisModule_Calloc = Some(odd::calloc);
+        raw::RedisModule_Realloc = Some(odd::realloc);
+        raw::RedisModule_Free = Some(odd::free);
+        assert!(!malloc_aligns_doubles() && !malloc_aligns_lines());
+    }
+}
+
+/// The byte at a place of a test's block.
+fn byte(at: usize) -> u8 {
+    (at % 251) as u8
+}
+
+#[test]
+fn every_alignment_is_given_where_malloc_gives_8_alone() {
+    let _found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: the lock keeps the other tests away; each block is used within its size and freed once, with its layout.
+    unsafe {
+        use_odd();
+        for align in [1, 8, 16, 32, 64, 4096] {
+            for size in [1usize, 15, 16, 24, 48, 640, 5000, TRY_BYTES, TRY_BYTES + 1] {
+                for (zeroed, new_size) in [(false, size / 2 + 1), (true, size * 2), (true, size + TRY_BYTES)] {
+                    let (before, after) = (layout(size, align), layout(new_size, align));
+                    let block = ServerAlloc::allocate_in_server(before, zeroed);
+                    assert!(!block.is_null() && (block as usize).is_multiple_of(align), "{before:?}");
+                    assert!(!zeroed || (0..size).all(|at| block.add(at).read() == 0), "{before:?}");
+                    (0..size).for_each(|at| block.add(at).write(byte(at)));
+                    let block = ServerAlloc::reallocate_in_server(block, before, new_size);
+                    assert!(!block.is_null() && (block as usize).is_multiple_of(align), "{after:?}");
+                    assert!((0..size.min(new_size)).all(|at| block.add(at).read() == byte(at)), "{before:?} {after:?}");
+                    (0..new_size).for_each(|at| block.add(at).write(1));
+                    ServerAlloc::free_in_server(block, after);
+                    assert_eq!(odd::LIVE.load(Ordering::Relaxed), 0, "{before:?} {after:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_large_block_that_cannot_grow_stays() {
+    let _found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: as above.
+    unsafe {
+        use_odd();
+        for align in [1, 16, 64] {
+            let before = layout(100, align);
+            let block = ServerAlloc::allocate_in_server(before, false);
+            (0..100).for_each(|at| block.add(at).write(byte(at)));
+            raw::RedisModule_TryAlloc = Some(odd::fails);
+            let moved = odd::MOVED.load(Ordering::Relaxed);
+            for new_size in [TRY_BYTES, 1 << 40, isize::MAX as usize - 4096, isize::MAX as usize / align * align] {
+                assert!(ServerAlloc::reallocate_in_server(block, before, new_size).is_null(), "{new_size}");
+            }
+            assert_eq!(odd::MOVED.load(Ordering::Relaxed), moved, "nothing may end the process");
+            assert!((0..100).all(|at| block.add(at).read() == byte(at)));
+            raw::RedisModule_TryAlloc = Some(odd::alloc);
+            let block = ServerAlloc::reallocate_in_server(block, before, TRY_BYTES);
+            assert!((0..100).all(|at| block.add(at).read() == byte(at)));
+            // A block that shrinks is left to the server: it needs no memory.
+            let block = ServerAlloc::reallocate_in_server(block, layout(TRY_BYTES, align), 100);
+            assert!((0..100).all(|at| block.add(at).read() == byte(at)));
+            ServerAlloc::free_in_server(block, before);
+        }
+        assert_eq!(odd::LIVE.load(Ordering::Relaxed), 0);
+    }
+}
