@@ -19,23 +19,24 @@ const AROUND_VALUE_BYTES: u64 = 256;
 
 /// The limits of one command, checked only before an allocation. Answers of the server are cached, because a counter
 /// checks its limits once an item. So a `ServerLimit` must not outlive its command.
-pub struct ServerLimit {
-    ctx: Option<Ctx>,
+pub struct ServerLimit<'a> {
+    ctx: Option<Ctx<'a>>,
     exempt: OnceCell<bool>,
     /// Bytes that `maxmemory` leaves, less those allowed since; `None` when `maxmemory` is not set.
     left: OnceCell<Option<Cell<u64>>>,
 }
 
-impl ServerLimit {
+impl<'a> ServerLimit<'a> {
     /// The limits of the running command. A command that a primary or the AOF has accepted before has none.
-    pub fn new(ctx: Ctx) -> Self {
+    pub fn new(ctx: Ctx<'a>) -> Self {
         ServerLimit { ctx: Some(ctx), exempt: OnceCell::new(), left: OnceCell::new() }
     }
 
-    /// The limits of a RESTORE by a client; `None` while an RDB file or a full sync is loaded, and on replicas.
-    pub fn for_restore(ctx: Ctx) -> Option<Self> {
+    /// The limits of a RESTORE by a client; `None` while an RDB file or a full sync is loaded, and on replicas. `flags`
+    /// are the server's.
+    pub fn for_restore(flags: u32) -> Option<Self> {
         let exempt = raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_SLAVE;
-        (ctx.flags() & exempt == 0).then_some(ServerLimit { ctx: None, exempt: OnceCell::new(), left: OnceCell::new() })
+        (flags & exempt == 0).then_some(ServerLimit { ctx: None, exempt: OnceCell::new(), left: OnceCell::new() })
     }
 
     fn is_exempt(&self) -> bool {
@@ -64,7 +65,7 @@ impl ServerLimit {
     }
 }
 
-impl SizeLimit for ServerLimit {
+impl SizeLimit for ServerLimit<'_> {
     #[cold]
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
         if self.is_exempt() {

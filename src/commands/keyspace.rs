@@ -16,7 +16,7 @@ use crate::types::entry::{Entry, entry_of, peek_entry, set_entry};
 use crate::types::family::{Family, State};
 
 /// Opens a key that is missing or holds a `T`, for commands that must know this before they ask for the value.
-pub(super) fn open<T: Family>(ctx: Ctx, name: Arg<'_>, mode: Mode) -> Result<Key<'_>, Refusal> {
+pub(super) fn open<'k, T: Family>(ctx: Ctx, name: Arg<'k>, mode: Mode) -> Result<Key<'k>, Refusal> {
     let key = ctx.open(name, mode);
     peek_entry::<T>(&key)?;
     Ok(key)

@@ -51,7 +51,23 @@ impl LogLevel {
 /// Writes a line to the server's log where no context is at hand. Without a context the server does not add the
 /// module's name, so the line begins with it.
 pub fn log_anywhere(level: LogLevel, message: &str) {
-    Ctx(null_mut()).log(level, &format!("rollcall: {message}"));
+    // SAFETY: a null context is allowed.
+    unsafe { log_to(null_mut(), level, &format!("rollcall: {message}")) };
+}
+
+/// Writes a line to the server's log.
+///
+/// # Safety
+/// `ctx` is live, or null.
+pub(super) unsafe fn log_to(ctx: *mut RedisModuleCtx, level: LogLevel, message: &str) {
+    let message = c_text(message);
+    // SAFETY: both strings end with NUL and outlive the call; the format takes exactly one of them. Without the function
+    // nothing can be told, not even that it is missing.
+    unsafe {
+        if let Some(log) = raw::RedisModule_Log {
+            log(ctx, level.as_c_str().as_ptr(), c"%s".as_ptr(), message.as_ptr());
+        }
+    }
 }
 
 /// A text as a C string. NUL and line ends become spaces, because they would end a reply or a log line early.
@@ -60,36 +76,28 @@ fn c_text(text: &str) -> CString {
     CString::new(clean).unwrap_or_default()
 }
 
-/// The context of one call from the server.
+/// The context of a running command, or of loading. It is live for `'a`, until the server's call returns. That of a
+/// command has the client; to the context of loading nothing is replied, and no key is opened in it.
 #[derive(Clone, Copy)]
-pub struct Ctx(*mut RedisModuleCtx);
+pub struct Ctx<'a> {
+    ptr: *mut RedisModuleCtx,
+    _call: PhantomData<&'a ()>,
+}
 
-impl Ctx {
-    /// # Safety
-    /// `ctx` is the context that the server passed to the running callback.
-    pub unsafe fn new(ctx: *mut RedisModuleCtx) -> Self {
-        Ctx(ctx)
-    }
-
+impl Ctx<'_> {
     pub fn as_ptr(self) -> *mut RedisModuleCtx {
-        self.0
+        self.ptr
     }
 
     pub fn log(self, level: LogLevel, message: &str) {
-        let message = c_text(message);
-        // SAFETY: both strings end with NUL and outlive the call; the format takes exactly one of them; a null context
-        // is allowed. Without the function nothing can be told, not even that it is missing.
-        unsafe {
-            if let Some(log) = raw::RedisModule_Log {
-                log(self.0, level.as_c_str().as_ptr(), c"%s".as_ptr(), message.as_ptr());
-            }
-        }
+        // SAFETY: the context is live.
+        unsafe { log_to(self.ptr, level, message) };
     }
 
     /// Flags of `REDISMODULE_CTX_FLAGS_*`.
     pub fn flags(self) -> u32 {
-        // SAFETY: the context is live, see `new`.
-        unsafe { api!(RedisModule_GetContextFlags(self.0)) as u32 }
+        // SAFETY: the context is live.
+        unsafe { api!(RedisModule_GetContextFlags(self.ptr)) as u32 }
     }
 
     pub fn is_resp3(self) -> bool {
@@ -97,13 +105,13 @@ impl Ctx {
     }
 
     /// Opens a key for reading or writing.
-    pub fn open(self, name: Arg<'_>, mode: Mode) -> Key<'_> {
+    pub fn open<'k>(self, name: Arg<'k>, mode: Mode) -> Key<'k> {
         let mode = match mode {
             Mode::Read => raw::REDISMODULE_READ,
             Mode::Write => raw::REDISMODULE_READ | raw::REDISMODULE_WRITE,
         };
         // SAFETY: context and name are live; the mode is one the server knows.
-        let key = unsafe { api!(RedisModule_OpenKey(self.0, name.ptr, mode as c_int)) };
+        let key = unsafe { api!(RedisModule_OpenKey(self.ptr, name.ptr, mode as c_int)) };
         Key { key: NonNull::new(key), name }
     }
 
@@ -121,8 +129,8 @@ impl Ctx {
         });
         // SAFETY: context and name are live; the event name ends with NUL.
         unsafe {
-            api!(RedisModule_SignalModifiedKey(self.0, key.0.ptr));
-            api!(RedisModule_NotifyKeyspaceEvent(self.0, class, event.as_ptr(), key.0.ptr));
+            api!(RedisModule_SignalModifiedKey(self.ptr, key.0.ptr));
+            api!(RedisModule_NotifyKeyspaceEvent(self.ptr, class, event.as_ptr(), key.0.ptr));
         }
     }
 
@@ -130,7 +138,7 @@ impl Ctx {
     pub fn notify_generic(self, key: Closed<'_>, event: &CStr) {
         let class = raw::REDISMODULE_NOTIFY_GENERIC as c_int;
         // SAFETY: context and name are live; the event name ends with NUL.
-        unsafe { api!(RedisModule_NotifyKeyspaceEvent(self.0, class, event.as_ptr(), key.0.ptr)) };
+        unsafe { api!(RedisModule_NotifyKeyspaceEvent(self.ptr, class, event.as_ptr(), key.0.ptr)) };
     }
 
     /// The server's clock, in milliseconds since 1970.
@@ -147,7 +155,7 @@ impl Ctx {
     pub fn replicate_under(self, name: &Name, args: Args<'_>) {
         let came = args.0.first().map(|first| (first, first.replace(name.string())));
         // SAFETY: the context is live; the array holds live strings, of which the server counts the references it takes.
-        unsafe { api!(RedisModule_ReplicateVerbatim(self.0)) };
+        unsafe { api!(RedisModule_ReplicateVerbatim(self.ptr)) };
         if let Some((first, before)) = came {
             first.set(before);
         }
@@ -160,7 +168,7 @@ impl Ctx {
         // SAFETY: `v` takes a pointer to live strings, which the server reads, and their number.
         unsafe {
             api!(RedisModule_Replicate(
-                self.0,
+                self.ptr,
                 command.as_ptr(),
                 c"vv".as_ptr(),
                 pointers.as_ptr(),
@@ -182,23 +190,23 @@ impl Ctx {
 
     pub fn reply_integer(self, value: i64) {
         // SAFETY: the context is live.
-        unsafe { api!(RedisModule_ReplyWithLongLong(self.0, value as c_longlong)) };
+        unsafe { api!(RedisModule_ReplyWithLongLong(self.ptr, value as c_longlong)) };
     }
 
     /// Boolean in RESP3, 1 or 0 in RESP2.
     pub fn reply_bool(self, value: bool) {
         // SAFETY: the context is live.
-        unsafe { api!(RedisModule_ReplyWithBool(self.0, c_int::from(value))) };
+        unsafe { api!(RedisModule_ReplyWithBool(self.ptr, c_int::from(value))) };
     }
 
     pub fn reply_bulk(self, bytes: &[u8]) {
         // SAFETY: the server copies the bytes.
-        unsafe { api!(RedisModule_ReplyWithStringBuffer(self.0, bytes.as_ptr().cast(), bytes.len())) };
+        unsafe { api!(RedisModule_ReplyWithStringBuffer(self.ptr, bytes.as_ptr().cast(), bytes.len())) };
     }
 
     pub fn reply_simple(self, text: &CStr) {
         // SAFETY: ends with NUL, copied by the server.
-        unsafe { api!(RedisModule_ReplyWithSimpleString(self.0, text.as_ptr())) };
+        unsafe { api!(RedisModule_ReplyWithSimpleString(self.ptr, text.as_ptr())) };
     }
 
     /// A line of text, as a simple string.
@@ -210,7 +218,7 @@ impl Ctx {
     pub fn reply_double(self, value: f64) {
         if self.is_resp3() {
             // SAFETY: the context is live.
-            unsafe { api!(RedisModule_ReplyWithDouble(self.0, value)) };
+            unsafe { api!(RedisModule_ReplyWithDouble(self.ptr, value)) };
         } else {
             self.reply_bulk(format!("{value:?}").trim_end_matches(".0").as_bytes());
         }
@@ -218,29 +226,29 @@ impl Ctx {
 
     pub fn reply_null(self) {
         // SAFETY: the context is live.
-        unsafe { api!(RedisModule_ReplyWithNull(self.0)) };
+        unsafe { api!(RedisModule_ReplyWithNull(self.ptr)) };
     }
 
     pub fn reply_array(self, len: usize) {
         // SAFETY: the context is live.
-        unsafe { api!(RedisModule_ReplyWithArray(self.0, len as c_long)) };
+        unsafe { api!(RedisModule_ReplyWithArray(self.ptr, len as c_long)) };
     }
 
     /// A map in RESP3, a flat array of twice the length in RESP2.
     pub fn reply_map(self, pairs: usize) {
         // SAFETY: the context is live.
-        unsafe { api!(RedisModule_ReplyWithMap(self.0, pairs as c_long)) };
+        unsafe { api!(RedisModule_ReplyWithMap(self.ptr, pairs as c_long)) };
     }
 
     pub fn reply_error(self, text: &str) {
         let text = c_text(text);
         // SAFETY: ends with NUL, copied by the server.
-        unsafe { api!(RedisModule_ReplyWithError(self.0, text.as_ptr())) };
+        unsafe { api!(RedisModule_ReplyWithError(self.ptr, text.as_ptr())) };
     }
 
     pub fn reply_wrong_arity(self) {
         // SAFETY: the context is live.
-        unsafe { api!(RedisModule_WrongArity(self.0)) };
+        unsafe { api!(RedisModule_WrongArity(self.ptr)) };
     }
 }
 
@@ -481,10 +489,10 @@ pub unsafe fn run_command<E>(
     ctx: *mut RedisModuleCtx,
     argv: *mut *mut RedisModuleString,
     argc: c_int,
-    handler: impl for<'a> FnOnce(Ctx, Args<'a>) -> Result<(), E>,
-    reply_error: impl FnOnce(Ctx, E),
+    handler: impl for<'a> FnOnce(Ctx<'a>, Args<'a>) -> Result<(), E>,
+    reply_error: impl FnOnce(Ctx<'_>, E),
 ) -> c_int {
-    let ctx = Ctx(ctx);
+    let ctx = Ctx { ptr: ctx, _call: PhantomData };
     guard(
         "a command",
         || {

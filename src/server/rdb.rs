@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use redis_module::raw;
 
 use super::api::api;
-use super::ffi::Ctx;
+use super::ffi::{self, LogLevel, RedisModuleCtx};
 
 /// A value that ends too early, or that cannot be read. Without the module's option `HANDLE_IO_ERRORS` the server would
 /// end instead.
@@ -18,15 +18,27 @@ pub struct Rdb(*mut raw::RedisModuleIO);
 
 impl Rdb {
     /// # Safety
-    /// `io` is what the server passed to the running callback.
+    /// `io` is what the server passed to the running callback. The result does not outlive that callback.
     pub unsafe fn new(io: *mut raw::RedisModuleIO) -> Self {
         Rdb(io)
     }
 
-    /// A context. It has the server's flags, and puts the module's name into log lines.
-    pub fn ctx(&self) -> Ctx {
-        // SAFETY: `io` is live, see `new`, and so is its context.
-        unsafe { Ctx::new(api!(RedisModule_GetContextFromIO(self.0))) }
+    /// The context of the value. It is live as long as `io` is, and has no client.
+    fn ctx(&self) -> *mut RedisModuleCtx {
+        // SAFETY: `io` is live, see `new`.
+        unsafe { api!(RedisModule_GetContextFromIO(self.0)) }
+    }
+
+    /// Flags of `REDISMODULE_CTX_FLAGS_*`.
+    pub fn flags(&self) -> u32 {
+        // SAFETY: the context is live.
+        unsafe { api!(RedisModule_GetContextFlags(self.ctx())) as u32 }
+    }
+
+    /// Writes a line with the module's name to the server's log.
+    pub fn log(&self, level: LogLevel, message: &str) {
+        // SAFETY: the context is live.
+        unsafe { ffi::log_to(self.ctx(), level, message) };
     }
 
     pub fn save_unsigned(&mut self, value: u64) {

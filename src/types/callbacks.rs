@@ -117,15 +117,15 @@ unsafe extern "C" fn rdb_save<S: Stores>(io: *mut raw::RedisModuleIO, value: *mu
 unsafe extern "C" fn rdb_load<S: Stores>(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
     // SAFETY: the server passes a live `io`.
     let mut rdb = unsafe { Rdb::new(io) };
-    let ctx = rdb.ctx();
+    let limit = ServerLimit::for_restore(rdb.flags());
     let encoding = u32::try_from(encoding).unwrap_or(u32::MAX);
-    let mut load = || match ServerLimit::for_restore(ctx) {
-        Some(limit) => S::load(&mut rdb, encoding, &limit, &mut resident::make_resident),
-        None => S::load(&mut rdb, encoding, &Unlimited, &mut resident::make_resident),
+    let load = |rdb: &mut Rdb| match limit {
+        Some(limit) => S::load(rdb, encoding, &limit, &mut resident::make_resident),
+        None => S::load(rdb, encoding, &Unlimited, &mut resident::make_resident),
     };
     guard(
         "rdb_load",
-        || match load() {
+        || match load(&mut rdb) {
             Ok(state) => Box::into_raw(Entry::<S::Family>::new(state)).cast(),
             Err(error) => {
                 match error {
@@ -134,7 +134,7 @@ unsafe extern "C" fn rdb_load<S: Stores>(io: *mut raw::RedisModuleIO, encoding: 
                     // Limits are counted where they are found.
                     _ => {}
                 }
-                ctx.log(LogLevel::Warning, &format!("refused a stored {}: {error}", S::Family::NOUN.word()));
+                rdb.log(LogLevel::Warning, &format!("refused a stored {}: {error}", S::Family::NOUN.word()));
                 null_mut()
             }
         },

@@ -69,7 +69,7 @@ pub(super) unsafe fn call(
     arity: c_int,
     handler: impl for<'a> FnOnce(Ctx, Args<'a>) -> Result<(), Refusal>,
 ) -> c_int {
-    let checked = |ctx, args: Args<'_>| {
+    let checked = |ctx: Ctx<'_>, args: Args<'_>| {
         let len = args.len() as c_int;
         if (arity >= 0 && len != arity) || len < -arity { Err(Refusal::Arity) } else { handler(ctx, args) }
     };
