@@ -204,8 +204,8 @@ unsafe extern "C" fn set_choice(
 unsafe extern "C" fn get_text(_name: *const c_char, data: *mut c_void) -> *mut RedisModuleString {
     guard(
         "a configuration getter",
-        // SAFETY: the server passes what was registered; the string shown before is ours, and the server keeps no
-        // pointer to it once it asks again.
+        // SAFETY: the server passes what was registered; the string shown before is ours to free. The server copies
+        // the text of what it gets before it asks again.
         || unsafe {
             let option = setting(data);
             let text = option.print(option.bits());

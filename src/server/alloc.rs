@@ -210,8 +210,8 @@ unsafe fn server_alloc(size: usize, zeroed: bool) -> *mut u8 {
             (true, false) => raw::RedisModule_Calloc.map_or(null_mut(), |calloc| calloc(1, size)),
             (true, true) => match (raw::RedisModule_TryCalloc, raw::RedisModule_TryAlloc) {
                 (Some(try_calloc), _) => try_calloc(1, size),
-                // Redis 7.0 and 7.2 have no TryCalloc. The size is tried, freed, and then taken by Calloc. Nothing else
-                // on the main thread allocates as much between the two calls.
+                // Redis 7.0 and 7.2 have no TryCalloc. The size is tried, freed, and then taken by Calloc. Should
+                // another thread take the memory between the two calls, the server ends, as where its own is missing.
                 (None, Some(try_alloc)) => {
                     let asked = try_alloc(size);
                     if asked.is_null() {

@@ -29,7 +29,7 @@ type MustObeyClient = unsafe extern "C" fn(*mut RedisModuleCtx) -> c_int;
 pub unsafe fn gather(ctx: Ctx) {
     FACTS.get_or_init(|| {
         let probe = |name: &CStr| -> Option<NonNull<c_void>> {
-            // SAFETY: as the caller promises.
+            // SAFETY: as the caller promises: this runs within the call, and at the first load alone.
             unsafe { ffi::probe(ctx.as_ptr(), name) }
         };
         let must_obey =

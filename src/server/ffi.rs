@@ -3,7 +3,7 @@
 //! The wrappers of `redis-module` retain every argument and build a tree of values for every reply. For a batch of 350
 //! items that costs more than hashing and probing. So only the bindings of that crate are used. This file gives
 //! commands the rest: arguments read in place, keys, and replies written straight to the client. Everything here runs
-//! on the server's main thread unless it says otherwise.
+//! while the server's lock is held unless it says otherwise.
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_longlong, c_void};
@@ -186,7 +186,7 @@ impl Ctx<'_> {
         OwnedString(ptr)
     }
 
-    // Replies. Each is one call that writes to the client's output buffer.
+    // Replies. Each is one call that writes to the output buffer of the client that a command's context has.
 
     pub fn reply_integer(self, value: i64) {
         // SAFETY: the context is live.
@@ -354,7 +354,8 @@ impl Name {
     #[cold]
     fn make(&self) -> *mut RedisModuleString {
         let bytes = self.text.to_bytes();
-        // SAFETY: the server copies the bytes. No context: the string stays ours. Only the server's thread runs commands.
+        // SAFETY: the server copies the bytes. No context: the string stays ours. Commands run one at
+        // a time, under the server's lock.
         let made = unsafe { api!(RedisModule_CreateString(null_mut(), bytes.as_ptr().cast(), bytes.len())) };
         self.string.store(made, Ordering::Relaxed);
         made
@@ -387,7 +388,7 @@ pub enum Mode {
 #[derive(Debug)]
 pub struct OtherType;
 
-/// An opened key; closed on drop.
+/// An opened key; closed on drop. Nobody frees its value meanwhile, since no events are sent, see [`Ctx::changed`].
 pub struct Key<'a> {
     /// `None`: opened for reading and missing.
     key: Option<NonNull<raw::RedisModuleKey>>,
@@ -497,8 +498,8 @@ pub unsafe fn run_command<E>(
         "a command",
         || {
             let len = if argc > 0 { argc as usize } else { 0 };
-            // SAFETY: the server passes `argc` live strings, and keeps them until the command returns. Nobody else uses
-            // the array meanwhile. `loadmodule` without arguments passes null.
+            // SAFETY: the server passes `argc` live strings, and keeps them until the command returns. Nobody else
+            // writes the array meanwhile; the server reads it in `ReplicateVerbatim`. `loadmodule` without arguments passes null.
             let args = Args(if len > 0 { unsafe { std::slice::from_raw_parts(argv.cast(), len) } } else { &[] });
             if let Err(error) = handler(ctx, args) {
                 reply_error(ctx, error);

@@ -11,16 +11,23 @@ thread_local! {
 
 /// Drops a value on a thread that no client waits for.
 pub fn drop_in_steps<T>(value: T) {
+    /// Takes the leave back, after a panic too.
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            MAY_TAKE_TIME.set(false);
+        }
+    }
+    let _leave = Leave;
     MAY_TAKE_TIME.set(true);
     drop(value);
-    MAY_TAKE_TIME.set(false);
 }
 
 /// Gives back the pages of a block that is about to be freed, if it is large and no client waits. What remains is left
 /// to the allocator.
 ///
 /// # Safety
-/// The block is allocated, and nobody reads it any more.
+/// The block is allocated in private anonymous memory, as malloc has it, and nobody reads it any more.
 pub unsafe fn give_back(block: *mut u8, bytes: usize) {
     #[cfg(target_os = "linux")]
     if bytes >= 2 * linux::STEP_BYTES && MAY_TAKE_TIME.get() {
@@ -38,7 +45,8 @@ mod linux {
     /// Bytes that go at once: some hundred microseconds.
     pub const STEP_BYTES: usize = 1 << 20;
 
-    /// The largest size of a page.
+    /// A multiple of the sizes of pages, up to 64 KiB. Where pages are larger, Linux refuses what does not begin with
+    /// one, and a step is whole pages too.
     const PAGE_BYTES: usize = 64 << 10;
 
     const MADV_DONTNEED: c_int = 4;

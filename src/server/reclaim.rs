@@ -7,17 +7,37 @@
 //! gives back. It would evict one key after another until the memory of the first is free.
 
 use std::sync::OnceLock;
-use std::sync::mpsc::{SendError, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::ThreadId;
 
+use super::ffi::guard;
 use super::metrics::Gauge;
 use super::{facts, pages};
 
 /// Size from which values are freed in the background, bytes. Freeing a smaller one costs less than handing it over.
 const BACKGROUND_BYTES: usize = 1 << 20;
 
-/// A value that nobody needs, and its bytes.
-type Garbage = (Box<dyn Send>, usize);
+/// A value that nobody needs, and its bytes. It counts as waiting until it is dropped, however that comes about.
+struct Garbage {
+    value: Option<Box<dyn Send>>,
+    bytes: usize,
+}
+
+impl Garbage {
+    fn new(value: Box<dyn Send>, bytes: usize) -> Self {
+        WAITING.add(1);
+        WAITING_BYTES.add(bytes as u64);
+        Garbage { value: Some(value), bytes }
+    }
+}
+
+impl Drop for Garbage {
+    fn drop(&mut self) {
+        guard("freeing a value", || pages::drop_in_steps(self.value.take()), || ());
+        WAITING.sub(1);
+        WAITING_BYTES.sub(self.bytes as u64);
+    }
+}
 
 /// Values that were handed over and are not freed yet.
 pub static WAITING: Gauge = Gauge::new();
@@ -38,29 +58,14 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
     let started = RECLAIMER.get_or_init(|| {
         let (sender, receiver) = channel::<Garbage>();
         let thread = std::thread::Builder::new().name("rollcall-free".to_owned());
-        thread.spawn(move || receiver.into_iter().for_each(free)).ok().map(|_| (std::process::id(), sender))
+        thread.spawn(move || receiver.into_iter().for_each(drop)).ok().map(|_| (std::process::id(), sender))
     });
     started.as_ref().filter(|(process, _)| *process == std::process::id()).map(|(_, sender)| sender)
 }
 
-/// Frees a value that was handed over.
-fn free((value, bytes): Garbage) {
-    pages::drop_in_steps(value);
-    WAITING.sub(1);
-    WAITING_BYTES.sub(bytes as u64);
-}
-
+/// False if the thread is gone. Then the error returns the value, which is freed here.
 fn hand_over(sender: &Sender<Garbage>, value: Box<dyn Send>, bytes: usize) -> bool {
-    WAITING.add(1);
-    WAITING_BYTES.add(bytes as u64);
-    // If the thread is gone, the error returns the value, which is freed here.
-    match sender.send((value, bytes)) {
-        Ok(()) => true,
-        Err(SendError(garbage)) => {
-            free(garbage);
-            false
-        }
-    }
+    sender.send(Garbage::new(value, bytes)).is_ok()
 }
 
 /// Whether the background thread has been started.
