@@ -43,6 +43,23 @@ macro_rules! api {
     };
 }
 
+/// Bytes of all bitmaps together, and lines an item, that `BENCH.BITMAPS` makes at most.
+const MOST_BYTES: u64 = 16 << 30;
+const MOST_LINES: u64 = 64;
+
+/// Whether there are fewer arguments than `least`, the name included; then this replies with the error. The server knows
+/// no arity of a module's commands.
+///
+/// # Safety
+/// The context is live.
+unsafe fn lacks_arguments(ctx: *mut RedisModuleCtx, argc: c_int, least: c_int) -> bool {
+    if argc < least {
+        // SAFETY: the caller's promise.
+        unsafe { api!(RedisModule_WrongArity(ctx)) };
+    }
+    argc < least
+}
+
 type Command = unsafe extern "C" fn(*mut RedisModuleCtx, *mut *mut RedisModuleString, c_int) -> c_int;
 
 /// # Safety
@@ -50,6 +67,9 @@ type Command = unsafe extern "C" fn(*mut RedisModuleCtx, *mut *mut RedisModuleSt
 unsafe extern "C" fn reply(ctx: *mut RedisModuleCtx, _argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
     // SAFETY: the context is live.
     unsafe {
+        if lacks_arguments(ctx, argc, 2) {
+            return OK;
+        }
         api!(RedisModule_ReplyWithArray(ctx, c_long::from(argc - 2)));
         for index in 2..argc {
             api!(RedisModule_ReplyWithBool(ctx, index & 1));
@@ -74,9 +94,12 @@ unsafe fn touch(key: *mut RedisModuleKey) {
 
 /// # Safety
 /// See [`reply`].
-unsafe extern "C" fn read(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, _argc: c_int) -> c_int {
-    // SAFETY: the arity was declared: there is a key's name. A missing key gives null, which is not closed.
+unsafe extern "C" fn read(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
+    // SAFETY: there is a key's name. A missing key gives null, which is not closed.
     unsafe {
+        if lacks_arguments(ctx, argc, 2) {
+            return OK;
+        }
         let key = api!(RedisModule_OpenKey(ctx, *argv.add(1), READ));
         touch(key);
         if !key.is_null() {
@@ -88,9 +111,12 @@ unsafe extern "C" fn read(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleS
 
 /// # Safety
 /// See [`reply`].
-unsafe extern "C" fn write(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, _argc: c_int) -> c_int {
+unsafe extern "C" fn write(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
     // SAFETY: there is a key's name; a key opened for writing is never null.
     unsafe {
+        if lacks_arguments(ctx, argc, 2) {
+            return OK;
+        }
         let key = api!(RedisModule_OpenKey(ctx, *argv.add(1), WRITE));
         touch(key);
         api!(RedisModule_CloseKey(key));
@@ -100,9 +126,12 @@ unsafe extern "C" fn write(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModule
 
 /// # Safety
 /// See [`reply`].
-unsafe extern "C" fn change(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, _argc: c_int) -> c_int {
+unsafe extern "C" fn change(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
     // SAFETY: as in `write`; the event's name ends with NUL.
     unsafe {
+        if lacks_arguments(ctx, argc, 2) {
+            return OK;
+        }
         let name = *argv.add(1);
         let key = api!(RedisModule_OpenKey(ctx, name, WRITE));
         touch(key);
@@ -136,10 +165,19 @@ unsafe fn bytes<'a>(arg: *mut RedisModuleString) -> &'a [u8] {
 /// # Safety
 /// See [`reply`].
 unsafe extern "C" fn bitmaps(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
+    // SAFETY: the context is live.
+    if unsafe { lacks_arguments(ctx, argc, 2) } {
+        return OK;
+    }
     // SAFETY: there are `argc` live strings.
     let arguments = (1..argc as usize).map(|index| unsafe { bytes(*argv.add(index)) });
     let numbers: Vec<u64> = arguments.filter_map(|text| std::str::from_utf8(text).ok()?.parse().ok()).collect();
     let (lines_per_item, sizes) = numbers.split_first().unwrap_or((&1, &[]));
+    let total = sizes.iter().fold(0, |total: u64, bytes| total.saturating_add(*bytes));
+    if total > MOST_BYTES || *lines_per_item > MOST_LINES {
+        // SAFETY: the context is live; the text ends with NUL.
+        return unsafe { api!(RedisModule_ReplyWithError(ctx, c"ERR at most 64 lines and 16 GiB".as_ptr())) };
+    }
     let counts = sizes.iter().map(|bytes| (*bytes as usize).div_ceil(64).max(1));
     BITMAPS.with_borrow_mut(|bitmaps| {
         bitmaps.lines_per_item = *lines_per_item;
@@ -225,6 +263,9 @@ unsafe extern "C" fn known(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModule
 unsafe fn look(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int, mode: c_int) -> c_int {
     // SAFETY: there are `argc` live strings, of which the first two are the command and the key.
     unsafe {
+        if lacks_arguments(ctx, argc, 2) {
+            return OK;
+        }
         let key = api!(RedisModule_OpenKey(ctx, *argv.add(1), mode));
         touch(key);
         api!(RedisModule_ReplyWithArray(ctx, c_long::from(argc - 2)));
@@ -264,8 +305,11 @@ unsafe extern "C" fn fill_last(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisMo
 /// # Safety
 /// See [`reply`].
 unsafe fn set(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int, whole: Whole) -> c_int {
-    // SAFETY: as in `probe`; the event's name ends with NUL.
+    // SAFETY: as in `look`; the event's name ends with NUL.
     unsafe {
+        if lacks_arguments(ctx, argc, 2) {
+            return OK;
+        }
         let name = *argv.add(1);
         let key = api!(RedisModule_OpenKey(ctx, name, WRITE));
         touch(key);
