@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_long, c_longlong, c_void};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use redis_module::raw;
 
@@ -230,12 +230,14 @@ impl Ctx<'_> {
     }
 
     pub fn reply_array(self, len: usize) {
+        OWES_ELEMENTS.store(true, Ordering::Relaxed);
         // SAFETY: the context is live.
         unsafe { api!(RedisModule_ReplyWithArray(self.ptr, len as c_long)) };
     }
 
     /// A map in RESP3, a flat array of twice the length in RESP2.
     pub fn reply_map(self, pairs: usize) {
+        OWES_ELEMENTS.store(true, Ordering::Relaxed);
         // SAFETY: the context is live.
         unsafe { api!(RedisModule_ReplyWithMap(self.ptr, pairs as c_long)) };
     }
@@ -481,6 +483,22 @@ impl Drop for Key<'_> {
     }
 }
 
+/// Whether the running command has begun a reply of several elements.
+static OWES_ELEMENTS: AtomicBool = AtomicBool::new(false);
+
+/// Replies to a command that has panicked. If its reply has begun, the client would take the next replies for the rest of
+/// this one. So its connection is closed, as soon as it has the error.
+fn reply_panicked(ctx: Ctx) {
+    ctx.reply_error("ERR internal error, see the server's log");
+    if OWES_ELEMENTS.load(Ordering::Relaxed) && ctx.flags() & raw::REDISMODULE_CTX_FLAGS_REPLICATED == 0 {
+        // SAFETY: the context is live. A script has no connection: nothing is closed then.
+        unsafe {
+            let client = api!(RedisModule_GetClientId(ctx.ptr));
+            api!(RedisModule_DeauthenticateAndCloseClient(ctx.ptr, client));
+        }
+    }
+}
+
 /// The body of every command's entry point. It borrows what the server passes, runs `handler`, and replies with its
 /// error, if any.
 ///
@@ -494,6 +512,7 @@ pub unsafe fn run_command<E>(
     reply_error: impl FnOnce(Ctx<'_>, E),
 ) -> c_int {
     let ctx = Ctx { ptr: ctx, _call: PhantomData };
+    OWES_ELEMENTS.store(false, Ordering::Relaxed);
     guard(
         "a command",
         || {
@@ -505,7 +524,7 @@ pub unsafe fn run_command<E>(
                 reply_error(ctx, error);
             }
         },
-        || ctx.reply_error("ERR internal error, see the server's log"),
+        || reply_panicked(ctx),
     );
     OK
 }

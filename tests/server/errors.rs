@@ -1,7 +1,7 @@
 //! Bad input: a clear error, nothing changed, no key left behind, the server up.
 
 use crate::client::{Client, error_text, shorten, show, words};
-use crate::harness::Server;
+use crate::harness::{Server, Setup};
 
 /// Everything an error must leave alone: all keys and values, and what was written or replicated.
 fn state(client: &mut Client) -> [String; 4] {
@@ -507,4 +507,25 @@ fn texts_begin_as_redisblooms() {
     // The expansion is stored and not used.
     client.expect("BF.INSERT new NONSCALING EXPANSION 3 CAPACITY 1 ITEMS a b", "[1, -ERR non scaling filter is full]");
     client.expect("BF.INFO new EXPANSION", "[nil]");
+}
+
+#[test]
+fn a_panic_is_an_error_and_ends_a_connection_only_amid_a_reply() {
+    let mut server = Setup::default().hosted("").start();
+    let mut client = server.client();
+    client.expect("BF.MADD f a b", "[1, 1]");
+    client.expect("LC.ADD c a b", "2");
+    client.expect("HOST.BREAK RedisModule_ReplyWithBool", "1");
+    for command in ["BF.EXISTS f a", "LC.EXISTS c a"] {
+        client.expect(command, "-ERR internal error, see the server's log");
+        client.expect("ECHO here", "\"here\"");
+    }
+    // The array has fewer elements than it began with, which no reply to a later command may make up for.
+    for command in ["BF.MEXISTS f a b", "LC.MEXISTS c a b"] {
+        let mut other = server.client();
+        assert_eq!(other.try_call(&words(command)), None, "{command}");
+    }
+    client.int("HOST.MEND");
+    client.expect("BF.MEXISTS f a b", "[1, 1]");
+    server.assert_up();
 }
