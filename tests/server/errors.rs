@@ -1,7 +1,8 @@
 //! Bad input: a clear error, nothing changed, no key left behind, the server up.
 
 use crate::client::{Client, error_text, shorten, show, words};
-use crate::harness::{Server, Setup};
+use crate::harness::Server;
+use crate::neighbour::hosted;
 
 /// Everything an error must leave alone: all keys and values, and what was written or replicated.
 fn state(client: &mut Client) -> [String; 4] {
@@ -511,7 +512,7 @@ fn texts_begin_as_redisblooms() {
 
 #[test]
 fn a_panic_is_an_error_and_ends_a_connection_only_amid_a_reply() {
-    let mut server = Setup::default().hosted("").start();
+    let mut server = hosted("").start();
     let mut client = server.client();
     client.expect("BF.MADD f a b", "[1, 1]");
     client.expect("LC.ADD c a b", "2");

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::client::{Client, deadline, excerpt, patience, text, wait_until};
-use crate::neighbour::neighbour;
 
 /// How a server is to be started.
 #[derive(Clone, Default)]
@@ -18,7 +17,7 @@ pub struct Setup {
     lines_before: Vec<String>,
     lines_after: Vec<String>,
     without_module: bool,
-    host: Option<String>,
+    host: Option<(PathBuf, String)>,
     binary: Option<PathBuf>,
     is_old: bool,
     files: Vec<(String, Vec<u8>)>,
@@ -74,9 +73,9 @@ impl Setup {
         self
     }
 
-    /// Puts the module of `neighbour.c` between ours and the server, with these options.
-    pub fn hosted(mut self, options: &str) -> Setup {
-        self.host = Some(options.to_owned());
+    /// Puts another module between ours and the server, with these options of its role `host`.
+    pub fn hosted_by(mut self, host: &Path, options: &str) -> Setup {
+        self.host = Some((host.to_owned(), options.to_owned()));
         self
     }
 
@@ -350,8 +349,8 @@ impl Server {
             let (module, args) = (module_path(), &self.setup.module_args);
             lines.push(match &self.setup.host {
                 None => format!("loadmodule {} {args}", module.display()),
-                Some(options) => {
-                    format!("loadmodule {} host {} {options} -- {args}", neighbour().display(), module.display())
+                Some((host, options)) => {
+                    format!("loadmodule {} host {} {options} -- {args}", host.display(), module.display())
                 }
             });
         }

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use crate::harness::Setup;
+
 /// The module, compiled when it is first asked for. There is a C compiler wherever ours was built.
 pub fn neighbour() -> &'static Path {
     static MODULE: OnceLock<PathBuf> = OnceLock::new();
@@ -23,4 +25,9 @@ pub fn neighbour() -> &'static Path {
         std::fs::rename(&made, &module).expect("the module is in its place");
         module
     })
+}
+
+/// A server with our module, and the neighbour between both.
+pub fn hosted(options: &str) -> Setup {
+    Setup::default().hosted_by(neighbour(), options)
 }

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use redis::Value;
 
 use crate::client::{Client, error_text, show, wait_until};
-use crate::harness::{Server, Setup};
+use crate::harness::Server;
+use crate::neighbour::hosted;
 
 /// A server with a counter and filters of each data type, and a client of it.
 fn server_with_values(line: &str) -> (Server, Client) {
-    let server = Setup::default().hosted("").line(line).start();
+    let server = hosted("").line(line).start();
     let mut client = server.client();
     client.expect("LC.ADD counter a b c", "3");
     client.expect("BF.MADD lines a b", "[1, 1]");

@@ -5,6 +5,7 @@ use redis::Value;
 use crate::client::{Client, add_many, error_text, show, text, wait_until};
 use crate::fixture::{assert_same, populate, snapshot};
 use crate::harness::{Server, Setup};
+use crate::neighbour::hosted;
 
 /// A filter and a counter, and for each a command that adds an item and one that counts the items.
 const FAMILIES: [(&str, &str, &str); 2] = [("BF.MADD", "BF.CARD", "bf"), ("LC.ADD", "LC.COUNT", "lc")];
@@ -267,7 +268,7 @@ fn digests_tell_values_apart() {
 
 #[test]
 fn no_key_is_open_when_events_are_sent() {
-    let server = Setup::default().hosted("").start();
+    let server = hosted("").start();
     let mut client = server.client();
     // A server sends events to modules whether clients ask for them or not.
     populate(&mut client);
@@ -319,7 +320,7 @@ fn no_key_is_open_when_events_are_sent() {
 #[test]
 fn values_are_the_same_where_malloc_aligns_to_8_bytes_alone() {
     let states = ["", "odd"].map(|options| {
-        let server = Setup::default().hosted(options).start();
+        let server = hosted(options).start();
         let mut client = server.client();
         populate(&mut client);
         // Tables of members, which the processor reads 16 bytes at a time.
