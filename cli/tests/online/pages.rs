@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-use crate::client::{DEADLINE, wait_until};
+use crate::client::{deadline, wait_until};
 
 /// A running command.
 pub struct Pages {
@@ -69,7 +69,7 @@ pub fn ask(address: SocketAddr, path: &str) -> Option<Reply> {
 
 fn send(address: SocketAddr, request: &str) -> Option<Reply> {
     let mut stream = TcpStream::connect(address).ok()?;
-    stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+    stream.set_read_timeout(Some(deadline())).expect("a timeout");
     stream.write_all(request.as_bytes()).ok()?;
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).ok()?;
