@@ -99,6 +99,13 @@ pub fn snapshot(client: &mut Client) -> BTreeMap<String, String> {
     state
 }
 
+/// The figures of the module, by name without the prefix.
+pub fn figures(client: &mut Client) -> BTreeMap<String, i64> {
+    let info = client.text("INFO rollcall");
+    let of_ours = info.lines().filter_map(|line| line.trim().strip_prefix("rollcall_")?.split_once(':'));
+    of_ours.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect()
+}
+
 /// Compares two snapshots key by key.
 #[track_caller]
 pub fn assert_same(after: &BTreeMap<String, String>, before: &BTreeMap<String, String>) {

@@ -233,6 +233,24 @@ impl Server {
         }
     }
 
+    /// Ends the process at once, as a crash would.
+    #[allow(dead_code, reason = "for tests/chaos, which has this file too")]
+    pub fn kill(&mut self) {
+        let mut child = self.child.take().expect("a running server");
+        child.kill().expect("the server is killed");
+        child.wait().expect("the child's status");
+    }
+
+    /// Starts a server that has ended in the same directory.
+    #[allow(dead_code, reason = "for tests/chaos, which has this file too")]
+    #[track_caller]
+    pub fn start_again(&mut self) {
+        assert!(self.child.is_none(), "the server is running");
+        if let Err(log) = self.launch() {
+            panic!("the server did not start again; its log:\n{}", excerpt(&log));
+        }
+    }
+
     /// Ends the server by this command and waits until the process is gone.
     #[track_caller]
     pub fn shutdown(&mut self, command: &str) {
@@ -328,6 +346,19 @@ impl Server {
         assert_eq!(reply, redis::Value::Okay, "CONFIG SET {name} {value}");
     }
 
+    /// Where `ROLLCALL_LOGS` names a folder, the log of a server whose test fails is kept there.
+    fn keep_log_of_failure(&self) {
+        let Some(folder) = std::env::var_os("ROLLCALL_LOGS").map(PathBuf::from) else { return };
+        if !std::thread::panicking() {
+            return;
+        }
+        let kept = folder.join(format!("{}-{}.log", std::process::id(), self.port));
+        match fs::create_dir_all(&folder).and_then(|()| fs::copy(log_file(self.dir()), &kept)) {
+            Ok(_) => eprintln!("the log of the server on port {} is kept in {}", self.port, kept.display()),
+            Err(error) => eprintln!("the log of the server on port {} is lost: {error}", self.port),
+        }
+    }
+
     fn write_config(&self) {
         let mut lines: Vec<String> = [
             "bind 127.0.0.1",
@@ -392,9 +423,11 @@ impl Server {
                     return Err(format!("{log}\n(ended with {status})\n"));
                 }
                 // The RDB file may end too soon. The checker of Redis 7.0, which then reads the file, may never come to
-                // an end.
+                // an end. What an earlier process has logged does not count: a replica goes on after such an end.
                 let log = read_log(self.dir.path());
-                if log.lines().rev().take(20).any(|line| line.contains("Internal error in RDB")) {
+                let is_broken =
+                    |line: &str| line.starts_with(&format!("{pid}:")) && line.contains("Internal error in RDB");
+                if log.lines().rev().take(20).any(is_broken) {
                     return Err(log);
                 }
                 // Only the answer of our own child counts, because another server may have taken the port. A server
@@ -418,6 +451,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        self.keep_log_of_failure();
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
             let _ = child.wait();

@@ -3,8 +3,8 @@
 use redis::Value;
 
 use crate::client::{Client, add_many, error_text, wait_until};
+use crate::fixture::figures;
 use crate::harness::Server;
-use crate::info_totals::figures;
 use crate::payload::{forge, split};
 
 /// How much each of the figures has grown by what `act` does.

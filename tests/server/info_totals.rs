@@ -5,16 +5,9 @@ use std::collections::BTreeMap;
 use redis::Value;
 
 use crate::client::{Client, add_many, error_text, field, number, text, wait_until};
-use crate::fixture::populate;
+use crate::fixture::{figures, populate};
 use crate::harness::Server;
 use crate::pair::Pair;
-
-/// The figures of the module, by name without the prefix.
-pub fn figures(client: &mut Client) -> BTreeMap<String, i64> {
-    let info = client.text("INFO rollcall");
-    let of_ours = info.lines().filter_map(|line| line.trim().strip_prefix("rollcall_")?.split_once(':'));
-    of_ours.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect()
-}
 
 /// What the sums must be by what each key says, as long as every sum is of a figure that keys say. Of sparse counters
 /// the bytes are left out.

@@ -7,6 +7,7 @@
 //! - `ROLLCALL_MODULE`: the module, `release/librollcall.so` of the target directory by default.
 //! - `ROLLCALL_PEER`: a RedisBloom module, for the tests that load beside it (skipped without).
 //! - `ROLLCALL_FAKETIME`: the library that gives a server a clock of its own, Debian's libfaketime by default.
+//! - `ROLLCALL_LOGS`: a folder for the logs of servers whose test fails (not kept without).
 //! - `ROLLCALL_OLD_SERVER`: a server older than 7.0, which must refuse the module (skipped without).
 //! - `ROLLCALL_PATIENCE`: how many times as long as usual everything may take, for servers that something slows down.
 //! - `ROLLCALL_THOROUGH`: if set, tests that try some of many cases try all (`make hostile`).
