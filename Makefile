@@ -30,7 +30,7 @@ PEERS := redis-6.2.5 redisbloom-2.8.2
 # VARIABLE=FILE for a fetched server; empty on a machine that the server does not run on.
 in_variable = $(addprefix $(1)=,$(shell scripts/servers.py path $(2)))
 
-.PHONY: help run test test-servers test-clients test-watch hostile memcheck sanitize miri golden build lint demo bench accuracy instructions package test-package setup clean setup-run setup-test
+.PHONY: help run test test-servers test-clients test-watch chaos chaos-short hostile memcheck sanitize miri golden build lint demo bench accuracy instructions package test-package setup clean setup-run setup-test
 
 help: ## List the targets (what `make` alone does)
 	@echo "make TARGET, where TARGET is one of"
@@ -74,6 +74,33 @@ test-servers: setup-test build ## Run the core server tests (commands, options, 
 		ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=$$server $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
 			cargo test --workspace --locked --no-fail-fast --test server -- $(CORE_TESTS) --skip $(NOT_CORE_TESTS); \
 	done
+
+# How much of each scenario: kills, failovers, seconds of everything at once, seconds of slots that move.
+CHAOS_KILLS ?= 200
+CHAOS_FAILOVERS ?= 50
+CHAOS_SECONDS ?= 600
+CHAOS_CLUSTER_SECONDS ?= 300
+SERVERS ?= redis-server $(OTHER_SERVERS)
+# One scenario at a time, which has all cores. Logs of servers are kept where one fails.
+RUN_CHAOS = ROLLCALL_MODULE=$(MODULE) ROLLCALL_LOGS=$(CARGO_TARGET_DIR)/chaos cargo test --workspace --locked --test chaos -- \
+	--ignored --nocapture --test-threads 1
+
+chaos: setup-test build ## Kill, cut off, reload and move servers at full load, and look for all that was acknowledged, 20 minutes for each of SERVERS=...; CHAOS_SECONDS=60 and the like: shorter
+	@scripts/servers.py fetch $(OTHER_SERVERS)
+	@cargo test --workspace --locked --test chaos --no-run
+	@for name in $(SERVERS); do \
+		server=$$name; [[ "$$name" == redis-server ]] || server=$$(scripts/servers.py path $$name); \
+		[[ -n "$$server" ]] || continue; \
+		echo "== chaos, on $$name"; \
+		ROLLCALL_CHAOS_KILLS=$(CHAOS_KILLS) ROLLCALL_CHAOS_FAILOVERS=$(CHAOS_FAILOVERS) \
+			ROLLCALL_CHAOS_SECONDS=$(CHAOS_SECONDS) ROLLCALL_CHAOS_CLUSTER_SECONDS=$(CHAOS_CLUSTER_SECONDS) \
+			ROLLCALL_SERVER=$$server $(RUN_CHAOS); \
+	done
+	@echo "== make chaos: nothing was lost"
+
+chaos-short: setup-test build ## The same for two minutes, on redis-server
+	@cargo test --workspace --locked --test chaos --no-run
+	@ROLLCALL_SERVER=redis-server $(RUN_CHAOS)
 
 test-clients: ## Run redis-py, node-redis and redis-rs against the module, each in RESP2 and RESP3
 	@scripts/setup.sh build server wheels node

@@ -1,0 +1,320 @@
+//! Compares what a server answers with what was acknowledged.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+
+use redis::Value;
+use rollcall_core::counting::{Counter, Params};
+use rollcall_core::size_limit::Unlimited;
+
+use crate::client::{error_text, number, show, words};
+use crate::key::{Command, Key, Step};
+use crate::line::Line;
+use crate::run::Run;
+use crate::shapes::{Kind, Remembers};
+
+/// Items a question.
+const LIST: usize = 1000;
+/// Items never added that are asked for of each filter.
+const STRANGERS: u64 = 500;
+/// Standard errors that a sum over a whole run may be off.
+const SIGMAS: f64 = 5.0;
+/// What it may be off besides: where few are expected, errors are whole ones, and not normal.
+const FEW: f64 = 6.0;
+
+/// What the keys of one shape add up to, each looked at once.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    keys: u64,
+    strangers: u64,
+    hits: u64,
+    expected_hits: f64,
+    bound_of_hits: f64,
+    counters: u64,
+    members: f64,
+    deviation: f64,
+    variance: f64,
+}
+
+/// Sums over a run, by shape.
+#[derive(Default)]
+pub struct Tally(Mutex<BTreeMap<&'static str, Sums>>);
+
+impl Tally {
+    fn add(&self, shape: &'static str, change: impl FnOnce(&mut Sums)) {
+        change(self.0.lock().expect("the sums").entry(shape).or_default());
+    }
+
+    /// Compares the sums with theory.
+    pub fn judge(&self, run: &Run) {
+        let all = self.0.lock().expect("the sums").clone();
+        for (shape, sums) in &all {
+            let Sums { keys, strangers, hits, expected_hits, bound_of_hits, .. } = *sums;
+            if strangers > 0 {
+                run.say(&format!(
+                    "{shape}: {keys} filters, {hits} of {strangers} strangers found, {expected_hits:.1} expected, at \
+                     most {bound_of_hits:.1} promised"
+                ));
+                // A filter's own rate scatters around what its fill says: 3 % on the mean is more than that takes.
+                let (hits, scatter) = (hits as f64, 0.03 * expected_hits);
+                if (hits - expected_hits).abs() > SIGMAS * expected_hits.sqrt() + FEW + scatter {
+                    let came = format!("{hits} of {strangers} strangers found");
+                    run.violation(shape, &format!("{expected_hits} expected by the bits that are set"), &came);
+                }
+                if hits > bound_of_hits + SIGMAS * bound_of_hits.sqrt() + FEW {
+                    let came = format!("{hits} of {strangers} strangers found");
+                    run.violation(shape, &format!("at most {bound_of_hits} by the error rate"), &came);
+                }
+            }
+            if sums.counters > 0 {
+                let Sums { counters, members, deviation, variance, .. } = *sums;
+                run.say(&format!(
+                    "{shape}: {counters} counters of {members} members, off by {deviation:.0} in all, standard error {:.1}",
+                    variance.sqrt(),
+                ));
+                // Counts are whole numbers. Of counters that are all full alike, rounding goes the same way in all.
+                if deviation.abs() > SIGMAS * variance.sqrt() + 0.5 * counters as f64 + FEW {
+                    let came = format!("off by {deviation}, standard error {}", variance.sqrt());
+                    run.violation(shape, &format!("{members} members of {counters} counters"), &came);
+                }
+            }
+        }
+    }
+}
+
+fn command(line: &str, key: &str) -> Command {
+    words(line).into_iter().map(|word| if word == "?" { key } else { word }.as_bytes().to_vec()).collect()
+}
+
+/// Looks at a key: those who write to it do not do so meanwhile, and may have one command each on its way. A server that
+/// goes away ends the check. With a tally it is the last look at this key.
+pub fn check(line: &mut dyn Line, run: &Run, writers: &[&Key], tally: Option<&Tally>) {
+    let exist = writers.iter().all(|key| key.exists && key.pending != Some(Step::Delete));
+    if exist {
+        let _ = Look { line, run, writers }.at_all(tally);
+    }
+}
+
+struct Look<'a> {
+    line: &'a mut dyn Line,
+    run: &'a Run,
+    writers: &'a [&'a Key],
+}
+
+impl Look<'_> {
+    fn key(&self) -> &Key {
+        self.writers[0]
+    }
+
+    /// `None` when the server has gone away.
+    fn ask(&mut self, command: &Command) -> Option<Value> {
+        let name = self.key().name.clone();
+        let reply = self.line.read(&name, command)?;
+        if error_text(&reply).is_some() {
+            self.broken(&format!("{} to {}", show(&reply), crate::client::shorten(command)));
+        }
+        Some(reply)
+    }
+
+    fn broken(&self, came: &str) -> ! {
+        let known: Vec<String> = self.writers.iter().map(|key| key.describe()).collect();
+        self.run.violation(&self.key().name, &known.join("\n                "), came)
+    }
+
+    fn at_all(&mut self, tally: Option<&Tally>) -> Option<()> {
+        match self.key().shape.kind {
+            Kind::Filter { rate, has_card } => self.at_filter(rate, has_card, tally),
+            Kind::Exact => self.at_members(),
+            Kind::Estimate { .. } => {
+                let params = self.key().shape.params().expect("an estimate's parameters");
+                self.at_estimate(params, tally)
+            }
+            Kind::Theory => self.at_theory(tally),
+        }
+    }
+
+    fn at_filter(&mut self, rate: f64, has_card: bool, tally: Option<&Tally>) -> Option<()> {
+        for key in self.writers {
+            self.has_found(key, &key.name, |key| key.must())?;
+            if let Some(len) = key.shadow {
+                self.has_found(key, &key.shadow_name(), |_| 0..len)?;
+            }
+        }
+        let name = self.key().name.clone();
+        if !has_card {
+            return Some(());
+        }
+        let card = number(&self.ask(&command("BF.CARD ?", &name))?) as u64;
+        let news: u64 = self.writers.iter().map(|key| key.news).sum();
+        let doubt: u64 = self.writers.iter().map(|key| key.doubt + key.in_flight().count() as u64).sum();
+        if !(news..=news + doubt).contains(&card) {
+            self.broken(&format!("BF.CARD {card}, expected from {news} to {}", news + doubt));
+        }
+        let Some(tally) = tally else { return Some(()) };
+        let reply = self.ask(&command("BF.INFO ? FPR", &name))?;
+        let Value::Array(fields) = &reply else { self.broken(&show(&reply)) };
+        let expected = number(&fields[0]);
+        let strangers: Vec<Vec<u8>> =
+            self.run.strangers(STRANGERS).map(|at| format!("stranger:{at}").into_bytes()).collect();
+        let found = self.ask_list("BF.MEXISTS ?", &name, &strangers)?;
+        let hits = found.iter().filter(|answer| **answer == Value::Int(1)).count() as u64;
+        tally.add(self.key().shape.name, |sums| {
+            sums.keys += 1;
+            sums.strangers += STRANGERS;
+            sums.hits += hits;
+            sums.expected_hits += expected * STRANGERS as f64;
+            sums.bound_of_hits += rate * STRANGERS as f64;
+        });
+        Some(())
+    }
+
+    fn ask_list(&mut self, line: &str, name: &str, items: &[Vec<u8>]) -> Option<Vec<Value>> {
+        let asked: Command = command(line, name).into_iter().chain(items.iter().cloned()).collect();
+        match self.ask(&asked)? {
+            Value::Array(answers) if answers.len() == items.len() => Some(answers),
+            other => self.broken(&format!("{} to {line} of {} items", show(&other), items.len())),
+        }
+    }
+
+    /// Asks for all that has to be there.
+    fn has_found(&mut self, key: &Key, name: &str, must: impl Fn(&Key) -> std::ops::Range<u64>) -> Option<()> {
+        let promised: Vec<u64> = key.promised(must(key)).collect();
+        for piece in promised.chunks(LIST) {
+            let items: Vec<Vec<u8>> = piece.iter().map(|at| key.item(*at)).collect();
+            let answers = self.ask_list("BF.MEXISTS ?", name, &items)?;
+            // Of what a window by the clock may have forgotten meanwhile nothing is asked.
+            let still = must(key);
+            let missing: Vec<u64> = piece
+                .iter()
+                .zip(&answers)
+                .filter(|(at, answer)| still.contains(*at) && **answer != Value::Int(1))
+                .map(|(at, _)| *at)
+                .collect();
+            if let Some(first) = missing.first() {
+                let item = key.item(*first);
+                self.broken(&format!(
+                    "{name} has lost {} of {} items, the first '{}', by number {missing:?}",
+                    missing.len(),
+                    items.len(),
+                    item.escape_ascii()
+                ));
+            }
+        }
+        Some(())
+    }
+
+    fn members(&mut self, name: &str) -> Option<BTreeSet<Vec<u8>>> {
+        let reply = self.ask(&command("LC.MEMBERS ?", name))?;
+        let Value::Array(items) = reply else { self.broken(&show(&reply)) };
+        let len = items.len();
+        let bytes = |item| match item {
+            Value::BulkString(bytes) => bytes,
+            other => self.broken(&show(&other)),
+        };
+        let members: BTreeSet<Vec<u8>> = items.into_iter().map(bytes).collect();
+        if members.len() != len {
+            self.broken(&format!("{} of {len} members of {name} are different", members.len()));
+        }
+        Some(members)
+    }
+
+    /// A counter that lists its members: at least what was acknowledged, at most what was sent, a list whole or not at
+    /// all.
+    fn at_members(&mut self) -> Option<()> {
+        let name = self.key().name.clone();
+        let members = self.members(&name)?;
+        let count = number(&self.ask(&command("LC.COUNT ?", &name))?) as usize;
+        if count != members.len() {
+            self.broken(&format!("LC.COUNT {count} of {} members", members.len()));
+        }
+        let forgets = matches!(self.key().shape.remembers, Remembers::Slices(_));
+        let mut known = 0;
+        for key in self.writers {
+            if let Some(lost) = key.items(key.must()).find(|item| !members.contains(item)) {
+                self.broken(&format!("'{}' is missing of {count} members", lost.escape_ascii()));
+            }
+            known += key.items(key.may()).filter(|item| members.contains(item)).count();
+            let in_flight = key.in_flight().start..key.in_flight().end.min(key.may().end);
+            let arrived = key.items(in_flight.clone()).filter(|item| members.contains(item)).count();
+            if arrived != 0 && arrived != in_flight.count() && !forgets {
+                self.broken(&format!("{arrived} items of a list that was on its way"));
+            }
+        }
+        if known != members.len() {
+            self.broken(&format!("{} members that nobody sent", members.len() - known));
+        }
+        for key in self.writers {
+            let Some(len) = key.shadow else { continue };
+            let members = self.members(&key.shadow_name())?;
+            if let Some(lost) = key.items(0..len).find(|item| !members.contains(item)) {
+                self.broken(&format!("'{}' is missing in {}", lost.escape_ascii(), key.shadow_name()));
+            }
+        }
+        Some(())
+    }
+
+    /// A counter whose bitmap is that of the library: the same members, the same estimate.
+    fn at_estimate(&mut self, params: Params, tally: Option<&Tally>) -> Option<()> {
+        let (name, key) = (self.key().name.clone(), self.writers[0]);
+        let count = number(&self.ask(&command("LC.COUNT ?", &name))?) as u64;
+        let least = oracle(params, key, key.acked);
+        let most = if key.sent == key.acked { least } else { oracle(params, key, key.sent) };
+        if !(least..=most).contains(&count) {
+            self.broken(&format!("LC.COUNT {count}, expected from {least} to {most}"));
+        }
+        if let Some(len) = key.shadow {
+            let copied = number(&self.ask(&command("LC.COUNT ?", &key.shadow_name()))?) as u64;
+            // A copy may have been made again, but has nothing that the key has not.
+            let least = oracle(params, key, len);
+            if !(least..=most).contains(&copied) {
+                self.broken(&format!("LC.COUNT {copied} of the copy, expected from {least} to {most}"));
+            }
+        }
+        self.tally_count(tally)
+    }
+
+    /// A counter whose count is only known to its standard error.
+    fn at_theory(&mut self, tally: Option<&Tally>) -> Option<()> {
+        let name = self.key().name.clone();
+        let (count, error) = self.estimate(&name)?;
+        let least: u64 = self.writers.iter().map(|key| key.acked).sum();
+        let most: u64 = self.writers.iter().map(|key| key.sent).sum();
+        // Of few members the errors are whole ones.
+        let off = 6.0 * error + if error > 0.0 { 3.0 } else { 0.0 };
+        if count < least as f64 - off || count > most as f64 + off {
+            self.broken(&format!("LC.ESTIMATE {count} {error}, expected from {least} to {most}"));
+        }
+        self.tally_count(tally)
+    }
+
+    fn estimate(&mut self, name: &str) -> Option<(f64, f64)> {
+        match self.ask(&command("LC.ESTIMATE ?", name))? {
+            Value::Array(pair) if pair.len() == 2 => Some((number(&pair[0]), number(&pair[1]))),
+            other => self.broken(&show(&other)),
+        }
+    }
+
+    fn tally_count(&mut self, tally: Option<&Tally>) -> Option<()> {
+        let (Some(tally), key) = (tally, self.writers[0]) else { return Some(()) };
+        if key.pending.is_some() {
+            return Some(());
+        }
+        let (count, error) = self.estimate(&key.name)?;
+        tally.add(key.shape.name, |sums| {
+            sums.counters += 1;
+            sums.members += key.acked as f64;
+            sums.deviation += count - key.acked as f64;
+            sums.variance += error * error;
+        });
+        Some(())
+    }
+}
+
+/// What the library counts with the first so many items.
+fn oracle(params: Params, key: &Key, len: u64) -> u64 {
+    let mut counter = Counter::new(params).expect("a counter");
+    for item in key.items(0..len) {
+        counter.add(&item, &Unlimited).expect("nothing limits it");
+    }
+    counter.count()
+}

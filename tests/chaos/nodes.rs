@@ -1,0 +1,273 @@
+//! A cluster of three primaries and three replicas, whose slots can be moved and whose nodes can be killed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, RwLock};
+
+use redis::Value;
+
+use crate::client::{Client, error_text, pairs, show, text, wait_until};
+use crate::harness::{Server, Setup};
+
+pub const PRIMARIES: usize = 3;
+/// After so many milliseconds without an answer a node counts as failed.
+const NODE_TIMEOUT: u64 = 2000;
+
+pub struct Nodes {
+    pub servers: Vec<Server>,
+    /// Where they listen now.
+    pub ports: Arc<RwLock<Vec<u16>>>,
+    /// The one that is not running.
+    down: Option<usize>,
+}
+
+/// A node as one of them sees it.
+struct Seen {
+    id: String,
+    is_myself: bool,
+    /// The id of its primary, if it is a replica.
+    primary: Option<String>,
+    epoch: String,
+    slots: Vec<(u16, u16)>,
+}
+
+/// What a node says, once it does: a replica that loads what its primary sends says nothing else.
+fn answer(client: &mut Client, line: &str) -> String {
+    wait_until("a node to answer", || {
+        let reply = client.cmd(line);
+        error_text(&reply).is_none().then(|| text(&reply))
+    })
+}
+
+fn seen_by(client: &mut Client) -> Vec<Seen> {
+    let parse = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let slots = words[8..].iter().filter(|slots| !slots.starts_with('['));
+        let range = |slots: &&str| {
+            let (first, last) = slots.split_once('-').unwrap_or((slots, slots));
+            (first.parse().expect("a slot"), last.parse().expect("a slot"))
+        };
+        Seen {
+            id: words[0].to_owned(),
+            is_myself: words[2].contains("myself"),
+            primary: words[2].contains("slave").then(|| words[3].to_owned()),
+            epoch: words[6].to_owned(),
+            slots: slots.map(range).collect(),
+        }
+    };
+    answer(client, "CLUSTER NODES").lines().map(parse).collect()
+}
+
+fn myself(client: &mut Client) -> Seen {
+    seen_by(client).into_iter().find(|node| node.is_myself).expect("a node knows itself")
+}
+
+impl Nodes {
+    pub fn start() -> Nodes {
+        let node = || {
+            Setup::default()
+                .line("cluster-enabled yes")
+                .line(&format!("cluster-node-timeout {NODE_TIMEOUT}"))
+                .line("cluster-require-full-coverage no")
+                .line("cluster-replica-validity-factor 0")
+                .line("cluster-allow-replica-migration no")
+                .line("repl-ping-replica-period 1")
+                .line("repl-diskless-load swapdb")
+                .start()
+        };
+        let servers: Vec<Server> = (0..2 * PRIMARIES).map(|_| node()).collect();
+        for (at, server) in servers.iter().enumerate() {
+            server.client().expect(&format!("CLUSTER SET-CONFIG-EPOCH {}", at + 1), "+OK");
+        }
+        for (server, slots) in servers.iter().zip(["0 5460", "5461 10922", "10923 16383"]) {
+            server.client().expect(&format!("CLUSTER ADDSLOTSRANGE {slots}"), "+OK");
+        }
+        for server in &servers[1..] {
+            servers[0].client().expect(&format!("CLUSTER MEET 127.0.0.1 {}", server.port()), "+OK");
+        }
+        let ports = Arc::new(RwLock::new(servers.iter().map(Server::port).collect()));
+        let nodes = Nodes { servers, ports, down: None };
+        nodes.wait_agreed(2 * PRIMARIES);
+        for (at, server) in nodes.servers[PRIMARIES..].iter().enumerate() {
+            let id = answer(&mut nodes.servers[at].client(), "CLUSTER MYID");
+            server.client().expect(&format!("CLUSTER REPLICATE {id}"), "+OK");
+        }
+        nodes.wait_healthy();
+        nodes
+    }
+
+    fn running(&self) -> impl Iterator<Item = usize> {
+        (0..self.servers.len()).filter(|at| Some(*at) != self.down)
+    }
+
+    /// The running nodes that have slots.
+    pub fn primaries(&self) -> Vec<usize> {
+        self.running().filter(|at| !myself(&mut self.servers[*at].client()).slots.is_empty()).collect()
+    }
+
+    /// The replica of a primary, if it is running.
+    pub fn replica_of(&self, primary: usize) -> Option<usize> {
+        let id = answer(&mut self.servers[primary].client(), "CLUSTER MYID");
+        self.running().find(|at| myself(&mut self.servers[*at].client()).primary.as_ref() == Some(&id))
+    }
+
+    /// Waits until the running nodes see the same nodes, with the same slots since the same epochs.
+    fn wait_agreed(&self, count: usize) {
+        wait_until("the nodes to agree", || {
+            let views: Vec<BTreeMap<String, _>> = self
+                .running()
+                .map(|at| {
+                    let seen = seen_by(&mut self.servers[at].client());
+                    let primaries = seen.into_iter().map(|node| (node.id, (node.primary, node.epoch, node.slots)));
+                    primaries.collect()
+                })
+                .collect();
+            let all = |(_, _, slots): &(Option<String>, String, Vec<(u16, u16)>)| {
+                slots.iter().map(|(first, last)| u32::from(last - first) + 1).sum::<u32>()
+            };
+            let covered: u32 = views[0].values().map(all).sum();
+            let is_one = views.iter().all(|view| {
+                view.len() == count && view.values().zip(views[0].values()).all(|(one, other)| one.2 == other.2)
+            });
+            (is_one && covered == 16_384).then_some(())
+        });
+    }
+
+    /// Waits until all run and agree, and each primary has a replica that has all it has.
+    pub fn wait_healthy(&self) {
+        assert!(self.down.is_none(), "a node is down");
+        self.wait_agreed(2 * PRIMARIES);
+        wait_until("three primaries, each with a replica", || {
+            let primaries = self.primaries();
+            let is_complete = primaries.len() == PRIMARIES
+                && primaries.iter().all(|at| {
+                    self.replica_of(*at).is_some_and(|replica| {
+                        self.servers[replica].client().info("master_link_status") == "up"
+                            && self.servers[*at].client().info("connected_slaves") == "1"
+                    })
+                })
+                && (0..self.servers.len())
+                    .all(|at| answer(&mut self.servers[at].client(), "CLUSTER INFO").contains("cluster_state:ok"));
+            is_complete.then_some(())
+        });
+        for primary in self.primaries() {
+            self.wait_copied(primary);
+        }
+    }
+
+    /// Waits until the replica of a primary has what the primary has now.
+    pub fn wait_copied(&self, primary: usize) {
+        let replica = wait_until("a replica", || self.replica_of(primary));
+        self.servers[replica].wait_synced(&self.servers[primary]);
+    }
+
+    pub fn kill(&mut self, at: usize) {
+        self.servers[at].kill();
+        self.down = Some(at);
+    }
+
+    /// Waits until the replica of the primary that was killed has its place, then starts the latter again.
+    pub fn fail_over(&mut self) {
+        let killed = self.down.expect("a node that was killed");
+        wait_until("the failover", || (self.primaries().len() == PRIMARIES).then_some(()));
+        wait_until("the cluster", || {
+            let is_ok = |at: usize| answer(&mut self.servers[at].client(), "CLUSTER INFO").contains("cluster_state:ok");
+            self.running().all(is_ok).then_some(())
+        });
+        self.servers[killed].start_again();
+        self.ports.write().expect("the ports")[killed] = self.servers[killed].port();
+        self.down = None;
+        self.wait_healthy();
+    }
+
+    /// The slots of a node that have keys.
+    pub fn used_slots(&self, at: usize) -> BTreeSet<u16> {
+        let keys = self.servers[at].client().list("KEYS *");
+        keys.iter().map(|key| crate::cluster_line::slot_of(&text(key))).collect()
+    }
+
+    /// The range of slots of a node that has this one.
+    pub fn range_of(&self, at: usize, slot: u16) -> Option<(u16, u16)> {
+        let slots = myself(&mut self.servers[at].client()).slots;
+        slots.into_iter().find(|(first, last)| (*first..=*last).contains(&slot))
+    }
+
+    /// Moves the keys of slots one by one. `between` is called before each, with how many have gone.
+    pub fn migrate(
+        &mut self,
+        slots: &[u16],
+        from: usize,
+        to: usize,
+        mut between: impl FnMut(&mut Nodes, usize),
+    ) -> usize {
+        let id = |nodes: &Nodes, at: usize| answer(&mut nodes.servers[at].client(), "CLUSTER MYID");
+        let (from_id, to_id) = (id(self, from), id(self, to));
+        let mut client = self.servers[from].client();
+        for slot in slots {
+            self.servers[to].client().expect(&format!("CLUSTER SETSLOT {slot} IMPORTING {from_id}"), "+OK");
+            client.expect(&format!("CLUSTER SETSLOT {slot} MIGRATING {to_id}"), "+OK");
+        }
+        let mut moved = 0;
+        for slot in slots {
+            loop {
+                let keys = client.list(&format!("CLUSTER GETKEYSINSLOT {slot} 100"));
+                if keys.is_empty() {
+                    break;
+                }
+                for key in &keys {
+                    between(self, moved);
+                    let line = format!("MIGRATE 127.0.0.1 {} {} 0 10000 REPLACE", self.servers[to].port(), text(key));
+                    let reply = client.cmd(&line);
+                    // NOKEY: a client has deleted it meanwhile. An error of the target is tried again.
+                    match error_text(&reply) {
+                        None => moved += 1,
+                        Some(error) if error.starts_with("IOERR") => {}
+                        Some(error) => panic!("{line}: {error}"),
+                    }
+                }
+            }
+        }
+        let mut told = vec![to, from];
+        told.extend(self.primaries().into_iter().filter(|at| ![to, from].contains(at)));
+        for slot in slots {
+            for at in &told {
+                self.servers[*at].client().expect(&format!("CLUSTER SETSLOT {slot} NODE {to_id}"), "+OK");
+            }
+        }
+        // What has moved is nowhere else by now, so it has to be in two places before the node may die.
+        for at in [to, from] {
+            self.wait_copied(at);
+        }
+        moved
+    }
+
+    /// Begins to move slots in one piece, as Valkey can.
+    pub fn begin_migration(&self, slots: (u16, u16), from: usize, to: usize) {
+        let id = answer(&mut self.servers[to].client(), "CLUSTER MYID");
+        let line = format!("CLUSTER MIGRATESLOTS SLOTSRANGE {} {} NODE {id}", slots.0, slots.1);
+        let reply = self.servers[from].client().cmd(&line);
+        assert_eq!(reply, Value::Okay, "{line}: {}", show(&reply));
+    }
+
+    /// Waits until no node moves slots any more, and returns the state that the migrations ended in.
+    pub fn wait_migrated(&self) -> Vec<String> {
+        let mut states = Vec::new();
+        for at in self.running() {
+            let mut client = self.servers[at].client();
+            states.extend(wait_until("the migration to end", || {
+                let jobs = client.list("CLUSTER GETSLOTMIGRATIONS");
+                let state = |job: &Value| {
+                    let fields = pairs(job);
+                    let field =
+                        |name: &str| fields.iter().find(|(label, _)| label == name).map(|(_, value)| text(value));
+                    (field("state").unwrap_or_default(), field("operation").unwrap_or_default())
+                };
+                let all: Vec<_> = jobs.iter().map(state).collect();
+                let has_ended = |(state, _): &(String, String)| {
+                    ["success", "failed", "canceled", "cancelled"].contains(&state.to_lowercase().as_str())
+                };
+                all.iter().all(has_ended).then(|| all.into_iter().filter(|(_, way)| way.eq_ignore_ascii_case("export")))
+            }));
+        }
+        states.into_iter().map(|(state, _)| state).collect()
+    }
+}

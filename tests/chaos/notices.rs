@@ -1,0 +1,115 @@
+//! The checker itself: what it must not overlook. These tests run with all others, since they take no time.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::check::{Tally, check};
+use crate::client::Client;
+use crate::harness::Server;
+use crate::key::Key;
+use crate::line::Single;
+use crate::run::Run;
+use crate::shapes::{Kind, Shadow};
+use crate::writer::{Load, Writer, check_all};
+
+const LOAD: Load = Load { commands: 8, items: 50, share: 1 };
+const MORE: u64 = 40;
+
+/// A server and a writer that has written to keys of every shape.
+fn written() -> (Server, Run, Writer) {
+    let server = Server::start();
+    let (run, tally) = (Run::new("notices"), Tally::default());
+    let mut writer = Writer::new(&run, 0, LOAD);
+    let mut line = Single::new(&server);
+    let is_enough = |key: &Key| key.must().count() >= 20 && (key.shape.shadow == Shadow::None) != key.shadow.is_some();
+    while !writer.keys.iter().all(is_enough) {
+        writer.round(&mut line, &run, &tally);
+    }
+    writer.settle(&mut line, &run);
+    (server, run, writer)
+}
+
+/// What the checker says of a key.
+fn said(server: &Server, run: &Run, key: &Key) -> Result<(), String> {
+    let mut line = Single::new(server);
+    let looked = catch_unwind(AssertUnwindSafe(|| check(&mut line, run, &[key], Some(&Tally::default()))));
+    looked.map_err(|panic| panic.downcast_ref::<String>().cloned().unwrap_or_default())
+}
+
+#[track_caller]
+fn assert_noticed(server: &Server, run: &Run, key: &Key, what: &str) {
+    let told = said(server, run, key).expect_err(&format!("{what} of {} is overlooked", key.name));
+    for part in ["seed: ", "moment: ", key.name.as_str(), "acknowledged: ", "came back: "] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+/// Damages a key, looks at it, and makes it whole again.
+fn with_damage(client: &mut Client, name: &str, line: &str, look: impl FnOnce()) {
+    client.expect(&format!("COPY {name} kept"), "1");
+    client.cmd(line);
+    look();
+    client.expect(&format!("COPY kept {name} REPLACE"), "1");
+    client.expect("DEL kept", "1");
+}
+
+#[test]
+fn what_is_there_is_found() {
+    let (server, run, writer) = written();
+    let (mut line, tally) = (Single::new(&server), Tally::default());
+    let items = check_all(&mut line, &run, std::slice::from_ref(&writer), Some(&tally));
+    assert!(items >= 20 * writer.keys.len() as u64);
+    tally.judge(&run);
+}
+
+#[test]
+fn what_is_lost_is_noticed() {
+    let (server, run, mut writer) = written();
+    let mut client = server.client();
+    for key in &mut writer.keys {
+        let family = if key.shape.is_filter() { "BF" } else { "LC" };
+        let mut names = vec![key.name.clone()];
+        names.extend(key.shadow.map(|_| key.shadow_name()));
+        for name in &names {
+            for line in [format!("{family}.CLEAR {name}"), format!("DEL {name}")] {
+                with_damage(&mut client, name, &line, || assert_noticed(&server, &run, key, &line));
+            }
+        }
+        // The latest list alone. Of a count that has an error it may be within that.
+        let must = key.must();
+        (key.acked, key.sent) = (key.acked + MORE, key.sent + MORE);
+        if key.shape.kind != Kind::Theory && key.must() != must {
+            assert_noticed(&server, &run, key, "the loss of a list");
+        }
+        (key.acked, key.sent) = (key.acked - MORE, key.sent - MORE);
+        assert_eq!(said(&server, &run, key), Ok(()));
+    }
+}
+
+#[test]
+fn what_nobody_sent_is_noticed() {
+    let (server, run, writer) = written();
+    let mut client = server.client();
+    let is_bounded = |key: &&Key| {
+        !matches!(key.shape.kind, Kind::Filter { has_card: false, .. } | Kind::Theory) && key.must().start == 0
+    };
+    for key in writer.keys.iter().filter(is_bounded) {
+        let add = if key.shape.is_filter() { "BF.MADD" } else { "LC.ADD" };
+        let intruders: Vec<String> = (0..MORE).map(|at| format!("intruder:{at}")).collect();
+        let line = format!("{add} {} {}", key.name, intruders.join(" "));
+        with_damage(&mut client, &key.name, &line, || assert_noticed(&server, &run, key, "what nobody sent"));
+    }
+}
+
+#[test]
+fn what_is_forgotten_is_noticed_by_the_replies() {
+    let (server, run, mut writer) = written();
+    let mut client = server.client();
+    for key in &writer.keys {
+        client.expect(&format!("{}.CLEAR {}", if key.shape.is_filter() { "BF" } else { "LC" }, key.name), "+OK");
+    }
+    let mut line = Single::new(&server);
+    let write = || (0..200).for_each(|_| writer.round(&mut line, &run, &Tally::default()));
+    let told = catch_unwind(AssertUnwindSafe(write)).expect_err("known items are new, and nobody minds");
+    let told = told.downcast_ref::<String>().cloned().unwrap_or_default();
+    assert!(told.contains("what was acknowledged is new"), "{told}");
+}

@@ -1,0 +1,195 @@
+//! The kinds of keys that are written to: every layout of filters, every representation of counters, every window.
+
+use rollcall_core::counting::Params;
+
+/// What a key promises to remember of what it acknowledged.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Remembers {
+    All,
+    /// What was added since the window was so many slices back. The window moves by hand.
+    Slices(u64),
+    /// What was added within so many seconds.
+    Seconds(u64),
+    /// So many items, the latest.
+    Last(u64),
+    /// So many items, the first.
+    First(u64),
+}
+
+/// How the contents are known from outside.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// A filter of this error rate. `has_card`: what it counts is the sum of its replies.
+    Filter { rate: f64, has_card: bool },
+    /// A counter that lists its members.
+    Exact,
+    /// A counter that has to count as one of the library does: capacity, error, exact limit.
+    Estimate { capacity: u64, error: f64, exact: u32 },
+    /// A counter of which the standard error is known.
+    Theory,
+}
+
+/// A second key that gets the contents of the first from time to time.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Shadow {
+    None,
+    Merge,
+    Copy,
+}
+
+pub struct Shape {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// The command that makes the key `?`; empty if the first add does.
+    pub create: &'static str,
+    /// The command that adds, up to the items.
+    pub add: &'static str,
+    pub remembers: Remembers,
+    /// Items a writer adds before it gives up the key for a new one.
+    pub items: u64,
+    pub shadow: Shadow,
+    /// Whether all writers write to one key.
+    pub is_shared: bool,
+}
+
+impl Shape {
+    pub fn is_filter(&self) -> bool {
+        matches!(self.kind, Kind::Filter { .. })
+    }
+
+    /// The command that adds a single item, where the family has one of its own.
+    pub fn adds_one(&self) -> Option<&'static str> {
+        match self.add {
+            "BF.MADD ?" => Some("BF.ADD ?"),
+            _ => None,
+        }
+    }
+
+    /// The parameters of the library's counter beside the server's.
+    pub fn params(&self) -> Option<Params> {
+        let Kind::Estimate { capacity, error, exact } = self.kind else { return None };
+        Some(Params { capacity, error_rate: error, exact_limit: exact, exact_bytes: 16_384, seed: 0 })
+    }
+}
+
+const FILTER: Shape = Shape {
+    name: "",
+    kind: Kind::Filter { rate: 0.01, has_card: true },
+    create: "",
+    add: "BF.MADD ?",
+    remembers: Remembers::All,
+    items: 20_000,
+    shadow: Shadow::None,
+    is_shared: false,
+};
+
+const COUNTER: Shape = Shape { kind: Kind::Exact, add: "LC.ADD ?", items: 5_000, ..FILTER };
+
+pub const SHAPES: [Shape; 20] = [
+    Shape {
+        name: "lines",
+        kind: Kind::Filter { rate: 0.001, has_card: true },
+        create: "BF.RESERVE ? 0.001 20000",
+        shadow: Shadow::Merge,
+        ..FILTER
+    },
+    Shape { name: "chain", create: "BF.RESERVE ? 0.01 50 EXPANSION 2", shadow: Shadow::Copy, ..FILTER },
+    Shape { name: "classic", create: "BF.RESERVE ? 0.01 1000 LAYOUT classic", shadow: Shadow::Copy, ..FILTER },
+    // Above 1 MiB: freed in the background, and stored in several pieces.
+    Shape { name: "large", create: "BF.RESERVE ? 0.01 1000000", shadow: Shadow::Copy, ..FILTER },
+    Shape { name: "default", kind: Kind::Filter { rate: 1.0, has_card: true }, items: 2_000, ..FILTER },
+    Shape {
+        name: "admitting",
+        add: "BF.ADMIT ? LIMIT 1000000 CAPACITY 1000 ERROR 0.01 ITEMS",
+        items: 10_000,
+        ..FILTER
+    },
+    Shape {
+        name: "many-writers",
+        kind: Kind::Filter { rate: 0.001, has_card: true },
+        add: "BF.INSERT ? CAPACITY 1000 ERROR 0.001 EXPANSION 4 ITEMS",
+        is_shared: true,
+        ..FILTER
+    },
+    Shape {
+        name: "window",
+        kind: Kind::Filter { rate: 0.01, has_card: false },
+        create: "BF.RESERVE ? 0.01 5000 WINDOW 1000 SLICES 4 MANUAL",
+        remembers: Remembers::Slices(4),
+        ..FILTER
+    },
+    Shape {
+        name: "clock",
+        kind: Kind::Filter { rate: 0.01, has_card: false },
+        create: "BF.RESERVE ? 0.01 20000 WINDOW 8 SLICES 4",
+        remembers: Remembers::Seconds(8),
+        items: 200_000,
+        ..FILTER
+    },
+    Shape {
+        name: "refreshed",
+        kind: Kind::Filter { rate: 0.01, has_card: false },
+        create: "BF.RESERVE ? 0.01 5000 WINDOW 1099511627776 REFRESH",
+        items: 5_000,
+        shadow: Shadow::Copy,
+        ..FILTER
+    },
+    Shape {
+        name: "last",
+        kind: Kind::Filter { rate: 0.01, has_card: false },
+        create: "BF.RESERVE ? 0.01 1000 LAST",
+        remembers: Remembers::Last(1000),
+        ..FILTER
+    },
+    Shape { name: "exact", create: "LC.RESERVE ? 65536 EXACT 65536 BYTES 1048576", shadow: Shadow::Merge, ..COUNTER },
+    Shape {
+        name: "turning",
+        kind: Kind::Estimate { capacity: 50_000, error: 0.01, exact: 250 },
+        add: "LC.INSERT ? CAPACITY 50000 ERROR 0.01 EXACT 250 BYTES 16384 SEED 0 ITEMS",
+        items: 3_000,
+        ..COUNTER
+    },
+    Shape {
+        name: "sparse",
+        kind: Kind::Estimate { capacity: 10_000_000, error: 0.01, exact: 0 },
+        add: "LC.INSERT ? CAPACITY 10000000 ERROR 0.01 EXACT 0 BYTES 16384 SEED 0 ITEMS",
+        items: 1_500,
+        shadow: Shadow::Copy,
+        ..COUNTER
+    },
+    Shape {
+        name: "dense",
+        kind: Kind::Estimate { capacity: 1_000, error: 0.05, exact: 0 },
+        create: "LC.RESERVE ? 1000 ERROR 0.05 EXACT 0 BYTES 16384 SEED 0",
+        items: 20_000,
+        shadow: Shadow::Copy,
+        ..COUNTER
+    },
+    Shape { name: "default-counter", kind: Kind::Theory, items: 2_000, ..COUNTER },
+    Shape {
+        name: "admitting-counter",
+        add: "LC.ADMIT ? LIMIT 300 EXACT 1000 BYTES 1048576 ITEMS",
+        remembers: Remembers::First(300),
+        items: 400,
+        ..COUNTER
+    },
+    Shape {
+        name: "many-writers-counter",
+        add: "LC.INSERT ? EXACT 65536 BYTES 1048576 ITEMS",
+        is_shared: true,
+        ..COUNTER
+    },
+    Shape {
+        name: "window-counter",
+        create: "LC.RESERVE ? 50000 EXACT 65536 BYTES 1048576 WINDOW 1200 SLICES 12 MANUAL",
+        remembers: Remembers::Slices(12),
+        ..COUNTER
+    },
+    Shape {
+        name: "dense-window-counter",
+        kind: Kind::Theory,
+        create: "LC.RESERVE ? 10000 EXACT 0 WINDOW 1099511627776 SLICES 20",
+        items: 10_000,
+        ..COUNTER
+    },
+];
