@@ -30,7 +30,7 @@ PEERS := redis-6.2.5 redisbloom-2.8.2
 # VARIABLE=FILE for a fetched server; empty on a machine that the server does not run on.
 in_variable = $(addprefix $(1)=,$(shell scripts/servers.py path $(2)))
 
-.PHONY: help run test test-servers test-clients test-watch chaos chaos-short hostile memcheck sanitize miri golden build lint demo bench accuracy instructions package test-package setup clean setup-run setup-test
+.PHONY: help run test test-servers test-clients test-watch chaos chaos-short hostile memcheck sanitize miri golden build lint demo bench accuracy instructions fuzz fuzz-short fuzz-keep package test-package setup clean setup-run setup-test
 
 help: ## List the targets (what `make` alone does)
 	@echo "make TARGET, where TARGET is one of"
@@ -177,6 +177,7 @@ lint: ## Check formatting, clippy, doc comments, what the library shows, the flo
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
 	cargo fmt --check --manifest-path tests/clients/rust/Cargo.toml
 	cargo clippy --all-targets --locked --manifest-path tests/clients/rust/Cargo.toml -- -D warnings
+	cargo fmt --check --manifest-path fuzz/libfuzzer/Cargo.toml
 	@scripts/check_surface.py --self-test
 	@scripts/check_surface.py
 	@scripts/check_layers.py --self-test
@@ -230,6 +231,22 @@ accuracy: ## Measure every claim of accuracy, 6 minutes, and write docs/accuracy
 instructions: ## Compare the instructions that the core takes with core/benches/instructions.txt; UPDATE=1 to keep those of now
 	@scripts/setup.sh build counts
 	@scripts/check_instructions.py $(if $(UPDATE),--update)
+
+# Of each target.
+FUZZ_SECONDS ?= 300
+
+fuzz: ## Fuzz the library in process, each target for FUZZ_SECONDS=300; TARGETS="rdb chunks": these alone
+	@scripts/setup.sh build fuzz
+	@scripts/tools.sh fuzz
+	@scripts/fuzz.py run $(FUZZ_SECONDS) $(TARGETS)
+
+fuzz-short: ## The same for ten seconds a target
+	@$(MAKE) fuzz FUZZ_SECONDS=10
+
+fuzz-keep: ## Write fuzz/corpus anew: of all inputs that `make fuzz` found, the few that reach most
+	@scripts/setup.sh build fuzz
+	@scripts/tools.sh fuzz
+	@scripts/fuzz.py keep $(TARGETS)
 
 package: ## Make the packages for this processor, target/package/: Debian package, archive, sums, bills of materials; LIBC=musl: for musl
 	@scripts/setup.sh build wheels package

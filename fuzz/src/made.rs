@@ -1,0 +1,117 @@
+//! Values out of an input.
+
+use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
+use rollcall_core::counting::{self, Counter};
+use rollcall_core::error::Error;
+use rollcall_core::unstable::bloom::classic::{FORCE64, Rules, Shape};
+use rollcall_core::unstable::bloom::{ClassicFilter, ClassicSubFilter};
+use rollcall_core::unstable::counting::Shaped;
+use rollcall_core::unstable::counting::layout::{Layout, MAX_PRECISION, MAX_TAIL_BITS, MIN_PRECISION, MIN_TAIL_BITS};
+use rollcall_core::window::{Pace, Window};
+
+use crate::input::{Input, items_of};
+use crate::limit::Limit;
+
+/// How often a made value takes items, at most.
+const ROUNDS: u8 = 4;
+
+/// Largest value that is made to be stored, bytes. A chain of the smallest sub-filters has a hundred then.
+pub const MADE_BYTES: u64 = 16 << 10;
+
+fn pace(input: &mut Input<'_>) -> Pace {
+    if input.flag() { Pace::Manual } else { Pace::Clock }
+}
+
+/// A slice that a window begins in: of our days, of the first, or any.
+fn first_slice(input: &mut Input<'_>) -> u64 {
+    match input.byte() {
+        near @ 0..200 => 500_000 + u64::from(near),
+        200..240 => u64::from(input.byte()),
+        _ => input.u64(),
+    }
+}
+
+/// An empty filter of any kind.
+///
+/// # Errors
+/// Those of parameters that no filter can have, and of `limit`.
+pub fn empty_filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter, Error> {
+    let kind = input.choice(5);
+    let (error_rate, capacity, growth) = (input.rate(), input.number(), input.number() as u32);
+    let params = bloom::Params { error_rate, capacity, expansion: growth, seed: input.byte().into() };
+    match kind {
+        0 => BloomFilter::new(BitLayout::Lines, params, limit),
+        1 => BloomFilter::new(BitLayout::Classic, params, limit),
+        2 => {
+            let (slices, seconds) = (input.up_to(66) as u32, input.number());
+            let sliding = Sliding::time(seconds, slices, pace(input), input.flag())?;
+            BloomFilter::windowed_at(params, sliding, first_slice(input), limit)
+        }
+        3 => {
+            let sliding = Sliding::last(input.up_to(66) as u32, input.flag())?;
+            BloomFilter::windowed_at(bloom::Params { expansion: 0, ..params }, sliding, first_slice(input), limit)
+        }
+        // With options that no command of ours sets, as RedisBloom's powers of two.
+        _ => {
+            let rules = Rules { options: FORCE64 | u32::from(input.byte() & 15), growth };
+            let shape = Shape::new(error_rate, capacity, rules.options)?;
+            let first = ClassicSubFilter::new(rules, true, shape, 0, limit)?;
+            ClassicFilter::from_sub_filters(rules.options, growth, vec![first]).map(BloomFilter::from)
+        }
+    }
+}
+
+/// An empty counter, with a window or without.
+///
+/// # Errors
+/// Those of parameters that no counter can have.
+pub fn empty_counter(input: &mut Input<'_>) -> Result<Counter, Error> {
+    let (kind, error_rate, capacity) = (input.choice(4), input.rate(), input.number());
+    let (exact_limit, exact_bytes) = (input.number() as u32, input.number() as u32);
+    // Mostly as many bytes as are given to all.
+    let exact_bytes = if exact_bytes < 64 { counting::Params::DEFAULT_EXACT_BYTES } else { exact_bytes };
+    let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes, seed: input.choice(2).into() };
+    let counter = if kind & 1 == 0 {
+        Counter::new(params)?
+    } else {
+        let tail_bits = MIN_TAIL_BITS + u32::from(input.byte()) % (MAX_TAIL_BITS - MIN_TAIL_BITS + 1);
+        let precision = MIN_PRECISION + u32::from(input.byte()) % (MAX_PRECISION - MIN_PRECISION + 1);
+        Counter::with_layout(params, Layout::new(precision, tail_bits)?)?
+    };
+    if kind & 2 == 0 {
+        return Ok(counter);
+    }
+    let (seconds, slices) = (input.number(), input.byte().into());
+    let window = Window::new(seconds, slices, Counter::MAX_SLICES, pace(input))?;
+    counter.with_window(window, first_slice(input))
+}
+
+/// A filter that took items, as far as it let them in.
+///
+/// # Errors
+/// As [`empty_filter`].
+pub fn filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter, Error> {
+    let mut filter = empty_filter(input, limit)?;
+    for _ in 0..input.choice(ROUNDS) {
+        let _ = filter.add_all(items_of(&input.items()), limit, |_| {});
+        if let Some(newest) = filter.newest_slice() {
+            filter.advance(newest.saturating_add(input.byte().into()));
+        }
+    }
+    Ok(filter)
+}
+
+/// A counter that took items, as far as it let them in.
+///
+/// # Errors
+/// As [`empty_counter`].
+pub fn counter(input: &mut Input<'_>, limit: &Limit) -> Result<Counter, Error> {
+    let mut counter = empty_counter(input)?;
+    for _ in 0..input.choice(ROUNDS) {
+        let _ = counter.add_all(items_of(&input.items()), limit, |_| {});
+        if let Some(newest) = counter.newest_slice() {
+            counter.advance(newest.saturating_add(input.byte().into()));
+        }
+    }
+    Ok(counter)
+}

@@ -1,0 +1,127 @@
+//! Chunks: what `LOADCHUNK` is given, as the server treats it.
+
+use rollcall_core::bloom::BloomFilter;
+use rollcall_core::counting::Counter;
+use rollcall_core::error::Error;
+use rollcall_core::unstable::persist::{Loading, Stored, is_header, push_chunk, scandump};
+
+use crate::family::Family;
+use crate::forge;
+use crate::input::Input;
+use crate::laws::{self, is_same_arriving};
+use crate::limit::Limit;
+use crate::made::MADE_BYTES;
+
+/// Chunks of an input, at most.
+const MOST_CHUNKS: usize = 16;
+
+/// Loads chunks of two made values, cut anywhere, changed, in any order, with right checksums mostly, from clients or from a
+/// primary.
+pub fn chunks(data: &[u8]) {
+    let mut input = Input::new(data);
+    match input.choice(2) {
+        0 => load::<BloomFilter>(&mut input),
+        _ => load::<Counter>(&mut input),
+    }
+}
+
+/// What a key holds.
+enum Key<T: Stored> {
+    Missing,
+    Loading(T::Loading),
+    Ready(T),
+}
+
+fn load<T: Family>(input: &mut Input<'_>) {
+    let (limit, cut) = (Limit::chosen(input), input.number());
+    let sources = [(); 2].map(|()| T::made(input, &Limit::of(MADE_BYTES)).ok());
+    let sources: Vec<T> = sources.into_iter().flatten().collect();
+    let mut key = Key::<T>::Missing;
+    for _ in 0..MOST_CHUNKS {
+        if input.is_empty() {
+            break;
+        }
+        let is_obeyed = input.byte() >= 224;
+        let (next, chunk) = chunk_of(input, &sources, &key);
+        take(&mut key, next, &chunk, is_obeyed, &limit);
+    }
+    if let Key::Ready(value) = &key {
+        laws::check(value, cut);
+    }
+}
+
+/// The next chunk, with its iterator.
+fn chunk_of<T: Family>(input: &mut Input<'_>, sources: &[T], key: &Key<T>) -> (u64, Vec<u8>) {
+    let Some(source) = sources.get(usize::from(input.choice(2)) % sources.len().max(1)) else {
+        return (input.number(), input.bytes(64).to_vec());
+    };
+    let stamp = u64::from(input.byte() & 7) << 43;
+    match (input.choice(8), key) {
+        (0 | 1, Key::Missing) | (2, _) => {
+            let mut header = source.header();
+            if input.flag() {
+                forge::change_header(input, &mut header);
+            }
+            (1, header)
+        }
+        (0 | 1 | 3 | 4, Key::Loading(loading)) => {
+            let (position, len) = (loading.received_bytes(), usize::from(input.u16()).max(1));
+            let mut piece = source.payload().piece(position, len).into_owned();
+            if input.byte() < 64 {
+                forge::change(input, &mut piece);
+            }
+            let next = position.saturating_add(piece.len() as u64).saturating_add(1);
+            (next | stamp, forge::chunk(loading.chunk_format(), position, &piece))
+        }
+        // As the server would give it.
+        (0 | 1 | 3 | 4 | 5, _) => match scandump(source, input.number()) {
+            Ok((next, chunk)) => (next, chunk.into_owned()),
+            Err(_) => (input.number(), Vec::new()),
+        },
+        _ => {
+            let (position, len) = (input.number(), usize::from(input.byte()));
+            let chunk = forge::chunk(source.chunk_format(), position, input.bytes(len));
+            (position.wrapping_add(len as u64).wrapping_add(1), chunk)
+        }
+    }
+}
+
+/// Does what `LOADCHUNK` does. What is refused changes nothing.
+fn take<T: Family>(key: &mut Key<T>, next: u64, chunk: &[u8], is_obeyed: bool, limit: &Limit) {
+    limit.forget();
+    match key {
+        Key::Missing if is_header(next) => {
+            let Ok(loading) = T::Loading::begin(chunk, limit) else { return };
+            limit.check_taken_by_lists(0, limit.taken::<T::Loading>(|visit| loading.heap_layouts(visit)));
+            *key = Key::Loading(loading);
+        }
+        Key::Missing => {}
+        Key::Loading(loading) => {
+            let before = loading.try_clone().expect("memory");
+            if push_chunk(loading, next, chunk).is_ok() {
+                assert_eq!(loading.header(), before.header());
+                laws::check_arriving(loading);
+            } else {
+                assert!(is_same_arriving(loading, &before));
+                if is_obeyed && let Some(value) = loading.finish_with_zeros() {
+                    *key = Key::Ready(value);
+                    return take(key, next, chunk, is_obeyed, limit);
+                }
+            }
+        }
+        Key::Ready(value) if is_obeyed && !chunk.is_empty() => {
+            let before = value.copy();
+            match value.overwrite(next, chunk) {
+                Ok(()) => value.check_answers(),
+                Err(error) => assert!(matches!(error, Error::Corrupt { .. }) && value.is_same(&before)),
+            }
+        }
+        Key::Ready(_) => {}
+    }
+    if let Key::Loading(loading) = key
+        && loading.received_bytes() == loading.total_bytes()
+    {
+        let value = loading.finish().expect("all of it has arrived");
+        *key = Key::Ready(value);
+    }
+}

@@ -1,0 +1,270 @@
+//! Sequences of operations on counters, beside naive sets of what they have seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rollcall_core::admission::{Admission, Terms};
+use rollcall_core::counting::{self, Counter, Touch};
+use rollcall_core::error::Error;
+use rollcall_core::window::Pace;
+
+use super::filters::moment;
+use crate::family::Family;
+use crate::input::{Input, item, items_of};
+use crate::laws;
+use crate::limit::Limit;
+use crate::made;
+
+/// Operations of an input, at most.
+const MOST_STEPS: usize = 16;
+
+/// Makes two counters, mostly of one seed, and does to them what the input says.
+pub fn counters(data: &[u8]) {
+    let mut input = Input::new(data);
+    let (limit, cut, is_twin) = (Limit::chosen(&mut input), input.number(), input.byte() < 160);
+    let Ok(counter) = made::empty_counter(&mut input) else { return };
+    let other = if is_twin { counter.empty_twin() } else { made::empty_counter(&mut input) };
+    let Ok(other) = other else { return };
+    let [mut one, mut other] = [counter, other].map(|counter| Tracked { counter, seen: BTreeMap::new() });
+    for _ in 0..MOST_STEPS {
+        if input.is_empty() {
+            break;
+        }
+        one.step(&mut input, &mut other, &limit);
+    }
+    one.check();
+    check_together(&one, &other);
+    laws::check(&one.counter, cut);
+}
+
+struct Tracked {
+    counter: Counter,
+    /// Of each member, the newest slice that it was seen in.
+    seen: BTreeMap<usize, i128>,
+}
+
+impl Tracked {
+    fn newest(&self) -> i128 {
+        self.counter.newest_slice().unwrap_or(0).into()
+    }
+
+    /// Members that were seen in this slice or later, of those alive. Slices before the first count as the first.
+    fn since(&self, slice: u64) -> impl Iterator<Item = usize> + '_ {
+        let slice = if slice == 0 { i128::MIN } else { slice.into() };
+        self.alive().filter(move |number| self.seen[number] >= slice)
+    }
+
+    fn alive(&self) -> impl Iterator<Item = usize> + '_ {
+        self.seen.keys().copied()
+    }
+
+    /// Drops what is dead by now, and stays so.
+    fn forget(&mut self) {
+        let Some(slices) = self.counter.window().map(|window| i128::from(window.slices())) else { return };
+        let newest = self.newest();
+        self.seen.retain(|_, seen| *seen + slices >= newest);
+    }
+
+    /// One operation. It takes no more memory than was allowed, and slices that are renumbered are so for all members.
+    fn step(&mut self, input: &mut Input<'_>, other: &mut Tracked, limit: &Limit) {
+        let (before_bytes, newest) = (limit.taken_by(&self.counter), self.newest());
+        limit.forget();
+        match input.choice(16) {
+            0 | 1 => self.touch(input.item(), limit),
+            2..=4 => self.add_all(&input.items(), limit),
+            5 => self.touch_both_ways(&input.items(), limit),
+            6 | 7 => return self.admit(input, limit),
+            8 | 9 => self.advance(input),
+            10 => drop(self.counter.rebase(newest.saturating_sub(input.number().into()).max(0) as u64)),
+            11 => drop(self.counter.set_pace(if input.flag() { Pace::Manual } else { Pace::Clock })),
+            12 => return self.merge(other, limit),
+            13 => {
+                self.counter = self.counter.empty_twin().expect("its own parameters");
+                self.seen.clear();
+                assert!(self.counter.is_empty());
+            }
+            14 => {
+                self.check();
+                laws::check(&self.counter, input.number());
+            }
+            _ => return std::mem::swap(self, other),
+        }
+        self.renumber(newest);
+        limit.check_taken_by_lists(before_bytes, limit.taken_by(&self.counter));
+    }
+
+    /// Slices go back with the newest.
+    fn renumber(&mut self, newest: i128) {
+        let back = newest - self.newest();
+        if back > 0 {
+            self.seen.values_mut().for_each(|seen| *seen -= back);
+        }
+        self.forget();
+    }
+
+    fn touch(&mut self, number: usize, limit: &Limit) {
+        let (before, slice) = (self.counter.copy(), self.newest());
+        let seen = self.seen.get(&number).copied();
+        match self.counter.touch(item(number), limit) {
+            Ok(touch) => {
+                if before.is_exact() {
+                    let expected = match seen {
+                        None => Touch::New,
+                        Some(seen) if seen < slice => Touch::Renewed,
+                        Some(_) => Touch::Same,
+                    };
+                    assert_eq!(touch, expected);
+                }
+                assert!(before.window().is_some() || self.counter.count() >= before.count());
+                assert!(touch != Touch::Same || self.counter.is_same(&before));
+                self.seen.insert(number, slice);
+            }
+            Err(_) => assert!(self.counter.is_same(&before)),
+        }
+    }
+
+    fn add_all(&mut self, numbers: &[usize], limit: &Limit) {
+        let (mut told, slice, count) = (0, self.newest(), self.counter.count());
+        let added = self.counter.add_all(items_of(numbers), limit, |_| told += 1);
+        assert_eq!(added.is_ok(), told == numbers.len());
+        assert!(self.counter.window().is_some() || self.counter.count() >= count);
+        self.seen.extend(numbers[..told].iter().map(|&number| (number, slice)));
+    }
+
+    /// A list does what its items do one by one.
+    fn touch_both_ways(&mut self, numbers: &[usize], limit: &Limit) {
+        // Both copies: lists of the original may have room left.
+        let (mut single, mut told, slice) = (self.counter.copy(), Vec::new(), self.newest());
+        self.counter = self.counter.copy();
+        let one_by_one = numbers.iter().try_for_each(|&number| {
+            told.push(single.touch(item(number), limit)?);
+            Ok::<_, Error>(())
+        });
+        let mut together = Vec::new();
+        let touched = self.counter.touch_all(items_of(numbers), limit, |touch| together.push(touch));
+        assert_eq!((touched, &together), (one_by_one, &told));
+        assert!(self.counter.is_same(&single));
+        self.seen.extend(numbers[..told.len()].iter().map(|&number| (number, slice)));
+    }
+
+    fn admit(&mut self, input: &mut Input<'_>, limit: &Limit) {
+        let (numbers, most, flags) = (input.items(), input.number(), input.byte());
+        let terms = Terms { limit: most, all: flags & 1 != 0, dry_run: flags & 6 == 6 };
+        let (before, before_bytes) = (self.counter.copy(), limit.taken_by(&self.counter));
+        let Ok(told) = self.counter.admit(items_of(&numbers), terms, limit) else {
+            assert!(self.counter.is_same(&before));
+            return;
+        };
+        let known: BTreeSet<usize> = self.alive().collect();
+        self.renumber(before.newest_slice().unwrap_or(0).into());
+        let mut new: Vec<usize> = Vec::new();
+        for &number in &numbers {
+            if !known.contains(&number) && !new.contains(&number) {
+                new.push(number);
+            }
+        }
+        let left = most.saturating_sub(known.len() as u64).min(new.len() as u64) as usize;
+        let refuses_all = terms.all && left < new.len();
+        let admitted: BTreeSet<usize> = new.into_iter().take(if refuses_all { 0 } else { left }).collect();
+        let mut come = BTreeSet::new();
+        for (&number, told) in numbers.iter().zip(&told) {
+            let expected = match (known.contains(&number), admitted.contains(&number)) {
+                (true, _) => Admission::Known,
+                (_, true) if come.insert(number) => Admission::Admitted,
+                (_, true) => Admission::Known,
+                _ => Admission::Refused,
+            };
+            assert_eq!(*told, expected);
+            if !terms.dry_run && (admitted.contains(&number) || expected == Admission::Known && !refuses_all) {
+                self.seen.insert(number, self.newest());
+            }
+        }
+        assert_eq!(told.len(), numbers.len());
+        assert!(!terms.dry_run || self.counter.is_same(&before));
+        limit.check_taken_by_lists(before_bytes, limit.taken_by(&self.counter));
+    }
+
+    /// Time passes, as it is given or by a clock.
+    fn advance(&mut self, input: &mut Input<'_>) {
+        let newest = self.newest() as u64;
+        if input.flag() {
+            self.counter.advance(newest.saturating_add(input.number()));
+        } else {
+            let now = moment(input, self.counter.window().copied(), newest);
+            let before = self.counter.count_at(now);
+            self.counter.advance_due(now);
+            assert_eq!(self.counter.count_at(now), before, "a move changed an answer");
+        }
+    }
+
+    fn merge(&mut self, other: &Tracked, limit: &Limit) {
+        let (before, before_bytes) = (self.counter.copy(), limit.taken_by(&self.counter));
+        match self.counter.merge(&[&other.counter], limit) {
+            Ok(changed) => {
+                assert_eq!(changed, !self.counter.is_same(&before));
+                for number in other.alive() {
+                    let slice = other.seen[&number];
+                    let seen = self.seen.entry(number).or_insert(slice);
+                    *seen = slice.max(*seen);
+                }
+                self.forget();
+            }
+            Err(_) => assert!(self.counter.is_same(&before)),
+        }
+        limit.check_taken_by_lists(before_bytes, limit.taken_by(&self.counter));
+    }
+
+    /// What is exact is right.
+    fn check(&self) {
+        let counter = &self.counter;
+        let of = |numbers: &mut dyn Iterator<Item = usize>| numbers.map(item).collect::<BTreeSet<_>>();
+        if let Ok(members) = counter.members() {
+            assert_eq!(members.collect::<BTreeSet<_>>(), of(&mut self.alive()));
+        }
+        if !counter.is_exact() {
+            return;
+        }
+        assert_eq!(counter.count(), self.alive().count() as u64);
+        let Some(window) = counter.window() else { return };
+        let newest = counter.newest_slice().unwrap_or(0);
+        for slice in [newest, newest.saturating_sub(1), newest.saturating_sub(window.slices().into()), 0] {
+            let members = counter.members_since(slice).expect("an exact counter");
+            assert_eq!(members.collect::<BTreeSet<_>>(), of(&mut self.since(slice)));
+        }
+        let now = window.start_of(newest);
+        for seconds in [0, 1, window.slice_seconds(), window.seconds()] {
+            let since = counter.since(seconds, now);
+            let expected = self.since(since).count() as u64;
+            assert_eq!(counter.count_since(seconds, now).expect("memory").count(), expected);
+        }
+    }
+}
+
+/// Questions about two counters.
+fn check_together(one: &Tracked, other: &Tracked) {
+    let both = [&one.counter, &other.counter];
+    let (union, left, within) =
+        (counting::estimate_union(&both), one.counter.difference(&both[1..]), counting::estimate_intersection(&both));
+    let (Ok(union), Ok(left), Ok(within)) = (union, left, within) else {
+        assert!(
+            one.counter.params().seed != other.counter.params().seed || one.counter.window() != other.counter.window()
+        );
+        return;
+    };
+    for estimated in [union, left, within] {
+        assert!(estimated.estimate.is_finite() && estimated.estimate >= 0.0, "{estimated:?}");
+        assert!(!estimated.standard_error.is_nan() && estimated.standard_error >= 0.0, "{estimated:?}");
+    }
+    assert_eq!(counting::count_union(&both), Ok(union.count()));
+    let (ours, theirs): (BTreeSet<usize>, BTreeSet<usize>) = (one.alive().collect(), other.alive().collect());
+    if both.iter().all(|counter| counter.is_exact()) {
+        assert_eq!(union.count(), ours.union(&theirs).count() as u64);
+        assert_eq!(left.count(), ours.difference(&theirs).count() as u64);
+        assert_eq!(within.count(), ours.intersection(&theirs).count() as u64);
+        let beyond = one.counter.members_beyond(&both[1..]).expect("exact counters");
+        assert!(beyond.into_iter().collect::<BTreeSet<_>>() == ours.difference(&theirs).map(|&n| item(n)).collect());
+    }
+    // Only some by the clock and some by hand are refused, by now.
+    if let Ok(made) = Counter::union(both[0], &both[1..], &Limit::of(64 << 20)) {
+        made.check_answers();
+    }
+}

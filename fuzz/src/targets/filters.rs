@@ -1,0 +1,263 @@
+//! Sequences of operations on filters, beside naive lists of what they must remember.
+
+use std::collections::BTreeMap;
+use std::mem::discriminant;
+
+use rollcall_core::admission::{Admission, Terms};
+use rollcall_core::bloom::{BloomFilter, Span};
+use rollcall_core::error::Error;
+use rollcall_core::unstable::bloom::FilterBuild;
+use rollcall_core::window::{Pace, Window};
+
+use crate::family::Family;
+use crate::input::{ITEMS, Input, item, items_of};
+use crate::laws;
+use crate::limit::Limit;
+use crate::made;
+
+/// Operations of an input, at most.
+const MOST_STEPS: usize = 16;
+
+/// The highest rate of a slice up to which its number of items alone says when it is full.
+const COUNTED_UP_TO: f64 = 0.02;
+
+/// Makes two filters that are alike, and does to them what the input says.
+pub fn filters(data: &[u8]) {
+    let mut input = Input::new(data);
+    let (limit, cut) = (Limit::chosen(&mut input), input.number());
+    let Ok(filter) = made::empty_filter(&mut input, &limit) else { return };
+    let Ok(twin) = filter.empty_twin(&limit) else { return };
+    limit.check_taken(0, limit.taken_by(&filter));
+    let [mut one, mut other] = [filter, twin].map(|filter| Tracked { filter, remembered: Remembered::default() });
+    for _ in 0..MOST_STEPS {
+        if input.is_empty() {
+            break;
+        }
+        one.step(&mut input, &mut other, &limit);
+    }
+    for tracked in [&one, &other] {
+        tracked.check();
+    }
+    laws::check(&one.filter, cut);
+}
+
+/// What a filter must remember.
+#[derive(Default, Clone)]
+struct Remembered {
+    /// Of each item, the newest slice that it was surely added in.
+    since: BTreeMap<usize, i128>,
+    /// The items as they came, each where it came last.
+    order: Vec<usize>,
+}
+
+impl Remembered {
+    fn note(&mut self, number: usize, slice: i128) {
+        self.since.insert(number, slice);
+        self.order.retain(|&known| known != number);
+        self.order.push(number);
+    }
+}
+
+struct Tracked {
+    filter: BloomFilter,
+    remembered: Remembered,
+}
+
+impl Tracked {
+    fn newest(&self) -> i128 {
+        self.filter.newest_slice().unwrap_or(0).into()
+    }
+
+    /// One operation. It takes no more memory than was allowed, and slices that are renumbered are so for all items.
+    fn step(&mut self, input: &mut Input<'_>, other: &mut Tracked, limit: &Limit) {
+        let (before_bytes, newest) = (limit.taken_by(&self.filter), self.newest());
+        limit.forget();
+        match input.choice(16) {
+            0 | 1 => self.add_one(input.item(), limit),
+            2..=4 => self.add_all(&input.items(), limit),
+            5 => self.add_both_ways(&input.items(), limit),
+            6 => self.admit(input, limit),
+            7 => self.build(&input.items(), input, limit),
+            8 | 9 => self.advance(input),
+            10 => self.filter.rebase(newest.saturating_sub(input.number().into()).max(0) as u64),
+            11 => self.filter.set_pace(if input.flag() { Pace::Manual } else { Pace::Clock }),
+            12 => return self.merge(other, limit),
+            13 => {
+                self.filter.clear();
+                self.remembered = Remembered::default();
+                assert!(self.filter.is_empty());
+            }
+            14 => {
+                self.check();
+                laws::check(&self.filter, input.number());
+            }
+            _ => return std::mem::swap(self, other),
+        }
+        let back = newest - self.newest();
+        if back > 0 && self.filter.sliding().is_some() {
+            self.remembered.since.values_mut().for_each(|since| *since -= back);
+        }
+        limit.check_taken(before_bytes, limit.taken_by(&self.filter));
+    }
+
+    /// Notes the answer to an item that was added.
+    fn note(&mut self, number: usize, is_new: bool) {
+        let is_renewed = self.filter.sliding().is_some_and(|sliding| sliding.refresh);
+        if is_new || is_renewed {
+            self.remembered.note(number, self.newest());
+        }
+        assert!(self.filter.may_contain(item(number)) || self.filter.sliding().is_some());
+    }
+
+    fn add_one(&mut self, number: usize, limit: &Limit) {
+        let before = self.filter.copy();
+        let was_there = before.may_contain(item(number));
+        match self.filter.add(item(number), limit) {
+            Ok(is_new) => {
+                assert_eq!(is_new, !was_there);
+                assert!(self.filter.may_contain(item(number)));
+                self.note(number, is_new);
+            }
+            Err(_) => assert!(self.filter.is_same(&before)),
+        }
+    }
+
+    fn add_all(&mut self, numbers: &[usize], limit: &Limit) {
+        let mut told = Vec::with_capacity(numbers.len());
+        let added = self.filter.add_all(items_of(numbers), limit, |is_new| told.push(is_new));
+        assert_eq!(added.is_ok(), told.len() == numbers.len());
+        for (&number, is_new) in numbers.iter().zip(told) {
+            self.note(number, is_new);
+        }
+    }
+
+    /// A list does what its items do one by one.
+    fn add_both_ways(&mut self, numbers: &[usize], limit: &Limit) {
+        // Both copies: lists of the original may have room left.
+        let (mut single, mut told) = (self.filter.copy(), Vec::new());
+        self.filter = self.filter.copy();
+        let one_by_one = numbers.iter().try_for_each(|&number| {
+            told.push((number, single.add(item(number), limit)?));
+            Ok::<_, Error>(())
+        });
+        let mut together = Vec::new();
+        let added = self.filter.add_all(items_of(numbers), limit, |is_new| together.push(is_new));
+        assert_eq!(added, one_by_one);
+        assert!(told.iter().map(|(_, is_new)| is_new).eq(&together) && self.filter.is_same(&single));
+        for (number, is_new) in told {
+            self.note(number, is_new);
+        }
+    }
+
+    fn admit(&mut self, input: &mut Input<'_>, limit: &Limit) {
+        let (numbers, most) = (input.items(), input.number());
+        let flags = input.byte();
+        let terms = Terms { limit: most, all: flags & 1 != 0, dry_run: flags & 6 == 6 };
+        let before = self.filter.copy();
+        let Ok(told) = self.filter.admit(items_of(&numbers), terms, limit) else {
+            assert!(self.filter.is_same(&before));
+            return;
+        };
+        assert_eq!(told.len(), numbers.len());
+        let count = |one| told.iter().filter(|&&other| other == one).count() as u64;
+        let (admitted, refused) = (count(Admission::Admitted), count(Admission::Refused));
+        assert!(admitted <= most.saturating_sub(before.num_items()), "{admitted} of {most}");
+        assert!(!terms.all || admitted == 0 || refused == 0);
+        if terms.dry_run {
+            assert!(self.filter.is_same(&before));
+            return;
+        }
+        assert_eq!(self.filter.num_items(), before.num_items().saturating_add(admitted));
+        for (&number, told) in numbers.iter().zip(told) {
+            if told == Admission::Admitted {
+                self.remembered.note(number, self.newest());
+            }
+            assert!(told == Admission::Refused || self.filter.may_contain(item(number)));
+        }
+    }
+
+    /// A filter that is built from hashes is the one that took the items.
+    fn build(&self, numbers: &[usize], input: &mut Input<'_>, limit: &Limit) {
+        let (layout, params) = (self.filter.layout(), *self.filter.params());
+        let made = (BloomFilter::new(layout, params, limit), FilterBuild::new(layout, params, limit));
+        let (Ok(mut filter), Ok(mut build)) = made else { return };
+        let hashes: Vec<_> = items_of(numbers).map(build.hasher()).collect();
+        let blocks: Vec<_> = hashes.chunks(usize::from(input.byte()).max(1)).collect();
+        let mut new = 0;
+        let added = filter.add_all(items_of(numbers), limit, |is_new| new += u64::from(is_new));
+        let built = build.add(&blocks, 1, limit);
+        // What is shared with others is counted with none, so the bytes of an error may differ.
+        assert_eq!(built.as_ref().err().map(discriminant), added.as_ref().err().map(discriminant));
+        assert!(built.is_err() || built == Ok(new));
+        assert!(build.finish().is_same(&filter));
+    }
+
+    /// Time passes, as it is given or by a clock.
+    fn advance(&mut self, input: &mut Input<'_>) {
+        let newest = self.newest() as u64;
+        match input.choice(3) {
+            0 => drop(self.filter.advance(newest.saturating_add(input.number()))),
+            1 => drop(self.filter.advance_due(moment(input, self.window(), newest))),
+            _ => {
+                let (now, numbers) = (moment(input, self.window(), newest), input.items());
+                let ask = |filter: &BloomFilter| {
+                    let mut found = Vec::with_capacity(ITEMS);
+                    filter.at(now).may_contain_all((0..ITEMS).map(item), |is_there| found.push(is_there));
+                    (found, filter.at(now).num_items())
+                };
+                let before = ask(&self.filter);
+                self.filter.advance_before_adding(items_of(&numbers), now);
+                assert!(ask(&self.filter) == before, "a move changed an answer");
+            }
+        }
+    }
+
+    fn window(&self) -> Option<Window> {
+        self.filter.sliding().and_then(|sliding| sliding.window()).copied()
+    }
+
+    fn merge(&mut self, other: &Tracked, limit: &Limit) {
+        let (before, before_bytes) = (self.filter.copy(), limit.taken_by(&self.filter));
+        match self.filter.merge(&[&other.filter], limit) {
+            Ok(changed) => {
+                assert_eq!(changed, !self.filter.is_same(&before));
+                assert_eq!(self.newest(), before.newest_slice().max(other.filter.newest_slice()).unwrap_or(0).into());
+                for (&number, &slice) in &other.remembered.since {
+                    let since = self.remembered.since.entry(number).or_insert(slice);
+                    *since = slice.max(*since);
+                }
+            }
+            Err(_) => assert!(self.filter.is_same(&before)),
+        }
+        limit.check_taken(before_bytes, limit.taken_by(&self.filter));
+    }
+
+    /// There is no false negative.
+    fn check(&self) {
+        let Remembered { since, order } = &self.remembered;
+        let numbers: Vec<usize> = match self.filter.sliding().map(|sliding| (sliding.span, sliding.slices())) {
+            None => since.keys().copied().collect(),
+            Some((Span::Time(_), slices)) => {
+                let alive = |since: i128| since + i128::from(slices) >= self.newest();
+                since.iter().filter(|&(_, &since)| alive(since)).map(|(&number, _)| number).collect()
+            }
+            Some((Span::Last { .. }, slices)) => {
+                let is_counted = self.filter.params().error_rate / f64::from(slices + 1) <= COUNTED_UP_TO;
+                let most = if is_counted { self.filter.capacity() } else { 0 };
+                order.iter().rev().take(usize::try_from(most).unwrap_or(ITEMS)).copied().collect()
+            }
+        };
+        self.filter.may_contain_all(items_of(&numbers), |is_there| assert!(is_there, "a false negative"));
+    }
+}
+
+/// A time near the newest slice, or any.
+pub(super) fn moment(input: &mut Input<'_>, window: Option<Window>, newest: u64) -> u64 {
+    let (kind, number) = (input.byte(), input.number());
+    match window {
+        Some(window) if kind < 128 => window.start_of(newest).saturating_add(number),
+        Some(window) if kind < 192 => window.start_of(newest.saturating_add(number)),
+        Some(window) if kind < 224 => window.start_of(newest).saturating_sub(number),
+        _ => number,
+    }
+}

@@ -1,0 +1,7 @@
+//! One file a target.
+
+pub(crate) mod chunks;
+pub(crate) mod counters;
+pub(crate) mod filters;
+pub(crate) mod rdb;
+pub(crate) mod redisbloom;

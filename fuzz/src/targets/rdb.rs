@@ -1,0 +1,88 @@
+//! RDB values of ours.
+
+use rollcall_core::bloom::BloomFilter;
+use rollcall_core::counting::Counter;
+use rollcall_core::error::Error;
+use rollcall_core::unstable::persist::{Loading, Stored, rdb as ours};
+
+use crate::family::{Family, load_ours};
+use crate::fields::Field;
+use crate::forge::{self, Raw};
+use crate::input::Input;
+use crate::laws;
+use crate::limit::Limit;
+use crate::made::MADE_BYTES;
+
+/// Loads an RDB value of ours: that of a made value after changes, or the input as it is.
+pub fn rdb(data: &[u8]) {
+    let mut input = Input::new(data);
+    match input.choice(2) {
+        0 => load::<BloomFilter>(&mut input),
+        _ => load::<Counter>(&mut input),
+    }
+}
+
+fn load<T: Family>(input: &mut Input<'_>) {
+    let (limit, cut) = (Limit::chosen(input), input.number());
+    let loaded = match input.choice(8) {
+        0 => ours::load::<T::Loading>(&mut Raw(input), &limit, &mut |_| ()),
+        1 => of_header::<T::Loading>(input, &limit),
+        _ => match T::made(input, &Limit::of(MADE_BYTES)) {
+            Ok(value) => load_ours(&changed::<T>(value, cut, input), &limit),
+            Err(_) => return,
+        },
+    };
+    let Ok(mut loading) = loaded else { return };
+    limit.check_taken_by_lists(0, limit.taken::<T::Loading>(|visit| loading.heap_layouts(visit)));
+    laws::check_arriving(&loading);
+    if let Ok(value) = loading.finish() {
+        limit.check_taken_by_lists(0, limit.taken_by(&value));
+        laws::check(&value, cut);
+    }
+}
+
+/// Header and payload as they are in the input, with their checksums made right.
+fn of_header<L: Loading>(input: &mut Input<'_>, limit: &Limit) -> Result<L, Error> {
+    let len = usize::from(input.u16()) % 1024;
+    let mut header = [input.bytes(len), &[0; 4]].concat();
+    forge::seal_header(&mut header);
+    let loading = L::begin(&header, limit)?;
+    let (stored_bytes, piece) = (loading.total_bytes(), input.bytes(1 << 16));
+    let mut fields = vec![Field::String(header)];
+    if stored_bytes > 0 {
+        fields.extend([Field::Unsigned(stored_bytes.min(piece.len() as u64)), Field::Unsigned(0)]);
+        fields.extend([Field::Unsigned(0), Field::String(piece.to_vec())]);
+    }
+    forge::seal_fields(&mut fields, &loading);
+    load_ours(&fields, limit)
+}
+
+/// The RDB value, whole or cut, after changes, mostly with its checksums made right again.
+fn changed<T: Family>(value: T, cut: u64, input: &mut Input<'_>) -> Vec<Field> {
+    let mut fields =
+        if input.flag() { arriving(&value, cut) } else { crate::fields::written(|sink| ours::save(&value, sink)) };
+    if let Some(Field::String(header)) = fields.first_mut() {
+        forge::change_header(input, header);
+    }
+    for _ in 0..input.choice(4) {
+        forge::change_fields(input, &mut fields);
+    }
+    if input.byte() < 240
+        && let Some(Field::String(header)) = fields.first()
+        && let Ok(loading) = T::Loading::begin(header, &Limit::of(1 << 20))
+    {
+        forge::seal_fields(&mut fields, &loading);
+    }
+    fields
+}
+
+/// The RDB value of one of which a part has arrived.
+fn arriving<T: Stored>(value: &T, cut: u64) -> Vec<Field> {
+    let mut loading = T::Loading::begin(&value.header(), &Limit::of(1 << 20)).expect("a header of ours");
+    if loading.total_bytes() == 0 {
+        return crate::fields::written(|sink| ours::save(value, sink));
+    }
+    let payload = value.payload().up_to(cut % loading.total_bytes());
+    payload.pieces(1000).for_each(|(_, piece)| loading.push(&piece).expect("a part of the payload"));
+    crate::fields::written(|sink| ours::save_loading(&loading, sink))
+}

@@ -1,0 +1,77 @@
+//! RDB values of RedisBloom.
+
+use rollcall_core::bloom::BloomFilter;
+use rollcall_core::error::Error;
+use rollcall_core::unstable::bloom::EitherChain;
+use rollcall_core::unstable::persist::redisbloom::{RDB_ENCODING_NEWEST, load_rdb};
+
+use crate::family::Family;
+use crate::fields::{Field, Fields};
+use crate::forge::{self, Raw};
+use crate::input::Input;
+use crate::laws;
+use crate::limit::Limit;
+use crate::made::MADE_BYTES;
+
+/// Fields before the sub-filters, from encoding version 4 on.
+const CHAIN_FIELDS: usize = 4;
+
+/// Fields of a sub-filter.
+const SUB_FILTER_FIELDS: usize = 8;
+
+/// Largest bitmap that is made to fit a changed size, bytes.
+const MOST_BYTES: u64 = 1 << 16;
+
+/// Loads an RDB value of RedisBloom: that of a made filter after changes, or the input as it is.
+pub fn redisbloom(data: &[u8]) {
+    let mut input = Input::new(data);
+    let (limit, cut) = (Limit::chosen(&mut input), input.number());
+    let encoding = RDB_ENCODING_NEWEST - u32::from(input.choice(8)).saturating_sub(4).min(RDB_ENCODING_NEWEST);
+    let loaded = if input.choice(8) == 0 {
+        load_rdb(&mut Raw(&mut input), encoding, &limit, &mut |_| ())
+    } else {
+        match changed(&mut input, encoding) {
+            Ok(fields) => load_rdb(&mut Fields(&fields), encoding, &limit, &mut |_| ()),
+            Err(_) => return,
+        }
+    };
+    if let Ok(filter) = loaded {
+        let filter = BloomFilter::from(filter);
+        limit.check_taken(0, limit.taken_by(&filter));
+        laws::check(&filter, cut);
+    }
+}
+
+/// What RedisBloom would store of a made filter, after changes.
+fn changed(input: &mut Input<'_>, encoding: u32) -> Result<Vec<Field>, Error> {
+    let filter = BloomFilter::made(input, &Limit::of(MADE_BYTES))?;
+    let EitherChain::Classic(_) = filter.as_ref() else {
+        return Err(Error::corrupt("layout", "classic", filter.layout()));
+    };
+    let mut fields = filter.save();
+    for _ in 0..input.choice(5) {
+        forge::change_fields(input, &mut fields);
+    }
+    if input.byte() < 200 {
+        make_consistent(&mut fields);
+    }
+    if encoding < RDB_ENCODING_NEWEST && fields.len() >= CHAIN_FIELDS {
+        fields.remove(CHAIN_FIELDS - 1);
+    }
+    Ok(fields)
+}
+
+/// Makes the bitmaps as long as their sizes say, and the sum of the items right.
+fn make_consistent(fields: &mut [Field]) {
+    let Some((chain, rest)) = fields.split_at_mut_checked(CHAIN_FIELDS) else { return };
+    let mut total_items = 0u64;
+    for sub_filter in rest.chunks_mut(SUB_FILTER_FIELDS) {
+        if let [_, _, _, _, Field::Unsigned(num_bits), _, Field::String(bitmap), Field::Unsigned(items)] = sub_filter {
+            if *num_bits / 8 <= MOST_BYTES {
+                bitmap.resize((*num_bits / 8) as usize, 0x55);
+            }
+            total_items = total_items.saturating_add(*items);
+        }
+    }
+    chain[0] = Field::Unsigned(total_items);
+}
