@@ -23,6 +23,19 @@ pub fn check<T: Family>(value: &T, cut: u64) {
     check_moved(value);
 }
 
+/// The value out of what is saved of it, by one of the ways.
+///
+/// # Panics
+/// If it does not load, or is another.
+pub fn reloaded<T: Family>(value: &T, way: u8) -> T {
+    let limit = Limit::of(LOADED_BYTES);
+    let loaded =
+        if way & 1 == 0 { value.load(&value.save(), &limit) } else { persist::load(persist::dump(value), &limit) };
+    let loaded = loaded.expect("what is saved loads");
+    assert!(loaded.is_same(value));
+    loaded
+}
+
 /// What is saved loads again and is equal, by every way.
 fn check_stored<T: Family>(value: &T) {
     let limit = Limit::of(LOADED_BYTES);
@@ -43,7 +56,8 @@ fn check_stored<T: Family>(value: &T) {
 
 /// What has arrived in part is saved and goes on.
 fn check_cut<T: Family>(value: &T, cut: u64) {
-    let payload: Vec<u8> = value.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect();
+    let mut payload = Vec::new();
+    value.payload().pieces(usize::MAX).for_each(|(_, piece)| payload.extend_from_slice(&piece));
     if payload.is_empty() {
         return;
     }

@@ -84,7 +84,7 @@ impl Tracked {
             }
             14 => {
                 self.check();
-                laws::check(&self.counter, input.number());
+                self.counter = laws::reloaded(&self.counter, input.byte());
             }
             _ => return std::mem::swap(self, other),
         }

@@ -46,15 +46,16 @@ pub fn filters(data: &[u8]) {
 struct Remembered {
     /// Of each item, the newest slice that it was surely added in.
     since: BTreeMap<usize, i128>,
-    /// The items as they came, each where it came last.
-    order: Vec<usize>,
+    /// Of each item, how many came before it came last.
+    order: BTreeMap<usize, u64>,
+    come: u64,
 }
 
 impl Remembered {
     fn note(&mut self, number: usize, slice: i128) {
         self.since.insert(number, slice);
-        self.order.retain(|&known| known != number);
-        self.order.push(number);
+        self.order.insert(number, self.come);
+        self.come += 1;
     }
 }
 
@@ -89,7 +90,7 @@ impl Tracked {
             }
             14 => {
                 self.check();
-                laws::check(&self.filter, input.number());
+                self.filter = laws::reloaded(&self.filter, input.byte());
             }
             _ => return std::mem::swap(self, other),
         }
@@ -106,7 +107,6 @@ impl Tracked {
         if is_new || is_renewed {
             self.remembered.note(number, self.newest());
         }
-        assert!(self.filter.may_contain(item(number)) || self.filter.sliding().is_some());
     }
 
     fn add_one(&mut self, number: usize, limit: &Limit) {
@@ -201,8 +201,8 @@ impl Tracked {
             _ => {
                 let (now, numbers) = (moment(input, self.window(), newest), input.items());
                 let ask = |filter: &BloomFilter| {
-                    let mut found = Vec::with_capacity(ITEMS);
-                    filter.at(now).may_contain_all((0..ITEMS).map(item), |is_there| found.push(is_there));
+                    let (mut found, asked) = (Vec::new(), self.remembered.since.keys().chain(&[0, 1]).take(64));
+                    filter.at(now).may_contain_all(asked.map(|&number| item(number)), |is_there| found.push(is_there));
                     (found, filter.at(now).num_items())
                 };
                 let before = ask(&self.filter);
@@ -234,7 +234,7 @@ impl Tracked {
 
     /// There is no false negative.
     fn check(&self) {
-        let Remembered { since, order } = &self.remembered;
+        let Remembered { since, order, .. } = &self.remembered;
         let numbers: Vec<usize> = match self.filter.sliding().map(|sliding| (sliding.span, sliding.slices())) {
             None => since.keys().copied().collect(),
             Some((Span::Time(_), slices)) => {
@@ -244,7 +244,10 @@ impl Tracked {
             Some((Span::Last { .. }, slices)) => {
                 let is_counted = self.filter.params().error_rate / f64::from(slices + 1) <= COUNTED_UP_TO;
                 let most = if is_counted { self.filter.capacity() } else { 0 };
-                order.iter().rev().take(usize::try_from(most).unwrap_or(ITEMS)).copied().collect()
+                let mut numbers: Vec<usize> = order.keys().copied().collect();
+                numbers.sort_by_key(|number| std::cmp::Reverse(order[number]));
+                numbers.truncate(usize::try_from(most).unwrap_or(ITEMS));
+                numbers
             }
         };
         self.filter.may_contain_all(items_of(&numbers), |is_there| assert!(is_there, "a false negative"));
