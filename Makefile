@@ -30,7 +30,7 @@ PEERS := redis-6.2.5 redisbloom-2.8.2
 # VARIABLE=FILE for a fetched server; empty on a machine that the server does not run on.
 in_variable = $(addprefix $(1)=,$(shell scripts/servers.py path $(2)))
 
-.PHONY: help run test test-servers test-clients test-watch chaos chaos-short hostile memcheck sanitize miri golden build lint demo bench accuracy instructions fuzz fuzz-short fuzz-keep package test-package setup clean setup-run setup-test
+.PHONY: help run test test-servers test-clients test-watch chaos chaos-short hostile memcheck sanitize miri golden build lint demo bench accuracy instructions fuzz fuzz-short fuzz-keep fuzz-server package test-package setup clean setup-run setup-test
 
 help: ## List the targets (what `make` alone does)
 	@echo "make TARGET, where TARGET is one of"
@@ -232,21 +232,24 @@ instructions: ## Compare the instructions that the core takes with core/benches/
 	@scripts/setup.sh build counts
 	@scripts/check_instructions.py $(if $(UPDATE),--update)
 
-# Of each target.
+# Of each target; and commands in all.
 FUZZ_SECONDS ?= 300
+FUZZ_COMMANDS ?= 200000
 
-fuzz: ## Fuzz the library in process, each target for FUZZ_SECONDS=300; TARGETS="rdb chunks": these alone
+fuzz: ## Fuzz the library in process, each target for FUZZ_SECONDS=300; TARGETS="rdb chunks": these alone; FUZZ_SANITIZER=address: with it
 	@scripts/setup.sh build fuzz
 	@scripts/tools.sh fuzz
 	@scripts/fuzz.py run $(FUZZ_SECONDS) $(TARGETS)
-
-fuzz-short: ## The same for ten seconds a target
-	@$(MAKE) fuzz FUZZ_SECONDS=10
 
 fuzz-keep: ## Write fuzz/corpus anew: of all inputs that `make fuzz` found, the few that reach most
 	@scripts/setup.sh build fuzz
 	@scripts/tools.sh fuzz
 	@scripts/fuzz.py keep $(TARGETS)
+
+fuzz-server: setup-test build ## Fuzz a server with FUZZ_COMMANDS=200000 random commands; FUZZ_SEED=2: others; ROLLCALL_SERVER: another server
+	ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=$${ROLLCALL_SERVER:-redis-server} ROLLCALL_FUZZ_COMMANDS=$(FUZZ_COMMANDS) \
+		ROLLCALL_FUZZ_SEED=$(FUZZ_SEED) ROLLCALL_FUZZ_LONGEST_MS=100 \
+		cargo test --locked --test fuzz -- --nocapture
 
 package: ## Make the packages for this processor, target/package/: Debian package, archive, sums, bills of materials; LIBC=musl: for musl
 	@scripts/setup.sh build wheels package

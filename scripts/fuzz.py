@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the fuzz targets of fuzz/ under libFuzzer and the address sanitizer. `scripts/tools.sh fuzz` has fetched cargo-fuzz.
+"""Runs the fuzz targets of fuzz/ under libFuzzer. `scripts/tools.sh fuzz` has fetched cargo-fuzz.
 
-    scripts/fuzz.py run SECONDS [TARGET...]   fuzz each target (all of them) so long, as many at a time as there are cores
+    scripts/fuzz.py run SECONDS [TARGET...]   fuzz each target (all of them) so long, FUZZ_JOBS=2 at a time
     scripts/fuzz.py keep [TARGET...]          write fuzz/corpus anew: the inputs that reach most of what was reached
+
+FUZZ_SANITIZER=address runs them under the address sanitizer, some times slower. The library has no `unsafe`, so without
+one as much comes to light: overflows and broken assertions panic in either build.
 
 An input that fails is in target/fuzz/failed/. Once what it shows is mended, it goes to fuzz/regressions/TARGET/, which
 `cargo test -p rollcall-fuzz` runs. What was found is in target/fuzz/corpus/ and is used again by the next run.
@@ -30,7 +33,10 @@ LIMITS = ["-malloc_limit_mb=100", "-rss_limit_mb=2048", "-timeout=10", f"-max_le
 # Nothing here leaks without `unsafe`; and weighing inputs by how rare what they reach is takes longer than they do.
 FAST = ["-detect_leaks=0", "-entropic=0", "-reload=0"]
 # Kept inputs of a target, at most.
-MAX_KEPT = 80
+MAX_KEPT = 250
+SANITIZER = os.environ.get("FUZZ_SANITIZER") or "none"
+# Targets at a time.
+JOBS = int(os.environ.get("FUZZ_JOBS") or os.cpu_count() or 1)
 
 
 class Run(NamedTuple):
@@ -45,12 +51,13 @@ def build() -> Path:
     tools = Path(ROOT / "target/tools/fuzz/bin")
     environment = os.environ | {"PATH": f"{tools}:{os.environ['PATH']}"}
     # cargo-fuzz asks for its own folder of builds, so that other builds are not made anew.
-    command = ["cargo", "+nightly", "fuzz", "build", "--fuzz-dir", str(CRATE), "--target-dir", str(BUILT / "build")]
+    target = BUILT / f"build-{SANITIZER}"
+    command = ["cargo", "+nightly", "fuzz", "build", "--fuzz-dir", str(CRATE), "--target-dir", str(target)]
     # No input has to guess a value that it is compared with: what is checked is made right. A third faster without.
-    command += ["--no-trace-compares"]
+    command += ["--sanitizer", SANITIZER, "--no-trace-compares"]
     subprocess.run(command, cwd=ROOT, env=environment, check=True)
     host = re.search(r"host: (\S+)", subprocess.run(["rustc", "+nightly", "-vV"], capture_output=True, text=True).stdout)
-    return BUILT / "build" / host.group(1) / "release"
+    return target / host.group(1) / "release"
 
 
 def environment() -> dict[str, str]:
@@ -71,7 +78,7 @@ def fuzz(programs: Path, target: str, seconds: int) -> Run:
 
 def run(seconds: int, targets: list[str]) -> int:
     programs = build()
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(JOBS) as pool:
         runs = list(pool.map(lambda target: fuzz(programs, target, seconds), targets))
     for one in runs:
         (BUILT / f"{one.target}.log").write_text(one.output, "utf-8")
@@ -110,7 +117,7 @@ def keep(targets: list[str]) -> int:
         reached = features(programs, target)
         left, chosen = set().union(*reached.values()), []
         while left and len(chosen) < MAX_KEPT:
-            best = max(sorted(reached), key=lambda file: len(reached[file] & left) / (64 + file.stat().st_size))
+            best = max(sorted(reached), key=lambda file: (len(reached[file] & left), -file.stat().st_size))
             if not reached[best] & left:
                 break
             chosen.append(best)

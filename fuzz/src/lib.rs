@@ -15,10 +15,15 @@ mod family;
 #[allow(dead_code, reason = "no user needs all of it")]
 mod fields;
 mod forge;
+pub mod forged;
 mod input;
 mod laws;
 mod limit;
 mod made;
+#[path = "../../core/tests/support/payload.rs"]
+#[allow(dead_code, reason = "no user needs all of it")]
+mod payload;
+pub mod random;
 mod targets;
 
 pub use targets::chunks::chunks;

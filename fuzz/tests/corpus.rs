@@ -1,10 +1,22 @@
-//! Every input that is kept is run: what fuzzing found worth keeping, and what once failed.
+//! Every input that is kept is run: what fuzzing found worth keeping, and what once failed. So are changes of these, drawn
+//! by chance and the same in every run.
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
-use rollcall_fuzz::TARGETS;
+use rollcall_fuzz::random::Random;
+use rollcall_fuzz::{TARGETS, Target};
+
+/// Changed inputs of each target, in all tests together.
+const CHANGED: usize = 2_000;
+
+/// Tests that share them, for as many cores.
+const PARTS: usize = 4;
+
+/// Longest changed input, bytes: as `make fuzz` has them.
+const MAX_LEN: usize = 512;
 
 /// Files of a folder, in order; none where there is no folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -18,17 +30,60 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
+/// The kept inputs of a target, and those that once failed.
+fn inputs(name: &str) -> Vec<Vec<u8>> {
+    let kept = files(&folder("corpus").join(name));
+    assert!(kept.len() >= 20, "{name}: {} inputs", kept.len());
+    let all = kept.iter().chain(&files(&folder("regressions").join(name))).cloned().collect::<Vec<_>>();
+    all.iter().map(|file| fs::read(file).expect("a file that can be read")).collect()
+}
+
+/// Panics where the target does, and leaves the input in a file.
+fn run(name: &str, target: Target, input: &[u8]) {
+    let Err(reason) = catch_unwind(|| target(input)) else { return };
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-failed"));
+    fs::write(&file, input).expect("a file that can be written");
+    eprintln!("{name} fails with the input in {}", file.display());
+    std::panic::resume_unwind(reason);
+}
+
 #[test]
 fn every_kept_input_passes() {
     for (name, target) in TARGETS {
-        let kept = files(&folder("corpus").join(name));
-        assert!(kept.len() >= 20, "{name}: {} inputs", kept.len());
-        for file in kept.iter().chain(&files(&folder("regressions").join(name))) {
-            eprintln!("{}", file.display());
-            target(&fs::read(file).expect("a file that can be read"));
-        }
-        target(b"");
+        inputs(name).iter().for_each(|input| run(name, target, input));
+        run(name, target, b"");
     }
+}
+
+/// One of the parts that the changed inputs are cut into.
+fn changed_inputs_pass(part: usize) {
+    for (name, target) in TARGETS {
+        let (inputs, mut random) = (inputs(name), Random::new(part as u64));
+        for _ in 0..CHANGED / PARTS {
+            let (input, other) = (random.below(inputs.len()), random.below(inputs.len()));
+            run(name, target, &random.changed(&inputs[input], &inputs[other], MAX_LEN));
+        }
+    }
+}
+
+#[test]
+fn changed_inputs_pass_0() {
+    changed_inputs_pass(0);
+}
+
+#[test]
+fn changed_inputs_pass_1() {
+    changed_inputs_pass(1);
+}
+
+#[test]
+fn changed_inputs_pass_2() {
+    changed_inputs_pass(2);
+}
+
+#[test]
+fn changed_inputs_pass_3() {
+    changed_inputs_pass(3);
 }
 
 /// A folder of another name would be run by nothing.

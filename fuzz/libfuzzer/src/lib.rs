@@ -1,12 +1,14 @@
 //! What the programs of all targets do with an input.
+#![feature(cfg_sanitize)]
 
 use std::time::Duration;
 
 use cpu_time::ThreadTime;
 use rollcall_fuzz::Target;
 
-/// The longest that an input may take, in a build with checks and the address sanitizer. No server may stop for longer.
-const LONGEST: Duration = Duration::from_millis(100);
+/// The longest that an input may take, in an optimised build with checks. No server may stop for longer. The address
+/// sanitizer takes some times as long.
+const LONGEST: Duration = Duration::from_millis(if cfg!(sanitize = "address") { 400 } else { 100 });
 
 /// Runs a target on an input.
 ///

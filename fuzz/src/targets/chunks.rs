@@ -32,10 +32,35 @@ enum Key<T: Stored> {
     Ready(T),
 }
 
-fn load<T: Family>(input: &mut Input<'_>) {
-    let (limit, cut) = (Limit::chosen(input), input.number());
+impl<T: Stored> Key<T> {
+    /// What `LOADCHUNK` of a client does, but for a value that has all its chunks and is not finished.
+    fn push(&mut self, next: u64, chunk: &[u8], limit: &Limit) -> Result<(), Error> {
+        match self {
+            Key::Missing if is_header(next) => *self = Key::Loading(T::Loading::begin(chunk, limit)?),
+            Key::Loading(loading) => push_chunk(loading, next, chunk)?,
+            Key::Missing | Key::Ready(_) => return Err(Error::corrupt("chunk", "a key that takes it", next)),
+        }
+        Ok(())
+    }
+
+    /// Finishes a value that has all its chunks.
+    fn settle(&mut self) {
+        if let Key::Loading(loading) = self
+            && loading.received_bytes() == loading.total_bytes()
+        {
+            *self = Key::Ready(loading.finish().expect("all of it has arrived"));
+        }
+    }
+}
+
+/// Values that chunks are made of.
+fn sources<T: Family>(input: &mut Input<'_>) -> Vec<T> {
     let sources = [(); 2].map(|()| T::made(input, &Limit::of(MADE_BYTES)).ok());
-    let sources: Vec<T> = sources.into_iter().flatten().collect();
+    sources.into_iter().flatten().collect()
+}
+
+fn load<T: Family>(input: &mut Input<'_>) {
+    let (limit, cut, sources) = (Limit::chosen(input), input.number(), sources::<T>(input));
     let mut key = Key::<T>::Missing;
     for _ in 0..MOST_CHUNKS {
         if input.is_empty() {
@@ -48,6 +73,20 @@ fn load<T: Family>(input: &mut Input<'_>) {
     if let Key::Ready(value) = &key {
         laws::check(value, cut);
     }
+}
+
+/// The chunks that an input makes for one key.
+pub(crate) fn sequence<T: Family>(input: &mut Input<'_>) -> Vec<(u64, Vec<u8>)> {
+    let (limit, _, sources) = (Limit::chosen(input), input.number(), sources::<T>(input));
+    let (mut key, mut chunks) = (Key::<T>::Missing, Vec::new());
+    while chunks.len() < MOST_CHUNKS && !input.is_empty() {
+        let _is_obeyed = input.byte();
+        let (next, chunk) = chunk_of(input, &sources, &key);
+        let _ = key.push(next, &chunk, &limit);
+        key.settle();
+        chunks.push((next, chunk));
+    }
+    chunks
 }
 
 /// The next chunk, with its iterator.
@@ -90,12 +129,13 @@ fn chunk_of<T: Family>(input: &mut Input<'_>, sources: &[T], key: &Key<T>) -> (u
 fn take<T: Family>(key: &mut Key<T>, next: u64, chunk: &[u8], is_obeyed: bool, limit: &Limit) {
     limit.forget();
     match key {
-        Key::Missing if is_header(next) => {
-            let Ok(loading) = T::Loading::begin(chunk, limit) else { return };
-            limit.check_taken_by_lists(0, limit.taken::<T::Loading>(|visit| loading.heap_layouts(visit)));
-            *key = Key::Loading(loading);
+        Key::Missing => {
+            if key.push(next, chunk, limit).is_ok()
+                && let Key::Loading(loading) = key
+            {
+                limit.check_taken_by_lists(0, limit.taken::<T::Loading>(|visit| loading.heap_layouts(visit)));
+            }
         }
-        Key::Missing => {}
         Key::Loading(loading) => {
             let before = loading.try_clone().expect("memory");
             if push_chunk(loading, next, chunk).is_ok() {
@@ -118,10 +158,5 @@ fn take<T: Family>(key: &mut Key<T>, next: u64, chunk: &[u8], is_obeyed: bool, l
         }
         Key::Ready(_) => {}
     }
-    if let Key::Loading(loading) = key
-        && loading.received_bytes() == loading.total_bytes()
-    {
-        let value = loading.finish().expect("all of it has arrived");
-        *key = Key::Ready(value);
-    }
+    key.settle();
 }

@@ -23,14 +23,12 @@ pub fn rdb(data: &[u8]) {
 }
 
 fn load<T: Family>(input: &mut Input<'_>) {
-    let (limit, cut) = (Limit::chosen(input), input.number());
-    let loaded = match input.choice(8) {
-        0 => ours::load::<T::Loading>(&mut Raw(input), &limit, &mut |_| ()),
-        1 => of_header::<T::Loading>(input, &limit),
-        _ => match T::made(input, &Limit::of(MADE_BYTES)) {
-            Ok(value) => load_ours(&changed::<T>(value, cut, input), &limit),
-            Err(_) => return,
-        },
+    let (limit, cut, way) = (Limit::chosen(input), input.number(), input.choice(8));
+    let loaded = if way == 0 {
+        ours::load::<T::Loading>(&mut Raw(input), &limit, &mut |_| ())
+    } else {
+        let Some(fields) = forged::<T>(way, cut, input, &limit) else { return };
+        load_ours(&fields, &limit)
     };
     let Ok(mut loading) = loaded else { return };
     limit.check_taken_by_lists(0, limit.taken::<T::Loading>(|visit| loading.heap_layouts(visit)));
@@ -41,8 +39,22 @@ fn load<T: Family>(input: &mut Input<'_>) {
     }
 }
 
+/// The RDB value that an input makes, if it makes one.
+pub(crate) fn fields<T: Family>(input: &mut Input<'_>) -> Option<Vec<Field>> {
+    let (limit, cut, way) = (Limit::chosen(input), input.number(), input.choice(8));
+    if way == 0 { None } else { forged::<T>(way, cut, input, &limit) }
+}
+
+fn forged<T: Family>(way: u8, cut: u64, input: &mut Input<'_>, limit: &Limit) -> Option<Vec<Field>> {
+    if way == 1 {
+        return of_header::<T::Loading>(input, limit).ok();
+    }
+    let value = T::made(input, &Limit::of(MADE_BYTES)).ok()?;
+    Some(changed::<T>(value, cut, input))
+}
+
 /// Header and payload as they are in the input, with their checksums made right.
-fn of_header<L: Loading>(input: &mut Input<'_>, limit: &Limit) -> Result<L, Error> {
+fn of_header<L: Loading>(input: &mut Input<'_>, limit: &Limit) -> Result<Vec<Field>, Error> {
     let len = usize::from(input.u16()) % 1024;
     let mut header = [input.bytes(len), &[0; 4]].concat();
     forge::seal_header(&mut header);
@@ -54,7 +66,7 @@ fn of_header<L: Loading>(input: &mut Input<'_>, limit: &Limit) -> Result<L, Erro
         fields.extend([Field::Unsigned(0), Field::String(piece.to_vec())]);
     }
     forge::seal_fields(&mut fields, &loading);
-    load_ours(&fields, limit)
+    Ok(fields)
 }
 
 /// The RDB value, whole or cut, after changes, mostly with its checksums made right again.

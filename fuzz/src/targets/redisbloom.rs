@@ -25,21 +25,31 @@ const MOST_BYTES: u64 = 1 << 16;
 /// Loads an RDB value of RedisBloom: that of a made filter after changes, or the input as it is.
 pub fn redisbloom(data: &[u8]) {
     let mut input = Input::new(data);
-    let (limit, cut) = (Limit::chosen(&mut input), input.number());
-    let encoding = RDB_ENCODING_NEWEST - u32::from(input.choice(8)).saturating_sub(4).min(RDB_ENCODING_NEWEST);
-    let loaded = if input.choice(8) == 0 {
+    let (limit, cut, encoding, is_raw) = beginning(&mut input);
+    let loaded = if is_raw {
         load_rdb(&mut Raw(&mut input), encoding, &limit, &mut |_| ())
     } else {
-        match changed(&mut input, encoding) {
-            Ok(fields) => load_rdb(&mut Fields(&fields), encoding, &limit, &mut |_| ()),
-            Err(_) => return,
-        }
+        let Ok(fields) = changed(&mut input, encoding) else { return };
+        load_rdb(&mut Fields(&fields), encoding, &limit, &mut |_| ())
     };
     if let Ok(filter) = loaded {
         let filter = BloomFilter::from(filter);
         limit.check_taken(0, limit.taken_by(&filter));
         laws::check(&filter, cut);
     }
+}
+
+/// How much memory a value may take, where it is cut, its encoding version, and whether its fields come from the input.
+fn beginning(input: &mut Input<'_>) -> (Limit, u64, u32, bool) {
+    let (limit, cut) = (Limit::chosen(input), input.number());
+    let encoding = RDB_ENCODING_NEWEST - u32::from(input.choice(8)).saturating_sub(4).min(RDB_ENCODING_NEWEST);
+    (limit, cut, encoding, input.choice(8) == 0)
+}
+
+/// The encoding version and the RDB value that an input makes, if it makes one.
+pub(crate) fn fields(input: &mut Input<'_>) -> (u32, Option<Vec<Field>>) {
+    let (_, _, encoding, is_raw) = beginning(input);
+    (encoding, if is_raw { None } else { changed(input, encoding).ok() })
 }
 
 /// What RedisBloom would store of a made filter, after changes.

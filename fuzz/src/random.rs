@@ -1,0 +1,97 @@
+//! Random choices that are the same in every run, and random changes of inputs.
+
+/// SplitMix64: G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+/// Bytes that decide much where they are a length, a kind or the sign of a number.
+const TELLING: [u8; 10] = [0, 1, 2, 16, 127, 128, 200, 240, 254, 255];
+
+impl Random {
+    /// The sequence of a seed.
+    pub fn new(seed: u64) -> Self {
+        Random(seed)
+    }
+
+    /// Any number.
+    pub fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `end`.
+    ///
+    /// # Panics
+    /// If `end` is 0.
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.number() % end as u64) as usize
+    }
+
+    /// Whether the one case in so many is met.
+    pub fn one_in(&mut self, cases: usize) -> bool {
+        self.below(cases) == 0
+    }
+
+    /// One of these.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn of<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[self.below(choices.len())]
+    }
+
+    /// A small number mostly, and any below `end` at times: each doubling is as likely as the one before.
+    ///
+    /// # Panics
+    /// If `end` is 0.
+    pub fn up_to(&mut self, end: usize) -> usize {
+        let bits = self.below(usize::BITS as usize - end.leading_zeros() as usize + 1);
+        self.below(1 << bits.min(usize::BITS as usize - 1)) % end
+    }
+
+    /// An input after one to eight changes, at most `max_len` bytes long. `other` is one that parts are taken of.
+    pub fn changed(&mut self, input: &[u8], other: &[u8], max_len: usize) -> Vec<u8> {
+        let mut bytes = input.to_vec();
+        for _ in 0..=self.up_to(8) {
+            self.change(&mut bytes, other);
+        }
+        bytes.truncate(max_len);
+        bytes
+    }
+
+    fn change(&mut self, bytes: &mut Vec<u8>, other: &[u8]) {
+        let at = self.below(bytes.len() + 1);
+        let end = (at + self.up_to(32)).min(bytes.len());
+        match self.below(9) {
+            0 => self.set(bytes, at, |byte, random| byte ^ 1 << random.below(8)),
+            1 => self.set(bytes, at, |_, random| random.number() as u8),
+            2 => self.set(bytes, at, |_, random| *random.of(&TELLING)),
+            3 => self.set(bytes, at, |byte, random| byte.wrapping_add_signed(random.below(9) as i8 - 4)),
+            4 => drop(bytes.drain(at..end)),
+            5 => {
+                let new: Vec<u8> = (0..=self.up_to(16)).map(|_| self.number() as u8).collect();
+                bytes.splice(at..at, new);
+            }
+            6 => {
+                let copied = bytes[at..end].to_vec();
+                let to = self.below(bytes.len() + 1);
+                bytes.splice(to..to, copied);
+            }
+            // What another input does from somewhere on.
+            7 => {
+                let from = self.below(other.len() + 1);
+                bytes.truncate(at);
+                bytes.extend_from_slice(&other[from..]);
+            }
+            _ => bytes.truncate(at),
+        }
+    }
+
+    fn set(&mut self, bytes: &mut [u8], at: usize, new: impl FnOnce(u8, &mut Self) -> u8) {
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte = new(*byte, self);
+        }
+    }
+}

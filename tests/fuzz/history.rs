@@ -1,0 +1,86 @@
+//! What was said last, shown when a test fails.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::Path;
+
+use crate::sentence::Words;
+
+/// Commands that are kept.
+const KEPT: usize = 40;
+
+/// Bytes of an argument that are shown; the file has all.
+const SHOWN: usize = 120;
+
+/// The last commands. Dropped in a panic, it shows them in the form of redis-cli, and writes them to a file whole.
+pub struct History {
+    seed: u64,
+    last: VecDeque<Words>,
+    said: usize,
+}
+
+impl History {
+    /// Of a run with this seed.
+    pub fn new(seed: u64) -> History {
+        History { seed, last: VecDeque::new(), said: 0 }
+    }
+
+    /// How many commands there were.
+    pub fn len(&self) -> usize {
+        self.said
+    }
+
+    /// Takes one more.
+    pub fn push(&mut self, words: &[Vec<u8>]) {
+        if self.last.len() == KEPT {
+            self.last.pop_front();
+        }
+        self.last.push_back(words.to_vec());
+        self.said += 1;
+    }
+}
+
+impl Drop for History {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-server-{}.txt", self.seed));
+        let whole: String = self.last.iter().map(|words| line(words, usize::MAX) + "\n").collect();
+        let written = fs::write(&file, whole).map_or_else(|error| error.to_string(), |()| file.display().to_string());
+        eprintln!("seed {}, command {}; the last ones, for redis-cli (whole: {written}):", self.seed, self.said);
+        self.last.iter().for_each(|words| eprintln!("{}", line(words, SHOWN)));
+    }
+}
+
+/// A command as redis-cli reads it; of each argument at most so many bytes.
+pub fn line(words: &[Vec<u8>], most: usize) -> String {
+    let word = |word: &Vec<u8>| {
+        let shown = &word[..word.len().min(most)];
+        let is_plain =
+            !word.is_empty() && shown.iter().all(|byte| byte.is_ascii_alphanumeric() || b".:-_+".contains(byte));
+        let quoted = if is_plain {
+            String::from_utf8_lossy(shown).into_owned()
+        } else {
+            let escaped: String = shown.iter().map(|byte| escaped(*byte)).collect();
+            format!("\"{escaped}\"")
+        };
+        if word.len() > most { format!("{quoted}...({} bytes)", word.len()) } else { quoted }
+    };
+    words.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn escaped(byte: u8) -> String {
+    match byte {
+        b'"' | b'\\' => format!("\\{}", byte as char),
+        b' '..=b'~' => (byte as char).to_string(),
+        _ => format!("\\x{byte:02x}"),
+    }
+}
+
+#[test]
+fn lines_are_as_redis_cli_reads_them() {
+    let words = [&b"SET"[..], b"", b"a b", b"\0\"\\\xff", b"k:1"].map(<[u8]>::to_vec);
+    assert_eq!(line(&words, 100), r#"SET "" "a b" "\x00\"\\\xff" k:1"#);
+    assert_eq!(line(&words[..1], 2), "SE...(3 bytes)");
+}

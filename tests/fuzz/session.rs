@@ -1,0 +1,397 @@
+//! A run: a primary that is spoken to, its replica and its AOF.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use redis::Value;
+use rollcall_fuzz::forged;
+
+use crate::client::{Client, error_text, show, text};
+use crate::harness::Setup;
+use crate::history::History;
+use crate::pace::Pace;
+use crate::pair::Pair;
+use crate::sentence::{Speaker, Words};
+use crate::values;
+
+/// The module, as `COMMAND LIST` knows it.
+const MODULE: &str = "rollcall";
+
+/// Commands between two looks at all values.
+const ROUND: usize = 500;
+
+/// So large may a value be. The work of a command is bounded by that of its values.
+const ARGUMENTS: &str = "max-key-bytes 1mb hash-seed 7";
+
+/// Chunks that are taken of a dump, at most.
+const MOST_CHUNKS: usize = 40;
+
+/// Longest input of which a value is forged, bytes.
+const MAX_INPUT: usize = 512;
+
+/// Commands of the server for any key `K`, and `N` for a number.
+const FOR_ANY_KEY: [&str; 38] = [
+    "COPY K K REPLACE",
+    "COPY K K",
+    "COPY K K REPLACE",
+    "RENAME K K",
+    "RENAMENX K K",
+    "DEL K",
+    "UNLINK K",
+    "EXPIRE K N",
+    "PEXPIRE K N",
+    "EXPIREAT K N",
+    "PERSIST K",
+    "PERSIST K",
+    "TTL K",
+    "DUMP K",
+    "DUMP K",
+    "OBJECT ENCODING K",
+    "OBJECT IDLETIME K",
+    "MEMORY USAGE K",
+    "MEMORY USAGE K SAMPLES N",
+    "TYPE K",
+    "TOUCH K K",
+    "EXISTS K K",
+    "GET K",
+    "DEBUG OBJECT K",
+    "DEBUG DIGEST-VALUE K K",
+    "SORT K",
+    "SET K N",
+    "APPEND K N",
+    "RPUSH K a b",
+    "HSET K f N",
+    "SADD K a N",
+    "ZADD K 1 m",
+    "XADD K * f N",
+    "SCAN 0 COUNT N",
+    "RANDOMKEY",
+    "INFO everything",
+    "INFO commandstats",
+    "GETDEL K",
+];
+
+/// Types of the server, whose payloads may have their members in another order after loading.
+const OTHER_TYPES: [&str; 6] = ["string", "list", "set", "zset", "hash", "stream"];
+
+/// What was said so often.
+#[derive(Default)]
+struct Tally {
+    served: usize,
+    refused: usize,
+}
+
+/// See the module.
+pub struct Session {
+    // First, so that it is shown while the servers are still there.
+    history: History,
+    speaker: Speaker,
+    /// In RESP2 and in RESP3.
+    clients: [Client; 2],
+    pace: Pace,
+    pair: Pair,
+    /// Inputs of the library's targets, which payloads and chunks are made of.
+    inputs: BTreeMap<&'static str, Vec<Vec<u8>>>,
+    tallies: BTreeMap<String, Tally>,
+    /// Values whose payloads were compared, over all looks.
+    compared: usize,
+    begun: Instant,
+}
+
+impl Session {
+    /// Starts the servers.
+    pub fn start(seed: u64) -> Session {
+        // The AOF has every command as it is, until it is rewritten as commands.
+        let lines = ["appendonly yes", "appendfsync no", "aof-use-rdb-preamble no", "auto-aof-rewrite-percentage 0"];
+        let primary = lines.into_iter().fold(Setup::default().args(ARGUMENTS), Setup::line);
+        let pair = Pair::of(primary, Setup::default());
+        let mut clients = [pair.primary.client(), pair.primary.client3()];
+        let speaker = Speaker::new(seed, &mut clients[0], MODULE);
+        let pace = Pace::of(&mut clients[0]);
+        let inputs = ["rdb", "redisbloom", "chunks"].map(|target| (target, kept_inputs(target)));
+        Session {
+            history: History::new(seed),
+            speaker,
+            clients,
+            pace,
+            pair,
+            inputs: inputs.into(),
+            tallies: BTreeMap::new(),
+            compared: 0,
+            begun: Instant::now(),
+        }
+    }
+
+    /// Commands so far.
+    pub fn said(&self) -> usize {
+        self.history.len()
+    }
+
+    /// The longest that a command took.
+    pub fn longest(&self) -> Duration {
+        self.pace.longest()
+    }
+
+    /// Some hundred commands, and a look at all values.
+    pub fn round(&mut self) {
+        let end = self.said() + ROUND;
+        while self.said() < end {
+            self.step();
+        }
+        self.look();
+    }
+
+    /// Restarts the primary with what its AOF holds, and says what was done.
+    pub fn finish(&mut self) -> String {
+        let before = self.clients[0].text("DEBUG DIGEST");
+        self.pair.primary.restart();
+        self.clients = [self.pair.primary.client(), self.pair.primary.client3()];
+        assert_eq!(self.clients[0].text("DEBUG DIGEST"), before, "after a restart");
+        let version = self.pair.primary.version();
+        let mut report = format!(
+            "{} commands in {:.0?} on {version:?}; {} values compared; the slowest:\n{}",
+            self.said(),
+            self.begun.elapsed(),
+            self.compared,
+            self.pace.report()
+        );
+        for command in &self.speaker.commands {
+            let Tally { served, refused } = self.tallies.get(&command.name).unwrap_or(&Tally { served: 0, refused: 0 });
+            let _ = write!(report, "{} {served}/{}, ", command.name, served + refused);
+            assert!(served + refused > 0, "{} was never said", command.name);
+        }
+        let count = |of: fn(&Tally) -> usize| self.tallies.values().map(of).sum::<usize>();
+        let (served, refused) = (count(|tally| tally.served), count(|tally| tally.refused));
+        assert!(served.min(refused) * 5 > self.said(), "{served} served and {refused} refused of {}", self.said());
+        report
+    }
+
+    fn step(&mut self) {
+        let random = &mut self.speaker.random;
+        let client = usize::from(random.one_in(3));
+        match random.below(100) {
+            0..66 => drop({
+                let words = self.speaker.command();
+                self.say(client, words)
+            }),
+            66..76 => drop({
+                let words = self.for_any_key();
+                self.say(client, words)
+            }),
+            76..84 => self.restore(client),
+            84..88 => self.load_forged_chunks(client),
+            88..92 => self.transfer(client),
+            92..95 => self.transaction(client),
+            95..98 => self.script(client),
+            98 => self.configure(client),
+            _ => drop(self.say(client, vec![b"PING".to_vec()])),
+        }
+    }
+
+    /// Says a command and waits for its reply.
+    fn say(&mut self, client: usize, words: Words) -> Value {
+        self.history.push(&words);
+        let start = self.pace.start();
+        let reply = self.clients[client].call(&words);
+        self.pace.end(start, &words);
+        let error = error_text(&reply);
+        if let Some(text) = &error {
+            assert!(!text.contains("internal error") && !text.contains(['\r', '\n']), "{text}");
+        }
+        self.speaker.note(&words, error.as_deref());
+        let tally = self.tallies.entry(String::from_utf8_lossy(&words[0]).to_lowercase()).or_default();
+        *if error.is_some() { &mut tally.refused } else { &mut tally.served } += 1;
+        reply
+    }
+
+    fn for_any_key(&mut self) -> Words {
+        let template = *self.speaker.random.of(&FOR_ANY_KEY);
+        let word = |word| match word {
+            "K" => self.speaker.any_key(),
+            "N" => values::integer(&mut self.speaker.random),
+            other => other.as_bytes().to_vec(),
+        };
+        template.split(' ').map(word).collect()
+    }
+
+    /// An input of a target, changed.
+    fn input(&mut self, target: &str) -> Vec<u8> {
+        let (inputs, random) = (&self.inputs[target], &mut self.speaker.random);
+        let (input, other) = (random.below(inputs.len()), random.below(inputs.len()));
+        random.changed(&inputs[input], &inputs[other], MAX_INPUT)
+    }
+
+    /// A payload with a right checksum.
+    fn restore(&mut self, client: usize) {
+        let payload = if self.speaker.random.one_in(3) {
+            forged::payload_of_redisbloom(&self.input("redisbloom"))
+        } else {
+            forged::payload(&self.input("rdb"))
+        };
+        let Some(mut payload) = payload else { return };
+        let random = &mut self.speaker.random;
+        if random.one_in(20) {
+            payload = random.changed(&payload, &[], usize::MAX);
+        }
+        let time_to_live = if random.one_in(10) { values::integer(random) } else { b"0".to_vec() };
+        let mut words = vec![b"RESTORE".to_vec(), self.speaker.any_key(), time_to_live, payload];
+        if !self.speaker.random.one_in(10) {
+            words.push(b"REPLACE".to_vec());
+        }
+        self.say(client, words);
+    }
+
+    /// Chunks with right checksums, for one key mostly.
+    fn load_forged_chunks(&mut self, client: usize) {
+        let (is_filter, chunks) = forged::chunks(&self.input("chunks"));
+        let Some(command) = self.loading(|family| (family != "lc") == is_filter) else { return };
+        let key = self.speaker.any_key();
+        self.say(client, vec![b"DEL".to_vec(), key.clone()]);
+        for (iterator, chunk) in chunks {
+            let key = if self.speaker.random.one_in(50) { self.speaker.any_key() } else { key.clone() };
+            self.say(client, vec![command.clone().into_bytes(), key, iterator.to_string().into_bytes(), chunk]);
+        }
+    }
+
+    /// A command that loads chunks, of a family that is asked for, mostly.
+    fn loading(&mut self, is_asked: impl Fn(&str) -> bool) -> Option<String> {
+        let takes_any = self.speaker.random.one_in(20);
+        let loads = |command: &&crate::grammar::Command| {
+            command.name.ends_with(".loadchunk") && (takes_any || is_asked(command.family()))
+        };
+        let commands: Vec<String> =
+            self.speaker.commands.iter().filter(loads).map(|command| command.name.clone()).collect();
+        (!commands.is_empty()).then(|| self.speaker.random.of(&commands).clone())
+    }
+
+    /// The chunks of a value go to another key, and one may be lost or come twice.
+    fn transfer(&mut self, client: usize) {
+        let Some(loading) = self.loading(|_| true) else { return };
+        let family = loading.trim_end_matches(".loadchunk").to_owned();
+        let (from, to) = (self.speaker.key(&family), self.speaker.any_key());
+        self.say(client, vec![b"DEL".to_vec(), to.clone()]);
+        let mut iterator = b"0".to_vec();
+        for _ in 0..MOST_CHUNKS {
+            let dumping = format!("{family}.scandump").into_bytes();
+            let reply = self.say(client, vec![dumping, from.clone(), iterator]);
+            let Value::Array(pair) = reply else { return };
+            let [Value::Int(next), chunk @ (Value::BulkString(_) | Value::SimpleString(_))] = &pair[..] else { return };
+            if *next == 0 {
+                return;
+            }
+            iterator = next.to_string().into_bytes();
+            let chunk = match chunk {
+                Value::BulkString(bytes) => bytes.clone(),
+                other => text(other).into_bytes(),
+            };
+            for _ in 0..*self.speaker.random.of(&[0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2]) {
+                let words = vec![loading.clone().into_bytes(), to.clone(), iterator.clone(), chunk.clone()];
+                self.say(client, words);
+            }
+        }
+    }
+
+    fn transaction(&mut self, client: usize) {
+        self.say(client, vec![b"MULTI".to_vec()]);
+        for _ in 0..self.speaker.random.below(6) {
+            let words = self.speaker.command();
+            self.say(client, words);
+        }
+        let end = if self.speaker.random.one_in(6) { "DISCARD" } else { "EXEC" };
+        let reply = self.say(client, vec![end.into()]);
+        if let Value::Array(replies) = &reply {
+            let internal = replies.iter().filter_map(error_text).find(|text| text.contains("internal error"));
+            assert_eq!(internal, None);
+        }
+    }
+
+    fn script(&mut self, client: usize) {
+        let call = *self.speaker.random.of(&["call", "pcall"]);
+        let protocol = if self.speaker.random.one_in(2) { "redis.setresp(3) " } else { "" };
+        let script = format!("{protocol}return redis.{call}(unpack(ARGV))");
+        let words = self.speaker.command();
+        self.say(client, [vec![b"EVAL".to_vec(), script.into_bytes(), b"0".to_vec()], words].concat());
+    }
+
+    /// An option of the module, for new keys. The one that bounds all values stays.
+    fn configure(&mut self, client: usize) {
+        let reply = self.clients[0].cmd(&format!("CONFIG GET {MODULE}.*"));
+        let options: Vec<String> = crate::client::pairs(&reply).into_iter().map(|(name, _)| name).collect();
+        let options: Vec<&String> = options.iter().filter(|name| !name.ends_with("max-key-bytes")).collect();
+        let random = &mut self.speaker.random;
+        let name = random.of(&options).as_bytes().to_vec();
+        let value = if random.one_in(2) { values::integer(random) } else { values::double(random) };
+        self.say(client, vec![b"CONFIG".to_vec(), b"SET".to_vec(), name, value]);
+    }
+
+    /// Every value is saved and loads again as it was, from the RDB file and from the AOF. The replica has the same.
+    fn look(&mut self) {
+        for client in &mut self.clients {
+            let mark = format!("mark:{}", self.history.len());
+            assert_eq!(text(&client.call(&["ECHO", &mark])), mark, "replies are out of step");
+        }
+        let client = &mut self.clients[0];
+        // None goes by its time while the values are compared.
+        for key in keys(client) {
+            client.call(&[b"PERSIST".to_vec(), key]);
+        }
+        let before = payloads(client);
+        let digest = client.text("DEBUG DIGEST");
+        self.compared += before.values().filter(|(_, kind)| !OTHER_TYPES.contains(&kind.as_str())).count();
+        self.pair.assert_equal("a round");
+        self.pair.assert_no_errors();
+        let client = &mut self.clients[0];
+        if self.speaker.random.one_in(2) {
+            client.expect("DEBUG RELOAD", "+OK");
+        } else {
+            if self.speaker.random.one_in(2) {
+                self.pair.primary.rewrite_aof();
+            }
+            client.expect("DEBUG LOADAOF", "+OK");
+        }
+        let after = payloads(client);
+        for (key, (payload, kind)) in &before {
+            let key_shown = key.escape_ascii().to_string();
+            assert_eq!(after.get(key).map(|(_, kind)| kind), Some(kind), "the type of {key_shown}");
+            let is_other = OTHER_TYPES.contains(&kind.as_str());
+            assert!(is_other || after[key].0 == *payload, "the {kind} {key_shown} is another after it was loaded");
+        }
+        assert_eq!(after.len(), before.len());
+        assert_eq!(client.text("DEBUG DIGEST"), digest);
+        let log = self.pair.primary.log();
+        assert!(!log.contains("internal error"), "{log}");
+    }
+}
+
+/// All keys.
+fn keys(client: &mut Client) -> Vec<Vec<u8>> {
+    let Value::Array(keys) = client.call(&["KEYS", "*"]) else { panic!("keys") };
+    let key = |key| match key {
+        Value::BulkString(bytes) => bytes,
+        other => panic!("a key {}", show(&other)),
+    };
+    keys.into_iter().map(key).collect()
+}
+
+/// Of every key its payload and its type.
+fn payloads(client: &mut Client) -> BTreeMap<Vec<u8>, (Value, String)> {
+    let keys = keys(client);
+    let with_payload = |key: Vec<u8>| {
+        let kind = text(&client.call(&[b"TYPE".to_vec(), key.clone()]));
+        let payload = client.call(&[b"DUMP".to_vec(), key.clone()]);
+        (key, (payload, kind))
+    };
+    keys.into_iter().map(with_payload).collect()
+}
+
+/// The inputs that are kept of a target of the library.
+fn kept_inputs(target: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    let mut files: Vec<_> =
+        fs::read_dir(folder).expect("a corpus").map(|entry| entry.expect("a file").path()).collect();
+    files.sort();
+    files.iter().map(|file| fs::read(file).expect("an input")).collect()
+}
