@@ -87,16 +87,14 @@ impl Pair {
         let mut all = Likelihood { log: 0.0, score: [0.0; 3], information: [[0.0; 3]; 3] };
         for slots in &self.slots {
             let a = slots.share;
-            let taken = |n: f64| -libm::expm1(-a * n);
-            let free = |n: f64| libm::exp(-a * n);
+            let [taken_x, taken_y, taken_z] = [x, y, z].map(|n| -libm::expm1(-a * n));
+            let [free_all, free_but_x, free_but_y, free_z] = [x + y + z, y + z, x + z, z].map(|n| libm::exp(-a * n));
+            let (alone_x, alone_y) = (free_but_x * taken_x, free_but_y * taken_y);
             let patterns = [
-                (free(x + y + z), [-free(x + y + z); 3]),
-                (free(y + z) * taken(x), [free(x + y + z), -free(y + z) * taken(x), -free(y + z) * taken(x)]),
-                (free(x + z) * taken(y), [-free(x + z) * taken(y), free(x + y + z), -free(x + z) * taken(y)]),
-                (
-                    taken(z) + free(z) * taken(x) * taken(y),
-                    [free(x + z) * taken(y), free(y + z) * taken(x), free(z) * (1.0 - taken(x) * taken(y))],
-                ),
+                (free_all, [-free_all; 3]),
+                (alone_x, [free_all, -alone_x, -alone_x]),
+                (alone_y, [-alone_y, free_all, -alone_y]),
+                (taken_z + free_z * taken_x * taken_y, [alone_y, alone_x, free_z * (1.0 - taken_x * taken_y)]),
             ];
             for ((chance, slope), seen) in patterns.into_iter().zip(slots.seen) {
                 // Chances that a double cannot hold are of slots that no set leaves so.
