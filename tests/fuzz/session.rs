@@ -146,10 +146,10 @@ impl Session {
 
     /// Restarts the primary with what its AOF holds, and says what was done.
     pub fn finish(&mut self) -> String {
-        let before = self.clients[0].text("DEBUG DIGEST");
+        let before = values(&mut self.clients[0]);
         self.pair.primary.restart();
         self.clients = [self.pair.primary.client(), self.pair.primary.client3()];
-        assert_eq!(self.clients[0].text("DEBUG DIGEST"), before, "after a restart");
+        assert_same(&values(&mut self.clients[0]), &before, "after a restart");
         let version = self.pair.primary.version();
         let mut report = format!(
             "{} commands in {:.0?} on {version:?}; {} values compared; the slowest:\n{}",
@@ -338,29 +338,23 @@ impl Session {
         for key in keys(client) {
             client.call(&[b"PERSIST".to_vec(), key]);
         }
-        let before = payloads(client);
-        let digest = client.text("DEBUG DIGEST");
-        self.compared += before.values().filter(|(_, kind)| !OTHER_TYPES.contains(&kind.as_str())).count();
-        self.pair.assert_equal("a round");
+        let before = values(client);
+        self.compared += before.values().filter(|value| value.is_ours()).count();
+        self.pair.replica.wait_synced(&self.pair.primary);
+        assert_same(&values(&mut self.pair.replica.client()), &before, "on the replica");
         self.pair.assert_no_errors();
-        let client = &mut self.clients[0];
-        if self.speaker.random.one_in(2) {
-            client.expect("DEBUG RELOAD", "+OK");
+        let after = if self.speaker.random.one_in(2) {
+            self.clients[0].expect("DEBUG RELOAD", "+OK");
+            "after it was loaded from the RDB file"
         } else {
-            if self.speaker.random.one_in(2) {
+            let is_rewritten = self.speaker.random.one_in(2);
+            if is_rewritten {
                 self.pair.primary.rewrite_aof();
             }
-            client.expect("DEBUG LOADAOF", "+OK");
-        }
-        let after = payloads(client);
-        for (key, (payload, kind)) in &before {
-            let key_shown = key.escape_ascii().to_string();
-            assert_eq!(after.get(key).map(|(_, kind)| kind), Some(kind), "the type of {key_shown}");
-            let is_other = OTHER_TYPES.contains(&kind.as_str());
-            assert!(is_other || after[key].0 == *payload, "the {kind} {key_shown} is another after it was loaded");
-        }
-        assert_eq!(after.len(), before.len());
-        assert_eq!(client.text("DEBUG DIGEST"), digest);
+            self.clients[0].expect("DEBUG LOADAOF", "+OK");
+            if is_rewritten { "after it was loaded from a rewritten AOF" } else { "after it was loaded from the AOF" }
+        };
+        assert_same(&values(&mut self.clients[0]), &before, after);
         let log = self.pair.primary.log();
         assert!(!log.contains("internal error"), "{log}");
     }
@@ -376,15 +370,52 @@ fn keys(client: &mut Client) -> Vec<Vec<u8>> {
     keys.into_iter().map(key).collect()
 }
 
-/// Of every key its payload and its type.
-fn payloads(client: &mut Client) -> BTreeMap<Vec<u8>, (Value, String)> {
+/// What there is to say about a value.
+#[derive(PartialEq)]
+struct Said {
+    kind: String,
+    digest: Value,
+    time_to_live: Value,
+    payload: Value,
+}
+
+impl Said {
+    /// Whether it is a value of the module.
+    fn is_ours(&self) -> bool {
+        !OTHER_TYPES.contains(&self.kind.as_str())
+    }
+}
+
+/// The values of all keys.
+fn values(client: &mut Client) -> BTreeMap<Vec<u8>, Said> {
     let keys = keys(client);
-    let with_payload = |key: Vec<u8>| {
-        let kind = text(&client.call(&[b"TYPE".to_vec(), key.clone()]));
-        let payload = client.call(&[b"DUMP".to_vec(), key.clone()]);
-        (key, (payload, kind))
+    let said = |key: Vec<u8>| {
+        let mut ask = |words: &str| {
+            let words: Words = words.split(' ').map(|word| word.as_bytes().to_vec()).chain([key.clone()]).collect();
+            client.call(&words)
+        };
+        let kind = text(&ask("TYPE"));
+        let (digest, time_to_live, payload) = (ask("DEBUG DIGEST-VALUE"), ask("PTTL"), ask("DUMP"));
+        (key, Said { kind, digest, time_to_live, payload })
     };
-    keys.into_iter().map(with_payload).collect()
+    keys.into_iter().map(said).collect()
+}
+
+/// Panics unless all keys have the same values.
+#[track_caller]
+fn assert_same(found: &BTreeMap<Vec<u8>, Said>, expected: &BTreeMap<Vec<u8>, Said>, when: &str) {
+    for (key, expected) in expected {
+        let (shown, kind) = (key.escape_ascii(), &expected.kind);
+        let found = found.get(key).unwrap_or_else(|| panic!("the {kind} {shown} is lost {when}"));
+        assert_eq!(found.kind, *kind, "the type of {shown} {when}");
+        assert_eq!(show(&found.digest), show(&expected.digest), "the digest of the {kind} {shown} {when}");
+        assert_eq!(found.time_to_live, expected.time_to_live, "the time to live of the {kind} {shown} {when}");
+        let is_same = found.payload == expected.payload || !expected.is_ours();
+        let payloads = || [&found.payload, &expected.payload].map(show);
+        assert!(is_same, "the payload of the {kind} {shown} {when}: {:?}", payloads());
+    }
+    let new: Vec<_> = found.keys().filter(|key| !expected.contains_key(*key)).collect();
+    assert!(new.is_empty(), "keys that were not there {when}: {new:?}");
 }
 
 /// The inputs that are kept of a target of the library.

@@ -84,7 +84,9 @@ impl Tracked {
             }
             14 => {
                 self.check();
+                // Beside the limit: lists have other room left now.
                 self.counter = laws::reloaded(&self.counter, input.byte());
+                return;
             }
             _ => return std::mem::swap(self, other),
         }

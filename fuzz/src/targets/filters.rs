@@ -78,7 +78,9 @@ impl Tracked {
             2..=4 => self.add_all(&input.items(), limit),
             5 => self.add_both_ways(&input.items(), limit),
             6 => self.admit(input, limit),
-            7 => self.build(&input.items(), input, limit),
+            // Rarely: threads take longer than all else.
+            7 if input.choice(16) == 0 => self.build(&input.items(), input, limit),
+            7 => self.add_all(&input.items(), limit),
             8 | 9 => self.advance(input),
             10 => self.filter.rebase(newest.saturating_sub(input.number().into()).max(0) as u64),
             11 => self.filter.set_pace(if input.flag() { Pace::Manual } else { Pace::Clock }),
@@ -90,7 +92,9 @@ impl Tracked {
             }
             14 => {
                 self.check();
+                // Beside the limit: lists have other room left now.
                 self.filter = laws::reloaded(&self.filter, input.byte());
+                return;
             }
             _ => return std::mem::swap(self, other),
         }
