@@ -4,8 +4,8 @@
     scripts/fuzz.py run SECONDS [TARGET...]   fuzz each target (all of them) so long, FUZZ_JOBS=2 at a time
     scripts/fuzz.py keep [TARGET...]          write fuzz/corpus anew: the inputs that reach most of what was reached
 
-FUZZ_SANITIZER=address runs them under the address sanitizer, some times slower. The library has no `unsafe`, so without
-one as much comes to light: overflows and broken assertions panic in either build.
+FUZZ_SANITIZER=address runs them under the address sanitizer, some times slower. The library has no `unsafe`: overflows
+and broken assertions panic in either build, and what is left to the sanitizer are the crates that it is built on.
 
 An input that fails is in target/fuzz/failed/. Once what it shows is mended, it goes to fuzz/regressions/TARGET/, which
 `cargo test -p rollcall-fuzz` runs. What was found is in target/fuzz/corpus/ and is used again by the next run.
@@ -28,7 +28,8 @@ TARGETS = sorted(file.stem for file in (CRATE / "fuzz_targets").glob("*.rs"))
 
 # Longest input, bytes. Longer ones are slower and reach no more: 16 operations take fewer.
 MAX_LEN = 512
-# A value takes at most 1 MiB (fuzz/src/limit.rs), and what is worked out of several at most 64 MiB.
+# A value takes at most 1 MiB (fuzz/src/limit.rs), and what is worked out of several at most 64 MiB. Single allocations are
+# watched under the sanitizer alone.
 LIMITS = ["-malloc_limit_mb=100", "-rss_limit_mb=2048", "-timeout=10", f"-max_len={MAX_LEN}"]
 # Nothing here leaks without `unsafe`; and weighing inputs by how rare what they reach is takes longer than they do.
 FAST = ["-detect_leaks=0", "-entropic=0", "-reload=0"]
