@@ -249,7 +249,7 @@ fuzz-keep: ## Write fuzz/corpus anew: of all inputs that `make fuzz` found, the 
 fuzz-server: setup-test build ## Fuzz a server with FUZZ_COMMANDS=200000 random commands; FUZZ_SEED=2: others; ROLLCALL_SERVER: another server
 	ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=$${ROLLCALL_SERVER:-redis-server} ROLLCALL_FUZZ_COMMANDS=$(FUZZ_COMMANDS) \
 		ROLLCALL_FUZZ_SEED=$(FUZZ_SEED) ROLLCALL_FUZZ_LONGEST_MS=100 \
-		cargo test --locked --test fuzz -- --nocapture
+		cargo test --workspace --locked --test fuzz -- --nocapture
 
 package: ## Make the packages for this processor, target/package/: Debian package, archive, sums, bills of materials; LIBC=musl: for musl
 	@scripts/setup.sh build wheels package

@@ -13,8 +13,9 @@ use crate::input::Input;
 /// with none of them, and the list of sub-filters, whose bytes are rounded once and asked for one by one.
 const UNASKED_BYTES: u64 = 512;
 
-/// How many times as much a list takes that grows member by member: it doubles, and is asked for by what it needs.
-const DOUBLING: u64 = 2;
+/// How many times as much as was allowed a value may take. A list that grows member by member doubles, and is asked for by what
+/// it needs. The plan of a sub-filter is asked for with none, but counted where a full pool has not taken it.
+const TIMES_ALLOWED: u64 = 2;
 
 /// At most so many bytes for a value.
 #[derive(Debug)]
@@ -61,19 +62,8 @@ impl Limit {
     /// # Panics
     /// If it did.
     pub fn check_taken(&self, before_bytes: u64, taken_bytes: u64) {
-        self.check_at_most(self.allowed_bytes.get().max(before_bytes), taken_bytes);
-    }
-
-    /// As [`Self::check_taken`], of what holds lists that grow member by member.
-    ///
-    /// # Panics
-    /// If it did.
-    pub fn check_taken_by_lists(&self, before_bytes: u64, taken_bytes: u64) {
-        self.check_at_most((self.allowed_bytes.get() * DOUBLING).max(before_bytes), taken_bytes);
-    }
-
-    fn check_at_most(&self, most_bytes: u64, taken_bytes: u64) {
-        assert!(taken_bytes <= most_bytes + UNASKED_BYTES, "{taken_bytes} bytes taken, {most_bytes} allowed");
+        let most_bytes = (self.allowed_bytes.get() * TIMES_ALLOWED).max(before_bytes * TIMES_ALLOWED) + UNASKED_BYTES;
+        assert!(taken_bytes <= most_bytes, "{taken_bytes} bytes taken, {most_bytes} allowed");
     }
 }
 

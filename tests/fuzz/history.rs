@@ -6,8 +6,11 @@ use std::path::Path;
 
 use crate::sentence::Words;
 
-/// Commands that are kept.
-const KEPT: usize = 40;
+/// Commands that are kept: more than between two looks at all values.
+const KEPT: usize = 1_000;
+
+/// How many of them are shown.
+const LINES: usize = 40;
 
 /// Bytes of an argument that are shown; the file has all.
 const SHOWN: usize = 120;
@@ -49,7 +52,8 @@ impl Drop for History {
         let whole: String = self.last.iter().map(|words| line(words, usize::MAX) + "\n").collect();
         let written = fs::write(&file, whole).map_or_else(|error| error.to_string(), |()| file.display().to_string());
         eprintln!("seed {}, command {}; the last ones, for redis-cli (whole: {written}):", self.seed, self.said);
-        self.last.iter().for_each(|words| eprintln!("{}", line(words, SHOWN)));
+        let last = self.last.iter().skip(self.last.len().saturating_sub(LINES));
+        last.for_each(|words| eprintln!("{}", line(words, SHOWN)));
     }
 }
 

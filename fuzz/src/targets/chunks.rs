@@ -133,7 +133,7 @@ fn take<T: Family>(key: &mut Key<T>, next: u64, chunk: &[u8], is_obeyed: bool, l
             if key.push(next, chunk, limit).is_ok()
                 && let Key::Loading(loading) = key
             {
-                limit.check_taken_by_lists(0, limit.taken::<T::Loading>(|visit| loading.heap_layouts(visit)));
+                limit.check_taken(0, limit.taken::<T::Loading>(|visit| loading.heap_layouts(visit)));
             }
         }
         Key::Loading(loading) => {

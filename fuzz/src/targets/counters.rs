@@ -91,7 +91,7 @@ impl Tracked {
             _ => return std::mem::swap(self, other),
         }
         self.renumber(newest);
-        limit.check_taken_by_lists(before_bytes, limit.taken_by(&self.counter));
+        limit.check_taken(before_bytes, limit.taken_by(&self.counter));
     }
 
     /// Slices go back with the newest.
@@ -182,7 +182,7 @@ impl Tracked {
         }
         assert_eq!(told.len(), numbers.len());
         assert!(!terms.dry_run || self.counter.is_same(&before));
-        limit.check_taken_by_lists(before_bytes, limit.taken_by(&self.counter));
+        limit.check_taken(before_bytes, limit.taken_by(&self.counter));
     }
 
     /// Time passes, as it is given or by a clock.
@@ -194,7 +194,9 @@ impl Tracked {
             let now = moment(input, self.counter.window().copied(), newest);
             let before = self.counter.count_at(now);
             self.counter.advance_due(now);
-            assert_eq!(self.counter.count_at(now), before, "a move changed an answer");
+            // A clock that went back to its first slices has members of before these, who all count as of the first.
+            let is_past_first = self.counter.window().is_none_or(|window| self.newest() >= window.slices().into());
+            assert!(!is_past_first || self.counter.count_at(now) == before, "a move changed an answer");
         }
     }
 
@@ -212,7 +214,7 @@ impl Tracked {
             }
             Err(_) => assert!(self.counter.is_same(&before)),
         }
-        limit.check_taken_by_lists(before_bytes, limit.taken_by(&self.counter));
+        limit.check_taken(before_bytes, limit.taken_by(&self.counter));
     }
 
     /// What is exact is right.

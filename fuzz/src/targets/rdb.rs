@@ -31,10 +31,10 @@ fn load<T: Family>(input: &mut Input<'_>) {
         load_ours(&fields, &limit)
     };
     let Ok(mut loading) = loaded else { return };
-    limit.check_taken_by_lists(0, limit.taken::<T::Loading>(|visit| loading.heap_layouts(visit)));
+    limit.check_taken(0, limit.taken::<T::Loading>(|visit| loading.heap_layouts(visit)));
     laws::check_arriving(&loading);
     if let Ok(value) = loading.finish() {
-        limit.check_taken_by_lists(0, limit.taken_by(&value));
+        limit.check_taken(0, limit.taken_by(&value));
         laws::check(&value, cut);
     }
 }
