@@ -30,7 +30,7 @@ PEERS := redis-6.2.5 redisbloom-2.8.2
 # VARIABLE=FILE for a fetched server; empty on a machine that the server does not run on.
 in_variable = $(addprefix $(1)=,$(shell scripts/servers.py path $(2)))
 
-.PHONY: help run test test-servers test-clients test-watch chaos chaos-short hostile memcheck sanitize miri golden build lint demo bench accuracy instructions fuzz fuzz-short fuzz-keep fuzz-server package test-package setup clean setup-run setup-test
+.PHONY: help run test test-servers test-clients test-watch chaos chaos-short hostile memcheck sanitize miri golden build lint demo bench accuracy instructions fuzz fuzz-keep fuzz-server package test-package setup clean setup-run setup-test
 
 help: ## List the targets (what `make` alone does)
 	@echo "make TARGET, where TARGET is one of"
