@@ -135,14 +135,14 @@ hostile: setup-test build ## Break links after every byte of a value, fill disks
 	@echo "== make hostile: all held"
 
 # Server tests whose servers are watched, as filters of test names; more with FILTERS="...".
-MEMORY_TESTS := commands_bloom commands_counting commands_members commands_admission persistence_golden persistence_corruption types_generic replication_effects
+MEMORY_TESTS := any_commands commands_bloom commands_counting commands_members commands_admission persistence_golden persistence_corruption types_generic replication_effects
 
 memcheck: setup-test build ## Run part of the server tests on servers under valgrind, about half an hour; FILTERS="..." for another part
 	@scripts/setup.sh counts
 	@ROLLCALL_MODULE=$(MODULE) scripts/check_memory.py memcheck $(or $(FILTERS),$(MEMORY_TESTS))
 
 # Not those with a clock of their own, with limits of memory or that measure it, or that add very many items.
-SANITIZE_TESTS := commands_admission commands_beside commands_bloom commands_counting commands_expiry commands_members \
+SANITIZE_TESTS := any_commands commands_admission commands_beside commands_bloom commands_counting commands_expiry commands_members \
 	errors events persistence_corruption persistence_full_disk persistence_golden persistence_restart replication_cut \
 	replication_effects replication_sync types_generic types_payload
 

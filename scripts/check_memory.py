@@ -7,7 +7,7 @@
                                                    built first, by the nightly compiler
     scripts/check_memory.py --self-test            check the reading of reports, on reports of either kind
 
-FILTERs are of test names, as `cargo test --test server` takes them. The exit status is 1 if a test fails or an error is
+FILTERs are of test names, as `cargo test --test server --test fuzz` takes them. The exit status is 1 if a test fails or an error is
 ours. An error is ours if one of the places that its report names is in the module. Errors of the server by itself are
 counted and not listed: its own tests are for them.
 
@@ -120,7 +120,7 @@ def run(tool: str, filters: list[str]) -> int:
         wrapper.write_text(f"#!/bin/sh\n{command}\n", "utf-8")
         wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
         environment = {**os.environ, "ROLLCALL_SERVER": str(wrapper), "ROLLCALL_MODULE": str(module), "ROLLCALL_PATIENCE": PATIENCE[tool]}
-        tests = ["cargo", "test", "--locked", "--no-fail-fast", "--test", "server", "--", *filters]
+        tests = ["cargo", "test", "--locked", "--no-fail-fast", "--test", "server", "--test", "fuzz", "--", *filters]
         failed = subprocess.run(tests, cwd=ROOT, env=environment).returncode
         texts = [file.read_text("utf-8", "replace") for file in sorted(reports.glob(f"{REPORT}.*"))]
     found = [error for text in texts for error in errors(text)]

@@ -34,7 +34,7 @@ use std::time::Duration;
 use crate::session::Session;
 
 /// Commands of an ordinary run.
-const COMMANDS: usize = 8_000;
+const COMMANDS: usize = 6_000;
 
 fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok().filter(|text| !text.is_empty())?;
