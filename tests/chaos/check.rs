@@ -150,7 +150,7 @@ impl Look<'_> {
         if !(news..=news + doubt).contains(&card) {
             self.broken(&format!("BF.CARD {card}, expected from {news} to {}", news + doubt));
         }
-        let Some(tally) = tally else { return Some(()) };
+        let Some(tally) = tally.filter(|_| rate < 1.0) else { return Some(()) };
         let reply = self.ask(&command("BF.INFO ? FPR", &name))?;
         let Value::Array(fields) = &reply else { self.broken(&show(&reply)) };
         let expected = number(&fields[0]);

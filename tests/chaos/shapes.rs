@@ -19,7 +19,8 @@ pub enum Remembers {
 /// How the contents are known from outside.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// A filter of this error rate. `has_card`: what it counts is the sum of its replies.
+    /// A filter of this error rate; of 1 if that is whatever the options say, with sub-filters so small that their fill
+    /// tells little. `has_card`: what it counts is the sum of its replies.
     Filter { rate: f64, has_card: bool },
     /// A counter that lists its members.
     Exact,
