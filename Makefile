@@ -19,8 +19,9 @@ export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 
 # The part of the server tests that every supported server has to pass, as filters of test names.
 CORE_TESTS := commands_ config info_ persistence replication
-# But those that compare long random sessions with a model: what they find does not depend on the server.
-NOT_CORE_TESTS := replication_windows_model
+# But those that compare long random sessions with a model, for what they find does not depend on the server, and those
+# of a hostile world, which `make hostile` runs on all servers.
+NOT_CORE_TESTS := replication_windows_model replication_cut persistence_full_disk persistence_killed commands_without_memory
 # All but the examples of documents. Programs in examples/ have no tests, and `make lint` compiles them.
 TESTS := --workspace --locked --lib --bins --tests
 # Optimised: they add tens of millions of items.
@@ -72,7 +73,7 @@ test-servers: setup-test build ## Run the core server tests (commands, options, 
 		[[ -n "$$server" ]] || continue; \
 		echo "== core server tests, on $$name"; \
 		ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=$$server $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
-			cargo test --workspace --locked --no-fail-fast --test server -- $(CORE_TESTS) --skip $(NOT_CORE_TESTS); \
+			cargo test --workspace --locked --no-fail-fast --test server -- $(CORE_TESTS) $(addprefix --skip ,$(NOT_CORE_TESTS)); \
 	done
 
 # How much of each scenario: kills, failovers, seconds of everything at once, seconds of slots that move.
