@@ -11,7 +11,6 @@ end. PROGRAM and FILE are found as scripts/with_server.py finds them.
 
 import argparse
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -21,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Sequence, Union
 
-from with_server import ROOT, StartError, free_port, start, stop
+from with_server import ROOT, StartError, exit_on_signals, free_port, start, stop
 
 SLOTS = 16_384
 FORM_SECONDS = 30.0
@@ -188,10 +187,7 @@ def main() -> int:
         print(f"with_cluster: {module} is missing: make build", file=sys.stderr)
         return 1
 
-    # As in with_server.py: these signals become an exit, so that `finally` runs.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, lambda number, frame: sys.exit(128 + number))
+    exit_on_signals()
     servers = []
     with tempfile.TemporaryDirectory(prefix="rollcall-") as folder:
         try:

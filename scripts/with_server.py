@@ -94,6 +94,14 @@ def start(program: str, module: Path, folder: str, options: Sequence[str] = ()) 
     raise StartError(f"{program} did not start; its log ends:\n" + "\n".join(text.splitlines()[-15:]))
 
 
+def exit_on_signals() -> None:
+    """Makes an exit of these signals, so that `finally` runs. SIGINT is one already (KeyboardInterrupt). Signals that nohup
+    ignores stay ignored."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda number, frame: sys.exit(128 + number))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run a command beside a server that has the module loaded.")
     parser.add_argument("--server", default=os.environ.get("ROLLCALL_SERVER") or "redis-server")
@@ -107,11 +115,7 @@ def main() -> int:
         print(f"with_server: {module} is missing: make build", file=sys.stderr)
         return 1
 
-    # These signals become an exit, so that `finally` runs. SIGINT is one already (KeyboardInterrupt). Signals that
-    # nohup ignores stay ignored.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, lambda number, frame: sys.exit(128 + number))
+    exit_on_signals()
     with tempfile.TemporaryDirectory(prefix="rollcall-") as folder:
         try:
             server, port = start(options.server, module, folder)

@@ -1,6 +1,7 @@
 //! Everything goes wrong while clients write, and a checker that knows what was acknowledged looks for it.
 //!
-//! Run by `make chaos`, and for two minutes by `make chaos-short`: all tests here are marked to be left out otherwise.
+//! Run by `make chaos`, and for two minutes by `make chaos-short`: the four scenarios are marked to be left out otherwise.
+//! `notices`, which tests the checker itself, takes seconds and runs with all tests.
 //! A failure tells the seed, the moment, the key, what was acknowledged and what came back. The seed fixes what is sent
 //! and what is done when; how these meet differs from run to run.
 //!
