@@ -11,7 +11,7 @@ use crate::resp::{Batch, Reply};
 use crate::servers::Server;
 use crate::waits::longest_wait;
 
-/// The value, one like it with other items, one of which the work makes or fills, and room for copies.
+/// The value, one like it with other items, one that a merge makes, and one that a copy makes.
 const KEYS: [&str; 4] = ["giant", "like", "new", "copy"];
 
 /// Items of a long list.
@@ -46,7 +46,7 @@ const fn whole(call: &'static str) -> Work {
     Work { call, is_whole: true }
 }
 
-/// What goes by the server, and takes the value whole. DUMP and LOADCHUNK are told apart by their first word.
+/// `RESTORE` and `LOADCHUNK` stand for commands whose payload is taken from the server first.
 const FILTER: &[Work] = &[
     part("BF.ADD giant one"),
     part("BF.MADD giant ITEMS"),
