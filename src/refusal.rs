@@ -224,5 +224,7 @@ fn core_text(noun: Noun, error: &Error) -> String {
         ),
         Error::NotOfLast { what } => format!("ERR a filter of the last items has no {what}"),
         Error::Corrupt { .. } => "ERR received bad data".to_owned(),
+        // What the library may add, in its own words.
+        _ => format!("ERR {error}"),
     }
 }

@@ -238,7 +238,7 @@ pub fn steps(run: &mut Run) -> Findings {
             let (mut at_step, mut later, mut before) = (0, 0, 0);
             for number in 0..3 * u64::from(exact_limit) {
                 let was_exact = counter.is_exact();
-                counter.add(&(trial << 40 | number).to_le_bytes(), &Unlimited).expect("no limit");
+                counter.add((trial << 40 | number).to_le_bytes(), &Unlimited).expect("no limit");
                 let count = counter.count();
                 let fall = before - count.min(before);
                 let worst = if was_exact { &mut at_step } else { &mut later };

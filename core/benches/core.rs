@@ -323,7 +323,7 @@ mod counting_windowed {
         let mut counter = Counter::new(params).expect("a counter").with_window(window, 0).expect("a counter");
         for member in 0..CounterParams::MAX_EXACT_LIMIT {
             counter.advance(u64::from(member % 2));
-            counter.add(&member.to_le_bytes(), &Unlimited).expect("room");
+            counter.add(member.to_le_bytes(), &Unlimited).expect("room");
         }
         let copy = || counter.try_clone().expect("a copy");
         bencher.with_inputs(copy).bench_local_refs(|counter| counter.advance(25));

@@ -88,6 +88,7 @@ impl Parameter {
 
 /// What refuses a size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Limit {
     /// The largest size of one value.
     Value,
@@ -97,6 +98,7 @@ pub enum Limit {
 
 /// An error of the core. A function that returns one has changed nothing, unless its documentation says otherwise.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Error {
     /// A parameter lies outside its range.
     OutOfRange {

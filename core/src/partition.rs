@@ -139,7 +139,8 @@ impl Partitioned {
     /// assert!(tokens.part_of(b"token-2") < 16);
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
-    pub fn part_of(&self, item: &[u8]) -> u32 {
+    pub fn part_of(&self, item: impl AsRef<[u8]>) -> u32 {
+        let item = item.as_ref();
         // The low bits: a language without unsigned 64-bit shifts has them too.
         hash64(item, ROUTING_SEED) as u32 & (self.parts - 1)
     }
@@ -482,7 +483,7 @@ mod tests {
             for k in [2, 64, 1024] {
                 let (all, n) = (parts(k), 40_000);
                 let mut loads = vec![0u32; k as usize];
-                (0..n).for_each(|number| loads[all.part_of(&item(number)) as usize] += 1);
+                (0..n).for_each(|number| loads[all.part_of(item(number)) as usize] += 1);
                 let mean = n as f64 / f64::from(k);
                 let chi_square: f64 = loads.iter().map(|&load| (f64::from(load) - mean).powi(2) / mean).sum();
                 let freedom = f64::from(k - 1);

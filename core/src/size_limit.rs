@@ -105,3 +105,48 @@ pub(crate) fn try_to_vec<T: Copy>(elements: &[T]) -> Result<Vec<T>, Error> {
 fn out_of_memory<T>(len: usize) -> Error {
     Error::OutOfMemory { needed_bytes: (len as u64).saturating_mul(size_of::<T>() as u64) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Twice what is asked for.
+    struct Doubled;
+
+    impl SizeLimit for Doubled {
+        fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
+            MaxBytes(100).check(held_bytes, more_bytes)
+        }
+
+        fn allocation_bytes(&self, layout: Layout) -> u64 {
+            2 * layout.size() as u64
+        }
+    }
+
+    #[test]
+    fn a_reference_is_the_limit_that_it_refers_to() {
+        let limit: &dyn SizeLimit = &Doubled;
+        assert_eq!(held_bytes::<u64>(&limit, |visit| visit(Layout::new::<[u8; 20]>())), 48);
+        assert_eq!(array_bytes::<u32>(&limit, 5), 40);
+        assert_eq!((&limit).check(50, 50), Ok(()));
+        let refused = Error::TooLarge { needed_bytes: 101, limit_bytes: 100, limit: Limit::Value };
+        assert_eq!((&limit).check(50, 51), Err(refused));
+    }
+
+    #[test]
+    fn what_no_address_space_holds_is_more_than_any_limit() {
+        assert_eq!(array_bytes::<u64>(&Unlimited, 1 << 62), u64::MAX);
+        let refused = try_with_capacity::<u32>(usize::MAX).map(|_| ());
+        assert_eq!(refused, Err(Error::OutOfMemory { needed_bytes: u64::MAX }));
+        assert_eq!(try_with_capacity::<u32>(1 << 61).map(|_| ()), Err(Error::OutOfMemory { needed_bytes: 1 << 63 }));
+    }
+
+    #[test]
+    fn a_copy_has_room_for_its_elements_alone() {
+        let copy = try_to_vec(&[1u16, 2, 3]).expect("memory");
+        assert_eq!((&copy[..], copy.capacity()), (&[1, 2, 3][..], 3));
+        let mut list = copy;
+        try_reserve(&mut list, 7).expect("memory");
+        assert!(list.capacity() >= 10);
+    }
+}

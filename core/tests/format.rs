@@ -194,7 +194,7 @@ fn what_is_checked_is_all_that_a_filter_takes() {
         }
         for item in 0..300u32 {
             filter.advance(u64::from(item / 100));
-            filter.add(&item.to_le_bytes(), &limit).unwrap();
+            filter.add(item.to_le_bytes(), &limit).unwrap();
             let ((bytes, rounding), checked) = (taken(&filter), limit.0.get());
             assert!(checked + rounding >= bytes && checked <= bytes + 300, "{checked} checked, {bytes} taken");
         }
@@ -254,7 +254,7 @@ fn bytes_that_are_known_at_once_are_those_that_are_held() {
                 None => Counter::new(params).unwrap(),
             };
             (0..members).for_each(|member| {
-                counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
+                counter.add(member.to_le_bytes(), &Unlimited).unwrap();
             });
             let (known, held) = (counter.num_bytes(), counter.size_bytes());
             // The parameters, which other counters may share.
@@ -271,7 +271,7 @@ fn bytes_that_are_known_at_once_are_those_that_are_held() {
         let params = bloom::Params { error_rate: 0.01, capacity: 10, expansion: 2, seed: 0 };
         let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
         (0..1000u32).for_each(|item| {
-            filter.add(&item.to_le_bytes(), &Unlimited).unwrap();
+            filter.add(item.to_le_bytes(), &Unlimited).unwrap();
         });
         assert_eq!(filter.num_bytes(), filter.size_bytes());
     }
@@ -306,7 +306,7 @@ fn what_has_arrived_goes_on_from_anywhere() {
     let params = counting::Params { capacity: 100_000, error_rate: 0.01, exact_limit: 0, exact_bytes: 16_384, seed: 7 };
     let mut dense = Counter::with_layout(params, layout::Layout::new(24, 10).unwrap()).unwrap();
     for member in 0..300_000u32 {
-        dense.add(&member.to_le_bytes(), &Unlimited).unwrap();
+        dense.add(member.to_le_bytes(), &Unlimited).unwrap();
     }
     assert_eq!(dense.representation(), Representation::Dense);
     for end in [0, 1, 1 << 20, (1 << 20) + 1, dense.payload().len() - 1] {
@@ -387,7 +387,7 @@ proptest! {
         let mut other = filter.empty_twin(&limit).unwrap();
         for (one, items) in [(&mut filter, &items), (&mut other, &others)] {
             for item in items {
-                let _ = one.add(&[*item], &limit);
+                let _ = one.add([*item], &limit);
             }
             assert_filter_reads_back(one)?;
         }
@@ -428,12 +428,12 @@ proptest! {
         for (later, items) in &steps {
             filter.advance(filter.newest_slice().unwrap().saturating_add(*later));
             for item in items {
-                let _ = filter.add(&[*item], &limit);
+                let _ = filter.add([*item], &limit);
             }
             assert_filter_reads_back(&filter)?;
             let terms = Terms { limit: 40, all: later % 2 == 0, dry_run: false };
             let _ = other.admit(items.iter().map(std::slice::from_ref), terms, &limit);
-            let _ = other.add(&later.to_le_bytes(), &limit);
+            let _ = other.add(later.to_le_bytes(), &limit);
             assert_filter_reads_back(&other)?;
         }
         let _ = filter.merge(&[&other], &Unlimited);
@@ -464,13 +464,13 @@ proptest! {
         let mut counter = Counter::new(counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed }).unwrap();
         assert_counter_reads_back(&counter)?;
         for item in &items {
-            let _ = counter.add(&item.to_le_bytes(), &limit);
+            let _ = counter.add(item.to_le_bytes(), &limit);
         }
         assert_counter_reads_back(&counter)?;
         let other = counting::Params { capacity: other_capacity, error_rate: 0.05, exact_limit: 10, exact_bytes: 16_384, seed };
         let mut other = Counter::new(other).unwrap();
         for number in 0..others {
-            other.add(&number.to_le_bytes(), &limit).unwrap();
+            other.add(number.to_le_bytes(), &limit).unwrap();
         }
         let _ = counter.merge(&[&other], &limit);
         for counter in [&counter, &other] {
@@ -494,7 +494,7 @@ proptest! {
             let params = counting::Params { capacity, error_rate: 0.05, exact_limit, exact_bytes: 16_384, seed: 0 };
             let mut counter = Counter::with_layout(params, layout).unwrap();
             for number in numbers {
-                counter.add(&number.to_le_bytes(), &Unlimited).unwrap();
+                counter.add(number.to_le_bytes(), &Unlimited).unwrap();
             }
             counter
         };

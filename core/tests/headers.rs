@@ -232,10 +232,10 @@ fn a_slice_beyond_all_time_is_only_a_number() {
     let header = windowed(params, Sliding::last(4, false).unwrap(), &[60]).header();
     let mut filter: BloomFilter = persist::load([(1, &forged(&header, 9..11, last))], &Unlimited).unwrap();
     for item in 0..1000u32 {
-        filter.add(&item.to_le_bytes(), &Unlimited).unwrap();
+        filter.add(item.to_le_bytes(), &Unlimited).unwrap();
     }
     assert_eq!((filter.newest_slice(), filter.sub_filters().len()), (Some(u64::MAX), 5));
-    assert!((950..1000u32).all(|item| filter.may_contain(&item.to_le_bytes())));
+    assert!((950..1000u32).all(|item| filter.may_contain(item.to_le_bytes())));
 }
 
 /// What follows from huge parameters is summed without overflow, and refused before any of it is allocated.
@@ -282,7 +282,7 @@ fn generations_share_the_sub_filters_that_there_may_be() {
     let params = bloom::Params { error_rate: 1e-6, capacity: 4, expansion: 1, seed: 7 };
     let mut filter = windowed(params, Sliding::time(400, 4, Pace::Manual, false).unwrap(), &[600]);
     filter.advance(1_001);
-    let refused = (0u32..).find_map(|item| filter.add(&item.to_le_bytes(), &Unlimited).err());
+    let refused = (0u32..).find_map(|item| filter.add(item.to_le_bytes(), &Unlimited).err());
     assert!(matches!(refused, Some(Error::OutOfRange { parameter: Parameter::SubFilters, .. })), "{refused:?}");
     assert_eq!(filter.sub_filters().len(), 1024);
     assert!(filter.header().len() < 1 << 16);

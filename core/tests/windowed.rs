@@ -49,7 +49,7 @@ fn pass(filter: &mut BloomFilter, slices: u64) {
         None => {
             let mut number = 0u64;
             while filter.newest_slice() < Some(newest + slices) {
-                filter.add(&number.to_le_bytes(), &Unlimited).unwrap();
+                filter.add(number.to_le_bytes(), &Unlimited).unwrap();
                 number += 1;
             }
         }
@@ -92,7 +92,7 @@ fn a_stamp_that_came_round_is_refused_where_it_is_loaded() {
     let later = scan(&mut filter, 1, |filter| {
         pass(filter, 1023);
         for number in 0..9_000u32 {
-            filter.add(&number.to_le_bytes(), &Unlimited).unwrap();
+            filter.add(number.to_le_bytes(), &Unlimited).unwrap();
         }
     });
     let later = later.unwrap();

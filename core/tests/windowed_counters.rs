@@ -187,7 +187,7 @@ fn a_day_by_the_hour_takes_at_most_40_kb() {
     for hour in 0..30u64 {
         counter.advance(hour);
         for member in 0..50_000u64 {
-            counter.add(&(hour * 50_000 + member).to_le_bytes(), &Unlimited).unwrap();
+            counter.add((hour * 50_000 + member).to_le_bytes(), &Unlimited).unwrap();
             largest = largest.max(if member % 500 == 0 { counter.size_bytes() } else { 0 });
         }
     }
@@ -248,8 +248,8 @@ proptest! {
         for step in steps {
             match step {
                 Step::Add(items) => items.iter().for_each(|item| {
-                    let _ = counter.add(&item.to_le_bytes(), &limit);
-                    other.add(&(item / 3).to_le_bytes(), &limit).unwrap();
+                    let _ = counter.add(item.to_le_bytes(), &limit);
+                    other.add((item / 3).to_le_bytes(), &limit).unwrap();
                 }),
                 Step::Pass(slices) => drop(counter.advance(counter.newest_slice().unwrap().saturating_add(slices))),
                 Step::Back(slices) => drop(counter.rebase(counter.newest_slice().unwrap().saturating_sub(slices))),

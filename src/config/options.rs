@@ -305,6 +305,15 @@ pub fn check_bloom_layout(layout: bloom::BitLayout) -> Result<(), String> {
 mod tests {
     use super::*;
 
+    /// Whoever uses the library gets what a server makes.
+    #[test]
+    fn defaults_are_those_of_the_library() {
+        let seedless = bloom::Params { seed: 0, ..bloom_defaults() };
+        assert_eq!(seedless, bloom::Params::default());
+        let seedless = counting::Params { seed: 0, ..counting_defaults() };
+        assert_eq!(seedless, counting::Params::default());
+    }
+
     #[test]
     fn rates_keep_to_their_ranges() {
         for text in ["0", "1", "-0.5", "nan", "inf", "1e400", "", "0.1x"] {

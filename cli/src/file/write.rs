@@ -1,15 +1,15 @@
-//! Writing a file of values.
+//! Writing a file of values, under a temporary name until it is whole.
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use rollcall_core::persist::file::{self, Entry, Error};
 use tempfile::NamedTempFile;
-use xxhash_rust::xxh3::Xxh3;
 
-use super::format::{Entry, MAGIC, MAX_CHUNK_BYTES, MAX_KEY_BYTES, VERSION, tag};
+use super::Value;
 use crate::failure::Failure;
 
 /// Bytes that are collected before they are written.
@@ -19,11 +19,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 pub struct Writer {
     path: PathBuf,
     replace: bool,
-    out: BufWriter<NamedTempFile>,
-    sum: Box<Xxh3>,
-    num_values: u64,
-    /// Chunks and bytes of the value that was begun.
-    open: Option<(u64, u64)>,
+    file: file::Writer<BufWriter<NamedTempFile>>,
 }
 
 impl Writer {
@@ -43,17 +39,8 @@ impl Writer {
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(folder)
             .map_err(|error| Failure::of(format!("cannot write to the folder {}: {error}", folder.display())))?;
-        let mut writer = Writer {
-            path: path.to_owned(),
-            replace,
-            out: BufWriter::with_capacity(BUFFER_BYTES, temporary),
-            sum: Box::new(Xxh3::new()),
-            num_values: 0,
-            open: None,
-        };
-        writer.put(&MAGIC)?;
-        writer.put(&VERSION.to_le_bytes())?;
-        Ok(writer)
+        let file = file::Writer::new(BufWriter::with_capacity(BUFFER_BYTES, temporary));
+        Ok(Writer { path: path.to_owned(), replace, file: file.map_err(|error| failure(path, error))? })
     }
 
     /// Begins a value.
@@ -61,20 +48,7 @@ impl Writer {
     /// # Errors
     /// When the file cannot be written.
     pub fn begin(&mut self, entry: &Entry) -> Result<(), Failure> {
-        debug_assert!(self.open.is_none(), "a value is begun before the last one ended");
-        self.put(&[tag::VALUE, entry.kind.byte()])?;
-        self.put(&entry.expires_at.unwrap_or(0).to_le_bytes())?;
-        match &entry.key {
-            None => self.put(&[0])?,
-            Some(key) => {
-                let len = self.length(key.len(), MAX_KEY_BYTES, "key")?;
-                self.put(&[1])?;
-                self.put(&len)?;
-                self.put(key)?;
-            }
-        }
-        self.open = Some((0, 0));
-        self.put_sum()
+        self.file.begin(entry).map_err(|error| failure(&self.path, error))
     }
 
     /// Writes a chunk of the value that was begun, with the iterator that came with it.
@@ -82,17 +56,7 @@ impl Writer {
     /// # Errors
     /// When it is larger than 64 MiB, or the file cannot be written.
     pub fn chunk(&mut self, iterator: u64, bytes: &[u8]) -> Result<(), Failure> {
-        let len = self.length(bytes.len(), MAX_CHUNK_BYTES, "chunk")?;
-        self.put(&[tag::CHUNK])?;
-        self.put(&iterator.to_le_bytes())?;
-        self.put(&len)?;
-        self.put(bytes)?;
-        debug_assert!(self.open.is_some(), "a chunk belongs to a value");
-        if let Some((chunks, sum_bytes)) = &mut self.open {
-            *chunks += 1;
-            *sum_bytes += bytes.len() as u64;
-        }
-        self.put_sum()
+        self.file.chunk(iterator, bytes).map_err(|error| failure(&self.path, error))
     }
 
     /// Ends the value.
@@ -100,41 +64,29 @@ impl Writer {
     /// # Errors
     /// When the file cannot be written.
     pub fn end(&mut self) -> Result<(), Failure> {
-        let (chunks, bytes) = self.open.take().unwrap_or_default();
-        self.put(&[tag::VALUE_END])?;
-        self.put(&chunks.to_le_bytes())?;
-        self.put(&bytes.to_le_bytes())?;
-        self.num_values += 1;
-        self.put_sum()
+        self.file.end().map_err(|error| failure(&self.path, error))
     }
 
-    /// Writes a whole value: its entry, and its chunks, each after its iterator.
+    /// Writes a value from memory.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn value<C: AsRef<[u8]>>(
-        &mut self,
-        entry: &Entry,
-        chunks: impl IntoIterator<Item = (u64, C)>,
-    ) -> Result<(), Failure> {
-        self.begin(entry)?;
-        for (iterator, chunk) in chunks {
-            self.chunk(iterator, chunk.as_ref())?;
-        }
-        self.end()
+    pub fn store(&mut self, entry: &Entry, value: &Value) -> Result<(), Failure> {
+        let stored = match value {
+            Value::Filter(filter) => self.file.store(entry, filter),
+            Value::Counter(counter) => self.file.store(entry, counter),
+        };
+        stored.map_err(|error| failure(&self.path, error))
     }
 
     /// Ends the file, makes it durable, and gives it its name.
     ///
     /// # Errors
     /// When it cannot be written or named.
-    pub fn finish(mut self) -> Result<(), Failure> {
-        debug_assert!(self.open.is_none(), "the last value did not end");
-        self.put(&[tag::FILE_END])?;
-        self.put(&self.num_values.to_le_bytes())?;
-        self.put_sum()?;
-        let Writer { path, replace, out, .. } = self;
+    pub fn finish(self) -> Result<(), Failure> {
+        let Writer { path, replace, file } = self;
         let cannot = |error: io::Error| cannot_write(&path, &error);
+        let out = file.finish().map_err(|error| failure(&path, error))?;
         let temporary = out.into_inner().map_err(|error| cannot(error.into_error()))?;
         temporary.as_file().sync_all().map_err(cannot)?;
         let named = if replace { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
@@ -148,7 +100,7 @@ impl Writer {
 
     /// Whether a value was begun and has chunks.
     pub fn is_within_value(&self) -> bool {
-        self.open.is_some_and(|(chunks, _)| chunks > 0)
+        self.file.is_within_value()
     }
 
     /// Keeps what was written so far as `path`, which [`super::Reader`] reads up to where it ends.
@@ -157,27 +109,9 @@ impl Writer {
     /// When it cannot be written or named.
     pub fn keep_as(self, path: &Path) -> Result<(), Failure> {
         let cannot = |error: io::Error| cannot_write(path, &error);
-        let temporary = self.out.into_inner().map_err(|error| cannot(error.into_error()))?;
+        let temporary = self.file.into_inner().into_inner().map_err(|error| cannot(error.into_error()))?;
         temporary.persist(path).map_err(|error| cannot(error.error))?;
         Ok(())
-    }
-
-    fn length(&self, len: usize, most: usize, what: &str) -> Result<[u8; 4], Failure> {
-        let written = u32::try_from(len).ok().filter(|_| len <= most);
-        written.map(u32::to_le_bytes).ok_or_else(|| {
-            Failure::of(format!("{}: a {what} of {len} bytes is more than the {most} of a file", self.path.display()))
-        })
-    }
-
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.sum.update(bytes);
-        self.out.write_all(bytes).map_err(|error| cannot_write(&self.path, &error))
-    }
-
-    /// Ends a record with the checksum of all before.
-    fn put_sum(&mut self) -> Result<(), Failure> {
-        let sum = self.sum.digest();
-        self.put(&sum.to_le_bytes())
     }
 }
 
@@ -188,6 +122,14 @@ fn folder_of(path: &Path) -> &Path {
 
 fn exists(path: &Path) -> Failure {
     Failure::of(format!("{} exists", path.display())).advise("name another file, or replace it with --force")
+}
+
+/// Why the file `path` cannot be written.
+fn failure(path: &Path, error: Error) -> Failure {
+    match error {
+        Error::Io(error) => cannot_write(path, &error),
+        other => Failure::of(format!("{}: {other}", path.display())),
+    }
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {

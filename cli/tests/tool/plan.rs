@@ -10,7 +10,7 @@ use crate::run::Folder;
 fn filled(mut filter: BloomFilter, items: u64) -> BloomFilter {
     let mut item = 0u64;
     while filter.capacity() < items {
-        filter.add(&item.to_le_bytes(), &Unlimited).unwrap();
+        filter.add(item.to_le_bytes(), &Unlimited).unwrap();
         item += 1;
     }
     filter
@@ -62,11 +62,11 @@ fn filters_that_forget_take_what_was_planned() {
         let mut filter = BloomFilter::windowed_at(params, sliding.unwrap(), 1000, &Unlimited).unwrap();
         let is_timed = filter.sliding().unwrap().window().is_some();
         for item in 0..20_000u64 {
-            filter.add(&item.to_le_bytes(), &Unlimited).unwrap();
+            filter.add(item.to_le_bytes(), &Unlimited).unwrap();
             if is_timed {
                 filter.advance(1001 + item);
                 if item > 20 {
-                    filter.add(&item.to_be_bytes(), &Unlimited).unwrap();
+                    filter.add(item.to_be_bytes(), &Unlimited).unwrap();
                     break;
                 }
             }

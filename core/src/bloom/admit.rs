@@ -28,12 +28,13 @@ impl BloomFilter {
     /// # Errors
     /// What keeps the filter from growing ([`Error::TooLarge`], [`Error::OutOfRange`]), [`Error::OutOfMemory`]. Nothing
     /// is changed then.
-    pub fn admit<'a>(
+    pub fn admit<'a, T: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
-        items: impl ExactSizeIterator<Item = &'a [u8]>,
+        items: impl ExactSizeIterator<Item = &'a T>,
         terms: Terms,
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
+        let items = items.map(AsRef::as_ref);
         match &mut self.chain {
             EitherChain::Lines(filter) => filter.admit(items, terms, limit),
             EitherChain::Classic(filter) => filter.admit(items, terms, limit),

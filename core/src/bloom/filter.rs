@@ -66,6 +66,7 @@ pub enum EitherChain {
 
 /// Parameters, size and fill of a sub-filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct SubFilterInfo {
     /// How many items it is made for.
     pub capacity: u64,
@@ -200,7 +201,8 @@ impl BloomFilter {
     /// # Errors
     /// A full filter refuses a new item. The error is [`Error::Full`] if the filter does not scale, else what keeps it
     /// from growing ([`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::OutOfRange`]). Nothing is changed then.
-    pub fn add(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
+    pub fn add(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<bool, Error> {
+        let item = item.as_ref();
         either!(&mut self.chain, filter => filter.add(item, limit))
     }
 
@@ -220,12 +222,13 @@ impl BloomFilter {
     ///
     /// # Errors
     /// As [`Self::add`]. The items before the refused one are added, and `added` was called for each of them.
-    pub fn add_all<'a>(
+    pub fn add_all<'a, T: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
-        items: impl IntoIterator<Item = &'a [u8]>,
+        items: impl IntoIterator<Item = &'a T>,
         limit: &impl SizeLimit,
         added: impl FnMut(bool),
     ) -> Result<(), Error> {
+        let items = items.into_iter().map(AsRef::as_ref);
         either!(&mut self.chain, filter => filter.add_all(items, limit, added))
     }
 
@@ -241,7 +244,8 @@ impl BloomFilter {
     /// assert!(!filter.may_contain(b"zoe"));
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
-    pub fn may_contain(&self, item: &[u8]) -> bool {
+    pub fn may_contain(&self, item: impl AsRef<[u8]>) -> bool {
+        let item = item.as_ref();
         reached!(&self.chain, may_contain(item), 0)
     }
 
@@ -259,7 +263,12 @@ impl BloomFilter {
     /// assert_eq!(known, [true, false]);
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
-    pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, found: impl FnMut(bool)) {
+    pub fn may_contain_all<'a, T: AsRef<[u8]> + ?Sized + 'a>(
+        &self,
+        items: impl IntoIterator<Item = &'a T>,
+        found: impl FnMut(bool),
+    ) {
+        let items = items.into_iter().map(AsRef::as_ref);
         reached!(&self.chain, may_contain_all(items, found), 0);
     }
 

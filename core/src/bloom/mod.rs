@@ -20,6 +20,7 @@ pub(crate) mod bitmap;
 pub(crate) mod build;
 pub(crate) mod chain;
 pub(crate) mod classic;
+mod collect;
 pub(crate) mod filter;
 pub(crate) mod lines;
 pub(crate) mod params;

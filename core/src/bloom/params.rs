@@ -18,6 +18,13 @@ pub struct Params {
     pub seed: u64,
 }
 
+/// As a server makes filters that are added to before they are reserved.
+impl Default for Params {
+    fn default() -> Self {
+        Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 }
+    }
+}
+
 impl Params {
     /// Largest capacity one can ask for, in items.
     pub const MAX_CAPACITY: u64 = 1 << 40;

@@ -165,13 +165,14 @@ impl BloomFilter {
     ///
     /// # Errors
     /// As [`Self::admit`].
-    pub fn admit_at<'a>(
+    pub fn admit_at<'a, T: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
-        items: impl ExactSizeIterator<Item = &'a [u8]>,
+        items: impl ExactSizeIterator<Item = &'a T>,
         terms: Terms,
         now: u64,
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
+        let items = items.map(AsRef::as_ref);
         match &mut self.chain {
             EitherChain::Windowed(ring) => {
                 let slices_later = ring.slices_later(now);
@@ -313,7 +314,12 @@ impl BloomFilter {
     /// assert_eq!(filter.advance_before_adding([&b"ben"[..]], later).made, Move::Advance(later / 21_600));
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
-    pub fn advance_before_adding<'a>(&mut self, items: impl IntoIterator<Item = &'a [u8]>, now: u64) -> Moved {
+    pub fn advance_before_adding<'a, T: AsRef<[u8]> + ?Sized + 'a>(
+        &mut self,
+        items: impl IntoIterator<Item = &'a T>,
+        now: u64,
+    ) -> Moved {
+        let items = items.into_iter().map(AsRef::as_ref);
         self.ring_of_time().map_or_else(Moved::not, |ring| ring.advance_before_adding(items, now))
     }
 
@@ -337,12 +343,13 @@ impl BloomFilter {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]. Nothing is changed then.
-    pub fn advance_before_admitting<'a>(
+    pub fn advance_before_admitting<'a, T: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
-        items: impl ExactSizeIterator<Item = &'a [u8]>,
+        items: impl ExactSizeIterator<Item = &'a T>,
         terms: Terms,
         now: u64,
     ) -> Result<Moved, Error> {
+        let items = items.map(AsRef::as_ref);
         self.ring_of_time().map_or_else(|| Ok(Moved::not()), |ring| ring.advance_before_admitting(items, terms, now))
     }
 
@@ -465,7 +472,8 @@ impl Present<'_> {
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     #[inline]
-    pub fn may_contain(&self, item: &[u8]) -> bool {
+    pub fn may_contain(&self, item: impl AsRef<[u8]>) -> bool {
+        let item = item.as_ref();
         reached!(&self.filter.chain, may_contain(item), self.slices_later)
     }
 
@@ -485,7 +493,12 @@ impl Present<'_> {
     /// assert_eq!(known, [true, false]);
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
-    pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, found: impl FnMut(bool)) {
+    pub fn may_contain_all<'a, T: AsRef<[u8]> + ?Sized + 'a>(
+        &self,
+        items: impl IntoIterator<Item = &'a T>,
+        found: impl FnMut(bool),
+    ) {
+        let items = items.into_iter().map(AsRef::as_ref);
         reached!(&self.filter.chain, may_contain_all(items, found), self.slices_later);
     }
 

@@ -29,12 +29,13 @@ impl Counter {
     /// # Errors
     /// [`Error::NotExact`] once it estimates, [`Error::PastExact`] where it would have to, those of `limit`,
     /// [`Error::OutOfMemory`]. Nothing is changed then.
-    pub fn admit<'a>(
+    pub fn admit<'a, T: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
-        items: impl ExactSizeIterator<Item = &'a [u8]>,
+        items: impl ExactSizeIterator<Item = &'a T>,
         terms: Terms,
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
+        let items = items.map(AsRef::as_ref);
         // No clock is behind this one: it goes by the newest slice. Another time would move the window.
         let moment = self.window().map_or(0, |window| window.start_of(self.reached()));
         let (told, _) = self.admit_at(items, terms, moment, limit)?;
@@ -66,13 +67,14 @@ impl Counter {
     ///
     /// # Errors
     /// As [`Self::admit`].
-    pub fn admit_at<'a>(
+    pub fn admit_at<'a, T: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
-        items: impl ExactSizeIterator<Item = &'a [u8]>,
+        items: impl ExactSizeIterator<Item = &'a T>,
         terms: Terms,
         now: u64,
         limit: &impl SizeLimit,
     ) -> Result<(Vec<Admission>, bool), Error> {
+        let items = items.map(AsRef::as_ref);
         let surveyed = self.survey(items, terms, now)?;
         let has_changed = surveyed.has_changes() && !terms.dry_run;
         let Surveyed { survey, admitted, renewed } = surveyed;
@@ -123,12 +125,13 @@ impl Counter {
     ///
     /// # Errors
     /// [`Error::NotExact`], [`Error::PastExact`] and [`Error::OutOfMemory`], as [`Self::admit`]. Nothing is changed then.
-    pub fn advance_before_admitting<'a>(
+    pub fn advance_before_admitting<'a, T: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
-        items: impl ExactSizeIterator<Item = &'a [u8]>,
+        items: impl ExactSizeIterator<Item = &'a T>,
         terms: Terms,
         now: u64,
     ) -> Result<Move, Error> {
+        let items = items.map(AsRef::as_ref);
         if terms.dry_run || self.due(now) == Move::Stay {
             return Ok(Move::Stay);
         }

@@ -160,7 +160,8 @@ impl Counter {
     ///
     /// # Errors
     /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
-    pub fn add(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
+    pub fn add(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<bool, Error> {
+        let item = item.as_ref();
         let hash = hash64(item, self.plan.params.seed);
         match &mut self.state {
             State::Exact(members) if members.contains(item, hash) => Ok(false),
@@ -205,12 +206,13 @@ impl Counter {
     ///
     /// # Errors
     /// Those of [`Self::add`], at the first item that has one: those before it are in, and `added` was told.
-    pub fn add_all<'a>(
+    pub fn add_all<'a, T: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
-        items: impl IntoIterator<Item = &'a [u8]>,
+        items: impl IntoIterator<Item = &'a T>,
         limit: &impl SizeLimit,
         mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
+        let items = items.into_iter().map(AsRef::as_ref);
         if self.dated().is_some() {
             return self.touch_all_windowed(items, limit, |touch| added(touch == Touch::New));
         }

@@ -80,18 +80,22 @@ pub fn estimate_intersection(counters: &[&Counter]) -> Result<Estimated, Error> 
     }
     exact.sort_unstable_by_key(|counter| counter.count());
     // Of exact counters only the members that all have matter: these are a counter too.
-    let known = match exact.split_first() {
-        None => None,
-        Some((smallest, others)) => {
+    let common;
+    let known = match exact[..] {
+        [] => None,
+        // One alone is that counter, and its members are not hashed again.
+        [only] if !estimating.is_empty() => Some(only),
+        [smallest, ref others @ ..] => {
             let members = smallest.members_within(others)?;
             if members.is_empty() || estimating.is_empty() {
                 return Ok(Estimated::exact(members.len()));
             }
-            Some(of_members(first, &members)?)
+            common = of_members(first, &members)?;
+            Some(&common)
         }
     };
-    let most = known.as_ref().map_or(f64::INFINITY, Counter::estimate);
-    estimating.extend(known.as_ref());
+    let most = known.map_or(f64::INFINITY, Counter::estimate);
+    estimating.extend(known);
     if let [only] = estimating[..] {
         return Ok(only.estimated());
     }

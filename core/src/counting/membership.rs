@@ -23,7 +23,8 @@ impl Counter {
     ///
     /// # Errors
     /// [`Error::NotExact`] once it estimates: slots are shared.
-    pub fn contains(&self, item: &[u8]) -> Result<bool, Error> {
+    pub fn contains(&self, item: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let item = item.as_ref();
         self.contains_hashed(item, hash64(item, self.params().seed))
     }
 
@@ -180,7 +181,7 @@ mod tests {
     fn counter(params: Params, members: impl IntoIterator<Item = u8>) -> Counter {
         let mut counter = Counter::new(params).unwrap();
         members.into_iter().for_each(|member| {
-            counter.add(&[member], &Unlimited).unwrap();
+            counter.add([member], &Unlimited).unwrap();
         });
         counter
     }
@@ -189,7 +190,7 @@ mod tests {
     fn an_estimate_answers_no_question_about_members() {
         let (exact, estimate) = (counter(PARAMS, 0..20), counter(PARAMS, 0..21));
         let refused = Error::NotExact { exact_limit: 20, exact_bytes: 1000 };
-        assert_eq!(estimate.contains(&[0]), Err(refused.clone()));
+        assert_eq!(estimate.contains([0]), Err(refused.clone()));
         assert_eq!(estimate.members_beyond(&[&exact]), Err(refused.clone()));
         assert_eq!(exact.members_beyond(&[&exact, &estimate]), Err(refused));
         let foreign = counter(Params { seed: 8, ..PARAMS }, 0..2);
@@ -201,7 +202,7 @@ mod tests {
         let params = Params { exact_limit: 5000, exact_bytes: 100_000, ..PARAMS };
         let of = |members: std::ops::Range<u32>| {
             let mut counter = Counter::new(params).unwrap();
-            members.for_each(|member| drop(counter.add(&member.to_le_bytes(), &Unlimited)));
+            members.for_each(|member| drop(counter.add(member.to_le_bytes(), &Unlimited)));
             counter
         };
         let own = of(0..1000);
@@ -236,7 +237,7 @@ mod tests {
                 let mut empty = full.empty_twin().unwrap();
                 assert!(empty.is_empty() && empty.layout() == full.layout() && empty.floor() == 0);
                 assert_eq!(empty.is_exact(), exact_limit > 0);
-                empty.add(&[3], &Unlimited).unwrap();
+                empty.add([3], &Unlimited).unwrap();
                 assert_eq!(empty.count(), 1);
             }
         }
@@ -248,7 +249,7 @@ mod tests {
             let counters: Vec<_> = sets.iter().map(|set| counter(PARAMS, set.iter().copied())).collect();
             let others: Vec<&Counter> = counters[1..].iter().collect();
             for item in 0..30 {
-                prop_assert_eq!(counters[0].contains(&[item]), Ok(sets[0].contains(&item)));
+                prop_assert_eq!(counters[0].contains([item]), Ok(sets[0].contains(&item)));
             }
             let beyond: BTreeSet<u8> = counters[0].members_beyond(&others).unwrap().iter().map(|m| m[0]).collect();
             prop_assert!(beyond.iter().eq(sets[0].iter().filter(|m| !sets[1..].iter().any(|set| set.contains(m)))));

@@ -24,6 +24,7 @@
 //! Transactions on Networking 14(5), 2006: bitmaps whose parts sample the hash space more and more thinly.
 
 mod admit;
+mod collect;
 pub(crate) mod counter;
 mod dated;
 pub(crate) mod estimate;

@@ -22,6 +22,14 @@ pub struct Params {
     pub seed: u64,
 }
 
+/// As a server makes counters that are added to before they are reserved.
+impl Default for Params {
+    fn default() -> Self {
+        let exact_bytes = Self::DEFAULT_EXACT_BYTES;
+        Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes, seed: 0 }
+    }
+}
+
 impl Params {
     /// Largest capacity.
     pub const MAX_CAPACITY: u64 = 10_000_000_000;

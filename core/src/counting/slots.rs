@@ -17,9 +17,13 @@ use crate::size_limit::SizeLimit;
 
 /// Bytes that a position takes in a sparse bitmap at most: two in an array that may be half empty.
 pub(super) const SPARSE_POSITION_BYTES: u64 = 4;
-/// Bytes that each 65,536 slots take in a sparse bitmap beside their positions, once one of them is set:
-/// 40 of bookkeeping in a vector that may be half empty.
-const SPARSE_CONTAINER_BYTES: u64 = 80;
+/// Bytes that the crate keeps of a container beside its positions.
+const CONTAINER_BYTES: u64 = 40;
+/// Positions that the crate makes room for in a union, beside those of both sets.
+const UNION_ROOM: u64 = 8;
+/// Bytes that each 65,536 slots take in a sparse bitmap beside their positions, once one of them is set: a place in a
+/// vector that may be half empty, and room in an array, two bytes a position.
+const SPARSE_CONTAINER_BYTES: u64 = 2 * CONTAINER_BYTES + 2 * UNION_ROOM;
 /// The most positions that a container holds as an array.
 const ARRAY_VALUES: u64 = 4096;
 /// Slots that share a container.
@@ -364,7 +368,7 @@ impl Bitmap {
                 let about = positions.statistics();
                 if about.n_containers > 0 {
                     let containers = about.n_containers.next_power_of_two().max(4) as usize;
-                    visit(containers * (SPARSE_CONTAINER_BYTES / 2) as usize);
+                    visit(containers * CONTAINER_BYTES as usize);
                 }
                 for _ in 0..about.n_bitset_containers {
                     visit(CONTAINER_SLOTS as usize / 8);

@@ -60,7 +60,8 @@ impl Counter {
     ///
     /// # Errors
     /// Those of [`Self::contains`], if any were seen then.
-    pub fn contains_since(&self, item: &[u8], slice: u64) -> Result<bool, Error> {
+    pub fn contains_since(&self, item: impl AsRef<[u8]>, slice: u64) -> Result<bool, Error> {
+        let item = item.as_ref();
         Ok(self.age_of_member(item, hash64(item, self.params().seed), slice)?.is_some())
     }
 

@@ -292,7 +292,8 @@ impl Counter {
     ///
     /// # Errors
     /// Those of [`Self::add`].
-    pub fn touch(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Touch, Error> {
+    pub fn touch(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<Touch, Error> {
+        let item = item.as_ref();
         let hash = hash64(item, self.params().seed);
         match self.dated_mut() {
             Some((dated, plan)) => dated.touch(item, hash, plan, Self::WINDOWED_BYTES, limit),
@@ -317,12 +318,13 @@ impl Counter {
     ///
     /// # Errors
     /// Those of [`Self::add_all`].
-    pub fn touch_all<'a>(
+    pub fn touch_all<'a, T: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
-        items: impl IntoIterator<Item = &'a [u8]>,
+        items: impl IntoIterator<Item = &'a T>,
         limit: &impl SizeLimit,
         mut touched: impl FnMut(Touch),
     ) -> Result<(), Error> {
+        let items = items.into_iter().map(AsRef::as_ref);
         if self.dated().is_none() {
             return self.add_all(items, limit, |is_new| touched(if is_new { Touch::New } else { Touch::Same }));
         }
@@ -406,11 +408,16 @@ impl Counter {
     /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
     /// # let noon = 1_800_000_000;
     /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
-    /// assert_eq!(visitors.advance_before_adding([], noon + 3600), Move::Stay);
+    /// assert_eq!(visitors.advance_before_adding([""; 0], noon + 3600), Move::Stay);
     /// assert_eq!(visitors.advance_before_adding([&b"ann"[..]], noon + 3600), Move::Advance(500_001));
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
-    pub fn advance_before_adding<'a>(&mut self, items: impl IntoIterator<Item = &'a [u8]>, now: u64) -> Move {
+    pub fn advance_before_adding<'a, T: AsRef<[u8]> + ?Sized + 'a>(
+        &mut self,
+        items: impl IntoIterator<Item = &'a T>,
+        now: u64,
+    ) -> Move {
+        let items = items.into_iter().map(AsRef::as_ref);
         let would_change = match self.due(now) {
             Move::Stay => false,
             // After an advance, whoever is seen is seen later than before. After a jump of the clock the counter would stand

@@ -160,12 +160,13 @@ pub(super) fn write_params(writer: &mut Writer, params: &Params) {
 
 impl Stored for LineFilter {
     type Loading = LoadingFilter;
+    const KIND: super::value::Kind = super::value::Kind::Filter;
 
     fn header(&self) -> Vec<u8> {
         let (params, payload) = (self.params(), all_bits(self));
         let (num_bytes, len) = (payload.len(), self.sub_filters().len());
-        let enclosed_bytes = if enclosed::is_enclosed(num_bytes) { num_bytes as usize } else { 0 };
-        let mut writer = Writer::new(Kind::Filter, OTHER_BYTES + SUB_FILTER_BYTES * len + enclosed_bytes);
+        let room = enclosed::header_room(OTHER_BYTES, SUB_FILTER_BYTES, len, num_bytes);
+        let mut writer = Writer::new(Kind::Filter, room);
         write_params(&mut writer, params);
         write_sub_filters(&mut writer, self.sub_filters());
         let set_bits = self.sub_filters().iter().map(SubFilter::set_bits).sum();

@@ -239,3 +239,19 @@ pub fn load<T: Value, C: AsRef<[u8]>>(
     }
     loading.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stamp of 0 would say that the value goes by none.
+    #[test]
+    fn every_stamp_but_0_shows_in_iterators_that_doubles_hold() {
+        assert_eq!(stamp_bits(0), 0);
+        for stamp in [1, 2, STAMPS - 1, STAMPS, STAMPS + 1, 2 * STAMPS, u64::MAX] {
+            let bits = stamp_bits(stamp);
+            assert!(bits != 0 && unstamped(bits) == 0 && bits < 1 << f64::MANTISSA_DIGITS, "{stamp}: {bits}");
+            assert_ne!(bits, stamp_bits(stamp - 1));
+        }
+    }
+}

@@ -139,6 +139,7 @@ fn whole_payload(counter: &Counter) -> Payload<'_> {
 
 impl Stored for Counter {
     type Loading = LoadingCounter;
+    const KIND: super::value::Kind = super::value::Kind::Counter;
 
     fn header(&self) -> Vec<u8> {
         let payload_bytes = self.payload_bytes();
@@ -451,7 +452,7 @@ mod tests {
         })
         .unwrap();
         for member in 0..70_000u32 {
-            counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
+            counter.add(member.to_le_bytes(), &Unlimited).unwrap();
         }
         assert_eq!(counter.representation(), Representation::Sparse);
         counter
@@ -475,6 +476,14 @@ mod tests {
 
     fn same(a: &Counter, b: &Counter) -> bool {
         dump(a).eq(dump(b))
+    }
+
+    /// Digests compare fields alone, so they are all there.
+    #[test]
+    fn fields_are_what_a_header_begins_with() {
+        let counter = sparse();
+        let (fields, header) = (fields(&counter), counter.header());
+        assert!(fields.len() > 10 && header.starts_with(&fields), "{fields:?} {header:?}");
     }
 
     #[test]
@@ -556,6 +565,7 @@ mod tests {
         let most = sparse.layout().num_bytes() / 2;
         let header = header_apart(&sparse, most);
         assert!(LoadingCounter::begin(&header, &crate::size_limit::MaxBytes(most + 1000)).is_err());
+        assert!(LoadingCounter::begin(&header_apart(&sparse, most + 4), &Unlimited).is_err());
         let mut loading = LoadingCounter::begin(&header, &Unlimited).unwrap();
         (0..most as u32 / 4).for_each(|position| loading.push(&position.to_le_bytes()).unwrap());
         let dense = loading.finish().unwrap();

@@ -57,6 +57,12 @@ pub(super) fn is_enclosed(payload_bytes: u64) -> bool {
     payload_bytes <= WRITTEN_MAX_BYTES
 }
 
+/// Room for a header: so many bytes, as many for each part, and the payload that it encloses. It may be too little.
+pub(super) fn header_room(other_bytes: usize, part_bytes: usize, parts: usize, payload_bytes: u64) -> usize {
+    let enclosed_bytes = if is_enclosed(payload_bytes) { payload_bytes as usize } else { 0 };
+    other_bytes + part_bytes * parts + enclosed_bytes
+}
+
 /// Writes the last field of a header. `set_bits` of the content's bits are set. A payload that is not enclosed may have
 /// further fields.
 pub(super) fn write(writer: &mut Writer, payload: Payload<'_>, content: Content, set_bits: u64) {
@@ -152,4 +158,26 @@ fn zeroed(num_bytes: u64) -> Result<Vec<u8>, Error> {
     let mut bytes = try_with_capacity(num_bytes as usize)?;
     bytes.resize(num_bytes as usize, 0);
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_the_length_that_would_be_right() {
+        let refused = |bytes: &[u8], content| read(Reader::plain(bytes), content).map(|_| ()).unwrap_err();
+        let own = refused(&[AS_IT_IS, 1, 2, 3], Content::Bits(128));
+        assert_eq!(own, Error::corrupt("payload length", 16, 3));
+        let most = refused(&[GAPS, 0], Content::Bytes);
+        assert_eq!(most, Error::corrupt("payload form", "at most 1", 2));
+        assert_eq!(refused(&[3], Content::Bits(64)), Error::corrupt("payload form", "at most 2", 3));
+    }
+
+    #[test]
+    fn so_many_zeros_and_no_more_stand_for_a_payload() {
+        assert_eq!(zeroed(READ_MAX_BYTES).map(|bytes| bytes.len() as u64), Ok(READ_MAX_BYTES));
+        assert!(zeroed(READ_MAX_BYTES + 1).is_err());
+        assert!(is_enclosed(WRITTEN_MAX_BYTES) && !is_enclosed(WRITTEN_MAX_BYTES + 1));
+    }
 }

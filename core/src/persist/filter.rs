@@ -32,6 +32,7 @@ fn kind_of(bytes: &[u8]) -> Option<Kind> {
 
 impl Stored for BloomFilter {
     type Loading = LoadingBloomFilter;
+    const KIND: super::value::Kind = super::value::Kind::Filter;
 
     fn header(&self) -> Vec<u8> {
         match &self.chain {

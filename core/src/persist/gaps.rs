@@ -184,6 +184,38 @@ mod tests {
         }
     }
 
+    /// The code bit by bit, as it is defined.
+    fn by_definition(ones: &[u64], num_bits: u64) -> Vec<u8> {
+        let (k, mut bits, mut next) = (low_bits(ones.len() as u64, num_bits), Vec::new(), 0);
+        for &one in ones {
+            let gap = one - next;
+            bits.extend((0..gap >> k).map(|_| true).chain([false]).chain((0..k).map(|bit| gap >> bit & 1 == 1)));
+            next = one + 1;
+        }
+        let byte = |bits: &[bool]| bits.iter().rev().fold(0, |byte, &bit| byte << 1 | u8::from(bit));
+        bits.chunks(8).map(byte).collect()
+    }
+
+    /// Whatever lies in the word that a code begins in, and however many words it fills.
+    #[test]
+    fn codes_of_every_length_are_whole_wherever_they_begin() {
+        for k in [0, 1, 7, 20] {
+            for high in 0..100u64 {
+                for before in 0..40u64 {
+                    let gap = (high << k) + (1 << k) - 1;
+                    let start: Vec<u64> = (0..before).chain([before + gap, before + gap + 1]).collect();
+                    // So many bits that `k` of the gap are low.
+                    let fits = |num_bits: &u64| low_bits(start.len() as u64, *num_bits) == k;
+                    let sizes = (0..40).map(|size| (before + gap + 2).max(1 << size));
+                    let Some(num_bits) = sizes.filter(|size| *size <= 1 << 32).find(fits) else { continue };
+                    let code = encoded(&start, num_bits);
+                    assert_eq!(code, by_definition(&start, num_bits), "{high} << {k} after {before}");
+                    assert_eq!(decoded(&code, start.len() as u64, num_bits).as_deref(), Ok(&start[..]));
+                }
+            }
+        }
+    }
+
     #[test]
     fn the_farthest_bits_are_coded() {
         for num_bits in [1, 8, 64, 512, 1 << 20, 1 << 32] {

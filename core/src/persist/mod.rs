@@ -1,4 +1,5 @@
-//! Values as bytes: [`load`] reads what `SCANDUMP` returns, and [`dump`] makes what `LOADCHUNK` takes.
+//! Values as bytes: [`load`] reads what `SCANDUMP` returns, and [`dump`] makes what `LOADCHUNK` takes. [`to_bytes`] and
+//! [`from_bytes`] are one value as one string of bytes, the same as a [file](mod@file) of it.
 //!
 //! # The format
 //! One format serves RDB files, `DUMP` payloads, dumps by `SCANDUMP` and rewritten AOFs. The repository's
@@ -19,6 +20,8 @@
 //! their chunks have no checksum. `filter.rs` tells the two formats apart. In RDB, a classic filter that is still arriving has our
 //! format around RedisBloom's header.
 //!
+//! Files (`file/`) have dumps of any number of values, between checksums of their own.
+//!
 //! Loading trusts nothing. Lengths are compared before anything is allocated. Fields that follow from the parameters
 //! are computed again and compared. Errors name the wrong field ([`Error::Corrupt`](crate::error::Error::Corrupt)).
 
@@ -28,6 +31,7 @@ pub(crate) mod chunks;
 mod codec;
 pub(crate) mod counting;
 mod enclosed;
+pub mod file;
 pub(crate) mod filter;
 mod gaps;
 pub(crate) mod payload;
@@ -37,4 +41,5 @@ mod ring;
 pub(crate) mod value;
 
 pub use chunks::{dump, load};
+pub use file::{from_bytes, to_bytes};
 pub use value::Value;

@@ -53,6 +53,7 @@ const WITHOUT_BITS: Shape = Shape { capacity: 0, error_rate: 0.0, bits_per_item:
 
 impl Stored for ClassicFilter {
     type Loading = LoadingClassic;
+    const KIND: super::value::Kind = super::value::Kind::Filter;
 
     fn header(&self) -> Vec<u8> {
         let mut writer = Writer::plain(header_bytes(self.sub_filters().len() as u32) as usize);

@@ -48,12 +48,13 @@ fn all_bits(filter: &Ring) -> Payload<'_> {
 
 impl Stored for Ring {
     type Loading = LoadingRing;
+    const KIND: super::value::Kind = super::value::Kind::Filter;
 
     fn header(&self) -> Vec<u8> {
         let (sliding, payload) = (self.sliding(), all_bits(self));
         let (num_bytes, parts) = (payload.len(), self.generations().len() + self.sub_filters().len());
-        let enclosed_bytes = if enclosed::is_enclosed(num_bytes) { num_bytes as usize } else { 0 };
-        let mut writer = Writer::new(Kind::WindowedFilter, OTHER_BYTES + PART_BYTES * parts + enclosed_bytes);
+        let room = enclosed::header_room(OTHER_BYTES, PART_BYTES, parts, num_bytes);
+        let mut writer = Writer::new(Kind::WindowedFilter, room);
         write_params(&mut writer, self.params());
         let (seconds, pace) = sliding.window().map_or((0, Pace::Clock), |window| (window.seconds(), window.pace()));
         writer.number(seconds);

@@ -1,10 +1,55 @@
 //! Values that can be stored, and values whose payload is arriving.
 
 use std::alloc::Layout;
+use std::fmt;
 
 use super::payload::Payload;
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A Bloom filter, of any layout, with or without a window.
+    Filter,
+    /// A counter, with or without a window.
+    Counter,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 2] = [Kind::Filter, Kind::Counter];
+
+    /// The byte that stands for it in a file.
+    ///
+    /// ```
+    /// assert_eq!(rollcall_core::persist::file::Kind::Filter.byte(), b'F');
+    /// ```
+    pub fn byte(self) -> u8 {
+        match self {
+            Kind::Filter => b'F',
+            Kind::Counter => b'C',
+        }
+    }
+
+    /// The name of the kind, as users know it.
+    ///
+    /// ```
+    /// assert_eq!(rollcall_core::persist::file::Kind::Counter.name(), "counter");
+    /// ```
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Filter => "filter",
+            Kind::Counter => "counter",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
 
 /// The format of the chunks after a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +94,9 @@ impl<T: Stored> Value for T {}
 pub trait Stored: Sized + Send + 'static {
     /// The value while its payload arrives.
     type Loading: Loading<Value = Self>;
+
+    /// What it is, in a file of values.
+    const KIND: Kind;
 
     /// Everything but the payload, and that too when it is small. It is less than 64 KiB, so its allocation is not checked
     /// for failure.
@@ -105,9 +153,7 @@ pub trait Loading: Sized + Send + 'static {
 
     /// The memory that the next `len` bytes of the payload will be written to, or the first part of it; empty where
     /// that is not known. A caller that pushes many bytes may make it resident first.
-    fn next_memory(&self, _len: usize) -> &[u8] {
-        &[]
-    }
+    fn next_memory(&self, len: usize) -> &[u8];
 
     /// Takes the next bytes of the payload.
     ///

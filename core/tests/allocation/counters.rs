@@ -19,7 +19,7 @@ fn counter(capacity: u64, error_rate: f64, exact_limit: u32, members: u32) -> Co
     let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed: 0 };
     let mut counter = Counter::new(params).unwrap();
     for member in 0..members {
-        counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
+        counter.add(member.to_le_bytes(), &Unlimited).unwrap();
     }
     counter
 }
@@ -52,7 +52,7 @@ fn counters_grow_or_stay_as_they_are() {
         for member in 0..60_000u32 {
             let before = (counter.representation(), counter.set_bits(), counter.estimate());
             for n in 1.. {
-                let (outcome, failed) = with_failure(n, || counter.add(&member.to_le_bytes(), &Unlimited));
+                let (outcome, failed) = with_failure(n, || counter.add(member.to_le_bytes(), &Unlimited));
                 if !failed {
                     assert!(outcome.is_ok(), "{outcome:?}");
                     break;
@@ -154,7 +154,7 @@ fn windowed_counters() -> Vec<(Counter, Representation)> {
         let mut counter = counter_of_a_day(capacity, error_rate, exact_limit);
         for member in 0..members {
             counter.advance(u64::from(3 * member / members));
-            counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
+            counter.add(member.to_le_bytes(), &Unlimited).unwrap();
         }
         counter
     };
@@ -184,7 +184,7 @@ fn windowed_counters_grow_or_stay_as_they_are() {
         for member in 0..120_000u32 {
             let before = (counter.representation(), counter.set_bits());
             for n in 1.. {
-                let (outcome, failed) = with_failure(n, || counter.add(&member.to_le_bytes(), &Unlimited));
+                let (outcome, failed) = with_failure(n, || counter.add(member.to_le_bytes(), &Unlimited));
                 if !failed {
                     assert!(outcome.is_ok(), "{outcome:?}");
                     break;

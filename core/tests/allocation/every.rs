@@ -198,7 +198,7 @@ fn of_counters() -> Operations {
         let more = |counter: &mut Counter| {
             (0..)
                 .map(|n: u32| n.to_be_bytes())
-                .find_map(|n| counter.add(&n, &Unlimited).map(|new| new.then_some(())).transpose())
+                .find_map(|n| counter.add(n, &Unlimited).map(|new| new.then_some(())).transpose())
                 .unwrap()
         };
         push("add to", operation(make, more, same_counter));

@@ -61,7 +61,7 @@ fn filters_grow_or_stay_as_they_are() {
     for full in filters().iter_mut().chain(&mut windows()) {
         let mut number = 0u64;
         while full.room() > 0 {
-            full.add(&number.to_le_bytes(), &Unlimited).unwrap();
+            full.add(number.to_le_bytes(), &Unlimited).unwrap();
             number += 1;
         }
         let new =
@@ -140,7 +140,7 @@ fn filters_merge_or_stay_as_they_are() {
 fn windows_merge_or_stay_as_they_are() {
     let [ours, mut ahead] = [windows().remove(0), windows().remove(0)];
     ahead.advance(1_002);
-    (0..45_000u32).for_each(|item| drop(ahead.add(&item.to_le_bytes(), &Unlimited)));
+    (0..45_000u32).for_each(|item| drop(ahead.add(item.to_le_bytes(), &Unlimited)));
     fails_cleanly("merge", || clone_of(&ours), |ours| ours.merge(&[&ahead], &Unlimited), |a, b| a == b);
     let same = || ours.empty_twin(&Unlimited).unwrap();
     fails_cleanly("merge", same, |empty| empty.merge(&[&ours, &ahead], &Unlimited), |a, b| a == b);

@@ -25,7 +25,7 @@ fn load_rdb(fields: &[Field], limit: &impl SizeLimit) -> Result<LoadingBloomFilt
 /// A chain that is too large for a header.
 fn lines() -> BloomFilter {
     let mut filter = BloomFilter::new(BitLayout::Lines, params(0.01, 1000, 2), &Unlimited).unwrap();
-    (0..4000).for_each(|index| assert!(filter.add(&item(index), &Unlimited).is_ok()));
+    (0..4000).for_each(|index| assert!(filter.add(item(index), &Unlimited).is_ok()));
     filter
 }
 

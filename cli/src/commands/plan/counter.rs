@@ -124,7 +124,7 @@ impl Counting {
             if counter.is_exact() {
                 counter.add(&member, &Unlimited)?
             } else {
-                counter.add(&own, &Unlimited)?
+                counter.add(own, &Unlimited)?
             };
         }
         Ok(counter)

@@ -229,7 +229,7 @@ fn overhead(layout: BitLayout, expansion: u32, sub_filters: u64) -> Result<u64, 
     let mut filter = BloomFilter::new(layout, params, &Unlimited)?;
     let mut item = 0u64;
     while (filter.sub_filters().len() as u64) < sub_filters {
-        filter.add(&item.to_le_bytes(), &Unlimited)?;
+        filter.add(item.to_le_bytes(), &Unlimited)?;
         item += 1;
     }
     Ok(filter.size_bytes() - filter.sub_filters().map(|sub_filter| sub_filter.num_bytes).sum::<u64>())
@@ -245,7 +245,7 @@ fn overhead_of_forgetting(sliding: Sliding, expansion: u32) -> Result<u64, Error
     for slice in 1..=u64::from(sliding.slices()) + 1 {
         filter.advance(slice);
         for _ in 0..least_items {
-            filter.add(&item.to_le_bytes(), &Unlimited)?;
+            filter.add(item.to_le_bytes(), &Unlimited)?;
             item += 1;
         }
     }

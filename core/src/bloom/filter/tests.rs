@@ -18,7 +18,7 @@ fn filled(layout: BitLayout, items: std::ops::Range<u32>) -> BloomFilter {
     let params = Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 };
     let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
     for item in items {
-        filter.add(&item.to_le_bytes(), &Unlimited).unwrap();
+        filter.add(item.to_le_bytes(), &Unlimited).unwrap();
     }
     filter
 }
@@ -58,7 +58,7 @@ fn only_equal_layouts_merge() {
         [(&mut lines, &filled(BitLayout::Lines, 30..60)), (&mut classic, &filled(BitLayout::Classic, 30..60))]
     {
         assert_eq!(ours.merge(&[theirs, theirs], &Unlimited), Ok(true));
-        assert!((0..60u32).all(|item| ours.may_contain(&item.to_le_bytes())));
+        assert!((0..60u32).all(|item| ours.may_contain(item.to_le_bytes())));
     }
     assert!(matches!(
         lines.merge(&[&classic], &Unlimited),
@@ -74,7 +74,7 @@ fn chain(layout: BitLayout, error_rate: f64, items: impl Iterator<Item = u32>) -
     let params = Params { error_rate, capacity: 100, expansion: 2, seed: 0 };
     let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
     items.for_each(|item| {
-        filter.add(&item.to_le_bytes(), &Unlimited).unwrap();
+        filter.add(item.to_le_bytes(), &Unlimited).unwrap();
     });
     filter
 }
@@ -97,11 +97,11 @@ fn chains_of_any_length_merge_while_they_fit() {
         let mut both = union(&short, &[&long]).unwrap();
         assert!(both == union(&long, &[&short]).unwrap());
         assert!(both == union(&chain(layout, 0.01, 0..0), &[&long, &short]).unwrap());
-        assert!((0..800u32).chain(5000..5010).all(|item| both.may_contain(&item.to_le_bytes())));
+        assert!((0..800u32).chain(5000..5010).all(|item| both.may_contain(item.to_le_bytes())));
         assert!(both.sub_filters().len() == 4 && both.false_positive_rate() < 0.01);
         assert!(both.num_items().abs_diff(810) < 12, "{}", both.num_items());
-        assert!((0..2000u32).all(|item| both.add(&item.to_le_bytes(), &Unlimited).is_ok()));
-        assert!(both.sub_filters().len() == 5 && (0..2000u32).all(|item| both.may_contain(&item.to_le_bytes())));
+        assert!((0..2000u32).all(|item| both.add(item.to_le_bytes(), &Unlimited).is_ok()));
+        assert!(both.sub_filters().len() == 5 && (0..2000u32).all(|item| both.may_contain(item.to_le_bytes())));
         // A chain that has all bits of the others keeps its number of items, and an empty one takes it over.
         assert!(union(&long, &[&chain(layout, 0.01, 0..90)]).unwrap() == long);
         assert!(union(&chain(layout, 0.01, 0..0), &[&long]).unwrap() == long);
@@ -146,7 +146,7 @@ fn full_filters_merge_into_empty_ones() {
                 let empty = BloomFilter::new(layout, params, &Unlimited).unwrap();
                 let mut full = empty.try_clone().unwrap();
                 let mut items = (0u32..).map(|item| (trial << 24 | item).to_le_bytes());
-                while full.add(&items.next().unwrap(), &Unlimited).is_ok() {}
+                while full.add(items.next().unwrap(), &Unlimited).is_ok() {}
                 assert!(union(&empty, &[&full]).unwrap() == full, "{layout} {error_rate} {capacity}");
             }
         }
@@ -161,7 +161,7 @@ fn unions_keep_their_rate_as_they_grow() {
         let filled = |items: std::ops::Range<u32>| {
             let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
             items.for_each(|item| {
-                filter.add(&item.to_le_bytes(), &Unlimited).unwrap();
+                filter.add(item.to_le_bytes(), &Unlimited).unwrap();
             });
             filter
         };
@@ -176,7 +176,7 @@ fn unions_keep_their_rate_as_they_grow() {
         let mut both = most.unwrap();
         assert!(refused > 0 && both.num_items() > 1900, "{error_rate}: {}", both.num_items());
         (2_000_000..2_100_000u32).for_each(|item| {
-            both.add(&item.to_le_bytes(), &Unlimited).unwrap();
+            both.add(item.to_le_bytes(), &Unlimited).unwrap();
         });
         // By its bits one filter of 2,000 items is some percent off.
         assert!(both.false_positive_rate() < 1.02 * error_rate, "{}", both.false_positive_rate());
@@ -192,7 +192,7 @@ fn a_merge_never_lowers_the_number_of_items() {
         let filled = |items: &mut dyn Iterator<Item = u32>| {
             let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
             items.for_each(|item| {
-                filter.add(&item.to_le_bytes(), &Unlimited).unwrap();
+                filter.add(item.to_le_bytes(), &Unlimited).unwrap();
             });
             filter
         };
@@ -255,7 +255,7 @@ proptest! {
             (Ok(both), Ok(same)) => {
                 prop_assert!(both == same);
                 let items = (0..common).chain(1000..1000 + ours).chain(2000..2000 + theirs);
-                prop_assert!(items.into_iter().all(|item| both.may_contain(&item.to_le_bytes())));
+                prop_assert!(items.into_iter().all(|item| both.may_contain(item.to_le_bytes())));
                 for one in both.sub_filters() {
                     prop_assert!(one.num_items <= one.num_bits);
                 }

@@ -59,7 +59,7 @@ proptest! {
             }
             prop_assert!(one == listed);
             let present = listed.at(now);
-            prop_assert!((0..80).all(|item: u32| present.may_contain(&item.to_le_bytes()) == model.contains_key(&item)));
+            prop_assert!((0..80).all(|item: u32| present.may_contain(item.to_le_bytes()) == model.contains_key(&item)));
             prop_assert_eq!(present.num_items(), model.len() as u64);
             let mut found = Vec::new();
             let asked = bytes(&(0..80).collect::<Vec<_>>());
@@ -81,7 +81,7 @@ proptest! {
         for part in items.chunks(70) {
             let (_, new) = add(&mut listed, part, 0);
             for (item, is_new) in part.iter().zip(new) {
-                prop_assert_eq!(one.add(&item.to_le_bytes(), &Unlimited).unwrap(), is_new);
+                prop_assert_eq!(one.add(item.to_le_bytes(), &Unlimited).unwrap(), is_new);
                 if is_new || refresh {
                     came.retain(|known| known != item);
                     came.push(*item);
@@ -89,7 +89,7 @@ proptest! {
             }
             prop_assert!(one == listed);
             let last = came.iter().rev().take(capacity as usize);
-            prop_assert!(last.copied().all(|item| listed.may_contain(&item.to_le_bytes())));
+            prop_assert!(last.copied().all(|item| listed.may_contain(item.to_le_bytes())));
             prop_assert!(listed.sub_filters().len() <= slices as usize + 1);
         }
     }
@@ -124,7 +124,7 @@ proptest! {
         for item in 0u32..60 {
             let alive = |at: &HashMap<u32, u64>| at.get(&item).is_some_and(|at| at + u64::from(slices) >= newest);
             for union in [&a, &b] {
-                prop_assert_eq!(union.may_contain(&item.to_le_bytes()), alive(&of_a) || alive(&of_b));
+                prop_assert_eq!(union.may_contain(item.to_le_bytes()), alive(&of_a) || alive(&of_b));
             }
         }
         prop_assert!(!a.merge(&[&a_before, &b_before], &Unlimited).unwrap());
@@ -172,7 +172,7 @@ proptest! {
             ours.advance_before_admitting(asked(), terms, now).unwrap();
             prop_assert_eq!(ours.admit_at(asked(), terms, now, &Unlimited).unwrap(), expected);
             prop_assert_eq!(ours.at(now).num_items(), model.len() as u64);
-            prop_assert!((0..60u32).all(|item| ours.at(now).may_contain(&item.to_le_bytes()) == model.contains_key(&item)));
+            prop_assert!((0..60u32).all(|item| ours.at(now).may_contain(item.to_le_bytes()) == model.contains_key(&item)));
         }
     }
 }
@@ -186,12 +186,12 @@ fn a_clock_that_jumped_forgets_nothing_early() {
     add(&mut filter, &[3], 50_000_000);
     assert_eq!(add(&mut filter, &[4], 1_000_030).0, Move::Rebase(100_003));
     assert!(
-        filter.at(1_000_060).may_contain(&3u32.to_le_bytes()) && filter.at(1_000_060).may_contain(&4u32.to_le_bytes())
+        filter.at(1_000_060).may_contain(3u32.to_le_bytes()) && filter.at(1_000_060).may_contain(4u32.to_le_bytes())
     );
-    assert!(!filter.at(1_000_080).may_contain(&4u32.to_le_bytes()));
+    assert!(!filter.at(1_000_080).may_contain(4u32.to_le_bytes()));
     // As far back as there are no slices.
     filter.rebase(0);
-    assert!(filter.may_contain(&4u32.to_le_bytes()));
+    assert!(filter.may_contain(4u32.to_le_bytes()));
 }
 
 #[test]
@@ -248,5 +248,5 @@ fn memory_is_shown_and_bitmaps_relocate() {
     assert_eq!((bitmaps, bytes), (6, filter.size_bytes()));
     assert_eq!(size_of::<BloomFilter>(), 48);
     assert!((0..7).map(|index| filter.relocate(index, &Copier)).eq((0..7).map(|index| index < 6)));
-    assert!(filter == copy && (0..150u32).all(|item| filter.may_contain(&item.to_le_bytes())));
+    assert!(filter == copy && (0..150u32).all(|item| filter.may_contain(item.to_le_bytes())));
 }

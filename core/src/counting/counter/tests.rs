@@ -147,7 +147,7 @@ fn members_are_listed_until_it_estimates() {
 #[test]
 fn a_long_member_ends_exactness() {
     let mut counter = Counter::new(params((50_000, 0.01), 250)).unwrap();
-    assert!(counter.add(&vec![0; 16_384], &Unlimited).unwrap());
+    assert!(counter.add(vec![0; 16_384], &Unlimited).unwrap());
     assert!(counter.is_exact());
     assert!(counter.add(b"x", &Unlimited).unwrap());
     assert!(!counter.is_exact());
@@ -162,7 +162,7 @@ fn exactness_ends_with_the_bytes_asked_for() {
     for (exact_bytes, most) in [(Params::DEFAULT_EXACT_BYTES, 455), (35, 0), (36, 1), (1 << 20, 10_000)] {
         let mut counter = Counter::new(Params { exact_bytes, ..params(SIZES[2], 10_000) }).unwrap();
         let mut members = 0;
-        while counter.add(&item(members), &Unlimited).unwrap() && counter.is_exact() {
+        while counter.add(item(members), &Unlimited).unwrap() && counter.is_exact() {
             members += 1;
         }
         assert_eq!(members, most, "{exact_bytes} bytes");

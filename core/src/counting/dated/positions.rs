@@ -16,8 +16,10 @@ pub(in crate::counting) const RECORD_BYTES: usize = size_of::<u32>() + 1;
 const LIST_BITS: u32 = 12;
 /// Bytes that an entry takes at most: lists may be half empty.
 const MOST_ENTRY_BYTES: u64 = 2 * size_of::<Entry>() as u64;
+/// Entries that a list has room for once it has one.
+const LEAST_ENTRIES: usize = 4;
 /// Bytes that a list takes at most beside: its place, and the least that a vector allocates.
-const LIST_BYTES: u64 = (size_of::<Vec<Entry>>() + 4 * size_of::<Entry>()) as u64;
+const LIST_BYTES: u64 = (size_of::<Vec<Entry>>() + LEAST_ENTRIES * size_of::<Entry>()) as u64;
 
 /// The lower bits of a position, little-endian, and its tag.
 type Entry = [u8; 3];
@@ -108,7 +110,12 @@ impl DatedPositions {
         self.len = 0;
         for list in &mut self.lists {
             list.retain(|entry| is_kept(entry[2]));
-            if list.is_empty() {
+            // What is told of the bytes counts on lists that are half full. Without memory for a smaller one it stays.
+            if list.capacity() > (2 * list.len()).max(LEAST_ENTRIES)
+                && let Ok(smaller) = try_to_vec(list)
+            {
+                *list = smaller;
+            } else if list.is_empty() {
                 *list = Vec::new();
             }
             self.len += list.len() as u64;
@@ -193,4 +200,25 @@ pub(super) fn for_each_record(
         last = Some(position);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_of_many_takes_no_more_than_is_told() {
+        let layout = Layout::new(14, 8).expect("a layout");
+        let mut positions = DatedPositions::new(layout).expect("memory");
+        for position in 0..3000 {
+            positions.insert(position, u8::from(position % 100 != 0)).expect("memory");
+        }
+        for (kept, len) in [(0, 30), (7, 0)] {
+            positions.retain(|tag| tag == kept);
+            let mut bytes = 0;
+            positions.heap_layouts(&mut |layout| bytes += layout.size() as u64);
+            assert_eq!(positions.len(), len);
+            assert!(bytes <= heap_bytes(layout, len), "{bytes} bytes of {len}");
+        }
+    }
 }

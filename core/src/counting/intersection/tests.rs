@@ -14,7 +14,7 @@ fn params(exact_limit: u32) -> Params {
 fn counter(layout: Layout, exact_limit: u32, members: impl Iterator<Item = u64>) -> Counter {
     let mut counter = Counter::with_layout(params(exact_limit), layout).unwrap();
     members.for_each(|member| {
-        counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
+        counter.add(member.to_le_bytes(), &Unlimited).unwrap();
     });
     counter
 }

@@ -84,7 +84,7 @@ impl Pair {
         let made = self.counter.advance_due(now);
         self.model.make(made);
         let before = self.model.seen.insert(item, self.model.newest as i64);
-        let touch = self.counter.touch(&item.to_le_bytes(), &Unlimited).unwrap();
+        let touch = self.counter.touch(item.to_le_bytes(), &Unlimited).unwrap();
         if self.counter.is_exact() {
             let expected = match before {
                 None => Touch::New,
@@ -119,14 +119,14 @@ impl Pair {
                 assert_eq!(members, expected);
                 assert!(counter.members_since(slice).unwrap().map(number).eq(seen.members().unwrap().map(number)));
                 for item in 0..60u32 {
-                    assert_eq!(counter.contains_since(&item.to_le_bytes(), slice).unwrap(), expected.contains(&item));
+                    assert_eq!(counter.contains_since(item.to_le_bytes(), slice).unwrap(), expected.contains(&item));
                 }
             } else {
                 let exact_limit = 0;
                 let mut plain =
                     Counter::with_layout(Params { exact_limit, ..*counter.params() }, counter.layout()).unwrap();
                 for item in &expected {
-                    plain.add(&item.to_le_bytes(), &Unlimited).unwrap();
+                    plain.add(item.to_le_bytes(), &Unlimited).unwrap();
                 }
                 assert_eq!(words(&seen), words(&plain));
                 assert_eq!(seen.count(), plain.count());
@@ -248,7 +248,7 @@ proptest! {
             let params = Params { exact_limit, ..*both[n].params() };
             let mut plain = Counter::with_layout(params, both[n].layout()).unwrap();
             for item in &sets[n] {
-                plain.add(&item.to_le_bytes(), &Unlimited).unwrap();
+                plain.add(item.to_le_bytes(), &Unlimited).unwrap();
             }
             plain
         });
@@ -306,7 +306,7 @@ fn a_dead_counter_is_exact_and_empty() {
             let window = window(12, Pace::Manual);
             let mut counter = Counter::new(params(exact_limit, 100_000)).unwrap().with_window(window, 3).unwrap();
             for member in 0..members {
-                counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
+                counter.add(member.to_le_bytes(), &Unlimited).unwrap();
             }
             assert!(counter.advance(15) && counter.count() > 0);
             assert!(counter.advance(16) && !counter.advance(16) && !counter.advance(2));
@@ -351,10 +351,10 @@ fn what_does_not_fit_changes_nothing() {
         let params = Params { exact_bytes: 2000, ..params(exact_limit, 1_000_000) };
         let mut counter = Counter::new(params).unwrap().with_window(window(4, Pace::Manual), 0).unwrap();
         for member in 0..members {
-            counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
+            counter.add(member.to_le_bytes(), &Unlimited).unwrap();
         }
         let before = stored(&counter);
-        let refused = counter.add(&[7; 500], &MaxBytes(Counter::WINDOWED_BYTES + 10));
+        let refused = counter.add([7; 500], &MaxBytes(Counter::WINDOWED_BYTES + 10));
         assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
         assert_eq!(stored(&counter), before);
     }
@@ -367,7 +367,7 @@ fn what_is_dead_does_not_drag_down() {
     let fine_params = Params { error_rate: 0.005, ..params(10, 1_000_000) };
     let of = |params, newest| {
         let mut counter = Counter::new(params).unwrap().with_window(window(4, Pace::Clock), newest).unwrap();
-        (0..50u32).for_each(|member| drop(counter.add(&member.to_le_bytes(), &Unlimited)));
+        (0..50u32).for_each(|member| drop(counter.add(member.to_le_bytes(), &Unlimited)));
         counter
     };
     let mut coarse = of(coarse_params, 0);
@@ -391,7 +391,7 @@ fn the_last_slices_are_slices_too() {
     for (pace, newest) in [(Pace::Manual, 1 << 63), (Pace::Clock, last), (Pace::Manual, last), (Pace::Clock, 0)] {
         for members in [3, 30, 3000u32] {
             let mut counter = Counter::new(params(10, 1000)).unwrap().with_window(window(14, pace), newest).unwrap();
-            (0..members).for_each(|member| drop(counter.add(&member.to_le_bytes(), &Unlimited)));
+            (0..members).for_each(|member| drop(counter.add(member.to_le_bytes(), &Unlimited)));
             assert_eq!((counter.count_at(0), counter.history(0).unwrap()[0].1), (Ok(counter.count()), counter.count()));
             assert_eq!(counter.count_since(1, 0).unwrap().count(), counter.count());
             assert_eq!(counter.history(last).unwrap().len(), 15);

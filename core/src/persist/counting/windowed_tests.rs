@@ -21,7 +21,7 @@ fn a_windowed_counter_reads_back() {
             let mut counter = Counter::new(params).unwrap().with_window(window(slices, pace), 1000).unwrap();
             for member in 0..members {
                 counter.advance(1000 + u64::from(member / 100));
-                counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
+                counter.add(member.to_le_bytes(), &Unlimited).unwrap();
             }
             counter.rebase(950);
             let read: Counter = persist::load(persist::dump(&counter), &Unlimited).unwrap();
@@ -47,7 +47,7 @@ fn an_advance_cuts_a_dump_off() {
     let params = Params { error_rate: 0.01, ..params(0, 1_000_000) };
     let mut counter = Counter::new(params).unwrap().with_window(window(4, Pace::Manual), 0).unwrap();
     for member in 0..20_000u32 {
-        counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
+        counter.add(member.to_le_bytes(), &Unlimited).unwrap();
     }
     let whole = stored(&counter);
     assert!(whole.len() > 1);

@@ -104,7 +104,7 @@ fn whoever_is_dead_makes_room() {
 fn an_estimate_that_is_dead_lets_in_again() {
     let mut counter = Counter::new(params(2, 100)).unwrap().with_window(window(4, Pace::Clock), NOON / 10).unwrap();
     for member in 0..9u32 {
-        counter.touch(&member.to_le_bytes(), &Unlimited).unwrap();
+        counter.touch(member.to_le_bytes(), &Unlimited).unwrap();
     }
     let items = || [&b"ann"[..], b"ben"].into_iter();
     let refused = Error::NotExact { exact_limit: 2, exact_bytes: 500 };
@@ -128,12 +128,12 @@ fn adding_moves_only_what_it_changes() {
         counter.touch(b"ann", &Unlimited).unwrap();
         let (newest, before) = (counter.reached(), counter.try_clone().unwrap());
         assert_eq!(counter.advance_before_adding(ann, newest * 10), Move::Stay);
-        assert_eq!(counter.advance_before_adding([], newest * 10 - 50), Move::Stay);
-        assert_eq!(counter.advance_before_adding([], newest * 10 + 50), Move::Stay);
+        assert_eq!(counter.advance_before_adding([""; 0], newest * 10 - 50), Move::Stay);
+        assert_eq!(counter.advance_before_adding([""; 0], newest * 10 + 50), Move::Stay);
         assert_eq!(stored(&counter), stored(&before));
         assert_eq!(counter.advance_before_adding(ann, newest * 10 + 10), Move::Advance(newest + 1));
         // As members, as few slots, as cells.
-        (0..more * more).for_each(|member| drop(counter.touch(&member.to_le_bytes(), &Unlimited)));
+        (0..more * more).for_each(|member| drop(counter.touch(member.to_le_bytes(), &Unlimited)));
         counter.touch(b"ann", &Unlimited).unwrap();
         // The clock has jumped: whoever comes brings the window back.
         let mut jumped = counter.try_clone().unwrap();

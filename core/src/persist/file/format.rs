@@ -1,61 +1,35 @@
 //! The layout of a file, in its constants. A change of any of these makes files unreadable.
 
+use crate::persist::value::Kind;
+
 /// What a file begins with.
-pub const MAGIC: [u8; 8] = *b"RollCall";
+pub(super) const MAGIC: [u8; 8] = *b"RollCall";
 
 /// The version after it, four bytes, little-endian as all numbers.
-pub const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 
 /// The first byte of a record.
-pub mod tag {
+pub(super) mod tag {
     /// A value begins: kind (1 byte), expiry (8), whether there is a key (1), its length (4) and the key if so.
-    pub const VALUE: u8 = 1;
+    pub(crate) const VALUE: u8 = 1;
     /// A chunk: iterator (8), length (4), the bytes.
-    pub const CHUNK: u8 = 2;
+    pub(crate) const CHUNK: u8 = 2;
     /// A value ends: its chunks (8), the sum of their bytes (8).
-    pub const VALUE_END: u8 = 3;
+    pub(crate) const VALUE_END: u8 = 3;
     /// The file ends: its values (8). Nothing follows.
-    pub const FILE_END: u8 = 4;
+    pub(crate) const FILE_END: u8 = 4;
 }
 
 /// Largest chunk, bytes: four times what any version of RedisBloom sends.
-pub const MAX_CHUNK_BYTES: usize = 64 << 20;
+pub(super) const MAX_CHUNK_BYTES: usize = 64 << 20;
 
 /// Largest key, bytes: what servers take.
-pub const MAX_KEY_BYTES: usize = 512 << 20;
-
-/// What a value is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A Bloom filter, of any layout, with or without a window.
-    Filter,
-    /// A counter, with or without a window.
-    Counter,
-}
-
-impl Kind {
-    pub const ALL: [Kind; 2] = [Kind::Filter, Kind::Counter];
-
-    /// The byte in the file.
-    pub fn byte(self) -> u8 {
-        match self {
-            Kind::Filter => b'F',
-            Kind::Counter => b'C',
-        }
-    }
-
-    /// What people call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Filter => "filter",
-            Kind::Counter => "counter",
-        }
-    }
-}
+pub(super) const MAX_KEY_BYTES: usize = 512 << 20;
 
 /// A value in a file, without its chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
+    /// What it is.
     pub kind: Kind,
     /// The key it had on a server.
     pub key: Option<Vec<u8>>,
@@ -65,6 +39,12 @@ pub struct Entry {
 
 impl Entry {
     /// Of a value that no server had.
+    ///
+    /// ```
+    /// use rollcall_core::persist::file::{Entry, Kind};
+    ///
+    /// assert_eq!(Entry::of(Kind::Filter).key, None);
+    /// ```
     pub fn of(kind: Kind) -> Self {
         Entry { kind, key: None, expires_at: None }
     }

@@ -1,0 +1,77 @@
+//! Filters as collections of std: cloned, extended, and collected from items. What would be an error elsewhere is a panic
+//! here, since these traits have no errors.
+
+use super::filter::{BitLayout, BloomFilter};
+use super::params::Params;
+use crate::size_limit::Unlimited;
+
+/// Items that are added together.
+const BLOCK: usize = 1024;
+
+/// As [`BloomFilter::try_clone`].
+///
+/// ```
+/// # use rollcall_core::bloom::BloomFilter;
+/// let filter: BloomFilter = ["ann", "ben"].into_iter().collect();
+/// assert!(filter.clone() == filter);
+/// ```
+///
+/// # Panics
+/// When memory is refused.
+impl Clone for BloomFilter {
+    fn clone(&self) -> Self {
+        self.try_clone().unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+/// Adds items, with no limit but the machine's. A filter that goes by the clock is not moved on before.
+///
+/// ```
+/// use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+/// use rollcall_core::size_limit::Unlimited;
+///
+/// let mut filter = BloomFilter::new(BitLayout::Lines, Params::default(), &Unlimited)?;
+/// filter.extend(["ann", "ben"]);
+/// filter.extend(vec![b"cem".to_vec()]);
+/// assert_eq!(filter.num_items(), 3);
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
+///
+/// # Panics
+/// Where [`BloomFilter::add_all`] has an error: a filter that does not grow is full, or memory is refused.
+impl<T: AsRef<[u8]>> Extend<T> for BloomFilter {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        let (mut items, mut block) = (items.into_iter(), Vec::new());
+        loop {
+            block.clear();
+            block.extend(items.by_ref().take(BLOCK));
+            if block.is_empty() {
+                return;
+            }
+            self.add_all(&block, &Unlimited, |_| {}).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+}
+
+/// A filter of lines for as many items as there are, otherwise as [`Params::default`] has it. The items are held until
+/// all are there.
+///
+/// ```
+/// use rollcall_core::bloom::BloomFilter;
+///
+/// let filter: BloomFilter = ["ann", "ben"].into_iter().collect();
+/// assert!(filter.may_contain("ann") && filter.num_items() == 2);
+/// ```
+///
+/// # Panics
+/// When memory is refused.
+impl<T: AsRef<[u8]>> FromIterator<T> for BloomFilter {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        let items: Vec<T> = items.into_iter().collect();
+        let params = Params { capacity: (items.len() as u64).max(1), ..Params::default() };
+        let mut filter =
+            BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap_or_else(|error| panic!("{error}"));
+        filter.extend(items);
+        filter
+    }
+}

@@ -1,0 +1,72 @@
+//! Counters as collections of std: cloned, extended, and collected from members. What would be an error elsewhere is a
+//! panic here, since these traits have no errors.
+
+use super::counter::Counter;
+use super::params::Params;
+use crate::size_limit::Unlimited;
+
+/// Members that are added together.
+const BLOCK: usize = 1024;
+
+/// As [`Counter::try_clone`].
+///
+/// ```
+/// # use rollcall_core::counting::Counter;
+/// let counter: Counter = ["ann", "ben"].into_iter().collect();
+/// assert_eq!(counter.clone().count(), 2);
+/// ```
+///
+/// # Panics
+/// When memory is refused.
+impl Clone for Counter {
+    fn clone(&self) -> Self {
+        self.try_clone().unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+/// Adds members, with no limit but the machine's. A counter that goes by the clock is not moved on before.
+///
+/// ```
+/// use rollcall_core::counting::{Counter, Params};
+///
+/// let mut counter = Counter::new(Params::default())?;
+/// counter.extend(["ann", "ben"]);
+/// counter.extend(vec![b"ann".to_vec()]);
+/// assert_eq!(counter.count(), 2);
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
+///
+/// # Panics
+/// When memory is refused.
+impl<T: AsRef<[u8]>> Extend<T> for Counter {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        let (mut items, mut block) = (items.into_iter(), Vec::new());
+        loop {
+            block.clear();
+            block.extend(items.by_ref().take(BLOCK));
+            if block.is_empty() {
+                return;
+            }
+            self.add_all(&block, &Unlimited, |_| {}).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+}
+
+/// A counter as [`Params::default`] has it.
+///
+/// ```
+/// use rollcall_core::counting::Counter;
+///
+/// let counter: Counter = ["ann", "ben", "ann"].into_iter().collect();
+/// assert_eq!(counter.count(), 2);
+/// ```
+///
+/// # Panics
+/// When memory is refused.
+impl<T: AsRef<[u8]>> FromIterator<T> for Counter {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        let mut counter = Counter::new(Params::default()).unwrap_or_else(|error| panic!("{error}"));
+        counter.extend(items);
+        counter
+    }
+}

@@ -1,0 +1,89 @@
+//! One value as the bytes of a file.
+
+use std::io::Read;
+
+use super::error::Error;
+use super::format::Entry;
+use super::read::Reader;
+use super::write::Writer;
+use crate::error;
+use crate::persist::value::Value;
+use crate::size_limit::{SizeLimit, try_with_capacity};
+
+/// Bytes that a file of one value without a key has on top of its header and payload, for each started MiB: records and
+/// checksums.
+const AROUND_BYTES: usize = 256;
+
+/// A value as a [file](super) of it alone: what `rollcall build` writes, and what other programs and languages read.
+///
+/// ```
+/// use rollcall_core::counting::{Counter, Params};
+/// use rollcall_core::persist;
+/// use rollcall_core::size_limit::{MaxBytes, Unlimited};
+///
+/// let mut counter = Counter::new(Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 })?;
+/// counter.add(b"ann", &Unlimited)?;
+/// let bytes = persist::to_bytes(&counter)?;
+/// let copy: Counter = persist::from_bytes(&bytes, &MaxBytes(1 << 20))?;
+/// assert_eq!(copy.count(), 1);
+/// # Ok::<(), persist::file::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::OutOfMemory`](error::Error::OutOfMemory).
+pub fn to_bytes<T: Value>(value: &T) -> Result<Vec<u8>, error::Error> {
+    let payload_bytes = usize::try_from(value.payload().len()).unwrap_or(usize::MAX);
+    let around_bytes = (payload_bytes >> 20).saturating_add(1).saturating_mul(AROUND_BYTES);
+    let bytes = try_with_capacity(payload_bytes.saturating_add(around_bytes))?;
+    let written = Writer::new(bytes).and_then(|mut writer| {
+        writer.store(&Entry::of(T::KIND), value)?;
+        writer.finish()
+    });
+    written.map_err(|error| match error {
+        Error::Value(error) => error,
+        // Lists take all that is written to them, and no chunk of a dump is longer than one of a file.
+        other => error::Error::corrupt("file", "what a list takes", other),
+    })
+}
+
+/// The value of a [file](super) that has no other. A key and an expiry are passed over.
+///
+/// ```
+/// use rollcall_core::bloom::BloomFilter;
+/// use rollcall_core::persist::{self, file};
+/// use rollcall_core::size_limit::MaxBytes;
+///
+/// let error = persist::from_bytes::<BloomFilter>(b"something else", &MaxBytes(1 << 20));
+/// assert!(matches!(error, Err(file::Error::NotAFile)));
+/// ```
+///
+/// # Errors
+/// [`Error`] says what is wrong with the bytes, or why there is no such value.
+pub fn from_bytes<T: Value>(bytes: &[u8], limit: &impl SizeLimit) -> Result<T, Error> {
+    read_one(bytes, limit)
+}
+
+/// As [`from_bytes`], from anything that is read, of which no more than a chunk is held at once.
+///
+/// ```
+/// use rollcall_core::bloom::BloomFilter;
+/// use rollcall_core::persist::file;
+/// use rollcall_core::size_limit::MaxBytes;
+///
+/// let error = file::read_one::<BloomFilter>(std::io::empty(), &MaxBytes(1 << 20));
+/// assert!(matches!(error, Err(file::Error::NotAFile)));
+/// ```
+///
+/// # Errors
+/// Those of [`from_bytes`], and [`Error::Io`].
+pub fn read_one<T: Value>(input: impl Read, limit: &impl SizeLimit) -> Result<T, Error> {
+    let mut reader = Reader::new(input)?;
+    if reader.next_value()?.is_none() {
+        return Err(Error::NotOneValue { is_empty: true });
+    }
+    let value = reader.load(limit)?;
+    match reader.next_value()? {
+        None => Ok(value),
+        Some(_) => Err(Error::NotOneValue { is_empty: false }),
+    }
+}

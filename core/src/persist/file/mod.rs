@@ -1,0 +1,52 @@
+//! Files of values: dumps of filters and counters, streamed in and out. The repository's `docs/persistence.md` has the
+//! byte table. The command-line tool writes and reads such files; one of a single value is what
+//! [`to_bytes`] makes.
+//!
+//! A file has any number of values. Each has an [`Entry`] (kind, and for one from a server its key and expiry) and the
+//! chunks of its dump, as `SCANDUMP` gives them. Every record ends with the checksum of the file so far. So a chunk that
+//! [`Reader`] hands out is intact, and so is all before it; only what follows may still be damaged or missing.
+//!
+//! ```
+//! use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
+//! use rollcall_core::persist::file::{Entry, Error, Kind, Reader, Writer};
+//! use rollcall_core::size_limit::{MaxBytes, Unlimited};
+//!
+//! # fn main() -> Result<(), Error> {
+//! let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+//! let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
+//! filter.add(b"ann", &Unlimited)?;
+//!
+//! let mut file = Writer::new(Vec::new())?;
+//! file.store(&Entry { key: Some(b"seen".to_vec()), ..Entry::of(Kind::Filter) }, &filter)?;
+//! let bytes = file.finish()?;
+//!
+//! let mut file = Reader::new(&bytes[..])?;
+//! let entry = file.next_value()?;
+//! assert_eq!(entry.and_then(|entry| entry.key).as_deref(), Some(&b"seen"[..]));
+//! let copy: BloomFilter = file.load(&MaxBytes(1 << 20))?;
+//! assert!(copy == filter);
+//! // The end was there, and right.
+//! assert_eq!(file.next_value()?, None);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Writer::chunk`] and [`Reader::next_chunk`] pass single chunks, of values that are never in memory.
+//! [`Reader::skip`] passes over a value, checking it. Whoever writes to a disk wraps it into a
+//! [`BufWriter`](std::io::BufWriter), and has it synced and renamed afterwards.
+
+mod bytes;
+mod error;
+mod format;
+mod read;
+mod write;
+
+pub use super::value::Kind;
+pub use bytes::{from_bytes, read_one, to_bytes};
+pub use error::Error;
+pub use format::Entry;
+pub use read::Reader;
+pub use write::Writer;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,278 @@
+//! Reading a file of values. Nothing in it is believed before it was checked.
+
+use std::io::{self, Read};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::error::Error;
+use super::format::{Entry, MAGIC, MAX_CHUNK_BYTES, MAX_KEY_BYTES, VERSION, tag};
+use crate::persist::chunks;
+use crate::persist::value::{Kind, Value};
+use crate::size_limit::SizeLimit;
+
+/// A file being read.
+pub struct Reader<R> {
+    input: R,
+    /// Bytes read.
+    position: u64,
+    sum: Box<Xxh3>,
+    num_values: u64,
+    /// The value whose chunks are being read.
+    open: Option<Open>,
+}
+
+/// What was read of a value.
+#[derive(Clone, Copy)]
+struct Open {
+    kind: Kind,
+    chunks: u64,
+    bytes: u64,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads the beginning of a file. Many small pieces are read, so that `input` should have a buffer.
+    ///
+    /// ```
+    /// use rollcall_core::persist::file::{Error, Reader};
+    ///
+    /// assert!(matches!(Reader::new(&b"something else"[..]), Err(Error::NotAFile)));
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotAFile`], [`Error::Newer`], [`Error::Io`].
+    pub fn new(input: R) -> Result<Self, Error> {
+        let mut reader = Reader { input, position: 0, sum: Box::new(Xxh3::new()), num_values: 0, open: None };
+        match reader.array("the beginning") {
+            Ok(MAGIC) => {}
+            Ok(_) | Err(Error::Ends { .. }) => return Err(Error::NotAFile),
+            Err(error) => return Err(error),
+        }
+        match u32::from_le_bytes(reader.array("the version")?) {
+            VERSION => Ok(reader),
+            version => Err(Error::Newer { version }),
+        }
+    }
+
+    /// The next value; what is left of the one before is passed over. `None` at the end of the file.
+    ///
+    /// ```
+    /// use rollcall_core::counting::{Counter, Params};
+    /// use rollcall_core::persist::{self, file};
+    ///
+    /// let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let bytes = persist::to_bytes(&Counter::new(params)?)?;
+    /// let mut file = file::Reader::new(&bytes[..])?;
+    /// assert_eq!(file.next_value()?, Some(file::Entry::of(file::Kind::Counter)));
+    /// assert_eq!(file.next_value()?, None);
+    /// # Ok::<(), file::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Damaged`], [`Error::Ends`], [`Error::Io`].
+    pub fn next_value(&mut self) -> Result<Option<Entry>, Error> {
+        self.skip()?;
+        let start = self.position;
+        match self.byte("a record")? {
+            tag::VALUE => {
+                let entry = self.entry(start)?;
+                self.check_sum(start)?;
+                self.open = Some(Open { kind: entry.kind, chunks: 0, bytes: 0 });
+                Ok(Some(entry))
+            }
+            tag::FILE_END => {
+                let num_values = u64::from_le_bytes(self.array("the number of values")?);
+                self.check_sum(start)?;
+                self.expect(start, "values", self.num_values, num_values)?;
+                let mut rest = [0];
+                match self.fill(&mut rest)? {
+                    0 => Ok(None),
+                    _ => Err(self.damaged(self.position, "bytes after the end")),
+                }
+            }
+            other => {
+                Err(self.damaged(start, format_args!("a record of kind {other} where a value or the end should be")))
+            }
+        }
+    }
+
+    /// The next chunk of the value, with its iterator. `None` at its end.
+    ///
+    /// ```
+    /// use rollcall_core::counting::{Counter, Params};
+    /// use rollcall_core::persist::{self, file};
+    ///
+    /// let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let bytes = persist::to_bytes(&Counter::new(params)?)?;
+    /// let mut file = file::Reader::new(&bytes[..])?;
+    /// file.next_value()?;
+    /// // The header has the iterator 1, and encloses what an empty counter holds.
+    /// assert_eq!(file.next_chunk()?.map(|(iterator, _)| iterator), Some(1));
+    /// assert_eq!(file.next_chunk()?, None);
+    /// # Ok::<(), file::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Damaged`], [`Error::Ends`], [`Error::Io`].
+    pub fn next_chunk(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {
+        let Some(open) = self.open else { return Ok(None) };
+        let start = self.position;
+        match self.byte("a record")? {
+            tag::CHUNK => {
+                let iterator = u64::from_le_bytes(self.array("an iterator")?);
+                let chunk = self.bytes(start, MAX_CHUNK_BYTES, "chunk")?;
+                self.check_sum(start)?;
+                self.open = Some(Open { chunks: open.chunks + 1, bytes: open.bytes + chunk.len() as u64, ..open });
+                Ok(Some((iterator, chunk)))
+            }
+            tag::VALUE_END => {
+                let (own_chunks, own_bytes) = (self.array("the number of chunks")?, self.array("the sum of bytes")?);
+                self.check_sum(start)?;
+                self.expect(start, "chunks", open.chunks, u64::from_le_bytes(own_chunks))?;
+                self.expect(start, "bytes of chunks", open.bytes, u64::from_le_bytes(own_bytes))?;
+                self.open = None;
+                self.num_values += 1;
+                Ok(None)
+            }
+            other => Err(self.damaged(start, format_args!("a record of kind {other} where a chunk should be"))),
+        }
+    }
+
+    /// Passes over the rest of the value, checking it.
+    ///
+    /// ```
+    /// use rollcall_core::counting::{Counter, Params};
+    /// use rollcall_core::persist::{self, file};
+    ///
+    /// let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let bytes = persist::to_bytes(&Counter::new(params)?)?;
+    /// let mut file = file::Reader::new(&bytes[..])?;
+    /// file.next_value()?;
+    /// file.skip()?;
+    /// assert_eq!(file.next_chunk()?, None);
+    /// # Ok::<(), file::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Damaged`], [`Error::Ends`], [`Error::Io`].
+    pub fn skip(&mut self) -> Result<(), Error> {
+        while self.next_chunk()?.is_some() {}
+        Ok(())
+    }
+
+    /// Makes the value from its chunks, all of which are still to be read.
+    ///
+    /// ```
+    /// use rollcall_core::counting::{Counter, Params};
+    /// use rollcall_core::persist::{self, file};
+    /// use rollcall_core::size_limit::MaxBytes;
+    ///
+    /// let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let bytes = persist::to_bytes(&Counter::new(params)?)?;
+    /// let mut file = file::Reader::new(&bytes[..])?;
+    /// file.next_value()?;
+    /// let counter: Counter = file.load(&MaxBytes(1 << 20))?;
+    /// assert_eq!(counter.params(), &params);
+    /// # Ok::<(), file::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OtherKind`]; [`Error::Value`] when the chunks make no such value, or one larger than `limit` allows;
+    /// and those of [`Self::next_chunk`].
+    pub fn load<T: Value>(&mut self, limit: &impl SizeLimit) -> Result<T, Error> {
+        if let Some(Open { kind, .. }) = self.open
+            && kind != T::KIND
+        {
+            return Err(Error::OtherKind { expected: T::KIND, got: kind });
+        }
+        let mut failure = None;
+        let chunks = std::iter::from_fn(|| self.next_chunk().map_err(|error| failure = Some(error)).ok().flatten());
+        let loaded = chunks::load(chunks, limit);
+        match failure {
+            Some(failure) => Err(failure),
+            None => Ok(loaded?),
+        }
+    }
+
+    fn entry(&mut self, start: u64) -> Result<Entry, Error> {
+        let kind = self.byte("a kind")?;
+        let kind = Kind::ALL
+            .into_iter()
+            .find(|known| known.byte() == kind)
+            .ok_or_else(|| self.damaged(start, format_args!("a value of unknown kind {kind}")))?;
+        let expires_at = u64::from_le_bytes(self.array("an expiry")?);
+        let key = match self.byte("a key")? {
+            0 => None,
+            1 => Some(self.bytes(start, MAX_KEY_BYTES, "key")?),
+            other => return Err(self.damaged(start, format_args!("{other} where 1 or 0 tells of a key"))),
+        };
+        Ok(Entry { kind, key, expires_at: (expires_at > 0).then_some(expires_at) })
+    }
+
+    /// Bytes after their length.
+    fn bytes(&mut self, start: u64, most: usize, what: &'static str) -> Result<Vec<u8>, Error> {
+        let len = u32::from_le_bytes(self.array("a length")?) as usize;
+        if len > most {
+            return Err(self.damaged(start, format_args!("a {what} of {len} bytes, more than {most}")));
+        }
+        // The list grows with what arrives: a length that lies allocates no more than the file has.
+        let mut bytes = Vec::new();
+        self.input.by_ref().take(len as u64).read_to_end(&mut bytes)?;
+        self.took(&bytes);
+        if bytes.len() < len { Err(self.ends_in(what)) } else { Ok(bytes) }
+    }
+
+    fn byte(&mut self, what: &'static str) -> Result<u8, Error> {
+        let [byte] = self.array(what)?;
+        Ok(byte)
+    }
+
+    fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], Error> {
+        let mut bytes = [0; N];
+        let len = self.fill(&mut bytes)?;
+        self.took(&bytes[..len]);
+        if len < N { Err(self.ends_in(what)) } else { Ok(bytes) }
+    }
+
+    /// Reads as many bytes as there are, up to all.
+    fn fill(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let mut len = 0;
+        while len < bytes.len() {
+            match self.input.read(&mut bytes[len..]) {
+                Ok(0) => break,
+                Ok(more) => len += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(len)
+    }
+
+    fn took(&mut self, bytes: &[u8]) {
+        self.sum.update(bytes);
+        self.position += bytes.len() as u64;
+    }
+
+    /// Compares the checksum that ends the record from `start` on.
+    fn check_sum(&mut self, start: u64) -> Result<(), Error> {
+        let expected = self.sum.digest();
+        match u64::from_le_bytes(self.array("a checksum")?) {
+            own if own == expected => Ok(()),
+            _ => Err(self.damaged(start, "a checksum that does not fit")),
+        }
+    }
+
+    fn expect(&self, start: u64, what: &str, counted: u64, stored: u64) -> Result<(), Error> {
+        if counted == stored {
+            return Ok(());
+        }
+        Err(self.damaged(start, format_args!("{stored} {what} where {counted} came")))
+    }
+
+    fn damaged(&self, at: u64, what: impl std::fmt::Display) -> Error {
+        Error::Damaged { at, what: what.to_string() }
+    }
+
+    fn ends_in(&self, within: &'static str) -> Error {
+        Error::Ends { at: self.position, within }
+    }
+}

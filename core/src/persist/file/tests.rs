@@ -1,0 +1,185 @@
+use super::{Entry, Error, Kind, Reader, Writer, from_bytes, to_bytes};
+use crate::bloom::{BitLayout, BloomFilter, Params};
+use crate::counting::{self, Counter};
+use crate::persist;
+use crate::size_limit::{MaxBytes, Unlimited};
+
+#[derive(Debug)]
+enum Value {
+    Filter(BloomFilter),
+    Counter(Counter),
+}
+
+const PARAMS: Params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+
+fn filter(layout: BitLayout, items: u32) -> BloomFilter {
+    let mut filter = BloomFilter::new(layout, PARAMS, &Unlimited).unwrap();
+    for item in 0..items {
+        filter.add(item.to_le_bytes(), &Unlimited).unwrap();
+    }
+    filter
+}
+
+fn counter(members: u32) -> Counter {
+    let params =
+        counting::Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 7 };
+    let mut counter = Counter::new(params).unwrap();
+    for member in 0..members {
+        counter.add(member.to_le_bytes(), &Unlimited).unwrap();
+    }
+    counter
+}
+
+/// A file of values with and without keys, large and small, and what is in it.
+fn sample() -> (Vec<(Entry, Value)>, Vec<u8>) {
+    let values = vec![
+        (Entry::of(Kind::Filter), Value::Filter(filter(BitLayout::Lines, 5000))),
+        (
+            Entry { kind: Kind::Filter, key: Some(Vec::new()), expires_at: Some(1) },
+            Value::Filter(filter(BitLayout::Classic, 10)),
+        ),
+        (
+            Entry { kind: Kind::Counter, key: Some(b"a\0key".into()), expires_at: Some(u64::MAX) },
+            Value::Counter(counter(3)),
+        ),
+        (Entry::of(Kind::Counter), Value::Counter(counter(40_000))),
+    ];
+    let mut writer = Writer::new(Vec::new()).unwrap();
+    for (entry, value) in &values {
+        match value {
+            Value::Filter(filter) => writer.store(entry, filter).unwrap(),
+            Value::Counter(counter) => writer.store(entry, counter).unwrap(),
+        }
+    }
+    (values, writer.finish().unwrap())
+}
+
+/// All values of a file.
+fn read(bytes: &[u8]) -> Result<Vec<(Entry, Value)>, Error> {
+    let limit = MaxBytes(1 << 20);
+    let mut reader = Reader::new(bytes)?;
+    let mut values = Vec::new();
+    while let Some(entry) = reader.next_value()? {
+        let value = match entry.kind {
+            Kind::Filter => Value::Filter(reader.load(&limit)?),
+            Kind::Counter => Value::Counter(reader.load(&limit)?),
+        };
+        values.push((entry, value));
+    }
+    Ok(values)
+}
+
+fn dump(value: &Value) -> Vec<(u64, Vec<u8>)> {
+    match value {
+        Value::Filter(filter) => persist::dump(filter).map(|(next, chunk)| (next, chunk.into_owned())).collect(),
+        Value::Counter(counter) => persist::dump(counter).map(|(next, chunk)| (next, chunk.into_owned())).collect(),
+    }
+}
+
+#[test]
+fn values_come_back_with_their_entries() {
+    let (values, bytes) = sample();
+    let read = read(&bytes).unwrap();
+    assert_eq!(read.len(), values.len());
+    for ((entry, value), (read_entry, read_value)) in values.iter().zip(&read) {
+        assert_eq!((entry, dump(value)), (read_entry, dump(read_value)));
+    }
+}
+
+#[test]
+fn a_file_cut_anywhere_is_refused() {
+    let bytes = sample().1;
+    for len in (0..bytes.len()).filter(|len| len % 97 == 0 || *len < 300 || bytes.len() - len < 300) {
+        match read(&bytes[..len]).unwrap_err() {
+            Error::Ends { at, .. } => assert_eq!(at, len as u64),
+            Error::NotAFile => assert!(len < 8),
+            other => panic!("{len}: {other}"),
+        }
+    }
+    let error = read(&[&bytes[..], b"\n"].concat()).unwrap_err();
+    assert_eq!(error.to_string(), format!("damaged at byte {}: bytes after the end", bytes.len()));
+}
+
+#[test]
+fn every_changed_bit_is_found() {
+    let mut bytes = sample().1;
+    for at in (0..bytes.len()).filter(|at| at % 61 == 0 || *at < 200) {
+        let bit = 1 << (at % 8);
+        bytes[at] ^= bit;
+        assert!(read(&bytes).is_err(), "bit {bit} of byte {at}");
+        bytes[at] ^= bit;
+    }
+    assert!(read(&bytes).is_ok());
+}
+
+#[test]
+fn a_chunk_in_another_place_is_refused() {
+    let chunk_at = |bytes: &[u8], chunk: &[u8]| bytes.windows(chunk.len()).position(|window| window == chunk).unwrap();
+    let (values, bytes) = sample();
+    let dump = dump(&values[0].1);
+    // A chunk record: tag, iterator, length, bytes, checksum.
+    let start = chunk_at(&bytes, &dump[1].1) - 13;
+    let end = start + 13 + dump[1].1.len() + 8;
+    let doubled = [&bytes[..end], &bytes[start..]].concat();
+    let error = read(&doubled).unwrap_err();
+    assert_eq!(error.to_string(), format!("damaged at byte {end}: a checksum that does not fit"));
+}
+
+#[test]
+fn one_value_is_a_file_of_it() {
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        let filter = filter(layout, 5000);
+        let bytes = to_bytes(&filter).unwrap();
+        let copy: BloomFilter = from_bytes(&bytes, &MaxBytes(1 << 20)).unwrap();
+        assert!(copy == filter);
+        assert!(matches!(
+            from_bytes::<Counter>(&bytes, &Unlimited),
+            Err(Error::OtherKind { expected: Kind::Counter, got: Kind::Filter })
+        ));
+        assert!(matches!(
+            from_bytes::<BloomFilter>(&bytes, &MaxBytes(100)),
+            Err(Error::Value(crate::error::Error::TooLarge { .. }))
+        ));
+    }
+    // A key and an expiry are no part of the value.
+    let counter = counter(3);
+    let mut writer = Writer::new(Vec::new()).unwrap();
+    let entry = Entry { key: Some(b"key".into()), expires_at: Some(1), ..Entry::of(Kind::Counter) };
+    writer.store(&entry, &counter).unwrap();
+    let one = writer.finish().unwrap();
+    assert_eq!(from_bytes::<Counter>(&one, &Unlimited).unwrap().count(), 3);
+}
+
+#[test]
+fn other_numbers_of_values_than_one_are_refused() {
+    let none = Writer::new(Vec::new()).unwrap().finish().unwrap();
+    assert!(matches!(from_bytes::<BloomFilter>(&none, &Unlimited), Err(Error::NotOneValue { is_empty: true })));
+    let many = sample().1;
+    assert!(matches!(from_bytes::<BloomFilter>(&many, &Unlimited), Err(Error::NotOneValue { is_empty: false })));
+}
+
+#[test]
+fn room_is_made_for_all_bytes_before_the_first_is_written() {
+    for items in [0, 10, 5000, 3_000_000] {
+        let params = Params { capacity: items.max(1), ..PARAMS };
+        let filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
+        let bytes = to_bytes(&filter).unwrap();
+        // A list that had to grow would have twice the room.
+        let spare = (bytes.capacity() - bytes.len()) as u64;
+        assert!(spare <= 256 * (1 + (filter.size_bytes() >> 20)), "{items}: {spare} bytes");
+    }
+}
+
+#[test]
+fn records_out_of_order_are_refused() {
+    let mut writer = Writer::new(Vec::new()).unwrap();
+    assert!(matches!(writer.end(), Err(Error::OutOfOrder)));
+    assert!(matches!(writer.chunk(1, b""), Err(Error::OutOfOrder)));
+    writer.begin(&Entry::of(Kind::Filter)).unwrap();
+    assert!(matches!(writer.begin(&Entry::of(Kind::Filter)), Err(Error::OutOfOrder)));
+    assert!(matches!(
+        writer.store(&Entry::of(Kind::Counter), &filter(BitLayout::Lines, 1)),
+        Err(Error::OtherKind { .. })
+    ));
+    assert!(matches!(writer.finish(), Err(Error::OutOfOrder)));
+}

@@ -1,0 +1,237 @@
+//! Writing a file of values.
+
+use std::io::Write;
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::error::Error;
+use super::format::{Entry, MAGIC, MAX_CHUNK_BYTES, MAX_KEY_BYTES, VERSION, tag};
+use crate::persist::chunks;
+use crate::persist::value::Value;
+
+/// A file being written.
+pub struct Writer<W> {
+    out: W,
+    sum: Box<Xxh3>,
+    num_values: u64,
+    /// Chunks and bytes of the value that was begun.
+    open: Option<(u64, u64)>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a file in `out`.
+    ///
+    /// ```
+    /// use rollcall_core::persist::file::Writer;
+    ///
+    /// let empty = Writer::new(Vec::new())?.finish()?;
+    /// assert!(empty.starts_with(b"RollCall"));
+    /// # Ok::<(), rollcall_core::persist::file::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn new(out: W) -> Result<Self, Error> {
+        let mut writer = Writer { out, sum: Box::new(Xxh3::new()), num_values: 0, open: None };
+        writer.put(&MAGIC)?;
+        writer.put(&VERSION.to_le_bytes())?;
+        Ok(writer)
+    }
+
+    /// Begins a value.
+    ///
+    /// ```
+    /// use rollcall_core::persist::file::{Entry, Kind, Writer};
+    ///
+    /// let mut file = Writer::new(Vec::new())?;
+    /// file.begin(&Entry::of(Kind::Filter))?;
+    /// // What `BF.SCANDUMP` replied to 0, and so on.
+    /// file.chunk(1, b"header")?;
+    /// file.end()?;
+    /// # Ok::<(), rollcall_core::persist::file::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfOrder`] when the one before has not ended, [`Error::TooLong`] for its key, [`Error::Io`].
+    pub fn begin(&mut self, entry: &Entry) -> Result<(), Error> {
+        if self.open.is_some() {
+            return Err(Error::OutOfOrder);
+        }
+        let key = entry.key.as_ref().map(|key| Ok::<_, Error>((length(key.len(), MAX_KEY_BYTES, "key")?, key)));
+        let key = key.transpose()?;
+        self.put(&[tag::VALUE, entry.kind.byte()])?;
+        self.put(&entry.expires_at.unwrap_or(0).to_le_bytes())?;
+        match key {
+            None => self.put(&[0])?,
+            Some((len, key)) => {
+                self.put(&[1])?;
+                self.put(&len)?;
+                self.put(key)?;
+            }
+        }
+        self.open = Some((0, 0));
+        self.put_sum()
+    }
+
+    /// Writes a chunk of the value that was begun, with the iterator that came with it.
+    ///
+    /// ```
+    /// use rollcall_core::persist::file::{Error, Writer};
+    ///
+    /// let mut file = Writer::new(Vec::new())?;
+    /// assert!(matches!(file.chunk(1, b"of no value"), Err(Error::OutOfOrder)));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfOrder`] when none was begun, [`Error::TooLong`] when it is larger than 64 MiB, [`Error::Io`].
+    pub fn chunk(&mut self, iterator: u64, bytes: &[u8]) -> Result<(), Error> {
+        let (chunks, sum_bytes) = self.open.ok_or(Error::OutOfOrder)?;
+        let len = length(bytes.len(), MAX_CHUNK_BYTES, "chunk")?;
+        self.put(&[tag::CHUNK])?;
+        self.put(&iterator.to_le_bytes())?;
+        self.put(&len)?;
+        self.put(bytes)?;
+        self.open = Some((chunks + 1, sum_bytes + bytes.len() as u64));
+        self.put_sum()
+    }
+
+    /// Ends the value.
+    ///
+    /// ```
+    /// use rollcall_core::persist::file::{Error, Writer};
+    ///
+    /// let mut file = Writer::new(Vec::new())?;
+    /// assert!(matches!(file.end(), Err(Error::OutOfOrder)));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfOrder`] when none was begun, [`Error::Io`].
+    pub fn end(&mut self) -> Result<(), Error> {
+        let (chunks, bytes) = self.open.take().ok_or(Error::OutOfOrder)?;
+        self.put(&[tag::VALUE_END])?;
+        self.put(&chunks.to_le_bytes())?;
+        self.put(&bytes.to_le_bytes())?;
+        self.num_values += 1;
+        self.put_sum()
+    }
+
+    /// Writes a whole value: its entry, and its chunks, each after its iterator.
+    ///
+    /// ```
+    /// use rollcall_core::persist::file::{Entry, Kind, Writer};
+    ///
+    /// let dump = [(1, b"header".to_vec()), (4096, b"bits".to_vec())];
+    /// let mut file = Writer::new(Vec::new())?;
+    /// file.value(&Entry::of(Kind::Filter), dump)?;
+    /// # Ok::<(), rollcall_core::persist::file::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Self::begin`] and [`Self::chunk`].
+    pub fn value<C: AsRef<[u8]>>(
+        &mut self,
+        entry: &Entry,
+        chunks: impl IntoIterator<Item = (u64, C)>,
+    ) -> Result<(), Error> {
+        self.begin(entry)?;
+        for (iterator, chunk) in chunks {
+            self.chunk(iterator, chunk.as_ref())?;
+        }
+        self.end()
+    }
+
+    /// Writes a value from memory.
+    ///
+    /// ```
+    /// use rollcall_core::counting::{Counter, Params};
+    /// use rollcall_core::persist::file::{Entry, Kind, Writer};
+    ///
+    /// let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let mut file = Writer::new(Vec::new())?;
+    /// file.store(&Entry::of(Kind::Counter), &Counter::new(params)?)?;
+    /// # Ok::<(), rollcall_core::persist::file::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OtherKind`] when the entry is of another kind, and those of [`Self::value`].
+    pub fn store<T: Value>(&mut self, entry: &Entry, value: &T) -> Result<(), Error> {
+        if entry.kind != T::KIND {
+            return Err(Error::OtherKind { expected: entry.kind, got: T::KIND });
+        }
+        self.value(entry, chunks::dump(value))
+    }
+
+    /// Ends the file, and gives back where it was written to, flushed.
+    ///
+    /// ```
+    /// use rollcall_core::persist::file::{Reader, Writer};
+    ///
+    /// let empty = Writer::new(Vec::new())?.finish()?;
+    /// assert_eq!(Reader::new(&empty[..])?.next_value()?, None);
+    /// # Ok::<(), rollcall_core::persist::file::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfOrder`] within a value, [`Error::Io`].
+    pub fn finish(mut self) -> Result<W, Error> {
+        if self.open.is_some() {
+            return Err(Error::OutOfOrder);
+        }
+        self.put(&[tag::FILE_END])?;
+        self.put(&self.num_values.to_le_bytes())?;
+        self.put_sum()?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    /// Whether a value was begun and has chunks.
+    ///
+    /// ```
+    /// use rollcall_core::persist::file::{Entry, Kind, Writer};
+    ///
+    /// let mut file = Writer::new(Vec::new())?;
+    /// file.begin(&Entry::of(Kind::Filter))?;
+    /// assert!(!file.is_within_value());
+    /// file.chunk(1, b"header")?;
+    /// assert!(file.is_within_value());
+    /// # Ok::<(), rollcall_core::persist::file::Error>(())
+    /// ```
+    pub fn is_within_value(&self) -> bool {
+        self.open.is_some_and(|(chunks, _)| chunks > 0)
+    }
+
+    /// Gives up, and gives back where it was written to. [`Reader`](super::Reader) reads it up to where it ends.
+    ///
+    /// ```
+    /// use rollcall_core::persist::file::{Entry, Error, Kind, Reader, Writer};
+    ///
+    /// let mut file = Writer::new(Vec::new())?;
+    /// file.begin(&Entry::of(Kind::Filter))?;
+    /// let half = file.into_inner();
+    /// let mut file = Reader::new(&half[..])?;
+    /// assert!(file.next_value()?.is_some());
+    /// assert!(matches!(file.next_chunk(), Err(Error::Ends { .. })));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.sum.update(bytes);
+        Ok(self.out.write_all(bytes)?)
+    }
+
+    /// Ends a record with the checksum of all before.
+    fn put_sum(&mut self) -> Result<(), Error> {
+        let sum = self.sum.digest();
+        self.put(&sum.to_le_bytes())
+    }
+}
+
+fn length(len: usize, most: usize, what: &'static str) -> Result<[u8; 4], Error> {
+    let written = u32::try_from(len).ok().filter(|_| len <= most);
+    written.map(u32::to_le_bytes).ok_or(Error::TooLong { what, len, most })
+}

@@ -1,0 +1,222 @@
+//! Values while their payload arrives: the memory it goes to, what they take, and what they become without the rest.
+
+use std::borrow::Cow;
+
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Sliding};
+use rollcall_core::counting::{self, Counter, Representation};
+use rollcall_core::persist;
+use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::persist::{
+    ChunkFormat, Loading, LoadingBloomFilter, Stored, piece_checksum, rdb, scandump,
+};
+use rollcall_core::window::{Pace, Window};
+
+mod support;
+
+use support::fields::{Field, Fields, written};
+
+/// A filter of 20 kB in several sub-filters.
+fn filter(make: impl FnOnce(Params) -> BloomFilter) -> BloomFilter {
+    let mut filter = make(Params { error_rate: 0.01, capacity: 5_000, expansion: 2, seed: 3 });
+    for item in 0..12_000u32 {
+        filter.add(item.to_le_bytes(), &Unlimited).unwrap();
+    }
+    filter
+}
+
+/// One of each kind.
+fn filters() -> [BloomFilter; 3] {
+    [
+        filter(|params| BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap()),
+        filter(|params| BloomFilter::new(BitLayout::Classic, params, &Unlimited).unwrap()),
+        filter(|params| {
+            let last = Sliding::last(4, false).unwrap();
+            BloomFilter::windowed(Params { expansion: 0, ..params }, last, 0, &Unlimited).unwrap()
+        }),
+    ]
+}
+
+/// One of each representation, then one with a window.
+fn counters() -> [Counter; 4] {
+    let counter = |capacity, error_rate, exact_limit, members: u32| {
+        let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 1 << 20, seed: 3 };
+        let mut counter = Counter::new(params).unwrap();
+        (0..members).for_each(|member| drop(counter.add(member.to_le_bytes(), &Unlimited)));
+        counter
+    };
+    let mut windowed =
+        counter(100_000, 0.01, 0, 0).with_window(Window::new(60, 4, 250, Pace::Manual).unwrap(), 9).unwrap();
+    (0..60_000u32).for_each(|member| drop(windowed.add(member.to_le_bytes(), &Unlimited)));
+    let all = [
+        counter(1_000, 0.01, 5_000, 4_000),
+        counter(1_000_000_000, 0.001, 0, 4_000),
+        counter(100_000, 0.01, 0, 60_000),
+        windowed,
+    ];
+    let representations = all.each_ref().map(Counter::representation);
+    let [exact, sparse, dense] = [Representation::Exact, Representation::Sparse, Representation::Dense];
+    assert_eq!(representations, [exact, sparse, dense, dense]);
+    all
+}
+
+fn payload<T: Stored>(value: &T) -> Vec<u8> {
+    value.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect()
+}
+
+/// Loads a value piece by piece, and checks that each goes where it was said. Returns the longest piece.
+fn check_next_memory<T: Stored>(value: &T) -> usize {
+    let payload = payload(value);
+    let mut loading = T::Loading::begin(&value.header(), &Unlimited).unwrap();
+    let (mut rest, mut most) = (&payload[..], 0);
+    while !rest.is_empty() {
+        let memory = loading.next_memory(5_000);
+        if memory.is_empty() {
+            return 0;
+        }
+        let end = memory.as_ptr_range().end;
+        assert!(memory.len() <= 5_000.min(rest.len()));
+        most = most.max(memory.len());
+        let (piece, later) = rest.split_at(memory.len());
+        loading.push(piece).unwrap();
+        let received = loading.received();
+        let Some((_, Cow::Borrowed(last))) = received.pieces(usize::MAX).last() else { panic!("bytes of bitmaps") };
+        assert_eq!(last.as_ptr_range().end, end);
+        rest = later;
+    }
+    assert!(loading.next_memory(5_000).is_empty());
+    assert!(persist::dump(&loading.finish().unwrap()).eq(persist::dump(value)));
+    most
+}
+
+#[test]
+fn the_next_memory_is_where_the_next_bytes_go() {
+    for filter in filters() {
+        assert!(check_next_memory(&filter) > 1_000);
+    }
+    // Of dense ones without a window alone it is known.
+    assert_eq!(counters().each_ref().map(check_next_memory), [0, 0, 5_000, 0]);
+}
+
+/// Checks what a value takes whose payload has not come, and has come to its half.
+fn check_layouts<T: Stored>(value: &T) {
+    let (header, payload) = (value.header(), payload(value));
+    let mut loading = T::Loading::begin(&header, &Unlimited).unwrap();
+    for half in payload.chunks((payload.len() / 2).next_multiple_of(8)).take(2) {
+        let mut layouts = Vec::new();
+        loading.heap_layouts(&mut |layout| layouts.push(layout.size() as u64));
+        assert!(layouts.contains(&(header.len() as u64)), "{layouts:?}");
+        let (sum, received) = (layouts.iter().sum::<u64>(), loading.received_bytes());
+        // Positions take two bytes where they are held and four in the payload; members come with a table.
+        assert!((received / 2..4 * loading.total_bytes() + 8_192).contains(&sum), "{sum} bytes of {received}");
+        loading.push(half).unwrap();
+    }
+}
+
+#[test]
+fn what_arrives_takes_what_has_arrived_its_header_and_little_more() {
+    filters().iter().for_each(check_layouts);
+    counters().iter().for_each(check_layouts);
+    for filter in filters() {
+        let loading = LoadingBloomFilter::begin(&filter.header(), &Unlimited).unwrap();
+        let mut sum = 0;
+        loading.heap_layouts(&mut |layout| sum += layout.size() as u64);
+        assert!((loading.total_bytes()..loading.total_bytes() + 4_096).contains(&sum), "{sum}");
+    }
+}
+
+#[test]
+fn classic_filters_alone_are_whole_without_the_rest() {
+    for filter in filters() {
+        let payload = payload(&filter);
+        let half = &payload[..payload.len() / 2];
+        let mut loading = LoadingBloomFilter::begin(&filter.header(), &Unlimited).unwrap();
+        loading.push(half).unwrap();
+        match loading.finish_with_zeros() {
+            None => assert_eq!(filter.layout(), BitLayout::Lines),
+            Some(begun) => {
+                assert_eq!(filter.layout(), BitLayout::Classic);
+                let zeros = vec![0; payload.len() - half.len()];
+                assert!(self::payload(&begun) == [half, &zeros].concat());
+            }
+        }
+    }
+}
+
+/// RDB values whose pieces are right by their checksums and wrong by their lengths.
+#[test]
+fn pieces_are_neither_empty_nor_longer_than_what_was_stored() {
+    let [filter, ..] = filters();
+    let (payload, ChunkFormat::Checked { fingerprint }) = (payload(&filter), filter.chunk_format()) else {
+        panic!("chunks of lines are checked")
+    };
+    let mut loading = LoadingBloomFilter::begin(&filter.header(), &Unlimited).unwrap();
+    loading.push(&payload[..1_000]).unwrap();
+    let fields = written(|sink| rdb::save_loading(&loading, sink));
+    let pieces = |lens: &[usize]| {
+        let mut fields = fields[..3].to_vec();
+        let mut position = 0;
+        for &len in lens {
+            let piece = &payload[position..position + len];
+            fields.push(Field::Unsigned(piece_checksum(piece, position as u64, fingerprint)));
+            fields.push(Field::String(piece.to_vec()));
+            position += len;
+        }
+        rdb::load::<LoadingBloomFilter>(&mut Fields(&fields), &Unlimited, &mut |_| ()).map(|one| one.received_bytes())
+    };
+    for lens in [&[1_000][..], &[1, 999], &[999, 1]] {
+        assert_eq!(pieces(lens), Ok(1_000), "{lens:?}");
+    }
+    for lens in [&[1_001][..], &[0, 1_000], &[600, 0, 400], &[600, 401]] {
+        let error = pieces(lens).unwrap_err().to_string();
+        assert!(error.contains("payload piece"), "{lens:?}: {error}");
+    }
+}
+
+/// As a `LOADCHUNK` for a filter that is complete.
+#[test]
+fn chunks_overwrite_complete_classic_filters_alone() {
+    for mut filter in filters() {
+        let (before, classic) = (payload(&filter), filter.layout() == BitLayout::Classic);
+        let mut expected = before.clone();
+        // All chunks but the header, each with other bytes, the last one first.
+        let mut chunks: Vec<_> =
+            persist::dump(&filter).skip(1).map(|(next, chunk)| (next, chunk.into_owned())).collect();
+        for (next, chunk) in chunks.iter_mut().rev() {
+            chunk.iter_mut().for_each(|byte| *byte = !*byte);
+            assert_eq!(filter.overwrite(*next, chunk).is_ok(), classic);
+            let last = (*next - 1) as usize;
+            if classic {
+                expected[last - chunk.len()..last].copy_from_slice(chunk);
+            }
+        }
+        assert_eq!(payload(&filter), expected);
+        assert_eq!(expected != before, classic);
+        for (next, chunk) in [(0, &b"a"[..]), (1, b"a"), (before.len() as u64 + 2, b"a"), (u64::MAX, b"a")] {
+            assert!(filter.overwrite(next, chunk).is_err(), "{next}");
+        }
+        assert_eq!(payload(&filter), expected);
+    }
+    let [mut counter, ..] = counters();
+    assert!(counter.overwrite(2, b"a").is_err());
+}
+
+/// As `SCANDUMP` is asked, reply after reply, of a value whose iterators have a stamp.
+#[test]
+fn replies_of_a_moving_value_are_its_dump() {
+    let [.., filter] = filters();
+    assert!(filter.newest_slice() > Some(0));
+    let (mut chunks, mut iterator) = (Vec::new(), 0);
+    loop {
+        let (next, chunk) = scandump(&filter, iterator).unwrap();
+        if next == 0 {
+            break;
+        }
+        assert_ne!(next >> 43, 0, "a stamp");
+        chunks.push((next, chunk.into_owned()));
+        iterator = next;
+    }
+    assert!(chunks.len() > 1);
+    assert!(persist::load::<BloomFilter, _>(chunks, &Unlimited).unwrap() == filter);
+    let error = scandump(&filter, 1).unwrap_err().to_string();
+    assert!(error.contains("a slice has begun"), "{error}");
+}
