@@ -20,12 +20,14 @@ mod input;
 mod laws;
 mod limit;
 mod made;
+mod operation;
 #[path = "../../core/tests/support/payload.rs"]
 #[allow(dead_code, reason = "no user needs all of it")]
 mod payload;
 pub mod random;
 mod targets;
 
+pub use operation::AFTER_OPERATION;
 pub use targets::chunks::chunks;
 pub use targets::counters::counters;
 pub use targets::filters::filters;

@@ -12,7 +12,7 @@ use crate::family::Family;
 use crate::input::{Input, item, items_of};
 use crate::laws;
 use crate::limit::Limit;
-use crate::made;
+use crate::{made, operation};
 
 /// Operations of an input, at most.
 const MOST_STEPS: usize = 16;
@@ -30,6 +30,7 @@ pub fn counters(data: &[u8]) {
             break;
         }
         one.step(&mut input, &mut other, &limit);
+        operation::is_over();
     }
     one.check();
     check_together(&one, &other);
@@ -195,8 +196,8 @@ impl Tracked {
             let before = self.counter.count_at(now);
             self.counter.advance_due(now);
             // A clock that went back to its first slices has members of before these, who all count as of the first.
-            let is_past_first = self.counter.window().is_none_or(|window| self.newest() >= window.slices().into());
-            assert!(!is_past_first || self.counter.count_at(now) == before, "a move changed an answer");
+            let was_past_first = self.counter.window().is_none_or(|window| newest >= window.slices().into());
+            assert!(!was_past_first || self.counter.count_at(now) == before, "a move changed an answer");
         }
     }
 
