@@ -31,7 +31,9 @@ PEERS := redis-6.2.5 redisbloom-2.8.2
 # VARIABLE=FILE for a fetched server; empty on a machine that the server does not run on.
 in_variable = $(addprefix $(1)=,$(shell scripts/servers.py path $(2)))
 
-.PHONY: help run test test-servers test-clients test-watch chaos chaos-short hostile memcheck sanitize miri golden build lint demo bench accuracy instructions fuzz fuzz-keep fuzz-server package test-package setup clean setup-run setup-test
+space := $(subst ,, )
+
+.PHONY: help run test test-servers test-clients test-python test-watch wheel bench-python chaos chaos-short hostile memcheck sanitize miri golden build lint demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package setup clean setup-run setup-test
 
 help: ## List the targets (what `make` alone does)
 	@echo "make TARGET, where TARGET is one of"
@@ -109,6 +111,21 @@ test-clients: ## Run redis-py, node-redis and redis-rs against the module, each 
 	@scripts/clients.sh fetch
 	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=redis-server scripts/clients.sh run
 	@echo "== make test-clients: every client passed"
+
+wheel: ## Build the wheel of the Python package: target/python/wheels/
+	@scripts/setup.sh build wheels
+	@scripts/python.sh wheel
+
+test-python: setup-test build wheel ## Test the Python package as it is installed, on every Python from 3.11 on that is here, with all servers and clients; ROLLCALL_ALL_WAYS=1: each command in all 60 ways of calling
+	@scripts/setup.sh node
+	@scripts/servers.py fetch $(OTHER_SERVERS)
+	cargo build --locked --profile test --package rollcall-cli
+	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_TOOL=$(CARGO_TARGET_DIR)/debug/rollcall \
+		ROLLCALL_SERVER=$(subst $(space),:,$(strip redis-server $(foreach name,$(OTHER_SERVERS),$(shell scripts/servers.py path $(name))))) \
+		scripts/python.sh test
+
+bench-python: wheel ## Measure the Python package beside what there is otherwise, 5 minutes, and write docs/python.md; QUICK=1: a rough run that only prints
+	@scripts/python.sh bench $(if $(filter-out 0,$(QUICK)),--quick,--write docs/python.md)
 
 # Tests of the tool that take programs of others, as filters of test names.
 WATCH_TESTS := monitoring browser
@@ -232,6 +249,11 @@ accuracy: ## Measure every claim of accuracy, 6 minutes, and write docs/accuracy
 instructions: ## Compare the instructions that the core takes with core/benches/instructions.txt; UPDATE=1 to keep those of now
 	@scripts/setup.sh build counts
 	@scripts/check_instructions.py $(if $(UPDATE),--update)
+
+mutants: ## Change each line of core/src that is new since SINCE=main and see whether a test notices; FILES="core/src/persist/*.rs": these whole; CRATE=server: those of src/, on redis-server
+	@scripts/setup.sh build
+	@scripts/tools.sh mutants
+	@set -f; ROLLCALL_SERVER=$${ROLLCALL_SERVER:-redis-server} scripts/mutants.py $(or $(CRATE),core) $(if $(FILES),files $(FILES),since $(or $(SINCE),main))
 
 # Of each target; and commands in all.
 FUZZ_SECONDS ?= 300

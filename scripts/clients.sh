@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the suites of tests/clients/: redis-py, node-redis and redis-rs against the module.
+# Runs the suites of tests/clients/: redis-py, node-redis and redis-rs against the module, and the examples of ioredis.
 #
 #   scripts/clients.sh fetch          fetch the clients at pinned versions, into target/clients/ and by cargo
 #   scripts/clients.sh run [bloom]    run all suites, or (bloom) the part that holds for RedisBloom's module too
@@ -34,7 +34,7 @@ fetch_python() {
 fetch_node() {
     local folder=$fetched/node pins=$sources/node/package-lock.json
     ! holds "$folder" "$pins" || return 0
-    echo "clients: fetching node-redis"
+    echo "clients: fetching node-redis and ioredis"
     rm -rf "$folder"
     mkdir -p "$folder"
     cp "$sources/node/package.json" "$pins" "$folder"
@@ -51,7 +51,8 @@ print(redis.__version__, "on Python", platform.python_version())'
 node_version() {
     (cd "$fetched/node" && node -p '
         const version = (name) => JSON.parse(fs.readFileSync(`node_modules/${name}/package.json`)).version;
-        `${version("redis")} with @redis/bloom ${version("@redis/bloom")} on Node.js ${process.versions.node}`')
+        `${version("redis")} with @redis/bloom ${version("@redis/bloom")}, and ioredis ${version("ioredis")}, ` +
+            `on Node.js ${process.versions.node}`')
 }
 rust_version() { echo "$(cargo pkgid "${crate[@]}" redis | sed 's/.*[@#]//') on $(rustc --version | cut -d' ' -f1,2)"; }
 

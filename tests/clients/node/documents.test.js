@@ -1,4 +1,4 @@
-// The examples of docs/clients.md. They build on each other, so they run as one program.
+// The examples of docs/clients.md. Those of a client build on each other, so they run as one program.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -9,15 +9,21 @@ import { promisify } from "node:util";
 
 const ADDRESS = "redis://127.0.0.1:6379";
 
-it("the examples of docs/clients.md run", async () => {
-  const text = await readFile(process.env.ROLLCALL_CLIENTS_DOCUMENT, "utf8");
-  const blocks = [...text.matchAll(/^```javascript\n(.*?)^```$/gms)].map((match) => match[1]);
-  const program = blocks.join("\n");
-  assert.ok(program.split("assert.").length > 15);
-  assert.equal(program.split(ADDRESS).length, 2);
-  // A file beside this one finds the client. A process of its own ends at the first example that fails, even if that
-  // leaves a connection open.
-  const file = fileURLToPath(new URL("documents.generated.js", import.meta.url));
-  await writeFile(file, program.replace(ADDRESS, process.env.ROLLCALL_URL));
-  await promisify(execFile)(process.execPath, [file]);
-});
+for (const [client, assertions] of [
+  ["node-redis", 15],
+  ["ioredis", 10],
+]) {
+  it(`the examples of ${client} in docs/clients.md run`, async () => {
+    const text = await readFile(process.env.ROLLCALL_CLIENTS_DOCUMENT, "utf8");
+    const [section] = text.split(/^(?=## )/m).filter((section) => section.startsWith(`## ${client}\n`));
+    const blocks = [...section.matchAll(/^```javascript\n(.*?)^```$/gms)].map((match) => match[1]);
+    const program = blocks.join("\n");
+    assert.ok(program.split("assert.").length > assertions);
+    assert.equal(program.split(ADDRESS).length, 2);
+    // A file beside this one finds the client. A process of its own ends at the first example that fails, even if that
+    // leaves a connection open.
+    const file = fileURLToPath(new URL(`documents-${client}.generated.js`, import.meta.url));
+    await writeFile(file, program.replace(ADDRESS, process.env.ROLLCALL_URL));
+    await promisify(execFile)(process.execPath, [file]);
+  });
+}

@@ -37,6 +37,7 @@ class Documents(unittest.TestCase):
         for name, file, pattern in (
             ("redis-py", "python/requirements.txt", r"^redis==(\S+)"),
             ("node-redis", "node/package.json", r'"redis": "([^"]+)"'),
+            ("ioredis", "node/package.json", r'"ioredis": "([^"]+)"'),
             ("redis-rs", "rust/Cargo.toml", r'^redis = { version = "=([^"]+)"'),
         ):
             (version,) = re.findall(pattern, (pins / file).read_text(), re.MULTILINE)

@@ -1,0 +1,75 @@
+"""Contact limit: how many different people has a customer written to in this cycle, and would a list be too many?
+
+    pip install "$(ls target/python/wheels/rollcall_redis-*.whl)[redis]"
+    ROLLCALL_URL=redis://127.0.0.1:6379 python contact_limit.py
+
+One filter a customer, in two bytes a contact. It errs in the customer's favour only: it may take a new contact for a
+known one, at most at the error rate. It ends with the cycle, by itself.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+import redis
+
+from rollcall import BloomFilter
+from rollcall.redis import Admission, Rollcall
+
+ERROR_RATE = 0.001
+BATCH = 350
+
+
+class Plan:
+    """A customer's contacts of a billing cycle, up to a limit."""
+
+    def __init__(self, client: redis.Redis, customer: str, limit: int, end: datetime):
+        self.client, self.rollcall = client, Rollcall(client)
+        self.key, self.limit, self.end = f"rollcall-demo:contacts:{customer}", limit, end
+
+    def has_room_for(self, contacts: Sequence[str]) -> bool:
+        """Whether a list would stay within the limit. Asked before it is handed in; changes nothing."""
+        with self.rollcall.pipeline(transaction=False) as pipe:
+            count = pipe.bf.card(self.key)
+            known = [pipe.bf.mexists(self.key, *batch) for batch in in_batches(contacts)]
+            pipe.execute()
+        return count.value + sum(batch.value.count(False) for batch in known) <= self.limit
+
+    def admit(self, batch: Sequence[str]) -> bool:
+        """Takes a batch, as a whole or not at all: decided and done in one step, also if several come at once."""
+        admissions = self.rollcall.bf.admit(
+            self.key, batch, self.limit, all=True, capacity=self.limit, error=ERROR_RATE, exat=self.end
+        )
+        return Admission.REFUSED not in admissions
+
+    def download(self) -> BloomFilter:
+        """The filter, to ask it in this process: no list leaves it, and no other request waits."""
+        return BloomFilter.download(self.client, self.key, max_bytes=64 << 20)
+
+
+def in_batches(contacts: Sequence[str]) -> Iterator[Sequence[str]]:
+    different = list(dict.fromkeys(contacts))
+    return (different[start : start + BATCH] for start in range(0, len(different), BATCH))
+
+
+def main() -> None:
+    client = redis.Redis.from_url(os.environ.get("ROLLCALL_URL", "redis://127.0.0.1:6379"))
+    plan = Plan(client, "shop", limit=10_000, end=datetime.now(UTC) + timedelta(days=30))
+    client.delete(plan.key)
+    everybody = [f"contact-{number}@example.org" for number in range(12_000)]
+    for name, contacts in (("spring", everybody[:8000]), ("summer", everybody[4000:9500]), ("autumn", everybody)):
+        fits = plan.has_room_for(contacts)
+        print(f"{name}: {len(contacts)} contacts {'fit' if fits else 'would go over the limit'}")
+        assert fits == (name != "autumn")
+        if fits:
+            assert all(plan.admit(batch) for batch in in_batches(contacts))
+    copy = plan.download()
+    new = copy.contains_many(everybody).count(False)
+    print(f"{len(copy)} contacts by now; of {len(everybody)} {new} are new, says a copy in this process")
+    assert 9500 * (1 - 2 * ERROR_RATE) <= len(copy) <= 9500
+    assert len(copy) == plan.rollcall.bf.card(plan.key) and len(copy) + new > plan.limit
+    client.delete(plan.key)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""Bloom filters and counters of distinct members, in this process and on servers with the module Rollcall.
+
+`BloomFilter` and `Counter` work by themselves, at the speed of the module, and go to and from servers by `upload` and
+`download`. `rollcall.redis` has every command of the module, typed.
+"""
+
+from typing import TYPE_CHECKING
+
+from rollcall._types import (
+    Admission,
+    CorruptError,
+    Error,
+    Estimate,
+    FullError,
+    IncompatibleError,
+    KeyExistsError,
+    KeyMissingError,
+    NotExactError,
+    ParameterError,
+    SizeError,
+)
+
+if TYPE_CHECKING:
+    from rollcall._rollcall import BloomFilter, Counter
+
+__all__ = [
+    "Admission",
+    "BloomFilter",
+    "CorruptError",
+    "Counter",
+    "Error",
+    "Estimate",
+    "FullError",
+    "IncompatibleError",
+    "KeyExistsError",
+    "KeyMissingError",
+    "NotExactError",
+    "ParameterError",
+    "SizeError",
+]
+
+
+def __getattr__(name: str) -> object:
+    # The compiled half is loaded when it is asked for: `rollcall.redis` works without it.
+    if name in ("BloomFilter", "Counter"):
+        from rollcall import _rollcall
+
+        found: object = getattr(_rollcall, name)
+        globals()[name] = found
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

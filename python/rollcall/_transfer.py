@@ -1,0 +1,185 @@
+"""Filters and counters to and from servers.
+
+What is sent is said once, by generators: each yields a command and is sent its reply. A driver runs one on a client
+that replies at once, another on a client whose replies are awaited.
+"""
+
+import inspect
+import secrets
+from collections.abc import Awaitable, Generator
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
+
+from rollcall import _rollcall
+from rollcall._types import Error, KeyExistsError, KeyMissingError, ParameterError
+
+Result = TypeVar("Result")
+
+PREFIX = b"rollcall.upload."
+"""What names of values begin with that have not fully arrived."""
+
+TEMPORARY_SECONDS = 3600
+"""Time to live of such a value, from its first chunk on and until it is complete: it goes by itself when this process,
+or the connection, ends meanwhile."""
+
+
+class Client(Protocol):
+    """What is needed of a client."""
+
+    def execute_command(self, *args: Any, **options: Any) -> Any: ...
+
+
+class Command(NamedTuple):
+    """A command, and whether its reply is binary even if the client decodes replies."""
+
+    words: tuple[Any, ...]
+    is_binary: bool = False
+
+
+Steps = Generator[Command, Any, Result]
+"""What is to be sent, one after another, and what comes of it."""
+
+
+def download_filter(client: Client, key: Any, max_bytes: int | None) -> Any:
+    """The filter at a key."""
+    return run(client, downloading(key, {"RCfilter-": "RF", "MBbloom--": "BF"}, _rollcall._FilterLoader(max_bytes)))
+
+
+def download_counter(client: Client, key: Any, max_bytes: int | None) -> Any:
+    """The counter at a key."""
+    return run(client, downloading(key, {"RCcounter": "LC"}, _rollcall._CounterLoader(max_bytes)))
+
+
+def upload(
+    value: "_rollcall.BloomFilter | _rollcall.Counter", client: Client, key: Any, *, ttl: float | None, replace: bool
+) -> Any:
+    """Stores a value, which nobody else changes, at a key."""
+    if ttl is not None and not 0.001 <= ttl <= 1e12:
+        raise ParameterError(f"ttl must be from 0.001 to 10^12 seconds, got {ttl}")
+    return run(client, uploading(value, key, ttl, replace))
+
+
+def downloading(
+    key: Any,
+    prefixes: dict[str, str],
+    loader: "_rollcall._FilterLoader | _rollcall._CounterLoader",
+) -> Steps[Any]:
+    reply = yield Command(("TYPE", key))
+    found = reply.decode() if isinstance(reply, bytes) else str(reply)
+    if found == "none":
+        raise KeyMissingError(f"there is no key {shown(key)}")
+    if found not in prefixes:
+        raise Error(f"the key {shown(key)} holds {found}, expected {' or '.join(prefixes)}")
+    iterator = 0
+    while True:
+        iterator, chunk = yield Command((f"{prefixes[found]}.SCANDUMP", key, iterator), is_binary=True)
+        if iterator == 0:
+            return loader.finish()
+        loader.push(iterator, chunk)
+
+
+def uploading(
+    value: "_rollcall.BloomFilter | _rollcall.Counter", key: Any, ttl: float | None, replace: bool
+) -> Steps[None]:
+    _, prefix = value._stored_as()
+    if not replace and (yield Command(("EXISTS", key))):
+        raise KeyExistsError(f"the key {shown(key)} exists: pass replace=True to replace it")
+    temporary = beside(as_bytes(key))
+    iterator, chunk = value._scandump(0)
+    arrives = False
+    try:
+        while iterator:
+            yield Command((f"{prefix}.LOADCHUNK", temporary, iterator, chunk))
+            if not arrives:
+                arrives = True
+                yield Command(("PEXPIRE", temporary, TEMPORARY_SECONDS * 1000))
+            iterator, chunk = value._scandump(iterator)
+        if ttl is None:
+            yield Command(("PERSIST", temporary))
+        else:
+            yield Command(("PEXPIRE", temporary, round(ttl * 1000)))
+        if replace:
+            yield Command(("RENAME", temporary, key))
+        elif not (yield Command(("RENAMENX", temporary, key))):
+            raise KeyExistsError(f"the key {shown(key)} has come up meanwhile: pass replace=True to replace it")
+    except GeneratorExit:
+        # Nothing was sent: an upload that was never awaited.
+        raise
+    except BaseException as error:
+        # Also when the program is interrupted, or its task cancelled. A lost connection has lost this command too. The
+        # time to live sees to the rest, but before it was set and after it was changed for good.
+        try:
+            yield Command(("DEL", temporary))
+        except Exception as further:
+            error.add_note(f"{shown(temporary)} may be left, mostly for an hour at most: {further}")
+        raise
+
+
+def beside(key: bytes) -> bytes:
+    """A new name in the slot of a key."""
+    start = key.find(b"{") + 1
+    end = key.find(b"}", start) if start else -1
+    deciding = key[start:end] if start and end > start else key
+    name = PREFIX + secrets.token_hex(8).encode()
+    if not deciding or b"}" in deciding:
+        # There is no other name in its slot, so a cluster refuses to rename this one, and nothing is left.
+        return name
+    return name + b"{" + deciding + b"}"
+
+
+def as_bytes(key: Any) -> bytes:
+    """A key as clients send it."""
+    if isinstance(key, str):
+        return key.encode()
+    if isinstance(key, (bytes, bytearray, memoryview)):
+        return bytes(cast(bytes, key))
+    raise TypeError(f"a key is str or bytes, got {type(key).__name__}")
+
+
+def shown(key: Any) -> str:
+    """A key for messages."""
+    return repr(as_bytes(key).decode(errors="backslashreplace"))
+
+
+def run(client: Client, steps: Steps[Result]) -> Any:
+    """Runs steps on a client: at once, or as something to be awaited."""
+    if hasattr(client.__class__, "__len__"):
+        raise TypeError("got a pipeline, expected a client: what is sent next depends on the reply")
+    try:
+        reply = send(client, next(steps))
+    except BaseException as error:
+        return run_at_once(client, steps, None, error)
+    if inspect.isawaitable(reply):
+        return run_awaited(client, steps, reply)
+    return run_at_once(client, steps, reply, None)
+
+
+def run_at_once(client: Client, steps: Steps[Result], reply: Any, failed: BaseException | None) -> Result:
+    while True:
+        try:
+            command = steps.send(reply) if failed is None else steps.throw(failed)
+        except StopIteration as stop:
+            return cast(Result, stop.value)
+        try:
+            reply, failed = send(client, command), None
+        except BaseException as error:
+            failed = error
+
+
+async def run_awaited(client: Client, steps: Steps[Result], pending: Awaitable[Any]) -> Result:
+    while True:
+        reply, failed = None, None
+        try:
+            reply = await pending
+        except BaseException as error:
+            failed = error
+        try:
+            command = steps.send(reply) if failed is None else steps.throw(failed)
+        except StopIteration as stop:
+            return cast(Result, stop.value)
+        pending = send(client, command)
+
+
+def send(client: Client, command: Command) -> Any:
+    # Both clients ask for this option by its presence.
+    options: dict[str, Any] = {"NEVER_DECODE": []} if command.is_binary else {}
+    return client.execute_command(*command.words, **options)

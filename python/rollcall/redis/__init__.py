@@ -1,0 +1,49 @@
+"""Every command of the module, typed, for clients of redis-py and valkey-py.
+
+    import redis
+    from rollcall.redis import Rollcall
+
+    rollcall = Rollcall(redis.Redis())
+    rollcall.lc.add("received:42", "ann", "ben")
+    rollcall.bf.exists("seen", "token-1")
+
+`AsyncRollcall` is the same for asyncio. Replies are the same Python values over RESP2 and RESP3, and whether or not the
+client decodes: members are `bytes`, or `str` with `decode_responses=True`. Errors are the client's `ResponseError`.
+"""
+
+from rollcall._types import Admission, Estimate
+
+from ._asyncio import AsyncCounters, AsyncFilters
+from ._blocking import Counters, Filters
+from ._command import Item, Key
+from ._pipeline import AsyncPipeline, Pipeline
+from ._queued import QueuedCounters, QueuedFilters
+from ._reply import Chunk, CounterInfo, FilterInfo, Slice, UnexpectedReply, replies_before
+from ._rollcall import AsyncRollcall, Rollcall
+from ._run import AsyncClient, Client, Queued
+
+__all__ = [
+    "Admission",
+    "AsyncClient",
+    "AsyncCounters",
+    "AsyncFilters",
+    "AsyncPipeline",
+    "AsyncRollcall",
+    "Chunk",
+    "Client",
+    "CounterInfo",
+    "Counters",
+    "Estimate",
+    "FilterInfo",
+    "Filters",
+    "Item",
+    "Key",
+    "Pipeline",
+    "Queued",
+    "QueuedCounters",
+    "QueuedFilters",
+    "Rollcall",
+    "Slice",
+    "UnexpectedReply",
+    "replies_before",
+]

@@ -1,0 +1,467 @@
+"""Each command as a call. Written by scripts/python_commands.py."""
+
+from collections.abc import Iterable
+from typing import Any, Generic, Literal, cast, overload
+
+from rollcall._types import Admission, Estimate
+
+from ._command import Command, Item, Key, Moment, Seconds
+from ._counters import CounterCommands, Member
+from ._filters import FilterCommands, Layout
+from ._reply import Chunk, CounterInfo, FilterInfo, Slice
+from ._run import Run
+
+
+class Filters:
+    """Bloom filters: was this item added before?"""
+
+    def __init__(self, commands: FilterCommands, run: Run) -> None:
+        self._commands = commands
+        self._run = run
+
+    def reserve(
+        self,
+        key: Key,
+        errorRate: float,
+        capacity: int,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        last: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> bool:
+        """BF.RESERVE: creates an empty filter. True, or an error if the key exists."""
+        return self._run(
+            self._commands.reserve(
+                key,
+                errorRate,
+                capacity,
+                expansion,
+                noScale,
+                seed=seed,
+                layout=layout,
+                window=window,
+                manual=manual,
+                last=last,
+                slices=slices,
+                refresh=refresh,
+                ex=ex,
+                px=px,
+                exat=exat,
+                pxat=pxat,
+            )
+        )
+
+    create = reserve
+
+    def add(self, key: Key, item: Item) -> bool:
+        """BF.ADD: adds an item. True if it was new to the filter."""
+        return self._run(self._commands.add(key, item))
+
+    def madd(self, key: Key, *items: Item) -> list[bool]:
+        """BF.MADD: adds items. For each, in order, whether it was new.
+
+        A full filter that does not scale refuses the rest: its error is raised, and `replies_before` has the others.
+        """
+        return self._run(self._commands.madd(key, *items))
+
+    def insert(
+        self,
+        key: Key,
+        items: Iterable[Item],
+        capacity: int | None = None,
+        error: float | None = None,
+        noCreate: bool | None = None,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        last: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> list[bool]:
+        """BF.INSERT: adds items, and makes the filter with these options if it is missing. Answers as `madd` does."""
+        return self._run(
+            self._commands.insert(
+                key,
+                items,
+                capacity,
+                error,
+                noCreate,
+                expansion,
+                noScale,
+                seed=seed,
+                layout=layout,
+                window=window,
+                manual=manual,
+                last=last,
+                slices=slices,
+                refresh=refresh,
+                ex=ex,
+                px=px,
+                exat=exat,
+                pxat=pxat,
+            )
+        )
+
+    def admit(
+        self,
+        key: Key,
+        items: Iterable[Item],
+        limit: int,
+        capacity: int | None = None,
+        error: float | None = None,
+        noCreate: bool | None = None,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        all: bool = False,
+        dryrun: bool = False,
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        last: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> list[Admission]:
+        """BF.ADMIT: lets new items in while there are fewer than `limit`.
+
+        For each item, in order: 1 (ADMITTED) came in now, 0 (KNOWN) was in already, -1 (REFUSED) was not let in. With
+        `all`, either all new ones come in or none. With `dryrun` nothing is changed.
+        """
+        return self._run(
+            self._commands.admit(
+                key,
+                items,
+                limit,
+                capacity,
+                error,
+                noCreate,
+                expansion,
+                noScale,
+                all=all,
+                dryrun=dryrun,
+                seed=seed,
+                layout=layout,
+                window=window,
+                manual=manual,
+                last=last,
+                slices=slices,
+                refresh=refresh,
+                ex=ex,
+                px=px,
+                exat=exat,
+                pxat=pxat,
+            )
+        )
+
+    def exists(self, key: Key, item: Item) -> bool:
+        """BF.EXISTS: False is certain, True may be wrong at the error rate."""
+        return self._run(self._commands.exists(key, item))
+
+    def mexists(self, key: Key, *items: Item) -> list[bool]:
+        """BF.MEXISTS: asks for several items, and answers in their order."""
+        return self._run(self._commands.mexists(key, *items))
+
+    def card(self, key: Key) -> int:
+        """BF.CARD: how many items were new when they were added. 0 for a missing key."""
+        return self._run(self._commands.card(key))
+
+    @overload
+    def info(self, key: Key, field: None = None) -> FilterInfo: ...
+    @overload
+    def info(self, key: Key, field: Literal["CAPACITY", "SIZE", "FILTERS", "ITEMS"]) -> int: ...
+    @overload
+    def info(self, key: Key, field: Literal["ERROR", "FPR", "FILL"]) -> float: ...
+    @overload
+    def info(self, key: Key, field: Literal["LAYOUT"]) -> str: ...
+    @overload
+    def info(self, key: Key, field: Literal["WINDOW"]) -> int | str | None: ...
+    @overload
+    def info(self, key: Key, field: Literal["EXPANSION", "SLICES", "SLICE"]) -> int | None: ...
+    @overload
+    def info(self, key: Key, field: Literal["PACE"]) -> str | None: ...
+    @overload
+    def info(self, key: Key, field: Literal["REFRESH"]) -> bool | None: ...
+    def info(self, key: Key, field: Any = None) -> Any:
+        """BF.INFO: parameters and state of a filter, or one field of them. Most fields come only when asked for."""
+        command: Command[Any] = cast(Any, self._commands).info(key, field)
+        return self._run(command)
+
+    def advance(self, key: Key, slice: int | Literal["CLOCK"]) -> bool:
+        """BF.ADVANCE: moves the window on to a slice, or hands it to the clock."""
+        return self._run(self._commands.advance(key, slice))
+
+    def merge(self, destination: Key, *sources: Key) -> bool:
+        """BF.MERGE: makes the destination hold what it and the sources hold."""
+        return self._run(self._commands.merge(destination, *sources))
+
+    def clear(self, key: Key) -> bool:
+        """BF.CLEAR: empties a filter. It keeps its parameters, its window and its time to live."""
+        return self._run(self._commands.clear(key))
+
+    def scandump(self, key: Key, iter: int) -> Chunk:
+        """BF.SCANDUMP: reads a filter out in chunks. Begin with 0, go on with the iterator of each reply, until 0."""
+        return self._run(self._commands.scandump(key, iter))
+
+    def loadchunk(self, key: Key, iter: int, data: bytes) -> bool:
+        """BF.LOADCHUNK: takes a chunk as `scandump` gave it, with the iterator that came with it."""
+        return self._run(self._commands.loadchunk(key, iter, data))
+
+    def debug(self, key: Key) -> list[str]:
+        """BF.DEBUG: describes a filter and each of its sub-filters, for people."""
+        return self._run(self._commands.debug(key))
+
+
+class Counters(Generic[Member]):
+    """Counters: how many different members were added, and who they are while they are few."""
+
+    def __init__(self, commands: CounterCommands[Member], run: Run) -> None:
+        self._commands = commands
+        self._run = run
+
+    def reserve(
+        self,
+        key: Key,
+        capacity: int,
+        error: float | None = None,
+        exact: int | None = None,
+        bytes: int | None = None,
+        *,
+        precision: int | None = None,
+        tail: int | None = None,
+        seed: int | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        slices: int | None = None,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> bool:
+        """LC.RESERVE: creates an empty counter. True, or an error if the key exists."""
+        return self._run(
+            self._commands.reserve(
+                key,
+                capacity,
+                error,
+                exact,
+                bytes,
+                precision=precision,
+                tail=tail,
+                seed=seed,
+                window=window,
+                manual=manual,
+                slices=slices,
+                ex=ex,
+                px=px,
+                exat=exat,
+                pxat=pxat,
+            )
+        )
+
+    create = reserve
+
+    def add(self, key: Key, *items: Item) -> int:
+        """LC.ADD: adds items. How many were new, or, of an estimate, how many changed its bitmap."""
+        return self._run(self._commands.add(key, *items))
+
+    def insert(
+        self,
+        key: Key,
+        items: Iterable[Item],
+        capacity: int | None = None,
+        error: float | None = None,
+        exact: int | None = None,
+        bytes: int | None = None,
+        noCreate: bool | None = None,
+        *,
+        precision: int | None = None,
+        tail: int | None = None,
+        seed: int | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        slices: int | None = None,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> int:
+        """LC.INSERT: adds items, and makes the counter with these options if it is missing. Answers as `add` does."""
+        return self._run(
+            self._commands.insert(
+                key,
+                items,
+                capacity,
+                error,
+                exact,
+                bytes,
+                noCreate,
+                precision=precision,
+                tail=tail,
+                seed=seed,
+                window=window,
+                manual=manual,
+                slices=slices,
+                ex=ex,
+                px=px,
+                exat=exat,
+                pxat=pxat,
+            )
+        )
+
+    def admit(
+        self,
+        key: Key,
+        items: Iterable[Item],
+        limit: int,
+        capacity: int | None = None,
+        error: float | None = None,
+        exact: int | None = None,
+        bytes: int | None = None,
+        noCreate: bool | None = None,
+        *,
+        all: bool = False,
+        dryrun: bool = False,
+        precision: int | None = None,
+        tail: int | None = None,
+        seed: int | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        slices: int | None = None,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> list[Admission]:
+        """LC.ADMIT: lets new members in while there are fewer than `limit`. The counter stays exact.
+
+        For each item, in order: 1 (ADMITTED) came in now, 0 (KNOWN) was in already, -1 (REFUSED) was not let in. With
+        `all`, either all new ones come in or none. With `dryrun` nothing is changed.
+        """
+        return self._run(
+            self._commands.admit(
+                key,
+                items,
+                limit,
+                capacity,
+                error,
+                exact,
+                bytes,
+                noCreate,
+                all=all,
+                dryrun=dryrun,
+                precision=precision,
+                tail=tail,
+                seed=seed,
+                window=window,
+                manual=manual,
+                slices=slices,
+                ex=ex,
+                px=px,
+                exat=exat,
+                pxat=pxat,
+            )
+        )
+
+    def count(self, key: Key, *keys: Key) -> int:
+        """LC.COUNT: the different members of a counter, or of the union of several."""
+        return self._run(self._commands.count(key, *keys))
+
+    def countsince(self, seconds: Seconds, key: Key, *keys: Key) -> int:
+        """LC.COUNTSINCE: the different members that were last added within so many seconds, by their windows."""
+        return self._run(self._commands.countsince(seconds, key, *keys))
+
+    def history(self, key: Key) -> list[Slice]:
+        """LC.HISTORY: for each slice of the window, the present one first, when it began and the count since then."""
+        return self._run(self._commands.history(key))
+
+    def advance(self, key: Key, slice: int | Literal["CLOCK"]) -> bool:
+        """LC.ADVANCE: moves the window on to a slice, or hands it to the clock."""
+        return self._run(self._commands.advance(key, slice))
+
+    def estimate(self, key: Key, *keys: Key) -> Estimate:
+        """LC.ESTIMATE: counts as `count` does, and tells the standard error."""
+        return self._run(self._commands.estimate(key, *keys))
+
+    def merge(self, destination: Key, *sources: Key) -> bool:
+        """LC.MERGE: makes the destination the union of itself and the sources."""
+        return self._run(self._commands.merge(destination, *sources))
+
+    def diffcount(self, key: Key, *others: Key) -> Estimate:
+        """LC.DIFFCOUNT: how many members of the first counter are in none of the others."""
+        return self._run(self._commands.diffcount(key, *others))
+
+    def intercount(self, key: Key, *others: Key) -> Estimate:
+        """LC.INTERCOUNT: how many members all these counters have in common."""
+        return self._run(self._commands.intercount(key, *others))
+
+    def diff(self, key: Key, *others: Key) -> list[Member]:
+        """LC.DIFF: the members of the first counter that are in none of the others, while all are exact. No order."""
+        return self._run(self._commands.diff(key, *others))
+
+    def exists(self, key: Key, item: Item) -> bool:
+        """LC.EXISTS: whether an item is a member, while the counter is exact."""
+        return self._run(self._commands.exists(key, item))
+
+    def mexists(self, key: Key, *items: Item) -> list[bool]:
+        """LC.MEXISTS: asks for several items, and answers in their order."""
+        return self._run(self._commands.mexists(key, *items))
+
+    def members(self, key: Key, since: Seconds | None = None) -> list[Member]:
+        """LC.MEMBERS: the members of an exact counter, or those of the last `since` seconds. In no order."""
+        return self._run(self._commands.members(key, since))
+
+    def clear(self, key: Key) -> bool:
+        """LC.CLEAR: empties a counter, which is exact again. It keeps its parameters, window and time to live."""
+        return self._run(self._commands.clear(key))
+
+    @overload
+    def info(self, key: Key, field: None = None) -> CounterInfo: ...
+    @overload
+    def info(
+        self,
+        key: Key,
+        field: Literal["CAPACITY", "EXACT", "BYTES", "SIZE", "COUNT", "BITS", "BITSSET", "PRECISION", "TAIL"],
+    ) -> int: ...
+    @overload
+    def info(self, key: Key, field: Literal["ERROR", "STDERR"]) -> float: ...
+    @overload
+    def info(self, key: Key, field: Literal["MODE", "REPRESENTATION"]) -> str: ...
+    @overload
+    def info(self, key: Key, field: Literal["WINDOW", "SLICES", "SLICE"]) -> int | None: ...
+    @overload
+    def info(self, key: Key, field: Literal["PACE"]) -> str | None: ...
+    def info(self, key: Key, field: Any = None) -> Any:
+        """LC.INFO: parameters and state of a counter, or one field of them."""
+        command: Command[Any] = cast(Any, self._commands).info(key, field)
+        return self._run(command)
+
+    def scandump(self, key: Key, iter: int) -> Chunk:
+        """LC.SCANDUMP: reads a counter out in chunks. Begin with 0, go on with the iterator of each reply, until 0."""
+        return self._run(self._commands.scandump(key, iter))
+
+    def loadchunk(self, key: Key, iter: int, data: bytes) -> bool:
+        """LC.LOADCHUNK: takes a chunk as `scandump` gave it, with the iterator that came with it."""
+        return self._run(self._commands.loadchunk(key, iter, data))

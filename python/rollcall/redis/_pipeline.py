@@ -1,0 +1,188 @@
+"""Pipelines: many commands on their way at once, in a transaction or not."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Generic, Literal, TypeVar, overload
+
+from ._command import Command
+from ._counters import CounterCommands, Member
+from ._filters import FilterCommands
+from ._queued import QueuedCounters, QueuedFilters
+from ._reply import binary, text
+from ._run import Family, Queued, is_pipeline, send
+
+T = TypeVar("T")
+
+
+class _Queueing(Generic[Member]):
+    """What pipelines of blocking clients and of asyncio have in common: commands are queued alike."""
+
+    bf: QueuedFilters
+    lc: QueuedCounters[Member]
+
+    def __init__(self, pipeline: Any, *, decode_responses: bool = False, family: Family = "BF"):
+        if not is_pipeline(pipeline):
+            raise TypeError("got a client, expected a pipeline of one")
+        self.client = pipeline
+        self._family: Family = family
+        self._queued: list[tuple[int, Queued[Any]]] = []
+        member: Any = text if decode_responses else binary
+        self.bf = QueuedFilters(FilterCommands(), self._queue)
+        self.lc = QueuedCounters(CounterCommands(member), self._queue)
+
+    def __len__(self) -> int:
+        return len(self.client)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def _queue(self, command: Command[T]) -> Queued[T]:
+        pipeline = self.client
+        if _has(pipeline, "watching") and not _has(pipeline, "explicit_transaction"):
+            raise RuntimeError("the pipeline watches keys and does not queue yet: call client.multi() first")
+        if command.content == "binary" and _is_transaction(pipeline) and _decodes(pipeline):
+            # The client decodes the reply of EXEC as a whole, and a byte that is no text would break its connection.
+            raise TypeError(f"{command.name} in a transaction needs a client without decode_responses")
+        self._forget_reset()
+        position = len(pipeline)
+        send(pipeline, self._family, command)
+        queued = Queued(command)
+        self._queued.append((position, queued))
+        return queued
+
+    def _forget_reset(self) -> None:
+        """Forgets commands that are not in the client's pipeline any more: that was reset, or executed by itself."""
+        while self._queued and self._queued[-1][0] >= len(self.client):
+            self._queued.pop()
+
+    def _take(self) -> list[tuple[int, Queued[Any]]]:
+        self._forget_reset()
+        queued, self._queued = self._queued, []
+        return queued
+
+
+class Pipeline(_Queueing[Member]):
+    """Commands that are sent together, on a pipeline of a blocking client.
+
+    Each method queues its command and gives a `Queued`, which has the reply once `execute` was called. Other commands
+    go to `client`, the client's own pipeline; `execute` gives the replies of all.
+    """
+
+    @overload
+    def __init__(self: "Pipeline[bytes]", pipeline: Any, *, family: Family = "BF") -> None: ...
+    @overload
+    def __init__(
+        self: "Pipeline[bytes]", pipeline: Any, *, decode_responses: Literal[False], family: Family = "BF"
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Pipeline[str]", pipeline: Any, *, decode_responses: Literal[True], family: Family = "BF"
+    ) -> None: ...
+    def __init__(self, pipeline: Any, *, decode_responses: bool = False, family: Family = "BF") -> None:
+        super().__init__(pipeline, decode_responses=decode_responses, family=family)
+
+    def execute(self, raise_on_error: bool = True) -> list[Any]:
+        """Sends all that was queued, and gives the replies in order. With `raise_on_error`, raises the first error."""
+        queued = self._take()
+        with _failing(queued):
+            replies = self.client.execute(raise_on_error=False)
+        return _settle(queued, replies, raise_on_error)
+
+    def reset(self) -> None:
+        """Forgets what is queued, and watches no more."""
+        self._queued.clear()
+        self.client.reset()
+
+    def __enter__(self) -> "Pipeline[Member]":
+        self.client.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._queued.clear()
+        self.client.__exit__(kind, error, trace)
+
+
+class AsyncPipeline(_Queueing[Member]):
+    """The same on a pipeline of asyncio: commands are queued without `await`, and `execute` is awaited."""
+
+    @overload
+    def __init__(self: "AsyncPipeline[bytes]", pipeline: Any, *, family: Family = "BF") -> None: ...
+    @overload
+    def __init__(
+        self: "AsyncPipeline[bytes]", pipeline: Any, *, decode_responses: Literal[False], family: Family = "BF"
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "AsyncPipeline[str]", pipeline: Any, *, decode_responses: Literal[True], family: Family = "BF"
+    ) -> None: ...
+    def __init__(self, pipeline: Any, *, decode_responses: bool = False, family: Family = "BF") -> None:
+        super().__init__(pipeline, decode_responses=decode_responses, family=family)
+
+    async def execute(self, raise_on_error: bool = True) -> list[Any]:
+        """Sends all that was queued, and gives the replies in order. With `raise_on_error`, raises the first error."""
+        queued = self._take()
+        with _failing(queued):
+            replies = await self.client.execute(raise_on_error=False)
+        return _settle(queued, replies, raise_on_error)
+
+    async def reset(self) -> None:
+        """Forgets what is queued, and watches no more."""
+        self._queued.clear()
+        await self.client.reset()
+
+    async def __aenter__(self) -> "AsyncPipeline[Member]":
+        await self.client.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._queued.clear()
+        await self.client.__aexit__(kind, error, trace)
+
+
+@contextmanager
+def _failing(queued: list[tuple[int, Queued[Any]]]) -> Generator[None]:
+    """Hands what execution raises to all commands."""
+    try:
+        yield
+    except Exception as error:
+        for _, command in queued:
+            command.fail(error)
+        raise
+
+
+def _settle(queued: list[tuple[int, Queued[Any]]], replies: list[Any], raise_on_error: bool) -> list[Any]:
+    """Hands each reply to its command. Those of other commands stay as the client gave them."""
+    for position, command in queued:
+        replies[position] = command.settle(replies[position])
+    if raise_on_error:
+        for position, reply in enumerate(replies):
+            if isinstance(reply, Exception):
+                reply.add_note(f"This is the reply to command {position + 1} of {len(replies)} in the pipeline.")
+                raise reply
+    return replies
+
+
+def _has(pipeline: Any, flag: str) -> bool:
+    # Pipelines of a cluster have a strategy, and the flag there.
+    owner = getattr(pipeline, "_execution_strategy", None) or pipeline
+    return any(getattr(owner, name, False) is True for name in (flag, f"_{flag}"))
+
+
+def _is_transaction(pipeline: Any) -> bool:
+    # Of blocking and asyncio clients, and of cluster clients, whose pipelines have a strategy.
+    flags = ("transaction", "is_transaction", "explicit_transaction")
+    strategy = getattr(pipeline, "_execution_strategy", None)
+    return any(getattr(pipeline, flag, False) is True for flag in flags) or "Transaction" in type(strategy).__name__
+
+
+def _decodes(pipeline: Any) -> bool:
+    # Pipelines of a cluster have no connections of their own: the manager of nodes has the options of all.
+    owner = getattr(pipeline, "connection_pool", None) or getattr(pipeline, "nodes_manager", None)
+    if owner is None:
+        owner = pipeline.cluster_client.nodes_manager
+    return bool(owner.connection_kwargs.get("decode_responses"))

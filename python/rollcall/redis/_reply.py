@@ -1,0 +1,260 @@
+"""What is answered, as Python values: the same over RESP2 and RESP3, whether or not the client decodes."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
+
+from rollcall._types import Admission, Estimate
+
+T = TypeVar("T")
+
+
+class Slice(NamedTuple):
+    """A slice of a window: when it began, in Unix seconds, and how many different members were added since."""
+
+    begin: int
+    count: int  # type: ignore[assignment]
+
+
+class Chunk(NamedTuple):
+    """A part of a dump. The iterator 0 comes with no data and is the end."""
+
+    iterator: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FilterInfo:
+    """The rows of BF.INFO. `others` has those that this version does not know, by their labels."""
+
+    capacity: int
+    size: int
+    number_of_filters: int
+    number_of_items_inserted: int
+    expansion_rate: int | None
+    others: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class CounterInfo:
+    """The rows of LC.INFO. `others` has those that this version does not know, by their labels."""
+
+    capacity: int
+    error_rate: float
+    exact_limit: int
+    exact_bytes: int
+    mode: str
+    representation: str
+    size: int
+    count: int
+    standard_error: float
+    bits: int
+    bits_set: int
+    precision: int
+    tail_bits: int
+    window: int | None
+    slices: int | None
+    slice: int | None
+    pace: str | None
+    others: Mapping[str, object]
+
+
+class UnexpectedReply(TypeError):
+    """The server answered something that is no reply of this command."""
+
+    def __init__(self, reply: object, expected: str):
+        super().__init__(f"unexpected reply: expected {expected}, got {reply!r}")
+
+
+def text(reply: Any) -> str:
+    if isinstance(reply, bytes):
+        return reply.decode()
+    if isinstance(reply, str):
+        return reply
+    raise UnexpectedReply(reply, "a text")
+
+
+def binary(reply: Any) -> bytes:
+    if isinstance(reply, str):
+        return reply.encode()
+    if isinstance(reply, bytes):
+        return reply
+    raise UnexpectedReply(reply, "bytes")
+
+
+def integer(reply: Any) -> int:
+    if isinstance(reply, int):
+        return int(reply)
+    raise UnexpectedReply(reply, "an integer")
+
+
+def boolean(reply: Any) -> bool:
+    if isinstance(reply, int) and reply in (0, 1):
+        return bool(reply)
+    raise UnexpectedReply(reply, "0 or 1")
+
+
+def admission(reply: Any) -> Admission:
+    if isinstance(reply, int) and -1 <= reply <= 1:
+        return Admission(reply)
+    raise UnexpectedReply(reply, "1, 0 or -1")
+
+
+def double(reply: Any) -> float:
+    if isinstance(reply, int | float):
+        return float(reply)
+    try:
+        return float(text(reply))
+    except ValueError:
+        raise UnexpectedReply(reply, "a number") from None
+
+
+def ok(reply: Any) -> bool:
+    if reply in ("OK", b"OK"):
+        return True
+    raise UnexpectedReply(reply, "OK")
+
+
+def anything(reply: Any) -> object:
+    """A value of a kind that this version does not know."""
+    return text(reply) if isinstance(reply, bytes) else reply
+
+
+def or_none(parse: Callable[[Any], T]) -> Callable[[Any], T | None]:
+    return lambda reply: None if reply is None else parse(reply)
+
+
+def list_of(parse: Callable[[Any], T]) -> Callable[[Any], list[T]]:
+    """Reads a list. If it has an error, that is raised, and `replies_before` gives what came before it."""
+
+    def parse_list(reply: Any) -> list[T]:
+        values: list[T] = []
+        # Members are a set in clients that make sets of RESP3's.
+        for element in _elements(reply):
+            if isinstance(element, Exception):
+                setattr(element, _REPLIES_BEFORE, values)
+                raise element
+            values.append(parse(element))
+        return values
+
+    return parse_list
+
+
+_REPLIES_BEFORE = "rollcall_replies_before"
+
+
+def replies_before(error: BaseException) -> list[bool]:
+    """What BF.MADD or BF.INSERT answered for the items before the one that was refused with this error: they are in."""
+    replies: list[bool] = getattr(error, _REPLIES_BEFORE, [])
+    return replies
+
+
+def estimate(reply: Any) -> Estimate:
+    count, standard_error = _pair(reply)
+    return Estimate(integer(count), double(standard_error))
+
+
+def history_slice(reply: Any) -> Slice:
+    begin, count = _pair(reply)
+    return Slice(integer(begin), integer(count))
+
+
+def chunk(reply: Any) -> Chunk:
+    iterator, data = _pair(reply)
+    return Chunk(integer(iterator), binary(data))
+
+
+def single(parse: Callable[[Any], T]) -> Callable[[Any], T]:
+    """Reads a reply with one field: a map of one pair in RESP3, an array of the value in RESP2."""
+
+    def parse_single(reply: Any) -> T:
+        values = _values(reply)
+        if len(values) != 1:
+            raise UnexpectedReply(reply, "one field")
+        return parse(values[0])
+
+    return parse_single
+
+
+def filter_info(reply: Any) -> FilterInfo:
+    rows = _Rows(reply)
+    return FilterInfo(
+        capacity=rows.take("Capacity", integer),
+        size=rows.take("Size", integer),
+        number_of_filters=rows.take("Number of filters", integer),
+        number_of_items_inserted=rows.take("Number of items inserted", integer),
+        expansion_rate=rows.take("Expansion rate", or_none(integer)),
+        others=rows.rest(),
+    )
+
+
+def counter_info(reply: Any) -> CounterInfo:
+    rows = _Rows(reply)
+    return CounterInfo(
+        capacity=rows.take("Capacity", integer),
+        error_rate=rows.take("Error rate", double),
+        exact_limit=rows.take("Exact limit", integer),
+        exact_bytes=rows.take("Exact bytes", integer),
+        mode=rows.take("Mode", text),
+        representation=rows.take("Representation", text),
+        size=rows.take("Size", integer),
+        count=rows.take("Count", integer),
+        standard_error=rows.take("Standard error", double),
+        bits=rows.take("Bits", integer),
+        bits_set=rows.take("Bits set", integer),
+        precision=rows.take("Precision", integer),
+        tail_bits=rows.take("Tail bits", integer),
+        window=rows.take("Window", or_none(integer)),
+        slices=rows.take("Slices", or_none(integer)),
+        slice=rows.take("Slice", or_none(integer)),
+        pace=rows.take("Pace", or_none(text)),
+        others=rows.rest(),
+    )
+
+
+def window(reply: Any) -> int | str:
+    """Seconds, or `last`."""
+    return integer(reply) if isinstance(reply, int) else text(reply)
+
+
+class _Rows:
+    """A map with labels: flat in RESP2."""
+
+    def __init__(self, reply: Any):
+        self._reply = reply
+        if _is_map(reply):
+            pairs = list(reply.items())
+        else:
+            elements = _elements(reply)
+            pairs = list(zip(elements[::2], elements[1::2], strict=False))
+        self._rows: dict[str, Any] = {text(label): value for label, value in pairs}
+
+    def take(self, label: str, parse: Callable[[Any], T]) -> T:
+        if label not in self._rows:
+            raise UnexpectedReply(self._reply, f"a row {label!r}")
+        return parse(self._rows.pop(label))
+
+    def rest(self) -> Mapping[str, object]:
+        return {label: anything(value) for label, value in self._rows.items()}
+
+
+def _elements(reply: Any) -> list[Any]:
+    if isinstance(reply, list | tuple | set | frozenset):
+        return list(cast(Iterable[Any], reply))
+    raise UnexpectedReply(reply, "a list")
+
+
+def _is_map(reply: Any) -> TypeGuard[Mapping[Any, Any]]:
+    return isinstance(reply, Mapping)
+
+
+def _values(reply: Any) -> list[Any]:
+    """Without the labels, which only RESP3 has."""
+    return list(reply.values()) if _is_map(reply) else _elements(reply)
+
+
+def _pair(reply: Any) -> tuple[Any, Any]:
+    elements = _elements(reply)
+    if len(elements) != 2:
+        raise UnexpectedReply(reply, "two values")
+    return elements[0], elements[1]

@@ -1,0 +1,83 @@
+"""The commands on a client: filters are `bf`, counters `lc`."""
+
+from typing import Any, Generic, Literal, overload
+
+from ._asyncio import AsyncCounters, AsyncFilters
+from ._blocking import Counters, Filters
+from ._counters import CounterCommands, Member
+from ._filters import FilterCommands
+from ._pipeline import AsyncPipeline, Pipeline
+from ._reply import binary, text
+from ._run import AsyncClient, Client, Family, Sender
+
+
+class Rollcall(Generic[Member]):
+    """Filters and counters on a blocking client.
+
+    Members of counters come as `bytes`, or as `str` with `decode_responses=True`, whatever the client itself does. The
+    names of filter commands begin with BF, or with RF on a server where another module has BF.
+    """
+
+    bf: Filters
+    lc: Counters[Member]
+
+    @overload
+    def __init__(self: "Rollcall[bytes]", client: Client, *, family: Family = "BF") -> None: ...
+    @overload
+    def __init__(
+        self: "Rollcall[bytes]", client: Client, *, decode_responses: Literal[False], family: Family = "BF"
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Rollcall[str]", client: Client, *, decode_responses: Literal[True], family: Family = "BF"
+    ) -> None: ...
+    def __init__(self, client: Client, *, decode_responses: bool = False, family: Family = "BF") -> None:
+        sender = Sender(client, family, wants_async=False)
+        self.client = client
+        self._decode_responses: Any = decode_responses
+        self._family: Family = family
+        member: Any = text if decode_responses else binary
+        self.bf = Filters(FilterCommands(), sender.run)
+        self.lc = Counters(CounterCommands(member), sender.run)
+
+    def pipeline(self, transaction: bool | None = None) -> Pipeline[Member]:
+        """A pipeline of the client. `transaction` is the client's own option, and its default is the client's."""
+        options = {} if transaction is None else {"transaction": transaction}
+        pipeline = self.client.pipeline(**options)
+        queued: Pipeline[Any] = Pipeline(pipeline, decode_responses=self._decode_responses, family=self._family)
+        return queued
+
+
+class AsyncRollcall(Generic[Member]):
+    """Filters and counters on an asyncio client. Each command is a coroutine; see `Rollcall` for the rest."""
+
+    bf: AsyncFilters
+    lc: AsyncCounters[Member]
+
+    @overload
+    def __init__(self: "AsyncRollcall[bytes]", client: AsyncClient, *, family: Family = "BF") -> None: ...
+    @overload
+    def __init__(
+        self: "AsyncRollcall[bytes]", client: AsyncClient, *, decode_responses: Literal[False], family: Family = "BF"
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "AsyncRollcall[str]", client: AsyncClient, *, decode_responses: Literal[True], family: Family = "BF"
+    ) -> None: ...
+    def __init__(self, client: AsyncClient, *, decode_responses: bool = False, family: Family = "BF") -> None:
+        sender = Sender(client, family, wants_async=True)
+        self.client = client
+        self._decode_responses: Any = decode_responses
+        self._family: Family = family
+        member: Any = text if decode_responses else binary
+        self.bf = AsyncFilters(FilterCommands(), sender.run_async)
+        self.lc = AsyncCounters(CounterCommands(member), sender.run_async)
+
+    def pipeline(self, transaction: bool | None = None) -> AsyncPipeline[Member]:
+        """A pipeline of the client. `transaction` is the client's own option, and its default is the client's."""
+        options = {} if transaction is None else {"transaction": transaction}
+        pipeline = self.client.pipeline(**options)
+        queued: AsyncPipeline[Any] = AsyncPipeline(
+            pipeline, decode_responses=self._decode_responses, family=self._family
+        )
+        return queued

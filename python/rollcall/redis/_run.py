@@ -1,0 +1,119 @@
+"""Commands on clients of redis-py and valkey-py. No client is changed, and no package of clients is imported."""
+
+import inspect
+from collections.abc import Awaitable
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from ._command import Command
+
+T = TypeVar("T")
+
+Family: TypeAlias = Literal["BF", "RF"]
+"""What the names of filter commands begin with: RF on servers where another module has BF."""
+
+
+class Client(Protocol):
+    """A blocking client of redis-py or valkey-py, also of a cluster."""
+
+    def execute_command(self, *args: Any, **options: Any) -> Any: ...
+    def pipeline(self, *args: Any, **options: Any) -> Any: ...
+
+
+class AsyncClient(Protocol):
+    """An asyncio client of redis-py or valkey-py, also of a cluster."""
+
+    def execute_command(self, *args: Any, **options: Any) -> Awaitable[Any]: ...
+    def pipeline(self, *args: Any, **options: Any) -> Any: ...
+
+
+class Run(Protocol):
+    """Sends a command and reads its reply."""
+
+    def __call__(self, command: Command[T], /) -> T: ...
+
+
+class RunAsync(Protocol):
+    """The same, awaited."""
+
+    async def __call__(self, command: Command[T], /) -> T: ...
+
+
+class Queue(Protocol):
+    """Adds a command to a pipeline."""
+
+    def __call__(self, command: Command[T], /) -> "Queued[T]": ...
+
+
+class Sender:
+    """A client, and the family of names that it is sent."""
+
+    def __init__(self, client: Any, family: Family, *, wants_async: bool):
+        if family not in ("BF", "RF"):
+            raise ValueError(f"family must be 'BF' or 'RF', got {family!r}")
+        if is_pipeline(client):
+            raise TypeError("got a pipeline, expected a client: its pipelines are made by pipeline()")
+        if inspect.iscoroutinefunction(client.execute_command) != wants_async:
+            has, use = ("a blocking", "Rollcall") if wants_async else ("an asyncio", "AsyncRollcall")
+            raise TypeError(f"got {has} client: use {use}")
+        self._client = client
+        self._family: Family = family
+
+    def run(self, command: Command[T]) -> T:
+        return command.parse(send(self._client, self._family, command))
+
+    async def run_async(self, command: Command[T]) -> T:
+        return command.parse(await send(self._client, self._family, command))
+
+
+def is_pipeline(client: Any) -> bool:
+    """Pipelines have a length, clients have none."""
+    return hasattr(client.__class__, "__len__")
+
+
+def send(client: Any, family: Family, command: Command[Any]) -> Any:
+    """Calls the client so that it gives the reply as the server sent it.
+
+    The space after the name goes away in the client, as those in "CONFIG GET" do. But the name is then none that
+    `client.bf()` has set a callback for on the client: that of BF.INFO keeps five rows and fails for a single field.
+    `NEVER_DECODE` is the client's option for a reply that is no text.
+    """
+    name = command.name
+    if name.startswith("BF."):
+        name = f"{family}{name[2:]}"
+    options = {} if command.content == "text" else {"NEVER_DECODE": True}
+    return client.execute_command(f"{name} ", *command.words, **options)
+
+
+class Queued(Generic[T]):
+    """A command in a pipeline, whose reply comes when that is executed."""
+
+    def __init__(self, command: Command[T]):
+        self._command = command
+        self._state: Literal["waiting", "answered", "refused"] = "waiting"
+        self._value: T
+        self._error: Exception
+
+    @property
+    def value(self) -> T:
+        """The reply. Raises the error that was the reply, and `RuntimeError` while there is none."""
+        if self._state == "refused":
+            raise self._error
+        if self._state == "waiting":
+            raise RuntimeError(f"{self._command.name} has no reply yet: the pipeline has not been executed")
+        return self._value
+
+    def fail(self, error: Exception) -> None:
+        """Notes why there is no reply."""
+        self._error, self._state = error, "refused"
+
+    def settle(self, reply: Any) -> Any:
+        """Reads the reply, and gives it or the error that it was or had."""
+        try:
+            if isinstance(reply, Exception):
+                raise reply
+            self._value = self._command.parse(reply)
+        except Exception as error:
+            self._state, self._error = "refused", error
+            return error
+        self._state = "answered"
+        return self._value

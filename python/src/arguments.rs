@@ -1,0 +1,72 @@
+//! Numbers, times and limits as Python programs give them.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pyo3::exceptions::PyOverflowError;
+use pyo3::prelude::*;
+use rollcall_core::error::Error;
+use rollcall_core::size_limit::{MaxBytes, SizeLimit};
+
+use crate::errors::PARAMETER;
+
+/// A whole number from 0 to 2^64 - 1. Python's others are refused as parameters, not as overflows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Whole(pub(crate) u64);
+
+impl<'py> FromPyObject<'_, 'py> for Whole {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let py = given.py();
+        given.extract().map(Whole).map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(py) {
+            true => PARAMETER.error(py, format_args!("a whole number from 0 to 2^64 - 1 is expected, got {}", &*given)),
+            false => error,
+        })
+    }
+}
+
+impl Whole {
+    /// As a parameter of 32 bits, which the core refuses when it is too large for more.
+    pub(crate) fn narrow(self) -> u32 {
+        u32::try_from(self.0).unwrap_or(u32::MAX)
+    }
+}
+
+/// How many bytes a value may take; no limit but the machine's where none was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limit(pub(crate) Option<u64>);
+
+impl Limit {
+    pub(crate) fn of(max_bytes: Option<Whole>) -> Self {
+        Limit(max_bytes.map(|Whole(bytes)| bytes))
+    }
+}
+
+impl SizeLimit for Limit {
+    fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
+        self.0.map_or(Ok(()), |most| MaxBytes(most).check(held_bytes, more_bytes))
+    }
+}
+
+/// Unix seconds: those given, or the clock's.
+pub(crate) fn time(now: Option<Whole>) -> u64 {
+    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    now.map_or_else(clock, |Whole(now)| now)
+}
+
+/// The slices of a window that was not told how many: the default, but one for each second at most.
+pub(crate) fn default_slices(default: u32, seconds: u64) -> u32 {
+    u32::try_from(seconds.max(1)).map_or(default, |seconds| default.min(seconds))
+}
+
+/// A number of slices as it was given, in an error about the 32 bits of it.
+pub(crate) fn with_slices(error: Error, given: Option<Whole>) -> Error {
+    match (error, given) {
+        (Error::OutOfRange { parameter, expected, .. }, Some(Whole(slices)))
+            if parameter == rollcall_core::error::Parameter::Slices =>
+        {
+            Error::OutOfRange { parameter, expected, got: slices.to_string() }
+        }
+        (error, _) => error,
+    }
+}

@@ -1,0 +1,57 @@
+//! Values by chunks, as SCANDUMP and LOADCHUNK have them.
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+use rollcall_core::error::Error;
+use rollcall_core::unstable::persist::{Loading, Stored, push_chunk, scandump};
+
+use crate::arguments::Limit;
+use crate::errors::raised;
+use crate::guarded::Guarded;
+use crate::items::with_bytes;
+
+/// What `SCANDUMP key iterator` replies.
+pub(crate) fn scan<'py, T: Stored + Sync>(
+    py: Python<'py>,
+    value: &Guarded<T>,
+    iterator: u64,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let scanned =
+        value.read_long(py, |value| scandump(value, iterator).map(|(next, chunk)| (next, chunk.into_owned())));
+    let (next, chunk) = scanned.map_err(|error| raised(py, error))?;
+    (next, PyBytes::new(py, &chunk)).into_pyobject(py)
+}
+
+/// A value that is arriving.
+pub(crate) struct Arriving<L>(Mutex<Option<L>>);
+
+impl<L: Loading> Arriving<L> {
+    pub(crate) const fn new() -> Self {
+        Arriving(Mutex::new(None))
+    }
+
+    /// Takes a chunk: the first is the header.
+    pub(crate) fn push(&self, next: u64, chunk: &Bound<'_, PyAny>, limit: Limit) -> PyResult<()> {
+        let py = chunk.py();
+        let pushed = with_bytes(chunk, |bytes| {
+            py.detach(|| {
+                let mut arriving = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                match &mut *arriving {
+                    Some(loading) => push_chunk(loading, next, bytes),
+                    None => L::begin(bytes, &limit).map(|loading| *arriving = Some(loading)),
+                }
+            })
+        })?;
+        pushed.map_err(|error| raised(py, error))
+    }
+
+    pub(crate) fn finish(&self, py: Python<'_>) -> PyResult<L::Value> {
+        let finished = py.detach(|| match self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(mut loading) => loading.finish(),
+            None => Err(Error::corrupt("dump", "a header", "nothing")),
+        });
+        finished.map_err(|error| raised(py, error))
+    }
+}

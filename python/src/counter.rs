@@ -1,0 +1,596 @@
+//! `rollcall.Counter`.
+
+use std::path::PathBuf;
+
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple, PyType};
+use rollcall_core::admission::Terms;
+use rollcall_core::counting::{self, Counter as Count, Estimated, Params};
+use rollcall_core::error::Error;
+use rollcall_core::window::{Pace, Window};
+
+use crate::arguments::{Limit, Whole, default_slices, time, with_slices};
+use crate::equality::are_equal;
+use crate::errors::{ESTIMATE, PARAMETER, raised};
+use crate::filter::admissions;
+use crate::guarded::Guarded;
+use crate::items::{Items, LONG, answers, with_item};
+use crate::stored::Pickled;
+use crate::{chunks, stored};
+
+/// The slices of a counter that was not told how many, as on a server.
+const SLICES: u32 = 12;
+
+/// A number of distinct members: exact, with a list of them, while they are few, then an estimate of a stated error.
+///
+/// A member is str (its UTF-8), bytes, bytearray or memoryview. Up to `exact_limit` members, of `exact_bytes` bytes
+/// together, the count is exact. Up to `capacity` its relative standard error is at most `error_rate`.
+///
+/// With `window` it forgets members that were last added more than so many seconds ago.
+#[pyclass(frozen, module = "rollcall")]
+pub(crate) struct Counter {
+    counter: Guarded<Count>,
+    limit: Limit,
+}
+
+impl Counter {
+    pub(crate) fn of(counter: Count, limit: Limit) -> Self {
+        Counter { counter: Guarded::new(counter), limit }
+    }
+
+    fn add_block(
+        &self,
+        py: Python<'_>,
+        items: &[&[u8]],
+        now: Option<Whole>,
+        added: impl FnMut(bool) + Send,
+    ) -> PyResult<()> {
+        let limit = self.limit;
+        let add = |counter: &mut Count| {
+            if counter.asks_clock() {
+                counter.advance_before_adding(items.iter().copied(), time(now));
+            }
+            counter.add_all(items.iter().copied(), &limit, added)
+        };
+        let result = if items.len() < LONG { self.counter.write(py, add) } else { self.counter.write_long(py, add) };
+        result.map_err(|error| raised(py, error))
+    }
+
+    fn unite(&self, py: Python<'_>, others: &[&Counter], now: Option<Whole>) -> PyResult<bool> {
+        let others: Vec<&Guarded<Count>> = others.iter().map(|other| &other.counter).collect();
+        let limit = self.limit;
+        let united = self.counter.write_with(py, &others, |counter, others| {
+            if counter.asks_clock() {
+                let now = time(now);
+                counter.rebase_due(now);
+                counter.check_not_ahead(others, now)?;
+            }
+            counter.merge(others, &limit)
+        });
+        united.map_err(|error| raised(py, error))
+    }
+
+    fn cloned(&self, py: Python<'_>) -> PyResult<Self> {
+        let clone = self.counter.read_long(py, Count::try_clone).map_err(|error| raised(py, error))?;
+        Ok(Counter::of(clone, self.limit))
+    }
+
+    fn params(&self, py: Python<'_>) -> Params {
+        self.counter.read(py, |counter| *counter.params())
+    }
+
+    fn sliding(&self, py: Python<'_>) -> Option<Window> {
+        self.counter.read(py, |counter| counter.window().copied())
+    }
+
+    /// Asks counters together, as they are at a time, or with those alone that were seen in the last seconds.
+    fn together<'py>(
+        &self,
+        py: Python<'py>,
+        others: &[Bound<'py, Counter>],
+        since: Option<Whole>,
+        now: Option<Whole>,
+        ask: impl FnOnce(&[&Count]) -> Result<Estimated, Error> + Send,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut all = vec![&self.counter];
+        all.extend(others.iter().map(|other| &other.get().counter));
+        let told = Guarded::read_all(py, &all, |counters| {
+            let asks_clock = counters.iter().any(|counter| counter.asks_clock());
+            let now = if asks_clock { time(now) } else { 0 };
+            let present = match since {
+                Some(Whole(seconds)) => counting::since(counters, seconds, now)?,
+                None => counting::at(counters, now)?,
+            };
+            let present: Vec<&Count> = present.iter().map(|counter| &**counter).collect();
+            ask(&present)
+        });
+        estimate_of(py, told.map_err(|error| raised(py, error))?)
+    }
+
+    /// How many members at a time, or of the last seconds.
+    fn estimated(&self, py: Python<'_>, since: Option<Whole>, now: Option<Whole>) -> PyResult<Estimated> {
+        let told = self.counter.read(py, |counter| {
+            let now = if counter.asks_clock() { time(now) } else { 0 };
+            match since {
+                Some(Whole(seconds)) => counter.count_since(seconds, now),
+                None => counter.estimated_at(now),
+            }
+        });
+        told.map_err(|error| raised(py, error))
+    }
+}
+
+fn estimate_of(py: Python<'_>, estimated: Estimated) -> PyResult<Bound<'_, PyAny>> {
+    ESTIMATE.get(py)?.call1((estimated.count(), estimated.standard_error))
+}
+
+#[pymethods]
+impl Counter {
+    #[new]
+    #[pyo3(signature = (capacity=Whole(50_000), error_rate=0.01, *, exact_limit=Whole(250),
+        exact_bytes=Whole(Params::DEFAULT_EXACT_BYTES as u64), window=None, slices=None, manual=false, seed=Whole(0),
+        max_bytes=None, now=None))]
+    #[pyo3(text_signature = "(capacity=50000, error_rate=0.01, *, exact_limit=250, exact_bytes=16384, window=None, \
+        slices=None, manual=False, seed=0, max_bytes=None, now=None)")]
+    #[expect(clippy::too_many_arguments, reason = "as many as LC.RESERVE has, all but two by name")]
+    fn new(
+        py: Python<'_>,
+        capacity: Whole,
+        error_rate: f64,
+        exact_limit: Whole,
+        exact_bytes: Whole,
+        window: Option<Whole>,
+        slices: Option<Whole>,
+        manual: bool,
+        seed: Whole,
+        max_bytes: Option<Whole>,
+        now: Option<Whole>,
+    ) -> PyResult<Self> {
+        let params = Params {
+            capacity: capacity.0,
+            error_rate,
+            exact_limit: exact_limit.narrow(),
+            exact_bytes: exact_bytes.narrow(),
+            seed: seed.0,
+        };
+        let counter = Count::new(params).and_then(|counter| {
+            let Some(Whole(seconds)) = window else { return Ok(counter) };
+            let slices = slices.map_or_else(|| default_slices(SLICES, seconds), Whole::narrow);
+            let pace = if manual { Pace::Manual } else { Pace::Clock };
+            let window = Window::new(seconds, slices, Count::MAX_SLICES, pace)?;
+            counter.with_window(window, window.first_slice(time(now)))
+        });
+        if window.is_none() && (slices.is_some() || manual) {
+            let name = if manual { "manual" } else { "slices" };
+            return Err(PARAMETER.error(py, format_args!("{name} needs window")));
+        }
+        let counter = counter.map_err(|error| raised(py, with_slices(error, slices)))?;
+        Ok(Counter::of(counter, Limit::of(max_bytes)))
+    }
+
+    /// Adds a member. True if that changed the count: while it is exact, if the member is new.
+    #[pyo3(signature = (member, now=None))]
+    fn add(&self, member: &Bound<'_, PyAny>, now: Option<Whole>) -> PyResult<bool> {
+        let py = member.py();
+        let limit = self.limit;
+        let added = with_item(member, |member| {
+            self.counter.write(py, |counter| {
+                if counter.asks_clock() {
+                    counter.advance_before_adding([member], time(now));
+                }
+                counter.add(member, &limit)
+            })
+        })?;
+        added.map_err(|error| raised(py, error))
+    }
+
+    /// Adds all members of an iterable or an array.
+    #[pyo3(signature = (members, *, width=None, now=None))]
+    fn update<'py>(&self, members: &Bound<'py, PyAny>, width: Option<usize>, now: Option<Whole>) -> PyResult<()> {
+        let py = members.py();
+        Items::new(members, width)?.blocks(py, |block| self.add_block(py, block, now, |_| {}))
+    }
+
+    /// Adds many members, and tells of each what `add` would: a list, or for an array a memoryview of format '?'.
+    ///
+    /// A member of an array is an element of a one-dimensional one, the bytes of the last dimension of one of two, or
+    /// `width` bytes of any.
+    #[pyo3(signature = (members, *, width=None, now=None))]
+    fn add_many<'py>(
+        &self,
+        members: &Bound<'py, PyAny>,
+        width: Option<usize>,
+        now: Option<Whole>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = members.py();
+        answers(members, width, |block, told| self.add_block(py, block, now, |is_new| told.push(is_new.into())))
+    }
+
+    /// Whether it is a member, of a counter that is exact; of one with a window, at a time or in the last seconds.
+    #[pyo3(signature = (member, *, since=None, now=None))]
+    fn contains(&self, member: &Bound<'_, PyAny>, since: Option<Whole>, now: Option<Whole>) -> PyResult<bool> {
+        let py = member.py();
+        let found = with_item(member, |member| {
+            self.counter.read(py, |counter| counter.contains_since(member, slice_of(counter, since, now)))
+        })?;
+        found.map_err(|error| raised(py, error))
+    }
+
+    fn __contains__(&self, member: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.contains(member, None, None)
+    }
+
+    /// Asks for many members, as `add_many` takes them, and answers in the same forms.
+    #[pyo3(signature = (members, *, width=None, since=None, now=None))]
+    fn contains_many<'py>(
+        &self,
+        members: &Bound<'py, PyAny>,
+        width: Option<usize>,
+        since: Option<Whole>,
+        now: Option<Whole>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = members.py();
+        answers(members, width, |block, told| {
+            let found = self.counter.read_long(py, |counter| {
+                let slice = slice_of(counter, since, now);
+                block.iter().try_for_each(|member| {
+                    told.push(counter.contains_since(member, slice)?.into());
+                    Ok(())
+                })
+            });
+            found.map_err(|error| raised(py, error))
+        })
+    }
+
+    /// The number of members; with `since`, of those that were added in the last seconds.
+    #[pyo3(signature = (*, since=None, now=None))]
+    fn count(&self, py: Python<'_>, since: Option<Whole>, now: Option<Whole>) -> PyResult<u64> {
+        Ok(self.estimated(py, since, now)?.count())
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(usize::try_from(self.count(py, None, None)?).unwrap_or(usize::MAX))
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.count(py, None, None)? > 0)
+    }
+
+    /// The number of members, with its standard error in members.
+    #[pyo3(signature = (*, since=None, now=None))]
+    fn estimate<'py>(&self, py: Python<'py>, since: Option<Whole>, now: Option<Whole>) -> PyResult<Bound<'py, PyAny>> {
+        estimate_of(py, self.estimated(py, since, now)?)
+    }
+
+    /// The standard error of the count, relative to it; 0 while it is exact.
+    #[getter]
+    fn standard_error(&self, py: Python<'_>) -> PyResult<f64> {
+        let Estimated { estimate, standard_error, .. } = self.estimated(py, None, None)?;
+        Ok(if estimate > 0.0 { standard_error / estimate } else { 0.0 })
+    }
+
+    /// Whether the count is exact.
+    #[getter]
+    fn is_exact(&self, py: Python<'_>) -> bool {
+        self.counter.read(py, Count::is_exact)
+    }
+
+    /// The members of a counter that is exact, as bytes, in the order they were first added.
+    #[pyo3(signature = (*, since=None, now=None))]
+    fn members<'py>(&self, py: Python<'py>, since: Option<Whole>, now: Option<Whole>) -> PyResult<Bound<'py, PyList>> {
+        let listed = self.counter.read(py, |counter| -> Result<Vec<Vec<u8>>, Error> {
+            Ok(counter.members_since(slice_of(counter, since, now))?.map(<[u8]>::to_vec).collect())
+        });
+        let listed = listed.map_err(|error| raised(py, error))?;
+        PyList::new(py, listed.iter().map(|member| PyBytes::new(py, member)))
+    }
+
+    /// When each slice of its window began, Unix seconds, newest first, and how many members were added since then. Without
+    /// a window it is empty.
+    #[pyo3(signature = (now=None))]
+    fn history(&self, py: Python<'_>, now: Option<Whole>) -> PyResult<Vec<(i64, u64)>> {
+        let told = self.counter.read(py, |counter| counter.history(if counter.asks_clock() { time(now) } else { 0 }));
+        told.map_err(|error| raised(py, error))
+    }
+
+    /// Lets new members in while there are fewer than `limit`, decided and done in one step; with `all` all of them or none.
+    ///
+    /// With `dry_run` nothing is changed. `limit` must be one up to which the counter is exact.
+    #[pyo3(signature = (members, limit, *, all=false, dry_run=false, width=None, now=None))]
+    #[expect(clippy::too_many_arguments, reason = "all but two by name")]
+    fn admit<'py>(
+        &self,
+        py: Python<'py>,
+        members: &Bound<'py, PyAny>,
+        limit: Whole,
+        all: bool,
+        dry_run: bool,
+        width: Option<usize>,
+        now: Option<Whole>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let members = Items::new(members, width)?.all(py)?;
+        let (terms, most) = (Terms { limit: limit.0, all, dry_run }, self.limit);
+        let admit = |counter: &mut Count| {
+            let members = || members.iter().map(Vec::as_slice);
+            if !counter.asks_clock() {
+                return counter.admit(members(), terms, &most);
+            }
+            let now = time(now);
+            if !dry_run {
+                counter.advance_before_admitting(members(), terms, now)?;
+            }
+            Ok(counter.admit_at(members(), terms, now, &most)?.0)
+        };
+        let told =
+            if members.len() < LONG { self.counter.write(py, admit) } else { self.counter.write_long(py, admit) };
+        admissions(py, &told.map_err(|error| raised(py, error))?)
+    }
+
+    /// Becomes the union of itself and others. True if that changed anything.
+    #[pyo3(signature = (*others, now=None))]
+    fn merge(&self, py: Python<'_>, others: Vec<Bound<'_, Counter>>, now: Option<Whole>) -> PyResult<bool> {
+        let others: Vec<&Counter> = others.iter().map(Bound::get).collect();
+        self.unite(py, &others, now)
+    }
+
+    fn __or__(&self, other: &Bound<'_, Counter>) -> PyResult<Self> {
+        let union = self.cloned(other.py())?;
+        union.unite(other.py(), &[other.get()], None)?;
+        Ok(union)
+    }
+
+    fn __ior__(&self, other: &Bound<'_, Counter>) -> PyResult<()> {
+        self.unite(other.py(), &[other.get()], None).map(drop)
+    }
+
+    /// How many members this counter and others have together.
+    #[pyo3(signature = (*others, since=None, now=None))]
+    fn union_count<'py>(
+        &self,
+        py: Python<'py>,
+        others: Vec<Bound<'py, Counter>>,
+        since: Option<Whole>,
+        now: Option<Whole>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.together(py, &others, since, now, counting::estimate_union)
+    }
+
+    /// How many members this counter shares with all others.
+    #[pyo3(signature = (*others, since=None, now=None))]
+    fn intersection_count<'py>(
+        &self,
+        py: Python<'py>,
+        others: Vec<Bound<'py, Counter>>,
+        since: Option<Whole>,
+        now: Option<Whole>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.together(py, &others, since, now, counting::estimate_intersection)
+    }
+
+    /// How many members this counter has that none of the others has.
+    #[pyo3(signature = (*others, since=None, now=None))]
+    fn difference_count<'py>(
+        &self,
+        py: Python<'py>,
+        others: Vec<Bound<'py, Counter>>,
+        since: Option<Whole>,
+        now: Option<Whole>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.together(py, &others, since, now, |counters| match counters {
+            [first, others @ ..] => first.difference(others),
+            // There is always this one.
+            [] => counting::estimate_union(counters),
+        })
+    }
+
+    /// Equal parameters and equal members or bits; the order in which members came makes no difference.
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let Ok(other) = other.cast::<Counter>() else { return Ok(py.NotImplemented()) };
+        let equal = Guarded::read_all(py, &[&self.counter, &other.get().counter], |both| are_equal(both[0], both[1]));
+        equal.map_err(|error| raised(py, error))?.into_py_any(py)
+    }
+
+    #[classattr]
+    fn __hash__() -> Option<isize> {
+        None
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let (params, estimated) = (self.params(py), self.estimated(py, None, None)?);
+        let count = match self.is_exact(py) {
+            true => format!("{} members", estimated.count()),
+            false => format!("about {} members (\u{b1} {:.0})", estimated.count(), estimated.standard_error),
+        };
+        let window = match self.sliding(py) {
+            None => String::new(),
+            Some(window) => format!(", {} seconds in {} slices", window.seconds(), window.slices()),
+        };
+        Ok(format!(
+            "<rollcall.Counter of {} at {:?}: {count}, {} bytes{window}>",
+            params.capacity,
+            params.error_rate,
+            self.size_bytes(py)
+        ))
+    }
+
+    /// Empties it.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        let cleared = self.counter.write_long(py, |counter| counter.empty_twin().map(|empty| *counter = empty));
+        cleared.map_err(|error| raised(py, error))
+    }
+
+    /// An equal counter of its own.
+    fn copy(&self, py: Python<'_>) -> PyResult<Self> {
+        self.cloned(py)
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
+        self.cloned(py)
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, memo: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let _ = memo;
+        self.cloned(py)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
+        let this = slf.get();
+        let restore = slf.get_type().getattr("from_bytes")?;
+        Ok((restore, (this.to_bytes(slf.py())?, this.limit.0)))
+    }
+
+    /// Begins all slices up to this one, and forgets what dies by that.
+    fn advance(&self, py: Python<'_>, slice: Whole) {
+        self.counter.write_long(py, |counter| counter.advance(slice.0));
+    }
+
+    /// The newest slice that it has reached; None without a window.
+    #[getter]
+    fn newest_slice(&self, py: Python<'_>) -> Option<u64> {
+        self.counter.read(py, Count::newest_slice)
+    }
+
+    /// Members up to which its error holds.
+    #[getter]
+    fn capacity(&self, py: Python<'_>) -> u64 {
+        self.params(py).capacity
+    }
+
+    /// The largest relative standard error up to its capacity.
+    #[getter]
+    fn error_rate(&self, py: Python<'_>) -> f64 {
+        self.params(py).error_rate
+    }
+
+    /// Members up to which it is exact.
+    #[getter]
+    fn exact_limit(&self, py: Python<'_>) -> u32 {
+        self.params(py).exact_limit
+    }
+
+    /// Bytes that these members may have together.
+    #[getter]
+    fn exact_bytes(&self, py: Python<'_>) -> u32 {
+        self.params(py).exact_bytes
+    }
+
+    /// The seed of its hash.
+    #[getter]
+    fn seed(&self, py: Python<'_>) -> u64 {
+        self.params(py).seed
+    }
+
+    /// Seconds that it remembers a member for; None if it does not forget.
+    #[getter]
+    fn window(&self, py: Python<'_>) -> Option<u64> {
+        Some(self.sliding(py)?.seconds())
+    }
+
+    /// In how many steps it forgets; None if it does not.
+    #[getter]
+    fn slices(&self, py: Python<'_>) -> Option<u32> {
+        Some(self.sliding(py)?.slices())
+    }
+
+    /// Whether its window goes by `advance`, not by the clock.
+    #[getter]
+    fn manual(&self, py: Python<'_>) -> bool {
+        self.sliding(py).is_some_and(|window| window.pace() == Pace::Manual)
+    }
+
+    /// The most bytes that it may grow to; None for no limit.
+    #[getter]
+    fn max_bytes(&self) -> Option<u64> {
+        self.limit.0
+    }
+
+    /// Bytes that it takes.
+    #[getter]
+    fn size_bytes(&self, py: Python<'_>) -> u64 {
+        self.counter.read(py, Count::size_bytes)
+    }
+
+    /// How it holds its members: 'exact', 'sparse' or 'dense'.
+    #[getter]
+    fn representation(&self, py: Python<'_>) -> &'static str {
+        self.counter.read(py, |counter| counter.representation().name())
+    }
+
+    /// The counter as bytes: a file of the command-line tool.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        stored::to_bytes(py, &self.counter)
+    }
+
+    /// The counter that is in these bytes, as `to_bytes` or the command-line tool wrote them.
+    #[classmethod]
+    #[pyo3(signature = (data, max_bytes=None))]
+    fn from_bytes(_class: &Bound<'_, PyType>, data: &Bound<'_, PyAny>, max_bytes: Option<Whole>) -> PyResult<Self> {
+        let limit = Limit::of(max_bytes);
+        stored::from_bytes(data, limit).map(|counter| Counter::of(counter, limit))
+    }
+
+    /// Writes the counter to a file, which appears when it is complete.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        stored::save(py, &self.counter, &path)
+    }
+
+    /// The counter of a file, as `save` or the command-line tool wrote it.
+    #[classmethod]
+    #[pyo3(signature = (path, max_bytes=None))]
+    fn load(class: &Bound<'_, PyType>, path: PathBuf, max_bytes: Option<Whole>) -> PyResult<Self> {
+        let limit = Limit::of(max_bytes);
+        stored::load(class.py(), &path, limit).map(|counter| Counter::of(counter, limit))
+    }
+
+    /// The counter at a key of a server. `client` is one of redis-py or valkey-py; of an asyncio client, await the result.
+    #[classmethod]
+    #[pyo3(signature = (client, key, *, max_bytes=None))]
+    fn download<'py>(
+        class: &Bound<'py, PyType>,
+        client: &Bound<'py, PyAny>,
+        key: &Bound<'py, PyAny>,
+        max_bytes: Option<Whole>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let transfer = class.py().import("rollcall._transfer")?;
+        transfer.call_method1("download_counter", (client, key, max_bytes.map(|most| most.0)))
+    }
+
+    /// Stores the counter at a key of a server, for `ttl` seconds if that is given. A key that exists is kept, unless
+    /// `replace`. `client` is one of redis-py or valkey-py; of an asyncio client, await the result.
+    #[pyo3(signature = (client, key, *, ttl=None, replace=false))]
+    fn upload<'py>(
+        &self,
+        client: &Bound<'py, PyAny>,
+        key: &Bound<'py, PyAny>,
+        ttl: Option<&Bound<'py, PyAny>>,
+        replace: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = client.py();
+        let arguments = PyDict::new(py);
+        arguments.set_item("ttl", ttl)?;
+        arguments.set_item("replace", replace)?;
+        // What is uploaded does not change meanwhile.
+        let snapshot = self.cloned(py)?;
+        py.import("rollcall._transfer")?.call_method("upload", (snapshot, client, key), Some(&arguments))
+    }
+
+    /// The type of its key on a server, and the prefix of the commands that take its chunks.
+    fn _stored_as(&self) -> (&'static str, &'static str) {
+        ("RCcounter", "LC")
+    }
+
+    /// What SCANDUMP replies to an iterator.
+    fn _scandump<'py>(&self, py: Python<'py>, iterator: Whole) -> PyResult<Bound<'py, PyTuple>> {
+        chunks::scan(py, &self.counter, iterator.0)
+    }
+}
+
+/// The oldest slice that counts, at a time or in the last seconds.
+fn slice_of(counter: &Count, since: Option<Whole>, now: Option<Whole>) -> u64 {
+    let now = if counter.asks_clock() { time(now) } else { 0 };
+    match since {
+        Some(Whole(seconds)) => counter.since(seconds, now),
+        None => counter.oldest_alive(now),
+    }
+}

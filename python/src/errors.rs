@@ -1,0 +1,97 @@
+//! Errors of the core as Python exceptions, which `rollcall/_types.py` defines.
+
+use std::path::Path;
+
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+use rollcall_core::error::Error;
+use rollcall_core::persist::file;
+
+/// A class of `rollcall._types`, which is looked up once.
+pub(crate) struct Class {
+    name: &'static str,
+    found: PyOnceLock<Py<PyType>>,
+}
+
+impl Class {
+    pub(crate) const fn new(name: &'static str) -> Self {
+        Class { name, found: PyOnceLock::new() }
+    }
+
+    pub(crate) fn get<'py>(&'py self, py: Python<'py>) -> PyResult<&'py Bound<'py, PyType>> {
+        self.found.import(py, "rollcall._types", self.name)
+    }
+
+    /// An exception of this class.
+    pub(crate) fn error(&self, py: Python<'_>, text: impl ToString) -> PyErr {
+        match self.get(py) {
+            Ok(class) => PyErr::from_type(class.clone(), (text.to_string(),)),
+            Err(error) => error,
+        }
+    }
+}
+
+pub(crate) static ESTIMATE: Class = Class::new("Estimate");
+pub(crate) static ADMISSION: Class = Class::new("Admission");
+static ANY: Class = Class::new("Error");
+pub(crate) static PARAMETER: Class = Class::new("ParameterError");
+static SIZE: Class = Class::new("SizeError");
+pub(crate) static CORRUPT: Class = Class::new("CorruptError");
+static INCOMPATIBLE: Class = Class::new("IncompatibleError");
+static FULL: Class = Class::new("FullError");
+static NOT_EXACT: Class = Class::new("NotExactError");
+
+/// The exception for an error of the core, with its message.
+pub(crate) fn raised(py: Python<'_>, error: Error) -> PyErr {
+    class_of(&error).error(py, error)
+}
+
+fn class_of(error: &Error) -> &'static Class {
+    match error {
+        Error::OutOfRange { .. } | Error::NotOfLast { .. } => &PARAMETER,
+        Error::TooLarge { .. } | Error::OutOfMemory { .. } => &SIZE,
+        Error::Full { .. } | Error::RateExceeded { .. } => &FULL,
+        Error::Incompatible { .. } => &INCOMPATIBLE,
+        Error::NotExact { .. } | Error::PastExact { .. } => &NOT_EXACT,
+        Error::Corrupt { .. } => &CORRUPT,
+        // What the library may add: the base of all.
+        _ => &ANY,
+    }
+}
+
+/// The exception for an error of a file of values, which names the file where there is one.
+pub(crate) fn raised_of_file(py: Python<'_>, error: file::Error, path: Option<&Path>) -> PyErr {
+    let error = match (error, path) {
+        (file::Error::Value(error), None) => return raised(py, error),
+        (file::Error::Io(error), None) => return error.into(),
+        // Python picks the class by the number, FileNotFoundError and so on.
+        (file::Error::Io(error), Some(path)) => {
+            let text = error.to_string();
+            let text = text.split(" (os error").next().unwrap_or_default().to_owned();
+            return PyOSError::new_err((error.raw_os_error(), text, path.as_os_str().to_owned()));
+        }
+        (error, None) => error,
+        (error, Some(path)) => {
+            let class = match &error {
+                file::Error::Value(error) => class_of(error),
+                error => class_of_file(error),
+            };
+            return class.error(py, format_args!("{}: {error}", path.display()));
+        }
+    };
+    class_of_file(&error).error(py, error)
+}
+
+fn class_of_file(error: &file::Error) -> &'static Class {
+    match error {
+        file::Error::NotAFile
+        | file::Error::Newer { .. }
+        | file::Error::Damaged { .. }
+        | file::Error::Ends { .. }
+        | file::Error::OtherKind { .. }
+        | file::Error::NotOneValue { .. } => &CORRUPT,
+        _ => &ANY,
+    }
+}

@@ -1,0 +1,552 @@
+//! `rollcall.BloomFilter`.
+
+use std::path::PathBuf;
+
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple, PyType};
+use rollcall_core::admission::{Admission, Terms};
+use rollcall_core::bloom::{BitLayout, BloomFilter as Filter, Params, Sliding};
+use rollcall_core::error::Error;
+use rollcall_core::window::Pace;
+
+use crate::arguments::{Limit, Whole, default_slices, time, with_slices};
+use crate::errors::{ADMISSION, PARAMETER, raised};
+use crate::guarded::Guarded;
+use crate::items::{Items, LONG, answers, with_item};
+use crate::stored::Pickled;
+use crate::{chunks, stored};
+
+/// A set that tells whether an item may be in it, and takes a byte or two an item.
+///
+/// Every item that was added is found. Of others, at most `error_rate` are found too. The filter grows when more than
+/// `capacity` items come, unless `expansion` is 0. An item is str (its UTF-8), bytes, bytearray or memoryview.
+///
+/// With `window` it forgets items that many seconds after they came; with `last` all but the last `capacity` items.
+#[pyclass(frozen, module = "rollcall")]
+pub(crate) struct BloomFilter {
+    filter: Guarded<Filter>,
+    limit: Limit,
+}
+
+impl BloomFilter {
+    pub(crate) fn of(filter: Filter, limit: Limit) -> Self {
+        BloomFilter { filter: Guarded::new(filter), limit }
+    }
+
+    /// Asks the filter, at once where that is short.
+    fn ask<R: Send>(&self, py: Python<'_>, items: usize, ask: impl FnOnce(&Filter) -> R + Send) -> R {
+        if items < LONG { self.filter.read(py, ask) } else { self.filter.read_long(py, ask) }
+    }
+
+    /// Adds items, at once where that is short, and tells `added` of each whether it was new.
+    fn add_block(
+        &self,
+        py: Python<'_>,
+        items: &[&[u8]],
+        now: Option<Whole>,
+        added: impl FnMut(bool) + Send,
+    ) -> PyResult<()> {
+        let limit = self.limit;
+        let add = |filter: &mut Filter| {
+            if filter.asks_clock() {
+                filter.advance_before_adding(items.iter().copied(), time(now));
+            }
+            filter.add_all(items.iter().copied(), &limit, added)
+        };
+        let result = if items.len() < LONG { self.filter.write(py, add) } else { self.filter.write_long(py, add) };
+        result.map_err(|error| raised(py, error))
+    }
+
+    /// Becomes the union of itself and others.
+    fn unite(&self, py: Python<'_>, others: &[&BloomFilter], now: Option<Whole>) -> PyResult<bool> {
+        let others: Vec<&Guarded<Filter>> = others.iter().map(|other| &other.filter).collect();
+        let limit = self.limit;
+        let united = self.filter.write_with(py, &others, |filter, others| {
+            if filter.asks_clock() {
+                let now = time(now);
+                filter.rebase_due(now);
+                filter.check_not_ahead(others, now)?;
+            }
+            filter.merge(others, &limit)
+        });
+        united.map_err(|error| raised(py, error))
+    }
+
+    fn cloned(&self, py: Python<'_>) -> PyResult<Self> {
+        let clone = self.filter.read_long(py, Filter::try_clone).map_err(|error| raised(py, error))?;
+        Ok(BloomFilter::of(clone, self.limit))
+    }
+
+    fn sliding(&self, py: Python<'_>) -> Option<Sliding> {
+        self.filter.read(py, |filter| filter.sliding().copied())
+    }
+
+    fn params(&self, py: Python<'_>) -> Params {
+        self.filter.read(py, |filter| *filter.params())
+    }
+}
+
+/// How far back a filter reaches that is made with these arguments.
+fn sliding_of(
+    py: Python<'_>,
+    window: Option<Whole>,
+    slices: Option<Whole>,
+    last: bool,
+    refresh: bool,
+    manual: bool,
+) -> PyResult<Option<Sliding>> {
+    let default = Sliding::default_slices(refresh);
+    let sliding = match (window, last) {
+        (Some(_), true) => {
+            return Err(PARAMETER.error(py, "window does not go with last: give a time, or last for the last items"));
+        }
+        (Some(Whole(seconds)), false) => {
+            let slices = slices.map_or_else(|| default_slices(default, seconds), Whole::narrow);
+            Sliding::time(seconds, slices, if manual { Pace::Manual } else { Pace::Clock }, refresh)
+        }
+        (None, true) if manual => {
+            return Err(PARAMETER.error(py, "manual does not go with last: it goes by items, not by slices of time"));
+        }
+        (None, true) => Sliding::last(slices.map_or(default, Whole::narrow), refresh),
+        (None, false) => {
+            let given = [("slices", slices.is_some()), ("refresh", refresh), ("manual", manual)];
+            return match given.into_iter().find(|(_, is_given)| *is_given) {
+                Some((name, _)) => Err(PARAMETER.error(py, format_args!("{name} needs window or last"))),
+                None => Ok(None),
+            };
+        }
+    };
+    sliding.map(Some).map_err(|error| raised(py, with_slices(error, slices)))
+}
+
+#[pymethods]
+impl BloomFilter {
+    #[new]
+    #[pyo3(signature = (capacity, error_rate=0.01, *, expansion=None, seed=Whole(0), layout="lines", window=None,
+        slices=None, last=false, refresh=false, manual=false, max_bytes=None, now=None))]
+    #[pyo3(text_signature = "(capacity, error_rate=0.01, *, expansion=None, seed=0, layout='lines', window=None, \
+        slices=None, last=False, refresh=False, manual=False, max_bytes=None, now=None)")]
+    #[expect(clippy::too_many_arguments, reason = "as many as BF.RESERVE has, all but two by name")]
+    fn new(
+        py: Python<'_>,
+        capacity: Whole,
+        error_rate: f64,
+        expansion: Option<Whole>,
+        seed: Whole,
+        layout: &str,
+        window: Option<Whole>,
+        slices: Option<Whole>,
+        last: bool,
+        refresh: bool,
+        manual: bool,
+        max_bytes: Option<Whole>,
+        now: Option<Whole>,
+    ) -> PyResult<Self> {
+        let sliding = sliding_of(py, window, slices, last, refresh, manual)?;
+        let expansion = expansion.map_or(if last { 0 } else { 2 }, Whole::narrow);
+        let params = Params { error_rate, capacity: capacity.0, expansion, seed: seed.0 };
+        let layout = match layout {
+            "lines" => BitLayout::Lines,
+            "classic" => BitLayout::Classic,
+            other => {
+                return Err(PARAMETER.error(py, format_args!("layout must be 'lines' or 'classic', got '{other}'")));
+            }
+        };
+        let limit = Limit::of(max_bytes);
+        let made = py.detach(|| match sliding {
+            None => Filter::new(layout, params, &limit),
+            Some(_) if layout == BitLayout::Classic => Err(Error::Incompatible {
+                parameter: rollcall_core::error::Parameter::Layout,
+                ours: "lines, as filters with a window have".to_owned(),
+                theirs: layout.to_string(),
+            }),
+            Some(sliding) => Filter::windowed(params, sliding, time(now), &limit),
+        });
+        match made {
+            Ok(filter) => Ok(BloomFilter::of(filter, limit)),
+            Err(Error::Incompatible { .. }) => Err(PARAMETER.error(py, "window and last need layout 'lines'")),
+            Err(error) => Err(raised(py, error)),
+        }
+    }
+
+    /// Adds an item. True if it was new, False if the filter answered before that it may contain it.
+    #[pyo3(signature = (item, now=None))]
+    fn add(&self, item: &Bound<'_, PyAny>, now: Option<Whole>) -> PyResult<bool> {
+        let py = item.py();
+        let limit = self.limit;
+        let added = with_item(item, |item| {
+            self.filter.write(py, |filter| {
+                if filter.asks_clock() {
+                    filter.advance_before_adding([item], time(now));
+                }
+                filter.add(item, &limit)
+            })
+        })?;
+        added.map_err(|error| raised(py, error))
+    }
+
+    /// Adds all items of an iterable or an array.
+    #[pyo3(signature = (items, *, width=None, now=None))]
+    fn update<'py>(&self, items: &Bound<'py, PyAny>, width: Option<usize>, now: Option<Whole>) -> PyResult<()> {
+        let py = items.py();
+        Items::new(items, width)?.blocks(py, |block| self.add_block(py, block, now, |_| {}))
+    }
+
+    /// Adds many items, and tells of each whether it was new: a list, or for an array a memoryview of format '?'.
+    ///
+    /// An item of an array is an element of a one-dimensional one, the bytes of the last dimension of one of two, or
+    /// `width` bytes of any.
+    #[pyo3(signature = (items, *, width=None, now=None))]
+    fn add_many<'py>(
+        &self,
+        items: &Bound<'py, PyAny>,
+        width: Option<usize>,
+        now: Option<Whole>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = items.py();
+        answers(items, width, |block, told| self.add_block(py, block, now, |is_new| told.push(is_new.into())))
+    }
+
+    /// Whether the item may have been added; False is certain.
+    #[pyo3(signature = (item, now=None))]
+    fn contains(&self, item: &Bound<'_, PyAny>, now: Option<Whole>) -> PyResult<bool> {
+        let py = item.py();
+        with_item(item, |item| {
+            self.filter.read(py, |filter| match filter.asks_clock() {
+                true => filter.at(time(now)).may_contain(item),
+                false => filter.may_contain(item),
+            })
+        })
+    }
+
+    fn __contains__(&self, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.contains(item, None)
+    }
+
+    /// Asks for many items, as `add_many` takes them, and answers in the same forms.
+    #[pyo3(signature = (items, *, width=None, now=None))]
+    fn contains_many<'py>(
+        &self,
+        items: &Bound<'py, PyAny>,
+        width: Option<usize>,
+        now: Option<Whole>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = items.py();
+        answers(items, width, |block, told| {
+            self.ask(py, block.len(), |filter| {
+                let found = |found: bool| told.push(found.into());
+                match filter.asks_clock() {
+                    true => filter.at(time(now)).may_contain_all(block.iter().copied(), found),
+                    false => filter.may_contain_all(block.iter().copied(), found),
+                }
+            });
+            Ok(())
+        })
+    }
+
+    /// Lets new items in while there are fewer than `limit`, decided and done in one step; with `all` all of them or none.
+    ///
+    /// With `dry_run` nothing is changed.
+    #[pyo3(signature = (items, limit, *, all=false, dry_run=false, width=None, now=None))]
+    #[expect(clippy::too_many_arguments, reason = "all but two by name")]
+    fn admit<'py>(
+        &self,
+        py: Python<'py>,
+        items: &Bound<'py, PyAny>,
+        limit: Whole,
+        all: bool,
+        dry_run: bool,
+        width: Option<usize>,
+        now: Option<Whole>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let items = Items::new(items, width)?.all(py)?;
+        let (terms, most) = (Terms { limit: limit.0, all, dry_run }, self.limit);
+        let admit = |filter: &mut Filter| {
+            let now = if filter.asks_clock() { time(now) } else { 0 };
+            let items = || items.iter().map(Vec::as_slice);
+            if !dry_run {
+                filter.advance_before_admitting(items(), terms, now)?;
+            }
+            filter.admit_at(items(), terms, now, &most)
+        };
+        let told = if items.len() < LONG { self.filter.write(py, admit) } else { self.filter.write_long(py, admit) };
+        admissions(py, &told.map_err(|error| raised(py, error))?)
+    }
+
+    /// Becomes the union of itself and others. True if that changed anything.
+    #[pyo3(signature = (*others, now=None))]
+    fn merge(&self, py: Python<'_>, others: Vec<Bound<'_, BloomFilter>>, now: Option<Whole>) -> PyResult<bool> {
+        let others: Vec<&BloomFilter> = others.iter().map(Bound::get).collect();
+        self.unite(py, &others, now)
+    }
+
+    fn __or__(&self, other: &Bound<'_, BloomFilter>) -> PyResult<Self> {
+        let union = self.cloned(other.py())?;
+        union.unite(other.py(), &[other.get()], None)?;
+        Ok(union)
+    }
+
+    fn __ior__(&self, other: &Bound<'_, BloomFilter>) -> PyResult<()> {
+        self.unite(other.py(), &[other.get()], None).map(drop)
+    }
+
+    /// How many of the added items were new; of a filter with a window, of those that it remembers.
+    fn __len__(&self, py: Python<'_>) -> usize {
+        usize::try_from(self.num_items(py, None)).unwrap_or(usize::MAX)
+    }
+
+    /// As `len`, at a time.
+    #[pyo3(signature = (now=None))]
+    fn num_items(&self, py: Python<'_>, now: Option<Whole>) -> u64 {
+        self.filter.read(py, |filter| match filter.asks_clock() {
+            true => filter.at(time(now)).num_items(),
+            false => filter.num_items(),
+        })
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> bool {
+        self.num_items(py, None) > 0
+    }
+
+    /// Equal parameters and equal bits.
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let Ok(other) = other.cast::<BloomFilter>() else { return Ok(py.NotImplemented()) };
+        let equal = Guarded::read_all(py, &[&self.filter, &other.get().filter], |both| both[0] == both[1]);
+        equal.into_py_any(py)
+    }
+
+    #[classattr]
+    fn __hash__() -> Option<isize> {
+        None
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let params = self.params(py);
+        let (items, bytes) = (self.num_items(py, None), self.size_bytes(py));
+        let window = match self.sliding(py) {
+            None => String::new(),
+            Some(sliding) => format!(", {sliding}"),
+        };
+        format!(
+            "<rollcall.BloomFilter of {} at {:?}: {items} items, {bytes} bytes, {}{window}>",
+            params.capacity,
+            params.error_rate,
+            self.layout(py),
+        )
+    }
+
+    /// Empties it.
+    fn clear(&self, py: Python<'_>) {
+        self.filter.write_long(py, Filter::clear);
+    }
+
+    /// An equal filter of its own.
+    fn copy(&self, py: Python<'_>) -> PyResult<Self> {
+        self.cloned(py)
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
+        self.cloned(py)
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, memo: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let _ = memo;
+        self.cloned(py)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
+        let this = slf.get();
+        let restore = slf.get_type().getattr("from_bytes")?;
+        Ok((restore, (this.to_bytes(slf.py())?, this.limit.0)))
+    }
+
+    /// Begins all slices up to this one, and forgets what dies by that.
+    fn advance(&self, py: Python<'_>, slice: Whole) {
+        // What was forgotten is freed under the lock of the filter alone.
+        self.filter.write_long(py, |filter| drop(filter.advance(slice.0)));
+    }
+
+    /// The newest slice that it has reached; None without a window.
+    #[getter]
+    fn newest_slice(&self, py: Python<'_>) -> Option<u64> {
+        self.filter.read(py, Filter::newest_slice)
+    }
+
+    /// Items that it was made for.
+    #[getter]
+    fn capacity(&self, py: Python<'_>) -> u64 {
+        self.params(py).capacity
+    }
+
+    /// The share of items never added that it may take for known.
+    #[getter]
+    fn error_rate(&self, py: Python<'_>) -> f64 {
+        self.params(py).error_rate
+    }
+
+    /// How many times larger each further part is, as it grows; 0 if it does not.
+    #[getter]
+    fn expansion(&self, py: Python<'_>) -> u32 {
+        self.params(py).expansion
+    }
+
+    /// The seed of its hash.
+    #[getter]
+    fn seed(&self, py: Python<'_>) -> u64 {
+        self.params(py).seed
+    }
+
+    /// How its bits lie: 'lines' or 'classic'.
+    #[getter]
+    fn layout(&self, py: Python<'_>) -> &'static str {
+        self.filter.read(py, |filter| filter.layout().name())
+    }
+
+    /// Seconds that it remembers an item for; None without a window of time.
+    #[getter]
+    fn window(&self, py: Python<'_>) -> Option<u64> {
+        Some(self.sliding(py)?.window()?.seconds())
+    }
+
+    /// In how many steps it forgets; None if it does not.
+    #[getter]
+    fn slices(&self, py: Python<'_>) -> Option<u32> {
+        Some(self.sliding(py)?.slices())
+    }
+
+    /// Whether it remembers the last items.
+    #[getter]
+    fn last(&self, py: Python<'_>) -> bool {
+        self.sliding(py).is_some_and(|sliding| sliding.window().is_none())
+    }
+
+    /// Whether an item is remembered from when it was last added.
+    #[getter]
+    fn refresh(&self, py: Python<'_>) -> bool {
+        self.sliding(py).is_some_and(|sliding| sliding.refresh)
+    }
+
+    /// Whether its window goes by `advance`, not by the clock.
+    #[getter]
+    fn manual(&self, py: Python<'_>) -> bool {
+        self.sliding(py)
+            .and_then(|sliding| sliding.window().copied())
+            .is_some_and(|window| window.pace() == Pace::Manual)
+    }
+
+    /// The most bytes that it may grow to; None for no limit.
+    #[getter]
+    fn max_bytes(&self) -> Option<u64> {
+        self.limit.0
+    }
+
+    /// Bytes that it takes.
+    #[getter]
+    fn size_bytes(&self, py: Python<'_>) -> u64 {
+        self.filter.read(py, Filter::size_bytes)
+    }
+
+    /// The share of its bits that are set.
+    #[getter]
+    fn fill_ratio(&self, py: Python<'_>) -> f64 {
+        self.filter.read(py, |filter| match filter.asks_clock() {
+            true => filter.at(time(None)).fill_ratio(),
+            false => filter.fill_ratio(),
+        })
+    }
+
+    /// The present share of items never added that it takes for known, by its bits.
+    #[getter]
+    fn false_positive_rate(&self, py: Python<'_>) -> f64 {
+        self.filter.read(py, |filter| match filter.asks_clock() {
+            true => filter.at(time(None)).false_positive_rate(),
+            false => filter.false_positive_rate(),
+        })
+    }
+
+    /// The filter as bytes: a file of the command-line tool.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        stored::to_bytes(py, &self.filter)
+    }
+
+    /// The filter that is in these bytes, as `to_bytes` or the command-line tool wrote them.
+    #[classmethod]
+    #[pyo3(signature = (data, max_bytes=None))]
+    fn from_bytes(_class: &Bound<'_, PyType>, data: &Bound<'_, PyAny>, max_bytes: Option<Whole>) -> PyResult<Self> {
+        let limit = Limit::of(max_bytes);
+        stored::from_bytes(data, limit).map(|filter| BloomFilter::of(filter, limit))
+    }
+
+    /// Writes the filter to a file, which appears when it is complete.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        stored::save(py, &self.filter, &path)
+    }
+
+    /// The filter of a file, as `save` or the command-line tool wrote it.
+    #[classmethod]
+    #[pyo3(signature = (path, max_bytes=None))]
+    fn load(class: &Bound<'_, PyType>, path: PathBuf, max_bytes: Option<Whole>) -> PyResult<Self> {
+        let limit = Limit::of(max_bytes);
+        stored::load(class.py(), &path, limit).map(|filter| BloomFilter::of(filter, limit))
+    }
+
+    /// The filter at a key of a server. `client` is one of redis-py or valkey-py; of an asyncio client, await the result.
+    #[classmethod]
+    #[pyo3(signature = (client, key, *, max_bytes=None))]
+    fn download<'py>(
+        class: &Bound<'py, PyType>,
+        client: &Bound<'py, PyAny>,
+        key: &Bound<'py, PyAny>,
+        max_bytes: Option<Whole>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let transfer = class.py().import("rollcall._transfer")?;
+        transfer.call_method1("download_filter", (client, key, max_bytes.map(|most| most.0)))
+    }
+
+    /// Stores the filter at a key of a server, for `ttl` seconds if that is given. A key that exists is kept, unless
+    /// `replace`. `client` is one of redis-py or valkey-py; of an asyncio client, await the result.
+    #[pyo3(signature = (client, key, *, ttl=None, replace=false))]
+    fn upload<'py>(
+        &self,
+        client: &Bound<'py, PyAny>,
+        key: &Bound<'py, PyAny>,
+        ttl: Option<&Bound<'py, PyAny>>,
+        replace: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = client.py();
+        let arguments = PyDict::new(py);
+        arguments.set_item("ttl", ttl)?;
+        arguments.set_item("replace", replace)?;
+        // What is uploaded does not change meanwhile.
+        let snapshot = self.cloned(py)?;
+        py.import("rollcall._transfer")?.call_method("upload", (snapshot, client, key), Some(&arguments))
+    }
+
+    /// The type of its key on a server, and the prefix of the commands that take its chunks.
+    fn _stored_as(&self, py: Python<'_>) -> (&'static str, &'static str) {
+        self.filter.read(py, |filter| match filter.layout() {
+            BitLayout::Lines => ("RCfilter-", "RF"),
+            BitLayout::Classic => ("MBbloom--", "BF"),
+        })
+    }
+
+    /// What SCANDUMP replies to an iterator.
+    fn _scandump<'py>(&self, py: Python<'py>, iterator: Whole) -> PyResult<Bound<'py, PyTuple>> {
+        chunks::scan(py, &self.filter, iterator.0)
+    }
+}
+
+/// What became of items, as Python has it.
+pub(crate) fn admissions<'py>(py: Python<'py>, told: &[Admission]) -> PyResult<Bound<'py, PyList>> {
+    let class = ADMISSION.get(py)?;
+    let [admitted, known, refused] = [class.getattr("ADMITTED")?, class.getattr("KNOWN")?, class.getattr("REFUSED")?];
+    PyList::new(
+        py,
+        told.iter().map(|admission| match admission {
+            Admission::Admitted => &admitted,
+            Admission::Known => &known,
+            Admission::Refused => &refused,
+        }),
+    )
+}

@@ -1,0 +1,228 @@
+//! Items as Python programs have them: one, or many in a list, an iterable or an array.
+
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyIterator, PyList, PyMemoryView, PyString, PyTuple};
+
+use crate::rows::{BLOCK_ROWS, Rows, no_memory};
+
+/// Items from which on it pays to release Python's lock: more than it costs, some 100 ns.
+pub(crate) const LONG: usize = 256;
+
+/// Calls `use_it` with the bytes of an item: those of a str in UTF-8, as clients send them.
+///
+/// # Errors
+/// `TypeError` for anything but str, bytes, bytearray and memoryview.
+pub(crate) fn with_item<R>(item: &Bound<'_, PyAny>, use_it: impl FnOnce(&[u8]) -> R) -> PyResult<R> {
+    match borrowed(item)? {
+        Some(bytes) => Ok(use_it(bytes)),
+        None => copied(item).map(|bytes| use_it(bytes.as_bytes())),
+    }
+}
+
+/// The bytes of an item that never change.
+#[inline]
+fn borrowed<'a>(item: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a [u8]>> {
+    if let Ok(bytes) = item.cast::<PyBytes>() {
+        return Ok(Some(bytes.as_bytes()));
+    }
+    match item.cast::<PyString>() {
+        Ok(text) => Ok(Some(text.to_str()?.as_bytes())),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The bytes of an item that may change. Python makes them, which raises `MemoryError` where there is no memory.
+fn copied<'py>(item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    if item.is_instance_of::<PyByteArray>() {
+        return Ok(item.py().get_type::<PyBytes>().call1((item,))?.cast_into()?);
+    }
+    if item.is_instance_of::<PyMemoryView>() {
+        // Any format counts as its bytes.
+        return Ok(item.call_method0("tobytes")?.cast_into()?);
+    }
+    Err(PyTypeError::new_err(format!(
+        "an item is str, bytes, bytearray or memoryview, got {}: str(item).encode() are bytes as clients send them",
+        item.get_type().name()?
+    )))
+}
+
+/// The buffer of an object.
+///
+/// # Errors
+/// `TypeError` of what has none, or one of no dimension.
+fn buffer_of(given: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
+    let py = given.py();
+    let error = match PyUntypedBuffer::get(given) {
+        Ok(buffer) => return Ok(buffer),
+        Err(error) => error,
+    };
+    if !error.is_instance_of::<PyBufferError>(py) {
+        return Err(error);
+    }
+    // Buffers may leave out what a memoryview works out: the strides of ctypes' arrays.
+    let view = PyMemoryView::from(given)?;
+    if view.getattr("ndim")?.extract::<usize>()? == 0 {
+        return Err(PyTypeError::new_err(
+            "expected several items, got an array of no dimension: pass array.reshape(1)",
+        ));
+    }
+    PyUntypedBuffer::get(&view)
+}
+
+/// Many items.
+pub(crate) enum Items<'py> {
+    Listed(Bound<'py, PyTuple>),
+    Iterated(Bound<'py, PyIterator>),
+    Rows(Rows),
+}
+
+impl<'py> Items<'py> {
+    /// # Errors
+    /// `TypeError` for what holds no items.
+    pub(crate) fn new(given: &Bound<'py, PyAny>, width: Option<usize>) -> PyResult<Self> {
+        if width.is_some() {
+            return Rows::new(buffer_of(given)?, width).map(Items::Rows);
+        }
+        if let Ok(tuple) = given.cast::<PyTuple>() {
+            return Ok(Items::Listed(tuple.clone()));
+        }
+        // A copy of the references: another thread may change the list.
+        if let Ok(list) = given.cast::<PyList>() {
+            return Ok(Items::Listed(list.to_tuple()));
+        }
+        if given.is_instance_of::<PyString>()
+            || given.is_instance_of::<PyBytes>()
+            || given.is_instance_of::<PyByteArray>()
+        {
+            return Err(PyTypeError::new_err(format!(
+                "expected several items, got one {}: pass [item], or width= for the bytes of an array",
+                given.get_type().name()?
+            )));
+        }
+        match buffer_of(given) {
+            Ok(buffer) => Rows::new(buffer, None).map(Items::Rows),
+            Err(error) if error.is_instance_of::<PyTypeError>(given.py()) => {
+                given.try_iter().map(Items::Iterated).map_err(|_| {
+                    PyTypeError::new_err(format!(
+                        "expected a list, an iterable or an array of items, got {}",
+                        given.get_type()
+                    ))
+                })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Calls `take` with all items, in blocks. What raises within ends it; the blocks before were taken.
+    pub(crate) fn blocks(self, py: Python<'py>, mut take: impl FnMut(&[&[u8]]) -> PyResult<()>) -> PyResult<()> {
+        match self {
+            Items::Listed(tuple) => {
+                let mut rest = tuple.iter_borrowed();
+                loop {
+                    let held: Vec<_> = rest.by_ref().take(BLOCK_ROWS).collect();
+                    if held.is_empty() {
+                        return Ok(());
+                    }
+                    with_all(&held.iter().map(|item| &**item).collect::<Vec<_>>(), &mut take)?;
+                    py.check_signals()?;
+                }
+            }
+            Items::Iterated(iterator) => {
+                let mut iterator = iterator.fuse();
+                loop {
+                    let held: Vec<Bound<'py, PyAny>> = iterator.by_ref().take(BLOCK_ROWS).collect::<PyResult<_>>()?;
+                    if held.is_empty() {
+                        return Ok(());
+                    }
+                    with_all(&held.iter().collect::<Vec<_>>(), &mut take)?;
+                    py.check_signals()?;
+                }
+            }
+            Items::Rows(rows) => {
+                let mut block = Vec::new();
+                for start in (0..rows.len()).step_by(rows.block_rows()) {
+                    let len = rows.block_rows().min(rows.len() - start);
+                    rows.copy(py, start, len, &mut block)?;
+                    take(&rows.split(&block, len).collect::<Vec<_>>())?;
+                    py.check_signals()?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// All items at once, copied: for calls that decide about all of them together.
+    pub(crate) fn all(self, py: Python<'py>) -> PyResult<Vec<Vec<u8>>> {
+        let mut all = Vec::new();
+        self.blocks(py, |items| {
+            all.try_reserve(items.len()).map_err(|_| no_memory(items.len()))?;
+            for item in items {
+                let mut copy = Vec::new();
+                copy.try_reserve_exact(item.len()).map_err(|_| no_memory(item.len()))?;
+                copy.extend_from_slice(item);
+                all.push(copy);
+            }
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    fn are_rows(&self) -> bool {
+        matches!(self, Items::Rows(_))
+    }
+}
+
+/// Calls `take` with the bytes of items.
+fn with_all(items: &[&Bound<'_, PyAny>], take: &mut impl FnMut(&[&[u8]]) -> PyResult<()>) -> PyResult<()> {
+    let mut never_change = Vec::with_capacity(items.len());
+    for item in items {
+        match borrowed(item)? {
+            Some(bytes) => never_change.push(bytes),
+            None => break,
+        }
+    }
+    if never_change.len() == items.len() {
+        return take(&never_change);
+    }
+    let mut held = Vec::with_capacity(items.len());
+    for &item in items {
+        held.push(match borrowed(item)? {
+            Some(_) => item.clone(),
+            None => copied(item)?.into_any(),
+        });
+    }
+    let mut all = Vec::with_capacity(held.len());
+    for item in &held {
+        all.push(borrowed(item)?.unwrap_or_default());
+    }
+    take(&all)
+}
+
+/// Asks `ask` about all items, and gives the answers back: a list of bool, or for an array a memoryview of format `?`.
+pub(crate) fn answers<'py>(
+    given: &Bound<'py, PyAny>,
+    width: Option<usize>,
+    mut ask: impl FnMut(&[&[u8]], &mut Vec<u8>) -> PyResult<()>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = given.py();
+    let items = Items::new(given, width)?;
+    let as_array = items.are_rows();
+    let mut answers = Vec::new();
+    items.blocks(py, |block| ask(block, &mut answers))?;
+    if as_array {
+        return PyMemoryView::from(&PyByteArray::new(py, &answers))?.call_method1("cast", ("?",));
+    }
+    let shown = answers.iter().map(|&answer| PyBool::new(py, answer != 0));
+    Ok(PyList::new(py, shown)?.into_any())
+}
+
+/// The bytes of an argument that is not an item: a file, a chunk. They are used in place where they never change.
+pub(crate) fn with_bytes<R>(given: &Bound<'_, PyAny>, use_it: impl FnOnce(&[u8]) -> R) -> PyResult<R> {
+    if let Ok(bytes) = given.cast::<PyBytes>() {
+        return Ok(use_it(bytes.as_bytes()));
+    }
+    let bytes = PyMemoryView::from(given)?.call_method0("tobytes")?.cast_into::<PyBytes>()?;
+    Ok(use_it(bytes.as_bytes()))
+}

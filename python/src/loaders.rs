@@ -1,0 +1,65 @@
+//! Values that are arriving by chunks, as Python classes: `rollcall/_transfer.py` hands them what a server replies.
+
+use pyo3::prelude::*;
+use rollcall_core::bloom::BloomFilter as Filter;
+use rollcall_core::counting::Counter as Count;
+use rollcall_core::unstable::persist::{LoadingBloomFilter, LoadingCounter};
+
+use crate::arguments::{Limit, Whole};
+use crate::chunks::Arriving;
+use crate::counter::Counter;
+use crate::filter::BloomFilter;
+
+/// A filter that is arriving by chunks.
+#[pyclass(frozen, name = "_FilterLoader", module = "rollcall._rollcall")]
+pub(crate) struct FilterLoader {
+    arriving: Arriving<LoadingBloomFilter>,
+    limit: Limit,
+}
+
+#[pymethods]
+impl FilterLoader {
+    #[new]
+    #[pyo3(signature = (max_bytes=None))]
+    fn new(max_bytes: Option<Whole>) -> Self {
+        FilterLoader { arriving: Arriving::new(), limit: Limit::of(max_bytes) }
+    }
+
+    /// Takes the next chunk, with the iterator that came with it.
+    fn push(&self, next: Whole, chunk: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.arriving.push(next.0, chunk, self.limit)
+    }
+
+    /// The filter, when all of it has arrived.
+    fn finish(&self, py: Python<'_>) -> PyResult<BloomFilter> {
+        let filter: Filter = self.arriving.finish(py)?;
+        Ok(BloomFilter::of(filter, self.limit))
+    }
+}
+
+/// A counter that is arriving by chunks.
+#[pyclass(frozen, name = "_CounterLoader", module = "rollcall._rollcall")]
+pub(crate) struct CounterLoader {
+    arriving: Arriving<LoadingCounter>,
+    limit: Limit,
+}
+
+#[pymethods]
+impl CounterLoader {
+    #[new]
+    #[pyo3(signature = (max_bytes=None))]
+    fn new(max_bytes: Option<Whole>) -> Self {
+        CounterLoader { arriving: Arriving::new(), limit: Limit::of(max_bytes) }
+    }
+
+    /// Takes the next chunk, with the iterator that came with it.
+    fn push(&self, next: Whole, chunk: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.arriving.push(next.0, chunk, self.limit)
+    }
+
+    /// The counter, when all of it has arrived.
+    fn finish(&self, py: Python<'_>) -> PyResult<Counter> {
+        let counter: Count = self.arriving.finish(py)?;
+        Ok(Counter::of(counter, self.limit))
+    }
+}

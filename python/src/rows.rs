@@ -1,0 +1,154 @@
+//! Arrays as items: whatever has Python's buffer protocol, a row an item.
+//!
+//! Other threads may write to such memory while Python's lock is released, and extension modules even while it is held. So
+//! no slice of bytes is ever made of it. Rows are copied in blocks while Python's lock is held, as cells that others may
+//! change, and the copies are hashed after it is released. That costs one pass in a processor's cache, and no memory in
+//! proportion to the array.
+
+use std::slice;
+
+use pyo3::buffer::{PyUntypedBuffer, ReadOnlyCell};
+use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+/// Bytes that are copied at once: so many that taking Python's lock again, up to 5 ms where others want it, is rare.
+const BLOCK_BYTES: usize = 4 << 20;
+
+/// Most rows of a block.
+pub(crate) const BLOCK_ROWS: usize = 1 << 16;
+
+/// The rows of a buffer.
+pub(crate) struct Rows {
+    buffer: PyUntypedBuffer,
+    width: usize,
+    len: usize,
+    /// Whether zeros at the end of a row are no part of it.
+    padded: bool,
+}
+
+impl Rows {
+    /// The rows of a buffer: with `width` each so many bytes, else each element of one dimension, or the last of two.
+    ///
+    /// # Errors
+    /// `TypeError` and `ValueError` say which arrays have rows of bytes.
+    pub(crate) fn new(buffer: PyUntypedBuffer, width: Option<usize>) -> PyResult<Self> {
+        if !buffer.is_c_contiguous() {
+            return Err(PyValueError::new_err(
+                "the rows of the array do not lie one after another: pass numpy.ascontiguousarray(array)",
+            ));
+        }
+        let format = buffer.format().to_bytes();
+        // What stands before a type is its byte order. The fields of a structure have names.
+        let is_structure = format.starts_with(b"T{");
+        let kind = if is_structure { field_of_objects(format) } else { None };
+        let kind = kind.or_else(|| {
+            format
+                .iter()
+                .rev()
+                .find(|byte| byte.is_ascii_alphabetic() || **byte == b'?')
+                .copied()
+                .filter(|_| !is_structure)
+        });
+        let is_byte = matches!(format, b"B" | b"b" | b"c");
+        let (of_shape, padded) = match (buffer.shape(), kind) {
+            (_, Some(b'O')) => {
+                return Err(PyTypeError::new_err(
+                    "an array of objects holds no bytes: pass a list, or array.astype('S')",
+                ));
+            }
+            (_, Some(b'w' | b'u')) => {
+                return Err(PyTypeError::new_err(
+                    "an array of str holds UTF-32: pass numpy.char.encode(array, 'utf-8') or array.tolist()",
+                ));
+            }
+            (&[_], Some(b's')) => (Some(buffer.item_size()), true),
+            (&[_], _) if !is_byte => (Some(buffer.item_size()), false),
+            (&[_, last], _) if is_byte => (Some(last), false),
+            _ => (None, false),
+        };
+        let (width, padded) = match (width, of_shape) {
+            (Some(width), _) => (width, false),
+            (None, Some(width)) => (width, padded),
+            (None, None) => {
+                return Err(PyTypeError::new_err(format!(
+                    "expected an array of one dimension, or of two with bytes in the last, got {} of format '{}': \
+                     width= says how many bytes an item has",
+                    match buffer.dimensions() {
+                        1 => "one dimension".to_owned(),
+                        dimensions => format!("{dimensions} dimensions"),
+                    },
+                    buffer.format().to_string_lossy(),
+                )));
+            }
+        };
+        let len = match (width, buffer.len_bytes()) {
+            // Empty rows: there are as many as the shape says.
+            (0, 0) if of_shape == Some(0) => buffer.shape().first().copied().unwrap_or(0),
+            (0, _) => return Err(PyValueError::new_err("width must be at least 1, got 0")),
+            (width, bytes) if bytes % width == 0 => bytes / width,
+            (width, bytes) => {
+                return Err(PyValueError::new_err(format!("{bytes} bytes are no whole number of rows of {width}")));
+            }
+        };
+        Ok(Rows { buffer, width, len, padded })
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// How many rows are copied at once.
+    pub(crate) fn block_rows(&self) -> usize {
+        (BLOCK_BYTES / self.width.max(1)).clamp(1, BLOCK_ROWS)
+    }
+
+    /// Copies `len` rows from `start` on to `block`, which it empties before.
+    ///
+    /// # Errors
+    /// `MemoryError`.
+    pub(crate) fn copy(&self, py: Python<'_>, start: usize, len: usize, block: &mut Vec<u8>) -> PyResult<()> {
+        let bytes = start.saturating_mul(self.width)..start.saturating_add(len).saturating_mul(self.width);
+        let cells = self.cells(py).get(bytes).unwrap_or_default();
+        block.clear();
+        block.try_reserve(cells.len()).map_err(|_| no_memory(cells.len()))?;
+        block.extend(cells.iter().map(ReadOnlyCell::get));
+        Ok(())
+    }
+
+    /// The rows that were copied.
+    pub(crate) fn split<'a>(&self, block: &'a [u8], len: usize) -> impl Iterator<Item = &'a [u8]> {
+        let (width, padded) = (self.width, self.padded);
+        (0..len).map(move |row| {
+            let row = block.get(row * width..(row + 1) * width).unwrap_or_default();
+            match row.iter().rposition(|&byte| byte != 0) {
+                _ if !padded => row,
+                Some(last) => &row[..=last],
+                None => &[],
+            }
+        })
+    }
+
+    /// All bytes of the buffer.
+    fn cells<'a>(&'a self, _py: Python<'a>) -> &'a [ReadOnlyCell<u8>] {
+        let (start, len) = (self.buffer.buf_ptr().cast::<ReadOnlyCell<u8>>(), self.buffer.len_bytes());
+        if len == 0 || start.is_null() {
+            return &[];
+        }
+        // SAFETY: A buffer that is contiguous (`new` asked) has `len` bytes from `start` on. They stay there until it is
+        // released, which `self` keeps from happening. A cell may be changed by others, has no invalid value, and has the
+        // size and the alignment of a byte (it is `repr(transparent)`).
+        unsafe { slice::from_raw_parts(start, len) }
+    }
+}
+
+/// `O` if a field of a structure, `T{<i8:name:...}`, holds objects.
+fn field_of_objects(format: &[u8]) -> Option<u8> {
+    // Types and names take turns, with ":" between them.
+    format.split(|&byte| byte == b':').step_by(2).any(|kinds| kinds.contains(&b'O')).then_some(b'O')
+}
+
+/// `MemoryError` for so many bytes.
+pub(crate) fn no_memory(num_bytes: usize) -> PyErr {
+    PyMemoryError::new_err(format!("{num_bytes} bytes are more than there is memory for"))
+}

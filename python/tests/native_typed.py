@@ -1,0 +1,46 @@
+"""What type checkers make of the package: mypy and pyright check this file, nothing runs it."""
+
+from collections.abc import Awaitable
+from typing import assert_type
+
+import numpy as np
+import redis
+import redis.asyncio
+import valkey
+import valkey.asyncio
+
+from rollcall import Admission, BloomFilter, Counter, Estimate
+
+
+def filters(seen: BloomFilter) -> None:
+    assert_type(seen.add("ann"), bool)
+    assert_type(seen.add_many(["ann", b"ben"]), list[bool])
+    assert_type(seen.contains_many({"ann"}), list[bool])
+    assert_type(seen.contains_many(np.zeros(3)), memoryview[bool])
+    assert_type(seen.contains_many(bytearray(8), width=4), memoryview[bool])
+    assert_type(seen | seen, BloomFilter)
+    assert_type(seen.admit(["ann"], 5), list[Admission])
+
+
+def counters(visitors: Counter) -> None:
+    assert_type(visitors.count(since=60), int)
+    assert_type(visitors.estimate(), Estimate)
+    assert_type(visitors.estimate().count, int)
+    assert_type(visitors.members(), list[bytes])
+    assert_type(visitors.intersection_count(visitors), Estimate)
+
+
+def transfers(seen: BloomFilter, client: redis.Redis, other: valkey.Valkey, cluster: redis.RedisCluster) -> None:
+    assert_type(BloomFilter.download(client, "seen"), BloomFilter)
+    assert_type(BloomFilter.download(other, b"seen"), BloomFilter)
+    assert_type(Counter.download(cluster, "visitors"), Counter)
+    seen.upload(client, "seen", ttl=5.0)
+
+
+async def awaited(
+    seen: BloomFilter, client: redis.asyncio.Redis, other: valkey.asyncio.Valkey, cluster: redis.asyncio.RedisCluster
+) -> None:
+    assert_type(BloomFilter.download(client, "seen"), Awaitable[BloomFilter])
+    assert_type(await BloomFilter.download(other, "seen"), BloomFilter)
+    assert_type(await Counter.download(cluster, "visitors"), Counter)
+    await seen.upload(client, "seen")

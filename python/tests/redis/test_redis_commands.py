@@ -1,0 +1,190 @@
+"""Nothing is missing: what the server says of its commands, beside what the package sends."""
+
+import ast
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_overloads, get_type_hints
+
+import pytest
+import redis
+
+from rollcall.redis import _counters, _filters
+from rollcall.redis._asyncio import AsyncCounters, AsyncFilters
+from rollcall.redis._blocking import Counters, Filters
+from rollcall.redis._command import Command
+from rollcall.redis._queued import QueuedCounters, QueuedFilters
+
+ROOT = Path(__file__).resolve().parents[3]
+DESCRIBED: dict[str, Any] = {"bf": _filters.FilterCommands(), "lc": _counters.CounterCommands(bytes)}
+
+# It only ever answers with an error: valkey-bloom's append-only file is what says it.
+LEFT_OUT = {"bf.load"}
+
+
+@pytest.fixture
+def client(server: Any) -> Iterator[Any]:
+    with redis.Redis(port=server.port, decode_responses=True, protocol=3) as client:
+        yield client
+
+
+def methods(family: str) -> dict[str, Any]:
+    members = inspect.getmembers(DESCRIBED[family], inspect.ismethod)
+    return {name: method for name, method in members if not name.startswith("_") and name != "create"}
+
+
+def test_every_command_of_the_module_has_a_method(client: Any) -> None:
+    commands = set(client.execute_command("COMMAND LIST", "FILTERBY", "MODULE", "rollcall"))
+    seconds = {name.replace("rf.", "bf.", 1) for name in commands if name.startswith("rf.")}
+    assert seconds <= commands and len(commands) > 40
+    named = {f"{family}.{name}" for family in DESCRIBED for name in methods(family)}
+    assert named == {name for name in commands if not name.startswith("rf.")} - LEFT_OUT
+
+
+@pytest.mark.parametrize("name", sorted(f"{family}.{name}" for family in DESCRIBED for name in methods(family)))
+def test_every_argument_of_a_command_can_be_sent(client: Any, name: str) -> None:
+    family, method = name.split(".")
+    (docs,) = client.execute_command("COMMAND DOCS", name).values()
+    command = send_everything(methods(family)[method])
+    assert command.name.lower() == name
+    known = {word for word in command.words if isinstance(word, str)} | literals(methods(family)[method])
+    tokens = set(tokens_of(docs["arguments"]))
+    assert tokens <= known
+    assert {word for word in known if word.isupper()} <= tokens
+    # Without a token: keys, items and numbers, of which some may be given several times.
+    places = [
+        argument
+        for argument in docs["arguments"]
+        if "token" not in argument and "optional" not in argument.get("flags", [])
+    ]
+    plain = [word for word in send_least(methods(family)[method]).words if word not in tokens]
+    after_tokens = sum(
+        "token" in argument and "optional" not in argument.get("flags", []) for argument in docs["arguments"]
+    )
+    assert len(plain) == len(places) + after_tokens
+
+
+def tokens_of(arguments: list[dict[str, Any]]) -> Iterator[str]:
+    for argument in arguments:
+        if "token" in argument:
+            yield argument["token"]
+        yield from tokens_of(argument.get("arguments", []))
+
+
+def send_everything(method: Any) -> Command[Any]:
+    """A call with a value for every parameter."""
+    return call(method, everything=True)
+
+
+def send_least(method: Any) -> Command[Any]:
+    """A call with what has to be given, and one of what may be given several times."""
+    return call(method, everything=False)
+
+
+def call(method: Any, everything: bool) -> Command[Any]:
+    arguments: list[Any] = []
+    options: dict[str, Any] = {}
+    variadic = [
+        parameter.name
+        for parameter in inspect.signature(method).parameters.values()
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL
+    ]
+    for parameter in inspect.signature(method).parameters.values():
+        # One of "key [key ...]" is there already.
+        is_second = parameter.name == "keys" and variadic == ["keys"]
+        if is_second or not (everything or parameter.default is inspect.Parameter.empty):
+            continue
+        value = sample(parameter)
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            options[parameter.name] = value
+        elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            arguments.append(value)
+        else:
+            arguments.append(value)
+    made: Command[Any] = method(*arguments, **options)
+    return made
+
+
+def sample(parameter: inspect.Parameter) -> Any:
+    """A value that a parameter may have."""
+    if parameter.name in ("items", "keys", "others", "sources") and parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        return "x"
+    if parameter.name == "items":
+        return ["x"]
+    if parameter.name in ("key", "destination", "item", "data"):
+        return "x"
+    if parameter.name == "layout":
+        return "lines"
+    if parameter.name == "field":
+        return None
+    is_flag = parameter.default is False or parameter.name in ("noScale", "noCreate")
+    return True if is_flag else 7
+
+
+def literals(method: Any) -> set[str]:
+    """What the types of the parameters allow by name."""
+    found: set[str] = set()
+    for function in [method.__func__, *get_overloads(method.__func__)]:
+        hints = get_type_hints(function, include_extras=True)
+        hints.pop("return")
+        for hint in hints.values():
+            for part in (hint, *get_args(hint)):
+                if get_origin(part) is Literal:
+                    found |= {value for value in get_args(part) if isinstance(value, str)}
+    return found
+
+
+@pytest.mark.parametrize(("module", "family"), [(_filters, "bf"), (_counters, "lc")])
+def test_every_field_of_info_is_read_as_its_type_says(module: Any, family: str) -> None:
+    fields = literals(methods(family)["info"])
+    assert set(module._FIELDS) == fields and len(fields) > 10
+
+
+@pytest.mark.parametrize(
+    ("described", "written"),
+    [
+        (_filters.FilterCommands, (Filters, AsyncFilters, QueuedFilters)),
+        (_counters.CounterCommands, (Counters, AsyncCounters, QueuedCounters)),
+    ],
+)
+def test_every_class_has_the_same_parameters(described: Any, written: tuple[Any, ...]) -> None:
+    for name, function in inspect.getmembers(described, inspect.isfunction):
+        if name.startswith("_"):
+            continue
+        for face in written:
+            ours, theirs = inspect.signature(getattr(face, name)), inspect.signature(function)
+            assert ours.parameters == theirs.parameters
+            assert inspect.getdoc(getattr(face, name)) == inspect.getdoc(function)
+            assert inspect.iscoroutinefunction(getattr(face, name)) is face.__name__.startswith("Async")
+
+
+def test_the_classes_are_as_the_script_writes_them() -> None:
+    script = ROOT / "scripts" / "python_commands.py"
+    result = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_the_package_imports_no_client() -> None:
+    """The extras are optional, and one of them is enough."""
+    program = "import sys, rollcall.redis; print([name for name in ('redis', 'valkey') if name in sys.modules])"
+    result = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
+
+
+def test_types_are_inferred() -> None:
+    """redis_typed.py is checked by mypy in strict mode; a wrong claim in it would be an error."""
+    typed = Path(__file__).with_name("redis_typed.py")
+    claims = [node for node in ast.walk(ast.parse(typed.read_text())) if isinstance(node, ast.Call)]
+    assert sum(ast.unparse(claim.func) == "assert_type" for claim in claims) > 30
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", "/dev/null", str(typed)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_times_are_rounded_up() -> None:
+    filters = DESCRIBED["bf"]
+    assert filters.reserve("k", 0.1, 1, window=timedelta(seconds=1.001)).words[-2:] == ["WINDOW", 2]
+    assert filters.reserve("k", 0.1, 1, px=timedelta(milliseconds=0.5)).words[-2:] == ["PX", 1]

@@ -1,0 +1,216 @@
+"""LC.*: every command and every option, in every way of calling."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from redis_ways import BINARY, CENTURY, Driven, Variant, admits, drive, is_exactly
+
+from rollcall.redis import Chunk, CounterInfo, Estimate, Slice
+
+
+def test_reserve_and_info(rollcall: Driven) -> None:
+    is_exactly(rollcall.lc.reserve("visitors", 1_000_000, 0.005, 1000, 50_000), True)
+    info = rollcall.lc.info("visitors")
+    assert isinstance(info, CounterInfo)
+    is_exactly((info.capacity, info.error_rate, info.exact_limit, info.exact_bytes), (1_000_000, 0.005, 1000, 50_000))
+    is_exactly((info.mode, info.representation, info.count, info.standard_error), ("exact", "exact", 0, 0.0))
+    is_exactly((info.window, info.slices, info.slice, info.pace), (None, None, None, None))
+    assert not info.others
+    with rollcall.refuses("^item exists$"):
+        rollcall.lc.create("visitors", 1_000_000)
+
+
+def test_every_option_of_reserve_reaches_the_server(rollcall: Driven) -> None:
+    lc = rollcall.lc
+    lc.reserve("shape", 1000, precision=10, tail=9, seed=4, ex=1000)
+    is_exactly([lc.info("shape", "PRECISION"), lc.info("shape", "TAIL")], [10, 9])
+    assert 0 < rollcall.command("TTL", "shape") <= 1000
+    lc.reserve("hours", 1000, window=timedelta(days=1), manual=True, slices=24, px=100_000)
+    is_exactly([lc.info("hours", field) for field in ("WINDOW", "SLICES", "SLICE", "PACE")], [86_400, 24, 0, "manual"])
+    assert 0 < rollcall.command("TTL", "hours") <= 100
+    lc.reserve("century", 1000, exat=CENTURY)
+    lc.reserve("century too", 1000, error=0.02, exact=0, bytes=100, pxat=4_102_444_800_000)
+    assert [rollcall.command("EXPIRETIME", key) for key in ("century", "century too")] == [4_102_444_800] * 2
+    is_exactly([lc.info("century too", field) for field in ("ERROR", "EXACT", "BYTES")], [0.02, 0, 100])
+    with rollcall.refuses("differ in seed"):
+        lc.merge("shape", "century")
+
+
+def test_add_and_count(rollcall: Driven) -> None:
+    is_exactly(rollcall.lc.add("received", "ann", "ben", "ann", b"cem", 7), 4)
+    is_exactly(rollcall.lc.add("received", "ann"), 0)
+    is_exactly(rollcall.lc.count("received"), 4)
+    is_exactly(rollcall.lc.count("received", "missing"), 4)
+    is_exactly(rollcall.lc.count("missing"), 0)
+    is_exactly(rollcall.lc.exists("received", "ann"), True)
+    is_exactly(rollcall.lc.exists("missing", "ann"), False)
+    is_exactly(rollcall.lc.mexists("received", "7", "zoe"), [True, False])
+
+
+def test_members_are_bytes(rollcall: Driven) -> None:
+    rollcall.lc.add("received", "ann", "bén", "cem")
+    rollcall.lc.add("read", "ann")
+    is_exactly(sorted(rollcall.lc.members("received")), [b"ann", "bén".encode(), b"cem"])
+    is_exactly(sorted(rollcall.lc.diff("received", "read")), ["bén".encode(), b"cem"])
+    is_exactly(rollcall.lc.members("missing"), [])
+    if not (rollcall.variant.is_transaction and rollcall.variant.decodes):
+        rollcall.lc.add("binary", BINARY)
+        is_exactly(rollcall.lc.members("binary"), [BINARY])
+
+
+def test_members_are_texts_if_asked_for(rollcall: Driven) -> None:
+    driven = drive(rollcall.variant, rollcall.client, rollcall.runner, decode_responses=True)
+    driven.lc.add("received", "ann", "bén")
+    is_exactly(sorted(driven.lc.members("received")), ["ann", "bén"])
+    is_exactly(sorted(driven.lc.diff("received", "missing")), ["ann", "bén"])
+    if not (rollcall.variant.is_transaction and rollcall.variant.decodes):
+        chunk = driven.lc.scandump("received", 0)
+        assert isinstance(chunk.data, bytes)
+
+
+def test_insert_makes_the_counter_with_its_options(rollcall: Driven) -> None:
+    lc = rollcall.lc
+    is_exactly(lc.insert("buyers", ["ann", "ben"], 200_000, 0.02, 100, 1000), 2)
+    fields = ("CAPACITY", "ERROR", "EXACT", "BYTES")
+    is_exactly([lc.info("buyers", field) for field in fields], [200_000, 0.02, 100, 1000])
+    is_exactly(lc.insert("buyers", iter(["ben", "cem"]), noCreate=True), 1)
+    with rollcall.refuses("^not found$"):
+        lc.insert("missing", ["ann"], noCreate=True)
+    lc.insert("shape", ["ann"], precision=10, tail=9, seed=4, exat=4_102_444_800)
+    is_exactly([lc.info("shape", "PRECISION"), lc.info("shape", "TAIL")], [10, 9])
+    assert rollcall.command("EXPIRETIME", "shape") == 4_102_444_800
+    lc.insert("hours", ["ann"], window=86_400, manual=True, slices=24, ex=100)
+    is_exactly([lc.info("hours", field) for field in ("WINDOW", "SLICES", "PACE")], [86_400, 24, "manual"])
+    lc.insert("soon", ["ann"], px=timedelta(milliseconds=100_000))
+    assert 0 < rollcall.command("PTTL", "soon") <= 100_000
+    lc.insert("century", ["ann"], pxat=CENTURY)
+    assert rollcall.command("EXPIRETIME", "century") == 4_102_444_800
+
+
+def test_admit_up_to_a_limit(rollcall: Driven) -> None:
+    lc = rollcall.lc
+    admits(lc.admit("seats", ["ann", "ben", "ann"], 3, 1000, 0.02, 100, 1000, exat=CENTURY, seed=4), [1, 1, 0])
+    admits(lc.admit("seats", ["ben", "cem", "dee"], limit=3, all=True), [0, -1, -1])
+    admits(lc.admit("seats", ["cem", "dee"], limit=3, dryrun=True), [1, -1])
+    admits(lc.admit("seats", ["cem", "dee"], limit=3, noCreate=True), [1, -1])
+    fields = ("CAPACITY", "ERROR", "EXACT", "BYTES")
+    is_exactly([lc.info("seats", field) for field in fields], [1000, 0.02, 100, 1000])
+    assert rollcall.command("EXPIRETIME", "seats") == 4_102_444_800
+    with rollcall.refuses("^not found$"):
+        lc.admit("missing", ["ann"], 3, noCreate=True)
+    admits(lc.admit("shape", ["ann"], 3, precision=10, tail=9, ex=100), [1])
+    admits(lc.admit("hours", ["ann"], 3, window=86_400, manual=True, slices=24, px=10_000), [1])
+    is_exactly([lc.info("hours", field) for field in ("WINDOW", "SLICES", "PACE")], [86_400, 24, "manual"])
+    admits(lc.admit("until", ["ann"], 3, pxat=4_102_444_800_000), [1])
+
+
+def test_an_estimate_says_its_error_and_lists_nobody(rollcall: Driven) -> None:
+    lc = rollcall.lc
+    lc.add("visitors", *(f"user:{number}" for number in range(1, 20_001)))
+    is_exactly(lc.count("visitors"), 19_960)
+    estimate = lc.estimate("visitors")
+    assert isinstance(estimate, Estimate) and type(estimate.count) is int
+    assert estimate.count == 19_960 and 100 < estimate.standard_error < 200
+    is_exactly(lc.info("visitors", "STDERR"), 0.006658405745574123)
+    is_exactly([lc.info("visitors").mode, lc.info("visitors").representation], ["estimate", "dense"])
+    for name, arguments in (("members", ()), ("diff", ("other",)), ("exists", ("ann",)), ("mexists", ("ann", "ben"))):
+        with rollcall.refuses("^counter holds an estimate"):
+            getattr(lc, name)("visitors", *arguments)
+
+
+def test_differences_and_intersections(rollcall: Driven) -> None:
+    lc = rollcall.lc
+    lc.add("received", "ann", "ben", "cem")
+    lc.add("read", "ann")
+    is_exactly(lc.estimate("received", "read"), Estimate(3, 0.0))
+    is_exactly(lc.diffcount("received", "read", "missing"), Estimate(2, 0.0))
+    is_exactly(lc.intercount("received", "read"), Estimate(1, 0.0))
+    unread, error = lc.diffcount("received", "read")
+    is_exactly((unread, error), (2, 0.0))
+
+
+def test_windows(rollcall: Driven) -> None:
+    lc = rollcall.lc
+    lc.reserve("staff", 50_000, window=86_400, slices=3, manual=True)
+    lc.add("staff", "ann", "ben", "cem")
+    is_exactly(lc.advance("staff", 1), True)
+    lc.add("staff", "cem", "dee")
+    is_exactly(lc.countsince(3600, "staff"), 2)
+    is_exactly(lc.countsince(timedelta(days=1), "staff", "missing"), 4)
+    is_exactly(lc.history("staff"), [Slice(28_800, 2), Slice(0, 4), Slice(-28_800, 4), Slice(-57_600, 4)])
+    is_exactly(sorted(lc.members("staff", since=timedelta(hours=1))), [b"cem", b"dee"])
+    is_exactly(sorted(lc.members("staff", 86_400)), [b"ann", b"ben", b"cem", b"dee"])
+    is_exactly(lc.advance("staff", "CLOCK"), True)
+    is_exactly(lc.info("staff", "PACE"), "clock")
+    with rollcall.refuses("bad seconds"):
+        lc.countsince(604_800, "staff")
+
+
+def test_every_field_of_info(rollcall: Driven) -> None:
+    rollcall.lc.add("received", "ann")
+    info = rollcall.lc.info("received")
+    fields = {
+        "CAPACITY": info.capacity,
+        "ERROR": info.error_rate,
+        "EXACT": info.exact_limit,
+        "BYTES": info.exact_bytes,
+        "MODE": info.mode,
+        "REPRESENTATION": info.representation,
+        "SIZE": info.size,
+        "COUNT": info.count,
+        "STDERR": info.standard_error,
+        "BITS": info.bits,
+        "BITSSET": info.bits_set,
+        "PRECISION": info.precision,
+        "TAIL": info.tail_bits,
+        "WINDOW": info.window,
+        "SLICES": info.slices,
+        "SLICE": info.slice,
+        "PACE": info.pace,
+    }
+    for field, value in fields.items():
+        is_exactly(rollcall.lc.info("received", field), value)
+    is_exactly(fields["BITS"], 36_864)
+    with rollcall.refuses("Invalid information value"):
+        rollcall.lc.info("received", "WEIGHT")
+
+
+def test_merge_and_clear(rollcall: Driven) -> None:
+    rollcall.lc.add("monday", "ann", "ben")
+    rollcall.lc.add("tuesday", "ben", "cem")
+    is_exactly(rollcall.lc.merge("week", "monday", "tuesday"), True)
+    is_exactly(rollcall.lc.count("week"), 3)
+    is_exactly(rollcall.lc.clear("week"), True)
+    is_exactly(rollcall.lc.count("week"), 0)
+    with rollcall.refuses("^not found$"):
+        rollcall.lc.clear("missing")
+
+
+def test_dumps_are_binary_whatever_the_client_decodes(rollcall: Driven) -> None:
+    rollcall.lc.add("visitors", *range(20_000))
+    if rollcall.variant.is_transaction and rollcall.variant.decodes:
+        with pytest.raises(TypeError, match=r"LC.SCANDUMP in a transaction needs a client without decode_responses"):
+            rollcall.lc.scandump("visitors", 0)
+        return
+    chunk = rollcall.lc.scandump("visitors", 0)
+    while chunk.iterator:
+        is_exactly(rollcall.lc.loadchunk("copy", chunk.iterator, chunk.data), True)
+        chunk = rollcall.lc.scandump("visitors", chunk.iterator)
+    is_exactly(chunk, Chunk(0, b""))
+    assert rollcall.lc.count("copy") == rollcall.lc.count("visitors")
+
+
+def test_the_zone_of_a_moment_counts(rollcall: Driven) -> None:
+    moment = datetime(2100, 1, 1, 2, tzinfo=UTC).astimezone()
+    rollcall.lc.insert("until", ["ann"], exat=moment)
+    assert rollcall.command("EXPIRETIME", "until") == 4_102_444_800 + 7200
+
+
+def test_variants_are_what_their_names_say(rollcall: Driven) -> None:
+    """The tests above would pass with one connection under all names."""
+    variant: Variant = rollcall.variant
+    fields: Any = rollcall.command("HELLO")
+    if variant.protocol != "default":
+        assert isinstance(fields, dict) is (variant.protocol == "3")
+    assert isinstance(rollcall.command("ECHO", "x"), str) is variant.decodes

@@ -1,0 +1,179 @@
+"""`rollcall.Counter`."""
+
+import copy
+import pickle
+
+import pytest
+
+import rollcall
+from rollcall import Counter, Estimate
+
+DAY = 86_400
+NOON = 1_800_000_000
+
+
+def counter_of(first: int, end: int) -> Counter:
+    counter = Counter()
+    counter.update(str(number) for number in range(first, end))
+    return counter
+
+
+def test_few_members_are_counted_and_listed() -> None:
+    visitors = Counter()
+    assert not visitors
+    assert visitors.add_many(["ann", b"ben", "ann"]) == [True, True, False]
+    assert visitors.members() == [b"ann", b"ben"]
+    assert len(visitors) == visitors.count() == 2
+    assert visitors.estimate() == Estimate(2, 0.0)
+    assert visitors.is_exact and visitors.standard_error == 0.0 and visitors.representation == "exact"
+    assert "ann" in visitors and "zoe" not in visitors
+    assert visitors.contains_many(["ann", "zoe"]) == [True, False]
+    assert visitors
+
+
+def test_many_members_are_estimated() -> None:
+    visitors = counter_of(0, 10_000)
+    count, error = visitors.estimate()
+    assert 0 < error < 100
+    # The seed is fixed: this is one draw, within four standard errors.
+    assert abs(count - 10_000) < 4 * error
+    assert not visitors.is_exact and visitors.representation == "dense"
+    assert visitors.standard_error == pytest.approx(error / count, rel=1e-3)
+    for asked in (visitors.members, lambda: "ann" in visitors, lambda: visitors.contains_many(["ann"])):
+        with pytest.raises(rollcall.NotExactError, match="it holds an estimate"):
+            asked()
+
+
+def test_unions_intersections_and_differences() -> None:
+    one, other = counter_of(0, 100), counter_of(50, 150)
+    assert one.union_count(other) == Estimate(150, 0.0)
+    assert one.intersection_count(other) == Estimate(50, 0.0)
+    assert one.difference_count(other) == Estimate(50, 0.0)
+    assert one.difference_count() == one.union_count(one) == Estimate(100, 0.0)
+    assert (one | other).count() == 150 and one.count() == 100
+    same = one
+    one |= other
+    assert same is one and one.count() == 150
+    one, other = counter_of(0, 20_000), counter_of(10_000, 30_000)
+    for told, expected in (
+        (one.union_count(other), 30_000),
+        (one.intersection_count(other), 10_000),
+        (one.difference_count(other), 10_000),
+    ):
+        assert told.standard_error > 0
+        assert abs(told.count - expected) < 4 * told.standard_error
+    assert (one | other).count() == one.union_count(other).count
+    with pytest.raises(rollcall.IncompatibleError, match="seed differs"):
+        one.union_count(Counter(seed=1))
+    with pytest.raises(rollcall.ParameterError, match="number of counters"):
+        one.intersection_count(*[other] * 40)
+
+
+def test_equality_copies_and_hash() -> None:
+    visitors = Counter(1000, 0.02, exact_limit=10, exact_bytes=100, seed=5, max_bytes=1 << 20)
+    for number in range(30):
+        visitors.add(str(number))
+        for same in (
+            visitors.copy(),
+            copy.copy(visitors),
+            copy.deepcopy(visitors),
+            pickle.loads(pickle.dumps(visitors)),
+        ):
+            assert same == visitors and same is not visitors and same.max_bytes == 1 << 20
+    one, other = Counter(), Counter()
+    one.update(["ann", "ben"])
+    other.update(["ben", "ann"])
+    assert one == other
+    other.add("cem")
+    assert one != other and one != Counter(seed=1) and one != 2
+    with pytest.raises(TypeError):
+        hash(one)
+    one.clear()
+    assert not one and one == Counter()
+
+
+def test_properties_and_repr() -> None:
+    visitors = Counter(1000, 0.02, exact_limit=10, exact_bytes=100, seed=5)
+    assert (visitors.capacity, visitors.error_rate, visitors.exact_limit) == (1000, 0.02, 10)
+    assert (visitors.exact_bytes, visitors.seed, visitors.window, visitors.slices) == (100, 5, None, None)
+    assert (visitors.manual, visitors.newest_slice, visitors.max_bytes) == (False, None, None)
+    assert repr(visitors) == f"<rollcall.Counter of 1000 at 0.02: 0 members, {visitors.size_bytes} bytes>"
+    visitors.update(str(number) for number in range(500))
+    count, error = visitors.estimate()
+    assert f"about {count} members (± {error:.0f})" in repr(visitors)
+    assert Counter(window=60).slices == 12 and Counter(window=5).slices == 5
+    defaults = Counter()
+    assert (defaults.capacity, defaults.error_rate) == (50_000, 0.01)
+    assert (defaults.exact_limit, defaults.exact_bytes) == (250, 16 << 10)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"capacity": 0}, "capacity must be"),
+        ({"capacity": -5}, "got -5"),
+        ({"error_rate": 0.5}, "error rate must be"),
+        ({"exact_limit": 70_000}, "exact limit must be"),
+        ({"exact_bytes": 0}, "exact bytes must be"),
+        ({"window": 60, "slices": 300}, "slices must be from 1 to 254, got 300"),
+        ({"slices": 3}, "slices needs window"),
+        ({"manual": True}, "manual needs window"),
+    ],
+)
+def test_parameters_are_refused_by_name(options: dict[str, float], message: str) -> None:
+    with pytest.raises(rollcall.ParameterError, match=message):
+        Counter(**options)  # type: ignore[arg-type]
+
+
+def test_windows() -> None:
+    visitors = Counter(window=DAY, slices=24, now=NOON)
+    visitors.add("ann", now=NOON)
+    visitors.add("ben", now=NOON + 7200)
+    later = NOON + 7200
+    assert visitors.count(now=later) == 2 and visitors.count(since=3600, now=later) == 1
+    assert visitors.estimate(since=3600, now=later) == Estimate(1, 0.0)
+    assert visitors.members(since=3600, now=later) == [b"ben"]
+    assert visitors.contains("ann", now=later) and not visitors.contains("ann", since=3600, now=later)
+    assert visitors.contains_many(["ann", "ben"], since=3600, now=later) == [False, True]
+    history = visitors.history(now=later)
+    assert history[:3] == [(later, 1), (later - 3600, 1), (NOON, 2)] and len(history) == 25
+    other = Counter(window=DAY, slices=24, now=NOON)
+    other.add("ann", now=later)
+    assert visitors.intersection_count(other, now=later).count == 1
+    assert visitors.intersection_count(other, since=3600, now=later).count == 0
+    assert visitors.union_count(other, since=3600, now=later).count == 2
+    assert visitors.count(now=NOON + 10 * DAY) == 0
+    assert pickle.loads(pickle.dumps(visitors)) == visitors
+    assert visitors.merge(other, now=later) and visitors.count(since=3600, now=later) == 2
+
+
+def test_windows_by_hand() -> None:
+    visitors = Counter(window=60, slices=2, manual=True)
+    visitors.add("ann")
+    visitors.advance(1)
+    visitors.add("ben")
+    assert visitors.newest_slice == 1 and len(visitors) == 2
+    same = Counter(window=60, slices=2, manual=True)
+    same.add("ann")
+    same.advance(1)
+    same.add("ben")
+    assert same == visitors
+    # The same members, seen in another slice.
+    same.add("ann")
+    assert same != visitors
+    visitors.advance(4)
+    assert len(visitors) == 0
+
+
+def test_admission() -> None:
+    readers = Counter(exact_limit=3)
+    readers.add("ann")
+    assert readers.admit(["ann", "ben", "cem"], 2, dry_run=True) == [0, 1, -1]
+    assert readers.admit(["ann", "ben", "cem"], 2, all=True) == [0, -1, -1]
+    assert readers.admit(["ann", "ben", "cem"], 2) == [0, 1, -1]
+    with pytest.raises(rollcall.NotExactError, match="up to which the counter is exact"):
+        readers.admit([str(number) for number in range(10)], 100)
+    assert readers.members() == [b"ann", b"ben"]
+    hourly = Counter(window=3600, slices=4, now=NOON)
+    assert hourly.admit(["ann"], 1, now=NOON) == [1]
+    assert hourly.admit(["ben"], 1, now=NOON + 2 * 3600) == [1]

@@ -1,0 +1,243 @@
+"""Items in lists, iterables, arrays and other buffers."""
+
+import array
+import ctypes
+import mmap
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+
+from rollcall import BloomFilter, Counter
+
+ROWS = 200_000
+
+
+def many(items: Any, **options: Any) -> Any:
+    """The answers of a filter, after it was asked for what was added too."""
+    seen = BloomFilter(1000)
+    added = seen.add_many(items, **options)
+    assert all(seen.contains_many(items, **options))
+    return added
+
+
+@pytest.mark.parametrize("kind", [list, tuple, iter, set, dict.fromkeys])
+def test_lists_and_iterables(kind: Any) -> None:
+    assert many(list(kind(["ann", b"ben", memoryview(b"cem")]))) == [True, True, True]
+    seen = BloomFilter(1000)
+    assert seen.add_many(kind(["ann", b"ben"])) == [True, True]
+    assert many([]) == [] and many(iter(())) == []
+
+
+@pytest.mark.parametrize("length", [1, 255, 256, 257, 65_535, 65_536, 65_537, 140_000])
+def test_any_number_of_items_is_answered_in_order(length: int) -> None:
+    items = [str(number) for number in range(length)]
+    seen = BloomFilter(200_000, 1e-9)
+    seen.update(items[::2])
+    expected = [number % 2 == 0 for number in range(length)]
+    assert seen.contains_many(items) == seen.contains_many(tuple(items)) == seen.contains_many(iter(items)) == expected
+    rows = np.array(items, dtype="S")
+    assert np.asarray(seen.contains_many(rows)).tolist() == expected
+
+
+@pytest.mark.parametrize("item", [5, 5.0, None, ["ann"], ("ann",), np.int64(5), object()])
+def test_other_items_are_refused(item: Any) -> None:
+    seen, visitors = BloomFilter(1000), Counter()
+    for refused in (
+        lambda: seen.add(item),
+        lambda: item in seen,
+        lambda: seen.update([item]),
+        lambda: seen.add_many(["ann", item]),
+        lambda: seen.contains_many(iter([item])),
+        lambda: visitors.add(item),
+        lambda: visitors.update([item]),
+    ):
+        with pytest.raises(TypeError, match="an item is str, bytes, bytearray or memoryview, got "):
+            refused()
+    # All of a list are looked at before the first is added.
+    assert len(seen) == 0
+
+
+@pytest.mark.parametrize("items", ["ann", b"ann", bytearray(b"ann"), memoryview(b"ann"), 5, None, np.array(b"ann")])
+def test_one_item_is_no_list(items: Any) -> None:
+    for refused in (BloomFilter(10).update, BloomFilter(10).contains_many, Counter().add_many):
+        with pytest.raises(TypeError, match="expected"):
+            refused(items)
+
+
+def test_what_an_iterable_raises_is_raised() -> None:
+    def fails() -> Iterator[str]:
+        yield "ann"
+        raise KeyError("here")
+
+    with pytest.raises(KeyError, match="here"):
+        BloomFilter(10).update(fails())
+
+
+def test_rows_of_numpy_are_the_bytes_that_numpy_hands_out() -> None:
+    rows = np.array([b"ann", b"zoe\0\0", b"", b"a\0b"])
+    seen = BloomFilter(1000)
+    answers = seen.add_many(rows)
+    assert isinstance(answers, memoryview) and answers.format == "?"
+    assert all(item in seen for item in rows.tolist())
+    assert b"zoe" in seen and b"zoe\0\0" not in seen
+    found = np.asarray(seen.contains_many(rows))
+    assert found.dtype == np.bool_ and found.all()
+
+
+@pytest.mark.parametrize("kind", ["<i8", "<u4", "<f8", ">i8", "?", "<c16", "i2,i4"])
+def test_elements_of_one_dimension_are_items(kind: str) -> None:
+    rows = np.zeros(2, dtype=kind)
+    rows[1] = np.ones(1, dtype=kind)[0]
+    seen = BloomFilter(1000)
+    assert np.asarray(seen.add_many(rows)).tolist() == [True, True]
+    # Scalars of NumPy have this machine's byte order, their arrays that of their type.
+    assert rows[1:].tobytes() in seen and rows[:1].tobytes() in seen and len(seen) == 2
+
+
+def test_bytes_of_the_last_of_two_dimensions_are_items() -> None:
+    rows = np.arange(ROWS * 16, dtype=np.uint32).view(np.uint8).reshape(-1, 16)
+    seen = BloomFilter(len(rows))
+    seen.update(rows)
+    assert rows[7].tobytes() in seen and rows[-1].tobytes() in seen
+    assert np.asarray(seen.contains_many(rows)).all()
+    listed = BloomFilter(len(rows))
+    listed.update([row.tobytes() for row in rows])
+    assert listed == seen
+
+
+def test_width_cuts_any_buffer() -> None:
+    data = b"annbencem"
+    buffers: list[Any] = [data, bytearray(data), memoryview(data), np.frombuffer(data, np.uint8)]
+    for buffer in [*buffers, array.array("B", data)]:
+        seen = BloomFilter(1000)
+        assert list(seen.add_many(buffer, width=3)) == [True] * 3
+        assert "ann" in seen and "cem" in seen
+    with pytest.raises(ValueError, match="9 bytes are no whole number of rows of 2"):
+        BloomFilter(10).update(data, width=2)
+    with pytest.raises(ValueError, match="width must be at least 1"):
+        BloomFilter(10).update(data, width=0)
+    with pytest.raises(OverflowError):
+        BloomFilter(10).update(data, width=-1)
+    with pytest.raises(TypeError, match="bytes-like"):
+        BloomFilter(10).update(["ann"], width=3)  # type: ignore[call-overload]
+
+
+def test_columns_of_arrow() -> None:
+    column = pa.array([b"ann!", b"ben!", b"cem!"], pa.binary(4))
+    seen = BloomFilter(1000)
+    seen.update(column.buffers()[1], width=column.type.byte_width)
+    assert "ann!" in seen and "cem!" in seen and len(seen) == 3
+    numbers = pa.array([1, 2, 3])
+    assert np.asarray(seen.add_many(numbers.to_numpy(zero_copy_only=True))).all()
+    with pytest.raises(TypeError, match="got FixedSizeBinaryScalar"):
+        seen.update(column)
+    assert seen.contains_many(column.to_pylist()) == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("items", "error", "message"),
+    [
+        (np.array(["ann"]), TypeError, "UTF-32: pass numpy.char.encode"),
+        (np.array(["ann"], object), TypeError, "an array of objects holds no bytes"),
+        (np.zeros(3, np.uint8), TypeError, "width= says how many bytes an item has"),
+        (np.zeros((2, 2, 2), np.uint8), TypeError, "got 3 dimensions of format 'B'"),
+        (np.zeros((2, 2), np.int64), TypeError, "got 2 dimensions"),
+        (np.arange(10)[::2], ValueError, "pass numpy.ascontiguousarray"),
+        (np.zeros((4, 4), np.uint8).T, ValueError, "do not lie one after another"),
+    ],
+)
+def test_arrays_without_rows_are_refused(items: Any, error: type[Exception], message: str) -> None:
+    for refused in (BloomFilter(10).update, BloomFilter(10).contains_many, Counter().add_many):
+        with pytest.raises(error, match=message):
+            refused(items)
+
+
+def test_dates_are_refused_by_numpy_itself() -> None:
+    with pytest.raises((TypeError, ValueError)):
+        BloomFilter(10).update(np.array(["2027-01-01"], "datetime64[s]"))
+
+
+def test_empty_arrays() -> None:
+    for empty in (np.zeros(0, "S4"), np.zeros((0, 16), np.uint8), np.zeros(0, np.int64)):
+        answers = BloomFilter(10).contains_many(empty)
+        assert len(np.asarray(answers)) == 0
+    assert len(np.asarray(BloomFilter(10).contains_many(b"", width=4))) == 0
+    # Rows of no bytes are empty items.
+    seen = BloomFilter(10)
+    assert np.asarray(seen.add_many(np.zeros((3, 0), np.uint8))).tolist() == [True, False, False]
+    assert b"" in seen
+
+
+def test_other_buffers() -> None:
+    with mmap.mmap(-1, 4096) as mapped:
+        mapped[:8] = b"annetten"
+        seen = BloomFilter(1000)
+        seen.update(mapped, width=8)
+        assert "annetten" in seen
+        # It is not held on to.
+        mapped.resize(8192)
+    numbers = (ctypes.c_uint32 * 3)(1, 2, 3)
+    assert np.asarray(BloomFilter(10).add_many(numbers)).all()
+
+
+def test_arrays_are_let_go_of_whatever_happens() -> None:
+    data = bytearray(b"annbencem")
+    with pytest.raises(ValueError):
+        BloomFilter(10).update(data, width=2)
+    BloomFilter(10).update(data, width=3)
+    data.append(0)
+
+
+def test_counters_take_the_same_items() -> None:
+    visitors = Counter()
+    assert np.asarray(visitors.add_many(np.arange(100))).sum() == 100
+    assert np.asarray(visitors.contains_many(np.arange(90, 110))).sum() == 10
+    visitors.update(np.arange(100_000))
+    count, error = visitors.estimate()
+    assert abs(count - 100_000) < 4 * error
+    listed = Counter()
+    listed.update([number.tobytes() for number in np.arange(100_000)])
+    assert listed == visitors
+
+
+def test_structures_are_their_bytes_and_hold_no_objects() -> None:
+    rows = np.array([(1, 0), (2, 0)], dtype=[("ids", "<i8"), ("s", "<i4")])
+    seen = BloomFilter(100)
+    seen.update(rows)
+    assert rows[0].tobytes() in seen and rows[1].tobytes() in seen
+    assert many(np.array([(1,), (2,)], dtype=[("O", "<u8")])) is not None
+    with pytest.raises(TypeError, match="objects"):
+        seen.update(np.array([("a", 1)], dtype=[("x", "O"), ("y", "<i8")]))
+
+
+def test_memory_that_is_not_there_is_an_error() -> None:
+    """In a process of its own, whose address space ends above what it has."""
+    program = """
+import resource
+import numpy as np
+from rollcall import BloomFilter
+
+seen, large = BloomFilter(1000), bytearray(400 << 20)
+row = np.zeros((1, 400 << 20), np.uint8)
+used = next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("VmSize"))
+resource.setrlimit(resource.RLIMIT_AS, (used + (200 << 20),) * 2)
+for refused in (
+    lambda: seen.add(large),
+    lambda: seen.update([large]),
+    lambda: seen.update(row),
+    lambda: BloomFilter.from_bytes(large),
+):
+    try:
+        refused()
+        print("no error")
+    except MemoryError:
+        pass
+print(len(seen))
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# The Python package.
+#
+#   scripts/python.sh wheel             build the wheel, into target/python/wheels/
+#   scripts/python.sh test              check forms and types, and run python/tests with the wheel installed
+#   scripts/python.sh bench [OPTION..]  run python/benches with the wheel installed
+#
+# Each Python has its virtual environment in target/python/, with what python/tests/requirements.txt or
+# python/benches/requirements.txt pins. It is made again when the pins change. All Pythons from 3.11 on are tested that are
+# found, by the names python3, python3.12 and so on, in pyenv, or where GitHub's machines have them. What needs a server takes ROLLCALL_MODULE, ROLLCALL_SERVER
+# and ROLLCALL_TOOL. Needs what `scripts/setup.sh build wheels` installs, and `node` for types.
+set -euo pipefail
+shopt -s inherit_errexit
+cd "$(dirname "$0")/.."
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
+
+sources=$PWD/python
+folder=$CARGO_TARGET_DIR/python
+export MYPY_CACHE_DIR=$folder/mypy
+wheels=$folder/wheels
+pip=(python3 -m pip --quiet --disable-pip-version-check)
+
+# Path of the environment of Python $1 with the pins of the file $2, made if it is missing.
+environment() {
+    local version path
+    version=$("$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    path=$folder/$(basename "$(dirname "$2")")-$version
+    if ! cmp -s "$path/made-by" "$2"; then
+        echo "python: installing what tests and benchmarks need, for Python $version" >&2
+        rm -rf "$path"
+        # Without pip of its own: Debian leaves out what would make one. Ours installs into it.
+        "$1" -m venv --without-pip "$path"
+        # pybloom-live has no wheel.
+        "${pip[@]}" --python "$path/bin/python" install --progress-bar off --only-binary=:all: --no-binary pybloom-live \
+            --require-hashes --requirement "$2" >&2
+        cp "$2" "$path/made-by"
+    fi
+    echo "$path"
+}
+
+# Installs the wheel into the environment $1.
+install_wheel() {
+    "${pip[@]}" --python "$1/bin/python" install --force-reinstall --no-deps --no-index "$wheels"/rollcall_redis-*.whl
+}
+
+# Pythons from 3.11 on, one of each version, the first of which is python3 if that is new enough.
+pythons() {
+    local candidates=(python3) name seen=" " version
+    for minor in 11 12 13 14 15; do
+        candidates+=("python3.$minor")
+        for name in "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3."$minor".*/bin/python3 \
+            "${RUNNER_TOOL_CACHE:-/opt/hostedtoolcache}"/Python/3."$minor".*/*/bin/python3; do
+            [[ ! -x "$name" ]] || candidates+=("$name")
+        done
+    done
+    for name in "${candidates[@]}"; do
+        version=$("$name" -c 'import sys; sys.version_info >= (3, 11) and print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue
+        [[ -n "$version" && "$seen" != *" $version "* ]] || continue
+        seen+="$version "
+        echo "$name"
+    done
+}
+
+case "${1:-}" in
+    wheel)
+        path=$(environment python3 "$sources/tests/requirements.txt")
+        rm -rf "$wheels"
+        target=$(rustc --version --verbose | sed -n 's/^host: //p')
+        # What is compiled in comes with its licences.
+        scripts/linked_crates.py licences "$target" rollcall-python >"$sources/THIRD-PARTY"
+        "$path/bin/maturin" build --release --locked --quiet --manifest-path "$sources/Cargo.toml" --out "$wheels"
+        ls "$wheels"
+        ;;
+    test)
+        mapfile -t found < <(pythons)
+        ((${#found[@]})) || { echo "python: no Python from 3.11 on is here" >&2; exit 1; }
+        path=$(environment "${found[0]}" "$sources/tests/requirements.txt")
+        install_wheel "$path"
+        cd "$sources"
+        "$path/bin/ruff" format --check --quiet .
+        "$path/bin/ruff" check --quiet .
+        "$path/bin/mypy" --no-error-summary rollcall
+        # Of tests, a folder at a time: each has its own `conftest`.
+        for tests in tests/ tests/*/; do
+            files=("$tests"*.py)
+            [[ ! -e "${files[0]}" ]] || (cd "$tests" && "$path/bin/mypy" --no-error-summary --config-file "$sources/pyproject.toml" ./*.py)
+        done
+        "$path/bin/pyright" --pythonpath "$path/bin/python" rollcall tests/*typed.py
+        # The stubs, beside the installed module.
+        (cd "$path" && "$path/bin/python" -P -m mypy.stubtest --concise rollcall._rollcall)
+        for name in "${found[@]}"; do
+            path=$(environment "$name" "$sources/tests/requirements.txt")
+            install_wheel "$path"
+            echo "== tests of the Python package, on $("$path/bin/python" --version)"
+            # -P: what is tested is the package that is installed, not the folder beside the tests.
+            PYTHONDONTWRITEBYTECODE=1 "$path/bin/python" -P -W error::ResourceWarning -m pytest -q -p no:cacheprovider tests
+            # Further Pythons on the first server alone: what differs between servers does not depend on Python.
+            [[ -z "${ROLLCALL_SERVER:-}" ]] || export ROLLCALL_SERVER=${ROLLCALL_SERVER%%:*}
+        done
+        ;;
+    bench)
+        path=$(environment python3 "$sources/benches/requirements.txt")
+        install_wheel "$path"
+        PYTHONDONTWRITEBYTECODE=1 "$path/bin/python" -P "$sources/benches/bench.py" "${@:2}"
+        ;;
+    *)
+        sed -n '2,12s/^# \{0,1\}//p' "$0" >&2
+        exit 2
+        ;;
+esac

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Writes the classes of python/rollcall/redis that have a method for each command: for calls, asyncio and pipelines.
+
+    scripts/python_commands.py            fail if a file is not what would be written
+    scripts/python_commands.py --write    write the files
+
+What a command is sent and how its reply is read stands once, in _filters.py and _counters.py, as methods that return
+`Command[T]`. The classes have the same signatures and comments, and return T, an awaitable T, or `Queued[T]`. They are
+written out, because type checkers and editors read them.
+"""
+
+import ast
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+PACKAGE = Path(__file__).resolve().parent.parent / "python" / "rollcall" / "redis"
+LINE = 120
+INDENT = " " * 4
+
+
+class Face(NamedTuple):
+    """A file: a class of filters and one of counters, for one way of using a client."""
+
+    file: str
+    title: str
+    prefix: str
+    runner: str
+    define: str
+    run: str
+    result: str
+
+
+FACES = (
+    Face("_blocking.py", "Each command as a call.", "", "Run", "def", "self._run", "{}"),
+    Face("_asyncio.py", "Each command as a coroutine.", "Async", "RunAsync", "async def", "await self._run", "{}"),
+    Face("_queued.py", "Each command in a pipeline.", "Queued", "Queue", "def", "self._run", "Queued[{}]"),
+)
+
+FAMILIES = (("_filters.py", "FilterCommands", "Filters", False), ("_counters.py", "CounterCommands", "Counters", True))
+
+
+def written(face: Face) -> str:
+    runner = "Queue, Queued" if face.runner == "Queue" else face.runner
+    lines = [
+        f'"""{face.title} Written by scripts/python_commands.py."""',
+        "",
+        "from collections.abc import Iterable",
+        "from typing import Any, Generic, Literal, cast, overload",
+        "",
+        "from rollcall._types import Admission, Estimate",
+        "",
+        "from ._command import Command, Item, Key, Moment, Seconds",
+        "from ._counters import CounterCommands, Member",
+        "from ._filters import FilterCommands, Layout",
+        "from ._reply import Chunk, CounterInfo, FilterInfo, Slice",
+        f"from ._run import {runner}",
+    ]
+    for file, described, name, is_generic in FAMILIES:
+        classes = [node for node in ast.parse((PACKAGE / file).read_text()).body if isinstance(node, ast.ClassDef)]
+        (definition,) = [node for node in classes if node.name == described]
+        member = "[Member]" if is_generic else ""
+        lines += ["", "", f"class {face.prefix}{name}{'(Generic[Member])' if is_generic else ''}:"]
+        lines += docstring(definition)
+        lines += ["", f"    def __init__(self, commands: {described}{member}, run: {face.runner}) -> None:"]
+        lines += ["        self._commands = commands", "        self._run = run"]
+        for node in definition.body:
+            if isinstance(node, ast.Assign):
+                lines += ["", f"    {ast.unparse(node)}"]
+            elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                lines += method(node, face, is_first_of_several(node, definition))
+    return "\n".join(lines) + "\n"
+
+
+def is_first_of_several(node: ast.FunctionDef, definition: ast.ClassDef) -> bool:
+    """Whether a blank line goes before: overloads of one name stand together."""
+    same = [other for other in definition.body if isinstance(other, ast.FunctionDef) and other.name == node.name]
+    return same[0] is node
+
+
+def docstring(node: ast.ClassDef | ast.FunctionDef, depth: int = 1) -> list[str]:
+    text = ast.get_docstring(node)
+    if text is None:
+        return []
+    first, *rest = text.split("\n")
+    pad = INDENT * depth
+    lines = [f'{pad}"""{first}' + ("" if rest else '"""')]
+    lines += [pad + line if line else "" for line in rest]
+    return lines if not rest else [*lines, f'{pad}"""']
+
+
+def method(node: ast.FunctionDef, face: Face, is_first: bool) -> list[str]:
+    is_overload = any(ast.unparse(decorator) == "overload" for decorator in node.decorator_list)
+    assert isinstance(node.returns, ast.Subscript), f"{node.name} does not return Command[...]"
+    result = face.result.format(ast.unparse(node.returns.slice))
+    lines = [""] if is_first else []
+    if is_overload:
+        lines.append("    @overload")
+    end = " ..." if is_overload else ""
+    lines += signature(f"    {face.define} {node.name}(", parameters(node.args), f") -> {result}:{end}")
+    if not is_overload:
+        lines += docstring(node, 2)
+        lines += call(face.run, node.name, passed(node.args), is_overloaded=not is_first)
+    return lines
+
+
+def call(run: str, name: str, arguments: list[str], *, is_overloaded: bool) -> list[str]:
+    """Runs the command that the method describes."""
+    pad = INDENT * 2
+    if is_overloaded:
+        # Which overload it is, the caller has decided.
+        line = f"{pad}command: Command[Any] = cast(Any, self._commands).{name}({', '.join(arguments)})"
+        return [line, f"{pad}return {run}(command)"]
+    line = f"{pad}return {run}(self._commands.{name}({', '.join(arguments)}))"
+    if len(line) <= LINE:
+        return [line]
+    return [f"{pad}return {run}(", *signature(f"{pad}{INDENT}self._commands.{name}(", arguments, ")"), f"{pad})"]
+
+
+def parameters(arguments: ast.arguments) -> list[str]:
+    """The parameters of a signature, as texts."""
+    defaults = [None] * (len(arguments.args) - len(arguments.defaults)) + list(arguments.defaults)
+    texts = [parameter(argument, default) for argument, default in zip(arguments.args, defaults, strict=True)]
+    if arguments.vararg:
+        texts.append(f"*{parameter(arguments.vararg, None)}")
+    elif arguments.kwonlyargs:
+        texts.append("*")
+    return texts + [parameter(*pair) for pair in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+
+
+def parameter(argument: ast.arg, default: ast.expr | None) -> str:
+    text = argument.arg
+    if argument.annotation:
+        text += f": {ast.unparse(argument.annotation)}"
+    if default is None:
+        return text
+    return f"{text} = {ast.unparse(default)}" if argument.annotation else f"{text}={ast.unparse(default)}"
+
+
+def passed(arguments: ast.arguments) -> list[str]:
+    """The same parameters, handed on."""
+    texts = [argument.arg for argument in arguments.args[1:]]
+    if arguments.vararg:
+        texts.append(f"*{arguments.vararg.arg}")
+    return texts + [f"{argument.arg}={argument.arg}" for argument in arguments.kwonlyargs]
+
+
+def signature(start: str, parts: list[str], end: str) -> list[str]:
+    """On one line, on a line of its own, or one part a line: as the formatter does it."""
+    pad = " " * (len(start) - len(start.lstrip()))
+    joined = ", ".join(parts).replace("'", '"')
+    if len(start + joined + end) <= LINE:
+        return [start + joined + end]
+    if len(pad + INDENT + joined) <= LINE and "*" not in parts:
+        return [start, pad + INDENT + joined, pad + end]
+    rows = [f"{pad}{INDENT}{part},".replace("'", '"') for part in parts]
+    return [start, *rows, pad + end]
+
+
+def main() -> int:
+    if sys.argv[1:] not in ([], ["--write"]):
+        print(__doc__, file=sys.stderr)
+        return 2
+    drifted = [face.file for face in FACES if not is_written(face)]
+    if sys.argv[1:]:
+        for face in FACES:
+            (PACKAGE / face.file).write_text(written(face))
+    elif drifted:
+        print(f"python_commands: run scripts/python_commands.py --write: not as written: {drifted}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def is_written(face: Face) -> bool:
+    file = PACKAGE / face.file
+    return file.is_file() and file.read_text() == written(face)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
