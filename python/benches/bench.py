@@ -153,6 +153,11 @@ def shown(number: float) -> str:
     return f"{number:.3g}"
 
 
+def times(ratio: float) -> str:
+    """Two digits, or whole ones."""
+    return f"{ratio:,.0f}x" if ratio >= 10 else f"{ratio:.2g}x"
+
+
 def table(title: str, candidates: list[Candidate], count: int, runs: int) -> list[str]:
     rates, sizes = measure(candidates, count, runs)
     steps = list(dict.fromkeys(step for candidate in candidates for step in candidate.steps))
@@ -170,9 +175,9 @@ def table(title: str, candidates: list[Candidate], count: int, runs: int) -> lis
             elif candidate.name == first:
                 cells.append(shown(rate))
             else:
-                cells.append(f"{shown(rate)} ({rate / rates[first, step]:.2g}x)")
+                cells.append(f"{shown(rate)} ({times(rate / rates[first, step])})")
         size, own = sizes[candidate.name], sizes[first]
-        cells.append(f"{size:,}" if candidate.name == first else f"{size:,} ({size / own:.2g}x)")
+        cells.append(f"{size:,}" if candidate.name == first else f"{size:,} ({times(size / own)})")
         lines.append(f"| {candidate.name} | " + " | ".join(cells) + " |")
     return lines
 

@@ -187,7 +187,7 @@ impl Counter {
 
     /// Adds all members of an iterable or an array.
     #[pyo3(signature = (members, *, width=None, now=None))]
-    fn update<'py>(&self, members: &Bound<'py, PyAny>, width: Option<usize>, now: Option<Whole>) -> PyResult<()> {
+    fn update<'py>(&self, members: &Bound<'py, PyAny>, width: Option<Whole>, now: Option<Whole>) -> PyResult<()> {
         let py = members.py();
         Items::new(members, width)?.blocks(py, |block| self.add_block(py, block, now, |_| {}))
     }
@@ -200,7 +200,7 @@ impl Counter {
     fn add_many<'py>(
         &self,
         members: &Bound<'py, PyAny>,
-        width: Option<usize>,
+        width: Option<Whole>,
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = members.py();
@@ -226,7 +226,7 @@ impl Counter {
     fn contains_many<'py>(
         &self,
         members: &Bound<'py, PyAny>,
-        width: Option<usize>,
+        width: Option<Whole>,
         since: Option<Whole>,
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -306,7 +306,7 @@ impl Counter {
         limit: Whole,
         all: bool,
         dry_run: bool,
-        width: Option<usize>,
+        width: Option<Whole>,
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyList>> {
         let members = Items::new(members, width)?.all(py)?;
@@ -404,7 +404,10 @@ impl Counter {
         };
         let window = match self.sliding(py) {
             None => String::new(),
-            Some(window) => format!(", {} seconds in {} slices", window.seconds(), window.slices()),
+            Some(window) => {
+                let pace = if window.pace() == Pace::Manual { " by hand" } else { "" };
+                format!(", {} seconds{pace} in {} slices", window.seconds(), window.slices())
+            }
         };
         Ok(format!(
             "<rollcall.Counter of {} at {:?}: {count}, {} bytes{window}>",

@@ -188,7 +188,7 @@ impl BloomFilter {
 
     /// Adds all items of an iterable or an array.
     #[pyo3(signature = (items, *, width=None, now=None))]
-    fn update<'py>(&self, items: &Bound<'py, PyAny>, width: Option<usize>, now: Option<Whole>) -> PyResult<()> {
+    fn update<'py>(&self, items: &Bound<'py, PyAny>, width: Option<Whole>, now: Option<Whole>) -> PyResult<()> {
         let py = items.py();
         Items::new(items, width)?.blocks(py, |block| self.add_block(py, block, now, |_| {}))
     }
@@ -201,7 +201,7 @@ impl BloomFilter {
     fn add_many<'py>(
         &self,
         items: &Bound<'py, PyAny>,
-        width: Option<usize>,
+        width: Option<Whole>,
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = items.py();
@@ -229,7 +229,7 @@ impl BloomFilter {
     fn contains_many<'py>(
         &self,
         items: &Bound<'py, PyAny>,
-        width: Option<usize>,
+        width: Option<Whole>,
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = items.py();
@@ -257,7 +257,7 @@ impl BloomFilter {
         limit: Whole,
         all: bool,
         dry_run: bool,
-        width: Option<usize>,
+        width: Option<Whole>,
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyList>> {
         let items = Items::new(items, width)?.all(py)?;

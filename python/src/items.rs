@@ -5,6 +5,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyIterator, PyList, PyMemoryView, PyString, PyTuple};
 
+use crate::arguments::Whole;
 use crate::rows::{BLOCK_ROWS, Rows, no_memory};
 
 /// Items from which on it pays to release Python's lock: more than it costs, some 100 ns.
@@ -81,7 +82,7 @@ pub(crate) enum Items<'py> {
 impl<'py> Items<'py> {
     /// # Errors
     /// `TypeError` for what holds no items.
-    pub(crate) fn new(given: &Bound<'py, PyAny>, width: Option<usize>) -> PyResult<Self> {
+    pub(crate) fn new(given: &Bound<'py, PyAny>, width: Option<Whole>) -> PyResult<Self> {
         if width.is_some() {
             return Rows::new(buffer_of(given)?, width).map(Items::Rows);
         }
@@ -203,7 +204,7 @@ fn with_all(items: &[&Bound<'_, PyAny>], take: &mut impl FnMut(&[&[u8]]) -> PyRe
 /// Asks `ask` about all items, and gives the answers back: a list of bool, or for an array a memoryview of format `?`.
 pub(crate) fn answers<'py>(
     given: &Bound<'py, PyAny>,
-    width: Option<usize>,
+    width: Option<Whole>,
     mut ask: impl FnMut(&[&[u8]], &mut Vec<u8>) -> PyResult<()>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = given.py();

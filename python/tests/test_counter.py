@@ -101,6 +101,8 @@ def test_properties_and_repr() -> None:
     visitors.update(str(number) for number in range(500))
     count, error = visitors.estimate()
     assert f"about {count} members (± {error:.0f})" in repr(visitors)
+    daily = Counter(window=86400, slices=2, manual=True)
+    assert repr(daily).endswith(f"{daily.size_bytes} bytes, 86400 seconds by hand in 2 slices>")
     assert Counter(window=60).slices == 12 and Counter(window=5).slices == 5
     defaults = Counter()
     assert (defaults.capacity, defaults.error_rate) == (50_000, 0.01)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from rollcall import BloomFilter, Counter
+from rollcall import BloomFilter, Counter, ParameterError
 
 ROWS = 200_000
 
@@ -121,7 +121,7 @@ def test_width_cuts_any_buffer() -> None:
         BloomFilter(10).update(data, width=2)
     with pytest.raises(ValueError, match="width must be at least 1"):
         BloomFilter(10).update(data, width=0)
-    with pytest.raises(OverflowError):
+    with pytest.raises(ParameterError, match="whole number from 0"):
         BloomFilter(10).update(data, width=-1)
     with pytest.raises(TypeError, match="bytes-like"):
         BloomFilter(10).update(["ann"], width=3)  # type: ignore[call-overload]

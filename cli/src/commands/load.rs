@@ -94,6 +94,7 @@ impl Load {
             Kind::Counter => Class::Counter,
             Kind::Filter if is_redisbloom_header(&header.1) => Class::Classic,
             Kind::Filter => Class::Filter,
+            other => return Err(Failure::of(format!("{}: this tool loads no {other}", self.file.display()))),
         };
         // The name tells by the header which value is arriving: no other goes on with it.
         let prefix = format!("{TEMPORARY}{:016x}:", xxh3_64(&header.1));

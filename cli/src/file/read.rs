@@ -57,6 +57,7 @@ impl<R: Read> Reader<R> {
         match entry.kind {
             Kind::Filter => self.load_as(limit).map(Value::Filter),
             Kind::Counter => self.load_as(limit).map(Value::Counter),
+            other => Err(Failure::of(format!("{}: this tool knows no {other}", self.path.display()))),
         }
     }
 

@@ -7,8 +7,9 @@ use super::payload::Payload;
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
-/// What a value is.
+/// What a value is. There may be more kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Kind {
     /// A Bloom filter, of any layout, with or without a window.
     Filter,
@@ -18,7 +19,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 2] = [Kind::Filter, Kind::Counter];
+    pub const ALL: &[Kind] = &[Kind::Filter, Kind::Counter];
 
     /// The byte that stands for it in a file.
     ///

@@ -196,7 +196,8 @@ impl<R: Read> Reader<R> {
     fn entry(&mut self, start: u64) -> Result<Entry, Error> {
         let kind = self.byte("a kind")?;
         let kind = Kind::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .find(|known| known.byte() == kind)
             .ok_or_else(|| self.damaged(start, format_args!("a value of unknown kind {kind}")))?;
         let expires_at = u64::from_le_bytes(self.array("an expiry")?);
