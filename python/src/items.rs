@@ -83,8 +83,10 @@ impl<'py> Items<'py> {
     /// # Errors
     /// `TypeError` for what holds no items.
     pub(crate) fn new(given: &Bound<'py, PyAny>, width: Option<Whole>) -> PyResult<Self> {
-        if width.is_some() {
-            return Rows::new(buffer_of(given)?, width).map(Items::Rows);
+        if let Some(Whole(width)) = width {
+            // No array has more bytes than the largest.
+            let width = usize::try_from(width).unwrap_or(usize::MAX);
+            return Rows::new(buffer_of(given)?, Some(width)).map(Items::Rows);
         }
         if let Ok(tuple) = given.cast::<PyTuple>() {
             return Ok(Items::Listed(tuple.clone()));

@@ -11,8 +11,6 @@ use pyo3::buffer::{PyUntypedBuffer, ReadOnlyCell};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::arguments::Whole;
-
 /// Bytes that are copied at once: so many that taking Python's lock again, up to 5 ms where others want it, is rare.
 const BLOCK_BYTES: usize = 4 << 20;
 
@@ -33,7 +31,7 @@ impl Rows {
     ///
     /// # Errors
     /// `TypeError` and `ValueError` say which arrays have rows of bytes.
-    pub(crate) fn new(buffer: PyUntypedBuffer, width: Option<Whole>) -> PyResult<Self> {
+    pub(crate) fn new(buffer: PyUntypedBuffer, width: Option<usize>) -> PyResult<Self> {
         if !buffer.is_c_contiguous() {
             return Err(PyValueError::new_err(
                 "the rows of the array do not lie one after another: pass numpy.ascontiguousarray(array)",
@@ -69,8 +67,7 @@ impl Rows {
             _ => (None, false),
         };
         let (width, padded) = match (width, of_shape) {
-            // No array has more bytes than that.
-            (Some(Whole(width)), _) => (usize::try_from(width).unwrap_or(usize::MAX), false),
+            (Some(width), _) => (width, false),
             (None, Some(width)) => (width, padded),
             (None, None) => {
                 return Err(PyTypeError::new_err(format!(
