@@ -216,7 +216,8 @@ def written(text: str, functions: list[Function]) -> tuple[str, list[tuple[int, 
         numbers = [mutant.number for mutant in function.mutants]
         put(text[at : function.start + 1])
         put(f" match crate::mutant_switch::at({function.number}) {{\n")
-        put(f"n if !(n >= {min(numbers)} && n <= {max(numbers)}) => {{{original}\n}}\n")
+        # By a name that no function has for something of its own.
+        put(f"mutant if !(mutant >= {min(numbers)} && mutant <= {max(numbers)}) => {{{original}\n}}\n")
         for mutant in function.mutants:
             first = line
             start, end = mutant.start - function.start - 1, mutant.end - function.start - 1
