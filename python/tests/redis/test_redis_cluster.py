@@ -116,6 +116,28 @@ def test_a_transaction_is_of_one_slot(client: Any, way: Way) -> None:
         is_exactly(info.value, 1000)
 
 
+def test_a_watched_key_makes_a_transaction_fail(client: Any, way: Way) -> None:
+    if way.library.name == "valkey-py":
+        pytest.skip("has no transactions in clusters")
+    rollcall = Rollcall(client)
+    with rollcall.pipeline(transaction=True) as pipe:
+        pipe.client.watch("received")
+        with pytest.raises(RuntimeError, match=r"call client.multi\(\) first"):
+            pipe.lc.count("received")
+        pipe.client.multi()
+        pipe.lc.add("received", "ann")
+        assert pipe.execute() == [1]
+        pipe.client.watch("received")
+        rollcall.lc.add("received", "ben")
+        pipe.client.multi()
+        refused = pipe.lc.add("received", "cem")
+        with pytest.raises(Exception, match="Watched variable changed"):
+            pipe.execute()
+        with pytest.raises(Exception, match="Watched variable changed"):
+            _ = refused.value
+    assert rollcall.lc.count("received") == 2
+
+
 def test_asyncio(async_client: Any, way: Way, runner: asyncio.Runner) -> None:
     async def work() -> None:
         rollcall = AsyncRollcall(async_client)
