@@ -244,8 +244,13 @@ impl BloomFilter {
     /// assert!(!filter.may_contain(b"zoe"));
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
+    #[inline]
     pub fn may_contain(&self, item: impl AsRef<[u8]>) -> bool {
-        let item = item.as_ref();
+        self.may_contain_bytes(item.as_ref())
+    }
+
+    // Compiled once for all types of items.
+    fn may_contain_bytes(&self, item: &[u8]) -> bool {
         reached!(&self.chain, may_contain(item), 0)
     }
 

@@ -160,8 +160,14 @@ impl Counter {
     ///
     /// # Errors
     /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
+    #[inline]
     pub fn add(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<bool, Error> {
-        let item = item.as_ref();
+        self.add_bytes(item.as_ref(), limit)
+    }
+
+    // Compiled once for all types of items, and inlined where lists are taken.
+    #[inline]
+    fn add_bytes(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
         let hash = hash64(item, self.plan.params.seed);
         match &mut self.state {
             State::Exact(members) if members.contains(item, hash) => Ok(false),
@@ -219,7 +225,7 @@ impl Counter {
         let mut items = items.into_iter();
         while self.representation() != Representation::Dense {
             match items.next() {
-                Some(item) => added(self.add(item, limit)?),
+                Some(item) => added(self.add_bytes(item, limit)?),
                 None => return Ok(()),
             }
         }
