@@ -79,7 +79,7 @@ PYTHON = Crate(
     source="python/src",
     name="_rollcall",
     floors={
-        "": "errors guarded rows < arguments < items < chunks stored equality < filter counter < loaders < lib"
+        "": "errors guarded rows < arguments < items < chunks stored transfer equality < filter counter < loaders < lib"
     },
 )
 CRATES = (CORE, SERVER, TOOL, PYTHON)

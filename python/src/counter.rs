@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
 use rollcall_core::admission::Terms;
 use rollcall_core::counting::{self, Counter as Count, Estimated, Params};
 use rollcall_core::error::Error;
@@ -17,7 +17,7 @@ use crate::filter::admissions;
 use crate::guarded::Guarded;
 use crate::items::{Items, LONG, answers, with_item};
 use crate::stored::Pickled;
-use crate::{chunks, stored};
+use crate::{chunks, stored, transfer};
 
 /// The slices of a counter that was not told how many, as on a server.
 const SLICES: u32 = 12;
@@ -550,13 +550,12 @@ impl Counter {
     #[classmethod]
     #[pyo3(signature = (client, key, *, max_bytes=None))]
     fn download<'py>(
-        class: &Bound<'py, PyType>,
+        _class: &Bound<'py, PyType>,
         client: &Bound<'py, PyAny>,
         key: &Bound<'py, PyAny>,
         max_bytes: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let transfer = class.py().import("rollcall._transfer")?;
-        transfer.call_method1("download_counter", (client, key, max_bytes.map(|most| most.0)))
+        transfer::download("download_counter", client, key, max_bytes)
     }
 
     /// Stores the counter at a key of a server, for `ttl` seconds if that is given. A key that exists is kept, unless
@@ -569,13 +568,8 @@ impl Counter {
         ttl: Option<&Bound<'py, PyAny>>,
         replace: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = client.py();
-        let arguments = PyDict::new(py);
-        arguments.set_item("ttl", ttl)?;
-        arguments.set_item("replace", replace)?;
-        // What is uploaded does not change meanwhile.
-        let snapshot = self.cloned(py)?;
-        py.import("rollcall._transfer")?.call_method("upload", (snapshot, client, key), Some(&arguments))
+        let copy = self.cloned(client.py())?.into_bound_py_any(client.py())?;
+        transfer::upload(copy, client, key, ttl, replace)
     }
 
     /// The type of its key on a server, and the prefix of the commands that take its chunks.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
 use rollcall_core::admission::{Admission, Terms};
 use rollcall_core::bloom::{BitLayout, BloomFilter as Filter, Params, Sliding};
 use rollcall_core::error::Error;
@@ -15,7 +15,7 @@ use crate::errors::{ADMISSION, PARAMETER, raised};
 use crate::guarded::Guarded;
 use crate::items::{Items, LONG, answers, with_item};
 use crate::stored::Pickled;
-use crate::{chunks, stored};
+use crate::{chunks, stored, transfer};
 
 /// A set that tells whether an item may be in it, and takes a byte or two an item.
 ///
@@ -495,13 +495,12 @@ impl BloomFilter {
     #[classmethod]
     #[pyo3(signature = (client, key, *, max_bytes=None))]
     fn download<'py>(
-        class: &Bound<'py, PyType>,
+        _class: &Bound<'py, PyType>,
         client: &Bound<'py, PyAny>,
         key: &Bound<'py, PyAny>,
         max_bytes: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let transfer = class.py().import("rollcall._transfer")?;
-        transfer.call_method1("download_filter", (client, key, max_bytes.map(|most| most.0)))
+        transfer::download("download_filter", client, key, max_bytes)
     }
 
     /// Stores the filter at a key of a server, for `ttl` seconds if that is given. A key that exists is kept, unless
@@ -514,13 +513,8 @@ impl BloomFilter {
         ttl: Option<&Bound<'py, PyAny>>,
         replace: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = client.py();
-        let arguments = PyDict::new(py);
-        arguments.set_item("ttl", ttl)?;
-        arguments.set_item("replace", replace)?;
-        // What is uploaded does not change meanwhile.
-        let snapshot = self.cloned(py)?;
-        py.import("rollcall._transfer")?.call_method("upload", (snapshot, client, key), Some(&arguments))
+        let copy = self.cloned(client.py())?.into_bound_py_any(client.py())?;
+        transfer::upload(copy, client, key, ttl, replace)
     }
 
     /// The type of its key on a server, and the prefix of the commands that take its chunks.

@@ -20,6 +20,7 @@ mod items;
 mod loaders;
 mod rows;
 mod stored;
+mod transfer;
 
 /// Filters and counters.
 // What `rows.rs` copies may not change meanwhile, so Python keeps its lock.

@@ -3,10 +3,10 @@
 use super::chain::SubFilter;
 use super::classic::ClassicFilter;
 use super::classic::sub_filter::ClassicSubFilter;
-use super::filter::{BitLayout, BloomFilter};
+use super::filter::BloomFilter;
 use super::lines::LineFilter;
 use super::lines::sub_filter::LineSubFilter;
-use super::params::Params;
+use super::params::{BitLayout, Params};
 use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::SizeLimit;

@@ -1,8 +1,8 @@
 //! Filters as collections of std: cloned, extended, and collected from items. What would be an error elsewhere is a panic
 //! here, since these traits have no errors.
 
-use super::filter::{BitLayout, BloomFilter};
-use super::params::Params;
+use super::filter::BloomFilter;
+use super::params::{BitLayout, Params};
 use crate::size_limit::Unlimited;
 
 /// Items that are added together.

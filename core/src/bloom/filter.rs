@@ -1,47 +1,17 @@
 //! A filter in either layout.
 
 use std::alloc::Layout;
-use std::fmt;
 
 use super::chain::SubFilter;
 use super::classic::ClassicFilter;
 use super::lines::LineFilter;
 use super::lines::sizing::Geometry;
 use super::lines::sub_filter::LineSubFilter;
-use super::params::Params;
+use super::params::{BitLayout, Params};
 use super::ring::{Forgotten, Ring};
 use crate::error::{Error, Parameter};
 use crate::heap::{Mover, OnHeap};
 use crate::size_limit::{SizeLimit, try_with_capacity};
-
-/// Where the bits of an item are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BitLayout {
-    /// In a few cache lines: Rollcall's own layout, and the faster one.
-    Lines,
-    /// All over the bitmap as in RedisBloom: for its data, and for filters that are to go back to it.
-    Classic,
-}
-
-impl BitLayout {
-    /// The name of the layout, as users know it.
-    ///
-    /// ```
-    /// assert_eq!(rollcall_core::bloom::BitLayout::Lines.name(), "lines");
-    /// ```
-    pub fn name(self) -> &'static str {
-        match self {
-            BitLayout::Lines => "lines",
-            BitLayout::Classic => "classic",
-        }
-    }
-}
-
-impl fmt::Display for BitLayout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// A Bloom filter that grows, in either layout. See the [module](crate::bloom) for what it guarantees.
 #[derive(Debug, PartialEq)]

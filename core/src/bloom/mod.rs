@@ -28,8 +28,8 @@ pub(crate) mod ring;
 pub(crate) mod sliding;
 mod windowed;
 
-pub use filter::{BitLayout, BloomFilter, SubFilterInfo};
-pub use params::Params;
+pub use filter::{BloomFilter, SubFilterInfo};
+pub use params::{BitLayout, Params};
 pub use ring::{Forgotten, Moved};
 pub use sliding::{Sliding, Span};
 pub use windowed::Present;

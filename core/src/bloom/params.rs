@@ -1,8 +1,37 @@
 //! The parameters of a filter.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 
 use crate::error::{Error, Parameter};
+
+/// Where the bits of an item are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BitLayout {
+    /// In a few cache lines: Rollcall's own layout, and the faster one.
+    Lines,
+    /// All over the bitmap as in RedisBloom: for its data, and for filters that are to go back to it.
+    Classic,
+}
+
+impl BitLayout {
+    /// The name of the layout, as users know it.
+    ///
+    /// ```
+    /// assert_eq!(rollcall_core::bloom::BitLayout::Lines.name(), "lines");
+    /// ```
+    pub fn name(self) -> &'static str {
+        match self {
+            BitLayout::Lines => "lines",
+            BitLayout::Classic => "classic",
+        }
+    }
+}
+
+impl fmt::Display for BitLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
 
 /// The parameters that a filter is made with and stored with. Two filters with equal parameters, and equal items in
 /// equal order, are equal in every bit.

@@ -1,0 +1,32 @@
+//! From and to servers: `rollcall/_transfer.py` does it, with the client that the program has.
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arguments::Whole;
+
+const MODULE: &str = "rollcall._transfer";
+
+/// What its function of this name makes of a key: a value, or what is awaited for one where the client is of asyncio.
+pub(crate) fn download<'py>(
+    function: &str,
+    client: &Bound<'py, PyAny>,
+    key: &Bound<'py, PyAny>,
+    max_bytes: Option<Whole>,
+) -> PyResult<Bound<'py, PyAny>> {
+    client.py().import(MODULE)?.call_method1(function, (client, key, max_bytes.map(|most| most.0)))
+}
+
+/// Stores a value at a key. It must be a copy, since it may not change meanwhile.
+pub(crate) fn upload<'py>(
+    copy: Bound<'py, PyAny>,
+    client: &Bound<'py, PyAny>,
+    key: &Bound<'py, PyAny>,
+    ttl: Option<&Bound<'py, PyAny>>,
+    replace: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options = PyDict::new(client.py());
+    options.set_item("ttl", ttl)?;
+    options.set_item("replace", replace)?;
+    client.py().import(MODULE)?.call_method("upload", (copy, client, key), Some(&options))
+}
