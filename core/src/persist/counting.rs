@@ -294,8 +294,8 @@ impl Loading for LoadingCounter {
             Some(form) => form.check_bytes(total_bytes, limit)?,
             None => check_bytes(&params, layout, representation, total_bytes)?,
         }
-        let heap_bytes = match representation {
-            Representation::Exact if !is_windowed => params.exact_heap_bytes(total_bytes),
+        let heap_bytes = match (&windowed, representation) {
+            (None, Representation::Exact) => params.exact_heap_bytes(total_bytes),
             _ => total_bytes,
         };
         limit.check(size_of::<Counter>() as u64, heap_bytes)?;

@@ -216,6 +216,21 @@ mod tests {
         }
     }
 
+    /// Codes of 33 bits, one after another: the first of a word's last bit, the next with a full word before it.
+    #[test]
+    fn codes_that_are_a_bit_longer_than_a_word_are_whole() {
+        for k in 1..12u64 {
+            let gap = ((32 - k) << k) + (1 << k) - 1;
+            let ones: Vec<u64> = (1..=70).map(|number| number * (gap + 1) - 1).collect();
+            let last = ones[ones.len() - 1];
+            // So many short gaps after them that `k` bits are low.
+            let ones: Vec<u64> = ones.into_iter().chain(last + 1..last + 4000).collect();
+            let fits = |num_bits: &u64| u64::from(low_bits(ones.len() as u64, *num_bits)) == k;
+            let num_bits = (1..100).map(|step| last + 4000 + (step << (k + 8))).find(fits).unwrap();
+            assert_eq!(encoded(&ones, num_bits), by_definition(&ones, num_bits), "{k}");
+        }
+    }
+
     #[test]
     fn the_farthest_bits_are_coded() {
         for num_bits in [1, 8, 64, 512, 1 << 20, 1 << 32] {

@@ -132,10 +132,9 @@ fn one_value_is_a_file_of_it() {
         let bytes = to_bytes(&filter).unwrap();
         let copy: BloomFilter = from_bytes(&bytes, &MaxBytes(1 << 20)).unwrap();
         assert!(copy == filter);
-        assert!(matches!(
-            from_bytes::<Counter>(&bytes, &Unlimited),
-            Err(Error::OtherKind { expected: Kind::Counter, got: Kind::Filter })
-        ));
+        let other = from_bytes::<Counter>(&bytes, &Unlimited).unwrap_err();
+        assert!(matches!(other, Error::OtherKind { expected: Kind::Counter, got: Kind::Filter }));
+        assert_eq!(other.to_string(), "expected a counter, got a filter");
         assert!(matches!(
             from_bytes::<BloomFilter>(&bytes, &MaxBytes(100)),
             Err(Error::Value(crate::error::Error::TooLarge { .. }))
