@@ -14,8 +14,9 @@ A change that no test notices is named in target/mutants/missed.txt. A test is m
 then it stands in .cargo/mutants.toml with the reason. Changes that do not compile this way (of constants, of functions whose
 type depends on their body) are named in target/mutants/left.txt: `cargo mutants --re NAME` tries them one by one.
 
-JOBS=2 are as many tests at a time; SAMPLE=20 tries every twentieth change; MOST_SECONDS=60 tries the shortest tests alone,
-so many seconds of them for each change. It ends with 1 if anything was missed.
+What is missed is tried again with all tests, and with as many cases of each property as `make test` has; before that
+they have PROPTEST_CASES=20. JOBS=2 are as many tests at a time; SAMPLE=20 tries every twentieth change; MOST_SECONDS=60
+tries at first the shortest tests alone, so many seconds of them for each change. It ends with 1 if anything was missed.
 """
 
 import bisect
@@ -37,12 +38,14 @@ TREE, BUILT, REACHED = OUT / "tree", OUT / "build", OUT / "reached"
 TOOL = ROOT / "target/tools/mutants/bin/cargo-mutants"
 JOBS = int(os.environ.get("JOBS") or os.cpu_count() or 1)
 
-# Properties are drawn less often than in `make test`: there are thousands of changes.
+# Cases of a property, at first and at last: there are thousands of changes.
+FEW_CASES, ALL_CASES = int(os.environ.get("PROPTEST_CASES") or 20), 256
+
 ENVIRONMENT = os.environ | {
     "CARGO_TARGET_DIR": str(BUILT),
     "CARGO_PROFILE_TEST_DEBUG": "0",
     "CARGO_PROFILE_DEV_DEBUG": "0",
-    "PROPTEST_CASES": os.environ.get("PROPTEST_CASES") or "20",
+    "PROPTEST_CASES": str(FEW_CASES),
     "PROPTEST_RNG_SEED": "1",
     "RUST_BACKTRACE": "0",
 }
@@ -349,12 +352,13 @@ def measured(crate: Crate, program: Path, name: str) -> Test | None:
     """How long a test takes, and what it reaches."""
     noted = REACHED / f"{program.name}-{name.replace('::', '-')}"
     noted.unlink(missing_ok=True)
+    # Few cases of a property reach less than all.
+    passes = run(crate, program, [name], 900, {"MUTANT_REACHED": str(noted), "PROPTEST_CASES": str(ALL_CASES)})
     start = time.monotonic()
-    passes = run(crate, program, [name], 600, {"MUTANT_REACHED": str(noted)})
-    seconds = time.monotonic() - start
-    if not passes and not run(crate, program, [name], 600, {}):
+    if not passes or not run(crate, program, [name], 600, {}):
         print(f"mutants: {program.name}: {name} fails without any change, and is left out", flush=True)
         return None
+    seconds = time.monotonic() - start
     numbers = noted.read_text().split() if noted.is_file() else []
     return Test(program, name, seconds, {int(number) for number in numbers})
 
@@ -373,19 +377,28 @@ def all_tests(crate: Crate, programs: list[Path]) -> list[Test]:
     return sorted(filter(None, tests), key=lambda test: test.seconds)
 
 
+def fails(crate: Crate, mutant: Mutant, tests: list[Test], cases: int) -> bool:
+    """Whether one of the tests fails with this change."""
+    by_program: dict[Path, list[Test]] = defaultdict(list)
+    for test in tests:
+        by_program[test.program].append(test)
+    environment = {"MUTANT": str(mutant.number), "PROPTEST_CASES": str(cases)}
+    for program, own in by_program.items():
+        seconds = TIMES * sum(test.seconds for test in own) * max(1, cases / FEW_CASES) + BEYOND
+        if not run(crate, program, [test.name for test in own], seconds, environment):
+            return True
+    return False
+
+
 def is_noticed(crate: Crate, mutant: Mutant, tests: list[Test]) -> bool:
     """Whether one of the tests fails, the shortest first."""
     sums = accumulate(test.seconds for test in tests)
-    tests = [test for test, seconds in zip(tests, sums) if seconds <= MOST_SECONDS]
-    for batch in [tests[:FIRST], tests[FIRST:]]:
-        by_program: dict[Path, list[Test]] = defaultdict(list)
-        for test in batch:
-            by_program[test.program].append(test)
-        for program, own in by_program.items():
-            seconds = TIMES * sum(test.seconds for test in own) + BEYOND
-            if not run(crate, program, [test.name for test in own], seconds, {"MUTANT": str(mutant.number)}):
-                return True
-    return False
+    short = [test for test, seconds in zip(tests, sums) if seconds <= MOST_SECONDS]
+    return (
+        fails(crate, mutant, short[:FIRST], FEW_CASES)
+        or fails(crate, mutant, short[FIRST:], FEW_CASES)
+        or fails(crate, mutant, tests, ALL_CASES)
+    )
 
 
 def main(arguments: list[str]) -> int:

@@ -75,3 +75,23 @@ impl<T: AsRef<[u8]>> FromIterator<T> for BloomFilter {
         filter
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_of_any_type_come_in_blocks_of_any_length() {
+        for len in [0, 1, BLOCK, BLOCK + 1, 3 * BLOCK] {
+            let mut filter: BloomFilter = (0..len as u32).map(u32::to_le_bytes).collect();
+            let mut expected = BloomFilter::new(BitLayout::Lines, *filter.params(), &Unlimited).unwrap();
+            (0..len as u32).for_each(|item| drop(expected.add(item.to_le_bytes(), &Unlimited)));
+            assert!(filter == expected);
+            let copy = filter.clone();
+            filter.extend(["ann", "ben"]);
+            filter.extend([vec![b'z'; 9]]);
+            assert!(filter.may_contain("ann") && filter.may_contain("zzzzzzzzz") && !copy.may_contain("ann"));
+            assert!(copy == expected);
+        }
+    }
+}

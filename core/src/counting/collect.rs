@@ -70,3 +70,23 @@ impl<T: AsRef<[u8]>> FromIterator<T> for Counter {
         counter
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_of_any_type_come_in_blocks_of_any_length() {
+        for len in [0, 1, BLOCK, BLOCK + 1, 3 * BLOCK] {
+            let mut counter: Counter = (0..len as u32).map(u32::to_le_bytes).collect();
+            let mut expected = Counter::new(Params::default()).unwrap();
+            (0..len as u32).for_each(|member| drop(expected.add(member.to_le_bytes(), &Unlimited)));
+            assert_eq!(counter.estimate(), expected.estimate());
+            let copy = counter.clone();
+            counter.extend(["ann", "ben"]);
+            counter.extend([vec![b'z'; 9]]);
+            assert!(counter.estimate() > copy.estimate());
+            assert_eq!(copy.estimate(), expected.estimate());
+        }
+    }
+}

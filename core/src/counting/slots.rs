@@ -291,7 +291,8 @@ impl Bitmap {
             }
             Bits::Sparse(sparse) if sparse.positions.contains(position) => return Ok(false),
             Bits::Sparse(sparse) if sparse_fits(self.layout, sparse.len + 1) => {
-                limit.check(held_bytes + heap_bytes(self.layout, sparse.len), SPARSE_POSITION_BYTES)?;
+                let heap = heap_bytes(self.layout, sparse.len);
+                limit.check(held_bytes + heap, heap_bytes(self.layout, sparse.len + 1) - heap)?;
                 sparse.positions.insert(position);
                 sparse.len += 1;
                 sparse.estimate.forget();

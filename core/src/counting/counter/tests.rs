@@ -190,6 +190,50 @@ fn adding_over_the_limit_changes_nothing() {
     }
 }
 
+/// A limit that notes what it is asked: the most that was held, and the most that there would be.
+#[derive(Default)]
+struct Asked(std::cell::Cell<Option<(u64, u64)>>);
+
+impl SizeLimit for Asked {
+    fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
+        let (held, all) = self.0.get().unwrap_or_default();
+        self.0.set(Some((held.max(held_bytes), all.max(held_bytes + more_bytes))));
+        Ok(())
+    }
+}
+
+/// Adds items, and checks that each time a limit is asked for what there is and what there will be.
+pub(crate) fn check_asked(counter: &mut Counter, items: impl IntoIterator<Item = u64>) {
+    for item in items {
+        let (asked, before) = (Asked::default(), counter.num_bytes());
+        counter.add(item.to_le_bytes(), &asked).unwrap();
+        match asked.0.get() {
+            Some((held, all)) => {
+                assert!(held <= before, "{held} held, not {before}, at {item}");
+                // Lists double as they grow.
+                assert!(2 * all >= counter.num_bytes(), "{all} for {} at {item}", counter.num_bytes());
+            }
+            None => assert_eq!(counter.num_bytes(), before, "nothing was asked for {item}"),
+        }
+    }
+}
+
+#[test]
+fn limits_are_asked_for_what_is_held_and_what_comes() {
+    for (exact_limit, items) in [(0, 3000), (250, 3000), (5000, 5000)] {
+        check_asked(&mut Counter::new(params((50_000, 0.01), exact_limit)).unwrap(), 0..items);
+    }
+}
+
+#[test]
+fn bits_are_counted_and_their_number_is_told() {
+    let few = counter(params((50_000, 0.01), 250), 0..250);
+    assert_eq!((few.num_bits(), few.set_bits()), (8 * few.layout().num_bytes(), 0));
+    let many = counter(params((50_000, 0.01), 250), 0..300);
+    assert_eq!(many.num_bits(), 8 * many.layout().num_bytes());
+    assert!((290..=300).contains(&many.set_bits()));
+}
+
 struct Copier;
 
 impl Mover for Copier {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::counting::counter::tests::words;
+use crate::counting::counter::tests::{check_asked, words};
 use crate::counting::payload::tests::encode;
 use crate::counting::windowed_loading::WindowedForm;
 use crate::counting::{count_union, estimate_intersection};
@@ -229,7 +229,7 @@ proptest! {
                         prop_assert_eq!(stored(&loaded), stored(&pair.counter));
                         prop_assert_eq!(stored(&copy), stored(&pair.counter));
                         pair.counter = loaded;
-                        pair.counter.relocate(0, &Copier);
+                        prop_assert!(pair.counter.relocate(0, &Copier) && !pair.counter.relocate(1, &Copier));
                     }
                 }
             }
@@ -267,7 +267,7 @@ proptest! {
     fn a_batch_is_its_items(items in vec((0u64..5, vec(any::<u16>(), 0..200)), 1..8), slices in 0..SLICES.len()) {
         let window = window(SLICES[slices], Pace::Manual);
         let new = || Counter::new(params(10, 100)).unwrap().with_window(window, 0).unwrap();
-        let (mut one_by_one, mut at_once, mut slice) = (new(), new(), 0);
+        let (mut one_by_one, mut at_once, mut added, mut slice) = (new(), new(), new(), 0);
         for (passed, items) in items {
             slice += passed;
             prop_assert_eq!(one_by_one.advance(slice), passed > 0);
@@ -276,8 +276,14 @@ proptest! {
             let mut told = Vec::new();
             at_once.touch_all(bytes.iter().map(|item| &item[..]), &Unlimited, |touch| told.push(touch)).unwrap();
             let expected: Vec<Touch> = bytes.iter().map(|item| one_by_one.touch(item, &Unlimited).unwrap()).collect();
-            prop_assert_eq!(told, expected);
+            prop_assert_eq!(told, &expected[..]);
             prop_assert_eq!(stored(&at_once), stored(&one_by_one));
+            added.advance(slice);
+            let mut told = Vec::new();
+            added.add_all(&bytes, &Unlimited, |is_new| told.push(is_new)).unwrap();
+            let expected: Vec<bool> = expected.iter().map(|&touch| touch == Touch::New).collect();
+            prop_assert_eq!(told, expected);
+            prop_assert_eq!(stored(&added), stored(&one_by_one));
             prop_assert_eq!(at_once.count(), one_by_one.count());
         }
     }
@@ -296,6 +302,19 @@ proptest! {
         pair.check(NOON);
         let expected = before.iter().copied().chain([99, 100]).collect::<BTreeSet<_>>();
         prop_assert_eq!(pair.model.since(pair.counter.oldest_alive(NOON)), expected);
+    }
+}
+
+#[test]
+fn limits_are_asked_for_what_is_held_and_what_comes() {
+    for (exact_limit, capacity) in [(0, 100), (0, 1_000_000), (20, 1_000_000), (60, 100)] {
+        for slices in SLICES {
+            let window = window(slices, Pace::Manual);
+            let mut counter = Counter::new(params(exact_limit, capacity)).unwrap().with_window(window, 0).unwrap();
+            check_asked(&mut counter, 0..50);
+            counter.advance(1);
+            check_asked(&mut counter, 25..800);
+        }
     }
 }
 
