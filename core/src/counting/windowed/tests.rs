@@ -318,6 +318,22 @@ fn limits_are_asked_for_what_is_held_and_what_comes() {
     }
 }
 
+/// What is kept of an estimate is forgotten with each member that changes it.
+#[test]
+fn an_estimate_is_of_all_members() {
+    for (slices, capacity) in [(4, 100), (60, 100), (4, 1_000_000)] {
+        let window = window(slices, Pace::Manual);
+        let mut counter = Counter::new(params(0, capacity)).unwrap().with_window(window, 0).unwrap();
+        for item in 0..300u32 {
+            counter.advance(u64::from(item / 100));
+            counter.touch(item.to_le_bytes(), &Unlimited).unwrap();
+            assert_eq!(counter.estimate(), reloaded(&counter).estimate(), "{item} of {slices}");
+            assert_eq!(counter.set_bits(), reloaded(&counter).set_bits());
+        }
+        assert!(counter.set_bits() > 50);
+    }
+}
+
 #[test]
 fn a_dead_counter_is_exact_and_empty() {
     for (exact_limit, is_exact) in [(10, true), (0, false)] {

@@ -153,3 +153,19 @@ fn an_admission_without_a_time_leaves_the_window_where_it_is() {
     assert_eq!((counter.newest_slice(), counter.count()), (Some(1000), 3));
     assert_eq!(counter.count_at(window.start_of(1004)), Ok(3));
 }
+
+#[test]
+fn bytes_count_while_their_members_are_alive() {
+    let window = window(4, Pace::Clock);
+    let mut counter = Counter::new(params(20, 1000)).unwrap().with_window(window, window.slice_of(NOON)).unwrap();
+    let items: Vec<Vec<u8>> = (0..6).map(|number| vec![number; 100]).collect();
+    let mut admit =
+        |items: &[Vec<u8>], now| counter.admit_at(items.iter(), Terms { limit: 10, ..LIMIT }, now, &Unlimited);
+    assert_eq!(admit(&items[..4], NOON), Ok((vec![Admitted; 4], true)));
+    // As many bytes as there may be.
+    assert_eq!(admit(&items[4..5], NOON + 20), Ok((vec![Admitted], true)));
+    let past = Error::PastExact { exact_limit: 20, exact_bytes: 500, members: 6, bytes: 600 };
+    assert_eq!(admit(&items[5..], NOON + 20), Err(past));
+    // All but the fifth are dead.
+    assert_eq!(admit(&items[..4], NOON + 55), Ok((vec![Admitted; 4], true)));
+}
