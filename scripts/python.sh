@@ -7,8 +7,9 @@
 #
 # Each Python has its virtual environment in target/python/, with what python/tests/requirements.txt or
 # python/benches/requirements.txt pins. It is made again when the pins change. All Pythons from 3.11 on are tested that are
-# found, by the names python3, python3.12 and so on, in pyenv, or where GitHub's machines have them. What needs a server takes ROLLCALL_MODULE, ROLLCALL_SERVER
-# and ROLLCALL_TOOL. Needs what `scripts/setup.sh build wheels` installs, and `node` for types.
+# found, by the names python3, python3.12 and so on, in pyenv, or where GitHub's machines have them. What needs a server
+# takes ROLLCALL_MODULE, ROLLCALL_SERVER and ROLLCALL_TOOL. Needs what `scripts/setup.sh build wheels` installs, and `node`
+# for types.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
