@@ -238,6 +238,20 @@ mod tests {
     }
 
     #[test]
+    fn eight_are_ored_as_one_after_another() {
+        let word = |at: u64| crate::hash::checksum(&at.to_le_bytes(), 3);
+        let all: [Vec<u64>; 8] = std::array::from_fn(|of| (0..9).map(|at| word(of as u64 * 9 + at)).collect());
+        let mut expected: Vec<u64> = (0..7).map(word).collect();
+        let mut words = expected.clone();
+        all.iter().for_each(|src| or_into(&mut expected, src));
+        or_eight_into(&mut words, all.each_ref().map(Vec::as_slice));
+        assert_eq!(words, expected);
+        // Bits that several have stay.
+        or_eight_into(&mut words, all.each_ref().map(|_| all[0].as_slice()));
+        assert_eq!(words, expected);
+    }
+
+    #[test]
     fn pages_of_zeros_are_left_alone() {
         let mut src = vec![0u64; 3 * PAGE_WORDS + 1];
         (src[PAGE_WORDS], src[3 * PAGE_WORDS]) = (6, 1);

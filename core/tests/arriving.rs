@@ -191,6 +191,8 @@ fn chunks_overwrite_complete_classic_filters_alone() {
         }
         assert_eq!(payload(&filter), expected);
         assert_eq!(expected != before, classic);
+        let ones: u64 = expected.iter().map(|byte| u64::from(byte.count_ones())).sum();
+        assert_eq!(filter.sub_filters().map(|one| one.set_bits).sum::<u64>(), ones);
         for (next, chunk) in [(0, &b"a"[..]), (1, b"a"), (before.len() as u64 + 2, b"a"), (u64::MAX, b"a")] {
             assert!(filter.overwrite(next, chunk).is_err(), "{next}");
         }

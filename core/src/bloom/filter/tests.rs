@@ -319,3 +319,36 @@ fn the_longest_chains_are_one_by_one() {
         assert_eq!(stopped.is_err(), listed.sub_filters().len() == MAX_SUB_FILTERS && at_once.len() < items.len());
     }
 }
+
+/// A server gives short lists their answers before it looks for memory, where this says that they need none.
+#[test]
+fn room_is_what_is_left_before_a_filter_grows() {
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        let params = Params { error_rate: 0.01, capacity: 20, expansion: 2, seed: 0 };
+        let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
+        for item in 0..200u32 {
+            for more in [1, 2, 7, 100] {
+                let has_room = match filter.as_ref() {
+                    EitherChain::Lines(chain) => chain.has_room_for(more),
+                    EitherChain::Classic(chain) => chain.has_room_for(more),
+                    EitherChain::Windowed(_) => unreachable!("it has no window"),
+                };
+                let mut grown = filter.try_clone().unwrap();
+                grown
+                    .add_all(
+                        &(0..more).map(|n| [item, n as u32 + 1000]).map(|of| format!("{of:?}")).collect::<Vec<_>>(),
+                        &Unlimited,
+                        |_| {},
+                    )
+                    .unwrap();
+                if has_room {
+                    assert_eq!(grown.sub_filters().len(), filter.sub_filters().len(), "{more} after {item}");
+                } else {
+                    assert!(filter.room() < more.max(2), "{more} after {item}");
+                }
+            }
+            filter.add(item.to_le_bytes(), &Unlimited).unwrap();
+        }
+        assert!(filter.sub_filters().len() > 2);
+    }
+}

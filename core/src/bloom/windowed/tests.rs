@@ -1,7 +1,7 @@
 //! Filters that forget against a model that follows their replies.
 
 use super::*;
-use crate::bloom::Span;
+use crate::bloom::{Span, sizing};
 use crate::heap::{Mover, OnHeap};
 use crate::size_limit::Unlimited;
 use crate::window::{Move, Window};
@@ -249,4 +249,33 @@ fn memory_is_shown_and_bitmaps_relocate() {
     assert_eq!(size_of::<BloomFilter>(), 48);
     assert!((0..7).map(|index| filter.relocate(index, &Copier)).eq((0..7).map(|index| index < 6)));
     assert!(filter == copy && (0..150u32).all(|item| filter.may_contain(item.to_le_bytes())));
+}
+
+/// What is told of all bits is that of the sub-filters that are alive.
+#[test]
+fn fill_and_rate_are_those_of_what_is_alive() {
+    let params = Params { error_rate: 0.05, capacity: 100, expansion: 2, seed: 0 };
+    let sliding = Sliding::time(4 * LEN, 4, Pace::Clock, false).unwrap();
+    let mut filter = BloomFilter::windowed(params, sliding, 1_000, &Unlimited).unwrap();
+    assert_eq!((filter.fill_ratio(), filter.false_positive_rate()), (0.0, 0.0));
+    let mut told = Vec::new();
+    for slice in 0..8u64 {
+        let now = 1_000 + LEN * slice;
+        let alive = filter.at(now);
+        told.push((alive.fill_ratio(), alive.false_positive_rate()));
+        // Later, less is alive.
+        assert!(filter.at(now + 5 * LEN).fill_ratio() == 0.0 && filter.at(now + 5 * LEN).false_positive_rate() == 0.0);
+        add(&mut filter, &(0..60).map(|item| item + 1000 * slice as u32).collect::<Vec<_>>(), now);
+        let (mut set, mut bits, mut none) = (0, 0, 1.0);
+        for one in filter.sub_filters() {
+            (set, bits) = (set + one.set_bits, bits + one.num_bits);
+            let geometry = one.geometry.unwrap();
+            let rate = sizing::false_positive_rate(&geometry, sizing::estimate_items(&geometry, one.set_bits));
+            none *= 1.0 - rate;
+        }
+        assert!((filter.fill_ratio() - set as f64 / bits as f64).abs() < 1e-12);
+        assert!((filter.false_positive_rate() - (1.0 - none)).abs() < 1e-12, "{slice}");
+        assert_eq!(filter.at(now).fill_ratio(), filter.fill_ratio());
+    }
+    assert!(told[4].1 > told[1].1 && told[1].1 > 0.0);
 }
