@@ -14,8 +14,8 @@ A change that no test notices is named in target/mutants/missed.txt. A test is m
 then it stands in .cargo/mutants.toml with the reason. Changes that do not compile this way (of constants, of functions whose
 type depends on their body) are named in target/mutants/left.txt: `cargo mutants --re NAME` tries them one by one.
 
-What is missed is tried again with all tests, and with as many cases of each property as `make test` has; before that
-they have PROPTEST_CASES=20. JOBS=2 are as many tests at a time; SAMPLE=20 tries every twentieth change; MOST_SECONDS=60
+What is missed is tried again with all tests, of the library with those of accuracy too, and with as many cases of each
+property as `make test` has; before that they have PROPTEST_CASES=20. JOBS=2 are as many tests at a time; SAMPLE=20 tries every twentieth change; MOST_SECONDS=60
 tries at first the shortest tests alone, so many seconds of them for each change. It ends with 1 if anything was missed.
 """
 
@@ -68,10 +68,14 @@ class Crate:
     tests: list[str]
     # The library that tests load into servers.
     module: str | None = None
+    # Tests that take long, for what all others miss.
+    last: tuple[str, ...] = ()
 
 
 CRATES = {
-    "core": Crate("rollcall-core", "core/src", "core", ["--lib", "--tests"]),
+    "core": Crate(
+        "rollcall-core", "core/src", "core", ["--lib", "--tests"], last=("--profile", "accuracy", "--test", "accuracy")
+    ),
     "server": Crate("rollcall", "src", ".", ["--lib", "--test", "server"], "debug/librollcall.so"),
 }
 
@@ -123,6 +127,7 @@ class Test:
     name: str
     seconds: float
     reaches: set[int]
+    is_last: bool
 
 
 def listed(crate: Crate, arguments: list[str]) -> list[dict]:
@@ -290,21 +295,27 @@ class Tree:
         index = bisect.bisect_right(lines, line, key=lambda entry: entry[0]) - 1
         return lines[index][2] if index >= 0 and line <= lines[index][1] else None
 
-    def compile(self) -> list[Path]:
-        """The programs of the tests. Changes that do not compile are left out."""
+    def compile(self) -> list[tuple[Path, bool]]:
+        """The programs of the tests, and whether they come last. Changes that do not compile are left out."""
         common = ["--locked", "--package", self.crate.package, "--message-format=json"]
-        commands = [["cargo", "check", *common, "--lib"], ["cargo", "test", *common, *self.crate.tests, "--no-run"]]
-        if self.crate.module:
-            commands.insert(1, ["cargo", "build", *common, "--lib"])
         self.write()
-        for command in commands:
-            while wrong := self.wrong(build := self.cargo(command)):
-                print(f"mutants: {len(wrong)} changes do not compile", flush=True)
-                self.drop(wrong)
-                self.write()
-        messages = [json.loads(line) for line in build.stdout.splitlines() if line.startswith("{")]
-        programs = [message["executable"] for message in messages if message.get("executable")]
-        return [Path(program) for program in programs]
+        self.compiled(["cargo", "check", *common, "--lib"])
+        if self.crate.module:
+            self.compiled(["cargo", "build", *common, "--lib"])
+        programs = [(path, False) for path in self.compiled(["cargo", "test", *common, *self.crate.tests, "--no-run"])]
+        if self.crate.last:
+            last = self.compiled(["cargo", "test", *common, *self.crate.last, "--no-run"])
+            programs += [(path, True) for path in last]
+        return programs
+
+    def compiled(self, command: list[str]) -> list[Path]:
+        """The programs that a command makes, once what does not compile is left out."""
+        while wrong := self.wrong(build := self.cargo(command)):
+            print(f"mutants: {len(wrong)} changes do not compile", flush=True)
+            self.drop(wrong)
+            self.write()
+        messages = (json.loads(line) for line in build.stdout.splitlines() if line.startswith("{"))
+        return [Path(message["executable"]) for message in messages if message.get("executable")]
 
     def cargo(self, command: list[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(command, cwd=TREE, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -348,7 +359,7 @@ def run(crate: Crate, program: Path, names: list[str], seconds: float, environme
     return done.returncode == 0
 
 
-def measured(crate: Crate, program: Path, name: str) -> Test | None:
+def measured(crate: Crate, program: Path, is_last: bool, name: str) -> Test | None:
     """How long a test takes, and what it reaches."""
     noted = REACHED / f"{program.name}-{name.replace('::', '-')}"
     noted.unlink(missing_ok=True)
@@ -360,20 +371,23 @@ def measured(crate: Crate, program: Path, name: str) -> Test | None:
         return None
     seconds = time.monotonic() - start
     numbers = noted.read_text().split() if noted.is_file() else []
-    return Test(program, name, seconds, {int(number) for number in numbers})
+    return Test(program, name, seconds, {int(number) for number in numbers}, is_last)
 
 
-def all_tests(crate: Crate, programs: list[Path]) -> list[Test]:
+def listed_tests(crate: Crate, program: Path, *options: str) -> list[str]:
+    command = [program, "--list", "--format=terse", *options]
+    listing = subprocess.run(command, cwd=TREE / crate.folder, capture_output=True, text=True, check=True)
+    return [line.removesuffix(": test") for line in listing.stdout.splitlines() if line.endswith(": test")]
+
+
+def all_tests(crate: Crate, programs: list[tuple[Path, bool]]) -> list[Test]:
     REACHED.mkdir(parents=True, exist_ok=True)
-    pairs = []
-    for program in programs:
-        listing = subprocess.run([program, "--list", "--format=terse"], cwd=TREE / crate.folder, capture_output=True, text=True, check=True)
-        pairs += [(program, line.removesuffix(": test")) for line in listing.stdout.splitlines() if line.endswith(": test")]
-        ignored = subprocess.run([program, "--list", "--format=terse", "--ignored"], cwd=TREE / crate.folder, capture_output=True, text=True)
-        skipped = {line.removesuffix(": test") for line in ignored.stdout.splitlines()}
-        pairs = [(one, name) for one, name in pairs if one != program or name not in skipped]
+    found = []
+    for program, is_last in programs:
+        skipped = {*listed_tests(crate, program, "--ignored")}
+        found += [(program, is_last, name) for name in listed_tests(crate, program) if name not in skipped]
     with ThreadPoolExecutor(JOBS) as pool:
-        tests = list(pool.map(lambda pair: measured(crate, *pair), pairs))
+        tests = list(pool.map(lambda one: measured(crate, *one), found))
     return sorted(filter(None, tests), key=lambda test: test.seconds)
 
 
@@ -392,12 +406,14 @@ def fails(crate: Crate, mutant: Mutant, tests: list[Test], cases: int) -> bool:
 
 def is_noticed(crate: Crate, mutant: Mutant, tests: list[Test]) -> bool:
     """Whether one of the tests fails, the shortest first."""
-    sums = accumulate(test.seconds for test in tests)
-    short = [test for test, seconds in zip(tests, sums) if seconds <= MOST_SECONDS]
+    first = [test for test in tests if not test.is_last]
+    sums = accumulate(test.seconds for test in first)
+    short = [test for test, seconds in zip(first, sums) if seconds <= MOST_SECONDS]
     return (
         fails(crate, mutant, short[:FIRST], FEW_CASES)
         or fails(crate, mutant, short[FIRST:], FEW_CASES)
-        or fails(crate, mutant, tests, ALL_CASES)
+        or fails(crate, mutant, first, ALL_CASES)
+        or fails(crate, mutant, [test for test in tests if test.is_last], ALL_CASES)
     )
 
 

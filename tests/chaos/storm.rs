@@ -281,6 +281,7 @@ fn figures_without_keys(run: &Run, client: &mut Client) -> BTreeMap<String, i64>
 
 fn assert_memory_is_flat(run: &Run, server: &Server, before: i64, begun: &BTreeMap<String, i64>) {
     let mut client = server.client();
+    wait_expired(&mut client);
     let keys: Vec<String> = client.list("KEYS *").iter().map(text).collect();
     for (at, piece) in keys.chunks(20).enumerate() {
         let command = if at % 2 == 0 { "DEL" } else { "UNLINK" };
