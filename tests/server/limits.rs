@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use crate::client::{Client, add_many, error_text, show, sum, with_items};
+use crate::client::{Client, add_many, error_text, show, sum, text, with_items};
 use crate::harness::{Server, Setup};
 
 /// Panics unless `error` says how many bytes the value needs and that `max_bytes` are allowed;
@@ -163,6 +163,47 @@ fn filters_beyond_maxmemory_are_refused() {
     }
     client.expect("BF.RESERVE new 0.01 1000000", "+OK");
     client.expect("BF.ADD new a", "1");
+    server.assert_up();
+}
+
+/// What a client restores is new here. What a file, a primary or the AOF says was accepted before.
+#[test]
+fn clients_restore_no_more_than_limits_let_them() {
+    let mut server = Setup::default().line("maxmemory-policy noeviction").start();
+    let mut client = server.client();
+    client.expect("BF.RESERVE large 0.01 2000000", "+OK");
+    client.expect("BF.ADD large a", "1");
+    let Value::BulkString(payload) = client.cmd("DUMP large") else { panic!("no payload") };
+    let restore = |client: &mut Client, key: &str| client.call(&[b"RESTORE", key.as_bytes(), b"0", &payload]);
+    let refused = |client: &mut Client| {
+        let error = error_text(&restore(client, "copy")).unwrap_or_default();
+        assert!(error.contains("Bad data format"), "{error}");
+        client.expect("EXISTS copy", "0");
+    };
+
+    server.set_parameter("max-key-bytes", "1048576");
+    refused(&mut client);
+    assert_eq!(client.info_number("rollcall_refused_limit"), 1);
+    server.set_parameter("max-key-bytes", "4194304");
+    let maxmemory = client.info_number("used_memory") + (1 << 20);
+    client.expect(&format!("CONFIG SET maxmemory {maxmemory}"), "+OK");
+    refused(&mut client);
+    assert_eq!(client.info_number("rollcall_refused_memory"), 1);
+    client.expect("CONFIG SET maxmemory 0", "+OK");
+
+    // A replica that would let its own clients make nothing so large.
+    let replica = Server::with_args("max-key-bytes 1048576");
+    replica.replicate(&server);
+    assert_eq!(text(&restore(&mut client, "copy")), "OK");
+    replica.wait_synced(&server);
+    let digest = client.digest("large");
+    for key in ["large", "copy"] {
+        assert_eq!(replica.client().digest(key), digest);
+    }
+    server.set_parameter("max-key-bytes", "1048576");
+    client.expect("DEBUG RELOAD", "+OK");
+    assert_eq!((client.digest("large"), client.digest("copy")), (digest.clone(), digest));
+    assert_eq!(client.info_number("rollcall_refused_limit"), 1);
     server.assert_up();
 }
 
