@@ -33,6 +33,9 @@ fn all_fail(server: &mut Server, prefix: &str, cases: &[(Vec<&str>, &str)]) {
     let mut client = server.client();
     furnish(&mut client);
     let before = state(&mut client);
+    // Redis 8 has no code before some of its texts about filters, which are ours there.
+    let has_bare_texts = server.version().has_unprefixed_configs();
+    let begins = |error: &str| error.starts_with(prefix) || has_bare_texts && error.starts_with("Bad ");
     let mut wrong = Vec::new();
     for (command, mentions) in cases {
         let line = shorten(command);
@@ -47,7 +50,7 @@ fn all_fail(server: &mut Server, prefix: &str, cases: &[(Vec<&str>, &str)]) {
                     let lower = error.to_lowercase();
                     let known = !lower.contains("unknown command");
                     let named = known && mentions.split('|').any(|word| lower.contains(&word.to_lowercase()));
-                    if !error.starts_with(prefix) || !named {
+                    if !begins(&error) || !named {
                         wrong.push(format!("{line}: {error:?} should start with {prefix} and name {mentions}"));
                     }
                 }
@@ -464,6 +467,10 @@ fn keys_that_are_missing() {
 #[test]
 fn texts_begin_as_redisblooms() {
     let server = Server::start();
+    // Redis 8 has other texts: `commands_bloom` tests them.
+    if server.version().has_unprefixed_configs() {
+        return;
+    }
     let mut client = server.client();
     furnish(&mut client);
     for (line, text) in [
