@@ -250,11 +250,11 @@ instructions: ## Compare the instructions that the core takes with core/benches/
 	@scripts/setup.sh build counts
 	@scripts/check_instructions.py $(if $(UPDATE),--update)
 
-mutants: ## Change each line of core/src that is new since SINCE=main and see whether a test notices; FILES="core/src/persist/*.rs": these whole; CRATE=server: those of src/, on redis-server
+mutants: ## Change each line of core/src that is new since SINCE=main and see whether a test notices; FILES="core/src/persist/*.rs": these whole; NAMED=file: those that it names; CRATE=server: those of src/, on redis-server
 	@scripts/setup.sh build
 	@scripts/tools.sh mutants
 	@[[ "$(CRATE)" != server ]] || scripts/servers.py fetch redisbloom-2.8.2
-	@set -f; ROLLCALL_SERVER=$${ROLLCALL_SERVER:-redis-server} $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) scripts/mutants.py $(or $(CRATE),core) $(if $(FILES),files $(FILES),since $(or $(SINCE),main))
+	@set -f; ROLLCALL_SERVER=$${ROLLCALL_SERVER:-redis-server} $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) scripts/mutants.py $(or $(CRATE),core) $(if $(NAMED),named $(abspath $(NAMED)),$(if $(FILES),files $(FILES),since $(or $(SINCE),main)))
 
 # Of each target; and commands in all.
 FUZZ_SECONDS ?= 300

@@ -143,7 +143,10 @@ fn open_or_create<'k>(
     let mut created = None;
     if key.is_missing() {
         let creation = create_with.ok_or(Refusal::NotFound)?();
-        create_expiring(key, creation.build(limit).map_err(core_error)?, creation.expiry);
+        let mut filter = creation.build(limit).map_err(core_error)?;
+        // Without memory for an item no key is made.
+        filter.reserve_first(limit).map_err(core_error)?;
+        create_expiring(key, filter, creation.expiry);
         created = Some(creation);
     }
     let filter = value_mut(key)?.ok_or(Refusal::NotFound)?;

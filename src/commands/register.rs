@@ -167,9 +167,11 @@ fn key_specs(keys: Keys) -> Vec<raw::RedisModuleCommandKeySpec> {
     specs
 }
 
-/// The arguments in the server's form, ended by a zeroed one. Nested lists are leaked: a few hundred bytes, once a
-/// process.
-fn arguments(arguments: &'static [Argument], keys: Keys) -> Vec<raw::RedisModuleCommandArg> {
+/// Lists of arguments in the server's form, which point at each other: moving one does not move what it holds.
+type Lists = Vec<Vec<raw::RedisModuleCommandArg>>;
+
+/// The arguments in the server's form, ended by a zeroed one. They live as long as `lists` do.
+fn arguments(arguments: &'static [Argument], keys: Keys, lists: &mut Lists) -> *mut raw::RedisModuleCommandArg {
     let mut listed = Vec::with_capacity(arguments.len() + 1);
     for (position, argument) in arguments.iter().enumerate() {
         let key_spec = match (argument.kind, keys) {
@@ -181,7 +183,7 @@ fn arguments(arguments: &'static [Argument], keys: Keys) -> Vec<raw::RedisModule
             | if argument.multiple { raw::REDISMODULE_CMD_ARG_MULTIPLE } else { 0 };
         let nested = match argument.choices {
             [] => std::ptr::null_mut(),
-            choices => self::arguments(choices, keys).leak().as_mut_ptr(),
+            choices => self::arguments(choices, keys, lists),
         };
         listed.push(raw::RedisModuleCommandArg {
             name: argument.name.as_ptr(),
@@ -198,14 +200,17 @@ fn arguments(arguments: &'static [Argument], keys: Keys) -> Vec<raw::RedisModule
     }
     // SAFETY: a zeroed one, with no name, ends the list.
     listed.push(unsafe { std::mem::zeroed() });
-    listed
+    let first = listed.as_mut_ptr();
+    lists.push(listed);
+    first
 }
 
 /// # Safety
 /// `handle` is the server's handle of `command`, or null.
 unsafe fn describe(handle: *mut raw::RedisModuleCommand, command: &Command, summary: &CStr) {
     let mut key_specs = key_specs(command.keys);
-    let mut arguments = arguments(command.arguments, command.keys);
+    let mut lists = Lists::new();
+    let arguments = arguments(command.arguments, command.keys, &mut lists);
     let info = raw::RedisModuleCommandInfo {
         version: &raw const INFO_VERSION,
         summary: summary.as_ptr(),
@@ -215,9 +220,9 @@ unsafe fn describe(handle: *mut raw::RedisModuleCommand, command: &Command, summ
         tips: null(),
         arity: command.arity,
         key_specs: key_specs.as_mut_ptr(),
-        args: arguments.as_mut_ptr(),
+        args: arguments,
     };
-    // SAFETY: as the caller promises; the lists end with zeroed entries and outlive the call.
+    // SAFETY: as the caller promises; the lists end with zeroed entries and outlive the call, which copies them.
     unsafe {
         if !handle.is_null() {
             api!(RedisModule_SetCommandInfo(handle, &info));

@@ -209,6 +209,29 @@ impl BloomFilter {
         }
     }
 
+    /// Takes the memory that the first item needs. A filter that forgets has none before it; others have it from the
+    /// start, and nothing is done.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let mut filter = BloomFilter::windowed(params, Sliding::last(1, false)?, 0, &Unlimited)?;
+    /// assert_eq!(filter.room(), 0);
+    /// filter.reserve_first(&Unlimited)?;
+    /// assert_eq!(filter.room(), 1000);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What `limit` says, [`Error::OutOfMemory`]. Nothing is changed then.
+    pub fn reserve_first(&mut self, limit: &impl SizeLimit) -> Result<(), Error> {
+        match &mut self.chain {
+            EitherChain::Windowed(ring) => ring.reserve_first(limit),
+            EitherChain::Lines(_) | EitherChain::Classic(_) => Ok(()),
+        }
+    }
+
     /// Begins all slices up to this one, and forgets what dies by that. A slice that has begun changes nothing, and so
     /// does any in a filter that goes by no slices of time.
     ///

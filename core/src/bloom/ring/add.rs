@@ -118,6 +118,11 @@ impl Ring {
         }
     }
 
+    /// Makes room for the first item, if there is no sub-filter yet.
+    pub(in crate::bloom) fn reserve_first(&mut self, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error> {
+        if self.sub_filters.is_empty() { self.make_room(limit).map(drop) } else { Ok(()) }
+    }
+
     /// Makes room for an item. Tells whether that began a slice.
     ///
     /// # Errors

@@ -58,6 +58,10 @@ fn known_members_bound_the_intersection() {
     let known = counter(layout(9, 8), 10, 0..10);
     let found = estimate_intersection(&[&full, &known]).unwrap();
     assert!((0.0..=10.0).contains(&found.estimate) && found.standard_error == 10.0, "{found:?}");
+    // Those that two counters have in common are known as well, although the first counter keeps none.
+    let others = counter(layout(9, 8), 20, 5..15);
+    let found = estimate_intersection(&[&full, &known, &others]).unwrap();
+    assert!((0.0..=5.0).contains(&found.estimate) && found.standard_error == 5.0, "{found:?}");
 }
 
 #[test]
@@ -121,7 +125,8 @@ fn unions_are_counted_alike_in_all_ways() {
 
 #[test]
 fn large_bitmaps_leave_fewer_sets() {
-    for (precision, tail_bits, most) in [(14, 10, 8), (20, 15, 8), (20, 19, 6), (21, 20, 5), (31, 20, 2)] {
+    let known = [(14, 10, 8), (20, 15, 8), (21, 12, 7), (20, 19, 6), (21, 20, 5), (24, 12, 4), (25, 12, 3), (31, 20, 2)];
+    for (precision, tail_bits, most) in known {
         let layout = layout(precision, tail_bits);
         let refused = (1..20).find(|&sets| check_number(layout, sets).is_err()).unwrap();
         assert_eq!(refused, most + 1, "{layout:?}");
