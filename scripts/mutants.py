@@ -55,7 +55,7 @@ ENVIRONMENT = os.environ | {
 }
 
 # Short tests that are tried together first; and what a test may take, as a multiple of what it took, in seconds and beyond.
-FIRST, TIMES, BEYOND = 8, 10, 20
+FIRST, TIMES, BEYOND = 8, 4, 10
 
 # What stands after a change in a function that no test calls.
 NOT_REACHED = " (no test comes there)"

@@ -125,7 +125,8 @@ fn unions_are_counted_alike_in_all_ways() {
 
 #[test]
 fn large_bitmaps_leave_fewer_sets() {
-    let known = [(14, 10, 8), (20, 15, 8), (21, 12, 7), (20, 19, 6), (21, 20, 5), (24, 12, 4), (25, 12, 3), (31, 20, 2)];
+    let known =
+        [(14, 10, 8), (20, 15, 8), (21, 12, 7), (20, 19, 6), (21, 20, 5), (24, 12, 4), (25, 12, 3), (31, 20, 2)];
     for (precision, tail_bits, most) in known {
         let layout = layout(precision, tail_bits);
         let refused = (1..20).find(|&sets| check_number(layout, sets).is_err()).unwrap();
