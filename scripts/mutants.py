@@ -16,8 +16,8 @@ then it stands in .cargo/mutants.toml with the reason. Changes that do not compi
 type depends on their body) are named in target/mutants/left.txt: `cargo mutants --re NAME` tries them one by one.
 
 At first each property has PROPTEST_CASES=20. What is missed so stands in target/mutants/doubtful.txt, and is tried again
-after all others: with all tests, of the library with those of accuracy too, and with as many cases as `make test` has. JOBS=2
-are as many tests at a time; SAMPLE=20 tries every twentieth change; MOST_SECONDS=60 tries at first the shortest tests alone,
+after all others: with the examples in comments, with all tests, of the library with those of accuracy too, and with as many
+cases as `make test` has. JOBS=2 are as many tests at a time; SAMPLE=20 tries every twentieth change; MOST_SECONDS=60 tries at first the shortest tests alone,
 so many seconds of them for each change. It ends with 1 if anything was missed.
 """
 
@@ -39,6 +39,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "target/mutants"
 TREE, BUILT, REACHED = OUT / "tree", OUT / "build", OUT / "reached"
+# All examples as one program, which the compiler keeps if asked.
+EXAMPLES = OUT / "examples"
+EXAMPLES_PROGRAM = EXAMPLES / "merged_doctest_2024_0/rust_out"
 TOOL = ROOT / "target/tools/mutants/bin/cargo-mutants"
 JOBS = int(os.environ.get("JOBS") or os.cpu_count() or 1)
 
@@ -77,11 +80,18 @@ class Crate:
     module: str | None = None
     # Tests that take long, for what all others miss.
     last: tuple[str, ...] = ()
+    # Whether comments have examples, for what tests miss.
+    has_examples: bool = False
 
 
 CRATES = {
     "core": Crate(
-        "rollcall-core", "core/src", "core", ["--lib", "--tests"], last=("--profile", "accuracy", "--test", "accuracy")
+        "rollcall-core",
+        "core/src",
+        "core",
+        ["--lib", "--tests"],
+        last=("--profile", "accuracy", "--test", "accuracy"),
+        has_examples=True,
     ),
     "server": Crate("rollcall", "src", ".", ["--lib", "--test", "server"], "debug/librollcall.so"),
 }
@@ -320,6 +330,12 @@ class Tree:
             programs += [(path, True) for path in last]
         return programs
 
+    def compile_examples(self) -> None:
+        flags = f"-Zunstable-options --no-run --persist-doctests {EXAMPLES}"
+        environment = ENVIRONMENT | {"RUSTC_BOOTSTRAP": "1", "RUSTDOCFLAGS": flags}
+        command = ["cargo", "test", "--locked", "--quiet", "--doc", "--package", self.crate.package]
+        subprocess.run(command, cwd=TREE, env=environment, stdout=subprocess.DEVNULL, check=True)
+
     def compiled(self, command: list[str]) -> list[Path]:
         """The programs that a command makes, once what does not compile is left out."""
         while wrong := self.wrong(build := self.cargo(command)):
@@ -350,12 +366,12 @@ class Tree:
         return numbers
 
 
-def run(crate: Crate, program: Path, names: list[str], seconds: float, environment: dict[str, str]) -> bool:
-    """Whether these tests pass, in time."""
+def run(crate: Crate, program: Path, names: list[str] | None, seconds: float, environment: dict[str, str]) -> bool:
+    """Whether these tests pass, in time; all that a program has without names."""
     if crate.module:
         environment = environment | {"ROLLCALL_MODULE": str(BUILT / crate.module)}
-    command = [program, "--exact", "--fail-fast", "--test-threads=1", *names]
-    command.insert(1, "-Zunstable-options")
+    options = ["-Zunstable-options", "--exact", "--fail-fast", "--test-threads=1"]
+    command = [program] if names is None else [program, *options, *names]
     try:
         done = subprocess.run(
             command,
@@ -425,12 +441,20 @@ def is_noticed(crate: Crate, mutant: Mutant, tests: list[Test]) -> bool:
 
 
 def is_noticed_at_last(crate: Crate, mutant: Mutant, tests: list[Test]) -> bool:
-    """Whether one of all tests fails, with all cases."""
+    """Whether an example fails, or one of all tests, with all cases."""
     first, last = [[test for test in tests if test.is_last == is_last] for is_last in (False, True)]
-    return fails(crate, mutant, first, ALL_CASES) or fails(crate, mutant, last, ALL_CASES)
+    return (
+        crate.has_examples and not run(crate, EXAMPLES_PROGRAM, None, BEYOND, {"MUTANT": str(mutant.number)})
+        or fails(crate, mutant, first, ALL_CASES)
+        or fails(crate, mutant, last, ALL_CASES)
+    )
 
 
-def missed_of(mutants: list[tuple[Mutant, list[Test]]], noticed: Callable[[Mutant, list[Test]], bool], path: Path) -> list[tuple[Mutant, list[Test]]]:
+# A change, and the tests that come there.
+Tried = tuple[Mutant, list[Test]]
+
+
+def missed_of(mutants: list[Tried], noticed: Callable[[Mutant, list[Test]], bool], path: Path) -> list[Tried]:
     """The changes that are not noticed, which are named in a file as they are found."""
     missed, start = [], time.monotonic()
     with path.open("w") as out, ThreadPoolExecutor(JOBS) as pool:
@@ -451,7 +475,10 @@ def main(arguments: list[str]) -> int:
     listing = chosen(crate, arguments[1:])[:: int(os.environ.get("SAMPLE") or 1)]
     tree = Tree(crate, listing)
     print(f"mutants: {len(listing)} changes in {len(tree.functions)} files", flush=True)
-    tests = all_tests(crate, tree.compile())
+    programs = tree.compile()
+    if crate.has_examples:
+        tree.compile_examples()
+    tests = all_tests(crate, programs)
     reaching: dict[int, list[Test]] = defaultdict(list)
     for test in tests:
         for number in test.reaches:
