@@ -10,6 +10,8 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 mod admit;
+mod memory;
+mod spans;
 
 const NOON: u64 = 1_000_000;
 
