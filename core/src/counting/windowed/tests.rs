@@ -374,7 +374,12 @@ fn windows_do_not_mix() {
     // Slices of one length are enough, but not what numbers them.
     let longer = of(240, 24, Pace::Clock);
     assert_eq!(ours.merge(&[&longer], &Unlimited), Ok(false));
-    assert!(ours.merge(&[&of(120, 12, Pace::Manual)], &Unlimited).is_err());
+    let mut by_hand = of(120, 12, Pace::Manual);
+    let refused = |ours, theirs| Err(Error::incompatible(Parameter::Window, ours, theirs));
+    assert_eq!(ours.merge(&[&by_hand], &Unlimited), refused("by the clock", "by hand"));
+    assert_eq!(by_hand.merge(&[&ours], &Unlimited), refused("by hand", "by the clock"));
+    let plain = Counter::new(params(10, 100)).unwrap();
+    assert_eq!(ours.merge(&[&plain], &Unlimited), refused("slices of 10 s", "no window"));
     let too_many = Window::new(1000, 255, 1000, Pace::Clock).unwrap();
     assert!(Counter::new(params(10, 100)).unwrap().with_window(too_many, 0).is_err());
     let mut ahead = longer;

@@ -9,7 +9,7 @@ fn counter(params: Params, slices: u32) -> Counter {
 }
 
 fn add(counter: &mut Counter, items: impl IntoIterator<Item = u32>) {
-    items.into_iter().for_each(|item| drop(counter.touch(item.to_le_bytes(), &Unlimited).unwrap()));
+    items.into_iter().for_each(|item| assert!(counter.touch(item.to_le_bytes(), &Unlimited).is_ok()));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn lists_of_members_go_by_the_window_of_each() {
         let mut counter = counter(params(10, 100), 4);
         for (slice, names) in (1000..).zip(names) {
             counter.advance(slice);
-            names.iter().for_each(|name| drop(counter.touch(name.as_bytes(), &Unlimited).unwrap()));
+            names.iter().for_each(|name| assert!(counter.touch(name, &Unlimited).is_ok()));
         }
         counter
     };
@@ -141,24 +141,68 @@ fn a_counter_alone_is_asked_itself_while_all_of_it_is_meant() {
 /// A merge keeps what is alive by the younger of both, the oldest slice of the window among it.
 #[test]
 fn a_merge_keeps_the_slots_of_the_window_alone() {
-    for (slices, capacity) in [(4, 100), (14, 100), (14, 1_000_000), (15, 100), (254, 100), (254, 1_000_000)] {
-        let window = window(slices, Pace::Clock);
-        let mut other = Pair::new(params(0, capacity), window, NOON);
+    let of_slots = [(4, 100), (14, 100), (14, 1_000_000), (15, 100), (254, 100), (254, 1_000_000)];
+    let of_members = [4, 14, 15, 254].map(|slices| (slices, 100, 300));
+    for (slices, capacity, exact_limit) in
+        of_slots.map(|(slices, capacity)| (slices, capacity, 0)).into_iter().chain(of_members)
+    {
+        let (window, params) =
+            (window(slices, Pace::Clock), Params { exact_bytes: 16_384, ..params(exact_limit, capacity) });
+        let mut other = Pair::new(params, window, NOON);
         // One item in each slice of the window and in the one before it.
         let end = NOON + 10 * u64::from(slices) + 10;
         (NOON..=end).step_by(10).zip(0u32..).for_each(|(now, item)| other.add(item, now));
         for behind in [0, 1, 2, u64::from(slices) - 1, u64::from(slices)] {
             let now = end + 10 * behind;
-            let mut ours = Pair::new(params(0, capacity), window, now);
+            let mut ours = Pair::new(params, window, now);
             ours.add(1000, now);
             assert_eq!(ours.counter.merge(&[&other.counter], &Unlimited), Ok(true));
             ours.model.merge(&other.model);
             assert_eq!(ours.model.seen.len() as u64, u64::from(slices) - behind + 2);
             ours.check(now);
-            let expected = (other.model.since(window.oldest_alive(ours.model.newest)), 1000);
-            let mut at_once = Counter::with_layout(params(0, capacity), ours.counter.layout()).unwrap();
-            add(&mut at_once, expected.0.into_iter().chain([expected.1]));
+            let mut at_once = Counter::with_layout(params, ours.counter.layout()).unwrap();
+            add(&mut at_once, ours.model.seen.keys().copied());
             assert_eq!((ours.counter.set_bits(), ours.counter.estimate()), (at_once.set_bits(), at_once.estimate()));
+        }
+    }
+}
+
+#[test]
+fn a_merge_with_nothing_changes_nothing() {
+    for (exact_limit, members) in [(10, 5), (10, 100), (10, 3000)] {
+        let mut ours = counter(params(exact_limit, 100), 4);
+        add(&mut ours, 0..members);
+        let before = stored(&ours);
+        assert_eq!(ours.merge(&[], &MaxBytes(0)), Ok(false));
+        assert_eq!(ours.merge(&[&counter(params(exact_limit, 1_000_000), 4)], &MaxBytes(0)), Ok(false));
+        assert_eq!(stored(&ours), before);
+    }
+}
+
+/// Of members with slots of the same layout only the way to hold them changes; slots of a coarser one take their error
+/// along, as without windows.
+#[test]
+fn a_merge_has_the_parameters_that_it_keeps() {
+    let fine = Params { error_rate: 0.005, ..params(10, 1_000_000) };
+    let plain = |params, members| {
+        let mut counter = Counter::new(params).unwrap();
+        add(&mut counter, members);
+        counter
+    };
+    let windowed = |params, members| {
+        let mut counter = counter(params, 4);
+        add(&mut counter, members);
+        counter
+    };
+    for (ours, theirs) in [(fine, fine), (fine, params(10, 100)), (params(10, 100), fine)] {
+        for members in [5, 200] {
+            let mut merged = windowed(ours, 0..members);
+            assert_eq!(merged.merge(&[&windowed(theirs, 100..400)], &Unlimited), Ok(true));
+            let mut expected = plain(ours, 0..members);
+            assert_eq!(expected.merge(&[&plain(theirs, 100..400)], &Unlimited), Ok(true));
+            assert_eq!((merged.params(), merged.layout()), (expected.params(), expected.layout()));
+            assert_eq!(merged.params() == &ours, ours == theirs || ours.capacity == 100);
+            assert!((merged.estimate() - expected.estimate()).abs() < 1e-6);
         }
     }
 }
