@@ -213,8 +213,8 @@ impl Counter {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::counting::counter::Representation;
     use crate::counting::counter::tests::{LARGEST, SIZES, counter, params};
-    use crate::counting::counter::{Representation, Shaped};
     use crate::counting::layout::Layout;
     use crate::counting::windowed_loading::WindowedForm;
     use crate::hash::hash64;

@@ -172,3 +172,34 @@ fn a_payload_is_as_long_as_its_form_may_be_and_takes_what_it_says() {
         }
     }
 }
+
+#[test]
+fn a_member_is_found_whatever_its_length() {
+    let params = Params { exact_bytes: 1 << 20, ..params(20, 100) };
+    let mut counter = Counter::new(params).unwrap().with_window(window(4, Pace::Manual), 0).unwrap();
+    let mut sizes = Vec::new();
+    counter.heap_layouts(&mut |layout| sizes.push(layout));
+    // Nothing of members yet.
+    assert!(
+        sizes.iter().filter(|layout| **layout == std::alloc::Layout::new::<Dated>()).count() == 1 && sizes.len() <= 2
+    );
+    let items = [0, 1, 127, 128, 129, 256, 16_383, 16_384, 70_000].map(|length| vec![1u8; length]);
+    for item in &items {
+        let (asked, held) = (Asked::default(), counter.num_bytes());
+        assert_eq!(counter.touch(item, &asked), Ok(Touch::New));
+        // A tag, the length, the member, an offset of four bytes and its control byte.
+        let length_bytes = 1 + u64::from(item.len() > 127) + u64::from(item.len() > 16_383);
+        assert_eq!(asked.0.into_inner(), [(held, 1 + length_bytes + item.len() as u64 + 5)]);
+        assert_eq!(counter.touch(item, &MaxBytes(0)), Ok(Touch::Same));
+    }
+    for mut counter in [reloaded(&counter), counter] {
+        assert!(counter.members().unwrap().eq(&items));
+        let other = [&[1; 127][..], b"2"].concat();
+        assert_eq!(counter.contains(&other), Ok(false));
+        assert_eq!(counter.contains(vec![2; 128]), Ok(false));
+        counter.advance(1);
+        for item in &items {
+            assert_eq!((counter.contains(item), counter.touch(item, &MaxBytes(0))), (Ok(true), Ok(Touch::Renewed)));
+        }
+    }
+}
