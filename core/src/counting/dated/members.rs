@@ -282,6 +282,23 @@ mod tests {
     }
 
     #[test]
+    fn what_members_take_is_the_sum_of_their_allocations() {
+        let mut members = DatedMembers::new();
+        let sizes = |members: &DatedMembers| {
+            let mut sizes = Vec::new();
+            members.heap_layouts(&mut |layout| sizes.push(layout.size()));
+            assert_eq!(members.heap_bytes(), sizes.iter().sum::<usize>() as u64);
+            sizes
+        };
+        assert!(sizes(&members).is_empty());
+        // The first has room for itself: a tag, its length, its bytes. The next double that.
+        for (arena, item) in [(22, [1; 20]), (44, [2; 20]), (88, [3; 20]), (88, [4; 20])] {
+            members.insert(&item, hash64(&item, 7), 7, 1).unwrap();
+            assert_eq!(sizes(&members), [arena, members.offsets.allocation_size()]);
+        }
+    }
+
+    #[test]
     fn members_that_stay_are_found_in_their_order() {
         let mut members = DatedMembers::new();
         let item = |number: u8| vec![number; usize::from(number)];

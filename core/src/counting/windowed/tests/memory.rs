@@ -130,20 +130,20 @@ fn the_large_buffer_is_handed_over() {
 #[test]
 fn a_payload_is_as_long_as_its_form_may_be_and_takes_what_it_says() {
     use Representation::{Dense, Exact, Sparse};
-    let params = Params { exact_bytes: 1000, ..params(3, 100) };
+    let params = Params { exact_bytes: 1000, ..params(100, 100) };
     for (slices, cells, most) in WINDOWS {
         let form = |representation| {
             WindowedForm::new(params, layout(), representation, window(slices, Pace::Manual), 0, 0).unwrap()
         };
-        // Of three members a tag and a length each, and two bytes more for lengths of more than one.
-        for (representation, most_bytes) in [(Exact, 1000 + 3 * 4), (Sparse, cells / 2), (Dense, cells)] {
+        // Of a hundred members a tag and a length each, and two bytes more for seven lengths of more than one.
+        for (representation, most_bytes) in [(Exact, 1000 + 2 * 100 + 2 * 7), (Sparse, cells / 2), (Dense, cells)] {
             assert_eq!(form(representation).most_bytes(), most_bytes);
         }
         for (representation, bytes, taken) in [
             (Exact, 0, 0),
-            (Exact, 5, 5 + offsets_bytes(2)),
-            (Exact, 6, 6 + offsets_bytes(3)),
-            (Exact, 1012, 1012 + offsets_bytes(3)),
+            (Exact, 11, 11 + offsets_bytes(4)),
+            (Exact, 12, 12 + offsets_bytes(5)),
+            (Exact, 1214, 1214 + offsets_bytes(100)),
             (Sparse, 0, LISTS),
             (Sparse, 50, LISTS + 10 * ENTRY),
             (Sparse, 5 * most, LISTS + ENTRY * most),
@@ -156,7 +156,7 @@ fn a_payload_is_as_long_as_its_form_may_be_and_takes_what_it_says() {
         }
         let next = (cells / 2 / 5 + 1) * 5;
         for (representation, bytes, most_bytes) in [
-            (Exact, 1013, 1012),
+            (Exact, 1215, 1214),
             (Sparse, 49, cells / 2),
             (Sparse, next, cells / 2),
             (Sparse, next + 1, cells / 2),
@@ -183,7 +183,7 @@ fn a_member_is_found_whatever_its_length() {
     assert!(
         sizes.iter().filter(|layout| **layout == std::alloc::Layout::new::<Dated>()).count() == 1 && sizes.len() <= 2
     );
-    let items = [0, 1, 127, 128, 129, 256, 16_383, 16_384, 70_000].map(|length| vec![1u8; length]);
+    let items = [0, 1, 127, 128, 129, 256, 16_383, 16_384, 70_000].map(|length| vec![7u8; length]);
     for item in &items {
         let (asked, held) = (Asked::default(), counter.num_bytes());
         assert_eq!(counter.touch(item, &asked), Ok(Touch::New));
@@ -194,7 +194,7 @@ fn a_member_is_found_whatever_its_length() {
     }
     for mut counter in [reloaded(&counter), counter] {
         assert!(counter.members().unwrap().eq(&items));
-        let other = [&[1; 127][..], b"2"].concat();
+        let other = [&[7; 127][..], b"2"].concat();
         assert_eq!(counter.contains(&other), Ok(false));
         assert_eq!(counter.contains(vec![2; 128]), Ok(false));
         counter.advance(1);
