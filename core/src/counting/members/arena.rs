@@ -117,5 +117,9 @@ mod tests {
             assert!(members.next().is_none() && members.rest() == &arena[3..]);
         }
         assert_eq!(Iter::from(b"ab", 3).next(), None);
+        // A length has three bytes at most: one that goes on after them is none, however many bytes follow.
+        let mut arena = vec![0; 3 + (1 << 21)];
+        arena[..3].fill(0x80);
+        assert!(Iter::new(&arena).next().is_none());
     }
 }
