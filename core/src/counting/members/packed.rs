@@ -480,6 +480,9 @@ mod tests {
                 packed((0..len).map(|number| if number == 0 { b"13 characters".to_vec() } else { id(number) }));
             assert_eq!(two_lengths.heap_bytes(), bytes_of_two_lengths, "{len} members of two lengths");
         }
+        // A buffer is filled to its last byte: with their length these have 16.
+        let sizes = (1..=4).map(|len| packed((0..len).map(|number| vec![number; 15])).heap_bytes());
+        assert!(sizes.eq([16, 48, 48, 80]));
     }
 
     #[test]
