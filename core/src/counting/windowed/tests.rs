@@ -320,6 +320,21 @@ fn limits_are_asked_for_what_is_held_and_what_comes() {
 
 /// What is kept of an estimate is forgotten with each member that changes it.
 #[test]
+fn adding_tells_what_was_not_known() {
+    for exact_limit in [10, 0] {
+        let counter = Counter::new(params(exact_limit, 1000)).unwrap();
+        let mut counter = counter.with_window(window(4, Pace::Manual), 0).unwrap();
+        let mut add = |item: &str, slice| {
+            counter.advance(slice);
+            counter.add(item, &Unlimited).unwrap()
+        };
+        // Seen again, in the same slice or in a later one, it is not new until it was forgotten.
+        let told = [("ann", 0), ("ann", 0), ("ben", 1), ("ann", 2), ("ben", 6), ("ann", 20)].map(|(i, s)| add(i, s));
+        assert_eq!(told, [true, false, true, false, true, true], "{exact_limit}");
+    }
+}
+
+#[test]
 fn an_estimate_is_of_all_members() {
     for (slices, capacity) in [(4, 100), (60, 100), (4, 1_000_000)] {
         let window = window(slices, Pace::Manual);
