@@ -202,7 +202,7 @@ fn three_sets_are_told_by_inclusion_and_exclusion() {
 
 #[test]
 fn next_to_none_in_common_is_none() {
-    let layout = layout(11, 8);
+    let layout = layout(14, 10);
     let mut none = 0;
     for start in (0..20_000).step_by(1000) {
         let [one, other] = [start..start + 500, start + 500..start + 1000].map(|members| counter(layout, 0, members));
