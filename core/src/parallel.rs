@@ -67,9 +67,13 @@ mod tests {
     }
 
     #[test]
-    fn small_buffers_need_no_thread() {
+    fn threads_are_for_large_buffers_and_free_cores() {
         assert_eq!([0, PIECE_BYTES, 2 * PIECE_BYTES - 1].map(num_threads), [1; 3]);
         assert!(num_threads(usize::MAX) <= MAX_THREADS);
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        for (pieces, most) in [(2, 2), (3, 3), (4, 4), (5, 4), (100, 4)] {
+            assert_eq!(num_threads(pieces * PIECE_BYTES), cores.min(most), "{pieces} pieces");
+        }
         let own = thread::current().id();
         sum([1, 2].into_iter(), PIECE_BYTES, |_| {
             assert_eq!(thread::current().id(), own);

@@ -145,7 +145,24 @@ mod tests {
         // Nothing is in use now, and the search for that comes within as many calls.
         let kept: Vec<_> = (0..len).map(|number| get(&pool, len + number)).collect();
         assert!(is_same(kept.last().unwrap(), &get(&pool, 2 * len - 1)));
-        assert!(pool.0.lock().unwrap().table.len() <= 3);
+        // Three of them are beyond: the last that found no place, and the two that came after it.
+        assert_eq!(pool.0.lock().unwrap().table.len(), 3);
+    }
+
+    #[test]
+    fn what_is_in_use_stays_in_a_full_pool() {
+        let (pool, len) = (Pool::new(), POOL_LEN as u64);
+        let mut held: Vec<_> = (0..len).map(|number| get(&pool, number)).collect();
+        let _beyond: Vec<_> = (len..2 * len).map(|number| get(&pool, number)).collect();
+        // It was swept, had nothing out of use, and takes no more than it may.
+        assert_eq!(pool.0.lock().unwrap().table.len(), POOL_LEN);
+        assert!((0..).zip(&held).all(|(number, shared)| is_same(shared, &get(&pool, number))));
+        // One out of use makes place for one.
+        held.pop();
+        let _more: Vec<_> = (2 * len..3 * len - 1).map(|number| get(&pool, number)).collect();
+        assert!(!is_same(&get(&pool, 4 * len), &get(&pool, 5 * len)));
+        assert_eq!(pool.0.lock().unwrap().table.len(), POOL_LEN);
+        assert!((0..).zip(&held).all(|(number, shared)| is_same(shared, &get(&pool, number))));
     }
 
     #[test]

@@ -331,6 +331,68 @@ mod tests {
     }
 
     #[test]
+    fn estimates_of_bitmaps_that_no_set_leads_to_are_pinned() {
+        // Free slots of each segment, at odds with each other: Newton's steps leave the bracket, or go to and fro in it.
+        // The roots were found by bisection, by a program of its own.
+        let cases: [(u32, &[u32], f64); 2] = [
+            (21, &[82_001, 253, 204, 167, 205, 255, 238, 112, 84, 200, 82, 204, 22, 10, 150], 6_802_608.074_975),
+            (24, &[154_318, 256, 256, 0, 0, 1, 256, 72, 255, 64, 1, 1], 78_677_892.356_618),
+        ];
+        for (precision, free, estimate) in cases {
+            let layout = Layout::new(precision, 8).unwrap();
+            assert_eq!(layout.num_segments(), free.len());
+            let mut segments = Segments::new(layout, &SegmentCounts::default());
+            for (segment, &free) in segments.list.iter_mut().zip(free) {
+                segment.zero = f64::from(free);
+            }
+            let found = segments.estimate();
+            assert!((found / estimate - 1.0).abs() < 1e-9, "precision {precision}: {found}, not {estimate}");
+        }
+    }
+
+    /// A bitmap of slots of one share.
+    fn one_segment(share: f64, slots: f64) -> Segments {
+        Segments { list: [Segment { share, slots, zero: slots }; MAX_SEGMENTS], len: 1 }
+    }
+
+    #[test]
+    fn standard_errors_of_few_members_have_all_their_digits() {
+        // Whang's m (e^t - t - 1) again, by the series of e^t: the difference would have few digits left.
+        let slots = 2f64.powi(34);
+        for n in [1.37, 1000.0, 150_000.0, 1e6] {
+            let t = n / slots;
+            let variance = slots * t * t * (1.0 / 2.0 + t / 6.0 + t * t / 24.0 + t * t * t / 120.0);
+            let found = one_segment(1.0 / slots, slots).standard_error(n);
+            assert!((found / variance.sqrt() - 1.0).abs() < 1e-9, "{found} for {n}");
+        }
+    }
+
+    #[test]
+    fn standard_errors_on_a_part_of_the_hash_space_are_those_of_the_formula() {
+        // 1/I - n: where most members fall on no slot, it is no difference of near numbers.
+        for (share, slots, n) in [(1.0 / 1024.0, 256.0, 700.0), (1.0 / 4096.0, 1024.0, 90.0), (0.001, 300.0, 1.0)] {
+            let information = slots * share * share / libm::expm1(share * n);
+            let found = one_segment(share, slots).standard_error(n);
+            assert!((found / libm::sqrt(1.0 / information - n) - 1.0).abs() < 1e-9, "{found} for {n}");
+        }
+    }
+
+    #[test]
+    fn beyond_another_set_there_is_what_it_left_free() {
+        for layout in layouts() {
+            let (base, none) = (expected_counts(layout, 5000.0), SegmentCounts::default());
+            let segments = 0..layout.num_segments();
+            let taken: f64 = segments.map(|i| base.get(i) as f64 * layout.share(i)).sum();
+            let beyond = Segments::beyond(layout, &base, &base);
+            assert!(taken > 0.0 && (beyond.share() - (1.0 - taken)).abs() < 1e-12, "{layout:?}: {}", beyond.share());
+            assert_eq!(beyond.free_share(), beyond.share());
+            assert_eq!(Segments::beyond(layout, &none, &base).share(), 1.0);
+            let full = SegmentCounts::of_words(&vec![u64::MAX; layout.num_words()], layout);
+            assert_eq!(Segments::beyond(layout, &full, &full).share(), 0.0);
+        }
+    }
+
+    #[test]
     fn estimate_recovers_the_expected_counts() {
         for layout in layouts() {
             for n in [1.0, 30.0, 1e3, 1e5, 1e7, 1e9, 1e10] {

@@ -167,11 +167,8 @@ impl Layout {
     /// The share of the hash space that each slot of `segment` has; a power of two, so exact.
     #[inline]
     pub fn share(self, segment: usize) -> f64 {
-        let halvings = match segment {
-            0 => self.precision(),
-            // The last segment has no room for another halving: it takes all that is left.
-            _ => (self.precision() + segment as u32).min(FINEST_BITS),
-        };
+        // The last segment has no room for another halving: it takes all that is left.
+        let halvings = (self.precision() + segment as u32).min(FINEST_BITS);
         // 2^-halvings, by its exponent.
         f64::from_bits(u64::from(f64::MAX_EXP as u32 - 1 - halvings) << (f64::MANTISSA_DIGITS - 1))
     }

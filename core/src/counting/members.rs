@@ -317,6 +317,75 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn the_most_bytes_of_an_arena_are_pinned() {
+        for (members, bytes, most) in [
+            (0, 1, 1),
+            (3, 100, 103),
+            (3, 127, 130),
+            (3, 128, 133),
+            // Members of 128 bytes have one byte more, and one of 2^14 has two.
+            (7, 900, 921),
+            (8, 900, 922),
+            (3, 1000, 1009),
+            (100, 1000, 1114),
+            (65_536, 1 << 20, (1 << 20) + 65_536 + 2 * 8192),
+        ] {
+            assert_eq!(Room { members, bytes }.arena_bytes(), most);
+        }
+    }
+
+    #[test]
+    fn what_members_take_is_told_before_they_are_read() {
+        let table = size_of::<Table>() as u64;
+        // The most members of so many bytes, two each but one. Then the bytes of their index: 48 a group, of which
+        // there are 1, 3, 7 or 17, or a table.
+        for (bytes, index) in [
+            (0, 0),
+            (7, 0),
+            (8, 48),
+            (29, 48),
+            (30, 3 * 48),
+            (88, 3 * 48),
+            (90, 7 * 48),
+            (209, 7 * 48),
+            (210, 17 * 48),
+            (509, 17 * 48),
+            (510, table + offsets_bytes(256)),
+            (600, table + offsets_bytes(301)),
+        ] {
+            assert_eq!(Members::bytes_of_read(bytes, ROOM), bytes + index, "{bytes}");
+        }
+        // No more than there is room for.
+        assert_eq!(Members::bytes_of_read(600, Room { members: 4, bytes: 600 }), 600);
+        assert_eq!(Members::bytes_of_read(600, Room { members: 5, bytes: 600 }), 648);
+    }
+
+    /// Copies, and notes how many bytes.
+    #[derive(Default)]
+    struct Moved(Cell<Option<usize>>);
+
+    impl Mover for Moved {
+        fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
+            assert_eq!(self.0.replace(Some(size_of_val(&*buffer))), None);
+            buffer.into_iter().collect()
+        }
+    }
+
+    #[test]
+    fn the_buffer_of_all_members_is_handed_over() {
+        for number in [0u32, 1, 5, 255, 256, 1000] {
+            let mut members = Members::new();
+            (0..number).map(u32::to_le_bytes).for_each(|item| members.insert(&item, hash64(&item, 0), 0).unwrap());
+            let (before, moved) = (members.as_bytes().to_vec(), Moved::default());
+            members.relocate(&moved);
+            let (mut sizes, moved) = (Vec::new(), moved.0.take().unwrap());
+            members.heap_layouts(&mut |layout| sizes.push(layout.size()));
+            assert!(moved >= before.len() && (number == 0 || sizes.contains(&moved)), "{moved} of {sizes:?}");
+            assert_eq!(members.as_bytes(), before);
+        }
+    }
+
+    #[test]
     fn corrupt_bytes_are_refused() {
         let corrupt: [&[u8]; 9] = [
             b"\x01",

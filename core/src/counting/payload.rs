@@ -215,7 +215,11 @@ pub(crate) mod tests {
     use super::*;
     use crate::counting::counter::Representation;
     use crate::counting::counter::tests::{LARGEST, SIZES, counter, params};
+    use crate::counting::layout::Layout;
+    use crate::counting::windowed_loading::WindowedForm;
     use crate::hash::hash64;
+    use crate::size_limit::Unlimited;
+    use crate::window::{Pace, Window};
     use std::cell::Cell;
 
     thread_local! {
@@ -239,6 +243,20 @@ pub(crate) mod tests {
         many
     }
 
+    /// A sparse windowed counter of so many positions, every 29th, with tags in turn.
+    fn dated(len: u32) -> Counter {
+        let records = (0..len).flat_map(|number| {
+            let [a, b, c, d] = (29 * number).to_le_bytes();
+            [a, b, c, d, 1 + (number % 4) as u8]
+        });
+        let window = Window::new(40, 4, Counter::MAX_SLICES, Pace::Manual).unwrap();
+        let (params, layout) = (params(LARGEST, 0), Layout::new(21, 10).unwrap());
+        let form = WindowedForm::new(params, layout, Representation::Sparse, window, 3, 0).unwrap();
+        let counter = form.load(&mut records.collect()).unwrap();
+        assert_eq!(counter.representation(), Representation::Sparse);
+        counter
+    }
+
     #[test]
     fn payloads_are_pinned() {
         assert_eq!(encode(&counter(params(SIZES[2], 250), [1, 2])), b"\x06user:1\x06user:2");
@@ -252,6 +270,24 @@ pub(crate) mod tests {
         let lengths: Vec<u64> = parts(&many).iter().map(PayloadPart::num_bytes).collect();
         assert_eq!(lengths, [1 << 18, many.payload_bytes() - (1 << 18)]);
         assert_eq!(encode(&many).len() as u64, many.payload_bytes());
+    }
+
+    #[test]
+    fn a_part_has_positions() {
+        let lengths = |counter: &Counter| parts(counter).iter().map(PayloadPart::num_bytes).collect::<Vec<_>>();
+        for (len, of_dated) in
+            [(0, vec![]), (1, vec![5]), (65_536, vec![5 << 16]), (70_000, vec![5 << 16, 5 * (70_000 - 65_536)])]
+        {
+            let counter = dated(len);
+            assert_eq!(lengths(&counter), of_dated);
+            assert_eq!(counter.payload_bytes(), 5 * u64::from(len));
+            let layout = Layout::new(24, 10).unwrap();
+            let positions = (0..len).map(|number| 29 * number).collect();
+            let bitmap = Bitmap::from_positions(layout, positions, 0, &Unlimited).unwrap();
+            let plain = Counter::from_state(*counter.params(), layout, 0, State::Estimating(bitmap));
+            let plain_lengths: Vec<u64> = of_dated.iter().map(|bytes| bytes / 5 * 4).collect();
+            assert_eq!((lengths(&plain), plain.representation()), (plain_lengths, Representation::Sparse));
+        }
     }
 
     #[test]
@@ -272,7 +308,7 @@ pub(crate) mod tests {
     #[test]
     fn any_stretch_is_that_of_the_whole() {
         let (few, many) = (counter(params(SIZES[5], 0), 0..3000), many());
-        for counter in [few, many] {
+        for counter in [few, many, dated(3000), dated(70_000)] {
             let payload = encode(&counter);
             let mut start_of_part = 0;
             for part in parts(&counter) {

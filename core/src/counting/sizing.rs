@@ -172,6 +172,36 @@ mod tests {
     }
 
     #[test]
+    fn of_equal_bytes_more_tail_bits_are_taken() {
+        // Error rate and capacity for which two layouts of the fewest bytes do, as found by a program of its own.
+        for (error_rate, capacity, bytes, pairs) in
+            [(0.019_66, 41_500, 3_328, [(14, 9), (12, 10)]), (0.0025, 6_000_000, 188_416, [(20, 15), (19, 16)])]
+        {
+            for (precision, tail_bits) in pairs {
+                let layout = Layout::new(precision, tail_bits).unwrap();
+                assert!(layout.num_bytes() == bytes && keeps_to(layout, error_rate, capacity), "{layout:?}");
+            }
+            let (precision, tail_bits) = pairs[1];
+            assert_eq!(size(error_rate, capacity), (bytes, precision, tail_bits));
+        }
+    }
+
+    /// The error of segments of 256 slots ripples by some ten-thousandths of it.
+    #[test]
+    fn errors_before_the_capacity_matter_too() {
+        let (layout, capacity) = (Layout::new(9, 8).unwrap(), 71_787_271);
+        let at_capacity = standard_error(layout, capacity as f64);
+        let grid = std::iter::successors(Some(251.0), |n| Some(n * 1.05)).take_while(|&n| n < capacity as f64);
+        let most = grid.map(|n| standard_error(layout, n)).max_by(f64::total_cmp).unwrap();
+        assert!(at_capacity < 0.040_571 && most > 0.040_571, "{at_capacity} {most}");
+        assert!((largest_error(layout, capacity) / most - 1.0).abs() < 1e-12);
+        assert!(!keeps_to(layout, 0.040_571, capacity) && keeps_to(layout, 0.040_573, capacity));
+        // Below the grid there is the capacity alone.
+        assert_eq!(largest_error(layout, 100), standard_error(layout, 100.0));
+        assert!(!keeps_to(Layout::new(11, 10).unwrap(), 0.005, 250));
+    }
+
+    #[test]
     fn a_folded_pair_has_its_own_error() {
         // Two counters of 2 %, of (14, 9) and (12, 11), make one of (12, 9).
         let [one, other] = [100_000, 1_000_000].map(|capacity| layout(0.02, capacity).unwrap());

@@ -427,8 +427,10 @@ impl Bitmap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counting::{Counter, Params};
     use crate::hash::hash64;
-    use crate::size_limit::Unlimited;
+    use crate::size_limit::{MaxBytes, Unlimited};
+    use std::cell::RefCell;
 
     #[test]
     fn positions_are_counted_as_one_by_one() {
@@ -470,5 +472,123 @@ mod tests {
             inserted.or_into(layout, &mut words[1]);
             assert_eq!(words[0], words[1]);
         }
+    }
+
+    /// 7936 slots: half of the words, 496 bytes, are as many as 100 positions take.
+    fn small() -> Layout {
+        Layout::new(11, 8).unwrap()
+    }
+
+    /// Allows everything, and notes what it is asked.
+    #[derive(Default)]
+    struct Asked(RefCell<Vec<(u64, u64)>>);
+
+    impl SizeLimit for Asked {
+        fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
+            self.0.borrow_mut().push((held_bytes, more_bytes));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_most_bytes_of_positions_are_pinned() {
+        // Four bytes each, and 96 for each container that there may be.
+        for (precision, containers) in [(11, 1), (14, 1), (20, 17)] {
+            let layout = Layout::new(precision, 8).unwrap();
+            for (len, held) in [(0, 0), (1, 1), (5, 5.min(containers)), (1000, containers)] {
+                assert_eq!(sparse_bytes(layout, len), 4 * len + 96 * held);
+            }
+        }
+    }
+
+    #[test]
+    fn each_slot_asks_for_its_position_and_the_first_too_many_for_all_words() {
+        let mut bitmap = Bitmap::new(small());
+        let (sparse, dense) = (size_of::<Sparse>() as u64, 992 + size_of::<Dense>() as u64);
+        for position in 0..200u64 {
+            let asked = Asked::default();
+            let slot = Slot { index: 3 * position, segment: small().segment_of(3 * position) };
+            assert_eq!(bitmap.insert(slot, 1000, &asked), Ok(true));
+            let expected = match position {
+                0 => vec![(1000 + sparse, 100)],
+                1..100 => vec![(1000 + sparse + 96 + 4 * position, 4)],
+                100 => vec![(1000, dense)],
+                _ => vec![],
+            };
+            assert_eq!(asked.0.take(), expected, "{position}");
+            assert_eq!(matches!(bitmap.bits(), Bits::Sparse(_)), position < 100);
+            assert_eq!(bitmap.insert(slot, 1000, &asked), Ok(false));
+            assert!(asked.0.take().is_empty());
+        }
+    }
+
+    #[test]
+    fn all_slots_take_others_where_they_are() {
+        let words = |bits: &[usize]| {
+            let mut words = zeroed_words(small()).unwrap();
+            bits.iter().for_each(|&bit| assert!(bits::set(&mut words, bit)));
+            words
+        };
+        let mut dense = Bitmap::from_words(small(), words(&[1, 7000]));
+        assert_eq!(dense.estimate(), Bitmap::from_words(small(), words(&[1, 7000])).estimate());
+        let mut or = |layout: Layout, into: &mut [u64]| {
+            assert_eq!(layout, small());
+            bits::set(into, 5);
+            bits::set(into, 7000);
+        };
+        assert!(dense.or_dense(0, &mut or));
+        let expected = Bitmap::from_words(small(), words(&[1, 5, 7000]));
+        assert_eq!((dense.words(), dense.counts()), (expected.words(), expected.counts()));
+        assert_eq!((dense.estimate(), dense.floor()), (expected.estimate(), 0));
+        assert!(dense.or_dense(77, &mut or));
+        assert_eq!((dense.estimate(), dense.floor()), (77.0, 77));
+        let mut sparse = Bitmap::new(small());
+        assert!(!sparse.or_dense(77, &mut |_, _| panic!("it has no words")));
+        assert_eq!((sparse.set_bits(), sparse.floor()), (0, 0));
+    }
+
+    #[test]
+    fn a_counter_of_all_slots_takes_others_without_more_memory() {
+        let counter = |members: std::ops::Range<u32>| {
+            let params = Params { exact_limit: 0, capacity: 1000, ..Params::default() };
+            let mut counter = Counter::new(params).unwrap();
+            members.for_each(|member| assert!(counter.add(member.to_le_bytes(), &Unlimited).is_ok()));
+            counter
+        };
+        let (mut ours, mut few) = (counter(0..5000), counter(0..10));
+        assert_eq!(ours.merge(&[&counter(4000..6000), &few], &MaxBytes(0)), Ok(true));
+        assert_eq!(ours.estimate(), counter(0..6000).estimate());
+        assert!(matches!(few.merge(&[&ours], &MaxBytes(0)), Err(Error::TooLarge { .. })));
+    }
+
+    #[test]
+    fn the_allocations_of_a_bitmap_are_told_one_by_one() {
+        let sizes = |positions: &RoaringBitmap| {
+            let layout = Layout::new(20, 10).unwrap();
+            // A copy has room for its positions alone.
+            let bitmap = Bitmap::from_positions(layout, positions.clone(), 0, &Unlimited).unwrap();
+            let mut sizes = Vec::new();
+            bitmap.heap_layouts(&mut |layout| sizes.push(layout.size()));
+            assert!(sizes.iter().sum::<usize>() as u64 <= bitmap.num_bytes());
+            sizes
+        };
+        let sparse = size_of::<Sparse>();
+        assert_eq!(sizes(&RoaringBitmap::new()), [sparse]);
+        // The list of containers has room for four at least, of 40 bytes each; each position has two bytes.
+        let container = |number: u32, len: u32| (0..len).map(move |position| (number << 16) + 13 * position);
+        let of = |containers: &[(u32, u32)]| {
+            containers.iter().flat_map(|&(number, len)| container(number, len)).collect::<RoaringBitmap>()
+        };
+        assert_eq!(sizes(&of(&[(0, 5)])), [sparse, 4 * 40, 10]);
+        assert_eq!(sizes(&of(&[(0, 5), (1, 7)])), [sparse, 4 * 40, 10, 14]);
+        // Of more than 4096 positions a container has a bit for each slot.
+        assert_eq!(sizes(&of(&[(0, 4096), (1, 5000), (15, 9)])), [sparse, 4 * 40, 8192, 8192, 18]);
+        let five: Vec<_> = (0..5).map(|number| (number, 3)).collect();
+        assert_eq!(sizes(&of(&five)), [sparse, 8 * 40, 6, 6, 6, 6, 6]);
+        // Dense, there are the words beside the fixed part.
+        let dense = Bitmap::from_words(small(), zeroed_words(small()).unwrap());
+        let mut layouts = Vec::new();
+        dense.heap_layouts(&mut |layout| layouts.push((layout.size(), layout.align())));
+        assert_eq!(layouts, [(size_of::<Dense>(), 8), (992, 8)]);
     }
 }

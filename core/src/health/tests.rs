@@ -72,6 +72,7 @@ fn a_rate_is_past_where_it_is_no_chance() {
     // No rate asked for, or none known: nothing to judge.
     assert!(FilterFacts { error_rate: None, ..with(1_000_000, 0.5) }.findings().is_empty());
     assert!(FilterFacts { error_rate: Some(0.0), ..with(1_000_000, 0.5) }.findings().is_empty());
+    assert!(FilterFacts { error_rate: Some(0.0), ..with(1_000_000, 0.0) }.findings().is_empty());
     assert!(FilterFacts { rate: None, ..with(1_000_000, 0.5) }.findings().is_empty());
 }
 
@@ -101,6 +102,13 @@ fn only_what_cannot_grow_is_full() {
     // At low ones the count does.
     let tight = FilterFacts { rate: Some(0.01), error_rate: Some(0.01), ..with(800, false) };
     assert!(tight.findings().is_empty());
+    let two_percent = FilterFacts { rate: Some(0.02), error_rate: Some(0.02), ..tight };
+    assert!(two_percent.findings().is_empty());
+    // What is fuller is told; of both alike the count.
+    for rate in [0.1, 0.5] {
+        let full = FilterFacts { items: 1000, ..loose(rate) }.findings();
+        assert_eq!(full[0].wrong, "holds 100 % of 1000 items and cannot grow: it refuses new ones");
+    }
 }
 
 #[test]
@@ -129,6 +137,9 @@ fn a_counter_is_past_its_capacity_when_it_estimates() {
     assert_eq!(command(&worse.findings()), "LC.RESERVE k 3300");
     let said = "counts 3000 members and is made for 1000: its standard error is 1.06 %, 1 % was asked for";
     assert_eq!(worse.findings()[0].wrong, said);
+    // A twentieth more than was asked for is none too many.
+    let just = CounterFacts { standard_error: 0.25 * (1.0 + PAST_RATE_SHARE), error: 0.25, ..counter };
+    assert_eq!(codes(&just.findings()), [("past-capacity", Severity::Notice)]);
     assert!(CounterFacts { members: 1000, ..counter }.findings().is_empty());
     assert!(CounterFacts { standard_error: 0.0, ..counter }.findings().is_empty());
     let window = CounterFacts { window: Some(WindowFacts::Seconds(60)), expires: true, ..worse };

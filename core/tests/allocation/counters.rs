@@ -2,6 +2,7 @@
 
 use rollcall_core::admission::Terms;
 use rollcall_core::counting::{self, Counter, Representation, count_union, estimate_intersection};
+use rollcall_core::error::Error;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::counting::Shaped;
 use rollcall_core::unstable::hash::checksum;
@@ -40,6 +41,16 @@ fn counters() -> Vec<(Counter, Representation)> {
 
 pub fn same_counter(a: &Counter, b: &Counter) -> bool {
     a.params() == b.params() && a.estimate() == b.estimate() && same_dump(a, b)
+}
+
+#[test]
+fn a_union_of_members_says_what_it_needs() {
+    let [one, other] = [4000, 3000].map(|members| counter(10_000_000, 0.01, 65_536, members));
+    for (counters, members) in [([&one, &other], 4000), ([&other, &one], 3000)] {
+        // Its hash, where it lies and how long it is, of each member of the first.
+        let (outcome, _) = with_failure(1, || count_union(&counters));
+        assert_eq!(outcome, Err(Error::OutOfMemory { needed_bytes: 24 * members }));
+    }
 }
 
 /// From members to positions to words, with every large allocation on the way failing once.

@@ -234,11 +234,14 @@ fn bits_are_counted_and_their_number_is_told() {
     assert!((290..=300).contains(&many.set_bits()));
 }
 
-struct Copier;
+/// Copies, and notes how many bytes.
+#[derive(Default)]
+struct Copier(std::cell::Cell<usize>);
 
 impl Mover for Copier {
     fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
-        buffer.into_vec().into_boxed_slice()
+        self.0.update(|bytes| bytes + size_of_val(&*buffer));
+        buffer.into_iter().collect()
     }
 }
 
@@ -246,9 +249,16 @@ impl Mover for Copier {
 fn relocation_keeps_the_bits() {
     for (exact_limit, items) in [(0, 5000), (0, 100), (250, 250), (5000, 5000), (250, 0)] {
         let mut counter = counter(params((50_000, 0.01), exact_limit), 0..items);
-        let before = (counter.count(), words(&counter));
-        assert!(counter.relocate(0, &Copier) && !counter.relocate(1, &Copier));
+        let (before, copier) = ((counter.count(), words(&counter)), Copier::default());
+        assert!(counter.relocate(0, &copier) && !counter.relocate(1, &copier));
         assert_eq!((counter.count(), words(&counter)), before);
+        // All words, or all members at least.
+        let moved = copier.0.get() as u64;
+        match counter.representation() {
+            Representation::Exact => assert!(moved >= counter.payload_bytes(), "{moved} bytes"),
+            Representation::Sparse => assert_eq!(moved, 0),
+            Representation::Dense => assert_eq!(moved, counter.layout().num_bytes()),
+        }
     }
 }
 

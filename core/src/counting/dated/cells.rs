@@ -356,3 +356,152 @@ fn words_of_halves(block: &[u8], ages: Ages, most_age: u8, words: &mut [u64]) {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::hash64;
+
+    /// Cells of a layout as bytes, each with one of these tags or free, and the same cell by cell.
+    fn cells(layout: Layout, has_halves: bool, ages: Ages, tag_of: impl Fn(u64) -> u8) -> (DatedCells, Vec<u8>) {
+        let tags: Vec<u8> = (0..layout.num_bits()).map(tag_of).collect();
+        let mut bytes: Vec<u8> = if has_halves {
+            tags.as_chunks().0.iter().map(|[first, second]| first | second << 4).collect()
+        } else {
+            tags.clone()
+        };
+        let cells = DatedCells::from_bytes(&mut bytes, layout, has_halves, ages, u8::MAX).unwrap();
+        (cells, tags)
+    }
+
+    /// Counts of the cells of these tags, one by one.
+    fn counted(layout: Layout, tags: &[u8], is_meant: impl Fn(u8) -> bool) -> SegmentCounts {
+        let mut counts = SegmentCounts::default();
+        for (index, _) in (0..).zip(tags).filter(|&(_, &tag)| is_meant(tag)) {
+            counts.increment(layout.segment_of(index));
+        }
+        counts
+    }
+
+    fn random(index: u64) -> u64 {
+        hash64(&index.to_le_bytes(), 0)
+    }
+
+    #[test]
+    fn cells_gone_through_at_once_are_as_one_by_one() {
+        for (has_halves, ages) in [(true, Ages { newest: 5, modulus: 15 }), (false, Ages { newest: 200, modulus: 255 })]
+        {
+            let modulus = u64::from(ages.modulus);
+            // All free, all of the newest slice, few, and of every tag: of fewer words than are looked at together, and
+            // of many more.
+            let kinds: [&dyn Fn(u64) -> u8; 4] = [
+                &|_| 0,
+                &|_| ages.newest,
+                &|index| {
+                    if random(index).is_multiple_of(1000) { (1 + random(index) / 1000 % modulus) as u8 } else { 0 }
+                },
+                &|index| (random(index) % (modulus + 1)) as u8,
+            ];
+            for (precision, tail_bits) in [(9, 8), (15, 8)] {
+                let layout = Layout::new(precision, tail_bits).unwrap();
+                for tag_of in kinds {
+                    let (mut cells, tags) = cells(layout, has_halves, ages, tag_of);
+                    assert_eq!(cells.as_bytes().len() as u64, num_bytes(layout, has_halves));
+                    assert_eq!(cells.counts(), &counted(layout, &tags, |tag| tag != 0));
+                    assert!((0..).zip(&tags).all(|(index, &tag)| cells.tag(index) == tag));
+                    let mut visited = Vec::new();
+                    cells.for_each(&mut |index, tag| visited.push((index, tag)));
+                    assert!((0..).zip(tags.iter().copied()).filter(|&(_, tag)| tag != 0).eq(visited));
+
+                    let mut by_tag = vec![SegmentCounts::default(); 256];
+                    cells.for_each_count(layout, &mut |segment, tag, count| {
+                        assert!(count > 0);
+                        by_tag[usize::from(tag)].add(segment, count);
+                    });
+                    assert_eq!(by_tag[0], SegmentCounts::default());
+                    for tag in [1, 2, ages.newest, ages.modulus] {
+                        assert_eq!(by_tag[usize::from(tag)], counted(layout, &tags, |other| other == tag));
+                    }
+                    let total: u64 = by_tag.iter().map(SegmentCounts::total).sum();
+                    assert_eq!(total, cells.counts().total());
+
+                    for most_age in [0, 3, ages.modulus - 1] {
+                        let is_meant = |tag| tag != 0 && ages.age(tag) <= most_age;
+                        let expected = counted(layout, &tags, is_meant);
+                        assert_eq!(cells.counts_within(layout, ages, most_age), expected);
+                        assert_eq!(cells.has_any(ages, most_age), expected.total() > 0);
+                        let mut words = vec![0; layout.num_words()];
+                        cells.to_words(ages, most_age, &mut words);
+                        let set = crate::bits::ones(&words).map(|index| index as u64);
+                        assert!((0..).zip(&tags).filter(|&(_, &tag)| is_meant(tag)).map(|(index, _)| index).eq(set));
+                    }
+
+                    let copy = cells.try_clone().unwrap();
+                    assert_eq!((copy.as_bytes(), copy.counts()), (cells.as_bytes(), cells.counts()));
+                    cells.free_dead(layout, ages, 3);
+                    let left = |tag: u8| if tag != 0 && ages.age(tag) <= 3 { tag } else { 0 };
+                    assert!((0..).zip(&tags).all(|(index, &tag)| cells.tag(index) == left(tag)));
+                    assert_eq!(cells.counts(), &counted(layout, &tags, |tag| left(tag) != 0));
+                    cells.clear();
+                    assert!(cells.as_bytes().iter().all(|&byte| byte == 0) && cells.counts().total() == 0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_single_cell_is_found_wherever_it_is() {
+        let layout = Layout::new(14, 13).unwrap();
+        for (has_halves, ages) in [(true, Ages { newest: 5, modulus: 15 }), (false, Ages { newest: 200, modulus: 255 })]
+        {
+            let last = layout.num_bits() - 1;
+            for index in [0, 1, 2, 63, 64, 8191, 8192, 16_383, 16_384, last - 64, last - 1, last] {
+                let slot = Slot { index, segment: layout.segment_of(index) };
+                let mut cells = DatedCells::new(layout, has_halves).unwrap();
+                assert!(!cells.has_any(ages, u8::MAX));
+                let tag = ages.tag(2);
+                assert_eq!((cells.replace(slot, tag), cells.replace(slot, tag)), (0, tag));
+                assert!(cells.has_any(ages, 2) && !cells.has_any(ages, 1));
+                assert_eq!((cells.counts().get(slot.segment), cells.counts().total()), (1, 1));
+                assert_eq!((cells.replace(slot, ages.newest), cells.tag(index)), (tag, ages.newest));
+                assert_eq!(
+                    (cells.counts().total(), cells.heap_layout().size() as u64),
+                    (1, num_bytes(layout, has_halves))
+                );
+                let mut visited = Vec::new();
+                cells.for_each(&mut |index, tag| visited.push((index, tag)));
+                assert_eq!(visited, [(index, ages.newest)]);
+            }
+        }
+    }
+
+    #[test]
+    fn cells_of_dead_slices_are_refused() {
+        let layout = Layout::new(9, 8).unwrap();
+        let halves = Ages { newest: 5, modulus: 15 };
+        let wholes = Ages { newest: 200, modulus: 255 };
+        // Four slices are alive besides the newest: in half a byte from 1, in a whole one from 196.
+        for (has_halves, ages, byte, dead) in [
+            (true, halves, 0x06, Some(6)),
+            (true, halves, 0x60, Some(6)),
+            (true, halves, 0xf1, Some(15)),
+            (true, halves, 0x15, None),
+            (false, wholes, 195, Some(195)),
+            (false, wholes, 196, None),
+            (false, wholes, 200, None),
+            (false, wholes, 201, Some(201)),
+            (false, wholes, 0x11, Some(0x11)),
+        ] {
+            let mut bytes = vec![0; num_bytes(layout, has_halves) as usize];
+            *bytes.last_mut().unwrap() = byte;
+            let (before, read) = (bytes.clone(), DatedCells::from_bytes(&mut bytes, layout, has_halves, ages, 4));
+            match dead {
+                None => assert!(read.is_ok_and(|cells| cells.as_bytes() == before) && bytes.is_empty()),
+                Some(tag) => {
+                    let expected = Error::corrupt("tag", "0 or that of a living slice", tag);
+                    assert!(read.is_err_and(|error| error == expected) && bytes == before);
+                }
+            }
+        }
+    }
+}

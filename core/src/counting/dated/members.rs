@@ -232,3 +232,94 @@ impl DatedMembers {
         Ok(DatedMembers { arena: try_to_vec(&self.arena)?, offsets, member_bytes: self.member_bytes })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: Room = Room { members: 3, bytes: 10 };
+
+    /// Of fifteen tags those from 1 to 5 are alive.
+    const AGES: Ages = Ages { newest: 5, modulus: 15 };
+
+    fn read(bytes: &[u8]) -> Result<DatedMembers, Error> {
+        DatedMembers::from_bytes(bytes, ROOM, 7, AGES, 4)
+    }
+
+    #[test]
+    fn members_are_read_as_they_are_stored() {
+        for bytes in [&b""[..], b"\x05\x02ab", b"\x01\0\x05\x01a\x03\x09123456789", b"\x01\x0a1234567890"] {
+            let members = read(bytes).unwrap();
+            assert_eq!(members.as_bytes(), bytes);
+            assert_eq!(members.len(), members.iter().count());
+            for (tag, member) in members.iter() {
+                assert_eq!(members.tag_of(member, hash64(member, 7)), Some(tag));
+            }
+            assert_eq!(members.tag_of(b"zoe", hash64(b"zoe", 7)), None);
+            let copy = members.try_clone(7).unwrap();
+            assert_eq!((copy.as_bytes(), copy.len(), copy.member_bytes), (bytes, members.len(), members.member_bytes));
+        }
+    }
+
+    #[test]
+    fn members_that_cannot_be_are_named() {
+        let more = ("at most 3 members of 10 bytes together", "more");
+        let dead = |tag| ("that of a living slice", tag);
+        for (bytes, (expected, got)) in [
+            (&b"\x01\x01a\x01\x01b\x01\x01c\x01\x01d"[..], more),
+            (b"\x01\x0b12345678901", more),
+            (b"\x01\x01a\x01\x0a1234567890", more),
+            (b"\x01\x01a\x02\x01a", ("distinct members", "one twice")),
+            (b"\x01\x01a\x02", ("a whole last member", "1 bytes of it")),
+            (b"\x01\x01a\x02\x03bc", ("a whole last member", "4 bytes of it")),
+            (b"\x01\x81\0a", ("lengths as short as can be", "a longer one")),
+        ] {
+            assert_eq!(read(bytes).err(), Some(Error::corrupt("members", expected, got)), "{bytes:?}");
+        }
+        for (tag, (expected, got)) in [(0, dead("0")), (6, dead("6")), (15, dead("15")), (16, dead("16"))] {
+            assert_eq!(read(&[tag, 1, b'a']).err(), Some(Error::corrupt("tag", expected, got)));
+        }
+    }
+
+    #[test]
+    fn what_members_take_is_the_sum_of_their_allocations() {
+        let mut members = DatedMembers::new();
+        let sizes = |members: &DatedMembers| {
+            let mut sizes = Vec::new();
+            members.heap_layouts(&mut |layout| sizes.push(layout.size()));
+            assert_eq!(members.heap_bytes(), sizes.iter().sum::<usize>() as u64);
+            sizes
+        };
+        assert!(sizes(&members).is_empty());
+        // The first has room for itself: a tag, its length, its bytes. The next double that.
+        for (arena, item) in [(22, [1; 20]), (44, [2; 20]), (88, [3; 20]), (88, [4; 20])] {
+            members.insert(&item, hash64(&item, 7), 7, 1).unwrap();
+            assert_eq!(sizes(&members), [arena, members.offsets.allocation_size()]);
+        }
+    }
+
+    #[test]
+    fn members_that_stay_are_found_in_their_order() {
+        let mut members = DatedMembers::new();
+        let item = |number: u8| vec![number; usize::from(number)];
+        for number in 0..200u8 {
+            members.insert(&item(number), hash64(&item(number), 7), 7, 1 + number % 5).unwrap();
+        }
+        for (kept, count) in [(&[1, 2, 3, 4, 5][..], 200), (&[1, 3, 4], 120), (&[3], 40), (&[], 0)] {
+            members.retain(7, |tag| kept.contains(&tag));
+            assert_eq!(members.len(), count);
+            let numbers = (0..200u8).filter(|number| kept.contains(&(1 + number % 5)));
+            assert!(
+                members
+                    .iter()
+                    .map(|(tag, member)| (tag, member.to_vec()))
+                    .eq(numbers.clone().map(|number| (1 + number % 5, item(number))))
+            );
+            assert_eq!(members.member_bytes, numbers.map(u32::from).sum::<u32>());
+            for number in 0..200u8 {
+                let tag = Some(1 + number % 5).filter(|tag| kept.contains(tag));
+                assert_eq!(members.tag_of(&item(number), hash64(&item(number), 7)), tag);
+            }
+        }
+    }
+}

@@ -221,4 +221,65 @@ mod tests {
             assert!(bytes <= heap_bytes(layout, len), "{bytes} bytes of {len}");
         }
     }
+
+    #[test]
+    fn lists_are_as_long_as_told() {
+        // Six lists, of which the first two have positions.
+        let layout = Layout::new(14, 8).expect("a layout");
+        let mut positions = DatedPositions::new(layout).expect("memory");
+        let sizes = |positions: &DatedPositions| {
+            let mut sizes = Vec::new();
+            positions.heap_layouts(&mut |layout| sizes.push((layout.size(), layout.align())));
+            sizes
+        };
+        let lists = (6 * size_of::<Vec<Entry>>(), 8);
+        assert_eq!(sizes(&positions), [lists]);
+        let tagged = (0..8).zip(1..).chain((5000..5003).zip(101..));
+        tagged.for_each(|(position, tag)| positions.insert(position, tag).expect("memory"));
+        assert_eq!(sizes(&positions), [lists, (8 * 3, 1), (4 * 3, 1)]);
+        assert_eq!(heap_bytes(layout, 11), 6 * 36 + 11 * 6);
+        // Half full, a list stays as long as it is, and one of four entries always does.
+        positions.retain(|tag| tag <= 4 || tag == 102);
+        assert_eq!((positions.len(), sizes(&positions)), (5, vec![lists, (8 * 3, 1), (4 * 3, 1)]));
+        positions.retain(|tag| tag <= 3);
+        assert_eq!((positions.len(), sizes(&positions)), (3, vec![lists, (3 * 3, 1)]));
+        assert_eq!(positions.iter().collect::<Vec<_>>(), [(0, 1), (1, 2), (2, 3)]);
+        positions.retain(|_| false);
+        assert_eq!((positions.len(), sizes(&positions)), (0, vec![lists]));
+    }
+
+    #[test]
+    fn records_that_cannot_be_are_named() {
+        // 6912 slots; of 15 tags those from 1 to 5 are alive.
+        let layout = Layout::new(9, 8).expect("a layout");
+        let ages = Ages { newest: 5, modulus: 15 };
+        let read = |records: &[(u32, u8)], more: &[u8]| {
+            let mut bytes: Vec<u8> = Vec::new();
+            for (position, tag) in records {
+                bytes.extend_from_slice(&position.to_le_bytes());
+                bytes.push(*tag);
+            }
+            bytes.extend_from_slice(more);
+            let mut found = Vec::new();
+            for_each_record(&bytes, layout, ages, 4, |slot, tag| {
+                assert_eq!(slot.segment, layout.segment_of(slot.index));
+                found.push((slot.index as u32, tag));
+                Ok(())
+            })
+            .map(|()| found)
+        };
+        let good = [(0, 1), (255, 5), (256, 3), (6911, 2)];
+        assert_eq!(read(&good, b""), Ok(good.to_vec()));
+        assert_eq!(read(&good, b"123"), Err(Error::corrupt("position bytes", "a multiple of 5", 23)));
+        let beyond = Err(Error::corrupt("position", "below 6912", 6912));
+        assert_eq!(read(&[(7, 1), (6912, 1)], b""), beyond);
+        for again in [7, 6] {
+            let not_above = Err(Error::corrupt("position", "above the one before it", again));
+            assert_eq!(read(&[(7, 1), (again, 1)], b""), not_above);
+        }
+        for tag in [0, 6, 15, 16, 255] {
+            let dead = Err(Error::corrupt("tag", "that of a living slice", tag));
+            assert_eq!(read(&[(7, 1), (8, tag)], b""), dead);
+        }
+    }
 }

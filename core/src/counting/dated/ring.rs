@@ -187,4 +187,29 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn windows_have_as_many_slices_and_slots_as_there_may_be() {
+        let with = |slices, precision, tail_bits| {
+            let window = Window::new(1000, slices, 1000, Pace::Clock).unwrap();
+            check(&window, Layout::new(precision, tail_bits).unwrap())
+        };
+        assert_eq!(with(254, 14, 10), Ok(()));
+        assert_eq!(with(255, 14, 10), Err(Error::out_of_range(Parameter::Slices, "from 1 to 254", 255)));
+        // 2^23 slots, and 17 segments of 2^19.
+        assert_eq!(Layout::new(20, 19).unwrap().num_bits(), 1 << 23);
+        assert_eq!(with(1, 20, 19), Ok(()));
+        let expected = "one of at most 8388608 slots with a window";
+        assert_eq!(with(1, 21, 19), Err(Error::out_of_range(Parameter::Precision, expected, 21)));
+    }
+
+    #[test]
+    fn a_span_goes_no_further_back_than_the_window() {
+        let window = Window::new(1000, 4, MOST_SLICES, Pace::Clock).unwrap();
+        let of = |newest, slice| Ring::new(window, newest).most_age_since(slice);
+        assert_eq!([100, 99, 96, 95, 1].map(|slice| of(100, slice)), [0, 1, 4, 4, 4].map(Some));
+        assert_eq!((of(100, 101), of(u64::MAX, 1)), (None, Some(4)));
+        // Those before the first slice count as seen in it.
+        assert_eq!(([0, 1, 2].map(|slice| of(1, slice))), [Some(4), Some(0), None]);
+    }
 }

@@ -119,3 +119,70 @@ pub(super) fn renew(before: &mut u8, tag: u8, ages: Ages) -> Touch {
     *before = tag;
     Touch::Renewed
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::ring::MOST_SLICES;
+    use super::*;
+
+    use crate::window::{Pace, Window};
+
+    #[test]
+    fn a_slot_has_the_youngest_of_its_slices() {
+        let layout = Layout::new(11, 8).unwrap();
+        for slices in [4, 60] {
+            let ring = Ring::new(Window::new(600, slices, MOST_SLICES, Pace::Clock).unwrap(), 1000);
+            let ages = ring.ages();
+            for of_all in [false, true] {
+                let mut seen = Seen::of_slots(layout, &ring, if of_all { 1 << 20 } else { 0 }).unwrap();
+                assert_eq!(matches!(seen, Seen::Dense(_)), of_all);
+                let slot = Slot { index: 5000, segment: layout.segment_of(5000) };
+                let mut note = |age| seen.note(slot, ages.tag(age), layout, &ring);
+                // From the third slice back on, younger and younger.
+                for (age, touch) in [
+                    (3, Touch::New),
+                    (3, Touch::Same),
+                    (4, Touch::Same),
+                    (3, Touch::Same),
+                    (2, Touch::Renewed),
+                    (3, Touch::Same),
+                    (0, Touch::Renewed),
+                    (0, Touch::Same),
+                    (1, Touch::Same),
+                ] {
+                    assert_eq!(note(age), Ok(touch), "{age}");
+                }
+                let tag = match &mut seen {
+                    Seen::Dense(cells) => cells.tag(5000),
+                    Seen::Sparse(positions) => *positions.tag_mut(5000).unwrap(),
+                    Seen::Exact(_) => 0,
+                };
+                assert_eq!(ages.age(tag), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn the_tag_of_the_newest_slice_goes_over_any() {
+        assert_eq!([0, 3, 7].map(|before| Touch::over(before, 7)), [Touch::New, Touch::Renewed, Touch::Same]);
+    }
+
+    #[test]
+    fn slots_that_become_cells_keep_their_slices() {
+        let layout = Layout::new(11, 8).unwrap();
+        let ring = Ring::new(Window::new(600, 4, MOST_SLICES, Pace::Clock).unwrap(), 1000);
+        let mut seen = Seen::of_slots(layout, &ring, 0).unwrap();
+        let tag = |index: u64| ring.ages().tag((index % 5) as u8);
+        for index in 0..319u64 {
+            assert!(matches!(seen, Seen::Sparse(_)));
+            let slot = Slot { index: 7 * index, segment: layout.segment_of(7 * index) };
+            assert_eq!(seen.note(slot, tag(7 * index), layout, &ring), Ok(Touch::New));
+        }
+        // 318 positions take half of the bytes of the cells at most.
+        let Seen::Dense(cells) = &seen else { panic!("{seen:?}") };
+        let mut found = Vec::new();
+        cells.for_each(&mut |index, tag| found.push((index, tag)));
+        assert!(found.into_iter().eq((0..319).map(|index| (7 * index, tag(7 * index)))));
+        assert_eq!(cells.counts().total(), 319);
+    }
+}

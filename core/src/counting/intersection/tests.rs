@@ -34,6 +34,8 @@ fn empty_and_single_counters_are_as_expected() {
     // None of the exact members is in the other exact one, so what the estimate has does not matter.
     let other = counter(layout(10, 8), 10, 100..105);
     assert_eq!(estimate_intersection(&[&exact, &estimate, &other]), Ok(Estimated::exact(0)));
+    let most = [&[&exact, &other][..], &[&estimate; MAX_INTERSECTED]].concat();
+    assert_eq!(estimate_intersection(&most), Ok(Estimated::exact(0)));
 }
 
 #[test]
@@ -54,7 +56,8 @@ fn a_counter_and_itself_have_all_in_common() {
 #[test]
 fn known_members_bound_the_intersection() {
     // So full a bitmap tells next to nothing of single members: the error says that it may be any number of them.
-    let full = counter(layout(9, 8), 0, 0..1_000_000);
+    let mut full = Counter::with_layout(Params { exact_bytes: 1, ..params(0) }, layout(9, 8)).unwrap();
+    (0..1_000_000u64).for_each(|member| drop(full.add(member.to_le_bytes(), &Unlimited)));
     let known = counter(layout(9, 8), 10, 0..10);
     let found = estimate_intersection(&[&full, &known]).unwrap();
     assert!((0.0..=10.0).contains(&found.estimate) && found.standard_error == 10.0, "{found:?}");
@@ -174,7 +177,41 @@ fn two_sets_are_told_better_by_likelihood() {
         assert!((told / by_likelihood - 1.0).abs() < 0.1, "{told} for {by_likelihood}");
         assert!((summed / by_unions - 1.0).abs() < 0.1, "{summed} for {by_unions}");
         assert!(told <= summed * 1.001, "{told} and {summed}");
+        // So that is what is told, with what may be unseen.
+        let unseen: f64 = [&first, &second]
+            .map(|set| union_segments(layout, &[set]).unwrap().free_share())
+            .map(|q| UNSEEN * (1.0 - q) / (q * q))
+            .iter()
+            .sum();
+        let found = estimate_intersection(&[&first, &second]).unwrap().standard_error;
+        assert!((found / (told * told + unseen).sqrt() - 1.0).abs() < 1e-9, "{found} for {told} and {unseen}");
     }
+}
+
+#[test]
+fn three_sets_are_told_by_inclusion_and_exclusion() {
+    let layout = layout(14, 10);
+    let [a, b, c] = [0..9000, 3000..12_000, 6000..15_000].map(|members| counter(layout, 0, members));
+    let found = estimate_intersection(&[&a, &b, &c]).unwrap();
+    let union = |sets: &[&Counter]| estimate_union(sets).unwrap().estimate;
+    let expected = union(&[&a]) + union(&[&b]) + union(&[&c]) - union(&[&a, &b]) - union(&[&a, &c]) - union(&[&b, &c])
+        + union(&[&a, &b, &c]);
+    assert!((found.estimate - expected).abs() < 1e-6, "{found:?}, not {expected}");
+    assert!((found.estimate - 3000.0).abs() < 3.0 * found.standard_error && found.standard_error < 400.0, "{found:?}");
+}
+
+#[test]
+fn next_to_none_in_common_is_none() {
+    let layout = layout(14, 10);
+    let mut none = 0;
+    for start in (0..20_000).step_by(1000) {
+        let [one, other] = [start..start + 500, start + 500..start + 1000].map(|members| counter(layout, 0, members));
+        let both = estimate_intersection(&[&one, &other]).unwrap();
+        assert!(both.estimate == 0.0 || both.estimate >= 1e-6, "{both:?}");
+        none += u32::from(both.estimate == 0.0);
+    }
+    // The most likely number is as often none as not.
+    assert!((3..=17).contains(&none), "{none}");
 }
 
 proptest! {

@@ -93,3 +93,33 @@ fn long_length(first: u8, rest: &[u8]) -> Option<(usize, &[u8])> {
     let (&third, rest) = rest.split_first()?;
     (third < 0x80).then_some((length | usize::from(third) << 14, rest))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_a_length_and_as_many_bytes() {
+        for (length, length_bytes) in
+            [(0, 1), (127, 1), (128, 2), (16_383, 2), (16_384, 3), (1 << 20, 3), ((1 << 21) - 1, 3)]
+        {
+            let item = vec![9; length];
+            assert_eq!(
+                (record_bytes(&item), Prefix::of(&item).as_bytes().len()),
+                (length_bytes + length, length_bytes)
+            );
+            let mut arena = [b"\x02ab", Prefix::of(&item).as_bytes(), &item].concat();
+            let mut members = Iter::from(&arena, 3);
+            assert!(members.next() == Some(&item[..]) && members.next().is_none() && members.rest().is_empty());
+            // Without its last byte it is none.
+            arena.pop();
+            let mut members = Iter::from(&arena, 3);
+            assert!(members.next().is_none() && members.rest() == &arena[3..]);
+        }
+        assert_eq!(Iter::from(b"ab", 3).next(), None);
+        // A length has three bytes at most: one that goes on after them is none, however many bytes follow.
+        let mut arena = vec![0; 3 + (1 << 21)];
+        arena[..3].fill(0x80);
+        assert!(Iter::new(&arena).next().is_none());
+    }
+}

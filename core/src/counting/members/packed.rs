@@ -480,6 +480,9 @@ mod tests {
                 packed((0..len).map(|number| if number == 0 { b"13 characters".to_vec() } else { id(number) }));
             assert_eq!(two_lengths.heap_bytes(), bytes_of_two_lengths, "{len} members of two lengths");
         }
+        // A buffer is filled to its last byte: with their length these have 16.
+        let sizes = (1..=4).map(|len| packed((0..len).map(|number| vec![number; 15])).heap_bytes());
+        assert!(sizes.eq([16, 48, 48, 80]));
     }
 
     #[test]
@@ -514,17 +517,22 @@ mod tests {
 
     #[test]
     fn what_will_be_read_is_allocated_once() {
-        for items in
-            [(0..3).map(id).collect::<Vec<_>>(), (0..200).map(id).collect(), (0..200).map(|n| vec![7; n]).collect()]
-        {
+        for items in [
+            (0..3).map(id).collect::<Vec<_>>(),
+            (0..200).map(id).collect(),
+            (0..200).map(|n| vec![7; n]).collect(),
+            // An index of offsets is longer than one of numbers by more than buffers are rounded up here.
+            (0..60).map(|n| vec![n; 8 + usize::from(n % 2)]).collect(),
+        ] {
             let expected = packed(items.iter().cloned());
             let mut read = Packed::with_room(expected.arena()).unwrap();
-            let room = read.buffer.as_ptr();
+            let room = (read.buffer.as_ptr(), read.heap_bytes());
             for item in &items {
                 read.insert(item, hash64(item, 0), 0, |_| Ok(())).unwrap();
             }
             assert_eq!((read.arena(), read.record, read.groups), (expected.arena(), expected.record, expected.groups));
-            assert!(read.heap_bytes() <= expected.heap_bytes() && read.buffer.as_ptr() == room);
+            assert!(read.heap_bytes() <= expected.heap_bytes());
+            assert_eq!((read.buffer.as_ptr(), read.heap_bytes()), room);
         }
         let too_many = packed((0..MAX_MEMBERS).map(id)).arena().repeat(2);
         assert_eq!(Packed::with_room(&too_many).unwrap().heap_bytes(), 0);

@@ -206,4 +206,50 @@ mod tests {
         let copy = Table::of(table.arena(), table.len(), table.member_bytes(), b"d", 0).unwrap();
         assert!(Iter::new(table.arena()).all(|item| copy.contains(item, hash64(item, 0))) && copy.len() == 5);
     }
+
+    #[test]
+    fn what_offsets_take_is_told_and_no_less() {
+        for (members, buckets) in [
+            (0, 4),
+            (1, 8),
+            (4, 8),
+            (5, 16),
+            (11, 16),
+            (12, 32),
+            (25, 32),
+            (26, 64),
+            (100, 128),
+            (110, 256),
+            (65_536, 1 << 17),
+        ] {
+            assert_eq!(offsets_bytes(members), 5 * buckets + TABLE_ALIGN as u64, "{members}");
+        }
+        let mut table = HashTable::<u32>::new();
+        for number in 0..2000 {
+            let hash = |number: &u32| hash64(&number.to_le_bytes(), 0);
+            assert!(table.allocation_size() as u64 <= offsets_bytes(number.into()));
+            table.insert_unique(hash(&number), number, hash);
+        }
+        assert_eq!(Table::bytes_beside(100), size_of::<Table>() as u64 + offsets_bytes(100));
+        // A member, its length, an offset and its control byte.
+        assert_eq!((Table::bytes_for(b""), Table::bytes_for(b"abc"), Table::bytes_for(&[0; 200])), (4, 7, 205));
+    }
+
+    #[test]
+    fn the_last_offset_of_two_bytes_is_taken() {
+        for (filler, is_near) in [(65_531, true), (65_532, false)] {
+            let mut table = Table::of(b"", 0, 0, b"", 0).unwrap();
+            for item in [&vec![1; filler][..], b"", b"b"] {
+                // The last begins after all others, three bytes of a length and one among them.
+                table.insert(item, hash64(item, 0), 0).unwrap();
+            }
+            assert_eq!(table.arena().len() - 2, filler + 4);
+            assert_eq!(matches!(table.offsets, Offsets::Near(_)), is_near);
+            assert!(Iter::new(table.arena()).all(|item| table.contains(item, hash64(item, 0))) && table.len() == 3);
+            let mut sizes = Vec::new();
+            table.heap_layouts(&mut |layout| sizes.push((layout.size(), layout.align())));
+            assert_eq!(sizes, [(table.arena.capacity(), 1), (table.offsets.allocation_size(), TABLE_ALIGN)]);
+            assert_eq!(table.heap_bytes(), (sizes[0].0 + sizes[1].0) as u64);
+        }
+    }
 }

@@ -170,6 +170,87 @@ fn difference_from_a_superset_is_nothing_with_an_error() {
     assert!(difference.standard_error > 0.0);
 }
 
+/// One member may be unseen for each time that its share of the hash space goes into the whole: the share left free.
+#[test]
+fn the_error_of_no_difference_is_that_of_as_many_as_may_be_unseen() {
+    let [one, more] = [0..3000, 0..50_000].map(|members| counter(params(SIZES[2], 0), members));
+    let difference = one.difference(&[&more]).unwrap();
+    let (layout, words) = (more.layout(), words(&more));
+    let free = (0..layout.num_bits()).filter(|&slot| !bits::get(&words, slot as usize));
+    let shares: Vec<f64> = free.map(|slot| layout.share(layout.segment_of(slot))).collect();
+    let n = 1.0 / shares.iter().sum::<f64>();
+    let information: f64 = shares.iter().map(|share| share * share / (share * n).exp_m1()).sum();
+    let expected = (1.0 / information - n).sqrt();
+    assert!(n > 2.0 && difference.estimate == 0.0);
+    assert!((difference.standard_error / expected - 1.0).abs() < 1e-9, "{difference:?}, {expected}");
+}
+
+#[test]
+fn dense_counters_of_one_layout_are_counted_as_one_built_of_all() {
+    for size in [SIZES[1], SIZES[3]] {
+        let numbers = [0..4000, 1000..6000, 500..7000];
+        let counters = numbers.map(|numbers| counter(params(size, 0), numbers));
+        let built = [0..6000, 0..7000].map(|numbers| counter(params(size, 0), numbers));
+        assert!(counters.iter().all(|counter| counter.words().is_some()));
+        let [a, b, c] = &counters;
+        let estimates = [&[a, b][..], &[a, b, c]].map(|sets| estimate_union(sets).unwrap().estimate);
+        assert_eq!(estimates, built.each_ref().map(|built| built.estimate()));
+        assert_eq!(count_union(&[b, a]), Ok(built[0].count()));
+    }
+}
+
+#[test]
+fn members_are_merged_within_the_limits_of_an_exact_counter() {
+    let mut one = counter(params(SIZES[2], 40), 0..30);
+    let within = counter(params(SIZES[2], 250), 20..40);
+    assert_eq!(one.merge(&[&within], &Unlimited), Ok(true));
+    assert_eq!((one.is_exact(), one.count()), (true, 40));
+    // It is known to have more than the most of the others: one more than it has room for.
+    let beyond = counter(params(SIZES[2], 250), 35..45);
+    assert_eq!(one.merge(&[&beyond], &Unlimited), Ok(true));
+    assert_eq!((one.is_exact(), one.floor()), (false, 41));
+}
+
+#[test]
+fn members_that_are_known_ask_for_no_memory() {
+    let [mut one, known, new] = [0..100, 50..100, 50..150].map(|members| counter(params(SIZES[2], 250), members));
+    assert_eq!(one.merge(&[&known], &MaxBytes(0)), Ok(false));
+    let refused = one.merge(&[&new], &MaxBytes(Counter::STRUCT_BYTES));
+    assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+    assert_eq!(one.count(), 100);
+    assert_eq!(one.merge(&[&new], &MaxBytes(8000)), Ok(true));
+    assert_eq!((one.is_exact(), one.count()), (true, 150));
+}
+
+#[test]
+fn few_positions_and_members_are_united_sparsely() {
+    let [a, b] = [0..100, 50..200].map(|numbers| counter(params(SIZES[2], 0), numbers));
+    let exact = counter(params(SIZES[2], 250), 100..250);
+    // Less than the words take.
+    let limit = MaxBytes(a.layout().num_bytes() / 2);
+    for (others, members) in [(&[&b][..], 200), (&[&exact], 250), (&[&b, &exact], 250)] {
+        let union = Counter::union(&a, others, &limit).unwrap();
+        assert_eq!(union.representation().to_string(), "sparse");
+        assert_eq!(words(&union), words(&counter(params(SIZES[2], 0), 0..members)));
+    }
+}
+
+#[test]
+fn a_union_of_the_first_ones_layout_keeps_its_parameters() {
+    let [first, other] = [1000, 2000].map(|capacity| params((capacity, 0.02), 250));
+    let first = counter(first, 0..10);
+    let other = counter(Params { exact_limit: 0, ..other }, 0..300);
+    assert_eq!(first.layout(), other.layout());
+    let union = Counter::union(&first, &[&other], &Unlimited).unwrap();
+    assert_eq!((union.params(), union.layout()), (first.params(), first.layout()));
+}
+
+#[test]
+fn a_list_that_cannot_be_says_what_it_needs() {
+    let needed_bytes = 1 << 63;
+    assert_eq!(try_with_capacity::<u64>(1 << 60).err(), Some(Error::OutOfMemory { needed_bytes }));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 

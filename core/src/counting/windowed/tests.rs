@@ -10,6 +10,8 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 mod admit;
+mod memory;
+mod spans;
 
 const NOON: u64 = 1_000_000;
 
@@ -320,6 +322,21 @@ fn limits_are_asked_for_what_is_held_and_what_comes() {
 
 /// What is kept of an estimate is forgotten with each member that changes it.
 #[test]
+fn adding_tells_what_was_not_known() {
+    for exact_limit in [10, 0] {
+        let counter = Counter::new(params(exact_limit, 1000)).unwrap();
+        let mut counter = counter.with_window(window(4, Pace::Manual), 0).unwrap();
+        let mut add = |item: &str, slice| {
+            counter.advance(slice);
+            counter.add(item, &Unlimited).unwrap()
+        };
+        // Seen again, in the same slice or in a later one, it is not new until it was forgotten.
+        let told = [("ann", 0), ("ann", 0), ("ben", 1), ("ann", 2), ("ben", 6), ("ann", 20)].map(|(i, s)| add(i, s));
+        assert_eq!(told, [true, false, true, false, true, true], "{exact_limit}");
+    }
+}
+
+#[test]
 fn an_estimate_is_of_all_members() {
     for (slices, capacity) in [(4, 100), (60, 100), (4, 1_000_000)] {
         let window = window(slices, Pace::Manual);
@@ -372,7 +389,12 @@ fn windows_do_not_mix() {
     // Slices of one length are enough, but not what numbers them.
     let longer = of(240, 24, Pace::Clock);
     assert_eq!(ours.merge(&[&longer], &Unlimited), Ok(false));
-    assert!(ours.merge(&[&of(120, 12, Pace::Manual)], &Unlimited).is_err());
+    let mut by_hand = of(120, 12, Pace::Manual);
+    let refused = |ours, theirs| Err(Error::incompatible(Parameter::Window, ours, theirs));
+    assert_eq!(ours.merge(&[&by_hand], &Unlimited), refused("by the clock", "by hand"));
+    assert_eq!(by_hand.merge(&[&ours], &Unlimited), refused("by hand", "by the clock"));
+    let plain = Counter::new(params(10, 100)).unwrap();
+    assert_eq!(ours.merge(&[&plain], &Unlimited), refused("slices of 10 s", "no window"));
     let too_many = Window::new(1000, 255, 1000, Pace::Clock).unwrap();
     assert!(Counter::new(params(10, 100)).unwrap().with_window(too_many, 0).is_err());
     let mut ahead = longer;

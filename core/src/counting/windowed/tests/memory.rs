@@ -1,0 +1,205 @@
+//! What a windowed counter asks a limit for, and where its memory goes.
+
+use std::cell::RefCell;
+
+use super::*;
+use crate::counting::members::offsets_bytes;
+use crate::error::Limit;
+
+/// Bytes of the two lists: a vector each, and room for four entries of three bytes.
+const LISTS: u64 = 2 * (24 + 12);
+
+/// Bytes of an entry in a list that is half empty.
+const ENTRY: u64 = 6;
+
+/// The number of slices of a window, the bytes of its cells, and the most positions: so many take half of that at most.
+const WINDOWS: [(u32, u64, u64); 2] = [(4, 3968, 318), (60, 7936, 649)];
+
+const WINDOWED: u64 = Counter::WINDOWED_BYTES;
+
+/// 7936 slots, whose positions lie in two lists.
+fn layout() -> Layout {
+    Layout::new(11, 8).unwrap()
+}
+
+fn counter(exact_limit: u32, slices: u32) -> Counter {
+    let params = Params { exact_bytes: 16_384, ..params(exact_limit, 100) };
+    Counter::with_layout(params, layout()).unwrap().with_window(window(slices, Pace::Manual), 0).unwrap()
+}
+
+/// Allows everything, and notes what it is asked: the bytes that are held, and how many more.
+#[derive(Default)]
+struct Asked(RefCell<Vec<(u64, u64)>>);
+
+impl SizeLimit for Asked {
+    fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
+        self.0.borrow_mut().push((held_bytes, more_bytes));
+        Ok(())
+    }
+}
+
+fn asked_for(counter: &mut Counter, item: u32) -> (Touch, Vec<(u64, u64)>) {
+    let asked = Asked::default();
+    let touch = counter.touch(item.to_le_bytes(), &asked).unwrap();
+    (touch, asked.0.into_inner())
+}
+
+#[test]
+fn each_new_slot_asks_for_its_entry_and_the_first_too_many_for_all_cells() {
+    for (slices, cells, most) in WINDOWS {
+        let mut counter = counter(0, slices);
+        for item in 0..2000 {
+            let (before, len) = (counter.representation(), counter.set_bits());
+            let (touch, asked) = asked_for(&mut counter, item);
+            let expected = match before {
+                Representation::Sparse if touch == Touch::New && len < most => {
+                    vec![(WINDOWED + LISTS + ENTRY * len, ENTRY)]
+                }
+                Representation::Sparse if touch == Touch::New => vec![(WINDOWED, cells)],
+                _ => vec![],
+            };
+            assert_eq!(asked, expected, "slot {len} of {slices} slices");
+            let is_sparse = counter.representation() == Representation::Sparse;
+            assert_eq!(is_sparse, counter.set_bits() <= most);
+            let bytes = if is_sparse { LISTS + ENTRY * counter.set_bits() } else { cells };
+            assert_eq!(counter.num_bytes(), WINDOWED + bytes);
+        }
+        assert!(counter.set_bits() > most);
+    }
+}
+
+#[test]
+fn the_member_that_is_too_many_asks_for_the_slots_of_all() {
+    for (slices, cells, most) in WINDOWS {
+        for (members, bytes, representation) in [
+            (10, LISTS + ENTRY * 11, Representation::Sparse),
+            (most - 1, LISTS + ENTRY * most, Representation::Sparse),
+            (most, cells, Representation::Dense),
+            (1000, cells, Representation::Dense),
+        ] {
+            let members = members as u32;
+            let mut counter = counter(members, slices);
+            (0..members).for_each(|item| assert_eq!(asked_for(&mut counter, item).0, Touch::New));
+            assert!(counter.is_exact());
+            let (needed_bytes, limit_bytes) = (WINDOWED + bytes, WINDOWED + bytes - 1);
+            let refused = counter.touch([255; 4], &MaxBytes(limit_bytes));
+            assert_eq!(refused, Err(Error::TooLarge { needed_bytes, limit_bytes, limit: Limit::Value }));
+            assert!(counter.is_exact());
+            assert_eq!(asked_for(&mut counter, u32::MAX), (Touch::New, vec![(WINDOWED, bytes)]));
+            assert_eq!(counter.representation(), representation);
+        }
+    }
+}
+
+/// Copies, and notes of how many bytes.
+#[derive(Default)]
+struct Moved(RefCell<Vec<usize>>);
+
+impl Mover for Moved {
+    fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
+        self.0.borrow_mut().push(size_of_val(&*buffer));
+        buffer.into_iter().collect()
+    }
+}
+
+#[test]
+fn the_large_buffer_is_handed_over() {
+    for (slices, cells, most) in WINDOWS {
+        for (exact_limit, items) in [(10, 10), (3000, 3000), (0, most as u32 / 2), (10, 2000)] {
+            let mut counter = counter(exact_limit, slices);
+            (0..items).for_each(|item| assert!(counter.touch(item.to_le_bytes(), &Unlimited).is_ok()));
+            let (before, moved) = (stored(&counter), Moved::default());
+            assert!(counter.relocate(0, &moved));
+            assert!(!counter.relocate(1, &moved));
+            let moved = moved.0.into_inner();
+            match counter.representation() {
+                // The arena, with what is allocated ahead of the next members.
+                Representation::Exact => {
+                    let mut sizes = Vec::new();
+                    counter.heap_layouts(&mut |layout| sizes.push(layout.size()));
+                    assert!(moved.len() == 1 && sizes.contains(&moved[0]) && moved[0] >= before.4.len());
+                }
+                Representation::Sparse => assert!(moved.is_empty()),
+                Representation::Dense => assert_eq!(moved, [cells as usize]),
+            }
+            assert_eq!(stored(&counter), before);
+        }
+    }
+}
+
+#[test]
+fn a_payload_is_as_long_as_its_form_may_be_and_takes_what_it_says() {
+    use Representation::{Dense, Exact, Sparse};
+    let params = Params { exact_bytes: 1000, ..params(100, 100) };
+    for (slices, cells, most) in WINDOWS {
+        let form = |representation| {
+            WindowedForm::new(params, layout(), representation, window(slices, Pace::Manual), 0, 0).unwrap()
+        };
+        // Of a hundred members a tag and a length each, and two bytes more for seven lengths of more than one.
+        for (representation, most_bytes) in [(Exact, 1000 + 2 * 100 + 2 * 7), (Sparse, cells / 2), (Dense, cells)] {
+            assert_eq!(form(representation).most_bytes(), most_bytes);
+        }
+        for (representation, bytes, taken) in [
+            (Exact, 0, 0),
+            (Exact, 11, 11 + offsets_bytes(4)),
+            (Exact, 12, 12 + offsets_bytes(5)),
+            (Exact, 1214, 1214 + offsets_bytes(100)),
+            (Sparse, 0, LISTS),
+            (Sparse, 50, LISTS + 10 * ENTRY),
+            (Sparse, 5 * most, LISTS + ENTRY * most),
+            (Sparse, 5 * (most + 1), cells),
+            (Dense, cells, cells),
+        ] {
+            let asked = Asked::default();
+            assert_eq!(form(representation).check_bytes(bytes, &asked), Ok(()), "{representation} of {bytes}");
+            assert_eq!(asked.0.into_inner(), [(WINDOWED, taken)], "{representation} of {bytes}");
+        }
+        let next = (cells / 2 / 5 + 1) * 5;
+        for (representation, bytes, most_bytes) in [
+            (Exact, 1215, 1214),
+            (Sparse, 49, cells / 2),
+            (Sparse, next, cells / 2),
+            (Sparse, next + 1, cells / 2),
+            (Dense, cells - 1, cells),
+            (Dense, cells + 1, cells),
+            (Dense, 0, cells),
+        ] {
+            let asked = Asked::default();
+            let refused = form(representation).check_bytes(bytes, &asked);
+            let expected = Error::corrupt("payload length", format!("at most {most_bytes} bytes"), bytes);
+            assert_eq!(refused, Err(expected));
+            assert!(asked.0.into_inner().is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_member_is_found_whatever_its_length() {
+    let params = Params { exact_bytes: 1 << 20, ..params(20, 100) };
+    let mut counter = Counter::new(params).unwrap().with_window(window(4, Pace::Manual), 0).unwrap();
+    let mut sizes = Vec::new();
+    counter.heap_layouts(&mut |layout| sizes.push(layout));
+    // Nothing of members yet.
+    assert!(
+        sizes.iter().filter(|layout| **layout == std::alloc::Layout::new::<Dated>()).count() == 1 && sizes.len() <= 2
+    );
+    let items = [0, 1, 127, 128, 129, 256, 16_383, 16_384, 70_000].map(|length| vec![7u8; length]);
+    for item in &items {
+        let (asked, held) = (Asked::default(), counter.num_bytes());
+        assert_eq!(counter.touch(item, &asked), Ok(Touch::New));
+        // A tag, the length, the member, an offset of four bytes and its control byte.
+        let length_bytes = 1 + u64::from(item.len() > 127) + u64::from(item.len() > 16_383);
+        assert_eq!(asked.0.into_inner(), [(held, 1 + length_bytes + item.len() as u64 + 5)]);
+        assert_eq!(counter.touch(item, &MaxBytes(0)), Ok(Touch::Same));
+    }
+    for mut counter in [reloaded(&counter), counter] {
+        assert!(counter.members().unwrap().eq(&items));
+        let other = [&[7; 127][..], b"2"].concat();
+        assert_eq!(counter.contains(&other), Ok(false));
+        assert_eq!(counter.contains(vec![2; 128]), Ok(false));
+        counter.advance(1);
+        for item in &items {
+            assert_eq!((counter.contains(item), counter.touch(item, &MaxBytes(0))), (Ok(true), Ok(Touch::Renewed)));
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! What a windowed counter tells of spans, of its members and together with others.
+
+use super::*;
+use crate::counting::since;
+
+/// A window of this many slices of ten seconds that has reached slice 1000, moved on by the clock.
+fn counter(params: Params, slices: u32) -> Counter {
+    Counter::new(params).unwrap().with_window(window(slices, Pace::Clock), 1000).unwrap()
+}
+
+fn add(counter: &mut Counter, items: impl IntoIterator<Item = u32>) {
+    items.into_iter().for_each(|item| assert!(counter.touch(item.to_le_bytes(), &Unlimited).is_ok()));
+}
+
+#[test]
+fn a_span_has_the_estimate_and_the_error_of_a_counter_that_saw_it_alone() {
+    // Sparse, then dense.
+    for (capacity, of_a_slice) in [(1_000_000, 100), (100, 1000u32)] {
+        for slices in [4, 60] {
+            let params = params(0, capacity);
+            let mut counter = counter(params, slices);
+            for slice in 0..4 {
+                counter.advance(1000 + u64::from(slice));
+                add(&mut counter, slice * of_a_slice..(slice + 1) * of_a_slice);
+            }
+            let now = 1003 * 10;
+            for back in 0..4 {
+                let mut plain = Counter::with_layout(params, counter.layout()).unwrap();
+                add(&mut plain, (3 - back) * of_a_slice..4 * of_a_slice);
+                let told = counter.count_since(u64::from(back) * 10, now).unwrap();
+                assert_eq!(told.estimate, plain.estimate());
+                let expected = plain.estimate() * plain.standard_error();
+                assert!((told.standard_error / expected - 1.0).abs() < 1e-12, "{told:?}, not {expected}");
+                if back == 3 {
+                    let whole = counter.estimated_at(now).unwrap();
+                    assert_eq!(whole.estimate, plain.estimate());
+                    assert!((whole.standard_error / expected - 1.0).abs() < 1e-12, "{whole:?}, not {expected}");
+                }
+            }
+            // Those of the first slices have died.
+            let left = counter.estimated_at((1002 + u64::from(slices)) * 10).unwrap();
+            assert_eq!(left, counter.count_since(10, now).unwrap());
+        }
+    }
+}
+
+#[test]
+fn the_history_of_members_is_exact() {
+    let params = Params { exact_bytes: 16_384, ..params(1000, 100) };
+    let mut counter = counter(params, 4);
+    for slice in 0..4u32 {
+        counter.advance(1000 + u64::from(slice));
+        add(&mut counter, slice * 200..(slice + 1) * 200 + 50);
+    }
+    assert!(counter.is_exact());
+    let expected = [(10_030, 250), (10_020, 450), (10_010, 650), (10_000, 850), (9_990, 850)];
+    assert_eq!(counter.history(10_030), Ok(expected.to_vec()));
+}
+
+#[test]
+fn an_estimate_tells_of_no_item_while_any_is_alive() {
+    for members in [30, 3000] {
+        for slices in [4, 60] {
+            let mut counter = counter(params(2, 100), slices);
+            add(&mut counter, 0..members);
+            let refused = Error::NotExact { exact_limit: 2, exact_bytes: 500 };
+            for item in [0, members] {
+                let item = item.to_le_bytes();
+                assert_eq!(counter.contains(item), Err(refused.clone()));
+                assert_eq!(counter.contains_since(item, 1000), Err(refused.clone()));
+                // None was seen later.
+                assert_eq!(counter.contains_since(item, 1001), Ok(false));
+            }
+            assert_eq!(counter.members_beyond(&[]), Err(refused.clone()));
+            assert_eq!(counter.members_since(1000).err(), Some(refused));
+            assert_eq!(counter.members_since(1001).map(Iterator::count), Ok(0));
+        }
+    }
+}
+
+#[test]
+fn lists_of_members_go_by_the_window_of_each() {
+    let of = |names: &[&[&str]]| {
+        let mut counter = counter(params(10, 100), 4);
+        for (slice, names) in (1000..).zip(names) {
+            counter.advance(slice);
+            names.iter().for_each(|name| assert!(counter.touch(name, &Unlimited).is_ok()));
+        }
+        counter
+    };
+    let ours = of(&[&["ann", "ben"], &["eve"], &["dan", "ben"]]);
+    let (ben, many) = (of(&[&["ben", "zoe"]]), of(&[&["eve", "ben"], &["ann"], &[], &["ben"]]));
+    assert_eq!(ours.members_beyond(&[]), Ok(vec![&b"ann"[..], b"ben", b"eve", b"dan"]));
+    assert_eq!(ours.members_beyond(&[&ben]), Ok(vec![&b"ann"[..], b"eve", b"dan"]));
+    assert_eq!(ours.members_beyond(&[&ben, &many]), Ok(vec![&b"dan"[..]]));
+    assert_eq!(ours.members_within(&[&ben]), Ok(vec![&b"ben"[..]]));
+    assert_eq!(ours.members_within(&[&many]), Ok(vec![&b"ann"[..], b"ben", b"eve"]));
+    assert_eq!(ours.members_within(&[&many, &ben]), Ok(vec![&b"ben"[..]]));
+    // Of the other only Ben was seen again before the first slices died.
+    let mut later = many;
+    later.advance(1006);
+    assert_eq!(ours.members_within(&[&later]), Ok(vec![&b"ben"[..]]));
+    assert_eq!(ours.members_beyond(&[&later]), Ok(vec![&b"ann"[..], b"eve", b"dan"]));
+    let mut estimate = later;
+    add(&mut estimate, 0..100);
+    let refused = Error::NotExact { exact_limit: 10, exact_bytes: 500 };
+    assert_eq!(ours.members_beyond(&[&estimate]), Err(refused.clone()));
+    assert_eq!(ours.members_within(&[&ben, &estimate]), Err(refused));
+}
+
+#[test]
+fn a_counter_alone_is_asked_itself_while_all_of_it_is_meant() {
+    let is_held = |present: &Present<'_>| matches!(present, Present::Held(_));
+    let mut counter = counter(params(10, 100), 4);
+    add(&mut counter, 0..3);
+    counter.advance(1001);
+    add(&mut counter, 3..5);
+    let now = 10_010;
+    // How many are held, and how many members the first has.
+    let about = |seen: Result<Vec<Present<'_>>, Error>| {
+        let seen = seen.unwrap();
+        (seen.iter().filter(|present| is_held(present)).count(), seen.len(), seen[0].count())
+    };
+    assert_eq!(about(at(&[&counter], now)), (1, 1, 5));
+    assert_eq!(about(at(&[&counter, &counter], now)), (0, 2, 5));
+    // The slice before the first is dead then, of which there is nothing.
+    assert_eq!(about(at(&[&counter], now + 10)), (0, 1, 5));
+    assert_eq!(about(at(&[&counter], now + 40)), (0, 1, 2));
+    assert_eq!(about(at(&[&counter], now + 50)), (0, 1, 0));
+    assert_eq!(about(since(&[&counter], 40, now)), (1, 1, 5));
+    assert_eq!(about(since(&[&counter], 10, now)), (0, 1, 5));
+    assert_eq!(about(since(&[&counter], 0, now)), (0, 1, 2));
+    let mut plain = Counter::new(params(10, 100)).unwrap();
+    add(&mut plain, 0..7);
+    for now in [0, now, u64::MAX] {
+        assert_eq!(about(at(&[&plain], now)), (1, 1, 7));
+        assert_eq!(about(since(&[&plain, &plain], 0, now)), (2, 2, 7));
+    }
+}
+
+/// A merge keeps what is alive by the younger of both, the oldest slice of the window among it.
+#[test]
+fn a_merge_keeps_the_slots_of_the_window_alone() {
+    let of_slots = [(4, 100), (14, 100), (14, 1_000_000), (15, 100), (254, 100), (254, 1_000_000)];
+    let of_members = [4, 14, 15, 254].map(|slices| (slices, 100, 300));
+    for (slices, capacity, exact_limit) in
+        of_slots.map(|(slices, capacity)| (slices, capacity, 0)).into_iter().chain(of_members)
+    {
+        let (window, params) =
+            (window(slices, Pace::Clock), Params { exact_bytes: 16_384, ..params(exact_limit, capacity) });
+        let mut other = Pair::new(params, window, NOON);
+        // One item in each slice of the window and in the one before it.
+        let end = NOON + 10 * u64::from(slices) + 10;
+        (NOON..=end).step_by(10).zip(0u32..).for_each(|(now, item)| other.add(item, now));
+        for behind in [0, 1, 2, u64::from(slices) - 1, u64::from(slices)] {
+            let now = end + 10 * behind;
+            let mut ours = Pair::new(params, window, now);
+            ours.add(1000, now);
+            assert_eq!(ours.counter.merge(&[&other.counter], &Unlimited), Ok(true));
+            ours.model.merge(&other.model);
+            assert_eq!(ours.model.seen.len() as u64, u64::from(slices) - behind + 2);
+            ours.check(now);
+            let mut at_once = Counter::with_layout(params, ours.counter.layout()).unwrap();
+            add(&mut at_once, ours.model.seen.keys().copied());
+            assert_eq!((ours.counter.set_bits(), ours.counter.estimate()), (at_once.set_bits(), at_once.estimate()));
+        }
+    }
+}
+
+#[test]
+fn a_merge_with_nothing_changes_nothing() {
+    for (exact_limit, members) in [(10, 5), (10, 100), (10, 3000)] {
+        let mut ours = counter(params(exact_limit, 100), 4);
+        add(&mut ours, 0..members);
+        let before = stored(&ours);
+        assert_eq!(ours.merge(&[], &MaxBytes(0)), Ok(false));
+        assert_eq!(ours.merge(&[&counter(params(exact_limit, 1_000_000), 4)], &MaxBytes(0)), Ok(false));
+        assert_eq!(stored(&ours), before);
+    }
+}
+
+/// Of members with slots of the same layout only the way to hold them changes; slots of a coarser one take their error
+/// along, as without windows.
+#[test]
+fn a_merge_has_the_parameters_that_it_keeps() {
+    let fine = Params { error_rate: 0.005, ..params(10, 1_000_000) };
+    let plain = |params, members| {
+        let mut counter = Counter::new(params).unwrap();
+        add(&mut counter, members);
+        counter
+    };
+    let windowed = |params, members| {
+        let mut counter = counter(params, 4);
+        add(&mut counter, members);
+        counter
+    };
+    for (ours, theirs) in [(fine, fine), (fine, params(10, 100)), (params(10, 100), fine)] {
+        for members in [5, 200] {
+            let mut merged = windowed(ours, 0..members);
+            assert_eq!(merged.merge(&[&windowed(theirs, 100..400)], &Unlimited), Ok(true));
+            let mut expected = plain(ours, 0..members);
+            assert_eq!(expected.merge(&[&plain(theirs, 100..400)], &Unlimited), Ok(true));
+            assert_eq!((merged.params(), merged.layout()), (expected.params(), expected.layout()));
+            assert_eq!(merged.params() == &ours, ours == theirs || ours.capacity == 100);
+            assert!((merged.estimate() - expected.estimate()).abs() < 1e-6);
+        }
+    }
+}
+
+/// What is kept of the estimate of all slots is forgotten with each new one, alone or in a batch.
+#[test]
+fn an_estimate_of_all_slots_is_of_all_members() {
+    for slices in [4, 60] {
+        let mut counter = counter(params(0, 100), slices);
+        add(&mut counter, 0..2000);
+        assert_eq!(counter.representation(), Representation::Dense);
+        for item in 2000..2100u32 {
+            counter.estimate();
+            counter.touch(item.to_le_bytes(), &Unlimited).unwrap();
+            assert_eq!(counter.estimate(), reloaded(&counter).estimate(), "{item}");
+        }
+        for start in [3000, 3100, 3200u32] {
+            let items: Vec<[u8; 4]> = (start..start + 100).map(u32::to_le_bytes).collect();
+            counter.estimate();
+            counter.touch_all(items.iter(), &Unlimited, |_| ()).unwrap();
+            assert_eq!(counter.estimate(), reloaded(&counter).estimate(), "from {start}");
+        }
+    }
+}
