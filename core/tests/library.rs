@@ -7,6 +7,7 @@ use rollcall_core::bloom::{self, BitLayout, BloomFilter, Params, SubFilterInfo};
 use rollcall_core::counting::{self, Counter, Estimated, MembersIter, Representation};
 use rollcall_core::error::{Error, Limit, Parameter};
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
+use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{LoadingBloomFilter, LoadingCounter};
 
 const fn is_shared<T: Send + Sync + Debug>() {}
@@ -83,5 +84,27 @@ fn debug_prints_parameters_and_no_contents() {
         counter.add(b"ann", &Unlimited).unwrap();
         let text = format!("{counter:?}");
         assert!(text.contains("1000000") && text.len() < 500, "{text}");
+    }
+}
+
+/// What follows from their parameters is held once: each has only its bits. More filters of other parameters than are
+/// looked for at once would have some of their own.
+#[test]
+fn filters_of_equal_parameters_have_only_their_bits() {
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        let params = Params { error_rate: 0.01, capacity: 5, expansion: 2, seed: 0 };
+        let filters: Vec<BloomFilter> = (0..2200)
+            .map(|_| {
+                let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
+                (0..12u32).for_each(|item| drop(filter.add(item.to_le_bytes(), &Unlimited)));
+                assert_eq!(filter.sub_filters().len(), 2);
+                filter
+            })
+            .collect();
+        for filter in &filters {
+            let (mut bitmaps, mut lists) = (0, 0);
+            filter.heap_layouts(&mut |layout| if layout.align() == 64 { bitmaps += 1 } else { lists += 1 });
+            assert_eq!((bitmaps, lists), (2, 1), "{layout}");
+        }
     }
 }

@@ -163,4 +163,19 @@ mod tests {
             assert_eq!(list.list_layout(), (left > 1).then(|| Layout::array::<u64>(left as usize).unwrap()));
         }
     }
+
+    #[test]
+    fn lists_are_equal_that_have_equal_sub_filters() {
+        let of = |all: &[u64]| SubFilters::from_vec(all.to_vec()).unwrap();
+        for (ours, theirs) in [
+            (&[1][..], &[1][..]),
+            (&[1], &[2]),
+            (&[1], &[1, 2]),
+            (&[1, 2], &[1]),
+            (&[1, 2], &[1, 3]),
+            (&[1, 2], &[1, 2]),
+        ] {
+            assert_eq!(of(ours) == of(theirs), ours == theirs, "{ours:?} {theirs:?}");
+        }
+    }
 }

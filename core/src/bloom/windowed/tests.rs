@@ -6,6 +6,7 @@ use crate::heap::{Mover, OnHeap};
 use crate::size_limit::Unlimited;
 use crate::window::{Move, Window};
 use proptest::prelude::*;
+use std::alloc::Layout;
 use std::collections::HashMap;
 
 const LEN: u64 = 10;
@@ -278,4 +279,96 @@ fn fill_and_rate_are_those_of_what_is_alive() {
         assert_eq!(filter.at(now).fill_ratio(), filter.fill_ratio());
     }
     assert!(told[4].1 > told[1].1 && told[1].1 > 0.0);
+}
+
+fn layouts_of(filter: &BloomFilter) -> Vec<Layout> {
+    let mut layouts = Vec::new();
+    filter.heap_layouts(&mut |layout| layouts.push(layout));
+    layouts
+}
+
+/// It has no memory for items before the first, whatever it is made for.
+#[test]
+fn a_cleared_filter_is_as_new_at_its_slice() {
+    let of_time = Sliding::time(4 * LEN, 4, Pace::Clock, false).unwrap();
+    for (sliding, expansion) in [(of_time, 2), (Sliding::last(4, false).unwrap(), 0)] {
+        let params = Params { error_rate: 0.01, capacity: 100, expansion, seed: 0 };
+        let mut filter = BloomFilter::windowed(params, sliding, 1_000, &Unlimited).unwrap();
+        assert!(filter.is_empty());
+        assert_eq!((filter.capacity(), filter.room(), filter.num_items()), (100, 0, 0));
+        assert_eq!(layouts_of(&filter), [Layout::new::<Ring>()]);
+        for slice in 0..3u32 {
+            add(&mut filter, &(slice * 70..slice * 70 + 70).collect::<Vec<_>>(), 1_000 + LEN * u64::from(slice));
+            assert!(!filter.is_empty() && filter.capacity() == 100);
+        }
+        let twin = filter.empty_twin(&Unlimited).unwrap();
+        assert!(filter != twin && filter.num_items() > 100 && filter.sub_filters().len() > 3);
+        // What is forgotten by now is in it until it moves.
+        assert!(!filter.is_empty() && layouts_of(&filter).iter().all(|layout| layout.size() > 0));
+        filter.clear();
+        assert!(filter == twin && filter.is_empty() && !filter.may_contain(200u32.to_le_bytes()));
+        assert_eq!((filter.num_items(), filter.room(), filter.sub_filters().len()), (0, 0, 0));
+        assert_eq!(layouts_of(&filter), [Layout::new::<Ring>()]);
+        assert_eq!(filter.newest_slice(), twin.newest_slice());
+        assert_eq!(add(&mut filter, &[1], 1_020), (Move::Stay, vec![true]));
+        if sliding == of_time {
+            drop(filter.advance(1_000));
+            assert!(filter.is_empty());
+        }
+    }
+}
+
+/// All generations together are bounded, by whatever way they come.
+#[test]
+fn windows_end_at_a_number_of_sub_filters() {
+    let params = Params { error_rate: 0.01, capacity: 1, expansion: 1, seed: 0 };
+    let make =
+        || BloomFilter::windowed(params, Sliding::time(1, 1, Pace::Manual, false).unwrap(), 0, &Unlimited).unwrap();
+    let expected = "at most 1024, as a larger capacity or expansion needs";
+    let refused = Error::out_of_range(Parameter::SubFilters, expected, 1025);
+    let (mut one, mut items) = (make(), 0u32..);
+    let mut add = |filter: &mut BloomFilter, len: usize| {
+        while filter.sub_filters().len() < len {
+            filter.add(items.next().unwrap().to_le_bytes(), &Unlimited).unwrap();
+        }
+    };
+    add(&mut one, 600);
+    let older = one.try_clone().unwrap();
+    drop(one.advance(1));
+    add(&mut one, 1024);
+    assert_eq!(one.add(b"another", &Unlimited), Err(refused.clone()));
+    assert_eq!(one.sub_filters().len(), 1024);
+    let (another, terms) = ([&b"another"[..]], Terms { limit: u64::MAX, all: false, dry_run: false });
+    assert_eq!(one.admit(another.into_iter(), terms, &Unlimited), Err(refused.clone()));
+    let (many, mut empty) = (bytes(&(0..1100).collect::<Vec<_>>()), make());
+    assert_eq!(empty.admit(many.iter().map(|item| &item[..]), terms, &Unlimited), Err(refused));
+    assert!(empty == make());
+    // A union of slices that have too many together.
+    let mut newer = make();
+    drop(newer.advance(1));
+    add(&mut newer, 424);
+    assert_eq!(newer.try_clone().unwrap().merge(&[&older], &Unlimited), Ok(true));
+    add(&mut newer, 425);
+    let before = newer.try_clone().unwrap();
+    let refused = Error::out_of_range(Parameter::SubFilters, "at most 1024", 1025);
+    assert_eq!(newer.merge(&[&older], &Unlimited), Err(refused));
+    assert!(newer == before);
+}
+
+#[test]
+fn what_goes_by_no_time_does_not_move() {
+    let params = Params { error_rate: 0.01, capacity: 100, expansion: 0, seed: 0 };
+    let last = BloomFilter::windowed(params, Sliding::last(2, false).unwrap(), 1_000, &Unlimited).unwrap();
+    let plain = BloomFilter::new(crate::bloom::BitLayout::Lines, params, &Unlimited).unwrap();
+    for mut filter in [last, plain] {
+        (0..90).for_each(|item: u32| drop(filter.add(item.to_le_bytes(), &Unlimited)));
+        let before = filter.try_clone().unwrap();
+        assert!(!filter.asks_clock());
+        assert_eq!(filter.advance(1_000).num_bytes(), 0);
+        filter.rebase(0);
+        filter.set_pace(Pace::Manual);
+        assert_eq!((filter.advance_due(u64::MAX).made, filter.rebase_due(0)), (Move::Stay, Move::Stay));
+        assert_eq!(filter.at(u64::MAX).slice(), before.newest_slice());
+        assert!(filter == before && filter.at(u64::MAX).num_items() == before.num_items());
+    }
 }

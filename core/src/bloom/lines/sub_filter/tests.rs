@@ -187,6 +187,25 @@ fn lines_are_aligned_and_relocate() {
 }
 
 #[test]
+fn sub_filters_are_equal_in_every_bit_and_number() {
+    let same = |other: &LineSubFilter| filter(0.01, 1000) == *other;
+    assert!(same(&filter(0.01, 1000)));
+    // As many lines, none of their bits set, but made for one item less.
+    let other = filter(0.01, 999);
+    assert!(!same(&other) && other.as_bytes() == filter(0.01, 1000).as_bytes());
+    let mut other = filter(0.01, 1000);
+    other.set_num_items(1).unwrap();
+    assert!(!same(&other));
+    let mut other = filter(0.01, 1000);
+    other.append_bytes(0, &[1]).unwrap();
+    assert!(!same(&other));
+    // As many bits, in other places.
+    let mut another = filter(0.01, 1000);
+    another.append_bytes(0, &[2]).unwrap();
+    assert!(another != other && another.set_bits() == other.set_bits());
+}
+
+#[test]
 fn writes_past_the_end_are_refused() {
     let mut filter = filter(0.01, 1000);
     let len = filter.as_bytes().len() as u64;
