@@ -191,7 +191,8 @@ fn filters_are_built_or_stay_as_they_are() {
             build.add(&[&hashes], 1, &Unlimited).unwrap();
             build
         };
-        let hashes: Vec<_> = items(2500).iter().map(|item| first_built().hasher()(item)).collect();
+        let hasher = first_built().hasher();
+        let hashes: Vec<_> = items(2500).iter().map(|item| hasher(item)).collect();
         let before = first_built().finish();
         let mut failures = 0;
         for n in 1.. {
