@@ -87,8 +87,15 @@ fn debug_prints_parameters_and_no_contents() {
     }
 }
 
-/// What follows from their parameters is held once: each has only its bits. More filters of other parameters than are
-/// looked for at once would have some of their own.
+/// What a filter has in memory: bitmaps, and other allocations.
+fn allocations(filter: &BloomFilter) -> (usize, usize) {
+    let (mut bitmaps, mut others) = (0, 0);
+    filter.heap_layouts(&mut |layout| if layout.align() == 64 { bitmaps += 1 } else { others += 1 });
+    (bitmaps, others)
+}
+
+/// What follows from their parameters is held once: each has only its bits, and the list of them. The longest chain leaves
+/// room for what others have in common.
 #[test]
 fn filters_of_equal_parameters_have_only_their_bits() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
@@ -101,10 +108,19 @@ fn filters_of_equal_parameters_have_only_their_bits() {
                 filter
             })
             .collect();
-        for filter in &filters {
-            let (mut bitmaps, mut lists) = (0, 0);
-            filter.heap_layouts(&mut |layout| if layout.align() == 64 { bitmaps += 1 } else { lists += 1 });
-            assert_eq!((bitmaps, lists), (2, 1), "{layout}");
-        }
+        assert!(filters.iter().all(|filter| allocations(filter) == (2, 1)), "{layout}");
     }
+    let mut longest =
+        BloomFilter::new(BitLayout::Lines, Params { capacity: 1, expansion: 1, ..Params::default() }, &Unlimited)
+            .unwrap();
+    let mut items = (0u32..).map(u32::to_le_bytes);
+    while longest.sub_filters().len() < 1024 {
+        longest.add(items.next().unwrap(), &Unlimited).unwrap();
+    }
+    let of_capacity = |capacity| Params { capacity, ..Params::default() };
+    for capacity in 20..30 {
+        let small = BloomFilter::new(BitLayout::Lines, of_capacity(capacity), &Unlimited).unwrap();
+        assert_eq!(allocations(&small), (1, 0), "{capacity}");
+    }
+    drop(longest);
 }

@@ -115,6 +115,10 @@ fn a_filter_of_a_high_rate_is_full_by_its_bits() {
         let refused = (0u64..).find_map(|item| {
             let (room, set_bits) = (one.room(), one.sub_filters()[0].set_bits());
             assert_eq!(room > 0, set_bits < full);
+            // As many as certainly fit: each may find all of its bits free.
+            let bits_per_item = one.sub_filters()[0].geometry().probes_per_line.into();
+            let least = full.saturating_sub(set_bits).div_ceil(bits_per_item);
+            assert_eq!(room, least.min(capacity - one.num_items()));
             one.add(&item.to_le_bytes(), &Unlimited).err()
         });
         assert_eq!(refused, Some(Error::Full { capacity }));
