@@ -316,6 +316,35 @@ fn full_sub_filters(len: u32) -> Vec<LineSubFilter> {
     (0..len).map(sub_filter).collect()
 }
 
+/// As the generations of a window: of one size, where the first lines alone are compared in all.
+#[test]
+fn even_sub_filters_answer_one_by_one() {
+    for error_rate in [0.3, 0.05, 1e-3, 1e-6] {
+        for len in 1..=12 {
+            let mut sub_filters = Vec::new();
+            for index in 0..len {
+                let mut one = LineSubFilter::new(error_rate, 400, 0, &Unlimited).unwrap();
+                for hash in hashes_of(index * 10_000, 400) {
+                    one.insert(hash);
+                }
+                sub_filters.push(one);
+            }
+            let (mut errors, mut absent) = (0, 0);
+            for from in (0..len * 10_000).step_by(1250) {
+                for (size, expected) in [(32, Expected::Absent), (7, Expected::Present)] {
+                    let hashes = hashes_of(from, size);
+                    let found = LineSubFilter::look_up_chunk_in_even(&sub_filters, &hashes, expected);
+                    let any = |hash: &Hash128| sub_filters.iter().any(|one| one.may_contain(*hash));
+                    assert!((0..32).map(|i| found >> i & 1 == 1).take(hashes.len()).eq(hashes.iter().map(any)));
+                    absent += if from % 10_000 == 0 { 0 } else { size };
+                    errors += if from % 10_000 == 0 { 0 } else { found.count_ones() };
+                }
+            }
+            assert!(errors < absent && (error_rate < 0.01 || errors > 0), "{error_rate} {len}");
+        }
+    }
+}
+
 #[test]
 fn screened_chains_answer_as_their_sub_filters() {
     for len in 1..=12 {
