@@ -7,6 +7,7 @@ use rollcall_core::bloom::{self, BitLayout, BloomFilter, Params, SubFilterInfo};
 use rollcall_core::counting::{self, Counter, Estimated, MembersIter, Representation};
 use rollcall_core::error::{Error, Limit, Parameter};
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
+use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{LoadingBloomFilter, LoadingCounter};
 
 const fn is_shared<T: Send + Sync + Debug>() {}
@@ -84,4 +85,42 @@ fn debug_prints_parameters_and_no_contents() {
         let text = format!("{counter:?}");
         assert!(text.contains("1000000") && text.len() < 500, "{text}");
     }
+}
+
+/// What a filter has in memory: bitmaps, and other allocations.
+fn allocations(filter: &BloomFilter) -> (usize, usize) {
+    let (mut bitmaps, mut others) = (0, 0);
+    filter.heap_layouts(&mut |layout| if layout.align() == 64 { bitmaps += 1 } else { others += 1 });
+    (bitmaps, others)
+}
+
+/// What follows from their parameters is held once: each has only its bits, and the list of them. The longest chain leaves
+/// room for what others have in common.
+#[test]
+fn filters_of_equal_parameters_have_only_their_bits() {
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        let params = Params { error_rate: 0.01, capacity: 5, expansion: 2, seed: 0 };
+        let filters: Vec<BloomFilter> = (0..2200)
+            .map(|_| {
+                let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
+                (0..12u32).for_each(|item| drop(filter.add(item.to_le_bytes(), &Unlimited)));
+                assert_eq!(filter.sub_filters().len(), 2);
+                filter
+            })
+            .collect();
+        assert!(filters.iter().all(|filter| allocations(filter) == (2, 1)), "{layout}");
+    }
+    let mut longest =
+        BloomFilter::new(BitLayout::Lines, Params { capacity: 1, expansion: 1, ..Params::default() }, &Unlimited)
+            .unwrap();
+    let mut items = (0u32..).map(u32::to_le_bytes);
+    while longest.sub_filters().len() < 1024 {
+        longest.add(items.next().unwrap(), &Unlimited).unwrap();
+    }
+    let of_capacity = |capacity| Params { capacity, ..Params::default() };
+    for capacity in 20..30 {
+        let small = BloomFilter::new(BitLayout::Lines, of_capacity(capacity), &Unlimited).unwrap();
+        assert_eq!(allocations(&small), (1, 0), "{capacity}");
+    }
+    drop(longest);
 }

@@ -181,3 +181,45 @@ fn part(lines: &mut [Line], offset: u64, num_bytes: usize, len: usize) -> Result
         Error::corrupt("bitmap", format_args!("at most {len} bytes"), got)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A bitmap with these bytes, each with its offset.
+    fn bitmap(num_lines: u64, bytes: &[(u64, u8)]) -> Bitmap {
+        let mut bitmap = Bitmap::zeroed(num_lines).unwrap();
+        let len = bitmap.as_bytes().len();
+        bytes.iter().for_each(|&(offset, byte)| bitmap.overwrite_bytes(offset, &[byte], len).unwrap());
+        bitmap
+    }
+
+    #[test]
+    fn a_union_tells_whether_it_set_a_bit() {
+        let mut ours = bitmap(3, &[(0, 0b111), (190, 0b1)]);
+        for (theirs, sets, set_bits) in [
+            (bitmap(3, &[]), false, 4),
+            (bitmap(3, &[(0, 0b101), (190, 0b1)]), false, 4),
+            (bitmap(3, &[(0, 0b1001)]), true, 5),
+            (bitmap(3, &[(191, 0b1)]), true, 6),
+        ] {
+            assert_eq!(ours.union_with(&theirs), sets);
+            assert_eq!(ours.set_bits(), set_bits);
+            assert_eq!(bits::count_ones_in_bytes(ours.as_bytes()), set_bits);
+        }
+    }
+
+    /// Each piece of a large bitmap is counted with what the others have in the same place.
+    #[test]
+    fn a_union_of_several_pieces_is_counted_in_each() {
+        let num_bytes = 2 * PIECE_BYTES as u64 + 3 * LINE_BYTES;
+        let places = [0, PIECE_BYTES as u64 - 1, PIECE_BYTES as u64, 2 * PIECE_BYTES as u64 - 1, num_bytes - 1];
+        let num_lines = num_bytes / LINE_BYTES;
+        let ours = bitmap(num_lines, &places.map(|at| (at, 0b1)));
+        let theirs = bitmap(num_lines, &places.map(|at| (at, 0b11)));
+        let others = bitmap(num_lines, &[(PIECE_BYTES as u64 + 5, 0b111), (num_bytes - 1, 0b110)]);
+        assert_eq!(ours.count_union([].into_iter()), 5);
+        assert_eq!(ours.count_union([&theirs].into_iter()), 10);
+        assert_eq!(ours.count_union([&theirs, &others].into_iter()), 14);
+    }
+}

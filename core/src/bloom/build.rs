@@ -135,13 +135,30 @@ mod tests {
     #[test]
     fn a_classic_filter_is_built_alike() {
         let items = items(20_000);
-        let params = Params { error_rate: 0.01, capacity: 3000, expansion: 2, seed: 0 };
-        let mut expected = BloomFilter::new(BitLayout::Classic, params, &Unlimited).unwrap();
-        expected.add_all(items.iter().map(|item| &item[..]), &Unlimited, |_| {}).unwrap();
-        let (filter, new, result) = built(BitLayout::Classic, params, &items, 4000, 2);
-        result.unwrap();
-        assert!(filter == expected);
-        assert_eq!(new, expected.num_items());
+        // Small sub-filters, and large ones with nothing before them and with some.
+        for (capacity, expansion) in [(3000, 2), (30_000, 2), (300, 30)] {
+            let params = Params { error_rate: 0.01, capacity, expansion, seed: 0 };
+            let mut expected = BloomFilter::new(BitLayout::Classic, params, &Unlimited).unwrap();
+            expected.add_all(items.iter().map(|item| &item[..]), &Unlimited, |_| {}).unwrap();
+            let (filter, new, result) = built(BitLayout::Classic, params, &items, 4000, 2);
+            result.unwrap();
+            assert!(filter == expected);
+            assert_eq!(new, expected.num_items());
+        }
+    }
+
+    /// A thread has some items at least, so no more are started than there are items for.
+    #[test]
+    fn more_threads_than_items_may_be_asked_for() {
+        let items = items(500);
+        let params = Params { error_rate: 0.01, capacity: 10, expansion: 2, seed: 0 };
+        for layout in [BitLayout::Lines, BitLayout::Classic] {
+            let mut expected = BloomFilter::new(layout, params, &Unlimited).unwrap();
+            expected.add_all(items.iter().map(|item| &item[..]), &Unlimited, |_| {}).unwrap();
+            let (filter, new, result) = built(layout, params, &items, 100, 1_000_000);
+            assert_eq!((result, new), (Ok(()), expected.num_items()));
+            assert!(filter == expected);
+        }
     }
 
     #[test]

@@ -84,7 +84,8 @@ mod tests {
     fn items_of_any_type_come_in_blocks_of_any_length() {
         for len in [0, 1, BLOCK, BLOCK + 1, 3 * BLOCK] {
             let mut filter: BloomFilter = (0..len as u32).map(u32::to_le_bytes).collect();
-            let mut expected = BloomFilter::new(BitLayout::Lines, *filter.params(), &Unlimited).unwrap();
+            let params = Params { error_rate: 0.01, capacity: len.max(1) as u64, expansion: 2, seed: 0 };
+            let mut expected = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
             (0..len as u32).for_each(|item| drop(expected.add(item.to_le_bytes(), &Unlimited)));
             assert!(filter == expected);
             let copy = filter.clone();

@@ -118,3 +118,13 @@ pub(super) fn check_error_rate(error_rate: f64) -> Result<(), Error> {
     }
     Err(Error::out_of_range(Parameter::ErrorRate, "more than 0 and less than 1", error_rate))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_are_printed_by_name() {
+        assert_eq!([BitLayout::Lines, BitLayout::Classic].map(|layout| layout.to_string()), ["lines", "classic"]);
+    }
+}

@@ -144,3 +144,19 @@ impl fmt::Display for Sliding {
         f.write_str(if self.refresh { " with refresh" } else { "" })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_printed_in_words() {
+        let time = |pace, refresh| Sliding::time(86_400, 4, pace, refresh).unwrap().to_string();
+        assert_eq!(time(Pace::Clock, false), "86400 seconds in 4 slices");
+        assert_eq!(time(Pace::Clock, true), "86400 seconds in 4 slices with refresh");
+        assert_eq!(time(Pace::Manual, false), "86400 seconds by hand in 4 slices");
+        assert_eq!(time(Pace::Manual, true), "86400 seconds by hand in 4 slices with refresh");
+        let last = |refresh| Sliding::last(7, refresh).unwrap().to_string();
+        assert_eq!([false, true].map(last), ["the last items in 7 slices", "the last items in 7 slices with refresh"]);
+    }
+}

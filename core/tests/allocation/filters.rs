@@ -3,12 +3,13 @@
 use rollcall_core::admission::Terms;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::bloom::FilterBuild;
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, Stored, redisbloom};
 use rollcall_core::window::Pace;
 
 use crate::common::{
-    add_all_failures, assert_dumps_load_or_fail, assert_rdb_loads_or_fails, assert_scandump_fails_or_gives, clone_of,
-    fails_cleanly, failures, items, reading_fails_cleanly,
+    add_all_failures, assert_dumps_load_or_fail, assert_out_of_memory, assert_rdb_loads_or_fails,
+    assert_scandump_fails_or_gives, clone_of, fails_cleanly, failures, items, reading_fails_cleanly,
 };
 use crate::failing::with_failure;
 use crate::support::fields::Fields;
@@ -175,5 +176,37 @@ fn filters_are_loaded_or_not_at_all() {
                 redisbloom::load_rdb(&mut Fields(&fields), redisbloom::RDB_ENCODING_NEWEST, &Unlimited, &mut |_| ())
             }),
         }
+    }
+}
+
+/// Known ones are sorted out of a list first: where there is little room, and where there are older sub-filters.
+#[test]
+fn filters_are_built_or_stay_as_they_are() {
+    for (layout, capacity, expansion) in
+        [(BitLayout::Lines, 4500, 2), (BitLayout::Lines, 300, 100), (BitLayout::Classic, 300, 100)]
+    {
+        let first_built = || {
+            let mut build = FilterBuild::new(layout, params(capacity, expansion), &Unlimited).unwrap();
+            let hashes: Vec<_> = (0..1500u32).map(|item| build.hasher()(&item.to_le_bytes())).collect();
+            build.add(&[&hashes], 1, &Unlimited).unwrap();
+            build
+        };
+        let hasher = first_built().hasher();
+        let hashes: Vec<_> = items(2500).iter().map(|item| hasher(item)).collect();
+        let before = first_built().finish();
+        let mut failures = 0;
+        for n in 1.. {
+            let mut build = first_built();
+            let (outcome, failed) = with_failure(n, || build.add(&[&hashes], 1, &Unlimited));
+            let filter = build.finish();
+            if !failed {
+                assert!(outcome.is_ok_and(|new| filter.num_items() == before.num_items() + new && new > 2400));
+                break;
+            }
+            assert_out_of_memory("build", &outcome);
+            assert!(filter == before, "allocation {n}: changed");
+            failures = n;
+        }
+        assert!(failures > 1, "{layout}");
     }
 }

@@ -5,9 +5,10 @@ use crate::bloom::classic::ClassicFilter;
 use crate::bloom::lines::LineFilter;
 use crate::bloom::params::Params;
 use crate::error::{Error, Limit};
-use crate::size_limit::{MaxBytes, Unlimited};
+use crate::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::cell::Cell;
 
 const SOME: Terms = Terms { limit: u64::MAX, all: false, dry_run: false };
 
@@ -199,4 +200,66 @@ fn assert_what_does_not_fit_is_taken_back<S: SubFilter>(mut filter: Chain<S>) {
 fn what_does_not_fit_is_taken_back() {
     assert_what_does_not_fit_is_taken_back(lines(1e-6, 5000, 0));
     assert_what_does_not_fit_is_taken_back(classic(1e-6, 5000, 0));
+}
+
+/// Lets a filter grow so many times.
+struct Growths {
+    left: Cell<u32>,
+    refused: Cell<bool>,
+}
+
+impl Growths {
+    fn of(left: u32) -> Self {
+        Growths { left: Cell::new(left), refused: Cell::new(false) }
+    }
+}
+
+impl SizeLimit for Growths {
+    fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
+        let left = self.left.get().checked_sub(1);
+        self.refused.set(left.is_none());
+        self.left.set(left.unwrap_or(0));
+        if left.is_some() { Ok(()) } else { MaxBytes(0).check(held_bytes, more_bytes) }
+    }
+}
+
+#[test]
+fn what_has_room_asks_for_no_memory() {
+    for dry_run in [true, false] {
+        let mut filter = lines(0.0001, 100, 2);
+        let (items, limit) = (names(0..100), Growths::of(0));
+        assert_eq!(filter.room(), 100);
+        let told = filter.admit(items.iter().map(|item| item.as_slice()), Terms { dry_run, ..SOME }, &limit).unwrap();
+        assert!(told == vec![Admitted; 100] && !limit.refused.get());
+    }
+}
+
+/// How much room there is goes by bits at high rates, and some items find theirs set. So more may fit than is certain.
+#[test]
+fn what_fits_by_its_bits_is_kept_where_growth_is_refused() {
+    let mut after = lines(0.4, 1000, 1);
+    let mut items = Vec::new();
+    let mut len_with_two = 0;
+    while after.sub_filters().len() < 3 || !after.sub_filters()[2].is_full() {
+        items.extend(names([items.len() as u32]));
+        after.add(&items[items.len() - 1], &Unlimited).unwrap();
+        len_with_two += usize::from(after.sub_filters().len() <= 2);
+    }
+    let (begun, rest) = items.split_at(len_with_two / 4 * 3);
+    for (begun, new) in [(&[][..], &items[..]), (begun, rest)] {
+        let mut filter = lines(0.4, 1000, 1);
+        filter.add_all(begun.iter().map(|item| item.as_slice()), &Unlimited, |_| ()).unwrap();
+        let (before, more) = (filter.try_clone().unwrap(), 3 - filter.sub_filters().len() as u32);
+        for terms in [Terms { dry_run: true, ..SOME }, Terms { all: true, dry_run: true, ..SOME }] {
+            let limit = Growths::of(more);
+            let told = filter.admit(new.iter().map(|item| item.as_slice()), terms, &limit).unwrap();
+            assert!(limit.refused.get() && told.contains(&Admitted) && !told.contains(&Refused));
+            assert!(filter == before, "{} sub-filters", filter.sub_filters().len());
+        }
+        let limit = Growths::of(more);
+        let told = filter.admit(new.iter().map(|item| item.as_slice()), SOME, &limit).unwrap();
+        assert!(limit.refused.get() && !told.contains(&Refused));
+        assert!(filter == after);
+    }
+    assert_eq!(begun.len() + rest.len(), items.len());
 }

@@ -124,3 +124,29 @@ fn try_reserve_more(list: &mut Vec<Hash128>, more: usize) -> Result<(), Error> {
 pub(in crate::bloom) fn join<T>(running: thread::ScopedJoinHandle<'_, T>) -> T {
     running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_taken_from_the_front() {
+        let hashes: Vec<Hash128> = (0..12).map(|lo| Hash128 { lo, hi: 0 }).collect();
+        let mut blocks: Vec<&[Hash128]> = vec![&hashes[..0], &hashes[..3], &hashes[3..3], &hashes[3..8], &hashes[8..]];
+        let lens = |blocks: &[&[Hash128]]| blocks.iter().map(|block| block.len()).collect::<Vec<_>>();
+        let mut taken: Vec<Hash128> = Vec::new();
+        for (most, of_each, left) in [
+            (6, &[3, 3][..], &[2, 4][..]),
+            (0, &[], &[2, 4]),
+            (2, &[2], &[4]),
+            (1, &[1], &[3]),
+            (usize::MAX, &[3], &[]),
+            (5, &[], &[]),
+        ] {
+            let batch = take(&mut blocks, most);
+            assert_eq!((&lens(&batch)[..], &lens(&blocks)[..]), (of_each, left), "{most}");
+            taken.extend(batch.into_iter().flatten());
+        }
+        assert!(taken == hashes);
+    }
+}

@@ -129,3 +129,53 @@ impl<S: PartialEq> PartialEq for SubFilters<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So what is told of the memory of the list is what it takes.
+    #[test]
+    fn a_list_has_no_room_that_is_not_used() {
+        let mut list = SubFilters::One(0u64);
+        assert!(list.list_layout().is_none());
+        for (more, len) in [(vec![], 1), (vec![1], 2), (vec![2], 3), (vec![3, 4, 5], 6), (vec![], 6)] {
+            list.append(&mut more.clone()).unwrap();
+            assert!((0..len).eq(list.as_slice().iter().copied()));
+            if let SubFilters::Many(all) = &list {
+                assert_eq!((all.capacity() as u64, list.list_layout()), (len, Layout::array::<u64>(all.len()).ok()));
+            }
+        }
+        let mut at_once = SubFilters::One(0u64);
+        at_once.append(&mut vec![1, 2, 3, 4, 5]).unwrap();
+        for list in [list, at_once] {
+            let SubFilters::Many(all) = list else { panic!("there are six") };
+            assert_eq!((all.len(), all.capacity()), (6, 6));
+        }
+    }
+
+    #[test]
+    fn what_is_truncated_frees_its_memory() {
+        for (len, left) in [(9, 4), (4, 4), (3, 3), (2, 2), (1, 1), (0, 1)] {
+            let Some(mut list) = SubFilters::from_vec(vec![0u64, 1, 2, 3]) else { panic!("there are four") };
+            list.truncate(len);
+            assert!((0..left).eq(list.as_slice().iter().copied()));
+            assert_eq!(list.list_layout(), (left > 1).then(|| Layout::array::<u64>(left as usize).unwrap()));
+        }
+    }
+
+    #[test]
+    fn lists_are_equal_that_have_equal_sub_filters() {
+        let of = |all: &[u64]| SubFilters::from_vec(all.to_vec()).unwrap();
+        for (ours, theirs) in [
+            (&[1][..], &[1][..]),
+            (&[1], &[2]),
+            (&[1], &[1, 2]),
+            (&[1, 2], &[1]),
+            (&[1, 2], &[1, 3]),
+            (&[1, 2], &[1, 2]),
+        ] {
+            assert_eq!(of(ours) == of(theirs), ours == theirs, "{ours:?} {theirs:?}");
+        }
+    }
+}

@@ -2,25 +2,37 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::admission::Admission::{Admitted, Known, Refused};
+use crate::admission::Terms;
 use crate::hash::hash64;
 use crate::size_limit::Unlimited;
 
-/// How often each hash was looked for or inserted. It makes no difference between sub-filters.
+/// What makes no difference between sub-filters.
 #[derive(Debug, Default)]
-struct Asked(Mutex<HashMap<u64, u32>>);
+struct Aside {
+    /// How often each hash was looked for or inserted.
+    asked: Mutex<HashMap<u64, u32>>,
+    /// How often words of it were asked for.
+    kept: AtomicU32,
+    is_copy: bool,
+}
 
-impl PartialEq for Asked {
+impl PartialEq for Aside {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
+/// The bitmap of all of them, as far as anyone asks.
+static BYTES: [u8; 64] = [0; 64];
+
 /// A sub-filter that counts how often it is asked. It errs for items that share one of `values` values. It is full with
-/// `capacity` items or `most_held` held values. Like a real one, it reports a lower bound of its room: half of the
+/// `capacity` items or `most_held` held values. Each value is a word. Like a real one, it reports a lower bound of its room: half of the
 /// values that are left.
 #[derive(Debug, PartialEq)]
 struct Counted {
@@ -29,17 +41,17 @@ struct Counted {
     values: u64,
     held: HashSet<u64>,
     num_items: u64,
-    asked: Asked,
+    aside: Aside,
 }
 
 impl Counted {
     fn new(params: Params, most_held: u64, values: u64) -> Self {
-        let (held, asked) = (HashSet::new(), Asked::default());
-        Counted { params, most_held, values, held, num_items: 0, asked }
+        let (held, aside) = (HashSet::new(), Aside::default());
+        Counted { params, most_held, values, held, num_items: 0, aside }
     }
 
     fn ask(&self, hash: Hash128) -> u64 {
-        *self.asked.0.lock().unwrap().entry(hash.lo).or_default() += 1;
+        *self.aside.asked.lock().unwrap().entry(hash.lo).or_default() += 1;
         hash.lo % self.values
     }
 }
@@ -55,20 +67,31 @@ impl SubFilter for Counted {
     }
     fn next(sub_filters: &[Self], _: u64, _: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
         let Counted { params, most_held, values, .. } = sub_filters[0];
+        if params.expansion == 0 {
+            return Err(Error::Full { capacity: params.capacity });
+        }
         Ok(Counted::new(params, most_held, values))
     }
     fn empty_twin(&self, _: u64, _: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
         unreachable!("no test asks for one")
     }
     fn try_clone(&self) -> Result<Self, Error> {
-        unreachable!("no test copies")
+        let aside = Aside { is_copy: true, ..Aside::default() };
+        Ok(Counted { held: self.held.clone(), num_items: self.num_items, aside, ..*self })
     }
     fn size_bytes(_: &[Self]) -> u64 {
         0
     }
-    fn words_of(&self, _: Hash128, _: &mut dyn FnMut(usize, u64)) {}
-    fn put_back(&mut self, _: &[(usize, u64)], _: u64) {
-        unreachable!("no test takes items back")
+    fn words_of(&self, hash: Hash128, visit: &mut dyn FnMut(usize, u64)) {
+        self.aside.kept.fetch_add(1, Ordering::Relaxed);
+        let value = hash.lo % self.values;
+        visit(value as usize, u64::from(self.held.contains(&value)));
+    }
+    fn put_back(&mut self, words: &[(usize, u64)], num_items: u64) {
+        words.iter().filter(|(_, was_held)| *was_held == 0).for_each(|(value, _)| {
+            self.held.remove(&(*value as u64));
+        });
+        self.num_items = num_items;
     }
     fn capacity(&self) -> u64 {
         self.params.capacity
@@ -120,7 +143,7 @@ impl SubFilter for Counted {
         unreachable!("no test loads")
     }
     fn as_bytes(&self) -> &[u8] {
-        &[]
+        &BYTES
     }
     fn append_bytes(&mut self, _: u64, _: &[u8]) -> Result<(), Error> {
         unreachable!("no test loads")
@@ -158,11 +181,11 @@ fn counted(capacity: u64, most_held: u64, values: u64) -> Chain<Counted> {
 
 /// Largest number of times that a sub-filter was asked about one item since the last call.
 fn most_asked(chain: &Chain<Counted>) -> u32 {
-    let asked = chain.sub_filters().iter().map(|one| std::mem::take(&mut *one.asked.0.lock().unwrap()));
+    let asked = chain.sub_filters().iter().map(|one| std::mem::take(&mut *one.aside.asked.lock().unwrap()));
     asked.flat_map(HashMap::into_values).max().unwrap_or(0)
 }
 
-fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
+fn bytes(items: &[u16]) -> impl ExactSizeIterator<Item = &[u8]> {
     items.iter().map(bytemuck::bytes_of)
 }
 
@@ -200,5 +223,42 @@ proptest! {
         prop_assert_eq!(added, one_by_one);
         prop_assert!(most_asked(&listed) <= 2 * items.len() as u32 && most_asked(&single) <= 2 * items.len() as u32);
         prop_assert!(listed == single);
+    }
+}
+
+fn fixed(capacity: u64) -> Chain<Counted> {
+    Chain::of(Counted::new(Params { error_rate: 0.5, capacity, expansion: 0, seed: 0 }, u64::MAX, u64::MAX))
+}
+
+/// A word that is kept takes 16 bytes, and a copy the 64 of the bitmap.
+#[test]
+fn what_may_be_taken_back_is_kept_in_the_less_memory() {
+    let items: Vec<u16> = (0..10).collect();
+    for new in 2..=8 {
+        for (all, dry_run) in [(true, false), (true, true), (false, true)] {
+            let (mut chain, mut before) = (fixed(new as u64), fixed(new as u64));
+            [&mut chain, &mut before].into_iter().for_each(|chain| drop(chain.add(b"first", &Unlimited)));
+            let terms = Terms { limit: u64::MAX, all, dry_run };
+            let told = chain.admit(bytes(&items[..new]), terms, &Unlimited).unwrap();
+            assert_eq!(told.len(), new);
+            assert!(chain == before && chain.num_items() == 1);
+            assert_eq!(chain.sub_filters()[0].aside.is_copy, new * 16 >= BYTES.len(), "{new}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_kept_of_what_will_not_be_taken_back() {
+    let items: Vec<u16> = (0..5).collect();
+    let mut chain = fixed(3);
+    let terms = Terms { limit: u64::MAX, all: false, dry_run: false };
+    let kept = |chain: &Chain<Counted>| chain.sub_filters()[0].aside.kept.load(Ordering::Relaxed);
+    // It has no room for all of them, and takes those that it has room for.
+    let told = chain.admit(bytes(&items), terms, &Unlimited).unwrap();
+    assert_eq!((told, kept(&chain)), ([Admitted, Admitted, Admitted, Refused, Refused].to_vec(), 0));
+    // A full one changes no more.
+    for (all, dry_run) in [(false, false), (true, false), (false, true)] {
+        let told = chain.admit(bytes(&items), Terms { all, dry_run, ..terms }, &Unlimited).unwrap();
+        assert_eq!((told, kept(&chain)), ([Known, Known, Known, Refused, Refused].to_vec(), 0));
     }
 }

@@ -278,4 +278,25 @@ mod tests {
             Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })
         ));
     }
+
+    #[test]
+    fn fields_of_a_shape_are_checked_at_their_ends() {
+        let good = Shape::new(0.01, 100, NOROUND).unwrap();
+        let field = |shape: Shape| match shape.validate() {
+            Ok(()) => "none",
+            Err(Error::Corrupt { field, .. }) => field,
+            Err(other) => panic!("{other}"),
+        };
+        let bits = |bits_per_item, hashes| field(Shape { bits_per_item, hashes, ..good });
+        assert_eq!([bits(0.0, 0), bits(-0.0, 0), bits(f64::NAN, 0), bits(1600.1, 1110)], ["bits_per_item"; 4]);
+        assert_eq!([bits(f64::from_bits(1), 1), bits(1600.0, 1110)], ["none"; 2]);
+        assert_eq!([bits(f64::from_bits(1), 0), bits(1600.0, 1109), bits(1600.0, 1111)], ["hashes"; 3]);
+        let of_n2 = |n2, num_bytes| field(Shape { n2, num_bytes, ..good });
+        assert_eq!([of_n2(60, 1 << 57), of_n2(1, 8), of_n2(7, 16), of_n2(0, 1 << 57), of_n2(0, 1)], ["none"; 5]);
+        assert_eq!([of_n2(61, 1 << 58), of_n2(64, 1), of_n2(255, 1)], ["n2"; 3]);
+        assert_eq!(
+            [of_n2(60, 1 << 56), of_n2(1, 1), of_n2(7, 24), of_n2(0, 0), of_n2(0, (1 << 57) + 1)],
+            ["num_bytes"; 5]
+        );
+    }
 }

@@ -465,4 +465,40 @@ mod tests {
         assert!(filter.rate_with(full as u64) < 0.0101 && filter.rate_with(full as u64) > 0.009);
         assert_eq!([filter.rate_with(0), filter.rate_with(filter.shape().num_bits())], [0.0, 1.0]);
     }
+
+    #[test]
+    fn sub_filters_are_equal_in_every_bit_and_number() {
+        let same = |other: &ClassicSubFilter| filter(0.01, 100) == *other;
+        assert!(same(&filter(0.01, 100)));
+        // As many bytes, none of them set, but other rules.
+        let other = filter(0.01, 99);
+        assert!(!same(&other) && other.as_bytes() == filter(0.01, 100).as_bytes());
+        let mut other = filter(0.01, 100);
+        other.set_num_items(1).unwrap();
+        assert!(!same(&other));
+        let mut other = filter(0.01, 100);
+        other.append_bytes(119, &[1]).unwrap();
+        assert!(!same(&other));
+        let mut copy = other.try_clone().unwrap();
+        assert!(copy == other);
+        copy.set_num_items(1).unwrap();
+        assert!(copy != other);
+    }
+
+    #[test]
+    fn a_sub_filter_tells_what_it_was_made_with() {
+        let one = filter(0.0125, 100);
+        assert_eq!((one.error_rate(), one.capacity(), one.num_bits()), (0.0125, 100, one.as_bytes().len() as u64 * 8));
+    }
+
+    /// One from elsewhere may have another shape than follows from the parameters.
+    #[test]
+    fn only_equal_shapes_merge() {
+        let (ours, theirs) = (filter(0.01, 100), filter(0.01, 99));
+        assert_eq!(ours.check_mergeable(&filter(0.01, 100)), Ok(()));
+        let (told, of_theirs) = (format!("{:?}", ours.shape()), format!("{:?}", theirs.shape()));
+        assert!(told.contains("capacity: 100") && of_theirs.contains("capacity: 99"));
+        let refused = Error::Incompatible { parameter: Parameter::Shape, ours: told, theirs: of_theirs };
+        assert_eq!(ours.check_mergeable(&theirs), Err(refused));
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::super::bitmap::Line;
 use super::super::chain::MAX_SUB_FILTERS;
+use super::super::lines::sizing;
 use super::*;
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
@@ -48,6 +49,26 @@ fn either_layout_behaves_alike() {
         let twin = filter.empty_twin(&Unlimited).unwrap();
         filter.clear();
         assert!(filter.is_empty() && filter == twin && filter.params() == copy.params());
+    }
+}
+
+#[test]
+fn an_item_sets_as_many_bits_as_are_told() {
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        for error_rate in [0.3, 0.01, 1e-3, 1e-5, 1e-9] {
+            let params = Params { error_rate, capacity: 1000, expansion: 0, seed: 0 };
+            let one = |item: u32| {
+                let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
+                filter.add(item.to_le_bytes(), &Unlimited).unwrap();
+                filter.sub_filters().next().unwrap()
+            };
+            // Some may coincide, but not of every item.
+            assert_eq!(
+                (0..40).map(|item| one(item).set_bits).max(),
+                Some(one(0).hashes.into()),
+                "{layout} {error_rate}"
+            );
+        }
     }
 }
 
@@ -133,6 +154,42 @@ fn an_order_that_does_not_fit_is_refused_with_the_rate() {
         let errors = absent.filter(|item| forced.may_contain(item)).count() as f64 / 200_000.0;
         // The first sub-filter has 100 items, where one filter deviates from the mean by about an eighth.
         assert!((would_be / errors - 1.0).abs() < 0.3, "{layout}: {would_be} {errors}");
+    }
+}
+
+/// Of each sub-filter what its bits say, or what it comes to before the union grows; and what the rest may come to.
+#[test]
+fn the_rate_of_a_refused_union_adds_up() {
+    for layout in [BitLayout::Lines, BitLayout::Classic] {
+        let [ours, theirs] = [0u32, 100_000].map(|from| {
+            let mut filter = chain(layout, 0.05, 0..0);
+            let mut items = from..;
+            while filter.sub_filters().nth(1).is_none_or(|newest| newest.num_items < 30) {
+                filter.add(items.next().unwrap().to_le_bytes(), &Unlimited).unwrap();
+            }
+            filter
+        });
+        let Err(Error::RateExceeded { would_be, asked: 0.05 }) = union(&ours, &[&theirs]) else { panic!("{layout}") };
+        let mut none = 1.0;
+        for (index, info) in ours.sub_filters().enumerate() {
+            let [a, b] =
+                [&ours, &theirs].map(|filter| either!(&filter.chain, chain => chain.sub_filters()[index].as_bytes()));
+            let set_bits: u64 = a.iter().zip(b).map(|(a, b)| u64::from((a | b).count_ones())).sum();
+            let rate = match &info.geometry {
+                // The newest is full before the union grows.
+                Some(_) if index == 1 => 0.2 * 0.05 / 2.0,
+                Some(geometry) => sizing::false_positive_rate(geometry, sizing::estimate_items(geometry, set_bits)),
+                None => (set_bits as f64 / info.num_bits as f64).powi(info.hashes as i32),
+            };
+            assert!(index == 1 || rate > 1.2 * info.error_rate, "{layout}: {rate}");
+            assert!(layout == BitLayout::Lines || index == 0 || (1e-8..1e-3).contains(&rate), "{rate}");
+            none *= 1.0 - rate;
+        }
+        if layout == BitLayout::Lines {
+            // Sub-filter i has the share 1/(i*(i+1)) of a fifth: those from the third on have a half of it.
+            none *= 1.0 - 0.2 * 0.05 / 2.0;
+        }
+        assert!((would_be - (1.0 - none)).abs() < 1e-12, "{layout}: {would_be}");
     }
 }
 

@@ -261,4 +261,28 @@ mod tests {
             assert_eq!(FullestLine::new(rate), FullestLine::exact(rate), "{rate}");
         }
     }
+
+    /// The bounds around any load nearby hold the result, down to distances that rounding decides, and they are about as
+    /// narrow as the distance asks for.
+    #[test]
+    fn bounds_are_as_wide_as_they_have_to_be() {
+        for line_rate in [0.3, 0.1, 0.06, 0.03, 0.015, 0.005] {
+            let exact = FullestLine::exact(line_rate);
+            let rate = LineRate::of(exact.probes);
+            let slope = (rate.at(1.001 * exact.load) - rate.at(0.999 * exact.load)) / (0.002 * exact.load);
+            for k in 0..=80 {
+                // Differences of the rate from a thousandth of what rounding may be to a thousandth of the rate.
+                let distance = libm::pow(10.0, -15.0 + f64::from(k) * 0.125) * 0.1 / slope;
+                for load in [exact.load - distance, exact.load + distance] {
+                    let Some(near) = FullestLine::near(line_rate, exact.probes, load) else {
+                        assert!(distance > 0.02 * load, "{line_rate} {k}");
+                        continue;
+                    };
+                    let (low, high) = near.loads();
+                    assert!(low < exact.load && exact.load < high, "{line_rate} {k}");
+                    assert!(high - low < 4.5 * distance + 5.0 * ROUNDING / slope, "{line_rate} {k}");
+                }
+            }
+        }
+    }
 }

@@ -540,4 +540,18 @@ mod tests {
         assert_eq!(estimate_items(&shape, 0), 0.0);
         assert!(estimate_items(&shape, shape.num_bits()) > 5000.0);
     }
+
+    /// Whatever the number of those before: what one and those after it may err together.
+    #[test]
+    fn rates_from_a_sub_filter_on_add_up() {
+        for error_rate in [0.5, 0.01, 1e-9] {
+            let (chain, fixed) = (params(error_rate, 1, 2), params(error_rate, 1, 0));
+            assert_eq!([rate_from(&chain, 0), rate_from(&fixed, 0)], [error_rate; 2]);
+            assert_eq!([rate_from(&fixed, 1), rate_from(&fixed, u64::MAX)], [0.0; 2]);
+            for index in 0..2000 {
+                let sum = sub_filter_rate(&chain, index) + rate_from(&chain, index + 1);
+                assert!((rate_from(&chain, index) / sum - 1.0).abs() < 1e-12, "{error_rate} {index}");
+            }
+        }
+    }
 }

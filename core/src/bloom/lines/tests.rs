@@ -2,7 +2,7 @@
 
 use super::super::chain::{Expected, SubFilter as _};
 use super::*;
-use crate::error::Parameter;
+use crate::error::{Limit, Parameter};
 use crate::hash::{Hash128, checksum, hash128};
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
@@ -115,6 +115,10 @@ fn a_filter_of_a_high_rate_is_full_by_its_bits() {
         let refused = (0u64..).find_map(|item| {
             let (room, set_bits) = (one.room(), one.sub_filters()[0].set_bits());
             assert_eq!(room > 0, set_bits < full);
+            // As many as certainly fit: each may find all of its bits free.
+            let bits_per_item = one.sub_filters()[0].geometry().probes_per_line.into();
+            let least = full.saturating_sub(set_bits).div_ceil(bits_per_item);
+            assert_eq!(room, least.min(capacity - one.num_items()));
             one.add(&item.to_le_bytes(), &Unlimited).err()
         });
         assert_eq!(refused, Some(Error::Full { capacity }));
@@ -150,6 +154,28 @@ fn growth_that_is_refused_changes_nothing() {
     assert_eq!((filter.sub_filters().len(), filter.capacity()), (2, 300));
 }
 
+/// The first sub-filter moves to the list when a second follows it.
+#[test]
+fn growth_asks_for_all_that_it_takes() {
+    let mut filter = filter(params(0.01, 20, 2, 0));
+    for len in 1..4 {
+        let mut items = 0u64..;
+        while filter.room() > 0 {
+            filter.add(&items.next().unwrap().to_le_bytes(), &Unlimited).unwrap();
+        }
+        let mut needed = size_of::<LineFilter>();
+        filter.heap_layouts(&mut |layout| needed += layout.size());
+        needed += size_of::<LineSubFilter>() * if len == 1 { 2 } else { 1 };
+        let needed = needed as u64 + sizing::sub_filter_geometry(filter.params(), len).unwrap().num_bytes();
+        let refused = Error::TooLarge { needed_bytes: needed, limit_bytes: needed - 1, limit: Limit::Value };
+        assert_eq!(filter.add(b"another", &MaxBytes(needed - 1)), Err(refused));
+        assert_eq!(filter.sub_filters().len() as u64, len);
+        assert_eq!(filter.add(b"another", &MaxBytes(needed)), Ok(true));
+        assert_eq!(filter.sub_filters().len() as u64, len + 1);
+        filter.sub_filters_mut()[len as usize].clear();
+    }
+}
+
 #[test]
 fn growth_ends_in_an_error_where_numbers_end() {
     // The sixth sub-filter would be for 32768^5 = 2^75 items; the limit refuses the third, for 2^30.
@@ -173,8 +199,10 @@ fn chains_end_at_a_number_of_sub_filters() {
     let items: Vec<u16> = (0..3000).collect();
     let mut added = Vec::new();
     let refused = add_list(&mut chain, &items, &Unlimited, &mut added);
-    assert!(matches!(refused, Err(Error::OutOfRange { parameter: Parameter::SubFilters, .. })), "{refused:?}");
+    let expected = "at most 1024, as a larger capacity or expansion needs";
+    assert_eq!(refused, Err(Error::out_of_range(Parameter::SubFilters, expected, 1025)));
     assert_eq!(chain.sub_filters().len(), LineFilter::MAX_SUB_FILTERS);
+    assert_eq!(chain.add(b"another", &Unlimited), refused.map(|()| true));
     assert!(bytes(&items).zip(&added).all(|(item, _)| chain.may_contain(item)));
     // Items that it has are still accepted.
     assert!(matches!(chain.add(&0u16.to_ne_bytes(), &Unlimited), Ok(false)));
@@ -286,6 +314,35 @@ fn full_sub_filters(len: u32) -> Vec<LineSubFilter> {
         filter
     };
     (0..len).map(sub_filter).collect()
+}
+
+/// As the generations of a window: of one size, where the first lines alone are compared in all.
+#[test]
+fn even_sub_filters_answer_one_by_one() {
+    for error_rate in [0.3, 0.05, 1e-3, 1e-6] {
+        for len in 1..=12 {
+            let mut sub_filters = Vec::new();
+            for index in 0..len {
+                let mut one = LineSubFilter::new(error_rate, 400, 0, &Unlimited).unwrap();
+                for hash in hashes_of(index * 10_000, 400) {
+                    one.insert(hash);
+                }
+                sub_filters.push(one);
+            }
+            let (mut errors, mut absent) = (0, 0);
+            for from in (0..len * 10_000).step_by(1250) {
+                for (size, expected) in [(32, Expected::Absent), (7, Expected::Present)] {
+                    let hashes = hashes_of(from, size);
+                    let found = LineSubFilter::look_up_chunk_in_even(&sub_filters, &hashes, expected);
+                    let any = |hash: &Hash128| sub_filters.iter().any(|one| one.may_contain(*hash));
+                    assert!((0..32).map(|i| found >> i & 1 == 1).take(hashes.len()).eq(hashes.iter().map(any)));
+                    absent += if from % 10_000 == 0 { 0 } else { size };
+                    errors += if from % 10_000 == 0 { 0 } else { found.count_ones() };
+                }
+            }
+            assert!(errors < absent && (error_rate < 0.01 || errors > 0), "{error_rate} {len}");
+        }
+    }
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! Filters that forget against a model that follows their replies.
 
 use super::*;
+use crate::bloom::lines::sub_filter::LineSubFilter;
 use crate::bloom::{Span, sizing};
+use crate::error::Limit;
 use crate::heap::{Mover, OnHeap};
-use crate::size_limit::Unlimited;
+use crate::size_limit::{MaxBytes, Unlimited};
 use crate::window::{Move, Window};
 use proptest::prelude::*;
+use std::alloc::Layout;
 use std::collections::HashMap;
 
 const LEN: u64 = 10;
@@ -278,4 +281,213 @@ fn fill_and_rate_are_those_of_what_is_alive() {
         assert_eq!(filter.at(now).fill_ratio(), filter.fill_ratio());
     }
     assert!(told[4].1 > told[1].1 && told[1].1 > 0.0);
+}
+
+fn layouts_of(filter: &BloomFilter) -> Vec<Layout> {
+    let mut layouts = Vec::new();
+    filter.heap_layouts(&mut |layout| layouts.push(layout));
+    layouts
+}
+
+/// It has no memory for items before the first, whatever it is made for.
+#[test]
+fn a_cleared_filter_is_as_new_at_its_slice() {
+    let of_time = Sliding::time(4 * LEN, 4, Pace::Clock, false).unwrap();
+    for (sliding, expansion) in [(of_time, 2), (Sliding::last(4, false).unwrap(), 0)] {
+        let params = Params { error_rate: 0.01, capacity: 100, expansion, seed: 0 };
+        let mut filter = BloomFilter::windowed(params, sliding, 1_000, &Unlimited).unwrap();
+        assert!(filter.is_empty());
+        assert_eq!((filter.capacity(), filter.room(), filter.num_items()), (100, 0, 0));
+        assert_eq!(layouts_of(&filter), [Layout::new::<Ring>()]);
+        for slice in 0..3u32 {
+            add(&mut filter, &(slice * 70..slice * 70 + 70).collect::<Vec<_>>(), 1_000 + LEN * u64::from(slice));
+            assert!(!filter.is_empty() && filter.capacity() == 100);
+        }
+        let twin = filter.empty_twin(&Unlimited).unwrap();
+        assert!(filter != twin && filter.num_items() > 100 && filter.sub_filters().len() > 3);
+        // What is forgotten by now is in it until it moves.
+        assert!(!filter.is_empty() && layouts_of(&filter).iter().all(|layout| layout.size() > 0));
+        filter.clear();
+        assert!(filter == twin && filter.is_empty() && !filter.may_contain(200u32.to_le_bytes()));
+        assert_eq!((filter.num_items(), filter.room(), filter.sub_filters().len()), (0, 0, 0));
+        assert_eq!(layouts_of(&filter), [Layout::new::<Ring>()]);
+        assert_eq!(filter.newest_slice(), twin.newest_slice());
+        assert_eq!(add(&mut filter, &[1], 1_020), (Move::Stay, vec![true]));
+        if sliding == of_time {
+            drop(filter.advance(1_000));
+            assert!(filter.is_empty());
+        }
+    }
+}
+
+/// All generations together are bounded, by whatever way they come.
+#[test]
+fn windows_end_at_a_number_of_sub_filters() {
+    let params = Params { error_rate: 0.01, capacity: 1, expansion: 1, seed: 0 };
+    let make =
+        || BloomFilter::windowed(params, Sliding::time(1, 1, Pace::Manual, false).unwrap(), 0, &Unlimited).unwrap();
+    let expected = "at most 1024, as a larger capacity or expansion needs";
+    let refused = Error::out_of_range(Parameter::SubFilters, expected, 1025);
+    let (mut one, mut items) = (make(), 0u32..);
+    let mut add = |filter: &mut BloomFilter, len: usize| {
+        while filter.sub_filters().len() < len {
+            filter.add(items.next().unwrap().to_le_bytes(), &Unlimited).unwrap();
+        }
+    };
+    add(&mut one, 600);
+    let older = one.try_clone().unwrap();
+    drop(one.advance(1));
+    add(&mut one, 1024);
+    assert_eq!(one.add(b"another", &Unlimited), Err(refused.clone()));
+    assert_eq!(one.sub_filters().len(), 1024);
+    let (another, terms) = ([&b"another"[..]], Terms { limit: u64::MAX, all: false, dry_run: false });
+    assert_eq!(one.admit(another.into_iter(), terms, &Unlimited), Err(refused.clone()));
+    let (many, mut empty) = (bytes(&(0..1100).collect::<Vec<_>>()), make());
+    assert_eq!(empty.admit(many.iter().map(|item| &item[..]), terms, &Unlimited), Err(refused));
+    assert!(empty == make());
+    // A union of slices that have too many together.
+    let mut newer = make();
+    drop(newer.advance(1));
+    add(&mut newer, 424);
+    assert_eq!(newer.try_clone().unwrap().merge(&[&older], &Unlimited), Ok(true));
+    add(&mut newer, 425);
+    let before = newer.try_clone().unwrap();
+    let refused = Error::out_of_range(Parameter::SubFilters, "at most 1024", 1025);
+    assert_eq!(newer.merge(&[&older], &Unlimited), Err(refused));
+    assert!(newer == before);
+}
+
+#[test]
+fn what_goes_by_no_time_does_not_move() {
+    let params = Params { error_rate: 0.01, capacity: 100, expansion: 0, seed: 0 };
+    let last = BloomFilter::windowed(params, Sliding::last(2, false).unwrap(), 1_000, &Unlimited).unwrap();
+    let plain = BloomFilter::new(crate::bloom::BitLayout::Lines, params, &Unlimited).unwrap();
+    for mut filter in [last, plain] {
+        (0..90).for_each(|item: u32| drop(filter.add(item.to_le_bytes(), &Unlimited)));
+        let before = filter.try_clone().unwrap();
+        assert!(!filter.asks_clock());
+        assert_eq!(filter.advance(1_000).num_bytes(), 0);
+        filter.rebase(0);
+        filter.set_pace(Pace::Manual);
+        assert_eq!((filter.advance_due(u64::MAX).made, filter.rebase_due(0)), (Move::Stay, Move::Stay));
+        assert_eq!(filter.at(u64::MAX).slice(), before.newest_slice());
+        assert!(filter == before && filter.at(u64::MAX).num_items() == before.num_items());
+    }
+}
+
+/// The limit is asked for the first sub-filters of all generations that may be alive at once.
+#[test]
+fn all_generations_are_asked_for_at_once() {
+    let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    let day = Sliding::time(4 * LEN, 4, Pace::Clock, false).unwrap();
+    let of_generation = Params { error_rate: 0.01 / 5.0, capacity: 250, ..params };
+    let bytes = sizing::sub_filter_geometry(&of_generation, 0).unwrap().num_bytes();
+    let needed = size_of::<Ring>() as u64 + 5 * (bytes + size_of::<LineSubFilter>() as u64);
+    assert!(BloomFilter::windowed(params, day, 0, &MaxBytes(needed)).is_ok());
+    let refused = Error::TooLarge { needed_bytes: needed, limit_bytes: needed - 1, limit: Limit::Value };
+    assert_eq!(BloomFilter::windowed(params, day, 0, &MaxBytes(needed - 1)), Err(refused));
+}
+
+const SOME: Terms = Terms { limit: u64::MAX, all: false, dry_run: false };
+
+fn admit(filter: &mut BloomFilter, items: &[u32], terms: Terms, now: u64, limit: u64) -> Result<Vec<Admission>, Error> {
+    filter.admit_at(bytes(items).iter().map(|item| &item[..]), terms, now, &MaxBytes(limit))
+}
+
+#[test]
+fn admission_asks_for_the_memory_that_it_needs() {
+    for refresh in [false, true] {
+        let mut filter = filter(1, refresh, 40, 1_000);
+        assert!(matches!(admit(&mut filter, &[0], SOME, 1_000, 0), Err(Error::TooLarge { .. })));
+        assert_eq!(admit(&mut filter, &[0, 0, 1], SOME, 1_000, u64::MAX).unwrap().len(), 3);
+        let dry = Terms { dry_run: true, ..SOME };
+        // In a later slice there is no sub-filter yet, whatever room this one has.
+        assert!(matches!(admit(&mut filter, &[2], dry, 1_010, 0), Err(Error::TooLarge { .. })));
+        // What is known already needs nothing, and others fill it up.
+        for terms in [dry, SOME] {
+            assert_eq!(admit(&mut filter, &[1, 0], terms, 1_000, 0), Ok(vec![Admission::Known; 2]));
+            assert_eq!(
+                admit(&mut filter, &(2..40).collect::<Vec<_>>(), terms, 1_000, 0),
+                Ok(vec![Admission::Admitted; 38])
+            );
+        }
+        assert_eq!((filter.room(), filter.num_items(), filter.sub_filters().len()), (0, 40, 1));
+        assert_eq!(admit(&mut filter, &[1, 0], SOME, 1_000, 0), Ok(vec![Admission::Known; 2]));
+        assert!(matches!(admit(&mut filter, &[40], SOME, 1_000, 0), Err(Error::TooLarge { .. })));
+    }
+}
+
+#[test]
+fn what_is_admitted_is_where_adding_would_have_put_it() {
+    for refresh in [false, true] {
+        let (mut added, mut admitted) = (filter(2, refresh, 10, 1_000), filter(2, refresh, 10, 1_000));
+        for (now, items) in [(1_000, 0..50), (1_005, 30..90), (1_010, 60..200), (1_010, 190..191)] {
+            let items: Vec<u32> = items.collect();
+            add(&mut added, &items, now);
+            drop(admitted.advance_due(now));
+            admit(&mut admitted, &items, SOME, now, u64::MAX).unwrap();
+            assert!(admitted == added && admitted.sub_filters().len() > 2);
+        }
+    }
+}
+
+/// An item that is renewed is remembered from then on. Where it comes twice, it is in the newest slice once.
+#[test]
+fn renewed_items_are_moved_to_the_newest_slice() {
+    let mut ours = filter(2, true, 1, 1_000);
+    add(&mut ours, &[7], 1_000);
+    let mut once = ours.try_clone().unwrap();
+    let known = bytes(&[7, 7]);
+    let asked = || known.iter().map(|item| &item[..]);
+    let dry = Terms { dry_run: true, ..SOME };
+    // What only tells moves nothing on.
+    let before = ours.try_clone().unwrap();
+    assert_eq!(ours.advance_before_admitting(asked(), dry, 1_010).unwrap().made, Move::Stay);
+    assert!(ours == before);
+    assert_eq!(ours.advance_before_admitting(asked(), SOME, 1_010).unwrap().made, Move::Advance(101));
+    assert_eq!(admit(&mut ours, &[7, 7], SOME, 1_010, u64::MAX), Ok(vec![Admission::Known; 2]));
+    assert_eq!((ours.num_items(), ours.additions(), ours.sub_filters().len()), (1, 2, 2));
+    add(&mut once, &[7], 1_010);
+    assert!(ours == once);
+    // In its slice it is not renewed again.
+    assert_eq!(ours.advance_before_admitting(asked(), SOME, 1_010).unwrap().made, Move::Stay);
+    assert!(ours.at(1_039).may_contain(known[0]) && !ours.at(1_040).may_contain(known[0]));
+    let last = Params { error_rate: 0.01, capacity: 10, expansion: 0, seed: 0 };
+    let mut last = BloomFilter::windowed(last, Sliding::last(2, true).unwrap(), 0, &Unlimited).unwrap();
+    assert_eq!(last.advance_before_admitting(asked(), SOME, 1_010).unwrap().made, Move::Stay);
+}
+
+#[test]
+fn a_union_that_only_moves_on_changes_it() {
+    let mut ours = filter(2, false, 10, 1_000);
+    add(&mut ours, &[1], 1_000);
+    let (older, newer) = (filter(2, false, 10, 990), filter(2, false, 10, 1_010));
+    assert_eq!((ours.merge(&[&older], &Unlimited), ours.newest_slice()), (Ok(false), Some(100)));
+    assert_eq!((ours.merge(&[&newer], &Unlimited), ours.newest_slice()), (Ok(true), Some(101)));
+    assert_eq!((ours.merge(&[&newer], &Unlimited), ours.num_items()), (Ok(false), 1));
+}
+
+/// How many items of a slice came again, in a union: as many as in what has all of its bits, else the share of all.
+#[test]
+fn unions_tell_how_many_items_came_again() {
+    let of = |items: std::ops::Range<u32>, again: std::ops::Range<u32>| {
+        let mut filter = filter(2, true, 2000, 1_000);
+        add(&mut filter, &items.collect::<Vec<_>>(), 1_000);
+        drop(filter.advance(101));
+        add(&mut filter, &again.collect::<Vec<_>>(), 1_010);
+        filter
+    };
+    let ours = of(0..100, 0..40);
+    assert_eq!((ours.num_items(), ours.additions()), (100, 140));
+    let mut part = of(50..60, 0..0);
+    assert_eq!(part.merge(&[&ours], &Unlimited), Ok(true));
+    assert_eq!((part.num_items(), part.additions()), (100, 140));
+    assert!(part == ours);
+    let mut both = ours.try_clone().unwrap();
+    assert_eq!(both.merge(&[&of(1000..1300, 1000..1020)], &Unlimited), Ok(true));
+    let items: Vec<u64> = both.sub_filters().map(|one| one.num_items).collect();
+    let [of_older, of_newer] = items[..] else { panic!("{items:?}") };
+    assert!(of_older.abs_diff(400) < 3 && of_newer.abs_diff(60) < 2, "{items:?}");
+    // Of 400 items 60 came again.
+    assert_eq!(both.num_items(), of_older - 60 * of_older / 400 + of_newer);
 }

@@ -187,6 +187,40 @@ fn lines_are_aligned_and_relocate() {
 }
 
 #[test]
+fn sub_filters_are_equal_in_every_bit_and_number() {
+    let same = |other: &LineSubFilter| filter(0.01, 1000) == *other;
+    assert!(same(&filter(0.01, 1000)));
+    // As many lines, none of their bits set, but made for one item less.
+    let other = filter(0.01, 999);
+    assert!(!same(&other) && other.as_bytes() == filter(0.01, 1000).as_bytes());
+    let mut other = filter(0.01, 1000);
+    other.set_num_items(1).unwrap();
+    assert!(!same(&other));
+    let mut other = filter(0.01, 1000);
+    other.append_bytes(0, &[1]).unwrap();
+    assert!(!same(&other));
+    // As many bits, in other places.
+    let mut another = filter(0.01, 1000);
+    another.append_bytes(0, &[2]).unwrap();
+    assert!(another != other && another.set_bits() == other.set_bits());
+}
+
+/// At a high rate the bits decide too: the item that fills it may set all of its bits beyond those of a full one.
+#[test]
+fn what_a_sub_filter_holds_ends_with_its_items_and_its_bits() {
+    let one = filter(0.1, 1000);
+    let full = sizing::full_bits(0.1, &one.geometry()).unwrap();
+    let most = full + u64::from(one.geometry().probes_per_line) - 1;
+    assert_eq!(
+        [(1000, most), (1000, most + 1), (1001, most), (0, 0)].map(|(items, bits)| one.holds(items, bits)),
+        [true, false, false, true]
+    );
+    // At a low rate only the items do.
+    let one = filter(0.01, 1000);
+    assert!(one.holds(1000, one.num_bits()) && !one.holds(1001, 0));
+}
+
+#[test]
 fn writes_past_the_end_are_refused() {
     let mut filter = filter(0.01, 1000);
     let len = filter.as_bytes().len() as u64;
