@@ -2,15 +2,22 @@
 //!
 //! A slot with the share `a` of the hash space shows one of four patterns: free, taken by one set alone, by the other
 //! alone, by both. With members taken as Poisson, the likelihood of all slots is a product of their chances. It is
-//! climbed by Fisher's scoring: Newton's steps with the expected information instead of the observed one.
+//! climbed by Fisher's scoring: Newton's steps with the expected information instead of the observed one. Where
+//! a step would lead a number below 0, that one is cut, and the others are worked out anew.
 
 use crate::counting::estimate::Segments;
 
-/// Steps at most; 5 to 10 are usual, some more where a number is 0.
-const MAX_STEPS: usize = 200;
+/// Steps at most; 5 to 10 are usual, and 20 where a number is 0.
+const MAX_STEPS: usize = 100;
 
 /// A number of members that stands for none: with 0 the chance of a pattern would be 0.
 const NONE: f64 = 1e-9;
+
+#[cfg(test)]
+thread_local! {
+    /// How often a likelihood was worked out.
+    pub(super) static EVALUATIONS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
 
 /// Members of the first set alone, of the second alone, of both.
 pub(super) type Members = [f64; 3];
@@ -54,14 +61,13 @@ impl Pair {
         let mut members = start.map(|n| n.max(NONE));
         let mut here = self.likelihood(members);
         for _ in 0..MAX_STEPS {
-            let inverse = inverse(&here.information)?;
-            let step = inverse.map(|row| row.iter().zip(&here.score).map(|(i, s)| i * s).sum::<f64>());
+            let step = here.step(members)?;
             let (next, there) = self.climb(members, step, here.log)?;
             let is_there = next.iter().zip(&members).all(|(next, n)| (next - n).abs() <= 1e-10 * n + NONE);
             (members, here) = (next, there);
             if is_there {
                 // That the number is known and not Poisson takes its own variance off.
-                let variance = self::inverse(&here.information)?[2][2] - members[2];
+                let variance = inverse(&here.information)?[2][2] - members[2];
                 return variance.is_finite().then_some((members, variance.max(0.0)));
             }
         }
@@ -84,6 +90,8 @@ impl Pair {
     }
 
     fn likelihood(&self, [x, y, z]: Members) -> Likelihood {
+        #[cfg(test)]
+        EVALUATIONS.set(EVALUATIONS.get() + 1);
         let mut all = Likelihood { log: 0.0, score: [0.0; 3], information: [[0.0; 3]; 3] };
         for slots in &self.slots {
             let a = slots.share;
@@ -111,6 +119,42 @@ impl Pair {
             }
         }
         all
+    }
+}
+
+impl Likelihood {
+    /// The way from `members` to more likely numbers. One that leads below 0 goes nine tenths of the way, and the others
+    /// go as is best with that.
+    fn step(&self, members: Members) -> Option<Members> {
+        let mut given = [None; 3];
+        loop {
+            let step = self.step_with(given)?;
+            let before = given;
+            for i in 0..3 {
+                if given[i].is_none() && members[i] + step[i] < members[i] / 10.0 {
+                    given[i] = Some((members[i] / 10.0).max(NONE) - members[i]);
+                }
+            }
+            if given == before {
+                return Some(step);
+            }
+        }
+    }
+
+    /// Newton's step, of which some parts are given.
+    fn step_with(&self, given: [Option<f64>; 3]) -> Option<Members> {
+        let mut information = self.information;
+        let mut score = self.score;
+        for i in 0..3 {
+            let Some(part) = given[i] else { continue };
+            for j in 0..3 {
+                score[j] -= self.information[j][i] * part;
+                (information[i][j], information[j][i]) = (0.0, 0.0);
+            }
+            information[i][i] = 1.0;
+        }
+        let step = inverse(&information)?.map(|row| row.iter().zip(&score).map(|(i, s)| i * s).sum::<f64>());
+        Some(std::array::from_fn(|i| given[i].unwrap_or(step[i])))
     }
 }
 
