@@ -43,7 +43,9 @@ mod tests {
 
     #[test]
     fn figures_are_short() {
-        assert_eq!([0.01, 0.010449, 1.0 / 3.0, 1e-5, 0.0].map(rate), ["0.01", "0.0104", "0.333", "1e-5", "0"]);
+        assert_eq!([0.01, 0.010449, 1.0 / 3.0, 0.0].map(rate), ["0.01", "0.0104", "0.333", "0"]);
+        // Below a ten-thousandth the zeros would have to be counted.
+        assert_eq!([1e-4, 9.99e-5, 1e-5].map(rate), ["0.0001", "9.99e-5", "1e-5"]);
         assert_eq!([0.995, 1.0, 1.23456].map(percent), ["99.5 %", "100 %", "123 %"]);
     }
 

@@ -130,6 +130,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_list_gets_room_for_what_comes_and_doubles() {
+        let mut list = Vec::new();
+        try_reserve_more(&mut list, 5).unwrap();
+        let room = list.capacity();
+        assert!((5..10).contains(&room));
+        list.resize(room, Hash128 { lo: 1, hi: 2 });
+        try_reserve_more(&mut list, 1).unwrap();
+        assert!((2 * room..4 * room).contains(&list.capacity()));
+        let room = list.capacity() - list.len();
+        try_reserve_more(&mut list, room).unwrap();
+        assert_eq!(list.capacity() - list.len(), room);
+    }
+
+    #[test]
     fn a_batch_is_taken_from_the_front() {
         let hashes: Vec<Hash128> = (0..12).map(|lo| Hash128 { lo, hi: 0 }).collect();
         let mut blocks: Vec<&[Hash128]> = vec![&hashes[..0], &hashes[..3], &hashes[3..3], &hashes[3..8], &hashes[8..]];

@@ -219,6 +219,11 @@ fn an_estimate_of_all_slots_is_of_all_members() {
             counter.touch(item.to_le_bytes(), &Unlimited).unwrap();
             assert_eq!(counter.estimate(), reloaded(&counter).estimate(), "{item}");
         }
+        for item in 2100..2200u32 {
+            counter.estimate();
+            counter.touch_all([item.to_le_bytes()].iter(), &Unlimited, |_| ()).unwrap();
+            assert_eq!(counter.estimate(), reloaded(&counter).estimate(), "{item}");
+        }
         for start in [3000, 3100, 3200u32] {
             let items: Vec<[u8; 4]> = (start..start + 100).map(u32::to_le_bytes).collect();
             counter.estimate();
