@@ -43,8 +43,9 @@ pub(super) fn counts_of_unions(layout: Layout, sets: &[&Counter]) -> Result<Vec<
 
 /// No counts yet, for each union of so many sets.
 fn no_counts(sets: usize) -> Result<Vec<SegmentCounts>, Error> {
-    let mut counts = try_with_capacity(1 << sets)?;
-    counts.resize(1 << sets, SegmentCounts::default());
+    let unions = 1 << sets;
+    let mut counts = try_with_capacity(unions)?;
+    counts.resize(unions, SegmentCounts::default());
     Ok(counts)
 }
 

@@ -234,6 +234,57 @@ fn disjoint_sets_are_told_by_likelihood_too() {
     }
 }
 
+/// How likely two bitmaps and their union are, up to what does not depend on the numbers of members: of the first alone, of
+/// the second alone, of both.
+fn log_likelihood(unions: &[Union], [x, y, z]: [f64; 3]) -> f64 {
+    let [one, other, both] = [1, 2, 3].map(|marks| unions[marks].segments.as_slice());
+    let of_segment = |i: usize| {
+        let (a, free) = (both[i].share, |n: f64| (-both[i].share * n).exp());
+        let chances = [
+            free(x + y + z),
+            free(y + z) * (1.0 - free(x)),
+            free(x + z) * (1.0 - free(y)),
+            1.0 - free(z) + free(z) * (1.0 - free(x)) * (1.0 - free(y)),
+        ];
+        let (alone, beside) = (other[i].zero - both[i].zero, one[i].zero - both[i].zero);
+        let seen = [both[i].zero, alone, beside, both[i].slots - both[i].zero - alone - beside];
+        assert!(a > 0.0 && (chances.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+        seen.iter().zip(chances).filter(|(seen, _)| **seen > 0.0).map(|(seen, chance)| seen * chance.ln()).sum::<f64>()
+    };
+    (0..both.len()).map(of_segment).sum()
+}
+
+#[test]
+fn the_numbers_told_are_the_most_likely_ones_from_wherever_they_are_looked_for() {
+    for (one, other, both) in [(3000, 2000, 1000), (5000, 50, 40), (40, 4000, 4000), (2000, 2000, 0), (1, 9000, 3000)] {
+        let layout = layout(12, 9);
+        let members = |range: std::ops::Range<u64>| range.map(|number| hash64(&number.to_le_bytes(), 3));
+        let first = counter(layout, 0, members(0..one + both));
+        let second = counter(layout, 0, members(one..one + both + other));
+        let unions = Union::of_all(layout, &[&first, &second]).unwrap();
+        let pair = Pair::new(&unions[1].segments, &unions[2].segments, &unions[3].segments);
+        let expected = pair.most_likely([one as f64, other as f64, both as f64]).unwrap();
+        for start in [[0.0; 3], [1.0; 3], [1e4, 1.0, 1.0], [1.0, 1.0, 1e4], [100.0, 1e4, 8.0], [3e4; 3]] {
+            let (numbers, variance) = pair.most_likely(start).unwrap();
+            for (number, expected) in numbers.iter().zip(expected.0) {
+                assert!((number - expected).abs() <= 1e-7 * expected + 1e-7, "{numbers:?} from {start:?}");
+            }
+            assert!((variance / expected.1 - 1.0).abs() < 1e-6, "{variance} from {start:?}");
+        }
+        let most = log_likelihood(&unions, expected.0);
+        for i in 0..3 {
+            for step in [-0.01, 0.01, -0.3, 0.3, 1.0] {
+                let mut numbers = expected.0;
+                numbers[i] += step * numbers[i].max(5.0);
+                if numbers[i] > 0.0 {
+                    let log = log_likelihood(&unions, numbers);
+                    assert!(log <= most, "{numbers:?} are more likely than {:?}", expected.0);
+                }
+            }
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn exact_intersections_are_those_of_sets(sets in proptest::collection::vec(btree_set(0u64..20, 0..=20), 1..5)) {

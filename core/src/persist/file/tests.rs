@@ -1,3 +1,9 @@
+use std::error::Error as _;
+use std::io::{self, Read};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::format::{MAX_CHUNK_BYTES, MAX_KEY_BYTES};
 use super::{Entry, Error, Kind, Reader, Writer, from_bytes, to_bytes};
 use crate::bloom::{BitLayout, BloomFilter, Params};
 use crate::counting::{self, Counter};
@@ -181,4 +187,109 @@ fn records_out_of_order_are_refused() {
         Err(Error::OtherKind { .. })
     ));
     assert!(matches!(writer.finish(), Err(Error::OutOfOrder)));
+}
+
+/// Gives a few bytes at a time, and is interrupted before each.
+struct Halting<'a> {
+    bytes: &'a [u8],
+    calls: usize,
+    /// What happens at the end.
+    fails: Option<io::ErrorKind>,
+}
+
+impl Read for Halting<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.calls += 1;
+        if self.calls % 2 == 1 {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        match self.fails {
+            Some(kind) if self.bytes.is_empty() => Err(kind.into()),
+            _ => {
+                let len = into.len().min(1 + self.calls % 7);
+                self.bytes.read(&mut into[..len])
+            }
+        }
+    }
+}
+
+#[test]
+fn what_comes_in_small_pieces_is_read_and_what_fails_is_told() {
+    let bytes = to_bytes(&counter(100)).unwrap();
+    let all = |fails, len| {
+        let mut reader = Reader::new(Halting { bytes: &bytes[..len], calls: 0, fails })?;
+        reader.next_value()?;
+        let counter: Counter = reader.load(&Unlimited)?;
+        reader.next_value().map(|entry| (entry, counter.count()))
+    };
+    assert_eq!(all(None, bytes.len()).unwrap(), (None, 100));
+    for len in 0..bytes.len() {
+        let error = all(Some(io::ErrorKind::TimedOut), len).unwrap_err();
+        assert!(matches!(&error, Error::Io(error) if error.kind() == io::ErrorKind::TimedOut), "{len}: {error}");
+        assert!(error.source().is_some_and(|source| source.is::<io::Error>()));
+    }
+    let error = from_bytes::<Counter>(&bytes, &MaxBytes(1)).unwrap_err();
+    assert!(error.source().is_some_and(|source| source.is::<crate::error::Error>()));
+    assert!(Error::OutOfOrder.source().is_none());
+}
+
+/// The bytes of a file up to some place, other numbers instead of what follows, and the sum that they should have.
+fn forged(before: &[u8], numbers: &[u64]) -> Vec<u8> {
+    let mut bytes = before.to_vec();
+    numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
+    let sum = xxh3_64(&bytes);
+    bytes.extend(sum.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn numbers_that_do_not_fit_are_refused_although_the_sum_does() {
+    let mut writer = Writer::new(Vec::new()).unwrap();
+    writer.value(&Entry::of(Kind::Counter), [(1, b"one".as_slice()), (2, b"three")]).unwrap();
+    let bytes = writer.finish().unwrap();
+    let told = |bytes: Vec<u8>| {
+        let mut reader = Reader::new(&bytes[..])?;
+        reader.next_value()?;
+        reader.skip()?;
+        reader.next_value()
+    };
+    assert_eq!(told(bytes.clone()).unwrap(), None);
+    // A record's kind, a number, and a sum; and before that a kind, two numbers and a sum.
+    let values = bytes.len() - 16;
+    let chunks = bytes.len() - 17 - 24;
+    assert_eq!(forged(&bytes[..values], &[1]), bytes);
+    for (numbers, at, what) in [
+        (&[0][..], values, "0 values where 1 came"),
+        (&[2], values, "2 values where 1 came"),
+        (&[1, 8], chunks, "1 chunks where 2 came"),
+        (&[2, 7], chunks, "7 bytes of chunks where 8 came"),
+    ] {
+        let error = told(forged(&bytes[..at], numbers)).unwrap_err();
+        assert_eq!(error.to_string(), format!("damaged at byte {}: {what}", at - 1));
+    }
+}
+
+#[test]
+fn lengths_are_bounded_before_anything_is_read() {
+    let mut writer = Writer::new(Vec::new()).unwrap();
+    let entry = Entry { key: Some(b"key".to_vec()), ..Entry::of(Kind::Counter) };
+    writer.value(&entry, [(1, b"chunk")]).unwrap();
+    let bytes = writer.finish().unwrap();
+    for (content, most, what) in [(&b"key"[..], MAX_KEY_BYTES, "key"), (b"chunk", MAX_CHUNK_BYTES, "chunk")] {
+        let at = bytes.windows(content.len()).position(|window| window == content).unwrap();
+        let with = |len: u32| {
+            let bytes = [&bytes[..at - 4], &len.to_le_bytes(), content].concat();
+            let mut reader = Reader::new(&bytes[..]).unwrap();
+            reader.next_value().and_then(|_| reader.skip()).unwrap_err()
+        };
+        let most = u32::try_from(most).unwrap();
+        for len in [most + 1, u32::MAX] {
+            let told = with(len).to_string();
+            assert!(told.ends_with(&format!("a {what} of {len} bytes, more than {most}")), "{told}");
+        }
+        for len in [most, content.len() as u32 + 1] {
+            let error = with(len);
+            assert!(matches!(error, Error::Ends { within, .. } if within == what), "{error}");
+        }
+    }
 }
