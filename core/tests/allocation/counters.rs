@@ -13,7 +13,7 @@ use crate::common::{
     add_all_failures, assert_dumps_load_or_fail, assert_out_of_memory, assert_rdb_loads_or_fails,
     assert_scandump_fails_or_gives, fails_cleanly, failures, items, reading_fails_cleanly,
 };
-use crate::failing::with_failure;
+use crate::failing::{with_failure, with_failure_from};
 use crate::support::values::{completed, cut_after, rdb_of, rdb_of_loading, same_dump};
 
 fn counter(capacity: u64, error_rate: f64, exact_limit: u32, members: u32) -> Counter {
@@ -51,6 +51,32 @@ fn a_union_of_members_says_what_it_needs() {
         let (outcome, _) = with_failure(1, || count_union(&counters));
         assert_eq!(outcome, Err(Error::OutOfMemory { needed_bytes: 24 * members }));
     }
+}
+
+/// Small allocations too: members lie in one buffer that grows, and move to a table when they are many.
+#[test]
+fn members_say_what_the_next_one_needs() {
+    let mut counter = counter(10_000_000, 0.01, 65_536, 0);
+    let mut grown = 0;
+    for member in 0..4000u32 {
+        let (item, before) = (member.to_le_bytes(), counter.size_bytes());
+        let (outcome, failed) = with_failure_from(1, 1, || counter.add(item, &Unlimited));
+        if !failed {
+            assert_eq!(outcome, Ok(true));
+            continue;
+        }
+        let Err(Error::OutOfMemory { needed_bytes }) = outcome else { panic!("{outcome:?}") };
+        assert_eq!((counter.count(), counter.add(item, &Unlimited)), (u64::from(member), Ok(true)));
+        let more = counter.size_bytes() - before;
+        if needed_bytes != more {
+            // A table needs a length and four bytes of each member; of the new one an offset of two bytes and a mark.
+            assert_eq!(needed_bytes, 5 * (u64::from(member) + 1) + 3);
+            assert!(grown > 10, "{grown}");
+            return;
+        }
+        grown += 1;
+    }
+    panic!("no table after {grown} buffers");
 }
 
 /// From members to positions to words, with every large allocation on the way failing once.
