@@ -53,7 +53,7 @@ pub fn init() {
 }
 
 /// The sender to the background thread, which starts when first needed. `None` in a forked child, which has no such
-/// thread.
+/// thread, and where none could be started.
 fn reclaimer() -> Option<&'static Sender<Garbage>> {
     let started = RECLAIMER.get_or_init(|| {
         let (sender, receiver) = channel::<Garbage>();
@@ -61,6 +61,14 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
         thread.spawn(move || receiver.into_iter().for_each(drop)).ok().map(|_| (std::process::id(), sender))
     });
     started.as_ref().filter(|(process, _)| *process == std::process::id()).map(|(_, sender)| sender)
+}
+
+/// Starts the background thread as soon as a value has so many bytes that it will be freed there. With the first one to
+/// free it may be too late: where the process gets no more memory, jemalloc crashes in a thread that begins.
+pub fn prepare(bytes: u64) {
+    if bytes >= BACKGROUND_BYTES as u64 {
+        reclaimer();
+    }
 }
 
 /// False if the thread is gone. Then the error returns the value, which is freed here.

@@ -5,6 +5,7 @@
 //! changes a value in place notes it before and after, see [`Before`](super::before::Before).
 
 use crate::server::metrics::{CONVERSIONS, GROWTHS, Gauge};
+use crate::server::reclaim;
 
 /// A kind of value: its family, and how it is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,6 +106,7 @@ impl Share {
 
     /// Adds it to the sums.
     pub fn enter(&self) {
+        reclaim::prepare(self.bytes);
         self.change(Gauge::add);
     }
 
@@ -133,6 +135,7 @@ impl Share {
             return;
         }
         self.count_events(after);
+        reclaim::prepare(after.bytes);
         if self.kind != after.kind {
             self.leave();
             after.enter();
