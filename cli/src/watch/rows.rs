@@ -420,7 +420,10 @@ mod tests {
         assert_eq!((last.mode.as_str(), last.window), ("last", Some(WindowFacts::Last)));
         let json = serde_json::to_value(&window).expect("JSON");
         assert_eq!((json["window"].as_u64(), json["ttl"].is_null(), json["name"].is_null()), (Some(60), true, true));
-        assert_eq!(json["findings"][1]["command"], "EXPIRE k 120");
+        assert_eq!(
+            (&json["findings"][1]["problem"], json["findings"][1]["command"].is_null()),
+            (&"no-ttl".into(), true)
+        );
         assert_eq!(serde_json::to_value(&last).expect("JSON")["window"], "last");
     }
 
