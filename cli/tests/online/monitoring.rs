@@ -1,8 +1,8 @@
 //! What packaging/monitoring has, against real programs: Prometheus with the alert rules reads the exporter and answers by
-//! its HTTP API, as Grafana asks it; promtool runs the cases of the rules; redis_exporter runs the script.
+//! its HTTP API, as Grafana asks it; promtool runs the cases of the rules.
 //!
-//! `ROLLCALL_PROMETHEUS` names the program, which has promtool beside it, and `ROLLCALL_REDIS_EXPORTER` the other one.
-//! Where one is not set its tests have nothing to do; `make test-watch` sets both.
+//! `ROLLCALL_PROMETHEUS` names the program, which has promtool beside it. Where it is not set these tests have nothing to
+//! do; `make test-watch` sets it.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -227,43 +227,4 @@ fn promtool_takes_the_files_and_the_cases_of_the_rules_hold() {
     let output = Command::new(&promtool).args(["check", "metrics"]).stdin(input).output().expect("promtool runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() != Some(1) && !said.contains("error"), "{said}");
-}
-
-#[test]
-fn redis_exporter_passes_the_figures_of_the_script_on() {
-    let Some(program) = std::env::var_os("ROLLCALL_REDIS_EXPORTER").map(PathBuf::from) else { return };
-    let server = Server::start();
-    let mut client = server.client();
-    fill(&mut client);
-    let script = files().join("redis_exporter.lua").display().to_string();
-    let exporter = Program::start(&program, "/metrics", |address, _| {
-        let (at, listen) = (url(&server), address.to_string());
-        ["--redis.addr", &at, "--script", &script, "--web.listen-address", &listen].map(str::to_owned).into()
-    });
-    let text = exporter.get("/metrics");
-    for field in ["rollcall_filters", "rollcall_counters", "rollcall_filters_items", "rollcall_refused_full"] {
-        let prefix = format!("redis_script_values{{key=\"{field}\"}} ");
-        let value =
-            text.lines().find_map(|line| line.strip_prefix(&prefix)).unwrap_or_else(|| panic!("{field}: {text}"));
-        assert_eq!(value.parse::<f64>().expect("a number"), client.info_number(field) as f64, "{field}");
-    }
-}
-
-#[test]
-fn the_script_gives_every_number_of_info() {
-    let server = Server::start();
-    let mut client = server.client();
-    fill(&mut client);
-    let reply = client.call(&["EVAL", &file("redis_exporter.lua"), "0"]);
-    let figures = crate::client::pairs(&reply);
-    let info = client.text("INFO rollcall");
-    let numbers = info.lines().filter_map(|line| line.trim().split_once(':'));
-    let numbers: Vec<(String, String)> = numbers
-        .filter(|(_, value)| value.bytes().all(|byte| byte.is_ascii_digit()))
-        .map(|(field, value)| (field.to_owned(), value.to_owned()))
-        .collect();
-    let figures: Vec<(String, String)> =
-        figures.iter().map(|(field, value)| (field.clone(), crate::client::text(value))).collect();
-    assert_eq!(figures, numbers);
-    assert!(figures.len() > 5 && figures.iter().all(|(field, _)| field != "rollcall_version"), "{figures:?}");
 }
