@@ -4,6 +4,7 @@
 //! from that. So the server has as much to do with a hundred pages as with one. Only reading commands are sent.
 
 mod history;
+mod meaning;
 mod page;
 mod routes;
 mod seen;
