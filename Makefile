@@ -130,12 +130,11 @@ bench-python: wheel ## Measure the Python package beside what there is otherwise
 # Tests of the tool that take programs of others, as filters of test names.
 WATCH_TESTS := monitoring browser
 
-test-watch: setup-test build ## Run the exporter, the alert rules, the dashboards and the script against Prometheus, redis_exporter and Chromium
+test-watch: setup-test build ## Run the exporter, the alert rules and the dashboards against Prometheus and Chromium
 	@scripts/setup.sh watch
 	@scripts/servers.py fetch redisbloom-2.8.2
 	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=redis-server $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
-		ROLLCALL_PROMETHEUS=$$(command -v prometheus) ROLLCALL_REDIS_EXPORTER=$$(command -v prometheus-redis-exporter) \
-		ROLLCALL_BROWSER=$$(command -v chromium) \
+		ROLLCALL_PROMETHEUS=$$(command -v prometheus) ROLLCALL_BROWSER=$$(command -v chromium) \
 		cargo test --workspace --locked --no-fail-fast --test online -- $(WATCH_TESTS)
 	@echo "== make test-watch: what watches is right"
 

@@ -14,8 +14,8 @@
 #     miri     the same with Miri, which interprets tests
 #     package  the programs that `make package` splits, packs and reads binaries with
 #     deb      lintian, which checks the Debian package
-#     watch    Prometheus and redis_exporter, which read the figures of the tool and the module, and Chromium with
-#              letters to draw, which shows its dashboard
+#     watch    Prometheus, which reads the figures of the exporter, and Chromium with letters to draw, which shows the
+#              dashboard
 #     fuzz     the nightly toolchain, and a C++ compiler, for libFuzzer
 #     words    a large English word list, real text for `make demo`
 #
@@ -96,7 +96,6 @@ need() {
         deb) command -v lintian >/dev/null || packages+=(lintian) ;;
         watch)
             command -v prometheus >/dev/null && command -v promtool >/dev/null || packages+=(prometheus)
-            command -v prometheus-redis-exporter >/dev/null || packages+=(prometheus-redis-exporter)
             command -v chromium >/dev/null || packages+=(chromium fonts-liberation)
             ;;
         fuzz)
@@ -119,7 +118,7 @@ for name in "$@"; do need "$name"; done
 # A broken third-party source fails the update, but Debian's own packages can still be installed: hence `;`.
 install="apt-get update; apt-get install -y --no-install-recommends ${packages[*]}"
 services=()
-for name in redis-server prometheus prometheus-redis-exporter; do
+for name in redis-server prometheus; do
     [[ " ${packages[*]} " == *" $name "* ]] || continue
     [[ "$(dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null)" == installed ]] || services+=("$name")
 done

@@ -71,16 +71,36 @@ pub struct Key {
     pub class: Class,
 }
 
-/// The first keys in order of names.
+/// The first keys in order of names, of those after one.
 struct First {
+    after: Option<Vec<u8>>,
     most: usize,
     keys: BTreeSet<Key>,
     left_out: u64,
 }
 
+/// The first keys, and a turn at the others.
+#[derive(Debug)]
+pub struct Scan {
+    /// In order of names, as are the others.
+    pub first: Vec<Key>,
+    /// How many there are besides the first.
+    pub left_out: u64,
+    pub turn: Vec<Key>,
+    /// Where the turn ended, for the next one; `None` if no key comes after it.
+    pub until: Option<Vec<u8>>,
+}
+
 impl First {
-    fn take(&mut self, key: Key) {
-        if self.keys.insert(key) && self.keys.len() > self.most {
+    fn new(most: usize, after: Option<&[u8]>) -> Self {
+        First { after: after.map(<[u8]>::to_vec), most, keys: BTreeSet::new(), left_out: 0 }
+    }
+
+    fn take(&mut self, key: &Key) {
+        if self.after.as_ref().is_some_and(|after| key.name <= *after) {
+            return;
+        }
+        if self.keys.insert(key.clone()) && self.keys.len() > self.most {
             self.keys.pop_last();
             self.left_out += 1;
         }
@@ -104,16 +124,43 @@ impl Server {
     /// As [`Server::scan`], but only the first `most` keys in order of names, and how many there are besides. A key that
     /// the server names twice, as SCAN may, can count twice among these.
     pub fn scan_first(&mut self, pattern: Option<&str>, most: usize) -> Result<(Vec<Key>, u64), Failure> {
-        let mut keys = First { most, keys: BTreeSet::new(), left_out: 0 };
-        for node in 0..self.num_nodes() {
-            for class in Class::ALL {
-                self.scan_node(node, class, pattern, &mut keys)?;
-            }
-        }
+        let mut keys = First::new(most, None);
+        self.scan_nodes(pattern, &mut |key| keys.take(&key))?;
         Ok((keys.keys.into_iter().collect(), keys.left_out))
     }
 
-    fn scan_node(&mut self, node: usize, class: Class, pattern: Option<&str>, keys: &mut First) -> Result<(), Failure> {
+    /// As [`Server::scan_first`], and besides these at most `most` of those that come after `after`, or without one after
+    /// the first.
+    pub fn scan_turn(&mut self, pattern: Option<&str>, most: usize, after: Option<&[u8]>) -> Result<Scan, Failure> {
+        let mut first = First::new(most, None);
+        let mut turn = First::new(if after.is_some() { most } else { most.saturating_mul(2) }, after);
+        self.scan_nodes(pattern, &mut |key| {
+            first.take(&key);
+            turn.take(&key);
+        })?;
+        let until = turn.keys.last().filter(|_| turn.left_out > 0).map(|key| key.name.clone());
+        turn.keys.retain(|key| !first.keys.contains(key));
+        let left_out = first.left_out;
+        let [first, turn] = [first, turn].map(|keys| keys.keys.into_iter().collect());
+        Ok(Scan { first, left_out, turn, until })
+    }
+
+    fn scan_nodes(&mut self, pattern: Option<&str>, take: &mut dyn FnMut(Key)) -> Result<(), Failure> {
+        for node in 0..self.num_nodes() {
+            for class in Class::ALL {
+                self.scan_node(node, class, pattern, take)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn scan_node(
+        &mut self,
+        node: usize,
+        class: Class,
+        pattern: Option<&str>,
+        take: &mut dyn FnMut(Key),
+    ) -> Result<(), Failure> {
         let mut cursor = "0".to_owned();
         loop {
             let mut scan = redis::cmd("SCAN");
@@ -133,7 +180,7 @@ impl Server {
             let Some((next, found)) = next else {
                 return Err(Failure::of(format!("{}: SCAN answered what it never should", self.node_name(node))));
             };
-            found.iter().filter_map(bytes).for_each(|name| keys.take(Key { name, class }));
+            found.iter().filter_map(bytes).for_each(|name| take(Key { name, class }));
             if next == "0" {
                 return Ok(());
             }

@@ -1,6 +1,7 @@
 //! What servers say of themselves and of their filters and counters, with what is wrong: for all commands that show it.
 //!
 //! - [`rows`]: a [`Row`] for each key, of a server or a cluster, with its findings.
+//! - [`Others`]: the keys beyond those that a [`Scope`] has room for, judged some at a time.
 //! - [`Info`]: what INFO says of a node, the module's fields included, with its findings.
 //! - [`history`]: a counter with a window, slice by slice.
 //! - [`Nodes`]: a server or the primaries of a cluster for commands that run on and on. Each is asked on its own, so that
@@ -16,8 +17,10 @@
 
 mod info;
 mod nodes;
+mod others;
 mod rows;
 
 pub use info::Info;
 pub use nodes::{Asked, Nodes};
+pub use others::{Others, Turn};
 pub use rows::{Row, Rows, Scope, history, rows};

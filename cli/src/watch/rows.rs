@@ -93,6 +93,11 @@ impl Row {
         self.refused.is_some() || self.findings.iter().any(|finding| finding.severity > Severity::Notice)
     }
 
+    /// How urgent it is to look at it: the worst first by this order reversed.
+    pub(super) fn urgency(&self) -> Option<Severity> {
+        self.findings.iter().map(|finding| finding.severity).max()
+    }
+
     fn is_counter(&self) -> bool {
         self.kind == kind(Class::Counter)
     }
@@ -138,6 +143,11 @@ impl Row {
 /// The filters and counters of a server or cluster, in order of names.
 pub fn rows(server: &mut Server, scope: &Scope<'_>) -> Result<Rows, Failure> {
     let (keys, left_out) = server.scan_first(scope.pattern, scope.max_keys)?;
+    Ok(Rows { rows: rows_of(server, &keys)?, left_out })
+}
+
+/// A row for each of these keys that is still there.
+pub(super) fn rows_of(server: &mut Server, keys: &[Key]) -> Result<Vec<Row>, Failure> {
     let lines = prefix_of_lines(server)?;
     let mut rows = Vec::with_capacity(keys.len());
     for batch in keys.chunks(BATCH) {
@@ -161,7 +171,7 @@ pub fn rows(server: &mut Server, scope: &Scope<'_>) -> Result<Rows, Failure> {
             rows.push(row);
         }
     }
-    Ok(Rows { rows, left_out })
+    Ok(rows)
 }
 
 /// What is answered to the questions about each key, asked together; each with what its commands begin with.
@@ -420,7 +430,10 @@ mod tests {
         assert_eq!((last.mode.as_str(), last.window), ("last", Some(WindowFacts::Last)));
         let json = serde_json::to_value(&window).expect("JSON");
         assert_eq!((json["window"].as_u64(), json["ttl"].is_null(), json["name"].is_null()), (Some(60), true, true));
-        assert_eq!(json["findings"][1]["command"], "EXPIRE k 120");
+        assert_eq!(
+            (&json["findings"][1]["problem"], json["findings"][1]["command"].is_null()),
+            (&"no-ttl".into(), true)
+        );
         assert_eq!(serde_json::to_value(&last).expect("JSON")["window"], "last");
     }
 

@@ -25,6 +25,7 @@ const LEAST_CONTRAST: f64 = 4.5;
 /// Keys: name, and number on Windows.
 const ESCAPE: (&str, u32) = ("Escape", 27);
 const LEFT: (&str, u32) = ("ArrowLeft", 37);
+const SPACE: (&str, u32) = (" ", 32);
 
 /// The texts that are seen with less contrast to their ground than is asked for.
 const TOO_FAINT: &str = r#"(least) => {
@@ -89,6 +90,35 @@ fn assert_readable(browser: &mut Browser) {
     assert_eq!(faint, json!([]));
 }
 
+/// What says that there are more findings of a kind.
+const ALIKE: &str = "[...document.querySelectorAll('#findings .alike summary')].map((summary) => summary.textContent)";
+
+/// Presses the first button that copies, where pages have the clipboard and where they do not; follows what explains.
+#[track_caller]
+fn copies_and_explains(browser: &mut Browser) {
+    let first = browser.text("#findings code");
+    assert!(first.starts_with("BF.RESERVE "), "{first}");
+    let to_clipboard = "navigator.clipboard.writeText = async (text) => { window.copied = text; }";
+    let to_selection = "navigator.clipboard.writeText = async () => { throw Error('no'); }; \
+                        addEventListener('copy', () => { window.copied = String(getSelection()); }, { once: true })";
+    for way in [to_clipboard, to_selection] {
+        browser.eval(&format!(
+            "(() => {{ window.copied = null; {way}; document.querySelector('#findings .copy').focus(); }})()"
+        ));
+        // A key of the user's, without which nothing is copied.
+        browser.press(SPACE);
+        browser.wait(&format!(
+            "window.copied === {} && document.querySelector('#findings .copy').textContent === 'Copied'",
+            json!(first)
+        ));
+        browser.wait("document.querySelector('#findings .copy').textContent === 'Copy'");
+    }
+    let explained = "(async () => { const links = [...document.querySelectorAll('#findings .meaning')]; \
+                     const page = await (await fetch(links[0].href)).text(); \
+                     return links.length > 0 && links.every((link) => page.includes(`id=\"${link.hash.slice(1)}\"`)); })()";
+    assert_eq!(browser.eval(explained), true);
+}
+
 #[test]
 fn the_page_shows_what_is_wrong_first_and_runs_nothing_of_a_name() {
     let Some(mut browser) = Browser::start() else { return };
@@ -119,7 +149,14 @@ fn the_page_shows_what_is_wrong_first_and_runs_nothing_of_a_name() {
         browser.eval("[...document.querySelectorAll('#findings .badge')].map((badge) => badge.textContent)");
     let rank = |severity: &Value| ["Critical", "Warning", "Notice"].iter().position(|word| severity == word);
     let ranks: Vec<_> = severities.as_array().expect("a list").iter().map(rank).collect();
-    assert!(ranks.len() >= 5 && ranks.is_sorted() && ranks.iter().all(Option::is_some), "{severities}");
+    assert!(ranks.len() == 3 && ranks.is_sorted() && ranks.iter().all(Option::is_some), "{severities}");
+    // Equal ones are one line, which lists the others when it is asked to; it stays open when the page is drawn anew.
+    assert_eq!(browser.eval(ALIKE), json!(["and 1 more key alike", "and 1 more key alike"]));
+    browser.eval("document.querySelectorAll('.alike summary').forEach((summary) => summary.click())");
+    browser.wait("document.querySelectorAll('#findings .alike li').length === 2");
+    add_many(&mut client, "BF.MADD tight", "more:", 0..3);
+    browser.wait("document.querySelector('#findings').textContent.includes('tight holds 98.8 %')");
+    browser.wait("document.querySelectorAll('#findings .alike li').length === 2");
     let top = tool(&["--json", "top", "--url", &to]).expect(0).json();
     let shown = browser.text("#findings");
     for row in top.as_array().expect("rows") {
@@ -134,6 +171,7 @@ fn the_page_shows_what_is_wrong_first_and_runs_nothing_of_a_name() {
             assert!(shown.contains(command), "{command} is not in {shown}");
         }
     }
+    copies_and_explains(&mut browser);
     // A name is text.
     assert_eq!(browser.eval("document.querySelectorAll('img, iframe, object').length"), 0);
     let names = format!(
@@ -238,6 +276,10 @@ fn the_page_says_since_when_nothing_is_reached() {
     {
         assert!(trouble.contains(part), "{part} is not in {trouble}");
     }
+    // Nothing is known to be right.
+    let findings = browser.text("#findings");
+    assert!(findings.starts_with(&format!("CriticalThe server {socket} cannot be reached since ")), "{findings}");
+    assert_eq!(browser.eval("document.querySelectorAll('#findings .fine').length"), 0);
     assert_eq!(browser.text("td.key a"), "visitors");
     assert_readable(&mut browser);
     browser.look(PHONE, HEIGHT, "dark");
@@ -253,6 +295,18 @@ fn the_page_says_since_when_nothing_is_reached() {
     browser.wait(
         "document.querySelector('#trouble').textContent.includes('The dashboard does not answer any more since ')",
     );
+    assert!(browser.text("#findings").contains("The dashboard does not answer any more since "));
+    assert_eq!(browser.eval("document.querySelectorAll('#findings .fine').length"), 0);
+    // One that was never reached.
+    let pages = Pages::start(&["dashboard", "--url", "redis://127.0.0.1:1", "--interval", "1"]);
+    browser.open(&format!("http://{}/", pages.address()));
+    browser.wait(
+        "document.querySelector('#findings')?.textContent.startsWith('CriticalThe server 127.0.0.1:1 cannot be')",
+    );
+    assert_eq!(browser.eval("document.querySelectorAll('#findings .fine').length"), 0);
+    browser.wait(
+        "document.querySelector('#trouble').textContent.startsWith('The server 127.0.0.1:1 cannot be reached since ')",
+    );
 }
 
 #[test]
@@ -263,14 +317,38 @@ fn a_thousand_keys_are_shown_in_part_and_the_rest_is_counted() {
     let commands: Vec<_> =
         (0..1203).map(|key| ["LC.ADD".to_owned(), format!("count:{key:04}"), "ann".to_owned()].to_vec()).collect();
     client.pipeline(&commands);
+    client.expect("BF.RESERVE zzz:full 0.01 100 NONSCALING", "+OK");
     let pages = Pages::start(&["dashboard", "--url", &url(&server), "--interval", "1"]);
     assert_eq!(state(&pages)["rows"].as_array().map(Vec::len), Some(1000));
     open(&mut browser, &pages);
-    assert!(browser.text("#keys-count").contains("203 more left out"), "{}", browser.text("#keys-count"));
+    assert!(browser.text("#keys-count").contains("204 more left out"), "{}", browser.text("#keys-count"));
+    assert!(browser.text("#findings").starts_with("Nothing1,204 keys were looked at"), "{}", browser.text("#findings"));
     assert_eq!(browser.eval("document.querySelectorAll('#rows tr').length"), 150);
     assert_eq!(browser.text("#rows-more"), "Show 150 more of 850");
     browser.eval("document.querySelector('#rows-more').click()");
     assert_eq!(browser.eval("document.querySelectorAll('#rows tr').length"), 300);
+    // The last of all is full, and seen.
+    add_many(&mut client, "BF.MADD zzz:full", "item:", 0..100);
+    browser.wait("document.querySelector('#findings').textContent.startsWith('Criticalzzz:full ')");
+    assert_eq!(browser.text("td.key a"), "zzz:full");
+    assert!(browser.text("#keys-count").starts_with("1,001 · 203 more left out"), "{}", browser.text("#keys-count"));
+    // While there are keys that have not been looked at, nothing is ticked.
+    let few = Pages::start(&[
+        "dashboard",
+        "--url",
+        &url(&server),
+        "--interval",
+        "1",
+        "--max-keys",
+        "1",
+        "--pattern",
+        "count:*",
+    ]);
+    browser.open(&format!("http://{}/", few.address()));
+    browser.wait("document.querySelector('#findings')?.textContent.startsWith('Nothing so far')");
+    assert_eq!(browser.eval("document.querySelectorAll('#findings .fine').length"), 0);
+    assert!(browser.text("#findings").contains(" of 1,203 keys have been looked at"), "{}", browser.text("#findings"));
+    open(&mut browser, &pages);
     // The last one that is looked at is found, though it is not drawn.
     browser.eval("(() => { const field = document.querySelector('#search'); field.value = ':0999'; field.dispatchEvent(new Event('input')); })()");
     assert_eq!(browser.eval("document.querySelectorAll('#rows tr').length"), 1);

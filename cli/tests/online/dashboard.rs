@@ -59,7 +59,7 @@ fn answers_are_for_this_page_alone() {
         assert!(policy.contains(part), "{policy}");
     }
     assert!(!policy.contains("unsafe"), "{policy}");
-    for path in ["/", "/api/state", "/api/series?seconds=60", "/none"] {
+    for path in ["/", "/findings", "/api/state", "/api/series?seconds=60", "/none"] {
         let reply = pages.get(path);
         for header in ["x-content-type-options: nosniff", "cache-control: no-store", "referrer-policy: no-referrer"] {
             assert!(reply.head.contains(header), "{path}: {}", reply.head);
@@ -172,6 +172,45 @@ fn the_state_is_what_the_server_has() {
 fn integers(reply: &redis::Value) -> Vec<i64> {
     let redis::Value::Array(items) = reply else { panic!("{reply:?}") };
     items.iter().map(|item| if let redis::Value::Int(number) = item { *number } else { panic!("{item:?}") }).collect()
+}
+
+/// Every key is judged, whatever there is room for: a few at each look, round and round.
+#[test]
+fn keys_that_are_left_out_are_judged_in_turn() {
+    let server = Server::start();
+    let mut client = server.client();
+    let keys: Vec<_> =
+        (0..30).map(|key| ["LC.ADD", &format!("count:{key:02}"), "ann"].map(str::to_owned).to_vec()).collect();
+    client.pipeline(&keys);
+    for key in ["a:full", "count:07:full", "z:full"] {
+        client.expect(&format!("BF.RESERVE {key} 0.01 10 NONSCALING"), "+OK");
+        add_many(&mut client, &format!("BF.MADD {key}"), "item:", 0..10);
+    }
+    let pages = Pages::start(&["dashboard", "--url", &url(&server), "--interval", "1", "--max-keys", "5"]);
+    let first = state(&pages);
+    // All sums to the same at any time.
+    let (rows, left_out) = (first["rows"].as_array().map(Vec::len), first["left_out"].as_u64());
+    assert_eq!(rows.and_then(|rows| Some(rows as u64 + left_out?)), Some(33), "{first}");
+    assert!(first["unjudged"].as_u64().is_some_and(|unjudged| unjudged > 0), "{first}");
+    let found = |state: &Value| -> Vec<String> {
+        let rows = state["rows"].as_array().expect("rows").iter();
+        let full = rows.filter(|row| row["findings"][0]["problem"] == "full");
+        full.filter_map(|row| row["key"].as_str()).map(str::to_owned).collect()
+    };
+    let until = |what: &str, wanted: &[&str], unjudged: u64| {
+        wait_until(what, || {
+            let state = json(&pages.get("/api/state"))["state"].take();
+            (found(&state) == wanted && state["unjudged"] == unjudged).then_some(state)
+        })
+    };
+    let all = until("all to be judged", &["a:full", "count:07:full", "z:full"], 0);
+    assert_eq!((all["rows"].as_array().map(Vec::len), &all["left_out"]), (Some(7), &Value::from(26)), "{all}");
+    assert_eq!(series(&pages, row(&all, "z:full"))["items"][0], 10.0);
+    // What is gone is forgotten, and what is wrong by now is found.
+    client.expect("DEL count:07:full", "1");
+    client.expect("BF.RESERVE count:20:full 0.01 10 NONSCALING", "+OK");
+    add_many(&mut client, "BF.MADD count:20:full", "item:", 0..10);
+    until("the next round", &["a:full", "count:20:full", "z:full"], 0);
 }
 
 #[test]

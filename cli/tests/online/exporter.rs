@@ -10,7 +10,6 @@ use crate::{chunks, peer_server, tool, tool_with, url};
 
 /// The samples of a text, by name and labels as they stand there.
 fn samples(text: &str) -> HashMap<String, f64> {
-    assert!(text.ends_with("# EOF\n"), "{text}");
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let pairs = lines.map(|line| {
         let (name, value) = line.rsplit_once(' ').expect("a name and a value");
@@ -166,6 +165,15 @@ fn a_server_that_is_down_hides_no_other_and_comes_back() {
     assert!(body.contains(&format!("rollcall_filters{{server=\"{other}\"")), "{body}");
     let _again = start();
     both([1.0, 1.0]);
+    // Each change is said once, however often it is seen.
+    wait_until("it to be said", || pages.said().contains(&format!("keys of {at_socket} again")).then_some(()));
+    let said = pages.said();
+    for what in ["figures", "keys"] {
+        let down = format!("rollcall: no {what} of {at_socket}: cannot connect");
+        assert_eq!(said.lines().filter(|line| line.starts_with(&down)).count(), 1, "{said}");
+        assert_eq!(said.matches(&format!("rollcall: {what} of {at_socket} again")).count(), 1, "{said}");
+    }
+    assert!(!said.contains(other), "{said}");
     assert_eq!(pages.end("-TERM"), Some(0));
 }
 
@@ -210,4 +218,20 @@ fn a_server_of_redisbloom_has_figures_of_its_keys() {
     assert!(!all.contains_key(&format!("rollcall_key_error_ratio{key}")), "{out}");
     assert!(!all.contains_key(&format!("rollcall_filters{{server=\"{at}\"}}")), "{out}");
     assert!(out.contains("finding=\"grown\""), "{out}");
+}
+
+#[test]
+fn a_wrong_password_is_said() {
+    let server = Server::start();
+    server.client().expect("CONFIG SET requirepass right", "+OK");
+    let at = name(&server);
+    let wrong = format!("redis://:wrong@{at}");
+    let once = tool(&["exporter", "--once", "--pattern", "*", "--url", &wrong]).expect(0);
+    assert_eq!(samples(&once.out)[&format!("rollcall_up{{server=\"{at}\"}}")], 0.0, "{}", once.out);
+    for what in ["figures", "keys"] {
+        let line = once.err.lines().find(|line| line.starts_with(&format!("rollcall: no {what} of {at}: ")));
+        assert!(line.is_some_and(|line| line.contains("password") && !line.contains("wrong@")), "{}", once.err);
+    }
+    let pages = Pages::start(&["exporter", "--url", &wrong, "--interval", "1"]);
+    wait_until("it to be said", || pages.said().contains(&format!("rollcall: no figures of {at}: ")).then_some(()));
 }

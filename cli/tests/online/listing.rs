@@ -37,14 +37,14 @@ fn keys_are_listed_with_what_is_wrong() {
     let found = |name: &str| row(name)["findings"][0].clone();
     let word = |name: &str, field: &str| found(name)[field].as_str().expect("a text").to_owned();
     assert_eq!((word("grown", "problem"), word("grown", "severity")), ("grown".into(), "warning".into()));
-    assert_eq!(word("grown", "command"), "BF.RESERVE grown 0.01 4400");
+    assert_eq!(word("grown", "command"), "BF.RESERVE {grown}:new 0.01 4400");
     assert_eq!(word("merged", "problem"), "nearly-full");
-    assert_eq!(word("merged", "command"), "BF.RESERVE merged 0.01 2200 NONSCALING");
+    assert_eq!(word("merged", "command"), "BF.RESERVE {merged}:new 0.01 2200 NONSCALING");
     assert_eq!(word("half", "problem"), "half-loaded");
     assert_eq!(row("half")["loading"]["received_bytes"], 0);
     assert!(row("half")["loading"]["total_bytes"].as_i64().is_some_and(|bytes| bytes > 10_000), "{}", row("half"));
     assert_eq!(word("over", "problem"), "past-capacity");
-    assert!(word("over", "command").starts_with("LC.RESERVE over "), "{}", found("over"));
+    assert!(word("over", "command").starts_with("LC.RESERVE {over}:new "), "{}", found("over"));
     assert_eq!((row("good")["window"].as_i64(), row("good")["slices"].as_i64()), (Some(3600), Some(4)));
     assert_eq!(row("few")["server"], to.trim_start_matches("redis://"));
     // A table, since the output is no terminal; sorted, cut and filtered.
@@ -71,7 +71,7 @@ fn filters_beside_redisbloom_are_listed_by_their_own_commands() {
     for (at, (key, kind, prefix)) in [("ours", "filter", "RF"), ("theirs", "classic", "BF")].into_iter().enumerate() {
         assert_eq!((&rows[at]["key"], &rows[at]["kind"]), (&key.into(), &kind.into()));
         assert_eq!(rows[at]["items"].as_i64().expect("items"), client.int(&format!("{prefix}.CARD {key}")));
-        let command = format!("{prefix}.RESERVE {key} 0.01 4400");
+        let command = format!("{prefix}.RESERVE {{{key}}}:new 0.01 4400");
         assert_eq!(rows[at]["findings"][0]["command"], command, "{rows}");
     }
 }
@@ -96,7 +96,59 @@ fn a_server_of_redisbloom_says_what_it_has() {
     let rows = tool(&["--json", "top", "--url", &url(&theirs)]).expect(0).json();
     assert_eq!(rows[0]["items"].as_i64().expect("items"), client.int("BF.CARD grown"));
     // Its description of sub-filters tells the rate.
-    assert_eq!(rows[0]["findings"][0]["command"], "BF.RESERVE grown 0.01 4400");
+    assert_eq!(rows[0]["findings"][0]["command"], "BF.RESERVE {grown}:new 0.01 4400");
     let empty = Server::start();
     assert_eq!(tool(&["top", "--url", &url(&empty)]).expect(0).out, "0 filters and counters, 0 B; 0 to look at\n");
+}
+
+/// Types every command that `top` prints, for keys with each finding. None fails, none changes a key that is there, and
+/// what is made is like what it is to replace.
+#[test]
+fn what_is_said_to_type_works_and_harms_no_key() {
+    for (family, commands) in [("BF", "commands all"), ("RF", "commands beside")] {
+        let server = Setup::default().args(commands).start();
+        let (mut client, to) = (server.client(), url(&server));
+        for (key, rate, options, items) in [
+            ("grown", "0.01", "", 4000),
+            ("slot:{7}:grown", "0.02", "", 4000),
+            ("nearly", "0.001", "NONSCALING", 95),
+            ("full", "0.01", "NONSCALING", 100),
+            ("window", "0.01", "WINDOW 3600", 10),
+        ] {
+            client.expect(&format!("{family}.RESERVE {key} {rate} 100 {options}"), "+OK");
+            add_many(&mut client, &format!("{family}.MADD {key}"), "item:", 0..items);
+        }
+        for (key, options) in [("over", "ERROR 0.05"), ("day", "ERROR 0.02 WINDOW 3600"), ("{7}", "WINDOW 60 MANUAL")] {
+            client.expect(&format!("LC.RESERVE {key} 100 EXACT 0 {options}"), "+OK");
+            add_many(&mut client, &format!("LC.ADD {key}"), "item:", 0..3000);
+        }
+        let rows = tool(&["--json", "top", "--url", &to]).expect(0).json();
+        let rows = rows.as_array().expect("rows").clone();
+        let mut state = |key: &str| (client.digest(key), client.int(&format!("PTTL {key}")));
+        let before: Vec<_> = rows.iter().map(|row| state(row["key"].as_str().expect("a key"))).collect();
+        let mut typed = Vec::new();
+        for row in &rows {
+            assert!(!row["findings"].as_array().expect("findings").is_empty(), "{row}");
+            for finding in row["findings"].as_array().expect("findings") {
+                let Some(command) = finding["command"].as_str() else {
+                    assert_eq!(finding["problem"], "no-ttl", "{finding}");
+                    continue;
+                };
+                let mut client = server.client();
+                client.expect(command, "+OK");
+                let name = command.split(' ').nth(1).expect("a name");
+                typed.push(row["key"].as_str().expect("a key").to_owned());
+                let made = tool(&["--json", "top", "--pattern", name, "--url", &to]).expect(0).json();
+                for same in ["kind", "asked", "window"] {
+                    assert_eq!(made[0][same], row[same], "{same}: {command}");
+                }
+                assert!(made[0]["capacity"].as_f64() > row["items"].as_f64(), "{command}: {made}");
+                client.expect(&format!("DEL {name}"), "1");
+            }
+        }
+        typed.sort();
+        assert_eq!(typed, ["day", "full", "grown", "nearly", "over", "slot:{7}:grown", "{7}"], "{rows:?}");
+        let after: Vec<_> = rows.iter().map(|row| state(row["key"].as_str().expect("a key"))).collect();
+        assert_eq!(after, before);
+    }
 }

@@ -1,8 +1,8 @@
 //! What packaging/monitoring has, against real programs: Prometheus with the alert rules reads the exporter and answers by
-//! its HTTP API, as Grafana asks it; promtool runs the cases of the rules; redis_exporter runs the script.
+//! its HTTP API, as Grafana asks it; promtool runs the cases of the rules.
 //!
-//! `ROLLCALL_PROMETHEUS` names the program, which has promtool beside it, and `ROLLCALL_REDIS_EXPORTER` the other one.
-//! Where one is not set its tests have nothing to do; `make test-watch` sets both.
+//! `ROLLCALL_PROMETHEUS` names the program, which has promtool beside it. Where it is not set these tests have nothing to
+//! do; `make test-watch` sets it.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -216,54 +216,45 @@ fn promtool_takes_the_files_and_the_cases_of_the_rules_hold() {
         let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
         assert!(output.status.success() && said.contains("SUCCESS"), "{arguments:?}: {said}");
     }
-    // The figures are right in the older format too, which node_exporter and others read.
+}
+
+#[test]
+fn promtool_and_prometheus_take_the_figures_and_know_what_each_is() {
+    let Some(program) = std::env::var_os("ROLLCALL_PROMETHEUS").map(PathBuf::from) else { return };
     let server = Server::start();
     fill(&mut server.client());
-    let figures = tool(&["exporter", "--once", "--pattern", "*", "--url", &url(&server)]).expect(0).out;
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("figures");
-    fs::write(&path, &figures).expect("the figures");
-    let input = fs::File::open(&path).expect("the figures");
-    let output = Command::new(&promtool).args(["check", "metrics"]).stdin(input).output().expect("promtool runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() != Some(1) && !said.contains("error"), "{said}");
-}
-
-#[test]
-fn redis_exporter_passes_the_figures_of_the_script_on() {
-    let Some(program) = std::env::var_os("ROLLCALL_REDIS_EXPORTER").map(PathBuf::from) else { return };
-    let server = Server::start();
-    let mut client = server.client();
-    fill(&mut client);
-    let script = files().join("redis_exporter.lua").display().to_string();
-    let exporter = Program::start(&program, "/metrics", |address, _| {
-        let (at, listen) = (url(&server), address.to_string());
-        ["--redis.addr", &at, "--script", &script, "--web.listen-address", &listen].map(str::to_owned).into()
-    });
-    let text = exporter.get("/metrics");
-    for field in ["rollcall_filters", "rollcall_counters", "rollcall_filters_items", "rollcall_refused_full"] {
-        let prefix = format!("redis_script_values{{key=\"{field}\"}} ");
-        let value =
-            text.lines().find_map(|line| line.strip_prefix(&prefix)).unwrap_or_else(|| panic!("{field}: {text}"));
-        assert_eq!(value.parse::<f64>().expect("a number"), client.info_number(field) as f64, "{field}");
+    let to = url(&server);
+    let exporter =
+        Pages::start(&["exporter", "--url", &to, "--pattern", "*", "--interval", "1", "--keys-interval", "1"]);
+    wait_until("keys", || exporter.get("/metrics").body.contains("rollcall_key_finding{").then_some(()));
+    // The older form, over HTTP and in a file.
+    let once = tool(&["exporter", "--once", "--pattern", "*", "--url", &to]).expect(0).out;
+    let plain = exporter.get("/metrics").body;
+    for text in [&plain, &once] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("figures");
+        fs::write(&path, text).expect("the figures");
+        let input = fs::File::open(&path).expect("the figures");
+        let mut promtool = Command::new(program.with_file_name("promtool"));
+        let output = promtool.args(["check", "metrics"]).stdin(input).output().expect("promtool runs");
+        let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+        assert!(output.status.success() && said.is_empty(), "{said}");
     }
-}
-
-#[test]
-fn the_script_gives_every_number_of_info() {
-    let server = Server::start();
-    let mut client = server.client();
-    fill(&mut client);
-    let reply = client.call(&["EVAL", &file("redis_exporter.lua"), "0"]);
-    let figures = crate::client::pairs(&reply);
-    let info = client.text("INFO rollcall");
-    let numbers = info.lines().filter_map(|line| line.trim().split_once(':'));
-    let numbers: Vec<(String, String)> = numbers
-        .filter(|(_, value)| value.bytes().all(|byte| byte.is_ascii_digit()))
-        .map(|(field, value)| (field.to_owned(), value.to_owned()))
-        .collect();
-    let figures: Vec<(String, String)> =
-        figures.iter().map(|(field, value)| (field.clone(), crate::client::text(value))).collect();
-    assert_eq!(figures, numbers);
-    assert!(figures.len() > 5 && figures.iter().all(|(field, _)| field != "rollcall_version"), "{figures:?}");
+    // OpenMetrics, which Prometheus asks for: it has help and type of every family.
+    let prometheus = prometheus(&program, exporter.address());
+    becomes(&prometheus, "up{job=\"rollcall\"}", 1.0);
+    let metadata: serde_json::Value = serde_json::from_str(&prometheus.get("/api/v1/metadata")).expect("JSON");
+    let types = plain.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    let mut families = 0;
+    for (name, kind) in types {
+        let family = if kind == "counter" { name.strip_suffix("_total").expect("its ending") } else { name };
+        let known = &metadata["data"][family][0];
+        assert_eq!(known["type"], kind, "{name}: {metadata}");
+        assert!(
+            known["help"].as_str().is_some_and(|help| plain.contains(&format!("# HELP {name} {help}\n"))),
+            "{known}"
+        );
+        families += 1;
+    }
+    assert!(families > 30, "{plain}");
 }

@@ -3,6 +3,9 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::thread;
 
 use crate::client::{deadline, wait_until};
 
@@ -10,6 +13,7 @@ use crate::client::{deadline, wait_until};
 pub struct Pages {
     child: Child,
     address: SocketAddr,
+    said: Arc<Mutex<String>>,
 }
 
 /// An answer.
@@ -29,16 +33,29 @@ impl Pages {
         }
         command.args(args).args(["--bind", "127.0.0.1:0"]).stdin(Stdio::null()).stdout(Stdio::null());
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the tool starts");
-        let mut lines = BufReader::new(child.stderr.take().expect("its errors"));
-        let mut line = String::new();
-        lines.read_line(&mut line).expect("it says where it is");
-        let address =
-            line.trim_end().rsplit_once("http://").and_then(|(_, rest)| rest.trim_end_matches('/').parse().ok());
-        let Some(address) = address else {
+        let lines = BufReader::new(child.stderr.take().expect("its errors")).lines().map_while(Result::ok);
+        let said = Arc::new(Mutex::new(String::new()));
+        let (sender, receiver) = channel();
+        let all = said.clone();
+        thread::spawn(move || {
+            for line in lines {
+                let address = line.rsplit_once("http://").map(|(_, rest)| rest.trim_end_matches('/').parse());
+                *all.lock().expect("it is whole") += &format!("{line}\n");
+                if let Some(Ok(address)) = address {
+                    let _ = sender.send(address);
+                }
+            }
+        });
+        let Ok(address) = receiver.recv_timeout(deadline()) else {
             let _ = (child.kill(), child.wait());
-            panic!("no address in: {line}");
+            panic!("no address in: {}", said.lock().expect("it is whole"));
         };
-        Pages { child, address }
+        Pages { child, address, said }
+    }
+
+    /// What it has said on standard error.
+    pub fn said(&self) -> String {
+        self.said.lock().expect("it is whole").clone()
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -102,7 +119,10 @@ fn only_plain_reading_from_this_machine_is_answered() {
     assert_eq!(ask(&format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(20_000))), 431);
     let plain = pages.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: text/html, */*\r\n\r\n");
     assert!(plain.head.contains("content-type: text/plain; version=0.0.4"), "{}", plain.head);
+    assert!(!plain.body.contains("# EOF"), "{}", plain.body);
     let accept = "Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5";
+    let open = pages.send(&format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\n{accept}\r\n\r\n"));
+    assert!(open.body.ends_with("# EOF\n"), "{}", open.body);
     let head = pages.send(&format!("HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n{accept}\r\n\r\n"));
     assert_eq!((head.status, head.body.as_str()), (200, ""));
     assert!(head.head.contains("content-type: application/openmetrics-text; version=1.0.0"), "{}", head.head);

@@ -16,7 +16,7 @@ use std::fmt;
 
 mod advice;
 
-use advice::{percent, quoted, rate, round_up};
+use advice::{new_name, percent, rate, round_up};
 
 /// Growths that are no reason to worry. Each makes look-ups of absent items ask one sub-filter more.
 pub const HARMLESS_GROWTHS: u64 = 3;
@@ -149,7 +149,7 @@ pub struct Finding {
     pub wrong: String,
     /// What to do about it.
     pub advice: String,
-    /// What to type for that, where there is one command.
+    /// What to type for that, where there is one command: it works as it stands, and changes no key that is there.
     pub command: Option<String>,
 }
 
@@ -158,8 +158,8 @@ impl Finding {
         Finding { problem, severity, wrong, advice: advice.into(), command: None }
     }
 
-    fn command(self, command: String) -> Self {
-        Finding { command: Some(command), ..self }
+    fn command(self, command: impl Into<Option<String>>) -> Self {
+        Finding { command: command.into(), ..self }
     }
 }
 
@@ -249,14 +249,12 @@ impl<'a> FilterFacts<'a> {
     /// let facts = FilterFacts { items: 80_000, sub_filters: 5, error_rate: Some(0.01), ..FilterFacts::of(b"seen") };
     /// let found = &facts.findings()[0];
     /// assert_eq!((found.problem.name(), found.severity), ("grown", Severity::Warning));
-    /// assert_eq!(found.command.as_deref(), Some("BF.RESERVE seen 0.01 88000"));
+    /// assert_eq!(found.command.as_deref(), Some("BF.RESERVE {seen}:new 0.01 88000"));
     /// ```
     pub fn findings(&self) -> Vec<Finding> {
         let past = self.past_rate();
-        let mut found: Vec<Finding> = [self.full(), past, self.grown(), no_ttl(self.key, self.window, self.expires)]
-            .into_iter()
-            .flatten()
-            .collect();
+        let mut found: Vec<Finding> =
+            [self.full(), past, self.grown(), no_ttl(self.window, self.expires)].into_iter().flatten().collect();
         sort(&mut found);
         found
     }
@@ -317,16 +315,17 @@ impl<'a> FilterFacts<'a> {
         Some(found.command(self.reserve(self.items)))
     }
 
-    /// The command that reserves one like it for so many items and a tenth more.
-    fn reserve(&self, items: u64) -> String {
-        let error_rate = self.error_rate.map_or_else(|| "RATE".to_owned(), rate);
+    /// The command that reserves one like it, under another name, for so many items and a tenth more. `None` where the
+    /// rate asked for is not known.
+    fn reserve(&self, items: u64) -> Option<String> {
+        let error_rate = rate(self.error_rate?);
         let capacity = round_up(items);
         let end = match self.window {
             Some(window) => window.options(),
             None if !self.grows => " NONSCALING".to_owned(),
             None => String::new(),
         };
-        format!("{}.RESERVE {} {error_rate} {capacity}{end}", self.prefix, quoted(self.key))
+        Some(format!("{}.RESERVE {} {error_rate} {capacity}{end}", self.prefix, new_name(self.key)))
     }
 }
 
@@ -366,11 +365,11 @@ impl<'a> CounterFacts<'a> {
     ///
     /// let facts =
     ///     CounterFacts { members: 90_000, capacity: 50_000, standard_error: 0.011, error: 0.01, ..CounterFacts::of(b"v") };
-    /// assert_eq!(facts.findings()[0].command.as_deref(), Some("LC.RESERVE v 99000"));
+    /// assert_eq!(facts.findings()[0].command.as_deref(), Some("LC.RESERVE {v}:new 99000 ERROR 0.01"));
     /// ```
     pub fn findings(&self) -> Vec<Finding> {
         let mut found: Vec<Finding> =
-            [self.past_capacity(), no_ttl(self.key, self.window, self.expires)].into_iter().flatten().collect();
+            [self.past_capacity(), no_ttl(self.window, self.expires)].into_iter().flatten().collect();
         sort(&mut found);
         found
     }
@@ -390,7 +389,8 @@ impl<'a> CounterFacts<'a> {
             percent(self.error)
         );
         let window = self.window.map(WindowFacts::options).unwrap_or_default();
-        let command = format!("LC.RESERVE {} {}{window}", quoted(self.key), round_up(self.members));
+        let (members, error) = (round_up(self.members), rate(self.error));
+        let command = format!("LC.RESERVE {} {members} ERROR {error}{window}", new_name(self.key));
         let advice = "reserve the next one for what it counts";
         Some(Finding::of(Problem::PastCapacity, severity, wrong, advice).command(command))
     }
@@ -501,14 +501,13 @@ impl ServerFacts {
     }
 }
 
-/// A window by time drops what it forgets only when somebody writes. What nobody writes to stays until it expires.
-fn no_ttl(key: &[u8], window: Option<WindowFacts>, expires: bool) -> Option<Finding> {
+/// A window by time drops what it forgets only when somebody writes. What nobody writes to stays until it expires. There
+/// is no command: one `EXPIRE` would delete a key that is in use, since writes do not renew it.
+fn no_ttl(window: Option<WindowFacts>, expires: bool) -> Option<Finding> {
     let Some(WindowFacts::Seconds(seconds)) = window.filter(|_| !expires) else { return None };
     let wrong = format!("has a window of {seconds} s and no time to live: it stays when nobody writes to it any more");
-    let advice = "give it one with each batch, unless it is there for good";
-    // Two windows are longer than a window and its longest slice: what expires by then is all forgotten.
-    let command = format!("EXPIRE {} {}", quoted(key), seconds.saturating_mul(2));
-    Some(Finding::of(Problem::NoTtl, Severity::Notice, wrong, advice).command(command))
+    let advice = "nothing to do while it is in use; delete it when it is not";
+    Some(Finding::of(Problem::NoTtl, Severity::Notice, wrong, advice))
 }
 
 /// The most urgent first; alike ones in the order in which they were found.

@@ -34,16 +34,16 @@ fn growth_is_a_finding_from_the_fourth_on() {
     let findings = grown(5).findings();
     assert_eq!(codes(&findings), [("grown", Severity::Warning)]);
     assert_eq!(findings[0].wrong, "has grown 4 times: look-ups ask 5 sub-filters");
-    assert_eq!(command(&findings), "BF.RESERVE k 0.01 90000");
-    let line = "has grown 4 times: look-ups ask 5 sub-filters; reserve the next one for what it holds: BF.RESERVE k 0.01 90000";
+    assert_eq!(command(&findings), "BF.RESERVE {k}:new 0.01 90000");
+    let line = "has grown 4 times: look-ups ask 5 sub-filters; reserve the next one for what it holds: BF.RESERVE {k}:new 0.01 90000";
     assert_eq!(findings[0].to_string(), line);
-    // RedisBloom does not tell the rate.
+    // RedisBloom does not tell the rate, and without it there is nothing to type.
     let unknown = FilterFacts { error_rate: None, ..grown(5) };
-    assert_eq!(command(&unknown.findings()), "BF.RESERVE k RATE 90000");
+    assert_eq!(unknown.findings()[0].command, None);
     let beside = FilterFacts { prefix: "RF", ..grown(5) };
-    assert_eq!(command(&beside.findings()), "RF.RESERVE k 0.01 90000");
+    assert_eq!(command(&beside.findings()), "RF.RESERVE {k}:new 0.01 90000");
     let window = FilterFacts { window: Some(WindowFacts::Seconds(3600)), expires: true, ..grown(5) };
-    assert_eq!(command(&window.findings()), "BF.RESERVE k 0.01 90000 WINDOW 3600");
+    assert_eq!(command(&window.findings()), "BF.RESERVE {k}:new 0.01 90000 WINDOW 3600");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_rate_is_past_where_it_is_no_chance() {
     }
     let findings = with(1_000_000, 0.012_345).findings();
     assert_eq!(findings[0].wrong, "is past its rate: 0.0123 where 0.01 was asked for");
-    assert_eq!(command(&findings), "BF.RESERVE k 0.01 1100000");
+    assert_eq!(command(&findings), "BF.RESERVE {k}:new 0.01 1100000");
     // No rate asked for, or none known: nothing to judge.
     assert!(FilterFacts { error_rate: None, ..with(1_000_000, 0.5) }.findings().is_empty());
     assert!(FilterFacts { error_rate: Some(0.0), ..with(1_000_000, 0.5) }.findings().is_empty());
@@ -91,7 +91,8 @@ fn only_what_cannot_grow_is_full() {
         assert!(FilterFacts { window: Some(WindowFacts::Last), ..with(items, false) }.findings().is_empty());
         assert!(FilterFacts { capacity: 0, ..with(items, false) }.findings().is_empty());
     }
-    assert_eq!(command(&with(1000, false).findings()), "BF.RESERVE k RATE 2200 NONSCALING");
+    let known = FilterFacts { error_rate: Some(0.01), ..with(1000, false) };
+    assert_eq!(command(&known.findings()), "BF.RESERVE {k}:new 0.01 2200 NONSCALING");
     // At high rates the bits decide: it counts less than it holds.
     let loose = |rate| FilterFacts { rate: Some(rate), error_rate: Some(0.5), ..with(720, false) };
     assert_eq!(codes(&loose(0.44).findings()), []);
@@ -115,7 +116,8 @@ fn only_what_cannot_grow_is_full() {
 fn a_window_by_time_needs_a_time_to_live() {
     let filter = FilterFacts { window: Some(WindowFacts::Seconds(3600)), ..FilterFacts::of(b"my key") };
     assert_eq!(codes(&filter.findings()), [("no-ttl", Severity::Notice)]);
-    assert_eq!(command(&filter.findings()), "EXPIRE \"my key\" 7200");
+    // Nothing to type: what EXPIRE says holds for a key in use too, and deletes it.
+    assert_eq!(filter.findings()[0].command, None);
     assert!(FilterFacts { expires: true, ..filter }.findings().is_empty());
     // What is moved on by hand has an owner, and no time of its own.
     for window in [WindowFacts::Last, WindowFacts::Manual(3600)] {
@@ -134,7 +136,7 @@ fn a_counter_is_past_its_capacity_when_it_estimates() {
     assert_eq!(codes(&counter.findings()), [("past-capacity", Severity::Notice)]);
     let worse = CounterFacts { members: 3000, standard_error: 0.0106, ..counter };
     assert_eq!(codes(&worse.findings()), [("past-capacity", Severity::Warning)]);
-    assert_eq!(command(&worse.findings()), "LC.RESERVE k 3300");
+    assert_eq!(command(&worse.findings()), "LC.RESERVE {k}:new 3300 ERROR 0.01");
     let said = "counts 3000 members and is made for 1000: its standard error is 1.06 %, 1 % was asked for";
     assert_eq!(worse.findings()[0].wrong, said);
     // A twentieth more than was asked for is none too many.
@@ -143,9 +145,9 @@ fn a_counter_is_past_its_capacity_when_it_estimates() {
     assert!(CounterFacts { members: 1000, ..counter }.findings().is_empty());
     assert!(CounterFacts { standard_error: 0.0, ..counter }.findings().is_empty());
     let window = CounterFacts { window: Some(WindowFacts::Seconds(60)), expires: true, ..worse };
-    assert_eq!(command(&window.findings()), "LC.RESERVE k 3300 WINDOW 60");
+    assert_eq!(command(&window.findings()), "LC.RESERVE {k}:new 3300 ERROR 0.01 WINDOW 60");
     let manual = CounterFacts { window: Some(WindowFacts::Manual(60)), ..worse };
-    assert_eq!(command(&manual.findings()), "LC.RESERVE k 3300 WINDOW 60 MANUAL");
+    assert_eq!(command(&manual.findings()), "LC.RESERVE {k}:new 3300 ERROR 0.01 WINDOW 60 MANUAL");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! from that. So the server has as much to do with a hundred pages as with one. Only reading commands are sent.
 
 mod history;
+mod meaning;
 mod page;
 mod routes;
 mod seen;
@@ -36,7 +37,7 @@ pub struct Dashboard {
     /// Only keys that match, as KEYS has it: user:*
     #[arg(long)]
     pattern: Option<String>,
-    /// Keys at most, the first in order of names. The page says how many there are besides
+    /// Keys shown at most, the first in order of names, and those of the others with something wrong
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     max_keys: u32,
     /// Seconds between two looks at the server, or ten times as long as one takes if that is more

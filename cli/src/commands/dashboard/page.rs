@@ -27,6 +27,9 @@ pub struct Page {
     pub policy: String,
 }
 
+/// What nobody else may do with any of the pages.
+const CLOSED: &str = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
 impl Page {
     /// Only this very style and script are let in, by their hashes, and only this origin is asked. Trusted types without a
     /// policy forbid that a script makes markup of text.
@@ -34,12 +37,23 @@ impl Page {
         let script = SCRIPTS.concat();
         let policy = format!(
             "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; connect-src 'self'; img-src data:; \
-             base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
-             trusted-types 'none'",
+             {CLOSED}; require-trusted-types-for 'script'; trusted-types 'none'",
             hash(&script),
             hash(STYLE),
         );
         Page { html: DOCUMENT.replacen(STYLE_MARK, STYLE, 1).replacen(SCRIPT_MARK, &script, 1), policy }
+    }
+}
+
+impl Page {
+    /// A page without a script, of this body.
+    pub fn of_text(title: &str, body: &str) -> Self {
+        let html = format!(
+            "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
+             <style>{STYLE}</style>\n<main class=\"text\">\n{body}</main>\n</html>\n"
+        );
+        Page { html, policy: format!("default-src 'none'; style-src 'sha256-{}'; {CLOSED}", hash(STYLE)) }
     }
 }
 

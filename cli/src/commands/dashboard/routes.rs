@@ -1,4 +1,4 @@
-//! What the dashboard answers: the page, and the two addresses that it asks.
+//! What the dashboard answers: the page, the two addresses that it asks, and what findings mean.
 
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex};
@@ -14,6 +14,7 @@ use axum::routing::get;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use super::meaning::meaning;
 use super::page::Page;
 use super::seen::Seen;
 use super::watcher::{Question, Slices, lock};
@@ -31,19 +32,22 @@ const MOST_SECONDS: u64 = 7 * 86_400;
 #[derive(Clone)]
 struct Shared {
     page: Arc<Page>,
+    meaning: Arc<Page>,
     seen: Arc<Mutex<Seen>>,
     questions: SyncSender<Question>,
 }
 
 /// All addresses.
 pub fn routes(seen: Arc<Mutex<Seen>>, questions: SyncSender<Question>) -> Router {
+    let meaning = Page::of_text("Rollcall · findings", &meaning());
     Router::new()
-        .route("/", get(page))
+        .route("/", get(async |State(shared): State<Shared>| page(&shared.page)))
+        .route("/findings", get(async |State(shared): State<Shared>| page(&shared.meaning)))
         .route("/api/state", get(state))
         .route("/api/series", get(series))
         .fallback(async || (StatusCode::NOT_FOUND, "there is nothing here: the page is at /\n"))
         .layer(map_response(with_headers))
-        .with_state(Shared { page: Arc::new(Page::new()), seen, questions })
+        .with_state(Shared { page: Arc::new(Page::new()), meaning: Arc::new(meaning), seen, questions })
 }
 
 /// Nothing is kept by browsers, taken for another type, or read by other sites.
@@ -60,9 +64,8 @@ async fn with_headers(mut response: Response) -> Response {
     response
 }
 
-async fn page(State(shared): State<Shared>) -> Response {
-    let policy = (header::CONTENT_SECURITY_POLICY, shared.page.policy.clone());
-    ([policy], Html(shared.page.html.clone())).into_response()
+fn page(page: &Page) -> Response {
+    ([(header::CONTENT_SECURITY_POLICY, page.policy.clone())], Html(page.html.clone())).into_response()
 }
 
 async fn state(State(shared): State<Shared>) -> Response {

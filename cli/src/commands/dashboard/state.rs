@@ -30,6 +30,8 @@ pub struct State<'a> {
     pub rows: Vec<ShownRow<'a>>,
     /// Keys besides those.
     pub left_out: u64,
+    /// How many of these have not been judged yet.
+    pub unjudged: u64,
 }
 
 /// A node that does not answer.

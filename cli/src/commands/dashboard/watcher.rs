@@ -11,7 +11,7 @@ use super::seen::{Place, Seen, id_of, now_ms};
 use super::state::{COUNTER, Node, ShownRow, State, Totals, Trouble};
 use crate::failure::Failure;
 use crate::server::Server;
-use crate::watch::{Asked, Info, Nodes, Row, Rows, Scope, history, rows};
+use crate::watch::{Asked, Info, Nodes, Others, Row, Rows, Scope, Turn, history};
 
 /// A look takes at most one part of the time in so many: it is work for the server.
 const SHARE: u32 = 10;
@@ -43,6 +43,8 @@ pub struct Watcher {
     looked: Option<u64>,
     /// The last that each node answered.
     last: BTreeMap<String, (Option<Info>, Rows)>,
+    /// The keys of each node for which there is no room, judged in turn.
+    others: BTreeMap<String, Others>,
     troubles: BTreeMap<String, Trouble>,
     /// Slices that were asked for since the last look.
     slices: HashMap<Vec<u8>, Slices>,
@@ -56,8 +58,9 @@ pub fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
 impl Watcher {
     /// Has looked at nothing yet.
     pub fn new(nodes: Nodes, plan: Plan, seen: Arc<Mutex<Seen>>) -> Self {
-        let (last, troubles, slices) = (BTreeMap::new(), BTreeMap::new(), HashMap::new());
-        let watcher = Watcher { nodes, plan, seen, started: now_ms(), looked: None, last, troubles, slices };
+        let (last, others, troubles) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (started, slices) = (now_ms(), HashMap::new());
+        let watcher = Watcher { nodes, plan, seen, started, looked: None, last, others, troubles, slices };
         watcher.publish(Duration::ZERO, 0);
         watcher
     }
@@ -81,12 +84,14 @@ impl Watcher {
         }
     }
 
-    fn ask(&mut self) -> Vec<Asked<(Option<Info>, Rows)>> {
+    fn ask(&mut self) -> Vec<Asked<(Option<Info>, Rows, Turn)>> {
         let scope = Scope { pattern: self.plan.pattern.as_deref(), max_keys: self.plan.max_keys };
+        let (others, none) = (&self.others, Others::default());
         self.nodes.ask(|server| {
             // A user who may not ask for INFO may ask for keys. If the connection is gone the second question says so.
             let info = Info::of(server).ok();
-            Ok((info, rows(server, &scope)?))
+            let (rows, turn) = others.get(&server.name()).unwrap_or(&none).look(server, &scope)?;
+            Ok((info, rows, turn))
         })
     }
 
@@ -96,13 +101,15 @@ impl Watcher {
         let (took, now) = (began.elapsed(), now_ms());
         let is_there = |name: &String| asked.iter().any(|asked| asked.server == *name);
         self.last.retain(|name, _| is_there(name));
+        self.others.retain(|name, _| is_there(name));
         self.troubles.retain(|name, _| is_there(name));
         for Asked { server, answer, .. } in asked {
             match answer {
-                Ok(answer) => {
+                Ok((info, rows, turn)) => {
                     self.looked = Some(now);
                     self.troubles.remove(&server);
-                    self.last.insert(server, answer);
+                    self.others.entry(server.clone()).or_default().take(&rows, turn, now, self.plan.max_keys);
+                    self.last.insert(server, (info, rows));
                 }
                 Err(failure) => {
                     let since = self.troubles.get(&server).map_or(now, |trouble| trouble.since);
@@ -120,18 +127,24 @@ impl Watcher {
         let is_down = self.looked != Some(now);
         let mut all: Vec<&Row> = self.last.values().flat_map(|(_, rows)| &rows.rows).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
-        let over = all.len().saturating_sub(self.plan.max_keys);
-        all.truncate(self.plan.max_keys);
-        let left_out = self.last.values().map(|(_, rows)| rows.left_out).sum::<u64>() + over as u64;
+        let over = all.split_off(all.len().min(self.plan.max_keys));
+        let mut left_out = self.last.values().map(|(_, rows)| rows.left_out).sum::<u64>() + over.len() as u64;
+        let unjudged = |(name, (_, rows)): (&String, &(_, Rows))| Some(self.others.get(name)?.unjudged(rows.left_out));
+        let unjudged = self.last.iter().filter_map(unjudged).sum();
+        // What is wrong is shown, whatever there is room for.
+        let over = over.into_iter().filter(|row| row.is_wrong()).map(|row| (row, now));
+        let others = self.others.values().flat_map(Others::wrong).map(|(row, at)| (row, *at));
+        let wrong: Vec<(&Row, u64)> = over.chain(others).collect();
+        left_out = left_out.saturating_sub(wrong.len() as u64);
         let infos: Vec<&Info> = self.last.values().filter_map(|(info, _)| info.as_ref()).collect();
         let infos = if infos.len() == self.last.len() { infos } else { Vec::new() };
         let totals = Totals::new(&infos, &all, self.plan.pattern.is_some());
         let mut seen = lock(&self.seen);
-        let mut shown = Vec::with_capacity(all.len());
-        for row in all {
+        let mut shown = Vec::with_capacity(all.len() + wrong.len());
+        for (row, judged) in all.into_iter().map(|row| (row, now)).chain(wrong) {
             let id = id_of(&row.name);
             let has_slices = row.kind == COUNTER && row.window.is_some();
-            let trend = if self.troubles.contains_key(&row.server) || is_down {
+            let trend = if self.troubles.contains_key(&row.server) || judged != now || is_down {
                 None
             } else {
                 let place = Place { name: row.name.clone(), node: row.server.clone(), has_slices };
@@ -174,6 +187,7 @@ impl Watcher {
             nodes: self.last.iter().filter_map(|(name, (info, _))| Some(Node { name, info: info.as_ref()? })).collect(),
             rows: shown,
             left_out,
+            unjudged,
         };
         seen.set_state(serde_json::to_string(&state).unwrap_or_else(|_| "null".to_owned()));
     }

@@ -1,12 +1,14 @@
 //! What is known of the servers, by threads that ask them again and again. Whoever scrapes gets what they last knew, and
 //! so cannot load a server by scraping.
 
+use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::failure::Failure;
-use crate::server::Access;
+use crate::server::{Access, Server};
 use crate::watch::{Asked, Info, Nodes, Rows, Scope, rows};
 
 /// A look at the keys of a server takes at most one part in so many of the time.
@@ -30,10 +32,50 @@ pub struct Pace {
 /// A server or cluster, and what is known of it.
 pub struct Target {
     pace: Pace,
-    /// For INFO, and for keys: a long look at the keys holds up nothing else.
-    nodes: [Mutex<Nodes>; 2],
+    info: Mutex<Asker>,
+    /// On connections of its own: a long look at the keys holds up nothing else.
+    keys: Mutex<Asker>,
     infos: Mutex<Option<Look<Info>>>,
     rows: Mutex<Option<Look<Rows>>>,
+}
+
+/// Asks the nodes, and says on standard error when one begins to fail, and when it answers again.
+struct Asker {
+    nodes: Nodes,
+    /// What it asks for, as people call it.
+    what: &'static str,
+    /// Why a node that fails does, as it was said.
+    failing: BTreeMap<String, String>,
+}
+
+impl Asker {
+    fn new(url: &str, access: &Access, what: &'static str) -> Result<Mutex<Self>, Failure> {
+        Ok(Mutex::new(Asker { nodes: Nodes::new(url, access)?, what, failing: BTreeMap::new() }))
+    }
+
+    fn ask<T: Send>(&mut self, question: impl Fn(&mut Server) -> Result<T, Failure> + Sync) -> Vec<Asked<T>> {
+        let asked = self.nodes.ask(question);
+        self.failing.retain(|server, _| asked.iter().any(|node| node.server == *server));
+        for Asked { server, answer, .. } in &asked {
+            let what = self.what;
+            match answer {
+                Ok(_) if self.failing.remove(server).is_some() => log(&format!("{what} of {server} again")),
+                Ok(_) => {}
+                Err(failure) if self.failing.get(server).is_some_and(|why| why == failure.text()) => {}
+                Err(failure) => {
+                    let advice = failure.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
+                    log(&format!("no {what} of {server}: {}{advice}", failure.text()));
+                    self.failing.insert(server.clone(), failure.text().to_owned());
+                }
+            }
+        }
+        asked
+    }
+}
+
+/// One line on standard error. That may be closed by now, which is no reason to end.
+fn log(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "rollcall: {}", text.replace('\n', " "));
 }
 
 /// What all nodes answered.
@@ -52,8 +94,8 @@ impl<T> Look<T> {
 impl Target {
     /// Of a URL; connects to nothing yet.
     pub fn new(url: &str, access: &Access, pace: Pace) -> Result<Self, Failure> {
-        let nodes = || Nodes::new(url, access).map(Mutex::new);
-        Ok(Target { pace, nodes: [nodes()?, nodes()?], infos: Mutex::new(None), rows: Mutex::new(None) })
+        let (info, keys) = (Asker::new(url, access, "figures")?, Asker::new(url, access, "keys")?);
+        Ok(Target { pace, info, keys, infos: Mutex::new(None), rows: Mutex::new(None) })
     }
 
     /// Asks everything once.
@@ -83,7 +125,7 @@ impl Target {
     /// Returns how long to wait until the next.
     fn look_at_info(&self) -> Duration {
         let began = Instant::now();
-        let asked = lock(&self.nodes[0]).ask(Info::of);
+        let asked = lock(&self.info).ask(Info::of);
         *lock(&self.infos) = Some(Look::of(began, asked));
         Duration::from_secs(self.pace.interval).saturating_sub(began.elapsed())
     }
@@ -92,7 +134,7 @@ impl Target {
         let Some(pattern) = self.pace.pattern.as_deref() else { return Duration::MAX };
         let scope = Scope { pattern: Some(pattern), max_keys: self.pace.max_keys };
         let began = Instant::now();
-        let asked = lock(&self.nodes[1]).ask(|server| rows(server, &scope));
+        let asked = lock(&self.keys).ask(|server| rows(server, &scope));
         *lock(&self.rows) = Some(Look::of(began, asked));
         let took = began.elapsed();
         Duration::from_secs(self.pace.keys_interval).saturating_sub(took).max(took * (KEYS_SHARE - 1))

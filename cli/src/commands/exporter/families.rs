@@ -1,23 +1,66 @@
-//! Samples, gathered by metric and written as OpenMetrics has them: all of a metric together.
-//!
-//! The text is right for those too who know only the older format of Prometheus: it has no type that this does not know.
+//! Samples, gathered by metric and written in the two forms that Prometheus reads: all of a metric together, below its
+//! help and its type.
 
-use std::fmt;
-
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, text};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::{Registry, Unit};
+use std::fmt::Write;
 
 /// What the names of all metrics begin with.
-const PREFIX: &str = "rollcall";
+const PREFIX: &str = "rollcall_";
+
+/// What the name of a counter's samples ends with.
+const TOTAL: &str = "_total";
+
+/// A form of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Prometheus' own, version 0.0.4. Everybody reads it; node_exporter's text files are of it.
+    Plain,
+    /// OpenMetrics 1.0. It has units and an end, and the name of a counter is that of its samples without `_total`.
+    OpenMetrics,
+}
+
+impl Form {
+    pub const ALL: [Form; 2] = [Form::Plain, Form::OpenMetrics];
+
+    /// What it is called over HTTP.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Form::Plain => "text/plain; version=0.0.4; charset=utf-8",
+            Form::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+
+    /// The one that the `Accept` headers of a request ask for: OpenMetrics if they name it and nothing plain is liked
+    /// better.
+    pub fn accepted<'a>(accepts: impl IntoIterator<Item = &'a str>) -> Form {
+        let (mut open, mut plain) = (0.0, 0.0);
+        for range in accepts.into_iter().flat_map(|accept| accept.split(',')) {
+            let mut parts = range.split(';').map(str::trim);
+            let media = parts.next().unwrap_or_default().to_ascii_lowercase();
+            let (mut quality, mut version) = (1.0_f64, None);
+            for (name, value) in parts.filter_map(|part| part.split_once('=')) {
+                match name.trim().to_ascii_lowercase().as_str() {
+                    "q" => quality = value.trim().parse().unwrap_or(0.0),
+                    "version" => version = Some(value.trim()),
+                    _ => {}
+                }
+            }
+            let liked = match media.as_str() {
+                "application/openmetrics-text" if matches!(version, None | Some("1.0.0")) => &mut open,
+                "text/plain" | "text/*" | "*/*" => &mut plain,
+                _ => continue,
+            };
+            *liked = quality.max(*liked);
+        }
+        if open > 0.0 && open >= plain { Form::OpenMetrics } else { Form::Plain }
+    }
+}
 
 /// What kind of figure a metric is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// What is now.
     Gauge,
-    /// What has been since the server started. Its name ends with `_total`.
+    /// What has been since the server started. The name of its samples ends with `_total`.
     Counter,
 }
 
@@ -30,6 +73,22 @@ pub struct Metric {
     pub help: &'static str,
 }
 
+impl Metric {
+    /// The name of the whole, in OpenMetrics.
+    fn family(&self) -> String {
+        let unit = self.unit.map(|unit| format!("_{}", unit.name())).unwrap_or_default();
+        format!("{PREFIX}{}{unit}", self.name)
+    }
+
+    /// The name of its samples.
+    pub fn sample(&self) -> String {
+        match self.kind {
+            Kind::Gauge => self.family(),
+            Kind::Counter => self.family() + TOTAL,
+        }
+    }
+}
+
 /// Units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
@@ -40,20 +99,22 @@ pub enum Of {
 }
 
 impl Of {
-    fn unit(self) -> Unit {
+    fn name(self) -> &'static str {
         match self {
-            Of::Bytes => Unit::Bytes,
-            Of::Seconds => Unit::Seconds,
-            Of::Ratio => Unit::Other("ratio".to_owned()),
+            Of::Bytes => "bytes",
+            Of::Seconds => "seconds",
+            Of::Ratio => "ratio",
         }
     }
 }
 
-type Labels = Vec<(&'static str, String)>;
+/// Labels as they stand between braces, and a value.
+type Sample = (String, f64);
 
 /// Samples of metrics, in the order of a table.
+#[derive(Debug)]
 pub struct Families {
-    all: Vec<(&'static Metric, Vec<(Labels, f64)>)>,
+    all: Vec<(&'static Metric, Vec<Sample>)>,
 }
 
 impl Families {
@@ -64,45 +125,42 @@ impl Families {
 
     /// Adds a sample of a metric of the table.
     pub fn add<const N: usize>(&mut self, metric: &Metric, labels: [(&'static str, &str); N], value: f64) {
-        let labels = labels.map(|(name, value)| (name, value.to_owned())).into();
+        let labels = labels.map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).join(",");
         if let Some((_, samples)) = self.all.iter_mut().find(|(known, _)| known.name == metric.name) {
             samples.push((labels, value));
         }
     }
 
-    /// The text.
-    pub fn text(self) -> String {
-        let mut registry = Registry::with_prefix(PREFIX);
-        registry.register_collector(Box::new(self));
+    /// The text. Help is written as it is: none has a quote, a backslash or a second line.
+    pub fn text(&self, form: Form) -> String {
         let mut text = String::new();
-        // Writing into memory does not fail.
-        let _ = text::encode(&mut text, &registry);
+        for (metric, samples) in self.all.iter().filter(|(_, samples)| !samples.is_empty()) {
+            let sample = metric.sample();
+            let family = if form == Form::OpenMetrics { metric.family() } else { sample.clone() };
+            let kind = match metric.kind {
+                Kind::Gauge => "gauge",
+                Kind::Counter => "counter",
+            };
+            // Writing into memory does not fail.
+            let _ = writeln!(text, "# HELP {family} {}\n# TYPE {family} {kind}", metric.help);
+            if let (Form::OpenMetrics, Some(unit)) = (form, metric.unit) {
+                let _ = writeln!(text, "# UNIT {family} {}", unit.name());
+            }
+            for (labels, value) in samples {
+                let _ = match value.is_infinite() {
+                    true => writeln!(text, "{sample}{{{labels}}} {}Inf", if *value > 0.0 { '+' } else { '-' }),
+                    false => writeln!(text, "{sample}{{{labels}}} {value:?}"),
+                };
+            }
+        }
+        if form == Form::OpenMetrics {
+            text += "# EOF\n";
+        }
         text
     }
 }
 
-impl fmt::Debug for Families {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Families").finish_non_exhaustive()
-    }
-}
-
-impl Collector for Families {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for (metric, samples) in self.all.iter().filter(|(_, samples)| !samples.is_empty()) {
-            let kind = match metric.kind {
-                Kind::Gauge => MetricType::Gauge,
-                Kind::Counter => MetricType::Counter,
-            };
-            let unit = metric.unit.map(Of::unit);
-            let mut family = encoder.encode_descriptor(metric.name, metric.help, unit.as_ref(), kind)?;
-            for (labels, value) in samples {
-                match metric.kind {
-                    Kind::Gauge => family.encode_family(labels)?.encode_gauge(value)?,
-                    Kind::Counter => family.encode_family(labels)?.encode_counter::<Labels, _, f64>(value, None)?,
-                }
-            }
-        }
-        Ok(())
-    }
+/// The value of a label between quotes.
+fn escaped(value: &str) -> String {
+    value.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n")
 }

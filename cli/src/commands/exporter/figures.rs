@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::collect::Target;
-use super::families::{Families, Metric};
+use super::families::{Families, Form, Metric};
 use super::metrics::{self as m, ALL, FORMS, PLAIN, REASONS};
 use crate::watch::{Info, Row};
 
-/// All of it, as Prometheus reads it.
-pub fn text(targets: &[Target]) -> String {
+/// All of it, in the form that whoever reads it asked for.
+pub fn text(targets: &[Target], form: Form) -> String {
     let mut families = Families::new(&ALL);
     // A node that two URLs lead to is shown once: Prometheus takes no sample twice.
     let (mut shown, mut shown_keys) = (HashSet::new(), HashSet::new());
@@ -46,7 +46,7 @@ pub fn text(targets: &[Target]) -> String {
             rows.rows.iter().for_each(|row| add_row(&mut families, server, row));
         }
     }
-    families.text()
+    families.text(form)
 }
 
 fn add_info(families: &mut Families, server: &str, info: &Info) {

@@ -21,12 +21,7 @@ use crate::http;
 use crate::output::Output;
 use crate::server::Access;
 use collect::{Pace, Target};
-
-/// What the text is to those who ask for OpenMetrics, as Prometheus does.
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// What it is to all others, browsers too.
-const PLAIN_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+use families::Form;
 
 /// What somebody sees who opens it in a browser.
 const PAGE: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>rollcall exporter</title>\
@@ -62,7 +57,7 @@ pub struct Exporter {
     /// Seconds between two looks at the keys, or nine times as long as one takes if that is more
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     keys_interval: u64,
-    /// Print the figures once and end
+    /// Print the figures once, as node_exporter's text files have them, and end
     #[arg(long)]
     once: bool,
 }
@@ -82,7 +77,7 @@ impl Exporter {
         let mut targets = targets.collect::<Result<Vec<Target>, Failure>>()?;
         if self.once {
             targets.iter_mut().for_each(Target::look);
-            output.plain(&figures::text(&targets));
+            output.plain(&figures::text(&targets, Form::Plain));
             return Ok(());
         }
         let targets: Arc<[Target]> = targets.into();
@@ -96,20 +91,20 @@ impl Exporter {
 /// How long a text serves everybody who asks. Many who ask, or read slowly, share it.
 const TEXT_TIME: Duration = Duration::from_secs(1);
 
-/// The last text, and when it was written.
-type Written = Arc<tokio::sync::Mutex<Option<(Instant, Bytes)>>>;
+/// The last text in each form, and when it was written.
+type Written = Arc<[tokio::sync::Mutex<Option<(Instant, Bytes)>>; Form::ALL.len()]>;
 
 /// The text of now, or of a second ago.
-async fn text(targets: Arc<[Target]>, written: &Written) -> Result<Bytes, String> {
-    let mut last = written.lock().await;
+async fn text(targets: Arc<[Target]>, form: Form, written: &Written) -> Result<Bytes, String> {
+    let mut last = written[form as usize].lock().await;
     if let Some((at, text)) = &*last
         && at.elapsed() < TEXT_TIME
     {
         return Ok(text.clone());
     }
     // The text of many keys takes a while, and others ask meanwhile.
-    let text = tokio::task::spawn_blocking(move || figures::text(&targets)).await.map_err(|error| error.to_string())?;
-    let text = Bytes::from(text);
+    let text = tokio::task::spawn_blocking(move || figures::text(&targets, form)).await;
+    let text = Bytes::from(text.map_err(|error| error.to_string())?);
     *last = Some((Instant::now(), text.clone()));
     Ok(text)
 }
@@ -119,11 +114,13 @@ fn router(targets: Arc<[Target]>) -> Router {
     let metrics = move |headers: HeaderMap| {
         let (targets, written) = (targets.clone(), written.clone());
         async move {
-            let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
-            let is_open = accepted.into_iter().any(|accept| accept.contains("application/openmetrics-text"));
-            let content_type = if is_open { OPEN_METRICS } else { PLAIN_TEXT };
-            match text(targets, &written).await {
-                Ok(text) => ([(header::CONTENT_TYPE, content_type)], text).into_response(),
+            let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
+            let form = Form::accepted(accepts);
+            match text(targets, form, &written).await {
+                Ok(text) => {
+                    let headers = [(header::CONTENT_TYPE, form.content_type()), (header::VARY, "accept")];
+                    (headers, text).into_response()
+                }
                 Err(why) => failed(&why),
             }
         }

@@ -4,27 +4,12 @@ use std::collections::BTreeSet;
 
 use rollcall_core::health::Problem;
 
-use super::families::{Families, Kind, Metric, Of};
+use super::families::{Families, Form, Metric};
 use super::metrics::{ALL, UP};
 
 const DOCUMENT: &str = include_str!("../../../../docs/monitoring.md");
 const ALERTS: &str = include_str!("../../../../packaging/monitoring/alerts.yml");
 const DASHBOARD: &str = include_str!("../../../../packaging/monitoring/grafana.json");
-
-/// The name of its samples.
-fn name(metric: &Metric) -> String {
-    let unit = match metric.unit {
-        Some(Of::Bytes) => "_bytes",
-        Some(Of::Seconds) => "_seconds",
-        Some(Of::Ratio) => "_ratio",
-        None => "",
-    };
-    let ending = match metric.kind {
-        Kind::Gauge => "",
-        Kind::Counter => "_total",
-    };
-    format!("rollcall_{}{unit}{ending}", metric.name)
-}
 
 /// The words of a text that are names of ours.
 fn named(text: &str) -> BTreeSet<String> {
@@ -40,11 +25,9 @@ fn anchors(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_document_has_every_metric_and_nothing_else_has_others() {
-    let names: BTreeSet<String> = ALL.iter().map(name).collect();
+    let names: BTreeSet<String> = ALL.iter().map(Metric::sample).collect();
     assert_eq!(names.len(), ALL.len(), "two metrics have one name");
-    // Fields of INFO that the document shows for redis_exporter.
-    let fields = ["rollcall_refused_full"].map(str::to_owned).into();
-    assert_eq!(&named(DOCUMENT) - &fields, names);
+    assert_eq!(named(DOCUMENT), names);
     for (file, text) in [("alerts.yml", ALERTS), ("grafana.json", DASHBOARD)] {
         let used = named(text);
         assert!(used.len() > 5 && used.is_subset(&names), "{file}: {:?}", &used - &names);
@@ -108,12 +91,54 @@ fn samples_of_a_metric_stand_together_and_labels_are_escaped() {
     families.add(&super::metrics::KEY_TTL, [("server", "a"), ("key", "\"\\\n")], 0.5);
     families.add(&UP, [("server", "b")], 0.0);
     families.add(&super::metrics::REFUSED, [("server", "a"), ("reason", "full")], 3.0);
-    let expected = "# HELP rollcall_up Whether the server answers.\n# TYPE rollcall_up gauge\n\
+    let open = "# HELP rollcall_up Whether the server answers.\n# TYPE rollcall_up gauge\n\
         rollcall_up{server=\"a\"} 1.0\nrollcall_up{server=\"b\"} 0.0\n\
         # HELP rollcall_refused Commands and values refused, by reason.\n# TYPE rollcall_refused counter\n\
         rollcall_refused_total{server=\"a\",reason=\"full\"} 3.0\n\
         # HELP rollcall_key_ttl_seconds Time until it expires; absent if it does not.\n\
         # TYPE rollcall_key_ttl_seconds gauge\n# UNIT rollcall_key_ttl_seconds seconds\n\
         rollcall_key_ttl_seconds{server=\"a\",key=\"\\\"\\\\\\n\"} 0.5\n# EOF\n";
-    assert_eq!(families.text(), expected);
+    assert_eq!(families.text(Form::OpenMetrics), open);
+    // The older form has no units and no end, and describes counters by the name of their samples.
+    let plain = open.replace("# UNIT rollcall_key_ttl_seconds seconds\n", "").replace("# EOF\n", "");
+    let plain = plain.replace("P rollcall_refused ", "P rollcall_refused_total ");
+    assert_eq!(families.text(Form::Plain), plain.replace("E rollcall_refused ", "E rollcall_refused_total "));
+}
+
+#[test]
+fn help_can_be_written_as_it_is() {
+    for metric in ALL {
+        assert!(!metric.help.is_empty() && !metric.help.contains(['\\', '"', '\n']), "{}", metric.name);
+    }
+}
+
+#[test]
+fn the_form_is_the_one_that_is_asked_for() {
+    let (plain, open) = (Form::Plain, Form::OpenMetrics);
+    for (accept, form) in [
+        ("", plain),
+        ("*/*", plain),
+        ("text/html, */*", plain),
+        ("application/openmetrics-text", open),
+        ("Application/OpenMetrics-Text; Version=1.0.0; charset=utf-8", open),
+        // Prometheus 2.42, 3.5 and 3.5 with the older form first.
+        (
+            "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+            open,
+        ),
+        (
+            "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
+            open,
+        ),
+        ("text/plain;version=0.0.4;q=0.6,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.2", plain),
+        ("application/openmetrics-text;q=0, text/plain", plain),
+        ("application/openmetrics-text;q=0", plain),
+        ("application/openmetrics-text;version=0.0.1", plain),
+        ("application/openmetrics-text;q=no", plain),
+        (";;=,", plain),
+    ] {
+        assert_eq!(Form::accepted([accept]), form, "{accept}");
+    }
+    assert_eq!(Form::accepted(["text/plain;q=0.5", "application/openmetrics-text"]), open);
+    assert_eq!(Form::accepted([]), plain);
 }

@@ -121,23 +121,69 @@ const sentence = (text) => (text ? text[0].toUpperCase() + text.slice(1) : '');
 
 // Builds the children of `host` anew, and leaves the keyboard where it was.
 function rebuild(host, children) {
-  const controls = () => [...host.querySelectorAll('a, summary')];
+  const controls = () => [...host.querySelectorAll('a, summary, button')];
   const at = controls().indexOf(document.activeElement);
   host.replaceChildren(...children);
   if (at >= 0) controls()[Math.min(at, controls().length - 1)]?.focus({ preventScroll: true });
 }
 
-// A finding as a line of a list; with the key unless it is about the one that is shown.
-function findingLine(finding, key) {
-  const severity = severityOf(finding.severity);
+// Copies what an element says. Browsers give pages the clipboard on this machine and over TLS alone; elsewhere what is
+// selected is copied.
+async function copy(node, button) {
+  try {
+    await navigator.clipboard.writeText(node.textContent);
+  } catch {
+    getSelection().selectAllChildren(node);
+    document.execCommand('copy');
+    getSelection().removeAllRanges();
+  }
+  setText(button, 'Copied');
+  setTimeout(() => setText(button, 'Copy'), 2000);
+}
+
+// A command to type, and a button that copies it.
+function command(text) {
+  const code = el('code', {}, text);
+  const button = el('button', { type: 'button', class: 'copy', on: { click: () => copy(code, button) } }, 'Copy');
+  return [code, ' ', button];
+}
+
+// What is wrong, with the key unless it is about the one that is shown.
+function wrongOf(finding, key) {
   const what = el('p', {});
   if (key) what.append(el('a', { class: 'name', href: `#key=${key.id}` }, key.key), ' ');
   else if (finding.about) what.append(el('span', { class: 'name' }, finding.about), ' ');
   what.append(finding.wrong);
+  return what;
+}
+
+// Alike ones that are listed. The table of keys has all of them.
+const MOST_ALIKE = 100;
+
+// Findings on other keys that are the same as one, listed when they are asked for.
+function alikeList(others) {
+  const list = el('ul', {});
+  const word = others[0].key ? 'key' : 'server';
+  const host = el('details', { class: 'alike', 'data-name': groupOf(others[0]), on: { toggle: () => {
+    if (!host.open || list.childNodes.length) return;
+    list.append(...others.slice(0, MOST_ALIKE).map(({ finding, key }) => el('li', {}, wrongOf(finding, key), finding.command ? el('p', { class: 'todo' }, ...command(finding.command)) : null)));
+    if (others.length > MOST_ALIKE) list.append(el('li', { class: 'dim' }, `${count(others.length - MOST_ALIKE)} more are in the table below.`));
+  } } }, el('summary', {}, `and ${count(others.length)} more ${word}${others.length > 1 ? 's' : ''} alike`), list);
+  return host;
+}
+
+// What makes findings equal: what is wrong and how urgent it is, of keys or of servers.
+const groupOf = ({ finding, key }) => [finding.severity, finding.problem || 'refused', key ? 'key' : 'server'].join(' ');
+
+// A finding as a line of a list, with those that are equal on other keys.
+function findingLine(finding, key, others = []) {
+  const severity = severityOf(finding.severity);
   const advice = sentence(finding.advice);
   const todo = el('p', { class: 'todo' }, advice);
-  if (finding.command) todo.append(advice ? ': ' : '', el('code', {}, finding.command));
-  return el('li', { class: `finding ${severity}` }, badge(severity), el('div', {}, what, todo.childNodes.length ? todo : null));
+  if (finding.command) todo.append(advice ? ': ' : '', ...command(finding.command));
+  if (finding.problem) todo.append(' ', el('a', { class: 'meaning', href: `findings#${finding.problem}`, target: '_blank' }, 'What this means'));
+  return el('li', { class: `finding ${severity}` }, badge(severity), el('div', {}, wrongOf(finding, key),
+    todo.childNodes.length ? todo : null, others.length ? alikeList(others) : null));
 }
 
 // Buttons of which one is pressed.

@@ -178,7 +178,7 @@ class Keys {
     setText(byId('rows-more'), `Show ${Math.min(PAGE, rest)} more of ${count(rest)}`);
     const parts = [all.length === this.rows.length ? count(all.length) : `${count(all.length)} of ${count(this.rows.length)}`];
     if (this.pattern) parts.push(`that match ${this.pattern}`);
-    if (this.leftOut) parts.push(`${count(this.leftOut)} more left out: --max-keys shows more, --pattern others`);
+    if (this.leftOut) parts.push(`${count(this.leftOut)} more left out, of which nothing wrong is known: --max-keys shows more, --pattern others`);
     setText(byId('keys-count'), parts.join(' · '));
     byId('empty').hidden = all.length > 0;
     setText(byId('empty'), this.rows.length ? 'No key is like that.' : this.seen ? 'The server has no filters and no counters.' : 'Not seen yet.');

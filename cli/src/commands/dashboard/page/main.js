@@ -12,24 +12,51 @@ const detail = new Detail(range);
 // The clock of the machine that the dashboard runs on, in milliseconds.
 const serverNow = () => Date.now() + page.offset;
 
+// What cannot be reached, as a finding: nothing is known to be right then.
+function unreached(page) {
+  const trouble = troubleOf(page);
+  return trouble ? [{ finding: { severity: 'critical', wrong: `${trouble.head} since ${moment(trouble.since, true)}`, advice: trouble.lines.join(' ') }, key: null }] : [];
+}
+
+// What is said where nothing is wrong: a tick only if all has been looked at.
+function nothingWrong(state, all) {
+  if (!known(state.looked)) return el('li', { class: 'finding none notice' }, el('p', {}, 'Not looked yet.'));
+  if (state.unjudged) {
+    return el('li', { class: 'finding none notice' }, el('p', {}, badge('notice', 'Nothing so far'),
+      `${count(all - state.unjudged)} of ${count(all)} keys have been looked at. The others follow, some at each look.`));
+  }
+  return el('li', { class: 'finding none fine' }, el('p', {}, badge('fine', 'Nothing'), `${count(all)} keys were looked at, and all are as they should be.`));
+}
+
 function drawFindings(state) {
   const about = state.nodes.flatMap((node) => node.findings.map((finding) => ({ finding: { ...finding, about: node.name }, key: null })));
   const ofKeys = state.rows.flatMap((row) => row.findings.map((finding) => ({ finding, key: row })));
   const rank = ({ finding }) => SEVERITIES[severityOf(finding.severity)].rank;
-  const all = [...about, ...ofKeys].sort((a, b) => rank(b) - rank(a) || (b.key?.bytes || 0) - (a.key?.bytes || 0));
-  const drawn = JSON.stringify([page.all, all.map(({ finding, key }) => [finding, key?.id]), known(state.looked)]);
+  const all = [...unreached(page), ...[...about, ...ofKeys].sort((a, b) => rank(b) - rank(a) || (b.key?.bytes || 0) - (a.key?.bytes || 0))];
+  const byGroup = new Map();
+  for (const found of all) {
+    const group = groupOf(found);
+    if (!byGroup.has(group)) byGroup.set(group, []);
+    byGroup.get(group).push(found);
+  }
+  const groups = [...byGroup.values()].sort(([a], [b]) => rank(b) - rank(a));
+  const keysInAll = state.rows.length + state.left_out;
+  const drawn = JSON.stringify([page.all, all.map(({ finding, key }) => [finding, key?.id]), known(state.looked), state.unjudged, keysInAll]);
   const counts = ['critical', 'warning', 'notice'].map((name) => [name, all.filter(({ finding }) => severityOf(finding.severity) === name).length]);
   const urgent = counts[0][1] + counts[1][1];
   document.title = `${page.lost || state.troubles.length ? '⚠ ' : urgent ? `(${urgent}) ` : ''}Rollcall · ${state.server}`;
   if (drawn === page.shown) return;
   page.shown = drawn;
-  setText(byId('wrong-count'), counts.filter(([, number]) => number).map(([name, number]) => `${count(number)} ${name}${number > 1 && name !== 'critical' ? 's' : ''}`).join(' · '));
-  const some = page.all ? all : all.slice(0, FIRST_FINDINGS);
-  const nothing = el('li', { class: 'finding none fine' }, el('p', {}, badge('fine', 'Nothing'),
-    known(state.looked) ? `${count(state.rows.length)} keys were looked at, and all are as they should be.` : 'Not looked yet.'));
-  rebuild(byId('findings'), some.length ? some.map(({ finding, key }) => findingLine(finding, key)) : [nothing]);
-  byId('findings-more').hidden = all.length <= FIRST_FINDINGS;
-  setText(byId('findings-more'), page.all ? 'Show fewer' : `Show all ${count(all.length)}`);
+  const parts = counts.filter(([, number]) => number).map(([name, number]) => `${count(number)} ${name}${number > 1 && name !== 'critical' ? 's' : ''}`);
+  if (state.unjudged) parts.push(`${count(state.unjudged)} of ${count(keysInAll)} keys not looked at yet`);
+  setText(byId('wrong-count'), parts.join(' · '));
+  const some = page.all ? groups : groups.slice(0, FIRST_FINDINGS);
+  const open = new Set([...byId('findings').querySelectorAll('details[open]')].map((node) => node.dataset.name));
+  const lines = some.map(([{ finding, key }, ...others]) => findingLine(finding, key, others));
+  rebuild(byId('findings'), lines.length ? lines : [nothingWrong(state, keysInAll)]);
+  for (const node of byId('findings').querySelectorAll('details')) node.open = open.has(node.dataset.name);
+  byId('findings-more').hidden = groups.length <= FIRST_FINDINGS;
+  setText(byId('findings-more'), page.all ? 'Show fewer' : `Show all ${count(groups.length)}`);
   byId('findings-more').setAttribute('aria-expanded', String(page.all));
 }
 
@@ -61,7 +88,8 @@ function makeCards() {
 
 function drawCards(state) {
   for (const card of CARDS) {
-    const [figure, note] = card.figure(state.totals);
+    // Before the first look the sums are of nothing.
+    const [figure, note] = known(state.looked) ? card.figure(state.totals) : ['–', ''];
     setText(card.figureText, figure || '–');
     setText(card.figureNote, note);
     setText(card.noteText, card.note(state.totals));
@@ -91,7 +119,7 @@ function drawNodes(state) {
 async function drawTotals() {
   const series = await ask(`/api/series?seconds=${range.seconds}`);
   const line = axis(series, range.seconds, series.now);
-  for (const card of CARDS) card.chart.show({ ...line, lines: [{ name: card.word, values: series[card.name], exact: card.exact }] });
+  for (const card of CARDS) card.chart.show({ ...line, lines: [{ name: card.word, values: series[card.name] || [], exact: card.exact }] });
 }
 
 // What does not answer, in one or two lines.

@@ -1,0 +1,85 @@
+//! What each finding means and what to do about it, as a page: the section of docs/monitoring.md, so that the dashboard
+//! needs no other host for it.
+
+use rollcall_core::health::Problem;
+
+const DOCUMENT: &str = include_str!("../../../../docs/monitoring.md");
+
+/// What the section begins with. It ends with the next one.
+const HEAD: &str = "## Findings\n";
+
+/// The body of the page. Each finding has its code word as an anchor.
+pub fn meaning() -> String {
+    let section = DOCUMENT.split_once(HEAD).map_or("", |(_, rest)| rest.split("\n## ").next().unwrap_or(rest));
+    let blocks = section.trim().split("\n\n").map(|block| match block.strip_prefix("### ") {
+        Some(name) => format!("<h2 id=\"{0}\">{0}</h2>\n", escaped(name)),
+        None => format!("<p>{}</p>\n", inline(block)),
+    });
+    format!("<h1>Findings</h1>\n{}", blocks.collect::<String>())
+}
+
+/// Code, links and emphasis of a paragraph. Links lead to other findings; of those to other documents the words stay.
+fn inline(text: &str) -> String {
+    let mut html = String::new();
+    for (at, part) in text.split('`').enumerate() {
+        if at % 2 == 1 {
+            html += &format!("<code>{}</code>", escaped(part));
+            continue;
+        }
+        for (at, part) in escaped(part).split('*').enumerate() {
+            html += if at == 0 {
+                ""
+            } else if at % 2 == 1 {
+                "<em>"
+            } else {
+                "</em>"
+            };
+            html += part;
+        }
+    }
+    links(&html)
+}
+
+fn links(html: &str) -> String {
+    let Some((before, rest)) = html.split_once("](") else { return html.to_owned() };
+    let (Some((before, words)), Some((target, after))) = (before.rsplit_once('['), rest.split_once(')')) else {
+        return html.to_owned();
+    };
+    let is_finding = |name: &str| Problem::ALL.iter().any(|problem| problem.name() == name);
+    let link = match target.strip_prefix('#') {
+        Some(name) if is_finding(name) => format!("<a href=\"#{name}\">{words}</a>"),
+        _ => words.to_owned(),
+    };
+    format!("{before}{link}{}", links(after))
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_finding_has_its_place_and_no_markup_is_left() {
+        let page = meaning();
+        for problem in Problem::ALL {
+            assert_eq!(page.matches(&format!("<h2 id=\"{}\">", problem.name())).count(), 1, "{}", problem.name());
+        }
+        assert_eq!(page.matches("<h2").count(), Problem::ALL.len());
+        for left in ["](", "`", "*", "##", "http"] {
+            assert!(!page.contains(left), "{left} is left in {page}");
+        }
+        for (open, close) in [("<p>", "</p>"), ("<em>", "</em>"), ("<code>", "</code>"), ("<a ", "</a>")] {
+            assert_eq!(page.matches(open).count(), page.matches(close).count(), "{open}");
+        }
+    }
+
+    #[test]
+    fn paragraphs_are_text() {
+        assert_eq!(inline("a < b, `<x>` and *so* on"), "a &lt; b, <code>&lt;x&gt;</code> and <em>so</em> on");
+        assert_eq!(inline("[`top`](tool.md#top), [it](#full)"), "<code>top</code>, <a href=\"#full\">it</a>");
+        assert_eq!(inline("[open](bloom.md"), "[open](bloom.md");
+    }
+}
