@@ -272,10 +272,13 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
             None if grows => "grows".to_owned(),
             None => "fixed".to_owned(),
         };
-        if let Some(slices) = row.slices {
+        row.filters = match (row.window, row.slices) {
+            // Generations of the last items do not grow.
+            (Some(WindowFacts::Last), _) => row.filters.map(|_| 1),
             // Each generation has a chain of its own; their sum says nothing of growth up to here.
-            row.filters = row.filters.map(|filters| (filters / (slices + 1)).max(1));
-        }
+            (_, Some(slices)) => row.filters.map(|filters| (filters / (slices + 1)).max(1)),
+            _ => row.filters,
+        };
     }
     if let (Some(items), Some(capacity)) = (row.items, row.capacity) {
         row.fill = Some(items as f64 / capacity.max(1) as f64);

@@ -54,8 +54,9 @@ fn filters_that_forget_take_what_was_planned() {
         ("--window 1d", Sliding::time(86_400, 4, Pace::Clock, false), 2),
         ("--window 2", Sliding::time(2, 2, Pace::Clock, false), 2),
         ("--window 1h --slices 9 --refresh --expansion 3", Sliding::time(3600, 9, Pace::Clock, true), 3),
-        ("--last", Sliding::last(4, false), 0),
-        ("--last --slices 7 --refresh", Sliding::last(7, true), 0),
+        ("--last", Sliding::last(4), 0),
+        ("--last --slices 64", Sliding::last(64), 0),
+        ("--last --refresh", Ok(Sliding::last_different()), 0),
     ] {
         let planned = &folder.json(&format!("plan filter 1000 {options}"))[0];
         let params = Params { error_rate: 0.01, capacity: 1000, expansion, seed: 0 };
