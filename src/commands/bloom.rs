@@ -1,7 +1,7 @@
 //! BF.* and RF.*: Bloom filters.
 
 use rollcall_core::admission::Admission;
-use rollcall_core::bloom::{BitLayout, BloomFilter, Moved, Params, Present, Sliding, Span, SubFilterInfo};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Moved, Params, Present, SubFilterInfo};
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::Unlimited;
 
