@@ -420,7 +420,10 @@ mod tests {
         assert_eq!((manual.mode.as_str(), codes(&manual)), ("60 s by hand", vec!["past-rate"]));
         assert!(manual.findings[0].command.as_ref().is_some_and(|command| command.ends_with(" WINDOW 60 MANUAL")));
         let last = of(text("last"), Value::Int(4), Value::Nil);
-        assert_eq!((last.mode.as_str(), last.window), ("last", Some(WindowFacts::Last)));
+        assert_eq!((last.mode.as_str(), last.window, last.filters), ("last", Some(WindowFacts::Last), Some(1)));
+        // The last different items have no slices.
+        let different = of(text("last"), Value::Nil, Value::Nil);
+        assert_eq!((different.slices, different.filters, codes(&different)), (None, Some(1), codes(&last)));
         let json = serde_json::to_value(&window).expect("JSON");
         assert_eq!((json["window"].as_u64(), json["ttl"].is_null(), json["name"].is_null()), (Some(60), true, true));
         assert_eq!(json["findings"][1]["command"], "EXPIRE k 120");

@@ -10,7 +10,7 @@
 //! begins with its first item. As slices pass, whole generations are dropped. One hash serves all.
 //!
 //! Items may be forgotten by time, or by how many came after them. In a ring of the last items a generation is a single
-//! sub-filter, and a full one begins the next slice.
+//! sub-filter, and a full one begins the next: their ages count generations then.
 
 use std::alloc::Layout;
 

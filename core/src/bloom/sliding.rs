@@ -49,7 +49,7 @@ impl Sliding {
     /// # use rollcall_core::bloom::Sliding;
     /// # use rollcall_core::window::Pace;
     /// let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
-    /// assert_eq!(day.slices(), 4);
+    /// assert_eq!(day.slices(), Some(4));
     /// assert!(Sliding::time(3, 4, Pace::Clock, false).is_err());
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
@@ -135,11 +135,12 @@ impl Sliding {
 
     /// How many items each generation of a filter of this capacity is made for.
     fn share(&self, capacity: u64) -> u64 {
-        match self.slices() {
-            Some(slices) if !self.refresh => capacity.div_ceil(slices.into()).max(1),
+        let share = match self.slices() {
+            Some(slices) if !self.refresh => capacity.div_ceil(u64::from(slices.max(1))),
             // One that is renewed may be in each.
             _ => capacity,
-        }
+        };
+        share.max(1)
     }
 
     /// The window, where it is one of time.

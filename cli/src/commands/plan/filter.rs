@@ -88,7 +88,10 @@ impl Filter {
                 Some(Sliding::time(seconds, slices, Pace::Clock, self.refresh)?)
             }
             None if self.last && self.refresh => match self.asked.slices {
-                Some(slices) => return Err(Error::out_of_range(Parameter::Slices, NO_SLICES, slices)),
+                Some(slices) => {
+                    let (parameter, got) = (Parameter::Slices, slices.to_string());
+                    return Err(Error::OutOfRange { parameter, expected: NO_SLICES, got });
+                }
                 None => Some(Sliding::last_different()),
             },
             None if self.last => Some(Sliding::last(slices)?),
