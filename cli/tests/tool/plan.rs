@@ -53,7 +53,7 @@ fn filters_that_forget_take_what_was_planned() {
     for (options, sliding, expansion) in [
         ("--window 1d", Sliding::time(86_400, 4, Pace::Clock, false), 2),
         ("--window 2", Sliding::time(2, 2, Pace::Clock, false), 2),
-        ("--window 65 --slices 64", Sliding::time(65, 33, Pace::Clock, false), 2),
+        ("--window 13 --slices 12", Sliding::time(13, 7, Pace::Clock, false), 2),
         ("--window 1h --slices 9 --refresh --expansion 3", Sliding::time(3600, 9, Pace::Clock, true), 3),
         ("--last", Sliding::last(4), 0),
         ("--last --slices 64", Sliding::last(64), 0),
