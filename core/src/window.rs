@@ -7,8 +7,10 @@
 //!         dead       alive                    to come
 //! ```
 //!
-//! A window of `seconds` is cut into `slices` of `ceil(seconds / slices)` whole seconds, numbered from the Unix epoch.
-//! The slices `e - slices ..= e` are alive when `e` is the present one: at least `seconds` in all, at most a slice more.
+//! A window of `seconds` in at most `n` slices has slices of `ceil(seconds / n)` whole seconds, and as few of them as
+//! cover it. They are numbered from the Unix epoch. The slices `e - slices ..= e` are alive when `e` is the present one:
+//! what was added is remembered for at least `seconds`, and for less than two slices more; for at most one more where
+//! the length of a slice divides the window.
 //!
 //! A value stores the newest slice that it has reached. The present slice is that, or the clock's where it is later. The
 //! clock is always passed in. A window that goes by hand never asks it.
@@ -47,12 +49,15 @@ impl Window {
     /// The longest window, seconds.
     pub const MAX_SECONDS: u64 = 1 << 40;
 
-    /// A window of so many seconds in so many slices, at most `most_slices`.
+    /// A window of so many seconds in so many slices, at most `most_slices`. It has fewer where slices of whole seconds
+    /// cover it without the others.
     ///
     /// ```
     /// # use rollcall_core::window::{Pace, Window};
     /// let day = Window::new(86_400, 4, 64, Pace::Clock)?;
     /// assert_eq!(day.slice_seconds(), 21_600);
+    /// let odd = Window::new(65, 64, 64, Pace::Clock)?;
+    /// assert_eq!((odd.slice_seconds(), odd.slices()), (2, 33));
     /// assert!(Window::new(0, 4, 64, Pace::Clock).is_err());
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
@@ -74,7 +79,9 @@ impl Window {
         if seconds < u64::from(slices) {
             return Err(Error::out_of_range(Parameter::Window, "at least a second for each slice", seconds));
         }
-        Ok(Window { seconds, slices, pace })
+        // Slices of this length, and no more than were asked for: so it fits. They have the same length again.
+        let length = seconds.div_ceil(slices.into());
+        Ok(Window { seconds, slices: seconds.div_ceil(length) as u32, pace })
     }
 
     /// Its length, seconds.
@@ -264,7 +271,15 @@ mod tests {
         }
         for (seconds, slices, length) in [(1, 1, 1), (86_400, 24, 3600), (10, 4, 3), (Window::MAX_SECONDS, 64, 1 << 34)]
         {
-            assert_eq!(window(seconds, slices).slice_seconds(), length);
+            assert_eq!((window(seconds, slices).slice_seconds(), window(seconds, slices).slices()), (length, slices));
+        }
+    }
+
+    #[test]
+    fn there_are_as_few_slices_as_cover_the_window() {
+        for (seconds, slices, length, fewer) in [(65, 64, 2, 33), (255, 254, 2, 128), (13, 12, 2, 7), (9, 6, 2, 5)] {
+            let window = Window::new(seconds, slices, 254, Pace::Clock).unwrap();
+            assert_eq!((window.slice_seconds(), window.slices()), (length, fewer), "{seconds} in {slices}");
         }
     }
 
@@ -303,6 +318,23 @@ mod tests {
     }
 
     proptest! {
+        /// It is covered by its slices, and not without the last; and what it has come to is what makes it again.
+        #[test]
+        fn a_window_is_covered_by_as_few_slices_as_its_length_needs(
+            asked in 1u32..=254, more in prop_oneof![0u64..600, 0..=Window::MAX_SECONDS - 254],
+        ) {
+            let seconds = u64::from(asked) + more;
+            let window = Window::new(seconds, asked, 254, Pace::Clock).unwrap();
+            let (length, slices) = (window.slice_seconds(), u64::from(window.slices()));
+            prop_assert_eq!(length, seconds.div_ceil(asked.into()));
+            prop_assert!(slices * length >= seconds && (slices - 1) * length < seconds && slices <= asked.into());
+            prop_assert_eq!(Window::new(seconds, window.slices(), 254, Pace::Clock), Ok(window));
+            // From the first second of a slice to the last of the slice in which it is still alive.
+            let longest = (slices + 1) * length;
+            prop_assert!(longest >= seconds && longest - seconds < 2 * length);
+            prop_assert!(seconds % length != 0 || longest - seconds == length);
+        }
+
         /// What is asked for is covered, and no more than a slice beyond it, as far as the window reaches.
         #[test]
         fn a_span_is_covered(

@@ -30,7 +30,7 @@ fn filters() -> [BloomFilter; 3] {
         filter(|params| BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap()),
         filter(|params| BloomFilter::new(BitLayout::Classic, params, &Unlimited).unwrap()),
         filter(|params| {
-            let last = Sliding::last(4, false).unwrap();
+            let last = Sliding::last(4).unwrap();
             BloomFilter::windowed(Params { expansion: 0, ..params }, last, 0, &Unlimited).unwrap()
         }),
     ]

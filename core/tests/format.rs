@@ -417,7 +417,8 @@ proptest! {
     ) {
         let (pace, limit) = (if by_hand { Pace::Manual } else { Pace::Clock }, MaxBytes(1 << 20));
         let (sliding, expansion) = match seconds {
-            0 => (Sliding::last(slices, refresh), 0),
+            0 if refresh => (Ok(Sliding::last_different()), 0),
+            0 => (Sliding::last(slices), 0),
             _ => (Sliding::time(seconds, slices, pace, refresh), expansion),
         };
         let Ok(sliding) = sliding else { return Ok(()) };

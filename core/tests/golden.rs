@@ -190,7 +190,8 @@ fn renewed() -> BloomFilter {
 }
 
 fn last(capacity: u64, refresh: bool, items: u32) -> BloomFilter {
-    windowed(params(capacity, 0, 7), Sliding::last(4, refresh).unwrap(), &[items])
+    let sliding = if refresh { Sliding::last_different() } else { Sliding::last(4).unwrap() };
+    windowed(params(capacity, 0, 7), sliding, &[items])
 }
 
 /// A counter with a window: of half bytes up to 14 slices, of bytes beyond.
@@ -270,7 +271,9 @@ fn values() -> Vec<(&'static str, Value)> {
         ("windowed-arriving", Value::cut_filter(window_of(8_000, 2, Pace::Manual, false, &[1_700, 1_700]), 1_500)),
         ("windowed-begun", Value::cut_filter(window_of(8_000, 2, Pace::Manual, true, &[1_700, 1_700]), 0)),
         ("windowed-last", F(last(100, false, 330))),
-        ("windowed-last-refresh", F(last(100, true, 50))),
+        // Three generations of two hold the last five.
+        ("windowed-last-uneven", F(last(5, false, 12))),
+        ("windowed-last-refresh", F(last(100, true, 150))),
         ("windowed-last-empty", F(last(100, false, 0))),
         ("windowed-last-large", F(last(10_000, false, 13_000))),
         ("classic-scaling", F(classic(50, 2, 200))),

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 use rollcall_core::bloom::{self, BloomFilter, Sliding};
-use rollcall_core::counting::Counter;
+use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::{Error, Parameter};
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
@@ -14,7 +14,7 @@ use rollcall_core::unstable::counting::Shaped;
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{Loading, Stored, piece_checksum};
-use rollcall_core::window::Pace;
+use rollcall_core::window::{Pace, Window};
 
 mod support;
 
@@ -128,7 +128,7 @@ fn forged_headers_of_windowed_filters_are_refused_by_field() {
     assert_eq!(header[21..28], [3, 0, 1, 1, 20, 2, 5]);
     assert_eq!(header[28..39], [1, 0, 2, 1, 25, 2, 5, 2, 45, 2, 6]);
     assert_eq!(header[39..47], [0, 0, 1, 1, 5, 2, 5, 1]);
-    let cases: [(Range<usize>, &[u8], &str); 46] = [
+    let cases: [(Range<usize>, &[u8], &str); 47] = [
         (0..1, b"\xe2", "version"),
         (0..1, b"\xe0", "version"),
         (1..3, &long_rate(f64::NAN), "error rate"),
@@ -145,6 +145,8 @@ fn forged_headers_of_windowed_filters_are_refused_by_field() {
         (5..6, b"\x87\0", "seed"),
         // The last items: they do not grow.
         (6..9, b"\0", "expansion"),
+        // Of 9 seconds, slices of 3 or 2, which fewer than four cover, or leave a second over.
+        (6..9, b"\x09", "slices"),
         (6..9, b"\x03", "window"),
         (6..9, LARGEST, "window"),
         (6..9, b"\x81\x80\x80\x80\x80\x20", "window"),
@@ -192,7 +194,7 @@ fn forged_headers_of_windowed_filters_are_refused_by_field() {
     assert_eq!(forged(&header, 10..11, b"\x01"), of_a_day(Pace::Manual).header());
     // A filter of the last items has neither a pace nor generations that grow.
     let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 0, seed: 7 };
-    let header = windowed(params, Sliding::last(4, false).unwrap(), &[60]).header();
+    let header = windowed(params, Sliding::last(4).unwrap(), &[60]).header();
     assert_eq!(header[..12], *b"\xe1\x02\x01\x64\0\x07\0\x04\0\xea\x07\x03");
     assert_eq!(header[12..20], [2, 0, 1, 1, 25, 2, 4, 1]);
     for (range, bytes, field) in [
@@ -200,12 +202,55 @@ fn forged_headers_of_windowed_filters_are_refused_by_field() {
         (6..7, b"\x80\xa3\x05", "expansion"),
         (8..9, b"\x01", "flags"),
         (7..8, b"\x41", "slices"),
+        (7..8, b"\0", "slices"),
+        // The last different ones have no slices.
+        (8..9, b"\x02", "slices"),
+        (7..9, b"\0\x02", "number of generations"),
         (14..15, b"\x02", "number of sub-filters"),
         (12..13, b"\x05", "age of a generation"),
     ] {
         let refused = refused_field::<BloomFilter>(forged(&header, range.clone(), bytes));
         assert_eq!(refused, field, "at {range:?}: {bytes:?}");
     }
+    // As many generations as hold the last five, one at least in the newest: three of two.
+    let few = windowed(bloom::Params { capacity: 5, ..params }, Sliding::last(4).unwrap(), &[60]).header();
+    assert_eq!((&few[..9], &few[11..18]), (&b"\xe1\x02\x01\x05\0\x07\0\x04\0"[..], &[3, 2, 0, 1, 1, 2, 2][..]));
+    for (range, bytes, field) in
+        [(11..12, &b"\x04"[..], "number of generations"), (12..13, b"\x03", "age of a generation")]
+    {
+        assert_eq!(refused_field::<BloomFilter>(forged(&few, range, bytes)), field, "{bytes:?}");
+    }
+}
+
+/// A window is in as few slices as cover it: a header with another number is none that was made.
+#[test]
+fn slices_that_a_window_does_not_need_are_refused() {
+    let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 7 };
+    let of_filter = windowed(params, Sliding::time(65, 64, Pace::Manual, false).unwrap(), &[0]).header();
+    let of_counter = windowed_counter(counting_params(), 65, 64);
+    assert_eq!(of_filter[6..8], [65, 33]);
+    assert_eq!(of_counter[11..13], [65, 33]);
+    for slices in 1..=64u8 {
+        let needed = 65u8.div_ceil(65u8.div_ceil(slices));
+        let filter = persist::load::<BloomFilter, _>([(1, &forged(&of_filter, 7..8, &[slices]))], &Unlimited);
+        let counter = persist::load::<Counter, _>([(1, &forged(&of_counter, 12..13, &[slices]))], &Unlimited);
+        for refused in [filter.err(), counter.err()] {
+            match refused {
+                None => assert_eq!(slices, needed),
+                Some(Error::Corrupt { field, .. }) => assert!(field == "slices" && slices != needed, "{slices}"),
+                Some(other) => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+fn counting_params() -> counting::Params {
+    counting::Params { capacity: 100, error_rate: 0.01, exact_limit: 20, exact_bytes: 200, seed: 0 }
+}
+
+fn windowed_counter(params: counting::Params, seconds: u64, slices: u32) -> Vec<u8> {
+    let window = Window::new(seconds, slices, Counter::MAX_SLICES, Pace::Manual).unwrap();
+    Counter::new(params).unwrap().with_window(window, 0).unwrap().header()
 }
 
 /// A slice far ahead, as a forged header may claim: the filter goes on, and comes back with the clock.
@@ -229,7 +274,7 @@ fn a_slice_beyond_all_time_is_only_a_number() {
     }
     // One of the last items turns where it is.
     let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 0, seed: 7 };
-    let header = windowed(params, Sliding::last(4, false).unwrap(), &[60]).header();
+    let header = windowed(params, Sliding::last(4).unwrap(), &[60]).header();
     let mut filter: BloomFilter = persist::load([(1, &forged(&header, 9..11, last))], &Unlimited).unwrap();
     for item in 0..1000u32 {
         filter.add(item.to_le_bytes(), &Unlimited).unwrap();
@@ -241,11 +286,13 @@ fn a_slice_beyond_all_time_is_only_a_number() {
 /// What follows from huge parameters is summed without overflow, and refused before any of it is allocated.
 #[test]
 fn sizes_of_all_generations_are_checked_before_they_are_allocated() {
-    for (window, slices, expansion, len) in [(1u64 << 40, 64u64, 1u32, 1u64), (100, 2, 1024, 2), (0, 64, 0, 1)] {
+    for (window, slices, expansion, len) in [(1u64 << 40, 64u64, 1u32, 1u64), (100, 2, 1024, 2), (0, 1, 0, 1)] {
         let capacity = bloom::Params::MAX_CAPACITY;
         let params = bloom::Params { error_rate: 0.01 / (slices + 1) as f64, capacity, expansion, seed: 0 };
         let mut body = b"\xe1\x02\x01".to_vec();
-        let fields = [capacity, expansion.into(), 0, window, slices, 2, 0, slices + 1];
+        // One of the last different items has two generations, and no slices.
+        let stored = if window == 0 { 0 } else { slices };
+        let fields = [capacity, expansion.into(), 0, window, stored, 2, 0, slices + 1];
         fields.into_iter().for_each(|field| push_number(&mut body, field));
         for age in (0..=slices).rev() {
             [age, u64::MAX, len].into_iter().for_each(|field| push_number(&mut body, field));

@@ -60,7 +60,7 @@ fn pass(filter: &mut BloomFilter, slices: u64) {
 #[test]
 fn a_dump_ends_with_its_slice() {
     let of_time = windowed(params(40_000, 2), day(4, Pace::Clock, false), &[9_000, 9_000]);
-    let of_last = windowed(params(40_000, 0), Sliding::last(4, true).unwrap(), &[50_000]);
+    let of_last = windowed(params(40_000, 0), Sliding::last_different(), &[50_000]);
     for mut filter in [of_time, of_last] {
         let chunks = scan(&mut filter, usize::MAX, |_| ()).unwrap();
         assert_eq!(chunks.len(), 3);

@@ -48,7 +48,8 @@ pub fn empty_filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter,
             BloomFilter::windowed_at(params, sliding, first_slice(input), limit)
         }
         3 => {
-            let sliding = Sliding::last(input.up_to(66) as u32, input.flag())?;
+            let (slices, is_renewed) = (input.up_to(66) as u32, input.flag());
+            let sliding = if is_renewed { Sliding::last_different() } else { Sliding::last(slices)? };
             BloomFilter::windowed_at(bloom::Params { expansion: 0, ..params }, sliding, first_slice(input), limit)
         }
         // With options that no command of ours sets, as RedisBloom's powers of two.

@@ -108,7 +108,12 @@ fn sliding_of(
         (None, true) if manual => {
             return Err(PARAMETER.error(py, "manual does not go with last: it goes by items, not by slices of time"));
         }
-        (None, true) => Sliding::last(slices.map_or(default, Whole::narrow), refresh),
+        (None, true) if refresh && slices.is_some() => {
+            let why = "it keeps twice as many items, whatever came how often";
+            return Err(PARAMETER.error(py, format_args!("slices does not go with last and refresh: {why}")));
+        }
+        (None, true) if refresh => Ok(Sliding::last_different()),
+        (None, true) => Sliding::last(slices.map_or(default, Whole::narrow)),
         (None, false) => {
             let given = [("slices", slices.is_some()), ("refresh", refresh), ("manual", manual)];
             return match given.into_iter().find(|(_, is_given)| *is_given) {
@@ -409,10 +414,10 @@ impl BloomFilter {
         Some(self.sliding(py)?.window()?.seconds())
     }
 
-    /// In how many steps it forgets; None if it does not.
+    /// In how many steps it forgets; None if it does not, or with both `last` and `refresh`.
     #[getter]
     fn slices(&self, py: Python<'_>) -> Option<u32> {
-        Some(self.sliding(py)?.slices())
+        self.sliding(py)?.slices()
     }
 
     /// Whether it remembers the last items.

@@ -104,6 +104,7 @@ def test_properties_and_repr() -> None:
     daily = Counter(window=86400, slices=2, manual=True)
     assert repr(daily).endswith(f"{daily.size_bytes} bytes, 86400 seconds by hand in 2 slices>")
     assert Counter(window=60).slices == 12 and Counter(window=5).slices == 5
+    assert Counter(window=255, slices=254).slices == 128
     defaults = Counter()
     assert (defaults.capacity, defaults.error_rate) == (50_000, 0.01)
     assert (defaults.exact_limit, defaults.exact_bytes) == (250, 16 << 10)

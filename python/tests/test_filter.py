@@ -122,6 +122,10 @@ def test_properties_are_what_it_was_made_with() -> None:
     assert BloomFilter(1000, window=DAY, refresh=True).slices == 2
     last = BloomFilter(1000, last=True)
     assert (last.last, last.window, last.slices, last.expansion) == (True, None, 4, 0)
+    different = BloomFilter(1000, last=True, refresh=True)
+    assert (different.last, different.refresh, different.slices) == (True, True, None)
+    # As few slices of whole seconds as cover the window.
+    assert BloomFilter(1000, window=65, slices=64).slices == 33
 
 
 def test_repr_says_what_matters() -> None:
@@ -151,6 +155,7 @@ def test_repr_says_what_matters() -> None:
         ((10,), {"last": True, "expansion": 2}, "expansion must be 0 in a filter of the last items"),
         ((10,), {"last": True, "manual": True}, "manual does not go with last"),
         ((10,), {"slices": 2}, "slices needs window or last"),
+        ((10,), {"last": True, "refresh": True, "slices": 2}, "slices does not go with last and refresh"),
         ((10,), {"refresh": True}, "refresh needs window or last"),
         ((10,), {"manual": True}, "manual needs window or last"),
     ],

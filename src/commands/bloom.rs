@@ -1,7 +1,7 @@
 //! BF.* and RF.*: Bloom filters.
 
 use rollcall_core::admission::Admission;
-use rollcall_core::bloom::{BitLayout, BloomFilter, Moved, Params, Present, Sliding, Span, SubFilterInfo};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Moved, Params, Present, SubFilterInfo};
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::Unlimited;
 
@@ -69,7 +69,7 @@ fn renewals(filter: &BloomFilter) -> Option<(u64, Option<u64>)> {
 }
 
 /// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [SEED n] [LAYOUT lines|classic] [WINDOW seconds
-/// [MANUAL] [SLICES g] [REFRESH] | LAST [SLICES g] [REFRESH]] [EX s | PX ms | EXAT s | PXAT ms]`
+/// [MANUAL] [SLICES g] [REFRESH] | LAST [SLICES g | REFRESH]] [EX s | PX ms | EXAT s | PXAT ms]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let creation = if must_obey(ctx) {
         obeyed::reservation(ctx, args)
@@ -298,8 +298,9 @@ fn info_lines(filter: &BloomFilter, now: u64) -> [InfoLine; 14] {
     };
     let [mut window, mut slices, slice, pace] = windows::info_lines(filter, now);
     let refresh = filter.sliding().map_or(Field::Null, |sliding| Field::Integer(sliding.refresh.into()));
-    if let Some(&Sliding { span: Span::Last { slices: of_last }, .. }) = filter.sliding() {
-        (window.2, slices.2) = (Field::Text("last"), Field::Integer(of_last.into()));
+    if let Some(of_last) = filter.sliding().filter(|sliding| sliding.window().is_none()) {
+        let given = of_last.slices().map_or(Field::Null, |given| Field::Integer(given.into()));
+        (window.2, slices.2) = (Field::Text("last"), given);
     }
     [
         ("Capacity", "CAPACITY", Field::Integer(filter.capacity())),

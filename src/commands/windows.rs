@@ -203,7 +203,11 @@ pub(super) fn of_filter(options: &Options) -> Result<Option<Sliding>, Refusal> {
         (Some(_), false) if options.non_scaling || options.expansion == Some(0) => {
             return Err(excluded("WINDOW", "NONSCALING", "a burst within a slice would be refused"));
         }
-        (None, true) => Sliding::last(given.slices.map_or(default_slices, narrow), given.refresh),
+        (None, true) if given.refresh && given.slices.is_some() => {
+            return Err(excluded("SLICES", "LAST REFRESH", "it keeps twice as many items, whatever came how often"));
+        }
+        (None, true) if given.refresh => Ok(Sliding::last_different()),
+        (None, true) => Sliding::last(given.slices.map_or(default_slices, narrow)),
         (Some(seconds), false) => {
             let slices = given.slices.map_or(default_slices.min(narrow(seconds.max(1))), narrow);
             Sliding::time(seconds, slices, pace_of(given), given.refresh)
@@ -250,6 +254,7 @@ pub(super) fn sliding_words(ctx: Ctx, sliding: &Sliding, slice: u64) -> Vec<ArgO
             words.extend(words_of_slices(ctx, *slices, sliding.refresh));
             words
         }
+        Span::LastDifferent => vec![word(ctx, "LAST"), word(ctx, "REFRESH")],
     }
 }
 

@@ -51,7 +51,9 @@ fn every_command_that_creates_makes_them() {
     for family in FAMILIES {
         for (options, expected) in [
             ("WINDOW 40 MANUAL SLICES 4", "40 4 0 manual"),
-            ("slices 5 manual window 7", "7 5 0 manual"),
+            // As few slices of whole seconds as cover the window.
+            ("slices 5 manual window 7", "7 4 0 manual"),
+            ("WINDOW 65 SLICES 64 MANUAL", "65 33 0 manual"),
             ("WINDOW 1 MANUAL SLICES 1", "1 1 0 manual"),
             ("WINDOW 1099511627776 MANUAL SLICES 64", "1099511627776 64 0 manual"),
             ("EX 1000 WINDOW 86400 MANUAL SLICES 24 SEED 7", "86400 24 0 manual"),
@@ -116,7 +118,8 @@ fn filters_say_whether_they_refresh_and_that_they_go_by_number() {
             ("BF.INFO l PACE", "[nil]", "{+Pace: nil}"),
             ("BF.INFO l REFRESH", "[0]", "{+Refresh: 0}"),
             ("BF.INSERT m LAST REFRESH ITEMS a", "[1]", "[#t]"),
-            ("BF.INFO m SLICES", "[2]", "{+Slices: 2}"),
+            ("BF.INFO m SLICES", "[nil]", "{+Slices: nil}"),
+            ("BF.INFO m WINDOW", "[\"last\"]", "{+Window: \"last\"}"),
             ("BF.INFO m REFRESH", "[1]", "{+Refresh: 1}"),
             ("BF.RESERVE n 0.01 100 SLICES 9 last", "+OK", "+OK"),
             ("BF.INFO n SLICES", "[9]", "{+Slices: 9}"),
@@ -292,6 +295,15 @@ fn effects_say_all_that_a_replica_needs() {
     assert!(sent(&mut client, &server, "BF.ADVANCE k CLOCK").is_empty());
     let last = sent(&mut client, &server, "BF.INSERT l LAST SLICES 3 ITEMS a b");
     assert!(last.len() == 1 && last[0].contains(" LAST ") && last[0].contains(" SLICES 3"), "{last:?}");
+    // The last different items have no slices.
+    let last = sent(&mut client, &server, "BF.INSERT m LAST REFRESH ITEMS a b");
+    assert!(last.len() == 1 && last[0].contains(" LAST REFRESH ") && !last[0].contains("SLICES"), "{last:?}");
+    // The slices that there are, not those that were asked for.
+    for family in FAMILIES {
+        let odd =
+            sent(&mut client, &server, &format!("{family}.INSERT odd{family} WINDOW 65 SLICES 64 MANUAL ITEMS a"));
+        assert!(odd.len() == 1 && odd[0].contains(" WINDOW 65 MANUAL SLICES 33 "), "{odd:?}");
+    }
 }
 
 #[test]
@@ -311,10 +323,10 @@ fn keys_of_the_commands_are_known_to_the_server() {
     }
     // Users who may only read the keys may ask, and may not advance.
     client.expect("ACL SETUSER reader on nopass %R~* +@all", "+OK");
-    client.expect(&reserve("LC", "c", "WINDOW 40 MANUAL"), "+OK");
+    client.expect(&reserve("LC", "c", "WINDOW 40 MANUAL SLICES 4"), "+OK");
     client.expect("AUTH reader x", "+OK");
     client.expect("LC.COUNTSINCE 5 c", "0");
-    assert_eq!(client.list("LC.HISTORY c").len(), 13);
+    assert_eq!(client.list("LC.HISTORY c").len(), 5);
     for line in ["LC.ADVANCE c 1", "BF.ADVANCE c 1"] {
         assert!(client.error(line).starts_with("NOPERM"), "{line}");
     }

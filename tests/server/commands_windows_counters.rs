@@ -90,12 +90,22 @@ fn spans_begin_with_the_slice_that_has_their_first_second() {
 }
 
 #[test]
-fn slices_are_whole_seconds_rounded_up() {
+fn slices_are_whole_seconds_rounded_up_and_as_few_as_cover_the_window() {
     let server = Server::start();
     let mut client = server.client();
-    for (seconds, slices, length) in [(10, 4, 3), (86_400, 24, 3600), (100, 100, 1), (7, 2, 4), (86_400, 254, 341)] {
+    for (seconds, asked, slices, length) in [
+        (10, 4, 4, 3),
+        (86_400, 24, 24, 3600),
+        (100, 100, 100, 1),
+        (7, 2, 2, 4),
+        (86_400, 254, 254, 341),
+        (65, 64, 33, 2),
+        (255, 254, 128, 2),
+        (13, 12, 7, 2),
+    ] {
         client.cmd("DEL k");
-        client.expect(&format!("LC.RESERVE k 100 WINDOW {seconds} MANUAL SLICES {slices}"), "+OK");
+        client.expect(&format!("LC.RESERVE k 100 WINDOW {seconds} MANUAL SLICES {asked}"), "+OK");
+        client.expect("LC.INFO k SLICES", &format!("[{slices}]"));
         advance(&mut client, "k", 1000);
         client.expect("LC.ADD k a", "1");
         let rows = history(&mut client, "k");

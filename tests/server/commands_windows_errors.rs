@@ -100,6 +100,8 @@ fn options_that_only_filters_have() {
         ("LAST MANUAL", "manual|window"),
         ("LAST SLICES 0", "slices"),
         ("LAST SLICES 65", "slices"),
+        ("LAST REFRESH SLICES 2", "slices does not go with last refresh"),
+        ("LAST SLICES 2 REFRESH", "slices does not go with last refresh"),
         ("LAST EXPANSION 2", "expansion|last"),
         ("LAST EXPANSION 0", "expansion|last"),
         ("LAST NONSCALING", "nonscaling|last"),

@@ -305,6 +305,79 @@ fn the_last_items_of_a_stream_without_end() {
     }
 }
 
+/// Slices of whole seconds, as few as cover the window: it is longer than asked for by less than two of them.
+#[test]
+fn a_window_is_longer_by_less_than_two_slices() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (seconds, asked) in [(65, 64), (63, 62), (64, 64), (13, 12), (100, 40), (7, 5)] {
+        client.cmd("DEL k");
+        client.expect(&format!("BF.RESERVE k 0.0001 100 WINDOW {seconds} MANUAL SLICES {asked}"), "+OK");
+        let length = i64::div_euclid(seconds + asked - 1, asked);
+        client.expect("BF.ADD k a", "1");
+        client.expect("BF.ADMIT k LIMIT 1 ITEMS b", "[-1]");
+        let forgotten = (1..).find(|&slice| {
+            advance(&mut client, "k", slice);
+            !exists(&mut client, "k", "a")
+        });
+        // From the first second of its slice; from the last it is remembered for a slice less.
+        let longest = forgotten.unwrap() as i64 * length;
+        assert!(longest - length >= seconds, "{seconds} in {asked}: {longest}");
+        assert!(longest < seconds + 2 * length, "{seconds} in {asked}: {longest}");
+        assert!(seconds % length != 0 || longest == seconds + length, "{seconds} in {asked}: {longest}");
+        client.expect("BF.ADMIT k LIMIT 1 ITEMS b", "[1]");
+    }
+}
+
+/// At least the last n are remembered, and no more than as few generations as that needs.
+#[test]
+fn the_last_items_are_as_few_as_their_slices_allow() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (items, slices, most) in
+        [(5, "", 6), (4, "", 4), (1, "SLICES 64", 1), (9, "SLICES 2", 15), (10, "SLICES 6", 12)]
+    {
+        client.cmd("DEL k");
+        client.expect(&format!("BF.RESERVE k 0.000001 {items} LAST {slices}"), "+OK");
+        let mut largest = 0;
+        for item in 0..100_u64 {
+            client.expect(&format!("BF.ADD k x{item}"), "1");
+            let last = (item + 1).saturating_sub(items)..item + 1;
+            let expected = last.end - last.start;
+            assert_eq!(sum(&add_many(&mut client, "BF.MEXISTS k", "x", last)) as u64, expected, "{items} {slices}");
+            largest = largest.max(client.int("BF.CARD k"));
+        }
+        assert_eq!(largest, most, "{items} {slices}");
+    }
+}
+
+/// With REFRESH the last n different items are remembered, whenever they came, and at most twice as many.
+#[test]
+fn the_last_different_items_whatever_came_how_often() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("BF.RESERVE k 0.000001 3 LAST REFRESH", "+OK");
+    client.expect("BF.MADD k a b c d a b e", "[1, 1, 1, 1, 0, 0, 1]");
+    client.expect("BF.MEXISTS k a b e d c", "[1, 1, 1, 1, 0]");
+    client.expect("BF.CARD k", "4");
+    client.cmd("DEL k");
+    client.expect("BF.RESERVE k 0.000001 20 LAST REFRESH", "+OK");
+    // A fixed sequence, by the generator of Knuth's MMIX. Few are hot, and come most of the time.
+    let (mut state, mut came, mut most) = (1_u64, Vec::new(), 0);
+    for _ in 0..2000 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let item = if state >> 62 == 0 { state >> 33 & 255 } else { state >> 33 & 7 };
+        client.cmd(&format!("BF.ADD k x{item}"));
+        came.retain(|known| *known != item);
+        came.push(item);
+        let last: Vec<_> = came.iter().rev().take(20).map(|item| format!("x{item}")).collect();
+        let found = client.list(&format!("BF.MEXISTS k {}", last.join(" ")));
+        assert_eq!(sum(&found) as usize, last.len());
+        most = most.max(client.int("BF.CARD k"));
+    }
+    assert!((21..=40).contains(&most), "{most}");
+}
+
 #[test]
 fn the_last_items_stay_while_they_are_refreshed() {
     let server = Server::start();

@@ -56,7 +56,7 @@ fn every_write_leaves_the_replica_equal() {
         "BF.INSERT e ITEMS 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30",
         "BF.INSERT f LAST REFRESH CAPACITY 9 ITEMS 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20",
         // Known items alone may begin a slice of the last items, and as many are forgotten by that.
-        "BF.RESERVE l 0.01 1 LAST SLICES 3 REFRESH",
+        "BF.RESERVE l 0.01 1 LAST REFRESH",
         "BF.ADD l a",
         "BF.ADD l b",
         "BF.ADD l c",
@@ -483,7 +483,7 @@ fn random_sessions_on_clocks_that_jump_leave_the_replica_equal() {
             4 => "WINDOW 40 SLICES 4 MANUAL",
             5 if family == "BF" => "WINDOW 40 SLICES 4 REFRESH",
             6 if family == "BF" => "LAST",
-            7 if family == "BF" => "LAST REFRESH SLICES 3",
+            7 if family == "BF" => "LAST REFRESH",
             8 => "WINDOW 7",
             _ => "",
         };

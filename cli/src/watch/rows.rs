@@ -282,10 +282,13 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
             None if grows => "grows".to_owned(),
             None => "fixed".to_owned(),
         };
-        if let Some(slices) = row.slices {
+        row.filters = match (row.window, row.slices) {
+            // Generations of the last items do not grow.
+            (Some(WindowFacts::Last), _) => row.filters.map(|_| 1),
             // Each generation has a chain of its own; their sum says nothing of growth up to here.
-            row.filters = row.filters.map(|filters| (filters / (slices + 1)).max(1));
-        }
+            (_, Some(slices)) => row.filters.map(|filters| (filters / (slices + 1)).max(1)),
+            _ => row.filters,
+        };
     }
     if let (Some(items), Some(capacity)) = (row.items, row.capacity) {
         row.fill = Some(items as f64 / capacity.max(1) as f64);
@@ -427,7 +430,10 @@ mod tests {
         assert_eq!((manual.mode.as_str(), codes(&manual)), ("60 s by hand", vec!["past-rate"]));
         assert!(manual.findings[0].command.as_ref().is_some_and(|command| command.ends_with(" WINDOW 60 MANUAL")));
         let last = of(text("last"), Value::Int(4), Value::Nil);
-        assert_eq!((last.mode.as_str(), last.window), ("last", Some(WindowFacts::Last)));
+        assert_eq!((last.mode.as_str(), last.window, last.filters), ("last", Some(WindowFacts::Last), Some(1)));
+        // The last different items have no slices.
+        let different = of(text("last"), Value::Nil, Value::Nil);
+        assert_eq!((different.slices, different.filters, codes(&different)), (None, Some(1), codes(&last)));
         let json = serde_json::to_value(&window).expect("JSON");
         assert_eq!((json["window"].as_u64(), json["ttl"].is_null(), json["name"].is_null()), (Some(60), true, true));
         assert_eq!(

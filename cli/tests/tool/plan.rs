@@ -53,9 +53,11 @@ fn filters_that_forget_take_what_was_planned() {
     for (options, sliding, expansion) in [
         ("--window 1d", Sliding::time(86_400, 4, Pace::Clock, false), 2),
         ("--window 2", Sliding::time(2, 2, Pace::Clock, false), 2),
+        ("--window 13 --slices 12", Sliding::time(13, 7, Pace::Clock, false), 2),
         ("--window 1h --slices 9 --refresh --expansion 3", Sliding::time(3600, 9, Pace::Clock, true), 3),
-        ("--last", Sliding::last(4, false), 0),
-        ("--last --slices 7 --refresh", Sliding::last(7, true), 0),
+        ("--last", Sliding::last(4), 0),
+        ("--last --slices 64", Sliding::last(64), 0),
+        ("--last --refresh", Ok(Sliding::last_different()), 0),
     ] {
         let planned = &folder.json(&format!("plan filter 1000 {options}"))[0];
         let params = Params { error_rate: 0.01, capacity: 1000, expansion, seed: 0 };
@@ -123,6 +125,10 @@ fn tables_and_commands_are_for_people() {
     assert!(out.contains("BF.RESERVE key 0.001 1000000 SEED 9\nBF.RESERVE key 0.001 10000000 SEED 9"), "{out}");
     let out = folder.run("plan filter 1000 --last").out;
     assert!(out.contains("BF.RESERVE key 0.01 1000 LAST\n"), "{out}");
+    let out = folder.run("plan filter 1000 --last --refresh").out;
+    assert!(out.contains("BF.RESERVE key 0.01 1000 LAST REFRESH\n"), "{out}");
+    let refused = folder.run("plan filter 1000 --last --refresh --slices 2");
+    assert!(refused.err.contains("slices must be none with --last --refresh, got 2"), "{}", refused.err);
     let out = folder.run("plan counter 1M --error 0.5% --window 7d").out;
     assert!(out.contains("LC.RESERVE key 1000000 ERROR 0.005 WINDOW 604800\n"), "{out}");
 }

@@ -10,14 +10,14 @@
 //! begins with its first item. As slices pass, whole generations are dropped. One hash serves all.
 //!
 //! Items may be forgotten by time, or by how many came after them. In a ring of the last items a generation is a single
-//! sub-filter, and a full one begins the next slice.
+//! sub-filter, and a full one begins the next: their ages count generations then.
 
 use std::alloc::Layout;
 
 use super::chain::{Expected, SubFilter, chain_rate};
 use super::lines::sub_filter::LineSubFilter;
 use super::params::Params;
-use super::sliding::{Sliding, Span};
+use super::sliding::Sliding;
 use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, hash128};
 use crate::size_limit::{SizeLimit, held_bytes, try_reserve, try_to_vec, try_with_capacity};
@@ -31,7 +31,7 @@ pub use self::moves::{Forgotten, Moved};
 
 /// A filter of lines that forgets.
 ///
-/// Invariants: generations have different ages, of at most the slices, and at least one sub-filter each. A sub-filter is
+/// Invariants: generations have different ages, less than their greatest number, and at least one sub-filter each. A sub-filter is
 /// made by the plan of the generation's parameters and its place in the generation.
 #[derive(Debug, PartialEq)]
 pub struct Ring {
@@ -73,8 +73,8 @@ impl Ring {
     ) -> Result<Self, Error> {
         let of_generation = sliding.of_generation(&params)?;
         let bytes = LineSubFilter::bytes_for(&of_generation, limit)?;
-        let alive = u64::from(sliding.slices()) + 1;
-        limit.check(size_of::<Self>() as u64, bytes.saturating_mul(alive))?;
+        let alive = sliding.generations(params.capacity);
+        limit.check(size_of::<Self>() as u64, bytes.saturating_mul(alive.into()))?;
         let (generations, sub_filters) = (Vec::new(), Vec::new());
         Ok(Ring { params, sliding, of_generation, newest_slice, generations, sub_filters })
     }
@@ -92,7 +92,7 @@ impl Ring {
         sub_filters: Vec<LineSubFilter>,
     ) -> Result<Self, Error> {
         let of_generation = sliding.of_generation(&params)?;
-        check_generations(&sliding, &generations)?;
+        check_generations(&params, &sliding, &generations)?;
         Self::check_parts(&of_generation, &generations, &sub_filters)?;
         Ok(Ring { params, sliding, of_generation, newest_slice, generations, sub_filters })
     }
@@ -179,8 +179,8 @@ impl Ring {
 
     /// How many generations, and how many of their sub-filters, are dead once so many more slices have begun.
     fn dead(&self, slices_later: u64) -> (usize, usize) {
-        let slices = u64::from(self.sliding.slices());
-        let dead = self.generations.iter().take_while(|one| u64::from(one.age).saturating_add(slices_later) > slices);
+        let most = u64::from(self.sliding.generations(self.params.capacity));
+        let dead = self.generations.iter().take_while(|one| u64::from(one.age).saturating_add(slices_later) >= most);
         dead.fold((0, 0), |(generations, sub_filters), one| (generations + 1, sub_filters + one.len as usize))
     }
 
@@ -339,7 +339,7 @@ impl Ring {
 
     /// Whether its slices begin with items, not with time.
     fn is_of_last(&self) -> bool {
-        matches!(self.sliding.span, Span::Last { .. })
+        self.sliding.window().is_none()
     }
 }
 
@@ -347,9 +347,9 @@ impl Ring {
 ///
 /// # Errors
 /// [`Error::Corrupt`].
-pub(crate) fn check_generations(sliding: &Sliding, generations: &[Generation]) -> Result<(), Error> {
-    let most_sub_filters = if let Span::Last { .. } = sliding.span { 1 } else { Ring::MAX_SUB_FILTERS as u32 };
-    let mut end = sliding.slices() + 1;
+pub(crate) fn check_generations(params: &Params, sliding: &Sliding, generations: &[Generation]) -> Result<(), Error> {
+    let most_sub_filters = if sliding.window().is_none() { 1 } else { Ring::MAX_SUB_FILTERS as u32 };
+    let mut end = sliding.generations(params.capacity);
     for &Generation { age, len, .. } in generations {
         if age >= end {
             return Err(Error::corrupt("age of a generation", format_args!("less than {end}"), age));

@@ -20,18 +20,20 @@ pub struct Sliding {
 pub enum Span {
     /// A time.
     Time(Window),
-    /// The newest items, as many as its capacity says, whenever they came.
+    /// The newest of the items that were new, as many as its capacity says.
     Last {
-        /// How many generations hold these. One more is kept.
+        /// Into how many generations these are divided.
         slices: u32,
     },
+    /// The newest different items, known or new, as many as its capacity says. It goes with refresh.
+    LastDifferent,
 }
 
 impl Sliding {
     /// The most slices of a filter.
     pub const MAX_SLICES: u32 = 64;
 
-    /// The slices of a filter that was not told how many.
+    /// The slices of a filter that was not told how many. One of the last different items has none.
     ///
     /// ```
     /// assert_eq!(rollcall_core::bloom::Sliding::default_slices(false), 4);
@@ -47,7 +49,7 @@ impl Sliding {
     /// # use rollcall_core::bloom::Sliding;
     /// # use rollcall_core::window::Pace;
     /// let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
-    /// assert_eq!(day.slices(), 4);
+    /// assert_eq!(day.slices(), Some(4));
     /// assert!(Sliding::time(3, 4, Pace::Clock, false).is_err());
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
@@ -58,36 +60,87 @@ impl Sliding {
         Ok(Sliding { span: Span::Time(Window::new(seconds, slices, Self::MAX_SLICES, pace)?), refresh })
     }
 
-    /// That of the last items.
+    /// That of the last items that were new.
     ///
     /// ```
     /// # use rollcall_core::bloom::Sliding;
-    /// let last = Sliding::last(4, false)?;
+    /// let last = Sliding::last(4)?;
     /// assert!(last.window().is_none());
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for no slice or too many.
-    pub fn last(slices: u32, refresh: bool) -> Result<Self, Error> {
+    pub fn last(slices: u32) -> Result<Self, Error> {
         if !(1..=Self::MAX_SLICES).contains(&slices) {
             return Err(Error::out_of_range(Parameter::Slices, "from 1 to 64", slices));
         }
-        Ok(Sliding { span: Span::Last { slices }, refresh })
+        Ok(Sliding { span: Span::Last { slices }, refresh: false })
     }
 
-    /// The slices that it is cut into. One more is alive.
+    /// That of the last different items, whenever they came.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// let params = Params { error_rate: 1e-6, capacity: 3, expansion: 0, seed: 0 };
+    /// let mut filter = BloomFilter::windowed(params, Sliding::last_different(), 0, &Unlimited)?;
+    /// filter.add_all("abcdabe".split("").filter(|item| !item.is_empty()), &Unlimited, |_| {})?;
+    /// assert!(["a", "b", "e"].iter().all(|item| filter.may_contain(item)));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    pub const fn last_different() -> Self {
+        Sliding { span: Span::LastDifferent, refresh: true }
+    }
+
+    /// The slices that it is cut into, if it is.
     ///
     /// ```
     /// # use rollcall_core::bloom::Sliding;
-    /// assert_eq!(Sliding::last(4, false)?.slices(), 4);
+    /// assert_eq!(Sliding::last(4)?.slices(), Some(4));
+    /// assert_eq!(Sliding::last_different().slices(), None);
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
-    pub fn slices(&self) -> u32 {
+    pub fn slices(&self) -> Option<u32> {
         match &self.span {
-            Span::Time(window) => window.slices(),
-            Span::Last { slices } => *slices,
+            Span::Time(window) => Some(window.slices()),
+            Span::Last { slices } => Some(*slices),
+            Span::LastDifferent => None,
         }
+    }
+
+    /// How many generations of a filter of this capacity may be alive at once.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::Sliding;
+    /// # use rollcall_core::window::Pace;
+    /// assert_eq!(Sliding::time(86_400, 4, Pace::Clock, false)?.generations(1000), 5);
+    /// // Four of 250 that are full, and the newest.
+    /// assert_eq!(Sliding::last(4)?.generations(1000), 5);
+    /// // Two of two that are full, and the newest, which holds one at least.
+    /// assert_eq!(Sliding::last(4)?.generations(5), 3);
+    /// assert_eq!(Sliding::last_different().generations(1000), 2);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    pub fn generations(&self, capacity: u64) -> u32 {
+        match &self.span {
+            Span::Time(window) => window.slices() + 1,
+            // The newest holds at least one: it begins with an item. The others are full. So there are at most one more
+            // than slices.
+            Span::Last { .. } => capacity.saturating_sub(1).div_ceil(self.share(capacity)) as u32 + 1,
+            // The one before the newest holds as many different items as are asked for.
+            Span::LastDifferent => 2,
+        }
+    }
+
+    /// How many items each generation of a filter of this capacity is made for.
+    fn share(&self, capacity: u64) -> u64 {
+        let share = match self.slices() {
+            Some(slices) if !self.refresh => capacity.div_ceil(u64::from(slices.max(1))),
+            // One that is renewed may be in each.
+            _ => capacity,
+        };
+        share.max(1)
     }
 
     /// The window, where it is one of time.
@@ -102,31 +155,38 @@ impl Sliding {
     pub fn window(&self) -> Option<&Window> {
         match &self.span {
             Span::Time(window) => Some(window),
-            Span::Last { .. } => None,
+            Span::Last { .. } | Span::LastDifferent => None,
         }
     }
 
     /// The parameters of each generation of a filter that is made with `params`.
     ///
+    /// ```
+    /// # use rollcall_core::bloom::{Params, Sliding};
+    /// let params = Params { error_rate: 0.01, capacity: 1000, expansion: 0, seed: 0 };
+    /// let of_generation = Sliding::last(4)?.of_generation(&params)?;
+    /// assert_eq!((of_generation.error_rate, of_generation.capacity), (0.002, 250));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges.
-    pub(crate) fn of_generation(&self, params: &Params) -> Result<Params, Error> {
+    pub fn of_generation(&self, params: &Params) -> Result<Params, Error> {
         params.validate()?;
         match self.span {
             // A burst would be refused while the filter holds no more than its capacity.
             Span::Time(_) if params.expansion == 0 => {
                 return Err(Error::out_of_range(Parameter::Expansion, "at least 1 with a window", 0));
             }
-            Span::Last { .. } if params.expansion != 0 => {
+            Span::Last { .. } | Span::LastDifferent if params.expansion != 0 => {
                 let expected = "0 in a filter of the last items";
                 return Err(Error::out_of_range(Parameter::Expansion, expected, params.expansion));
             }
             _ => {}
         }
-        // An absent item is asked of all generations. One that is renewed may be in each.
-        let (slices, alive) = (u64::from(self.slices()), f64::from(self.slices() + 1));
-        let capacity = if self.refresh { params.capacity } else { params.capacity.div_ceil(slices) };
-        let of_generation = Params { error_rate: params.error_rate / alive, capacity, ..*params };
+        // An absent item is asked of all generations.
+        let error_rate = params.error_rate / f64::from(self.generations(params.capacity));
+        let of_generation = Params { error_rate, capacity: self.share(params.capacity), ..*params };
         of_generation.validate()?;
         Ok(of_generation)
     }
@@ -140,6 +200,7 @@ impl fmt::Display for Sliding {
                 write!(f, "{} seconds{by} in {} slices", window.seconds(), window.slices())?;
             }
             Span::Last { slices } => write!(f, "the last items in {slices} slices")?,
+            Span::LastDifferent => return f.write_str("the last different items"),
         }
         f.write_str(if self.refresh { " with refresh" } else { "" })
     }
@@ -156,7 +217,29 @@ mod tests {
         assert_eq!(time(Pace::Clock, true), "86400 seconds in 4 slices with refresh");
         assert_eq!(time(Pace::Manual, false), "86400 seconds by hand in 4 slices");
         assert_eq!(time(Pace::Manual, true), "86400 seconds by hand in 4 slices with refresh");
-        let last = |refresh| Sliding::last(7, refresh).unwrap().to_string();
-        assert_eq!([false, true].map(last), ["the last items in 7 slices", "the last items in 7 slices with refresh"]);
+        assert_eq!(Sliding::last(7).unwrap().to_string(), "the last items in 7 slices");
+        assert_eq!(Sliding::last_different().to_string(), "the last different items");
+    }
+
+    /// As few generations as hold the last items whenever the newest has one at least, for any capacity.
+    #[test]
+    fn generations_are_as_few_as_hold_the_last_items() {
+        for (capacity, slices, generations, share) in [(5, 4, 3, 2), (4, 4, 4, 1), (1000, 4, 5, 250), (1, 64, 1, 1)] {
+            let last = Sliding::last(slices).unwrap();
+            assert_eq!((last.generations(capacity), last.share(capacity)), (generations, share));
+        }
+        let capacities = (1..200).chain([1000, 1001, 1 << 40, Params::MAX_CAPACITY]);
+        for (capacity, slices) in capacities.flat_map(|capacity| (1..=64).map(move |slices| (capacity, slices))) {
+            let last = Sliding::last(slices).unwrap();
+            let (generations, share) = (u64::from(last.generations(capacity)), last.share(capacity));
+            // All but the newest are full.
+            let held = |generations: u64| generations.checked_sub(1).map_or(0, |full| full * share + 1);
+            assert!(held(generations) >= capacity && held(generations - 1) < capacity, "{capacity} in {slices}");
+            assert!(generations <= u64::from(slices) + 1);
+            assert_eq!(
+                (Sliding::last_different().generations(capacity), Sliding::last_different().share(capacity)),
+                (2, capacity)
+            );
+        }
     }
 }

@@ -216,7 +216,7 @@ impl BloomFilter {
     /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
     /// # use rollcall_core::size_limit::Unlimited;
     /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 0, seed: 0 };
-    /// let mut filter = BloomFilter::windowed(params, Sliding::last(1, false)?, 0, &Unlimited)?;
+    /// let mut filter = BloomFilter::windowed(params, Sliding::last(1)?, 0, &Unlimited)?;
     /// assert_eq!(filter.room(), 0);
     /// filter.reserve_first(&Unlimited)?;
     /// assert_eq!(filter.room(), 1000);

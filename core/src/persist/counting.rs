@@ -121,6 +121,8 @@ fn read_window(reader: &mut Reader<'_>) -> Result<(Window, u64, u8), Error> {
         other => return Err(Error::corrupt("pace", "0 or 1", other)),
     };
     let window = Window::new(seconds, slices.into(), Counter::MAX_SLICES, pace).map_err(stored_parameter)?;
+    // Those that were made are as few as the window needs.
+    expect("slices", window.slices(), slices.into())?;
     Ok((window, reader.number("newest slice")?, reader.u8("offset")?))
 }
 

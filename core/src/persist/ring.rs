@@ -5,7 +5,7 @@
 //! | byte | kind and version, 0xe1 |
 //! | rate, number, number, number | error rate, capacity, expansion and seed, as in `bloom.rs` |
 //! | number | seconds of the window; 0 = it goes by the last items |
-//! | number | slices |
+//! | number | slices; 0 in one of the last different items |
 //! | byte | 1 if it goes by hand, plus 2 if items are renewed |
 //! | number | the newest slice |
 //! | number | generations that hold items; then of each, oldest first: |
@@ -18,7 +18,7 @@
 
 use super::bitmaps::{Arrives, Begun, LoadingBitmaps};
 use super::bloom::{Claimed, read_params, write_params, write_sub_filters};
-use super::codec::{Kind, Reader, Writer, stored_parameter};
+use super::codec::{Kind, Reader, Writer, expect, stored_parameter};
 use super::enclosed::{self, Content};
 use super::payload::Payload;
 use super::value::{ChunkFormat, Stored};
@@ -58,7 +58,7 @@ impl Stored for Ring {
         write_params(&mut writer, self.params());
         let (seconds, pace) = sliding.window().map_or((0, Pace::Clock), |window| (window.seconds(), window.pace()));
         writer.number(seconds);
-        writer.number(sliding.slices().into());
+        writer.number(sliding.slices().map_or(0, u64::from));
         let by_hand = if pace == Pace::Manual { BY_HAND } else { 0 };
         writer.u8(by_hand | if sliding.refresh { REFRESH } else { 0 });
         writer.number(self.newest_slice());
@@ -125,7 +125,7 @@ impl Arrives for Ring {
         let sliding = read_sliding(&mut reader)?;
         let of_generation = sliding.of_generation(&params).map_err(stored_parameter)?;
         let newest_slice = reader.number("newest slice")?;
-        let (count, most) = (reader.number_u32("number of generations")?, sliding.slices() + 1);
+        let (count, most) = (reader.number_u32("number of generations")?, sliding.generations(params.capacity));
         if count > most {
             return Err(Error::corrupt("number of generations", format_args!("at most {most}"), count));
         }
@@ -141,7 +141,7 @@ impl Arrives for Ring {
             left -= len;
             generations.push(Generation { age, len, renewed });
         }
-        check_generations(&sliding, &generations)?;
+        check_generations(&params, &sliding, &generations)?;
         let (sub_filters, enclosed) = claimed.allocate(reader)?;
         let chunk_format = chunk_format(&params, newest_slice, &generations, &sub_filters);
         // What can be wrong shows before the payload arrives.
@@ -173,8 +173,12 @@ fn read_sliding(reader: &mut Reader<'_>) -> Result<Sliding, Error> {
     }
     let pace = if flags & BY_HAND != 0 { Pace::Manual } else { Pace::Clock };
     let sliding = match seconds {
-        0 => Sliding::last(slices, refresh),
+        0 if refresh => Ok(Sliding::last_different()),
+        0 => Sliding::last(slices),
         _ => Sliding::time(seconds, slices, pace, refresh),
     };
-    sliding.map_err(stored_parameter)
+    let sliding = sliding.map_err(stored_parameter)?;
+    // Those that were made are as few as the window needs.
+    expect("slices", sliding.slices().unwrap_or(0), slices)?;
+    Ok(sliding)
 }

@@ -28,7 +28,10 @@ fn check_rate(filter: &BloomFilter, error_rate: f64, trials: u64) {
     println!("p={error_rate}, {:?}: measured {measured:e}, predicted {predicted:e}", filter.sliding().unwrap().span);
     assert!((measured - predicted).abs() <= tolerance, "{error_rate}: {measured} against {predicted}");
     assert!(measured <= error_rate + tolerance, "{error_rate}: {measured}");
-    assert!(filter.sub_filters().len() == filter.sliding().unwrap().slices() as usize + 1, "no generation grew");
+    assert!(
+        filter.sub_filters().len() == filter.sliding().unwrap().generations(filter.capacity()) as usize,
+        "no generation grew"
+    );
 }
 
 /// Items that are taken for known ones are not counted. Their number is binomial, with the rate at most.
@@ -109,8 +112,9 @@ fn renewed_items_stay_and_the_rate_is_kept() {
 #[test]
 fn the_last_items_are_found_in_the_same_memory_for_ever() {
     for (error_rate, trials) in [(0.1, 100_000), (0.01, 400_000), (0.001, 1_000_000)] {
-        for (slices, refresh) in [(1, false), (4, false), (16, false), (2, true)] {
-            let last = Sliding::last(slices, refresh).unwrap();
+        let of_slices = [1, 4, 16].map(|slices| Sliding::last(slices).unwrap());
+        for last in of_slices.into_iter().chain([Sliding::last_different()]) {
+            let generations = last.generations(CAPACITY);
             let mut filter = BloomFilter::windowed(params(error_rate, CAPACITY, 0), last, 0, &Unlimited).unwrap();
             let (mut came, mut bytes, mut next) = (Vec::new(), None, 0u64);
             while came.len() < 6 * CAPACITY as usize {
@@ -118,7 +122,7 @@ fn the_last_items_are_found_in_the_same_memory_for_ever() {
                     came.push(next);
                 }
                 next += 1;
-                let has_gone_round = filter.newest_slice() > Some(slices.into());
+                let has_gone_round = filter.newest_slice() >= Some(generations.into());
                 if has_gone_round && came.len() % 4_000 == 0 {
                     assert_eq!(*bytes.get_or_insert(filter.size_bytes()), filter.size_bytes());
                     let last = came.iter().rev().take(CAPACITY as usize);
@@ -129,7 +133,7 @@ fn the_last_items_are_found_in_the_same_memory_for_ever() {
             // The share that was never new is at most the rate.
             let lost = error_rate * next as f64;
             assert!((next - came.len() as u64) as f64 <= lost + 4.0 * lost.sqrt());
-            if !refresh {
+            if !last.refresh {
                 check_rate(&filter, error_rate, trials);
             }
         }

@@ -106,7 +106,7 @@ const FILTERS: [Kind<BloomFilter>; 6] = [
     ("classic filter", || filter(params(2), BitLayout::Classic, 10)),
     ("classic chain", || filter(params(2), BitLayout::Classic, 30)),
     ("filter with a window", || windowed(params(2), of_time(), &[10, 20, 5])),
-    ("filter of the last items", || windowed(params(0), Sliding::last(2, false).unwrap(), &[10])),
+    ("filter of the last items", || windowed(params(0), Sliding::last(2).unwrap(), &[10])),
 ];
 
 fn same_filter(a: &BloomFilter, b: &BloomFilter) -> bool {
@@ -119,7 +119,7 @@ fn of_filters() -> Operations {
         let make = move |(): &()| BloomFilter::new(layout, params(2), &Unlimited);
         all.push((format!("make a {kind}"), reading(|| (), make)));
     }
-    for (kind, sliding) in [("window", of_time()), ("last items", Sliding::last(2, false).unwrap())] {
+    for (kind, sliding) in [("window", of_time()), ("last items", Sliding::last(2).unwrap())] {
         let expansion = if kind == "window" { 2 } else { 0 };
         let make = move |(): &()| BloomFilter::windowed_at(params(expansion), sliding, 7, &Unlimited);
         all.push((format!("make a filter with a {kind}"), reading(|| (), make)));

@@ -34,7 +34,7 @@ fn filters() -> Vec<BloomFilter> {
 /// Filters that forget: one that grew in its last slice, and one of the last items that is about to turn.
 fn windows() -> Vec<BloomFilter> {
     let of_time = Sliding::time(86_400, 2, Pace::Manual, true).unwrap();
-    let of_last = Sliding::last(2, false).unwrap();
+    let of_last = Sliding::last(2).unwrap();
     let windows =
         vec![windowed(params(20_000, 2), of_time, &[15_000, 25_000]), windowed(params(40_000, 0), of_last, &[20_000])];
     assert_eq!([windows[0].sub_filters().len(), windows[1].sub_filters().len()], [3, 1]);

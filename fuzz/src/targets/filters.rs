@@ -249,15 +249,20 @@ impl Tracked {
     /// There is no false negative.
     fn check(&self) {
         let Remembered { since, order, .. } = &self.remembered;
-        let numbers: Vec<usize> = match self.filter.sliding().map(|sliding| (sliding.span, sliding.slices())) {
+        let numbers: Vec<usize> = match self.filter.sliding().map(|sliding| (sliding.span, sliding)) {
             None => since.keys().copied().collect(),
-            Some((Span::Time(_), slices)) => {
-                let alive = |since: i128| since + i128::from(slices) >= self.newest();
+            Some((Span::Time(window), _)) => {
+                let alive = |since: i128| since + i128::from(window.slices()) >= self.newest();
                 since.iter().filter(|&(_, &since)| alive(since)).map(|(&number, _)| number).collect()
             }
-            Some((Span::Last { .. }, slices)) => {
-                let is_counted = self.filter.params().error_rate / f64::from(slices + 1) <= COUNTED_UP_TO;
-                let most = if is_counted { self.filter.capacity() } else { 0 };
+            Some((Span::Last { .. } | Span::LastDifferent, sliding)) => {
+                let capacity = self.filter.capacity();
+                let generations = sliding.generations(capacity);
+                let of_generation = sliding.of_generation(self.filter.params()).expect("it was made of these");
+                let is_counted = of_generation.error_rate <= COUNTED_UP_TO;
+                assert!(self.filter.sub_filters().len() <= generations as usize);
+                assert!(self.filter.num_items() <= of_generation.capacity.saturating_mul(generations.into()));
+                let most = if is_counted { capacity } else { 0 };
                 let mut numbers: Vec<usize> = order.keys().copied().collect();
                 numbers.sort_by_key(|number| std::cmp::Reverse(order[number]));
                 numbers.truncate(usize::try_from(most).unwrap_or(ITEMS));

@@ -95,12 +95,18 @@ const MANUAL: Argument = flag(c"MANUAL", c"manual");
 const SLICES: Argument = option(c"SLICES", c"slices", Kind::Integer);
 const REFRESH: Argument = flag(c"REFRESH", c"refresh");
 const SECONDS: Argument = Argument { token: Some(c"WINDOW"), ..argument(c"seconds", Kind::Integer) };
+/// Of the last items that were new, or of the last different ones.
+const OF_LAST: Argument = Argument {
+    optional: true,
+    choices: &[Argument { optional: false, ..SLICES }, choice(c"REFRESH", c"refresh")],
+    ..argument(c"which", Kind::OneOf)
+};
 /// Of a filter: a time, or the last items.
 pub(super) const FILTER_WINDOW: Argument = Argument {
     optional: true,
     choices: &[
         Argument { choices: &[SECONDS, MANUAL, SLICES, REFRESH], ..argument(c"time", Kind::Block) },
-        Argument { choices: &[choice(c"LAST", c"last-items"), SLICES, REFRESH], ..argument(c"last", Kind::Block) },
+        Argument { choices: &[choice(c"LAST", c"last-items"), OF_LAST], ..argument(c"last", Kind::Block) },
     ],
     ..argument(c"window", Kind::OneOf)
 };

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Sliding, sizing};
-use rollcall_core::error::Error;
+use rollcall_core::error::{Error, Parameter};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::classic::{FORCE64, NO_SCALING, NOROUND, Shape};
 use rollcall_core::window::Pace;
@@ -13,6 +13,9 @@ use crate::failure::Failure;
 use crate::numbers::{percent, share};
 use crate::output::Output;
 use crate::table::{bytes, count, table};
+
+/// Of a filter of the last different items.
+const NO_SLICES: &str = "none with --last --refresh";
 
 /// Arguments of `plan filter`.
 #[derive(Debug, Args)]
@@ -84,7 +87,14 @@ impl Filter {
                 let slices = self.asked.slices.unwrap_or(slices.min(u32::try_from(seconds.max(1)).unwrap_or(slices)));
                 Some(Sliding::time(seconds, slices, Pace::Clock, self.refresh)?)
             }
-            None if self.last => Some(Sliding::last(slices, self.refresh)?),
+            None if self.last && self.refresh => match self.asked.slices {
+                Some(slices) => {
+                    let (parameter, got) = (Parameter::Slices, slices.to_string());
+                    return Err(Error::OutOfRange { parameter, expected: NO_SLICES, got });
+                }
+                None => Some(Sliding::last_different()),
+            },
+            None if self.last => Some(Sliding::last(slices)?),
             None => None,
         })
     }
@@ -97,17 +107,12 @@ impl Filter {
         // Of one that forgets, each generation is a filter of this many items and this rate.
         let (of_each, generations) = match &sliding {
             None => (params, 1),
-            Some(sliding) => {
-                let slices = u64::from(sliding.slices());
-                let capacity = if self.refresh { items } else { items.div_ceil(slices) };
-                let alive = slices + 1;
-                (Params { error_rate: self.error / alive as f64, capacity, ..params }, alive)
-            }
+            Some(sliding) => (sliding.of_generation(&params)?, u64::from(sliding.generations(items))),
         };
         let geometry = sizing::sub_filter_geometry(&of_each, 0)?;
         let overhead = |sub_filters| match &sliding {
             None => overhead(BitLayout::Lines, expansion, sub_filters),
-            Some(sliding) => overhead_of_forgetting(*sliding, expansion),
+            Some(_) => overhead_of_forgetting(generations as u32),
         };
         let stored_bytes = geometry.num_bytes().saturating_mul(generations);
         let size_bytes = stored_bytes.saturating_add(overhead(1)?);
@@ -235,19 +240,15 @@ fn overhead(layout: BitLayout, expansion: u32, sub_filters: u64) -> Result<u64, 
     Ok(filter.size_bytes() - filter.sub_filters().map(|sub_filter| sub_filter.num_bytes).sum::<u64>())
 }
 
-/// Bytes besides the bits of a filter that forgets, with an item in all its slices.
-fn overhead_of_forgetting(sliding: Sliding, expansion: u32) -> Result<u64, Error> {
-    let params = Params { error_rate: 0.01, capacity: u64::from(sliding.slices()), expansion, seed: 0 };
-    let mut filter = BloomFilter::windowed_at(params, sliding, 1, &Unlimited)?;
-    // One that goes by the last items moves on by itself, when a slice has its share of the capacity.
-    let least_items = if sliding.window().is_some() { 1 } else { params.capacity };
-    let mut item = 0u64;
-    for slice in 1..=u64::from(sliding.slices()) + 1 {
+/// Bytes besides the bits of a filter that forgets, with an item in each of so many generations.
+fn overhead_of_forgetting(generations: u32) -> Result<u64, Error> {
+    let slices = generations.saturating_sub(1).max(1);
+    let sliding = Sliding::time(slices.into(), slices, Pace::Manual, false)?;
+    let params = Params { error_rate: 0.01, capacity: slices.into(), expansion: 1, seed: 0 };
+    let mut filter = BloomFilter::windowed_at(params, sliding, 0, &Unlimited)?;
+    for slice in 0..u64::from(generations) {
         filter.advance(slice);
-        for _ in 0..least_items {
-            filter.add(item.to_le_bytes(), &Unlimited)?;
-            item += 1;
-        }
+        filter.add(slice.to_le_bytes(), &Unlimited)?;
     }
     Ok(filter.size_bytes() - filter.sub_filters().map(|sub_filter| sub_filter.num_bytes).sum::<u64>())
 }

@@ -123,7 +123,7 @@ impl Ring {
         if self.sub_filters.is_empty() { self.make_room(limit).map(drop) } else { Ok(()) }
     }
 
-    /// Makes room for an item. Tells whether that began a slice.
+    /// Makes room for an item. Tells whether that began a generation.
     ///
     /// # Errors
     /// What `limit` says, [`Error::OutOfMemory`], [`Error::OutOfRange`]. Nothing is changed then.
@@ -138,7 +138,7 @@ impl Ring {
         Ok(false)
     }
 
-    /// Begins the next slice of a filter of the last items. The memory of the generation that dies by that serves again,
+    /// Begins the next generation of a filter of the last items. The memory of the generation that dies by that serves again,
     /// so a filter that has come round takes no more.
     fn turn(&mut self, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error> {
         let dies = self.dead(1).0 > 0;

@@ -76,10 +76,10 @@ impl Ring {
         newest_slice: u64,
         limit: &(impl SizeLimit + ?Sized),
     ) -> Result<Vec<Planned<'a>>, Error> {
-        let slices = self.sliding.slices();
-        let mut plans = try_with_capacity(slices as usize + 1)?;
+        let alive = self.sliding.generations(self.params.capacity);
+        let mut plans = try_with_capacity(alive as usize)?;
         let mut held = self.held_bytes(limit);
-        for age in (0..=slices).rev() {
+        for age in (0..alive).rev() {
             let (renewed, ours) = self.aged(age, newest_slice).map_or((0, &[][..]), |(one, list)| (one.renewed, list));
             let (mut theirs, mut their_sub_filters) =
                 (try_with_capacity(others.len())?, try_with_capacity(others.len())?);

@@ -55,7 +55,7 @@ impl Ring {
     pub(in crate::bloom) fn slices_later(&self, now: u64) -> u64 {
         match &self.sliding.span {
             Span::Time(window) => window.present(self.newest_slice, now) - self.newest_slice,
-            Span::Last { .. } => 0,
+            Span::Last { .. } | Span::LastDifferent => 0,
         }
     }
 
@@ -72,7 +72,7 @@ impl Ring {
         self.newest_slice = slice;
         let (generations, sub_filters) = self.dead(slices_later);
         self.generations.drain(..generations);
-        // Those alive are of age `slices` at most, so this fits.
+        // Those alive are younger than there may be generations, so this fits.
         self.generations.iter_mut().for_each(|one| one.age = one.age.saturating_add(slices_later as u32));
         let dead = self.sub_filters.drain(..sub_filters);
         match try_with_capacity(dead.len()) {

@@ -9,7 +9,7 @@ use crate::size_limit::{MaxBytes, Unlimited};
 use crate::window::{Move, Window};
 use proptest::prelude::*;
 use std::alloc::Layout;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const LEN: u64 = 10;
 
@@ -28,6 +28,53 @@ fn add(filter: &mut BloomFilter, items: &[u32], now: u64) -> (Move, Vec<bool>) {
     let moved = filter.advance_before_adding(items.iter().map(|item| &item[..]), now);
     filter.add_all(items.iter().map(|item| &item[..]), &Unlimited, |is_new| new.push(is_new)).unwrap();
     (moved.made, new)
+}
+
+/// The generations of a filter of the last items, newest first, as sets.
+struct Last {
+    generations: Vec<HashSet<u32>>,
+    most_items: usize,
+    most: usize,
+    refresh: bool,
+}
+
+impl Last {
+    fn new(capacity: u64, slices: u32, refresh: bool) -> Self {
+        let share = if refresh { capacity } else { capacity.div_ceil(slices.into()) };
+        let most = if refresh { 2 } else { (capacity - 1).div_ceil(share) + 1 };
+        Last { generations: vec![HashSet::new()], most_items: share as usize, most: most as usize, refresh }
+    }
+
+    fn add(&mut self, item: u32) -> bool {
+        let is_known = self.holds(item);
+        if !(is_known && !self.refresh || self.generations[0].contains(&item)) {
+            if self.generations[0].len() == self.most_items {
+                self.generations.insert(0, HashSet::new());
+                self.generations.truncate(self.most);
+            }
+            self.generations[0].insert(item);
+        }
+        !is_known
+    }
+
+    fn holds(&self, item: u32) -> bool {
+        self.generations.iter().any(|one| one.contains(&item))
+    }
+
+    fn len(&self) -> u64 {
+        self.generations.iter().flatten().collect::<HashSet<_>>().len() as u64
+    }
+}
+
+#[test]
+fn what_came_again_is_among_the_last_different_items() {
+    let params = Params { error_rate: 1e-6, capacity: 3, expansion: 0, seed: 0 };
+    let mut filter = BloomFilter::windowed(params, Sliding::last_different(), 0, &Unlimited).unwrap();
+    let new = b"abcdabe".map(|item| filter.add([item], &Unlimited).unwrap());
+    assert_eq!(new, [true, true, true, true, false, false, true]);
+    // The newest is d a b, and e has begun the next: c is forgotten, which was the last but three.
+    let found = b"abcdez".map(|item| filter.may_contain([item]));
+    assert_eq!((found, filter.num_items()), ([true, true, false, true, true, false], 4));
 }
 
 proptest! {
@@ -72,28 +119,37 @@ proptest! {
         }
     }
 
+    /// At least the last `capacity` that were new are found, at most all generations full of items; with refresh the last
+    /// `capacity` different items, and at most twice as many.
     #[test]
     fn the_last_items_are_remembered(
-        slices in 1u32..6, refresh: bool, capacity in 1u64..60, items in prop::collection::vec(0u32..200, 1..600),
+        slices in prop_oneof![1u32..8, Just(64)], refresh: bool, capacity in 1u64..60, range in 2u32..250,
+        items in prop::collection::vec(0u32..250, 1..600),
     ) {
         let params = Params { error_rate: 1e-6, capacity, expansion: 0, seed: 0 };
-        let sliding = Sliding::last(slices, refresh).unwrap();
+        let sliding = if refresh { Sliding::last_different() } else { Sliding::last(slices).unwrap() };
+        let most = match (refresh, capacity.div_ceil(slices.into())) {
+            (true, _) => 2 * capacity,
+            (false, share) => ((capacity - 1).div_ceil(share) + 1) * share,
+        };
         let make = || BloomFilter::windowed(params, sliding, 0, &Unlimited).unwrap();
-        let (mut one, mut listed) = (make(), make());
+        let (mut one, mut listed, mut model) = (make(), make(), Last::new(capacity, slices, refresh));
         let mut came: Vec<u32> = Vec::new();
-        for part in items.chunks(70) {
+        let items: Vec<u32> = items.into_iter().map(|item| item % range).collect();
+        for part in items.chunks(37) {
             let (_, new) = add(&mut listed, part, 0);
             for (item, is_new) in part.iter().zip(new) {
+                prop_assert_eq!(model.add(*item), is_new);
                 prop_assert_eq!(one.add(item.to_le_bytes(), &Unlimited).unwrap(), is_new);
                 if is_new || refresh {
                     came.retain(|known| known != item);
                     came.push(*item);
                 }
+                prop_assert!(came.iter().rev().take(capacity as usize).all(|item| model.holds(*item)));
+                prop_assert!(model.len() <= most && model.len() == one.num_items());
             }
             prop_assert!(one == listed);
-            let last = came.iter().rev().take(capacity as usize);
-            prop_assert!(last.copied().all(|item| listed.may_contain(item.to_le_bytes())));
-            prop_assert!(listed.sub_filters().len() <= slices as usize + 1);
+            prop_assert!((0..range).all(|item| one.may_contain(item.to_le_bytes()) == model.holds(item)));
         }
     }
 
@@ -201,11 +257,12 @@ fn a_clock_that_jumped_forgets_nothing_early() {
 fn what_does_not_fit_is_refused() {
     let params = Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 };
     let day = Sliding::time(86_400, 4, Pace::Manual, false).unwrap();
-    let last = Sliding::last(4, false).unwrap();
+    let last = Sliding::last(4).unwrap();
     let fixed = Params { expansion: 0, ..params };
     assert!(BloomFilter::windowed(fixed, day, 0, &Unlimited).is_err());
     assert!(BloomFilter::windowed(params, last, 0, &Unlimited).is_err());
-    assert!(Sliding::last(65, true).is_err() && Sliding::time(3, 4, Pace::Clock, true).is_err());
+    assert!(BloomFilter::windowed(params, Sliding::last_different(), 0, &Unlimited).is_err());
+    assert!(Sliding::last(65).is_err() && Sliding::time(3, 4, Pace::Clock, true).is_err());
     let mut of_last = BloomFilter::windowed(fixed, last, 0, &Unlimited).unwrap();
     let same = of_last.try_clone().unwrap();
     assert!(matches!(of_last.merge(&[&same], &Unlimited), Err(Error::NotOfLast { .. })));
@@ -293,7 +350,7 @@ fn layouts_of(filter: &BloomFilter) -> Vec<Layout> {
 #[test]
 fn a_cleared_filter_is_as_new_at_its_slice() {
     let of_time = Sliding::time(4 * LEN, 4, Pace::Clock, false).unwrap();
-    for (sliding, expansion) in [(of_time, 2), (Sliding::last(4, false).unwrap(), 0)] {
+    for (sliding, expansion) in [(of_time, 2), (Sliding::last(4).unwrap(), 0)] {
         let params = Params { error_rate: 0.01, capacity: 100, expansion, seed: 0 };
         let mut filter = BloomFilter::windowed(params, sliding, 1_000, &Unlimited).unwrap();
         assert!(filter.is_empty());
@@ -360,7 +417,7 @@ fn windows_end_at_a_number_of_sub_filters() {
 #[test]
 fn what_goes_by_no_time_does_not_move() {
     let params = Params { error_rate: 0.01, capacity: 100, expansion: 0, seed: 0 };
-    let last = BloomFilter::windowed(params, Sliding::last(2, false).unwrap(), 1_000, &Unlimited).unwrap();
+    let last = BloomFilter::windowed(params, Sliding::last(2).unwrap(), 1_000, &Unlimited).unwrap();
     let plain = BloomFilter::new(crate::bloom::BitLayout::Lines, params, &Unlimited).unwrap();
     for mut filter in [last, plain] {
         (0..90).for_each(|item: u32| drop(filter.add(item.to_le_bytes(), &Unlimited)));
@@ -453,7 +510,7 @@ fn renewed_items_are_moved_to_the_newest_slice() {
     assert_eq!(ours.advance_before_admitting(asked(), SOME, 1_010).unwrap().made, Move::Stay);
     assert!(ours.at(1_039).may_contain(known[0]) && !ours.at(1_040).may_contain(known[0]));
     let last = Params { error_rate: 0.01, capacity: 10, expansion: 0, seed: 0 };
-    let mut last = BloomFilter::windowed(last, Sliding::last(2, true).unwrap(), 0, &Unlimited).unwrap();
+    let mut last = BloomFilter::windowed(last, Sliding::last_different(), 0, &Unlimited).unwrap();
     assert_eq!(last.advance_before_admitting(asked(), SOME, 1_010).unwrap().made, Move::Stay);
 }
 

@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn windows_have_as_many_slices_and_slots_as_there_may_be() {
         let with = |slices, precision, tail_bits| {
-            let window = Window::new(1000, slices, 1000, Pace::Clock).unwrap();
+            let window = Window::new(254 * 255, slices, 1000, Pace::Clock).unwrap();
             check(&window, Layout::new(precision, tail_bits).unwrap())
         };
         assert_eq!(with(254, 14, 10), Ok(()));

@@ -395,7 +395,7 @@ fn windows_do_not_mix() {
     assert_eq!(by_hand.merge(&[&ours], &Unlimited), refused("by hand", "by the clock"));
     let plain = Counter::new(params(10, 100)).unwrap();
     assert_eq!(ours.merge(&[&plain], &Unlimited), refused("slices of 10 s", "no window"));
-    let too_many = Window::new(1000, 255, 1000, Pace::Clock).unwrap();
+    let too_many = Window::new(1020, 255, 1000, Pace::Clock).unwrap();
     assert!(Counter::new(params(10, 100)).unwrap().with_window(too_many, 0).is_err());
     let mut ahead = longer;
     ahead.advance(9);
