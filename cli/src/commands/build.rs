@@ -189,15 +189,19 @@ impl Filter {
             None => inputs.count(reading)?,
         };
         let Some(capacity) = self.capacity.or(counted.map(|items| items.max(1))) else {
-            return Err(Failure::of_arguments("standard input and pipes are read once: how many items come is not known before")
-                .advise("say for how many items the filter is, with --capacity"));
+            return Err(Failure::of_arguments(
+                "standard input and pipes are read once: how many items come is not known before",
+            )
+            .advise("say for how many items the filter is, with --capacity"));
         };
         let expansion = if self.nonscaling { 0 } else { self.expansion };
         let params = Params { error_rate: self.error, capacity, expansion, seed: self.seed };
         let layout = match self.layout {
             Layout::Lines => BitLayout::Lines,
             Layout::Classic if self.seed != 0 => {
-                return Err(Failure::of_arguments("filters of RedisBloom's layout have no seed").advise("leave out --seed"));
+                return Err(
+                    Failure::of_arguments("filters of RedisBloom's layout have no seed").advise("leave out --seed")
+                );
             }
             Layout::Classic => BitLayout::Classic,
         };

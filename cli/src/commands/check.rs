@@ -344,7 +344,11 @@ fn text(checked: &Checked) -> String {
         Checked::Counter(counted) => {
             let off = match counted.standard_errors {
                 errors if errors.is_finite() && counted.standard_error > 0.0 => {
-                    format!(", {} standard errors of {}", numbers::decimal(errors), numbers::percent(counted.standard_error))
+                    format!(
+                        ", {} standard errors of {}",
+                        numbers::decimal(errors),
+                        numbers::percent(counted.standard_error)
+                    )
                 }
                 _ => String::new(),
             };

@@ -65,7 +65,9 @@ impl Import {
         let options: Vec<&str> = self.create.iter().flat_map(|options| options.split_whitespace()).collect();
         if let Some(option) = options.iter().find(|option| option.eq_ignore_ascii_case("items")) {
             return Err(Failure::of_arguments(format!("--create with {option}: what comes after it would be added"))
-                .advise("give options alone: --create \"CAPACITY 1000000 ERROR 0.001\"; items are the lines of the file"));
+                .advise(
+                    "give options alone: --create \"CAPACITY 1000000 ERROR 0.001\"; items are the lines of the file",
+                ));
         }
         let mut server = Server::connect(&self.url.url, &self.url.access)?;
         let key = self.key.as_bytes();

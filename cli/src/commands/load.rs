@@ -148,8 +148,9 @@ impl Load {
         match named(&answers) {
             Ok(Named::Yes) => {}
             Ok(Named::Taken) => {
-                return Err(Failure::of(format!("the key {} exists by now", shown(key)))
-                    .advise("replace it with --replace"));
+                return Err(
+                    Failure::of(format!("the key {} exists by now", shown(key))).advise("replace it with --replace")
+                );
             }
             Ok(Named::Gone) => return Err(Failure::of(format!("the time of {} is over", shown(key)))),
             Err(text) => return Err(server.refused(key, "RENAME", &text)),

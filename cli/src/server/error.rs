@@ -60,7 +60,9 @@ fn advice(text: &str) -> Option<&'static str> {
     let code = if text.contains("no permissions") { "NOPERM" } else { text.split(' ').next()? };
     Some(match code {
         "NOAUTH" => "give user and password in the URL, or the password in ROLLCALL_PASSWORD",
-        "WRONGPASS" => "user or password is wrong, in the URL or the password in ROLLCALL_PASSWORD; ACL LIST shows who there is",
+        "WRONGPASS" => {
+            "user or password is wrong, in the URL or the password in ROLLCALL_PASSWORD; ACL LIST shows who there is"
+        }
         "NOPERM" => {
             "give the user the right that the error names: ACL SETUSER user +command, and ~pattern for its keys; \
              docs/tool.md lists what each command needs"

@@ -117,7 +117,8 @@ fn what_is_called_distinct_is_so_or_is_called_an_estimate() {
     // Past the capacity, which is 50,000 where nobody says, the estimate is worse than was asked for.
     let past = said("build counter out many");
     assert!(past.contains("These are more than the 50,000 up to which its error is as asked"), "{past}");
-    let enough = past.split("with --capacity ").nth(1).and_then(|rest| rest.split([' ', '.']).next()).expect("a number");
+    let enough =
+        past.split("with --capacity ").nth(1).and_then(|rest| rest.split([' ', '.']).next()).expect("a number");
     assert!(!said(&format!("build counter out many --capacity {enough}")).contains("These are more"), "{past}");
     assert!(folder.json("build counter out many --force")["advice"].is_string());
     // What a filter counts is what it did not know: an item that it takes for a known one is not among them.
@@ -125,7 +126,8 @@ fn what_is_called_distinct_is_so_or_is_called_an_estimate() {
     assert!(filter.contains("a filter of 60,000 items, at least 59,"), "{filter}");
     // The capacity that it says is enough is enough.
     let grown = said("build filter out many --capacity 20000 --error 0.2");
-    let enough = grown.split("with --capacity ").nth(1).and_then(|rest| rest.split([' ', '.']).next()).expect("a number");
+    let enough =
+        grown.split("with --capacity ").nth(1).and_then(|rest| rest.split([' ', '.']).next()).expect("a number");
     let once = said(&format!("build filter out many --capacity {enough} --error 0.2"));
     assert!(!once.contains("It grew"), "{grown}{once}");
 }

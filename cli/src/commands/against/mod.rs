@@ -138,8 +138,10 @@ impl Against {
         }
         if let (Some(pattern), Some(map)) = (&self.pattern, &self.map) {
             let wrong = || {
-                Failure::of_arguments(format!("--pattern {pattern} --map {map}: one * in the pattern, and {{}} in the name"))
-                    .advise("--pattern 'visitors:*' --map 'visitors-set:{}'")
+                Failure::of_arguments(format!(
+                    "--pattern {pattern} --map {map}: one * in the pattern, and {{}} in the name"
+                ))
+                .advise("--pattern 'visitors:*' --map 'visitors-set:{}'")
             };
             let (before, after) = pattern.split_once('*').ok_or_else(wrong)?;
             let (head, tail) = map.split_once("{}").ok_or_else(wrong)?;
@@ -154,7 +156,9 @@ impl Against {
             return Ok(keys.collect());
         }
         let (Some(key), true) = (&self.key, self.set.is_some() || self.file.is_some()) else {
-            return Err(Failure::of_arguments("nothing to compare with").advise("rollcall compare KEY SET, or KEY --file FILE"));
+            return Err(
+                Failure::of_arguments("nothing to compare with").advise("rollcall compare KEY SET, or KEY --file FILE")
+            );
         };
         Ok(vec![(key.clone().into_bytes(), self.set.clone().map(String::into_bytes))])
     }

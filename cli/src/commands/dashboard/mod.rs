@@ -49,7 +49,9 @@ pub struct Dashboard {
 impl Dashboard {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         if output.is_json() {
-            return Err(Failure::of_arguments("dashboard has no --json: `rollcall --json top` answers with what it shows"));
+            return Err(Failure::of_arguments(
+                "dashboard has no --json: `rollcall --json top` answers with what it shows",
+            ));
         }
         let nodes = Nodes::new(&self.url.url, &self.url.access)?;
         let plan = Plan {
@@ -64,7 +66,10 @@ impl Dashboard {
         // It ends with the process: nothing that it does has to be finished.
         thread::spawn(move || watcher.run(&asked));
         if !self.bind.ip().is_loopback() {
-            tell(format_args!("rollcall: there is no login: whoever reaches {} reads the names of all keys", self.bind));
+            tell(format_args!(
+                "rollcall: there is no login: whoever reaches {} reads the names of all keys",
+                self.bind
+            ));
         }
         serve("dashboard", self.bind, routes(seen, questions))
     }
