@@ -14,7 +14,7 @@ use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress;
 use crate::server::{Class, LOADED, Named, Server, Summing, Url};
-use crate::server::{arrive, beside, check_rights, fingerprint, name, named, shown, unstamped};
+use crate::server::{arrive, beside, check_rights, fingerprint, named, naming, shown, unstamped};
 use crate::table;
 
 /// The first byte of the headers of windows (docs/persistence.md).
@@ -143,7 +143,7 @@ impl Load {
                 shown(key)
             )));
         }
-        let commands = name(&temporary, key, expires_at, self.replace);
+        let commands = naming(&temporary, key, expires_at, self.replace);
         let answers = server.ask_all(&commands.map(|command| (&temporary[..], command)))?;
         match named(&answers) {
             Ok(Named::Yes) => {}

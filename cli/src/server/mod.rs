@@ -25,7 +25,7 @@ pub use reply::{bytes, integer, items, number, pairs, text};
 pub use scan::{Class, Key, shown};
 pub use slots::beside;
 pub use small::{Arrived, SMALL_BYTES, Small, copy_small, read_small};
-pub use temporary::{COPIED, LOADED, Named, arrive, check_rights, is_temporary, name, named};
+pub use temporary::{COPIED, LOADED, Named, arrive, check_rights, is_temporary, named, naming};
 pub use value::{Chunk, Read, chunks, first_chunk};
 pub use writers::Writes;
 

@@ -112,7 +112,7 @@ pub fn copy_small(
     let commands = same.iter().flat_map(|&at| {
         let (name, expiry) = (&smalls[at].temporary[..], expiries[at].as_ref().ok().and_then(integer));
         let expires_at = expiry.and_then(|at| u64::try_from(at).ok()).filter(|_| with_ttl);
-        temporary::name(name, smalls[at].key, expires_at, replace).map(|command| (name, command))
+        temporary::naming(name, smalls[at].key, expires_at, replace).map(|command| (name, command))
     });
     let answers = target.ask_all(&commands.collect::<Vec<_>>())?;
     let mut outcomes = vec![Arrived::Alone; smalls.len()];

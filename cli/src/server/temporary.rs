@@ -61,7 +61,7 @@ pub fn arrive(server: &mut Server, class: Class, name: &[u8], chunk: &Chunk) -> 
 
 /// The commands that make a whole value `key`, with the time to live that it is to have: sent together, so that a tool
 /// that is killed does none of them or all. [`named`] reads their answers.
-pub fn name(name: &[u8], key: &[u8], expires_at: Option<u64>, replace: bool) -> [Cmd; STEPS] {
+pub fn naming(name: &[u8], key: &[u8], expires_at: Option<u64>, replace: bool) -> [Cmd; STEPS] {
     let time = match expires_at {
         Some(at) => redis::cmd("PEXPIREAT").arg(name).arg(at).to_owned(),
         None => redis::cmd("PERSIST").arg(name).to_owned(),
@@ -80,7 +80,7 @@ pub enum Named {
     Gone,
 }
 
-/// What the answers to [`name`] say; the text of an error.
+/// What the answers to [`naming`] say; the text of an error.
 pub fn named(answers: &[Answer]) -> Result<Named, String> {
     match answers {
         [Err(text), ..] => Err(text.clone()),

@@ -97,7 +97,15 @@ fn a_copy_that_is_interrupted_says_so_and_leaves_nothing() {
     let (server, other) = (Server::start(), Server::start());
     let mut client = server.client();
     large(&mut client);
-    // The first chunk is on its way, and held back.
+    // Before it knows what there is.
+    let narrow = Narrow::to(&server, 100);
+    let child = start(&["copy", &narrow.url(), &url(&other), "--watch", "0"]);
+    narrow.wait();
+    signal(&child, "-INT");
+    narrow.left.store(u64::MAX / 2, Ordering::Relaxed);
+    let ended = end(child);
+    assert_eq!((ended.code, &ended.out[..]), (130, ""), "{}", ended.err);
+    // A chunk is on its way, and held back.
     for bytes in [9_000_000, 20_000_000] {
         let narrow = Narrow::to(&server, bytes);
         let child = start(&["copy", &narrow.url(), &url(&other), "--watch", "0"]);

@@ -20,7 +20,7 @@ use crate::server::{
     Access, Arrived, COPIED, Class, Fingerprint, Key, Named, Pause, SMALL_BYTES, Server, Small, Tls, Transfer, Writes,
 };
 use crate::server::{
-    beside, check_rights, copy_small, expires_at, fingerprint, is_temporary, name, named, shown, text, transfer,
+    beside, check_rights, copy_small, expires_at, fingerprint, is_temporary, named, naming, shown, text, transfer,
 };
 use plan::{Plan, Step};
 use report::{Moved, Outcome, Report};
@@ -312,7 +312,7 @@ impl Copying<'_> {
         if let Some(difference) = self.difference(key, temporary, count, print)? {
             return Ok((Outcome::Differs, difference, None));
         }
-        let commands = name(temporary, &key.name, expires_at, self.arguments.replace);
+        let commands = naming(temporary, &key.name, expires_at, self.arguments.replace);
         let answers = self.target.ask_all(&commands.map(|command| (temporary, command)))?;
         match named(&answers) {
             Ok(Named::Taken) => Ok((Outcome::Refused, TAKEN.to_owned(), None)),
