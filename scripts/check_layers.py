@@ -72,7 +72,7 @@ SERVER = Crate(
 TOOL = Crate(
     source="cli/src",
     name="rollcall_cli",
-    floors={"": "failure output progress numbers table < file items lines memory server < watch http < commands < main"},
+    floors={"": "failure interrupt output progress numbers table < file items lines memory server < watch http < commands < main"},
     root="main",
 )
 PYTHON = Crate(

@@ -10,13 +10,17 @@ pub struct Failure {
     advice: Option<String>,
 }
 
-/// Exit codes besides 0. Wrong arguments end with 2, as clap has it.
+/// Exit codes besides 0, which says that all that was asked for was done.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
-    /// What was checked does not hold.
-    DoesNotHold = 1,
-    /// The command could not do its work.
-    Failed = 3,
+    /// The work was done: what was checked does not hold, or something was left out.
+    DoesNotHold,
+    /// The arguments make no sense, whatever there is. Those that clap sees end with the same code.
+    Arguments,
+    /// The command could not do its work, or found nothing to do it on.
+    Failed,
+    /// A signal ended it.
+    Interrupted(i32),
 }
 
 impl Failure {
@@ -25,7 +29,17 @@ impl Failure {
         Failure { kind: Kind::Failed, text: text.into(), advice: None }
     }
 
-    /// The work was done, and what was checked does not hold.
+    /// What was asked for makes no sense.
+    pub fn of_arguments(text: impl Into<String>) -> Self {
+        Failure { kind: Kind::Arguments, text: text.into(), advice: None }
+    }
+
+    /// A signal ended the work.
+    pub fn interrupted(signal: i32) -> Self {
+        Failure { kind: Kind::Interrupted(signal), text: "interrupted".to_owned(), advice: None }
+    }
+
+    /// The work was done: what was checked does not hold, or something was left out.
     pub fn does_not_hold(text: impl Into<String>) -> Self {
         Failure { kind: Kind::DoesNotHold, text: text.into(), advice: None }
     }
@@ -58,7 +72,22 @@ impl Failure {
 
     /// The exit code of the process.
     pub fn exit_code(&self) -> u8 {
-        self.kind as u8
+        match self.kind {
+            Kind::DoesNotHold => 1,
+            Kind::Arguments => 2,
+            Kind::Failed => 3,
+            Kind::Interrupted(signal) => Failure::exit_code_of(signal),
+        }
+    }
+
+    /// The exit code of a process that a signal ended, as shells have it.
+    pub fn exit_code_of(signal: i32) -> u8 {
+        u8::try_from(signal).unwrap_or_default().saturating_add(128)
+    }
+
+    /// Whether a signal ended the work.
+    pub fn is_interruption(&self) -> bool {
+        matches!(self.kind, Kind::Interrupted(_))
     }
 }
 

@@ -24,6 +24,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use crate::failure::Failure;
+use crate::output::tell;
 
 /// Connections at a time. More wait to be accepted.
 const MAX_CONNECTIONS: usize = 64;
@@ -65,7 +66,7 @@ pub fn serve(name: &str, address: SocketAddr, router: Router) -> Result<(), Fail
         let bound = listener.local_addr().map_err(cannot)?;
         let (mut interrupt, mut terminate) =
             (signal(SignalKind::interrupt()).map_err(cannot)?, signal(SignalKind::terminate()).map_err(cannot)?);
-        eprintln!("rollcall: {name} at http://{bound}/");
+        tell(format_args!("rollcall: {name} at http://{bound}/"));
         let router = router.layer(middleware::from_fn_with_state(bound.ip().is_loopback(), guard));
         let (permits, graceful) = (Arc::new(Semaphore::new(MAX_CONNECTIONS)), GracefulShutdown::new());
         let mut connections = http1::Builder::new();

@@ -9,15 +9,20 @@ use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread;
+use std::time::Duration;
 
 use clap::Args;
 
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 
 /// Bytes of a block: large enough that starting threads for it does not count.
 const BLOCK_BYTES: usize = 4 << 20;
+
+/// How often somebody who waits for a block looks whether to end.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Largest item, bytes.
 const MAX_ITEM_BYTES: usize = 512 << 20;
@@ -77,9 +82,12 @@ impl Reading {
     }
 }
 
-/// Where items come from.
+/// Where items come from. Reading them ends when the user asks the tool to end.
 #[derive(Debug)]
-pub struct Inputs(Vec<Input>);
+pub struct Inputs {
+    all: Vec<Input>,
+    interrupt: Interrupt,
+}
 
 #[derive(Debug)]
 enum Input {
@@ -94,13 +102,14 @@ impl Inputs {
     ///
     /// # Errors
     /// When one cannot be opened.
-    pub fn open(paths: &[PathBuf]) -> Result<Self, Failure> {
-        paths.iter().map(|path| Input::open(path)).collect::<Result<_, _>>().map(Inputs)
+    pub fn open(paths: &[PathBuf], interrupt: &Interrupt) -> Result<Self, Failure> {
+        let all = paths.iter().map(|path| Input::open(path)).collect::<Result<_, _>>()?;
+        Ok(Inputs { all, interrupt: interrupt.clone() })
     }
 
     /// Whether all are files, which can be read twice.
     pub fn are_files(&self) -> bool {
-        self.0.iter().all(|input| matches!(input, Input::File { .. }))
+        self.all.iter().all(|input| matches!(input, Input::File { .. }))
     }
 
     /// How many items there are at most: the ends of items are counted. `None` where that would use them up.
@@ -121,7 +130,7 @@ impl Inputs {
     /// as states.
     ///
     /// # Errors
-    /// When an input cannot be read, and what `between` says.
+    /// When an input cannot be read, when the user asked to end, and what `between` says.
     pub fn each<S: Send>(
         &self,
         reading: &Reading,
@@ -130,7 +139,12 @@ impl Inputs {
         mut between: impl FnMut(&mut [S]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let mut buffers = vec![Vec::new(); states.len()];
-        for input in &self.0 {
+        let interrupt = &self.interrupt;
+        let mut between = |states: &mut [S]| {
+            interrupt.check()?;
+            between(states)
+        };
+        for input in &self.all {
             match input {
                 Input::File { path, file, len } => {
                     let mut at = 0;
@@ -154,7 +168,7 @@ impl Inputs {
                         between(states)?;
                     }
                 }
-                Input::Stream { path } => stream(path, reading, states, &work, &mut between)?,
+                Input::Stream { path } => stream(path, reading, states, &work, &mut between, interrupt)?,
             }
         }
         Ok(())
@@ -234,6 +248,7 @@ fn stream<S: Send>(
     states: &mut [S],
     work: &(impl Fn(&mut S, &[u8]) + Sync),
     between: &mut impl FnMut(&mut [S]) -> Result<(), Failure>,
+    interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let (full, blocks) = sync_channel(states.len());
     let (used, empty) = channel();
@@ -250,8 +265,14 @@ fn stream<S: Send>(
     };
     thread::Builder::new().spawn(reader).map_err(|error| cannot_read(path, &error))?;
     loop {
-        let round: Vec<Vec<u8>> =
-            blocks.iter().take(states.len()).collect::<io::Result<_>>().map_err(|error| cannot_read(path, &error))?;
+        let mut round: Vec<Vec<u8>> = Vec::with_capacity(states.len());
+        while round.len() < states.len() {
+            match blocks.recv_timeout(LOOK) {
+                Ok(block) => round.push(block.map_err(|error| cannot_read(path, &error))?),
+                Err(RecvTimeoutError::Timeout) => interrupt.check()?,
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
         if round.is_empty() {
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! `rollcall`: plans, builds, moves and checks the counters and filters of the module of the same name.
 //!
-//! [`commands`] has a file for each subcommand: its arguments, what it does, and what it prints. [`failure`], [`output`]
-//! and [`progress`] are how every command ends, answers and shows that it is alive. [`file`] reads and writes values,
+//! [`commands`] has a file for each subcommand: its arguments, what it does, and what it prints. [`failure`],
+//! [`interrupt`], [`output`] and [`progress`] are how every command ends, answers and shows that it is alive. [`file`] reads and writes values,
 //! [`server`] speaks to servers, [`watch`] asks them how they are, [`http`] shows pages.
 
 #![forbid(unsafe_code)]
@@ -10,6 +10,7 @@ mod commands;
 mod failure;
 mod file;
 mod http;
+mod interrupt;
 mod items;
 mod lines;
 mod memory;
@@ -22,15 +23,22 @@ mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::thread;
 
 use clap::{CommandFactory, Parser};
 
 use commands::Command;
+use failure::Failure;
 use output::Output;
+
+/// What the codes mean that the tool ends with, below the help of it.
+const EXIT_CODES: &str = "Exit codes: 0 all that was asked for was done; 1 what was checked does not hold, or something \
+was left out; 2 wrong arguments; 3 failed, or found nothing to do; 130 interrupted by Ctrl-C (128 and the signal)";
 
 /// Plan, build, move and check counters (LC.*) and Bloom filters (BF.*) of Rollcall.
 #[derive(Debug, Parser)]
 #[command(name = "rollcall", version, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = EXIT_CODES)]
 struct Cli {
     /// Answer with one JSON value instead of text
     #[arg(long, global = true)]
@@ -59,14 +67,31 @@ fn with_compare(mut arguments: Vec<OsString>) -> Vec<OsString> {
 }
 
 fn main() -> ExitCode {
-    let Cli { json, command } = Cli::parse_from(with_compare(std::env::args_os().collect()));
-    match command.run(&Output::new(json), Cli::command()) {
-        Ok(()) => ExitCode::SUCCESS,
+    match run() {
+        Ok(code) => code,
         Err(failure) => {
-            eprintln!("{failure}");
+            output::tell(&failure);
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+fn run() -> Result<ExitCode, Failure> {
+    let Cli { json, command } = match Cli::try_parse_from(with_compare(std::env::args_os().collect())) {
+        Ok(cli) => cli,
+        // Help and version are no error, but must arrive.
+        Err(said) if !said.use_stderr() => return output::written(said.print()).map(|()| ExitCode::SUCCESS),
+        Err(wrong) => {
+            let _ = wrong.print();
+            return Ok(ExitCode::from(u8::try_from(wrong.exit_code()).unwrap_or(2)));
+        }
+    };
+    // Signals come to this thread. One that comes to a thread that waits for a reply makes that an error.
+    let work = move || command.run(&Output::new(json), Cli::command());
+    let cannot = |error: std::io::Error| Failure::of(format!("cannot start a thread: {error}"));
+    let worker = thread::Builder::new().spawn(work).map_err(cannot)?;
+    let outcome = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    outcome.map(|()| ExitCode::SUCCESS)
 }
 
 #[cfg(test)]

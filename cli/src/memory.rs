@@ -39,6 +39,7 @@ pub fn failure(error: &Error) -> Failure {
             Failure::of(format!("{needed} of memory are needed, and {free} are free"))
                 .advise("use a machine with more memory, a larger error rate or a smaller capacity")
         }
+        Error::OutOfRange { .. } => Failure::of_arguments(error.to_string()),
         other => Failure::of(other.to_string()),
     }
 }

@@ -1,4 +1,6 @@
-//! Numbers as people type them: `100M`, `1.5k`, `2^20`, `1e6`, `0.1%`, `12 h`.
+//! Numbers as people type them: `100M`, `1.5k`, `2^20`, `1e6`, `0.1%`, `12 h`; and as they read them.
+
+use crate::table;
 
 /// A whole number: with a suffix k, M, G or T (thousands), Ki, Mi, Gi or Ti (1,024s), as a power `2^20`, or as `1e6`. Commas
 /// and underscores are passed over.
@@ -73,7 +75,33 @@ pub fn percent(share: f64) -> String {
     let digits = if percent > 0.0 { (2 - percent.log10().floor() as i64).clamp(0, 15) as usize } else { 0 };
     let text = format!("{percent:.digits$}");
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{text} %")
+    match percent.abs() {
+        1000.0.. => format!("{} %", table::count(percent as i64)),
+        _ => format!("{text} %"),
+    }
+}
+
+/// A number for people: two decimals, and none where they say nothing.
+pub fn decimal(number: f64) -> String {
+    match number.abs() {
+        1000.0.. => table::count(number as i64),
+        _ => format!("{number:.2}"),
+    }
+}
+
+/// As [`decimal`], with its sign.
+pub fn signed(number: f64) -> String {
+    let sign = if number.is_sign_negative() { "" } else { "+" };
+    format!("{sign}{}", decimal(number))
+}
+
+/// From one number to another for people: `+1.25 %`, `12,000 times`, or how many more where there was none.
+pub fn change(from: u64, to: u64) -> String {
+    match to as f64 / from as f64 {
+        _ if from == 0 => format!("+{}", table::count(i64::try_from(to).unwrap_or(i64::MAX))),
+        times if times >= 10.0 => format!("{} times", table::count(times as i64)),
+        times => format!("{:+.2} %", (times - 1.0) * 100.0),
+    }
 }
 
 #[cfg(test)]
@@ -113,5 +141,16 @@ mod tests {
     fn shares_are_shown_in_three_figures() {
         let shown = [0.001, 0.01, 0.012345, 0.5, 0.999, 1e-9, 0.0].map(percent);
         assert_eq!(shown, ["0.1 %", "1 %", "1.23 %", "50 %", "99.9 %", "0.0000001 %", "0 %"]);
+        assert_eq!([9.99, 10.0, 104.08, 1_249_888.5].map(percent), ["999 %", "1,000 %", "10,408 %", "124,988,850 %"]);
+    }
+
+    /// `+124988850.00 %` was once how far a counter was from a set that was not there.
+    #[test]
+    fn large_numbers_have_no_decimals_and_have_commas() {
+        assert_eq!([0.0, -1.234, 999.994, 12_294_231.221].map(decimal), ["0.00", "-1.23", "999.99", "12,294,231"]);
+        assert_eq!([0.0, -1.234, 1_249_888.5].map(signed), ["+0.00", "-1.23", "+1,249,888"]);
+        let changes = [(100, 99), (100, 100), (3, 4), (0, 1_249_888), (0, 0), (1, 1_249_888), (10, 0)];
+        let shown = changes.map(|(from, to)| change(from, to));
+        assert_eq!(shown, ["-1.00 %", "+0.00 %", "+33.33 %", "+1,249,888", "+0", "1,249,888 times", "-100.00 %"]);
     }
 }

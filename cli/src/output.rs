@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use crate::failure::Failure;
+
 /// Where answers go, and in which form. Progress and errors go to standard error.
 #[derive(Debug)]
 pub struct Output {
@@ -21,14 +23,39 @@ impl Output {
     }
 
     /// Prints `answer` as JSON, or what `text` makes of it.
-    pub fn answer<T: Serialize>(&self, answer: &T, text: impl FnOnce(&T) -> String) {
-        let line = if self.json { serde_json::to_string(answer).unwrap_or_default() } else { text(answer) };
-        // Whoever reads it may have seen enough.
-        let _ = writeln!(io::stdout().lock(), "{line}");
+    ///
+    /// # Errors
+    /// When standard output takes no more.
+    pub fn answer<T: Serialize>(&self, answer: &T, text: impl FnOnce(&T) -> String) -> Result<(), Failure> {
+        let json = || serde_json::to_string(answer).map_err(|error| Failure::of(format!("no JSON: {error}")));
+        let line = if self.json { json()? } else { text(answer) };
+        self.plain(&(line + "\n"))
     }
 
     /// Prints a text as it is.
-    pub fn plain(&self, text: &str) {
-        let _ = io::stdout().lock().write_all(text.as_bytes());
+    ///
+    /// # Errors
+    /// When standard output takes no more.
+    pub fn plain(&self, text: &str) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
     }
+}
+
+/// What became of something that was printed. Whoever reads it, and closed it, has seen enough.
+///
+/// # Errors
+/// When it could not be written for another reason.
+pub fn written(outcome: io::Result<()>) -> Result<(), Failure> {
+    match outcome {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::of(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Tells something on standard error, where a command has no other place to complain.
+pub fn tell(text: impl std::fmt::Display) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }

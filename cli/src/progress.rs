@@ -1,6 +1,8 @@
 //! Bars with rate and time left, on standard error, hidden where that is no terminal.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+
+use crate::table;
 
 /// A bar of so many units; without a total, a spinner with count and rate.
 pub fn bar(total: Option<u64>, what: &str) -> ProgressBar {
@@ -11,5 +13,10 @@ pub fn bar(total: Option<u64>, what: &str) -> ProgressBar {
         None => (ProgressBar::new_spinner(), "{prefix} {spinner} {human_pos}, {per_sec}"),
     };
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    // That of the library has four decimals.
+    let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+        let _ = write!(out, "{}/s", table::count(state.per_sec() as i64));
+    };
+    let style = style.with_key("per_sec", rate);
     bar.with_style(style.progress_chars("=> ")).with_prefix(what.to_owned())
 }

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::file::{Entry, Kind, Value, Writer};
+use crate::interrupt::Interrupt;
 use crate::items::{Inputs, Reading};
 use crate::output::Output;
 use crate::table::{bytes, count};
@@ -105,37 +106,43 @@ struct Built {
     file: String,
     /// Items read.
     items: u64,
-    /// Items that were new; of a counter the count.
+    /// Of a filter items that were new to it, so that there are at least as many; of a counter the count.
     distinct: u64,
+    /// The relative standard error of that count: 0 while the counter is exact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    standard_error: Option<f64>,
     capacity: u64,
     sub_filters: Option<usize>,
     size_bytes: u64,
     seconds: f64,
     threads: usize,
+    /// What would have been better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
 }
 
 impl Build {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
+        let interrupt = Interrupt::listen()?;
         let built = match self {
-            Build::Filter(filter) => filter.build()?,
-            Build::Counter(counter) => counter.build()?,
+            Build::Filter(filter) => filter.build(&interrupt)?,
+            Build::Counter(counter) => counter.build(&interrupt)?,
         };
-        output.answer(&built, text);
-        Ok(())
+        output.answer(&built, text)
     }
 }
 
 fn text(built: &Built) -> String {
     let rate = built.items as f64 / built.seconds.max(1e-9);
-    let grown = match built.sub_filters {
-        Some(number) if number > 1 => format!(
-            "\nIt grew to {number} sub-filters: with --capacity {} it is smaller and faster.",
-            built.distinct.max(1)
-        ),
-        _ => String::new(),
+    let (about, error) = match built.standard_error {
+        // An item that a filter takes for a known one is not among them.
+        None => ("at least ", String::new()),
+        Some(error) if error > 0.0 => ("about ", format!(" (standard error {})", numbers::percent(error))),
+        Some(_) => ("", String::new()),
     };
+    let advice = built.advice.as_ref().map(|advice| format!("\n{advice}")).unwrap_or_default();
     format!(
-        "{}: a {} of {} items, {} of them distinct, in {}\n{:.1} s on {} threads, {} items a second{grown}",
+        "{}: a {} of {} items, {about}{} of them distinct{error}, in {}\n{:.1} s on {} threads, {} items a second{advice}",
         built.file,
         built.kind,
         count(built.items as i64),
@@ -147,6 +154,24 @@ fn text(built: &Built) -> String {
     )
 }
 
+/// What to say of a counter that estimates more than it is made for.
+fn past_capacity(distinct: u64, capacity: u64, error: f64) -> Option<String> {
+    (error > 0.0 && distinct > capacity).then(|| {
+        let enough = distinct as f64 * (1.0 + 2.0 * error);
+        format!(
+            "These are more than the {} up to which its error is as asked: build it with --capacity {}.",
+            count(capacity as i64),
+            rounded_up(enough)
+        )
+    })
+}
+
+/// A number of two figures that is not smaller.
+fn rounded_up(number: f64) -> u64 {
+    let unit = 10_f64.powi(number.max(1.0).log10().floor() as i32 - 1).max(1.0);
+    ((number / unit).ceil() * unit) as u64
+}
+
 impl Files {
     fn entry(&self, kind: Kind) -> Entry {
         Entry { key: self.key.as_ref().map(|key| key.clone().into_bytes()), ..Entry::of(kind) }
@@ -154,25 +179,29 @@ impl Files {
 }
 
 impl Filter {
-    fn build(self) -> Result<Built, Failure> {
+    fn build(self, interrupt: &Interrupt) -> Result<Built, Failure> {
         let Files { out, items, force, reading, .. } = &self.files;
         let start = std::time::Instant::now();
-        let inputs = Inputs::open(items)?;
+        let inputs = Inputs::open(items, interrupt)?;
         let mut writer = Writer::create(out, *force)?;
         let counted = match self.capacity {
             Some(_) => None,
             None => inputs.count(reading)?,
         };
         let Some(capacity) = self.capacity.or(counted.map(|items| items.max(1))) else {
-            return Err(Failure::of("standard input and pipes are read once: how many items come is not known before")
-                .advise("say for how many items the filter is, with --capacity"));
+            return Err(Failure::of_arguments(
+                "standard input and pipes are read once: how many items come is not known before",
+            )
+            .advise("say for how many items the filter is, with --capacity"));
         };
         let expansion = if self.nonscaling { 0 } else { self.expansion };
         let params = Params { error_rate: self.error, capacity, expansion, seed: self.seed };
         let layout = match self.layout {
             Layout::Lines => BitLayout::Lines,
             Layout::Classic if self.seed != 0 => {
-                return Err(Failure::of("filters of RedisBloom's layout have no seed").advise("leave out --seed"));
+                return Err(
+                    Failure::of_arguments("filters of RedisBloom's layout have no seed").advise("leave out --seed")
+                );
             }
             Layout::Classic => BitLayout::Classic,
         };
@@ -199,18 +228,26 @@ impl Filter {
         bar.finish_and_clear();
         let filter = build.finish();
         let (capacity, sub_filters, size_bytes) = (filter.capacity(), filter.sub_filters().len(), filter.size_bytes());
+        let advice = (sub_filters > 1).then(|| {
+            // Those that it took for known ones would be new to a larger one.
+            let enough = ((distinct as f64 / (1.0 - self.error)).ceil() as u64).clamp(distinct, items);
+            format!("It grew to {sub_filters} sub-filters: with --capacity {enough} it is smaller and faster.")
+        });
         writer.store(&self.files.entry(Kind::Filter), &Value::Filter(filter))?;
+        interrupt.check()?;
         writer.finish()?;
         Ok(Built {
             kind: Kind::Filter.name(),
             file: out.display().to_string(),
             items,
             distinct,
+            standard_error: None,
             capacity,
             sub_filters: Some(sub_filters),
             size_bytes,
             seconds: start.elapsed().as_secs_f64(),
             threads,
+            advice,
         })
     }
 }
@@ -234,10 +271,10 @@ fn refused(error: &Error, counted: Option<u64>) -> Failure {
 }
 
 impl Counting {
-    fn build(self) -> Result<Built, Failure> {
+    fn build(self, interrupt: &Interrupt) -> Result<Built, Failure> {
         let Files { out, items, force, reading, .. } = &self.files;
         let start = std::time::Instant::now();
-        let inputs = Inputs::open(items)?;
+        let inputs = Inputs::open(items, interrupt)?;
         let mut writer = Writer::create(out, *force)?;
         let params = counting::Params {
             capacity: self.capacity,
@@ -275,19 +312,22 @@ impl Counting {
         let mut counter = counters.swap_remove(0);
         let others: Vec<&Counter> = counters.iter().collect();
         counter.merge(&others, &limit).map_err(|error| memory::failure(&error))?;
-        let (distinct, size_bytes) = (counter.count(), counter.size_bytes());
+        let (distinct, size_bytes, error) = (counter.count(), counter.size_bytes(), counter.standard_error());
         writer.store(&self.files.entry(Kind::Counter), &Value::Counter(counter))?;
+        interrupt.check()?;
         writer.finish()?;
         Ok(Built {
             kind: Kind::Counter.name(),
             file: out.display().to_string(),
             items,
             distinct,
+            standard_error: Some(error),
             capacity: self.capacity,
             sub_filters: None,
             size_bytes,
             seconds: start.elapsed().as_secs_f64(),
             threads,
+            advice: past_capacity(distinct, self.capacity, error),
         })
     }
 }

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::file::{Reader, Value};
+use crate::interrupt::Interrupt;
 use crate::items::{Inputs, Reading};
 use crate::output::Output;
 use crate::table::count;
@@ -92,14 +93,15 @@ struct Counted {
 
 impl Check {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
+        let interrupt = Interrupt::listen()?;
         if self.within.is_nan() || self.within < 0.0 {
-            return Err(Failure::of(format!("--within {} is not at least 0", self.within)));
+            return Err(Failure::of_arguments(format!("--within {} is not at least 0", self.within)));
         }
         let (checked, wrong) = match self.value()? {
-            Value::Filter(filter) => self.filter(&filter)?,
-            Value::Counter(counter) => self.counter(&counter)?,
+            Value::Filter(filter) => self.filter(&filter, &interrupt)?,
+            Value::Counter(counter) => self.counter(&counter, &interrupt)?,
         };
-        output.answer(&checked, text);
+        output.answer(&checked, text)?;
         match wrong {
             Some(wrong) => Err(Failure::does_not_hold(wrong)),
             None => Ok(()),
@@ -129,12 +131,12 @@ impl Check {
         }
     }
 
-    fn filter(&self, filter: &BloomFilter) -> Result<(Checked, Option<String>), Failure> {
+    fn filter(&self, filter: &BloomFilter, interrupt: &Interrupt) -> Result<(Checked, Option<String>), Failure> {
         if self.distinct.is_some() {
-            return Err(Failure::of("--distinct is for counters"));
+            return Err(Failure::of_arguments("--distinct is for counters"));
         }
-        let present = if self.items.is_empty() { None } else { Some(self.present(filter)?) };
-        let absent = if self.absent.is_empty() { None } else { Some(self.absent(filter)?) };
+        let present = if self.items.is_empty() { None } else { Some(self.present(filter, interrupt)?) };
+        let absent = if self.absent.is_empty() { None } else { Some(self.absent(filter, interrupt)?) };
         let missing = present.as_ref().filter(|present| present.missing > 0);
         let often = absent.as_ref().filter(|absent| absent.measured_rate > absent.bound);
         let wrong =
@@ -147,7 +149,7 @@ impl Check {
         Ok((Checked::Filter { present, absent }, wrong))
     }
 
-    fn present(&self, filter: &BloomFilter) -> Result<Present, Failure> {
+    fn present(&self, filter: &BloomFilter, interrupt: &Interrupt) -> Result<Present, Failure> {
         #[derive(Default)]
         struct Part {
             items: u64,
@@ -157,7 +159,7 @@ impl Check {
         let mut parts: Vec<Part> = (0..self.reading.threads()).map(|_| Part::default()).collect();
         let mut all = Part::default();
         let bar = progress::bar(None, "checking");
-        Inputs::open(&self.items)?.each(
+        Inputs::open(&self.items, interrupt)?.each(
             &self.reading,
             &mut parts,
             |part, block| {
@@ -184,14 +186,17 @@ impl Check {
             },
         )?;
         bar.finish_and_clear();
+        if all.items == 0 {
+            return Err(Failure::of("there are no items to look for"));
+        }
         Ok(Present { items: all.items, missing: all.missing, first_missing: all.first })
     }
 
-    fn absent(&self, filter: &BloomFilter) -> Result<Absent, Failure> {
+    fn absent(&self, filter: &BloomFilter, interrupt: &Interrupt) -> Result<Absent, Failure> {
         let mut parts = vec![(0, 0); self.reading.threads()];
         let bar = progress::bar(None, "asking for absent items");
         let mut asked = 0;
-        Inputs::open(&self.absent)?.each(
+        Inputs::open(&self.absent, interrupt)?.each(
             &self.reading,
             &mut parts,
             |(items, found), block| {
@@ -223,13 +228,13 @@ impl Check {
         })
     }
 
-    fn counter(&self, counter: &Counter) -> Result<(Checked, Option<String>), Failure> {
+    fn counter(&self, counter: &Counter, interrupt: &Interrupt) -> Result<(Checked, Option<String>), Failure> {
         if !self.absent.is_empty() {
-            return Err(Failure::of("--absent is for filters"));
+            return Err(Failure::of_arguments("--absent is for filters"));
         }
         let distinct = match self.distinct {
             Some(distinct) => distinct,
-            None => self.distinct_items()?,
+            None => self.distinct_items(interrupt)?,
         };
         let estimate = counter.count();
         let difference = i128::from(estimate) - i128::from(distinct);
@@ -254,8 +259,8 @@ impl Check {
     }
 
     /// How many distinct items there are. Each thread keeps the 128-bit hashes of a share of them.
-    fn distinct_items(&self) -> Result<u64, Failure> {
-        let inputs = Inputs::open(&self.items)?;
+    fn distinct_items(&self, interrupt: &Interrupt) -> Result<u64, Failure> {
+        let inputs = Inputs::open(&self.items, interrupt)?;
         let threads = self.reading.threads();
         if let Some(most) = inputs.count(&self.reading)? {
             let needed = most.saturating_mul(SET_BYTES_AN_ITEM);
@@ -336,13 +341,23 @@ fn text(checked: &Checked) -> String {
             }
             lines.join("\n")
         }
-        Checked::Counter(counted) => format!(
-            "{} counted, {} distinct items: off by {}, {:.2} standard errors of {}",
-            count(counted.count as i64),
-            count(counted.distinct as i64),
-            count(counted.difference),
-            counted.standard_errors,
-            numbers::percent(counted.standard_error),
-        ),
+        Checked::Counter(counted) => {
+            let off = match counted.standard_errors {
+                errors if errors.is_finite() && counted.standard_error > 0.0 => {
+                    format!(
+                        ", {} standard errors of {}",
+                        numbers::decimal(errors),
+                        numbers::percent(counted.standard_error)
+                    )
+                }
+                _ => String::new(),
+            };
+            format!(
+                "{} counted, {} distinct items: off by {}{off}",
+                count(counted.count as i64),
+                count(counted.distinct as i64),
+                count(counted.difference),
+            )
+        }
     }
 }

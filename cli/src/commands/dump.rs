@@ -7,9 +7,10 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::file::{Entry, Kind, Reader, Writer};
-use crate::output::Output;
+use crate::interrupt::Interrupt;
+use crate::output::{Output, tell};
 use crate::progress;
-use crate::server::{ATTEMPTS, Chunk, Class, Interrupt, Read, Server, Url};
+use crate::server::{ATTEMPTS, Chunk, Class, Read, Server, Url};
 use crate::server::{chunks, expires_at, first_chunk, integer, pairs, shown, text};
 use crate::table;
 
@@ -76,11 +77,10 @@ impl Dump {
                         changed_meanwhile: changed,
                         expires_at,
                     };
-                    output.answer(&dumped, Dumped::text);
-                    return Ok(());
+                    return output.answer(&dumped, Dumped::text);
                 }
                 Ok(Attempt::Again) => {
-                    eprintln!("{} changed: the dump begins again", shown(key));
+                    tell(format_args!("{} changed: the dump begins again", shown(key)));
                     old = None;
                 }
                 Err(failure) if !writer.is_within_value() => return Err(failure),

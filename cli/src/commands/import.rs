@@ -8,10 +8,11 @@ use redis::Value;
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use crate::lines;
 use crate::output::Output;
 use crate::progress;
-use crate::server::{Class, Interrupt, Server, Url, shown};
+use crate::server::{Class, Server, Url, shown};
 use crate::table;
 
 /// Arguments of `import`.
@@ -61,6 +62,13 @@ struct Imported {
 impl Import {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         let interrupt = Interrupt::listen()?;
+        let options: Vec<&str> = self.create.iter().flat_map(|options| options.split_whitespace()).collect();
+        if let Some(option) = options.iter().find(|option| option.eq_ignore_ascii_case("items")) {
+            return Err(Failure::of_arguments(format!("--create with {option}: what comes after it would be added"))
+                .advise(
+                    "give options alone: --create \"CAPACITY 1000000 ERROR 0.001\"; items are the lines of the file",
+                ));
+        }
         let mut server = Server::connect(&self.url.url, &self.url.access)?;
         let key = self.key.as_bytes();
         let asked = self.kind.map(|kind| match kind {
@@ -112,9 +120,12 @@ impl Import {
             }
         }
         bar.finish_and_clear();
+        if imported.items == 0 {
+            let after = if self.skip > 0 { format!(" after the first {}", self.skip) } else { String::new() };
+            return Err(Failure::of(format!("nothing was added: {} has no items{after}", self.file.display())));
+        }
         imported.seconds = started.elapsed().as_secs_f64();
-        output.answer(&imported, Imported::text);
-        Ok(())
+        output.answer(&imported, Imported::text)
     }
 
     /// The command that adds items, without its prefix.
@@ -147,11 +158,12 @@ impl Imported {
     fn text(&self) -> String {
         let rate = self.items as f64 / self.seconds.max(1e-9);
         format!(
-            "{}: a {}, {} items of which {} were new, {} items a second",
+            "{}: a {}, {} items of which {} {}, {} items a second",
             self.key,
             self.kind,
             table::count(i64::try_from(self.items).unwrap_or(i64::MAX)),
             table::count(i64::try_from(self.new).unwrap_or(i64::MAX)),
+            if self.kind == Class::Counter.noun() { "changed it" } else { "were new to it" },
             table::count(rate as i64),
         )
     }

@@ -58,8 +58,7 @@ impl Info {
                 }));
             }
             lines.join("\n")
-        });
-        Ok(())
+        })
     }
 }
 

@@ -10,17 +10,18 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::failure::Failure;
 use crate::file::{Entry, Kind, Reader};
+use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress;
-use crate::server::{Class, Interrupt, Server, Summing, Url};
-use crate::server::{beside, fingerprint, load_chunk, shown, unstamped};
+use crate::server::{Class, LOADED, Named, Server, Summing, Url};
+use crate::server::{arrive, beside, check_rights, fingerprint, named, naming, shown, unstamped};
 use crate::table;
-
-/// What the names of values begin with that are still arriving.
-const TEMPORARY: &str = "rollcall.load:";
 
 /// The first byte of the headers of windows (docs/persistence.md).
 const WINDOWS: [u8; 2] = [0xe1, 0xd1];
+
+/// What to do about a load that broke off.
+const GO_ON: &str = "run the same again: what has arrived stays for a day, and a server of ours goes on after it";
 
 /// Arguments of `load`.
 #[derive(Debug, Args)]
@@ -67,8 +68,10 @@ impl Load {
             })?;
             all.push(self.load(&mut server, &mut reader, &entry, &key, &interrupt)?);
         }
-        output.answer(&all, |all| all.iter().map(Loaded::text).collect::<Vec<_>>().join("\n"));
-        Ok(())
+        if all.is_empty() {
+            return Err(Failure::of(format!("{} has no values", self.file.display())));
+        }
+        output.answer(&all, |all| all.iter().map(Loaded::text).collect::<Vec<_>>().join("\n"))
     }
 
     fn load(
@@ -97,7 +100,7 @@ impl Load {
             other => return Err(Failure::of(format!("{}: this tool loads no {other}", self.file.display()))),
         };
         // The name tells by the header which value is arriving: no other goes on with it.
-        let prefix = format!("{TEMPORARY}{:016x}:", xxh3_64(&header.1));
+        let prefix = format!("{LOADED}{:016x}:", xxh3_64(&header.1));
         let temporary = beside(&prefix, key).unwrap_or_else(|| [prefix.as_bytes(), key].concat());
         // Asked without an argument: a server that does not know a command shows those in its error, and a chunk is no text.
         if let Err(text) = server.ask(&temporary, &class.command("LOADCHUNK"))?
@@ -105,6 +108,7 @@ impl Load {
         {
             return Err(not_there(server, class, &temporary, &text));
         }
+        check_rights(server, &temporary)?;
         let arrived = self.arrived(server, class, &temporary)?;
         let refused = |server: &Server, text: String| {
             let failure = not_there(server, class, &temporary, &text);
@@ -115,13 +119,13 @@ impl Load {
         let is_window = header.1.first().is_some_and(|byte| WINDOWS.contains(byte));
         let mut next = Some(header);
         while let Some(chunk) = next {
-            interrupt.check()?;
+            interrupt.check().map_err(|failure| failure.advise(GO_ON))?;
             summing.take(&chunk);
             bytes += chunk.1.len() as u64;
             bar.inc(chunk.1.len() as u64);
             if arrived.is_some_and(|arrived| unstamped(chunk.0) <= arrived + 1) {
                 resumed += chunk.1.len() as u64;
-            } else if let Err(text) = load_chunk(server, class, &temporary, &chunk)? {
+            } else if let Err(text) = arrive(server, class, &temporary, &chunk)? {
                 return Err(refused(server, text));
             }
             next = reader.next_chunk()?;
@@ -139,15 +143,17 @@ impl Load {
                 shown(key)
             )));
         }
-        if let Some(at) = expires_at {
-            server.call(&temporary, redis::cmd("PEXPIREAT").arg(&temporary).arg(at))?;
-        }
-        let rename = if self.replace { "RENAME" } else { "RENAMENX" };
-        let named = server.call(&temporary, redis::cmd(rename).arg(&temporary).arg(key))?;
-        if named == redis::Value::Int(0) {
-            return Err(
-                Failure::of(format!("the key {} exists by now", shown(key))).advise("replace it with --replace")
-            );
+        let commands = naming(&temporary, key, expires_at, self.replace);
+        let answers = server.ask_all(&commands.map(|command| (&temporary[..], command)))?;
+        match named(&answers) {
+            Ok(Named::Yes) => {}
+            Ok(Named::Taken) => {
+                return Err(
+                    Failure::of(format!("the key {} exists by now", shown(key))).advise("replace it with --replace")
+                );
+            }
+            Ok(Named::Gone) => return Err(Failure::of(format!("the time of {} is over", shown(key)))),
+            Err(text) => return Err(server.refused(key, "RENAME", &text)),
         }
         Ok(Loaded { key: shown(key), kind: class.noun(), bytes, resumed_bytes: resumed, compared: same })
     }

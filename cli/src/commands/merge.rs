@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::file::{Entry, Reader, Value, Writer};
+use crate::interrupt::Interrupt;
 use crate::memory;
 use crate::output::Output;
 use crate::table::{bytes, count};
@@ -41,6 +42,7 @@ struct Merged {
 
 impl Merge {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
+        let interrupt = Interrupt::listen()?;
         let mut writer = Writer::create(&self.out, self.force)?;
         let limit = memory::available();
         let (mut union, mut values) = (None, 0);
@@ -48,6 +50,7 @@ impl Merge {
         for path in &self.files {
             let mut reader = Reader::open(path)?;
             while let Some(entry) = reader.next_value()? {
+                interrupt.check()?;
                 let value = reader.load(&entry, &limit)?;
                 values += 1;
                 union = Some(match union {
@@ -68,14 +71,14 @@ impl Merge {
         };
         let entry = Entry { key: self.key.map(String::into_bytes), ..Entry::of(union.kind()) };
         writer.store(&entry, &union)?;
+        interrupt.check()?;
         writer.finish()?;
         let merged =
             Merged { kind: entry.kind.name(), file: self.out.display().to_string(), values, items, size_bytes };
         output.answer(&merged, |merged| {
             let (values, items, size) = (merged.values, count(merged.items as i64), bytes(merged.size_bytes));
             format!("{}: the union of {values} {}s, some {items} items in {size}", merged.file, merged.kind)
-        });
-        Ok(())
+        })
     }
 }
 

@@ -75,10 +75,7 @@ impl Command {
             Command::Dump(dump) => dump.run(output),
             Command::Load(load) => load.run(output),
             Command::Import(import) => import.run(output),
-            Command::Completions(completions) => {
-                completions.run(tool);
-                Ok(())
-            }
+            Command::Completions(completions) => completions.run(output, tool),
             Command::Man(man) => man.run(tool),
         }
     }

@@ -1,12 +1,12 @@
 //! `completions` and `man`: what packages install beside the tool.
 
-use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::Shell;
 
 use crate::failure::Failure;
+use crate::output::Output;
 
 /// Arguments of `completions`.
 #[derive(Debug, Args)]
@@ -16,8 +16,10 @@ pub struct Completions {
 }
 
 impl Completions {
-    pub fn run(self, mut tool: clap::Command) {
-        clap_complete::generate(self.shell, &mut tool, "rollcall", &mut io::stdout());
+    pub fn run(self, output: &Output, mut tool: clap::Command) -> Result<(), Failure> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut tool, "rollcall", &mut script);
+        output.plain(&String::from_utf8_lossy(&script))
     }
 }
 

@@ -31,6 +31,10 @@ impl Writer {
         if !replace && path.exists() {
             return Err(exists(path));
         }
+        // A name is given anew: that of a device or a folder would be taken from it.
+        if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(Failure::of(format!("{} is there and is no file", path.display())).advise("name another file"));
+        }
         let folder = folder_of(path);
         // The file gets the rights that any other would, not those of a temporary one.
         let temporary = tempfile::Builder::new()

@@ -1,12 +1,14 @@
 //! Where a server is, and how to get in: arguments, TLS, and connections.
 
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use redis::{
     Client, ClientTlsConfig, Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
-    TlsCertificates,
+    RedisConnectionInfo, RedisError, TlsCertificates,
 };
 
 use super::error;
@@ -15,7 +17,7 @@ use crate::failure::Failure;
 /// Arguments of commands that speak to one server or cluster.
 #[derive(Debug, Clone, Args)]
 pub struct Url {
-    /// The server: redis://[user[:password]@]host[:port][/db], rediss:// for TLS, redis+unix:///path for a socket
+    /// The server: [redis://][user[:password]@]host[:port][/db], rediss:// for TLS, redis+unix:///path for a socket
     #[arg(long, env = "ROLLCALL_URL", default_value = "redis://127.0.0.1:6379", hide_env_values = true)]
     pub url: String,
 
@@ -66,6 +68,8 @@ pub struct Tls {
 #[derive(Debug, Clone)]
 pub struct Address {
     info: ConnectionInfo,
+    login: Login,
+    db: i64,
     certificates: Option<TlsCertificates>,
     /// As asked for.
     timeout: Option<Duration>,
@@ -73,23 +77,38 @@ pub struct Address {
     patience: Duration,
 }
 
+/// Who is to be let in.
+#[derive(Clone)]
+struct Login {
+    user: Option<String>,
+    password: Option<String>,
+}
+
+impl std::fmt::Debug for Login {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
 /// How long is waited usually.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a server may take to agree on TLS before it is asked whether it speaks without.
+const TLS_PATIENCE: Duration = Duration::from_secs(3);
 
 impl Address {
     /// Reads a URL and the files that `access` names.
     pub fn new(url: &str, access: &Access) -> Result<Self, Failure> {
         let wrong = |reason: String| {
-            Failure::of(reason).advise("a URL is redis://user:password@host:6379/0, rediss://... or redis+unix:///path")
+            Failure::of_arguments(reason)
+                .advise("a URL is redis://user:password@host:6379/0, rediss://... or redis+unix:///path")
         };
-        let info = url
+        let info = with_scheme(url)
             .into_connection_info()
             .map_err(|error| wrong(format!("the URL of the server cannot be read: {error}")))?;
         // Replies are alike whatever the server speaks; the second protocol is the one that all of them have.
-        let mut settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP2).set_skip_set_lib_name();
-        if let (None, Some(password)) = (settings.password(), &access.password) {
-            settings = settings.set_password(password);
-        }
+        let asked = info.redis_settings().clone();
+        let settings = RedisConnectionInfo::default().set_protocol(ProtocolVersion::RESP2).set_skip_set_lib_name();
         let mut info = info.set_redis_settings(settings);
         let is_tls = matches!(info.addr(), ConnectionAddr::TcpTls { .. });
         let asks_tls = access.tls.insecure || access.tls.cacert.is_some() || access.tls.cert.is_some();
@@ -102,7 +121,12 @@ impl Address {
             info = info.set_addr(with_insecure(addr, insecure));
         }
         let certificates = is_tls.then(|| access.tls.certificates()).transpose()?;
-        Ok(Address { info, certificates, timeout: access.tls.timeout.map(Duration::from_secs), patience: PATIENCE })
+        let login = Login {
+            user: asked.username().filter(|user| !user.is_empty()).map(str::to_owned),
+            password: asked.password().map(str::to_owned).or_else(|| access.password.clone()),
+        };
+        let timeout = access.tls.timeout.map(Duration::from_secs);
+        Ok(Address { info, login, db: asked.db(), certificates, timeout, patience: PATIENCE })
     }
 
     /// The same, where nobody waits for longer than this unless told to.
@@ -116,7 +140,7 @@ impl Address {
 
     /// What people call it: host and port, or the path of a socket, and the database unless it is 0. Never a password.
     pub fn name(&self) -> String {
-        match self.info.redis_settings().db() {
+        match self.db {
             0 => self.info.addr().to_string(),
             db => format!("{}/{db}", self.info.addr()),
         }
@@ -144,6 +168,27 @@ impl Address {
 
     /// A new connection.
     pub fn connect(&self) -> Result<Connection, Failure> {
+        let failed = |problem: &RedisError| error::connecting(&self.name(), problem);
+        let is_tls = self.certificates.is_some();
+        let first = if is_tls { self.timeout().min(TLS_PATIENCE) } else { self.timeout() };
+        match self.attempt(first) {
+            // What speaks without TLS waits for the end of a line that TLS never sends.
+            Err(problem) if is_tls && problem.is_timeout() => {
+                if self.speaks_plainly() {
+                    return Err(Failure::of(format!("cannot connect to {}: it speaks without TLS", self.name()))
+                        .advise("a URL of redis:// is without TLS, one of rediss:// with it"));
+                }
+                match self.timeout() > first {
+                    true => self.attempt(self.timeout()).map_err(|problem| failed(&problem)),
+                    false => Err(failed(&problem)),
+                }
+            }
+            outcome => outcome.map_err(|problem| failed(&problem)),
+        }
+    }
+
+    /// Connects, where nobody waits for longer than this.
+    fn attempt(&self, patience: Duration) -> Result<Connection, RedisError> {
         let client = match &self.certificates {
             Some(certificates) => {
                 // Only the first call chooses; there is no other choice.
@@ -152,17 +197,58 @@ impl Address {
             }
             None => Client::open(self.info.clone()),
         };
-        let connection = client.and_then(|client| client.get_connection_with_timeout(self.timeout()));
-        let mut connection = connection.map_err(|problem| error::connecting(&self.name(), &problem))?;
-        let set = connection
-            .set_read_timeout(Some(self.timeout()))
-            .and_then(|()| connection.set_write_timeout(Some(self.timeout())));
-        // TLS is agreed on with the first command. What it is answered does not matter.
-        let spoken = set
-            .and_then(|()| connection.send_packed_command(&redis::cmd("PING").get_packed_command()))
-            .and_then(|()| connection.recv_response());
-        spoken.map_err(|problem| error::connecting(&self.name(), &problem))?;
+        let mut connection = client?.get_connection_with_timeout(patience)?;
+        connection.set_write_timeout(Some(patience))?;
+        connection.set_read_timeout(Some(patience))?;
+        self.let_in(&mut connection)?;
+        connection.set_write_timeout(Some(self.timeout()))?;
+        connection.set_read_timeout(Some(self.timeout()))?;
         Ok(connection)
+    }
+
+    /// Whether a server there answers without TLS.
+    fn speaks_plainly(&self) -> bool {
+        let ConnectionAddr::TcpTls { host, port, .. } = self.info.addr() else { return false };
+        let answer = |address: SocketAddr| {
+            let mut stream = TcpStream::connect_timeout(&address, TLS_PATIENCE)?;
+            stream.set_read_timeout(Some(TLS_PATIENCE))?;
+            stream.write_all(b"PING\r\n")?;
+            let mut first = [0];
+            stream.read_exact(&mut first).map(|()| first[0])
+        };
+        let addresses = (host.as_str(), *port).to_socket_addrs().into_iter().flatten();
+        addresses.take(1).any(|address| matches!(answer(address), std::io::Result::Ok(b'+' | b'-')))
+    }
+
+    /// Says who asks, and for which database. TLS is agreed on with the first of these commands.
+    fn let_in(&self, connection: &mut Connection) -> Result<(), RedisError> {
+        let mut commands = Vec::new();
+        if let Some(password) = &self.login.password {
+            commands.push(redis::cmd("AUTH").arg(&self.login.user).arg(password).to_owned());
+        }
+        if self.db != 0 {
+            commands.push(redis::cmd("SELECT").arg(self.db).to_owned());
+        }
+        commands.push(redis::cmd("PING"));
+        for command in commands {
+            connection.send_packed_command(&command.get_packed_command())?;
+            let reply = connection.recv_response()?;
+            // What a PING is answered does not matter.
+            if command.args_iter().next() != Some(redis::Arg::Simple(b"PING")) {
+                reply.extract_error()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A URL that says what is meant by one without a scheme: a path is a socket, anything else a host.
+fn with_scheme(url: &str) -> String {
+    match url {
+        "" => String::new(),
+        _ if url.contains("://") => url.to_owned(),
+        path if path.starts_with('/') => format!("redis+unix://{path}"),
+        host => format!("redis://{host}"),
     }
 }
 

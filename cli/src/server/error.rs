@@ -18,8 +18,8 @@ pub fn connecting(server: &str, error: &RedisError) -> Failure {
         failure.advise("no answer: is the address right, and does a firewall let it through? --timeout waits longer")
     } else if text.contains("ertificate") || text.contains("UnknownIssuer") {
         failure.advise("give the authority that signed the server's certificate: --cacert FILE")
-    } else if text.contains("uthentication") {
-        failure.advise("give user and password in the URL, or the password in ROLLCALL_PASSWORD")
+    } else if text.contains("lookup address") {
+        failure.advise("nobody knows this name here: is it spelled right? --url and ROLLCALL_URL name the server")
     } else {
         failure.advise("a URL of redis:// is without TLS, one of rediss:// with it")
     }
@@ -54,10 +54,15 @@ fn advice(text: &str) -> Option<&'static str> {
             _ => "the server is older than 7.0, or the command was renamed there",
         });
     }
+    if text.contains("without any password configured") {
+        return Some("this server asks for no password: give none, neither in the URL nor in ROLLCALL_PASSWORD");
+    }
     let code = if text.contains("no permissions") { "NOPERM" } else { text.split(' ').next()? };
     Some(match code {
         "NOAUTH" => "give user and password in the URL, or the password in ROLLCALL_PASSWORD",
-        "WRONGPASS" => "user or password is wrong: redis://user:password@host; ACL LIST shows who there is",
+        "WRONGPASS" => {
+            "user or password is wrong, in the URL or the password in ROLLCALL_PASSWORD; ACL LIST shows who there is"
+        }
         "NOPERM" => {
             "give the user the right that the error names: ACL SETUSER user +command, and ~pattern for its keys; \
              docs/tool.md lists what each command needs"

@@ -5,13 +5,13 @@
 
 mod address;
 mod error;
-mod interrupt;
 mod moving;
 mod pause;
 mod reply;
 mod scan;
 mod slots;
 mod small;
+mod temporary;
 mod value;
 mod writers;
 
@@ -19,14 +19,14 @@ use redis::{Cmd, Connection, Value};
 
 pub use address::{Access, Address, Tls, Url};
 pub use error::{is_gone, text_of as error_text};
-pub use interrupt::Interrupt;
 pub use moving::{ATTEMPTS, Fingerprint, Summing, Transfer, expires_at, fingerprint, transfer, unstamped};
 pub use pause::Pause;
 pub use reply::{bytes, integer, items, number, pairs, text};
 pub use scan::{Class, Key, shown};
 pub use slots::beside;
 pub use small::{Arrived, SMALL_BYTES, Small, copy_small, read_small};
-pub use value::{Chunk, Read, chunks, first_chunk, load_chunk};
+pub use temporary::{COPIED, LOADED, Named, arrive, check_rights, is_temporary, named, naming};
+pub use value::{Chunk, Read, chunks, first_chunk};
 pub use writers::Writes;
 
 use crate::failure::Failure;

@@ -5,7 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::reply::integer;
-use super::value::{Chunk, Read, chunks, load_chunk};
+use super::temporary::arrive;
+use super::value::{Chunk, Read, chunks};
 use super::{Class, Server};
 use crate::failure::Failure;
 
@@ -97,7 +98,7 @@ pub fn transfer(
         let read = chunks(source, class, key, 0, |chunk| {
             if refusal.is_empty() {
                 summing.take(&chunk);
-                if let Err(text) = load_chunk(target, class, temporary, &chunk)? {
+                if let Err(text) = arrive(target, class, temporary, &chunk)? {
                     refusal = text;
                 }
                 moved(chunk.1.len() as u64)?;

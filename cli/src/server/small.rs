@@ -1,8 +1,7 @@
 //! Small values, many at a time: a value on its own takes a round trip for each of its chunks.
 
-use redis::Value;
-
 use super::reply::{bytes, integer, items};
+use super::temporary::{self, Named};
 use super::value::Chunk;
 use super::{Answer, Class, Fingerprint, Server, Summing};
 use crate::failure::Failure;
@@ -89,17 +88,12 @@ pub fn copy_small(
     let expiries = source.ask_all(&expiries)?;
     let source_counts = count_of(source, counts(|small| small.key.to_vec()))?;
     let mut commands = Vec::new();
-    for ((small, value), expiry) in smalls.iter().zip(&values).zip(&expiries) {
+    for (small, value) in smalls.iter().zip(&values) {
         let Some(chunks) = value else { continue };
         let name = &small.temporary[..];
         commands.push((name, redis::cmd("UNLINK").arg(name).to_owned()));
-        for (iterator, chunk) in chunks {
-            commands.push((name, small.class.command("LOADCHUNK").arg(name).arg(*iterator).arg(&chunk[..]).to_owned()));
-        }
-        if let (Ok(Value::Int(at)), true) = (expiry, with_ttl)
-            && *at >= 0
-        {
-            commands.push((name, redis::cmd("PEXPIREAT").arg(name).arg(*at).to_owned()));
+        for chunk in chunks {
+            commands.extend(temporary::arrival(small.class, name, chunk).map(|command| (name, command)));
         }
     }
     // A chunk that was refused shows in what is read back.
@@ -107,7 +101,6 @@ pub fn copy_small(
     let of_target: Vec<_> = smalls.iter().map(|small| (&small.temporary[..], small.class)).collect();
     let arrived = read_small(target, &of_target)?;
     let target_counts = count_of(target, counts(|small| small.temporary.clone()))?;
-    let rename = if replace { "RENAME" } else { "RENAMENX" };
     let is_same = |at: usize| {
         values[at].is_some()
             && values[at] == arrived[at]
@@ -116,26 +109,20 @@ pub fn copy_small(
             && source_counts[at] == target_counts[at]
     };
     let same: Vec<usize> = (0..smalls.len()).filter(|&at| is_same(at)).collect();
-    let commands: Vec<_> = same
-        .iter()
-        .map(|&at| {
-            let name = &smalls[at].temporary[..];
-            (name, redis::cmd(rename).arg(name).arg(smalls[at].key).to_owned())
-        })
-        .collect();
+    let commands = same.iter().flat_map(|&at| {
+        let (name, expiry) = (&smalls[at].temporary[..], expiries[at].as_ref().ok().and_then(integer));
+        let expires_at = expiry.and_then(|at| u64::try_from(at).ok()).filter(|_| with_ttl);
+        temporary::naming(name, smalls[at].key, expires_at, replace).map(|command| (name, command))
+    });
+    let answers = target.ask_all(&commands.collect::<Vec<_>>())?;
     let mut outcomes = vec![Arrived::Alone; smalls.len()];
-    for (at, named) in same.into_iter().zip(target.ask_all(&commands)?) {
-        outcomes[at] = match (named, &values[at]) {
-            (Ok(Value::Int(0)), _) => Arrived::Taken,
-            (Ok(_), Some(chunks)) => Arrived::Named(Fingerprint::of(chunks)),
+    for (at, answers) in same.into_iter().zip(answers.chunks_exact(temporary::STEPS)) {
+        outcomes[at] = match (temporary::named(answers), &values[at]) {
+            (Ok(Named::Taken), _) => Arrived::Taken,
+            (Ok(Named::Yes), Some(chunks)) => Arrived::Named(Fingerprint::of(chunks)),
             _ => Arrived::Alone,
         };
     }
-    let taken = smalls.iter().zip(&outcomes).filter(|(_, outcome)| **outcome == Arrived::Taken);
-    let unlink: Vec<_> = taken
-        .map(|(small, _)| (&small.temporary[..], redis::cmd("UNLINK").arg(&small.temporary[..]).to_owned()))
-        .collect();
-    target.ask_all(&unlink)?;
     Ok(outcomes)
 }
 

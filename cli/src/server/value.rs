@@ -58,9 +58,3 @@ fn chunk(server: &mut Server, class: Class, key: &[u8], iterator: u64) -> Result
     let pair = parts.and_then(|parts| Some((u64::try_from(integer(&parts[0])?).ok()?, bytes(&parts[1])?)));
     pair.map(Ok).ok_or_else(|| Failure::of(format!("SCANDUMP of {} answered what it never should", shown(key))))
 }
-
-/// Gives a chunk to the value of a key. The text of an error, if the server refuses it.
-pub fn load_chunk(server: &mut Server, class: Class, key: &[u8], chunk: &Chunk) -> Result<Result<(), String>, Failure> {
-    let answer = server.ask(key, class.command("LOADCHUNK").arg(key).arg(chunk.0).arg(&chunk.1[..]))?;
-    Ok(answer.map(drop))
-}

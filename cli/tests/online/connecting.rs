@@ -15,14 +15,13 @@ fn what_went_wrong_is_said_with_what_to_do() {
     client.expect("CONFIG SET requirepass word", "+OK");
     let free = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port").local_addr().expect("its address").port();
     let plain = Setup::default().without_module().start();
-    let cases: [(String, &[&str]); 7] = [
+    let cases: [(String, &[&str]); 6] = [
         (format!("redis://nobody:secret@127.0.0.1:{port}/1"), &["permissions", "ACL SETUSER"]),
         (format!("redis://127.0.0.1:{free}"), &["nothing listens there", "ROLLCALL_URL"]),
         (format!("redis://127.0.0.1:{port}"), &["NOAUTH", "ROLLCALL_PASSWORD"]),
         (format!("redis://:wrong@127.0.0.1:{port}"), &["the password in ROLLCALL_PASSWORD"]),
         (format!("redis://nobody:secret@127.0.0.1:{port}"), &["NOPERM", "ACL SETUSER"]),
-        (format!("http://127.0.0.1:{port}"), &["URL", "redis://user:password@host:6379/0"]),
-        (format!("rediss://127.0.0.1:{port}"), &["cannot connect"]),
+        ("redis://no.such.host.invalid".to_owned(), &["nobody knows this name here"]),
     ];
     for (url, parts) in &cases {
         let ended = tool(&["top", "--url", url, "--timeout", "5"]).expect(3);
@@ -31,18 +30,56 @@ fn what_went_wrong_is_said_with_what_to_do() {
         }
         assert!(!ended.err.contains("wrong@") && !ended.err.contains(":secret"), "{}", ended.err);
     }
+    for wrong in [format!("http://127.0.0.1:{port}"), String::new(), format!("redis://127.0.0.1:{port}/x")] {
+        let ended = tool(&["top", "--url", &wrong]).expect(2);
+        assert!(ended.err.contains("redis://user:password@host:6379/0"), "{wrong}: {}", ended.err);
+    }
     client.expect("CONFIG SET requirepass word", "+OK");
     tool_with(&["top", "--url", &url(&server)], b"", &[("ROLLCALL_PASSWORD", "word")]).expect(0);
     tool(&["top", "--url", &format!("redis://:word@127.0.0.1:{port}")]).expect(0);
     tool(&["top", "--url", &format!("redis://reader:secret@127.0.0.1:{port}/1")]).expect(0);
     // A server without the module has no such keys; one that is asked to make one says what is missing.
     tool(&["top", "--url", &url(&plain)]).expect(0);
+    // Without a password it asks for none.
+    for given in [format!("redis://:word@127.0.0.1:{}", plain.port()), format!(":word@127.0.0.1:{}", plain.port())] {
+        let ended = tool(&["top", "--url", &given]).expect(3);
+        assert!(ended.err.contains("asks for no password: give none"), "{}", ended.err);
+        assert!(!ended.err.contains("word@"), "{}", ended.err);
+    }
     let args = ["import", "-", "k", "--kind", "filter", "--create", "CAPACITY 10", "--url", &url(&plain)];
     let ended = tool_with(&args, b"a\n", &[]).expect(3);
     assert!(ended.err.contains("the module is not loaded there"), "{}", ended.err);
     tool(&["top", "--no-such-option"]).expect(2);
-    let tls = tool(&["top", "--insecure", "--url", &url(&plain)]).expect(3);
+    let tls = tool(&["top", "--insecure", "--url", &url(&plain)]).expect(2);
     assert!(tls.err.contains("are for TLS"), "{}", tls.err);
+}
+
+/// A server that speaks without TLS waits for the end of a line that TLS never sends: this was a minute, and then a firewall
+/// was blamed.
+#[test]
+fn a_server_without_tls_says_so() {
+    let server = Server::start();
+    server.client().expect("CONFIG SET requirepass word", "+OK");
+    for user in ["", ":word@"] {
+        let ended = tool(&["top", "--url", &format!("rediss://{user}127.0.0.1:{}", server.port())]).expect(3);
+        assert!(ended.err.contains("it speaks without TLS"), "{}", ended.err);
+        assert!(ended.err.contains("a URL of redis:// is without TLS"), "{}", ended.err);
+    }
+}
+
+#[test]
+fn an_address_needs_no_scheme() {
+    let server = Server::start();
+    server.client().expect("LC.ADD k a", "1");
+    let port = server.port();
+    for host in ["127.0.0.1", "localhost", ":@127.0.0.1"] {
+        assert_listed(&["--url", &format!("{host}:{port}")]);
+        assert_listed(&["--url", &format!("{host}:{port}/0")]);
+    }
+    assert_eq!(
+        tool(&["top", "--url", &format!("127.0.0.1:{port}/1")]).expect(0).out,
+        "0 filters and counters, 0 B; 0 to look at\n"
+    );
 }
 
 #[test]
@@ -52,6 +89,7 @@ fn a_socket_is_a_way_in() {
     let server = Setup::default().line(&format!("unixsocket {}", socket.display())).start();
     server.client().expect("LC.ADD k a", "1");
     assert_listed(&["--url", &format!("redis+unix://{}", socket.display())]);
+    assert_listed(&["--url", &socket.display().to_string()]);
 }
 
 #[test]
@@ -113,7 +151,7 @@ fn the_rights_that_the_document_names_are_enough() {
     client.expect("SADD s a b", "2");
     let top = "+scan +pttl +memory|usage +bf.info +bf.debug +lc.info";
     let dump = "+type +pexpiretime +bf.info +rf.info +lc.info +bf.scandump +rf.scandump +lc.scandump";
-    let load = "+exists +unlink +pexpireat +rename +renamenx +bf.card +rf.card +lc.count \
+    let load = "+exists +unlink +expire +pexpireat +persist +rename +renamenx +bf.card +rf.card +lc.count \
                 +bf.loadchunk +rf.loadchunk +lc.loadchunk +bf.scandump +rf.scandump +lc.scandump";
     let users = [
         ("top", top.to_owned()),

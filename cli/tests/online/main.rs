@@ -17,12 +17,15 @@ mod connecting;
 mod copying;
 mod dashboard;
 mod devtools;
+mod ends;
 mod exporter;
 mod files;
 mod importing;
 mod listing;
 mod monitoring;
 mod pages;
+mod stopped;
+mod terminal;
 mod way_back;
 
 use std::io::Write;

@@ -96,6 +96,42 @@ fn a_counter_is_the_one_that_the_items_make() {
     }
 }
 
+/// An estimate was once called "5,203,889 of them distinct" of 5,000,000 items.
+#[test]
+fn what_is_called_distinct_is_so_or_is_called_an_estimate() {
+    let folder = Folder::new();
+    let lines = |number: u64| (0..number).map(|number| format!("item {number}\n")).collect::<String>();
+    folder.write("few", lines(100).repeat(2));
+    folder.write("many", lines(60_000));
+    let said = |arguments: &str| {
+        let ran = folder.run(&format!("{arguments} --force"));
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        ran.out
+    };
+    let exact = said("build counter out few");
+    assert!(exact.contains("a counter of 200 items, 100 of them distinct, in "), "{exact}");
+    let estimate = said("build counter out many --capacity 100000");
+    assert!(estimate.contains("a counter of 60,000 items, about "), "{estimate}");
+    assert!(estimate.contains(" of them distinct (standard error 0."), "{estimate}");
+    assert!(!estimate.contains("--capacity"), "{estimate}");
+    // Past the capacity, which is 50,000 where nobody says, the estimate is worse than was asked for.
+    let past = said("build counter out many");
+    assert!(past.contains("These are more than the 50,000 up to which its error is as asked"), "{past}");
+    let enough =
+        past.split("with --capacity ").nth(1).and_then(|rest| rest.split([' ', '.']).next()).expect("a number");
+    assert!(!said(&format!("build counter out many --capacity {enough}")).contains("These are more"), "{past}");
+    assert!(folder.json("build counter out many --force")["advice"].is_string());
+    // What a filter counts is what it did not know: an item that it takes for a known one is not among them.
+    let filter = said("build filter out many");
+    assert!(filter.contains("a filter of 60,000 items, at least 59,"), "{filter}");
+    // The capacity that it says is enough is enough.
+    let grown = said("build filter out many --capacity 20000 --error 0.2");
+    let enough =
+        grown.split("with --capacity ").nth(1).and_then(|rest| rest.split([' ', '.']).next()).expect("a number");
+    let once = said(&format!("build filter out many --capacity {enough} --error 0.2"));
+    assert!(!once.contains("It grew"), "{grown}{once}");
+}
+
 /// Laws of unions: any order, any grouping, the same again.
 #[test]
 fn unions_obey_the_laws_of_sets() {

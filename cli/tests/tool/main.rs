@@ -3,6 +3,7 @@
 mod build;
 mod check;
 mod document;
+mod ends;
 mod envelope;
 mod failures;
 mod plan;

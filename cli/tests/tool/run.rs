@@ -61,6 +61,20 @@ impl Folder {
         Ran { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
     }
 
+    /// Runs the tool there with its standard output in a device that is full. Its exit code, and standard error.
+    pub fn run_into_full(&self, arguments: &str) -> (i32, String) {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = Command::new(TOOL)
+            .args(arguments.split_whitespace())
+            .current_dir(self.0.path())
+            .stdin(Stdio::null())
+            .stdout(full)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    }
+
     /// What a run that must go well answers as JSON.
     pub fn json(&self, arguments: &str) -> Json {
         self.run(&format!("--json {arguments}")).json()

@@ -10,6 +10,7 @@
 
 use serde::Serialize;
 
+use crate::numbers::{decimal, signed};
 use crate::table::table;
 
 /// How often chance passes each bound.
@@ -83,7 +84,7 @@ impl Counters {
         }
         let mut quantiles = vec![["quantile", ">difference, standard errors"].map(str::to_owned).to_vec()];
         for (part, value) in QUANTILES.iter().zip(&self.quantiles) {
-            quantiles.push(vec![format!("{:.0} %", part * 100.0), format!("{value:+.2}")]);
+            quantiles.push(vec![format!("{:.0} %", part * 100.0), signed(*value)]);
         }
         let longest = self.histogram.iter().copied().max().unwrap_or(0).max(1);
         let mut bars = vec![["standard errors", ">counters", ""].map(str::to_owned).to_vec()];
@@ -102,10 +103,10 @@ impl Counters {
             Judged::BeyondChance { what } => what,
         };
         format!(
-            "{} counters that estimate; differences in standard errors: mean {:+.3}, spread {:.3}; {verdict}\n\n{}\n\n{}\n\n{}",
+            "{} counters that estimate; differences in standard errors: mean {}, spread {}; {verdict}\n\n{}\n\n{}\n\n{}",
             self.number,
-            self.mean,
-            self.spread,
+            signed(self.mean),
+            decimal(self.spread),
             table(&shares),
             table(&quantiles),
             table(&bars)
@@ -122,8 +123,8 @@ fn judge(sum: f64, squares: f64, members: &[f64]) -> Judged {
         let side = if sum > 0.0 { "more" } else { "less" };
         return Judged::BeyondChance {
             what: format!(
-                "the counters count {side} than their sets, by {:+.2} standard errors on average",
-                sum / number
+                "the counters count {side} than their sets, by {} standard errors on average",
+                signed(sum / number)
             ),
         };
     }
@@ -134,9 +135,9 @@ fn judge(sum: f64, squares: f64, members: &[f64]) -> Judged {
     if squares > most {
         return Judged::BeyondChance {
             what: format!(
-                "the differences are {:.2} times as large as the stated errors; chance makes them {:.2} times at most",
-                (squares / number).sqrt(),
-                (most / number).sqrt()
+                "the differences are {} times as large as the stated errors; chance makes them {} times at most",
+                decimal((squares / number).sqrt()),
+                decimal((most / number).sqrt())
             ),
         };
     }

@@ -12,10 +12,12 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use crate::lines;
+use crate::numbers;
 use crate::output::Output;
 use crate::progress;
-use crate::server::{Class, Interrupt, Server, Url, integer, number, pairs, shown, text};
+use crate::server::{Class, Server, Url, integer, number, pairs, shown};
 use crate::table::{count, table};
 use judge::{Counters, Judged};
 use set::{MAX_MISSES, Set};
@@ -76,7 +78,7 @@ pub struct Compared {
     /// The first of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub misses: Vec<String>,
-    /// Whether the counter is exact and differs.
+    /// Whether the counter differs though nothing may be off: it is exact, or its set is empty.
     pub wrong: bool,
 }
 
@@ -97,6 +99,9 @@ impl Against {
         let mut of_sets = Server::connect(self.set_url.as_ref().unwrap_or(&self.url.url), &self.url.access)?;
         let mut report = Report { compared: Vec::new(), without_set: Vec::new(), counters: None };
         let all = self.names(&mut server)?;
+        if all.is_empty() {
+            return Err(Failure::of("there is nothing to compare: no filter or counter matches"));
+        }
         let bar = progress::bar(Some(all.len() as u64), "keys");
         for (key, set) in all {
             interrupt.check()?;
@@ -114,7 +119,7 @@ impl Against {
         bar.finish_and_clear();
         report.counters =
             Counters::of(report.compared.iter().filter_map(|row| Some((row.errors?, row.standard_error))));
-        output.answer(&report, Report::text);
+        output.answer(&report, Report::text)?;
         report.verdict()
     }
 
@@ -133,8 +138,10 @@ impl Against {
         }
         if let (Some(pattern), Some(map)) = (&self.pattern, &self.map) {
             let wrong = || {
-                Failure::of(format!("--pattern {pattern} --map {map}: one * in the pattern, and {{}} in the name"))
-                    .advise("--pattern 'visitors:*' --map 'visitors-set:{}'")
+                Failure::of_arguments(format!(
+                    "--pattern {pattern} --map {map}: one * in the pattern, and {{}} in the name"
+                ))
+                .advise("--pattern 'visitors:*' --map 'visitors-set:{}'")
             };
             let (before, after) = pattern.split_once('*').ok_or_else(wrong)?;
             let (head, tail) = map.split_once("{}").ok_or_else(wrong)?;
@@ -149,7 +156,9 @@ impl Against {
             return Ok(keys.collect());
         }
         let (Some(key), true) = (&self.key, self.set.is_some() || self.file.is_some()) else {
-            return Err(Failure::of("nothing to compare with").advise("rollcall compare KEY SET, or KEY --file FILE"));
+            return Err(
+                Failure::of_arguments("nothing to compare with").advise("rollcall compare KEY SET, or KEY --file FILE")
+            );
         };
         Ok(vec![(key.clone().into_bytes(), self.set.clone().map(String::into_bytes))])
     }
@@ -178,6 +187,9 @@ fn compare(
         wrong: false,
     };
     if class != Class::Counter {
+        if compared.members == 0 {
+            return Err(Failure::of(format!("{} has no members to look for", set.name())));
+        }
         let asked = set.each_piece(of_sets, |items| {
             interrupt.check()?;
             let reply = server.call(key, class.command("MEXISTS").arg(key).arg(items))?;
@@ -201,14 +213,13 @@ fn compare(
     let info = pairs(&server.call(key, class.command("INFO").arg(key))?);
     let value = |label: &str| info.iter().find(|(name, _)| name == label).map(|(_, value)| value);
     let relative = value("Standard error").and_then(number).unwrap_or(0.0);
-    let is_exact = value("Mode").and_then(text).as_deref() == Some("exact");
     let others = if set.is_estimate() { HYPERLOGLOG_ERROR } else { 0.0 };
     let difference = counted as f64 - compared.members as f64;
     compared.standard_error = relative.hypot(others) * compared.members as f64;
     if compared.standard_error > 0.0 {
         compared.errors = Some(difference / compared.standard_error);
     } else {
-        compared.wrong = is_exact && difference != 0.0;
+        compared.wrong = difference != 0.0;
     }
     Ok(compared)
 }
@@ -224,14 +235,13 @@ impl Report {
             let mut rows = vec![heads.map(str::to_owned).to_vec()];
             for row in shown {
                 let whole = |value: u64| count(i64::try_from(value).unwrap_or(i64::MAX));
-                let share = (row.counted as f64 - row.members as f64) / row.members.max(1) as f64;
                 rows.push(vec![
                     row.key.clone(),
                     row.set.clone(),
                     whole(row.members),
                     whole(row.counted),
-                    format!("{:+.2} %", share * 100.0),
-                    row.errors.map(|errors| format!("{errors:+.2}")).unwrap_or_default(),
+                    numbers::change(row.members, row.counted),
+                    row.errors.map(numbers::signed).unwrap_or_default(),
                     if row.kind == "filter" { whole(row.missing) } else { String::new() },
                     row.misses.join(" "),
                 ]);
@@ -247,7 +257,7 @@ impl Report {
         let missing: u64 = self.compared.iter().map(|row| row.missing).sum();
         let wrong = self.compared.iter().filter(|row| row.wrong).count();
         parts.push(format!(
-            "{} compared; {missing} members not found in filters; {wrong} exact counters differ",
+            "{} compared; {missing} members not found in filters; {wrong} counters differ though nothing may be off",
             self.compared.len()
         ));
         parts.join("\n\n")
@@ -261,13 +271,20 @@ impl Report {
         }
         let wrong = self.compared.iter().filter(|row| row.wrong).count();
         if wrong > 0 {
-            return Err(Failure::does_not_hold(format!("{wrong} exact counters differ from their sets"))
+            return Err(Failure::does_not_hold(format!("{wrong} counters differ from their sets, and not by chance"))
                 .advise("an exact counter has what was added to it: the two were not given the same"));
         }
         match self.counters.as_ref().map(|counters| &counters.judged) {
             Some(Judged::BeyondChance { what }) => Err(Failure::does_not_hold(what.clone())
                 .advise("were both given the same members, and for as long? A counter does not remove any")),
-            _ => Ok(()),
+            _ if self.without_set.is_empty() => Ok(()),
+            _ => {
+                let number = self.without_set.len();
+                let text = format!("{number} of {} keys have no set", number + self.compared.len());
+                // Of none compared, nothing is known.
+                let failure = if self.compared.is_empty() { Failure::of(text) } else { Failure::does_not_hold(text) };
+                Err(failure.advise("name the set as it is on the server; --set-url if it is on another"))
+            }
         }
     }
 }

@@ -12,18 +12,18 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use crate::lines;
 use crate::output::Output;
 use crate::progress;
 use crate::server::{
-    Access, Arrived, Class, Fingerprint, Interrupt, Key, Pause, SMALL_BYTES, Server, Small, Tls, Transfer, Writes,
+    Access, Arrived, COPIED, Class, Fingerprint, Key, Named, Pause, SMALL_BYTES, Server, Small, Tls, Transfer, Writes,
 };
-use crate::server::{beside, copy_small, expires_at, fingerprint, shown, text, transfer};
+use crate::server::{
+    beside, check_rights, copy_small, expires_at, fingerprint, is_temporary, named, naming, shown, text, transfer,
+};
 use plan::{Plan, Step};
 use report::{Moved, Outcome, Report};
-
-/// What the names of values begin with that are still arriving.
-const TEMPORARY: &str = "rollcall.copy:";
 
 /// How often the source is asked whether it was written to.
 const LOOK: Duration = Duration::from_millis(250);
@@ -126,6 +126,9 @@ impl Copy {
         }
         // What may fail for want of rights does so before the pause.
         let before = Writes::of(&mut source)?;
+        if !self.dry_run {
+            check_rights(&mut target, COPIED.as_bytes())?;
+        }
         let pause = if self.pause { Some(Pause::begin(&mut source)?) } else { None };
         let (looked, report) = (Instant::now(), Report::default());
         let mut copying =
@@ -136,8 +139,12 @@ impl Copy {
                 .map_err(|failure| failure.advise("its writers go on by themselves within 30 seconds")),
             None => Ok(()),
         };
-        output.answer(&copying.report, Report::text);
-        result.and(released).and(copying.report.verdict())
+        // Where it ended before all keys were looked at, nothing is known of them.
+        let told = match copying.report.moves.is_empty() {
+            true => Ok(()),
+            false => output.answer(&copying.report, Report::text),
+        };
+        result.map_err(go_on).and(released).and(told).and(copying.report.verdict())
     }
 }
 
@@ -148,11 +155,17 @@ impl Copying<'_> {
         self.before = Writes::of(&mut self.source)?;
         self.looked = Instant::now();
         let keys = self.source.scan(self.arguments.pattern.as_deref())?;
-        let keys: Vec<Key> = keys.into_iter().filter(|key| !key.name.starts_with(TEMPORARY.as_bytes())).collect();
+        let keys: Vec<Key> = keys.into_iter().filter(|key| !is_temporary(&key.name)).collect();
         let plan = Plan::of(&mut self.source, &mut self.target, keys, self.arguments.replace, &self.interrupt)?;
         let (refused, bytes) = (plan.refused(), plan.bytes());
+        let rows = plan.steps.iter().map(|(key, bytes, step)| planned(key, *bytes, step.clone()));
+        self.report.moves = rows.collect();
+        if plan.steps.is_empty() {
+            let matching = self.arguments.pattern.as_ref().map(|pattern| format!(" that matches {pattern}"));
+            return Err(Failure::of(format!("the source has no filter or counter{}", matching.unwrap_or_default()))
+                .advise("are the URL, its database and the pattern right? rollcall top lists what a server has"));
+        }
         if self.arguments.dry_run || refused > 0 && !self.arguments.skip_refused {
-            self.report.moves = plan.steps.into_iter().map(|(key, bytes, step)| planned(&key, bytes, step)).collect();
             if refused > 0 && !self.arguments.dry_run {
                 return Err(Failure::of(format!("{refused} keys cannot be moved, so none was"))
                     .advise("move the others with --skip-refused, or leave these out with --pattern"));
@@ -162,35 +175,38 @@ impl Copying<'_> {
         self.watch()?;
         let bar = progress::bar(Some(bytes), "bytes");
         let mut prints = Vec::new();
-        for batch in plan.steps.chunks(SMALL_BATCH) {
-            let mut small = self.copy_batch(batch)?.into_iter();
-            for (key, bytes, step) in batch {
+        for (number, batch) in plan.steps.chunks(SMALL_BATCH).enumerate() {
+            let first = number * SMALL_BATCH;
+            // What arrived with others is told, also if one of those that follow fails.
+            for (at, copied) in self.copy_batch(batch)?.into_iter().enumerate() {
+                prints.extend(copied.and_then(|copied| self.told(first + at, copied)));
+            }
+            for (at, (key, bytes, _)) in batch.iter().enumerate() {
                 self.look()?;
-                let mut row = planned(key, *bytes, step.clone());
-                if row.outcome == Outcome::Planned {
-                    let done = bar.position();
-                    let (outcome, note, print) = match small.next().flatten() {
-                        Some(copied) => copied,
-                        None => self.copy(key, |more| bar.inc(more))?,
-                    };
-                    bar.set_position(done + bytes);
-                    (row.outcome, row.note) = (outcome, note);
-                    prints.extend(print.map(|print| (self.report.moves.len(), print)));
-                } else {
-                    bar.inc(*bytes);
+                let done = bar.position();
+                if self.report.moves[first + at].outcome == Outcome::Planned {
+                    let copied = self.copy(key, |more| bar.inc(more))?;
+                    prints.extend(self.told(first + at, copied));
                 }
-                self.report.moves.push(row);
+                bar.set_position(done + bytes);
             }
         }
         bar.finish_and_clear();
         self.second_look(&prints)
     }
 
+    /// Tells what became of a key. Its row and what stands for its value, if it was moved.
+    fn told(&mut self, at: usize, (outcome, note, print): Copied) -> Option<(usize, Fingerprint)> {
+        let row = &mut self.report.moves[at];
+        (row.outcome, row.note) = (outcome, note);
+        print.map(|print| (at, print))
+    }
+
     /// Waits until nobody has written for as long as was asked.
     fn watch(&mut self) -> Result<(), Failure> {
         let seconds = if self.pause.is_some() || self.arguments.while_written { 0.0 } else { self.arguments.watch };
         let wait = Duration::try_from_secs_f64(seconds)
-            .map_err(|_| Failure::of(format!("--watch takes seconds, 0 or more, got {seconds}")))?;
+            .map_err(|_| Failure::of_arguments(format!("--watch takes seconds, 0 or more, got {seconds}")))?;
         while self.looked.elapsed() < wait {
             self.interrupt.check()?;
             self.check_writers()?;
@@ -229,17 +245,16 @@ impl Copying<'_> {
         ))
     }
 
-    /// Moves the small ones of these keys together. For each that is to be moved what became of it; nothing, if it has to
-    /// be moved on its own.
+    /// Moves the small ones of these keys together. For each key what became of it; nothing, if it is not to be moved or
+    /// has to be moved on its own.
     fn copy_batch(&mut self, steps: &[(Key, u64, Step)]) -> Result<Vec<Option<Copied>>, Failure> {
         self.look()?;
-        let to_move: Vec<&(Key, u64, Step)> = steps.iter().filter(|(_, _, step)| *step == Step::Move).collect();
-        let mut outcomes: Vec<Option<Copied>> = vec![None; to_move.len()];
+        let mut outcomes: Vec<Option<Copied>> = vec![None; steps.len()];
         let (mut at, mut smalls) = (Vec::new(), Vec::new());
-        for (index, (key, bytes, _)) in to_move.iter().enumerate() {
-            let is_small = *bytes > 0 && *bytes <= SMALL_BYTES;
+        for (index, (key, bytes, step)) in steps.iter().enumerate() {
+            let is_small = *step == Step::Move && *bytes > 0 && *bytes <= SMALL_BYTES;
             // Samples are asked key by key.
-            if let (true, true, Some(temporary)) = (is_small, self.sample.is_empty(), beside(TEMPORARY, &key.name)) {
+            if let (true, true, Some(temporary)) = (is_small, self.sample.is_empty(), beside(COPIED, &key.name)) {
                 at.push(index);
                 smalls.push(Small { key: &key.name, class: key.class, temporary });
             }
@@ -256,18 +271,29 @@ impl Copying<'_> {
         Ok(outcomes)
     }
 
-    /// Moves one key.
-    fn copy(&mut self, key: &Key, mut moved: impl FnMut(u64)) -> Result<Copied, Failure> {
-        let plain = || [TEMPORARY.as_bytes(), &key.name].concat();
-        let temporary = match beside(TEMPORARY, &key.name) {
+    /// Moves one key. What arrived of it goes again if it does not become one.
+    fn copy(&mut self, key: &Key, moved: impl FnMut(u64)) -> Result<Copied, Failure> {
+        let plain = || [COPIED.as_bytes(), &key.name].concat();
+        let temporary = match beside(COPIED, &key.name) {
             Some(name) => name,
             None if self.target.num_nodes() == 1 => plain(),
             None => return Ok((Outcome::Refused, "no name beside it in its slot: move it by hand".into(), None)),
         };
+        let copied = self.copy_as(key, &temporary, moved);
+        if !matches!(copied, Ok((Outcome::Moved, ..))) {
+            // Where the target is lost, its time to live ends it.
+            let removed = self.target.ask(&temporary, redis::cmd("UNLINK").arg(&temporary));
+            copied.as_ref().map_or(Ok(()), |_| removed.map(drop))?;
+        }
+        copied
+    }
+
+    /// Moves one key, which arrives under a temporary name.
+    fn copy_as(&mut self, key: &Key, temporary: &[u8], mut moved: impl FnMut(u64)) -> Result<Copied, Failure> {
         let (source, target) = (&mut self.source, &mut self.target);
         let (interrupt, pause) = (&self.interrupt, &mut self.pause);
         let count = source.ask(&key.name, key.class.count().arg(&key.name))?;
-        let sent = transfer((source, target), key.class, &key.name, &temporary, |bytes| {
+        let sent = transfer((source, target), key.class, &key.name, temporary, |bytes| {
             moved(bytes);
             interrupt.check()
         })?;
@@ -282,26 +308,17 @@ impl Copying<'_> {
                 return Ok((Outcome::Refused, text, None));
             }
         };
-        let expires_at = expires_at(source, &key.name)?;
-        if let Some(difference) = self.difference(key, &temporary, count, print)? {
-            self.target.call(&temporary, redis::cmd("UNLINK").arg(&temporary))?;
+        let expires_at = expires_at(source, &key.name)?.filter(|_| !self.arguments.no_ttl);
+        if let Some(difference) = self.difference(key, temporary, count, print)? {
             return Ok((Outcome::Differs, difference, None));
         }
-        let target = &mut self.target;
-        if let (Some(at), false) = (expires_at, self.arguments.no_ttl) {
-            target.call(&temporary, redis::cmd("PEXPIREAT").arg(&temporary).arg(at))?;
-        }
-        let rename = if self.arguments.replace { "RENAME" } else { "RENAMENX" };
-        let named = target.ask(&temporary, redis::cmd(rename).arg(&temporary).arg(&key.name))?;
-        match named {
-            Ok(redis::Value::Int(0)) => {
-                target.call(&temporary, redis::cmd("UNLINK").arg(&temporary))?;
-                Ok((Outcome::Refused, TAKEN.to_owned(), None))
-            }
-            Ok(_) => Ok((Outcome::Moved, String::new(), Some(print))),
-            // Its time was over at once.
-            Err(text) if text.contains("no such key") => Ok((Outcome::Gone, String::new(), None)),
-            Err(text) => Err(target.refused(&key.name, rename, &text)),
+        let commands = naming(temporary, &key.name, expires_at, self.arguments.replace);
+        let answers = self.target.ask_all(&commands.map(|command| (temporary, command)))?;
+        match named(&answers) {
+            Ok(Named::Taken) => Ok((Outcome::Refused, TAKEN.to_owned(), None)),
+            Ok(Named::Yes) => Ok((Outcome::Moved, String::new(), Some(print))),
+            Ok(Named::Gone) => Ok((Outcome::Gone, String::new(), None)),
+            Err(text) => Err(self.target.refused(&key.name, "RENAME", &text)),
         }
     }
 
@@ -382,6 +399,14 @@ fn planned(key: &Key, bytes: u64, step: Step) -> Moved {
         note,
         name: key.name.clone(),
         class: key.class,
+    }
+}
+
+/// With what to do about a copy that ended before its end.
+fn go_on(failure: Failure) -> Failure {
+    match failure.is_interruption() {
+        true => failure.advise("what was moved stays: run the same again, and what is equal by now is skipped"),
+        false => failure,
     }
 }
 

@@ -1,7 +1,8 @@
 //! What will be done with each key, before anything is done.
 
 use crate::failure::Failure;
-use crate::server::{Answer, Class, Interrupt, Key, SMALL_BYTES, Server};
+use crate::interrupt::Interrupt;
+use crate::server::{Answer, Class, Key, SMALL_BYTES, Server};
 use crate::server::{fingerprint, first_chunk, integer, is_gone, pairs, read_small, text};
 
 /// Keys that are asked about together.

@@ -13,7 +13,7 @@ const MAX_ROWS: usize = 50;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It would be moved.
+    /// It is to be moved.
     Planned,
     /// It is there, and the same.
     Moved,
@@ -81,17 +81,22 @@ impl Report {
             .map(|(outcome, word)| format!("{} {word}", self.number(*outcome)))
             .collect();
         let sum: u64 = self.moves.iter().map(|row| row.bytes).sum();
-        let counts = if counts.is_empty() { "no filter or counter there".to_owned() } else { counts.join(", ") };
-        let summary = format!("{} keys, {}: {counts}", self.moves.len(), bytes(sum));
+        let summary = format!("{} keys, {}: {}", self.moves.len(), bytes(sum), counts.join(", "));
         if shown.is_empty() { summary } else { format!("{}\n{summary}", table(&rows)) }
     }
 
-    /// A failure if a key is not as its source.
+    /// A failure if a key is not there, or not as its source is.
     pub fn verdict(&self) -> Result<(), Failure> {
         let wrong = self.number(Outcome::Differs) + self.number(Outcome::Behind);
         if wrong > 0 {
             return Err(Failure::does_not_hold(format!("{wrong} keys are not as their source is"))
                 .advise("stop the writers and run the same again with --replace"));
+        }
+        let refused = self.number(Outcome::Refused);
+        if refused > 0 {
+            let would = if self.dry_run { "cannot be moved" } else { "were not moved" };
+            return Err(Failure::does_not_hold(format!("{refused} of {} keys {would}", self.moves.len()))
+                .advise("the table says of each why"));
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ use clap::Args;
 
 use crate::failure::Failure;
 use crate::http::serve;
-use crate::output::Output;
+use crate::output::{Output, tell};
 use crate::server::{Address, Url};
 use crate::watch::Nodes;
 use routes::{MAX_QUESTIONS, routes};
@@ -50,7 +50,9 @@ pub struct Dashboard {
 impl Dashboard {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         if output.is_json() {
-            return Err(Failure::of("dashboard has no --json: `rollcall --json top` answers with what it shows"));
+            return Err(Failure::of_arguments(
+                "dashboard has no --json: `rollcall --json top` answers with what it shows",
+            ));
         }
         let nodes = Nodes::new(&self.url.url, &self.url.access)?;
         let plan = Plan {
@@ -65,7 +67,10 @@ impl Dashboard {
         // It ends with the process: nothing that it does has to be finished.
         thread::spawn(move || watcher.run(&asked));
         if !self.bind.ip().is_loopback() {
-            eprintln!("rollcall: there is no login: whoever reaches {} reads the names of all keys", self.bind);
+            tell(format_args!(
+                "rollcall: there is no login: whoever reaches {} reads the names of all keys",
+                self.bind
+            ));
         }
         serve("dashboard", self.bind, routes(seen, questions))
     }

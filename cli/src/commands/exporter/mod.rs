@@ -65,7 +65,7 @@ pub struct Exporter {
 impl Exporter {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         if output.is_json() {
-            return Err(Failure::of("exporter has no --json: its format is that of Prometheus"));
+            return Err(Failure::of_arguments("exporter has no --json: its format is that of Prometheus"));
         }
         let pace = Pace {
             interval: self.interval,
@@ -77,8 +77,7 @@ impl Exporter {
         let mut targets = targets.collect::<Result<Vec<Target>, Failure>>()?;
         if self.once {
             targets.iter_mut().for_each(Target::look);
-            output.plain(&figures::text(&targets, Form::Plain));
-            return Ok(());
+            return output.plain(&figures::text(&targets, Form::Plain));
         }
         let targets: Arc<[Target]> = targets.into();
         for at in 0..targets.len() {

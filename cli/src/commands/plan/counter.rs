@@ -69,10 +69,9 @@ pub struct Planned {
 
 impl Counting {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
-        let refused = |error: Error| Failure::of(error.to_string());
         let planned: Result<Vec<_>, _> = self.asked.items.iter().map(|&items| self.plan(items)).collect();
-        output.answer(&planned.map_err(refused)?, |planned| self.text(planned));
-        Ok(())
+        let planned = planned.map_err(|error| Failure::of_arguments(error.to_string()))?;
+        output.answer(&planned, |planned| self.text(planned))
     }
 
     fn plan(&self, items: u64) -> Result<Planned, Error> {

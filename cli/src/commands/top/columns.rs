@@ -5,8 +5,12 @@ use std::cmp::Ordering;
 use clap::ValueEnum;
 use rollcall_core::health::Severity;
 
+use crate::numbers;
 use crate::table::{bytes, count, seconds, table};
 use crate::watch::Row;
+
+/// What stands before a finding below its row.
+const INDENT: &str = "  ! ";
 
 /// A column to sort by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -74,7 +78,7 @@ impl Column {
             Column::Mode => row.mode.clone(),
             Column::Items => number(row.items),
             Column::Capacity => number(row.capacity),
-            Column::Fill => row.fill.map(|fill| format!("{:.1} %", fill * 100.0)).unwrap_or_default(),
+            Column::Fill => row.fill.map(fill).unwrap_or_default(),
             Column::Rate => rate(row.rate),
             Column::Asked => rate(row.asked),
             Column::Filters => number(row.filters),
@@ -123,6 +127,14 @@ fn urgency(row: &Row) -> (bool, Option<Severity>, usize) {
     (row.refused.is_some(), worst, row.findings.len())
 }
 
+/// A fill in percent: with a decimal, and without where it says nothing.
+fn fill(share: f64) -> String {
+    match share {
+        10.0.. => numbers::percent(share),
+        _ => format!("{:.1} %", share * 100.0),
+    }
+}
+
 /// A rate in three figures.
 fn round(rate: f64) -> f64 {
     format!("{rate:.2e}").parse().unwrap_or(rate)
@@ -140,10 +152,112 @@ pub fn printed(rows: &[Row]) -> String {
     table(&[vec![heads], cells.collect()].concat())
 }
 
+/// The heads, and then the lines of each row: the first as a table, so wide at most, and below it what is wrong, whole.
+/// Where there is no room for all columns, those furthest to the right are left out, but not the one to sort by.
+pub fn fitted(rows: &[Row], sorted_by: Column, width: usize) -> Vec<Vec<String>> {
+    let mut columns: Vec<Column> = Column::ALL.into_iter().filter(|column| *column != Column::Wrong).collect();
+    let lines = loop {
+        let heads = columns.iter().map(|column| column.head().to_owned()).collect();
+        let cells = rows.iter().map(|row| columns.iter().map(|column| column.cell(row)).collect());
+        let lines = table(&[vec![heads], cells.collect()].concat());
+        let is_wide = lines.lines().any(|line| line.chars().count() > width);
+        // The key stays: what is left out of that is at its end.
+        match columns.iter().rposition(|column| *column != sorted_by && *column != Column::Key) {
+            Some(last) if is_wide => drop(columns.remove(last)),
+            _ => break lines,
+        }
+    };
+    let mut blocks: Vec<Vec<String>> = lines.lines().map(|line| vec![line.to_owned()]).collect();
+    for (block, row) in blocks.iter_mut().skip(1).zip(rows) {
+        let found = wrong(row);
+        if !found.is_empty() {
+            let lines = wrapped(&found, width.saturating_sub(INDENT.len()));
+            block.extend(lines.iter().map(|line| format!("{INDENT}{line}")));
+        }
+    }
+    blocks
+}
+
+/// A text in lines of so many characters at most, broken where a space is. A longer word is broken too.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);
+    for word in text.split_whitespace() {
+        let letters: Vec<char> = word.chars().collect();
+        if used > 0 && used + 1 + letters.len() > width {
+            lines.push(std::mem::take(&mut line));
+            used = 0;
+        }
+        if used > 0 {
+            line.push(' ');
+            used += 1;
+        }
+        for piece in letters.chunks(width) {
+            if used + piece.len() > width {
+                lines.push(std::mem::take(&mut line));
+                used = 0;
+            }
+            line.extend(piece);
+            used += piece.len();
+        }
+    }
+    lines.push(line);
+    lines
+}
+
 /// One line about all rows.
 pub fn summary(rows: &[Row]) -> String {
     let sum: i64 = rows.iter().filter_map(|row| row.bytes).sum();
     let wrong = rows.iter().filter(|row| row.is_wrong()).count();
     let number = count(i64::try_from(rows.len()).unwrap_or(i64::MAX));
     format!("{number} filters and counters, {}; {wrong} to look at", bytes(u64::try_from(sum).unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A finding was once cut where the window of 80 columns ended.
+    #[test]
+    fn a_narrow_window_shows_whole_findings_and_whole_columns() {
+        let row = Row {
+            key: "user:1:seen".to_owned(),
+            kind: "filter",
+            items: Some(1_234_567),
+            capacity: Some(1_000_000),
+            bytes: Some(98_765_432),
+            ttl: Some(987_654_321),
+            refused: Some("it holds more than it is for, and a command_of_many_letters_in_a_word helps ".repeat(5)),
+            ..Row::default()
+        };
+        let told = wrong(&row);
+        let wide = fitted(std::slice::from_ref(&row), Column::Bytes, 400).concat();
+        for width in [20, 40, 80, 100, 200] {
+            for column in [Column::Items, Column::Ttl, Column::Wrong] {
+                let blocks = fitted(std::slice::from_ref(&row), column, width);
+                assert_eq!(blocks.len(), 2);
+                let lines = blocks.concat();
+                assert!(lines.iter().all(|line| line.chars().count() <= width.max(30)), "{width}: {lines:#?}");
+                let below = lines[2..].iter().map(|line| line.trim_start_matches(INDENT)).collect::<Vec<_>>().join(" ");
+                let letters = |text: &str| text.split_whitespace().collect::<String>();
+                assert_eq!(letters(&below), letters(&told), "{width}");
+                for head in lines[0].split("  ").map(str::trim).filter(|head| !head.is_empty()) {
+                    assert!(wide[0].contains(head), "{width}: {head}");
+                }
+                if column != Column::Wrong {
+                    assert!(lines[0].contains(column.head().trim_start_matches('>')), "{width}: {lines:#?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn texts_are_broken_where_a_space_is() {
+        let lines = |text: &str, width| wrapped(text, width).join("|");
+        assert_eq!(lines("a filter is full", 8), "a filter|is full");
+        assert_eq!(lines("a filter is full", 80), "a filter is full");
+        assert_eq!(lines("abcdefgh ij", 3), "abc|def|gh|ij");
+        assert_eq!(lines("ab cdefgh", 4), "ab|cdef|gh");
+        assert_eq!(lines("", 4), "");
+    }
 }

@@ -10,13 +10,13 @@ use crossterm::terminal::{
 };
 use crossterm::{cursor, execute, queue};
 
-use super::columns::{Column, printed, sort, summary};
+use super::columns::{Column, fitted, sort, summary, wrapped};
 use crate::failure::Failure;
-use crate::server::Server;
-use crate::watch::{Row, Scope, rows};
+use crate::interrupt::Interrupt;
+use crate::watch::{Asked, Nodes, Row, Scope, rows};
 
-/// Lines of the screen that are no rows: a summary, the heads, and the keys.
-const OTHER_LINES: u16 = 3;
+/// How often somebody who waits for a key looks whether to end.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// The screen, given back as it was when this goes.
 struct Screen;
@@ -73,55 +73,104 @@ impl View {
     }
 }
 
-/// Shows the table until the user ends it, and asks the server at each `interval`.
-pub fn show(server: &mut Server, pattern: Option<&str>, interval: Duration, mut view: View) -> Result<(), Failure> {
-    let scope = Scope::matching(pattern);
-    let mut all = rows(server, &scope)?.rows;
+/// Shows the table until the user ends it, and asks the servers at each `interval`. One that is lost later on is named
+/// above the table, and asked again.
+pub fn show(mut nodes: Nodes, pattern: Option<&str>, interval: Duration, mut view: View) -> Result<(), Failure> {
+    let interrupt = Interrupt::listen()?;
+    let mut seen = look(&mut nodes, pattern);
+    if seen.servers.is_empty()
+        && let Some(failure) = seen.failures.pop()
+    {
+        return Err(failure);
+    }
     let cannot = |error: io::Error| Failure::of(format!("cannot use the terminal: {error}")).advise("use --once");
     let _screen = Screen::take().map_err(cannot)?;
     let mut asked = Instant::now();
     loop {
-        sort(&mut all, view.column, view.reverse);
-        let page = draw(&server.name(), &all, &mut view).map_err(cannot)?;
-        let left = interval.saturating_sub(asked.elapsed());
-        if poll(left).map_err(cannot)? {
-            if let Event::Key(key) = read().map_err(cannot)?
-                && key.kind != KeyEventKind::Release
-            {
-                let is_break = key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c');
-                if is_break || !view.press(key.code, page) {
-                    return Ok(());
-                }
+        sort(&mut seen.rows, view.column, view.reverse);
+        let page = draw(&seen, &mut view).map_err(cannot)?;
+        while !poll(LOOK.min(interval.saturating_sub(asked.elapsed()))).map_err(cannot)? {
+            interrupt.check()?;
+            if asked.elapsed() >= interval {
+                seen = look(&mut nodes, pattern);
+                asked = Instant::now();
+                break;
             }
-        } else {
-            all = rows(server, &scope)?.rows;
-            asked = Instant::now();
+        }
+        // What nobody pressed is not waited for.
+        if poll(Duration::ZERO).map_err(cannot)?
+            && let Event::Key(key) = read().map_err(cannot)?
+            && key.kind != KeyEventKind::Release
+        {
+            let is_break = key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c');
+            if is_break || !view.press(key.code, page) {
+                return Ok(());
+            }
         }
     }
 }
 
+/// What servers said when they were last asked.
+struct Seen {
+    /// Those that answered.
+    servers: Vec<String>,
+    rows: Vec<Row>,
+    /// Of each other one why not.
+    failures: Vec<Failure>,
+}
+
+fn look(nodes: &mut Nodes, pattern: Option<&str>) -> Seen {
+    let mut seen = Seen { servers: Vec::new(), rows: Vec::new(), failures: Vec::new() };
+    for Asked { server, answer, .. } in nodes.ask(|server| rows(server, &Scope::matching(pattern))) {
+        match answer {
+            Ok(found) => {
+                seen.servers.push(server);
+                seen.rows.extend(found.rows);
+            }
+            Err(failure) => seen.failures.push(failure),
+        }
+    }
+    seen
+}
+
 /// Draws the table. The rows that there is room for.
-fn draw(server: &str, all: &[Row], view: &mut View) -> io::Result<usize> {
+fn draw(seen: &Seen, view: &mut View) -> io::Result<usize> {
     let (width, height) = size()?;
-    let page = usize::from(height.saturating_sub(OTHER_LINES)).max(1);
-    let shown = &all[..all.len().min(view.limit)];
-    view.scrolled = view.scrolled.min(shown.len().saturating_sub(page));
-    let text = printed(&shown[view.scrolled..shown.len().min(view.scrolled + page)]);
-    let cut = |line: &str| line.chars().take(usize::from(width)).collect::<String>();
-    let mut out = io::stdout().lock();
-    queue!(out, cursor::MoveTo(0, 0))?;
+    let (width, height) = (usize::from(width), usize::from(height));
     let order = if view.reverse { ", smallest first" } else { "" };
     let by = view.column.head().trim_start_matches('>');
-    let keys = format!("by {by}{order}   left, right: column   r: reverse   up, down: scroll   q: quit");
-    let lines = [format!("{server}: {}", summary(all)), keys];
-    for (at, line) in lines.iter().map(String::as_str).chain(text.lines()).enumerate() {
-        let is_head = at == lines.len();
+    let mut lines = vec![format!("{}: {}", seen.servers.join(" "), summary(&seen.rows))];
+    if seen.servers.is_empty() {
+        lines.clear();
+    }
+    for failure in &seen.failures {
+        lines.extend(wrapped(&format!("no answer: {}. Asking again", failure.text()), width));
+    }
+    lines.push(format!("by {by}{order}   left, right: column   r: reverse   up, down: scroll   q: quit"));
+    let shown = &seen.rows[..seen.rows.len().min(view.limit)];
+    view.scrolled = view.scrolled.min(shown.len().saturating_sub(1));
+    let heads = lines.len();
+    let most = height.saturating_sub(heads);
+    let table = fitted(&shown[view.scrolled..], view.column, width);
+    let mut out = io::stdout().lock();
+    queue!(out, cursor::MoveTo(0, 0))?;
+    let (mut page, mut used) = (0, 0);
+    for (at, block) in table.into_iter().enumerate() {
+        // The first row is shown, as far as there is room.
+        if at > 1 && used + block.len() > most {
+            break;
+        }
+        page = at;
+        used += block.len();
+        lines.extend(block);
+    }
+    for (at, line) in lines.iter().take(height).enumerate() {
         queue!(out, cursor::MoveTo(0, u16::try_from(at).unwrap_or(u16::MAX)), Clear(ClearType::CurrentLine))?;
-        queue!(out, SetAttribute(if is_head { Attribute::Reverse } else { Attribute::Reset }))?;
-        write!(out, "{}", cut(line))?;
+        queue!(out, SetAttribute(if at == heads { Attribute::Reverse } else { Attribute::Reset }))?;
+        write!(out, "{}", line.chars().take(width).collect::<String>())?;
         queue!(out, SetAttribute(Attribute::Reset))?;
     }
     queue!(out, Clear(ClearType::FromCursorDown))?;
     out.flush()?;
-    Ok(page)
+    Ok(page.max(1))
 }

@@ -11,7 +11,7 @@ use clap::Args;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::server::{Server, Url};
-use crate::watch::{Scope, rows};
+use crate::watch::{Nodes, Scope, rows};
 use columns::{Column, printed, sort, summary};
 use live::View;
 
@@ -42,16 +42,21 @@ pub struct Top {
 
 impl Top {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
-        let mut server = Server::connect(&self.url.url, &self.url.access)?;
+        let pattern = self.pattern.as_deref();
         if !self.once && !output.is_json() && std::io::stdout().is_terminal() {
+            let nodes = Nodes::new(&self.url.url, &self.url.access)?;
             let view = View::new(self.sort, self.reverse, self.limit);
-            return live::show(&mut server, self.pattern.as_deref(), Duration::from_secs(self.interval), view);
+            return live::show(nodes, pattern, Duration::from_secs(self.interval), view);
         }
-        let mut all = rows(&mut server, &Scope::matching(self.pattern.as_deref()))?.rows;
+        let mut server = Server::connect(&self.url.url, &self.url.access)?;
+        let mut all = rows(&mut server, &Scope::matching(pattern))?.rows;
         sort(&mut all, self.sort, self.reverse);
         let summary = summary(&all);
         all.truncate(self.limit.map_or(usize::MAX, |limit| limit as usize));
-        output.answer(&all, |rows| if rows.is_empty() { summary } else { format!("{}\n{summary}", printed(rows)) });
-        Ok(())
+        output.answer(&all, |rows| if rows.is_empty() { summary } else { format!("{}\n{summary}", printed(rows)) })?;
+        match pattern {
+            Some(pattern) if all.is_empty() => Err(Failure::of(format!("no filter or counter matches {pattern}"))),
+            _ => Ok(()),
+        }
     }
 }

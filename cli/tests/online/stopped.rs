@@ -1,0 +1,227 @@
+//! What commands leave that are stopped in the middle.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::client::{Client, add_many, wait_until};
+use crate::harness::Server;
+use crate::{Ended, tool, url};
+
+/// A way to a server that lets through so many bytes of its answers, and then none: who reads them waits.
+struct Narrow {
+    port: u16,
+    left: Arc<AtomicU64>,
+}
+
+impl Narrow {
+    fn to(server: &Server, bytes: u64) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let (port, left) = (listener.local_addr().expect("its address").port(), Arc::new(AtomicU64::new(bytes)));
+        let (to, shared) = (server.port(), left.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (Ok(stream), left) = (stream, shared.clone()) else { return };
+                let Ok(server) = TcpStream::connect(("127.0.0.1", to)) else { return };
+                let pair = (stream.try_clone().expect("a stream"), server.try_clone().expect("a stream"));
+                std::thread::spawn(move || drop(std::io::copy(&mut &pair.0, &mut &pair.1)));
+                std::thread::spawn(move || answer(&server, &stream, &left));
+            }
+        });
+        Narrow { port, left }
+    }
+
+    fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Waits until nothing more comes through.
+    fn wait(&self) {
+        wait_until("its end", || (self.left.load(Ordering::Relaxed) == 0).then_some(()));
+    }
+}
+
+fn answer(server: &TcpStream, stream: &TcpStream, left: &AtomicU64) {
+    let mut buffer = [0; 4096];
+    while let Ok(read @ 1..) = (&mut &*server).read(&mut buffer) {
+        let mut rest = &buffer[..read];
+        while !rest.is_empty() {
+            let may = usize::try_from(left.load(Ordering::Relaxed)).expect("few").min(rest.len());
+            if (&mut &*stream).write_all(&rest[..may]).is_err() {
+                return;
+            }
+            left.fetch_sub(may as u64, Ordering::Relaxed);
+            rest = &rest[may..];
+            std::thread::yield_now();
+        }
+    }
+}
+
+fn start(arguments: &[&str]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("the tool starts")
+}
+
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([name, &child.id().to_string()]).status().expect("kill runs");
+    assert!(sent.success());
+}
+
+fn end(child: Child) -> Ended {
+    let output = child.wait_with_output().expect("the tool ends");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    Ended { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// All keys of a server, sorted.
+fn keys(client: &mut Client) -> Vec<String> {
+    let mut keys: Vec<String> =
+        client.list("KEYS *").iter().filter_map(|key| redis::from_redis_value_ref(key).ok()).collect();
+    keys.sort();
+    keys
+}
+
+/// A filter of 24 MB, of two chunks, and some that come before it.
+fn large(client: &mut Client) {
+    client.expect("BF.RESERVE f:large 0.001 12000000", "+OK");
+    client.expect("LC.ADD a:counter a", "1");
+    client.expect("BF.ADD b:filter a", "1");
+}
+
+/// Signals once broke a reply off, and that was called a lost connection; before that it was called an empty server.
+#[test]
+fn a_copy_that_is_interrupted_says_so_and_leaves_nothing() {
+    let (server, other) = (Server::start(), Server::start());
+    let mut client = server.client();
+    large(&mut client);
+    // Before it knows what there is.
+    let narrow = Narrow::to(&server, 100);
+    let child = start(&["copy", &narrow.url(), &url(&other), "--watch", "0"]);
+    narrow.wait();
+    signal(&child, "-INT");
+    narrow.left.store(u64::MAX / 2, Ordering::Relaxed);
+    let ended = end(child);
+    assert_eq!((ended.code, &ended.out[..]), (130, ""), "{}", ended.err);
+    // A chunk is on its way, and held back.
+    for bytes in [9_000_000, 20_000_000] {
+        let narrow = Narrow::to(&server, bytes);
+        let child = start(&["copy", &narrow.url(), &url(&other), "--watch", "0"]);
+        narrow.wait();
+        signal(&child, "-INT");
+        // The step that it is in may end.
+        narrow.left.store(u64::MAX / 2, Ordering::Relaxed);
+        let ended = end(child);
+        assert_eq!(ended.code, 130, "{}{}", ended.out, ended.err);
+        assert!(ended.err.starts_with("rollcall: interrupted\n  what was moved stays"), "{}", ended.err);
+        assert!(ended.out.contains("3 keys, ") && ended.out.contains("1 to move, "), "{}", ended.out);
+        let mut there = other.client();
+        assert_eq!(keys(&mut there), ["a:counter", "b:filter"]);
+    }
+}
+
+/// What a tool leaves behind that is killed goes by itself. A whole one once stayed for ever, looking healthy.
+#[test]
+fn what_is_left_of_a_killed_command_has_a_time_to_live() {
+    let (server, other) = (Server::start(), Server::start());
+    let mut client = server.client();
+    large(&mut client);
+    client.expect("PEXPIREAT b:filter 99999999999999", "1");
+    // While the source is read, and while the target is read back, when it is whole.
+    let (from, to) = (Narrow::to(&server, 20_000_000), Narrow::to(&other, 9_000_000));
+    for (source, target, narrow) in [(from.url(), url(&other), &from), (url(&server), to.url(), &to)] {
+        let child = start(&["copy", &source, &target, "--watch", "0"]);
+        narrow.wait();
+        signal(&child, "-KILL");
+        end(child);
+        let mut there = other.client();
+        let left = wait_until("what is left", || keys(&mut there).into_iter().find(|key| key.starts_with("rollcall.")));
+        assert!((1..=86_400).contains(&there.int(&format!("TTL {left}"))), "{left}");
+    }
+    // The next copy brings all, each with its own time to live, and leaves nothing else.
+    tool(&["copy", &url(&server), &url(&other), "--watch", "0"]).expect(0);
+    let mut there = other.client();
+    assert_eq!(keys(&mut there), ["a:counter", "b:filter", "f:large"]);
+    assert_eq!(["a:counter", "f:large"].map(|key| there.int(&format!("PTTL {key}"))), [-1, -1]);
+    assert_eq!(there.int("PEXPIRETIME b:filter"), 99_999_999_999_999);
+    // None of its kind is copied on, though it is whole.
+    there.expect("COPY f:large rollcall.load:0:{f:large}:f:large", "1");
+    let third = Server::start();
+    tool(&["copy", &url(&other), &url(&third), "--watch", "0"]).expect(0);
+    assert_eq!(keys(&mut third.client()), ["a:counter", "b:filter", "f:large"]);
+}
+
+#[test]
+fn a_load_that_stops_goes_on_within_a_day() {
+    let (server, other) = (Server::start(), Server::start());
+    let mut client = server.client();
+    client.expect("BF.RESERVE f 0.001 24000000", "+OK");
+    add_many(&mut client, "BF.MADD f", "item:", 0..1000);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file").to_str().expect("a path").to_owned();
+    tool(&["dump", "f", &file, "--url", &url(&server)]).expect(0);
+    // Chunk by chunk, its answers are few bytes: it ends after some.
+    let mut there = other.client();
+    for (name, code) in [("-INT", 130), ("-KILL", -1)] {
+        let narrow = Narrow::to(&other, 60);
+        let child = start(&["load", &file, "--url", &narrow.url()]);
+        narrow.wait();
+        signal(&child, name);
+        narrow.left.store(u64::MAX / 2, Ordering::Relaxed);
+        let ended = end(child);
+        assert_eq!(ended.code, code, "{}{}", ended.out, ended.err);
+        if code == 130 {
+            assert!(ended.err.starts_with("rollcall: interrupted\n  run the same again"), "{}", ended.err);
+        }
+        for key in keys(&mut there) {
+            assert!((1..=86_400).contains(&there.int(&format!("TTL {key}"))), "{key}");
+        }
+    }
+    tool(&["load", &file, "--url", &url(&other)]).expect(0);
+    assert_eq!(keys(&mut there), ["f"]);
+    assert_eq!(there.int("PTTL f"), -1);
+    assert_eq!(there.digest("f"), client.digest("f"));
+}
+
+/// Who may not give a value its last time to live must not begin: it would go after a day.
+#[test]
+fn a_target_that_refuses_the_last_step_is_refused_at_the_first() {
+    let (server, other) = (Server::start(), Server::start());
+    server.client().expect("LC.ADD k a", "1");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file").to_str().expect("a path").to_owned();
+    tool(&["dump", "k", &file, "--url", &url(&server)]).expect(0);
+    for right in ["expire", "pexpireat", "persist"] {
+        other.client().expect(&format!("ACL SETUSER some reset on >pw ~* +@all -{right}"), "+OK");
+        let to = format!("redis://some:pw@127.0.0.1:{}", other.port());
+        for arguments in [&["copy", &url(&server), &to, "--watch", "0"][..], &["load", &file, "--url", &to]] {
+            let ended = tool(arguments).expect(3);
+            assert!(ended.err.contains(right), "{}", ended.err);
+            assert_eq!(other.client().int("DBSIZE"), 0);
+        }
+    }
+}
+
+/// A dump that stops keeps what arrived.
+#[test]
+fn a_dump_that_is_interrupted_keeps_what_arrived() {
+    let server = Server::start();
+    let mut client = server.client();
+    large(&mut client);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file").to_str().expect("a path").to_owned();
+    let narrow = Narrow::to(&server, 9_000_000);
+    let mut child = start(&["dump", "f:large", &file, "--url", &narrow.url()]);
+    narrow.wait();
+    signal(&child, "-INT");
+    narrow.left.store(u64::MAX / 2, Ordering::Relaxed);
+    let errors = BufReader::new(child.stderr.take().expect("its errors"));
+    let lines: Vec<String> = errors.lines().map(|line| line.expect("text")).collect();
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    assert_eq!(lines[0], "rollcall: interrupted");
+    assert!(lines[1].ends_with("file.part"), "{lines:?}");
+    let left: Vec<_> = std::fs::read_dir(folder.path()).expect("the folder").collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}

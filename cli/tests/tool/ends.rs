@@ -1,0 +1,133 @@
+//! Exit codes: 0 says that what was asked for was done, and nothing else does.
+
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+
+use crate::envelope::values;
+use crate::run::{Folder, TOOL, items};
+
+/// A folder with a filter, a counter, a file without values, and items.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("items", items(2000).join("\n"));
+    folder.write("none", "");
+    assert_eq!(folder.run("build filter filter items").code, 0);
+    assert_eq!(folder.run("build counter counter items").code, 0);
+    folder
+}
+
+/// A command that found nothing to do its work on once said 0, and scripts took that for done.
+#[test]
+fn nothing_that_was_done_is_no_success() {
+    let folder = folder();
+    for (arguments, code, said) in [
+        ("check filter none", 3, "no items to look for"),
+        ("check filter items --absent none", 3, "no absent items"),
+        ("check counter none", 1, "off by"),
+        ("check filter items", 0, ""),
+        ("check counter items", 0, ""),
+        // What is asked for is a filter of nothing.
+        ("build filter empty none", 0, ""),
+    ] {
+        let ran = folder.run(arguments);
+        assert_eq!(ran.code, code, "{arguments}: {}{}", ran.out, ran.err);
+        assert!(ran.err.contains(said), "{arguments}: {}", ran.err);
+    }
+}
+
+#[test]
+fn an_answer_that_does_not_arrive_is_a_failure() {
+    let folder = folder();
+    for arguments in [
+        "--help",
+        "--version",
+        "plan --help",
+        "plan filter 10",
+        "--json plan filter 10",
+        "plan counter 10",
+        "build filter a items --force",
+        "build counter b items --force",
+        "merge c filter filter --force",
+        "check filter items",
+        "--json check filter items",
+        "info filter",
+        "--json info filter",
+        "completions bash",
+        "completions zsh",
+    ] {
+        let (code, err) = folder.run_into_full(arguments);
+        assert_eq!(code, 3, "{arguments}: {err}");
+        assert!(err.contains("cannot write to standard output: No space left on device"), "{arguments}: {err}");
+        assert!(!err.contains("panicked"), "{arguments}: {err}");
+    }
+    // What was built is there all the same.
+    assert_eq!(values(&folder.read("a")).len(), 1);
+}
+
+/// Somebody who has seen enough, as `head` has, closes what the tool writes to.
+#[test]
+fn an_answer_that_nobody_wants_to_read_to_its_end_is_no_failure() {
+    let folder = folder();
+    for arguments in ["completions zsh", "--help", "info filter"] {
+        let mut child = spawn(&folder, arguments);
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{arguments}");
+    }
+}
+
+/// A device that is named as the file to write was once replaced by one, with --force and the rights to.
+#[test]
+fn only_files_are_replaced() {
+    let folder = folder();
+    std::os::unix::fs::symlink("/dev/null", folder.path("device")).unwrap();
+    for arguments in ["build filter device items --force", "merge device filter --force"] {
+        let ran = folder.run(arguments);
+        assert_eq!(ran.code, 3, "{arguments}");
+        assert!(ran.err.contains("is no file"), "{arguments}: {}", ran.err);
+    }
+}
+
+/// Ctrl-C once left `out.*.part` behind.
+#[test]
+fn a_signal_ends_a_build_without_a_trace() {
+    for (command, signal) in [
+        ("build filter out - --capacity 1000000", "INT"),
+        ("build counter out -", "INT"),
+        ("build counter out -", "TERM"),
+        ("build counter out -", "HUP"),
+    ] {
+        let folder = Folder::new();
+        let mut child = spawn(&folder, command);
+        // It waits for more items, and has begun its file.
+        child.stdin.as_mut().unwrap().write_all(b"ann\nben\n").unwrap();
+        let files = || std::fs::read_dir(folder.path("")).unwrap().count();
+        while files() == 0 {
+            std::thread::yield_now();
+        }
+        let kill = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
+        assert!(kill.success());
+        let number = match signal {
+            "INT" => 2,
+            "TERM" => 15,
+            _ => 1,
+        };
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(128 + number), "{command} {signal}: {:?}", status.signal());
+        assert_eq!(files(), 0, "{command} {signal}");
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(said, "rollcall: interrupted\n", "{command}");
+    }
+}
+
+fn spawn(folder: &Folder, arguments: &str) -> Child {
+    Command::new(TOOL)
+        .args(arguments.split_whitespace())
+        .current_dir(folder.path(""))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
