@@ -281,7 +281,8 @@ fn digests_see_when_items_came() {
         for (key, again) in [("one", "a"), ("other", "b"), ("same", "a"), ("none", "c")] {
             let family = &add[..2];
             let line = make.replace('?', key);
-            let more = [format!("{add} {key} a b c"), format!("{family}.ADVANCE {key} 1"), format!("{add} {key} {again} c")];
+            let more =
+                [format!("{add} {key} a b c"), format!("{family}.ADVANCE {key} 1"), format!("{add} {key} {again} c")];
             run(&mut client, &[line.as_str(), &more[0], &more[1], &more[2]]);
             digests.push(client.digest(key));
             client.expect(&format!("DEL {key}"), "1");

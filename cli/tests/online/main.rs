@@ -23,6 +23,7 @@ mod importing;
 mod listing;
 mod monitoring;
 mod pages;
+mod planning;
 mod way_back;
 
 use std::io::Write;
