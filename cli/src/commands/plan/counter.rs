@@ -10,7 +10,7 @@ use rollcall_core::unstable::counting::sizing;
 use rollcall_core::window::{Pace, Window};
 use serde::Serialize;
 
-use super::asked::{Asked, KEY_BYTES, is_refused_by_default, warning};
+use super::asked::{Asked, KEY_BYTES};
 use crate::failure::Failure;
 use crate::numbers::{self, percent, share};
 use crate::output::Output;
@@ -52,8 +52,6 @@ pub struct Planned {
     error_rate: f64,
     /// As `LC.INFO key SIZE` says once it has so many members.
     size_bytes: u64,
-    /// Whether a server refuses it, unless it is configured, before it has so many members.
-    refused_by_default: bool,
     /// Of its dump, which an RDB file has as well.
     stored_bytes: u64,
     representation: &'static str,
@@ -97,7 +95,6 @@ impl Counting {
             capacity,
             error_rate: self.error,
             size_bytes,
-            refused_by_default: is_refused_by_default(size_bytes),
             stored_bytes: persist::dump(&counter).map(|(_, chunk)| chunk.len() as u64).sum(),
             representation: counter.representation().name(),
             bits: counter.num_bits(),
@@ -178,10 +175,6 @@ impl Counting {
         if many {
             text.push(format!("keys          each with {} bytes besides its value: name, entry, objects", KEY_BYTES));
         }
-        let refused = all.iter().filter(|one| one.refused_by_default);
-        text.extend(
-            refused.map(|one| warning(&format!("a counter of {} members", count(one.items as i64)), one.size_bytes)),
-        );
         text.extend(all.iter().map(|one| one.command.clone()));
         text.join("\n")
     }
