@@ -10,7 +10,8 @@ fn the_default_limit_is_where_the_plan_says() {
     let server = Server::start();
     let mut client = server.client();
     for options in ["--error 0.001", "--error 0.001 --nonscaling", "--window 1d", "--last --slices 3"] {
-        let plan = |items: u64| tool(&words(&format!("--json plan filter {items} {options}"))).expect(0).json()[0].clone();
+        let plan =
+            |items: u64| tool(&words(&format!("--json plan filter {items} {options}"))).expect(0).json()[0].clone();
         let (mut fits, mut refused) = (1_000_000, 1_000_000_000);
         while refused - fits > 1 {
             let middle = (fits + refused) / 2;
