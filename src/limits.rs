@@ -1,6 +1,5 @@
 //! Size limits as the server sets them: `max-key-bytes`, and what `maxmemory` leaves.
 
-use std::alloc::Layout;
 use std::cell::{Cell, OnceCell};
 
 use redis_module::raw;
@@ -12,10 +11,6 @@ use crate::server::metrics::{LIMIT_REFUSED, MEMORY_REFUSED};
 use crate::server::{alloc, reclaim};
 use rollcall_core::error::{Error, Limit};
 use rollcall_core::size_limit::SizeLimit;
-
-/// Upper bound of what `MEMORY USAGE` counts for a value and the core does not, bytes. It covers the server's object,
-/// and the struct around the value, whose size malloc rounds up.
-const AROUND_VALUE_BYTES: u64 = 256;
 
 /// The limits of one command, checked only before an allocation. Answers of the server are cached, because a counter
 /// checks its limits once an item. So a `ServerLimit` must not outlive its command.
@@ -39,39 +34,15 @@ impl<'a> ServerLimit<'a> {
         (flags & exempt == 0).then_some(ServerLimit { ctx: None, exempt: OnceCell::new(), left: OnceCell::new() })
     }
 
-    fn is_exempt(&self) -> bool {
-        *self.exempt.get_or_init(|| self.ctx.is_some_and(must_obey))
-    }
-
-    fn within_limits(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
-        let needed_bytes = held_bytes.saturating_add(more_bytes);
-        let limit_bytes = config::max_key_bytes();
-        if needed_bytes > limit_bytes {
-            return Err(Error::TooLarge { needed_bytes, limit_bytes, limit: Limit::Value });
-        }
-        let Some(left) = self.left.get_or_init(|| maxmemory_left().map(Cell::new)) else { return Ok(()) };
-        if more_bytes > left.get() {
-            // Values that were deleted and are still being freed count as used memory.
-            reclaim::wait();
-            left.set(maxmemory_left().unwrap_or(u64::MAX));
-        }
-        match left.get().checked_sub(more_bytes) {
-            Some(rest) => {
-                left.set(rest);
-                Ok(())
-            }
-            None => Err(Error::TooLarge { needed_bytes: more_bytes, limit_bytes: left.get(), limit: Limit::Memory }),
-        }
-    }
-}
-
-impl SizeLimit for ServerLimit<'_> {
-    #[cold]
-    fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
+    /// As [`SizeLimit::check`], with the bytes that the allocator will set aside for `more_bytes`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_rounded(&self, held_bytes: u64, more_bytes: u64, rounded_bytes: u64) -> Result<(), Error> {
         if self.is_exempt() {
             return Ok(());
         }
-        let checked = self.within_limits(held_bytes.saturating_add(AROUND_VALUE_BYTES), more_bytes);
+        let checked = self.within_limits(held_bytes, more_bytes, rounded_bytes);
         match &checked {
             Err(Error::TooLarge { limit: Limit::Value, .. }) => LIMIT_REFUSED.count(),
             Err(_) => MEMORY_REFUSED.count(),
@@ -80,8 +51,39 @@ impl SizeLimit for ServerLimit<'_> {
         checked
     }
 
-    /// As `MEMORY USAGE` counts them.
-    fn allocation_bytes(&self, layout: Layout) -> u64 {
-        alloc::usable_layout_size(layout) as u64
+    fn is_exempt(&self) -> bool {
+        *self.exempt.get_or_init(|| self.ctx.is_some_and(must_obey))
+    }
+
+    /// Checks the size of a value against `max-key-bytes`, and what it takes on top, as the allocator rounds it up, against
+    /// what `maxmemory` leaves. The first is compared with what `INFO key SIZE` says, so that it can be planned.
+    fn within_limits(&self, held_bytes: u64, more_bytes: u64, rounded_bytes: u64) -> Result<(), Error> {
+        let needed_bytes = held_bytes.saturating_add(more_bytes);
+        let limit_bytes = config::max_key_bytes();
+        if needed_bytes > limit_bytes {
+            return Err(Error::TooLarge { needed_bytes, limit_bytes, limit: Limit::Value });
+        }
+        let Some(left) = self.left.get_or_init(|| maxmemory_left().map(Cell::new)) else { return Ok(()) };
+        if rounded_bytes > left.get() {
+            // Values that were deleted and are still being freed count as used memory.
+            reclaim::wait();
+            left.set(maxmemory_left().unwrap_or(u64::MAX));
+        }
+        match left.get().checked_sub(rounded_bytes) {
+            Some(rest) => {
+                left.set(rest);
+                Ok(())
+            }
+            None => Err(Error::TooLarge { needed_bytes: rounded_bytes, limit_bytes: left.get(), limit: Limit::Memory }),
+        }
+    }
+}
+
+impl SizeLimit for ServerLimit<'_> {
+    /// Nearly all of what a value takes on top is one bitmap, so all of it is rounded up as one block.
+    #[cold]
+    fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
+        let rounded_bytes = usize::try_from(more_bytes).map_or(u64::MAX, |bytes| alloc::usable_size(bytes) as u64);
+        self.check_rounded(held_bytes, more_bytes, rounded_bytes)
     }
 }

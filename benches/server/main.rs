@@ -97,7 +97,7 @@ fn main() {
     let expected: Vec<_> = sections.iter().map(|(name, seconds, _)| (*name, seconds[usize::from(!quick)])).collect();
     let mut ours = Server::start(&binary, &[&file("BENCH_MODULE"), &file("BENCH_FLOOR")]);
     // Some sections have a key of a gigabyte.
-    ours.client.call("CONFIG SET rollcall.max-key-bytes 4gb");
+    ours.configure("rollcall.max-key-bytes 4gb");
     let peer = Server::start(&binary, &[&file("BENCH_PEER")]);
     let mut bench = Bench::new(ours, peer, quick, &expected);
 

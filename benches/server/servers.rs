@@ -20,6 +20,8 @@ pub struct Server {
     port: u16,
     binary: String,
     modules: Vec<PathBuf>,
+    /// Options that were set, each with its value.
+    settings: Vec<String>,
     /// The connection for all work that needs only one.
     pub client: Connection,
 }
@@ -48,7 +50,8 @@ impl Server {
                     && client.try_call("INFO server").is_ok_and(|info| is_process(&info, child.id()))
                 {
                     let modules = modules.iter().map(|module| module.to_path_buf()).collect();
-                    return Server { child, dir, port, binary: binary.to_owned(), modules, client };
+                    let binary = binary.to_owned();
+                    return Server { child, dir, port, binary, modules, settings: Vec::new(), client };
                 }
                 std::thread::sleep(Duration::from_millis(10));
             }
@@ -60,9 +63,18 @@ impl Server {
         panic!("no free port found");
     }
 
-    /// One more server of this binary with these modules, empty.
+    /// Sets an option, here and in every other server that this one brings about.
+    pub fn configure(&mut self, setting: &str) {
+        self.call(&format!("CONFIG SET {setting}"));
+        self.settings.push(setting.to_owned());
+    }
+
+    /// One more server of this binary with these modules and settings, empty.
     pub fn another(&self) -> Server {
-        Server::start(&self.binary, &self.modules.iter().map(PathBuf::as_path).collect::<Vec<_>>())
+        let modules: Vec<_> = self.modules.iter().map(PathBuf::as_path).collect();
+        let mut server = Server::start(&self.binary, &modules);
+        self.settings.iter().for_each(|setting| server.configure(setting));
+        server
     }
 
     /// One more connection.

@@ -246,7 +246,6 @@ fn prepare(server: &mut Server, value: &Value, work: &Work, list: &mut u64) -> B
 /// Measures every command, on a server that holds nothing else.
 pub fn run(bench: &mut Bench) {
     let mut server = bench.ours.another();
-    server.call("CONFIG SET rollcall.max-key-bytes 4gb");
     let repeats = bench.pick(1, 3);
     let mut asked = BTreeSet::from(["BF.RESERVE".to_owned(), "LC.RESERVE".to_owned()]);
     let mut list = 0;

@@ -8,7 +8,8 @@ use crate::error::{Error, Limit};
 /// Decides whether a value may take more memory. The server glue answers from its configuration
 /// and the server's `maxmemory`; a library user picks [`Unlimited`] or [`MaxBytes`].
 pub trait SizeLimit {
-    /// May a value that takes `held_bytes` take `more_bytes` on top?
+    /// May a value that takes `held_bytes` take `more_bytes` on top? Bytes are those that are asked of the allocator, as
+    /// `size_bytes` of a value counts them: what it adds is not known here.
     ///
     /// ```
     /// use rollcall_core::size_limit::{MaxBytes, SizeLimit};
@@ -21,28 +22,12 @@ pub trait SizeLimit {
     /// # Errors
     /// [`Error::TooLarge`] when it may not.
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error>;
-
-    /// Bytes that an allocation of this layout takes: its size, and what the allocator adds where that is known.
-    ///
-    /// ```
-    /// use rollcall_core::size_limit::{SizeLimit, Unlimited};
-    /// use std::alloc::Layout;
-    ///
-    /// assert_eq!(Unlimited.allocation_bytes(Layout::new::<[u8; 100]>()), 100);
-    /// ```
-    fn allocation_bytes(&self, layout: Layout) -> u64 {
-        layout.size() as u64
-    }
 }
 
 /// References are limits, so that a limit can be chosen at run time: `&&dyn SizeLimit` is one.
 impl<L: SizeLimit + ?Sized> SizeLimit for &L {
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
         (**self).check(held_bytes, more_bytes)
-    }
-
-    fn allocation_bytes(&self, layout: Layout) -> u64 {
-        (**self).allocation_bytes(layout)
     }
 }
 
@@ -70,17 +55,10 @@ impl SizeLimit for MaxBytes {
     }
 }
 
-/// Bytes that a struct takes together with every allocation that `visit_heap` shows.
-pub(crate) fn held_bytes<T>(limit: &(impl SizeLimit + ?Sized), visit_heap: impl FnOnce(&mut dyn FnMut(Layout))) -> u64 {
-    let mut bytes = size_of::<T>() as u64;
-    visit_heap(&mut |layout| bytes = bytes.saturating_add(limit.allocation_bytes(layout)));
-    bytes
-}
-
 /// Bytes of an array of `len` elements; `u64::MAX` where no address space holds it.
-pub(crate) fn array_bytes<T>(limit: &(impl SizeLimit + ?Sized), len: u64) -> u64 {
+pub(crate) fn array_bytes<T>(len: u64) -> u64 {
     let layout = usize::try_from(len).ok().and_then(|len| Layout::array::<T>(len).ok());
-    layout.map_or(u64::MAX, |layout| limit.allocation_bytes(layout))
+    layout.map_or(u64::MAX, |layout| layout.size() as u64)
 }
 
 /// Makes room in a list for `more` elements.
@@ -110,24 +88,9 @@ fn out_of_memory<T>(len: usize) -> Error {
 mod tests {
     use super::*;
 
-    /// Twice what is asked for.
-    struct Doubled;
-
-    impl SizeLimit for Doubled {
-        fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
-            MaxBytes(100).check(held_bytes, more_bytes)
-        }
-
-        fn allocation_bytes(&self, layout: Layout) -> u64 {
-            2 * layout.size() as u64
-        }
-    }
-
     #[test]
     fn a_reference_is_the_limit_that_it_refers_to() {
-        let limit: &dyn SizeLimit = &Doubled;
-        assert_eq!(held_bytes::<u64>(&limit, |visit| visit(Layout::new::<[u8; 20]>())), 48);
-        assert_eq!(array_bytes::<u32>(&limit, 5), 40);
+        let limit: &dyn SizeLimit = &MaxBytes(100);
         assert_eq!((&limit).check(50, 50), Ok(()));
         let refused = Error::TooLarge { needed_bytes: 101, limit_bytes: 100, limit: Limit::Value };
         assert_eq!((&limit).check(50, 51), Err(refused));
@@ -135,7 +98,7 @@ mod tests {
 
     #[test]
     fn what_no_address_space_holds_is_more_than_any_limit() {
-        assert_eq!(array_bytes::<u64>(&Unlimited, 1 << 62), u64::MAX);
+        assert_eq!((array_bytes::<u32>(5), array_bytes::<u64>(1 << 62)), (20, u64::MAX));
         let refused = try_with_capacity::<u32>(usize::MAX).map(|_| ());
         assert_eq!(refused, Err(Error::OutOfMemory { needed_bytes: u64::MAX }));
         assert_eq!(try_with_capacity::<u32>(1 << 61).map(|_| ()), Err(Error::OutOfMemory { needed_bytes: 1 << 63 }));

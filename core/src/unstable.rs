@@ -68,7 +68,7 @@ pub mod counting {
 /// The stored form, piece by piece.
 pub mod persist {
     pub use crate::persist::chunks::{CHUNK_MAX_BYTES, dump_loading, is_header, piece_checksum, push_chunk, scandump};
-    pub use crate::persist::counting::{LoadingCounter, fields as counter_fields};
+    pub use crate::persist::counting::LoadingCounter;
     pub use crate::persist::filter::{LoadingBloomFilter, is_redisbloom_header};
     pub use crate::persist::payload::Payload;
     pub use crate::persist::value::{ChunkFormat, Loading, Stored};

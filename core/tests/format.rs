@@ -160,10 +160,6 @@ impl SizeLimit for Recording {
         self.0.set(self.0.get().max(held_bytes + more_bytes));
         Ok(())
     }
-    // As if the allocator rounded up.
-    fn allocation_bytes(&self, layout: Layout) -> u64 {
-        layout.size().next_multiple_of(100) as u64
-    }
 }
 
 /// A header of a megabyte once made a key of 274 MB, for only bits were counted.

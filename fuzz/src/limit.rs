@@ -53,7 +53,7 @@ impl Limit {
     /// Bytes that a struct takes with all allocations that are shown.
     pub fn taken<T>(&self, show: impl FnOnce(&mut dyn FnMut(Layout))) -> u64 {
         let mut bytes = size_of::<T>() as u64;
-        show(&mut |layout| bytes += self.allocation_bytes(layout));
+        show(&mut |layout| bytes += layout.size() as u64);
         bytes
     }
 
@@ -75,10 +75,5 @@ impl SizeLimit for Limit {
         }
         self.allowed_bytes.set(self.allowed_bytes.get().max(needed_bytes));
         Ok(())
-    }
-
-    // As allocators round up.
-    fn allocation_bytes(&self, layout: Layout) -> u64 {
-        layout.size().next_multiple_of(16) as u64
     }
 }

@@ -4,11 +4,12 @@ use std::collections::HashSet;
 
 use rollcall_core::admission::Terms;
 use rollcall_core::error::Error;
-use rollcall_core::size_limit::SizeLimit;
 use rollcall_core::unstable::persist::{Loading, Stored};
 
 use crate::args::Options;
+use crate::limits::ServerLimit;
 use crate::refusal::Refusal;
+use crate::server::alloc;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 use crate::server::reclaim;
 use crate::types::before::Before;
@@ -144,8 +145,8 @@ pub(super) fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, R
 }
 
 /// Checks that a copy of `value` may be made.
-pub(super) fn check_copy<T: Family>(value: &T, limit: &impl SizeLimit) -> Result<(), Refusal> {
-    let mut bytes = 0u64;
-    value.heap_layouts(&mut |layout| bytes += limit.allocation_bytes(layout));
-    limit.check(size_of::<T>() as u64, bytes).map_err(refusal_of::<T>)
+pub(super) fn check_copy<T: Family>(value: &T, limit: &ServerLimit<'_>) -> Result<(), Refusal> {
+    let mut rounded_bytes = 0;
+    value.heap_layouts(&mut |layout| rounded_bytes += alloc::usable_layout_size(layout) as u64);
+    limit.check_rounded(0, value.num_bytes(), rounded_bytes).map_err(refusal_of::<T>)
 }

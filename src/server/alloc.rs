@@ -161,7 +161,7 @@ pub fn usable_size(size: usize) -> usize {
         return 0;
     }
     if !JEMALLOC.load(Ordering::Relaxed) {
-        return (size + 8).next_multiple_of(16).max(32) - 8;
+        return size.saturating_add(8).checked_next_multiple_of(16).unwrap_or(size).max(32) - 8;
     }
     if size <= 8 {
         return 8;

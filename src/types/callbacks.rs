@@ -24,9 +24,6 @@ use crate::server::metrics::{CORRUPT_REFUSED, MEMORY_REFUSED};
 use crate::server::rdb::{Rdb, Unreadable};
 use crate::server::{reclaim, resident};
 
-/// Size of the pieces that a digest is made of, bytes. Another size would make another digest.
-const DIGEST_PIECE_BYTES: usize = 1 << 20;
-
 /// Registers a data type. False if the server refuses, because the name is taken.
 pub fn register<S: Stores>(ctx: Ctx) -> bool {
     let mut methods = raw::RedisModuleTypeMethods {
@@ -193,10 +190,7 @@ unsafe extern "C" fn digest<T: Family>(digest: *mut raw::RedisModuleDigest, valu
         || {
             match &entry.state {
                 State::Ready(value) => value.digest(&mut add),
-                State::Loading(loading) => {
-                    add(loading.header());
-                    loading.received().pieces(DIGEST_PIECE_BYTES).for_each(|(_, piece)| add(&piece));
-                }
+                State::Loading(loading) => loading.digest(&mut add),
             }
             // SAFETY: the digest is live.
             unsafe { api!(RedisModule_DigestEndSequence(digest)) };

@@ -9,9 +9,7 @@ use rollcall_core::size_limit::SizeLimit;
 use rollcall_core::unstable::bloom::EitherChain;
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::rdb::{self, Sink, Source};
-use rollcall_core::unstable::persist::{
-    Loading, LoadingBloomFilter, LoadingCounter, Stored, counter_fields, redisbloom,
-};
+use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, LoadingCounter, Stored, redisbloom};
 
 use super::data_type::DataType;
 use super::names::Prefix;
@@ -81,9 +79,6 @@ pub trait Family: Stored + OnHeap {
 
     /// A copy, or an error when there is no memory for it.
     fn try_clone(&self) -> Result<Self, Error>;
-
-    /// Visits bytes that are equal for two values if and only if the values are equal.
-    fn digest(&self, visit: &mut dyn FnMut(&[u8]));
 }
 
 /// How the values of a data type are stored in RDB files and `DUMP` payloads.
@@ -280,12 +275,6 @@ impl Family for BloomFilter {
     fn try_clone(&self) -> Result<Self, Error> {
         self.try_clone()
     }
-
-    fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
-        // The header has the parameters, the geometry and the numbers of items. The bitmaps have the rest.
-        visit(&self.header());
-        self.payload().pieces(usize::MAX).for_each(|(_, bitmap)| visit(&bitmap));
-    }
 }
 
 impl Family for Counter {
@@ -335,24 +324,5 @@ impl Family for Counter {
 
     fn try_clone(&self) -> Result<Self, Error> {
         self.try_clone()
-    }
-
-    fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
-        match self.members() {
-            // A set has no order, so neither has its digest.
-            Ok(members) => {
-                visit(&counter_fields(self));
-                let mut members: Vec<&[u8]> = members.collect();
-                members.sort_unstable();
-                for member in members {
-                    visit(&(member.len() as u64).to_le_bytes());
-                    visit(member);
-                }
-            }
-            Err(_) => {
-                visit(&self.header());
-                self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece));
-            }
-        }
     }
 }

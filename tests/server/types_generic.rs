@@ -266,6 +266,33 @@ fn digests_tell_values_apart() {
     assert!(matches!(&reply, Value::Array(items) if items.iter().all(|item| text(item) != zeros)), "{}", show(&reply));
 }
 
+/// Two windows that have seen the same items in the same slices, but for one item: when that came again.
+#[test]
+fn digests_see_when_items_came() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (make, add) in [
+        ("LC.RESERVE ? 1000 WINDOW 40 MANUAL", "LC.ADD"),
+        ("LC.RESERVE ? 10000000 EXACT 0 WINDOW 40 MANUAL", "LC.ADD"),
+        ("LC.RESERVE ? 10 ERROR 0.25 EXACT 0 WINDOW 40 MANUAL", "LC.ADD"),
+        ("BF.RESERVE ? 0.01 100 WINDOW 40 MANUAL REFRESH", "BF.MADD"),
+    ] {
+        let mut digests = Vec::new();
+        for (key, again) in [("one", "a"), ("other", "b"), ("same", "a"), ("none", "c")] {
+            let family = &add[..2];
+            let line = make.replace('?', key);
+            let more =
+                [format!("{add} {key} a b c"), format!("{family}.ADVANCE {key} 1"), format!("{add} {key} {again} c")];
+            run(&mut client, &[line.as_str(), &more[0], &more[1], &more[2]]);
+            digests.push(client.digest(key));
+            client.expect(&format!("DEL {key}"), "1");
+        }
+        assert_eq!(digests[0], digests[2], "{make}");
+        digests.remove(2);
+        assert_eq!(digests.iter().collect::<std::collections::BTreeSet<_>>().len(), 3, "{make}: {digests:?}");
+    }
+}
+
 #[test]
 fn no_key_is_open_when_events_are_sent() {
     let server = hosted("").start();

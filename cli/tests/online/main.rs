@@ -24,6 +24,7 @@ mod importing;
 mod listing;
 mod monitoring;
 mod pages;
+mod planning;
 mod stopped;
 mod terminal;
 mod way_back;

@@ -117,6 +117,44 @@ fn counters_take_what_was_planned() {
     assert_eq!(folder.json("plan counter 10 --length 100")[0]["exact_up_to"], 163);
 }
 
+/// A filter that a server refuses unless it is configured is no plan without a warning, nor is one that cannot grow.
+#[test]
+fn plans_beyond_the_default_limit_are_warned_of() {
+    let folder = Folder::new();
+    let refused = |line: &str| folder.json(line)[0]["refused_by_default"].clone();
+    let out = |line: &str| folder.run(line).out;
+    let warning = "CONFIG SET rollcall.max-key-bytes";
+    let text = out("plan filter 400M --error 0.001");
+    assert!(
+        text.contains("refused       a filter for 400,000,000 items, 760 MB: by default a key gets 512 MiB"),
+        "{text}"
+    );
+    assert!(text.contains(&format!("\n{warning} 1gb\nBF.RESERVE key 0.001 400000000\n")), "{text}");
+    assert_eq!(refused("plan filter 400M --error 0.001"), true);
+    // It fits, and the second sub-filter does not.
+    let text = out("plan filter 200M --error 0.001");
+    assert!(text.contains("refused       growth of one for 200,000,000 to 600,000,000 items, 1.38 GB: "), "{text}");
+    assert!(text.contains(" in 2 sub-filters, refused by default\n"), "{text}");
+    assert!(text.contains(&format!("\n{warning} 2gb\n")), "{text}");
+    let planned = &folder.json("plan filter 200M --error 0.001")[0];
+    assert_eq!(
+        (&planned["refused_by_default"], &planned["growth"][0]["refused_by_default"]),
+        (&false.into(), &true.into())
+    );
+    // A line for each in a table.
+    let text = out("plan filter 1M 1G 2G");
+    assert_eq!(text.matches("refused       a filter for ").count(), 2, "{text}");
+    // Nothing is said of what fits.
+    for line in [
+        "plan filter 1M",
+        "plan filter 200M --error 0.001 --nonscaling",
+        "plan counter 10G --error 0.001",
+        "plan filter 1M --window 1d",
+    ] {
+        assert!(!out(line).contains("refused"), "{line}");
+    }
+}
+
 #[test]
 fn tables_and_commands_are_for_people() {
     let folder = Folder::new();

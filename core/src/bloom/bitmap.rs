@@ -8,7 +8,7 @@ use bytemuck::{Pod, Zeroable};
 use crate::bits;
 use crate::error::Error;
 use crate::parallel::{self, PIECE_BYTES};
-use crate::size_limit::{SizeLimit, array_bytes};
+use crate::size_limit::array_bytes;
 
 /// Bits of a line: one cache line of 64 bytes. Part of the stored format.
 pub(crate) const LINE_BITS: u32 = 512;
@@ -43,8 +43,8 @@ impl fmt::Debug for Bitmap {
 
 impl Bitmap {
     /// Bytes of `num_lines` lines.
-    pub(super) fn bytes_for(num_lines: u64, limit: &(impl SizeLimit + ?Sized)) -> u64 {
-        array_bytes::<Line>(limit, num_lines)
+    pub(super) fn bytes_for(num_lines: u64) -> u64 {
+        array_bytes::<Line>(num_lines)
     }
 
     /// A bitmap of `num_lines` lines of zeros. A failed allocation is an error and does not end the process.

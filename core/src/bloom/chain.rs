@@ -8,7 +8,7 @@ use super::bitmap::Line;
 use super::params::Params;
 use crate::error::{Error, Parameter};
 use crate::hash::Hash128;
-use crate::size_limit::{SizeLimit, held_bytes, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_with_capacity};
 
 mod admit;
 pub(super) mod build;
@@ -169,6 +169,11 @@ pub(super) fn check_items(num_items: u64, num_bits: u64) -> Result<(), Error> {
 #[derive(Debug, PartialEq)]
 pub struct Chain<S: SubFilter> {
     pub(super) sub_filters: SubFilters<S>,
+}
+
+/// Bytes that a sub-filter in a list takes.
+pub(in crate::bloom) fn taken_bytes<S: SubFilter>(sub_filter: &S) -> u64 {
+    size_of::<S>() as u64 + sub_filter.as_bytes().len() as u64
 }
 
 impl<S: SubFilter> Chain<S> {
@@ -396,8 +401,7 @@ impl<S: SubFilter> Chain<S> {
             let expected = "at most 1024, as a larger capacity or expansion needs";
             return Err(Error::out_of_range(Parameter::SubFilters, expected, len + 1));
         }
-        let held_bytes = held_bytes::<Self>(limit, |visit| self.heap_layouts(visit));
-        let held_bytes = held_bytes.saturating_add(self.sub_filters.bytes_to_grow());
+        let held_bytes = self.size_bytes().saturating_add(self.sub_filters.bytes_to_grow());
         let mut more = try_with_capacity(1)?;
         more.push(S::next(self.sub_filters(), held_bytes, limit)?);
         self.sub_filters.append(&mut more)

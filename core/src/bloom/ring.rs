@@ -20,7 +20,7 @@ use super::params::Params;
 use super::sliding::Sliding;
 use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, hash128};
-use crate::size_limit::{SizeLimit, held_bytes, try_reserve, try_to_vec, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_reserve, try_to_vec, try_with_capacity};
 
 mod add;
 mod admit;
@@ -61,6 +61,9 @@ impl Ring {
     /// The most sub-filters of all generations together: it bounds the header of the stored form.
     pub(crate) const MAX_SUB_FILTERS: usize = super::chain::MAX_SUB_FILTERS;
 
+    /// Bytes of one that holds nothing: what a chain takes, and the ring itself.
+    const EMPTY_BYTES: u64 = (size_of::<super::chain::Chain<LineSubFilter>>() + size_of::<Self>()) as u64;
+
     /// An empty filter whose newest slice is this one. `limit` is asked for all generations at once.
     ///
     /// # Errors
@@ -72,9 +75,9 @@ impl Ring {
         limit: &(impl SizeLimit + ?Sized),
     ) -> Result<Self, Error> {
         let of_generation = sliding.of_generation(&params)?;
-        let bytes = LineSubFilter::bytes_for(&of_generation, limit)?;
-        let alive = sliding.generations(params.capacity);
-        limit.check(size_of::<Self>() as u64, bytes.saturating_mul(alive.into()))?;
+        let bytes = LineSubFilter::bytes_for(&of_generation)?.saturating_add(size_of::<Generation>() as u64);
+        let alive = u64::from(sliding.generations(params.capacity));
+        limit.check(Self::EMPTY_BYTES, bytes.saturating_mul(alive))?;
         let (generations, sub_filters) = (Vec::new(), Vec::new());
         Ok(Ring { params, sliding, of_generation, newest_slice, generations, sub_filters })
     }
@@ -265,7 +268,7 @@ impl Ring {
     pub fn size_bytes(&self) -> u64 {
         let bitmaps: u64 = self.sub_filters.iter().map(|one| one.geometry().num_bytes()).sum();
         let lists = size_of_val(&*self.generations) + size_of_val(&*self.sub_filters);
-        (size_of::<super::chain::Chain<LineSubFilter>>() + size_of::<Self>() + lists) as u64 + bitmaps
+        Self::EMPTY_BYTES + lists as u64 + bitmaps
     }
 
     /// The share of the bits that are set, of those alive once so many more slices have begun.
@@ -296,11 +299,6 @@ impl Ring {
         ];
         lists.into_iter().flatten().filter(|layout| layout.size() > 0).for_each(&mut *visit);
         self.sub_filters.iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
-    }
-
-    /// Bytes held, before `more` sub-filters are appended to the list.
-    fn held_bytes(&self, limit: &(impl SizeLimit + ?Sized)) -> u64 {
-        held_bytes::<Self>(limit, |visit| self.heap_layouts(visit))
     }
 
     /// The sub-filter at a place in a generation. `others` are beside those of the ring.

@@ -196,6 +196,18 @@ impl Counter {
         }
     }
 
+    /// The records of an exact counter: each member, with its tag where there is a window. `None` once it estimates.
+    pub(crate) fn records(&self) -> Option<Vec<(&[u8], Option<u8>)>> {
+        match self.state() {
+            State::Exact(members) => Some(members.iter().map(|member| (member, None)).collect()),
+            State::Windowed(dated) => match dated.seen() {
+                Seen::Exact(members) => Some(members.iter().map(|(tag, member)| (member, Some(tag))).collect()),
+                Seen::Sparse(_) | Seen::Dense(_) => None,
+            },
+            State::Estimating(_) => None,
+        }
+    }
+
     /// Bytes of the whole payload.
     pub(crate) fn payload_bytes(&self) -> u64 {
         match self.state() {

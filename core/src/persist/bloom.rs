@@ -75,7 +75,7 @@ pub(super) struct Claimed<'l, L> {
 impl<'l, L: SizeLimit> Claimed<'l, L> {
     /// Those of a filter that takes so many bytes without them.
     pub(super) fn of(header: &[u8], filter_bytes: u64, limit: &'l L) -> Self {
-        let held_bytes = filter_bytes.saturating_add(array_bytes::<u8>(limit, header.len() as u64));
+        let held_bytes = filter_bytes.saturating_add(array_bytes::<u8>(header.len() as u64));
         Claimed { limit, sub_filters: Vec::new(), num_lines: 0, held_bytes }
     }
 
@@ -93,7 +93,7 @@ impl<'l, L: SizeLimit> Claimed<'l, L> {
         if remaining < least_bytes {
             return Err(Error::corrupt("header length", format_args!("at least {least_bytes} bytes more"), remaining));
         }
-        self.hold(array_bytes::<LineSubFilter>(self.limit, u64::from(count)));
+        self.hold(array_bytes::<LineSubFilter>(u64::from(count)));
         try_reserve(&mut self.sub_filters, count as usize)?;
         for index in 0..u64::from(count) {
             let geometry = sizing::sub_filter_geometry(params, index).map_err(stored_parameter)?;
@@ -101,7 +101,7 @@ impl<'l, L: SizeLimit> Claimed<'l, L> {
             self.sub_filters.push((*params, index, reader.number("num_items")?));
             expect("lines_per_item", geometry.lines_per_item, reader.number_u32("lines_per_item")?)?;
             expect("probes_per_line", geometry.probes_per_line, reader.number_u32("probes_per_line")?)?;
-            self.hold(array_bytes::<Line>(self.limit, geometry.num_lines));
+            self.hold(array_bytes::<Line>(geometry.num_lines));
             self.num_lines = self.num_lines.saturating_add(geometry.num_lines);
         }
         Ok(count)

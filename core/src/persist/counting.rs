@@ -76,7 +76,7 @@ fn representation_of(code: u8) -> Result<Representation, Error> {
 }
 
 /// The parameters, and what else is known of a counter but its set: the first fields of its header.
-pub fn fields(counter: &Counter) -> Vec<u8> {
+fn fields(counter: &Counter) -> Vec<u8> {
     write_fields(counter, 0).into_bytes()
 }
 
@@ -172,6 +172,21 @@ impl Stored for Counter {
 
     fn stamp(&self) -> u64 {
         self.reached()
+    }
+
+    fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
+        let Some(mut records) = self.records() else {
+            visit(&self.header());
+            return self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece));
+        };
+        // A set has no order, so neither has its digest.
+        records.sort_unstable();
+        visit(&fields(self));
+        for (member, tag) in records {
+            visit(&(member.len() as u64).to_le_bytes());
+            visit(member);
+            tag.iter().for_each(|&tag| visit(&[tag]));
+        }
     }
 }
 

@@ -138,9 +138,9 @@ impl Claims {
 
     /// Checks the total size, then allocates the memory.
     fn allocate(&self, header: &[u8], limit: &impl SizeLimit) -> Result<Vec<ClassicSubFilter>, Error> {
-        let lists = array_bytes::<u8>(limit, header.len() as u64)
-            .saturating_add(array_bytes::<ClassicSubFilter>(limit, self.sub_filters.len() as u64));
-        let bitmaps = self.sub_filters.iter().map(|(shape, _)| array_bytes::<Line>(limit, shape.num_lines()));
+        let lists = array_bytes::<u8>(header.len() as u64)
+            .saturating_add(array_bytes::<ClassicSubFilter>(self.sub_filters.len() as u64));
+        let bitmaps = self.sub_filters.iter().map(|(shape, _)| array_bytes::<Line>(shape.num_lines()));
         limit.check(size_of::<ClassicFilter>() as u64, bitmaps.fold(lists, u64::saturating_add))?;
         let mut sub_filters = try_with_capacity(self.sub_filters.len())?;
         let rules = Rules { options: self.options, growth: self.growth };
@@ -283,7 +283,7 @@ pub fn load_rdb(
     check_chain(options, growth, count)?;
     let rules = Rules { options, growth };
     let mut sub_filters = try_with_capacity(count as usize)?;
-    let mut held_bytes = size_of::<ClassicFilter>() as u64 + array_bytes::<ClassicSubFilter>(limit, count);
+    let mut held_bytes = size_of::<ClassicFilter>() as u64 + array_bytes::<ClassicSubFilter>(count);
     // Whatever count the value claims, a sub-filter is allocated only once its fields have been read.
     for index in 0..count {
         let Some(sub_filter) = load_rdb_sub_filter(source, rules, index == 0, held_bytes, limit, will_fill)? else {
@@ -291,7 +291,7 @@ pub fn load_rdb(
             expect("sub-filter without bits", count - 1, index)?;
             break;
         };
-        sub_filter.heap_layouts(&mut |layout| held_bytes += limit.allocation_bytes(layout));
+        sub_filter.heap_layouts(&mut |layout| held_bytes += layout.size() as u64);
         sub_filters.push(sub_filter);
     }
     let filter = ClassicFilter::from_sub_filters(options, growth, sub_filters)?;
@@ -325,7 +325,7 @@ fn load_rdb_sub_filter(
         return Ok(None);
     }
     shape.validate()?;
-    limit.check(held_bytes, array_bytes::<Line>(limit, shape.num_lines()))?;
+    limit.check(held_bytes, array_bytes::<Line>(shape.num_lines()))?;
     let mut sub_filter = None;
     source.string("data", &mut |bytes| {
         // Memory is allocated only once as many bytes have been read.

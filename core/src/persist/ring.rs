@@ -130,7 +130,7 @@ impl Arrives for Ring {
             return Err(Error::corrupt("number of generations", format_args!("at most {most}"), count));
         }
         let mut generations = try_with_capacity(count as usize)?;
-        let ring_bytes = (size_of::<Ring>() as u64).saturating_add(array_bytes::<Generation>(limit, count.into()));
+        let ring_bytes = (size_of::<Ring>() as u64).saturating_add(array_bytes::<Generation>(count.into()));
         let mut claimed = Claimed::of(header, ring_bytes, limit);
         let mut left = Ring::MAX_SUB_FILTERS as u32;
         for _ in 0..count {

@@ -7,6 +7,9 @@ use super::payload::Payload;
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
+/// Size of the pieces that the digest of an arriving value is made of, bytes. Another size would make another digest.
+const DIGEST_PIECE_BYTES: usize = 1 << 20;
+
 /// What a value is. There may be more kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -115,6 +118,13 @@ pub trait Stored: Sized + Send + 'static {
         0
     }
 
+    /// Visits bytes that are equal for two values if and only if the values are: all that is stored, in an order that does
+    /// not depend on the order in which items came.
+    fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
+        visit(&self.header());
+        self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece));
+    }
+
     /// Overwrites payload with the piece that `SCANDUMP` returned together with the iterator `next`. RedisBloom does so
     /// whatever has come before. It is only for chunks that were acknowledged elsewhere.
     ///
@@ -151,6 +161,12 @@ pub trait Loading: Sized + Send + 'static {
 
     /// The payload so far.
     fn received(&self) -> Payload<'_>;
+
+    /// As [`Stored::digest`], of what has arrived.
+    fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
+        visit(self.header());
+        self.received().pieces(DIGEST_PIECE_BYTES).for_each(|(_, piece)| visit(&piece));
+    }
 
     /// The memory that the next `len` bytes of the payload will be written to, or the first part of it; empty where
     /// that is not known. A caller that pushes many bytes may make it resident first.

@@ -8,7 +8,7 @@ use rollcall_core::unstable::bloom::classic::{FORCE64, NO_SCALING, NOROUND, Shap
 use rollcall_core::window::Pace;
 use serde::Serialize;
 
-use super::asked::{Asked, KEY_BYTES};
+use super::asked::{Asked, KEY_BYTES, is_refused_by_default, warning};
 use crate::failure::Failure;
 use crate::numbers::{percent, share};
 use crate::output::Output;
@@ -46,6 +46,8 @@ pub struct Planned {
     error_rate: f64,
     /// As `BF.INFO key SIZE` says; of one that forgets with all slices full.
     size_bytes: u64,
+    /// Whether a server refuses it unless it is configured.
+    refused_by_default: bool,
     bits_per_item: f64,
     /// Of the bits alone: what an RDB file or a dump has of it at most, but for some 20 bytes a MiB.
     stored_bytes: u64,
@@ -70,6 +72,20 @@ struct Grown {
     items: u64,
     sub_filters: u64,
     size_bytes: u64,
+    refused_by_default: bool,
+}
+
+impl Planned {
+    /// The first size of it that a server refuses which was not configured.
+    fn warning(&self) -> Option<String> {
+        let items = count(self.items as i64);
+        if self.refused_by_default {
+            return Some(warning(&format!("a filter for {items} items"), self.size_bytes));
+        }
+        let grown = self.growth.iter().find(|grown| grown.refused_by_default)?;
+        let what = format!("growth of one for {items} to {} items", count(grown.items as i64));
+        Some(warning(&what, grown.size_bytes))
+    }
 }
 
 impl Filter {
@@ -125,6 +141,7 @@ impl Filter {
             items,
             error_rate: self.error,
             size_bytes,
+            refused_by_default: is_refused_by_default(size_bytes),
             bits_per_item: size_bytes as f64 * 8.0 / items as f64,
             stored_bytes,
             lines: geometry.num_lines.saturating_mul(generations),
@@ -186,12 +203,14 @@ impl Filter {
             ));
             for grown in &one.growth {
                 let (items, size) = (count(grown.items as i64), bytes(grown.size_bytes));
-                text.push(format!("up to         {items} items: {size} in {} sub-filters", grown.sub_filters));
+                let refused = if grown.refused_by_default { ", refused by default" } else { "" };
+                text.push(format!("up to         {items} items: {size} in {} sub-filters{refused}", grown.sub_filters));
             }
         }
         if many {
             text.push(format!("keys          each with {} bytes besides its value: name, entry, objects", KEY_BYTES));
         }
+        text.extend(all.iter().filter_map(Planned::warning));
         text.extend(all.iter().map(|one| one.command.clone()));
         text.join("\n")
     }
@@ -211,7 +230,9 @@ fn growth(params: &Params) -> Result<Vec<Grown>, Error> {
         bits = bits.saturating_add(geometry.num_bytes());
         if index > 0 {
             let overhead = overhead(BitLayout::Lines, params.expansion, index + 1)?;
-            grown.push(Grown { items, sub_filters: index + 1, size_bytes: bits.saturating_add(overhead) });
+            let size_bytes = bits.saturating_add(overhead);
+            let refused_by_default = is_refused_by_default(size_bytes);
+            grown.push(Grown { items, sub_filters: index + 1, size_bytes, refused_by_default });
         }
     }
     Ok(grown)

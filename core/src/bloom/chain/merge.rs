@@ -2,9 +2,9 @@
 
 use std::iter::once;
 
-use super::{Chain, SubFilter, chain_rate};
+use super::{Chain, SubFilter, chain_rate, taken_bytes};
 use crate::error::Error;
-use crate::size_limit::{SizeLimit, held_bytes, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// Relative error of a chain's rate by rounding, at most.
 const ROUNDING: f64 = 1e-12;
@@ -26,8 +26,7 @@ impl<S: SubFilter> Chain<S> {
         let mut lists = try_with_capacity(others.len())?;
         lists.extend(others.iter().map(|other| other.sub_filters()));
         let Some(num_items) = plan_union(self.sub_filters(), &lists)? else { return Ok(false) };
-        let held = held_bytes::<Self>(limit, |visit| self.heap_layouts(visit));
-        let held = held.saturating_add(self.sub_filters.bytes_to_grow());
+        let held = self.size_bytes().saturating_add(self.sub_filters.bytes_to_grow());
         let mut more = empty_twins(self.sub_filters(), &lists, held, limit)?;
         self.sub_filters.append(&mut more)?;
         unite(self.sub_filters_mut(), &lists, &num_items)?;
@@ -103,7 +102,7 @@ pub(in crate::bloom) fn empty_twins<S: SubFilter>(
     let mut twins = try_with_capacity(merged(ours, others).skip(ours.len()).count())?;
     for (first, _) in merged(ours, others).skip(ours.len()) {
         let twin = first.empty_twin(held, limit)?;
-        held = held.saturating_add(held_bytes::<S>(limit, |visit| twin.heap_layouts(visit)));
+        held = held.saturating_add(taken_bytes(&twin));
         twins.push(twin);
     }
     Ok(twins)

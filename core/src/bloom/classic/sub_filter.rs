@@ -66,7 +66,7 @@ impl ClassicSubFilter {
 
     fn of_plan(plan: Shared<Plan>, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
         let num_lines = plan.shape.num_lines();
-        limit.check(held_bytes, Bitmap::bytes_for(num_lines, limit).saturating_add(size_of::<Self>() as u64))?;
+        limit.check(held_bytes, Bitmap::bytes_for(num_lines).saturating_add(size_of::<Self>() as u64))?;
         Ok(ClassicSubFilter { bitmap: Bitmap::zeroed(num_lines)?, num_items: 0, plan })
     }
 

@@ -286,19 +286,6 @@ fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
     items.iter().map(bytemuck::bytes_of)
 }
 
-/// Limits what bitmaps take. What sub-filters were made with is shared or not, as the tests before have filled the pool.
-struct OfBitmaps(MaxBytes);
-
-impl SizeLimit for OfBitmaps {
-    fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
-        self.0.check(held_bytes, more_bytes)
-    }
-
-    fn allocation_bytes(&self, layout: std::alloc::Layout) -> u64 {
-        if layout.align() == 64 { layout.size() as u64 } else { 0 }
-    }
-}
-
 proptest! {
     /// A union is commutative, has all items, can be stored and keeps the rate, or else it is refused.
     #[test]
@@ -337,7 +324,7 @@ proptest! {
         error_rate in prop_oneof![Just(0.9), Just(0.3), Just(0.01)], expansion in prop_oneof![9 => Just(1u32), 1 => Just(0)],
         max_bytes in prop_oneof![Just(u64::MAX), 300u64..60_000],
     ) {
-        let (params, limit) = (Params { error_rate, capacity, expansion, seed: 0 }, OfBitmaps(MaxBytes(max_bytes)));
+        let (params, limit) = (Params { error_rate, capacity, expansion, seed: 0 }, MaxBytes(max_bytes));
         for layout in [BitLayout::Lines, BitLayout::Classic] {
             let [mut single, mut listed] = [(); 2].map(|()| BloomFilter::new(layout, params, &Unlimited).unwrap());
             for items in &lists {

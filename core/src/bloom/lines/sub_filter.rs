@@ -60,14 +60,14 @@ impl LineSubFilter {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] when there can be no such sub-filter.
-    pub(in crate::bloom) fn bytes_for(params: &Params, limit: &(impl SizeLimit + ?Sized)) -> Result<u64, Error> {
-        let bitmap_bytes = Bitmap::bytes_for(Plan::of(params, 0)?.geometry.num_lines, limit);
+    pub(in crate::bloom) fn bytes_for(params: &Params) -> Result<u64, Error> {
+        let bitmap_bytes = Bitmap::bytes_for(Plan::of(params, 0)?.geometry.num_lines);
         Ok(bitmap_bytes.saturating_add(size_of::<Self>() as u64))
     }
 
     fn of_plan(plan: Shared<Plan>, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
         let num_lines = plan.geometry.num_lines;
-        let bitmap_bytes = Bitmap::bytes_for(num_lines, limit);
+        let bitmap_bytes = Bitmap::bytes_for(num_lines);
         limit.check(held_bytes, bitmap_bytes.saturating_add(size_of::<Self>() as u64))?;
         Ok(LineSubFilter { bitmap: Bitmap::zeroed(num_lines)?, num_items: 0, plan })
     }

@@ -154,6 +154,17 @@ fn growth_that_is_refused_changes_nothing() {
     assert_eq!((filter.sub_filters().len(), filter.capacity()), (2, 300));
 }
 
+/// What is compared with a limit is the size that the filter says it has.
+#[test]
+fn a_filter_may_be_as_large_as_its_limit() {
+    for params in [params(0.01, 20, 2, 0), params(0.001, 100_000, 0, 7)] {
+        let size = filter(params).size_bytes();
+        assert!(LineFilter::new(params, &MaxBytes(size)).is_ok());
+        let refused = Error::TooLarge { needed_bytes: size, limit_bytes: size - 1, limit: Limit::Value };
+        assert_eq!(LineFilter::new(params, &MaxBytes(size - 1)).err(), Some(refused));
+    }
+}
+
 /// The first sub-filter moves to the list when a second follows it.
 #[test]
 fn growth_asks_for_all_that_it_takes() {
@@ -163,15 +174,14 @@ fn growth_asks_for_all_that_it_takes() {
         while filter.room() > 0 {
             filter.add(&items.next().unwrap().to_le_bytes(), &Unlimited).unwrap();
         }
-        let mut needed = size_of::<LineFilter>();
-        filter.heap_layouts(&mut |layout| needed += layout.size());
-        needed += size_of::<LineSubFilter>() * if len == 1 { 2 } else { 1 };
-        let needed = needed as u64 + sizing::sub_filter_geometry(filter.params(), len).unwrap().num_bytes();
+        let lists = size_of::<LineSubFilter>() * if len == 1 { 2 } else { 1 };
+        let bitmap = sizing::sub_filter_geometry(filter.params(), len).unwrap().num_bytes();
+        let needed = filter.size_bytes() + lists as u64 + bitmap;
         let refused = Error::TooLarge { needed_bytes: needed, limit_bytes: needed - 1, limit: Limit::Value };
         assert_eq!(filter.add(b"another", &MaxBytes(needed - 1)), Err(refused));
         assert_eq!(filter.sub_filters().len() as u64, len);
         assert_eq!(filter.add(b"another", &MaxBytes(needed)), Ok(true));
-        assert_eq!(filter.sub_filters().len() as u64, len + 1);
+        assert_eq!((filter.sub_filters().len() as u64, filter.size_bytes()), (len + 1, needed));
         filter.sub_filters_mut()[len as usize].clear();
     }
 }

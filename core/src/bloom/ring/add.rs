@@ -133,7 +133,7 @@ impl Ring {
         }
         let mut more = Vec::new();
         try_reserve(&mut more, 1)?;
-        more.push(self.sub_filter(self.newest().len(), 0, self.held_bytes(limit), limit)?);
+        more.push(self.sub_filter(self.newest().len(), 0, self.size_bytes(), limit)?);
         self.append(&mut more)?;
         Ok(false)
     }
@@ -143,7 +143,7 @@ impl Ring {
     fn turn(&mut self, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error> {
         let dies = self.dead(1).0 > 0;
         if !dies {
-            let next = self.sub_filter(0, 0, self.held_bytes(limit), limit)?;
+            let next = self.sub_filter(0, 0, self.size_bytes(), limit)?;
             try_reserve(&mut self.generations, 1)?;
             try_reserve(&mut self.sub_filters, 1)?;
             self.sub_filters.push(next);

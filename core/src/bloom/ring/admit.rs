@@ -1,12 +1,12 @@
 //! Letting new items in while there are fewer than a limit.
 
-use super::super::chain::{Expected, SubFilter, next_chunk};
+use super::super::chain::{Expected, SubFilter, next_chunk, taken_bytes};
 use super::super::lines::sub_filter::LineSubFilter;
 use super::{Ring, look_up_chunk};
 use crate::admission::{Admission, Survey, Terms, first_of};
 use crate::error::Error;
 use crate::hash::Hash128;
-use crate::size_limit::{SizeLimit, held_bytes, try_reserve, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 
 /// The items of a call, looked up.
 struct Surveyed {
@@ -103,10 +103,10 @@ impl Ring {
         limit: &(impl SizeLimit + ?Sized),
     ) -> Result<Vec<LineSubFilter>, Error> {
         let mut more: Vec<LineSubFilter> = Vec::new();
-        let (mut room, mut held) = (if begun > 0 { self.room() } else { 0 }, self.held_bytes(limit));
+        let (mut room, mut held) = (if begun > 0 { self.room() } else { 0 }, self.size_bytes());
         while room < items {
             let next = self.sub_filter(begun + more.len(), more.len(), held, limit)?;
-            held = held.saturating_add(held_bytes::<LineSubFilter>(limit, |visit| next.heap_layouts(visit)));
+            held = held.saturating_add(taken_bytes(&next));
             // A new sub-filter takes at least one.
             room = room.saturating_add(next.room().max(1));
             try_reserve(&mut more, 1)?;

@@ -1,11 +1,11 @@
 //! Unions of filters that forget: generation by generation, under their slices.
 
-use super::super::chain::SubFilter;
 use super::super::chain::merge::{empty_twins, plan_union, unite};
+use super::super::chain::{SubFilter, taken_bytes};
 use super::super::lines::sub_filter::LineSubFilter;
 use super::{Forgotten, Generation, Ring, num_items};
 use crate::error::{Error, Parameter};
-use crate::size_limit::{SizeLimit, held_bytes, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// What a generation of the union is made of.
 struct Planned<'a> {
@@ -78,7 +78,7 @@ impl Ring {
     ) -> Result<Vec<Planned<'a>>, Error> {
         let alive = self.sliding.generations(self.params.capacity);
         let mut plans = try_with_capacity(alive as usize)?;
-        let mut held = self.held_bytes(limit);
+        let mut held = self.size_bytes();
         for age in (0..alive).rev() {
             let (renewed, ours) = self.aged(age, newest_slice).map_or((0, &[][..]), |(one, list)| (one.renewed, list));
             let (mut theirs, mut their_sub_filters) =
@@ -92,9 +92,7 @@ impl Ring {
             }
             let num_items = plan_union(ours, &their_sub_filters)?;
             let twins = empty_twins(ours, &their_sub_filters, held, limit)?;
-            for twin in &twins {
-                held = held.saturating_add(held_bytes::<LineSubFilter>(limit, |visit| twin.heap_layouts(visit)));
-            }
+            held = twins.iter().map(taken_bytes).fold(held, u64::saturating_add);
             plans.push(Planned { ours: ours.len(), renewed, theirs, their_sub_filters, num_items, twins, age });
         }
         Ok(plans)

@@ -1,0 +1,410 @@
+//! Digests see all that is stored: of a value of every kind each stored field is changed, one at a time, bit by bit.
+//!
+//! The layouts of the headers are those of docs/persistence.md.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
+use rollcall_core::counting::{self, Counter, Representation};
+use rollcall_core::size_limit::{MaxBytes, Unlimited};
+use rollcall_core::unstable::hash::checksum;
+use rollcall_core::unstable::persist::{Loading, Stored};
+use rollcall_core::window::Pace;
+
+mod support;
+
+use support::values::{counter, counter_of, cut_after, filter, windowed, windowed_counter};
+
+/// The name of a stored field, and its bytes.
+type Field = (&'static str, Range<usize>);
+
+/// What a digest is made of, string by string.
+type Digest = Vec<Vec<u8>>;
+
+/// Reads off where fields are.
+struct Layout<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    fields: Vec<Field>,
+}
+
+impl<'a> Layout<'a> {
+    fn of(bytes: &'a [u8]) -> Self {
+        Layout { bytes, at: 0, fields: Vec::new() }
+    }
+
+    fn bytes(&mut self, name: &'static str, len: usize) {
+        self.fields.push((name, self.at..self.at + len));
+        self.at += len;
+    }
+
+    /// A number, seven bits a byte. Returns it.
+    fn number(&mut self, name: &'static str) -> usize {
+        let len = 1 + self.bytes[self.at..].iter().take_while(|&&byte| byte >= 0x80).count();
+        let digits = self.bytes[self.at..self.at + len].iter().rev();
+        let number = digits.fold(0, |number, byte| number << 7 | usize::from(byte & 0x7f));
+        self.bytes(name, len);
+        number
+    }
+
+    fn numbers(&mut self, names: &[&'static str]) {
+        for name in names {
+            self.number(name);
+        }
+    }
+
+    /// A rate: a digit and an exponent, or 0 and eight bytes.
+    fn rate(&mut self) {
+        self.bytes("rate", if self.bytes[self.at] == 0 { 9 } else { 2 });
+    }
+
+    /// Records of equal fields up to `end`.
+    fn records(&mut self, end: usize, mut record: impl FnMut(&mut Self)) {
+        while self.at < end {
+            record(self);
+        }
+    }
+
+    fn sub_filters(&mut self) {
+        for _ in 0..self.number("sub-filters") {
+            self.numbers(&["lines", "items", "lines an item", "probes a line"]);
+        }
+    }
+
+    fn params(&mut self) {
+        self.bytes("kind", 1);
+        self.rate();
+        self.numbers(&["capacity", "expansion", "seed"]);
+    }
+
+    /// The form of the payload, and the payload as bits.
+    fn bits(mut self, end: usize) -> Vec<Field> {
+        self.bytes("form", 1);
+        self.bytes("bits", end - self.at);
+        self.fields
+    }
+
+    fn of_lines(bytes: &'a [u8]) -> Vec<Field> {
+        let mut layout = Layout::of(bytes);
+        layout.params();
+        layout.sub_filters();
+        layout.bits(bytes.len())
+    }
+
+    fn of_windowed(bytes: &'a [u8]) -> Vec<Field> {
+        let mut layout = Layout::of(bytes);
+        layout.params();
+        layout.number("window");
+        layout.number("slices");
+        layout.bytes("flags", 1);
+        layout.number("newest slice");
+        for _ in 0..layout.number("generations") {
+            layout.number("age");
+            layout.number("renewed");
+            layout.sub_filters();
+        }
+        layout.bits(bytes.len())
+    }
+
+    fn of_classic(bytes: &'a [u8], sub_filters: usize) -> Vec<Field> {
+        let mut layout = Layout::of(bytes);
+        for (name, len) in [("items", 8), ("sub-filters", 4), ("options", 4), ("growth", 4)] {
+            layout.bytes(name, len);
+        }
+        for _ in 0..sub_filters {
+            let lengths = [8, 8, 8, 8, 8, 4, 8, 1];
+            let names = ["bytes", "bits of it", "items of it", "rate", "bits an item", "hashes", "capacity", "n2"];
+            names.into_iter().zip(lengths).for_each(|(name, len)| layout.bytes(name, len));
+        }
+        layout.bytes("bits", bytes.len() - layout.at);
+        layout.fields
+    }
+
+    fn of_counter(bytes: &'a [u8], counter: &Counter) -> Vec<Field> {
+        let mut layout = Layout::of(bytes);
+        ["kind", "representation", "precision", "tail bits"].into_iter().for_each(|name| layout.bytes(name, 1));
+        layout.rate();
+        layout.numbers(&["capacity", "exact limit", "exact bytes", "seed"]);
+        let is_windowed = counter.window().is_some();
+        if is_windowed {
+            layout.number("window");
+            ["slices", "pace"].into_iter().for_each(|name| layout.bytes(name, 1));
+            layout.number("newest slice");
+            layout.bytes("offset", 1);
+        } else if !counter.is_exact() {
+            layout.number("floor");
+        }
+        layout.bytes("form", 1);
+        layout.records(bytes.len(), |layout| match (counter.representation(), is_windowed) {
+            (Representation::Exact, _) => {
+                if is_windowed {
+                    layout.bytes("tag", 1);
+                }
+                let len = layout.number("length");
+                layout.bytes("member", len);
+            }
+            (Representation::Sparse, true) => {
+                layout.bytes("position", 4);
+                layout.bytes("tag", 1);
+            }
+            _ => layout.bytes("bits", bytes.len() - layout.at),
+        });
+        layout.fields
+    }
+}
+
+fn digest<T: Stored>(value: &T) -> Digest {
+    let mut digest = Vec::new();
+    value.digest(&mut |bytes| digest.push(bytes.to_vec()));
+    digest
+}
+
+fn digest_of_arriving<L: Loading>(loading: &L) -> Digest {
+    let mut digest = Vec::new();
+    loading.digest(&mut |bytes| digest.push(bytes.to_vec()));
+    digest
+}
+
+/// All of a value, as it is stored: the header and the payload.
+fn stored<T: Stored>(value: &T) -> (Vec<u8>, Vec<u8>) {
+    (value.header(), value.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect())
+}
+
+/// A value as it is stored, to be changed.
+struct Changed {
+    header: Vec<u8>,
+    payload: Vec<u8>,
+    /// Whether the header ends with a checksum, as all but RedisBloom's do.
+    is_checked: bool,
+}
+
+impl Changed {
+    fn of<T: Stored>(value: &T, is_checked: bool) -> Self {
+        let (mut header, payload) = stored(value);
+        if is_checked {
+            header.truncate(header.len() - 4);
+        }
+        Changed { header, payload, is_checked }
+    }
+
+    /// Header and payload, without the checksum.
+    fn bytes(&self) -> Vec<u8> {
+        [&*self.header, &*self.payload].concat()
+    }
+
+    fn flip(&mut self, at: usize, bit: u32) {
+        match at.checked_sub(self.header.len()) {
+            None => self.header[at] ^= 1 << bit,
+            Some(at) => self.payload[at] ^= 1 << bit,
+        }
+    }
+
+    fn header(&self) -> Vec<u8> {
+        let mut header = self.header.clone();
+        if self.is_checked {
+            header.extend_from_slice(&(checksum(&header, 0) as u32).to_le_bytes());
+        }
+        header
+    }
+
+    /// What is stored, read; with it its digest while its last byte was still to come, where it came apart.
+    fn load<T: Stored>(&self) -> Option<(T, Option<Digest>)> {
+        let mut loading = T::Loading::begin(&self.header(), &MaxBytes(MOST_BYTES)).ok()?;
+        let arriving = self.payload.split_last().map(|(last, most)| {
+            loading.push(most).ok()?;
+            let digest = digest_of_arriving(&loading);
+            loading.push(&[*last]).ok()?;
+            Some(digest)
+        });
+        if arriving == Some(None) {
+            return None;
+        }
+        Some((loading.finish().ok()?, arriving.flatten()))
+    }
+}
+
+/// Names of fields.
+type Names = BTreeSet<&'static str>;
+
+/// Changes the bits of every field, one at a time. What can be read after that has another digest if and only if it is another value.
+/// Returns the names of all fields, and those of fields that can change alone, wherever they stand.
+#[track_caller]
+fn check<T: Stored>(name: &str, value: &T, is_checked: bool, fields: &[Field]) -> (Names, Names) {
+    let mut changed = Changed::of(value, is_checked);
+    assert_eq!(fields.last().map(|field| field.1.end), Some(changed.bytes().len()), "{name}: fields are laid out");
+    let (before, bytes) = (digest(value), stored(value));
+    let (again, arriving_before) = changed.load::<T>().expect("the value itself");
+    assert!(digest(&again) == before, "{name}: a value that was read has the digest of the one that was written");
+    let mut never = BTreeSet::new();
+    for (field, range) in fields {
+        let mut has_another = false;
+        // Of large bitmaps some bytes stand for all.
+        for (at, bit) in range.clone().step_by(1 + range.len() / 128).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+            changed.flip(at, bit);
+            if let Some((other, arriving)) = changed.load::<T>() {
+                let is_other = stored(&other) != bytes;
+                assert_eq!(digest(&other) != before, is_other, "{name}: {field}, bit {bit} of byte {at}");
+                // All but the last byte has arrived, with the field.
+                if at + 1 < fields.last().map_or(0, |field| field.1.end) {
+                    assert_eq!(arriving.is_some(), arriving_before.is_some());
+                    assert!(arriving.is_none() || arriving != arriving_before, "{name}, arriving: {field}");
+                }
+                has_another |= is_other;
+            }
+            changed.flip(at, bit);
+        }
+        if !has_another {
+            never.insert(*field);
+        }
+    }
+    // Nothing follows from when an item was seen, and from nothing else it follows.
+    assert!(["tag", "member", "position", "bits"].iter().all(|field| !never.contains(field)), "{name}: {never:?}");
+    let all: Names = fields.iter().map(|field| field.0).collect();
+    let changed = all.difference(&never).copied().collect();
+    (all, changed)
+}
+
+/// Compares the fields that were changed in none of the values with those that cannot change alone: they follow from
+/// others, or choose among forms of one value.
+#[track_caller]
+fn assert_fixed(checked: impl IntoIterator<Item = (Names, Names)>, fixed: &[&str]) {
+    let (mut all, mut changed) = (Names::new(), Names::new());
+    for (more, more_changed) in checked {
+        all.extend(more);
+        changed.extend(more_changed);
+    }
+    let never: Vec<_> = all.difference(&changed).copied().collect();
+    assert_eq!(never, fixed);
+}
+
+/// Bytes that a changed value may take.
+const MOST_BYTES: u64 = 1 << 18;
+
+/// A rate whose least bits make no difference to sizes.
+const ODD_RATE: f64 = 0.0123;
+
+fn params(capacity: u64, expansion: u32) -> bloom::Params {
+    bloom::Params { error_rate: ODD_RATE / 1.1, capacity, expansion, seed: 7 }
+}
+
+#[test]
+fn filters_of_lines() {
+    let kinds = [("one", 10, 2, 10), ("a chain", 10, 2, 40), ("nonscaling", 20, 0, 20), ("apart", 300, 2, 400)];
+    let checked = kinds.map(|(name, capacity, expansion, items)| {
+        let filter = filter(params(capacity, expansion), BitLayout::Lines, items);
+        check(name, &filter, true, &Layout::of_lines(&Changed::of(&filter, true).bytes()))
+    });
+    assert_fixed(checked, &["form", "kind", "lines", "lines an item", "probes a line", "sub-filters"]);
+}
+
+#[test]
+fn filters_with_windows() {
+    let time = |pace, refresh| Sliding::time(86_400, 4, pace, refresh).unwrap();
+    let kinds = [
+        ("by the clock", params(100, 2), time(Pace::Clock, false), &[10, 20, 0, 70, 5][..]),
+        ("by hand", params(100, 2), time(Pace::Manual, true), &[10, 20, 5]),
+        ("of one slice", params(10, 2), time(Pace::Clock, false), &[0, 0, 0, 2]),
+        ("apart", params(1_000, 2), time(Pace::Clock, false), &[300, 0, 200]),
+        ("the last items", params(100, 0), Sliding::last(4, false).unwrap(), &[60]),
+    ];
+    let checked = kinds.map(|(name, params, sliding, items)| {
+        let filter = windowed(params, sliding, items);
+        check(name, &filter, true, &Layout::of_windowed(&Changed::of(&filter, true).bytes()))
+    });
+    let fixed = ["form", "generations", "kind", "lines", "lines an item", "probes a line", "sub-filters"];
+    assert_fixed(checked, &fixed);
+}
+
+#[test]
+fn classic_filters() {
+    let made = |capacity, expansion, items| {
+        filter(bloom::Params { seed: 0, ..params(capacity, expansion) }, BitLayout::Classic, items)
+    };
+    let kinds = [("one", 20, 2, 10), ("a chain", 20, 2, 70), ("nonscaling", 20, 0, 20)];
+    let checked = kinds.map(|(name, capacity, expansion, items)| {
+        let filter = made(capacity, expansion, items);
+        let bytes = Changed::of(&filter, false).bytes();
+        check(name, &filter, false, &Layout::of_classic(&bytes, filter.sub_filters().len()))
+    });
+    assert_fixed(checked, &["bits of it", "bytes", "hashes", "items", "items of it", "sub-filters"]);
+    // The items in all are those of the sub-filters, so the two numbers change together.
+    let filter = made(20, 2, 10);
+    let mut changed = Changed::of(&filter, false);
+    let fields = Layout::of_classic(&changed.bytes(), 1);
+    for (_, range) in fields.into_iter().filter(|(name, _)| name.starts_with("items")) {
+        changed.flip(range.start, 0);
+    }
+    let (other, _) = changed.load::<BloomFilter>().expect("another number of items");
+    assert_eq!(other.num_items(), 11);
+    assert!(digest(&other) != digest(&filter));
+}
+
+#[track_caller]
+fn check_counter(counter: &Counter, held: Representation) -> (Names, Names) {
+    assert_eq!(counter.representation(), held);
+    check(held.name(), counter, true, &Layout::of_counter(&Changed::of(counter, true).bytes(), counter))
+}
+
+#[test]
+fn counters() {
+    let checked = [
+        check_counter(&counter(50_000, 250, 20), Representation::Exact),
+        check_counter(&counter(10_000_000, 10, 40), Representation::Sparse),
+        check_counter(&counter_of(0.1, 1_000, 0, 100), Representation::Dense),
+    ];
+    assert_fixed(checked, &["form", "kind", "length", "representation"]);
+}
+
+#[test]
+fn counters_with_windows() {
+    let of = |error_rate, capacity, exact_limit, slices, pace, members: &[u32]| {
+        let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed: 7 };
+        windowed_counter(params, slices, pace, members)
+    };
+    let checked = [
+        check_counter(&of(0.01, 50_000, 250, 12, Pace::Clock, &[5, 0, 10, 5]), Representation::Exact),
+        check_counter(&of(0.01, 50_000, 250, 24, Pace::Manual, &[5, 0, 10, 5]), Representation::Exact),
+        check_counter(&of(0.01, 100_000, 5, 14, Pace::Manual, &[5, 10, 15]), Representation::Sparse),
+        check_counter(&of(0.1, 100, 0, 12, Pace::Clock, &[600, 0, 300, 900]), Representation::Dense),
+        check_counter(&of(0.1, 100, 0, 24, Pace::Clock, &[600, 0, 300, 900]), Representation::Dense),
+    ];
+    assert_fixed(checked, &["form", "kind", "length", "representation"]);
+}
+
+/// A set has no order, and neither has its digest; but what is known of its members belongs to each.
+#[test]
+fn members_are_digested_in_no_order() {
+    let with = |members: &[(u64, &str)]| {
+        let mut counter = windowed_counter(
+            counting::Params { capacity: 1_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 7 },
+            4,
+            Pace::Manual,
+            &[],
+        );
+        for (slice, member) in members {
+            counter.advance(*slice);
+            counter.add(member, &Unlimited).unwrap();
+        }
+        counter
+    };
+    let base = with(&[(1_001, "ann"), (1_001, "ben"), (1_002, "cy")]);
+    assert!(digest(&base) == digest(&with(&[(1_001, "ben"), (1_001, "ann"), (1_002, "cy")])));
+    assert!(digest(&base) != digest(&with(&[(1_001, "ann"), (1_001, "cy"), (1_002, "ben")])));
+}
+
+/// What has arrived of a value has a digest of its own at every length.
+#[test]
+fn digests_see_how_much_has_arrived() {
+    fn check<T: Stored>(value: &T) {
+        let len = stored(value).1.len() as u64;
+        let digests: BTreeSet<Digest> = (0..len).map(|end| digest_of_arriving(&cut_after(value, end))).collect();
+        assert_eq!(digests.len() as u64, len);
+    }
+    check(&filter(params(300, 2), BitLayout::Lines, 700));
+    check(&filter(bloom::Params { seed: 0, ..params(20, 2) }, BitLayout::Classic, 10));
+    check(&windowed(params(1_000, 2), Sliding::time(86_400, 4, Pace::Clock, false).unwrap(), &[300, 0, 200]));
+    check::<Counter>(&counter(50_000, 1_000, 100));
+    check::<Counter>(&counter_of(0.1, 1_000, 0, 100));
+    check::<BloomFilter>(&filter(params(3_000, 0), BitLayout::Lines, 0));
+}
