@@ -3,7 +3,7 @@
 use super::*;
 use crate::bloom::lines::sub_filter::LineSubFilter;
 use crate::bloom::{Span, sizing};
-use crate::error::Limit;
+use crate::error::{Limit, Parameter};
 use crate::heap::{Mover, OnHeap};
 use crate::size_limit::{MaxBytes, Unlimited};
 use crate::window::{Move, Window};
@@ -169,13 +169,75 @@ proptest! {
             let items = bytes(&items);
             let asked = || items.iter().map(|item| &item[..]);
             let before = ours.try_clone().unwrap();
-            let dry = ours.admit_at(asked(), Terms { dry_run: true, ..terms }, now, &Unlimited).unwrap();
+            let (dry, _) = ours.admit_at(asked(), Terms { dry_run: true, ..terms }, now, &Unlimited).unwrap();
             prop_assert!(ours == before);
             prop_assert_eq!(&dry, &expected);
-            ours.advance_before_admitting(asked(), terms, now).unwrap();
-            prop_assert_eq!(ours.admit_at(asked(), terms, now, &Unlimited).unwrap(), expected);
+            let (told, moved) = ours.admit_at(asked(), terms, now, &Unlimited).unwrap();
+            prop_assert_eq!(told, expected);
+            let has_moved = before.newest_slice() != ours.newest_slice();
+            prop_assert_eq!(moved.made, if has_moved { Move::Advance(slice) } else { Move::Stay });
+            prop_assert!(ours == before || ours.newest_slice() == Some(slice));
             prop_assert_eq!(ours.at(now).num_items(), model.len() as u64);
             prop_assert!((0..60u32).all(|item| ours.at(now).may_contain(item.to_le_bytes()) == model.contains_key(&item)));
+        }
+    }
+}
+
+proptest! {
+    /// A merge at a time is its moves around a plain merge, or an error that leaves everything as it was.
+    #[test]
+    fn a_merge_at_a_time_is_its_moves_and_a_merge_or_nothing(
+        slices in 1u32..5, refresh: bool, limit in prop_oneof![Just(0u64), Just(u64::MAX)], now in 0u64..8,
+        all in prop::collection::vec((0u64..8, prop::collection::vec(0u32..60, 0..20), 0u32..12), 1..4),
+    ) {
+        let filters: Vec<BloomFilter> = all.iter().map(|(slice, items, odd)| {
+            // A few differ, so that no merge with them is allowed.
+            let mut filter = filter(slices, refresh, if *odd == 0 { 11 } else { 10 }, slice * LEN);
+            add(&mut filter, items, slice * LEN);
+            filter
+        }).collect();
+        let others: Vec<&BloomFilter> = filters[1..].iter().collect();
+        let (mut merged, mut expected) = (filters[0].try_clone().unwrap(), filters[0].try_clone().unwrap());
+        let newest = expected.newest_slice().unwrap();
+        match merged.merge_at(&others, now * LEN, &MaxBytes(limit)) {
+            Err(_) => prop_assert!(merged == filters[0]),
+            Ok((changed, Merging { before, after }, _)) => {
+                let step = |filter: &mut BloomFilter, made| match made {
+                    Move::Rebase(slice) => filter.rebase(slice),
+                    made => assert_eq!(made, Move::Stay),
+                };
+                step(&mut expected, before);
+                prop_assert_eq!(expected.merge(&others, &Unlimited), Ok(changed));
+                step(&mut expected, after);
+                prop_assert!(merged == expected);
+                // What had jumped ahead is back at the clock.
+                let is_back = merged.newest_slice().unwrap() <= now + 1;
+                let stays = Merging { before, after } == Merging::STAYS;
+                prop_assert!(is_back || stays && newest <= now + 1);
+                // Nothing was forgotten early by more than the slice that clocks may differ.
+                let most = filters.iter().filter_map(BloomFilter::newest_slice).max().unwrap();
+                prop_assert!(before != Move::Stay || most <= newest.max(now) + 1);
+                prop_assert!(before == Move::Stay || others.iter().all(|other| other.newest_slice().unwrap() <= now + 1));
+            }
+        }
+    }
+
+    /// What admission refuses for its size is as it was, however late it is.
+    #[test]
+    fn admission_without_memory_moves_nothing(
+        slices in 1u32..5, refresh: bool, later in 0u64..80, back: bool, limit in 0u64..4000,
+        items in prop::collection::vec(0u32..60, 1..30), asked in prop::collection::vec(0u32..120, 1..30), dry_run: bool,
+    ) {
+        let mut ours = filter(slices, refresh, 10, 1_000);
+        for (at, item) in (0u64..).zip(&items) {
+            add(&mut ours, &[*item], 1_000 + at);
+        }
+        let (before, now) = (ours.try_clone().unwrap(), if back { 1_000 - later } else { 1_030 + later });
+        let asked = bytes(&asked);
+        let told = ours.admit_at(asked.iter().map(|item| &item[..]), Terms { dry_run, ..SOME }, now, &MaxBytes(limit));
+        prop_assert!(told.is_ok() && !dry_run || ours == before);
+        if let Ok((_, moved)) = told {
+            prop_assert!(moved.made != Move::Stay || ours.newest_slice() == before.newest_slice());
         }
     }
 }
@@ -217,9 +279,9 @@ fn what_does_not_fit_is_refused() {
     ));
     let mut ahead = of_time.try_clone().unwrap();
     ahead.advance(1);
-    assert!(of_time.check_not_ahead(&[&ahead], 0).is_ok());
+    assert!(of_time.merging(&[&ahead], 0).is_ok());
     ahead.advance(2);
-    assert!(of_time.check_not_ahead(&[&ahead], 0).is_err());
+    assert!(of_time.merging(&[&ahead], 0).is_err());
     assert!(matches!(of_time.sliding(), Some(Sliding { span: Span::Time(window), .. }) if window.seconds() == 86_400));
     assert!(Window::new(86_400, 4, Sliding::MAX_SLICES, Pace::Manual).is_ok());
 }
@@ -369,7 +431,8 @@ fn what_goes_by_no_time_does_not_move() {
         assert_eq!(filter.advance(1_000).num_bytes(), 0);
         filter.rebase(0);
         filter.set_pace(Pace::Manual);
-        assert_eq!((filter.advance_due(u64::MAX).made, filter.rebase_due(0)), (Move::Stay, Move::Stay));
+        assert_eq!(filter.advance_due(u64::MAX).made, Move::Stay);
+        assert_eq!(filter.merging(&[&before], 0), Ok(Merging::STAYS));
         assert_eq!(filter.at(u64::MAX).slice(), before.newest_slice());
         assert!(filter == before && filter.at(u64::MAX).num_items() == before.num_items());
     }
@@ -391,7 +454,8 @@ fn all_generations_are_asked_for_at_once() {
 const SOME: Terms = Terms { limit: u64::MAX, all: false, dry_run: false };
 
 fn admit(filter: &mut BloomFilter, items: &[u32], terms: Terms, now: u64, limit: u64) -> Result<Vec<Admission>, Error> {
-    filter.admit_at(bytes(items).iter().map(|item| &item[..]), terms, now, &MaxBytes(limit))
+    let told = filter.admit_at(bytes(items).iter().map(|item| &item[..]), terms, now, &MaxBytes(limit));
+    told.map(|(told, _)| told)
 }
 
 #[test]
@@ -424,7 +488,6 @@ fn what_is_admitted_is_where_adding_would_have_put_it() {
         for (now, items) in [(1_000, 0..50), (1_005, 30..90), (1_010, 60..200), (1_010, 190..191)] {
             let items: Vec<u32> = items.collect();
             add(&mut added, &items, now);
-            drop(admitted.advance_due(now));
             admit(&mut admitted, &items, SOME, now, u64::MAX).unwrap();
             assert!(admitted == added && admitted.sub_filters().len() > 2);
         }
@@ -442,19 +505,19 @@ fn renewed_items_are_moved_to_the_newest_slice() {
     let dry = Terms { dry_run: true, ..SOME };
     // What only tells moves nothing on.
     let before = ours.try_clone().unwrap();
-    assert_eq!(ours.advance_before_admitting(asked(), dry, 1_010).unwrap().made, Move::Stay);
+    assert_eq!(ours.admit_at(asked(), dry, 1_010, &Unlimited).unwrap().1.made, Move::Stay);
     assert!(ours == before);
-    assert_eq!(ours.advance_before_admitting(asked(), SOME, 1_010).unwrap().made, Move::Advance(101));
-    assert_eq!(admit(&mut ours, &[7, 7], SOME, 1_010, u64::MAX), Ok(vec![Admission::Known; 2]));
+    let (told, moved) = ours.admit_at(asked(), SOME, 1_010, &Unlimited).unwrap();
+    assert_eq!((told, moved.made), (vec![Admission::Known; 2], Move::Advance(101)));
     assert_eq!((ours.num_items(), ours.additions(), ours.sub_filters().len()), (1, 2, 2));
     add(&mut once, &[7], 1_010);
     assert!(ours == once);
     // In its slice it is not renewed again.
-    assert_eq!(ours.advance_before_admitting(asked(), SOME, 1_010).unwrap().made, Move::Stay);
+    assert_eq!(ours.admit_at(asked(), SOME, 1_010, &Unlimited).unwrap().1.made, Move::Stay);
     assert!(ours.at(1_039).may_contain(known[0]) && !ours.at(1_040).may_contain(known[0]));
     let last = Params { error_rate: 0.01, capacity: 10, expansion: 0, seed: 0 };
     let mut last = BloomFilter::windowed(last, Sliding::last(2, true).unwrap(), 0, &Unlimited).unwrap();
-    assert_eq!(last.advance_before_admitting(asked(), SOME, 1_010).unwrap().made, Move::Stay);
+    assert!(matches!(last.admit_at(asked(), SOME, 1_010, &Unlimited), Err(Error::NotOfLast { .. })));
 }
 
 #[test]
