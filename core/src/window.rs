@@ -200,7 +200,7 @@ impl Window {
         }
     }
 
-    /// The oldest slice that is alive when `present` is the present one.
+    /// The oldest slice that is alive when `present` is the present one. Those before the epoch have numbers below 0.
     ///
     /// ```
     /// # use rollcall_core::window::{Pace, Window};
@@ -208,11 +208,12 @@ impl Window {
     /// assert_eq!(day.oldest_alive(10), 6);
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
-    pub fn oldest_alive(&self, present: u64) -> u64 {
-        present.saturating_sub(self.slices.into())
+    pub fn oldest_alive(&self, present: u64) -> i128 {
+        i128::from(present) - i128::from(self.slices)
     }
 
-    /// The slice from which on a value must be asked for what came in the last `seconds`, at least.
+    /// The slice from which on a value must be asked for what came in the last `seconds`, at least. Those before the
+    /// epoch have numbers below 0.
     ///
     /// ```
     /// # use rollcall_core::window::{Pace, Window};
@@ -221,14 +222,14 @@ impl Window {
     /// assert_eq!((day.since(60, 10, now), day.since(3600, 10, now), day.since(86_400, 10, now)), (10, 9, 6));
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
-    pub fn since(&self, seconds: u64, newest: u64, now: u64) -> u64 {
+    pub fn since(&self, seconds: u64, newest: u64, now: u64) -> i128 {
         let present = self.present(newest, now);
         // Clocks differ a little: one slice behind is no jump, and the moment is still the clock's.
         let since = if self.pace == Pace::Clock && present <= self.slice_of(now).saturating_add(1) {
-            self.slice_of(now.saturating_sub(seconds))
+            (i128::from(now) - i128::from(seconds)).div_euclid(self.slice_seconds().into())
         } else {
             // By hand, and after a jump of the clock, the present moment is the last second of the slice.
-            present.saturating_sub(seconds / self.slice_seconds())
+            i128::from(present) - i128::from(seconds / self.slice_seconds())
         };
         since.max(self.oldest_alive(present))
     }
@@ -253,6 +254,67 @@ impl Window {
             _ => Move::Stay,
         }
     }
+
+    /// What a merge at some time does, beside joining slice by slice, to a value that has reached `newest`. `sources` are
+    /// the slices that the others have reached, which keep them.
+    ///
+    /// ```
+    /// # use rollcall_core::window::{Pace, Window};
+    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
+    /// use rollcall_core::window::{Merging, Move};
+    /// let plain = Merging::STAYS;
+    /// assert_eq!(day.merging(2, [1, 3], 50_000), Ok(plain));
+    /// // The clock had jumped ahead and came back.
+    /// assert_eq!(day.merging(9, [1, 3], 50_000), Ok(Merging { before: Move::Rebase(2), ..plain }));
+    /// // For both of them.
+    /// assert_eq!(day.merging(9, [10], 50_000), Ok(Merging { after: Move::Rebase(2), ..plain }));
+    /// assert!(day.merging(2, [4], 50_000).is_err());
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Ahead`]: the value would forget early.
+    pub fn merging(&self, newest: u64, sources: impl IntoIterator<Item = u64>, now: u64) -> Result<Merging, Ahead> {
+        let (mut least, mut most) = (newest, 0);
+        for slice in sources {
+            (least, most) = (least.min(slice), most.max(slice));
+        }
+        let (due, stays) = (self.due(newest, now), Merging::STAYS);
+        let (present, moves) = match due {
+            Move::Rebase(clock) => {
+                let all_are_ahead = least > clock.saturating_add(1);
+                if all_are_ahead && newest.max(most) - least <= 1 {
+                    return Ok(Merging { after: due, ..stays });
+                }
+                (clock, Merging { before: due, ..stays })
+            }
+            Move::Stay | Move::Advance(_) => (self.present(newest, now), stays),
+        };
+        if most > present.saturating_add(1) { Err(Ahead { slice: most, present }) } else { Ok(moves) }
+    }
+}
+
+/// What a merge does to the slices of its destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Merging {
+    /// A rebase that comes first: nothing that is joined is ahead of that.
+    pub before: Move,
+    /// A rebase that comes last. All that is joined is as far ahead as the destination.
+    pub after: Move,
+}
+
+impl Merging {
+    /// No rebase.
+    pub const STAYS: Self = Merging { before: Move::Stay, after: Move::Stay };
+}
+
+/// Why a merge is refused: a source is more than a slice ahead of the destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ahead {
+    /// The slice that the source has reached.
+    pub slice: u64,
+    /// The present slice of the destination, as it would be.
+    pub present: u64,
 }
 
 #[cfg(test)]
@@ -287,7 +349,7 @@ mod tests {
     fn slices_are_numbered_from_the_epoch() {
         let day = window(86_400, 24);
         assert_eq!((day.slice_of(0), day.slice_of(3599), day.slice_of(3600)), (0, 0, 1));
-        assert_eq!((day.start_of(1), day.oldest_alive(30), day.oldest_alive(3)), (3600, 6, 0));
+        assert_eq!((day.start_of(1), day.oldest_alive(30), day.oldest_alive(3)), (3600, 6, -21));
         assert_eq!((day.first_slice(7200), day.with_pace(Pace::Manual).first_slice(7200)), (2, 0));
     }
 
@@ -297,9 +359,9 @@ mod tests {
         for newest in [30, 1 << 63, u64::MAX] {
             for (seconds, slices) in [(1, 0), (3599, 0), (3600, 1), (7199, 1), (7200, 2), (86_400, 24), (u64::MAX, 24)]
             {
-                assert_eq!(day.since(seconds, newest, 0), newest - slices);
+                assert_eq!(day.since(seconds, newest, 0), i128::from(newest) - slices);
                 // So it is where the clock is behind.
-                assert_eq!(day.with_pace(Pace::Clock).since(seconds, newest, 0), newest - slices);
+                assert_eq!(day.with_pace(Pace::Clock).since(seconds, newest, 0), i128::from(newest) - slices);
             }
         }
     }
@@ -315,6 +377,38 @@ mod tests {
         assert_eq!(day.due(10, at(1000)), Move::Advance(1000));
         assert_eq!(day.with_pace(Pace::Manual).due(10, at(1000)), Move::Stay);
         assert_eq!((day.present(10, at(8)), day.present(10, at(12))), (10, 12));
+    }
+
+    #[test]
+    fn merges_renumber_no_source_and_forget_nothing_early() {
+        let day = window(86_400, 24);
+        let now = 10 * 3600 + 1800;
+        let (stays, back) = (Merging::STAYS, Move::Rebase(10));
+        let (before, after) = (Merging { before: back, ..stays }, Merging { after: back, ..stays });
+        let ahead = |slice| Err(Ahead { slice, present: 10 });
+        for (newest, sources, expected) in [
+            (3, &[][..], Ok(stays)),
+            (3, &[0, 11], Ok(stays)),
+            (3, &[12], ahead(12)),
+            // A slice ahead of the clock is no jump.
+            (11, &[12, 3], Ok(stays)),
+            (11, &[13], Err(Ahead { slice: 13, present: 11 })),
+            (12, &[], Ok(after)),
+            (12, &[11], Ok(before)),
+            (12, &[12], Ok(after)),
+            (12, &[13, 12], Ok(after)),
+            (13, &[12], Ok(after)),
+            (13, &[12, 14], ahead(14)),
+            (14, &[12], ahead(12)),
+            (14, &[14, 11], ahead(14)),
+            (1000, &[0, 10, 11], Ok(before)),
+            (u64::MAX, &[u64::MAX, u64::MAX - 1], Ok(after)),
+        ] {
+            assert_eq!(day.merging(newest, sources.iter().copied(), now), expected, "{newest} {sources:?}");
+        }
+        let by_hand = day.with_pace(Pace::Manual);
+        assert_eq!(by_hand.merging(1000, [1, 1001], now), Ok(stays));
+        assert_eq!(by_hand.merging(1000, [1002], now), Err(Ahead { slice: 1002, present: 1000 }));
     }
 
     proptest! {
@@ -338,17 +432,21 @@ mod tests {
         /// What is asked for is covered, and no more than a slice beyond it, as far as the window reaches.
         #[test]
         fn a_span_is_covered(
-            slices in 1u32..=64, more in 0u64..100_000, now in 0u64..1 << 40, part in 0.0..=1.0f64, ahead in 0u64..2,
+            slices in 1u32..=64, more in 0u64..100_000, now in prop_oneof![0u64..200_000, 0u64..1 << 40],
+            part in 0.0..=1.0f64, ahead in 0u64..2,
         ) {
             let window = window(u64::from(slices) + more, slices);
             let newest = window.slice_of(now) + ahead;
             let seconds = ((window.seconds() as f64 * part) as u64).max(1);
             let (since, present) = (window.since(seconds, newest, now), window.present(newest, now));
-            prop_assert!(since <= present && since >= window.oldest_alive(present));
-            prop_assert!(window.start_of(since) <= now.saturating_sub(seconds) || since == window.oldest_alive(present));
-            prop_assert!(since == window.oldest_alive(present) || window.start_of(since + 1) > now.saturating_sub(seconds));
+            prop_assert!(since <= present.into() && since >= window.oldest_alive(present));
+            let (start_of, begin) =
+                (|slice| slice * i128::from(window.slice_seconds()), i128::from(now) - i128::from(seconds));
+            prop_assert!(start_of(since) <= begin || since == window.oldest_alive(present));
+            prop_assert!(since == window.oldest_alive(present) || start_of(since + 1) > begin);
             // What was added `seconds` ago or later is alive.
-            prop_assert!(window.slice_of(now.saturating_sub(window.seconds())) >= window.oldest_alive(window.slice_of(now)));
+            let oldest = window.oldest_alive(window.slice_of(now));
+            prop_assert!(i128::from(window.slice_of(now.saturating_sub(window.seconds()))) >= oldest);
         }
     }
 }

@@ -306,7 +306,7 @@ fn filters_with_windows() {
         ("by hand", params(100, 2), time(Pace::Manual, true), &[10, 20, 5]),
         ("of one slice", params(10, 2), time(Pace::Clock, false), &[0, 0, 0, 2]),
         ("apart", params(1_000, 2), time(Pace::Clock, false), &[300, 0, 200]),
-        ("the last items", params(100, 0), Sliding::last(4, false).unwrap(), &[60]),
+        ("the last items", params(100, 0), Sliding::last(4).unwrap(), &[60]),
     ];
     let checked = kinds.map(|(name, params, sliding, items)| {
         let filter = windowed(params, sliding, items);

@@ -265,7 +265,7 @@ fn a_slice_beyond_all_time_is_only_a_number() {
         assert_eq!((filter.num_items(), filter.at(now).num_items()), (105, 105));
         let other = filter.try_clone().unwrap();
         assert_eq!(filter.merge(&[&other, &of_a_day(Pace::Clock)], &Unlimited), Ok(false));
-        assert!(of_a_day(Pace::Clock).check_not_ahead(&[&filter], now).is_err());
+        assert!(of_a_day(Pace::Clock).merging(&[&filter], now).is_err());
         filter.advance_before_adding([&b"new"[..]], now);
         assert!(filter.add(b"new", &Unlimited).unwrap() && filter.at(now).may_contain(b"item:0"));
         assert_eq!(filter.newest_slice(), Some(now / 21_600));

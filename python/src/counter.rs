@@ -62,9 +62,7 @@ impl Counter {
         let limit = self.limit;
         let united = self.counter.write_with(py, &others, |counter, others| {
             if counter.asks_clock() {
-                let now = time(now);
-                counter.rebase_due(now);
-                counter.check_not_ahead(others, now)?;
+                return counter.merge_at(others, time(now), &limit).map(|(changed, _)| changed);
             }
             counter.merge(others, &limit)
         });
@@ -316,11 +314,7 @@ impl Counter {
             if !counter.asks_clock() {
                 return counter.admit(members(), terms, &most);
             }
-            let now = time(now);
-            if !dry_run {
-                counter.advance_before_admitting(members(), terms, now)?;
-            }
-            Ok(counter.admit_at(members(), terms, now, &most)?.0)
+            Ok(counter.admit_at(members(), terms, time(now), &most)?.0)
         };
         let told =
             if members.len() < LONG { self.counter.write(py, admit) } else { self.counter.write_long(py, admit) };
@@ -584,7 +578,7 @@ impl Counter {
 }
 
 /// The oldest slice that counts, at a time or in the last seconds.
-fn slice_of(counter: &Count, since: Option<Whole>, now: Option<Whole>) -> u64 {
+fn slice_of(counter: &Count, since: Option<Whole>, now: Option<Whole>) -> i128 {
     let now = if counter.asks_clock() { time(now) } else { 0 };
     match since {
         Some(Whole(seconds)) => counter.since(seconds, now),

@@ -15,7 +15,7 @@ pub(crate) fn are_equal(one: &Counter, other: &Counter) -> Result<bool, Error> {
         return Ok(persist::dump(one).eq(persist::dump(other)));
     }
     // Members are listed in the order they came.
-    let newest = one.newest_slice().unwrap_or(0);
+    let newest = one.newest_slice().unwrap_or(0).into();
     for slice in one.oldest_alive(0)..=newest {
         let members = |counter: &Counter| -> Result<Vec<Vec<u8>>, Error> {
             let mut members: Vec<_> = counter.members_since(slice)?.map(<[u8]>::to_vec).collect();

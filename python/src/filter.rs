@@ -64,9 +64,7 @@ impl BloomFilter {
         let limit = self.limit;
         let united = self.filter.write_with(py, &others, |filter, others| {
             if filter.asks_clock() {
-                let now = time(now);
-                filter.rebase_due(now);
-                filter.check_not_ahead(others, now)?;
+                return filter.merge_at(others, time(now), &limit).map(|(changed, ..)| changed);
             }
             filter.merge(others, &limit)
         });
@@ -269,11 +267,8 @@ impl BloomFilter {
         let (terms, most) = (Terms { limit: limit.0, all, dry_run }, self.limit);
         let admit = |filter: &mut Filter| {
             let now = if filter.asks_clock() { time(now) } else { 0 };
-            let items = || items.iter().map(Vec::as_slice);
-            if !dry_run {
-                filter.advance_before_admitting(items(), terms, now)?;
-            }
-            filter.admit_at(items(), terms, now, &most)
+            let told = filter.admit_at(items.iter().map(Vec::as_slice), terms, now, &most);
+            told.map(|(told, _)| told)
         };
         let told = if items.len() < LONG { self.filter.write(py, admit) } else { self.filter.write_long(py, admit) };
         admissions(py, &told.map_err(|error| raised(py, error))?)

@@ -4,13 +4,14 @@ use rollcall_core::admission::Admission;
 use rollcall_core::bloom::{BitLayout, BloomFilter, Moved, Params, Present, SubFilterInfo};
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::window::Merging;
 
 use super::creation::filters::{Creation, WORDS};
 use super::effects::{Added, Admitted, announce, announce_admitted};
 use super::keyspace::{
     admission, check_copy, create, create_expiring, open, open_merge, refusal_of, replace, value, value_mut, values,
 };
-use super::windows::{self, Announced, announce_move, time_of, time_of_change};
+use super::windows::{self, Announced, Merged, announce_merged, announce_move, time_of, time_of_change};
 use super::{dump, obeyed};
 use crate::args::{self, Opt};
 use crate::limits::ServerLimit;
@@ -221,13 +222,12 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         Some(filter) => {
             let now = time_of(ctx, filter.asks_clock());
             let before = Before::any(filter);
-            let moved = filter.advance_before_admitting(items.bytes(), terms, now).map_err(core_error)?;
-            let moved = announce_moved(ctx, args.get(1), moved);
             let renewed = renewals(filter);
-            let told = filter.admit_at(items.bytes(), terms, now, &limit).map_err(core_error);
+            let admitted = filter.admit_at(items.bytes(), terms, now, &limit).map_err(core_error);
             before.changed(filter);
-            let (prefix, has_renewed) = (filter.prefix(), renewals(filter) != renewed);
-            (prefix, told, None, has_renewed, moved)
+            let (told, moved) = admitted?;
+            let has_renewed = renewals(filter) != renewed;
+            (filter.prefix(), told, None, has_renewed, announce_moved(ctx, args.get(1), moved))
         }
         None if options.no_create => return Err(Refusal::NotFound),
         None => {
@@ -240,12 +240,11 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             if creates {
                 create_expiring(&mut key, filter, creation.expiry);
             }
-            (prefix, Ok(told), creates.then_some(creation), false, Announced::NOTHING)
+            (prefix, told, creates.then_some(creation), false, Announced::NOTHING)
         }
     };
     let key = key.close();
     moved.notify(ctx, key);
-    let told = told?;
     if !terms.dry_run {
         announce_admitted(ctx, &Admitted { prefix, key, items, told: &told, renewed, created }, &WORDS);
     }
@@ -340,58 +339,53 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let limit = ServerLimit::new(ctx);
     let (mut destination, source_keys) = open_merge::<BloomFilter>(ctx, args)?;
     let sources = values::<BloomFilter>(&source_keys)?;
-    let (mut moved, mut reserved) = (Announced::NOTHING, None);
-    let changed = match (value_mut::<BloomFilter>(&mut destination)?, sources.split_first()) {
+    let mut reserved = None;
+    let merged = match (value_mut::<BloomFilter>(&mut destination)?, sources.split_first()) {
         (Some(filter), _) => {
             let before = Before::any(filter);
-            if let Some(now) = time_of_change(ctx, filter.asks_clock()) {
-                moved = announce_move::<BloomFilter>(ctx, args.get(1), filter.rebase_due(now));
-            }
-            let united = check_not_ahead(ctx, filter, &sources)
-                .and_then(|()| filter.merge_forgetting(&sources, &limit).map_err(core_error));
+            let united = if must_obey(ctx) {
+                let united = filter.merge_forgetting(&sources, &limit);
+                united.map(|(changed, forgotten)| (changed, Merging::STAYS, forgotten))
+            } else {
+                filter.merge_at(&sources, time_of(ctx, filter.asks_clock()), &limit)
+            };
             before.changed(filter);
-            united.map(|(changed, forgotten)| {
-                windows::dispose(forgotten);
-                changed.then(|| filter.prefix())
-            })
+            let (changed, merging, forgotten) = united.map_err(core_error)?;
+            windows::dispose(forgotten);
+            Merged { changed: changed.then(|| filter.prefix()), merging }
         }
         (None, Some((first, rest))) => {
-            check_not_ahead(ctx, first, rest)?;
+            let merging = merging_into_copy(ctx, first, &sources)?;
             check_copy(*first, &limit)?;
             let mut filter = first.try_clone().map_err(core_error)?;
             filter.merge(rest, &limit).map_err(core_error)?;
+            windows::rebase(&mut filter, merging.after);
             let prefix = filter.prefix();
             create(&mut destination, filter);
-            Ok(Some(prefix))
+            Merged { changed: Some(prefix), merging }
         }
         (None, None) => {
             let creation = Creation::defaults(ctx, args);
             create(&mut destination, creation.build(&limit).map_err(core_error)?);
             reserved = Some(creation);
-            Ok(None)
+            Merged { changed: None, merging: Merging::STAYS }
         }
     };
     let key = destination.close_with(source_keys);
-    moved.notify(ctx, key);
     if let Some(creation) = reserved {
         creation.announce_reserved(ctx, key);
     }
-    if let Some(prefix) = changed? {
-        ctx.replicate_under(prefix.name(Verb::Merge), args);
-        ctx.changed(key, BloomFilter::prefix_of_events().event(Verb::Merge));
-    }
+    announce_merged::<BloomFilter>(ctx, args, key, &merged);
     reply::ok(ctx);
     Ok(())
 }
 
-/// Checks that a union with these does not make a filter forget early.
-fn check_not_ahead(ctx: Ctx, filter: &BloomFilter, sources: &[&BloomFilter]) -> Result<(), Refusal> {
-    match filter.sliding() {
-        Some(_) if !must_obey(ctx) => {
-            filter.check_not_ahead(sources, time_of(ctx, filter.asks_clock())).map_err(core_error)
-        }
-        _ => Ok(()),
+/// What a merge into a copy of the first of these filters does to its slices.
+fn merging_into_copy(ctx: Ctx, first: &BloomFilter, sources: &[&BloomFilter]) -> Result<Merging, Refusal> {
+    if must_obey(ctx) {
+        return Ok(Merging::STAYS);
     }
+    first.merging(sources, time_of(ctx, first.asks_clock())).map_err(core_error)
 }
 
 /// `BF.CLEAR key`

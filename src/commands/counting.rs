@@ -6,7 +6,7 @@ use super::effects::{Added, Admitted, announce, announce_admitted};
 use super::keyspace::{
     admission, create, create_expiring, list, open, open_all, open_merge, refusal_of, replace, value, value_mut, values,
 };
-use super::windows::{self, Announced, announce_move, time_of, time_of_change};
+use super::windows::{self, Announced, Merged, announce_merged, announce_move, time_of, time_of_change};
 use crate::args::{self, Opt, Options};
 use crate::limits::ServerLimit;
 use crate::refusal::{Noun, Refusal, quoted};
@@ -21,7 +21,7 @@ use rollcall_core::counting::{
 };
 use rollcall_core::error::{Error, Parameter};
 use rollcall_core::unstable::counting::Shaped;
-use rollcall_core::window::Window;
+use rollcall_core::window::{Merging, Move, Window};
 
 const OF_RESERVE: &[Opt] = &[Opt::Error, Opt::Exact, Opt::Bytes, Opt::Precision, Opt::Tail, Opt::Seed];
 const RESERVE_OPTIONS: [Opt; 13] = args::joined(&[OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY]);
@@ -156,12 +156,12 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         Some(counter) => {
             let now = time_of(ctx, counter.asks_clock());
             let before = Before::any(counter);
-            let moved = counter.advance_before_admitting(items.bytes(), terms, now).map_err(core_error)?;
-            let (moved, has_window) = (announce_move::<Counter>(ctx, args.get(1), moved), counter.window().is_some());
-            let outcome = counter.admit_at(items.bytes(), terms, now, &limit).map_err(core_error);
+            let due = counter.due(now);
+            let admitted = counter.admit_at(items.bytes(), terms, now, &limit).map_err(core_error);
             before.changed(counter);
-            let renewed = outcome.as_ref().is_ok_and(|(_, has_changed)| *has_changed && has_window);
-            (outcome.map(|(told, _)| told), None, renewed, moved)
+            let (told, has_changed) = admitted?;
+            let moved = announce_move::<Counter>(ctx, args.get(1), if has_changed { due } else { Move::Stay });
+            (told, None, has_changed && counter.window().is_some(), moved)
         }
         None if options.no_create => return Err(Refusal::NotFound),
         None => {
@@ -174,12 +174,11 @@ pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
             if creates {
                 create_expiring(&mut key, counter, creation.expiry);
             }
-            (Ok(told), creates.then_some(created), false, Announced::NOTHING)
+            (told, creates.then_some(created), false, Announced::NOTHING)
         }
     };
     let key = key.close();
     moved.notify(ctx, key);
-    let told = told?;
     if !terms.dry_run {
         announce_admitted(ctx, &Admitted { prefix: Prefix::Lc, key, items, told: &told, renewed, created }, &WORDS);
     }
@@ -279,52 +278,49 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let limit = ServerLimit::new(ctx);
     let (mut destination, source_keys) = open_merge::<Counter>(ctx, args)?;
     let sources = values::<Counter>(&source_keys)?;
-    let (mut moved, mut reserved) = (Announced::NOTHING, None);
-    let changed = match (value_mut::<Counter>(&mut destination)?, sources.first()) {
+    let mut reserved = None;
+    let (changed, merging) = match (value_mut::<Counter>(&mut destination)?, sources.first()) {
         (Some(counter), _) => {
             let before = Before::any(counter);
-            if let Some(now) = time_of_change(ctx, counter.asks_clock()) {
-                moved = announce_move::<Counter>(ctx, args.get(1), counter.rebase_due(now));
-            }
-            let united = check_not_ahead(ctx, counter, &sources)
-                .and_then(|()| counter.merge(&sources, &limit).map_err(core_error));
+            let united = if must_obey(ctx) {
+                counter.merge(&sources, &limit).map(|changed| (changed, Merging::STAYS))
+            } else {
+                counter.merge_at(&sources, time_of(ctx, counter.asks_clock()), &limit)
+            };
             before.changed(counter);
-            united
+            united.map_err(core_error)?
         }
         (None, Some(first)) => {
-            check_not_ahead(ctx, first, &sources[1..])?;
-            create(&mut destination, Counter::union(first, &sources[1..], &limit).map_err(core_error)?);
-            Ok(true)
+            let merging = merging_into_copy(ctx, first, &sources)?;
+            let mut union = Counter::union(first, &sources[1..], &limit).map_err(core_error)?;
+            windows::rebase(&mut union, merging.after);
+            create(&mut destination, union);
+            (true, merging)
         }
         (None, None) => {
             let creation = Creation::defaults();
             let counter = creation.build()?;
             reserved = Some(Created::new(&counter, &creation));
             create(&mut destination, counter);
-            Ok(false)
+            (false, Merging::STAYS)
         }
     };
     let key = destination.close_with(source_keys);
-    moved.notify(ctx, key);
     if let Some(created) = reserved {
         created.announce_reserved(ctx, key);
     }
-    if changed? {
-        ctx.replicate_under(Prefix::Lc.name(Verb::Merge), args);
-        ctx.changed(key, Prefix::Lc.event(Verb::Merge));
-    }
+    let merged = Merged { changed: changed.then_some(Prefix::Lc), merging };
+    announce_merged::<Counter>(ctx, args, key, &merged);
     reply::ok(ctx);
     Ok(())
 }
 
-/// Checks that a union with these does not make a counter forget early.
-fn check_not_ahead(ctx: Ctx, counter: &Counter, sources: &[&Counter]) -> Result<(), Refusal> {
-    match counter.window() {
-        Some(_) if !must_obey(ctx) => {
-            counter.check_not_ahead(sources, time_of(ctx, counter.asks_clock())).map_err(core_error)
-        }
-        _ => Ok(()),
+/// What a merge into a copy of the first of these counters does to its slices.
+fn merging_into_copy(ctx: Ctx, first: &Counter, sources: &[&Counter]) -> Result<Merging, Refusal> {
+    if must_obey(ctx) {
+        return Ok(Merging::STAYS);
     }
+    first.merging(sources, time_of(ctx, first.asks_clock())).map_err(core_error)
 }
 
 /// A counter and then others.
@@ -391,7 +387,7 @@ pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 }
 
 /// The oldest slice that is alive now; 0 without a window.
-fn oldest_alive(ctx: Ctx, counter: &Counter) -> u64 {
+fn oldest_alive(ctx: Ctx, counter: &Counter) -> i128 {
     counter.oldest_alive(time_of(ctx, counter.asks_clock()))
 }
 

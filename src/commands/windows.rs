@@ -9,7 +9,7 @@ use std::ffi::CStr;
 use rollcall_core::bloom::{BloomFilter, Forgotten, Sliding, Span};
 use rollcall_core::counting::Counter;
 use rollcall_core::error::{Error, Parameter};
-use rollcall_core::window::{Move, Pace, Window};
+use rollcall_core::window::{Merging, Move, Pace, Window};
 
 use super::effects::word;
 use super::keyspace::{refusal_of, value_mut};
@@ -44,6 +44,8 @@ pub(super) trait Windowed: Family {
     fn newest_slice(&self) -> Option<u64>;
     fn advance(&mut self, slice: u64);
     fn rebase(&mut self, slice: u64);
+    /// Makes the move that is due at a time, and tells which.
+    fn advance_due(&mut self, now: u64) -> Move;
     fn set_pace(&mut self, pace: Pace);
 }
 
@@ -66,6 +68,12 @@ impl Windowed for BloomFilter {
 
     fn rebase(&mut self, slice: u64) {
         self.rebase(slice);
+    }
+
+    fn advance_due(&mut self, now: u64) -> Move {
+        let moved = self.advance_due(now);
+        dispose(moved.forgotten);
+        moved.made
     }
 
     fn set_pace(&mut self, pace: Pace) {
@@ -91,6 +99,10 @@ impl Windowed for Counter {
 
     fn rebase(&mut self, slice: u64) {
         self.rebase(slice);
+    }
+
+    fn advance_due(&mut self, now: u64) -> Move {
+        self.advance_due(now)
     }
 
     fn set_pace(&mut self, pace: Pace) {
@@ -153,6 +165,35 @@ pub(super) fn announce_move<T: Windowed>(ctx: Ctx, key: Arg<'_>, made: Move) -> 
     }
     ctx.replicate(T::PREFIX.name(Verb::Advance).text(), &arguments, Args::none());
     Announced(Some(T::prefix_of_events().event(Verb::Advance)))
+}
+
+/// Renumbers a new value as a merge does in the end.
+pub(super) fn rebase<T: Windowed>(value: &mut T, after: Move) {
+    if let Move::Rebase(slice) = after {
+        value.rebase(slice);
+    }
+}
+
+/// What a client's merge into a key has changed.
+pub(super) struct Merged {
+    /// Whose merge goes out; `None` where the union is what was there.
+    pub(super) changed: Option<Prefix>,
+    pub(super) merging: Merging,
+}
+
+/// Replicates a merge between the moves that it made, in the order in which they were made, and sends the events.
+pub(super) fn announce_merged<T: Windowed>(ctx: Ctx, args: Args<'_>, key: Closed<'_>, merged: &Merged) {
+    let Merged { changed, merging: Merging { before, after } } = *merged;
+    let before = announce_move::<T>(ctx, key.name(), before);
+    if let Some(prefix) = changed {
+        ctx.replicate_under(prefix.name(Verb::Merge), args);
+    }
+    let after = announce_move::<T>(ctx, key.name(), after);
+    before.notify(ctx, key);
+    if changed.is_some() {
+        ctx.changed(key, T::prefix_of_events().event(Verb::Merge));
+    }
+    after.notify(ctx, key);
 }
 
 /// A number of slices as the core takes it, which refuses what is too large.
@@ -307,24 +348,39 @@ fn read_target(noun: Noun, args: Args<'_>) -> Result<To, Refusal> {
 pub(super) fn advance<T: Windowed>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let to = read_target(T::NOUN, args)?;
     let mut key = ctx.open(args.get(1), Mode::Write);
-    let changed = if must_obey(ctx) {
+    let (changed, due) = if must_obey(ctx) {
         match value_mut::<T>(&mut key) {
-            Ok(Some(value)) => obey(value, &to),
+            Ok(Some(value)) => (obey(value, &to), Move::Stay),
             // It may have been deleted, or not have arrived yet.
-            Ok(None) | Err(Refusal::StillLoading { .. }) => false,
+            Ok(None) | Err(Refusal::StillLoading { .. }) => (false, Move::Stay),
             Err(refusal) => return Err(refusal),
         }
     } else {
         let value = value_mut::<T>(&mut key)?.ok_or(Refusal::NotFound)?;
         check(ctx, value, &to)?;
-        obey(value, &to)
+        (obey(value, &to), if let To::Clock = to { go_by_clock(ctx, value) } else { Move::Stay })
     };
     if changed {
         ctx.replicate_under(T::PREFIX.name(Verb::Advance), args);
-        ctx.changed(key.close(), T::prefix_of_events().event(Verb::Advance));
+    }
+    let moved = announce_move::<T>(ctx, args.get(1), due);
+    let key = key.close();
+    // One event for both.
+    if changed {
+        ctx.changed(key, T::prefix_of_events().event(Verb::Advance));
+    } else {
+        moved.notify(ctx, key);
     }
     reply::ok(ctx);
     Ok(())
+}
+
+/// Makes the move that is due by the clock, which frees what is forgotten by it, and tells which.
+fn go_by_clock<T: Windowed>(ctx: Ctx, value: &mut T) -> Move {
+    let before = Before::any(value);
+    let made = value.advance_due(now(ctx));
+    before.changed(value);
+    made
 }
 
 /// Moves a value; false where that changes nothing.

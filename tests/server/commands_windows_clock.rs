@@ -429,6 +429,145 @@ fn known_items_bring_a_window_back_too() {
     }
 }
 
+/// Two windows that a jump of the clock has taken ahead are joined as they are, and the destination comes back.
+#[test]
+fn windows_that_are_ahead_together_are_merged_before_one_comes_back() {
+    for family in FAMILIES {
+        for (into, ahead) in [(0, 0), (0, 1), (1, 0)] {
+            let clock = Clock::at(START);
+            let server = appending(clock.setup());
+            let mut client = server.client();
+            for (key, slices) in [("k", into), ("from", ahead)] {
+                clock.set(START + 10 * slices);
+                client.expect(&reserve(family, key, WINDOW), "+OK");
+                assert!(is_new(&mut client, family, key, key));
+            }
+            clock.set(START - 20);
+            let from = client.digest("from");
+            let (prefix, slice) = (sent_as(family), SLICE - 2);
+            let effects = sent(&mut client, &server, &format!("{family}.MERGE k from"));
+            let expected = [format!("{prefix}.MERGE k from"), format!("{prefix}.ADVANCE k {slice} REBASE")];
+            assert_eq!(effects, expected, "{family} {into} {ahead}");
+            assert_eq!(window(&mut client, family, "k"), format!("40 4 {slice} clock"));
+            assert_eq!(client.digest("from"), from, "no source is renumbered");
+            // The older one is a slice older still.
+            for (key, slices) in [("k", into), ("from", ahead)] {
+                let older = 10 * (into.max(ahead) - slices);
+                clock.set(START + 29 - older);
+                assert!(exists(&mut client, family, key), "{family} {into} {ahead} {key}");
+                clock.pass(1);
+                assert!(!exists(&mut client, family, key), "{family} {into} {ahead} {key}");
+            }
+            let digest = client.digest("k");
+            client.expect("DEBUG LOADAOF", "+OK");
+            assert_eq!(client.digest("k"), digest);
+        }
+    }
+}
+
+/// What a merge makes new is as late as it is, or refused, whichever source comes first.
+#[test]
+fn a_merge_into_a_new_key_goes_by_the_clock() {
+    for family in FAMILIES {
+        let clock = Clock::at(START);
+        let server = appending(clock.setup());
+        let mut client = server.client();
+        for key in ["one", "two", "late"] {
+            clock.set(if key == "late" { START + YEAR } else { START });
+            client.expect(&reserve(family, key, WINDOW), "+OK");
+            assert!(is_new(&mut client, family, key, key));
+        }
+        clock.set(START + 10);
+        let before = client.text("DEBUG DIGEST");
+        for sources in ["one late", "late one", "one two late"] {
+            let line = format!("{family}.MERGE k {sources}");
+            assert_eq!(sent(&mut client, &server, &line), [""; 0], "{line}");
+            client.error(&line);
+        }
+        assert_eq!(client.text("DEBUG DIGEST"), before);
+        client.expect(&format!("{family}.MERGE k one two"), "+OK");
+        assert_eq!(["one", "two"].map(|item| exists(&mut client, family, item)), [true, true]);
+        let (prefix, slice) = (sent_as(family), SLICE + 1);
+        let effects = sent(&mut client, &server, &format!("{family}.MERGE alone late"));
+        assert_eq!(effects, [format!("{prefix}.MERGE alone late"), format!("{prefix}.ADVANCE alone {slice} REBASE")]);
+        assert_eq!(window(&mut client, family, "alone"), format!("40 4 {slice} clock"));
+        let digest = client.text("DEBUG DIGEST");
+        client.expect("DEBUG LOADAOF", "+OK");
+        assert_eq!(client.text("DEBUG DIGEST"), digest);
+    }
+}
+
+/// A window that is handed to the clock is at once where the clock is: what is forgotten by that is freed.
+#[test]
+fn going_by_the_clock_frees_what_is_forgotten() {
+    for family in FAMILIES {
+        let clock = Clock::at(START);
+        let server = appending(clock.setup());
+        let mut client = server.client();
+        client.expect(&reserve(family, "empty", WINDOW), "+OK");
+        let empty = client.list(&format!("{family}.INFO empty SIZE"));
+        // Never asked a clock, long ago, and a little ahead of it by hand.
+        for (slice, move_of) in [(0, ""), (SLICE - 100, ""), (SLICE + 7, " REBASE")] {
+            client.cmd("DEL k");
+            client.expect(&reserve(family, "k", &format!("{WINDOW} MANUAL")), "+OK");
+            client.expect(&format!("{family}.ADVANCE k {slice}"), "+OK");
+            let many = if family == "BF" { "BF.MADD k" } else { "LC.ADD k" };
+            crate::client::add_many(&mut client, many, "x", 0..2000);
+            let effects = sent(&mut client, &server, &format!("{family}.ADVANCE k CLOCK"));
+            let (prefix, clock_slice) = (sent_as(family), SLICE);
+            let expected = [format!("{prefix}.ADVANCE k CLOCK"), format!("{prefix}.ADVANCE k {clock_slice}{move_of}")];
+            assert_eq!(effects, expected, "{family} {slice}");
+            assert_eq!(window(&mut client, family, "k"), format!("40 4 {SLICE} clock"));
+            let is_forgotten = move_of.is_empty();
+            assert_eq!(count(&mut client, family) == 0, is_forgotten);
+            if family == "LC" {
+                let mode = if is_forgotten { "[\"exact\"]" } else { "[\"estimate\"]" };
+                client.expect("LC.INFO k MODE", mode);
+            } else {
+                assert_eq!(show(&client.list("BF.INFO k FILTERS")[0]) == "0", is_forgotten);
+            }
+            assert_eq!(client.list(&format!("{family}.INFO k SIZE")) == empty, is_forgotten);
+            let digest = client.digest("k");
+            client.expect("DEBUG LOADAOF", "+OK");
+            assert_eq!(client.digest("k"), digest);
+        }
+        // By the clock already: it does what the next change would.
+        client.cmd("DEL k");
+        client.expect(&reserve(family, "k", WINDOW), "+OK");
+        client.cmd(&format!("{family}.ADD k a"));
+        clock.pass(50);
+        let effects = sent(&mut client, &server, &format!("{family}.ADVANCE k CLOCK"));
+        assert_eq!(effects, [format!("{}.ADVANCE k {}", sent_as(family), SLICE + 5)]);
+        assert_eq!(client.list(&format!("{family}.INFO k SIZE")), empty);
+        assert!(sent(&mut client, &server, &format!("{family}.ADVANCE k CLOCK")).is_empty());
+    }
+}
+
+/// Slices before that which begins in 1970 are slices like any others.
+#[test]
+fn spans_that_begin_before_1970_count_no_more_than_they_reach() {
+    let clock = Clock::at(START);
+    let (_server, mut client) = start(&clock, "LC", WINDOW);
+    for (slice, item) in ["a", "b", "c", "d", "e"].iter().enumerate() {
+        clock.set(START + 10 * slice as u64);
+        assert!(is_new(&mut client, "LC", "k", item));
+    }
+    clock.set(25);
+    client.expect("LC.ADD k e", "0");
+    // e in slice 2, d in 1, c in 0, b and a before.
+    let rows = [(20, 1), (10, 2), (0, 3), (-10, 4), (-20, 5)];
+    assert_eq!(history(&mut client, "k"), rows);
+    for (seconds, expected) in [(1, 1), (5, 1), (6, 2), (15, 2), (16, 3), (25, 3), (26, 4), (35, 4), (36, 5), (40, 5)] {
+        client.expect(&format!("LC.COUNTSINCE {seconds} k"), &expected.to_string());
+        assert_eq!(client.list(&format!("LC.MEMBERS k SINCE {seconds}")).len(), expected as usize, "{seconds}");
+    }
+    client.expect("LC.COUNT k", "5");
+    clock.set(30);
+    client.expect("LC.COUNT k", "4");
+    client.expect("LC.EXISTS k a", "0");
+    client.expect("LC.EXISTS k b", "1");
+}
+
 /// What is merged into such a window does not die by that.
 #[test]
 fn a_merge_brings_a_window_back_too() {

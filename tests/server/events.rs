@@ -5,7 +5,7 @@ use crate::fixture::{CHANGES_NOTHING, populate_for_no_change};
 use crate::harness::{Server, Setup};
 
 /// A client that has subscribed to all events of database 0.
-fn subscriber(server: &Server) -> Client {
+pub fn subscriber(server: &Server) -> Client {
     let mut client = server.client();
     client.expect("PSUBSCRIBE __keyevent@0__:*", "[\"psubscribe\", \"__keyevent@0__:*\", 1]");
     client
@@ -13,8 +13,14 @@ fn subscriber(server: &Server) -> Client {
 
 /// The events a command caused, as `event key`.
 #[track_caller]
-fn events(client: &mut Client, subscriber: &mut Client, command: &str) -> Vec<String> {
+pub fn events(client: &mut Client, subscriber: &mut Client, command: &str) -> Vec<String> {
     client.cmd(command);
+    events_so_far(client, subscriber)
+}
+
+/// The events since the last that were asked for.
+#[track_caller]
+pub fn events_so_far(client: &mut Client, subscriber: &mut Client) -> Vec<String> {
     // A message of our own marks the end of the command's.
     client.cmd("PUBLISH __keyevent@0__:end-of-command -");
     let mut events = Vec::new();

@@ -42,6 +42,7 @@ mod commands_windows_clock;
 mod commands_windows_counters;
 mod commands_windows_errors;
 mod commands_windows_filters;
+mod commands_windows_refusals;
 mod commands_without_memory;
 mod config;
 mod config_drop_in;

@@ -38,7 +38,7 @@ impl BloomFilter {
         match &mut self.chain {
             EitherChain::Lines(filter) => filter.admit(items, terms, limit),
             EitherChain::Classic(filter) => filter.admit(items, terms, limit),
-            EitherChain::Windowed(filter) => filter.admit(items, terms, 0, limit),
+            EitherChain::Windowed(ring) => ring.admit(items, terms, None, limit).map(|(told, _)| told),
         }
     }
 }

@@ -12,6 +12,7 @@ use super::ring::{Forgotten, Ring};
 use crate::error::{Error, Parameter};
 use crate::heap::{Mover, OnHeap};
 use crate::size_limit::{SizeLimit, try_with_capacity};
+use crate::window::Merging;
 
 /// A Bloom filter that grows, in either layout. See the [module](crate::bloom) for what it guarantees.
 #[derive(Debug, PartialEq)]
@@ -441,24 +442,34 @@ impl BloomFilter {
     /// [`Error::Incompatible`] names what differs. [`Error::RateExceeded`] means that the union would err more often
     /// than was asked for. Other errors are what `limit` says and [`Error::OutOfMemory`]. Nothing is changed then.
     pub fn merge(&mut self, others: &[&BloomFilter], limit: &impl SizeLimit) -> Result<bool, Error> {
-        self.unite(others, limit).map(|(changed, _)| changed)
+        self.unite(others, None, limit).map(|(changed, ..)| changed)
     }
 
-    /// As [`Self::merge`], and gives back what a filter with a window has forgotten by that.
+    /// As [`Self::merge`], at a time, if one is given, with the rebase that is due by then. Gives back what a filter with a
+    /// window has forgotten by that.
     pub(super) fn unite(
         &mut self,
         others: &[&BloomFilter],
+        now: Option<u64>,
         limit: &impl SizeLimit,
-    ) -> Result<(bool, Forgotten), Error> {
+    ) -> Result<(bool, Merging, Forgotten), Error> {
         if let Some(error) = others.iter().find_map(|other| self.mismatch(other)) {
             return Err(error);
         }
+        let stays = Merging::STAYS;
         let changed = match &mut self.chain {
             EitherChain::Lines(ours) => ours.merge(&all_of(others, Self::as_lines)?, limit),
             EitherChain::Classic(ours) => ours.merge(&all_of(others, Self::as_classic)?, limit),
-            EitherChain::Windowed(ours) => return ours.merge(&all_of(others, Self::as_ring)?, limit),
+            EitherChain::Windowed(ours) => {
+                let others = all_of(others, Self::as_ring)?;
+                if let Some(now) = now {
+                    return ours.merge_at(&others, now, limit);
+                }
+                let (changed, forgotten) = ours.merge(&others, limit)?;
+                return Ok((changed, stays, forgotten));
+            }
         };
-        Ok((changed?, Forgotten::default()))
+        Ok((changed?, stays, Forgotten::default()))
     }
 
     /// Why a filter of another kind cannot be merged into this one.

@@ -5,9 +5,9 @@ use super::params::Params;
 use super::ring::{Forgotten, Moved, Ring};
 use super::sliding::Sliding;
 use crate::admission::{Admission, Terms};
-use crate::error::{Error, Parameter};
+use crate::error::Error;
 use crate::size_limit::SizeLimit;
-use crate::window::{Move, Pace};
+use crate::window::{Merging, Pace};
 
 /// A filter as it answers at some time. What is forgotten by then is skipped, and nothing is changed.
 #[derive(Debug, Clone, Copy)]
@@ -145,8 +145,8 @@ impl BloomFilter {
         Present { filter: self, slices_later: self.as_ring().map_or(0, |ring| ring.slices_later(now)) }
     }
 
-    /// As [`Self::admit`], at a time. What changes the filter has [moved it on](Self::advance_before_admitting) before;
-    /// what does not, as a dry run, asks it as it is by then.
+    /// As [`Self::admit`], at a time, and tells which move was made. What changes the filter makes the one that is due
+    /// first; what does not, as a dry run, asks it as it is by then.
     ///
     /// ```
     /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
@@ -159,7 +159,8 @@ impl BloomFilter {
     /// use rollcall_core::admission::{Admission, Terms};
     /// let terms = Terms { limit: 1, all: false, dry_run: false };
     /// let items = ["ann", "ben"].map(str::as_bytes);
-    /// assert_eq!(filter.admit_at(items.into_iter(), terms, now, &Unlimited)?, [Admission::Admitted, Admission::Refused]);
+    /// let (told, _) = filter.admit_at(items.into_iter(), terms, now, &Unlimited)?;
+    /// assert_eq!(told, [Admission::Admitted, Admission::Refused]);
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     ///
@@ -171,15 +172,10 @@ impl BloomFilter {
         terms: Terms,
         now: u64,
         limit: &impl SizeLimit,
-    ) -> Result<Vec<Admission>, Error> {
-        let items = items.map(AsRef::as_ref);
+    ) -> Result<(Vec<Admission>, Moved), Error> {
         match &mut self.chain {
-            EitherChain::Windowed(ring) => {
-                let slices_later = ring.slices_later(now);
-                ring.admit(items, terms, slices_later, limit)
-            }
-            EitherChain::Lines(filter) => filter.admit(items, terms, limit),
-            EitherChain::Classic(filter) => filter.admit(items, terms, limit),
+            EitherChain::Windowed(ring) => ring.admit(items.map(AsRef::as_ref), terms, Some(now), limit),
+            EitherChain::Lines(_) | EitherChain::Classic(_) => Ok((self.admit(items, terms, limit)?, Moved::not())),
         }
     }
 
@@ -346,36 +342,6 @@ impl BloomFilter {
         self.ring_of_time().map_or_else(Moved::not, |ring| ring.advance_before_adding(items, now))
     }
 
-    /// As [`Self::advance_due`], if admitting these items would change anything.
-    ///
-    /// ```
-    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # use rollcall_core::window::Pace;
-    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
-    /// # let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
-    /// # let now = 1_800_000_000;
-    /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
-    /// use rollcall_core::admission::Terms;
-    /// use rollcall_core::window::Move;
-    /// let (none, later) = (Terms { limit: 0, all: false, dry_run: false }, now + 21_600);
-    /// let items = ["ann"].map(str::as_bytes);
-    /// assert_eq!(filter.advance_before_admitting(items.into_iter(), none, later)?.made, Move::Stay);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`]. Nothing is changed then.
-    pub fn advance_before_admitting<'a, T: AsRef<[u8]> + ?Sized + 'a>(
-        &mut self,
-        items: impl ExactSizeIterator<Item = &'a T>,
-        terms: Terms,
-        now: u64,
-    ) -> Result<Moved, Error> {
-        let items = items.map(AsRef::as_ref);
-        self.ring_of_time().map_or_else(|| Ok(Moved::not()), |ring| ring.advance_before_admitting(items, terms, now))
-    }
-
     /// As [`Self::merge`], and gives back what it has forgotten by that: freeing much of it takes a while.
     ///
     /// ```
@@ -400,28 +366,11 @@ impl BloomFilter {
         others: &[&BloomFilter],
         limit: &impl SizeLimit,
     ) -> Result<(bool, Forgotten), Error> {
-        self.unite(others, limit)
+        let (changed, _, forgotten) = self.unite(others, None, limit)?;
+        Ok((changed, forgotten))
     }
 
-    /// Makes the rebase that is due at this time, if one is, and no other move: nothing is forgotten by it.
-    ///
-    /// ```
-    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # use rollcall_core::window::{Move, Pace};
-    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
-    /// let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
-    /// let (jumped, now) = (2_000_000_000, 1_800_000_000);
-    /// let mut filter = BloomFilter::windowed(params, day, jumped, &Unlimited)?;
-    /// assert_eq!(filter.rebase_due(now), Move::Rebase(now / 21_600));
-    /// assert_eq!(filter.rebase_due(now), Move::Stay);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    pub fn rebase_due(&mut self, now: u64) -> Move {
-        self.ring_of_time().map_or(Move::Stay, |ring| ring.rebase_due(now))
-    }
-
-    /// Checks that none of these filters is more than a slice ahead of this one at this time.
+    /// What a merge with these at this time does to the numbers of its slices, and first whether it may be.
     ///
     /// ```
     /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
@@ -433,25 +382,48 @@ impl BloomFilter {
     /// # let mut filter = BloomFilter::windowed(params, day, now, &Unlimited)?;
     /// let mut ahead = filter.try_clone()?;
     /// ahead.advance(now / 21_600 + 2);
-    /// assert!(filter.check_not_ahead(&[&ahead], now).is_err());
-    /// assert!(ahead.check_not_ahead(&[&filter], now).is_ok());
+    /// assert!(filter.merging(&[&ahead], now).is_err());
+    /// assert!(ahead.merging(&[&filter], now).is_ok());
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`]: after a union, this filter would have forgotten early.
-    pub fn check_not_ahead(&self, others: &[&BloomFilter], now: u64) -> Result<(), Error> {
-        let Some(ring) = self.as_ring() else { return Ok(()) };
-        let present = ring.newest_slice().saturating_add(ring.slices_later(now));
-        // Other windows are for the merge to refuse: their slices mean other times.
-        let same = others.iter().filter(|other| other.sliding() == self.sliding());
-        match same.filter_map(|other| other.newest_slice()).find(|&slice| slice > present.saturating_add(1)) {
-            Some(ahead) => {
-                let got = format_args!("{ahead}, where that is {present}");
-                Err(Error::out_of_range(Parameter::Slice, "at most one ahead of the destination's", got))
-            }
-            None => Ok(()),
+    /// [`Error::OutOfRange`] where one of these is more than a slice ahead: after a merge, this filter would have forgotten
+    /// early.
+    pub fn merging(&self, others: &[&BloomFilter], now: u64) -> Result<Merging, Error> {
+        match self.as_ring() {
+            Some(ring) => ring.merging(others.iter().filter_map(|other| other.as_ring()), now),
+            None => Ok(Merging::STAYS),
         }
+    }
+
+    /// As [`Self::merge_forgetting`], at this time, with the rebase that is due by then. Tells which: the same merge between
+    /// these moves gives the same filter elsewhere.
+    ///
+    /// ```
+    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+    /// # use rollcall_core::size_limit::Unlimited;
+    /// # use rollcall_core::window::{Move, Pace};
+    /// # let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    /// let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+    /// let (jumped, now) = (2_000_000_000, 1_800_000_000);
+    /// let mut filter = BloomFilter::windowed(params, day, jumped, &Unlimited)?;
+    /// let mut other = BloomFilter::windowed(params, day, now, &Unlimited)?;
+    /// other.add(b"ann", &Unlimited)?;
+    /// let (changed, moves, _) = filter.merge_at(&[&other], now, &Unlimited)?;
+    /// assert_eq!((changed, moves.before, moves.after), (true, Move::Rebase(now / 21_600), Move::Stay));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Self::merging`] and [`Self::merge`]. Nothing is changed then, and nothing renumbered.
+    pub fn merge_at(
+        &mut self,
+        others: &[&BloomFilter],
+        now: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<(bool, Merging, Forgotten), Error> {
+        self.unite(others, Some(now), limit)
     }
 
     fn ring_of_time(&mut self) -> Option<&mut Ring> {

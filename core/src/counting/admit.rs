@@ -44,7 +44,7 @@ impl Counter {
 
     /// As [`Self::admit`], at a time, Unix seconds: what is dead by then is neither known nor counted. Tells beside the
     /// answers whether anything was changed, which they do not show: known items may have been seen later. What changes
-    /// a counter [moves it on](Self::advance_before_admitting) first; what does not, as a dry run, leaves it where it is.
+    /// a counter makes the move that is [due](Self::due) first; what does not, as a dry run, leaves it where it is.
     ///
     /// ```
     /// # use rollcall_core::admission::{Admission, Terms};
@@ -102,41 +102,6 @@ impl Counter {
             }
         }
         Ok((survey.into_answers(&of_new), has_changed))
-    }
-
-    /// As [`Self::advance_due`], if admitting these items would change anything. The answers to them stay the same.
-    ///
-    /// ```
-    /// # use rollcall_core::admission::Terms;
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::window::{Move, Pace, Window};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
-    /// # let noon = 1_800_000_000;
-    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
-    /// let terms = Terms { limit: 0, all: false, dry_run: false };
-    /// let ann = || [&b"ann"[..]].into_iter();
-    /// // She would be refused.
-    /// assert_eq!(visitors.advance_before_admitting(ann(), terms, noon + 3600)?, Move::Stay);
-    /// let terms = Terms { limit: 1, ..terms };
-    /// assert_eq!(visitors.advance_before_admitting(ann(), terms, noon + 3600)?, Move::Advance(500_001));
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::NotExact`], [`Error::PastExact`] and [`Error::OutOfMemory`], as [`Self::admit`]. Nothing is changed then.
-    pub fn advance_before_admitting<'a, T: AsRef<[u8]> + ?Sized + 'a>(
-        &mut self,
-        items: impl ExactSizeIterator<Item = &'a T>,
-        terms: Terms,
-        now: u64,
-    ) -> Result<Move, Error> {
-        let items = items.map(AsRef::as_ref);
-        if terms.dry_run || self.due(now) == Move::Stay {
-            return Ok(Move::Stay);
-        }
-        let has_changes = self.survey(items, terms, now)?.has_changes();
-        Ok(if has_changes { self.advance_due(now) } else { Move::Stay })
     }
 
     /// Looks all items up, as of a time.

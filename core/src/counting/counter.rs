@@ -404,7 +404,7 @@ impl Counter {
     pub fn members(&self) -> Result<listing::Iter<'_>, Error> {
         match &self.state {
             State::Exact(members) => Ok(listing::Iter::plain(members.iter())),
-            State::Windowed(_) => self.members_since(0),
+            State::Windowed(_) => self.members_since(self.oldest_alive(0)),
             State::Estimating(_) => Err(self.not_exact()),
         }
     }

@@ -33,7 +33,7 @@ impl Counter {
     ///
     /// # Errors
     /// Those of [`Self::members`].
-    pub fn members_since(&self, slice: u64) -> Result<listing::Iter<'_>, Error> {
+    pub fn members_since(&self, slice: i128) -> Result<listing::Iter<'_>, Error> {
         let Some(dated) = self.dated() else { return self.members() };
         let (ages, most_age) = (dated.ring().ages(), dated.ring().most_age_since(slice));
         match dated.seen() {
@@ -60,7 +60,7 @@ impl Counter {
     ///
     /// # Errors
     /// Those of [`Self::contains`], if any were seen then.
-    pub fn contains_since(&self, item: impl AsRef<[u8]>, slice: u64) -> Result<bool, Error> {
+    pub fn contains_since(&self, item: impl AsRef<[u8]>, slice: i128) -> Result<bool, Error> {
         let item = item.as_ref();
         Ok(self.age_of_member(item, hash64(item, self.params().seed), slice)?.is_some())
     }
@@ -84,7 +84,7 @@ impl Counter {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub fn seen_since(&self, slice: u64) -> Result<Counter, Error> {
+    pub fn seen_since(&self, slice: i128) -> Result<Counter, Error> {
         let Some(dated) = self.dated() else { return self.try_clone() };
         let (&params, layout, ring) = (self.params(), self.layout(), dated.ring());
         let (ages, most_age) = (ring.ages(), ring.most_age_since(slice));
@@ -186,7 +186,7 @@ impl Counter {
     }
 
     /// How many it has seen in `slice` or later.
-    fn seen_by(&self, slice: u64) -> Estimated {
+    fn seen_by(&self, slice: i128) -> Estimated {
         match self.dated() {
             None => self.estimated(),
             Some(dated) => dated.estimated(self.layout(), dated.ring().most_age_since(slice)),

@@ -141,7 +141,7 @@ impl Counter {
         self.window().map_or(0, |window| window.present(self.reached(), now))
     }
 
-    /// The oldest slice that is alive at a time, Unix seconds.
+    /// The oldest slice that is alive at a time, Unix seconds. Those before the epoch have numbers below 0.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
@@ -153,11 +153,12 @@ impl Counter {
     /// assert_eq!(visitors.oldest_alive(noon), 500_000 - 24);
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
-    pub fn oldest_alive(&self, now: u64) -> u64 {
+    pub fn oldest_alive(&self, now: u64) -> i128 {
         self.window().map_or(0, |window| window.oldest_alive(self.present_slice(now)))
     }
 
-    /// The slice from which on it must be asked for who was seen in the last `seconds`, at least.
+    /// The slice from which on it must be asked for who was seen in the last `seconds`, at least. Those before the epoch have
+    /// numbers below 0.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
@@ -169,7 +170,7 @@ impl Counter {
     /// assert_eq!(visitors.since(3600, noon), 499_999);
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
-    pub fn since(&self, seconds: u64, now: u64) -> u64 {
+    pub fn since(&self, seconds: u64, now: u64) -> i128 {
         self.window().map_or(0, |window| window.since(seconds, self.reached(), now))
     }
 
@@ -204,12 +205,17 @@ impl Counter {
     /// ```
     pub fn advance_due(&mut self, now: u64) -> Move {
         let due = self.due(now);
+        self.make(due);
+        due
+    }
+
+    /// Moves it on.
+    pub(super) fn make(&mut self, due: Move) {
         match due {
             Move::Stay => {}
             Move::Advance(slice) => drop(self.advance(slice)),
             Move::Rebase(slice) => drop(self.rebase(slice)),
         }
-        due
     }
 
     /// Makes a later slice the newest and drops what dies by that; false, and nothing done, for one that is not later.
@@ -376,29 +382,6 @@ impl Counter {
         }
     }
 
-    /// Makes the rebase that is due at a time, Unix seconds, if one is, and no other move: nothing is forgotten by it.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::window::{Move, Pace, Window};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
-    /// let (jumped, now) = (2_000_000_000, 1_800_000_000);
-    /// let mut visitors = Counter::new(params)?.with_window(day, day.first_slice(jumped))?;
-    /// assert_eq!(visitors.rebase_due(now), Move::Rebase(500_000));
-    /// assert_eq!(visitors.rebase_due(now), Move::Stay);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    pub fn rebase_due(&mut self, now: u64) -> Move {
-        match self.due(now) {
-            due @ Move::Rebase(_) => {
-                self.advance_due(now);
-                due
-            }
-            _ => Move::Stay,
-        }
-    }
-
     /// As [`Self::advance_due`], if adding these items would change anything; a rebase with any item.
     ///
     /// ```
@@ -432,7 +415,7 @@ impl Counter {
     ///
     /// # Errors
     /// [`Error::NotExact`] when some were.
-    pub(super) fn is_all_dead(&self, slice: u64) -> Result<bool, Error> {
+    pub(super) fn is_all_dead(&self, slice: i128) -> Result<bool, Error> {
         match self.dated() {
             Some(dated) if !matches!(dated.seen(), Seen::Exact(_)) => {
                 if dated.has_any(dated.ring().most_age_since(slice)) { Err(self.not_exact()) } else { Ok(true) }
@@ -446,7 +429,7 @@ impl Counter {
     ///
     /// # Errors
     /// Those of [`Self::contains`].
-    pub(super) fn age_of_member(&self, item: &[u8], hash: u64, slice: u64) -> Result<Option<u8>, Error> {
+    pub(super) fn age_of_member(&self, item: &[u8], hash: u64, slice: i128) -> Result<Option<u8>, Error> {
         let Some(dated) = self.dated() else { return Ok(self.contains_hashed(item, hash)?.then_some(0)) };
         let most_age = dated.ring().most_age_since(slice);
         match dated.seen() {
@@ -528,7 +511,7 @@ pub fn since<'a>(counters: &[&'a Counter], seconds: u64, now: u64) -> Result<Vec
     as_seen(counters, |counter| counter.since(seconds, now))
 }
 
-fn as_seen<'a>(counters: &[&'a Counter], slice: impl Fn(&Counter) -> u64) -> Result<Vec<Present<'a>>, Error> {
+fn as_seen<'a>(counters: &[&'a Counter], slice: impl Fn(&Counter) -> i128) -> Result<Vec<Present<'a>>, Error> {
     check_windows(counters)?;
     let mut seen = try_with_capacity(counters.len())?;
     for &counter in counters {

@@ -2,11 +2,12 @@
 
 use super::super::chain::{Expected, SubFilter, next_chunk, taken_bytes};
 use super::super::lines::sub_filter::LineSubFilter;
-use super::{Ring, look_up_chunk};
+use super::{Moved, Ring, look_up_chunk};
 use crate::admission::{Admission, Survey, Terms, first_of};
 use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
+use crate::window::Move;
 
 /// The items of a call, looked up.
 struct Surveyed {
@@ -17,9 +18,16 @@ struct Surveyed {
     renewed: Vec<(usize, Hash128)>,
 }
 
+impl Surveyed {
+    /// Would they change anything?
+    fn has_changes(&self) -> bool {
+        self.admitted > 0 || !self.renewed.is_empty()
+    }
+}
+
 impl Ring {
-    /// Adds those items that `terms` admit, in order, and tells of each what became of it, once so many more slices have
-    /// begun. What changes has moved before, so that there are none. With refresh, known items are renewed.
+    /// Adds those items that `terms` admit, in order, and tells of each what became of it, at this time, if one is given.
+    /// With refresh, known items are renewed. What changes the filter makes the move that is due first.
     ///
     /// All memory is allocated before the first bit is set.
     ///
@@ -30,34 +38,27 @@ impl Ring {
         &mut self,
         items: impl ExactSizeIterator<Item = &'a [u8]>,
         terms: Terms,
-        slices_later: u64,
+        now: Option<u64>,
         limit: &(impl SizeLimit + ?Sized),
-    ) -> Result<Vec<Admission>, Error> {
-        let Surveyed { survey, admitted, renewed } = self.survey(items, terms, slices_later)?;
-        let new = survey.new_items();
-        let mut told = first_of(if terms.dry_run { admitted } else { 0 }, new.len())?;
-        if admitted + renewed.len() > 0 {
-            let begun = if slices_later == 0 { self.newest().len() } else { 0 };
-            let more = self.sub_filters_for((admitted + renewed.len()) as u64, begun, limit)?;
-            if !terms.dry_run {
-                self.fill(more, new, &renewed, admitted, &mut told)?;
+    ) -> Result<(Vec<Admission>, Moved), Error> {
+        let (slices_later, due) = now.map_or((0, Move::Stay), |now| (self.slices_later(now), self.due(now)));
+        let surveyed = self.survey(items, terms, slices_later)?;
+        let new = surveyed.survey.new_items();
+        let mut told = first_of(if terms.dry_run { surveyed.admitted } else { 0 }, new.len())?;
+        let mut moved = Moved::not();
+        if surveyed.has_changes() {
+            let tried = self.try_move(due)?;
+            let more = self.sub_filters_for((surveyed.admitted + surveyed.renewed.len()) as u64, limit);
+            let more = more.and_then(|more| if terms.dry_run { Ok(None) } else { self.with_room(more).map(Some) });
+            if let Ok(Some(more)) = more {
+                moved = tried.moved;
+                self.fill(more, new, &surveyed.renewed, surveyed.admitted, &mut told);
+            } else {
+                self.take_back(tried);
+                more?;
             }
         }
-        Ok(survey.into_answers(&told))
-    }
-
-    /// Whether these items would change anything, once so many more slices have begun.
-    ///
-    /// # Errors
-    /// As [`Self::admit`].
-    pub(super) fn would_change<'a>(
-        &self,
-        items: impl ExactSizeIterator<Item = &'a [u8]>,
-        terms: Terms,
-        slices_later: u64,
-    ) -> Result<bool, Error> {
-        let surveyed = self.survey(items, terms, slices_later)?;
-        Ok(surveyed.admitted + surveyed.renewed.len() > 0)
+        Ok((surveyed.survey.into_answers(&told), moved))
     }
 
     /// Looks all items up.
@@ -95,15 +96,10 @@ impl Ring {
         Ok(Surveyed { survey, admitted, renewed })
     }
 
-    /// The sub-filters that so many items may need in the newest generation, besides the `begun` ones that it has.
-    fn sub_filters_for(
-        &self,
-        items: u64,
-        begun: usize,
-        limit: &(impl SizeLimit + ?Sized),
-    ) -> Result<Vec<LineSubFilter>, Error> {
+    /// The sub-filters that so many items may need in the newest generation, besides those that it has.
+    fn sub_filters_for(&self, items: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Vec<LineSubFilter>, Error> {
         let mut more: Vec<LineSubFilter> = Vec::new();
-        let (mut room, mut held) = (if begun > 0 { self.room() } else { 0 }, self.size_bytes());
+        let (begun, mut room, mut held) = (self.newest().len(), self.room(), self.size_bytes());
         while room < items {
             let next = self.sub_filter(begun + more.len(), more.len(), held, limit)?;
             held = held.saturating_add(taken_bytes(&next));
@@ -115,8 +111,16 @@ impl Ring {
         Ok(more)
     }
 
+    /// These sub-filters, once the lists have room for them.
+    fn with_room(&mut self, more: Vec<LineSubFilter>) -> Result<Vec<LineSubFilter>, Error> {
+        try_reserve(&mut self.sub_filters, more.len())?;
+        try_reserve(&mut self.generations, 1)?;
+        Ok(more)
+    }
+
     /// Adds the first `most` of the new items and all those renewed, in order, to the newest generation and the
-    /// sub-filters `more`, which have room for them. Some may be known by then, from the others.
+    /// sub-filters `more`, which have room for them, and for which the lists have. Some may be known by then, from the
+    /// others.
     fn fill(
         &mut self,
         mut more: Vec<LineSubFilter>,
@@ -124,11 +128,12 @@ impl Ring {
         renewed: &[(usize, Hash128)],
         most: usize,
         told: &mut [Admission],
-    ) -> Result<(), Error> {
+    ) {
         let had_newest = !self.newest().is_empty();
         let mut at = self.sub_filters.len() - usize::from(had_newest);
         let start = self.newest_start();
-        self.append(&mut more)?;
+        let appended = self.append(&mut more);
+        debug_assert!(appended.is_ok(), "there is room");
         let (mut admitted, mut renewed) = (0, renewed.iter().peekable());
         for (place, hash) in new.iter().map(Some).chain([None]).enumerate() {
             while let Some(&(_, hash)) = renewed.next_if(|(before, _)| *before == place) {
@@ -150,7 +155,6 @@ impl Ring {
         }
         // Room was made for what others of the items made known.
         self.shorten_newest(at + 1);
-        Ok(())
     }
 
     /// Inserts an item into the sub-filter `at`, or the one after it where that is full. Tells whether it was in none

@@ -6,6 +6,7 @@ use super::super::lines::sub_filter::LineSubFilter;
 use super::{Forgotten, Generation, Ring, num_items};
 use crate::error::{Error, Parameter};
 use crate::size_limit::{SizeLimit, try_with_capacity};
+use crate::window::{Ahead, Merging};
 
 /// What a generation of the union is made of.
 struct Planned<'a> {
@@ -67,6 +68,46 @@ impl Ring {
         }
         (self.sub_filters, self.generations) = (sub_filters, generations);
         united.map(|()| (true, forgotten))
+    }
+
+    /// What a merge with these at a time does to the numbers of its slices, and first whether it may be.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] where one is more than a slice ahead: this one would forget early.
+    pub fn merging<'a>(&self, others: impl Iterator<Item = &'a Self>, now: u64) -> Result<Merging, Error> {
+        // Other windows are for the merge to refuse: their slices mean other times.
+        let same = others.filter(|other| other.sliding == self.sliding).map(|other| other.newest_slice);
+        let merging =
+            self.sliding.window().map_or(Ok(Merging::STAYS), |window| window.merging(self.newest_slice, same, now));
+        merging.map_err(|Ahead { slice, present }| {
+            let got = format_args!("{slice}, where that is {present}");
+            Error::out_of_range(Parameter::Slice, "at most one ahead of the destination's", got)
+        })
+    }
+
+    /// As [`Self::merge`], at a time, with the rebase that is due by then.
+    ///
+    /// # Errors
+    /// Those of [`Self::merging`] and [`Self::merge`]. Nothing is changed then.
+    pub fn merge_at(
+        &mut self,
+        others: &[&Self],
+        now: u64,
+        limit: &(impl SizeLimit + ?Sized),
+    ) -> Result<(bool, Merging, Forgotten), Error> {
+        let merging = self.merging(others.iter().copied(), now)?;
+        let tried = self.try_move(merging.before)?;
+        match self.merge(others, limit) {
+            Ok((changed, forgotten)) => {
+                // A rebase forgets nothing.
+                self.make(merging.after);
+                Ok((changed, merging, forgotten))
+            }
+            Err(error) => {
+                self.take_back(tried);
+                Err(error)
+            }
+        }
     }
 
     /// Plans each generation of the union that is alive once `newest_slice` is the newest, oldest first.

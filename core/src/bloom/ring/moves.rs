@@ -3,10 +3,9 @@
 use super::super::chain::SubFilter;
 use super::super::lines::sub_filter::LineSubFilter;
 use super::super::sliding::Span;
-use super::Ring;
-use crate::admission::Terms;
+use super::{Generation, Ring};
 use crate::error::Error;
-use crate::size_limit::try_with_capacity;
+use crate::size_limit::{try_to_vec, try_with_capacity};
 use crate::window::{Move, Pace};
 
 /// What a filter has forgotten. Freeing the memory of a large one takes a while: it may be sent to another thread.
@@ -49,6 +48,16 @@ impl Moved {
     }
 }
 
+/// A move that was made, and can be taken back while nothing else has changed.
+#[derive(Debug)]
+pub(super) struct Tried {
+    pub(super) moved: Moved,
+    /// The newest slice before it.
+    newest_slice: u64,
+    /// The generations before an advance; none else, as no other move changes them.
+    generations: Vec<Generation>,
+}
+
 impl Ring {
     /// How many slices later than the newest one it is, by this clock.
     #[inline]
@@ -59,12 +68,24 @@ impl Ring {
         }
     }
 
-    fn due(&self, now: u64) -> Move {
+    pub(super) fn due(&self, now: u64) -> Move {
         self.sliding.window().map_or(Move::Stay, |window| window.due(self.newest_slice, now))
     }
 
     /// Begins all slices up to this one, and drops what dies by that. A slice that has begun changes nothing.
     pub fn advance(&mut self, slice: u64) -> Forgotten {
+        // Without memory for the list they are dropped here.
+        let list = self.list_of_dead(slice).ok();
+        self.advance_into(slice, list)
+    }
+
+    /// A list with room for the sub-filters that die once this slice is the newest.
+    fn list_of_dead(&self, slice: u64) -> Result<Vec<LineSubFilter>, Error> {
+        try_with_capacity(self.dead(slice.saturating_sub(self.newest_slice)).1)
+    }
+
+    /// As [`Self::advance`]. What dies is put into the list.
+    fn advance_into(&mut self, slice: u64, list: Option<Vec<LineSubFilter>>) -> Forgotten {
         let slices_later = slice.saturating_sub(self.newest_slice);
         if slices_later == 0 {
             return Forgotten::default();
@@ -75,13 +96,36 @@ impl Ring {
         // Those alive are younger than there may be generations, so this fits.
         self.generations.iter_mut().for_each(|one| one.age = one.age.saturating_add(slices_later as u32));
         let dead = self.sub_filters.drain(..sub_filters);
-        match try_with_capacity(dead.len()) {
-            Ok(mut list) => {
-                list.extend(dead);
-                Forgotten(list)
+        list.map_or_else(Forgotten::default, |mut list| {
+            list.extend(dead);
+            Forgotten(list)
+        })
+    }
+
+    /// Makes a move that can be [taken back](Self::take_back).
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]. Nothing is changed then.
+    pub(super) fn try_move(&mut self, due: Move) -> Result<Tried, Error> {
+        let (newest_slice, mut generations) = (self.newest_slice, Vec::new());
+        let moved = match due {
+            Move::Advance(slice) => {
+                generations = try_to_vec(&self.generations)?;
+                let list = self.list_of_dead(slice)?;
+                Moved { made: due, forgotten: self.advance_into(slice, Some(list)) }
             }
-            // They are dropped here, then.
-            Err(_) => Forgotten::default(),
+            Move::Stay | Move::Rebase(_) => self.make(due),
+        };
+        Ok(Tried { moved, newest_slice, generations })
+    }
+
+    /// Takes a move back.
+    pub(super) fn take_back(&mut self, tried: Tried) {
+        self.newest_slice = tried.newest_slice;
+        if let Move::Advance(_) = tried.moved.made {
+            self.generations = tried.generations;
+            // They were in this list before, so there is room.
+            self.sub_filters.splice(..0, tried.moved.forgotten.0);
         }
     }
 
@@ -97,16 +141,6 @@ impl Ring {
         if let Span::Time(window) = &mut self.sliding.span {
             *window = window.with_pace(pace);
         }
-    }
-
-    /// Makes the rebase that is due by this clock. Nothing is forgotten by one.
-    pub(in crate::bloom) fn rebase_due(&mut self, now: u64) -> Move {
-        let due = self.due(now);
-        if let Move::Rebase(slice) = due {
-            self.rebase(slice);
-            return due;
-        }
-        Move::Stay
     }
 
     /// Makes the move that is due by this clock.
@@ -130,25 +164,7 @@ impl Ring {
         if changes { self.make(due) } else { Moved::not() }
     }
 
-    /// Makes the move that is due by this clock, if admitting these items would change anything.
-    ///
-    /// # Errors
-    /// As [`Self::admit`]. Nothing is changed then.
-    pub fn advance_before_admitting<'a>(
-        &mut self,
-        items: impl ExactSizeIterator<Item = &'a [u8]>,
-        terms: Terms,
-        now: u64,
-    ) -> Result<Moved, Error> {
-        let due = self.due(now);
-        if due == Move::Stay || terms.dry_run {
-            return Ok(Moved::not());
-        }
-        let changes = self.would_change(items, terms, self.slices_later(now))?;
-        Ok(if changes { self.make(due) } else { Moved::not() })
-    }
-
-    fn make(&mut self, due: Move) -> Moved {
+    pub(super) fn make(&mut self, due: Move) -> Moved {
         let forgotten = match due {
             Move::Stay => Forgotten::default(),
             Move::Advance(slice) => self.advance(slice),

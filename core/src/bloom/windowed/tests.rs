@@ -1,11 +1,13 @@
 //! Filters that forget against a model that follows their replies.
 
+mod limits;
+
 use super::*;
 use crate::bloom::lines::LineFilter;
 use crate::bloom::lines::sub_filter::LineSubFilter;
 use crate::bloom::ring::Generation;
 use crate::bloom::{Span, sizing};
-use crate::error::Limit;
+use crate::error::{Limit, Parameter};
 use crate::heap::{Mover, OnHeap};
 use crate::size_limit::{MaxBytes, Unlimited};
 use crate::window::{Move, Window};
@@ -227,13 +229,75 @@ proptest! {
             let items = bytes(&items);
             let asked = || items.iter().map(|item| &item[..]);
             let before = ours.try_clone().unwrap();
-            let dry = ours.admit_at(asked(), Terms { dry_run: true, ..terms }, now, &Unlimited).unwrap();
+            let (dry, _) = ours.admit_at(asked(), Terms { dry_run: true, ..terms }, now, &Unlimited).unwrap();
             prop_assert!(ours == before);
             prop_assert_eq!(&dry, &expected);
-            ours.advance_before_admitting(asked(), terms, now).unwrap();
-            prop_assert_eq!(ours.admit_at(asked(), terms, now, &Unlimited).unwrap(), expected);
+            let (told, moved) = ours.admit_at(asked(), terms, now, &Unlimited).unwrap();
+            prop_assert_eq!(told, expected);
+            let has_moved = before.newest_slice() != ours.newest_slice();
+            prop_assert_eq!(moved.made, if has_moved { Move::Advance(slice) } else { Move::Stay });
+            prop_assert!(ours == before || ours.newest_slice() == Some(slice));
             prop_assert_eq!(ours.at(now).num_items(), model.len() as u64);
             prop_assert!((0..60u32).all(|item| ours.at(now).may_contain(item.to_le_bytes()) == model.contains_key(&item)));
+        }
+    }
+}
+
+proptest! {
+    /// A merge at a time is its moves around a plain merge, or an error that leaves everything as it was.
+    #[test]
+    fn a_merge_at_a_time_is_its_moves_and_a_merge_or_nothing(
+        slices in 1u32..5, refresh: bool, limit in prop_oneof![Just(0u64), Just(u64::MAX)], now in 0u64..8,
+        all in prop::collection::vec((0u64..8, prop::collection::vec(0u32..60, 0..20), 0u32..12), 1..4),
+    ) {
+        let filters: Vec<BloomFilter> = all.iter().map(|(slice, items, odd)| {
+            // A few differ, so that no merge with them is allowed.
+            let mut filter = filter(slices, refresh, if *odd == 0 { 11 } else { 10 }, slice * LEN);
+            add(&mut filter, items, slice * LEN);
+            filter
+        }).collect();
+        let others: Vec<&BloomFilter> = filters[1..].iter().collect();
+        let (mut merged, mut expected) = (filters[0].try_clone().unwrap(), filters[0].try_clone().unwrap());
+        let newest = expected.newest_slice().unwrap();
+        match merged.merge_at(&others, now * LEN, &MaxBytes(limit)) {
+            Err(_) => prop_assert!(merged == filters[0]),
+            Ok((changed, Merging { before, after }, _)) => {
+                let step = |filter: &mut BloomFilter, made| match made {
+                    Move::Rebase(slice) => filter.rebase(slice),
+                    made => assert_eq!(made, Move::Stay),
+                };
+                step(&mut expected, before);
+                prop_assert_eq!(expected.merge(&others, &Unlimited), Ok(changed));
+                step(&mut expected, after);
+                prop_assert!(merged == expected);
+                // What had jumped ahead is back at the clock.
+                let is_back = merged.newest_slice().unwrap() <= now + 1;
+                let stays = Merging { before, after } == Merging::STAYS;
+                prop_assert!(is_back || stays && newest <= now + 1);
+                // Nothing was forgotten early by more than the slice that clocks may differ.
+                let most = filters.iter().filter_map(BloomFilter::newest_slice).max().unwrap();
+                prop_assert!(before != Move::Stay || most <= newest.max(now) + 1);
+                prop_assert!(before == Move::Stay || others.iter().all(|other| other.newest_slice().unwrap() <= now + 1));
+            }
+        }
+    }
+
+    /// What admission refuses for its size is as it was, however late it is.
+    #[test]
+    fn admission_without_memory_moves_nothing(
+        slices in 1u32..5, refresh: bool, later in 0u64..80, back: bool, limit in 0u64..4000,
+        items in prop::collection::vec(0u32..60, 1..30), asked in prop::collection::vec(0u32..120, 1..30), dry_run: bool,
+    ) {
+        let mut ours = filter(slices, refresh, 10, 1_000);
+        for (at, item) in (0u64..).zip(&items) {
+            add(&mut ours, &[*item], 1_000 + at);
+        }
+        let (before, now) = (ours.try_clone().unwrap(), if back { 1_000 - later } else { 1_030 + later });
+        let asked = bytes(&asked);
+        let told = ours.admit_at(asked.iter().map(|item| &item[..]), Terms { dry_run, ..SOME }, now, &MaxBytes(limit));
+        prop_assert!(told.is_ok() && !dry_run || ours == before);
+        if let Ok((_, moved)) = told {
+            prop_assert!(moved.made != Move::Stay || ours.newest_slice() == before.newest_slice());
         }
     }
 }
@@ -276,9 +340,9 @@ fn what_does_not_fit_is_refused() {
     ));
     let mut ahead = of_time.try_clone().unwrap();
     ahead.advance(1);
-    assert!(of_time.check_not_ahead(&[&ahead], 0).is_ok());
+    assert!(of_time.merging(&[&ahead], 0).is_ok());
     ahead.advance(2);
-    assert!(of_time.check_not_ahead(&[&ahead], 0).is_err());
+    assert!(of_time.merging(&[&ahead], 0).is_err());
     assert!(matches!(of_time.sliding(), Some(Sliding { span: Span::Time(window), .. }) if window.seconds() == 86_400));
     assert!(Window::new(86_400, 4, Sliding::MAX_SLICES, Pace::Manual).is_ok());
 }
@@ -428,81 +492,18 @@ fn what_goes_by_no_time_does_not_move() {
         assert_eq!(filter.advance(1_000).num_bytes(), 0);
         filter.rebase(0);
         filter.set_pace(Pace::Manual);
-        assert_eq!((filter.advance_due(u64::MAX).made, filter.rebase_due(0)), (Move::Stay, Move::Stay));
+        assert_eq!(filter.advance_due(u64::MAX).made, Move::Stay);
+        assert_eq!(filter.merging(&[&before], 0), Ok(Merging::STAYS));
         assert_eq!(filter.at(u64::MAX).slice(), before.newest_slice());
         assert!(filter == before && filter.at(u64::MAX).num_items() == before.num_items());
-    }
-}
-
-/// The limit is asked for the first sub-filters of all generations that may be alive at once.
-#[test]
-fn all_generations_are_asked_for_at_once() {
-    let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
-    let day = Sliding::time(4 * LEN, 4, Pace::Clock, false).unwrap();
-    let of_generation = Params { error_rate: 0.01 / 5.0, capacity: 250, ..params };
-    let bytes = sizing::sub_filter_geometry(&of_generation, 0).unwrap().num_bytes();
-    let of_each = size_of::<LineSubFilter>() + size_of::<Generation>();
-    let needed = (size_of::<LineFilter>() + size_of::<Ring>() + 5 * of_each) as u64 + 5 * bytes;
-    assert!(BloomFilter::windowed(params, day, 0, &MaxBytes(needed)).is_ok());
-    let refused = Error::TooLarge { needed_bytes: needed, limit_bytes: needed - 1, limit: Limit::Value };
-    assert_eq!(BloomFilter::windowed(params, day, 0, &MaxBytes(needed - 1)), Err(refused));
-}
-
-/// A filter may be as large as its limit: what is compared is what it says of its size, with all slices full.
-#[test]
-fn limits_are_sizes_with_all_slices_full() {
-    for (capacity, sliding) in [
-        (1000, Sliding::time(4 * LEN, 4, Pace::Clock, false).unwrap()),
-        (20, Sliding::time(60 * LEN, 60, Pace::Manual, true).unwrap()),
-        (1000, Sliding::last(7, false).unwrap()),
-        (1000, Sliding::last(3, true).unwrap()),
-    ] {
-        let expansion = if sliding.window().is_some() { 2 } else { 0 };
-        let params = Params { error_rate: 0.01, capacity, expansion, seed: 0 };
-        let full = |limit: &MaxBytes| -> Result<u64, Error> {
-            let mut filter = BloomFilter::windowed_at(params, sliding, 0, limit)?;
-            // A slice takes a few; one of the last items moves on by itself, and takes no more once it has come round.
-            let (of_slice, slices) = if sliding.window().is_some() { (3, 70u32) } else { (10_000, 1) };
-            for item in 0..of_slice * slices {
-                filter.advance(u64::from(item / of_slice));
-                filter.add(item.to_le_bytes(), limit)?;
-            }
-            Ok(filter.size_bytes())
-        };
-        let size = full(&MaxBytes(u64::MAX)).unwrap();
-        assert_eq!(full(&MaxBytes(size)), Ok(size), "{sliding:?}");
-        let refused = BloomFilter::windowed_at(params, sliding, 0, &MaxBytes(size - 1)).err();
-        assert!(matches!(refused, Some(Error::TooLarge { needed_bytes, .. }) if needed_bytes == size), "{refused:?}");
     }
 }
 
 const SOME: Terms = Terms { limit: u64::MAX, all: false, dry_run: false };
 
 fn admit(filter: &mut BloomFilter, items: &[u32], terms: Terms, now: u64, limit: u64) -> Result<Vec<Admission>, Error> {
-    filter.admit_at(bytes(items).iter().map(|item| &item[..]), terms, now, &MaxBytes(limit))
-}
-
-#[test]
-fn admission_asks_for_the_memory_that_it_needs() {
-    for refresh in [false, true] {
-        let mut filter = filter(1, refresh, 40, 1_000);
-        assert!(matches!(admit(&mut filter, &[0], SOME, 1_000, 0), Err(Error::TooLarge { .. })));
-        assert_eq!(admit(&mut filter, &[0, 0, 1], SOME, 1_000, u64::MAX).unwrap().len(), 3);
-        let dry = Terms { dry_run: true, ..SOME };
-        // In a later slice there is no sub-filter yet, whatever room this one has.
-        assert!(matches!(admit(&mut filter, &[2], dry, 1_010, 0), Err(Error::TooLarge { .. })));
-        // What is known already needs nothing, and others fill it up.
-        for terms in [dry, SOME] {
-            assert_eq!(admit(&mut filter, &[1, 0], terms, 1_000, 0), Ok(vec![Admission::Known; 2]));
-            assert_eq!(
-                admit(&mut filter, &(2..40).collect::<Vec<_>>(), terms, 1_000, 0),
-                Ok(vec![Admission::Admitted; 38])
-            );
-        }
-        assert_eq!((filter.room(), filter.num_items(), filter.sub_filters().len()), (0, 40, 1));
-        assert_eq!(admit(&mut filter, &[1, 0], SOME, 1_000, 0), Ok(vec![Admission::Known; 2]));
-        assert!(matches!(admit(&mut filter, &[40], SOME, 1_000, 0), Err(Error::TooLarge { .. })));
-    }
+    let told = filter.admit_at(bytes(items).iter().map(|item| &item[..]), terms, now, &MaxBytes(limit));
+    told.map(|(told, _)| told)
 }
 
 #[test]
@@ -512,7 +513,6 @@ fn what_is_admitted_is_where_adding_would_have_put_it() {
         for (now, items) in [(1_000, 0..50), (1_005, 30..90), (1_010, 60..200), (1_010, 190..191)] {
             let items: Vec<u32> = items.collect();
             add(&mut added, &items, now);
-            drop(admitted.advance_due(now));
             admit(&mut admitted, &items, SOME, now, u64::MAX).unwrap();
             assert!(admitted == added && admitted.sub_filters().len() > 2);
         }
@@ -530,19 +530,19 @@ fn renewed_items_are_moved_to_the_newest_slice() {
     let dry = Terms { dry_run: true, ..SOME };
     // What only tells moves nothing on.
     let before = ours.try_clone().unwrap();
-    assert_eq!(ours.advance_before_admitting(asked(), dry, 1_010).unwrap().made, Move::Stay);
+    assert_eq!(ours.admit_at(asked(), dry, 1_010, &Unlimited).unwrap().1.made, Move::Stay);
     assert!(ours == before);
-    assert_eq!(ours.advance_before_admitting(asked(), SOME, 1_010).unwrap().made, Move::Advance(101));
-    assert_eq!(admit(&mut ours, &[7, 7], SOME, 1_010, u64::MAX), Ok(vec![Admission::Known; 2]));
+    let (told, moved) = ours.admit_at(asked(), SOME, 1_010, &Unlimited).unwrap();
+    assert_eq!((told, moved.made), (vec![Admission::Known; 2], Move::Advance(101)));
     assert_eq!((ours.num_items(), ours.additions(), ours.sub_filters().len()), (1, 2, 2));
     add(&mut once, &[7], 1_010);
     assert!(ours == once);
     // In its slice it is not renewed again.
-    assert_eq!(ours.advance_before_admitting(asked(), SOME, 1_010).unwrap().made, Move::Stay);
+    assert_eq!(ours.admit_at(asked(), SOME, 1_010, &Unlimited).unwrap().1.made, Move::Stay);
     assert!(ours.at(1_039).may_contain(known[0]) && !ours.at(1_040).may_contain(known[0]));
     let last = Params { error_rate: 0.01, capacity: 10, expansion: 0, seed: 0 };
     let mut last = BloomFilter::windowed(last, Sliding::last_different(), 0, &Unlimited).unwrap();
-    assert_eq!(last.advance_before_admitting(asked(), SOME, 1_010).unwrap().made, Move::Stay);
+    assert!(matches!(last.admit_at(asked(), SOME, 1_010, &Unlimited), Err(Error::NotOfLast { .. })));
 }
 
 #[test]

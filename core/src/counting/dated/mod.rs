@@ -271,6 +271,11 @@ impl Dated {
         is_earlier
     }
 
+    /// Takes a rebase back: `ring` is what it was before.
+    pub(super) fn undo_rebase(&mut self, ring: Ring) {
+        self.ring = ring;
+    }
+
     /// What moves it on is another thing now.
     pub(super) fn set_window(&mut self, window: Window) {
         self.ring.window = window;

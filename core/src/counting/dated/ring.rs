@@ -142,14 +142,13 @@ impl Ring {
         self.window.slices() as u8
     }
 
-    /// The most age of what was seen in `slice` or later; none where nothing can have been. Slices before the first
-    /// have no number and count as the first.
-    pub(in crate::counting) fn most_age_since(&self, slice: u64) -> Option<u8> {
-        let age = self.newest.checked_sub(slice)?;
-        Some(if slice == 0 { self.most_age() } else { age.min(self.most_age().into()) as u8 })
+    /// The most age of what was seen in `slice` or later; none where nothing can have been.
+    pub(in crate::counting) fn most_age_since(&self, slice: i128) -> Option<u8> {
+        let age = i128::from(self.newest).saturating_sub(slice);
+        (age >= 0).then(|| age.min(self.most_age().into()) as u8)
     }
 
-    /// The newest slice gets an earlier number, and all others with it.
+    /// The newest slice gets an earlier number, and all others with it. It changes what slices are called and no tag.
     pub(in crate::counting) fn rebase(&mut self, slice: u64) {
         let modulus = u64::from(self.modulus());
         let back = self.newest.saturating_sub(slice) % modulus;
@@ -183,7 +182,7 @@ mod tests {
                 assert_eq!(later.age(ages.newest), 1);
                 ring.rebase(newest / 3);
                 assert_eq!((ring.ages(), ring.newest), (ages, newest / 3));
-                assert_eq!(ring.most_age_since(newest / 3 + 1), None);
+                assert_eq!(ring.most_age_since(i128::from(newest / 3) + 1), None);
             }
         }
     }
@@ -209,7 +208,8 @@ mod tests {
         let of = |newest, slice| Ring::new(window, newest).most_age_since(slice);
         assert_eq!([100, 99, 96, 95, 1].map(|slice| of(100, slice)), [0, 1, 4, 4, 4].map(Some));
         assert_eq!((of(100, 101), of(u64::MAX, 1)), (None, Some(4)));
-        // Those before the first slice count as seen in it.
-        assert_eq!(([0, 1, 2].map(|slice| of(1, slice))), [Some(4), Some(0), None]);
+        assert_eq!((of(u64::MAX, i128::MIN), of(0, i128::MAX)), (Some(4), None));
+        // Slices before the epoch are as others.
+        assert_eq!([-4, -3, -2, -1, 0, 1].map(|slice| of(1, slice)), [4, 4, 3, 2, 1, 0].map(Some));
     }
 }

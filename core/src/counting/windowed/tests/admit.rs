@@ -37,24 +37,25 @@ impl Pair {
 
         let dry = Terms { dry_run: true, ..terms };
         let foreseen = self.counter.admit_at(items_of(), dry, now, &Unlimited);
-        assert_eq!(self.counter.advance_before_admitting(items_of(), dry, now), Ok(Move::Stay));
         assert_eq!(stored(&self.counter), before);
-        // Without a move before it, the call makes the move itself.
-        let mut alone = self.counter.try_clone().unwrap();
-        let at_once = alone.admit_at(items_of(), terms, now, &Unlimited);
-        let moved = self.counter.advance_before_admitting(items_of(), terms, now);
+        // Where it changes anything, it makes the move that is due.
+        let mut moved_before = self.counter.try_clone().unwrap();
         let found = self.counter.admit_at(items_of(), terms, now, &Unlimited);
-        assert_eq!(stored(&alone), stored(&self.counter));
-        assert_eq!((foreseen.map(|(told, _)| told), &at_once), (found.clone().map(|(told, _)| told), &found));
+        let moved = if matches!(found, Ok((_, true))) { due } else { Move::Stay };
+        if moved != Move::Stay {
+            moved_before.advance_due(now);
+        }
+        assert_eq!(moved_before.admit_at(items_of(), terms, now, &Unlimited), found);
+        assert_eq!(stored(&moved_before), stored(&self.counter));
+        assert_eq!(foreseen.map(|(told, _)| told), found.clone().map(|(told, _)| told));
         if is_past {
             assert!(matches!(found, Err(Error::PastExact { .. })), "{found:?}");
-            assert_eq!(moved.unwrap_or(Move::Stay), Move::Stay);
+            assert_eq!(moved, Move::Stay);
             assert_eq!(stored(&self.counter), before);
             return;
         }
         let (told, has_changed) = found.unwrap();
         assert_eq!(told, expected);
-        let moved = moved.unwrap();
         assert_eq!(moved, if has_changed { due } else { Move::Stay });
         assert_eq!(has_changed, stored(&self.counter) != before);
         if has_changed {
@@ -93,11 +94,11 @@ fn whoever_is_dead_makes_room() {
     pair.admit(&[1], LIMIT, NOON + 20);
     pair.admit(&[4, 5], Terms { all: true, ..LIMIT }, NOON + 45);
     pair.admit(&[4, 5], Terms { all: true, ..LIMIT }, NOON + 50);
-    assert_eq!(pair.model.since(0), BTreeSet::from([1, 4, 5]));
+    assert_eq!(pair.model.since(i128::MIN), BTreeSet::from([1, 4, 5]));
     // All that are refused are not seen again either.
     pair.admit(&[1, 6], Terms { all: true, ..LIMIT }, NOON + 60);
     pair.admit(&[4, 5, 6], LIMIT, NOON + 75);
-    assert_eq!(pair.model.since(0), BTreeSet::from([4, 5, 6]));
+    assert_eq!(pair.model.since(i128::MIN), BTreeSet::from([4, 5, 6]));
 }
 
 #[test]
@@ -108,14 +109,13 @@ fn an_estimate_that_is_dead_lets_in_again() {
     }
     let items = || [&b"ann"[..], b"ben"].into_iter();
     let refused = Error::NotExact { exact_limit: 2, exact_bytes: 500 };
-    assert_eq!(counter.admit_at(items(), LIMIT, NOON + 49, &Unlimited), Err(refused.clone()));
-    assert_eq!(counter.advance_before_admitting(items(), LIMIT, NOON + 49), Err(refused));
+    assert_eq!(counter.admit_at(items(), LIMIT, NOON + 49, &Unlimited), Err(refused));
     assert_eq!(counter.reached(), NOON / 10);
     let dry = Terms { dry_run: true, ..LIMIT };
     assert_eq!(counter.admit_at(items(), dry, NOON + 50, &Unlimited), Ok((vec![Admitted; 2], false)));
     assert!(!counter.is_exact());
-    assert_eq!(counter.advance_before_admitting(items(), LIMIT, NOON + 50), Ok(Move::Advance(NOON / 10 + 5)));
     assert_eq!(counter.admit_at(items(), LIMIT, NOON + 50, &Unlimited), Ok((vec![Admitted; 2], true)));
+    assert_eq!(counter.reached(), NOON / 10 + 5);
     assert!(counter.is_exact() && counter.count() == 2);
 }
 

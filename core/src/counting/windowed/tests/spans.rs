@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::counting::since;
+use crate::window::Merging;
 
 /// A window of this many slices of ten seconds that has reached slice 1000, moved on by the clock.
 fn counter(params: Params, slices: u32) -> Counter {
@@ -229,6 +230,76 @@ fn an_estimate_of_all_slots_is_of_all_members() {
             counter.estimate();
             counter.touch_all(items.iter(), &Unlimited, |_| ()).unwrap();
             assert_eq!(counter.estimate(), reloaded(&counter).estimate(), "from {start}");
+        }
+    }
+}
+
+proptest! {
+    /// A merge at a time is its moves around a plain merge, or an error that leaves everything as it was.
+    #[test]
+    fn a_merge_at_a_time_is_its_moves_and_a_merge_or_nothing(
+        slices in 0..SLICES.len(), exact_limit in prop_oneof![Just(0u32), Just(60)], now in 0u64..8,
+        limit in prop_oneof![Just(0u64), Just(u64::MAX)],
+        all in vec((0u64..8, vec(0u32..60, 0..20), 0u32..12, any::<bool>()), 1..4),
+    ) {
+        let window = window(SLICES[slices], Pace::Clock);
+        let counters: Vec<Counter> = all.iter().map(|(slice, items, odd, is_large)| {
+            // A few have another seed, so that no merge with them is allowed.
+            let params = params(exact_limit, if *is_large { 1_000_000 } else { 100 });
+            let params = Params { seed: u64::from(*odd == 0), ..params };
+            let mut counter = Counter::new(params).unwrap().with_window(window, *slice).unwrap();
+            add(&mut counter, items.iter().copied());
+            counter
+        }).collect();
+        let others: Vec<&Counter> = counters[1..].iter().collect();
+        let (mut merged, mut expected) = (counters[0].try_clone().unwrap(), counters[0].try_clone().unwrap());
+        let newest = expected.reached();
+        match merged.merge_at(&others, now * 10, &MaxBytes(limit)) {
+            Err(_) => prop_assert_eq!(stored(&merged), stored(&expected)),
+            Ok((changed, Merging { before, after })) => {
+                expected.make(before);
+                prop_assert_eq!(expected.merge(&others, &Unlimited), Ok(changed));
+                expected.make(after);
+                prop_assert_eq!(stored(&merged), stored(&expected));
+                let stays = Merging { before, after } == Merging::STAYS;
+                prop_assert!(merged.reached() <= now + 1 || stays && newest <= now + 1);
+                prop_assert!(before == Move::Stay || others.iter().all(|other| other.reached() <= now + 1));
+            }
+        }
+    }
+}
+
+/// A clock may be set back to less than a window after 1970. What was seen before is of slices without a beginning.
+#[test]
+fn spans_that_begin_at_the_first_slice_count_no_more_than_they_reach() {
+    for exact_limit in [10, 0] {
+        let window = window(4, Pace::Clock);
+        let mut counter = Counter::new(params(exact_limit, 100)).unwrap().with_window(window, 1000).unwrap();
+        // One in each slice of the window.
+        for slice in 0..5 {
+            counter.advance(1000 + slice);
+            add(&mut counter, [slice as u32]);
+        }
+        for newest in [3, 2, 1, 0] {
+            assert!(counter.rebase(newest));
+            for now in [newest * 10, newest * 10 + 9] {
+                let history: Vec<u64> = counter.history(now).unwrap().iter().map(|&(_, count)| count).collect();
+                assert_eq!(history, [1, 2, 3, 4, 5]);
+                for seconds in 1..=40 {
+                    // The slices that the span reaches into.
+                    let back = (newest as i64) - (now as i64 - seconds as i64).div_euclid(10);
+                    let expected = history[(back as usize).min(4)];
+                    assert_eq!(counter.count_since(seconds, now).unwrap().count(), expected, "{seconds} at {now}");
+                    let slice = counter.since(seconds, now);
+                    assert_eq!(counter.seen_since(slice).unwrap().count(), expected);
+                    if exact_limit > 0 {
+                        assert_eq!(counter.members_since(slice).unwrap().count() as u64, expected);
+                    }
+                }
+                assert_eq!(counter.count(), 5);
+            }
+            // The oldest dies with the next slice.
+            assert_eq!(counter.count_at(newest * 10 + 10), Ok(4), "{newest}");
         }
     }
 }

@@ -1,0 +1,68 @@
+//! What limits are asked for.
+
+use super::*;
+
+/// The limit is asked for the first sub-filters of all generations that may be alive at once.
+#[test]
+fn all_generations_are_asked_for_at_once() {
+    let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
+    let day = Sliding::time(4 * LEN, 4, Pace::Clock, false).unwrap();
+    let of_generation = Params { error_rate: 0.01 / 5.0, capacity: 250, ..params };
+    let bytes = sizing::sub_filter_geometry(&of_generation, 0).unwrap().num_bytes();
+    let of_each = size_of::<LineSubFilter>() + size_of::<Generation>();
+    let needed = (size_of::<LineFilter>() + size_of::<Ring>() + 5 * of_each) as u64 + 5 * bytes;
+    assert!(BloomFilter::windowed(params, day, 0, &MaxBytes(needed)).is_ok());
+    let refused = Error::TooLarge { needed_bytes: needed, limit_bytes: needed - 1, limit: Limit::Value };
+    assert_eq!(BloomFilter::windowed(params, day, 0, &MaxBytes(needed - 1)), Err(refused));
+}
+
+/// A filter may be as large as its limit: what is compared is what it says of its size, with all slices full.
+#[test]
+fn limits_are_sizes_with_all_slices_full() {
+    for (capacity, sliding) in [
+        (1000, Sliding::time(4 * LEN, 4, Pace::Clock, false).unwrap()),
+        (20, Sliding::time(60 * LEN, 60, Pace::Manual, true).unwrap()),
+        (1000, Sliding::last(7).unwrap()),
+        (1000, Sliding::last_different()),
+    ] {
+        let expansion = if sliding.window().is_some() { 2 } else { 0 };
+        let params = Params { error_rate: 0.01, capacity, expansion, seed: 0 };
+        let full = |limit: &MaxBytes| -> Result<u64, Error> {
+            let mut filter = BloomFilter::windowed_at(params, sliding, 0, limit)?;
+            // A slice takes a few; one of the last items moves on by itself, and takes no more once it has come round.
+            let (of_slice, slices) = if sliding.window().is_some() { (3, 70u32) } else { (10_000, 1) };
+            for item in 0..of_slice * slices {
+                filter.advance(u64::from(item / of_slice));
+                filter.add(item.to_le_bytes(), limit)?;
+            }
+            Ok(filter.size_bytes())
+        };
+        let size = full(&MaxBytes(u64::MAX)).unwrap();
+        assert_eq!(full(&MaxBytes(size)), Ok(size), "{sliding:?}");
+        let refused = BloomFilter::windowed_at(params, sliding, 0, &MaxBytes(size - 1)).err();
+        assert!(matches!(refused, Some(Error::TooLarge { needed_bytes, .. }) if needed_bytes == size), "{refused:?}");
+    }
+}
+
+#[test]
+fn admission_asks_for_the_memory_that_it_needs() {
+    for refresh in [false, true] {
+        let mut filter = filter(1, refresh, 40, 1_000);
+        assert!(matches!(admit(&mut filter, &[0], SOME, 1_000, 0), Err(Error::TooLarge { .. })));
+        assert_eq!(admit(&mut filter, &[0, 0, 1], SOME, 1_000, u64::MAX).unwrap().len(), 3);
+        let dry = Terms { dry_run: true, ..SOME };
+        // In a later slice there is no sub-filter yet, whatever room this one has.
+        assert!(matches!(admit(&mut filter, &[2], dry, 1_010, 0), Err(Error::TooLarge { .. })));
+        // What is known already needs nothing, and others fill it up.
+        for terms in [dry, SOME] {
+            assert_eq!(admit(&mut filter, &[1, 0], terms, 1_000, 0), Ok(vec![Admission::Known; 2]));
+            assert_eq!(
+                admit(&mut filter, &(2..40).collect::<Vec<_>>(), terms, 1_000, 0),
+                Ok(vec![Admission::Admitted; 38])
+            );
+        }
+        assert_eq!((filter.room(), filter.num_items(), filter.sub_filters().len()), (0, 40, 1));
+        assert_eq!(admit(&mut filter, &[1, 0], SOME, 1_000, 0), Ok(vec![Admission::Known; 2]));
+        assert!(matches!(admit(&mut filter, &[40], SOME, 1_000, 0), Err(Error::TooLarge { .. })));
+    }
+}

@@ -1,0 +1,170 @@
+//! What is refused: an error, of whatever kind, leaves windows as they were, and nothing is sent or announced.
+
+use std::collections::BTreeSet;
+
+use crate::client::{Client, error_text, show, with_items, words};
+use crate::clock::Clock;
+use crate::commands_windows::{FAMILIES, reserve};
+use crate::effects::{appended, appending};
+use crate::events::{events_so_far, subscriber};
+use crate::harness::Server;
+
+/// A slice that begins, by windows whose slices have ten seconds, and when.
+const START: u64 = 1_700_000_000;
+
+/// Keys, and how they are made. Windows of the first three may be merged, the others with none of them.
+const KEYS: [(&str, &str); 9] = [
+    ("a", "WINDOW 40 SLICES 4"),
+    ("b", "WINDOW 40 SLICES 4"),
+    ("c", "WINDOW 40 SLICES 4"),
+    ("seed", "WINDOW 40 SLICES 4 SEED 7"),
+    ("other", "WINDOW 60 SLICES 4"),
+    ("manual", "WINDOW 40 SLICES 4 MANUAL"),
+    ("plain", ""),
+    ("last", "LAST"),
+    ("large", "EXPANSION 2000 WINDOW 40 SLICES 1"),
+];
+
+/// All that an error has to leave as it is.
+#[derive(Debug, PartialEq)]
+struct State {
+    values: Vec<String>,
+    sent: usize,
+    changes: String,
+}
+
+impl State {
+    fn of(client: &mut Client, server: &Server) -> State {
+        let values = KEYS.iter().map(|(key, _)| show(&client.cmd(&format!("DUMP {key}")))).collect();
+        let changes = client.info("rdb_changes_since_last_save");
+        State { values, sent: appended(server).len(), changes }
+    }
+}
+
+/// A command that may be refused, by random numbers below what is asked for.
+fn line(family: &str, mut random: impl FnMut(u64) -> u64) -> Vec<String> {
+    let mut key = || match random(KEYS.len() as u64 + 5) {
+        at @ 0..9 => KEYS[at as usize].0,
+        9 => "missing",
+        10 => "string",
+        at => KEYS[at as usize % 3].0,
+    };
+    let (target, one, two) = (key(), key(), key());
+    let line = match random(14) {
+        0..=2 => format!("{family}.MERGE {target} {one}"),
+        3 => format!("{family}.MERGE {target} {one} {two}"),
+        4 | 5 => {
+            let options = ["", "ALL", "DRYRUN", "ALL DRYRUN"][random(4) as usize];
+            let items = ["x y", "x y z u v", "x1 x2 x3 x4 x5 x6 x7"][random(3) as usize];
+            format!("{family}.ADMIT {target} LIMIT {} {options} ITEMS {items}", 2 + random(6))
+        }
+        6 => return with_items(&format!("{family}.ADMIT large LIMIT 100000 ITEMS"), "y", 0..2000),
+        7 => format!("{family}.ADVANCE {target} {}", START / 10 + random(20) - 10),
+        8 => format!("{family}.ADVANCE {target} {} REBASE", START / 10 - 3),
+        9 => reserve(family, target, "WINDOW 40 SLICES 4"),
+        10 => format!("{family}.INSERT {target} WINDOW 40 SLICES 41 ITEMS x"),
+        11 => format!("{family}.INSERT {target} NOCREATE ITEMS i{}", random(9)),
+        12 => format!("{family}.LOADCHUNK {target} 1 x"),
+        _ => format!("{family}.ADD {target} i{}", random(9)),
+    };
+    words(&line).into_iter().map(str::to_owned).collect()
+}
+
+/// A merge into a window that is to be renumbered, since the clock was set back, is decided before that.
+#[test]
+fn a_refused_merge_renumbers_nothing() {
+    for family in FAMILIES {
+        let clock = Clock::at(START);
+        let server = appending(clock.setup().line("notify-keyspace-events KEA"));
+        let (mut client, mut subscriber) = (server.client(), subscriber(&server));
+        let make = |client: &mut Client, key: &str, options: &str, prefix: &str| {
+            client.expect(&reserve(family, key, options), "+OK");
+            let many = if family == "BF" { "BF.MADD" } else { "LC.ADD" };
+            client.call(&with_items(&format!("{many} {key}"), prefix, 0..25));
+        };
+        let window = "WINDOW 40 SLICES 4";
+        for (key, options, late) in [
+            ("k", window, 0),
+            ("full", window, 0),
+            ("beside", window, 0),
+            ("earlier", window, -20),
+            ("later", window, 20),
+            ("seed", "WINDOW 40 SLICES 4 SEED 7", 0),
+            ("slices", "WINDOW 80 SLICES 4", 0),
+            ("manual", "WINDOW 40 SLICES 4 MANUAL", 0),
+            ("plain", "", 0),
+        ] {
+            clock.set(START.saturating_add_signed(late));
+            make(&mut client, key, options, key);
+        }
+        client.expect("SET string x", "+OK");
+        clock.set(START - 40);
+        // Filters that are full of others do not fit together.
+        let sources = ["later", "earlier", "later beside", "seed", "slices", "manual", "plain", "string", "full"];
+        for sources in sources.iter().filter(|sources| family == "BF" || **sources != "full") {
+            events_so_far(&mut client, &mut subscriber);
+            let keys = ["k", "full", "later"].map(|key| format!("DUMP {key}"));
+            let state = |client: &mut Client| {
+                let values = keys.each_ref().map(|line| show(&client.cmd(line)));
+                (values, client.digest("k"), appended(&server).len(), client.info("rdb_changes_since_last_save"))
+            };
+            let before = state(&mut client);
+            let error = client.error(&format!("{family}.MERGE k {sources}"));
+            assert_eq!(state(&mut client), before, "{family} {sources}: {error}");
+            assert_eq!(events_so_far(&mut client, &mut subscriber), [""; 0], "{family} {sources}: {error}");
+        }
+    }
+}
+
+#[test]
+fn an_error_changes_sends_and_announces_nothing() {
+    for family in FAMILIES {
+        let clock = Clock::at(START);
+        let server = appending(clock.setup().args("max-key-bytes 1048576").line("notify-keyspace-events KEA"));
+        let (mut client, mut subscriber) = (server.client(), subscriber(&server));
+        let mut state = 5u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let mut refused = BTreeSet::new();
+        for _ in 0..10 {
+            client.expect("FLUSHALL", "+OK");
+            client.expect("SET string x", "+OK");
+            for (key, options) in KEYS {
+                clock.set(START + 10 * random(8));
+                let options = match family {
+                    "BF" => options.to_owned(),
+                    _ if key == "last" => "EXACT 0 WINDOW 40 SLICES 4".to_owned(),
+                    // A counter has no more than its cells.
+                    _ => format!("EXACT 4 {}", options.trim_start_matches("EXPANSION 2000 ")),
+                };
+                let capacity = if key == "large" { 1000 } else { 100 };
+                let rate = if family == "BF" { "0.01 " } else { "" };
+                client.expect(&format!("{family}.RESERVE {key} {rate}{capacity} {options}"), "+OK");
+                client.cmd(&format!("{family}.ADD {key} x"));
+                if key == "manual" {
+                    client.expect(&format!("{family}.ADVANCE manual {}", START / 10 + random(3)), "+OK");
+                    client.cmd(&format!("{family}.ADD manual y"));
+                }
+            }
+            for _ in 0..30 {
+                clock.set(START + 100 + 5 * random(24) - 100 * random(2));
+                let line = line(family, &mut random);
+                events_so_far(&mut client, &mut subscriber);
+                let before = State::of(&mut client, &server);
+                let reply = client.call(&line);
+                let Some(error) = error_text(&reply) else { continue };
+                let line = line.iter().take(8).cloned().collect::<Vec<_>>().join(" ");
+                assert_eq!(State::of(&mut client, &server), before, "{line}: {error}");
+                assert_eq!(events_so_far(&mut client, &mut subscriber), [""; 0], "{line}: {error}");
+                refused.insert(error);
+            }
+        }
+        let kinds = ["slice", "seed", "window", "exists", "not found", "WRONGTYPE", "REBASE", "bad data"];
+        let own: &[&str] = if family == "BF" { &["max-key-bytes", "last items"] } else { &["EXACT"] };
+        for kind in kinds.iter().chain(own) {
+            assert!(refused.iter().any(|error| error.contains(kind)), "{family}: none of {kind} in {refused:?}");
+        }
+    }
+}
