@@ -11,10 +11,10 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::client::{Client, add_many, wait_until, with_items};
-use crate::harness::{Server, Setup};
 use crate::pages::{Pages, ask};
 use crate::{add_grown, add_half_loaded, tool, url};
+use rollcall_testkit::client::{Client, add_many, wait_until, with_items};
+use rollcall_testkit::server::{Server, Setup};
 
 /// The folder of the files that users get.
 fn files() -> PathBuf {
@@ -255,7 +255,7 @@ fn the_script_gives_every_number_of_info() {
     let mut client = server.client();
     fill(&mut client);
     let reply = client.call(&["EVAL", &file("redis_exporter.lua"), "0"]);
-    let figures = crate::client::pairs(&reply);
+    let figures = rollcall_testkit::client::pairs(&reply);
     let info = client.text("INFO rollcall");
     let numbers = info.lines().filter_map(|line| line.trim().split_once(':'));
     let numbers: Vec<(String, String)> = numbers
@@ -263,7 +263,7 @@ fn the_script_gives_every_number_of_info() {
         .map(|(field, value)| (field.to_owned(), value.to_owned()))
         .collect();
     let figures: Vec<(String, String)> =
-        figures.iter().map(|(field, value)| (field.clone(), crate::client::text(value))).collect();
+        figures.iter().map(|(field, value)| (field.clone(), rollcall_testkit::client::text(value))).collect();
     assert_eq!(figures, numbers);
     assert!(figures.len() > 5 && figures.iter().all(|(field, _)| field != "rollcall_version"), "{figures:?}");
 }

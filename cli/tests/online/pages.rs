@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-use crate::client::{deadline, wait_until};
+use rollcall_testkit::client::{deadline, wait_until};
 
 /// A running command.
 pub struct Pages {
