@@ -119,7 +119,7 @@ wheel: ## Build the wheel of the Python package: target/python/wheels/
 test-python: setup-test build wheel ## Test the Python package as it is installed, on every Python from 3.11 on that is here, with all servers and clients; ROLLCALL_ALL_WAYS=1: each command in all 60 ways of calling
 	@scripts/setup.sh node
 	@scripts/servers.py fetch $(OTHER_SERVERS)
-	cargo build --locked --profile test --package rollcall-cli
+	cargo build --locked --profile test --package rollcall-cli --package rollcall-testkit
 	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_TOOL=$(CARGO_TARGET_DIR)/debug/rollcall \
 		ROLLCALL_SERVER=$(subst $(space),:,$(strip redis-server $(foreach name,$(OTHER_SERVERS),$(shell scripts/servers.py path $(name))))) \
 		scripts/python.sh test
@@ -218,7 +218,7 @@ demo: ## Run the three example services on real input, each beside a server of i
 	cargo build --release --locked --examples
 	@for name in $(DEMOS); do \
 		echo; echo "== $$name"; \
-		scripts/with_server.py $(CARGO_TARGET_DIR)/release/examples/$$name; \
+		cargo with-server $(CARGO_TARGET_DIR)/release/examples/$$name; \
 	done
 
 # A quick run shows that all works and roughly what it gives; only a full one is worth keeping in docs/.

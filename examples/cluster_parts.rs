@@ -7,7 +7,7 @@
 //! - [`Partitioned`] routes items to parts and splits lists.
 //! - [`cluster`] sends each share to its node, and follows slots that move.
 //!
-//! `ROLLCALL_URL` is any node of the cluster; `scripts/with_cluster.py` starts one for the time of a command. `TOKENS`,
+//! `ROLLCALL_URL` is any node of the cluster; `cargo with-server --primaries 3 COMMAND` starts one. `TOKENS`,
 //! `PARTS`, `THREADS` and `BATCH` are how many tokens, parts, threads and tokens a list there are.
 
 mod cluster;
@@ -76,7 +76,7 @@ fn token(number: u64) -> String {
 fn run(size: Size, promises: &mut Promises) -> Result<(), Failure> {
     let name = |kind: &str| format!("rollcall-demo:{kind}:{}", std::process::id());
     let (seen, users) = (Partitioned::new(name("seen"), size.parts)?, Partitioned::new(name("users"), size.parts)?);
-    let no_cluster = |error| format!("no cluster at {}: {error}\nscripts/with_cluster.py starts one.", url());
+    let no_cluster = |error| format!("no cluster at {}: {error}\ncargo with-server --primaries 3 starts one.", url());
     let mut cluster = ClusterClient::new([url()]).and_then(|client| client.get_connection()).map_err(no_cluster)?;
     let filter = || Ok::<_, Failure>(ClusterFilter::connect(&url(), seen.clone())?);
     let counter = || Ok::<_, Failure>(ClusterCounter::connect(&url(), users.clone())?);

@@ -4,8 +4,7 @@
 #   scripts/clients.sh fetch          fetch the clients at pinned versions, into target/clients/ and by cargo
 #   scripts/clients.sh run [bloom]    run all suites, or (bloom) the part that holds for RedisBloom's module too
 #
-# scripts/with_server.py starts a server for each suite, with_cluster.py a cluster where one is needed; both take
-# ROLLCALL_MODULE and ROLLCALL_SERVER. What was fetched is fetched again only when its pins change. Needs what
+# `with-server` (tests/kit) starts a server for each suite, and a cluster where one is needed. What was fetched is fetched again only when its pins change. Needs what
 # `scripts/setup.sh build server wheels node` installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -64,7 +63,7 @@ run_python() {
     export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$fetched/python
     local run=(timeout "$seconds" python3 -W error::ResourceWarning -m unittest --buffer)
     "$with_server" "${run[@]}" "${suites[@]}"
-    [[ -n "$1" ]] || "$with_cluster" "${run[@]}" test_partitioned
+    [[ -n "$1" ]] || "$with_server" --primaries 3 "${run[@]}" test_partitioned
 }
 
 run_node() {
@@ -88,8 +87,8 @@ case "${1:-} ${2:-}" in
         cargo test --no-run "${crate[@]}"
         ;;
     "run " | "run bloom")
-        with_server=$PWD/scripts/with_server.py
-        with_cluster=$PWD/scripts/with_cluster.py
+        cargo build --quiet --locked --package rollcall-testkit
+        with_server=$CARGO_TARGET_DIR/debug/with-server
         declare -A names=([python]=redis-py [node]=node-redis [rust]=redis-rs)
         failed=0
         summary=()

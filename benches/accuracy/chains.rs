@@ -8,9 +8,9 @@ use rollcall_core::unstable::hash::Hash128;
 use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
 use crate::fills::Fills;
 use crate::filters::stated_claim;
-use crate::plot::{self, Line};
 use crate::random::Random;
 use crate::trials::{Run, mean, quotient};
+use rollcall_bench_output::plot::{self, Line};
 
 /// Items added over the capacity that was asked for.
 const GROWTH: [f64; 10] = [0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0];

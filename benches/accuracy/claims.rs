@@ -1,8 +1,8 @@
 //! What is claimed, what was measured, and whether the one holds by the other.
 
-use crate::markdown;
-use crate::plot;
 use crate::trials::Measured;
+use rollcall_bench_output::markdown;
+use rollcall_bench_output::plot;
 
 /// Standard errors of the measurement that a figure may lie beyond what is claimed.
 const SIGMAS: f64 = 3.0;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::{fs, io};
 
 use crate::claims::{Findings, Table};
-use crate::markdown;
-use crate::plot;
+use rollcall_bench_output::markdown;
+use rollcall_bench_output::plot;
 
 const END: &str = "<!-- measured: end -->";
 

@@ -8,9 +8,9 @@ use rollcall_core::unstable::hash::hash128;
 
 use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
 use crate::fills::Fills;
-use crate::plot::{self, Line};
 use crate::random::Random;
 use crate::trials::{Measured, Run, deviation, mean, quotient, share};
+use rollcall_bench_output::plot::{self, Line};
 
 const RATES: [f64; 14] = [0.5, 0.3, 0.1, 0.05, 0.02, 0.01, 0.005, 0.001, 1e-4, 1e-5, 1e-6, 1e-9, 1e-12, 1e-15];
 const CAPACITIES: [u64; 6] = [30, 100, 1_000, 10_000, 100_000, 1_000_000];

@@ -5,10 +5,10 @@ use rollcall_core::unstable::hash::hash64;
 
 use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
 use crate::counters::Curve;
-use crate::plot::{self, Line};
 use crate::random::Random;
 use crate::segments::Kind;
 use crate::trials::{Run, rms};
+use rollcall_bench_output::plot::{self, Line};
 
 /// log2 of the registers.
 const PRECISION: u32 = 14;

@@ -16,13 +16,6 @@ mod fills;
 mod filters;
 mod hyperloglog;
 mod items;
-#[path = "../output/markdown.rs"]
-mod markdown;
-#[path = "../output/plot.rs"]
-#[allow(dead_code)]
-mod plot;
-#[path = "../output/progress.rs"]
-mod progress;
 mod random;
 mod segments;
 mod trials;
@@ -34,7 +27,7 @@ use std::process::ExitCode;
 use claims::Findings;
 use counters::Curve;
 use document::Section;
-use progress::Progress;
+use rollcall_bench_output::progress::Progress;
 use trials::Run;
 
 /// What a part does. The curves of the first are drawn by the second.

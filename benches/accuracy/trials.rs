@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use crate::progress::Progress;
+use rollcall_bench_output::progress::Progress;
 
 /// How long a run is, and how far.
 pub struct Run {

@@ -4,9 +4,9 @@ use rollcall_core::counting::{Counter, Estimated, count_union};
 use rollcall_core::size_limit::Unlimited;
 
 use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
-use crate::plot::{self, Line};
 use crate::segments::{Kind, add};
 use crate::trials::{Run, mean, rms, share};
+use rollcall_bench_output::plot::{self, Line};
 
 const DEFAULT: (f64, u64) = (0.01, 50_000);
 const COARSE: (f64, u64) = (0.02, 1_000);

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::items::{PER_CALL, Source, calls};
 use crate::measure::{Bench, Goal, NEAR, Row, Samples, server_time};
-use crate::plot::{self, Line};
 use crate::resp::Batch;
+use rollcall_bench_output::plot::{self, Line};
 
 const COUNTER: &str = "counting:lc";
 const LOG: &str = "counting:hll";

@@ -3,8 +3,8 @@
 use crate::batch::{LOOKS, fill, looks};
 use crate::items::{ABSENT, PER_CALL, Source, calls};
 use crate::measure::{Bench, Goal, NEAR, NEVER_BEHIND, Row, Samples, server_time};
-use crate::plot::{self, Line};
 use crate::servers::Server;
+use rollcall_bench_output::plot::{self, Line};
 
 const KEY: &str = "growth";
 

@@ -17,17 +17,10 @@ mod counting;
 mod grid;
 mod growth;
 mod items;
-#[path = "../output/markdown.rs"]
-mod markdown;
 mod measure;
 mod memory;
 mod misses;
 mod persistence;
-#[path = "../output/plot.rs"]
-#[allow(dead_code)]
-mod plot;
-#[path = "../output/progress.rs"]
-mod progress;
 mod report;
 mod resp;
 mod servers;
@@ -40,6 +33,7 @@ mod windows;
 use std::path::PathBuf;
 
 use measure::Bench;
+use rollcall_bench_output::plot;
 use servers::Server;
 
 /// Runs one part and returns its plots.

@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use crate::markdown;
-use crate::progress::Progress;
 use crate::resp::{Batch, Reply};
 use crate::servers::Server;
+use rollcall_bench_output::markdown;
+use rollcall_bench_output::progress::Progress;
 
 /// Everything that a measurement needs, and the results of all measurements.
 pub struct Bench {

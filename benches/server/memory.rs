@@ -3,7 +3,7 @@
 use crate::batch::fill;
 use crate::items::{ABSENT, PER_CALL, Source, calls};
 use crate::measure::{Bench, Goal, NEAR, NEVER_BEHIND, Row};
-use crate::plot::{self, Line};
+use rollcall_bench_output::plot::{self, Line};
 
 const KEY: &str = "memory";
 const CAPACITY: u64 = 100_000;

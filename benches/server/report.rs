@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::markdown;
 use crate::measure::{Bench, Goal, Row};
 use crate::small::{COUNTER_TABLE, FILTER_TABLE};
+use rollcall_bench_output::markdown;
 
 /// Marks of the part of the document that is replaced. The rest is written by hand.
 const BEGIN: &str = "<!-- measured: begin, written by make bench -->";
@@ -119,7 +119,7 @@ pub fn caches() -> Vec<(f64, String)> {
 }
 
 /// Replaces the measured part of the document.
-pub fn write(document: &Path, bench: &mut Bench, plots: &[crate::plot::File]) -> std::io::Result<()> {
+pub fn write(document: &Path, bench: &mut Bench, plots: &[rollcall_bench_output::plot::File]) -> std::io::Result<()> {
     let old = fs::read_to_string(document).unwrap_or_else(|_| format!("# Benchmarks\n\n{BEGIN}\n{END}\n"));
     let images: String =
         plots.iter().map(|plot| format!("![{}](benchmarks/{}.svg)\n\n", plot.title, plot.name)).collect();

@@ -11,9 +11,7 @@ use rollcall_core::unstable::persist::{
 };
 use rollcall_core::window::{Pace, Window};
 
-mod support;
-
-use support::fields::{Field, Fields, written};
+use rollcall_fuzz::fields::{Field, Fields, written};
 
 /// A filter of 20 kB in several sub-filters.
 fn filter(make: impl FnOnce(Params) -> BloomFilter) -> BloomFilter {

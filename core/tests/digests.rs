@@ -12,9 +12,7 @@ use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::persist::{Loading, Stored};
 use rollcall_core::window::Pace;
 
-mod support;
-
-use support::values::{counter, counter_of, cut_after, filter, windowed, windowed_counter};
+use rollcall_fuzz::values::{counter, counter_of, cut_after, filter, windowed, windowed_counter};
 
 /// The name of a stored field, and its bytes.
 type Field = (&'static str, Range<usize>);

@@ -14,9 +14,7 @@ use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, LoadingCounter, Stored, push_chunk};
 use rollcall_core::window::{Pace, Window};
 
-mod support;
-
-use support::values::{
+use rollcall_fuzz::values::{
     Dump, completed, counter, counter_of, cut_after, dump_of, dump_of_loading, filter_of_rdb, load_rdb,
     load_rdb_classic, rdb_of, rdb_of_filter, rdb_of_loading, reload, same_dump, windowed,
 };
@@ -316,7 +314,7 @@ fn what_has_arrived_goes_on_from_anywhere() {
 /// A number of payload bytes that is too small would make a complete value one that is still arriving.
 #[test]
 fn a_length_changed_in_an_rdb_value_is_refused() {
-    use support::fields::Field::Unsigned;
+    use rollcall_fuzz::fields::Field::Unsigned;
     for counter in [counter(50_000, 1000, 500), counter_of(0.001, 1_000_000_000, 0, 2000), counter(50_000, 10, 5000)] {
         let mut fields = rdb_of(&counter);
         let Unsigned(length) = fields[1] else { panic!("{:?}", fields[1]) };

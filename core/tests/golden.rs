@@ -16,11 +16,9 @@ use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, LoadingCounter, push_chunk};
 use rollcall_core::window::Pace;
 
-mod support;
-
-use support::fields::Field;
-use support::payload;
-use support::values::{
+use rollcall_fuzz::fields::Field;
+use rollcall_fuzz::payload;
+use rollcall_fuzz::values::{
     Dump, completed, counter, counter_of, cut_after, dump_of, dump_of_loading, filter, filter_of_rdb, load_rdb, rdb_of,
     rdb_of_filter, rdb_of_loading, same_dump, windowed, windowed_counter,
 };

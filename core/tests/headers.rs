@@ -16,9 +16,7 @@ use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{Loading, Stored, piece_checksum};
 use rollcall_core::window::{Pace, Window};
 
-mod support;
-
-use support::values::{Dump, counter, load_rdb, rdb_of_loading, same_dump, windowed};
+use rollcall_fuzz::values::{Dump, counter, load_rdb, rdb_of_loading, same_dump, windowed};
 
 fn filter(capacity: u64, expansion: u32, items: u32) -> LineFilter {
     let params = bloom::Params { error_rate: 0.01, capacity, expansion, seed: 7 };

@@ -7,9 +7,7 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::persist::{is_header, scandump};
 use rollcall_core::window::Pace;
 
-mod support;
-
-use support::values::{Dump, reload, windowed};
+use rollcall_fuzz::values::{Dump, reload, windowed};
 
 fn params(capacity: u64, expansion: u32) -> Params {
     Params { error_rate: 0.01, capacity, expansion, seed: 7 }

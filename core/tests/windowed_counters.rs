@@ -11,9 +11,7 @@ use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::persist::{Loading, LoadingCounter, Stored, is_header, scandump};
 use rollcall_core::window::{Pace, Window};
 
-mod support;
-
-use support::values::{
+use rollcall_fuzz::values::{
     Dump, completed, cut_after, dump_of, load_rdb, rdb_of, rdb_of_loading, reload, same_dump, windowed_counter,
 };
 

@@ -9,11 +9,14 @@
 //! The laws: what was let in is saved and loaded again by every way and is equal; it answers, and is measured, copied, moved,
 //! merged and cleared; there is no false negative, and exact counts are exact; nothing takes more memory than was asked for;
 //! what is refused changes nothing.
+//!
+//! Tests of the core and of the module use what it is made of: values as lists of fields, `DUMP` payloads with a right
+//! checksum, values of every kind, and RedisBloom's.
+
+#![allow(missing_docs, reason = "names of fields and values are those of the stored format, which is documented there")]
 
 mod family;
-#[path = "../../core/tests/support/fields.rs"]
-#[allow(dead_code, reason = "no user needs all of it")]
-mod fields;
+pub mod fields;
 mod forge;
 pub mod forged;
 mod input;
@@ -21,11 +24,11 @@ mod laws;
 mod limit;
 mod made;
 mod operation;
-#[path = "../../core/tests/support/payload.rs"]
-#[allow(dead_code, reason = "no user needs all of it")]
-mod payload;
+pub mod payload;
 pub mod random;
+pub mod redisbloom_values;
 mod targets;
+pub mod values;
 
 pub use operation::AFTER_OPERATION;
 pub use targets::chunks::chunks;

@@ -3,25 +3,19 @@
 `ROLLCALL_MODULE` is the module. `ROLLCALL_SERVER` is the server, or several with ":" between them, one after the other.
 """
 
-import importlib
 import os
 import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = Path(os.environ.get("ROLLCALL_MODULE") or ROOT / "target/release/librollcall.so").resolve()
 SERVERS = [name for name in os.environ.get("ROLLCALL_SERVER", "").split(os.pathsep) if name] or ["redis-server"]
-PRIMARIES = 3
-
-sys.path.append(str(ROOT / "scripts"))
-with_server: Any = importlib.import_module("with_server")
-with_cluster: Any = importlib.import_module("with_cluster")
+WITH_SERVER = os.environ.get("ROLLCALL_WITH_SERVER") or str(ROOT / "target/debug/with-server")
 
 
 def version(program: str) -> str:
@@ -43,38 +37,30 @@ def program(request: pytest.FixtureRequest) -> str:
     return name
 
 
+@contextmanager
+def beside(program: str, *options: str) -> Iterator[int]:
+    """The port of a server with the module, or of a node of a cluster, by tests/kit. It ends with its standard input."""
+    # The shell says where the server is, and ends when we close its input.
+    command = [WITH_SERVER, *options, "sh", "-c", "echo $ROLLCALL_URL; exec cat >/dev/null"]
+    environment = {**os.environ, "ROLLCALL_SERVER": program, "ROLLCALL_MODULE": str(MODULE)}
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        url = process.stdout.readline()
+        assert url, "the server did not start: its log is above"
+        yield int(url.rpartition(":")[2])
+        process.stdin.close()
+        assert process.wait() == 0, "the server ended"
+
+
 @pytest.fixture(scope="session")
 def server(program: str) -> Iterator[Server]:
     """A server with the module."""
-    with tempfile.TemporaryDirectory(prefix="rollcall-") as folder:
-        process, port = with_server.start(program, MODULE, folder)
-        try:
-            yield Server(program, port)
-            assert process.poll() is None, "the server ended"
-        finally:
-            with_server.stop(process)
+    with beside(program) as port:
+        yield Server(program, port)
 
 
 @pytest.fixture(scope="session")
 def cluster(program: str) -> Iterator[int]:
     """A port of a cluster with the module."""
-    processes = []
-    with tempfile.TemporaryDirectory(prefix="rollcall-") as folder:
-        try:
-            nodes = []
-            for number in range(PRIMARIES):
-                (own := Path(folder, str(number))).mkdir()
-                bus = with_server.free_port()
-                process, port = with_server.start(
-                    program, MODULE, str(own), ["--cluster-enabled", "yes", "--cluster-port", str(bus)]
-                )
-                processes.append(process)
-                nodes.append(with_cluster.Node(port, bus))
-            with_cluster.form(nodes)
-            for node in nodes:
-                node.close()
-            yield nodes[0].port
-            assert [process.poll() for process in processes] == [None] * PRIMARIES, "a node ended"
-        finally:
-            for process in processes:
-                with_server.stop(process)
+    with beside(program, "--primaries", "3") as port:
+        yield port

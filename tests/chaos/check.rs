@@ -7,11 +7,11 @@ use redis::Value;
 use rollcall_core::counting::{Counter, Params};
 use rollcall_core::size_limit::Unlimited;
 
-use crate::client::{error_text, number, show, words};
 use crate::key::{Command, Key, Step};
 use crate::line::Line;
 use crate::run::Run;
 use crate::shapes::{Kind, Remembers};
+use rollcall_testkit::client::{error_text, number, show, words};
 
 /// Items a question.
 const LIST: usize = 1000;
@@ -111,7 +111,7 @@ impl Look<'_> {
         let name = self.key().name.clone();
         let reply = self.line.read(&name, command)?;
         if error_text(&reply).is_some() {
-            self.broken(&format!("{} to {}", show(&reply), crate::client::shorten(command)));
+            self.broken(&format!("{} to {}", show(&reply), rollcall_testkit::client::shorten(command)));
         }
         Some(reply)
     }

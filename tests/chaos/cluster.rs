@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::check::Tally;
-use crate::client::show;
 use crate::cluster_line::ClusterLine;
 use crate::nodes::Nodes;
 use crate::random::Random;
 use crate::run::{Run, setting};
 use crate::writer::{Load, Writer, check_all};
+use rollcall_testkit::client::show;
 
 const WRITERS: u64 = 4;
 const LOAD: Load = Load { commands: 8, items: 100, share: 4 };
@@ -173,5 +173,5 @@ fn a_cluster_on_the_move_loses_nothing() {
         run.load()
     ));
     assert!(moves.slots > 0 && moves.kills > 0, "too short: nothing moved, or nobody was killed");
-    nodes.servers.iter_mut().for_each(crate::harness::Server::assert_up);
+    nodes.servers.iter_mut().for_each(rollcall_testkit::server::Server::assert_up);
 }

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use crate::client::{error_text, number};
 use crate::key::{Command, Outcome, passes};
 use crate::line::{Line, outcome, wait_one};
 use crate::wire::Wire;
+use rollcall_testkit::client::{error_text, number};
 
 /// How long a node may take to answer, and how long a slot may be without a node.
 const PATIENCE: Duration = Duration::from_secs(5);

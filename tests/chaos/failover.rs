@@ -1,11 +1,11 @@
 //! A primary is killed. What was acknowledged with WAIT 1 is on the replica that takes its place.
 
 use crate::check::Tally;
-use crate::harness::{Server, Setup};
 use crate::line::{Line, Single};
 use crate::random::Random;
 use crate::run::{Run, setting};
 use crate::writer::{Load, Writer, check_all};
+use rollcall_testkit::server::{Server, Setup};
 
 const WRITERS: u64 = 4;
 const LOAD: Load = Load { commands: 12, items: 100, share: 4 };
@@ -16,7 +16,7 @@ fn new_server(random: &mut Random) -> Server {
     Setup::default()
         .line(&format!("repl-diskless-sync {diskless}"))
         .line(&format!("repl-diskless-load {load}"))
-        .args(crate::pair::OTHER_DEFAULTS)
+        .args(rollcall_testkit::pair::OTHER_DEFAULTS)
         .more_args("max-key-bytes 64mb")
         .start()
 }

@@ -1,11 +1,11 @@
 //! kill -9 under load. What a server with `appendfsync always` has acknowledged is there when it starts again.
 
 use crate::check::Tally;
-use crate::harness::Setup;
 use crate::line::{Line, Single};
 use crate::random::Random;
 use crate::run::{Run, setting};
 use crate::writer::{Load, Writer, check_all};
+use rollcall_testkit::server::Setup;
 
 const WRITERS: u64 = 4;
 const LOAD: Load = Load { commands: 12, items: 60, share: 8 };

@@ -2,10 +2,10 @@
 
 use redis::Value;
 
-use crate::client::{deadline, error_text};
-use crate::harness::Server;
 use crate::key::{Command, Outcome, passes};
 use crate::wire::Wire;
+use rollcall_testkit::client::{deadline, error_text};
+use rollcall_testkit::server::Server;
 
 /// A way to the server, or servers, that hold the keys.
 pub trait Line {

@@ -13,26 +13,14 @@
 //! - `ROLLCALL_SERVER`, `ROLLCALL_MODULE`, `ROLLCALL_LOGS`: as for the server tests.
 
 mod check;
-#[path = "../server/client.rs"]
-#[allow(dead_code)]
-mod client;
 mod cluster;
 mod cluster_line;
 mod failover;
-#[path = "../server/fixture.rs"]
-#[allow(dead_code)]
-mod fixture;
-#[path = "../server/harness.rs"]
-#[allow(dead_code)]
-mod harness;
 mod key;
 mod kills;
 mod line;
 mod nodes;
 mod notices;
-#[path = "../server/pair.rs"]
-#[allow(dead_code)]
-mod pair;
 mod random;
 mod run;
 mod shapes;

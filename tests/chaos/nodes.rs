@@ -5,8 +5,8 @@ use std::sync::{Arc, RwLock};
 
 use redis::Value;
 
-use crate::client::{Client, error_text, pairs, show, text, wait_until};
-use crate::harness::{Server, Setup};
+use rollcall_testkit::client::{Client, error_text, pairs, show, text, wait_until};
+use rollcall_testkit::server::{Server, Setup};
 
 pub const PRIMARIES: usize = 3;
 /// After so many milliseconds without an answer a node counts as failed.

@@ -3,13 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::check::{Tally, check};
-use crate::client::Client;
-use crate::harness::Server;
 use crate::key::Key;
 use crate::line::Single;
 use crate::run::Run;
 use crate::shapes::{Kind, Shadow};
 use crate::writer::{Load, Writer, check_all};
+use rollcall_testkit::client::Client;
+use rollcall_testkit::server::Server;
 
 const LOAD: Load = Load { commands: 8, items: 50, share: 1 };
 const MORE: u64 = 40;

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use redis::Value;
 
 use crate::check::Tally;
-use crate::client::{Client, deadline, error_text, show, text, wait_until};
-use crate::fixture::{figures, snapshot};
-use crate::harness::{Server, Setup};
 use crate::line::Single;
-use crate::pair::{OTHER_DEFAULTS, Pair};
 use crate::random::Random;
 use crate::run::{Run, setting};
 use crate::writer::{Load, Writer, check_all};
+use rollcall_testkit::client::{Client, deadline, error_text, show, text, wait_until};
+use rollcall_testkit::fixture::{figures, snapshot};
+use rollcall_testkit::pair::{OTHER_DEFAULTS, Pair};
+use rollcall_testkit::server::{Server, Setup};
 
 const WRITERS: u64 = 4;
 const LOAD: Load = Load { commands: 12, items: 200, share: 1 };

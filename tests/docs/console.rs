@@ -5,7 +5,7 @@
 //! `...` stands for anything, and a line of `...` alone for any number of lines.
 
 use crate::cli;
-use crate::harness::Server;
+use rollcall_testkit::server::Server;
 
 /// What a prompt begins with.
 const PROMPT: &str = "127.0.0.1:6379";

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rollcall_core::bloom::BitLayout;
 
-use crate::harness::Server;
+use rollcall_testkit::server::Server;
 
 /// The program of the page that downloads a filter, word for word.
 #[allow(dead_code)]

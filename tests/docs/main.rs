@@ -4,16 +4,10 @@
 //! `ROLLCALL_SERVER` and `ROLLCALL_MODULE` are those of the server tests, whose harness is used here.
 
 mod cli;
-#[path = "../server/client.rs"]
-#[allow(dead_code)]
-mod client;
 mod console;
 #[path = "../../examples/demo/mod.rs"]
 #[allow(dead_code)]
 mod demo;
-#[path = "../server/harness.rs"]
-#[allow(dead_code)]
-mod harness;
 mod library;
 
 use std::collections::BTreeSet;
@@ -22,9 +16,9 @@ use std::path::{Path, PathBuf};
 
 use redis::Value;
 
-use client::{Client, field, pairs, text};
 use console::Example;
-use harness::Server;
+use rollcall_testkit::client::{Client, field, pairs, text};
+use rollcall_testkit::server::Server;
 
 /// A document.
 struct Document {

@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use crate::client::{Client, pairs, text};
+use rollcall_testkit::client::{Client, pairs, text};
 
 /// A command.
 #[derive(Debug)]

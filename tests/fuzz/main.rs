@@ -10,21 +10,9 @@
 //! | `ROLLCALL_FUZZ_SEED` | another sequence of them |
 //! | `ROLLCALL_FUZZ_LONGEST_MS` | fail if a command takes longer. Else the longest is only shown |
 
-#[path = "../server/client.rs"]
-#[allow(dead_code)]
-mod client;
-#[path = "../server/fixture.rs"]
-#[allow(dead_code)]
-mod fixture;
 mod grammar;
-#[path = "../server/harness.rs"]
-#[allow(dead_code)]
-mod harness;
 mod history;
 mod pace;
-#[path = "../server/pair.rs"]
-#[allow(dead_code)]
-mod pair;
 mod sentence;
 mod session;
 mod values;

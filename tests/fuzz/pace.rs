@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::client::Client;
 use crate::history::line;
+use rollcall_testkit::client::Client;
 
 /// The slowest commands that are kept.
 const KEPT: usize = 5;

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use redis::Value;
 use rollcall_fuzz::forged;
 
-use crate::client::{Client, error_text, show, text};
-use crate::harness::Setup;
 use crate::history::History;
 use crate::pace::Pace;
-use crate::pair::Pair;
 use crate::sentence::{Speaker, Words};
 use crate::values;
+use rollcall_testkit::client::{Client, error_text, show, text};
+use rollcall_testkit::pair::Pair;
+use rollcall_testkit::server::Setup;
 
 /// The module, as `COMMAND LIST` knows it.
 const MODULE: &str = "rollcall";
@@ -319,7 +319,7 @@ impl Session {
     /// An option of the module, for new keys. The one that bounds all values stays.
     fn configure(&mut self, client: usize) {
         let reply = self.clients[0].cmd(&format!("CONFIG GET {MODULE}.*"));
-        let options: Vec<String> = crate::client::pairs(&reply).into_iter().map(|(name, _)| name).collect();
+        let options: Vec<String> = rollcall_testkit::client::pairs(&reply).into_iter().map(|(name, _)| name).collect();
         let options: Vec<&String> = options.iter().filter(|name| !name.ends_with("max-key-bytes")).collect();
         let random = &mut self.speaker.random;
         let name = random.of(&options).as_bytes().to_vec();

@@ -6,11 +6,11 @@
 use redis::Value;
 use rollcall_core::unstable::bloom::classic::NOROUND;
 
-use crate::client::{Client, error_text, show};
-use crate::harness::{Server, Setup, optional_file};
-use crate::payload::{forge, split};
-use crate::support::Field::{self, Double, String as Bytes, Unsigned};
-use crate::support::{Dump, HeaderOf, dump_of, grown};
+use rollcall_fuzz::payload::{forge, split};
+use rollcall_fuzz::redisbloom_values::Field::{self, Double, String as Bytes, Unsigned};
+use rollcall_fuzz::redisbloom_values::{Dump, HeaderOf, dump_of, grown};
+use rollcall_testkit::client::{Client, error_text, show};
+use rollcall_testkit::server::{Server, Setup, optional_file};
 
 /// A server that must refuse forged data and stay unharmed.
 struct Victim {

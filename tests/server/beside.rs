@@ -5,8 +5,8 @@ use std::path::Path;
 
 use redis::Value;
 
-use crate::client::{Client, add_many, show, text};
-use crate::harness::Setup;
+use rollcall_testkit::client::{Client, add_many, show, text};
+use rollcall_testkit::server::Setup;
 
 /// What the option `commands` may be.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -2,9 +2,9 @@
 
 use redis::Value;
 
-use crate::client::{add_many, show, with_items};
 use crate::effects::sent;
-use crate::harness::{Server, Setup, session};
+use rollcall_testkit::client::{add_many, show, with_items};
+use rollcall_testkit::server::{Server, Setup, session};
 
 /// Runs a session with the commands of either family in the place of `?`.
 fn both_families(rows: &[(&str, &str, &str)]) {

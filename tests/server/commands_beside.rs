@@ -4,8 +4,8 @@
 use redis::Value;
 
 use crate::beside::{Mode, chunks, fill_counters, fill_lines, load};
-use crate::client::{Client, error_text, message, show, text, wait_until};
-use crate::harness::{Server, Setup, optional_file};
+use rollcall_testkit::client::{Client, error_text, message, show, text, wait_until};
+use rollcall_testkit::server::{Server, Setup, optional_file};
 
 fn alone() -> Server {
     Server::with_args("commands beside")
@@ -296,6 +296,6 @@ fn modules_are_listed_side_by_side() {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
     let server = Mode::Beside.setup(&peer).start();
     let list = server.client().list("MODULE LIST");
-    let names: Vec<_> = list.iter().map(|module| text(&crate::client::field(module, "name"))).collect();
+    let names: Vec<_> = list.iter().map(|module| text(&rollcall_testkit::client::field(module, "name"))).collect();
     assert!(names.contains(&"bf".to_owned()) && names.contains(&"rollcall".to_owned()), "{names:?}");
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use redis::Value;
 
-use crate::client::{Client, error_text, field, pairs, show, text};
-use crate::harness::{Server, Setup};
+use rollcall_testkit::client::{Client, error_text, field, pairs, show, text};
+use rollcall_testkit::server::{Server, Setup};
 
 /// The names of commands of ours that begin like this.
 fn names(client: &mut Client, prefix: &str) -> BTreeSet<String> {

@@ -2,8 +2,8 @@
 
 use redis::Value;
 
-use crate::client::{Client, add_many, field, number, pairs, show, sum, text};
-use crate::harness::{Server, session};
+use rollcall_testkit::client::{Client, add_many, field, number, pairs, show, sum, text};
+use rollcall_testkit::server::{Server, session};
 
 /// Capacity and expansion of a filter, as BF.INFO shows them.
 #[track_caller]

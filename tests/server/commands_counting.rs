@@ -2,8 +2,8 @@
 
 use redis::Value;
 
-use crate::client::{Client, add_many, field, number, pairs, show, sum, text};
-use crate::harness::{Server, session};
+use rollcall_testkit::client::{Client, add_many, field, number, pairs, show, sum, text};
+use rollcall_testkit::server::{Server, session};
 
 const LABELS: [&str; 17] = [
     "Capacity",

@@ -1,7 +1,7 @@
 //! EX, PX, EXAT and PXAT: when a key expires that a command creates.
 
-use crate::client::{Client, error_text, show};
-use crate::harness::{Server, Setup};
+use rollcall_testkit::client::{Client, error_text, show};
+use rollcall_testkit::server::{Server, Setup};
 
 /// Commands that create a key, with the options in the place of `?`.
 const CREATING: [&str; 6] = [
@@ -121,7 +121,7 @@ fn keys_are_gone_when_their_time_has_come() {
     let mut client = server.client();
     run(&mut client, "BF.ADMIT f LIMIT 1 PX 1 ITEMS a");
     run(&mut client, "LC.ADMIT c LIMIT 1 PX 1 ITEMS a");
-    crate::client::wait_until("both keys to expire", || (client.int("EXISTS f c") == 0).then_some(()));
+    rollcall_testkit::client::wait_until("both keys to expire", || (client.int("EXISTS f c") == 0).then_some(()));
     client.expect("BF.ADMIT f LIMIT 1 ITEMS b", "[1]");
     client.expect("LC.ADMIT c LIMIT 1 ITEMS b", "[1]");
 }

@@ -2,8 +2,8 @@
 
 use redis::Value;
 
-use crate::client::{Client, add_many, number};
-use crate::harness::{Server, session};
+use rollcall_testkit::client::{Client, add_many, number};
+use rollcall_testkit::server::{Server, session};
 
 const ESTIMATES: &str =
     "-ERR counter holds an estimate: members are listed only up to its EXACT limit of 2 members and 16384 bytes";
@@ -121,7 +121,7 @@ fn estimates_are_counts_with_their_errors() {
         assert_eq!(count, client.int(&format!("LC.COUNT {keys}")), "{keys}");
         assert!(error > 0.0 && ((count - truth) as f64).abs() < 4.0 * error, "{keys}: {count}, {error}");
     }
-    let relative = number(&crate::client::field(&client.cmd("LC.INFO a"), "Standard error"));
+    let relative = number(&rollcall_testkit::client::field(&client.cmd("LC.INFO a"), "Standard error"));
     let (count, error) = estimate(&mut client, "LC.ESTIMATE a");
     assert!((error / count as f64 / relative - 1.0).abs() < 1e-3, "{error} of {count}, {relative} relative");
 }

@@ -2,9 +2,9 @@
 
 use redis::Value;
 
-use crate::client::{Client, error_text, field, pairs, show, text, words};
 use crate::effects::{appending, sent, sent_as};
-use crate::harness::{Server, Setup, session};
+use rollcall_testkit::client::{Client, error_text, field, pairs, show, text, words};
+use rollcall_testkit::server::{Server, Setup, session};
 
 /// Both families.
 pub const FAMILIES: [&str; 2] = ["BF", "LC"];

@@ -1,11 +1,11 @@
 //! Windows that go by the clock, on servers whose clock the test sets.
 
-use crate::client::{Client, show};
-use crate::clock::Clock;
 use crate::commands_windows::{FAMILIES, is_new, reserve, window};
 use crate::commands_windows_counters::history;
 use crate::effects::{appending, sent, sent_as};
-use crate::harness::Server;
+use rollcall_testkit::client::{Client, show};
+use rollcall_testkit::clock::Clock;
+use rollcall_testkit::server::Server;
 
 /// A slice that begins, by windows whose slices have ten seconds, and when.
 const SLICE: u64 = 170_000_000;
@@ -171,9 +171,9 @@ fn an_advance_goes_out_even_if_an_item_fails_afterwards() {
     let server = appending(clock.setup().args("max-key-bytes 1048576"));
     let mut client = server.client();
     client.expect("BF.RESERVE k 0.01 1000 EXPANSION 2000 WINDOW 40 SLICES 1", "+OK");
-    crate::client::add_many(&mut client, "BF.MADD k", "x", 0..100);
+    rollcall_testkit::client::add_many(&mut client, "BF.MADD k", "x", 0..100);
     clock.pass(40);
-    let line = crate::client::with_items("BF.MADD k", "y", 0..2000).join(" ");
+    let line = rollcall_testkit::client::with_items("BF.MADD k", "y", 0..2000).join(" ");
     let effects = sent(&mut client, &server, &line);
     assert_eq!(effects.len(), 2, "{}", effects.len());
     assert_eq!(effects[0], format!("RF.ADVANCE k {}", START / 40 + 1));
@@ -512,7 +512,7 @@ fn going_by_the_clock_frees_what_is_forgotten() {
             client.expect(&reserve(family, "k", &format!("{WINDOW} MANUAL")), "+OK");
             client.expect(&format!("{family}.ADVANCE k {slice}"), "+OK");
             let many = if family == "BF" { "BF.MADD k" } else { "LC.ADD k" };
-            crate::client::add_many(&mut client, many, "x", 0..2000);
+            rollcall_testkit::client::add_many(&mut client, many, "x", 0..2000);
             let effects = sent(&mut client, &server, &format!("{family}.ADVANCE k CLOCK"));
             let (prefix, clock_slice) = (sent_as(family), SLICE);
             let expected = [format!("{prefix}.ADVANCE k CLOCK"), format!("{prefix}.ADVANCE k {clock_slice}{move_of}")];

@@ -2,8 +2,8 @@
 
 use redis::Value;
 
-use crate::client::{Client, add_many, field, number, show, text};
-use crate::harness::{Server, session};
+use rollcall_testkit::client::{Client, add_many, field, number, show, text};
+use rollcall_testkit::server::{Server, session};
 
 #[track_caller]
 fn advance(client: &mut Client, key: &str, slice: u64) {

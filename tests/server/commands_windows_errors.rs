@@ -1,8 +1,8 @@
 //! Windows, bad input: an error that says what was wrong, and nothing changed.
 
-use crate::client::{Client, show};
 use crate::commands_windows::{FAMILIES, creating, reserve};
-use crate::harness::Server;
+use rollcall_testkit::client::{Client, show};
+use rollcall_testkit::server::Server;
 
 /// Runs a command that must fail, and compares all keys before and after.
 #[track_caller]
@@ -301,10 +301,10 @@ fn a_window_has_room_for_all_its_generations() {
     }
     // Growth beyond it is refused as in any filter; what went in before stays.
     client.expect("BF.RESERVE k 0.01 1000 EXPANSION 2000 WINDOW 40 MANUAL SLICES 1", "+OK");
-    crate::client::add_many(&mut client, "BF.MADD k", "x", 0..900);
-    let reply = client.call(&crate::client::with_items("BF.MADD k", "x", 500..1500));
+    rollcall_testkit::client::add_many(&mut client, "BF.MADD k", "x", 0..900);
+    let reply = client.call(&rollcall_testkit::client::with_items("BF.MADD k", "x", 500..1500));
     assert!(show(&reply).contains("max-key-bytes"), "{}", show(&reply));
-    crate::client::add_many(&mut client, "BF.MEXISTS k", "x", 0..900)
+    rollcall_testkit::client::add_many(&mut client, "BF.MEXISTS k", "x", 0..900)
         .iter()
         .for_each(|found| assert_eq!(show(found), "1"));
 }

@@ -2,8 +2,8 @@
 
 use redis::Value;
 
-use crate::client::{Client, add_many, show, sum, with_items};
-use crate::harness::Server;
+use rollcall_testkit::client::{Client, add_many, show, sum, with_items};
+use rollcall_testkit::server::Server;
 
 #[track_caller]
 fn advance(client: &mut Client, key: &str, slice: u64) {

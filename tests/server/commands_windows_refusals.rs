@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::client::{Client, error_text, show, with_items, words};
-use crate::clock::Clock;
 use crate::commands_windows::{FAMILIES, reserve};
 use crate::effects::{appended, appending};
 use crate::events::{events_so_far, subscriber};
-use crate::harness::Server;
+use rollcall_testkit::client::{Client, error_text, show, with_items, words};
+use rollcall_testkit::clock::Clock;
+use rollcall_testkit::server::Server;
 
 /// A slice that begins, by windows whose slices have ten seconds, and when.
 const START: u64 = 1_700_000_000;

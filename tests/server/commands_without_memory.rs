@@ -5,9 +5,9 @@ use std::process::Command;
 
 use redis::Value;
 
-use crate::client::{Client, add_many, error_text, shorten, show, text, with_items, words};
-use crate::fixture::populate_for_no_change;
-use crate::harness::{Server, Setup, is_thorough};
+use rollcall_testkit::client::{Client, add_many, error_text, shorten, show, text, with_items, words};
+use rollcall_testkit::fixture::populate_for_no_change;
+use rollcall_testkit::server::{Server, Setup, is_thorough};
 
 /// Calls of commands that write, on new keys and on those of [`populate_for_no_change`]. `?` stands for BF and for RF.
 const WRITES: [&str; 41] = [

@@ -2,8 +2,8 @@
 
 use redis::Value;
 
-use crate::client::{Client, error_text, field, number, show};
-use crate::harness::{Server, Setup};
+use rollcall_testkit::client::{Client, error_text, field, number, show};
+use rollcall_testkit::server::{Server, Setup};
 
 /// An option: its name, its default, values it takes and values it refuses.
 struct Parameter {

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use redis::Value;
 
-use crate::client::{Client, error_text, show};
-use crate::harness::{Server, Setup, module_path, optional_file};
+use rollcall_testkit::client::{Client, error_text, show};
+use rollcall_testkit::server::{Server, Setup, module_path, optional_file};
 
 /// Arguments that RedisBloom 2.8 takes, and the rate, capacity and expansion that filters then have by default.
 const LINES: [(&str, &str); 10] = [

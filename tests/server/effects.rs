@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::client::Client;
-use crate::harness::{Server, Setup};
+use rollcall_testkit::client::Client;
+use rollcall_testkit::server::{Server, Setup};
 
 /// The prefix under which effects of this family are sent, on values that it makes by default: filters of lines, counters.
 pub fn sent_as(family: &str) -> &str {

@@ -1,8 +1,8 @@
 //! Bad input: a clear error, nothing changed, no key left behind, the server up.
 
-use crate::client::{Client, error_text, shorten, show, words};
-use crate::harness::Server;
 use crate::neighbour::hosted;
+use rollcall_testkit::client::{Client, error_text, shorten, show, words};
+use rollcall_testkit::server::Server;
 
 /// Everything an error must leave alone: all keys and values, and what was written or replicated.
 fn state(client: &mut Client) -> [String; 4] {

@@ -1,8 +1,8 @@
 //! Keyspace events: one for what changed, none for what did not.
 
-use crate::client::{Client, message};
-use crate::fixture::{CHANGES_NOTHING, populate_for_no_change};
-use crate::harness::{Server, Setup};
+use rollcall_testkit::client::{Client, message};
+use rollcall_testkit::fixture::{CHANGES_NOTHING, populate_for_no_change};
+use rollcall_testkit::server::{Server, Setup};
 
 /// A client that has subscribed to all events of database 0.
 pub fn subscriber(server: &Server) -> Client {
@@ -26,7 +26,7 @@ pub fn events_so_far(client: &mut Client, subscriber: &mut Client) -> Vec<String
     let mut events = Vec::new();
     loop {
         let reply = subscriber.receive();
-        let (channel, key) = message(&reply).unwrap_or_else(|| panic!("{}", crate::client::show(&reply)));
+        let (channel, key) = message(&reply).unwrap_or_else(|| panic!("{}", rollcall_testkit::client::show(&reply)));
         let event = channel.strip_prefix("__keyevent@0__:").unwrap_or(&channel);
         if event == "end-of-command" {
             return events;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use redis::{Parser, Value};
 
-use crate::client::{deadline, text};
-use crate::harness::Server;
+use rollcall_testkit::client::{deadline, text};
+use rollcall_testkit::server::Server;
 
 /// The history that it claims to have, always the same.
 const REPLICATION_ID: &str = "0123456789abcdef0123456789abcdef01234567";

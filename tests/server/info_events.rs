@@ -2,10 +2,10 @@
 
 use redis::Value;
 
-use crate::client::{Client, add_many, error_text, wait_until};
-use crate::fixture::figures;
-use crate::harness::Server;
-use crate::payload::{forge, split};
+use rollcall_fuzz::payload::{forge, split};
+use rollcall_testkit::client::{Client, add_many, error_text, wait_until};
+use rollcall_testkit::fixture::figures;
+use rollcall_testkit::server::Server;
 
 /// How much each of the figures has grown by what `act` does.
 fn grown<const N: usize>(client: &mut Client, names: [&str; N], act: impl FnOnce(&mut Client)) -> [i64; N] {
@@ -120,7 +120,7 @@ fn what_waits_to_be_freed_is_told_until_it_is() {
     // Both come in one go, so that the second finds the first at work.
     let replies = client.pipeline(&[vec!["DEL", "large"], vec!["INFO", "rollcall"]]);
     assert_eq!(replies[0], Value::Int(1));
-    let told = crate::client::text(&replies[1]);
+    let told = rollcall_testkit::client::text(&replies[1]);
     let waiting = |name: &str| {
         let line = told.lines().find_map(|line| line.strip_prefix(name));
         line.and_then(|value| value.trim().parse::<i64>().ok()).expect("a number")

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use redis::Value;
 
-use crate::client::{Client, add_many, error_text, field, number, text, wait_until};
-use crate::fixture::{figures, populate};
-use crate::harness::Server;
-use crate::pair::Pair;
+use rollcall_testkit::client::{Client, add_many, error_text, field, number, text, wait_until};
+use rollcall_testkit::fixture::{figures, populate};
+use rollcall_testkit::pair::Pair;
+use rollcall_testkit::server::Server;
 
 /// What the sums must be by what each key says, as long as every sum is of a figure that keys say. Of sparse counters
 /// the bytes are left out.

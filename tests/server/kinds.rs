@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use crate::client::{Client, add_many, error_text, show};
+use rollcall_testkit::client::{Client, add_many, error_text, show};
 
 /// A name, and the commands that make a value of that kind under the key `?`. The first is the server's own.
 pub const KINDS: [(&str, &[&str]); 18] = [

@@ -2,8 +2,8 @@
 
 use redis::Value;
 
-use crate::client::{Client, add_many, error_text, show, sum, text, with_items};
-use crate::harness::{Server, Setup};
+use rollcall_testkit::client::{Client, add_many, error_text, show, sum, text, with_items};
+use rollcall_testkit::server::{Server, Setup};
 
 /// Panics unless `error` says how many bytes the value needs and that `max_bytes` are allowed;
 /// returns the bytes needed.

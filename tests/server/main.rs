@@ -17,18 +17,12 @@
 //! Add `types_defrag` for a server that can defragment: one that was not built with a system's malloc.
 
 mod beside;
-mod client;
-mod clock;
 #[path = "../../examples/cluster/mod.rs"]
 mod cluster;
 mod effects;
 mod fake_primary;
-mod fixture;
-mod harness;
 mod kinds;
 mod neighbour;
-mod pair;
-mod payload;
 
 mod commands_admission;
 mod commands_beside;

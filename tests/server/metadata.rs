@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use redis::Value;
 
-use crate::client::{error_text, field, number, pairs, show, text, words};
-use crate::harness::Server;
+use rollcall_testkit::client::{error_text, field, number, pairs, show, text, words};
+use rollcall_testkit::server::Server;
 
 /// A command, whether it writes, a call of it, and the keys in that call.
 const COMMANDS: [(&str, bool, &str, &str); 36] = [

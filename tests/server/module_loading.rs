@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::client::show;
-use crate::harness::{Server, Setup, module_path, optional_file};
 use crate::neighbour::neighbour;
+use rollcall_testkit::client::show;
+use rollcall_testkit::server::{Server, Setup, module_path, optional_file};
 
 /// Loads a module into a running server.
 fn load(server: &Server, path: &Path, args: &str) -> String {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::harness::Setup;
+use rollcall_testkit::server::Setup;
 
 /// The module, compiled when it is first asked for. There is a C compiler wherever ours was built.
 pub fn neighbour() -> &'static Path {

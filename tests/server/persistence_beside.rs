@@ -6,8 +6,8 @@ use std::fs;
 use redis::Value;
 
 use crate::beside::{Mode, assert_same_values, chunks, fill_classic, fill_counters, fill_lines, load, values};
-use crate::client::{add_many, error_text};
-use crate::harness::{Server, Setup, optional_file};
+use rollcall_testkit::client::{add_many, error_text};
+use rollcall_testkit::server::{Server, Setup, optional_file};
 
 /// There and back.
 const WAY: [Mode; 5] = [Mode::Beside, Mode::Lc, Mode::Beside, Mode::All, Mode::Lc];

@@ -2,9 +2,9 @@
 
 use redis::Value;
 
-use crate::client::{Client, add_many, error_text, show};
-use crate::fixture::{assert_same, populate_without_ttl, snapshot};
-use crate::harness::{Server, Setup};
+use rollcall_testkit::client::{Client, add_many, error_text, show};
+use rollcall_testkit::fixture::{assert_same, populate_without_ttl, snapshot};
+use rollcall_testkit::server::{Server, Setup};
 
 const BAD_DATA: &str = "ERR received bad data";
 

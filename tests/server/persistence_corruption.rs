@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Server, Setup};
+use rollcall_testkit::server::{Server, Setup};
 
 /// Starts a server on an RDB file; the error is the log of one that refused.
 fn start_with(rdb: &[u8]) -> Result<Server, String> {
@@ -15,7 +15,7 @@ fn saved(make: &str) -> (Vec<u8>, usize, usize) {
     let server = Setup::default().line("rdbchecksum no").line("rdbcompression no").start();
     let mut client = server.client();
     let make = make.replace('?', "the-key-to-damage");
-    assert!(crate::client::error_text(&client.cmd(&make)).is_none(), "{make}");
+    assert!(rollcall_testkit::client::error_text(&client.cmd(&make)).is_none(), "{make}");
     server.save();
     let rdb = fs::read(server.dir().join("dump.rdb")).expect("the RDB file");
     let name = b"the-key-to-damage";

@@ -6,9 +6,9 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::client::{Client, add_many, error_text, show, wait_until, with_items};
-use crate::fixture::populate_without_ttl;
-use crate::harness::{Server, Setup};
+use rollcall_testkit::client::{Client, add_many, error_text, show, wait_until, with_items};
+use rollcall_testkit::fixture::populate_without_ttl;
+use rollcall_testkit::server::{Server, Setup};
 
 /// A disk that a test fills and makes room on.
 #[derive(Clone, Copy)]

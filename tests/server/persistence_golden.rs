@@ -7,10 +7,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::client::{Client, text};
 use crate::effects::{appended, appending};
-use crate::harness::{Server, Setup};
 use crate::kinds::{KINDS, make};
+use rollcall_testkit::client::{Client, text};
+use rollcall_testkit::server::{Server, Setup};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/golden").join(name)

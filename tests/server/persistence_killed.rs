@@ -4,9 +4,9 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::client::{Client, add_many, wait_until};
-use crate::fixture::{assert_same, populate_without_ttl, snapshot};
-use crate::harness::{Server, Setup};
+use rollcall_testkit::client::{Client, add_many, wait_until};
+use rollcall_testkit::fixture::{assert_same, populate_without_ttl, snapshot};
+use rollcall_testkit::server::{Server, Setup};
 
 /// How long a child waits after each key that it has saved, microseconds: all keys take more than a second.
 const DELAY: &str = "CONFIG SET rdb-key-save-delay 30000";

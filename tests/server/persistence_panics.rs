@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use redis::Value;
 
-use crate::client::{Client, error_text, show, wait_until};
-use crate::harness::Server;
 use crate::neighbour::hosted;
+use rollcall_testkit::client::{Client, error_text, show, wait_until};
+use rollcall_testkit::server::Server;
 
 /// A server with a counter and filters of each data type, and a client of it.
 fn server_with_values(line: &str) -> (Server, Client) {

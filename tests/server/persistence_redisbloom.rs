@@ -3,9 +3,9 @@
 
 use redis::Value;
 
-use crate::client::{add_many, show, text};
-use crate::harness::{Server, Setup};
-use crate::payload::{forge, module_value, rdb_file};
+use rollcall_fuzz::payload::{forge, module_value, rdb_file};
+use rollcall_testkit::client::{add_many, show, text};
+use rollcall_testkit::server::{Server, Setup};
 
 fn unsigned(value: u64) -> Vec<u8> {
     [&[2, 0x81][..], &value.to_be_bytes()].concat()

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use crate::client::{Client, add_many, show, sum};
-use crate::fixture::{assert_same, populate, snapshot};
-use crate::harness::{Server, Setup};
+use rollcall_testkit::client::{Client, add_many, show, sum};
+use rollcall_testkit::fixture::{assert_same, populate, snapshot};
+use rollcall_testkit::server::{Server, Setup};
 
 /// Other defaults than those the keys were made with: none of them may show in a key.
 const OTHER_DEFAULTS: &str = "bf-error-rate 0.2 bf-initial-size 7 bf-expansion-factor 5 lc-capacity 9 \
@@ -69,7 +69,7 @@ fn rewritten_aof_brings_everything_back() {
         assert_same(&snapshot(&mut client), &before);
         // Commands that are appended after the rewrite come back too.
         for line in ["BF.MADD bf:new a b", "BF.CLEAR bf:default", "BF.MERGE bf:left bf:right"] {
-            assert!(crate::client::error_text(&client.cmd(line)).is_none(), "{line}");
+            assert!(rollcall_testkit::client::error_text(&client.cmd(line)).is_none(), "{line}");
         }
         add_many(&mut client, "LC.ADD lc:new", "x", 0..300);
         client.expect("LC.MERGE lc:merged lc:dense", "+OK");

@@ -1,8 +1,8 @@
 //! Data of valkey-bloom is refused, and the error names the document about moving from it.
 
-use crate::client::show;
-use crate::harness::{Server, Setup};
-use crate::payload::{forge, module_value, rdb_file};
+use rollcall_fuzz::payload::{forge, module_value, rdb_file};
+use rollcall_testkit::client::show;
+use rollcall_testkit::server::{Server, Setup};
 
 const POINTER: &str = "\"Coming from valkey-bloom\" in docs/migrating.md";
 

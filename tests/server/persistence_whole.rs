@@ -2,9 +2,9 @@
 
 use redis::Value;
 
-use crate::client::{Client, error_text, show, wait_until};
-use crate::harness::{Server, Setup};
 use crate::replication_redisbloom::{chunks, load, peer, peer_server};
+use rollcall_testkit::client::{Client, error_text, show, wait_until};
+use rollcall_testkit::server::{Server, Setup};
 
 /// Creations at the ends of their ranges, and past them.
 fn creations() -> Vec<String> {

@@ -2,13 +2,13 @@
 
 use redis::Value;
 
-use crate::client::{Client, add_many, error_text, show, sum, wait_until};
-use crate::clock::Clock;
 use crate::commands_windows::{FAMILIES, is_new, reserve, window};
 use crate::effects::sent_as;
-use crate::fixture::{assert_same, snapshot};
-use crate::harness::{Server, Setup};
-use crate::pair::OTHER_DEFAULTS;
+use rollcall_testkit::client::{Client, add_many, error_text, show, sum, wait_until};
+use rollcall_testkit::clock::Clock;
+use rollcall_testkit::fixture::{assert_same, snapshot};
+use rollcall_testkit::pair::OTHER_DEFAULTS;
+use rollcall_testkit::server::{Server, Setup};
 
 const START: u64 = 1_700_000_000;
 
@@ -95,7 +95,7 @@ fn populate(client: &mut Client) {
 
 /// What comes after: the same for a value that has just been loaded and for one that was never stored.
 fn go_on(client: &mut Client) {
-    let mut keys: Vec<_> = client.list("KEYS *[a-z]").iter().map(crate::client::text).collect();
+    let mut keys: Vec<_> = client.list("KEYS *[a-z]").iter().map(rollcall_testkit::client::text).collect();
     keys.sort();
     for key in keys {
         let (family, add) = if key.starts_with("bf:") { ("BF", "BF.MADD") } else { ("LC", "LC.ADD") };

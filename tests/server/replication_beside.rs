@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use crate::beside::{MODES, Mode, assert_same_values, fill_classic, fill_counters, fill_lines, values};
-use crate::client::{Client, show, wait_until, words};
 use crate::effects::{appended, appending, sent};
-use crate::harness::{Server, Setup, optional_file};
+use rollcall_testkit::client::{Client, show, wait_until, words};
+use rollcall_testkit::server::{Server, Setup, optional_file};
 
 /// Panics unless the replica holds what the primary holds.
 #[track_caller]

@@ -5,11 +5,11 @@
 
 use std::fs;
 
-use crate::client::{Client, wait_until};
 use crate::fake_primary::{Asking, FakePrimary, Framing};
-use crate::fixture::populate_without_ttl;
-use crate::harness::{Server, Setup, is_thorough};
 use crate::kinds::{KINDS, make};
+use rollcall_testkit::client::{Client, wait_until};
+use rollcall_testkit::fixture::populate_without_ttl;
+use rollcall_testkit::server::{Server, Setup, is_thorough};
 
 /// The RDB file of one value.
 struct Sample {

@@ -2,10 +2,10 @@
 
 use redis::Value;
 
-use crate::client::{Client, add_many, error_text, show, with_items, words};
-use crate::fixture::{CHANGES_NOTHING, assert_same, populate, populate_for_no_change, snapshot};
-use crate::harness::Setup;
-use crate::pair::Pair;
+use rollcall_testkit::client::{Client, add_many, error_text, show, with_items, words};
+use rollcall_testkit::fixture::{CHANGES_NOTHING, assert_same, populate, populate_for_no_change, snapshot};
+use rollcall_testkit::pair::Pair;
+use rollcall_testkit::server::Setup;
 
 #[test]
 fn every_write_leaves_the_replica_equal() {

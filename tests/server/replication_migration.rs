@@ -9,11 +9,11 @@ use std::sync::{Mutex, RwLock};
 
 use redis::Value;
 
-use crate::client::{Client, error_text, show, text, wait_until};
-use crate::harness::{Server, Setup};
 use crate::replication_redisbloom::{
     SHAPES, assert_alike, chunks, items, load, peer, peer_server, populate, said, with,
 };
+use rollcall_testkit::client::{Client, error_text, show, text, wait_until};
+use rollcall_testkit::server::{Server, Setup};
 
 /// Where the clients write, and who stops them.
 struct Service<'a> {

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use redis::Value;
 
-use crate::client::{Client, error_text, show, text, wait_until, words};
-use crate::harness::{Server, Setup};
 use crate::replication_redisbloom::{chunks, items, load, peer, with};
+use rollcall_testkit::client::{Client, error_text, show, text, wait_until, words};
+use rollcall_testkit::server::{Server, Setup};
 
 /// Commands that RedisBloom takes, each with a key of its own, the second word. `true` means that our clients are
 /// refused.

@@ -1,8 +1,6 @@
 //! One logical filter and one logical counter over the parts of a cluster, by the client of examples/cluster, while
 //! slots move. The oracle is the library: filters and counters of the same parameters in this process.
 
-use std::collections::BTreeSet;
-
 use redis::Value;
 use redis::cluster::ClusterClient;
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -10,9 +8,9 @@ use rollcall_core::counting::{self, Counter};
 use rollcall_core::partition::{Partitioned, unite};
 use rollcall_core::size_limit::Unlimited;
 
-use crate::client::{text, wait_until};
 use crate::cluster::{ClusterCounter, ClusterFilter};
-use crate::harness::{Server, Setup};
+use rollcall_testkit::cluster::{Moving, cluster};
+use rollcall_testkit::server::Server;
 
 const PARTS: u32 = 16;
 const ITEMS: u64 = 16_000;
@@ -21,81 +19,13 @@ const ERROR_RATE: f64 = 0.01;
 /// Standard error of a part of the counter.
 const PART_ERROR: f64 = 0.02;
 
-/// Three primaries that share the slots.
-fn primaries() -> [Server; 3] {
-    let nodes = [(); 3].map(|()| Setup::default().line("cluster-enabled yes").start());
-    for (node, slots) in nodes.iter().zip(["0 5460", "5461 10922", "10923 16383"]) {
-        node.client().expect(&format!("CLUSTER ADDSLOTSRANGE {slots}"), "+OK");
-    }
-    for node in &nodes[1..] {
-        nodes[0].client().expect(&format!("CLUSTER MEET 127.0.0.1 {}", node.port()), "+OK");
-    }
-    for node in &nodes {
-        let mut client = node.client();
-        wait_until("the cluster to form", || {
-            let info = client.text("CLUSTER INFO");
-            (info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3")).then_some(())
-        });
-    }
-    nodes
-}
-
 fn url(nodes: &[Server]) -> String {
     format!("redis://127.0.0.1:{}/", nodes[0].port())
 }
 
-/// A slot on its way from a node to the next one.
-struct Moving {
-    slot: i64,
-    from: usize,
-    to: usize,
-}
-
-/// Opens the slot of a key for its move to the next node. From here on nodes redirect with ASK what has left.
+/// Opens the slot of a key for its move to the next node.
 fn begin(nodes: &[Server], key: &str) -> Moving {
-    let slot = nodes[0].client().int(&format!("CLUSTER KEYSLOT {key}"));
-    let holds = |node: &Server| node.client().int(&format!("CLUSTER COUNTKEYSINSLOT {slot}")) > 0;
-    let from = nodes.iter().position(holds).expect("a node has the key");
-    let to = (from + 1) % nodes.len();
-    let id = |at: usize| nodes[at].client().text("CLUSTER MYID");
-    nodes[to].client().expect(&format!("CLUSTER SETSLOT {slot} IMPORTING {}", id(from)), "+OK");
-    nodes[from].client().expect(&format!("CLUSTER SETSLOT {slot} MIGRATING {}", id(to)), "+OK");
-    Moving { slot, from, to }
-}
-
-impl Moving {
-    /// Moves the keys.
-    fn migrate(&self, nodes: &[Server]) {
-        let mut client = nodes[self.from].client();
-        for key in client.list(&format!("CLUSTER GETKEYSINSLOT {} 100", self.slot)) {
-            let target = nodes[self.to].port();
-            client.expect(&format!("MIGRATE 127.0.0.1 {target} {} 0 5000", text(&key)), "+OK");
-        }
-    }
-
-    /// Makes the target the owner. From here on others redirect with MOVED. All have to know the epoch of the target
-    /// before another slot moves: word of an older owner, still on its way, could turn a node back.
-    fn end(&self, nodes: &[Server]) {
-        let id = nodes[self.to].client().text("CLUSTER MYID");
-        for at in [self.to, self.from, 3 - self.from - self.to] {
-            nodes[at].client().expect(&format!("CLUSTER SETSLOT {} NODE {id}", self.slot), "+OK");
-        }
-        wait_until("the nodes to agree", || {
-            let views: Vec<_> = nodes.iter().map(view).collect();
-            views.iter().all(|view| *view == views[0]).then_some(())
-        });
-    }
-}
-
-/// Who has which slots since which epoch, as far as this node knows.
-fn view(node: &Server) -> BTreeSet<String> {
-    let nodes = node.client().text("CLUSTER NODES");
-    let known = nodes.lines().map(|line| {
-        let words: Vec<&str> = line.split(' ').collect();
-        let slots = words[8..].iter().filter(|slots| !slots.starts_with('['));
-        format!("{} {} {:?}", words[0], words[6], slots.collect::<Vec<_>>())
-    });
-    known.collect()
+    Moving::begin(nodes, nodes[0].client().int(&format!("CLUSTER KEYSLOT {key}")))
 }
 
 /// How often the nodes answered with this error.
@@ -113,7 +43,7 @@ fn items(first: u64, len: u64) -> Vec<String> {
 
 #[test]
 fn one_filter_and_one_counter_over_a_cluster_whose_slots_move() {
-    let nodes = primaries();
+    let nodes = cluster(3);
     let (seen, users) = (Partitioned::new("seen", PARTS).unwrap(), Partitioned::new("users", PARTS).unwrap());
     let mut filter = ClusterFilter::connect(&url(&nodes), seen.clone()).unwrap();
     let mut counter = ClusterCounter::connect(&url(&nodes), users.clone()).unwrap();
@@ -142,7 +72,7 @@ fn one_filter_and_one_counter_over_a_cluster_whose_slots_move() {
     for first in (0..ITEMS).step_by(BATCH as usize) {
         match round % 3 {
             0 => on_the_way = keys.iter().skip(2 * round % keys.len()).take(4).map(|key| begin(&nodes, key)).collect(),
-            1 => on_the_way.iter().for_each(|moving| moving.migrate(&nodes)),
+            1 => on_the_way.iter().for_each(|moving| assert_eq!(moving.migrate(&nodes), 1)),
             _ => on_the_way.iter().for_each(|moving| moving.end(&nodes)),
         }
         round += 1;
@@ -190,11 +120,7 @@ fn one_filter_and_one_counter_over_a_cluster_whose_slots_move() {
 /// The only node of a cluster has never heard its own address, and gives an empty one.
 #[test]
 fn a_cluster_may_have_one_node() {
-    let node = Setup::default().line("cluster-enabled yes").start();
-    node.client().expect("CLUSTER ADDSLOTSRANGE 0 16383", "+OK");
-    let mut client = node.client();
-    wait_until("the cluster", || client.text("CLUSTER INFO").contains("cluster_state:ok").then_some(()));
-    let nodes = [node];
+    let nodes = cluster(1);
     let mut filter = ClusterFilter::connect(&url(&nodes), Partitioned::new("seen", 4).unwrap()).unwrap();
     filter.reserve(0.001, 1000).unwrap();
     assert_eq!(filter.add(&["ann", "ben", "ann"]).unwrap(), [true, true, false]);
@@ -205,7 +131,7 @@ fn a_cluster_may_have_one_node() {
 /// What a part refuses comes through by its own words, and not as a redirection.
 #[test]
 fn what_a_part_refuses_is_told() {
-    let nodes = primaries();
+    let nodes = cluster(3);
     let parts = Partitioned::new("seen", 4).unwrap();
     let mut filter = ClusterFilter::connect(&url(&nodes), parts.clone()).unwrap();
     assert!(filter.add(&[""; 0]).unwrap().is_empty());

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use redis::Value;
 
-use crate::client::{Client, text, wait_until};
-use crate::harness::{Server, Setup};
+use rollcall_testkit::client::{Client, text, wait_until};
+use rollcall_testkit::server::{Server, Setup};
 
 /// RedisBloom's module, if there is one.
 pub fn peer() -> Option<PathBuf> {
@@ -180,10 +180,10 @@ fn a_filter_with_32_bit_hashes_is_refused_on_every_way_in() {
     let mut ours = Server::with_args("bf-layout classic");
     let mut one = ours.client();
     let words: [&[u8]; 4] = [b"BF.LOADCHUNK", b"old", b"1", &dump[0].1];
-    assert_eq!(crate::client::show(&one.call(&words)), "-ERR received bad data");
+    assert_eq!(rollcall_testkit::client::show(&one.call(&words)), "-ERR received bad data");
     let Value::BulkString(payload) = other.call(&["DUMP", "old"]) else { panic!("DUMP old") };
     let words: [&[u8]; 4] = [b"RESTORE", b"old", b"0", &payload];
-    assert_eq!(crate::client::show(&one.call(&words)), "-ERR Bad data format");
+    assert_eq!(rollcall_testkit::client::show(&one.call(&words)), "-ERR Bad data format");
     one.expect("DBSIZE", "0");
     // The server cannot go on with half of a data set, and ends.
     one.expect(&format!("REPLICAOF 127.0.0.1 {}", theirs.port()), "+OK");

@@ -1,8 +1,9 @@
 //! A cluster's slots on the move: key by key with MIGRATE, and in one piece where the server can (Valkey 9).
 
-use crate::client::{Client, wait_until};
-use crate::fixture::{assert_same, snapshot};
-use crate::harness::{Server, Setup};
+use rollcall_testkit::client::{Client, wait_until};
+use rollcall_testkit::cluster::cluster;
+use rollcall_testkit::fixture::{assert_same, snapshot};
+use rollcall_testkit::server::Server;
 
 /// One slot for all keys, owned by the second node.
 const KEYS: [(&str, &str); 7] = [
@@ -28,24 +29,6 @@ fn fill(client: &mut Client) {
     }
 }
 
-/// Two nodes that know each other: the first has the lower half of the slots, the second the upper.
-fn cluster() -> [Server; 2] {
-    let node = || Setup::default().line("cluster-enabled yes").start();
-    let nodes = [node(), node()];
-    for (node, slots) in nodes.iter().zip(["0 8191", "8192 16383"]) {
-        node.client().expect(&format!("CLUSTER ADDSLOTSRANGE {slots}"), "+OK");
-    }
-    nodes[0].client().expect(&format!("CLUSTER MEET 127.0.0.1 {}", nodes[1].port()), "+OK");
-    for node in &nodes {
-        let mut client = node.client();
-        wait_until("the cluster to form", || {
-            let info = client.text("CLUSTER INFO");
-            (info.contains("cluster_state:ok") && info.contains("cluster_slots_ok:16384")).then_some(())
-        });
-    }
-    nodes
-}
-
 #[test]
 fn keys_migrate_one_by_one() {
     let (from, to) = (Server::start(), Server::with_args("bf-initial-size 7 lc-exact-limit 3 hash-seed 5"));
@@ -60,7 +43,7 @@ fn keys_migrate_one_by_one() {
 
 #[test]
 fn multi_key_commands_keep_to_one_slot() {
-    let [_, node] = cluster();
+    let node = &cluster(2)[1];
     let mut client = node.client();
     fill(&mut client);
     client.expect("LC.MERGE {x}all {x}exact {x}dense", "+OK");
@@ -71,7 +54,8 @@ fn multi_key_commands_keep_to_one_slot() {
 
 #[test]
 fn slots_move_in_one_piece_where_the_server_can() {
-    let [to, from] = cluster();
+    let nodes = cluster(2);
+    let (to, from) = (&nodes[0], &nodes[1]);
     let version = from.version();
     if !(version.is_valkey && version.major >= 9) {
         println!("skipped: {version:?} does not move slots atomically");

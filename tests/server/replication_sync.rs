@@ -1,8 +1,8 @@
 //! Full synchronisation: by file and without one, into an empty replica and into one that holds data.
 
-use crate::client::{Client, add_many, show, wait_until, with_items};
-use crate::fixture::{assert_same, populate, snapshot};
-use crate::harness::{Server, Setup};
+use rollcall_testkit::client::{Client, add_many, show, wait_until, with_items};
+use rollcall_testkit::fixture::{assert_same, populate, snapshot};
+use rollcall_testkit::server::{Server, Setup};
 
 /// Panics if the server did not let the module load directly from what its primary sends, or if that failed.
 #[track_caller]

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis::Value;
 
-use crate::client::{Client, show, text, wait_until};
-use crate::harness::{Server, Setup};
 use crate::replication_redisbloom::{SHAPES, assert_alike, items, load, peer, peer_server, populate, said, with};
+use rollcall_testkit::client::{Client, show, text, wait_until};
+use rollcall_testkit::server::{Server, Setup};
 
 fn ours() -> Setup {
     Setup::default().args("bf-layout classic").line("appendonly no")

@@ -2,12 +2,12 @@
 
 use redis::Value;
 
-use crate::client::{Client, add_many, error_text, show, wait_until};
-use crate::clock::Clock;
 use crate::commands_windows::{FAMILIES, is_new, reserve, window};
 use crate::effects::{appended, sent_as};
-use crate::harness::{Server, Setup};
-use crate::pair::Pair;
+use rollcall_testkit::client::{Client, add_many, error_text, show, wait_until};
+use rollcall_testkit::clock::Clock;
+use rollcall_testkit::pair::Pair;
+use rollcall_testkit::server::{Server, Setup};
 
 /// A slice that begins, by windows whose slices have ten seconds, and when.
 const SLICE: u64 = 170_000_000;
@@ -363,7 +363,7 @@ fn what_must_be_obeyed_asks_no_clock() {
     ];
     let mut aof = Vec::new();
     for line in lines {
-        let words = crate::client::words(line);
+        let words = rollcall_testkit::client::words(line);
         aof.extend(format!("*{}\r\n", words.len()).into_bytes());
         words.iter().for_each(|word| aof.extend(format!("${}\r\n{word}\r\n", word.len()).into_bytes()));
     }

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use redis::Value;
 
-use crate::client::{Client, error_text, number, show, text, wait_until};
 use crate::commands_windows_counters::history;
-use crate::harness::Setup;
-use crate::pair::Pair;
+use rollcall_testkit::client::{Client, error_text, number, show, text, wait_until};
+use rollcall_testkit::pair::Pair;
+use rollcall_testkit::server::Setup;
 
 /// Numbers by the generator of Knuth's MMIX.
 struct Random(u64);

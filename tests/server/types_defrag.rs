@@ -1,8 +1,8 @@
 //! Active defragmentation: values are moved and stay what they were.
 
-use crate::client::{add_many, error_text, show, wait_until};
-use crate::fixture::{assert_same, populate, snapshot};
-use crate::harness::Server;
+use rollcall_testkit::client::{add_many, error_text, show, wait_until};
+use rollcall_testkit::fixture::{assert_same, populate, snapshot};
+use rollcall_testkit::server::Server;
 
 #[test]
 fn defragmented_values_stay_the_same() {

@@ -2,10 +2,10 @@
 
 use redis::Value;
 
-use crate::client::{Client, add_many, error_text, show, text, wait_until};
-use crate::fixture::{assert_same, populate, snapshot};
-use crate::harness::{Server, Setup};
 use crate::neighbour::hosted;
+use rollcall_testkit::client::{Client, add_many, error_text, show, text, wait_until};
+use rollcall_testkit::fixture::{assert_same, populate, snapshot};
+use rollcall_testkit::server::{Server, Setup};
 
 /// A filter and a counter, and for each a command that adds an item and one that counts the items.
 const FAMILIES: [(&str, &str, &str); 2] = [("BF.MADD", "BF.CARD", "bf"), ("LC.ADD", "LC.COUNT", "lc")];

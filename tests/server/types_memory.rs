@@ -2,8 +2,8 @@
 
 use redis::Value;
 
-use crate::client::{Client, error_text, show, wait_until, with_items, words};
-use crate::harness::{Server, Setup};
+use rollcall_testkit::client::{Client, error_text, show, wait_until, with_items, words};
+use rollcall_testkit::server::{Server, Setup};
 
 /// What is measured, how many keys of it, the command that makes the key `?`, and commands or items that fill it.
 struct Shape {

@@ -2,10 +2,10 @@
 
 use redis::Value;
 
-use crate::client::{Client, error_text, show};
-use crate::fixture::{assert_same, populate_without_ttl, snapshot};
-use crate::harness::Server;
-use crate::payload::{forge, split};
+use rollcall_fuzz::payload::{forge, split};
+use rollcall_testkit::client::{Client, error_text, show};
+use rollcall_testkit::fixture::{assert_same, populate_without_ttl, snapshot};
+use rollcall_testkit::server::Server;
 
 #[track_caller]
 fn dump(client: &mut Client, key: &str) -> Vec<u8> {
@@ -53,6 +53,16 @@ fn accepted(client: &mut Client, payloads: &[(String, Vec<u8>)]) -> Vec<String> 
     }
     client.expect("DBSIZE", "1");
     wrong
+}
+
+#[test]
+fn forged_payloads_have_the_servers_checksum() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("SET k v", "+OK");
+    let payload = dump(&mut client, "k");
+    let (value, version) = split(&payload);
+    assert_eq!(forge(value, version), payload);
 }
 
 #[test]

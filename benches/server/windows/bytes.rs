@@ -5,7 +5,7 @@ use std::f64::consts::LOG2_E;
 use super::Window;
 use super::counters::{AN_HOUR, logs, make_day};
 use crate::measure::{Bench, Goal, NEAR, Row};
-use crate::plot::{self, Line};
+use rollcall_bench_output::plot::{self, Line};
 
 const KEY: &str = "windows:bytes";
 const CAPACITY: u64 = 100_000;

@@ -4,12 +4,12 @@
 
 use serde_json::{Value, json};
 
-use crate::client::add_many;
 use crate::dashboard::state;
 use crate::devtools::Browser;
-use crate::harness::Server;
 use crate::pages::Pages;
 use crate::{add_grown, server_on, tool, url};
+use rollcall_testkit::client::add_many;
+use rollcall_testkit::server::Server;
 
 /// A name that is markup, and would run if it became any.
 const HOSTILE: &str = "<img src=x onerror=alert(1)>";

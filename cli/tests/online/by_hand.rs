@@ -2,9 +2,9 @@
 
 use redis::Value;
 
-use crate::client::{Client, add_many};
-use crate::harness::{Server, Setup};
 use crate::{chunks, found, peer, peer_server};
+use rollcall_testkit::client::{Client, add_many};
+use rollcall_testkit::server::{Server, Setup};
 
 /// Three classic filters, one of which expires, and the items that are in each.
 fn filled() -> (Server, Vec<String>) {
@@ -30,12 +30,12 @@ fn stop_writes(client: &mut Client) {
 fn keys(client: &mut Client) -> Vec<String> {
     for foreign in ["RCfilter-", "RCcounter"] {
         let reply = client.cmd(&format!("SCAN 0 COUNT 1000 TYPE {foreign}"));
-        assert_eq!(crate::client::show(&reply), "[\"0\", []]");
+        assert_eq!(rollcall_testkit::client::show(&reply), "[\"0\", []]");
     }
     let reply = client.cmd("SCAN 0 COUNT 1000 TYPE MBbloom--");
     let Value::Array(parts) = &reply else { panic!("SCAN gave {reply:?}") };
     let Value::Array(keys) = &parts[1] else { panic!("SCAN gave {reply:?}") };
-    keys.iter().map(crate::client::text).collect()
+    keys.iter().map(rollcall_testkit::client::text).collect()
 }
 
 #[track_caller]

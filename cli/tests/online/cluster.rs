@@ -1,32 +1,13 @@
 //! Clusters: every primary is looked at, and each key goes to its node.
 
-use crate::client::{add_many, wait_until};
-use crate::harness::{Server, Setup};
 use crate::{tool, tool_with, url};
-
-/// Three primaries that share the slots.
-pub fn cluster() -> Vec<Server> {
-    let nodes: Vec<Server> = (0..3).map(|_| Setup::default().line("cluster-enabled yes").start()).collect();
-    let shares = ["0 5000", "5001 11000", "11001 16383"];
-    for (node, share) in nodes.iter().zip(shares) {
-        node.client().expect(&format!("CLUSTER ADDSLOTSRANGE {share}"), "+OK");
-    }
-    for node in &nodes[1..] {
-        nodes[0].client().expect(&format!("CLUSTER MEET 127.0.0.1 {}", node.port()), "+OK");
-    }
-    for node in &nodes {
-        let mut client = node.client();
-        wait_until("the cluster", || {
-            let info = client.text("CLUSTER INFO");
-            (info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3")).then_some(())
-        });
-    }
-    nodes
-}
+use rollcall_testkit::client::add_many;
+use rollcall_testkit::cluster::cluster;
+use rollcall_testkit::server::Server;
 
 #[test]
 fn keys_of_all_nodes_are_listed_filled_and_moved() {
-    let (nodes, single, back) = (cluster(), Server::start(), cluster());
+    let (nodes, single, back) = (cluster(3), Server::start(), cluster(3));
     let mut client = single.client();
     for key in 0..30 {
         add_many(&mut client, &format!("LC.ADD count:{key}"), "member:", 0..400);

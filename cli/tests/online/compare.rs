@@ -1,8 +1,8 @@
 //! `compare`: keys beside sets.
 
-use crate::client::{Client, add_many};
-use crate::harness::Server;
 use crate::{tool, url};
+use rollcall_testkit::client::{Client, add_many};
+use rollcall_testkit::server::Server;
 
 /// Counters and sets of the same members; the sizes are between 300 and 6,000.
 fn counters(client: &mut Client, number: u64) {

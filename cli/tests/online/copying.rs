@@ -2,9 +2,9 @@
 
 use std::io::Read;
 
-use crate::client::{Client, add_many, wait_until};
-use crate::harness::{Server, Setup};
 use crate::{chunks, peer, peer_server, tool, tool_with, url};
+use rollcall_testkit::client::{Client, add_many, wait_until};
+use rollcall_testkit::server::{Server, Setup};
 
 /// Filters that both modules know, on a server of ours or RedisBloom's.
 fn classic(client: &mut Client, layout: &str) {
@@ -188,7 +188,7 @@ fn keys_that_are_half_loaded_and_servers_without_a_module_are_refused() {
     client.call(&[&b"BF.LOADCHUNK"[..], b"half", dump[0].0.as_bytes(), &dump[0].1]);
     let refused = tool(&["copy", &url(&server), &url(&other), "--watch", "0"]).expect(3);
     assert!(refused.out.contains("still loading: 0 of"), "{}", refused.out);
-    let plain = crate::harness::Setup::default().without_module().start();
+    let plain = rollcall_testkit::server::Setup::default().without_module().start();
     let refused = tool(&["copy", &url(&server), &url(&plain), "--pattern", "whole"]).expect(3);
     assert!(refused.out.contains("no module for filters"), "{}", refused.out);
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::client::{Client, add_many, wait_until};
-use crate::cluster::cluster;
-use crate::harness::Server;
 use crate::pages::{Pages, Reply};
 use crate::{add_grown, peer_server, server_on, tool, url};
+use rollcall_testkit::client::{Client, add_many, wait_until};
+use rollcall_testkit::cluster::cluster;
+use rollcall_testkit::server::Server;
 
 /// Seconds between two looks that no test waits for.
 const NEVER: &str = "3600";
@@ -259,7 +259,7 @@ fn a_server_that_goes_is_missed_and_taken_up_again() {
 
 #[test]
 fn a_cluster_is_one_page_and_redisbloom_has_one_too() {
-    let mut nodes = cluster();
+    let mut nodes = cluster(3);
     for key in 0..30 {
         let create = format!("count:{key}");
         let args = ["import", "-", &create, "--kind", "counter", "--create", "CAPACITY 100 WINDOW 86400"];

@@ -1,7 +1,7 @@
 //! Exit codes of commands that speak to servers: 0 says that what was asked for was done, and nothing else does.
 
-use crate::harness::Server;
 use crate::{add_half_loaded, tool, tool_with, url};
+use rollcall_testkit::server::Server;
 
 /// A command that found nothing to do its work on, or left something out, once said 0.
 #[test]
@@ -91,7 +91,7 @@ fn nothing_that_was_done_is_no_success() {
 fn numbers_are_those_of_people() {
     let server = Server::start();
     let mut client = server.client();
-    crate::client::add_many(&mut client, "LC.ADD visitors", "visitor:", 0..30_000);
+    rollcall_testkit::client::add_many(&mut client, "LC.ADD visitors", "visitor:", 0..30_000);
     client.expect("SADD few a b", "2");
     let out = tool(&["compare", "visitors", "few", "--url", &url(&server)]).expect(1).out;
     let count = client.int("LC.COUNT visitors");

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::client::{add_many, pairs, text, wait_until};
-use crate::cluster::cluster;
-use crate::harness::{Server, Setup};
 use crate::pages::Pages;
 use crate::{chunks, peer_server, tool, tool_with, url};
+use rollcall_testkit::client::{add_many, pairs, text, wait_until};
+use rollcall_testkit::cluster::cluster;
+use rollcall_testkit::server::{Server, Setup};
 
 /// The samples of a text, by name and labels as they stand there.
 fn samples(text: &str) -> HashMap<String, f64> {
@@ -114,7 +114,7 @@ fn figures_are_those_of_the_server() {
 fn the_user_of_the_document_has_all_rights_that_it_takes() {
     let page = include_str!("../../../docs/monitoring.md");
     let line = page.lines().find_map(|line| line.trim().strip_prefix("ACL SETUSER exporter")).expect("the line");
-    for nodes in [vec![Server::start()], cluster()] {
+    for nodes in [vec![Server::start()], cluster(3)] {
         for node in &nodes {
             node.client().expect(&format!("ACL SETUSER exporter{line}"), "+OK");
             let mut client = node.client();
@@ -179,7 +179,7 @@ fn a_server_that_is_down_hides_no_other_and_comes_back() {
 
 #[test]
 fn every_primary_of_a_cluster_has_its_figures() {
-    let mut nodes = cluster();
+    let mut nodes = cluster(3);
     for key in 0..30 {
         let args = ["import", "-", &format!("count:{key}"), "--kind", "counter", "--create", "CAPACITY 100"];
         let target = ["--cluster", "--url", &url(&nodes[0])];

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::client::add_many;
-use crate::harness::Server;
 use crate::{chunks, peer_server, tool, url};
+use rollcall_testkit::client::add_many;
+use rollcall_testkit::server::Server;
 
 fn path(folder: &Path, name: &str) -> String {
     folder.join(name).to_str().expect("a path").to_owned()

@@ -1,7 +1,7 @@
 //! `import`: lines into keys.
 
-use crate::harness::Server;
 use crate::{found, tool, tool_with, url};
+use rollcall_testkit::server::Server;
 
 fn lines(range: std::ops::Range<u64>) -> String {
     range.map(|n| format!("item:{n}\n")).collect()

@@ -1,8 +1,8 @@
 //! `top`: what it lists, and what it finds wrong.
 
-use crate::client::add_many;
-use crate::harness::{Server, Setup};
 use crate::{add_grown, add_half_loaded, chunks, peer, peer_server, tool, url};
+use rollcall_testkit::client::add_many;
+use rollcall_testkit::server::{Server, Setup};
 
 #[test]
 fn keys_are_listed_with_what_is_wrong() {

@@ -2,13 +2,6 @@
 //!
 //! `ROLLCALL_MODULE`, `ROLLCALL_SERVER` and `ROLLCALL_PEER` are those of the server tests, whose harness is used here.
 
-#[path = "../../../tests/server/client.rs"]
-#[allow(dead_code)]
-mod client;
-#[path = "../../../tests/server/harness.rs"]
-#[allow(dead_code)]
-mod harness;
-
 mod browser;
 mod by_hand;
 mod cluster;
@@ -33,8 +26,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use client::Client;
-use harness::{Server, Setup};
+use rollcall_testkit::client::Client;
+use rollcall_testkit::server::{Server, Setup};
 
 /// How the tool ended, and what it said.
 #[derive(Debug)]
@@ -111,13 +104,13 @@ pub fn server_on(socket: &str) -> Server {
 
 /// Words of a command with the items `prefix` + number.
 pub fn with_items(line: &str, prefix: &str, range: std::ops::Range<u64>) -> Vec<String> {
-    client::with_items(line, prefix, range)
+    rollcall_testkit::client::with_items(line, prefix, range)
 }
 
 /// Adds the filter `grown`: it has more sub-filters than it should.
 pub fn add_grown(client: &mut Client) {
     client.expect("BF.RESERVE grown 0.01 100", "+OK");
-    client::add_many(client, "BF.MADD grown", "item:", 0..4000);
+    rollcall_testkit::client::add_many(client, "BF.MADD grown", "item:", 0..4000);
 }
 
 /// Adds the empty filter `large`, and `half`, which waits for the rest of it.

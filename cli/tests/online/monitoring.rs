@@ -11,10 +11,10 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::client::{Client, add_many, wait_until, with_items};
-use crate::harness::{Server, Setup};
 use crate::pages::{Pages, ask};
 use crate::{add_grown, add_half_loaded, tool, url};
+use rollcall_testkit::client::{Client, add_many, wait_until, with_items};
+use rollcall_testkit::server::{Server, Setup};
 
 /// The folder of the files that users get.
 fn files() -> PathBuf {

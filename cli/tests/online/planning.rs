@@ -1,8 +1,8 @@
 //! What a server takes is what was planned.
 
-use crate::client::{error_text, text, words};
-use crate::harness::Server;
 use crate::tool;
+use rollcall_testkit::client::{error_text, text, words};
+use rollcall_testkit::server::Server;
 
 /// The most items whose plan has no warning make a key of the planned size, and one line of bits more is refused.
 #[test]

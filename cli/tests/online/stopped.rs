@@ -6,9 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::client::{Client, add_many, wait_until};
-use crate::harness::Server;
 use crate::{Ended, tool, url};
+use rollcall_testkit::client::{Client, add_many, wait_until};
+use rollcall_testkit::server::Server;
 
 /// A way to a server that lets through so many bytes of its answers, and then none: who reads them waits.
 struct Narrow {

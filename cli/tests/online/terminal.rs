@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use crate::client::wait_until;
 use crate::{add_grown, server_on};
+use rollcall_testkit::client::wait_until;
 
 /// The tool on a terminal of so many columns, and all that it wrote there.
 struct Terminal {

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use redis::Value;
 
-use crate::client::{Client, wait_until};
-use crate::harness::{Server, Setup};
 use crate::{found, peer_server, tool, url};
+use rollcall_testkit::client::{Client, wait_until};
+use rollcall_testkit::server::{Server, Setup};
 
 const KEYS: [&str; 4] = ["users", "tokens", "mails", "pages"];
 

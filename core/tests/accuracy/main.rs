@@ -6,7 +6,6 @@ mod bloom_windowed;
 mod counting;
 mod counting_windowed;
 mod intersections;
-#[path = "../support/occupancy.rs"]
 mod occupancy;
 mod partition;
 mod simulated;

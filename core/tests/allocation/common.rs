@@ -9,8 +9,8 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::persist::{Loading, Stored, push_chunk, rdb, scandump};
 
 use crate::failing::with_failure;
-use crate::support::fields::{Field, Fields};
-use crate::support::values::{dump_of, same_dump};
+use rollcall_fuzz::fields::{Field, Fields};
+use rollcall_fuzz::values::{dump_of, same_dump};
 
 /// Runs `operate` on what `make` makes until no large allocation of it is left to fail; each failure is told and `same`
 /// says that it changed nothing. Returns how many there were.

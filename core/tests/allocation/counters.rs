@@ -14,7 +14,7 @@ use crate::common::{
     assert_scandump_fails_or_gives, fails_cleanly, failures, items, reading_fails_cleanly,
 };
 use crate::failing::{with_failure, with_failure_from};
-use crate::support::values::{completed, cut_after, rdb_of, rdb_of_loading, same_dump};
+use rollcall_fuzz::values::{completed, cut_after, rdb_of, rdb_of_loading, same_dump};
 
 fn counter(capacity: u64, error_rate: f64, exact_limit: u32, members: u32) -> Counter {
     let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed: 0 };

@@ -25,8 +25,8 @@ use rollcall_core::window::{Pace, Window};
 
 use crate::counters::same_counter;
 use crate::failing::with_failure_from;
-use crate::support::fields::Fields;
-use crate::support::values::{counter, cut_after, dump_of, filter, rdb_of, rdb_of_filter, windowed, windowed_counter};
+use rollcall_fuzz::fields::Fields;
+use rollcall_fuzz::values::{counter, cut_after, dump_of, filter, rdb_of, rdb_of_filter, windowed, windowed_counter};
 
 /// What a child process is to do: the number of an operation, and of the first allocation of it that fails.
 const ORDER: &str = "ROLLCALL_FAILING_ALLOCATION";

@@ -12,8 +12,8 @@ use crate::common::{
     assert_scandump_fails_or_gives, clone_of, fails_cleanly, failures, items, reading_fails_cleanly,
 };
 use crate::failing::with_failure;
-use crate::support::fields::Fields;
-use crate::support::values::{completed, cut_after, filter, rdb_of_filter, rdb_of_loading, windowed};
+use rollcall_fuzz::fields::Fields;
+use rollcall_fuzz::values::{completed, cut_after, filter, rdb_of_filter, rdb_of_loading, windowed};
 
 fn params(capacity: u64, expansion: u32) -> bloom::Params {
     bloom::Params { error_rate: 0.01, capacity, expansion, seed: 0 }

@@ -6,5 +6,3 @@ mod counters;
 mod every;
 mod failing;
 mod filters;
-#[path = "../support/mod.rs"]
-mod support;

@@ -7,8 +7,8 @@ use rollcall_core::unstable::bloom::ClassicFilter;
 use rollcall_core::unstable::bloom::classic::{FORCE64, NO_SCALING, NOROUND};
 use rollcall_core::unstable::persist::redisbloom::{self, RDB_ENCODING_NEWEST};
 
-use crate::support::Field::{self, String as Bytes, Unsigned};
-use crate::support::{Dump, Fields, HeaderOf, Link, classic, dump_of, grown, params};
+use rollcall_fuzz::redisbloom_values::Field::{self, String as Bytes, Unsigned};
+use rollcall_fuzz::redisbloom_values::{Dump, Fields, HeaderOf, Link, classic, dump_of, grown, params};
 
 fn refused_field(result: Result<ClassicFilter, Error>) -> &'static str {
     match result {

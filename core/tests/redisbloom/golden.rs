@@ -8,8 +8,8 @@ use rollcall_core::unstable::bloom::classic::{FORCE64, NOROUND};
 use rollcall_core::unstable::bloom::{ClassicFilter, EitherChain, LineFilter, SubFilter};
 use rollcall_core::unstable::persist::{CHUNK_MAX_BYTES, redisbloom, scandump};
 
-use crate::support::Field::{self, Double, String as Bytes, Unsigned};
-use crate::support::{Dump, Fields, HeaderOf, Link, classic, dump_of, grown, item, params, written};
+use rollcall_fuzz::redisbloom_values::Field::{self, Double, String as Bytes, Unsigned};
+use rollcall_fuzz::redisbloom_values::{Dump, Fields, HeaderOf, Link, classic, dump_of, grown, item, params, written};
 
 /// State and replies of RedisBloom 2.8.2 after its command and the items `item:0`, `item:1` and so on.
 struct Golden {

@@ -10,8 +10,8 @@ use rollcall_core::unstable::persist::{
     ChunkFormat, Loading, LoadingBloomFilter, Stored, dump_loading, is_redisbloom_header, push_chunk, rdb, redisbloom,
 };
 
-use crate::support::Field::{self, Double, String as Bytes, Unsigned};
-use crate::support::{Dump, Fields, HeaderOf, classic, dump_of, grown, item, params, written};
+use rollcall_fuzz::redisbloom_values::Field::{self, Double, String as Bytes, Unsigned};
+use rollcall_fuzz::redisbloom_values::{Dump, Fields, HeaderOf, classic, dump_of, grown, item, params, written};
 
 fn push_all(mut loading: LoadingBloomFilter, chunks: &[(u64, Vec<u8>)]) -> BloomFilter {
     chunks.iter().for_each(|(next, chunk)| push_chunk(&mut loading, *next, chunk).unwrap());

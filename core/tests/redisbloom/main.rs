@@ -4,4 +4,3 @@
 mod forged;
 mod golden;
 mod loading;
-mod support;

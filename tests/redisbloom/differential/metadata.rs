@@ -3,8 +3,8 @@
 use redis::Value;
 
 use super::sequences::Layout;
-use crate::client::{Client, show, text};
-use crate::harness::optional_file;
+use rollcall_testkit::client::{Client, show, text};
+use rollcall_testkit::server::optional_file;
 
 /// A part of `COMMAND INFO` that may differ: its name, its place, and a check of our value and RedisBloom's.
 type Part = (&'static str, usize, fn(&str, &Value, &Value) -> bool);

@@ -13,9 +13,9 @@ mod wire;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::harness::optional_file;
 use differences::DIFFERENCES;
 use metadata::METADATA;
+use rollcall_testkit::server::optional_file;
 use runner::{Hits, Pair, servers};
 use sequences::{Generator, Layout, Step, fixed};
 

@@ -8,8 +8,8 @@ use std::time::Instant;
 use super::differences::{Case, DIFFERENCES};
 use super::sequences::{Command, FILTERS, Layout, NUM_ITEMS, OTHERS, Step, words};
 use super::wire::{Reply, Wire};
-use crate::client::deadline;
-use crate::harness::{Server, Setup};
+use rollcall_testkit::client::deadline;
+use rollcall_testkit::server::{Server, Setup};
 
 /// Both servers, with the same defaults.
 pub fn servers(peer: &Path, layout: Layout) -> (Server, Server) {

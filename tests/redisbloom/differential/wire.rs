@@ -4,8 +4,8 @@ use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
-use crate::client::{deadline, excerpt};
-use crate::harness::Server;
+use rollcall_testkit::client::{deadline, excerpt};
+use rollcall_testkit::server::Server;
 
 /// A reply as it came over the wire. Two are equal if their bytes are.
 #[derive(Clone, PartialEq)]

@@ -6,10 +6,7 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::{ClassicFilter, SubFilter};
 use rollcall_core::unstable::persist::Stored;
 
-#[path = "../support/fields.rs"]
-mod fields;
-
-pub use fields::{Field, Fields, written};
+pub use crate::fields::{Field, Fields, written};
 
 use Field::{Double, String as Bytes, Unsigned};
 

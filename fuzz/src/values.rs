@@ -9,7 +9,7 @@ use rollcall_core::unstable::bloom::EitherChain;
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, Stored, dump_loading, rdb, redisbloom};
 use rollcall_core::window::{Pace, Window};
 
-use super::fields::{Field, Fields, written};
+use crate::fields::{Field, Fields, written};
 
 pub type Dump = Vec<(u64, Vec<u8>)>;
 

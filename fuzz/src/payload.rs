@@ -9,9 +9,11 @@
 //! | 2 | RDB version |
 //! | 8 | CRC-64 of all before |
 
-use super::fields::Field;
+use crate::fields::Field;
 
 const MODULE_VALUE: u8 = 7;
+/// Bytes of version and checksum at the end.
+const FOOTER_BYTES: usize = 10;
 const END: u64 = 0;
 const UNSIGNED: u64 = 2;
 const DOUBLE: u64 = 4;
@@ -25,10 +27,7 @@ const NAME_CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopq
 
 /// The payload of a value, strings uncompressed.
 pub fn encode(type_name: &str, encoding: u64, fields: &[Field]) -> Vec<u8> {
-    let digit = |c| NAME_CHARACTERS.iter().position(|&other| other == c).expect("a character of names") as u64;
-    let name = type_name.bytes().fold(0, |number, character| number << 6 | digit(character));
-    let mut bytes = vec![MODULE_VALUE, 0x81];
-    bytes.extend((name << 10 | encoding).to_be_bytes());
+    let mut bytes = module_value(type_name, encoding);
     for field in fields {
         match field {
             Field::Unsigned(value) => {
@@ -69,6 +68,33 @@ fn push_length(bytes: &mut Vec<u8>, length: u64) {
             bytes.extend(length.to_be_bytes());
         }
     }
+}
+
+/// The beginning of a value of a module's data type: the byte of its kind, and its id.
+pub fn module_value(type_name: &str, encoding: u64) -> Vec<u8> {
+    let digit = |c| NAME_CHARACTERS.iter().position(|&other| other == c).expect("a character of names") as u64;
+    let name = type_name.bytes().fold(0, |number, character| number << 6 | digit(character));
+    [&[MODULE_VALUE, 0x81][..], &(name << 10 | encoding).to_be_bytes()].concat()
+}
+
+/// The value and the version of a payload.
+pub fn split(payload: &[u8]) -> (&[u8], &[u8]) {
+    let end = payload.len() - FOOTER_BYTES;
+    (&payload[..end], &payload[end..end + 2])
+}
+
+/// A payload of this value that a server believes to be its own.
+pub fn forge(value: &[u8], version: &[u8]) -> Vec<u8> {
+    let mut payload = [value, version].concat();
+    let checksum = crc64(&payload);
+    payload.extend_from_slice(&checksum.to_le_bytes());
+    payload
+}
+
+/// An RDB file with this value under the key `k`. Its checksum of 0 says that there is none.
+pub fn rdb_file(value: &[u8]) -> Vec<u8> {
+    // Version, database; type, key, value; end.
+    [b"REDIS0010\xfe\x00", &value[..1], b"\x01k", &value[1..], b"\xff\0\0\0\0\0\0\0\0"].concat()
 }
 
 /// Type name, encoding version and fields of a payload; `None` when the bytes are no such payload.
@@ -115,27 +141,9 @@ fn take_length(rest: &mut &[u8]) -> Option<u64> {
 }
 
 /// CRC-64 as Redis computes it: Jones' polynomial, bits reflected, nothing inverted.
-fn crc64(bytes: &[u8]) -> u64 {
+pub fn crc64(bytes: &[u8]) -> u64 {
     const REFLECTED: u64 = 0xad93_d235_94c9_35a9_u64.reverse_bits();
     bytes.iter().fold(0, |crc, byte| {
         (0..8).fold(crc ^ u64::from(*byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ REFLECTED } else { crc >> 1 })
     })
-}
-
-#[test]
-fn crc64_is_the_servers() {
-    assert_eq!(crc64(b"123456789"), 0xe9c6_d914_c4b8_d9ca);
-}
-
-#[test]
-fn payloads_are_taken_apart_as_they_were_put_together() {
-    let lengths = [0, 63, 64, 16_383, 16_384, 0xffff_ffff, 0x1_0000_0000, u64::MAX].map(Field::Unsigned);
-    let others = [Field::Double(-0.1), Field::String(Vec::new()), Field::String(vec![7; 20_000])];
-    let fields: Vec<Field> = lengths.into_iter().chain(others).collect();
-    let payload = encode("RCfilter-", 1, &fields);
-    assert_eq!(decode(&payload), Some(("RCfilter-".to_owned(), 1, fields)));
-    assert_eq!(decode(&payload[1..]), None);
-    // The empty value of `MBbloom--`, encoding version 4, byte for byte.
-    let empty = encode("MBbloom--", 4, &[]);
-    assert_eq!(empty[..12], [7, 0x81, 0x30, 0x16, 0xe5, 0xa2, 0x89, 0xbe, 0xf8, 4, 0, 10]);
 }

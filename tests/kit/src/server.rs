@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -23,6 +24,7 @@ pub struct Setup {
     files: Vec<(String, Vec<u8>)>,
     environment: Vec<(String, OsString)>,
     script: Option<String>,
+    outlives_signals: bool,
 }
 
 impl Setup {
@@ -101,6 +103,12 @@ impl Setup {
     pub fn script(mut self, script: &str) -> Setup {
         self.script = Some(script.to_owned());
         self
+    }
+
+    /// A server that Ctrl-C does not reach, and that ends when this process ends, however that happens.
+    pub fn outliving_signals(mut self) -> Setup {
+        self.outlives_signals = true;
+        self.script("exec setpriv --pdeathsig KILL \"$@\"")
     }
 
     /// Leaves out the settings that servers before 7.0 do not know.
@@ -234,7 +242,6 @@ impl Server {
     }
 
     /// Ends the process at once, as a crash would.
-    #[allow(dead_code, reason = "for tests/chaos, which has this file too")]
     pub fn kill(&mut self) {
         let mut child = self.child.take().expect("a running server");
         child.kill().expect("the server is killed");
@@ -242,7 +249,6 @@ impl Server {
     }
 
     /// Starts a server that has ended in the same directory.
-    #[allow(dead_code, reason = "for tests/chaos, which has this file too")]
     #[track_caller]
     pub fn start_again(&mut self) {
         assert!(self.child.is_none(), "the server is running");
@@ -402,6 +408,9 @@ impl Server {
                     shell
                 }
             };
+            if self.setup.outlives_signals {
+                command.process_group(0);
+            }
             let child = command
                 .args(["server.conf", "--port", &self.port.to_string()])
                 .current_dir(self.dir.path())
@@ -534,7 +543,7 @@ pub fn module_path() -> PathBuf {
 }
 
 fn default_module_path() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
     target.join("release").join("librollcall.so")
 }

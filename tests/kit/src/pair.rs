@@ -1,7 +1,7 @@
 //! A primary and its replica, whose values have to be equal at all times.
 
 use crate::fixture::{assert_same, snapshot};
-use crate::harness::{Server, Setup};
+use crate::server::{Server, Setup};
 
 /// A replica's own defaults, of which none may show. Its size limit is below what a test makes.
 pub const OTHER_DEFAULTS: &str = "bf-error-rate 0.2 bf-initial-size 7 bf-expansion-factor 5 lc-capacity 9 \
@@ -9,7 +9,9 @@ pub const OTHER_DEFAULTS: &str = "bf-error-rate 0.2 bf-initial-size 7 bf-expansi
 
 /// A primary and its replica. Where the server can, the replica ends if a command that it is sent fails.
 pub struct Pair {
+    /// Takes the writes.
     pub primary: Server,
+    /// Follows it.
     pub replica: Server,
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::harness::Setup;
+use crate::server::Setup;
 
 /// The time of day of one or more servers, Unix seconds. It has to outlive them.
 pub struct Clock {

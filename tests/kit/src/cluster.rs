@@ -1,0 +1,114 @@
+//! Clusters of primaries, and slots that move between them.
+
+use std::collections::BTreeSet;
+
+use crate::client::{error_text, show, text, wait_until};
+use crate::server::{Server, Setup};
+
+/// Slots of a cluster.
+pub const SLOTS: usize = 16_384;
+
+/// Primaries that share the slots evenly, once all agree. `setup` is that of each node.
+#[track_caller]
+pub fn cluster_of(primaries: usize, setup: &Setup) -> Vec<Server> {
+    let nodes: Vec<Server> = (0..primaries).map(|_| setup.clone().line("cluster-enabled yes").start()).collect();
+    for (at, node) in nodes.iter().enumerate() {
+        let (first, end) = (SLOTS * at / primaries, SLOTS * (at + 1) / primaries);
+        node.client().expect(&format!("CLUSTER ADDSLOTSRANGE {first} {}", end - 1), "+OK");
+        // Different epochs from the start: nodes that have to settle a conflict of epochs may do so at any moment.
+        node.client().expect(&format!("CLUSTER SET-CONFIG-EPOCH {}", at + 1), "+OK");
+    }
+    for node in &nodes[1..] {
+        nodes[0].client().expect(&format!("CLUSTER MEET 127.0.0.1 {}", node.port()), "+OK");
+    }
+    let known = format!("cluster_known_nodes:{primaries}");
+    for node in &nodes {
+        let mut client = node.client();
+        wait_until("the cluster to form", || {
+            let info = client.text("CLUSTER INFO");
+            (info.contains("cluster_state:ok") && info.lines().any(|line| line.trim() == known)).then_some(())
+        });
+    }
+    wait_agreed(&nodes);
+    nodes
+}
+
+/// As [`cluster_of`], with the default setup.
+#[track_caller]
+pub fn cluster(primaries: usize) -> Vec<Server> {
+    cluster_of(primaries, &Setup::default())
+}
+
+/// A slot on its way from a node to the next one.
+pub struct Moving {
+    slot: i64,
+    from: usize,
+    to: usize,
+}
+
+impl Moving {
+    /// Opens a slot that has keys for its move to the next node. From here on nodes redirect with ASK what has left.
+    #[track_caller]
+    pub fn begin(nodes: &[Server], slot: i64) -> Moving {
+        let holds = |node: &Server| node.client().int(&format!("CLUSTER COUNTKEYSINSLOT {slot}")) > 0;
+        let from = nodes.iter().position(holds).expect("a node has keys of the slot");
+        let to = (from + 1) % nodes.len();
+        let id = |at: usize| nodes[at].client().text("CLUSTER MYID");
+        nodes[to].client().expect(&format!("CLUSTER SETSLOT {slot} IMPORTING {}", id(from)), "+OK");
+        nodes[from].client().expect(&format!("CLUSTER SETSLOT {slot} MIGRATING {}", id(to)), "+OK");
+        Moving { slot, from, to }
+    }
+
+    /// Moves the keys. Returns how many there were.
+    #[track_caller]
+    pub fn migrate(&self, nodes: &[Server]) -> usize {
+        let mut client = nodes[self.from].client();
+        let target = nodes[self.to].port();
+        let mut moved = 0;
+        loop {
+            let keys = client.list(&format!("CLUSTER GETKEYSINSLOT {} 100", self.slot));
+            if keys.is_empty() {
+                return moved;
+            }
+            for key in &keys {
+                let line = format!("MIGRATE 127.0.0.1 {target} {} 0 60000", text(key));
+                let reply = client.cmd(&line);
+                assert!(error_text(&reply).is_none(), "{line} gave {}", show(&reply));
+                // NOKEY: the key expired or was deleted meanwhile.
+                moved += usize::from(text(&reply) == "OK");
+            }
+        }
+    }
+
+    /// Makes the target the owner. From here on others redirect with MOVED. All have to know the epoch of the target
+    /// before another slot moves: word of an older owner, still on its way, could turn a node back.
+    #[track_caller]
+    pub fn end(&self, nodes: &[Server]) {
+        let id = nodes[self.to].client().text("CLUSTER MYID");
+        let others = (0..nodes.len()).filter(|at| ![self.to, self.from].contains(at));
+        for at in [self.to, self.from].into_iter().chain(others) {
+            nodes[at].client().expect(&format!("CLUSTER SETSLOT {} NODE {id}", self.slot), "+OK");
+        }
+        wait_agreed(nodes);
+    }
+}
+
+/// Waits until all nodes see the same owners of slots since the same epochs.
+#[track_caller]
+fn wait_agreed(nodes: &[Server]) {
+    wait_until("the nodes to agree", || {
+        let views: Vec<_> = nodes.iter().map(view).collect();
+        views.iter().all(|view| *view == views[0]).then_some(())
+    });
+}
+
+/// Who has which slots since which epoch, as far as this node knows.
+fn view(node: &Server) -> BTreeSet<String> {
+    let nodes = node.client().text("CLUSTER NODES");
+    let known = nodes.lines().map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let slots = words[8..].iter().filter(|slots| !slots.starts_with('['));
+        format!("{} {} {:?}", words[0], words[6], slots.collect::<Vec<_>>())
+    });
+    known.collect()
+}

@@ -1,0 +1,15 @@
+//! What test programs share: servers in folders of their own, connections that show replies as they came, clocks.
+//!
+//! - `ROLLCALL_SERVER`: the server's program, `redis-server` from the PATH by default.
+//! - `ROLLCALL_MODULE`: the module, `release/librollcall.so` of the target directory by default.
+//! - `ROLLCALL_FAKETIME`: the library that gives a server a clock of its own, Debian's libfaketime by default.
+//! - `ROLLCALL_LOGS`: a folder for the logs of servers whose test fails (not kept without).
+//! - `ROLLCALL_PATIENCE`: a factor of all time limits, for servers that something slows down.
+//! - `ROLLCALL_THOROUGH`: if set, tests that try some of many cases try all (`make hostile`).
+
+pub mod client;
+pub mod clock;
+pub mod cluster;
+pub mod fixture;
+pub mod pair;
+pub mod server;
