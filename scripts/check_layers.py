@@ -57,7 +57,7 @@ CORE = Crate(
     source="core/src",
     name="rollcall_core",
     floors={
-        "": "bits hash error size_limit heap shared window admission parallel partition health < bloom | counting < persist < unstable < lib",
+        "": "bits hash error size_limit heap shared window admission parallel partition rounding health < bloom | counting < persist < unstable < lib",
         "bloom": "bitmap params < sliding < chain < lines | classic < ring < filter < admit windowed build collect",
         "persist": "payload value codec gaps enclosed bitmaps < chunks rdb < bloom | counting | redisbloom < ring < filter < file",
     },

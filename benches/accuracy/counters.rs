@@ -1,11 +1,12 @@
 //! One counter: its error, its bias, what its standard error covers, its bytes, and the step from exact to estimate.
 
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::rounding::error_of_whole;
 
 use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members, thousands};
 use crate::random::Random;
 use crate::segments::{Kind, add};
-use crate::trials::{Measured, Run, mean, rms, share};
+use crate::trials::{Measured, Run, error_of_rms, error_of_share, mean, rms, share};
 
 /// ERROR, and the capacities that lead to different layouts.
 const SIZES: [(f64, &[u64]); 4] = [
@@ -29,15 +30,15 @@ const STATED_WITHIN: f64 = 0.02;
 const MOST_BIAS: f64 = 0.1;
 /// What two standard errors cover at least, whatever happens.
 const LEAST_COVERED: f64 = 0.88;
-/// Where at least so many members share a slot with another, the errors are roughly normal.
-const NORMAL_FROM: f64 = 30.0;
+/// Where at least so many members share a slot with another, the errors are roughly normal, and whole members are few of them.
+const NORMAL_FROM: f64 = 300.0;
 /// So many collisions in all trials show how large errors are.
 const MANY_COLLISIONS: f64 = 200.0;
 /// Shares of a normal variable within one and two standard deviations, and how near these are.
 const NORMAL: [f64; 2] = [0.6827, 0.9545];
 const NORMAL_WITHIN: f64 = 0.02;
 
-/// An estimate, and how far off it may be by what it states itself, in members.
+/// An estimate, and how far off the count, which is rounded, may be by what it states itself, in members.
 #[derive(Clone, Copy)]
 struct Estimate {
     estimate: f64,
@@ -46,7 +47,7 @@ struct Estimate {
 
 impl Estimate {
     fn is_within(&self, members: u64, errors: f64) -> bool {
-        (self.estimate - members as f64).abs() <= errors * self.stated
+        (self.estimate.round() - members as f64).abs() <= errors * self.stated
     }
 }
 
@@ -60,7 +61,7 @@ fn hashed(run: &mut Run, kind: Kind, numbers: &[u64], trials: u64) -> Vec<Vec<Es
             add(&mut counter, first + trial, added..number);
             added = number;
             let estimate = counter.estimate();
-            Estimate { estimate, stated: estimate * counter.standard_error() }
+            Estimate { estimate, stated: counter.count() as f64 * counter.standard_error() }
         };
         numbers.iter().map(at).collect::<Vec<_>>()
     });
@@ -71,7 +72,7 @@ fn simulated(run: &mut Run, kind: Kind, number: u64, trials: u64) -> Vec<Estimat
     let name = format!("{} {} {number}", kind.params.error_rate, kind.params.capacity);
     run.map(trials, |trial| {
         let estimate = kind.simulated(number, &mut Random::of(&name, trial));
-        Estimate { estimate, stated: estimate * kind.stated(estimate) }
+        Estimate { estimate, stated: error_of_whole(estimate * kind.stated(estimate)) }
     })
 }
 
@@ -118,7 +119,13 @@ fn row(kind: Kind, number: u64, estimates: &[Estimate], errors: &[f64]) -> Vec<C
     let asked = kind.params.error_rate;
     let is_promised = number <= MOST_MEMBERS;
     let most = if number <= kind.params.capacity { asked } else { (2.1 * asked).max(0.021) };
-    let covered = |count: f64| share(estimates.iter().map(|each| each.is_within(number, count)));
+    let trials = estimates.len();
+    let covered = |index: usize, least: f64| {
+        let is_within = |each: &Estimate| each.is_within(number, (index + 1) as f64);
+        share(estimates.iter().map(is_within)).or(error_of_share(trials, least))
+    };
+    let of_rms = error_of_rms(trials, 1.0, (number as f64 * stated).powi(2));
+    let of_mean = 1.0 / (trials as f64).sqrt();
     // The largest exact count is the least that is told, so just above it errors are cut off on one side.
     let is_cut = number as f64 * (1.0 - 4.0 * stated) - 1.0 < f64::from(kind.params.exact_limit) + 1.0;
     let normal = |index: usize| match !is_cut && kind.collisions(number) >= NORMAL_FROM {
@@ -140,11 +147,11 @@ fn row(kind: Kind, number: u64, estimates: &[Estimate], errors: &[f64]) -> Vec<C
         Cell::Text(members(kind.params.capacity)),
         Cell::Text(kind.layout_name()),
         Cell::Text(members(number)),
-        Cell::Full(Check::new(promised(Claim::AtMost(most)), error, Unit::Percent(3))),
-        Cell::Brief(Check::new(promised(near), error.over(stated), Unit::Plain(3))),
-        Cell::Brief(Check::new(promised(unbiased), mean(errors).over(stated), Unit::Plain(3))),
-        Cell::Brief(Check::new(normal(0), covered(1.0), Unit::Percent(1))),
-        Cell::Brief(Check::new(normal(1), covered(2.0), Unit::Percent(1))),
+        Cell::Full(Check::new(promised(Claim::AtMost(most)), error.or(of_rms * stated), Unit::Percent(3))),
+        Cell::Brief(Check::new(promised(near), error.over(stated).or(of_rms), Unit::Plain(3))),
+        Cell::Brief(Check::new(promised(unbiased), mean(errors).over(stated).or(of_mean), Unit::Plain(3))),
+        Cell::Brief(Check::new(normal(0), covered(0, NORMAL[0]), Unit::Percent(1))),
+        Cell::Brief(Check::new(normal(1), covered(1, LEAST_COVERED), Unit::Percent(1))),
     ]
 }
 
@@ -281,13 +288,21 @@ pub fn simulation(run: &mut Run) -> Findings {
         let [real, drawn] =
             [hashed(run, kind, &[number], trials).remove(0), simulated(run, kind, number, run.trials(20_000))]
                 .map(|estimates| relative(&estimates, number));
-        let apart = mean(&real).minus(mean(&drawn)).over(kind.stated(number as f64));
+        let stated = kind.stated(number as f64);
+        let apart = mean(&real).minus(mean(&drawn)).over(stated);
+        let variance = (number as f64 * stated).powi(2);
+        let [of_real, of_drawn] = [&real, &drawn].map(|errors| error_of_rms(errors.len(), 1.0, variance));
+        let of_means = (1.0 / real.len() as f64 + 1.0 / drawn.len() as f64).sqrt();
         table.push(vec![
             format!("{error_rate}").into(),
             members(capacity).into(),
             members(number).into(),
-            Cell::Full(Check::new(Claim::Near(1.0, 0.0), rms(&real).quotient(rms(&drawn)), Unit::Plain(3))),
-            Cell::Brief(Check::new(Claim::Near(0.0, 0.0), apart, Unit::Plain(3))),
+            Cell::Full(Check::new(
+                Claim::Near(1.0, 0.0),
+                rms(&real).quotient(rms(&drawn)).or(of_real.hypot(of_drawn)),
+                Unit::Plain(3),
+            )),
+            Cell::Brief(Check::new(Claim::Near(0.0, 0.0), apart.or(of_means), Unit::Plain(3))),
         ]);
     }
     Findings { tables: vec![table], ..Findings::default() }

@@ -8,7 +8,7 @@ use rollcall_core::unstable::hash::{hash64, hash128};
 use crate::claims::{Cell, Check, Claim, Findings, Table, Unit};
 use crate::random::Random;
 use crate::segments::Kind;
-use crate::trials::{Measured, Run, mean, rms};
+use crate::trials::{Measured, Run, error_of_rms, mean, rms};
 
 /// An item from its number.
 type Family = fn(u64) -> Vec<u8>;
@@ -83,7 +83,7 @@ pub fn families(run: &mut Run) -> Findings {
             counter.estimate() / number as f64 - 1.0
         });
         let hashed = run.questions(2_000_000);
-        let chi_squares = run.map(3, |which| {
+        let chi_squares = run.each(3, |which| {
             chi_square((0..hashed).map(item).map(|item| match which {
                 0 => hash64(&item, 0),
                 1 => hash128(&item, 0).lo,
@@ -101,7 +101,7 @@ pub fn families(run: &mut Run) -> Findings {
         let mut row = vec![name.into()];
         row.push(Cell::Full(Check::new(
             Claim::Near(1.0, 0.02),
-            rms(&errors).over(kind.stated(number as f64)),
+            rms(&errors).over(kind.stated(number as f64)).or(error_of_rms(errors.len(), 1.0, f64::INFINITY)),
             Unit::Plain(3),
         )));
         row.extend(chi_squares.into_iter().map(near));

@@ -6,15 +6,17 @@
 //!
 //! It takes from the environment `ACCURACY_TEMPLATE`, the document whose text is kept, and `ACCURACY_DOCUMENT`, the one that is
 //! written (plots go into a folder of its name). `ACCURACY_QUICK=1` makes it quick, `ACCURACY_ONLY=word,word` runs the
-//! sections whose name has one of the words and writes nothing.
+//! sections whose name has one of the words and writes nothing. `ACCURACY_SEED`, 0 to 7, gives a quick run other items.
 
 mod chains;
 mod claims;
 mod counters;
+mod differences;
 mod document;
 mod fills;
 mod filters;
 mod hyperloglog;
+mod intersections;
 mod items;
 mod random;
 mod segments;
@@ -49,13 +51,14 @@ const fn part(mark: &'static str, title: &'static str, seconds: [u64; 2], maps: 
 }
 
 /// In the order of the document.
-const PARTS: [Part; 15] = [
+const PARTS: [Part; 16] = [
     part("counters", "one counter", [8, 180], 119, counters::errors),
     part("hyperloglog", "beside HyperLogLog", [1, 8], 5, |run, curves| hyperloglog::compare(run, curves)),
     part("sizes", "bytes of counters", [1, 1], 1, |_, _| counters::sizes()),
     part("steps", "a count never falls", [1, 7], 6, |run, _| counters::steps(run)),
     part("unions", "unions and merges", [1, 7], 7, |run, _| unions::unions(run)),
-    part("differences", "differences", [3, 20], 26, |run, _| unions::coverages(run)),
+    part("differences", "differences", [3, 25], 29, |run, _| differences::coverages(run)),
+    part("intersections", "intersections", [3, 30], 21, |run, _| intersections::coverages(run)),
     part("items", "families of items", [8, 40], 24, |run, _| items::families(run)),
     part("capacity", "full filters", [6, 20], 84, |run, _| filters::at_capacity(run)),
     part("deviations", "one filter against all", [1, 6], 4, |run, _| filters::deviations(run)),
@@ -80,7 +83,8 @@ fn main() -> ExitCode {
     fills::check_lines();
     let parts: Vec<&Part> = PARTS.iter().filter(|part| only.split(',').any(|word| part.title.contains(word))).collect();
     let expected: Vec<_> = parts.iter().map(|part| (part.title, part.seconds[usize::from(!is_quick)])).collect();
-    let mut run = Run::new(is_quick, Progress::new("accuracy", &expected));
+    let seed = std::env::var("ACCURACY_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0);
+    let mut run = Run::new(is_quick, seed, Progress::new("accuracy", &expected));
     let mut curves = Vec::new();
     let mut sections = Vec::new();
     for (index, part) in parts.iter().enumerate() {
@@ -89,6 +93,9 @@ fn main() -> ExitCode {
         sections.push(Section { mark: part.mark, title: part.title, findings });
     }
     run.finish();
+    if is_quick {
+        claims::bound_for(sections.iter().map(|section| section.findings.summary().claims).sum());
+    }
 
     if only.is_empty() {
         if let Err(error) = document::write(&template, &document, &sections) {

@@ -6,18 +6,27 @@ use std::thread;
 
 use rollcall_bench_output::progress::Progress;
 
+/// Trials that a quick run has of anything, at most.
+const MOST_QUICK: u64 = 4096;
+
+/// Quick runs without a trial in common. More would be more trials than have items of their own.
+const SEEDS: u64 = 8;
+
 /// How long a run is, and how far.
 pub struct Run {
     /// Few trials: shows that everything works and roughly what it gives.
     pub is_quick: bool,
+    /// The number of the first trial.
+    first: u64,
     progress: Progress,
     steps: (usize, usize),
 }
 
 impl Run {
-    /// Nothing is done yet.
-    pub fn new(is_quick: bool, progress: Progress) -> Run {
-        Run { is_quick, progress, steps: (0, 1) }
+    /// Nothing is done yet. A quick run has other trials with each of the [`SEEDS`].
+    pub fn new(is_quick: bool, seed: u64, progress: Progress) -> Run {
+        let first = if is_quick { seed % SEEDS * MOST_QUICK } else { 0 };
+        Run { is_quick, first, progress, steps: (0, 1) }
     }
 
     /// A section begins, which calls [`Run::map`] about so many times.
@@ -42,8 +51,14 @@ impl Run {
         if self.is_quick { full / 10 } else { full }
     }
 
-    /// What each of so many trials gives, in order: so it does not matter which core did which.
+    /// What each of so many trials gives, in order. They are numbered on from the first of this run.
     pub fn map<T: Send>(&mut self, trials: u64, trial: impl Fn(u64) -> T + Sync) -> Vec<T> {
+        let first = self.first;
+        self.each(trials, |index| trial(first + index))
+    }
+
+    /// What each number up to this one gives, in order: so it does not matter which core did which.
+    pub fn each<T: Send>(&mut self, trials: u64, trial: impl Fn(u64) -> T + Sync) -> Vec<T> {
         let next = AtomicU64::new(0);
         let done = Mutex::new(Vec::with_capacity(trials as usize));
         let (before, all) = self.steps;
@@ -84,6 +99,11 @@ impl Measured {
         Measured { value, error: 0.0 }
     }
 
+    /// With at least the error that theory says: few trials may scatter little by chance.
+    pub fn or(self, theory: f64) -> Measured {
+        Measured { error: self.error.max(theory), ..self }
+    }
+
     /// In units of `unit`.
     pub fn over(self, unit: f64) -> Measured {
         Measured { value: self.value / unit, error: self.error / unit }
@@ -118,6 +138,17 @@ pub fn rms(values: &[f64]) -> Measured {
     let value = square.value.sqrt();
     let normal = value / (2.0 * values.len() as f64).sqrt();
     Measured { value, error: if value > 0.0 { normal.max(square.error / (2.0 * value)) } else { 0.0 } }
+}
+
+/// The standard error of the root mean square of so many errors of this standard deviation, which come from a Poisson number
+/// of this variance: with few of these a few trials decide.
+pub fn error_of_rms(trials: usize, deviation: f64, variance: f64) -> f64 {
+    deviation / 2.0 * ((2.0 + 1.0 / variance) / trials as f64).sqrt()
+}
+
+/// The standard error of a share of so many trials that is claimed to be this one.
+pub fn error_of_share(trials: usize, claimed: f64) -> f64 {
+    (claimed * (1.0 - claimed) / trials as f64).sqrt()
 }
 
 /// The quotient of two means that were measured in the same trials. The mean of quotients would be another: larger, by how

@@ -42,6 +42,7 @@ pub(crate) mod heap;
 pub(crate) mod parallel;
 pub mod partition;
 pub mod persist;
+pub(crate) mod rounding;
 pub(crate) mod shared;
 pub mod size_limit;
 pub mod unstable;

@@ -19,6 +19,11 @@ pub mod heap {
     pub use crate::heap::{Mover, OnHeap};
 }
 
+/// Errors of numbers that are told rounded.
+pub mod rounding {
+    pub use crate::rounding::error_of_whole;
+}
+
 /// Filters of one layout, and what they are made of.
 pub mod bloom {
     pub use crate::bloom::bitmap::Line;

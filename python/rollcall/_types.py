@@ -51,7 +51,7 @@ class Estimate(NamedTuple):
     count: int  # type: ignore[assignment]  # pyright: ignore[reportIncompatibleMethodOverride]
     """The number, rounded."""
     standard_error: float
-    """Its standard error, in members; 0 of an exact number."""
+    """The standard error of that, in members; 0 of an exact number, else half a member at least."""
 
 
 class Admission(IntEnum):

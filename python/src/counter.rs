@@ -264,8 +264,7 @@ impl Counter {
     /// The standard error of the count, relative to it; 0 while it is exact.
     #[getter]
     fn standard_error(&self, py: Python<'_>) -> PyResult<f64> {
-        let Estimated { estimate, standard_error, .. } = self.estimated(py, None, None)?;
-        Ok(if estimate > 0.0 { standard_error / estimate } else { 0.0 })
+        Ok(self.estimated(py, None, None)?.relative_error())
     }
 
     /// Whether the count is exact.
@@ -394,7 +393,11 @@ impl Counter {
         let (params, estimated) = (self.params(py), self.estimated(py, None, None)?);
         let count = match self.is_exact(py) {
             true => format!("{} members", estimated.count()),
-            false => format!("about {} members (\u{b1} {:.0})", estimated.count(), estimated.standard_error),
+            false => {
+                // Below ten members a decimal tells more than nothing.
+                let (error, decimals) = (estimated.standard_error, usize::from(estimated.standard_error < 10.0));
+                format!("about {} members (\u{b1} {error:.decimals$})", estimated.count())
+            }
         };
         let window = match self.sliding(py) {
             None => String::new(),

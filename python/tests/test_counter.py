@@ -100,7 +100,10 @@ def test_properties_and_repr() -> None:
     assert repr(visitors) == f"<rollcall.Counter of 1000 at 0.02: 0 members, {visitors.size_bytes} bytes>"
     visitors.update(str(number) for number in range(500))
     count, error = visitors.estimate()
-    assert f"about {count} members (± {error:.0f})" in repr(visitors)
+    assert f"about {count} members (± {error:.{int(error < 10)}f})" in repr(visitors)
+    few = Counter(1000, 0.001, exact_limit=10)
+    few.update(str(number) for number in range(20))
+    assert "about 20 members (± 0.5)" in repr(few)
     daily = Counter(window=86400, slices=2, manual=True)
     assert repr(daily).endswith(f"{daily.size_bytes} bytes, 86400 seconds by hand in 2 slices>")
     assert Counter(window=60).slices == 12 and Counter(window=5).slices == 5

@@ -124,6 +124,19 @@ fn estimates_are_counts_with_their_errors() {
     let relative = number(&rollcall_testkit::client::field(&client.cmd("LC.INFO a"), "Standard error"));
     let (count, error) = estimate(&mut client, "LC.ESTIMATE a");
     assert!((error / count as f64 / relative - 1.0).abs() < 1e-3, "{error} of {count}, {relative} relative");
+    // Of few the error is that of the whole number that is told: half a member, also as a share of them and of a span.
+    client.expect("LC.RESERVE few 100000 ERROR 0.001 EXACT 10", "+OK");
+    client.expect("LC.RESERVE seen 100000 ERROR 0.001 EXACT 10 WINDOW 3600", "+OK");
+    for key in ["few", "seen"] {
+        add_many(&mut client, &format!("LC.ADD {key}"), "x", 0..100);
+        let (count, error) = estimate(&mut client, &format!("LC.ESTIMATE {key}"));
+        let relative =
+            number(&rollcall_testkit::client::field(&client.cmd(&format!("LC.INFO {key}")), "Standard error"));
+        assert_eq!((error, relative), (0.5, 0.5 / count as f64), "{key}");
+    }
+    client.expect("LC.RESERVE none 100000 EXACT 0", "+OK");
+    client.expect("LC.ESTIMATE none", "[0, \"0\"]");
+    client.expect("LC.INFO none STDERR", "[\"0\"]");
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn one_filter_and_one_counter_over_a_cluster_whose_slots_move() {
     assert!(rate < ERROR_RATE, "{rate}");
 
     let (count, error) = counter.estimate().unwrap();
-    let of_part = |counter: &Counter| (counter.count(), counter.estimate() * counter.standard_error());
+    let of_part = |counter: &Counter| (counter.count(), counter.count() as f64 * counter.standard_error());
     let (expected, expected_error) = unite(counters.iter().map(of_part));
     assert_eq!(count, expected);
     assert!((error / expected_error - 1.0).abs() < 1e-9, "{error} against {expected_error}");

@@ -242,8 +242,7 @@ impl Check {
         // Of the true number: what the standard error is relative to.
         let one = standard_error * distinct as f64;
         let off = if difference == 0 { 0.0 } else { difference.unsigned_abs() as f64 / one };
-        // A count is rounded to a whole number, which a small one may show.
-        let holds = off <= self.within || !counter.is_exact() && difference.abs() <= 1;
+        let holds = off <= self.within;
         let counted = Counted {
             count: estimate,
             distinct,

@@ -115,6 +115,8 @@ fn counters_take_what_was_planned() {
         assert_eq!(planned["exact_up_to"], 250);
     }
     assert_eq!(folder.json("plan counter 10 --length 100")[0]["exact_up_to"], 163);
+    // The error of a whole number.
+    assert_eq!(folder.json("plan counter 300 --error 0.001")[0]["standard_error"], 0.5 / 300.0);
 }
 
 /// A filter that a server refuses unless it is configured is no plan without a warning, nor is one that cannot grow.

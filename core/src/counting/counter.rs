@@ -6,7 +6,7 @@ use std::fmt;
 use roaring::RoaringBitmap;
 
 use crate::counting::dated::{Dated, Seen, Touch};
-use crate::counting::estimate::{self, Estimated};
+use crate::counting::estimate::Estimated;
 use crate::counting::layout::{Layout, Slot};
 use crate::counting::listing;
 use crate::counting::members::Members;
@@ -313,7 +313,7 @@ impl Counter {
         }
     }
 
-    /// The standard error of [`Self::estimate`], relative to it; 0 while exact.
+    /// The standard error of [`Self::count`], relative to it; 0 while exact, and of none.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
@@ -328,13 +328,16 @@ impl Counter {
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     pub fn standard_error(&self) -> f64 {
-        if self.is_exact() { 0.0 } else { estimate::standard_error(self.layout(), self.estimate()) }
+        self.estimated().relative_error()
     }
 
-    /// The estimate with its standard error, in members.
+    /// The estimate, and the standard error of the count.
     pub(super) fn estimated(&self) -> Estimated {
         let estimate = self.estimate();
-        Estimated { estimate, standard_error: estimate * self.standard_error() }
+        if self.is_exact() {
+            return Estimated { estimate, standard_error: 0.0 };
+        }
+        Estimated::of(self.layout(), estimate)
     }
 
     /// Is the count exact?

@@ -12,6 +12,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::counting::layout::{Layout, MAX_SEGMENTS, SegmentCounts};
+use crate::rounding::error_of_whole;
 
 /// The largest estimate: that of 10 tail bits when half a slot of the last segment were free, `2^34 ln 2048`.
 /// Up to 10^10 members nothing comes near it.
@@ -25,15 +26,42 @@ const MAX_STEPS: usize = 64;
 pub struct Estimated {
     /// The estimate; exact while all counters are.
     pub estimate: f64,
-    /// Its standard error in members; 0 while all counters are exact. Infinite when no slot is left free to show
-    /// anything (only made-up bitmaps are that full).
+    /// The standard error of [`Self::count`], which is rounded, in members: at least half a member, but 0 while all
+    /// counters are exact. Infinite when no slot is left free to show anything (only made-up bitmaps are that full).
     pub standard_error: f64,
+}
+
+/// How many more members are taken to have been seen. A number seen of a Poisson one, two roots of `UNSEEN` more than it
+/// either way, covers 91 % or more whatever the mean is (and 87 % with one more, 80 % with one at least).
+const UNSEEN: f64 = 1.5;
+
+/// What is added to the variance of a number of which each member seen stands for a little more than one: rounded, some
+/// numbers come twice and others never, which [`error_of_whole`] knows nothing of. With it two errors cover 88 % of any number
+/// of members (85 % without).
+pub(super) const UNEVEN: f64 = 0.25;
+
+/// The variance by members that show themselves with the chance `shown` each, and that may be there unseen.
+///
+/// If `v` of them show themselves, they are `v / shown`, with the variance `v (1 - shown) / shown^2`. But few seen do not
+/// prove that there are few, and none that there is none: so that of [`UNSEEN`] more comes on top.
+pub(super) fn unseen_variance(shown: f64) -> f64 {
+    UNSEEN * (1.0 - shown) / (shown * shown)
 }
 
 impl Estimated {
     /// Of members that are known one by one.
     pub(super) fn exact(members: usize) -> Self {
         Estimated { estimate: members as f64, standard_error: 0.0 }
+    }
+
+    /// Of a bitmap of this layout, which gave this estimate.
+    pub(super) fn of(layout: Layout, estimate: f64) -> Self {
+        Segments::new(layout, &SegmentCounts::default()).told(estimate)
+    }
+
+    /// Of members that are not, with the variance of their estimate.
+    pub(super) fn rounded(estimate: f64, variance: f64) -> Self {
+        Estimated { estimate, standard_error: error_of_whole(libm::sqrt(variance)) }
     }
 
     /// The estimate, rounded.
@@ -50,6 +78,18 @@ impl Estimated {
     /// ```
     pub fn count(&self) -> u64 {
         libm::round(self.estimate) as u64
+    }
+
+    /// The standard error, relative to [`Self::count`]; 0 of none.
+    ///
+    /// ```
+    /// use rollcall_core::counting::Estimated;
+    ///
+    /// assert_eq!(Estimated { estimate: 1000.4, standard_error: 5.0 }.relative_error(), 0.005);
+    /// assert_eq!(Estimated { estimate: 0.4, standard_error: 5.0 }.relative_error(), 0.0);
+    /// ```
+    pub fn relative_error(&self) -> f64 {
+        if self.count() == 0 { 0.0 } else { self.standard_error / self.count() as f64 }
     }
 }
 
@@ -161,6 +201,21 @@ impl Segments {
             .iter()
             .find(|s| s.zero >= 0.1 * s.slots && s.zero < s.slots)
             .map_or(taken, |s| -libm::log(s.zero / s.slots) / s.share)
+    }
+
+    /// Of so many members, which [`Self::estimate`] gave: what is told of them. None is told where no slot is taken, which
+    /// is known.
+    pub(super) fn told(&self, estimate: f64) -> Estimated {
+        if estimate <= 0.0 {
+            return Estimated::exact(0);
+        }
+        let error = self.standard_error(estimate);
+        Estimated::rounded(estimate, error * error)
+    }
+
+    /// The Fisher information of `n` members, taken as Poisson: `sum slots share^2 / (exp(share n) - 1)`.
+    pub(super) fn information(&self, n: f64) -> f64 {
+        self.as_slice().iter().map(|s| s.slots * s.share * s.share / libm::expm1(s.share * n)).sum()
     }
 
     /// The standard error of [`Self::estimate`], in members, when `n` members came to these segments:
@@ -402,6 +457,75 @@ mod tests {
                 assert!((estimate - n).abs() < tolerance, "{layout:?}: {estimate} for {n}");
             }
         }
+    }
+
+    /// The chances of each number of members that show themselves, of `members` with the chance `shown` each.
+    fn binomial(members: u32, shown: f64) -> Vec<f64> {
+        let mut chances = vec![1.0];
+        for _ in 0..members {
+            let but_last = chances.iter().copied().chain([0.0]).map(|chance| chance * (1.0 - shown));
+            let but_first = std::iter::once(0.0).chain(chances.iter().copied()).map(|chance| chance * shown);
+            chances = but_last.zip(but_first).map(|(not, with)| not + with).collect();
+        }
+        chances
+    }
+
+    /// How likely two errors of a number of members cover it, of which each shows itself with the chance `shown`.
+    fn covered(members: u32, shown: f64) -> f64 {
+        let told = |seen: usize| {
+            let estimate = seen as f64 / shown;
+            Estimated::rounded(estimate, estimate * (1.0 - shown) / shown + unseen_variance(shown) + UNEVEN)
+        };
+        let is_covered =
+            |told: Estimated| f64::from(told.count().abs_diff(members.into()) as u32) <= 2.0 * told.standard_error;
+        let chances = binomial(members, shown).into_iter().enumerate();
+        chances.filter(|&(seen, _)| is_covered(told(seen))).map(|(_, chance)| chance).sum()
+    }
+
+    #[test]
+    fn two_errors_cover_any_number_of_members_that_show_themselves_by_chance() {
+        for members in (0..24).chain([40, 80]) {
+            for shown in (1..400).map(|step| f64::from(step) / 400.0).chain([0.999, 1.0]) {
+                let covered = covered(members, shown);
+                assert!(covered >= 0.88, "{members} of which {shown} show themselves: {covered}");
+            }
+        }
+    }
+
+    #[test]
+    fn two_errors_cover_any_count() {
+        // How many find their slot taken is Poisson, of the variance of the estimate.
+        for precision in [9, 11, 14, 17] {
+            let slots = f64::from(1u32 << precision);
+            let segments = one_segment(1.0 / slots, slots);
+            for members in 1..3 * libm::sqrt(slots) as u32 {
+                let n = f64::from(members);
+                let collisions = slots * (libm::expm1(-n / slots) + n / slots);
+                let (mut chance, mut covered) = (libm::exp(-collisions), 0.0);
+                // Of more the chance is one in a million.
+                for collided in 0..members.min((collisions + 5.0 * libm::sqrt(collisions)) as u32 + 10) {
+                    let taken = f64::from(members - collided);
+                    let told = segments.told(-slots * libm::log1p(-taken / slots));
+                    let off = told.count().abs_diff(members.into()) as f64;
+                    covered += if off <= 2.0 * told.standard_error { chance } else { 0.0 };
+                    chance *= collisions / f64::from(collided + 1);
+                }
+                assert!(covered >= 0.88, "{members} in {slots} slots: {covered}");
+            }
+        }
+    }
+
+    #[test]
+    fn errors_are_those_of_whole_numbers() {
+        let told = |estimate: f64, error: f64| Estimated::rounded(estimate, error * error).standard_error;
+        assert_eq!([0.0, 0.1, 0.4].map(|error| told(300.0, error)), [0.5; 3]);
+        for error in [0.42, 1.0, 37.0] {
+            assert!((told(300.0, error).powi(2) - error * error - 1.0 / 12.0).abs() < 1e-9);
+        }
+        assert_eq!(told(300.0, f64::INFINITY), f64::INFINITY);
+        let segments = one_segment(1.0 / 1024.0, 1024.0);
+        assert_eq!(segments.told(0.0), Estimated::exact(0));
+        assert_eq!(segments.told(300.0).standard_error, error_of_whole(segments.standard_error(300.0)));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use roaring::RoaringBitmap;
 
 use crate::bits;
 use crate::counting::counter::{Counter, Shaped, State};
-use crate::counting::estimate::{Estimated, Segments};
+use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::members::Members;
 use crate::counting::params::Params;
@@ -71,8 +71,10 @@ pub fn estimate_union(counters: &[&Counter]) -> Result<Estimated, Error> {
     if let [only] = counters {
         return Ok(only.estimated());
     }
-    let (estimate, segments) = united(counters)?;
-    Ok(Estimated { estimate, standard_error: segments.map_or(0.0, |segments| segments.standard_error(estimate)) })
+    Ok(match united(counters)? {
+        (estimate, None) => Estimated { estimate, standard_error: 0.0 },
+        (estimate, Some(segments)) => segments.told(estimate),
+    })
 }
 
 /// The estimate of a union, and the segments that it comes from; none while it is exact.
@@ -109,8 +111,8 @@ impl Counter {
     /// those of any bitmap ([`Segments`]). For one segment that is the same as |A or B| - |B|, each by
     /// linear counting; with several it makes better use of them, and is never negative.
     ///
-    /// The standard error is that of at least `1 / q` members, `q` being the share of the hash space that B left free: where
-    /// few slots are free, seeing none does not prove that there is none.
+    /// The standard error is that of some more members than showed themselves: where B left few slots free, seeing none does
+    /// not prove that there is none.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
@@ -135,6 +137,9 @@ impl Counter {
             });
         }
         check_seeds(&all)?;
+        if self.count() == 0 {
+            return Ok(Estimated::exact(0));
+        }
         let Some(layout) = layout_of_bits(&all) else {
             let left = distinct_from(self.exact_members(), &exact_members(others)?, self.params().seed)?;
             return Ok(Estimated { estimate: left.len() as f64, standard_error: 0.0 });
@@ -142,12 +147,12 @@ impl Counter {
         let (base, union) = layered_counts(layout, others, Some(self))?;
         let segments = Segments::beyond(layout, &base, &union);
         let estimate = segments.estimate();
-        // Where the others left the share q free, one member shows itself with chance q: up to 1 / q are easily missed.
-        let shown = estimate.max(1.0 / segments.share());
-        let standard_error = segments.standard_error(shown);
+        let error = segments.standard_error(estimate);
+        let variance = error * error + unseen_variance(segments.share()) + UNEVEN;
         // Of members that are known one by one no more can be missing elsewhere.
         let most = if self.is_exact() { self.estimate() } else { f64::INFINITY };
-        Ok(Estimated { estimate: estimate.min(most), standard_error: standard_error.min(most) })
+        let told = Estimated::rounded(estimate.min(most), variance);
+        Ok(Estimated { standard_error: told.standard_error.min(most), ..told })
     }
 
     /// Makes it the union of itself and `others`; true when that changed it.

@@ -14,6 +14,8 @@
 
 use std::fmt;
 
+use crate::rounding::error_of_whole;
+
 mod advice;
 
 use advice::{new_name, percent, rate, round_up};
@@ -379,7 +381,9 @@ impl<'a> CounterFacts<'a> {
         if self.capacity == 0 || self.members <= self.capacity || self.standard_error <= 0.0 {
             return None;
         }
-        let is_past = self.standard_error > self.error * (1.0 + PAST_RATE_SHARE);
+        // Of few members the rounding of the count is more than the error asked for.
+        let members = self.members as f64;
+        let is_past = self.standard_error > error_of_whole(self.error * (1.0 + PAST_RATE_SHARE) * members) / members;
         let severity = if is_past { Severity::Warning } else { Severity::Notice };
         let wrong = format!(
             "counts {} members and is made for {}: its standard error is {}, {} was asked for",

@@ -143,6 +143,11 @@ fn a_counter_is_past_its_capacity_when_it_estimates() {
     let just = CounterFacts { standard_error: 0.25 * (1.0 + PAST_RATE_SHARE), error: 0.25, ..counter };
     assert_eq!(codes(&just.findings()), [("past-capacity", Severity::Notice)]);
     assert!(CounterFacts { members: 1000, ..counter }.findings().is_empty());
+    // Half a member of 300 is more than 0.001 of them, whatever the counter is made for.
+    let few = CounterFacts { members: 300, capacity: 299, standard_error: 0.5 / 300.0, error: 0.001, ..counter };
+    assert_eq!(codes(&few.findings()), [("past-capacity", Severity::Notice)]);
+    let more = CounterFacts { standard_error: 0.51 / 300.0, ..few };
+    assert_eq!(codes(&more.findings()), [("past-capacity", Severity::Warning)]);
     assert!(CounterFacts { standard_error: 0.0, ..counter }.findings().is_empty());
     let window = CounterFacts { window: Some(WindowFacts::Seconds(60)), expires: true, ..worse };
     assert_eq!(command(&window.findings()), "LC.RESERVE {k}:new 3300 ERROR 0.01 WINDOW 60");

@@ -196,7 +196,7 @@ fn two_errors_cover_a_difference() {
                 for (covered, missing) in covered.iter_mut().zip(MISSING) {
                     add_all(&mut one, common..common + missing);
                     let found = one.difference(&[&other]).unwrap();
-                    let is_covered = (found.estimate - missing as f64).abs() <= 2.0 * found.standard_error;
+                    let is_covered = found.count().abs_diff(missing) as f64 <= 2.0 * found.standard_error;
                     *covered += f64::from(u8::from(is_covered));
                 }
             }
@@ -206,6 +206,55 @@ fn two_errors_cover_a_difference() {
                 "{common}, {others} others, {capacity}: {covered:?}"
             );
         }
+    }
+}
+
+/// Of few members missing too, of which some may have found their slots taken: all of them show themselves, or all but one or
+/// two.
+#[test]
+fn two_errors_cover_a_difference_of_few() {
+    const TRIALS: u64 = 300;
+    let least = 0.88 * TRIALS as f64 - SIGMAS * (0.88 * 0.12 * TRIALS as f64).sqrt();
+    for (capacity, error_rate) in [(50_000, 0.01), (1_000_000, 0.01), (50_000, 0.005)] {
+        for common in [1_000, 2_500, 3_000, 10_000, 20_000] {
+            let mut covered = [0u64; 5];
+            for seed in 0..TRIALS {
+                let other = counter(capacity, error_rate, seed, 0..common);
+                let mut one = other.try_clone().unwrap();
+                for (missing, covered) in (1..).zip(&mut covered) {
+                    add_all(&mut one, common..common + missing);
+                    let found = one.difference(&[&other]).unwrap();
+                    *covered += u64::from(found.count().abs_diff(missing) as f64 <= 2.0 * found.standard_error);
+                }
+            }
+            println!("1 to 5 of {common}, {capacity} at {error_rate}: {covered:?} of {TRIALS}");
+            assert!(covered.iter().all(|&covered| covered as f64 >= least), "{common}, {capacity}: {covered:?}");
+        }
+    }
+}
+
+/// Two standard errors cover the count, and one is what counts are off by, also where that is less than a member.
+#[test]
+fn two_errors_cover_counts_that_are_hardly_off() {
+    const TRIALS: u64 = 400;
+    let least = 0.88 * TRIALS as f64 - SIGMAS * (0.88 * 0.12 * TRIALS as f64).sqrt();
+    for members in [300, 400, 440, 550, 700, 850, 1_000, 1_400] {
+        let (mut covered, mut stated, mut square) = (0, 0.0, 0.0);
+        for seed in 0..TRIALS {
+            let counter = counter(100_000, 0.001, seed, 0..members);
+            let error = counter.count() as f64 * counter.standard_error();
+            let off = counter.count().abs_diff(members) as f64;
+            assert!(error > 0.499_999, "{error}");
+            covered += u64::from(off <= 2.0 * error);
+            stated += error / TRIALS as f64;
+            square += off * off / TRIALS as f64;
+        }
+        println!("{members} members: {covered} of {TRIALS}, rms {}, stated {stated}", square.sqrt());
+        assert!(covered as f64 >= least, "{members}: {covered} of {TRIALS}");
+        // Which whole number is next goes with how many found their slots taken, so rounding, by half a member at most, may
+        // add more than its own variance.
+        let most = (stated * stated + 0.25) * (1.0 + SIGMAS / (TRIALS as f64 / 2.0).sqrt());
+        assert!(square <= most, "{members}: {} of {stated}", square.sqrt());
     }
 }
 

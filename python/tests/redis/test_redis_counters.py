@@ -112,7 +112,7 @@ def test_an_estimate_says_its_error_and_lists_nobody(rollcall: Driven) -> None:
     estimate = lc.estimate("visitors")
     assert isinstance(estimate, Estimate) and type(estimate.count) is int
     assert estimate.count == 19_960 and 100 < estimate.standard_error < 200
-    is_exactly(lc.info("visitors", "STDERR"), 0.006658405745574123)
+    is_exactly(lc.info("visitors", "STDERR"), 0.0066583784696770615)
     is_exactly([lc.info("visitors").mode, lc.info("visitors").representation], ["estimate", "dense"])
     for name, arguments in (("members", ()), ("diff", ("other",)), ("exists", ("ann",)), ("mexists", ("ann", "ben"))):
         with rollcall.refuses("^counter holds an estimate"):

@@ -7,6 +7,7 @@ use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::counting::estimate::standard_error;
 use rollcall_core::unstable::counting::sizing;
+use rollcall_core::unstable::rounding::error_of_whole;
 use rollcall_core::window::{Pace, Window};
 use serde::Serialize;
 
@@ -87,7 +88,12 @@ impl Counting {
         let exact_up_to = u64::from(self.exact).min(u64::from(self.exact_bytes / self.length));
         let exact = self.counter(params, exact_up_to)?;
         let layout = sizing::layout(self.error, capacity)?;
-        let standard_error = if items <= exact_up_to { 0.0 } else { standard_error(layout, items as f64) };
+        let members = items as f64;
+        let standard_error = if items <= exact_up_to {
+            0.0
+        } else {
+            error_of_whole(standard_error(layout, members) * members) / members
+        };
         let size_bytes = counter.size_bytes();
         Ok(Planned {
             items,

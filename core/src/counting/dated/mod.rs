@@ -25,7 +25,7 @@ pub use seen::Touch;
 pub(super) use seen::{Seen, bytes_of_slots};
 use seen::{dense_bytes, renew, sparse_fits};
 
-use crate::counting::estimate::{self, Estimated, KeptEstimate, Segments};
+use crate::counting::estimate::{Estimated, KeptEstimate, Segments};
 use crate::counting::layout::{Layout, SegmentCounts, Slot};
 use crate::counting::params::{Params, Plan};
 use crate::error::Error;
@@ -312,13 +312,11 @@ impl Dated {
             Seen::Dense(cells) => cells.counts_within(layout, ages, most_age),
         };
         let segments = Segments::new(layout, &counts);
-        let estimate = segments.estimate();
-        Estimated { estimate, standard_error: segments.standard_error(estimate) }
+        segments.told(segments.estimate())
     }
 
     fn estimated_whole(&self, layout: Layout) -> Estimated {
-        let estimate = self.estimate(layout);
-        Estimated { estimate, standard_error: estimate::standard_error(layout, estimate) * estimate }
+        Estimated::of(layout, self.estimate(layout))
     }
 
     /// Was anything seen at most so many slices before the newest? Nothing was without a number.

@@ -1,8 +1,10 @@
 use super::*;
+use crate::counting::estimate::standard_error;
 use crate::counting::estimate_union;
 use crate::counting::layout::SegmentCounts;
 use crate::counting::union::union_segments;
 use crate::hash::hash64;
+use crate::rounding::error_of_whole;
 use proptest::collection::btree_set;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -47,8 +49,8 @@ fn a_counter_and_itself_have_all_in_common() {
         assert!((twice.estimate / alone.estimate - 1.0).abs() < 1e-9, "{twice:?} and {alone:?}");
         // Equal bits do not prove equal members.
         let segments = union_segments(one.layout(), &[&one]).unwrap();
-        let q = segments.free_share();
-        let both = (alone.standard_error.powi(2) + 2.0 * UNSEEN * (1.0 - q) / (q * q)).sqrt();
+        let more = 2.0 * unseen_variance(segments.free_share()) + UNEVEN;
+        let both = error_of_whole((segments.standard_error(alone.estimate).powi(2) + more).sqrt());
         assert!((twice.standard_error / both - 1.0).abs() < 1e-6, "{twice:?} and {alone:?}");
     }
 }
@@ -170,9 +172,9 @@ fn two_sets_are_told_better_by_likelihood() {
         let members = |number: u64| hash64(&number.to_le_bytes(), 1);
         let first = counter(layout, 0, (0..alone + both).map(members));
         let second = counter(layout, 0, (alone..alone + both + other).map(members));
-        let unions = Union::of_all(layout, &[&first, &second]).unwrap();
-        let told = of_pair(&unions[1], &unions[2], &unions[3]).unwrap().standard_error;
-        let summed = of_unions(&unions).standard_error;
+        let unions = unions_of(layout, &[&first, &second]).unwrap();
+        let told = of_pair(&unions[1], &unions[2], &unions[3]).unwrap().variance.sqrt();
+        let summed = of_unions(&unions).unwrap().variance.sqrt();
         // They are those of the numbers found, which are some hundredths off.
         assert!((told / by_likelihood - 1.0).abs() < 0.1, "{told} for {by_likelihood}");
         assert!((summed / by_unions - 1.0).abs() < 0.1, "{summed} for {by_unions}");
@@ -180,11 +182,12 @@ fn two_sets_are_told_better_by_likelihood() {
         // So that is what is told, with what may be unseen.
         let unseen: f64 = [&first, &second]
             .map(|set| union_segments(layout, &[set]).unwrap().free_share())
-            .map(|q| UNSEEN * (1.0 - q) / (q * q))
+            .map(unseen_variance)
             .iter()
             .sum();
         let found = estimate_intersection(&[&first, &second]).unwrap().standard_error;
-        assert!((found / (told * told + unseen).sqrt() - 1.0).abs() < 1e-9, "{found} for {told} and {unseen}");
+        let expected = error_of_whole((told * told + unseen + UNEVEN).sqrt());
+        assert!((found / expected - 1.0).abs() < 1e-9, "{found} for {told} and {unseen}");
     }
 }
 
@@ -198,6 +201,35 @@ fn three_sets_are_told_by_inclusion_and_exclusion() {
         + union(&[&a, &b, &c]);
     assert!((found.estimate - expected).abs() < 1e-6, "{found:?}, not {expected}");
     assert!((found.estimate - 3000.0).abs() < 3.0 * found.standard_error && found.standard_error < 400.0, "{found:?}");
+}
+
+/// The error of a sum of unions is that of sets, however the unions err: some members that all sets have are known no better
+/// than by a bitmap of theirs alone.
+#[test]
+fn an_intersection_is_known_no_better_than_its_members_alone() {
+    let layouts = [layout(14, 10), layout(12, 9), layout(10, 8)];
+    for (case, (own, common)) in [(0, 300), (300, 300), (3000, 30), (3000, 3000), (9000, 1)].into_iter().enumerate() {
+        for (number, layout) in layouts.into_iter().enumerate() {
+            for sets in [3, 5, 8] {
+                let seed = (10 * case + number) as u64;
+                let member = |number: u64| hash64(&number.to_le_bytes(), seed);
+                let counters: Vec<Counter> = (1..=sets)
+                    .map(|set| set << 32)
+                    .map(|first| counter(layout, 0, (0..common).chain(first..first + own).map(member)))
+                    .collect();
+                let counters: Vec<&Counter> = counters.iter().collect();
+                let unions = unions_of(layout, &counters).unwrap();
+                let Found { estimate, variance } = of_unions(&unions).unwrap();
+                let alone = estimate * standard_error(layout, estimate);
+                assert!(variance >= alone * alone * (1.0 - 1e-9), "{sets} sets, {own}, {common}: {variance}, {alone}");
+                // In whichever order they come.
+                let told = estimate_intersection(&counters).unwrap();
+                let reversed: Vec<&Counter> = counters.iter().copied().rev().collect();
+                let again = estimate_intersection(&reversed).unwrap();
+                assert!((told.standard_error / again.standard_error - 1.0).abs() < 1e-6, "{told:?}, {again:?}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -223,21 +255,21 @@ fn disjoint_sets_are_told_by_likelihood_too() {
             let members = |range: std::ops::Range<u64>| range.map(move |number| hash64(&number.to_le_bytes(), seed));
             let first = counter(layout, 0, members(0..one));
             let second = counter(layout, 0, members(one..one + other));
-            let unions = Union::of_all(layout, &[&first, &second]).unwrap();
+            let unions = unions_of(layout, &[&first, &second]).unwrap();
             pair::EVALUATIONS.set(0);
-            let told = of_pair(&unions[1], &unions[2], &unions[3]).unwrap();
-            assert!(told.estimate <= 5.0 * told.standard_error.max(1.0), "{told:?}");
+            let Found { estimate, variance } = of_pair(&unions[1], &unions[2], &unions[3]).unwrap();
+            assert!(estimate <= 5.0 * variance.sqrt().max(1.0), "{estimate}, {variance}");
             let evaluations = pair::EVALUATIONS.get();
-            assert!(evaluations <= 40, "{evaluations} for {told:?}");
-            assert!(told.standard_error <= 1.001 * of_unions(&unions).standard_error, "{told:?}");
+            assert!(evaluations <= 40, "{evaluations} for {estimate}");
+            assert!(variance <= 1.002 * of_unions(&unions).unwrap().variance, "{estimate}, {variance}");
         }
     }
 }
 
 /// How likely two bitmaps and their union are, up to what does not depend on the numbers of members: of the first alone, of
 /// the second alone, of both.
-fn log_likelihood(unions: &[Union], [x, y, z]: [f64; 3]) -> f64 {
-    let [one, other, both] = [1, 2, 3].map(|marks| unions[marks].segments.as_slice());
+fn log_likelihood(unions: &[Segments], [x, y, z]: [f64; 3]) -> f64 {
+    let [one, other, both] = [1, 2, 3].map(|marks: usize| unions[marks].as_slice());
     let of_segment = |i: usize| {
         let (a, free) = (both[i].share, |n: f64| (-both[i].share * n).exp());
         let chances = [
@@ -261,8 +293,8 @@ fn the_numbers_told_are_the_most_likely_ones_from_wherever_they_are_looked_for()
         let members = |range: std::ops::Range<u64>| range.map(|number| hash64(&number.to_le_bytes(), 3));
         let first = counter(layout, 0, members(0..one + both));
         let second = counter(layout, 0, members(one..one + both + other));
-        let unions = Union::of_all(layout, &[&first, &second]).unwrap();
-        let pair = Pair::new(&unions[1].segments, &unions[2].segments, &unions[3].segments);
+        let unions = unions_of(layout, &[&first, &second]).unwrap();
+        let pair = Pair::new(&unions[1], &unions[2], &unions[3]);
         let expected = pair.most_likely([one as f64, other as f64, both as f64]).unwrap();
         for start in [[0.0; 3], [1.0; 3], [1e4, 1.0, 1.0], [1.0, 1.0, 1e4], [100.0, 1e4, 8.0], [3e4; 3]] {
             let (numbers, variance) = pair.most_likely(start).unwrap();

@@ -170,7 +170,7 @@ fn difference_from_a_superset_is_nothing_with_an_error() {
     assert!(difference.standard_error > 0.0);
 }
 
-/// One member may be unseen for each time that its share of the hash space goes into the whole: the share left free.
+/// A member shows itself in the share of the hash space that is left free. One and a half are taken to be unseen.
 #[test]
 fn the_error_of_no_difference_is_that_of_as_many_as_may_be_unseen() {
     let [one, more] = [0..3000, 0..50_000].map(|members| counter(params(SIZES[2], 0), members));
@@ -178,11 +178,19 @@ fn the_error_of_no_difference_is_that_of_as_many_as_may_be_unseen() {
     let (layout, words) = (more.layout(), words(&more));
     let free = (0..layout.num_bits()).filter(|&slot| !bits::get(&words, slot as usize));
     let shares: Vec<f64> = free.map(|slot| layout.share(layout.segment_of(slot))).collect();
-    let n = 1.0 / shares.iter().sum::<f64>();
-    let information: f64 = shares.iter().map(|share| share * share / (share * n).exp_m1()).sum();
-    let expected = (1.0 / information - n).sqrt();
-    assert!(n > 2.0 && difference.estimate == 0.0);
+    let shown = shares.iter().sum::<f64>();
+    // And what rounding adds.
+    let expected = (1.5 * (1.0 - shown) / (shown * shown) + 1.0 / 4.0 + 1.0 / 12.0).sqrt();
+    assert!(shown < 0.5 && difference.estimate == 0.0);
     assert!((difference.standard_error / expected - 1.0).abs() < 1e-9, "{difference:?}, {expected}");
+}
+
+#[test]
+fn of_no_members_none_are_missing() {
+    let [none, some] = [0..0, 0..50_000].map(|members| counter(params(SIZES[2], 0), members));
+    assert!(!none.is_exact());
+    assert_eq!(none.difference(&[&some]), Ok(Estimated::exact(0)));
+    assert_eq!((none.standard_error(), none.difference(&[])), (0.0, Ok(Estimated::exact(0))));
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn a_span_has_the_estimate_and_the_error_of_a_counter_that_saw_it_alone() {
                 add(&mut plain, (3 - back) * of_a_slice..4 * of_a_slice);
                 let told = counter.count_since(u64::from(back) * 10, now).unwrap();
                 assert_eq!(told.estimate, plain.estimate());
-                let expected = plain.estimate() * plain.standard_error();
+                let expected = plain.count() as f64 * plain.standard_error();
                 assert!((told.standard_error / expected - 1.0).abs() < 1e-12, "{told:?}, not {expected}");
                 if back == 3 {
                     let whole = counter.estimated_at(now).unwrap();

@@ -1,0 +1,137 @@
+//! Differences of counters.
+
+use rollcall_core::counting::{Counter, Estimated};
+
+use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
+use crate::segments::{Kind, add};
+use crate::trials::{Run, error_of_share, mean, rms, share};
+use rollcall_bench_output::plot::{self, Line};
+
+const DEFAULT: (f64, u64) = (0.01, 50_000);
+const COARSE: (f64, u64) = (0.02, 1_000);
+const FINE: (f64, u64) = (0.001, 1_000_000);
+
+/// How far above the stated error the root mean square may be.
+const STATED_WITHIN: f64 = 0.05;
+
+/// What two standard errors of a difference cover at least.
+const LEAST_COVERED: f64 = 0.88;
+
+/// Members that only the first has.
+const MISSING: [u64; 9] = [1, 2, 3, 5, 20, 100, 1_000, 10_000, 100_000];
+
+fn is_covered(difference: &Estimated, missing: u64) -> bool {
+    difference.count().abs_diff(missing) as f64 <= 2.0 * difference.standard_error
+}
+
+/// The differences of a counter that begins as `one` and gets missing members, a few, more and more.
+fn differences(mut one: Counter, other: &Counter, trial: u64, first: u64) -> Vec<Estimated> {
+    let mut added = 0;
+    let mut at = |&missing: &u64| {
+        add(&mut one, trial, first + added..first + missing);
+        added = missing;
+        one.difference(&[other]).expect("counters of one seed")
+    };
+    MISSING.iter().map(&mut at).collect()
+}
+
+fn coverage(all: &[Vec<Estimated>]) -> Vec<Check> {
+    let covered = |(index, &missing): (usize, &u64)| {
+        let measured = share(all.iter().map(|differences| is_covered(&differences[index], missing)))
+            .or(error_of_share(all.len(), LEAST_COVERED));
+        Check::new(Claim::AtLeast(LEAST_COVERED), measured, Unit::Percent(1))
+    };
+    MISSING.iter().enumerate().map(covered).collect()
+}
+
+/// Whether two standard errors of LC.DIFFCOUNT cover what they should.
+pub fn coverages(run: &mut Run) -> Findings {
+    let mut heads = vec!["members of B"];
+    let labels = MISSING.map(members);
+    heads.extend(labels.iter().map(String::as_str));
+    let mut findings = Findings::default();
+    let mut lines = Vec::new();
+    for (error_rate, capacity) in [DEFAULT, COARSE, FINE] {
+        let kind = Kind::new(error_rate, capacity);
+        let title = format!("ERROR {error_rate}, CAPACITY {}; columns: members of A that B lacks", members(capacity));
+        let mut table = Table::new(title, &heads);
+        for base in [1_000, 2_500, 10_000, 50_000, 200_000, 1_000_000] {
+            let all = run.map(run.trials(if base > 100_000 { 300 } else { 1_000 }), |trial| {
+                let other = kind.filled(trial, 0..base);
+                differences(other.try_clone().expect("memory"), &other, trial, base)
+            });
+            let checks = coverage(&all);
+            if (error_rate, capacity) == DEFAULT {
+                let points = MISSING.iter().zip(&checks).map(|(&n, check)| (n as f64, 100.0 * check.measured.value));
+                lines.push(Line::nth(lines.len(), format!("{} members of B", members(base)), points.collect()));
+            }
+            let cells = std::iter::once(Cell::Text(members(base)));
+            table.push(cells.chain(checks.into_iter().map(Cell::Brief)).collect());
+        }
+        let all = run.map(run.trials(1_000), |trial| {
+            let mut other = kind.filled(trial, 0..20_000);
+            let one = other.try_clone().expect("memory");
+            add(&mut other, trial, 1 << 32..(1 << 32) + 30_000);
+            differences(one, &other, trial, 20_000)
+        });
+        let cells = std::iter::once(Cell::from("50,000, of which A has 20,000"));
+        table.push(cells.chain(coverage(&all).into_iter().map(Cell::Brief)).collect());
+        findings.tables.push(table);
+    }
+    let ends = [MISSING[0], MISSING[MISSING.len() - 1]].map(|n| (n as f64, 100.0 * LEAST_COVERED));
+    lines.push(Line::floor("at least", ends.to_vec()).curve());
+    findings.plots.push(plot::File {
+        name: "coverage",
+        title: "What two standard errors of LC.DIFFCOUNT cover",
+        x: plot::Axis::log("members of A that B lacks"),
+        y: plot::Axis::linear("share of the replies, %"),
+        lines,
+        marks: Vec::new(),
+        legend: plot::Corner::LowerRight,
+    });
+    findings.tables.push(exact_against_large(run));
+    findings
+}
+
+/// A small exact counter against a large one: as fine as the large one.
+fn exact_against_large(run: &mut Run) -> Table {
+    let mut table = Table::new(
+        "A exact, of 200 members and ERROR 0.02, 100 of them in B of 40,000; errors in members",
+        &["B", "error", "stated, on average", "error / stated", "within 2"],
+    );
+    for (error_rate, capacity) in [DEFAULT, (0.01, 1_000_000), (0.005, 1_000_000), FINE] {
+        let (small, large) = (Kind::new(COARSE.0, COARSE.1), Kind::new(error_rate, capacity));
+        let all = run.map(run.trials(2_000), |trial| {
+            let (one, other) = (small.filled(trial, 0..200), large.filled(trial, 100..40_100));
+            one.difference(&[&other]).expect("counters of one seed")
+        });
+        let errors: Vec<f64> = all.iter().map(|difference| difference.count() as f64 - 100.0).collect();
+        let stated = mean(&all.iter().map(|difference| difference.standard_error).collect::<Vec<_>>());
+        // What the layout of B allows: its own count of 100 members beside 40,000. Some of what is stated is for members unseen.
+        let of_large = all_in_large(run, large);
+        table.push(vec![
+            format!("ERROR {error_rate}, CAPACITY {}", members(capacity)).into(),
+            Cell::Full(Check::new(Claim::AtMost((1.0 + STATED_WITHIN) * of_large), rms(&errors), Unit::Plain(2))),
+            Cell::Brief(Check::new(Claim::Nothing, stated, Unit::Plain(2))),
+            Cell::Brief(Check::new(Claim::AtMost(1.0 + STATED_WITHIN), rms(&errors).quotient(stated), Unit::Plain(3))),
+            Cell::Brief(Check::new(
+                Claim::AtLeast(LEAST_COVERED),
+                share(all.iter().map(|difference| is_covered(difference, 100)))
+                    .or(error_of_share(all.len(), LEAST_COVERED)),
+                Unit::Percent(1),
+            )),
+        ]);
+    }
+    table
+}
+
+/// The error of the same difference, stated by two counters of the large one's layout.
+fn all_in_large(run: &mut Run, large: Kind) -> f64 {
+    let stated = run.map(run.trials(400), |trial| {
+        let (mut one, other) = (large.filled(trial, 0..200), large.filled(trial, 100..40_100));
+        // Beyond exact, and nothing that the other has not.
+        add(&mut one, trial, 200..1_000);
+        one.difference(&[&other]).expect("counters of one seed").standard_error
+    });
+    mean(&stated).value
+}

@@ -1,0 +1,18 @@
+//! Errors of numbers that are told rounded.
+
+/// The variance of a rounded number beside that of the number.
+const ROUNDING: f64 = 1.0 / 12.0;
+
+/// The standard error of a whole number, that of the number before it was rounded being `error`. At least a half: two errors
+/// must be no less than what the next whole number is off.
+///
+/// ```
+/// use rollcall_core::unstable::rounding::error_of_whole;
+///
+/// assert_eq!([0.1, 0.4].map(error_of_whole), [0.5, 0.5]);
+/// assert!(error_of_whole(0.5) > 0.57 && error_of_whole(0.5) < 0.58);
+/// assert!(error_of_whole(100.0) < 100.001);
+/// ```
+pub fn error_of_whole(error: f64) -> f64 {
+    libm::sqrt(error * error + ROUNDING).max(0.5)
+}
