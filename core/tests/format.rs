@@ -1,7 +1,6 @@
 //! The stored format: what is written reads back, whatever it is, and nothing that is damaged passes. What it looks like
 //! byte for byte is in golden.rs.
 
-
 use proptest::prelude::*;
 use rollcall_core::admission::Terms;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
