@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn living_slices_have_tags_of_their_own() {
         for (slices, modulus) in [(1, 15), (14, 15), (15, 255), (254, 255)] {
-            let window = Window::new(1000, slices, MOST_SLICES, Pace::Clock).unwrap();
+            let window = Window::new(10 * u64::from(slices), slices, MOST_SLICES, Pace::Clock).unwrap();
             for newest in (0..600).chain([u64::MAX / 1000]) {
                 let mut ring = Ring::new(window, newest);
                 assert_eq!(ring.modulus(), modulus);
