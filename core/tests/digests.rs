@@ -10,7 +10,7 @@ use rollcall_core::counting::{self, Counter, Representation};
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::persist::{Loading, Stored};
-use rollcall_core::window::Pace;
+use rollcall_core::window::{Pace, Window};
 
 use rollcall_fuzz::values::{counter, counter_of, cut_after, filter, windowed, windowed_counter};
 
@@ -358,7 +358,16 @@ fn counters() {
 fn counters_with_windows() {
     let of = |error_rate, capacity, exact_limit, slices, pace, members: &[u32]| {
         let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed: 7 };
-        windowed_counter(params, slices, pace, members)
+        // Slices of ten seconds: a window of a second more or less has as many.
+        let window = Window::new(10 * u64::from(slices), slices, Counter::MAX_SLICES, pace).unwrap();
+        let mut counter = Counter::new(params).unwrap().with_window(window, 1_000).unwrap();
+        for (slice, &count) in (1_000..).zip(members) {
+            counter.advance(slice);
+            for member in 0..count {
+                counter.add(format!("{slice}:{member}"), &Unlimited).unwrap();
+            }
+        }
+        counter
     };
     let checked = [
         check_counter(&of(0.01, 50_000, 250, 12, Pace::Clock, &[5, 0, 10, 5]), Representation::Exact),

@@ -36,7 +36,7 @@ impl Counter {
         match self.state() {
             State::Exact(members) => Ok(members.contains(item, hash)),
             State::Estimating(_) => Err(self.not_exact()),
-            State::Windowed(_) => Ok(self.age_of_member(item, hash, 0)?.is_some()),
+            State::Windowed(_) => Ok(self.age_of_member(item, hash, self.oldest_alive(0))?.is_some()),
         }
     }
 

@@ -303,3 +303,16 @@ fn spans_that_begin_at_the_first_slice_count_no_more_than_they_reach() {
         }
     }
 }
+
+/// The clock was set back to before a window after 1970, so that living slices have numbers below 0: those members were
+/// listed, and said to be none.
+#[test]
+fn members_of_slices_before_1970_are_members() {
+    let mut counter = counter(params(10, 100), 4);
+    add(&mut counter, [7]);
+    counter.advance(1003);
+    counter.rebase(1);
+    assert_eq!(counter.members().map(Iterator::count), Ok(1));
+    assert_eq!(counter.contains(7u32.to_le_bytes()), Ok(true));
+    assert_eq!(counter.members_within(&[&counter]).map(|members| members.len()), Ok(1));
+}
