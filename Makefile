@@ -199,7 +199,6 @@ lint: ## Check formatting, clippy, doc comments, what the library shows, the flo
 	cargo fmt --check --manifest-path fuzz/libfuzzer/Cargo.toml
 	@scripts/check_surface.py --self-test
 	@scripts/check_surface.py
-	@scripts/check_layers.py --self-test
 	@scripts/check_layers.py
 	@scripts/check_licences.py --self-test
 	@scripts/check_licences.py
@@ -209,7 +208,6 @@ lint: ## Check formatting, clippy, doc comments, what the library shows, the flo
 	@scripts/check_workflows.sh --self-test
 	@scripts/check_workflows.sh
 	@scripts/check_binary.py --self-test
-	@scripts/check_memory.py --self-test
 	@scripts/linked_crates.py --self-test
 	@echo "== make lint: nothing to object to"
 
