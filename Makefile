@@ -288,12 +288,13 @@ fuzz: ## Fuzz the library in process, each target for FUZZ_SECONDS=300; TARGETS=
 		$(FUZZ_LIMITS) -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$(FUZZ)/failed/@- >$(FUZZ)/@.log 2>&1 || { tail -n 60 $(FUZZ)/@.log; exit 1; }; \
 		echo "fuzz: @: $$(tail -n 1 $(FUZZ)/@.log)"'
 
-fuzz-keep: ## Write fuzz/corpus anew: of all inputs that `make fuzz` found, the few that reach all that was reached
+fuzz-keep: ## Write fuzz/corpus anew: of all inputs that `make fuzz` found, at most 250 of a target, which reach most
 	@scripts/setup.sh build fuzz
 	@scripts/tools.sh fuzz
 	@for target in $(FUZZ_TARGETS); do \
 		find $(FUZZ)/corpus/$$target -type f -exec cp -t fuzz/corpus/$$target {} +; \
 		$(CARGO_FUZZ) cmin $(FUZZ_BUILD) $$target fuzz/corpus/$$target -- $(FUZZ_LIMITS) -use_counters=0; \
+		(cd fuzz/corpus/$$target && ls -Sr | head -n -250 | xargs -r rm --); \
 	done
 
 fuzz-server: setup-test build ## Fuzz a server with FUZZ_COMMANDS=200000 random commands; FUZZ_SEED=2: others; ROLLCALL_SERVER: another server
