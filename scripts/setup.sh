@@ -80,12 +80,12 @@ need() {
             fi
             ;;
         nightly)
-            cargo +nightly --version >/dev/null 2>&1 ||
-                fail "a nightly Rust is missing: run  rustup toolchain install nightly --profile minimal"
+            cargo "+${NIGHTLY:=nightly}" --version >/dev/null 2>&1 ||
+                fail "a nightly Rust is missing: run  rustup toolchain install $NIGHTLY --profile minimal"
             ;;
         miri)
-            cargo +nightly miri --version >/dev/null 2>&1 ||
-                fail "Miri is missing: run  rustup toolchain install nightly --profile minimal --component miri,rust-src"
+            cargo "+${NIGHTLY:=nightly}" miri --version >/dev/null 2>&1 ||
+                fail "Miri is missing: run  rustup toolchain install $NIGHTLY --profile minimal --component miri,rust-src"
             ;;
         counts) command -v valgrind >/dev/null || packages+=(valgrind) ;;
         package)
@@ -99,8 +99,7 @@ need() {
             command -v chromium >/dev/null || packages+=(chromium fonts-liberation)
             ;;
         fuzz)
-            cargo +nightly --version >/dev/null 2>&1 ||
-                fail "the nightly toolchain is missing: run  rustup toolchain install nightly --profile minimal"
+            need nightly
             command -v c++ >/dev/null || packages+=(g++)
             ;;
         words) has_words || packages+=(wamerican-huge) ;;
