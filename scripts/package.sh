@@ -26,9 +26,9 @@ case "$(uname -m)" in
     *) fail "packages are made on x86-64 and AArch64 only, and this is $(uname -m)" ;;
 esac
 case "$libc" in
-    gnu) zig_target=$machine-unknown-linux-gnu.$glibc module_flags=() needs=(--glibc "$glibc") ;;
+    gnu) zig_target=$machine-unknown-linux-gnu.$glibc module_flags=() ;;
     # The module uses the server's own C library; the tool has musl inside, as is the default.
-    musl) zig_target=$machine-unknown-linux-musl module_flags=(-C target-feature=-crt-static) needs=() ;;
+    musl) zig_target=$machine-unknown-linux-musl module_flags=(-C target-feature=-crt-static) ;;
     *) fail "LIBC=$libc is neither gnu nor musl" ;;
 esac
 target=$machine-unknown-linux-$libc
@@ -59,6 +59,22 @@ compile() {
         fail "compiling failed: the compiler's message is above. A crate that could not be fetched needs a network once: cargo fetch --locked"
 }
 
+# Whether the file $1 runs wherever its C library is: auditwheel and its like look into wheels only.
+check() {
+    local foreign newest allowed='^(ld-linux-.*|lib(c|m|dl|rt|pthread))\.so\.[0-9]+$'
+    [[ $libc == gnu ]] || allowed='^libc(\.musl-.*)?\.so(\.1)?$'
+    foreign=$(objdump --private-headers "$1" | awk '$1 == "NEEDED" { print $2 }' | { grep -vE "$allowed" || true; })
+    [[ -z $foreign ]] || fail "$1 needs $foreign, which is no part of the C library"
+    # A crate that calls something newer is the likely reason.
+    newest=$(objdump --dynamic-syms "$1" | grep -o 'GLIBC_[0-9.]*' | sort --version-sort | tail -n 1 || true)
+    if [[ $libc == musl ]]; then
+        [[ -z $newest ]] || fail "$1 needs glibc, and is for musl"
+    else
+        [[ -n $newest && $(printf '%s\n' "$newest" "GLIBC_$glibc" | sort --version-sort | tail -n 1) == "GLIBC_$glibc" ]] ||
+            fail "$1 needs ${newest:-no glibc}, and may need at most GLIBC_$glibc"
+    fi
+}
+
 build() {
     [[ -x $tools/zig/bin/cargo-zigbuild ]] || fail "cargo-zigbuild is missing: run  scripts/tools.sh zig"
     rustc --print target-libdir --target "$target" | xargs test -d ||
@@ -74,8 +90,7 @@ build() {
         chmod 644 "$out/$file.debug"
         (cd "$out" && objcopy --strip-all --remove-section=.comment --add-gnu-debuglink="$file.debug" "../$target/release/$file" "$file")
         chmod 755 "$out/$file"
-        scripts/check_binary.py "$out/$file" "${needs[@]}" ||
-            fail "$file would not run everywhere: see above. A crate that calls something newer is the likely reason"
+        check "$out/$file"
     done
 }
 
@@ -88,30 +103,16 @@ tool_documents() {
     "$out/rollcall" completions fish >"$parts/completions/rollcall.fish"
 }
 
-# A bill of materials (CycloneDX) of each package, with the time and serial number of the commit.
+# A bill of materials (CycloneDX) of each package; the tool takes its time from SOURCE_DATE_EPOCH.
 bills() {
-    local cyclonedx=$tools/cyclonedx/bin/cargo-cyclonedx package written
-    [[ -x $cyclonedx ]] || fail "cargo-cyclonedx is missing: run  scripts/tools.sh cyclonedx"
+    local package folder
     # It writes beside each Cargo.toml of the workspace, and every one: all but ours are removed.
-    "$cyclonedx" cyclonedx --quiet --format json --spec-version 1.5 --target "$target" --override-filename .rollcall-bill ||
-        fail "cargo-cyclonedx failed: its message is above"
+    "$tools/cyclonedx/bin/cargo-cyclonedx" cyclonedx --quiet --format json --spec-version 1.5 --target "$target" --override-filename .rollcall-bill ||
+        fail "cargo-cyclonedx failed: its message is above. Where it is missing:  scripts/tools.sh cyclonedx"
     for package in "${packages[@]}"; do
-        written=.rollcall-bill.json
-        [[ $package == rollcall ]] || written=cli/.rollcall-bill.json
-        python3 - "$written" "$(bill_of "$package")" "$PWD" <<'PYTHON'
-import json, os, sys, uuid
-from datetime import datetime, timezone
-source, target, root = sys.argv[1:]
-# Paths of this machine are replaced; whatever is random or of today is derived from the commit.
-bill = json.loads(open(source).read().replace(root, "/rollcall"))
-when = datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), timezone.utc)
-bill["metadata"]["timestamp"] = when.strftime("%Y-%m-%dT%H:%M:%SZ")
-bill.pop("serialNumber", None)
-bill["serialNumber"] = f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(bill, sort_keys=True))}"
-with open(target, "w") as file:
-    json.dump(bill, file, indent=1, sort_keys=True)
-    file.write("\n")
-PYTHON
+        folder=.
+        [[ $package == rollcall ]] || folder=cli
+        sed "s|$PWD|/rollcall|g" "$folder/.rollcall-bill.json" >"$(bill_of "$package")"
     done
     find . -path ./target -prune -o -name .rollcall-bill.json -exec rm {} +
 }
@@ -129,7 +130,6 @@ archive() {
 }
 
 put() { install -D --mode="$1" "$2" "$3"; }
-put_gzipped() { mkdir -p "$(dirname "$2")" && gzip -9nc "$1" >"$2" && chmod 644 "$2"; }
 
 tarball() {
     local folder=$parts/$label file
@@ -148,39 +148,15 @@ tarball() {
     archive "$label-debug"
 }
 
-# dpkg-deb alone: every Debian has it, the package is a dozen files, and cargo-deb would build with another linker.
+# What goes where is in Cargo.toml ([package.metadata.deb]).
 deb() {
     [[ ${revision%-*} == "$version" ]] ||
         fail "packaging/debian/changelog is at $revision, Cargo.toml at $version: give the changelog an entry"
-    local folder=$parts/deb file
-    local doc=$folder/usr/share/doc/rollcall
-    put 644 "$out/librollcall.so" "$folder/usr/lib/redis/modules/librollcall.so"
-    put 644 "$parts/rollcall.conf" "$folder/etc/redis/rollcall.conf"
-    put_gzipped packaging/debian/changelog "$doc/changelog.Debian.gz"
-    put_gzipped CHANGELOG.md "$doc/changelog.gz"
-    put_gzipped "$parts/THIRD-PARTY" "$doc/THIRD-PARTY.gz"
-    [[ ! -s packaging/debian/overrides ]] || put 644 packaging/debian/overrides "$folder/usr/share/lintian/overrides/rollcall"
-    # DEP-5 wants the text indented, and a dot in each empty line.
-    sed '1,2d; s/^$/./; s/^/ /' LICENSE-MIT | sed -e '/^@MIT@$/{' -e 'r /dev/stdin' -e 'd' -e '}' packaging/debian/copyright >"$doc/copyright"
-    for file in packaging/monitoring/*; do put 644 "$file" "$doc/examples/monitoring/${file##*/}"; done
-    put 755 "$out/rollcall" "$folder/usr/bin/rollcall"
-    for file in "$parts"/man/*; do put_gzipped "$file" "$folder/usr/share/man/man1/${file##*/}.gz"; done
-    put 644 "$parts/completions/rollcall.bash" "$folder/usr/share/bash-completion/completions/rollcall"
-    put 644 "$parts/completions/_rollcall" "$folder/usr/share/zsh/vendor-completions/_rollcall"
-    put 644 "$parts/completions/rollcall.fish" "$folder/usr/share/fish/vendor_completions.d/rollcall.fish"
-    # A server loads a module only if it may be executed.
-    chmod 755 "$folder/usr/lib/redis/modules/librollcall.so"
-    local size
-    size=$(du --apparent-size -sk "$folder" | cut -f1)
-    mkdir "$folder/DEBIAN"
-    (cd "$folder" && find . -type f ! -path './DEBIAN/*' -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' md5sum >DEBIAN/md5sums)
-    sed "s/@VERSION@/$revision/; s/@ARCHITECTURE@/$debian/; s/@SIZE@/$size/" packaging/debian/control >"$folder/DEBIAN/control"
-    echo /etc/redis/rollcall.conf >"$folder/DEBIAN/conffiles"
-    put 755 packaging/debian/prerm "$folder/DEBIAN/prerm"
-    find "$folder" -type d -exec chmod 755 {} +
-    chmod 644 "$doc/copyright" "$folder/DEBIAN/"{control,conffiles,md5sums}
-    find "$folder" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
-    dpkg-deb --root-owner-group -Zxz --build "$folder" "$out/rollcall_${revision}_$debian.deb" >/dev/null
+    gzip -9nk "$parts/THIRD-PARTY"
+    # The binaries have been stripped, of more than it would strip.
+    "$tools/deb/bin/cargo-deb" --quiet --no-build --no-strip --target "$target" --deb-version "$revision" \
+        --output "$out/rollcall_${revision}_$debian.deb" >/dev/null ||
+        fail "cargo-deb failed: its message is above. Where it is missing:  scripts/tools.sh deb"
 }
 
 pack() {
@@ -191,7 +167,7 @@ pack() {
     mkdir -p "$parts"
     find "$out" -maxdepth 1 -type f \( -name 'rollcall[-_]*' -o -name SHA256SUMS \) -delete
     step "licences of what is compiled in"
-    scripts/linked_crates.py licences "$target" "${packages[@]}" >"$parts/THIRD-PARTY"
+    scripts/third_party.py "$target" "${packages[@]}" >"$parts/THIRD-PARTY"
     snippet >"$parts/rollcall.conf"
     tool_documents
     step "bills of materials"

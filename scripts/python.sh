@@ -68,7 +68,7 @@ case "${1:-}" in
         rm -rf "$wheels"
         target=$(rustc --version --verbose | sed -n 's/^host: //p')
         # What is compiled in comes with its licences.
-        scripts/linked_crates.py licences "$target" rollcall-python >"$sources/THIRD-PARTY"
+        scripts/third_party.py "$target" rollcall-python >"$sources/THIRD-PARTY"
         "$path/bin/maturin" build --release --locked --quiet --manifest-path "$sources/Cargo.toml" --out "$wheels"
         ls "$wheels"
         ;;

@@ -90,7 +90,6 @@ need() {
         counts) command -v valgrind >/dev/null || packages+=(valgrind) ;;
         package)
             command -v objcopy >/dev/null && command -v readelf >/dev/null || packages+=(binutils)
-            command -v dpkg-deb >/dev/null || packages+=(dpkg)
             command -v git >/dev/null || packages+=(git)
             ;;
         deb) command -v lintian >/dev/null || packages+=(lintian) ;;

@@ -1,0 +1,46 @@
+//! Prints what rollcall-core shows to its users, a line each, from the JSON that rustdoc wrote: `make lint` compares it
+//! with core/surface.txt. Derived and automatic impls are left out, and so is the module `unstable`, which promises
+//! nothing. Fails if a function or method has no example.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+const CRATE: &str = "rollcall_core::";
+const UNSTABLE: &str = "rollcall_core::unstable";
+
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let path = std::env::args().nth(1).ok_or("usage: rollcall-test-surface JSON")?;
+    let docs: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path)?)?;
+    let entry = |id: &dyn ToString| &docs["index"][id.to_string()];
+    let api = public_api::Builder::from_rustdoc_json(&path)
+        .omit_blanket_impls(true)
+        .omit_auto_trait_impls(true)
+        .omit_auto_derived_impls(true)
+        .build()?;
+    let mut lines = Vec::new();
+    let mut exit = ExitCode::SUCCESS;
+    for item in api.items() {
+        let (line, own) = (item.to_string(), entry(&item.id().0));
+        // The line of a trait's impl says it all. Blocks of methods are nobody's concern, but their methods are.
+        let of_trait = item.parent_id().is_some_and(|id| !entry(&id.0)["inner"]["impl"]["trait"].is_null());
+        let of_methods = !own["inner"]["impl"].is_null() && own["inner"]["impl"]["trait"].is_null();
+        // What an item belongs to: the path that comes first, or of an impl the one behind `for`.
+        let place = line.rsplit_once(" for ").map_or(&*line, |(_, place)| place);
+        let place = place.find(CRATE).map_or("", |start| &place[start..]).to_owned();
+        let of_unstable = place.starts_with(UNSTABLE) || line.starts_with("impl") && line.contains(UNSTABLE);
+        if of_trait || of_methods || of_unstable {
+            continue;
+        }
+        let has_example = own["docs"].as_str().is_some_and(|text| text.contains("```"));
+        if !own["inner"]["function"].is_null() && !has_example {
+            eprintln!("no example: {line}");
+            exit = ExitCode::FAILURE;
+        }
+        lines.push((place, line));
+    }
+    // By path, so that moving code within a file changes nothing.
+    lines.sort();
+    lines.dedup();
+    lines.iter().for_each(|(_, line)| println!("{line}"));
+    Ok(exit)
+}
