@@ -1,8 +1,8 @@
 //! Windows that go by the clock, on servers whose clock the test sets.
 
-use crate::commands_windows::{FAMILIES, is_new, reserve, window};
-use crate::commands_windows_counters::history;
 use crate::effects::{appending, sent, sent_as};
+use crate::every_server::commands_windows::{FAMILIES, is_new, reserve, window};
+use crate::every_server::commands_windows_counters::history;
 use rollcall_testkit::client::{Client, show};
 use rollcall_testkit::clock::Clock;
 use rollcall_testkit::server::Server;

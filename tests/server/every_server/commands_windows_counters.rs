@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, add_many, field, number, show, text};
+use rollcall_testkit::client::{Client, show, text};
 use rollcall_testkit::server::{Server, session};
 
 #[track_caller]
@@ -28,34 +28,6 @@ pub fn history(client: &mut Client, key: &str) -> Vec<(i64, i64)> {
         other => panic!("a row of LC.HISTORY is {}", show(other)),
     };
     client.list(&format!("LC.HISTORY {key}")).iter().map(row).collect()
-}
-
-#[test]
-fn members_count_by_when_they_were_last_seen() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.expect("LC.RESERVE k 100 WINDOW 40 MANUAL SLICES 4", "+OK");
-    advance(&mut client, "k", 10);
-    client.expect("LC.ADD k ann ben", "2");
-    advance(&mut client, "k", 12);
-    client.expect("LC.ADD k ben cem ben", "1");
-    client.expect("LC.COUNT k", "3");
-    assert_eq!(history(&mut client, "k"), [(120, 2), (110, 2), (100, 3), (90, 3), (80, 3)]);
-    advance(&mut client, "k", 14);
-    client.expect("LC.ADD k dan", "1");
-    client.expect("LC.COUNT k", "4");
-    assert_eq!(history(&mut client, "k"), [(140, 1), (130, 1), (120, 3), (110, 3), (100, 4)]);
-    advance(&mut client, "k", 15);
-    assert_eq!(history(&mut client, "k"), [(150, 0), (140, 1), (130, 1), (120, 3), (110, 3)]);
-    client.expect("LC.ADD k ann", "1");
-    client.expect("LC.COUNT k", "4");
-    advance(&mut client, "k", 17);
-    assert_eq!(members(&mut client, "LC.MEMBERS k"), "ann dan");
-    advance(&mut client, "k", 19);
-    assert_eq!(members(&mut client, "LC.MEMBERS k"), "ann");
-    advance(&mut client, "k", 20);
-    client.expect("LC.COUNT k", "0");
-    client.expect("LC.MEMBERS k", "[]");
 }
 
 /// By hand the present moment is the last second of the slice: 129 in slice 12 of 10 seconds.
@@ -148,60 +120,6 @@ fn replies_have_their_types() {
 }
 
 #[test]
-fn estimates_of_every_span_keep_their_error() {
-    let server = Server::start();
-    let mut client = server.client();
-    // Cells of four bits and of eight.
-    for (slices, capacity) in [(12_u64, 100_000), (24, 100_000), (2, 100_000), (200, 100_000)] {
-        client.cmd("DEL k");
-        let seconds = slices * 10;
-        client.expect(
-            &format!("LC.RESERVE k {capacity} ERROR 0.01 EXACT 0 WINDOW {seconds} MANUAL SLICES {slices}"),
-            "+OK",
-        );
-        // In every slice so many new ones, and of those before the half that has an even number.
-        let each = 60_000 / (slices + 1);
-        let last = slices + 3;
-        for slice in 0..=last {
-            advance(&mut client, "k", slice);
-            add_many(&mut client, "LC.ADD k", "new:", each * slice..each * (slice + 1));
-            if slice > 0 {
-                let again: Vec<_> = (each * (slice - 1)..each * slice).filter(|n| n % 2 == 0).collect();
-                for piece in again.chunks(1000) {
-                    let items: Vec<_> = piece.iter().map(|n| format!("new:{n}")).collect();
-                    client.cmd(&format!("LC.ADD k {}", items.join(" ")));
-                }
-            }
-        }
-        let rows = history(&mut client, "k");
-        assert_eq!(rows.len() as u64, slices + 1);
-        for (back, (start, count)) in rows.iter().enumerate() {
-            let back = back as u64;
-            assert_eq!(*start as u64, (last - back) * 10);
-            // All that began in these slices, and the even ones of the slice before.
-            let evens = |from: u64, to: u64| to.div_ceil(2) - from.div_ceil(2);
-            let begin = last - back;
-            let truth = (each * (last + 1) - each * begin + evens(each * (begin - 1), each * begin)) as f64;
-            let bound = 5.0 * 0.01 * truth;
-            assert!((*count as f64 - truth).abs() <= bound.max(5.0), "{slices}: {count} of {truth}");
-            let seconds = (back * 10).max(1);
-            client.expect(&format!("LC.COUNTSINCE {seconds} k"), &count.to_string());
-            assert!(back == 0 || rows[back as usize - 1].1 <= *count, "{rows:?}");
-        }
-        let whole = rows[slices as usize].1;
-        client.expect("LC.COUNT k", &whole.to_string());
-        let info = client.cmd("LC.INFO k");
-        assert_eq!(field(&info, "Count"), Value::Int(whole));
-        assert_eq!(text(&field(&info, "Mode")), "estimate");
-        let error = number(&field(&info, "Standard error"));
-        assert!((0.0..0.01).contains(&error) && error > 0.0005, "{error}");
-        let estimate = client.list("LC.ESTIMATE k");
-        assert_eq!(estimate[0], Value::Int(whole));
-        assert!((number(&estimate[1]) / whole as f64 - error).abs() < 0.001);
-    }
-}
-
-#[test]
 fn a_counter_whose_members_are_all_dead_is_exact_again() {
     let server = Server::start();
     let mut client = server.client();
@@ -281,35 +199,6 @@ fn only_what_is_alive_is_a_member() {
 }
 
 #[test]
-fn unions_of_estimates_have_only_what_is_alive() {
-    let server = Server::start();
-    let mut client = server.client();
-    for key in ["k", "l"] {
-        client.expect(&format!("LC.RESERVE {key} 50000 EXACT 0 WINDOW 40 MANUAL SLICES 4"), "+OK");
-    }
-    add_many(&mut client, "LC.ADD k", "old", 0..10_000);
-    add_many(&mut client, "LC.ADD l", "other", 0..10_000);
-    advance(&mut client, "k", 4);
-    add_many(&mut client, "LC.ADD k", "new", 0..10_000);
-    add_many(&mut client, "LC.ADD k", "other", 0..5_000);
-    let near = |found: i64, truth: f64| (found as f64 - truth).abs() <= 5.0 * 0.01 * truth;
-    for (slice, both, alone) in [(4, 30_000.0, 25_000.0), (5, 20_000.0, 15_000.0), (9, 10_000.0, 0.0)] {
-        advance(&mut client, "k", slice);
-        let (union, one) = (client.int("LC.COUNT k l"), client.int("LC.COUNT k"));
-        assert!(near(union, both) && near(one, alone), "slice {slice}: {union}, {one}");
-        let [difference, error] = &client.list("LC.DIFFCOUNT k l")[..] else { panic!("two numbers") };
-        let truth = if slice == 9 { 0.0 } else { both - 10_000.0 };
-        assert!((number(difference) - truth).abs() <= 5.0 * number(error) + 1.0, "{slice}: {difference:?} {error:?}");
-        let [inter, error] = &client.list("LC.INTERCOUNT k l")[..] else { panic!("two numbers") };
-        let truth = if slice == 9 { 0.0 } else { 5_000.0 };
-        assert!((number(inter) - truth).abs() <= 5.0 * number(error) + 1.0, "{slice}: {inter:?} {error:?}");
-        let [count, error] = &client.list("LC.ESTIMATE k l")[..] else { panic!("two numbers") };
-        assert_eq!(number(count), union as f64);
-        assert!((number(count) - both).abs() <= 5.0 * number(error), "{count:?} {error:?}");
-    }
-}
-
-#[test]
 fn in_a_merge_the_younger_slice_wins() {
     let server = Server::start();
     let mut client = server.client();
@@ -340,30 +229,6 @@ fn in_a_merge_the_younger_slice_wins() {
         client.expect("LC.INFO new SLICE", "[8]");
         assert_eq!(history(&mut client, "new"), history(&mut client, "to"), "{exact}");
         client.expect("DEL new", "1");
-    }
-}
-
-#[test]
-fn merged_estimates_of_every_size() {
-    let server = Server::start();
-    let mut client = server.client();
-    // The smaller one decides the layout; the larger is folded onto it, slice by slice.
-    client.expect("LC.RESERVE large 1000000 EXACT 0 WINDOW 120 MANUAL SLICES 12", "+OK");
-    client.expect("LC.RESERVE small 50000 ERROR 0.02 EXACT 0 WINDOW 120 MANUAL SLICES 12", "+OK");
-    client.expect("LC.RESERVE exact 50000 EXACT 1000 WINDOW 120 MANUAL SLICES 12", "+OK");
-    for slice in 0..=12_u64 {
-        for (key, prefix) in [("large", "x"), ("small", "y"), ("exact", "z")] {
-            advance(&mut client, key, slice);
-            let each = if key == "exact" { 20 } else { 1000 };
-            add_many(&mut client, &format!("LC.ADD {key}"), prefix, each * slice..each * (slice + 1));
-        }
-    }
-    client.expect("LC.MERGE all small large exact", "+OK");
-    for (back, (start, count)) in history(&mut client, "all").into_iter().enumerate() {
-        assert_eq!(start, 120 - 10 * back as i64);
-        let truth = 2020.0 * (back + 1) as f64;
-        assert!((count as f64 - truth).abs() <= 5.0 * 0.02 * truth, "{back}: {count} of {truth}");
-        client.expect(&format!("LC.COUNTSINCE {} all", (back * 10).max(1)), &count.to_string());
     }
 }
 

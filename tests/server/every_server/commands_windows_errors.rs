@@ -1,6 +1,6 @@
 //! Windows, bad input: an error that says what was wrong, and nothing changed.
 
-use crate::commands_windows::{FAMILIES, creating, reserve};
+use crate::every_server::commands_windows::{FAMILIES, creating, reserve};
 use rollcall_testkit::client::{Client, show};
 use rollcall_testkit::server::Server;
 

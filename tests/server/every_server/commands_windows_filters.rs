@@ -16,54 +16,6 @@ fn exists(client: &mut Client, key: &str, item: &str) -> bool {
 }
 
 #[test]
-fn items_are_found_for_the_window_and_forgotten_after_one_slice_more() {
-    let server = Server::start();
-    let mut client = server.client();
-    for slices in [1, 2, 3, 4, 8, 63, 64] {
-        for first in [0, 3, 1_000_000_000] {
-            client.cmd("DEL k");
-            client.expect(&format!("BF.RESERVE k 0.0001 100 WINDOW 6400 MANUAL SLICES {slices}"), "+OK");
-            advance(&mut client, "k", first);
-            client.expect("BF.ADD k a", "1");
-            for slice in first..=first + slices {
-                advance(&mut client, "k", slice);
-                assert!(exists(&mut client, "k", "a"), "in slice {slice} of {slices}");
-                // Known already, so nothing is written: it is not remembered for longer.
-                client.expect("BF.ADD k a", "0");
-                client.expect("BF.CARD k", "1");
-            }
-            advance(&mut client, "k", first + slices + 1);
-            assert!(!exists(&mut client, "k", "a"), "{slices} slices");
-            client.expect("BF.CARD k", "0");
-            client.expect("BF.ADD k a", "1");
-        }
-    }
-}
-
-#[test]
-fn refreshed_items_are_found_for_the_window_from_the_last_add() {
-    let server = Server::start();
-    let mut client = server.client();
-    for slices in [1, 2, 5, 64] {
-        client.cmd("DEL k");
-        client.expect(&format!("BF.RESERVE k 0.0001 100 WINDOW 6400 MANUAL SLICES {slices} REFRESH"), "+OK");
-        client.expect("BF.MADD k often once", "[1, 1]");
-        for slice in 1..=3 * slices {
-            advance(&mut client, "k", slice);
-            client.expect("BF.ADD k often", "0");
-            assert_eq!(exists(&mut client, "k", "once"), slice <= slices, "slice {slice} of {slices}");
-            client.expect("BF.CARD k", if slice <= slices { "2" } else { "1" });
-        }
-        let last = 3 * slices;
-        advance(&mut client, "k", last + slices);
-        assert!(exists(&mut client, "k", "often"));
-        advance(&mut client, "k", last + slices + 1);
-        assert!(!exists(&mut client, "k", "often"));
-        client.expect("BF.CARD k", "0");
-    }
-}
-
-#[test]
 fn every_command_that_adds_refreshes() {
     let server = Server::start();
     let mut client = server.client();
@@ -111,32 +63,6 @@ fn a_gap_longer_than_the_window_forgets_all() {
             assert_ne!(full, empty);
             client.expect("BF.ADD k x1", "1");
         }
-    }
-}
-
-/// The bounds are the rate and the capacity that were asked for, and five standard errors of so many probes.
-#[test]
-fn rates_are_kept_while_the_window_holds_its_capacity() {
-    let server = Server::start();
-    let mut client = server.client();
-    const PROBES: u64 = 40_000;
-    for (options, slices, per_slice) in [("SLICES 4", 4, 1000), ("SLICES 16", 16, 250), ("SLICES 4 REFRESH", 4, 0)] {
-        client.cmd("DEL k");
-        client.expect(&format!("BF.RESERVE k 0.01 4000 WINDOW 64 MANUAL {options}"), "+OK");
-        for slice in 0..=3 * slices {
-            advance(&mut client, "k", slice);
-            if per_slice > 0 {
-                add_many(&mut client, "BF.MADD k", "x", per_slice * slice..per_slice * (slice + 1));
-            } else {
-                // The same items again and again, so that every generation holds them all.
-                add_many(&mut client, "BF.MADD k", "x", 0..4000);
-            }
-        }
-        let found = sum(&add_many(&mut client, "BF.MEXISTS k", "absent", 0..PROBES)) as f64;
-        let expected = PROBES as f64 * 0.01;
-        // g + 1 slices are alive: a quarter more items than a window for g = 4, which a generation more pays for.
-        assert!(found <= expected + 5.0 * expected.sqrt(), "{options}: {found} of {PROBES}");
-        assert!(found > 0.0, "{options}: a filter without false positives is too large");
     }
 }
 
@@ -241,70 +167,6 @@ fn merging_joins_slice_by_slice() {
     }
 }
 
-#[test]
-fn merging_many_keeps_every_item_for_its_time() {
-    let server = Server::start();
-    let mut client = server.client();
-    // Eight filters, a slice apart; each holds 100 items.
-    for number in 0..8_u64 {
-        client.expect(&format!("BF.RESERVE k{number} 0.001 2000 WINDOW 64 MANUAL SLICES 8"), "+OK");
-        advance(&mut client, &format!("k{number}"), number);
-        add_many(&mut client, &format!("BF.MADD k{number}"), &format!("x{number}:"), 0..100);
-    }
-    client.expect("BF.MERGE all k0 k1", "+OK");
-    client.expect("BF.MERGE all k2", "+OK");
-    for number in 3..8 {
-        client.expect(&format!("BF.MERGE all k{number}"), "+OK");
-    }
-    let card = client.int("BF.CARD all");
-    assert!((760..=840).contains(&card), "estimated from the bits that are set: {card}");
-    for slice in 7..=16_u64 {
-        advance(&mut client, "all", slice);
-        for number in 0..8 {
-            let found = sum(&add_many(&mut client, "BF.MEXISTS all", &format!("x{number}:"), 0..100));
-            let is_alive = number + 8 >= slice;
-            assert!(if is_alive { found == 100 } else { found <= 2 }, "{found} of {number} in slice {slice}");
-        }
-    }
-}
-
-#[test]
-fn the_last_items_of_a_stream_without_end() {
-    let server = Server::start();
-    let mut client = server.client();
-    for (options, slices) in [("SLICES 4", 4), ("SLICES 1", 1), ("SLICES 16", 16)] {
-        client.cmd("DEL k");
-        client.expect(&format!("BF.RESERVE k 0.001 1000 LAST {options}"), "+OK");
-        let (mut new, mut sizes) = (Vec::new(), Vec::new());
-        for batch in 0..60_u64 {
-            let range = 200 * batch..200 * (batch + 1);
-            let replies = add_many(&mut client, "BF.MADD k", "x", range.clone());
-            new.extend(range.zip(replies).filter(|(_, reply)| *reply == Value::Int(1)).map(|(number, _)| number));
-            // Of what was answered 1, the last 1,000.
-            let last = &new[new.len().saturating_sub(1000)..];
-            let words: Vec<_> = ["BF.MEXISTS", "k"]
-                .map(str::to_owned)
-                .into_iter()
-                .chain(last.iter().map(|n| format!("x{n}")))
-                .collect();
-            let Value::Array(found) = client.call(&words) else { panic!("an array") };
-            assert_eq!(sum(&found) as usize, last.len(), "{options}, batch {batch}");
-            sizes.push(client.list("BF.INFO k SIZE").first().map(show).unwrap_or_default());
-        }
-        assert!(new.len() > 11_900, "{}", new.len());
-        // A generation holds 1,000 / slices: so many items are remembered beyond the last 1,000 at the most.
-        let card = client.int("BF.CARD k");
-        let most = 1000 + 1000_i64.div_euclid(slices) + 1000 / 10;
-        assert!((1000..=most).contains(&card), "{options}: {card}");
-        let found = sum(&add_many(&mut client, "BF.MEXISTS k", "x", 0..8000));
-        assert!(found <= 30, "{found} of what should be forgotten");
-        assert_eq!(sizes[30], sizes[59], "{options}: memory is fixed once all generations are in use");
-        client.expect("BF.CLEAR k", "+OK");
-        client.expect("BF.CARD k", "0");
-        client.expect("BF.ADD k x1", "1");
-    }
-}
-
 /// Slices of whole seconds, as few as cover the window: it is longer than asked for by less than two of them.
 #[test]
 fn a_window_is_longer_by_less_than_two_slices() {
@@ -376,21 +238,6 @@ fn the_last_different_items_whatever_came_how_often() {
         most = most.max(client.int("BF.CARD k"));
     }
     assert!((21..=40).contains(&most), "{most}");
-}
-
-#[test]
-fn the_last_items_stay_while_they_are_refreshed() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.expect("BF.RESERVE k 0.0001 1000 LAST REFRESH", "+OK");
-    client.expect("BF.MADD k hot cold", "[1, 1]");
-    for batch in 0..50_u64 {
-        add_many(&mut client, "BF.MADD k", "x", 100 * batch..100 * (batch + 1));
-        client.expect("BF.ADD k hot", "0");
-    }
-    client.expect("BF.MEXISTS k hot cold", "[1, 0]");
-    let found = sum(&add_many(&mut client, "BF.MEXISTS k", "x", 4001..5000));
-    assert_eq!(found, 999, "with the hot one the last 1,000");
 }
 
 /// Chunks of a filter that has moved on in between do not belong together.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::commands_windows::{FAMILIES, reserve};
 use crate::effects::{appended, appending};
 use crate::events::{events_so_far, subscriber};
+use crate::every_server::commands_windows::{FAMILIES, reserve};
 use rollcall_testkit::client::{Client, error_text, show, with_items, words};
 use rollcall_testkit::clock::Clock;
 use rollcall_testkit::server::Server;

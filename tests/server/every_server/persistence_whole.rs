@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use crate::replication_redisbloom::{chunks, load, peer, peer_server};
+use crate::every_server::replication_redisbloom::{chunks, load, peer, peer_server};
 use rollcall_testkit::client::{Client, error_text, show, wait_until};
 use rollcall_testkit::server::{Server, Setup};
 

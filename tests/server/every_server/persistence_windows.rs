@@ -2,8 +2,8 @@
 
 use redis::Value;
 
-use crate::commands_windows::{FAMILIES, is_new, reserve, window};
 use crate::effects::sent_as;
+use crate::every_server::commands_windows::{FAMILIES, is_new, reserve, window};
 use rollcall_testkit::client::{Client, add_many, error_text, show, sum, wait_until};
 use rollcall_testkit::clock::Clock;
 use rollcall_testkit::fixture::{assert_same, snapshot};

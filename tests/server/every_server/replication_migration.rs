@@ -9,7 +9,7 @@ use std::sync::{Mutex, RwLock};
 
 use redis::Value;
 
-use crate::replication_redisbloom::{
+use crate::every_server::replication_redisbloom::{
     SHAPES, assert_alike, chunks, items, load, peer, peer_server, populate, said, with,
 };
 use rollcall_testkit::client::{Client, error_text, show, text, wait_until};

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use redis::Value;
 
-use crate::replication_redisbloom::{chunks, items, load, peer, with};
+use crate::every_server::replication_redisbloom::{chunks, items, load, peer, with};
 use rollcall_testkit::client::{Client, error_text, show, text, wait_until, words};
 use rollcall_testkit::server::{Server, Setup};
 

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis::Value;
 
-use crate::replication_redisbloom::{SHAPES, assert_alike, items, load, peer, peer_server, populate, said, with};
+use crate::every_server::replication_redisbloom::{
+    SHAPES, assert_alike, items, load, peer, peer_server, populate, said, with,
+};
 use rollcall_testkit::client::{Client, show, text, wait_until};
 use rollcall_testkit::server::{Server, Setup};
 
@@ -136,7 +138,7 @@ fn a_filter_changes_its_type_when_it_is_complete() {
     let mut client = source.client();
     client.expect("BF.RESERVE src 0.01 1000", "+OK");
     client.call(&with(&["BF.MADD", "src"], &items("item", 900)));
-    let dump = crate::replication_redisbloom::chunks(&mut client, "src");
+    let dump = crate::every_server::replication_redisbloom::chunks(&mut client, "src");
     // In pieces, as a rewritten AOF has them.
     let bits = &dump[1].1;
     let half = bits.len() / 2;
@@ -163,7 +165,7 @@ fn a_filter_changes_its_type_when_it_is_complete() {
         client.expect("BF.CARD k", &source.client().int("BF.CARD src").to_string());
         client.expect("DEBUG RELOAD", "+OK");
         // The chunks are compared, and not the digests, which include the time to live.
-        assert!(crate::replication_redisbloom::chunks(&mut client, "k") == dump);
+        assert!(crate::every_server::replication_redisbloom::chunks(&mut client, "k") == dump);
         replica.wait_synced(&server);
         assert_eq!(replica.client().digest("k"), client.digest("k"));
         assert_eq!(type_of(&mut replica.client(), "k"), "MBbloom--");
