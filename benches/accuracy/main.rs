@@ -58,7 +58,7 @@ const PARTS: [Part; 16] = [
     part("steps", "a count never falls", [1, 7], 6, |run, _| counters::steps(run)),
     part("unions", "unions and merges", [1, 7], 7, |run, _| unions::unions(run)),
     part("differences", "differences", [3, 25], 29, |run, _| differences::coverages(run)),
-    part("intersections", "intersections", [3, 30], 21, |run, _| intersections::coverages(run)),
+    part("intersections", "intersections", [2, 10], 21, |run, _| intersections::coverages(run)),
     part("items", "families of items", [8, 40], 24, |run, _| items::families(run)),
     part("capacity", "full filters", [6, 20], 84, |run, _| filters::at_capacity(run)),
     part("deviations", "one filter against all", [1, 6], 4, |run, _| filters::deviations(run)),

@@ -115,7 +115,7 @@ pub static COUNTING: &[Command] = &[
         -3,
         READ,
         Keys::ReadAll,
-        c"O(M*2^N+4^N) where N is the number of counters that hold estimates and M their bits; O(N*K) while all are exact, K the members of the smallest",
+        c"O(M*2^N) where N is the number of counters that hold estimates and M their bits; O(N*K) while all are exact, K the members of the smallest",
         c"Returns the number of members that all counters have, with its standard error",
         &[KEY, several(c"other", Kind::Key)]
     ),
