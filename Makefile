@@ -20,7 +20,6 @@ export NIGHTLY := $(or $(shell date=nightly-2026-05-20; cargo +$$date --version 
 endif
 
 PORT ?= 6379
-DEMOS := message_summary push_dedupe contact_limit
 
 # Server tests wait for their servers about as long as they work: more at a time than there are cores.
 export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
@@ -35,7 +34,7 @@ WITH := scripts/servers.py with redis-server --
 SERVERS ?= redis-server $(OTHER_SERVERS)
 SERVER_TESTS := cargo test --locked --no-fail-fast --test server --
 
-.PHONY: help run test test-servers test-clients test-python test-watch wheel bench-python chaos chaos-short hostile memcheck sanitize miri golden build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package setup clean setup-run setup-test
+.PHONY: help run test test-servers test-clients test-python test-watch wheel bench-python chaos chaos-short hostile memcheck sanitize miri golden build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package setup clean setup-test
 
 help: ## List the targets (what `make` alone does)
 	@echo "make TARGET, where TARGET is one of"
@@ -66,17 +65,12 @@ test: setup-test ## Run every test: all of them on redis-server, then what every
 test-servers: setup-test build ## Run the server tests that every server has to pass on Redis 8.2.3 and Valkey 9.1.2
 	@scripts/servers.py with $(OTHER_SERVERS) -- $(SERVER_TESTS) every_server
 
-# How much of each scenario: kills, failovers, seconds of everything at once, seconds of slots that move.
-CHAOS_KILLS ?= 200
-CHAOS_FAILOVERS ?= 50
-CHAOS_SECONDS ?= 600
-CHAOS_CLUSTER_SECONDS ?= 300
 # One scenario at a time, which has all cores. Logs of servers are kept where one fails.
 RUN_CHAOS = ROLLCALL_LOGS=$(CARGO_TARGET_DIR)/chaos cargo test --locked --test chaos -- --ignored --nocapture --test-threads 1
 
 chaos: setup-test build ## Kill, cut off, reload and move servers at full load, and look for all that was acknowledged, 20 minutes for each of SERVERS=...; CHAOS_SECONDS=60 and the like: shorter
-	@ROLLCALL_CHAOS_KILLS=$(CHAOS_KILLS) ROLLCALL_CHAOS_FAILOVERS=$(CHAOS_FAILOVERS) ROLLCALL_CHAOS_SECONDS=$(CHAOS_SECONDS) \
-		ROLLCALL_CHAOS_CLUSTER_SECONDS=$(CHAOS_CLUSTER_SECONDS) scripts/servers.py with $(SERVERS) -- env $(RUN_CHAOS)
+	@ROLLCALL_CHAOS_KILLS=$(or $(CHAOS_KILLS),200) ROLLCALL_CHAOS_FAILOVERS=$(or $(CHAOS_FAILOVERS),50) ROLLCALL_CHAOS_SECONDS=$(or $(CHAOS_SECONDS),600) \
+		ROLLCALL_CHAOS_CLUSTER_SECONDS=$(or $(CHAOS_CLUSTER_SECONDS),300) scripts/servers.py with $(SERVERS) -- env $(RUN_CHAOS)
 	@echo "== make chaos: nothing was lost"
 
 chaos-short: setup-test build ## The same for two minutes, on redis-server
@@ -98,8 +92,7 @@ test-python: setup-test build wheel ## Test the Python package as it is installe
 	@scripts/servers.py fetch $(OTHER_SERVERS)
 	cargo build --locked --profile test --package rollcall-cli --package rollcall-testkit
 	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_TOOL=$(CARGO_TARGET_DIR)/debug/rollcall \
-		ROLLCALL_SERVER=$(subst $(space),:,$(strip redis-server $(foreach name,$(OTHER_SERVERS),$(shell scripts/servers.py path $(name))))) \
-		scripts/python.sh test
+		ROLLCALL_SERVER=redis-server:$$(scripts/servers.py path redis-8.2.3):$$(scripts/servers.py path valkey-9.1.2) scripts/python.sh test
 
 bench-python: wheel ## Measure the Python package beside what there is otherwise, 5 minutes, and write docs/python.md; QUICK=1: a rough run that only prints
 	@scripts/python.sh bench $(if $(filter-out 0,$(QUICK)),--quick,--write docs/python.md)
@@ -116,21 +109,13 @@ hostile: setup-test build ## Break links after every byte of a value, fill disks
 	@cargo test --locked --package rollcall-core --test allocation
 	@echo "== make hostile: all held"
 
-# Server tests whose servers are watched, as filters of test names; more with FILTERS="...".
-MEMORY_TESTS := any_commands commands_bloom commands_counting commands_members commands_admission persistence_golden persistence_corruption types_generic replication_effects
-
 memcheck: setup-test build ## Run part of the server tests on servers under valgrind, about half an hour; FILTERS="..." for another part
 	@scripts/setup.sh counts
-	@$(WITH) scripts/check_memory.sh memcheck $(or $(FILTERS),$(MEMORY_TESTS))
-
-# Not those with a clock of their own, with limits of memory or that measure it, or that add very many items.
-SANITIZE_TESTS := any_commands commands_admission commands_beside commands_bloom commands_counting commands_expiry commands_members \
-	errors events persistence_corruption persistence_full_disk persistence_golden persistence_restart replication_cut \
-	replication_effects replication_sync types_generic types_payload
+	@$(WITH) scripts/check_memory.sh memcheck $(FILTERS)
 
 sanitize: setup-test ## Run part of the server tests with a module that has the address and leak sanitizer in it; FILTERS="..." for another part
 	@scripts/setup.sh nightly
-	@$(WITH) scripts/check_memory.sh sanitize $(or $(FILTERS),$(SANITIZE_TESTS))
+	@$(WITH) scripts/check_memory.sh sanitize $(FILTERS)
 
 # Tests of the core that an interpreter gets through: the others add too many items.
 MIRI_TESTS := bits:: members::packed:: --skip or_and_counts --skip pages_of_zeros --skip large_buffers \
@@ -168,58 +153,32 @@ surface: ## Write core/surface.txt anew, the list of what the library shows to i
 demo: ## Run the three example services on real input, each beside a server of its own
 	@scripts/setup.sh build server words
 	@$(MAKE) build
-	cargo build --release --locked --examples
-	@$(WITH) bash -c 'for name in $(DEMOS); do \
-		echo; echo "== $$name"; \
-		cargo with-server $(CARGO_TARGET_DIR)/release/examples/$$name; \
+	cargo build --profile accuracy --locked --examples
+	@$(WITH) bash -c 'for name in message_summary push_dedupe contact_limit; do \
+		echo; echo "== $$name"; cargo with-server $(CARGO_TARGET_DIR)/accuracy/examples/$$name; \
 	done'
-
-# A quick run shows that all works and roughly what it gives; only a full one is worth keeping in docs/.
-BENCH_IN_PART = $(filter-out 0,$(QUICK))$(ONLY)
-BENCH_DOCUMENT = $(if $(BENCH_IN_PART),$(CARGO_TARGET_DIR)/benchmarks.md,docs/benchmarks.md)
-BENCH_PAGES = $(if $(BENCH_IN_PART),,README.md,docs/operations.md,docs/counting.md,docs/windows.md)
 
 bench: setup-test build ## Measure against RedisBloom, 15 minutes, write docs/benchmarks.md and other pages' tables; QUICK=1: a rough run of two
 	@scripts/servers.py fetch redisbloom-2.8.2
-	cargo build --release --locked --example floor
-	cargo build --release --locked --package rollcall-cli
-	cargo bench --locked --no-run --bench server
-	@BENCH_QUICK=$(QUICK) BENCH_ONLY="$(ONLY)" BENCH_DOCUMENT=$(BENCH_DOCUMENT) BENCH_PAGES=$(BENCH_PAGES) BENCH_MODULE=$(MODULE) \
-		BENCH_FLOOR=$(CARGO_TARGET_DIR)/release/examples/libfloor.so BENCH_TOOL=$(CARGO_TARGET_DIR)/release/rollcall \
-		BENCH_PEER=$$(scripts/servers.py path redisbloom-2.8.2) cargo bench --locked --quiet --bench server
-	@[[ -n "$(BENCH_IN_PART)" ]] || cargo bench --locked --package rollcall-core --bench core
-
-# As above: only a full run writes the document.
-ACCURACY_DOCUMENT = $(if $(filter-out 0,$(QUICK)),$(CARGO_TARGET_DIR)/accuracy.md,docs/accuracy.md)
+	@QUICK=$(QUICK) ONLY="$(ONLY)" scripts/bench.sh server
 
 accuracy: ## Measure every claim of accuracy, 6 minutes, and write docs/accuracy.md; QUICK=1: a rough run of one; fails if one does not hold
 	@scripts/setup.sh build
-	cargo bench --locked --no-run --bench accuracy
-	@ACCURACY_QUICK=$(QUICK) ACCURACY_ONLY="$(ONLY)" ACCURACY_TEMPLATE=$(CURDIR)/docs/accuracy.md \
-		ACCURACY_DOCUMENT=$(abspath $(ACCURACY_DOCUMENT)) cargo bench --locked --quiet --bench accuracy
+	@QUICK=$(QUICK) ONLY="$(ONLY)" scripts/bench.sh accuracy
 
 instructions: ## Compare the instructions that the core takes with core/benches/instructions.txt; UPDATE=1 to keep those of now
 	@scripts/setup.sh build counts
 	@scripts/check_instructions.py $(if $(UPDATE),--update)
 
-# .cargo/mutants.toml names changes that no test can notice. One folder of builds: crates of others are compiled once.
-MUTANTS := $(CARGO_TARGET_DIR)/mutants
-
 mutants: ## Change each line of core/src that is new since SINCE=main and see whether a test notices; FILES="core/src/persist/*.rs": these whole; NOTICED_BY="--lib bloom::": by these tests alone
 	@scripts/setup.sh build
 	@scripts/tools.sh mutants
-	@mkdir -p $(MUTANTS) && git diff $(or $(SINCE),main) -- core/src >$(MUTANTS)/diff
-	@set -f; PATH="$(CARGO_TARGET_DIR)/tools/mutants/bin:$$PATH" CARGO_TARGET_DIR=$(MUTANTS)/build cargo mutants --package rollcall-core \
-		--output $(MUTANTS) $(if $(FILES),$(addprefix --file=,$(FILES)),--in-diff $(MUTANTS)/diff) -- $(or $(NOTICED_BY),--lib --tests)
-
-# Of each target; and commands in all.
-FUZZ_SECONDS ?= 300
-FUZZ_COMMANDS ?= 200000
+	@FILES="$(FILES)" NOTICED_BY="$(NOTICED_BY)" scripts/mutants.sh $(SINCE)
 
 fuzz: ## Fuzz the library in process, each target for FUZZ_SECONDS=300; TARGETS="rdb chunks": these alone; FUZZ_SANITIZER=address: with it
 	@scripts/setup.sh build fuzz
 	@scripts/tools.sh fuzz
-	@scripts/fuzz.sh run $(FUZZ_SECONDS) $(TARGETS)
+	@scripts/fuzz.sh run $(or $(FUZZ_SECONDS),300) $(TARGETS)
 
 fuzz-keep: ## Write fuzz/corpus anew: of all inputs that `make fuzz` found, at most 250 of a target, which reach most
 	@scripts/setup.sh build fuzz
@@ -227,7 +186,7 @@ fuzz-keep: ## Write fuzz/corpus anew: of all inputs that `make fuzz` found, at m
 	@scripts/fuzz.sh keep $(TARGETS)
 
 fuzz-server: setup-test build ## Fuzz a server with FUZZ_COMMANDS=200000 random commands; FUZZ_SEED=2: others; ROLLCALL_SERVER: another server
-	@ROLLCALL_FUZZ_COMMANDS=$(FUZZ_COMMANDS) ROLLCALL_FUZZ_SEED=$(FUZZ_SEED) ROLLCALL_FUZZ_LONGEST_MS=100 \
+	@ROLLCALL_FUZZ_COMMANDS=$(or $(FUZZ_COMMANDS),200000) ROLLCALL_FUZZ_SEED=$(FUZZ_SEED) ROLLCALL_FUZZ_LONGEST_MS=100 \
 		$(WITH) cargo test --locked --test fuzz -- --nocapture
 
 package: ## Make the packages for this processor, target/package/: Debian package, archive, sums, bills of materials; LIBC=musl: for musl

@@ -2,17 +2,22 @@
 # Runs server tests on servers that are watched for errors of memory, and shows those in which code of ours has a part:
 # whose report names a place in Rust, for all Rust in the process is the module's. Exits with 1 then, or if a test fails.
 #
-#   scripts/check_memory.sh memcheck FILTER...   under valgrind's memcheck
-#   scripts/check_memory.sh sanitize FILTER...   with a module that has the address and leak sanitizer in it, by $NIGHTLY
+#   scripts/check_memory.sh memcheck [FILTER...]   under valgrind's memcheck
+#   scripts/check_memory.sh sanitize [FILTER...]   with a module that has the address and leak sanitizer in it, by $NIGHTLY
 #
 # FILTERs are of test names in `cargo test --test server --test fuzz`. The server is $ROLLCALL_SERVER, else redis-server.
 # Its malloc is replaced by that of the tool, so all that the module takes is watched block by block. Most tests end their
 # servers by force, and then nothing is said about leaks; those that are shut down in good order are asked for them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-(($# >= 2)) || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+(($#)) || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 tool=$1
 shift
+# By default neither what has a clock of its own, nor what limits or measures memory, nor what adds very many items.
+(($#)) || set -- any_commands commands_bloom commands_counting commands_members commands_admission persistence_golden \
+    persistence_corruption types_generic replication_effects \
+    $([[ "$tool" != sanitize ]] || echo commands_beside commands_expiry errors events persistence_full_disk persistence_restart \
+        replication_cut replication_sync types_payload)
 target=${CARGO_TARGET_DIR:-$PWD/target}
 server=$(command -v "${ROLLCALL_SERVER:-redis-server}") || { echo "$tool: no server" >&2; exit 1; }
 reports=$(mktemp -d)

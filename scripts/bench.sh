@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Measures. A quick run (QUICK=1), or one of some sections (ONLY=words), shows that all works and roughly what it gives,
+# and writes below target/; only a full run is worth keeping in docs/.
+#
+#   scripts/bench.sh server      against RedisBloom and a floor, both built and fetched before
+#   scripts/bench.sh accuracy    every claim about errors and rates; fails if one does not hold
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-$PWD/target}
+quick=${QUICK:-}
+[[ "$quick" != 0 ]] || quick=
+part=$quick${ONLY:-}
+# A quick run is compiled as the accuracy tests are, without link-time optimisation: in a third of the time.
+profile=release flag=--release bench=bench
+[[ -z "$quick" ]] || profile=accuracy flag=--profile=accuracy bench=accuracy
+
+case "${1:-}" in
+    server)
+        document=docs/benchmarks.md pages=README.md,docs/operations.md,docs/counting.md,docs/windows.md
+        [[ -z "$part" ]] || document=$target/benchmarks.md pages=
+        peer=$(scripts/servers.py path redisbloom-2.8.2)
+        [[ -n "$peer" ]] || { echo "bench: RedisBloom is for x86-64 Linux only" >&2; exit 1; }
+        cargo build "$flag" --locked --example floor
+        cargo build "$flag" --locked --package rollcall-cli
+        BENCH_QUICK=$quick BENCH_ONLY=${ONLY:-} BENCH_DOCUMENT=$document BENCH_PAGES=$pages BENCH_PEER=$peer \
+            BENCH_MODULE=$target/release/librollcall.so BENCH_FLOOR=$target/$profile/examples/libfloor.so \
+            BENCH_TOOL=$target/$profile/rollcall cargo bench --profile "$bench" --locked --bench server
+        [[ -n "$part" ]] || cargo bench --locked --package rollcall-core --bench core
+        ;;
+    accuracy)
+        document=$PWD/docs/accuracy.md
+        [[ -z "$quick" ]] || document=$target/accuracy.md
+        ACCURACY_QUICK=$quick ACCURACY_ONLY=${ONLY:-} ACCURACY_TEMPLATE=$PWD/docs/accuracy.md ACCURACY_DOCUMENT=$document \
+            cargo bench --profile "$bench" --locked --bench accuracy
+        ;;
+    *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+esac

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Changes lines of core/src and asks whether a test notices: cargo-mutants. .cargo/mutants.toml names changes that none can.
+#
+#   scripts/mutants.sh [SINCE]    the lines that are new since a commit, else main; FILES="core/src/persist/*.rs": these
+#                                 files whole; NOTICED_BY="--lib bloom::": by these tests alone
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-$PWD/target}
+# One folder of builds: crates of others are compiled once.
+out=$target/mutants
+mkdir -p "$out"
+git diff "${1:-main}" -- core/src >"$out/diff"
+set -f
+what=(--in-diff "$out/diff")
+[[ -z "${FILES:-}" ]] || what=($(printf -- '--file=%s ' $FILES))
+PATH="$target/tools/mutants/bin:$PATH" CARGO_TARGET_DIR=$out/build \
+    cargo mutants --package rollcall-core --output "$out" "${what[@]}" -- ${NOTICED_BY:---lib --tests}
