@@ -13,7 +13,8 @@ use crate::failure::Failure;
 /// Where the stamp of a window begins in an iterator (docs/persistence.md).
 const STAMP_BIT: u32 = 43;
 
-/// What stands for all chunks of a value.
+/// What stands for all chunks of a value, however its payload is cut: `build` cuts that of a classic filter into smaller
+/// chunks than a server does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint {
     /// Bytes of all chunks.
@@ -33,10 +34,6 @@ impl Summing {
     }
 
     pub fn take(&mut self, chunk: &Chunk) {
-        // Two dumps of one value may carry different stamps.
-        let iterator = unstamped(chunk.0);
-        self.sum.update(&iterator.to_le_bytes());
-        self.sum.update(&(chunk.1.len() as u64).to_le_bytes());
         self.sum.update(&chunk.1);
         self.bytes += chunk.1.len() as u64;
     }
