@@ -12,7 +12,12 @@ const ROUNDING: f64 = 1.0 / 12.0;
 /// assert_eq!([0.1, 0.4].map(error_of_whole), [0.5, 0.5]);
 /// assert!(error_of_whole(0.5) > 0.57 && error_of_whole(0.5) < 0.58);
 /// assert!(error_of_whole(100.0) < 100.001);
+/// assert_eq!(error_of_whole(f64::NAN), f64::INFINITY);
 /// ```
 pub fn error_of_whole(error: f64) -> f64 {
+    // `max` would make the smallest error of what is no number.
+    if error.is_nan() {
+        return f64::INFINITY;
+    }
     libm::sqrt(error * error + ROUNDING).max(0.5)
 }

@@ -198,7 +198,7 @@ fn an_interrupt_ends_a_copy_between_two_steps() {
     let (server, other) = (Server::start(), Server::start());
     let mut client = server.client();
     client.expect("LC.ADD k a", "1");
-    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_rollcall"))
+    let mut child = rollcall_testkit::heeding_signals(env!("CARGO_BIN_EXE_rollcall"))
         .args(["copy", &url(&server), &url(&other), "--watch", "3600"])
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())

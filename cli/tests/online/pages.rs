@@ -27,7 +27,7 @@ pub struct Reply {
 impl Pages {
     /// Starts the tool with these arguments and a port of its own.
     pub fn start(args: &[&str]) -> Pages {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));
+        let mut command = rollcall_testkit::heeding_signals(env!("CARGO_BIN_EXE_rollcall"));
         for name in ["ROLLCALL_URL", "ROLLCALL_PASSWORD"] {
             command.env_remove(name);
         }

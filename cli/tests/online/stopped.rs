@@ -60,7 +60,7 @@ fn answer(server: &TcpStream, stream: &TcpStream, left: &AtomicU64) {
 }
 
 fn start(arguments: &[&str]) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));
+    let mut command = rollcall_testkit::heeding_signals(env!("CARGO_BIN_EXE_rollcall"));
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().expect("the tool starts")
 }

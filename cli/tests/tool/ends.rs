@@ -122,7 +122,7 @@ fn a_signal_ends_a_build_without_a_trace() {
 }
 
 fn spawn(folder: &Folder, arguments: &str) -> Child {
-    Command::new(TOOL)
+    rollcall_testkit::heeding_signals(TOOL)
         .args(arguments.split_whitespace())
         .current_dir(folder.path(""))
         .stdin(Stdio::piped())

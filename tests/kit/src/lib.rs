@@ -13,3 +13,10 @@ pub mod cluster;
 pub mod fixture;
 pub mod pair;
 pub mod server;
+
+/// A command that heeds signals, whatever this process ignores: what runs in the background of a shell ignores Ctrl-C.
+pub fn heeding_signals(program: &str) -> std::process::Command {
+    let mut command = std::process::Command::new("env");
+    command.args(["--default-signal=INT,TERM,HUP", program]);
+    command
+}

@@ -151,7 +151,9 @@ fn draw(seen: &Seen, view: &mut View) -> io::Result<usize> {
     view.scrolled = view.scrolled.min(shown.len().saturating_sub(1));
     let heads = lines.len();
     let most = height.saturating_sub(heads);
-    let table = fitted(&shown[view.scrolled..], view.column, width);
+    // A row takes at least a line: no more of them fit, and columns go by those that may be seen.
+    let end = shown.len().min(view.scrolled + height);
+    let table = fitted(&shown[view.scrolled..end], view.column, width);
     let mut out = io::stdout().lock();
     queue!(out, cursor::MoveTo(0, 0))?;
     let (mut page, mut used) = (0, 0);
