@@ -15,7 +15,7 @@ const FALSE_ALARM: f64 = 0.01;
 
 static BOUND: OnceLock<f64> = OnceLock::new();
 
-/// Of so many figures, which chance made, hardly one lies further beyond (Bonferroni's bound for normal ones): so that
+/// Among n figures of pure chance, hardly one lies further beyond (Bonferroni's bound for normal ones): so that
 /// a run of any seed tells what does not hold.
 pub fn bound_for(figures: usize) {
     let each = FALSE_ALARM / figures.max(1) as f64;

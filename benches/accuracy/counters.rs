@@ -30,7 +30,7 @@ const STATED_WITHIN: f64 = 0.02;
 const MOST_BIAS: f64 = 0.1;
 /// What two standard errors cover at least, whatever happens.
 const LEAST_COVERED: f64 = 0.88;
-/// Where at least so many members share a slot with another, the errors are roughly normal, and whole members are few of them.
+/// Where at least this number of members share a slot with another, the errors are roughly normal, and whole members are few of them.
 const NORMAL_FROM: f64 = 300.0;
 /// So many collisions in all trials show how large errors are.
 const MANY_COLLISIONS: f64 = 200.0;

@@ -16,7 +16,7 @@ const SETS: [usize; 7] = [2, 3, 4, 5, 6, 7, 8];
 const MEMBERS: [(u64, u64); 7] =
     [(300, 3), (1_000, 0), (1_000, 100), (10_000, 100), (1_000, 10_000), (0, 1_000), (0, 20_000)];
 
-/// Counters that have these members in common and so many of their own each.
+/// Counters that share these members and have `n` of their own each.
 fn counters(kind: Kind, trial: u64, own: u64, common: u64) -> Vec<Counter> {
     let mut all = Vec::new();
     for set in 1..=SETS[SETS.len() - 1] as u64 {

@@ -51,7 +51,7 @@ impl Run {
         if self.is_quick { full / 10 } else { full }
     }
 
-    /// What each of so many trials gives, in order. They are numbered on from the first of this run.
+    /// What each of `n` trials gives, in order. They are numbered on from the first of this run.
     pub fn map<T: Send>(&mut self, trials: u64, trial: impl Fn(u64) -> T + Sync) -> Vec<T> {
         let first = self.first;
         self.each(trials, |index| trial(first + index))
@@ -140,13 +140,13 @@ pub fn rms(values: &[f64]) -> Measured {
     Measured { value, error: if value > 0.0 { normal.max(square.error / (2.0 * value)) } else { 0.0 } }
 }
 
-/// The standard error of the root mean square of so many errors of this standard deviation, which come from a Poisson number
+/// The standard error of the root mean square of `n` errors of this standard deviation, which come from a Poisson number
 /// of this variance: with few of these a few trials decide.
 pub fn error_of_rms(trials: usize, deviation: f64, variance: f64) -> f64 {
     deviation / 2.0 * ((2.0 + 1.0 / variance) / trials as f64).sqrt()
 }
 
-/// The standard error of a share of so many trials that is claimed to be this one.
+/// The standard error of a share of `n` trials that is claimed to be this one.
 pub fn error_of_share(trials: usize, claimed: f64) -> f64 {
     (claimed * (1.0 - claimed) / trials as f64).sqrt()
 }

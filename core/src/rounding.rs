@@ -1,4 +1,4 @@
-//! Errors of numbers that are told rounded.
+//! Standard errors of rounded numbers.
 
 /// The variance of a rounded number beside that of the number.
 const ROUNDING: f64 = 1.0 / 12.0;

@@ -49,7 +49,7 @@ impl Window {
     /// The longest window, seconds.
     pub const MAX_SECONDS: u64 = 1 << 40;
 
-    /// A window of so many seconds in so many slices, at most `most_slices`. It has fewer where slices of whole seconds
+    /// A window of `seconds` in `slices`, at most `most_slices`. It has fewer where slices of whole seconds
     /// cover it without the others.
     ///
     /// ```

@@ -43,7 +43,9 @@ def beside(program: str, *options: str) -> Iterator[int]:
     # The shell says where the server is, and ends when we close its input.
     command = [WITH_SERVER, *options, "sh", "-c", "echo $ROLLCALL_URL; exec cat >/dev/null"]
     environment = {**os.environ, "ROLLCALL_SERVER": program, "ROLLCALL_MODULE": str(MODULE)}
-    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdin is not None and process.stdout is not None
         url = process.stdout.readline()
         assert url, "the server did not start: its log is above"

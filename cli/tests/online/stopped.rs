@@ -10,7 +10,7 @@ use crate::{Ended, tool, url};
 use rollcall_testkit::client::{Client, add_many, wait_until};
 use rollcall_testkit::server::Server;
 
-/// A way to a server that lets through so many bytes of its answers, and then none: who reads them waits.
+/// A way to a server that lets through `n` bytes of its answers, and then none: who reads them waits.
 struct Narrow {
     port: u16,
     left: Arc<AtomicU64>,

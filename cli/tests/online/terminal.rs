@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use crate::{add_grown, server_on};
 use rollcall_testkit::client::wait_until;
 
-/// The tool on a terminal of so many columns, and all that it wrote there.
+/// The tool on a terminal of `n` columns, and all that it wrote there.
 struct Terminal {
     child: Child,
     written: Arc<Mutex<Vec<u8>>>,

@@ -6,7 +6,7 @@
 //!   never saturates: up to 10^10 members the standard error is at most 2.1 times that, or 2.1 %.
 //! - An estimating counter's bits are a function of the set of its members and of its layout and
 //!   seed alone: order, repetition, and whether they came by adding or by merging do not matter.
-//! - Every standard error that is told is that of the rounded count: of the estimate's variance and a twelfth more, and half
+//! - Every reported standard error is that of the rounded count: of the estimate's variance and a twelfth more, and half
 //!   a member at least.
 //! - Counters of one seed merge whatever their capacities, at the finest layout that all their bits fold to.
 //! - No parameters lead to a bitmap of more than 1 MiB.

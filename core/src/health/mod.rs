@@ -317,7 +317,7 @@ impl<'a> FilterFacts<'a> {
         Some(found.command(self.reserve(self.items)))
     }
 
-    /// The command that reserves one like it, under another name, for so many items and a tenth more. `None` where the
+    /// The command that reserves one like it, under another name, for `items` and a tenth more. `None` where the
     /// rate asked for is not known.
     fn reserve(&self, items: u64) -> Option<String> {
         let error_rate = rate(self.error_rate?);

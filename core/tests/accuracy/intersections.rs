@@ -78,7 +78,7 @@ fn two_errors_cover_small_sets_in_three() {
     assert_two_errors_cover(3);
 }
 
-/// Of so many trials how many must be covered: 88 %, less three standard deviations of their number.
+/// How many of `n` trials must be covered: 88 %, less three standard deviations of their number.
 fn least(trials: u64) -> f64 {
     let trials = trials as f64;
     0.88 * trials - 3.0 * (0.88 * 0.12 * trials).sqrt()
@@ -110,8 +110,8 @@ fn two_errors_cover_what_two_to_eight_sets_have_in_common() {
                 let case = format!("{sets} sets of {layout:?}, {own} members each and {common} in common");
                 let (covered, found, stated) = (covered[sets], f64::sqrt(squares[sets]), stated[sets]);
                 assert!(covered as f64 >= least(TRIALS), "{case}: {covered} of {TRIALS}");
-                // A number that is told cannot be less than none, so where there are none it is off by less than it might be.
-                // Small sets are told rightly every time: then the error is what may be unseen.
+                // A reported number cannot be below 0, so where there are none it is off by less than it might be.
+                // Small sets are counted rightly every time: then the error is what may be unseen.
                 assert!(common == 0 || stated <= 6.0 * found + 5.0, "{case}: {found} found, {stated} stated");
             }
         }

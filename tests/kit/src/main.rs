@@ -53,7 +53,7 @@ fn options() -> Result<Options, String> {
     if options.command.is_empty() { Err("no command is given".to_owned()) } else { Ok(options) }
 }
 
-/// Moves slots that have keys, each to the node after its own, until it is told to stop. Returns slots and keys moved.
+/// Moves slots that have keys, each to the node after its own, until `stop` is set. Returns slots and keys moved.
 fn move_slots(nodes: &[Server], stop: &AtomicBool) -> (usize, usize) {
     let (mut slots, mut keys) = (0, 0);
     let is_over = || stop.load(Ordering::Relaxed);

@@ -124,7 +124,7 @@ fn estimates_are_counts_with_their_errors() {
     let relative = number(&rollcall_testkit::client::field(&client.cmd("LC.INFO a"), "Standard error"));
     let (count, error) = estimate(&mut client, "LC.ESTIMATE a");
     assert!((error / count as f64 / relative - 1.0).abs() < 1e-3, "{error} of {count}, {relative} relative");
-    // Of few the error is that of the whole number that is told: half a member, also as a share of them and of a span.
+    // Of few the error is that of the rounded number: half a member, also as a share of them and of a span.
     client.expect("LC.RESERVE few 100000 ERROR 0.001 EXACT 10", "+OK");
     client.expect("LC.RESERVE seen 100000 ERROR 0.001 EXACT 10 WINDOW 3600", "+OK");
     for key in ["few", "seen"] {

@@ -177,7 +177,7 @@ impl Copying<'_> {
         let mut prints = Vec::new();
         for (number, batch) in plan.steps.chunks(SMALL_BATCH).enumerate() {
             let first = number * SMALL_BATCH;
-            // What arrived with others is told, also if one of those that follow fails.
+            // What arrived with others is reported, also if one of those that follow fails.
             for (at, copied) in self.copy_batch(batch)?.into_iter().enumerate() {
                 prints.extend(copied.and_then(|copied| self.told(first + at, copied)));
             }

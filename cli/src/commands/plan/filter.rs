@@ -260,7 +260,7 @@ fn overhead(layout: BitLayout, expansion: u32, sub_filters: u64) -> Result<u64, 
     Ok(filter.size_bytes() - filter.sub_filters().map(|sub_filter| sub_filter.num_bytes).sum::<u64>())
 }
 
-/// Bytes besides the bits of a filter that forgets, with an item in each of so many generations.
+/// Bytes besides the bits of a filter that forgets, with an item in each of `n` generations.
 fn overhead_of_forgetting(generations: u32) -> Result<u64, Error> {
     let slices = generations.saturating_sub(1).max(1);
     let sliding = Sliding::time(slices.into(), slices, Pace::Manual, false)?;

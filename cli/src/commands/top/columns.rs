@@ -178,7 +178,7 @@ pub fn fitted(rows: &[Row], sorted_by: Column, width: usize) -> Vec<Vec<String>>
     blocks
 }
 
-/// A text in lines of so many characters at most, broken where a space is. A longer word is broken too.
+/// A text in lines of at most `width` characters, broken where a space is. A longer word is broken too.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);

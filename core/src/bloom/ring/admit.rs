@@ -26,7 +26,7 @@ impl Surveyed {
 }
 
 impl Ring {
-    /// Adds those items that `terms` admit, in order, and tells of each what became of it, at this time, if one is given.
+    /// Adds those items that `terms` admit, in order, and returns what became of each, at this time if one is given.
     /// With refresh, known items are renewed. What changes the filter makes the move that is due first.
     ///
     /// All memory is allocated before the first bit is set.
@@ -96,7 +96,7 @@ impl Ring {
         Ok(Surveyed { survey, admitted, renewed })
     }
 
-    /// The sub-filters that so many items may need in the newest generation, besides those that it has.
+    /// The sub-filters that `items` may need in the newest generation, besides those that it has.
     fn sub_filters_for(&self, items: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Vec<LineSubFilter>, Error> {
         let mut more: Vec<LineSubFilter> = Vec::new();
         let (begun, mut room, mut held) = (self.newest().len(), self.room(), self.size_bytes());

@@ -43,7 +43,7 @@ fn sign(marks: usize) -> f64 {
     if marks.count_ones() % 2 == 1 { 1.0 } else { -1.0 }
 }
 
-/// The variance of the sum of these unions, of so many members each.
+/// The variance of the sum of these unions, of `n` members each.
 fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
     let all = unions.len() - 1;
     let in_all = sets_near(&mut members);
