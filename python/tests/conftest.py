@@ -39,7 +39,7 @@ def program(request: pytest.FixtureRequest) -> str:
 
 @contextmanager
 def beside(program: str, *options: str) -> Iterator[int]:
-    """The port of a server with the module, or of a node of a cluster, by tests/kit. It ends with its standard input."""
+    """The port of a server with the module, or of a node of a cluster, by tests/kit. It ends with its input."""
     # The shell says where the server is, and ends when we close its input.
     command = [WITH_SERVER, *options, "sh", "-c", "echo $ROLLCALL_URL; exec cat >/dev/null"]
     environment = {**os.environ, "ROLLCALL_SERVER": program, "ROLLCALL_MODULE": str(MODULE)}
