@@ -19,7 +19,7 @@ pub mod heap {
     pub use crate::heap::{Mover, OnHeap};
 }
 
-/// Errors of numbers that are told rounded.
+/// Standard errors of rounded numbers.
 pub mod rounding {
     pub use crate::rounding::error_of_whole;
 }

@@ -203,8 +203,8 @@ impl Segments {
             .map_or(taken, |s| -libm::log(s.zero / s.slots) / s.share)
     }
 
-    /// Of so many members, which [`Self::estimate`] gave: what is told of them. None is told where no slot is taken, which
-    /// is known.
+    /// The reported estimate, with its error, of the number that [`Self::estimate`] gave. Where no slot is taken it is 0,
+    /// exactly.
     pub(super) fn told(&self, estimate: f64) -> Estimated {
         if estimate <= 0.0 {
             return Estimated::exact(0);

@@ -24,8 +24,8 @@ pub(super) struct Found {
 /// A number of members that stands for none: of 0 the information is infinite.
 const NONE: f64 = 1e-9;
 
-/// What the unions, by the marks of their sets, tell of the members that all sets have. The empty union is first, the
-/// smallest set has the first mark.
+/// Estimates from all unions how many members all sets share. Unions are indexed by the marks of their sets: the empty
+/// union is first, and the smallest set has the first mark.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
