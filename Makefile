@@ -26,8 +26,9 @@ export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 
 # All but the examples of documents. Programs in examples/ have no tests, and `make lint` compiles them.
 TESTS := --workspace --locked --lib --bins --tests
-# Optimised: they add tens of millions of items.
-ACCURACY_TESTS := --profile accuracy --locked --package rollcall-core --test accuracy
+# Our own code optimised, all else as in the tests.
+OPTIMISED := --config .cargo/optimised.toml --workspace --locked
+ACCURACY_TESTS := $(OPTIMISED) --test accuracy
 OTHER_SERVERS := redis-8.2.3 valkey-9.1.2
 # Runs a command with a server and its peers in the environment; `make TARGET SERVERS=redis-8.2.3`: with that one.
 WITH := scripts/servers.py with redis-server --
@@ -90,7 +91,7 @@ wheel: ## Build the wheel of the Python package: target/python/wheels/
 test-python: setup-test build wheel ## Test the Python package as it is installed, on every Python from 3.11 on that is here, with all servers and clients; ROLLCALL_ALL_WAYS=1: each command in all 60 ways of calling
 	@scripts/setup.sh node
 	@scripts/servers.py fetch $(OTHER_SERVERS)
-	cargo build --locked --profile test --package rollcall-cli --package rollcall-testkit
+	cargo test $(TESTS) --no-run
 	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_TOOL=$(CARGO_TARGET_DIR)/debug/rollcall \
 		ROLLCALL_SERVER=redis-server:$$(scripts/servers.py path redis-8.2.3):$$(scripts/servers.py path valkey-9.1.2) scripts/python.sh test
 
@@ -150,13 +151,15 @@ lint: ## Check formatting, clippy, doc comments, what the library shows, the flo
 surface: ## Write core/surface.txt anew, the list of what the library shows to its users
 	@scripts/check_crates.sh surface
 
+DEMOS := message_summary push_dedupe contact_limit
+
 demo: ## Run the three example services on real input, each beside a server of its own
 	@scripts/setup.sh build server words
 	@$(MAKE) build
-	cargo build --profile accuracy --locked --examples
-	@$(WITH) bash -c 'for name in message_summary push_dedupe contact_limit; do \
-		echo; echo "== $$name"; cargo with-server $(CARGO_TARGET_DIR)/accuracy/examples/$$name; \
-	done'
+	cargo build --profile test $(OPTIMISED) --bin with-server $(DEMOS:%=--example %)
+	@for name in $(DEMOS); do \
+		echo; echo "== $$name"; $(WITH) $(CARGO_TARGET_DIR)/debug/with-server $(CARGO_TARGET_DIR)/debug/examples/$$name; \
+	done
 
 bench: setup-test build ## Measure against RedisBloom, 15 minutes, write docs/benchmarks.md and other pages' tables; QUICK=1: a rough run of two
 	@scripts/servers.py fetch redisbloom-2.8.2
