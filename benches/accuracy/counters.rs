@@ -2,6 +2,7 @@
 
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::rounding::error_of_whole;
+use rollcall_core::window::Time;
 
 use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members, thousands};
 use crate::random::Random;
@@ -245,7 +246,7 @@ pub fn steps(run: &mut Run) -> Findings {
             let (mut at_step, mut later, mut before) = (0, 0, 0);
             for number in 0..3 * u64::from(exact_limit) {
                 let was_exact = counter.is_exact();
-                counter.add((trial << 40 | number).to_le_bytes(), &Unlimited).expect("no limit");
+                counter.live(Time::Reached).add((trial << 40 | number).to_le_bytes(), &Unlimited).expect("no limit");
                 let count = counter.count();
                 let fall = before - count.min(before);
                 let worst = if was_exact { &mut at_step } else { &mut later };

@@ -4,6 +4,7 @@ use rollcall_core::bloom::sizing::{self, Geometry};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::{LineSubFilter, SubFilter};
 use rollcall_core::unstable::hash::{hash64, hash128};
+use rollcall_core::window::Time;
 
 use crate::claims::{Cell, Check, Claim, Findings, Table, Unit};
 use crate::random::Random;
@@ -79,7 +80,10 @@ pub fn families(run: &mut Run) -> Findings {
         let errors = run.map(run.trials(500), |trial| {
             let mut counter = kind.counter();
             let members: Vec<_> = (trial * number..(trial + 1) * number).map(item).collect();
-            counter.add_all(members.iter().map(|member| &member[..]), &Unlimited, |_| ()).expect("no limit");
+            counter
+                .live(Time::Reached)
+                .add_all(members.iter().map(|member| &member[..]), &Unlimited, |_| ())
+                .expect("no limit");
             counter.estimate() / number as f64 - 1.0
         });
         let hashed = run.questions(2_000_000);

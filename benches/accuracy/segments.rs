@@ -6,6 +6,7 @@ use rollcall_core::unstable::counting::estimate::{self, Segments};
 use rollcall_core::unstable::counting::layout::{Layout, SegmentCounts};
 use rollcall_core::unstable::counting::sizing;
 use rollcall_core::unstable::hash::hash64;
+use rollcall_core::window::Time;
 
 use crate::random::Random;
 
@@ -91,7 +92,10 @@ pub fn add(counter: &mut Counter, trial: u64, numbers: std::ops::Range<u64>) {
     while start < numbers.end {
         let end = numbers.end.min(start + BATCH);
         let members: Vec<[u8; 8]> = (start..end).map(|number| (trial << 40 | number).to_le_bytes()).collect();
-        counter.add_all(members.iter().map(|member| &member[..]), &Unlimited, |_| ()).expect("no limit");
+        counter
+            .live(Time::Reached)
+            .add_all(members.iter().map(|member| &member[..]), &Unlimited, |_| ())
+            .expect("no limit");
         start = end;
     }
 }

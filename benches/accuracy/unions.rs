@@ -2,6 +2,7 @@
 
 use rollcall_core::counting::{Counter, count_union};
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::window::Time;
 
 use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
 use crate::segments::{Kind, add};
@@ -60,7 +61,7 @@ pub fn unions(run: &mut Run) -> Findings {
             let all: Vec<&Counter> = counters.iter().collect();
             let count = count_union(&all).expect("counters of one seed");
             let mut merged = counters[0].try_clone().expect("memory");
-            merged.merge(&all[1..], &Unlimited).expect("counters of one seed");
+            merged.live(Time::Reached).merge(&all[1..], &Unlimited).expect("counters of one seed");
             (count, merged.count())
         });
         let errors: Vec<f64> = counts.iter().map(|&(count, _)| count as f64 / number as f64 - 1.0).collect();
@@ -87,7 +88,10 @@ fn merged_error(kinds: &[Kind], number: u64) -> f64 {
     let exact_limit = u64::from(kinds[0].params.exact_limit);
     let counters: Vec<Counter> = kinds.iter().map(|kind| kind.filled(0, 0..exact_limit + 1)).collect();
     let mut merged = counters[0].try_clone().expect("memory");
-    merged.merge(&counters[1..].iter().collect::<Vec<_>>(), &Unlimited).expect("counters of one seed");
+    merged
+        .live(Time::Reached)
+        .merge(&counters[1..].iter().collect::<Vec<_>>(), &Unlimited)
+        .expect("counters of one seed");
     add(&mut merged, 0, 0..number);
     merged.standard_error()
 }

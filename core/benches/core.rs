@@ -10,11 +10,12 @@ use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params as BloomParams, Sliding};
 use rollcall_core::counting::{Counter, Params as CounterParams, count_union};
+use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bits;
 use rollcall_core::unstable::bloom::LineFilter;
 use rollcall_core::unstable::hash::{hash64, hash128};
-use rollcall_core::window::{Pace, Window};
+use rollcall_core::window::{Pace, Time, Window};
 
 fn main() {
     divan::main();
@@ -153,7 +154,7 @@ mod windowed {
         let count = capacity * 9 / 10;
         if kind == "plain" {
             let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).expect("a filter");
-            filter.add_all(bytes(&super::items(0..count)), &Unlimited, |_| ()).expect("room");
+            filter.live(Time::Reached).add_all(bytes(&super::items(0..count)), &Unlimited, |_| ()).expect("room");
             return filter;
         }
         let day = Sliding::time(86_400, 4, Pace::Manual, false).expect("a window");
@@ -161,7 +162,7 @@ mod windowed {
         for slice in 0..5 {
             filter.advance(slice);
             let of_slice = super::items(count * slice / 5..count * (slice + 1) / 5);
-            filter.add_all(bytes(&of_slice), &Unlimited, |_| ()).expect("room");
+            filter.live(Time::Reached).add_all(bytes(&of_slice), &Unlimited, |_| ()).expect("room");
         }
         filter
     }
@@ -175,7 +176,7 @@ mod windowed {
         };
         bencher.counter(ItemsCount::new(LIST)).with_inputs(call).bench_local_refs(|items| {
             let mut found = Vec::with_capacity(LIST);
-            filter.at(0).may_contain_all(bytes(items), |is_there| found.push(is_there));
+            filter.at(Time::At(0)).may_contain_all(bytes(items), |is_there| found.push(is_there));
             found
         });
     }
@@ -195,8 +196,7 @@ mod windowed {
         let call = || (filter.try_clone().expect("a copy"), super::items(from..from + LIST as u64));
         bencher.counter(ItemsCount::new(LIST)).with_inputs(call).bench_local_refs(|(filter, items)| {
             let mut added = Vec::with_capacity(LIST);
-            filter.advance_before_adding(bytes(items), 0);
-            filter.add_all(bytes(items), &Unlimited, |new| added.push(new)).expect("room");
+            filter.live(Time::At(0)).add_all(bytes(items), &Unlimited, |new| added.push(new)).expect("room");
             added
         });
     }
@@ -221,7 +221,7 @@ mod counting {
     fn counter((capacity, error_rate): (u64, f64), numbers: std::ops::Range<u64>) -> Counter {
         let params = CounterParams { capacity, error_rate, exact_limit: 0, exact_bytes: 16_384, seed: 0 };
         let mut counter = Counter::new(params).expect("a counter");
-        counter.add_all(bytes(&items(numbers)), &Unlimited, |_| ()).expect("room");
+        counter.live(Time::Reached).add_all(bytes(&items(numbers)), &Unlimited, |_| ()).expect("room");
         counter
     }
 
@@ -231,7 +231,7 @@ mod counting {
         let next = Cell::new(ABSENT);
         bencher.counter(ItemsCount::new(BATCH)).with_inputs(|| numbers(&next)).bench_local_refs(|items| {
             let mut added = Vec::with_capacity(BATCH);
-            counter.add_all(bytes(items), &Unlimited, |new| added.push(new)).expect("room");
+            counter.live(Time::Reached).add_all(bytes(items), &Unlimited, |new| added.push(new)).expect("room");
             added
         });
     }
@@ -279,7 +279,10 @@ mod counting_windowed {
             counter.advance(slice);
             let from = slice * members;
             for start in (from..from + members).step_by(BATCH) {
-                counter.add_all(bytes(&items(start..start + BATCH as u64)), &Unlimited, |_| ()).expect("room");
+                counter
+                    .live(Time::Reached)
+                    .add_all(bytes(&items(start..start + BATCH as u64)), &Unlimited, |_| ())
+                    .expect("room");
             }
         }
         counter
@@ -291,7 +294,7 @@ mod counting_windowed {
         let next = Cell::new(ABSENT);
         bencher.counter(ItemsCount::new(BATCH)).with_inputs(|| numbers(&next)).bench_local_refs(|items| {
             let mut added = Vec::with_capacity(BATCH);
-            counter.add_all(bytes(items), &Unlimited, |new| added.push(new)).expect("room");
+            counter.live(Time::Reached).add_all(bytes(items), &Unlimited, |new| added.push(new)).expect("room");
             added
         });
     }
@@ -300,13 +303,13 @@ mod counting_windowed {
     #[divan::bench(args = COUNTERS)]
     fn count_since(bencher: Bencher, size: (u64, f64, u32)) {
         let counter = counter(size, 0);
-        bencher.bench_local(|| counter.count_since(black_box(43_200), 0));
+        bencher.bench_local(|| counter.count_since(black_box(43_200), Time::At(0)));
     }
 
     #[divan::bench(args = COUNTERS)]
     fn history(bencher: Bencher, size: (u64, f64, u32)) {
         let counter = counter(size, 0);
-        bencher.bench_local(|| counter.history(black_box(0)));
+        bencher.bench_local(|| counter.history(black_box(Time::At(0))));
     }
 
     /// As many members as may be listed.
@@ -323,7 +326,7 @@ mod counting_windowed {
         let mut counter = Counter::new(params).expect("a counter").with_window(window, 0).expect("a counter");
         for member in 0..CounterParams::MAX_EXACT_LIMIT {
             counter.advance(u64::from(member % 2));
-            counter.add(member.to_le_bytes(), &Unlimited).expect("room");
+            counter.live(Time::Reached).add(member.to_le_bytes(), &Unlimited).expect("room");
         }
         let copy = || counter.try_clone().expect("a copy");
         bencher.with_inputs(copy).bench_local_refs(|counter| counter.advance(25));

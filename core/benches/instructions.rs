@@ -12,11 +12,12 @@ use std::hint::black_box;
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params as BloomParams, Sliding};
 use rollcall_core::counting::{Counter, Params as CounterParams};
+use rollcall_core::live::Windowed;
 use rollcall_core::persist::{self, Value};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::LineFilter;
 use rollcall_core::unstable::hash::{hash64, hash128};
-use rollcall_core::window::{Pace, Window};
+use rollcall_core::window::{Pace, Time, Window};
 
 const ITEMS: usize = 3500;
 
@@ -49,7 +50,7 @@ fn filter(error_rate: f64, capacity: u64) -> LineFilter {
 fn counter() -> Counter {
     let params = CounterParams { capacity: 50_000, error_rate: 0.01, exact_limit: 0, exact_bytes: 16_384, seed: 0 };
     let mut counter = Counter::new(params).expect("a counter");
-    counter.add_all(bytes(&items(0)), &Unlimited, |_| ()).expect("room");
+    counter.live(Time::Reached).add_all(bytes(&items(0)), &Unlimited, |_| ()).expect("room");
     counter
 }
 
@@ -85,7 +86,7 @@ fn insert_one_by_one(mut filter: LineFilter, from: u64) {
 fn chain(layout: BitLayout) -> BloomFilter {
     let params = BloomParams { capacity: ITEMS as u64 / 300, error_rate: 0.01, expansion: 1, seed: 0 };
     let mut chain = BloomFilter::new(layout, params, &Unlimited).expect("a filter");
-    chain.add_all(bytes(&items(0)), &Unlimited, |_| ()).expect("room");
+    chain.live(Time::Reached).add_all(bytes(&items(0)), &Unlimited, |_| ()).expect("room");
     chain
 }
 
@@ -98,7 +99,9 @@ fn contain_in_chain(layout: BitLayout, from: u64) {
 /// Grows the chain to twice its length.
 fn insert_in_chain(layout: BitLayout, from: u64) {
     let (mut chain, items, mut added) = (chain(layout), items(from), Vec::with_capacity(ITEMS));
-    measured(&mut || chain.add_all(bytes(&items), &Unlimited, |new| added.push(new)).expect("room"));
+    measured(&mut || {
+        chain.live(Time::Reached).add_all(bytes(&items), &Unlimited, |new| added.push(new)).expect("room")
+    });
     black_box(added);
 }
 
@@ -109,22 +112,21 @@ fn windowed() -> BloomFilter {
     let mut filter = BloomFilter::windowed(params, day, 0, &Unlimited).expect("a filter");
     for (slice, of_slice) in (0..).zip(items(0).chunks(ITEMS / 5)) {
         filter.advance(slice);
-        filter.add_all(bytes(of_slice), &Unlimited, |_| ()).expect("room");
+        filter.live(Time::Reached).add_all(bytes(of_slice), &Unlimited, |_| ()).expect("room");
     }
     filter
 }
 
 fn contain_in_window(from: u64) {
     let (filter, items, mut found) = (windowed(), items(from), Vec::with_capacity(ITEMS));
-    measured(&mut || filter.at(0).may_contain_all(bytes(&items), |is_there| found.push(is_there)));
+    measured(&mut || filter.at(Time::At(0)).may_contain_all(bytes(&items), |is_there| found.push(is_there)));
     black_box(found);
 }
 
 fn insert_in_window(from: u64) {
     let (mut filter, items, mut added) = (windowed(), items(from), Vec::with_capacity(ITEMS));
     measured(&mut || {
-        filter.advance_before_adding(bytes(&items), 0);
-        filter.add_all(bytes(&items), &Unlimited, |new| added.push(new)).expect("room");
+        filter.live(Time::At(0)).add_all(bytes(&items), &Unlimited, |new| added.push(new)).expect("room");
     });
     black_box(added);
 }
@@ -140,7 +142,7 @@ fn small_counters(len: usize) -> Vec<Counter> {
     let items = items(0);
     let counter = |members: &[String]| {
         let mut counter = empty_counter();
-        counter.add_all(bytes(members), &Unlimited, |_| ()).expect("room");
+        counter.live(Time::Reached).add_all(bytes(members), &Unlimited, |_| ()).expect("room");
         counter
     };
     items.chunks(len).map(counter).collect()
@@ -151,7 +153,8 @@ fn add_to_small(len: usize, mut counters: Vec<Counter>, from: u64) {
     let (items, mut added) = (items(from), 0);
     measured(&mut || {
         for (counter, members) in counters.iter_mut().zip(items.chunks(len)) {
-            added += bytes(members).filter(|item| counter.add(item, &Unlimited).expect("room")).count();
+            added +=
+                bytes(members).filter(|item| counter.live(Time::Reached).add(item, &Unlimited).expect("room")).count();
         }
     });
     black_box((counters, added));
@@ -167,7 +170,7 @@ fn half_full_filters(len: usize) -> Vec<BloomFilter> {
     let params = BloomParams { capacity: 2 * len as u64, error_rate: 0.01, expansion: 2, seed: 0 };
     let filter = |items: &[String]| {
         let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).expect("a filter");
-        filter.add_all(bytes(items), &Unlimited, |_| ()).expect("room");
+        filter.live(Time::Reached).add_all(bytes(items), &Unlimited, |_| ()).expect("room");
         filter
     };
     items(0).chunks(len).map(filter).collect()
@@ -200,7 +203,7 @@ fn counter_of_a_day(params: CounterParams) -> Counter {
 /// As [`small_counters`], with windows. Their members were seen two slices ago.
 fn small_windowed(len: usize) -> Vec<Counter> {
     let add = |(mut counter, members): (Counter, &[String])| {
-        counter.add_all(bytes(members), &Unlimited, |_| ()).expect("room");
+        counter.live(Time::Reached).add_all(bytes(members), &Unlimited, |_| ()).expect("room");
         counter.advance(2);
         counter
     };
@@ -210,7 +213,7 @@ fn small_windowed(len: usize) -> Vec<Counter> {
 /// As [`counter`], with a window and a cell for each slot.
 fn windowed_counter() -> Counter {
     let mut counter = counter_of_a_day(*counter().params());
-    counter.add_all(bytes(&items(0)), &Unlimited, |_| ()).expect("room");
+    counter.live(Time::Reached).add_all(bytes(&items(0)), &Unlimited, |_| ()).expect("room");
     counter.advance(2);
     counter
 }
@@ -261,7 +264,8 @@ const WORK: [Work; 44] = [
         let (mut filters, items, mut added) = (small_filters(), items(ABSENT), 0);
         measured(&mut || {
             for (filter, items) in filters.iter_mut().zip(items.chunks(5)) {
-                added += bytes(items).filter(|item| filter.add(item, &Unlimited).expect("room")).count();
+                added +=
+                    bytes(items).filter(|item| filter.live(Time::Reached).add(item, &Unlimited).expect("room")).count();
             }
         });
         black_box((filters, added));
@@ -291,13 +295,16 @@ const WORK: [Work; 44] = [
     }),
     ("counting_add", ITEMS, || {
         let (mut counter, items, mut added) = (counter(), items(ABSENT), Vec::with_capacity(ITEMS));
-        measured(&mut || counter.add_all(bytes(&items), &Unlimited, |new| added.push(new)).expect("room"));
+        measured(&mut || {
+            counter.live(Time::Reached).add_all(bytes(&items), &Unlimited, |new| added.push(new)).expect("room")
+        });
         black_box(added);
     }),
     ("counting_add_one_by_one", ITEMS, || {
         let (mut counter, items, mut added) = (counter(), items(ABSENT), 0);
         measured(&mut || {
-            added = bytes(&items).filter(|item| counter.add(item, &Unlimited).expect("room")).count();
+            added =
+                bytes(&items).filter(|item| counter.live(Time::Reached).add(item, &Unlimited).expect("room")).count();
         });
         black_box(added);
     }),
@@ -311,18 +318,23 @@ const WORK: [Work; 44] = [
     ("counting_windowed_exact_250_seen", ITEMS, || add_to_small(250, small_windowed(250), 0)),
     ("counting_windowed_add", ITEMS, || {
         let (mut counter, items, mut added) = (windowed_counter(), items(ABSENT), Vec::with_capacity(ITEMS));
-        measured(&mut || counter.add_all(bytes(&items), &Unlimited, |new| added.push(new)).expect("room"));
+        measured(&mut || {
+            counter.live(Time::Reached).add_all(bytes(&items), &Unlimited, |new| added.push(new)).expect("room")
+        });
         black_box(added);
     }),
     ("counting_windowed_add_seen", ITEMS, || {
         let (mut counter, items, mut added) = (windowed_counter(), items(0), Vec::with_capacity(ITEMS));
-        measured(&mut || counter.add_all(bytes(&items), &Unlimited, |new| added.push(new)).expect("room"));
+        measured(&mut || {
+            counter.live(Time::Reached).add_all(bytes(&items), &Unlimited, |new| added.push(new)).expect("room")
+        });
         black_box(added);
     }),
     ("counting_windowed_add_one_by_one", ITEMS, || {
         let (mut counter, items, mut added) = (windowed_counter(), items(ABSENT), 0);
         measured(&mut || {
-            added = bytes(&items).filter(|item| counter.add(item, &Unlimited).expect("room")).count();
+            added =
+                bytes(&items).filter(|item| counter.live(Time::Reached).add(item, &Unlimited).expect("room")).count();
         });
         black_box(added);
     }),

@@ -6,6 +6,7 @@
 //! - [`bloom`]: a [`BloomFilter`](bloom::BloomFilter) tells whether an item may have been added, or certainly
 //!   was not.
 //! - [`admission`]: new items come in only while there are fewer than a limit.
+//! - [`live`]: adding to either, at a time where it has a window.
 //! - [`partition`]: one logical filter or counter over the keys of several parts, on the nodes of a cluster.
 //! - [`health`]: what is wrong with one that is in use, and what to do about it.
 //! - [`persist`]: both as bytes. [`persist::load`] reads the replies of a server to `SCANDUMP`.
@@ -15,10 +16,11 @@
 //! ```
 //! use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 //! use rollcall_core::size_limit::Unlimited;
+//! use rollcall_core::window::Time;
 //!
 //! let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
 //! let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
-//! assert!(filter.add(b"ann", &Unlimited)?);
+//! assert!(filter.live(Time::Reached).add(b"ann", &Unlimited)?);
 //! assert!(filter.may_contain(b"ann"));
 //! # Ok::<(), rollcall_core::error::Error>(())
 //! ```
@@ -39,6 +41,7 @@ pub mod error;
 pub(crate) mod hash;
 pub mod health;
 pub(crate) mod heap;
+pub mod live;
 pub(crate) mod parallel;
 pub mod partition;
 pub mod persist;

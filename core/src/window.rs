@@ -34,10 +34,20 @@ pub enum Pace {
     Manual,
 }
 
-/// What has to be done to a value before it changes at some time.
+/// The time at which a value is read or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Time {
+    /// That of the clock, in seconds since the Unix epoch. What has no window, or a manual one, does not look at it.
+    At(u64),
+    /// Where the value stands: its newest slice. For what no clock moves on, and for replicas, which are sent every move.
+    Reached,
+}
+
+/// What has to be done to a value before it changes at some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Move {
     /// Nothing.
+    #[default]
     Stay,
     /// Slices up to this one begin, and what dies by that is dropped.
     Advance(u64),
@@ -51,16 +61,6 @@ impl Window {
 
     /// A window of `seconds` in `slices`, at most `most_slices`. It has fewer where slices of whole seconds
     /// cover it without the others.
-    ///
-    /// ```
-    /// # use rollcall_core::window::{Pace, Window};
-    /// let day = Window::new(86_400, 4, 64, Pace::Clock)?;
-    /// assert_eq!(day.slice_seconds(), 21_600);
-    /// let odd = Window::new(65, 64, 64, Pace::Clock)?;
-    /// assert_eq!((odd.slice_seconds(), odd.slices()), (2, 33));
-    /// assert!(Window::new(0, 4, 64, Pace::Clock).is_err());
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for no slice or too many, no second, too many or fewer than slices.
@@ -85,98 +85,42 @@ impl Window {
     }
 
     /// Its length, seconds.
-    ///
-    /// ```
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
-    /// assert_eq!(day.seconds(), 86_400);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     pub fn seconds(&self) -> u64 {
         self.seconds
     }
 
     /// The slices that it is cut into. One more is alive.
-    ///
-    /// ```
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
-    /// assert_eq!(day.slices(), 4);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     pub fn slices(&self) -> u32 {
         self.slices
     }
 
     /// What moves it on.
-    ///
-    /// ```
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
-    /// assert_eq!(day.pace(), Pace::Clock);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     pub fn pace(&self) -> Pace {
         self.pace
     }
 
     /// The same window, moved on by something else.
-    ///
-    /// ```
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
-    /// assert_eq!(day.with_pace(Pace::Manual).pace(), Pace::Manual);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     #[must_use]
     pub fn with_pace(self, pace: Pace) -> Self {
         Window { pace, ..self }
     }
 
     /// Length of a slice, seconds.
-    ///
-    /// ```
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
-    /// assert_eq!(day.slice_seconds(), 21_600);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     pub fn slice_seconds(&self) -> u64 {
         self.seconds.div_ceil(self.slices.into())
     }
 
     /// The slice of a time.
-    ///
-    /// ```
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
-    /// assert_eq!((day.slice_of(21_599), day.slice_of(21_600)), (0, 1));
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     pub fn slice_of(&self, unix_seconds: u64) -> u64 {
         unix_seconds / self.slice_seconds()
     }
 
     /// When a slice begins, Unix seconds.
-    ///
-    /// ```
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
-    /// assert_eq!(day.start_of(2), 43_200);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     pub fn start_of(&self, slice: u64) -> u64 {
         slice.saturating_mul(self.slice_seconds())
     }
 
     /// The slice that a new value begins with.
-    ///
-    /// ```
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
-    /// assert_eq!((day.first_slice(50_000), day.with_pace(Pace::Manual).first_slice(50_000)), (2, 0));
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     pub fn first_slice(&self, now: u64) -> u64 {
         match self.pace {
             Pace::Clock => self.slice_of(now),
@@ -184,102 +128,65 @@ impl Window {
         }
     }
 
-    /// The present slice of a value that has reached `newest`.
-    ///
-    /// ```
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
-    /// // A clock that is behind does not set it back.
-    /// assert_eq!((day.present(10, 50_000), day.present(1, 50_000)), (10, 2));
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    pub fn present(&self, newest: u64, now: u64) -> u64 {
-        match self.pace {
-            Pace::Clock => newest.max(self.slice_of(now)),
-            Pace::Manual => newest,
+    /// The slice of the clock, if it goes by one.
+    fn clock(&self, time: Time) -> Option<u64> {
+        match (self.pace, time) {
+            (Pace::Clock, Time::At(now)) => Some(self.slice_of(now)),
+            _ => None,
         }
     }
 
+    /// The present slice of a value that has reached `newest`. A clock that is behind does not set it back.
+    pub(crate) fn present(&self, newest: u64, time: Time) -> u64 {
+        self.clock(time).map_or(newest, |clock| newest.max(clock))
+    }
+
     /// The oldest slice that is alive when `present` is the present one. Those before the epoch have numbers below 0.
-    ///
-    /// ```
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
-    /// assert_eq!(day.oldest_alive(10), 6);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    pub fn oldest_alive(&self, present: u64) -> i128 {
+    pub(crate) fn oldest_alive(&self, present: u64) -> i128 {
         i128::from(present) - i128::from(self.slices)
     }
 
     /// The slice from which on a value must be asked for what came in the last `seconds`, at least. Those before the
     /// epoch have numbers below 0.
-    ///
-    /// ```
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
-    /// let now = day.start_of(10) + 100;
-    /// assert_eq!((day.since(60, 10, now), day.since(3600, 10, now), day.since(86_400, 10, now)), (10, 9, 6));
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    pub fn since(&self, seconds: u64, newest: u64, now: u64) -> i128 {
-        let present = self.present(newest, now);
-        // Clocks differ a little: one slice behind is no jump, and the moment is still the clock's.
-        let since = if self.pace == Pace::Clock && present <= self.slice_of(now).saturating_add(1) {
-            (i128::from(now) - i128::from(seconds)).div_euclid(self.slice_seconds().into())
-        } else {
-            // By hand, and after a jump of the clock, the present moment is the last second of the slice.
-            i128::from(present) - i128::from(seconds / self.slice_seconds())
+    pub(crate) fn since(&self, seconds: u64, newest: u64, time: Time) -> i128 {
+        let present = self.present(newest, time);
+        let since = match (self.clock(time), time) {
+            // Clocks differ a little: one slice behind is no jump, and the moment is still the clock's.
+            (Some(clock), Time::At(now)) if present <= clock.saturating_add(1) => {
+                (i128::from(now) - i128::from(seconds)).div_euclid(self.slice_seconds().into())
+            }
+            // Without a clock, and after a jump of it, the present moment is the last second of the slice.
+            _ => i128::from(present) - i128::from(seconds / self.slice_seconds()),
         };
         since.max(self.oldest_alive(present))
     }
 
-    /// What has to be done to a value that has reached `newest` before it changes now.
-    ///
-    /// ```
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
-    /// use rollcall_core::window::Move;
-    /// assert_eq!(day.due(1, 50_000), Move::Advance(2));
-    /// assert_eq!(day.due(2, 50_000), Move::Stay);
-    /// assert_eq!(day.due(9, 50_000), Move::Rebase(2));
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    pub fn due(&self, newest: u64, now: u64) -> Move {
-        let clock = self.slice_of(now);
-        match self.pace {
-            Pace::Clock if clock > newest => Move::Advance(clock),
+    /// What has to be done to a value that has reached `newest` before it changes.
+    pub(crate) fn due(&self, newest: u64, time: Time) -> Move {
+        match self.clock(time) {
+            Some(clock) if clock > newest => Move::Advance(clock),
             // Clocks differ a little: one slice ahead is no jump.
-            Pace::Clock if newest > clock.saturating_add(1) => Move::Rebase(clock),
+            Some(clock) if newest > clock.saturating_add(1) => Move::Rebase(clock),
             _ => Move::Stay,
         }
     }
 
-    /// What a merge at some time does, beside joining slice by slice, to a value that has reached `newest`. `sources` are
-    /// the slices that the others have reached, which keep them.
-    ///
-    /// ```
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let day = Window::new(86_400, 4, 64, Pace::Clock)?;
-    /// use rollcall_core::window::{Merging, Move};
-    /// let plain = Merging::STAYS;
-    /// assert_eq!(day.merging(2, [1, 3], 50_000), Ok(plain));
-    /// // The clock had jumped ahead and came back.
-    /// assert_eq!(day.merging(9, [1, 3], 50_000), Ok(Merging { before: Move::Rebase(2), ..plain }));
-    /// // For both of them.
-    /// assert_eq!(day.merging(9, [10], 50_000), Ok(Merging { after: Move::Rebase(2), ..plain }));
-    /// assert!(day.merging(2, [4], 50_000).is_err());
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
+    /// What a merge does, beside joining slice by slice, to a value that has reached `newest`. `sources` are the slices
+    /// that the others have reached, which keep them. Where no clock is asked, it was decided elsewhere.
     ///
     /// # Errors
     /// [`Ahead`]: the value would forget early.
-    pub fn merging(&self, newest: u64, sources: impl IntoIterator<Item = u64>, now: u64) -> Result<Merging, Ahead> {
+    pub(crate) fn merging(
+        &self,
+        newest: u64,
+        sources: impl IntoIterator<Item = u64>,
+        time: Time,
+    ) -> Result<Merging, Ahead> {
         let (mut least, mut most) = (newest, 0);
         for slice in sources {
             (least, most) = (least.min(slice), most.max(slice));
         }
-        let (due, stays) = (self.due(newest, now), Merging::STAYS);
+        let (due, stays) = (self.due(newest, time), Merging::default());
         let (present, moves) = match due {
             Move::Rebase(clock) => {
                 let all_are_ahead = least > clock.saturating_add(1);
@@ -288,14 +195,15 @@ impl Window {
                 }
                 (clock, Merging { before: due, ..stays })
             }
-            Move::Stay | Move::Advance(_) => (self.present(newest, now), stays),
+            Move::Stay | Move::Advance(_) => (self.present(newest, time), stays),
         };
-        if most > present.saturating_add(1) { Err(Ahead { slice: most, present }) } else { Ok(moves) }
+        let is_decided = time == Time::Reached;
+        if most > present.saturating_add(1) && !is_decided { Err(Ahead { slice: most, present }) } else { Ok(moves) }
     }
 }
 
 /// What a merge does to the slices of its destination.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Merging {
     /// A rebase that comes first: nothing that is joined is ahead of that.
     pub before: Move,
@@ -303,18 +211,36 @@ pub struct Merging {
     pub after: Move,
 }
 
-impl Merging {
-    /// No rebase.
-    pub const STAYS: Self = Merging { before: Move::Stay, after: Move::Stay };
-}
-
 /// Why a merge is refused: a source is more than a slice ahead of the destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ahead {
+pub(crate) struct Ahead {
     /// The slice that the source has reached.
-    pub slice: u64,
+    pub(crate) slice: u64,
     /// The present slice of the destination, as it would be.
-    pub present: u64,
+    pub(crate) present: u64,
+}
+
+/// What adding an item did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Touch {
+    /// It was new.
+    New,
+    /// It was known, and is now known to have come in the newest slice.
+    Renewed,
+    /// Nothing.
+    Same,
+}
+
+impl Touch {
+    /// What putting the tag of the newest slice over another did.
+    #[inline]
+    pub(crate) fn over(before: u8, tag: u8) -> Self {
+        match before {
+            0 => Touch::New,
+            before if before == tag => Touch::Same,
+            _ => Touch::Renewed,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -359,9 +285,9 @@ mod tests {
         for newest in [30, 1 << 63, u64::MAX] {
             for (seconds, slices) in [(1, 0), (3599, 0), (3600, 1), (7199, 1), (7200, 2), (86_400, 24), (u64::MAX, 24)]
             {
-                assert_eq!(day.since(seconds, newest, 0), i128::from(newest) - slices);
+                assert_eq!(day.since(seconds, newest, Time::Reached), i128::from(newest) - slices);
                 // So it is where the clock is behind.
-                assert_eq!(day.with_pace(Pace::Clock).since(seconds, newest, 0), i128::from(newest) - slices);
+                assert_eq!(day.with_pace(Pace::Clock).since(seconds, newest, Time::At(0)), i128::from(newest) - slices);
             }
         }
     }
@@ -369,7 +295,7 @@ mod tests {
     #[test]
     fn a_clock_that_jumps_is_told_from_one_that_is_a_little_ahead() {
         let day = window(86_400, 24);
-        let at = |slice: u64| slice * 3600 + 1800;
+        let at = |slice: u64| Time::At(slice * 3600 + 1800);
         assert_eq!(day.due(10, at(10)), Move::Stay);
         assert_eq!(day.due(10, at(11)), Move::Advance(11));
         assert_eq!(day.due(10, at(9)), Move::Stay);
@@ -382,8 +308,8 @@ mod tests {
     #[test]
     fn merges_renumber_no_source_and_forget_nothing_early() {
         let day = window(86_400, 24);
-        let now = 10 * 3600 + 1800;
-        let (stays, back) = (Merging::STAYS, Move::Rebase(10));
+        let now = Time::At(10 * 3600 + 1800);
+        let (stays, back) = (Merging::default(), Move::Rebase(10));
         let (before, after) = (Merging { before: back, ..stays }, Merging { after: back, ..stays });
         let ahead = |slice| Err(Ahead { slice, present: 10 });
         for (newest, sources, expected) in [
@@ -409,6 +335,8 @@ mod tests {
         let by_hand = day.with_pace(Pace::Manual);
         assert_eq!(by_hand.merging(1000, [1, 1001], now), Ok(stays));
         assert_eq!(by_hand.merging(1000, [1002], now), Err(Ahead { slice: 1002, present: 1000 }));
+        // A replica does what its primary has done.
+        assert_eq!(day.merging(3, [1000], Time::Reached), Ok(stays));
     }
 
     proptest! {
@@ -438,7 +366,7 @@ mod tests {
             let window = window(u64::from(slices) + more, slices);
             let newest = window.slice_of(now) + ahead;
             let seconds = ((window.seconds() as f64 * part) as u64).max(1);
-            let (since, present) = (window.since(seconds, newest, now), window.present(newest, now));
+            let (since, present) = (window.since(seconds, newest, Time::At(now)), window.present(newest, Time::At(now)));
             prop_assert!(since <= present.into() && since >= window.oldest_alive(present));
             let (start_of, begin) =
                 (|slice| slice * i128::from(window.slice_seconds()), i128::from(now) - i128::from(seconds));

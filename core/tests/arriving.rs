@@ -4,12 +4,13 @@ use std::borrow::Cow;
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Sliding};
 use rollcall_core::counting::{self, Counter, Representation};
+use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::persist::{
     ChunkFormat, Loading, LoadingBloomFilter, Stored, piece_checksum, rdb, scandump,
 };
-use rollcall_core::window::{Pace, Window};
+use rollcall_core::window::{Pace, Time, Window};
 
 use rollcall_fuzz::fields::{Field, Fields, written};
 
@@ -17,7 +18,7 @@ use rollcall_fuzz::fields::{Field, Fields, written};
 fn filter(make: impl FnOnce(Params) -> BloomFilter) -> BloomFilter {
     let mut filter = make(Params { error_rate: 0.01, capacity: 5_000, expansion: 2, seed: 3 });
     for item in 0..12_000u32 {
-        filter.add(item.to_le_bytes(), &Unlimited).unwrap();
+        filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited).unwrap();
     }
     filter
 }
@@ -39,12 +40,12 @@ fn counters() -> [Counter; 4] {
     let counter = |capacity, error_rate, exact_limit, members: u32| {
         let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 1 << 20, seed: 3 };
         let mut counter = Counter::new(params).unwrap();
-        (0..members).for_each(|member| drop(counter.add(member.to_le_bytes(), &Unlimited)));
+        (0..members).for_each(|member| drop(counter.live(Time::Reached).add(member.to_le_bytes(), &Unlimited)));
         counter
     };
     let mut windowed =
         counter(100_000, 0.01, 0, 0).with_window(Window::new(60, 4, 250, Pace::Manual).unwrap(), 9).unwrap();
-    (0..60_000u32).for_each(|member| drop(windowed.add(member.to_le_bytes(), &Unlimited)));
+    (0..60_000u32).for_each(|member| drop(windowed.live(Time::Reached).add(member.to_le_bytes(), &Unlimited)));
     let all = [
         counter(1_000, 0.01, 5_000, 4_000),
         counter(1_000_000_000, 0.001, 0, 4_000),

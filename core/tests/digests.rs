@@ -7,10 +7,11 @@ use std::ops::Range;
 
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
 use rollcall_core::counting::{self, Counter, Representation};
+use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::persist::{Loading, Stored};
-use rollcall_core::window::{Pace, Window};
+use rollcall_core::window::{Pace, Time, Window};
 
 use rollcall_fuzz::values::{counter, counter_of, cut_after, filter, windowed, windowed_counter};
 
@@ -364,7 +365,7 @@ fn counters_with_windows() {
         for (slice, &count) in (1_000..).zip(members) {
             counter.advance(slice);
             for member in 0..count {
-                counter.add(format!("{slice}:{member}"), &Unlimited).unwrap();
+                counter.live(Time::Reached).add(format!("{slice}:{member}"), &Unlimited).unwrap();
             }
         }
         counter
@@ -391,7 +392,7 @@ fn members_are_digested_in_no_order() {
         );
         for (slice, member) in members {
             counter.advance(*slice);
-            counter.add(member, &Unlimited).unwrap();
+            counter.live(Time::Reached).add(member, &Unlimited).unwrap();
         }
         counter
     };

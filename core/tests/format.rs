@@ -6,13 +6,14 @@ use rollcall_core::admission::Terms;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
 use rollcall_core::counting::{self, Counter, Representation};
 use rollcall_core::error::Error;
+use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use rollcall_core::unstable::bloom::LineFilter;
 use rollcall_core::unstable::counting::{Shaped, layout};
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, LoadingCounter, Stored, push_chunk};
-use rollcall_core::window::{Pace, Window};
+use rollcall_core::window::{Pace, Time, Window};
 
 use rollcall_fuzz::values::{
     Dump, completed, counter, counter_of, cut_after, dump_of, dump_of_loading, filter_of_rdb, load_rdb,
@@ -70,7 +71,10 @@ fn counters_read_back() {
         let mut original = before.try_clone().unwrap();
         for member in 0..5_000 {
             let member = format!("later:{member}");
-            assert_eq!(after.add(member.as_bytes(), &Unlimited), original.add(member.as_bytes(), &Unlimited));
+            assert_eq!(
+                after.live(Time::Reached).add(member.as_bytes(), &Unlimited),
+                original.live(Time::Reached).add(member.as_bytes(), &Unlimited)
+            );
         }
         assert!(same_dump(&original, &after));
     }
@@ -182,7 +186,7 @@ fn what_is_checked_is_all_that_a_filter_takes() {
         }
         for item in 0..300u32 {
             filter.advance(u64::from(item / 100));
-            filter.add(item.to_le_bytes(), &limit).unwrap();
+            filter.live(Time::Reached).add(item.to_le_bytes(), &limit).unwrap();
             let ((bytes, lists), checked) = (taken(&filter), limit.0.get());
             assert!((bytes..bytes + lists + 300).contains(&checked), "{checked} checked, {bytes} taken");
         }
@@ -218,7 +222,7 @@ fn members_are_asked_for_with_what_finds_them() {
             for member in 0..members {
                 let bytes = member.to_le_bytes();
                 let short = &bytes[..4 - member.leading_zeros() as usize / 8];
-                assert!(counter.add(short, &Unlimited).unwrap());
+                assert!(counter.live(Time::Reached).add(short, &Unlimited).unwrap());
             }
             let limit = Recording::default();
             let copy = persist::load::<Counter, _>(persist::dump(&counter), &limit).unwrap();
@@ -242,7 +246,7 @@ fn bytes_that_are_known_at_once_are_those_that_are_held() {
                 None => Counter::new(params).unwrap(),
             };
             (0..members).for_each(|member| {
-                counter.add(member.to_le_bytes(), &Unlimited).unwrap();
+                counter.live(Time::Reached).add(member.to_le_bytes(), &Unlimited).unwrap();
             });
             let (known, held) = (counter.num_bytes(), counter.size_bytes());
             // The parameters, which other counters may share.
@@ -259,7 +263,7 @@ fn bytes_that_are_known_at_once_are_those_that_are_held() {
         let params = bloom::Params { error_rate: 0.01, capacity: 10, expansion: 2, seed: 0 };
         let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
         (0..1000u32).for_each(|item| {
-            filter.add(item.to_le_bytes(), &Unlimited).unwrap();
+            filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited).unwrap();
         });
         assert_eq!(filter.num_bytes(), filter.size_bytes());
     }
@@ -294,7 +298,7 @@ fn what_has_arrived_goes_on_from_anywhere() {
     let params = counting::Params { capacity: 100_000, error_rate: 0.01, exact_limit: 0, exact_bytes: 16_384, seed: 7 };
     let mut dense = Counter::with_layout(params, layout::Layout::new(24, 10).unwrap()).unwrap();
     for member in 0..300_000u32 {
-        dense.add(member.to_le_bytes(), &Unlimited).unwrap();
+        dense.live(Time::Reached).add(member.to_le_bytes(), &Unlimited).unwrap();
     }
     assert_eq!(dense.representation(), Representation::Dense);
     for end in [0, 1, 1 << 20, (1 << 20) + 1, dense.payload().len() - 1] {
@@ -375,11 +379,11 @@ proptest! {
         let mut other = filter.empty_twin(&limit).unwrap();
         for (one, items) in [(&mut filter, &items), (&mut other, &others)] {
             for item in items {
-                let _ = one.add([*item], &limit);
+                let _ = one.live(Time::Reached).add([*item], &limit);
             }
             assert_filter_reads_back(one)?;
         }
-        let _ = filter.merge(&[&other], &Unlimited);
+        let _ = filter.live(Time::Reached).merge(&[&other], &Unlimited);
         assert_filter_reads_back(&filter)?;
         // Half of it, cut at a chunk, and anywhere.
         for (next, _) in dump_of(&filter) {
@@ -411,21 +415,21 @@ proptest! {
         };
         let Ok(sliding) = sliding else { return Ok(()) };
         let params = bloom::Params { error_rate, capacity, expansion, seed };
-        let Ok(mut filter) = BloomFilter::windowed_at(params, sliding, newest, &limit) else { return Ok(()) };
+        let Ok(mut filter) = BloomFilter::windowed(params, sliding, newest, &limit) else { return Ok(()) };
         let mut other = filter.empty_twin(&limit).unwrap();
         assert_filter_reads_back(&filter)?;
         for (later, items) in &steps {
             filter.advance(filter.newest_slice().unwrap().saturating_add(*later));
             for item in items {
-                let _ = filter.add([*item], &limit);
+                let _ = filter.live(Time::Reached).add([*item], &limit);
             }
             assert_filter_reads_back(&filter)?;
             let terms = Terms { limit: 40, all: later % 2 == 0, dry_run: false };
-            let _ = other.admit(items.iter().map(std::slice::from_ref), terms, &limit);
-            let _ = other.add(later.to_le_bytes(), &limit);
+            let _ = other.live(Time::Reached).admit(items.iter().map(std::slice::from_ref), terms, &limit);
+            let _ = other.live(Time::Reached).add(later.to_le_bytes(), &limit);
             assert_filter_reads_back(&other)?;
         }
-        let _ = filter.merge(&[&other], &Unlimited);
+        let _ = filter.live(Time::Reached).merge(&[&other], &Unlimited);
         filter.rebase(newest / 2);
         filter.set_pace(Pace::Manual);
         assert_filter_reads_back(&filter)?;
@@ -453,15 +457,15 @@ proptest! {
         let mut counter = Counter::new(counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed }).unwrap();
         assert_counter_reads_back(&counter)?;
         for item in &items {
-            let _ = counter.add(item.to_le_bytes(), &limit);
+            let _ = counter.live(Time::Reached).add(item.to_le_bytes(), &limit);
         }
         assert_counter_reads_back(&counter)?;
         let other = counting::Params { capacity: other_capacity, error_rate: 0.05, exact_limit: 10, exact_bytes: 16_384, seed };
         let mut other = Counter::new(other).unwrap();
         for number in 0..others {
-            other.add(number.to_le_bytes(), &limit).unwrap();
+            other.live(Time::Reached).add(number.to_le_bytes(), &limit).unwrap();
         }
-        let _ = counter.merge(&[&other], &limit);
+        let _ = counter.live(Time::Reached).merge(&[&other], &limit);
         for counter in [&counter, &other] {
             assert_counter_reads_back(counter)?;
             for (next, _) in dump_of(counter) {
@@ -483,7 +487,7 @@ proptest! {
             let params = counting::Params { capacity, error_rate: 0.05, exact_limit, exact_bytes: 16_384, seed: 0 };
             let mut counter = Counter::with_layout(params, layout).unwrap();
             for number in numbers {
-                counter.add(number.to_le_bytes(), &Unlimited).unwrap();
+                counter.live(Time::Reached).add(number.to_le_bytes(), &Unlimited).unwrap();
             }
             counter
         };
@@ -491,7 +495,7 @@ proptest! {
         let other = made(tails.1, more.1, capacities.1, 0, 20..20 + others);
         let union = Counter::union(&one, &[&other], &Unlimited).unwrap();
         let mut merged = one.try_clone().unwrap();
-        merged.merge(&[&other], &Unlimited).unwrap();
+        merged.live(Time::Reached).merge(&[&other], &Unlimited).unwrap();
         for counter in [&one, &other, &union, &merged] {
             assert_counter_reads_back(counter)?;
         }
@@ -502,7 +506,7 @@ proptest! {
         let params = counting::Params { capacity, error_rate: 0.02, exact_limit: exact, exact_bytes: 16_384, seed: 3 };
         let mut counter = Counter::new(params).unwrap();
         for item in &items {
-            counter.add(item.as_bytes(), &Unlimited).unwrap();
+            counter.live(Time::Reached).add(item.as_bytes(), &Unlimited).unwrap();
         }
         prop_assert!(same_dump(&counter, &reload(&counter)));
     }

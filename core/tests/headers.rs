@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use rollcall_core::bloom::{self, BloomFilter, Sliding};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::{Error, Parameter};
+use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
 use rollcall_core::unstable::bloom::{LineFilter, SubFilter};
@@ -14,7 +15,7 @@ use rollcall_core::unstable::counting::Shaped;
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{Loading, Stored, piece_checksum};
-use rollcall_core::window::{Pace, Window};
+use rollcall_core::window::{Pace, Time, Window};
 
 use rollcall_fuzz::values::{Dump, counter, load_rdb, rdb_of_loading, same_dump, windowed};
 
@@ -256,17 +257,17 @@ fn windowed_counter(params: counting::Params, seconds: u64, slices: u32) -> Vec<
 fn a_slice_beyond_all_time_is_only_a_number() {
     let last = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
     let header = forged(&of_a_day(Pace::Clock).header(), 11..13, last);
-    for now in [0, 1_004 * 21_600, u64::MAX] {
+    for seconds in [0, 1_004 * 21_600, u64::MAX] {
+        let now = Time::At(seconds);
         let mut filter: BloomFilter = persist::load([(1, &header)], &Unlimited).unwrap();
         assert_eq!((filter.newest_slice(), filter.at(now).slice()), (Some(u64::MAX), Some(u64::MAX)));
         assert!(filter.at(now).may_contain(b"item:0"));
         assert_eq!((filter.num_items(), filter.at(now).num_items()), (105, 105));
         let other = filter.try_clone().unwrap();
-        assert_eq!(filter.merge(&[&other, &of_a_day(Pace::Clock)], &Unlimited), Ok(false));
+        assert_eq!(filter.live(Time::Reached).merge(&[&other, &of_a_day(Pace::Clock)], &Unlimited), Ok(false));
         assert!(of_a_day(Pace::Clock).merging(&[&filter], now).is_err());
-        filter.advance_before_adding([&b"new"[..]], now);
-        assert!(filter.add(b"new", &Unlimited).unwrap() && filter.at(now).may_contain(b"item:0"));
-        assert_eq!(filter.newest_slice(), Some(now / 21_600));
+        assert!(filter.live(now).add(b"new", &Unlimited).unwrap() && filter.at(now).may_contain(b"item:0"));
+        assert_eq!(filter.newest_slice(), Some(seconds / 21_600));
         let again: BloomFilter = persist::load(persist::dump(&filter), &Unlimited).unwrap();
         assert!(again == filter);
     }
@@ -275,7 +276,7 @@ fn a_slice_beyond_all_time_is_only_a_number() {
     let header = windowed(params, Sliding::last(4).unwrap(), &[60]).header();
     let mut filter: BloomFilter = persist::load([(1, &forged(&header, 9..11, last))], &Unlimited).unwrap();
     for item in 0..1000u32 {
-        filter.add(item.to_le_bytes(), &Unlimited).unwrap();
+        filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited).unwrap();
     }
     assert_eq!((filter.newest_slice(), filter.sub_filters().len()), (Some(u64::MAX), 5));
     assert!((950..1000u32).all(|item| filter.may_contain(item.to_le_bytes())));
@@ -327,7 +328,7 @@ fn generations_share_the_sub_filters_that_there_may_be() {
     let params = bloom::Params { error_rate: 1e-6, capacity: 4, expansion: 1, seed: 7 };
     let mut filter = windowed(params, Sliding::time(400, 4, Pace::Manual, false).unwrap(), &[600]);
     filter.advance(1_001);
-    let refused = (0u32..).find_map(|item| filter.add(item.to_le_bytes(), &Unlimited).err());
+    let refused = (0u32..).find_map(|item| filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited).err());
     assert!(matches!(refused, Some(Error::OutOfRange { parameter: Parameter::SubFilters, .. })), "{refused:?}");
     assert_eq!(filter.sub_filters().len(), 1024);
     assert!(filter.header().len() < 1 << 16);
@@ -341,7 +342,7 @@ fn generations_share_the_sub_filters_that_there_may_be() {
     );
     // The oldest dies, and there is room again.
     filter.advance(1_005);
-    assert_eq!(filter.add(b"more", &Unlimited), Ok(true));
+    assert_eq!(filter.live(Time::Reached).add(b"more", &Unlimited), Ok(true));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use rollcall_core::error::{Error, Limit, Parameter};
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{LoadingBloomFilter, LoadingCounter};
+use rollcall_core::window::Time;
 
 const fn is_shared<T: Send + Sync + Debug>() {}
 
@@ -51,8 +52,8 @@ fn threads_read_the_same_values() {
     let mut counter = Counter::new(params).unwrap();
     let items: Vec<_> = (0..5000).map(|i| format!("item {i}")).collect();
     for item in &items {
-        filter.add(item.as_bytes(), &Unlimited).unwrap();
-        counter.add(item.as_bytes(), &Unlimited).unwrap();
+        filter.live(Time::Reached).add(item.as_bytes(), &Unlimited).unwrap();
+        counter.live(Time::Reached).add(item.as_bytes(), &Unlimited).unwrap();
     }
     let count = counter.count();
     std::thread::scope(|scope| {
@@ -70,18 +71,18 @@ fn threads_read_the_same_values() {
 fn debug_prints_parameters_and_no_contents() {
     let params = Params { error_rate: 0.001, capacity: 1_000_000, expansion: 2, seed: 0 };
     let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
-    filter.add(b"ann", &Unlimited).unwrap();
+    filter.live(Time::Reached).add(b"ann", &Unlimited).unwrap();
     let text = format!("{filter:?}");
     assert!(text.contains("0.001") && text.contains("1000000") && text.len() < 1000, "{text}");
     let mut classic = BloomFilter::new(BitLayout::Classic, params, &Unlimited).unwrap();
-    classic.add(b"ann", &Unlimited).unwrap();
+    classic.live(Time::Reached).add(b"ann", &Unlimited).unwrap();
     let text = format!("{classic:?}");
     assert!(text.contains("1000000") && text.len() < 1000, "{text}");
     for exact_limit in [0, 10] {
         let params =
             counting::Params { capacity: 1_000_000, error_rate: 0.01, exact_limit, exact_bytes: 16_384, seed: 0 };
         let mut counter = Counter::new(params).unwrap();
-        counter.add(b"ann", &Unlimited).unwrap();
+        counter.live(Time::Reached).add(b"ann", &Unlimited).unwrap();
         let text = format!("{counter:?}");
         assert!(text.contains("1000000") && text.len() < 500, "{text}");
     }
@@ -103,7 +104,7 @@ fn filters_of_equal_parameters_have_only_their_bits() {
         let filters: Vec<BloomFilter> = (0..2200)
             .map(|_| {
                 let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
-                (0..12u32).for_each(|item| drop(filter.add(item.to_le_bytes(), &Unlimited)));
+                (0..12u32).for_each(|item| drop(filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited)));
                 assert_eq!(filter.sub_filters().len(), 2);
                 filter
             })
@@ -115,7 +116,7 @@ fn filters_of_equal_parameters_have_only_their_bits() {
             .unwrap();
     let mut items = (0u32..).map(u32::to_le_bytes);
     while longest.sub_filters().len() < 1024 {
-        longest.add(items.next().unwrap(), &Unlimited).unwrap();
+        longest.live(Time::Reached).add(items.next().unwrap(), &Unlimited).unwrap();
     }
     let of_capacity = |capacity| Params { capacity, ..Params::default() };
     for capacity in 20..30 {

@@ -2,10 +2,11 @@
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Sliding};
 use rollcall_core::error::{Error, Parameter};
+use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::persist::{is_header, scandump};
-use rollcall_core::window::Pace;
+use rollcall_core::window::{Pace, Time};
 
 use rollcall_fuzz::values::{Dump, reload, windowed};
 
@@ -47,7 +48,7 @@ fn pass(filter: &mut BloomFilter, slices: u64) {
         None => {
             let mut number = 0u64;
             while filter.newest_slice() < Some(newest + slices) {
-                filter.add(number.to_le_bytes(), &Unlimited).unwrap();
+                filter.live(Time::Reached).add(number.to_le_bytes(), &Unlimited).unwrap();
                 number += 1;
             }
         }
@@ -90,7 +91,7 @@ fn a_stamp_that_came_round_is_refused_where_it_is_loaded() {
     let later = scan(&mut filter, 1, |filter| {
         pass(filter, 1023);
         for number in 0..9_000u32 {
-            filter.add(number.to_le_bytes(), &Unlimited).unwrap();
+            filter.live(Time::Reached).add(number.to_le_bytes(), &Unlimited).unwrap();
         }
     });
     let later = later.unwrap();

@@ -3,11 +3,12 @@
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::Error;
+use rollcall_core::live::Windowed;
 use rollcall_core::unstable::bloom::classic::{FORCE64, Rules, Shape};
 use rollcall_core::unstable::bloom::{ClassicFilter, ClassicSubFilter};
 use rollcall_core::unstable::counting::Shaped;
 use rollcall_core::unstable::counting::layout::{Layout, MAX_PRECISION, MAX_TAIL_BITS, MIN_PRECISION, MIN_TAIL_BITS};
-use rollcall_core::window::{Pace, Window};
+use rollcall_core::window::{Pace, Time, Window};
 
 use crate::input::{Input, items_of};
 use crate::limit::Limit;
@@ -45,12 +46,12 @@ pub fn empty_filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter,
         2 => {
             let (slices, seconds) = (input.up_to(66) as u32, input.number());
             let sliding = Sliding::time(seconds, slices, pace(input), input.flag())?;
-            BloomFilter::windowed_at(params, sliding, first_slice(input), limit)
+            BloomFilter::windowed(params, sliding, first_slice(input), limit)
         }
         3 => {
             let (slices, is_renewed) = (input.up_to(66) as u32, input.flag());
             let sliding = if is_renewed { Sliding::last_different() } else { Sliding::last(slices)? };
-            BloomFilter::windowed_at(bloom::Params { expansion: 0, ..params }, sliding, first_slice(input), limit)
+            BloomFilter::windowed(bloom::Params { expansion: 0, ..params }, sliding, first_slice(input), limit)
         }
         // With options that no command of ours sets, as RedisBloom's powers of two.
         _ => {
@@ -94,7 +95,7 @@ pub fn empty_counter(input: &mut Input<'_>) -> Result<Counter, Error> {
 pub fn filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter, Error> {
     let mut filter = empty_filter(input, limit)?;
     for _ in 0..input.choice(ROUNDS) {
-        let _ = filter.add_all(items_of(&input.items()), limit, |_| {});
+        let _ = filter.live(Time::Reached).add_all(items_of(&input.items()), limit, |_| {});
         if let Some(newest) = filter.newest_slice() {
             filter.advance(newest.saturating_add(input.byte().into()));
         }
@@ -109,7 +110,7 @@ pub fn filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter, Error
 pub fn counter(input: &mut Input<'_>, limit: &Limit) -> Result<Counter, Error> {
     let mut counter = empty_counter(input)?;
     for _ in 0..input.choice(ROUNDS) {
-        let _ = counter.add_all(items_of(&input.items()), limit, |_| {});
+        let _ = counter.live(Time::Reached).add_all(items_of(&input.items()), limit, |_| {});
         if let Some(newest) = counter.newest_slice() {
             counter.advance(newest.saturating_add(input.byte().into()));
         }

@@ -3,11 +3,12 @@
 use rollcall_core::bloom::{self, BloomFilter};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::Error;
+use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::EitherChain;
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, Stored, dump_loading, rdb, redisbloom};
-use rollcall_core::window::{Pace, Window};
+use rollcall_core::window::{Pace, Time, Window};
 
 use crate::fields::{Field, Fields, written};
 
@@ -93,7 +94,7 @@ pub fn completed<T: Stored>(mut loading: T::Loading, value: &T) -> T {
 pub fn filter(params: bloom::Params, layout: bloom::BitLayout, items: u32) -> BloomFilter {
     let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
     for item in 0..items {
-        filter.add(format!("item:{item}").as_bytes(), &Unlimited).unwrap();
+        filter.live(Time::Reached).add(format!("item:{item}").as_bytes(), &Unlimited).unwrap();
     }
     filter
 }
@@ -101,12 +102,12 @@ pub fn filter(params: bloom::Params, layout: bloom::BitLayout, items: u32) -> Bl
 /// A filter that forgets, which took items and then advanced a slice, as often as there are numbers of items. No item comes
 /// twice.
 pub fn windowed(params: bloom::Params, sliding: bloom::Sliding, items: &[u32]) -> BloomFilter {
-    let mut filter = BloomFilter::windowed_at(params, sliding, 1_000, &Unlimited).unwrap();
+    let mut filter = BloomFilter::windowed(params, sliding, 1_000, &Unlimited).unwrap();
     let mut next = 0;
     for (slice, count) in (1_000..).zip(items) {
         filter.advance(slice);
         for item in next..next + count {
-            filter.add(format!("item:{item}").as_bytes(), &Unlimited).unwrap();
+            filter.live(Time::Reached).add(format!("item:{item}").as_bytes(), &Unlimited).unwrap();
         }
         next += count;
     }
@@ -121,7 +122,7 @@ pub fn counter_of(error_rate: f64, capacity: u64, exact_limit: u32, members: u32
     let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed: 7 };
     let mut counter = Counter::new(params).unwrap();
     for member in 0..members {
-        counter.add(format!("member:{member}").as_bytes(), &Unlimited).unwrap();
+        counter.live(Time::Reached).add(format!("member:{member}").as_bytes(), &Unlimited).unwrap();
     }
     counter
 }
@@ -136,7 +137,7 @@ pub fn windowed_counter(params: counting::Params, slices: u32, pace: Pace, membe
         counter.advance(slice);
         let from = next.saturating_sub(count / 2);
         for member in from..from + count {
-            counter.add(format!("member:{member}").as_bytes(), &Unlimited).unwrap();
+            counter.live(Time::Reached).add(format!("member:{member}").as_bytes(), &Unlimited).unwrap();
         }
         next = from + count;
     }

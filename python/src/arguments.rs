@@ -5,7 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use rollcall_core::error::Error;
+use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::{MaxBytes, SizeLimit};
+use rollcall_core::window::{Pace, Time};
 
 use crate::errors::PARAMETER;
 
@@ -49,9 +51,15 @@ impl SizeLimit for Limit {
 }
 
 /// Unix seconds: those given, or the clock's.
-pub(crate) fn time(now: Option<Whole>) -> u64 {
+pub(crate) fn unix_seconds(now: Option<Whole>) -> u64 {
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     now.map_or_else(clock, |Whole(now)| now)
+}
+
+/// The time of a value. Only what goes by the clock asks for one.
+pub(crate) fn time(value: &impl Windowed, now: Option<Whole>) -> Time {
+    let asks = value.window().is_some_and(|window| window.pace() == Pace::Clock);
+    if asks { Time::At(unix_seconds(now)) } else { Time::Reached }
 }
 
 /// The slices of a window that was not told how many: the default, but one for each second at most.

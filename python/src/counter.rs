@@ -8,9 +8,10 @@ use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
 use rollcall_core::admission::Terms;
 use rollcall_core::counting::{self, Counter as Count, Estimated, Params};
 use rollcall_core::error::Error;
-use rollcall_core::window::{Pace, Window};
+use rollcall_core::live::Windowed;
+use rollcall_core::window::{Pace, Time, Window};
 
-use crate::arguments::{Limit, Whole, default_slices, time, with_slices};
+use crate::arguments::{Limit, Whole, default_slices, time, unix_seconds, with_slices};
 use crate::equality::are_equal;
 use crate::errors::{ESTIMATE, PARAMETER, raised};
 use crate::filter::admissions;
@@ -48,10 +49,8 @@ impl Counter {
     ) -> PyResult<()> {
         let limit = self.limit;
         let add = |counter: &mut Count| {
-            if counter.asks_clock() {
-                counter.advance_before_adding(items.iter().copied(), time(now));
-            }
-            counter.add_all(items.iter().copied(), &limit, added)
+            let time = time(counter, now);
+            counter.live(time).add_all(items.iter().copied(), &limit, added)
         };
         let result = if items.len() < LONG { self.counter.write(py, add) } else { self.counter.write_long(py, add) };
         result.map_err(|error| raised(py, error))
@@ -61,10 +60,8 @@ impl Counter {
         let others: Vec<&Guarded<Count>> = others.iter().map(|other| &other.counter).collect();
         let limit = self.limit;
         let united = self.counter.write_with(py, &others, |counter, others| {
-            if counter.asks_clock() {
-                return counter.merge_at(others, time(now), &limit).map(|(changed, _)| changed);
-            }
-            counter.merge(others, &limit)
+            let time = time(counter, now);
+            counter.live(time).merge(others, &limit)
         });
         united.map_err(|error| raised(py, error))
     }
@@ -94,11 +91,11 @@ impl Counter {
         let mut all = vec![&self.counter];
         all.extend(others.iter().map(|other| &other.get().counter));
         let told = Guarded::read_all(py, &all, |counters| {
-            let asks_clock = counters.iter().any(|counter| counter.asks_clock());
-            let now = if asks_clock { time(now) } else { 0 };
+            let times = counters.iter().map(|&counter| time(counter, now));
+            let time = times.into_iter().find(|&time| time != Time::Reached).unwrap_or(Time::Reached);
             let present = match since {
-                Some(Whole(seconds)) => counting::since(counters, seconds, now)?,
-                None => counting::at(counters, now)?,
+                Some(Whole(seconds)) => counting::since(counters, seconds, time)?,
+                None => counting::at(counters, time)?,
             };
             let present: Vec<&Count> = present.iter().map(|counter| &**counter).collect();
             ask(&present)
@@ -109,10 +106,10 @@ impl Counter {
     /// How many members at a time, or of the last seconds.
     fn estimated(&self, py: Python<'_>, since: Option<Whole>, now: Option<Whole>) -> PyResult<Estimated> {
         let told = self.counter.read(py, |counter| {
-            let now = if counter.asks_clock() { time(now) } else { 0 };
+            let time = time(counter, now);
             match since {
-                Some(Whole(seconds)) => counter.count_since(seconds, now),
-                None => counter.estimated_at(now),
+                Some(Whole(seconds)) => counter.count_since(seconds, time),
+                None => counter.estimated_at(time),
             }
         });
         told.map_err(|error| raised(py, error))
@@ -157,7 +154,7 @@ impl Counter {
             let slices = slices.map_or_else(|| default_slices(SLICES, seconds), Whole::narrow);
             let pace = if manual { Pace::Manual } else { Pace::Clock };
             let window = Window::new(seconds, slices, Count::MAX_SLICES, pace)?;
-            counter.with_window(window, window.first_slice(time(now)))
+            counter.with_window(window, window.first_slice(unix_seconds(now)))
         });
         if window.is_none() && (slices.is_some() || manual) {
             let name = if manual { "manual" } else { "slices" };
@@ -174,10 +171,8 @@ impl Counter {
         let limit = self.limit;
         let added = with_item(member, |member| {
             self.counter.write(py, |counter| {
-                if counter.asks_clock() {
-                    counter.advance_before_adding([member], time(now));
-                }
-                counter.add(member, &limit)
+                let time = time(counter, now);
+                counter.live(time).add(member, &limit)
             })
         })?;
         added.map_err(|error| raised(py, error))
@@ -287,7 +282,7 @@ impl Counter {
     /// a window it is empty.
     #[pyo3(signature = (now=None))]
     fn history(&self, py: Python<'_>, now: Option<Whole>) -> PyResult<Vec<(i64, u64)>> {
-        let told = self.counter.read(py, |counter| counter.history(if counter.asks_clock() { time(now) } else { 0 }));
+        let told = self.counter.read(py, |counter| counter.history(time(counter, now)));
         told.map_err(|error| raised(py, error))
     }
 
@@ -309,11 +304,8 @@ impl Counter {
         let members = Items::new(members, width)?.all(py)?;
         let (terms, most) = (Terms { limit: limit.0, all, dry_run }, self.limit);
         let admit = |counter: &mut Count| {
-            let members = || members.iter().map(Vec::as_slice);
-            if !counter.asks_clock() {
-                return counter.admit(members(), terms, &most);
-            }
-            Ok(counter.admit_at(members(), terms, time(now), &most)?.0)
+            let time = time(counter, now);
+            counter.live(time).admit(members.iter().map(Vec::as_slice), terms, &most)
         };
         let told =
             if members.len() < LONG { self.counter.write(py, admit) } else { self.counter.write_long(py, admit) };
@@ -582,9 +574,9 @@ impl Counter {
 
 /// The oldest slice that counts, at a time or in the last seconds.
 fn slice_of(counter: &Count, since: Option<Whole>, now: Option<Whole>) -> i128 {
-    let now = if counter.asks_clock() { time(now) } else { 0 };
+    let time = time(counter, now);
     match since {
-        Some(Whole(seconds)) => counter.since(seconds, now),
-        None => counter.oldest_alive(now),
+        Some(Whole(seconds)) => counter.since(seconds, time),
+        None => counter.oldest_alive(time),
     }
 }

@@ -8,9 +8,10 @@ use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
 use rollcall_core::admission::{Admission, Terms};
 use rollcall_core::bloom::{BitLayout, BloomFilter as Filter, Params, Sliding};
 use rollcall_core::error::Error;
+use rollcall_core::live::Windowed;
 use rollcall_core::window::Pace;
 
-use crate::arguments::{Limit, Whole, default_slices, time, with_slices};
+use crate::arguments::{Limit, Whole, default_slices, time, unix_seconds, with_slices};
 use crate::errors::{ADMISSION, PARAMETER, raised};
 use crate::guarded::Guarded;
 use crate::items::{Items, LONG, answers, with_item};
@@ -49,10 +50,8 @@ impl BloomFilter {
     ) -> PyResult<()> {
         let limit = self.limit;
         let add = |filter: &mut Filter| {
-            if filter.asks_clock() {
-                filter.advance_before_adding(items.iter().copied(), time(now));
-            }
-            filter.add_all(items.iter().copied(), &limit, added)
+            let time = time(filter, now);
+            filter.live(time).add_all(items.iter().copied(), &limit, added)
         };
         let result = if items.len() < LONG { self.filter.write(py, add) } else { self.filter.write_long(py, add) };
         result.map_err(|error| raised(py, error))
@@ -63,10 +62,8 @@ impl BloomFilter {
         let others: Vec<&Guarded<Filter>> = others.iter().map(|other| &other.filter).collect();
         let limit = self.limit;
         let united = self.filter.write_with(py, &others, |filter, others| {
-            if filter.asks_clock() {
-                return filter.merge_at(others, time(now), &limit).map(|(changed, ..)| changed);
-            }
-            filter.merge(others, &limit)
+            let time = time(filter, now);
+            filter.live(time).merge(others, &limit)
         });
         united.map_err(|error| raised(py, error))
     }
@@ -164,7 +161,7 @@ impl BloomFilter {
                 ours: "lines, as filters with a window have".to_owned(),
                 theirs: layout.to_string(),
             }),
-            Some(sliding) => Filter::windowed(params, sliding, time(now), &limit),
+            Some(sliding) => Filter::windowed(params, sliding, sliding.first_slice(unix_seconds(now)), &limit),
         });
         match made {
             Ok(filter) => Ok(BloomFilter::of(filter, limit)),
@@ -180,10 +177,8 @@ impl BloomFilter {
         let limit = self.limit;
         let added = with_item(item, |item| {
             self.filter.write(py, |filter| {
-                if filter.asks_clock() {
-                    filter.advance_before_adding([item], time(now));
-                }
-                filter.add(item, &limit)
+                let time = time(filter, now);
+                filter.live(time).add(item, &limit)
             })
         })?;
         added.map_err(|error| raised(py, error))
@@ -215,12 +210,7 @@ impl BloomFilter {
     #[pyo3(signature = (item, now=None))]
     fn contains(&self, item: &Bound<'_, PyAny>, now: Option<Whole>) -> PyResult<bool> {
         let py = item.py();
-        with_item(item, |item| {
-            self.filter.read(py, |filter| match filter.asks_clock() {
-                true => filter.at(time(now)).may_contain(item),
-                false => filter.may_contain(item),
-            })
-        })
+        with_item(item, |item| self.filter.read(py, |filter| filter.at(time(filter, now)).may_contain(item)))
     }
 
     fn __contains__(&self, item: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -239,10 +229,7 @@ impl BloomFilter {
         answers(items, width, |block, told| {
             self.ask(py, block.len(), |filter| {
                 let found = |found: bool| told.push(found.into());
-                match filter.asks_clock() {
-                    true => filter.at(time(now)).may_contain_all(block.iter().copied(), found),
-                    false => filter.may_contain_all(block.iter().copied(), found),
-                }
+                filter.at(time(filter, now)).may_contain_all(block.iter().copied(), found);
             });
             Ok(())
         })
@@ -266,9 +253,8 @@ impl BloomFilter {
         let items = Items::new(items, width)?.all(py)?;
         let (terms, most) = (Terms { limit: limit.0, all, dry_run }, self.limit);
         let admit = |filter: &mut Filter| {
-            let now = if filter.asks_clock() { time(now) } else { 0 };
-            let told = filter.admit_at(items.iter().map(Vec::as_slice), terms, now, &most);
-            told.map(|(told, _)| told)
+            let time = time(filter, now);
+            filter.live(time).admit(items.iter().map(Vec::as_slice), terms, &most)
         };
         let told = if items.len() < LONG { self.filter.write(py, admit) } else { self.filter.write_long(py, admit) };
         admissions(py, &told.map_err(|error| raised(py, error))?)
@@ -299,10 +285,7 @@ impl BloomFilter {
     /// As `len`, at a time.
     #[pyo3(signature = (now=None))]
     fn num_items(&self, py: Python<'_>, now: Option<Whole>) -> u64 {
-        self.filter.read(py, |filter| match filter.asks_clock() {
-            true => filter.at(time(now)).num_items(),
-            false => filter.num_items(),
-        })
+        self.filter.read(py, |filter| filter.at(time(filter, now)).num_items())
     }
 
     fn __bool__(&self, py: Python<'_>) -> bool {
@@ -450,19 +433,13 @@ impl BloomFilter {
     /// The share of its bits that are set.
     #[getter]
     fn fill_ratio(&self, py: Python<'_>) -> f64 {
-        self.filter.read(py, |filter| match filter.asks_clock() {
-            true => filter.at(time(None)).fill_ratio(),
-            false => filter.fill_ratio(),
-        })
+        self.filter.read(py, |filter| filter.at(time(filter, None)).fill_ratio())
     }
 
     /// The present share of items never added that it takes for known, by its bits.
     #[getter]
     fn false_positive_rate(&self, py: Python<'_>) -> f64 {
-        self.filter.read(py, |filter| match filter.asks_clock() {
-            true => filter.at(time(None)).false_positive_rate(),
-            false => filter.false_positive_rate(),
-        })
+        self.filter.read(py, |filter| filter.at(time(filter, None)).false_positive_rate())
     }
 
     /// The filter as bytes: a file of the command-line tool.

@@ -1,27 +1,22 @@
 //! LC.*: counters of distinct members.
 
-use super::creation::counters::{Created, Creation, WORDS};
-use super::dump;
-use super::effects::{Added, Admitted, announce, announce_admitted};
-use super::keyspace::{
-    admission, create, create_expiring, list, open, open_all, open_merge, refusal_of, replace, value, value_mut, values,
-};
-use super::windows::{self, Announced, Merged, announce_merged, announce_move, time_of, time_of_change};
+use rollcall_core::counting::{self, Counter, Estimated, Present, count_union, estimate_intersection, estimate_union};
+use rollcall_core::error::{Error, Parameter};
+use rollcall_core::unstable::counting::Shaped;
+use rollcall_core::window::{Time, Window};
+
+use super::changes::{self, Addition, Changing, Handled, time_of};
+use super::creation::counters::Creation;
+use super::keyspace::{list, open_all, refusal_of, value, values};
+use super::{advance, dump, windows};
 use crate::args::{self, Opt, Options};
 use crate::limits::ServerLimit;
 use crate::refusal::{Noun, Refusal, quoted};
 use crate::reply::{self, Field, InfoLine};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
-use crate::types::before::Before;
+use crate::server::metrics::{COUNTER_ADVANCES, Metric};
 use crate::types::names::{Prefix, Verb};
-use rollcall_core::admission::Admission;
-use rollcall_core::counting::{
-    self, Counter, Estimated, Present, Touch, count_union, estimate_intersection, estimate_union,
-};
-use rollcall_core::error::{Error, Parameter};
-use rollcall_core::unstable::counting::Shaped;
-use rollcall_core::window::{Merging, Move, Window};
 
 const OF_RESERVE: &[Opt] = &[Opt::Error, Opt::Exact, Opt::Bytes, Opt::Precision, Opt::Tail, Opt::Seed];
 const RESERVE_OPTIONS: [Opt; 13] = args::joined(&[OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY]);
@@ -35,6 +30,30 @@ fn core_error(error: Error) -> Refusal {
     refusal_of::<Counter>(error)
 }
 
+impl Changing for Counter {
+    type Creation = Creation;
+    const MOVED_BY: Prefix = Prefix::Lc;
+    const ADVANCES: &'static Metric = &COUNTER_ADVANCES;
+
+    fn defaults(_ctx: Ctx, _command: Args<'_>) -> Creation {
+        Creation::defaults()
+    }
+
+    fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Refusal> {
+        Counter::union(first, others, limit).map_err(core_error)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.is_empty()
+    }
+
+    fn empty_twin(&self) -> Result<Self, Error> {
+        self.empty_twin()
+    }
+
+    fn dispose((): ()) {}
+}
+
 /// `LC.RESERVE key capacity [ERROR rate] [EXACT limit] [BYTES bytes] [PRECISION p TAIL c] [SEED n] [WINDOW seconds
 /// [MANUAL] [SLICES g]] [EX s | PX ms | EXAT s | PXAT ms]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
@@ -42,148 +61,48 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let capacity = Some(args::count(Noun::Counter, Parameter::Capacity, args.get(2))?);
     let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_RESERVE_OPTIONS } else { &RESERVE_OPTIONS };
     let options = Options { capacity, ..args::options(Noun::Counter, args, 3, allowed)? };
-    let creation = Creation::of(ctx, &options)?;
-    let mut key = open::<Counter>(ctx, args.get(1), Mode::Write)?;
-    if !key.is_missing() {
-        return Err(Refusal::Exists);
-    }
-    let counter = creation.build()?;
-    let created = Created::new(&counter, &creation);
-    create_expiring(&mut key, counter, creation.expiry);
-    created.announce_reserved(ctx, key.close());
-    reply::ok(ctx);
-    Ok(())
+    changes::reserve::<Counter>(ctx, args, &Creation::of(ctx, &options)?)
 }
 
 /// `LC.ADD key item [item ...]`
 pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    insert(ctx, Verb::Add, args, args.from(2), Some(Creation::defaults()), true)
+    let create_with = Some(Creation::defaults);
+    insert(ctx, Addition { verb: Verb::Add, command: args, items: args.from(2), create_with, is_plain: true })
 }
 
 /// `LC.INSERT key [CAPACITY n] [NOCREATE] [options of LC.RESERVE] ITEMS item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_INSERT_OPTIONS } else { &INSERT_OPTIONS };
     let options = args::options(Noun::Counter, args, 2, allowed)?;
-    let items = options.items.ok_or(Refusal::Arity)?;
+    let items = args.from(options.items.ok_or(Refusal::Arity)?);
     let creation = Creation::of(ctx, &options)?;
-    let create = if options.no_create { None } else { Some(creation) };
-    insert(ctx, Verb::Insert, args, args.from(items), create, options.are_plain())
+    let create_with = (!options.no_create).then_some(|| creation);
+    insert(ctx, Addition { verb: Verb::Insert, command: args, items, create_with, is_plain: options.are_plain() })
 }
 
-/// Adds items and replies with how many were new; creates a missing key with `create_with`, if given. If an item is
-/// refused for its size, the items before it stay added, and the reply is the error. `command` are all arguments of the
-/// running `verb`. `is_plain`: its options [are](args::Options::are_plain).
-fn insert(
-    ctx: Ctx,
-    verb: Verb,
-    command: Args<'_>,
-    items: Args<'_>,
-    create_with: Option<Creation>,
-    is_plain: bool,
-) -> Result<(), Refusal> {
-    let name = command.get(1);
-    let limit = ServerLimit::new(ctx);
-    let mut key = ctx.open(name, Mode::Write);
-    let (mut noted, mut moved) = (Noted::default(), Announced::NOTHING);
-    let (created, outcome) = match value_mut::<Counter>(&mut key)? {
-        Some(counter) => {
-            let before = Before::adding(counter, items.len());
-            if let Some(now) = time_of_change(ctx, counter.asks_clock()) {
-                moved = announce_move::<Counter>(ctx, name, counter.advance_before_adding(items.bytes(), now));
-            }
-            let outcome = noted.add(counter, items, &limit);
-            before.added(counter, noted.new as u64);
-            (None, outcome)
-        }
-        None => {
-            let creation = create_with.ok_or(Refusal::NotFound)?;
-            let mut counter = creation.build()?;
-            let (created, before) = (Created::new(&counter, &creation), Before::creating(&counter));
-            let outcome = noted.add(&mut counter, items, &limit);
-            before.changed(&counter);
-            // The first item was refused, so the key stays missing.
-            if let (0, Err(error)) = (noted.handled, &outcome) {
-                return Err(core_error(error.clone()));
-            }
-            create_expiring(&mut key, counter, creation.expiry);
-            (Some(created), outcome)
-        }
-    };
-    let Noted { handled, new, changed } = noted;
-    let (key, prefix) = (key.close(), Prefix::Lc);
-    moved.notify(ctx, key);
-    announce(ctx, &Added { prefix, key, verb, command, items, created, handled, changed, is_plain }, &WORDS);
-    outcome.map_err(core_error)?;
-    ctx.reply_integer(new as i64);
-    Ok(())
-}
-
-/// What became of items.
-#[derive(Default)]
-struct Noted {
-    handled: usize,
-    new: usize,
-    /// Whether the counter did: one with a window also notes that a member was seen again.
-    changed: bool,
-}
-
-impl Noted {
-    /// Adds items.
-    fn add(&mut self, counter: &mut Counter, items: Args<'_>, limit: &ServerLimit) -> Result<(), Error> {
-        let mut count = |is_new: bool, changes: bool| {
-            self.handled += 1;
-            self.new += usize::from(is_new);
-            self.changed |= changes;
+/// Adds items and replies with how many were new. If an item is refused for its size, the items before it stay added,
+/// and the reply is the error.
+fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result<(), Refusal> {
+    let (items, limit) = (addition.items, ServerLimit::new(ctx));
+    changes::insert::<Counter>(ctx, addition, &limit, |live, _| {
+        let (mut handled, mut new) = (0, 0);
+        let count = |is_new: bool| (handled, new) = (handled + 1, new + usize::from(is_new));
+        let added = match items.len() {
+            1 => live.add(items.get(0).bytes(), &limit).map(count),
+            _ => live.add_all(items.bytes(), &limit, count),
         };
-        if counter.window().is_some() {
-            return counter.touch_all(items.bytes(), limit, |touch| count(touch == Touch::New, touch != Touch::Same));
+        if added.is_ok() {
+            ctx.reply_integer(new as i64);
         }
-        match items.len() {
-            1 => counter.add(items.get(0).bytes(), limit).map(|is_new| count(is_new, is_new)),
-            _ => counter.add_all(items.bytes(), limit, |is_new| count(is_new, is_new)),
-        }
-    }
+        Handled { items: handled, new, refused: added.err().map(core_error) }
+    })
 }
 
 /// `LC.ADMIT key LIMIT n [ALL] [DRYRUN] [options of LC.INSERT] ITEMS item [item ...]`
 pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let options = args::options(Noun::Counter, args, 2, &ADMIT_OPTIONS)?;
     let creation = Creation::of(ctx, &options)?;
-    let (terms, items) = admission(args, &options)?;
-    let limit = ServerLimit::new(ctx);
-    let mut key = ctx.open(args.get(1), Mode::Write);
-    let (told, created, renewed, moved) = match value_mut::<Counter>(&mut key)? {
-        Some(counter) => {
-            let now = time_of(ctx, counter.asks_clock());
-            let before = Before::any(counter);
-            let due = counter.due(now);
-            let admitted = counter.admit_at(items.bytes(), terms, now, &limit).map_err(core_error);
-            before.changed(counter);
-            let (told, has_changed) = admitted?;
-            let moved = announce_move::<Counter>(ctx, args.get(1), if has_changed { due } else { Move::Stay });
-            (told, None, has_changed && counter.window().is_some(), moved)
-        }
-        None if options.no_create => return Err(Refusal::NotFound),
-        None => {
-            let mut counter = creation.build()?;
-            let before = Before::creating(&counter);
-            let told = counter.admit(items.bytes(), terms, &limit).map_err(core_error)?;
-            before.changed(&counter);
-            let created = Created::new(&counter, &creation);
-            let creates = !terms.dry_run && told.contains(&Admission::Admitted);
-            if creates {
-                create_expiring(&mut key, counter, creation.expiry);
-            }
-            (told, creates.then_some(created), false, Announced::NOTHING)
-        }
-    };
-    let key = key.close();
-    moved.notify(ctx, key);
-    if !terms.dry_run {
-        announce_admitted(ctx, &Admitted { prefix: Prefix::Lc, key, items, told: &told, renewed, created }, &WORDS);
-    }
-    reply::admissions(ctx, &told);
-    Ok(())
+    changes::admit::<Counter>(ctx, args, &options, creation)
 }
 
 /// `LC.COUNT key [key ...]`
@@ -193,7 +112,7 @@ pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         let count = match value::<Counter>(&key)? {
             None => 0,
             Some(counter) if counter.window().is_none() => counter.count(),
-            Some(counter) => counter.count_at(time_of(ctx, counter.asks_clock())).map_err(core_error)?,
+            Some(counter) => counter.count_at(time_of(ctx, [counter])).map_err(core_error)?,
         };
         ctx.reply_integer(count as i64);
         return Ok(());
@@ -213,8 +132,7 @@ fn as_of_now<R>(
     if counters.iter().all(|counter| counter.window().is_none()) {
         return ask(counters).map_err(core_error);
     }
-    let asks_clock = counters.iter().any(|counter| counter.asks_clock());
-    ask_those(&counting::at(counters, time_of(ctx, asks_clock)).map_err(core_error)?, ask)
+    ask_those(&counting::at(counters, time_of(ctx, counters.iter().copied())).map_err(core_error)?, ask)
 }
 
 /// Asks about counters of which only a part may be asked.
@@ -242,7 +160,7 @@ pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let keys = open_all::<Counter>(ctx, args.from(2))?;
     let counters = values::<Counter>(&keys)?;
     let seconds = seconds_back(args.get(1), &counters)?;
-    let now = time_of(ctx, counters.iter().any(|counter| counter.asks_clock()));
+    let now = time_of(ctx, counters.iter().copied());
     let count = match counters[..] {
         [counter] => counter.count_since(seconds, now).map_err(core_error)?.count(),
         _ => ask_those(&counting::since(&counters, seconds, now).map_err(core_error)?, count_union)?,
@@ -258,7 +176,7 @@ pub fn history(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     if counter.window().is_none() {
         return Err(windows::no_window::<Counter>());
     }
-    let rows = counter.history(time_of(ctx, counter.asks_clock())).map_err(core_error)?;
+    let rows = counter.history(time_of(ctx, [counter])).map_err(core_error)?;
     ctx.reply_array(rows.len());
     for (start, count) in rows {
         ctx.reply_array(2);
@@ -270,57 +188,12 @@ pub fn history(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 /// `LC.ADVANCE key slice | CLOCK`
 pub fn advance(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    windows::advance::<Counter>(ctx, args)
+    advance::advance::<Counter>(ctx, args)
 }
 
 /// `LC.MERGE destination source [source ...]`
 pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let limit = ServerLimit::new(ctx);
-    let (mut destination, source_keys) = open_merge::<Counter>(ctx, args)?;
-    let sources = values::<Counter>(&source_keys)?;
-    let mut reserved = None;
-    let (changed, merging) = match (value_mut::<Counter>(&mut destination)?, sources.first()) {
-        (Some(counter), _) => {
-            let before = Before::any(counter);
-            let united = if must_obey(ctx) {
-                counter.merge(&sources, &limit).map(|changed| (changed, Merging::STAYS))
-            } else {
-                counter.merge_at(&sources, time_of(ctx, counter.asks_clock()), &limit)
-            };
-            before.changed(counter);
-            united.map_err(core_error)?
-        }
-        (None, Some(first)) => {
-            let merging = merging_into_copy(ctx, first, &sources)?;
-            let mut union = Counter::union(first, &sources[1..], &limit).map_err(core_error)?;
-            windows::rebase(&mut union, merging.after);
-            create(&mut destination, union);
-            (true, merging)
-        }
-        (None, None) => {
-            let creation = Creation::defaults();
-            let counter = creation.build()?;
-            reserved = Some(Created::new(&counter, &creation));
-            create(&mut destination, counter);
-            (false, Merging::STAYS)
-        }
-    };
-    let key = destination.close_with(source_keys);
-    if let Some(created) = reserved {
-        created.announce_reserved(ctx, key);
-    }
-    let merged = Merged { changed: changed.then_some(Prefix::Lc), merging };
-    announce_merged::<Counter>(ctx, args, key, &merged);
-    reply::ok(ctx);
-    Ok(())
-}
-
-/// What a merge into a copy of the first of these counters does to its slices.
-fn merging_into_copy(ctx: Ctx, first: &Counter, sources: &[&Counter]) -> Result<Merging, Refusal> {
-    if must_obey(ctx) {
-        return Ok(Merging::STAYS);
-    }
-    first.merging(sources, time_of(ctx, first.asks_clock())).map_err(core_error)
+    changes::merge::<Counter>(ctx, args)
 }
 
 /// A counter and then others.
@@ -388,7 +261,7 @@ pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 
 /// The oldest slice that is alive now; 0 without a window.
 fn oldest_alive(ctx: Ctx, counter: &Counter) -> i128 {
-    counter.oldest_alive(time_of(ctx, counter.asks_clock()))
+    counter.oldest_alive(time_of(ctx, [counter]))
 }
 
 /// `LC.MEXISTS key item [item ...]`
@@ -432,16 +305,7 @@ fn reply_members(ctx: Ctx, members: &[&[u8]]) {
 
 /// `LC.CLEAR key`
 pub fn clear(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let mut key = ctx.open(args.get(1), Mode::Write);
-    let counter = value_mut::<Counter>(&mut key)?.ok_or(Refusal::NotFound)?;
-    if !counter.is_empty() {
-        let empty = counter.empty_twin().map_err(core_error)?;
-        replace(counter, empty);
-        ctx.replicate_under(Prefix::Lc.name(Verb::Clear), args);
-        ctx.changed(key.close(), Prefix::Lc.event(Verb::Clear));
-    }
-    reply::ok(ctx);
-    Ok(())
+    changes::clear::<Counter>(ctx, args)
 }
 
 /// `LC.MEMBERS key [SINCE seconds]`
@@ -466,7 +330,7 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         members.for_each(|member| ctx.reply_bulk(member));
         return Ok(());
     }
-    let now = time_of(ctx, counter.asks_clock());
+    let now = time_of(ctx, [counter]);
     let since = match back {
         None => counter.oldest_alive(now),
         Some(seconds) => counter.since(seconds_back(seconds, &[counter])?, now),
@@ -477,11 +341,11 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn info_lines(counter: &Counter, now: u64) -> Result<[InfoLine; 17], Error> {
+fn info_lines(counter: &Counter, time: Time) -> Result<[InfoLine; 17], Error> {
     let (params, layout) = (counter.params(), counter.layout());
-    let present = counting::at(&[counter], now)?;
+    let present = counting::at(&[counter], time)?;
     let present = present.first().map_or(counter, |present| present);
-    let [window, slices, slice, pace] = windows::info_lines(counter, now);
+    let [window, slices, slice, pace] = windows::info_lines(counter, time);
     Ok([
         ("Capacity", "CAPACITY", Field::Integer(params.capacity)),
         ("Error rate", "ERROR", Field::Double(params.error_rate)),
@@ -510,7 +374,7 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     }
     let key = ctx.open(args.get(1), Mode::Read);
     let counter = value::<Counter>(&key)?.ok_or(Refusal::NotFound)?;
-    let lines = info_lines(counter, time_of(ctx, counter.asks_clock())).map_err(core_error)?;
+    let lines = info_lines(counter, time_of(ctx, [counter])).map_err(core_error)?;
     if args.len() == 2 {
         reply::info_all(ctx, lines.iter());
         return Ok(());

@@ -1,115 +1,109 @@
 //! What a command did, for replicas, the AOF and subscribers.
 
+use rollcall_core::window::Move;
+
+use crate::limits::ServerLimit;
+use crate::refusal::Refusal;
 use crate::server::ffi::{ArgOrOwned, Args, Closed, Ctx};
+use crate::types::family::Family;
 use crate::types::names::{Prefix, Verb};
-use rollcall_core::admission::Admission;
 
 /// A word of a replicated command.
 pub(super) fn word(ctx: Ctx, text: impl AsRef<[u8]>) -> ArgOrOwned<'static> {
     ArgOrOwned::Owned(ctx.string(text.as_ref()))
 }
 
-/// The effect of adding items: what is replicated, and which events are sent.
-pub(super) struct Added<'a, P> {
-    /// Whose commands replicas are told of.
+/// The parameters of a value of family `T` that a command creates.
+pub(super) trait Creation<T: Family> {
+    /// The value.
+    ///
+    /// # Errors
+    /// Those of the core.
+    fn build(&self, limit: &ServerLimit) -> Result<T, Refusal>;
+
+    /// Whose commands replicas are sent.
+    fn prefix(&self) -> Prefix;
+
+    /// When the key expires, in milliseconds since 1970.
+    fn expiry(&self) -> Option<i64>;
+
+    /// The error rate, where `RESERVE` takes it before the capacity, and the capacity.
+    fn size(&self) -> (Option<f64>, u64);
+
+    /// All others, as options that `RESERVE` and `INSERT` share.
+    fn options(&self, ctx: Ctx) -> Vec<ArgOrOwned<'static>>;
+
+    /// All parameters, as options of `INSERT`.
+    fn insert_words(&self, ctx: Ctx) -> Vec<ArgOrOwned<'static>> {
+        let (error_rate, capacity) = self.size();
+        let mut words = vec![word(ctx, "CAPACITY"), word(ctx, capacity.to_string())];
+        if let Some(error_rate) = error_rate {
+            words.extend([word(ctx, "ERROR"), word(ctx, format!("{error_rate:?}"))]);
+        }
+        words.extend(self.options(ctx));
+        words
+    }
+
+    /// Replicates the creation of an empty key, and sends its event.
+    fn announce_reserved(&self, ctx: Ctx, key: Closed<'_>) {
+        let (error_rate, capacity) = self.size();
+        let mut arguments = vec![ArgOrOwned::Arg(key.name())];
+        arguments.extend(error_rate.map(|error_rate| word(ctx, format!("{error_rate:?}"))));
+        arguments.push(word(ctx, capacity.to_string()));
+        arguments.extend(self.options(ctx));
+        ctx.replicate(self.prefix().name(Verb::Reserve).text(), &arguments, Args::none());
+        ctx.changed(key, T::prefix_of_events().event(Verb::Reserve));
+        announce_expiry(ctx, key, self.expiry());
+    }
+}
+
+/// Replicates a move that a value has made; `prefix` is that of its commands.
+pub(super) fn announce_move(ctx: Ctx, prefix: Prefix, key: Closed<'_>, made: Move) {
+    let (slice, rebases) = match made {
+        Move::Stay => return,
+        Move::Advance(slice) => (slice, false),
+        Move::Rebase(slice) => (slice, true),
+    };
+    let mut arguments = vec![ArgOrOwned::Arg(key.name()), word(ctx, slice.to_string())];
+    if rebases {
+        arguments.push(word(ctx, "REBASE"));
+    }
+    ctx.replicate(prefix.name(Verb::Advance).text(), &arguments, Args::none());
+}
+
+/// Items that a command has added to a key.
+pub(super) struct Added<'a, C> {
+    /// Whose commands replicas are sent.
     pub(super) prefix: Prefix,
     pub(super) key: Closed<'a>,
-    /// Which command is running.
-    pub(super) verb: Verb,
-    /// All arguments of it.
-    pub(super) command: Args<'a>,
-    pub(super) items: Args<'a>,
     /// The parameters of the key, if the command created it.
-    pub(super) created: Option<P>,
-    /// How many items were handled; fewer than all when one was refused.
-    pub(super) handled: usize,
-    /// Whether the value changed.
-    pub(super) changed: bool,
-    /// Whether the command may be sent as it came: its options [are](crate::args::Options::are_plain).
-    pub(super) is_plain: bool,
+    pub(super) created: Option<C>,
+    /// The running command and all of its arguments, if it may be sent as it came.
+    pub(super) whole: Option<(Verb, Args<'a>)>,
+    /// Otherwise the items, as if these alone had been added: some of a list, and all of another.
+    pub(super) some: Vec<ArgOrOwned<'a>>,
+    pub(super) items: Args<'a>,
 }
 
-/// What the families that add items differ in.
-pub(super) struct AddedWords<P> {
-    /// Announces the creation of an empty key.
-    pub(super) announce_reserved: fn(&P, Ctx, Closed<'_>),
-    /// The prefix of events.
-    pub(super) events: fn() -> Prefix,
-    /// All parameters, as options that `INSERT` takes.
-    pub(super) options: fn(Ctx, &P) -> Vec<ArgOrOwned<'static>>,
-    /// When the created key expires, in milliseconds since 1970.
-    pub(super) expiry: fn(&P) -> Option<i64>,
-}
-
-/// Replicates the effect of adding items, and sends its events. If nothing changed, nothing is sent. A created key is
-/// sent with every parameter. Refused items are left out.
-pub(super) fn announce<P>(ctx: Ctx, added: &Added<'_, P>, words: &AddedWords<P>) {
-    let (prefix, key, events) = (added.prefix, added.key, (words.events)());
-    let items = added.items.first(added.handled);
-    if let Some(params) = &added.created {
-        // A filter with a window gets its memory with its first item. Where that is refused, the empty key stays.
-        if items.len() == 0 {
-            return (words.announce_reserved)(params, ctx, key);
-        }
-        let mut arguments = vec![ArgOrOwned::Arg(key.name())];
-        arguments.extend((words.options)(ctx, params));
+/// Replicates the effect of adding items, and sends its events. A created key is sent with every parameter.
+pub(super) fn announce_added<T: Family, C: Creation<T>>(ctx: Ctx, added: Added<'_, C>) {
+    let Added { prefix, key, created, whole, some, items } = added;
+    let events = T::prefix_of_events();
+    let mut arguments = vec![ArgOrOwned::Arg(key.name())];
+    if let Some(creation) = &created {
+        arguments.extend(creation.insert_words(ctx));
         arguments.push(word(ctx, "ITEMS"));
+        arguments.extend(some);
         ctx.replicate(prefix.name(Verb::Insert).text(), &arguments, items);
         ctx.changed(key, events.event(Verb::Reserve));
-    } else if !added.changed {
-        return;
-    } else if items.len() < added.items.len() || !added.is_plain {
-        ctx.replicate(prefix.name(Verb::AddAll).text(), &[ArgOrOwned::Arg(key.name())], items);
+    } else if let Some((verb, command)) = whole {
+        ctx.replicate_under(prefix.name(verb), command);
     } else {
-        ctx.replicate_under(prefix.name(added.verb), added.command);
+        arguments.extend(some);
+        ctx.replicate(prefix.name(Verb::AddAll).text(), &arguments, items);
     }
-    if added.changed {
-        ctx.changed(key, events.event(Verb::Add));
-    }
-    announce_expiry(ctx, key, added.created.as_ref().and_then(words.expiry));
-}
-
-/// The effect of admitting items.
-pub(super) struct Admitted<'a, P> {
-    /// Whose commands replicas are told of.
-    pub(super) prefix: Prefix,
-    pub(super) key: Closed<'a>,
-    /// All items of the call, and what became of each.
-    pub(super) items: Args<'a>,
-    pub(super) told: &'a [Admission],
-    /// Whether known items were noted as seen now.
-    pub(super) renewed: bool,
-    /// The parameters of the key, if the command created it.
-    pub(super) created: Option<P>,
-}
-
-/// Replicates the items that came in or were renewed, as if these alone had been added, and sends the events. If none
-/// was, nothing is sent.
-pub(super) fn announce_admitted<P>(ctx: Ctx, admitted: &Admitted<'_, P>, words: &AddedWords<P>) {
-    let mut arguments = vec![ArgOrOwned::Arg(admitted.key.name())];
-    if let Some(params) = &admitted.created {
-        arguments.extend((words.options)(ctx, params));
-        arguments.push(word(ctx, "ITEMS"));
-    }
-    let before = arguments.len();
-    let changed = |told: &Admission| match told {
-        Admission::Admitted => true,
-        Admission::Known => admitted.renewed,
-        Admission::Refused => false,
-    };
-    let items = admitted.items.iter().zip(admitted.told).filter(|(_, told)| changed(told));
-    arguments.extend(items.map(|(item, _)| ArgOrOwned::Arg(item)));
-    if arguments.len() == before {
-        return;
-    }
-    let verb = if admitted.created.is_some() { Verb::Insert } else { Verb::AddAll };
-    ctx.replicate(admitted.prefix.name(verb).text(), &arguments, Args::none());
-    let events = (words.events)();
-    if admitted.created.is_some() {
-        ctx.changed(admitted.key, events.event(Verb::Reserve));
-    }
-    ctx.changed(admitted.key, events.event(Verb::Add));
-    announce_expiry(ctx, admitted.key, admitted.created.as_ref().and_then(words.expiry));
+    ctx.changed(key, events.event(Verb::Add));
+    announce_expiry(ctx, key, created.and_then(|creation| creation.expiry()));
 }
 
 /// Replicates the expiry of a key that was created just now, and sends its event.

@@ -2,11 +2,9 @@
 
 use std::collections::HashSet;
 
-use rollcall_core::admission::Terms;
 use rollcall_core::error::Error;
 use rollcall_core::unstable::persist::{Loading, Stored};
 
-use crate::args::Options;
 use crate::limits::ServerLimit;
 use crate::refusal::Refusal;
 use crate::server::alloc;
@@ -54,13 +52,6 @@ pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'
         Some(State::Ready(value)) => Ok(Some(value)),
         Some(State::Loading(loading)) => Err(still_loading::<T>(loading)),
     }
-}
-
-/// The terms of an `ADMIT`, and its items.
-pub(super) fn admission<'a>(args: Args<'a>, options: &Options) -> Result<(Terms, Args<'a>), Refusal> {
-    let Some(limit) = options.limit else { return Err(Refusal::Argument("option LIMIT is missing".to_owned())) };
-    let items = options.items.ok_or(Refusal::Arity)?;
-    Ok((Terms { limit, all: options.all, dry_run: options.dry_run }, args.from(items)))
 }
 
 /// Stores a new value in a key that is missing.

@@ -1,9 +1,11 @@
 //! The commands. Each one parses, opens its keys, calls the core, replicates what it changed, notifies, replies.
 //!
-//! [`bloom`] and [`counting`] are twins; what both do in the same way stands in [`keyspace`], [`effects`] and [`dump`],
-//! generic over the family.
+//! [`bloom`] and [`counting`] are twins; what both do in the same way stands in [`changes`], [`advance`], [`keyspace`],
+//! [`effects`] and [`dump`], generic over the family.
 
+mod advance;
 mod bloom;
+mod changes;
 mod counting;
 mod creation;
 mod dump;

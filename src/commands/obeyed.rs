@@ -6,12 +6,12 @@ use rollcall_core::error::Error;
 use rollcall_core::unstable::persist::Loading;
 
 use super::creation::filters::Creation;
-use super::keyspace::{refusal_of, value_mut};
+use super::keyspace::refusal_of;
 use crate::args::{self, Opt, Options, lenient};
 use crate::refusal::{Noun, Refusal};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Key};
-use crate::types::entry::settle;
+use crate::types::entry;
 use crate::types::names::Prefix;
 
 /// The options of a command that may be RedisBloom's: RF.* are not.
@@ -37,11 +37,11 @@ pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: &[Opt]) -> Result<(Cr
     Ok((Creation::obeyed(ctx, args, &options)?, options))
 }
 
-/// A filter that is still arriving, with zeros for what is missing. RedisBloom adds to such a filter, and has
+/// Completes a filter that is still arriving, with zeros for what is missing. RedisBloom adds to such a filter, and has
 /// acknowledged the command.
-pub(super) fn settled<'k>(key: &'k mut Key<'_>) -> Result<&'k mut BloomFilter, Refusal> {
-    settle::<BloomFilter>(key, |loading| Ok(loading.finish_with_zeros()))?;
-    value_mut(key)?.ok_or(Refusal::NotFound)
+pub(super) fn settle(key: &mut Key<'_>) -> Result<(), Refusal> {
+    entry::settle::<BloomFilter>(key, |loading| Ok(loading.finish_with_zeros()))?;
+    Ok(())
 }
 
 /// Why an item was refused, if the reply has to say so. RedisBloom also replicates a command that it refused because

@@ -147,6 +147,11 @@ impl Ctx<'_> {
         unsafe { api!(RedisModule_Milliseconds()) }
     }
 
+    /// The same, in seconds.
+    pub fn now_seconds(self) -> u64 {
+        u64::try_from(self.now_ms()).unwrap_or(0) / 1000
+    }
+
     /// Propagates the running command, whose arguments are `args`, as it came but under this name.
     ///
     /// The server propagates the very array that it passes to commands, and copies it only if somebody is to be sent it.

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use redis::Value;
 use rollcall_core::counting::{Counter, Params};
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::window::Time;
 
 use crate::key::{Command, Key, Step};
 use crate::line::Line;
@@ -314,7 +315,7 @@ impl Look<'_> {
 fn oracle(params: Params, key: &Key, len: u64) -> u64 {
     let mut counter = Counter::new(params).expect("a counter");
     for item in key.items(0..len) {
-        counter.add(&item, &Unlimited).expect("nothing limits it");
+        counter.live(Time::Reached).add(&item, &Unlimited).expect("nothing limits it");
     }
     counter.count()
 }

@@ -9,6 +9,7 @@ use rollcall_core::error::Error;
 use rollcall_core::size_limit::MaxBytes;
 use rollcall_core::unstable::bloom::FilterBuild;
 use rollcall_core::unstable::hash::Hash128;
+use rollcall_core::window::Time;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -295,7 +296,7 @@ impl Counting {
             &mut parts,
             |(counter, read, outcome), block| {
                 let all = reading.items(block).inspect(|_| *read += 1);
-                *outcome = counter.add_all(all, &limit, |_| {});
+                *outcome = counter.live(Time::Reached).add_all(all, &limit, |_| {});
             },
             |parts| {
                 for (_, read, outcome) in parts {
@@ -311,7 +312,7 @@ impl Counting {
         let mut counters: Vec<Counter> = parts.into_iter().map(|(counter, ..)| counter).collect();
         let mut counter = counters.swap_remove(0);
         let others: Vec<&Counter> = counters.iter().collect();
-        counter.merge(&others, &limit).map_err(|error| memory::failure(&error))?;
+        counter.live(Time::Reached).merge(&others, &limit).map_err(|error| memory::failure(&error))?;
         let (distinct, size_bytes, error) = (counter.count(), counter.size_bytes(), counter.standard_error());
         writer.store(&self.files.entry(Kind::Counter), &Value::Counter(counter))?;
         interrupt.check()?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;
+use rollcall_core::live::Windowed;
 use rollcall_core::window::{Pace, Window};
 use serde_json::{Map, Value as Json, json};
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use rollcall_core::error::Error;
+use rollcall_core::window::Time;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -87,8 +88,12 @@ fn united(mut union: Value, other: &Value) -> Result<Value, String> {
     let limit = memory::available();
     let text = |error: Error| error.to_string();
     match (&mut union, other) {
-        (Value::Filter(ours), Value::Filter(theirs)) => ours.merge(&[theirs], &limit).map_err(text)?,
-        (Value::Counter(ours), Value::Counter(theirs)) => ours.merge(&[theirs], &limit).map_err(text)?,
+        (Value::Filter(ours), Value::Filter(theirs)) => {
+            ours.live(Time::Reached).merge(&[theirs], &limit).map_err(text)?
+        }
+        (Value::Counter(ours), Value::Counter(theirs)) => {
+            ours.live(Time::Reached).merge(&[theirs], &limit).map_err(text)?
+        }
         (ours, theirs) => {
             return Err(format!("it has a {}, and those before are {}s", theirs.kind().name(), ours.kind().name()));
         }

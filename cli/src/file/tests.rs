@@ -1,5 +1,6 @@
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
+use rollcall_core::window::Time;
 
 use super::{Entry, Kind, Reader, Value, Writer};
 
@@ -8,7 +9,7 @@ fn nothing_is_left_of_a_file_that_was_not_finished() {
     let params =
         counting::Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 7 };
     let mut counter = Counter::new(params).unwrap();
-    counter.add(b"ann", &Unlimited).unwrap();
+    counter.live(Time::Reached).add(b"ann", &Unlimited).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("values");
     let files = || std::fs::read_dir(folder.path()).unwrap().count();

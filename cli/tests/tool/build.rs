@@ -3,6 +3,7 @@
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::window::Time;
 
 use crate::envelope::values;
 use crate::run::{Folder, items};
@@ -10,14 +11,14 @@ use crate::run::{Folder, items};
 fn filter_of(items: &[String], params: Params, layout: BitLayout) -> BloomFilter {
     let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
     let items = items.iter().filter(|item| !item.is_empty()).map(String::as_bytes);
-    filter.add_all(items, &Unlimited, |_| {}).unwrap();
+    filter.live(Time::Reached).add_all(items, &Unlimited, |_| {}).unwrap();
     filter
 }
 
 fn counter_of(items: &[String], params: counting::Params) -> Counter {
     let mut counter = Counter::new(params).unwrap();
     let items = items.iter().filter(|item| !item.is_empty()).map(String::as_bytes);
-    counter.add_all(items, &Unlimited, |_| {}).unwrap();
+    counter.live(Time::Reached).add_all(items, &Unlimited, |_| {}).unwrap();
     counter
 }
 

@@ -2,15 +2,16 @@
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Sliding};
 use rollcall_core::counting::{self, Counter};
+use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::window::{Pace, Window};
+use rollcall_core::window::{Pace, Time, Window};
 
 use crate::run::Folder;
 
 fn filled(mut filter: BloomFilter, items: u64) -> BloomFilter {
     let mut item = 0u64;
     while filter.capacity() < items {
-        filter.add(item.to_le_bytes(), &Unlimited).unwrap();
+        filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited).unwrap();
         item += 1;
     }
     filter
@@ -61,14 +62,14 @@ fn filters_that_forget_take_what_was_planned() {
     ] {
         let planned = &folder.json(&format!("plan filter 1000 {options}"))[0];
         let params = Params { error_rate: 0.01, capacity: 1000, expansion, seed: 0 };
-        let mut filter = BloomFilter::windowed_at(params, sliding.unwrap(), 1000, &Unlimited).unwrap();
+        let mut filter = BloomFilter::windowed(params, sliding.unwrap(), 1000, &Unlimited).unwrap();
         let is_timed = filter.sliding().unwrap().window().is_some();
         for item in 0..20_000u64 {
-            filter.add(item.to_le_bytes(), &Unlimited).unwrap();
+            filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited).unwrap();
             if is_timed {
                 filter.advance(1001 + item);
                 if item > 20 {
-                    filter.add(item.to_be_bytes(), &Unlimited).unwrap();
+                    filter.live(Time::Reached).add(item.to_be_bytes(), &Unlimited).unwrap();
                     break;
                 }
             }
@@ -100,7 +101,7 @@ fn counters_take_what_was_planned() {
             counter = counter.with_window(window, 7).unwrap();
         }
         for member in 0..members {
-            counter.add(format!("member {member:07}").as_bytes(), &Unlimited).unwrap();
+            counter.live(Time::Reached).add(format!("member {member:07}").as_bytes(), &Unlimited).unwrap();
         }
         assert_eq!(planned["representation"], counter.representation().name(), "{arguments}");
         if planned["representation"] == "sparse" {

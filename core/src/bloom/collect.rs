@@ -4,9 +4,7 @@
 use super::filter::BloomFilter;
 use super::params::{BitLayout, Params};
 use crate::size_limit::Unlimited;
-
-/// Items that are added together.
-const BLOCK: usize = 1024;
+use crate::window::Time;
 
 /// As [`BloomFilter::try_clone`].
 ///
@@ -21,35 +19,6 @@ const BLOCK: usize = 1024;
 impl Clone for BloomFilter {
     fn clone(&self) -> Self {
         self.try_clone().unwrap_or_else(|error| panic!("{error}"))
-    }
-}
-
-/// Adds items, with no limit but the machine's. A filter that goes by the clock is not moved on before.
-///
-/// ```
-/// use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
-/// use rollcall_core::size_limit::Unlimited;
-///
-/// let mut filter = BloomFilter::new(BitLayout::Lines, Params::default(), &Unlimited)?;
-/// filter.extend(["ann", "ben"]);
-/// filter.extend(vec![b"cem".to_vec()]);
-/// assert_eq!(filter.num_items(), 3);
-/// # Ok::<(), rollcall_core::error::Error>(())
-/// ```
-///
-/// # Panics
-/// Where [`BloomFilter::add_all`] has an error: a filter that does not grow is full, or memory is refused.
-impl<T: AsRef<[u8]>> Extend<T> for BloomFilter {
-    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
-        let (mut items, mut block) = (items.into_iter(), Vec::new());
-        loop {
-            block.clear();
-            block.extend(items.by_ref().take(BLOCK));
-            if block.is_empty() {
-                return;
-            }
-            self.add_all(&block, &Unlimited, |_| {}).unwrap_or_else(|error| panic!("{error}"));
-        }
     }
 }
 
@@ -71,7 +40,7 @@ impl<T: AsRef<[u8]>> FromIterator<T> for BloomFilter {
         let params = Params { capacity: (items.len() as u64).max(1), ..Params::default() };
         let mut filter =
             BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap_or_else(|error| panic!("{error}"));
-        filter.extend(items);
+        filter.live(Time::Reached).extend(items);
         filter
     }
 }
@@ -79,6 +48,7 @@ impl<T: AsRef<[u8]>> FromIterator<T> for BloomFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::BLOCK;
 
     #[test]
     fn items_of_any_type_come_in_blocks_of_any_length() {
@@ -89,8 +59,8 @@ mod tests {
             (0..len as u32).for_each(|item| drop(expected.add(item.to_le_bytes(), &Unlimited)));
             assert!(filter == expected);
             let copy = filter.clone();
-            filter.extend(["ann", "ben"]);
-            filter.extend([vec![b'z'; 9]]);
+            filter.live(Time::Reached).extend(["ann", "ben"]);
+            filter.live(Time::Reached).extend([vec![b'z'; 9]]);
             assert!(filter.may_contain("ann") && filter.may_contain("zzzzzzzzz") && !copy.may_contain("ann"));
             assert!(copy == expected);
         }

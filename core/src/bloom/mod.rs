@@ -15,7 +15,6 @@
 //! A second layout of bits, RedisBloom's, is for its data ([`BitLayout::Classic`]). It has no seed, and each bit of an
 //! item costs a cache miss. Its sizes and its growth are RedisBloom's, so it keeps the error rate only approximately.
 
-mod admit;
 pub(crate) mod bitmap;
 pub(crate) mod build;
 pub(crate) mod chain;
@@ -23,6 +22,7 @@ pub(crate) mod classic;
 mod collect;
 pub(crate) mod filter;
 pub(crate) mod lines;
+mod live;
 pub(crate) mod params;
 pub(crate) mod ring;
 pub(crate) mod sliding;
@@ -30,7 +30,7 @@ mod windowed;
 
 pub use filter::{BloomFilter, SubFilterInfo};
 pub use params::{BitLayout, Params};
-pub use ring::{Forgotten, Moved};
+pub use ring::Forgotten;
 pub use sliding::{Sliding, Span};
 pub use windowed::Present;
 

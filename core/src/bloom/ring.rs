@@ -27,7 +27,7 @@ mod admit;
 mod merge;
 mod moves;
 
-pub use self::moves::{Forgotten, Moved};
+pub use self::moves::Forgotten;
 
 /// A filter of lines that forgets.
 ///
@@ -244,11 +244,6 @@ impl Ring {
         })
     }
 
-    /// How many items its sub-filters count, those that were renewed in each of theirs.
-    pub(in crate::bloom) fn additions(&self) -> u64 {
-        num_items(&self.sub_filters)
-    }
-
     /// Whether there is nothing in it, not even what is forgotten by now.
     pub fn is_empty(&self) -> bool {
         self.generations.is_empty()
@@ -301,15 +296,14 @@ impl Ring {
         self.sub_filters.iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
     }
 
-    /// The sub-filter at a place in a generation. `others` are beside those of the ring.
+    /// The sub-filter at a place in a generation, beside `len` others in the ring.
     fn sub_filter(
         &self,
         index: usize,
-        others: usize,
+        len: usize,
         held_bytes: u64,
         limit: &(impl SizeLimit + ?Sized),
     ) -> Result<LineSubFilter, Error> {
-        let len = self.sub_filters.len() + others;
         if len >= Self::MAX_SUB_FILTERS {
             let expected = "at most 1024, as a larger capacity or expansion needs";
             return Err(Error::out_of_range(Parameter::SubFilters, expected, len + 1));

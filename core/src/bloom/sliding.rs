@@ -34,25 +34,12 @@ impl Sliding {
     pub const MAX_SLICES: u32 = 64;
 
     /// The slices of a filter that was not told how many. One of the last different items has none.
-    ///
-    /// ```
-    /// assert_eq!(rollcall_core::bloom::Sliding::default_slices(false), 4);
-    /// ```
     pub const fn default_slices(refresh: bool) -> u32 {
         // With refresh, each generation may have to hold all items.
         if refresh { 2 } else { 4 }
     }
 
     /// That of a time.
-    ///
-    /// ```
-    /// # use rollcall_core::bloom::Sliding;
-    /// # use rollcall_core::window::Pace;
-    /// let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
-    /// assert_eq!(day.slices(), Some(4));
-    /// assert!(Sliding::time(3, 4, Pace::Clock, false).is_err());
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for no slice or too many, no second, too many or fewer than slices.
@@ -61,13 +48,6 @@ impl Sliding {
     }
 
     /// That of the last items that were new.
-    ///
-    /// ```
-    /// # use rollcall_core::bloom::Sliding;
-    /// let last = Sliding::last(4)?;
-    /// assert!(last.window().is_none());
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for no slice or too many.
@@ -79,28 +59,11 @@ impl Sliding {
     }
 
     /// That of the last different items, whenever they came.
-    ///
-    /// ```
-    /// # use rollcall_core::bloom::{BloomFilter, Params, Sliding};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// let params = Params { error_rate: 1e-6, capacity: 3, expansion: 0, seed: 0 };
-    /// let mut filter = BloomFilter::windowed(params, Sliding::last_different(), 0, &Unlimited)?;
-    /// filter.add_all("abcdabe".split("").filter(|item| !item.is_empty()), &Unlimited, |_| {})?;
-    /// assert!(["a", "b", "e"].iter().all(|item| filter.may_contain(item)));
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     pub const fn last_different() -> Self {
         Sliding { span: Span::LastDifferent, refresh: true }
     }
 
     /// The slices that it is cut into, if it is.
-    ///
-    /// ```
-    /// # use rollcall_core::bloom::Sliding;
-    /// assert_eq!(Sliding::last(4)?.slices(), Some(4));
-    /// assert_eq!(Sliding::last_different().slices(), None);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     pub fn slices(&self) -> Option<u32> {
         match &self.span {
             Span::Time(window) => Some(window.slices()),
@@ -110,18 +73,6 @@ impl Sliding {
     }
 
     /// How many generations of a filter of this capacity may be alive at once.
-    ///
-    /// ```
-    /// # use rollcall_core::bloom::Sliding;
-    /// # use rollcall_core::window::Pace;
-    /// assert_eq!(Sliding::time(86_400, 4, Pace::Clock, false)?.generations(1000), 5);
-    /// // Four of 250 that are full, and the newest.
-    /// assert_eq!(Sliding::last(4)?.generations(1000), 5);
-    /// // Two of two that are full, and the newest, which holds one at least.
-    /// assert_eq!(Sliding::last(4)?.generations(5), 3);
-    /// assert_eq!(Sliding::last_different().generations(1000), 2);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     pub fn generations(&self, capacity: u64) -> u32 {
         match &self.span {
             Span::Time(window) => window.slices() + 1,
@@ -144,14 +95,6 @@ impl Sliding {
     }
 
     /// The window, where it is one of time.
-    ///
-    /// ```
-    /// # use rollcall_core::bloom::Sliding;
-    /// # use rollcall_core::window::Pace;
-    /// let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
-    /// assert_eq!(day.window().map(|window| window.slice_seconds()), Some(21_600));
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     pub fn window(&self) -> Option<&Window> {
         match &self.span {
             Span::Time(window) => Some(window),
@@ -159,15 +102,12 @@ impl Sliding {
         }
     }
 
+    /// The slice that a filter made now begins with.
+    pub fn first_slice(&self, now: u64) -> u64 {
+        self.window().map_or(0, |window| window.first_slice(now))
+    }
+
     /// The parameters of each generation of a filter that is made with `params`.
-    ///
-    /// ```
-    /// # use rollcall_core::bloom::{Params, Sliding};
-    /// let params = Params { error_rate: 0.01, capacity: 1000, expansion: 0, seed: 0 };
-    /// let of_generation = Sliding::last(4)?.of_generation(&params)?;
-    /// assert_eq!((of_generation.error_rate, of_generation.capacity), (0.002, 250));
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges.

@@ -5,173 +5,120 @@ use crate::counting::counter::Counter;
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
-use crate::window::Move;
+use crate::window::{Move, Time};
+
+/// The items of a call, looked up.
+pub(super) struct Surveyed<'a> {
+    survey: Survey<(u64, &'a [u8])>,
+    /// Of the new ones, how many come in.
+    admitted: usize,
+    /// Those known that were last seen in an earlier slice and will have been seen in the present one.
+    renewed: Vec<(u64, &'a [u8])>,
+    /// What becomes of the new ones.
+    told: Vec<Admission>,
+}
+
+impl Surveyed<'_> {
+    /// Would they change anything?
+    pub(super) fn has_changes(&self) -> bool {
+        self.admitted > 0 || !self.renewed.is_empty()
+    }
+
+    /// What becomes of the items.
+    pub(super) fn answers(self) -> Vec<Admission> {
+        self.survey.into_answers(&self.told)
+    }
+}
 
 impl Counter {
-    /// Adds those items that `terms` admit, in order, and tells of each what became of it. The counter stays exact.
-    /// A windowed one has seen the known items too then, unless all were refused.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// use rollcall_core::admission::{Admission, Terms};
-    ///
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let mut contacts = Counter::new(params)?;
-    /// let terms = Terms { limit: 2, all: true, dry_run: false };
-    /// let list = ["ann", "ben", "eve"];
-    /// let told = contacts.admit(list.iter().map(|name| name.as_bytes()), terms, &Unlimited)?;
-    /// assert_eq!(told, [Admission::Refused; 3]);
-    /// assert_eq!(contacts.count(), 0);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
+    /// Looks all items up, as of a time: what is dead by then is neither known nor counted.
     ///
     /// # Errors
-    /// [`Error::NotExact`] once it estimates, [`Error::PastExact`] where it would have to, those of `limit`,
-    /// [`Error::OutOfMemory`]. Nothing is changed then.
-    pub fn admit<'a, T: AsRef<[u8]> + ?Sized + 'a>(
-        &mut self,
-        items: impl ExactSizeIterator<Item = &'a T>,
-        terms: Terms,
-        limit: &impl SizeLimit,
-    ) -> Result<Vec<Admission>, Error> {
-        let items = items.map(AsRef::as_ref);
-        // No clock is behind this one: it goes by the newest slice. Another time would move the window.
-        let moment = self.window().map_or(0, |window| window.start_of(self.reached()));
-        let (told, _) = self.admit_at(items, terms, moment, limit)?;
-        Ok(told)
-    }
-
-    /// As [`Self::admit`], at a time, Unix seconds: what is dead by then is neither known nor counted. Tells beside the
-    /// answers whether anything was changed, which they do not show: known items may have been seen later. What changes
-    /// a counter makes the move that is [due](Self::due) first; what does not, as a dry run, leaves it where it is.
-    ///
-    /// ```
-    /// # use rollcall_core::admission::{Admission, Terms};
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let minute = Window::new(60, 6, Counter::MAX_SLICES, Pace::Clock)?;
-    /// let mut senders = Counter::new(params)?.with_window(minute, minute.first_slice(1000))?;
-    /// let terms = Terms { limit: 1, all: false, dry_run: false };
-    /// let mut admit = |name: &'static str, now| senders.admit_at([name.as_bytes()].into_iter(), terms, now, &Unlimited);
-    /// assert_eq!(admit("ann", 1000)?, (vec![Admission::Admitted], true));
-    /// assert_eq!(admit("ben", 1000)?, (vec![Admission::Refused], false));
-    /// // In the same slice nothing about her changes.
-    /// assert_eq!(admit("ann", 1001)?, (vec![Admission::Known], false));
-    /// assert_eq!(admit("ann", 1030)?, (vec![Admission::Known], true));
-    /// assert_eq!(admit("ben", 1100)?, (vec![Admission::Admitted], true));
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Self::admit`].
-    pub fn admit_at<'a, T: AsRef<[u8]> + ?Sized + 'a>(
-        &mut self,
-        items: impl ExactSizeIterator<Item = &'a T>,
-        terms: Terms,
-        now: u64,
-        limit: &impl SizeLimit,
-    ) -> Result<(Vec<Admission>, bool), Error> {
-        let items = items.map(AsRef::as_ref);
-        let surveyed = self.survey(items, terms, now)?;
-        let has_changed = surveyed.has_changes() && !terms.dry_run;
-        let Surveyed { survey, admitted, renewed } = surveyed;
-        let new = survey.new_items();
-        let of_new = first_of(admitted, new.len())?;
-        match &new[..admitted] {
-            [] => {}
-            // One is added in whole or not at all.
-            [only] if !terms.dry_run && self.due(now) == Move::Stay => {
-                self.add(only, limit)?;
-            }
-            several => {
-                let mut copy = self.try_clone()?;
-                copy.advance_due(now);
-                copy.add_all(several.iter().copied(), limit, |_| {})?;
-                if !terms.dry_run {
-                    *self = copy;
-                }
-            }
-        }
-        if has_changed {
-            self.advance_due(now);
-            for item in renewed {
-                self.touch(item, limit)?;
-            }
-        }
-        Ok((survey.into_answers(&of_new), has_changed))
-    }
-
-    /// Looks all items up, as of a time.
-    fn survey<'a>(
+    /// [`Error::NotExact`] once it estimates, [`Error::PastExact`] where it would have to, [`Error::OutOfMemory`].
+    pub(super) fn survey<'a>(
         &self,
         items: impl ExactSizeIterator<Item = &'a [u8]>,
         terms: Terms,
-        now: u64,
+        time: Time,
     ) -> Result<Surveyed<'a>, Error> {
         let mut survey = Survey::of(items.len())?;
         let mut renewed = try_with_capacity(if self.window().is_some() { items.len() } else { 0 })?;
-        let (oldest, is_later) = (self.oldest_alive(now), self.present_slice(now) > self.reached());
+        let (oldest, is_later) = (self.oldest_alive(time), self.present_slice(time) > self.reached());
         let none_is_alive = self.is_all_dead(oldest)?;
         for item in items {
             let hash = hash64(item, self.params().seed);
             let age = if none_is_alive { None } else { self.age_of_member(item, hash, oldest)? };
             if age.is_some_and(|age| is_later || age > 0) {
                 try_reserve(&mut renewed, 1)?;
-                renewed.push(item);
+                renewed.push((hash, item));
             }
-            survey.note(hash, item, age.is_some())?;
+            survey.note(hash, (hash, item), age.is_some())?;
         }
         let new = survey.new_items();
-        let (members, bytes) = self.members_at(now)?;
+        let (members, bytes) = self.members_at(time)?;
         let admitted = terms.admitted(members, new.len());
         if terms.all && admitted < new.len() {
             renewed.clear();
         }
         self.check_stays_exact(members, bytes, &new[..admitted])?;
-        Ok(Surveyed { survey, admitted, renewed })
+        let told = first_of(admitted, new.len())?;
+        Ok(Surveyed { survey, admitted, renewed, told })
+    }
+
+    /// A copy with the items that come in after this move, which is due; `None` where the counter was changed itself, or
+    /// none comes in. A dry run never changes it.
+    ///
+    /// # Errors
+    /// Those of `limit`, [`Error::OutOfMemory`]. Nothing is changed then.
+    pub(super) fn admit_surveyed(
+        &mut self,
+        surveyed: &Surveyed<'_>,
+        is_dry: bool,
+        due: Move,
+        limit: &impl SizeLimit,
+    ) -> Result<Option<Self>, Error> {
+        match &surveyed.survey.new_items()[..surveyed.admitted] {
+            [] => Ok(None),
+            // One is added in whole or not at all.
+            &[(hash, only)] if due == Move::Stay && !is_dry => self.add_absent(only, hash, limit).map(|_| None),
+            several => {
+                let mut copy = self.try_clone()?;
+                copy.make(due);
+                for &(hash, item) in several {
+                    copy.add_absent(item, hash, limit)?;
+                }
+                Ok(Some(copy))
+            }
+        }
+    }
+
+    /// Notes that the known items were seen now.
+    pub(super) fn renew(&mut self, surveyed: &Surveyed<'_>, limit: &impl SizeLimit) -> Result<(), Error> {
+        surveyed.renewed.iter().try_for_each(|&(hash, item)| self.touch_hashed(item, hash, limit).map(|_| ()))
     }
 
     /// How many members it has at a time, and how many bytes they have together.
-    fn members_at(&self, now: u64) -> Result<(u64, u64), Error> {
+    fn members_at(&self, time: Time) -> Result<(u64, u64), Error> {
         if let Some(own) = self.exact_members() {
             return Ok((own.len() as u64, own.member_bytes().into()));
         }
-        let alive = self.members_since(self.oldest_alive(now))?;
+        let alive = self.members_since(self.oldest_alive(time))?;
         Ok(alive.fold((0, 0), |(members, bytes), member| (members + 1, bytes + member.len() as u64)))
     }
 
     /// Checks that it stays exact with these new members, beside those that it has.
-    fn check_stays_exact(&self, members: u64, bytes: u64, new: &[&[u8]]) -> Result<(), Error> {
+    fn check_stays_exact(&self, members: u64, bytes: u64, new: &[(u64, &[u8])]) -> Result<(), Error> {
         if new.is_empty() {
             return Ok(());
         }
         let params = self.params();
         let members = members + new.len() as u64;
-        let bytes = bytes + new.iter().map(|member| member.len() as u64).sum::<u64>();
+        let bytes = bytes + new.iter().map(|(_, member)| member.len() as u64).sum::<u64>();
         if members > u64::from(params.exact_limit) || bytes > u64::from(params.exact_bytes) {
             let (exact_limit, exact_bytes) = (params.exact_limit, params.exact_bytes);
             return Err(Error::PastExact { exact_limit, exact_bytes, members, bytes });
         }
         Ok(())
-    }
-}
-
-/// The items of a call, looked up.
-struct Surveyed<'a> {
-    survey: Survey<&'a [u8]>,
-    /// Of the new ones, how many come in.
-    admitted: usize,
-    /// Those known that were last seen in an earlier slice and will have been seen in the present one.
-    renewed: Vec<&'a [u8]>,
-}
-
-impl Surveyed<'_> {
-    /// Would they change anything?
-    fn has_changes(&self) -> bool {
-        self.admitted > 0 || !self.renewed.is_empty()
     }
 }
 

@@ -3,10 +3,7 @@
 
 use super::counter::Counter;
 use super::params::Params;
-use crate::size_limit::Unlimited;
-
-/// Members that are added together.
-const BLOCK: usize = 1024;
+use crate::window::Time;
 
 /// As [`Counter::try_clone`].
 ///
@@ -24,34 +21,6 @@ impl Clone for Counter {
     }
 }
 
-/// Adds members, with no limit but the machine's. A counter that goes by the clock is not moved on before.
-///
-/// ```
-/// use rollcall_core::counting::{Counter, Params};
-///
-/// let mut counter = Counter::new(Params::default())?;
-/// counter.extend(["ann", "ben"]);
-/// counter.extend(vec![b"ann".to_vec()]);
-/// assert_eq!(counter.count(), 2);
-/// # Ok::<(), rollcall_core::error::Error>(())
-/// ```
-///
-/// # Panics
-/// When memory is refused.
-impl<T: AsRef<[u8]>> Extend<T> for Counter {
-    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
-        let (mut items, mut block) = (items.into_iter(), Vec::new());
-        loop {
-            block.clear();
-            block.extend(items.by_ref().take(BLOCK));
-            if block.is_empty() {
-                return;
-            }
-            self.add_all(&block, &Unlimited, |_| {}).unwrap_or_else(|error| panic!("{error}"));
-        }
-    }
-}
-
 /// A counter as [`Params::default`] has it.
 ///
 /// ```
@@ -66,7 +35,7 @@ impl<T: AsRef<[u8]>> Extend<T> for Counter {
 impl<T: AsRef<[u8]>> FromIterator<T> for Counter {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         let mut counter = Counter::new(Params::default()).unwrap_or_else(|error| panic!("{error}"));
-        counter.extend(items);
+        counter.live(Time::Reached).extend(items);
         counter
     }
 }
@@ -74,6 +43,8 @@ impl<T: AsRef<[u8]>> FromIterator<T> for Counter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::BLOCK;
+    use crate::size_limit::Unlimited;
 
     #[test]
     fn members_of_any_type_come_in_blocks_of_any_length() {
@@ -83,8 +54,8 @@ mod tests {
             (0..len as u32).for_each(|member| drop(expected.add(member.to_le_bytes(), &Unlimited)));
             assert_eq!(counter.estimate(), expected.estimate());
             let copy = counter.clone();
-            counter.extend(["ann", "ben"]);
-            counter.extend([vec![b'z'; 9]]);
+            counter.live(Time::Reached).extend(["ann", "ben"]);
+            counter.live(Time::Reached).extend([vec![b'z'; 9]]);
             assert!(counter.estimate() > copy.estimate());
             assert_eq!(copy.estimate(), expected.estimate());
         }

@@ -5,21 +5,23 @@ use std::fmt;
 
 use roaring::RoaringBitmap;
 
-use crate::counting::dated::{Dated, Seen, Touch};
+use crate::counting::dated::cells::DatedCells;
+use crate::counting::dated::{Dated, Seen};
 use crate::counting::estimate::Estimated;
 use crate::counting::layout::{Layout, Slot};
 use crate::counting::listing;
 use crate::counting::members::Members;
 use crate::counting::params::{Params, Plan};
-use crate::counting::slots::{Bitmap, Bits};
+use crate::counting::slots::{Bitmap, Bits, Dense};
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::heap::{Mover, OnHeap};
 use crate::shared::Shared;
 use crate::size_limit::SizeLimit;
+use crate::window::{Time, Touch};
 
 /// Items that are hashed before the first of them is set: as many reads of memory as a core keeps under way.
-pub(super) const BATCH: usize = 32;
+const BATCH: usize = 32;
 
 /// How a counter holds its set at present. It only ever moves on, but back to exact when a window has nothing left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,37 +147,33 @@ impl Counter {
     /// Bytes of the struct itself, which a counter takes whatever it holds.
     pub(super) const STRUCT_BYTES: u64 = size_of::<Counter>() as u64;
 
-    /// Adds `item`; true when that changed the counter: while it is exact, when the item is new; when it
-    /// estimates, when its slot was free.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let mut counter = Counter::new(params)?;
-    /// assert!(counter.add(b"ann", &Unlimited)?);
-    /// assert!(!counter.add(b"ann", &Unlimited)?);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
+    /// Adds an item, whose hash is `hash`, to the newest slice that was reached. Without a window nothing is renewed: it
+    /// is new to an exact counter when it is no member, to an estimating one when its slot was free.
     ///
     /// # Errors
     /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
     #[inline]
-    pub fn add(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<bool, Error> {
-        self.add_bytes(item.as_ref(), limit)
+    pub(super) fn touch_hashed(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<Touch, Error> {
+        let is_new = match &mut self.state {
+            State::Exact(members) if members.contains(item, hash) => false,
+            State::Exact(_) => self.add_member(item, hash, limit)?,
+            State::Estimating(bitmap) => bitmap.insert(bitmap.layout().slot_of(hash), Self::STRUCT_BYTES, limit)?,
+            State::Windowed(dated) => return dated.touch(item, hash, &self.plan, Self::WINDOWED_BYTES, limit),
+        };
+        Ok(if is_new { Touch::New } else { Touch::Same })
     }
 
-    // Compiled once for all types of items, and inlined where lists are taken.
-    #[inline]
-    fn add_bytes(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
-        let hash = hash64(item, self.plan.params.seed);
+    /// Adds an item that is no member of an exact counter.
+    ///
+    /// # Errors
+    /// Those of [`Self::touch_hashed`].
+    pub(super) fn add_absent(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<(), Error> {
         match &mut self.state {
-            State::Exact(members) if members.contains(item, hash) => Ok(false),
-            State::Exact(_) => self.add_member(item, hash, limit),
-            State::Estimating(bitmap) => bitmap.insert(bitmap.layout().slot_of(hash), Self::STRUCT_BYTES, limit),
+            State::Exact(_) => self.add_member(item, hash, limit).map(|_| ()),
             State::Windowed(dated) => {
-                dated.touch(item, hash, &self.plan, Self::WINDOWED_BYTES, limit).map(|touch| touch == Touch::New)
+                dated.touch_unknown(item, hash, &self.plan, Self::WINDOWED_BYTES, limit).map(|_| ())
             }
+            State::Estimating(_) => self.touch_hashed(item, hash, limit).map(|_| ()),
         }
     }
 
@@ -196,84 +194,46 @@ impl Counter {
         Ok(true)
     }
 
-    /// Adds many items; tells `added` for each what [`Self::add`] would return. Faster than one by
-    /// one when the bitmap is dense, because reads of memory overlap.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let mut counter = Counter::new(params)?;
-    /// let (members, mut new) = (["ann", "ben", "ann"], Vec::new());
-    /// counter.add_all(members.iter().map(|member| member.as_bytes()), &Unlimited, |is_new| new.push(is_new))?;
-    /// assert_eq!(new, [true, true, false]);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
+    /// Adds items; tells `touched` for each what [`Self::touch_hashed`] would return. Faster than one by one when all
+    /// slots are held, because reads of memory overlap.
     ///
     /// # Errors
-    /// Those of [`Self::add`], at the first item that has one: those before it are in, and `added` was told.
-    pub fn add_all<'a, T: AsRef<[u8]> + ?Sized + 'a>(
+    /// Those of [`Self::touch_hashed`], at the first item that has one: those before it are in, and `touched` was called.
+    pub(super) fn touch_all<'a>(
         &mut self,
-        items: impl IntoIterator<Item = &'a T>,
+        mut items: impl Iterator<Item = &'a [u8]>,
         limit: &impl SizeLimit,
-        mut added: impl FnMut(bool),
+        mut touched: impl FnMut(Touch),
     ) -> Result<(), Error> {
-        let items = items.into_iter().map(AsRef::as_ref);
-        if self.dated().is_some() {
-            return self.touch_all_windowed(items, limit, |touch| added(touch == Touch::New));
-        }
-        let mut items = items.into_iter();
         while self.representation() != Representation::Dense {
-            match items.next() {
-                Some(item) => added(self.add_bytes(item, limit)?),
-                None => return Ok(()),
+            let Some(item) = items.next() else { return Ok(()) };
+            touched(self.touch_hashed(item, hash64(item, self.plan.params.seed), limit)?);
+        }
+        let (seed, layout) = (self.plan.params.seed, self.plan.layout);
+        let slots = items.map(|item| layout.slot_of(hash64(item, seed)));
+        match &mut self.state {
+            State::Exact(_) => {}
+            State::Estimating(bitmap) => {
+                if let Some(dense) = bitmap.dense_mut() {
+                    let touch = |dense: &mut Dense, slot| if dense.insert(slot) { Touch::New } else { Touch::Same };
+                    if in_blocks(dense, slots, Dense::prefetch, touch, touched) {
+                        dense.forget_estimate();
+                    }
+                }
+            }
+            State::Windowed(dated) => {
+                if let Some((cells, tag)) = dated.cells_mut() {
+                    let touch = |cells: &mut DatedCells, slot| Touch::over(cells.replace(slot, tag), tag);
+                    if in_blocks(cells, slots, DatedCells::prefetch, touch, touched) {
+                        dated.forget_estimate();
+                    }
+                }
             }
         }
-        self.add_all_dense(items, added);
         Ok(())
     }
 
-    /// The batch path: a dense bitmap neither grows nor fails.
-    fn add_all_dense<'a>(&mut self, mut items: impl Iterator<Item = &'a [u8]>, mut added: impl FnMut(bool)) {
-        let State::Estimating(bitmap) = &mut self.state else { return };
-        let (seed, layout) = (self.plan.params.seed, bitmap.layout());
-        let Some(bitmap) = bitmap.dense_mut() else { return };
-        let mut changed = false;
-        let mut slots = [Slot { index: 0, segment: 0 }; BATCH];
-        loop {
-            let mut len = 0;
-            for (slot, item) in slots.iter_mut().zip(items.by_ref()) {
-                *slot = layout.slot_of(hash64(item, seed));
-                bitmap.prefetch(*slot);
-                len += 1;
-            }
-            for &slot in &slots[..len] {
-                let free = bitmap.insert(slot);
-                changed |= free;
-                added(free);
-            }
-            if len < BATCH {
-                break;
-            }
-        }
-        if changed {
-            bitmap.forget_estimate();
-        }
-    }
-
     /// Number of distinct members: exact while exact, else the estimate, rounded. It never falls when members are added.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let mut counter = Counter::new(params)?;
-    /// for member in 0..10_000u32 {
-    ///     counter.add(&member.to_le_bytes(), &Unlimited)?;
-    /// }
-    /// assert!(counter.count().abs_diff(10_000) < 300);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     pub fn count(&self) -> u64 {
         if let State::Exact(members) = &self.state {
             return members.len() as u64;
@@ -283,18 +243,6 @@ impl Counter {
     }
 
     /// Number of distinct members, not rounded: the most likely one, but at least one more than the last exact count.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let mut counter = Counter::new(params)?;
-    /// for member in 0..10_000u32 {
-    ///     counter.add(&member.to_le_bytes(), &Unlimited)?;
-    /// }
-    /// assert_eq!(counter.count(), counter.estimate().round() as u64);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     pub fn estimate(&self) -> f64 {
         match &self.state {
             State::Exact(members) => members.len() as f64,
@@ -314,19 +262,6 @@ impl Counter {
     }
 
     /// The standard error of [`Self::count`], relative to it; 0 while exact, and of none.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let mut counter = Counter::new(params)?;
-    /// assert_eq!(counter.standard_error(), 0.0);
-    /// for member in 0..10_000u32 {
-    ///     counter.add(&member.to_le_bytes(), &Unlimited)?;
-    /// }
-    /// assert!(counter.standard_error() > 0.0 && counter.standard_error() < 0.01);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     pub fn standard_error(&self) -> f64 {
         self.estimated().relative_error()
     }
@@ -341,19 +276,6 @@ impl Counter {
     }
 
     /// Is the count exact?
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let mut counter = Counter::new(params)?;
-    /// assert!(counter.is_exact());
-    /// for member in 0..10_000u32 {
-    ///     counter.add(&member.to_le_bytes(), &Unlimited)?;
-    /// }
-    /// assert!(!counter.is_exact());
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     pub fn is_exact(&self) -> bool {
         match &self.state {
             State::Exact(_) => true,
@@ -363,16 +285,6 @@ impl Counter {
     }
 
     /// How it holds its set.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let mut counter = Counter::new(params)?;
-    /// counter.add(b"ann", &Unlimited)?;
-    /// assert_eq!(counter.representation().name(), "exact");
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     pub fn representation(&self) -> Representation {
         match &self.state {
             State::Exact(_) => Representation::Exact,
@@ -390,24 +302,12 @@ impl Counter {
 
     /// The members, in the order they were added.
     ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let mut counter = Counter::new(params)?;
-    /// for member in ["ann", "ben", "ann"] {
-    ///     counter.add(member.as_bytes(), &Unlimited)?;
-    /// }
-    /// assert_eq!(counter.members()?.collect::<Vec<_>>(), [b"ann", b"ben"]);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    ///
     /// # Errors
     /// [`Error::NotExact`] once it estimates.
     pub fn members(&self) -> Result<listing::Iter<'_>, Error> {
         match &self.state {
             State::Exact(members) => Ok(listing::Iter::plain(members.iter())),
-            State::Windowed(_) => self.members_since(self.oldest_alive(0)),
+            State::Windowed(_) => self.members_since(self.oldest_alive(Time::Reached)),
             State::Estimating(_) => Err(self.not_exact()),
         }
     }
@@ -447,19 +347,6 @@ impl Counter {
     }
 
     /// Bits set; 0 while exact.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let mut counter = Counter::new(params)?;
-    /// assert_eq!(counter.set_bits(), 0);
-    /// for member in 0..10_000u32 {
-    ///     counter.add(&member.to_le_bytes(), &Unlimited)?;
-    /// }
-    /// assert!(counter.set_bits() > 0);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     pub fn set_bits(&self) -> u64 {
         match &self.state {
             State::Exact(_) => 0,
@@ -469,19 +356,6 @@ impl Counter {
     }
 
     /// Bytes of memory it takes in all.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let mut counter = Counter::new(params)?;
-    /// assert!(counter.size_bytes() < 200);
-    /// for member in 0..10_000u32 {
-    ///     counter.add(&member.to_le_bytes(), &Unlimited)?;
-    /// }
-    /// assert!(counter.size_bytes() > counter.num_bits() / 8);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     pub fn size_bytes(&self) -> u64 {
         let mut bytes = Self::STRUCT_BYTES;
         self.heap_layouts(&mut |layout| bytes += layout.size() as u64);
@@ -489,16 +363,6 @@ impl Counter {
     }
 
     /// A copy.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let mut counter = Counter::new(params)?;
-    /// counter.add(b"ann", &Unlimited)?;
-    /// assert_eq!(counter.try_clone()?.count(), 1);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -566,6 +430,35 @@ impl Shaped for Counter {
     #[inline]
     fn layout(&self) -> Layout {
         self.plan.layout
+    }
+}
+
+/// Touches slots, a block at a time, whose reads overlap. Neither grows nor fails. True when any was free.
+#[inline(always)]
+fn in_blocks<S>(
+    held: &mut S,
+    mut slots: impl Iterator<Item = Slot>,
+    prefetch: impl Fn(&S, Slot),
+    touch: impl Fn(&mut S, Slot) -> Touch,
+    mut touched: impl FnMut(Touch),
+) -> bool {
+    let mut changed = false;
+    let mut block = [Slot { index: 0, segment: 0 }; BATCH];
+    loop {
+        let mut len = 0;
+        for (place, slot) in block.iter_mut().zip(slots.by_ref()) {
+            *place = slot;
+            prefetch(held, slot);
+            len += 1;
+        }
+        for &slot in &block[..len] {
+            let touch = touch(held, slot);
+            changed |= touch == Touch::New;
+            touched(touch);
+        }
+        if len < BATCH {
+            return changed;
+        }
     }
 }
 

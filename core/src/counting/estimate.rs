@@ -65,17 +65,6 @@ impl Estimated {
     }
 
     /// The estimate, rounded.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let mut june = Counter::new(params)?;
-    /// june.add(b"ann", &Unlimited)?;
-    /// let difference = june.difference(&[&Counter::new(params)?])?;
-    /// assert_eq!((difference.count(), difference.estimate, difference.standard_error), (1, 1.0, 0.0));
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     pub fn count(&self) -> u64 {
         libm::round(self.estimate) as u64
     }

@@ -31,19 +31,6 @@ const MAX_UNIONS_BYTES: u64 = 64 << 20;
 
 /// Number of distinct members that every one of `counters` has; exact while one of them is empty, or all are exact.
 ///
-/// ```
-/// # use rollcall_core::counting::{Counter, Params, estimate_intersection};
-/// # use rollcall_core::size_limit::Unlimited;
-/// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-/// let [mut june, mut july] = [Counter::new(params)?, Counter::new(params)?];
-/// for (counter, members) in [(&mut june, 0..20_000u32), (&mut july, 10_000..40_000)] {
-///     members.for_each(|member| drop(counter.add(&member.to_le_bytes(), &Unlimited)));
-/// }
-/// let both = estimate_intersection(&[&june, &july])?;
-/// assert!((both.estimate - 10_000.0).abs() < 3.0 * both.standard_error);
-/// # Ok::<(), rollcall_core::error::Error>(())
-/// ```
-///
 /// # Errors
 /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfRange`] for more than [`MAX_INTERSECTED`] that hold
 /// estimates, or fewer where their common bitmap takes more than 256 KiB, [`Error::OutOfMemory`].
@@ -122,7 +109,7 @@ fn check_number(layout: Layout, sets: usize) -> Result<(), Error> {
 fn of_members(like: &Counter, members: &[&[u8]]) -> Result<Counter, Error> {
     let (exact_limit, exact_bytes) = (Params::MAX_EXACT_LIMIT, Params::MAX_EXACT_BYTES);
     let mut counter = Counter::with_layout(Params { exact_limit, exact_bytes, ..*like.params() }, like.layout())?;
-    counter.add_all(members.iter().copied(), &Unlimited, |_| {})?;
+    counter.touch_all(members.iter().copied(), &Unlimited, |_| {})?;
     Ok(counter)
 }
 

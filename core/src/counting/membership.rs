@@ -6,20 +6,10 @@ use crate::counting::union::{check_seeds, distinct_from, try_with_capacity};
 use crate::counting::windowed::check_windows;
 use crate::error::Error;
 use crate::hash::hash64;
+use crate::window::Time;
 
 impl Counter {
     /// Is `item` a member?
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let mut counter = Counter::new(params)?;
-    /// counter.add(b"ann", &Unlimited)?;
-    /// assert!(counter.contains(b"ann")?);
-    /// assert!(!counter.contains(b"zoe")?);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     ///
     /// # Errors
     /// [`Error::NotExact`] once it estimates: slots are shared.
@@ -36,24 +26,11 @@ impl Counter {
         match self.state() {
             State::Exact(members) => Ok(members.contains(item, hash)),
             State::Estimating(_) => Err(self.not_exact()),
-            State::Windowed(_) => Ok(self.age_of_member(item, hash, self.oldest_alive(0))?.is_some()),
+            State::Windowed(_) => Ok(self.age_of_member(item, hash, self.oldest_alive(Time::Reached))?.is_some()),
         }
     }
 
     /// Its members that are in none of `others`, in the order they were added.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let [mut received, mut read] = [Counter::new(params)?, Counter::new(params)?];
-    /// for member in ["ann", "ben", "eve"] {
-    ///     received.add(member.as_bytes(), &Unlimited)?;
-    /// }
-    /// read.add(b"ben", &Unlimited)?;
-    /// assert_eq!(received.members_beyond(&[&read])?, [b"ann", b"eve"]);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     ///
     /// # Errors
     /// [`Error::NotExact`] when it or another holds an estimate, [`Error::Incompatible`] when seeds differ,
@@ -123,37 +100,12 @@ impl Counter {
     }
 
     /// Whether it is as new, so that [`Self::empty_twin`] equals it.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let mut counter = Counter::new(params)?;
-    /// assert!(counter.is_empty());
-    /// counter.add(b"ann", &Unlimited)?;
-    /// assert!(!counter.is_empty());
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     pub fn is_empty(&self) -> bool {
         self.count() == 0 && (self.is_exact() || self.params().exact_limit == 0)
     }
 
     /// An empty counter of the same parameters: exact again, unless its exact limit is 0. A window goes on at the same
     /// slice.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 2, exact_bytes: 16 << 10, seed: 0 };
-    /// let mut counter = Counter::new(params)?;
-    /// for member in ["ann", "ben", "eve"] {
-    ///     counter.add(member.as_bytes(), &Unlimited)?;
-    /// }
-    /// assert!(!counter.is_exact());
-    /// let empty = counter.empty_twin()?;
-    /// assert!(empty.is_exact() && empty.is_empty() && empty.params() == counter.params());
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     ///
     /// # Errors
     /// None for a counter that was made or loaded; the signature is that of [`Counter::new`].

@@ -33,6 +33,7 @@ pub(crate) mod estimate;
 mod intersection;
 pub(crate) mod layout;
 mod listing;
+mod live;
 pub(crate) mod loading;
 mod members;
 mod membership;
@@ -47,7 +48,6 @@ pub(crate) mod windowed_loading;
 mod windowed_merge;
 
 pub use counter::{Counter, Representation};
-pub use dated::Touch;
 pub use estimate::Estimated;
 pub use intersection::{MAX_INTERSECTED, estimate_intersection};
 pub use listing::Iter as MembersIter;

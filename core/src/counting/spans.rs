@@ -11,25 +11,11 @@ use crate::counting::slots::{Bitmap, zeroed_words};
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::size_limit::{Unlimited, try_with_capacity};
+use crate::window::Time;
 
 impl Counter {
     /// The members that a windowed counter has seen in `slice` or later, all members of another, in the order in which
     /// they came. A member that died comes again at the end. That there are none is known of an estimate too.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
-    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
-    /// visitors.add(b"ann", &Unlimited)?;
-    /// visitors.advance(500_001);
-    /// visitors.add(b"ben", &Unlimited)?;
-    /// assert_eq!(visitors.members_since(500_000)?.collect::<Vec<_>>(), [b"ann", b"ben"]);
-    /// assert_eq!(visitors.members_since(500_001)?.collect::<Vec<_>>(), [b"ben"]);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     ///
     /// # Errors
     /// Those of [`Self::members`].
@@ -45,19 +31,6 @@ impl Counter {
 
     /// Is `item` a member that was seen in `slice` or later?
     ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
-    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
-    /// visitors.add(b"ann", &Unlimited)?;
-    /// assert!(visitors.contains_since(b"ann", 500_000)?);
-    /// assert!(!visitors.contains_since(b"ann", 500_001)?);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    ///
     /// # Errors
     /// Those of [`Self::contains`], if any were seen then.
     pub fn contains_since(&self, item: impl AsRef<[u8]>, slice: i128) -> Result<bool, Error> {
@@ -67,20 +40,6 @@ impl Counter {
 
     /// A counter without a window of those that it has seen in `slice` or later: the same as one that has seen only them.
     /// If none were, it is exact. Of a counter without a window it is a copy.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
-    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
-    /// visitors.add(b"ann", &Unlimited)?;
-    /// visitors.advance(500_001);
-    /// visitors.add(b"ben", &Unlimited)?;
-    /// assert_eq!(visitors.seen_since(500_001)?.count(), 1);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -118,71 +77,29 @@ impl Counter {
 
     /// The count at a time, Unix seconds. It is made out of what is there, without a counter beside.
     ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
-    /// # let noon = 1_800_000_000;
-    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
-    /// visitors.add(b"ann", &Unlimited)?;
-    /// assert_eq!((visitors.count_at(noon + 86_400)?, visitors.count_at(noon + 2 * 86_400)?), (1, 0));
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    ///
     /// # Errors
     /// None; the signature is that of counts of several counters.
-    pub fn count_at(&self, now: u64) -> Result<u64, Error> {
-        if self.oldest_alive(now) == self.oldest_alive(0) {
+    pub fn count_at(&self, time: Time) -> Result<u64, Error> {
+        if self.oldest_alive(time) == self.oldest_alive(Time::Reached) {
             return Ok(self.count());
         }
-        Ok(self.estimated_at(now)?.count())
+        Ok(self.estimated_at(time)?.count())
     }
 
     /// As [`Self::count_at`], with the standard error.
     ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
-    /// # let noon = 1_800_000_000;
-    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
-    /// visitors.add(b"ann", &Unlimited)?;
-    /// assert_eq!(visitors.estimated_at(noon)?.standard_error, 0.0);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    ///
     /// # Errors
     /// As there.
-    pub fn estimated_at(&self, now: u64) -> Result<Estimated, Error> {
-        Ok(self.seen_by(self.oldest_alive(now)))
+    pub fn estimated_at(&self, time: Time) -> Result<Estimated, Error> {
+        Ok(self.seen_by(self.oldest_alive(time)))
     }
 
     /// As [`Self::estimated_at`], of those only that were seen in the last `seconds` at least. Without a window all were.
     ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
-    /// # let noon = 1_800_000_000;
-    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
-    /// visitors.add(b"ann", &Unlimited)?;
-    /// visitors.advance(500_002);
-    /// visitors.add(b"ben", &Unlimited)?;
-    /// assert_eq!(visitors.count_since(3600, noon + 7200)?.count(), 1);
-    /// assert_eq!(visitors.count_since(7200, noon + 7200)?.count(), 2);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    ///
     /// # Errors
     /// As there.
-    pub fn count_since(&self, seconds: u64, now: u64) -> Result<Estimated, Error> {
-        Ok(self.seen_by(self.since(seconds, now)))
+    pub fn count_since(&self, seconds: u64, time: Time) -> Result<Estimated, Error> {
+        Ok(self.seen_by(self.since(seconds, time)))
     }
 
     /// How many it has seen in `slice` or later.
@@ -196,27 +113,11 @@ impl Counter {
     /// For every slice that is alive, from the present one back: when it begins, Unix seconds, and how many distinct
     /// members were seen since. None without a window.
     ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
-    /// # let noon = 1_800_000_000;
-    /// # let mut visitors = Counter::new(params)?.with_window(day, 500_000)?;
-    /// visitors.add(b"ann", &Unlimited)?;
-    /// visitors.advance(500_001);
-    /// visitors.add(b"ben", &Unlimited)?;
-    /// let rows = visitors.history(noon + 3600)?;
-    /// assert_eq!((rows.len(), rows[0], rows[1]), (25, (1_800_003_600, 1), (1_800_000_000, 2)));
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub fn history(&self, now: u64) -> Result<Vec<(i64, u64)>, Error> {
+    pub fn history(&self, time: Time) -> Result<Vec<(i64, u64)>, Error> {
         let Some((dated, window)) = self.dated().zip(self.window()) else { return Ok(Vec::new()) };
-        let present = self.present_slice(now);
+        let present = self.present_slice(time);
         let passed = present - self.reached();
         let counts = dated.history(self.layout())?;
         let mut rows = try_with_capacity(counts.len())?;

@@ -26,18 +26,6 @@ const BLOCK_WORDS: usize = 2048;
 /// Number of distinct members of all `counters` together; exact while every one that has any is. At least what each of
 /// them is known to have.
 ///
-/// ```
-/// # use rollcall_core::counting::{Counter, Params, count_union};
-/// # use rollcall_core::size_limit::Unlimited;
-/// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-/// let [mut one, mut other] = [Counter::new(params)?, Counter::new(params)?];
-/// one.add(b"ann", &Unlimited)?;
-/// other.add(b"ann", &Unlimited)?;
-/// other.add(b"ben", &Unlimited)?;
-/// assert_eq!(count_union(&[&one, &other])?, 2);
-/// # Ok::<(), rollcall_core::error::Error>(())
-/// ```
-///
 /// # Errors
 /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
 pub fn count_union(counters: &[&Counter]) -> Result<u64, Error> {
@@ -49,21 +37,6 @@ pub fn count_union(counters: &[&Counter]) -> Result<u64, Error> {
 }
 
 /// As [`count_union`], with the standard error.
-///
-/// ```
-/// # use rollcall_core::counting::{Counter, Params, count_union, estimate_union};
-/// # use rollcall_core::size_limit::Unlimited;
-/// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-/// let [mut one, mut other] = [Counter::new(params)?, Counter::new(params)?];
-/// for member in 0..10_000u32 {
-///     one.add(&member.to_le_bytes(), &Unlimited)?;
-/// }
-/// other.add(b"ann", &Unlimited)?;
-/// let union = estimate_union(&[&one, &other])?;
-/// assert_eq!(union.count(), count_union(&[&one, &other])?);
-/// assert!(union.standard_error > 0.0 && union.standard_error < 100.0);
-/// # Ok::<(), rollcall_core::error::Error>(())
-/// ```
 ///
 /// # Errors
 /// Those of [`count_union`].
@@ -114,18 +87,6 @@ impl Counter {
     /// The standard error is that of some more members than showed themselves: where B left few slots free, seeing none does
     /// not prove that there is none.
     ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let [mut june, mut july] = [Counter::new(params)?, Counter::new(params)?];
-    /// june.add(b"ann", &Unlimited)?;
-    /// june.add(b"ben", &Unlimited)?;
-    /// july.add(b"ann", &Unlimited)?;
-    /// assert_eq!(june.difference(&[&july])?.count(), 1);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    ///
     /// # Errors
     /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
     pub fn difference(&self, others: &[&Counter]) -> Result<Estimated, Error> {
@@ -162,22 +123,10 @@ impl Counter {
     /// has this layout and bits, or where none is, the smallest capacity and the largest standard error up to there. It
     /// stays exact while it is, no other has bits, and the union is within its limits.
     ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let [mut june, mut july] = [Counter::new(params)?, Counter::new(params)?];
-    /// june.add(b"ann", &Unlimited)?;
-    /// july.add(b"ben", &Unlimited)?;
-    /// assert!(june.merge(&[&july], &Unlimited)?);
-    /// assert_eq!(june.count(), 2);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    ///
     /// # Errors
     /// [`Error::Incompatible`] when seeds differ, those of `limit`, [`Error::OutOfMemory`]; nothing was
     /// changed then.
-    pub fn merge(&mut self, others: &[&Counter], limit: &impl SizeLimit) -> Result<bool, Error> {
+    pub(super) fn merge(&mut self, others: &[&Counter], limit: &impl SizeLimit) -> Result<bool, Error> {
         let all = with_first(self, others)?;
         if have_windows(&all) {
             return self.merge_windows(others, limit);
@@ -215,19 +164,6 @@ impl Counter {
     }
 
     /// The union of `first` and `others`, made like `first`: how fine it is, only the counters that have bits decide.
-    ///
-    /// ```
-    /// use rollcall_core::counting::{Counter, Params};
-    /// use rollcall_core::size_limit::Unlimited;
-    ///
-    /// let exact_bytes = Params::DEFAULT_EXACT_BYTES;
-    /// let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes, seed: 0 };
-    /// let (mut monday, mut tuesday) = (Counter::new(params)?, Counter::new(params)?);
-    /// monday.add(b"ann", &Unlimited)?;
-    /// tuesday.add(b"ben", &Unlimited)?;
-    /// assert_eq!(Counter::union(&monday, &[&tuesday], &Unlimited)?.count(), 2);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
     ///
     /// # Errors
     /// Those of [`Self::merge`].

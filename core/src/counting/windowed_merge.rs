@@ -1,87 +1,16 @@
 //! Merges of windowed counters: of what both have seen, the younger slice stays.
 
 use crate::counting::counter::{Counter, Shaped, State};
-use crate::counting::dated::{Seen, Touch};
+use crate::counting::dated::Seen;
 use crate::counting::union::{check_seeds, layout_of_bits, promised};
 use crate::counting::windowed::check_windows;
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
+use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_with_capacity};
-use crate::window::{Ahead, Merging, Pace};
+use crate::window::{Pace, Touch};
 
 impl Counter {
-    /// What a merge with these at a time, Unix seconds, does to the numbers of its slices, and first whether it may be.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::window::{Pace, Window};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
-    /// # let noon = 1_800_000_000;
-    /// # let visitors = Counter::new(params)?.with_window(day, 500_000)?;
-    /// let mut ahead = visitors.try_clone()?;
-    /// ahead.advance(500_002);
-    /// assert!(visitors.merging(&[&ahead], noon).is_err());
-    /// assert!(visitors.merging(&[&ahead], noon + 3600).is_ok());
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Incompatible`] where a source is more than a slice ahead of the present one: it would be the newest after a
-    /// merge, and the counter would forget early.
-    pub fn merging(&self, sources: &[&Counter], now: u64) -> Result<Merging, Error> {
-        let Some(window) = self.window() else { return Ok(Merging::STAYS) };
-        // Other windows are for the merge to refuse: their slices mean other times.
-        let numbering = |counter: &Counter| counter.window().map(|window| (window.pace(), window.slice_seconds()));
-        let same = sources.iter().filter(|source| numbering(source) == numbering(self));
-        let merging = window.merging(self.reached(), same.map(|source| source.reached()), now);
-        merging.map_err(|Ahead { slice, present }| Error::incompatible(Parameter::Slice, present, slice))
-    }
-
-    /// As [`Self::merge`], at a time, Unix seconds, with the rebase that is due by then. Tells whether the merge changed
-    /// anything, and which moves were made: the same merge between these gives the same counter elsewhere.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # use rollcall_core::size_limit::Unlimited;
-    /// # use rollcall_core::window::{Move, Pace, Window};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// # let day = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Clock)?;
-    /// # let noon = 1_800_000_000;
-    /// // The clock was a year ahead.
-    /// let mut visitors = Counter::new(params)?.with_window(day, 508_760)?;
-    /// let mut others = Counter::new(params)?.with_window(day, 500_000)?;
-    /// others.add(b"ann", &Unlimited)?;
-    /// let (changed, moves) = visitors.merge_at(&[&others], noon, &Unlimited)?;
-    /// assert_eq!((changed, moves.before, moves.after), (true, Move::Rebase(500_000), Move::Stay));
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Those of [`Self::merging`] and [`Self::merge`]. Nothing is changed then, and nothing renumbered.
-    pub fn merge_at(
-        &mut self,
-        others: &[&Counter],
-        now: u64,
-        limit: &impl SizeLimit,
-    ) -> Result<(bool, Merging), Error> {
-        let merging = self.merging(others, now)?;
-        let stored = self.ring().copied();
-        self.make(merging.before);
-        match self.merge(others, limit) {
-            Ok(changed) => {
-                self.make(merging.after);
-                Ok((changed, merging))
-            }
-            Err(error) => {
-                if let Some(((dated, _), stored)) = self.dated_mut().zip(stored) {
-                    dated.undo_rebase(stored);
-                }
-                Err(error)
-            }
-        }
-    }
-
     /// [`Self::merge`] where there are windows. The largest slice of all becomes the newest; what is dead by that is
     /// dropped.
     pub(super) fn merge_windows(&mut self, others: &[&Counter], limit: &impl SizeLimit) -> Result<bool, Error> {
@@ -93,7 +22,8 @@ impl Counter {
         check_paces(&all)?;
         let newest = all.iter().map(|counter| counter.reached()).max().unwrap_or(0);
         let mut merged = self.try_clone()?;
-        let mut changed = merged.advance(newest);
+        let mut changed = newest > merged.reached();
+        merged.advance(newest);
         // What is dead as a whole does not count, and its layout neither.
         let most_age = self.ring().map_or(0, |ring| ring.most_age());
         let behind = |counter: &Counter| newest - counter.reached();

@@ -134,18 +134,6 @@ fn chunks<'a>(
 
 /// The whole dump of a value: its header with iterator 1, then its chunks of at most [`CHUNK_MAX_BYTES`], each with the
 /// iterator after it.
-///
-/// ```
-/// use rollcall_core::counting::{Counter, Params};
-/// use rollcall_core::persist;
-/// use rollcall_core::size_limit::Unlimited;
-///
-/// let mut counter = Counter::new(Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 })?;
-/// counter.add(b"ann", &Unlimited)?;
-/// let copy: Counter = persist::load(persist::dump(&counter), &Unlimited)?;
-/// assert_eq!(copy.count(), 1);
-/// # Ok::<(), rollcall_core::error::Error>(())
-/// ```
 pub fn dump<T: Value>(value: &T) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
     chunks(Cow::Owned(value.header()), value.payload(), value.chunk_format())
 }

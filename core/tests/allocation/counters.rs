@@ -3,11 +3,12 @@
 use rollcall_core::admission::Terms;
 use rollcall_core::counting::{self, Counter, Representation, count_union, estimate_intersection};
 use rollcall_core::error::Error;
+use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::counting::Shaped;
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::persist::{Loading, LoadingCounter, Stored};
-use rollcall_core::window::{Pace, Window};
+use rollcall_core::window::{Pace, Time, Window};
 
 use crate::common::{
     add_all_failures, assert_dumps_load_or_fail, assert_out_of_memory, assert_rdb_loads_or_fails,
@@ -20,7 +21,7 @@ fn counter(capacity: u64, error_rate: f64, exact_limit: u32, members: u32) -> Co
     let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed: 0 };
     let mut counter = Counter::new(params).unwrap();
     for member in 0..members {
-        counter.add(member.to_le_bytes(), &Unlimited).unwrap();
+        counter.live(Time::Reached).add(member.to_le_bytes(), &Unlimited).unwrap();
     }
     counter
 }
@@ -60,13 +61,13 @@ fn members_say_what_the_next_one_needs() {
     let mut grown = 0;
     for member in 0..4000u32 {
         let (item, before) = (member.to_le_bytes(), counter.size_bytes());
-        let (outcome, failed) = with_failure_from(1, 1, || counter.add(item, &Unlimited));
+        let (outcome, failed) = with_failure_from(1, 1, || counter.live(Time::Reached).add(item, &Unlimited));
         if !failed {
             assert_eq!(outcome, Ok(true));
             continue;
         }
         let Err(Error::OutOfMemory { needed_bytes }) = outcome else { panic!("{outcome:?}") };
-        assert_eq!((counter.count(), counter.add(item, &Unlimited)), (u64::from(member), Ok(true)));
+        assert_eq!((counter.count(), counter.live(Time::Reached).add(item, &Unlimited)), (u64::from(member), Ok(true)));
         let more = counter.size_bytes() - before;
         if needed_bytes != more {
             // A table needs a length and four bytes of each member; of the new one an offset of two bytes and a mark.
@@ -89,7 +90,8 @@ fn counters_grow_or_stay_as_they_are() {
         for member in 0..60_000u32 {
             let before = (counter.representation(), counter.set_bits(), counter.estimate());
             for n in 1.. {
-                let (outcome, failed) = with_failure(n, || counter.add(member.to_le_bytes(), &Unlimited));
+                let (outcome, failed) =
+                    with_failure(n, || counter.live(Time::Reached).add(member.to_le_bytes(), &Unlimited));
                 if !failed {
                     assert!(outcome.is_ok(), "{outcome:?}");
                     break;
@@ -110,7 +112,9 @@ fn counters_take_items_up_to_a_failure() {
     let failures = add_all_failures(
         || counter(1_000_000, 0.001, 65_536, 0),
         &items(60_000),
-        |counter, items, told| counter.add_all(items.iter().map(Vec::as_slice), &Unlimited, |new| told.push(new)),
+        |counter, items, told| {
+            counter.live(Time::Reached).add_all(items.iter().map(Vec::as_slice), &Unlimited, |new| told.push(new))
+        },
         same_counter,
     );
     assert!(failures > 1);
@@ -120,7 +124,8 @@ fn counters_take_items_up_to_a_failure() {
 fn counters_admit_what_they_are_to_or_nothing() {
     let (counter, items) = (counter(10_000_000, 0.01, 65_536, 2_000), items(500));
     let terms = Terms { limit: 2_400, all: false, dry_run: false };
-    let admit = |counter: &mut Counter| counter.admit(items.iter().map(Vec::as_slice), terms, &Unlimited);
+    let admit =
+        |counter: &mut Counter| counter.live(Time::Reached).admit(items.iter().map(Vec::as_slice), terms, &Unlimited);
     fails_cleanly("admit", || counter.try_clone().unwrap(), admit, same_counter);
 }
 
@@ -178,7 +183,8 @@ fn counters_are_compared_and_merged_or_stay_as_they_are() {
             found[0] += failures("union", || (), |()| count_union(&all), |(), ()| true);
             found[1] += failures("difference", || (), |()| ours.difference(&others), |(), ()| true);
             found[3] += failures("intersection", || (), |()| estimate_intersection(&all), |(), ()| true);
-            found[2] += failures("merge", copy, |ours| ours.merge(&others, &Unlimited), same_counter);
+            found[2] +=
+                failures("merge", copy, |ours| ours.live(Time::Reached).merge(&others, &Unlimited), same_counter);
         }
     }
     assert!(found.iter().all(|&failures| failures > 4), "{found:?}");
@@ -191,7 +197,7 @@ fn windowed_counters() -> Vec<(Counter, Representation)> {
         let mut counter = counter_of_a_day(capacity, error_rate, exact_limit);
         for member in 0..members {
             counter.advance(u64::from(3 * member / members));
-            counter.add(member.to_le_bytes(), &Unlimited).unwrap();
+            counter.live(Time::Reached).add(member.to_le_bytes(), &Unlimited).unwrap();
         }
         counter
     };
@@ -221,7 +227,8 @@ fn windowed_counters_grow_or_stay_as_they_are() {
         for member in 0..120_000u32 {
             let before = (counter.representation(), counter.set_bits());
             for n in 1.. {
-                let (outcome, failed) = with_failure(n, || counter.add(member.to_le_bytes(), &Unlimited));
+                let (outcome, failed) =
+                    with_failure(n, || counter.live(Time::Reached).add(member.to_le_bytes(), &Unlimited));
                 if !failed {
                     assert!(outcome.is_ok(), "{outcome:?}");
                     break;
@@ -248,12 +255,14 @@ fn windowed_counters_are_copied_loaded_and_merged_or_not_at_all() {
         assert!(same_dump(&completed(part, counter), counter));
         let copy = || counter.try_clone().unwrap();
         for (other, _) in &counters {
-            failures("merge", copy, |ours| ours.merge(&[other], &Unlimited), same_counter);
+            failures("merge", copy, |ours| ours.live(Time::Reached).merge(&[other], &Unlimited), same_counter);
             failures("union", || (), |()| count_union(&[counter, other]), |(), ()| true);
         }
         if *representation == Representation::Exact {
             let (items, terms) = (items(500), Terms { limit: 4_020, all: false, dry_run: false });
-            let admit = |counter: &mut Counter| counter.admit(items.iter().map(Vec::as_slice), terms, &Unlimited);
+            let admit = |counter: &mut Counter| {
+                counter.live(Time::Reached).admit(items.iter().map(Vec::as_slice), terms, &Unlimited)
+            };
             fails_cleanly("admit", copy, admit, same_counter);
         }
         // What has no memory for a fresh start is empty all the same.

@@ -16,12 +16,13 @@ use rollcall_core::admission::Terms;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
 use rollcall_core::counting::{self, Counter, count_union, estimate_intersection};
 use rollcall_core::error::Error;
+use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::persist::{
     Loading, LoadingBloomFilter, LoadingCounter, Stored, rdb, redisbloom, scandump,
 };
-use rollcall_core::window::{Pace, Window};
+use rollcall_core::window::{Pace, Time, Window};
 
 use crate::counters::same_counter;
 use crate::failing::with_failure_from;
@@ -121,7 +122,7 @@ fn of_filters() -> Operations {
     }
     for (kind, sliding) in [("window", of_time()), ("last items", Sliding::last(2).unwrap())] {
         let expansion = if kind == "window" { 2 } else { 0 };
-        let make = move |(): &()| BloomFilter::windowed_at(params(expansion), sliding, 7, &Unlimited);
+        let make = move |(): &()| BloomFilter::windowed(params(expansion), sliding, 7, &Unlimited);
         all.push((format!("make a filter with a {kind}"), reading(|| (), make)));
     }
     for (kind, make) in FILTERS {
@@ -130,13 +131,21 @@ fn of_filters() -> Operations {
         push("make the twin of", reading(make, |filter| filter.empty_twin(&Unlimited)));
         push("ask", reading(make, |filter| Ok(filter.may_contain(b"item:3"))));
         push("clear", operation(make, always(BloomFilter::clear), same_filter));
-        let more = |filter: &mut BloomFilter| filter.add(b"one that makes it grow", &Unlimited);
+        let more = |filter: &mut BloomFilter| filter.live(Time::Reached).add(b"one that makes it grow", &Unlimited);
         push("add to", operation(make, more, same_filter));
         let is_of_last = make().sliding().is_some_and(|sliding| sliding.window().is_none());
         if !is_of_last {
-            push("admit to", operation(make, |filter| filter.admit(ITEMS.into_iter(), TERMS, &Unlimited), same_filter));
+            push(
+                "admit to",
+                operation(
+                    make,
+                    |filter| filter.live(Time::Reached).admit(ITEMS.into_iter(), TERMS, &Unlimited),
+                    same_filter,
+                ),
+            );
             let both = move || (make().empty_twin(&Unlimited).unwrap(), make());
-            let merge = |(ours, other): &mut (BloomFilter, BloomFilter)| ours.merge(&[other], &Unlimited);
+            let merge =
+                |(ours, other): &mut (BloomFilter, BloomFilter)| ours.live(Time::Reached).merge(&[other], &Unlimited);
             push("merge", operation(both, merge, |a, b| a.0 == b.0));
         }
         if make().sliding().is_some_and(|sliding| sliding.window().is_some()) {
@@ -198,7 +207,7 @@ fn of_counters() -> Operations {
         let more = |counter: &mut Counter| {
             (0..)
                 .map(|n: u32| n.to_be_bytes())
-                .find_map(|n| counter.add(n, &Unlimited).map(|new| new.then_some(())).transpose())
+                .find_map(|n| counter.live(Time::Reached).add(n, &Unlimited).map(|new| new.then_some(())).transpose())
                 .unwrap()
         };
         push("add to", operation(make, more, same_counter));
@@ -207,15 +216,49 @@ fn of_counters() -> Operations {
             push("list", reading(make, |counter| Ok(counter.members()?.count())));
             push(
                 "admit to",
-                operation(make, |counter| counter.admit(ITEMS.into_iter(), TERMS, &Unlimited), same_counter),
+                operation(
+                    make,
+                    |counter| counter.live(Time::Reached).admit(ITEMS.into_iter(), TERMS, &Unlimited),
+                    same_counter,
+                ),
             );
         }
         if has_window {
-            push("advance", operation(make, |counter| Ok(counter.advance(1_009)), same_counter));
-            push("forget all of", operation(make, |counter| Ok(counter.advance(9_009)), same_counter));
-            push("rebase", operation(make, |counter| Ok(counter.rebase(7)), same_counter));
-            push("count a span of", reading(make, |counter| counter.count_since(5, 1_003)));
-            push("list the history of", reading(make, |counter| counter.history(1_003)));
+            push(
+                "advance",
+                operation(
+                    make,
+                    |counter| {
+                        counter.advance(1_009);
+                        Ok(())
+                    },
+                    same_counter,
+                ),
+            );
+            push(
+                "forget all of",
+                operation(
+                    make,
+                    |counter| {
+                        counter.advance(9_009);
+                        Ok(())
+                    },
+                    same_counter,
+                ),
+            );
+            push(
+                "rebase",
+                operation(
+                    make,
+                    |counter| {
+                        counter.rebase(7);
+                        Ok(())
+                    },
+                    same_counter,
+                ),
+            );
+            push("count a span of", reading(make, |counter| counter.count_since(5, Time::At(1_003))));
+            push("list the history of", reading(make, |counter| counter.history(Time::At(1_003))));
         }
         for ((other_kind, other), (other_has_window, other_is_exact)) in COUNTERS.into_iter().zip(traits) {
             if has_window != other_has_window {
@@ -226,7 +269,7 @@ fn of_counters() -> Operations {
             push("unite", reading(both, |[a, b]| count_union(&[a, b])));
             push("tell the difference of", reading(both, |[a, b]| a.difference(&[b])));
             push("intersect", reading(both, |[a, b]| estimate_intersection(&[a, b])));
-            let merge = |[a, b]: &mut [Counter; 2]| a.merge(&[b], &Unlimited);
+            let merge = |[a, b]: &mut [Counter; 2]| a.live(Time::Reached).merge(&[b], &Unlimited);
             push("merge", operation(both, merge, |a, b| same_counter(&a[0], &b[0])));
             if is_exact && other_is_exact {
                 push(

@@ -2,10 +2,11 @@
 
 use rollcall_core::admission::Terms;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
+use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::FilterBuild;
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, Stored, redisbloom};
-use rollcall_core::window::Pace;
+use rollcall_core::window::{Pace, Time};
 
 use crate::common::{
     add_all_failures, assert_dumps_load_or_fail, assert_out_of_memory, assert_rdb_loads_or_fails,
@@ -62,12 +63,17 @@ fn filters_grow_or_stay_as_they_are() {
     for full in filters().iter_mut().chain(&mut windows()) {
         let mut number = 0u64;
         while full.room() > 0 {
-            full.add(number.to_le_bytes(), &Unlimited).unwrap();
+            full.live(Time::Reached).add(number.to_le_bytes(), &Unlimited).unwrap();
             number += 1;
         }
         let new =
             (0u64..).map(|number| format!("new:{number}")).find(|item| !full.may_contain(item.as_bytes())).unwrap();
-        fails_cleanly("add", || clone_of(full), |filter| filter.add(new.as_bytes(), &Unlimited), |a, b| a == b);
+        fails_cleanly(
+            "add",
+            || clone_of(full),
+            |filter| filter.live(Time::Reached).add(new.as_bytes(), &Unlimited),
+            |a, b| a == b,
+        );
     }
 }
 
@@ -79,7 +85,9 @@ fn filters_take_items_up_to_a_failure() {
         let failures = add_all_failures(
             || clone_of(&filter),
             &items,
-            |filter, items, told| filter.add_all(items.iter().map(Vec::as_slice), &Unlimited, |new| told.push(new)),
+            |filter, items, told| {
+                filter.live(Time::Reached).add_all(items.iter().map(Vec::as_slice), &Unlimited, |new| told.push(new))
+            },
             |a, b| a == b,
         );
         assert!(failures > 0);
@@ -92,7 +100,9 @@ fn filters_admit_what_they_are_to_or_nothing() {
     for filter in filters().into_iter().filter(|filter| filter.sub_filters().len() == 2) {
         for (all, dry_run) in [(false, false), (true, true)] {
             let terms = Terms { limit: u64::MAX, all, dry_run };
-            let admit = |filter: &mut BloomFilter| filter.admit(items.iter().map(Vec::as_slice), terms, &Unlimited);
+            let admit = |filter: &mut BloomFilter| {
+                filter.live(Time::Reached).admit(items.iter().map(Vec::as_slice), terms, &Unlimited)
+            };
             fails_cleanly("admit", || clone_of(&filter), admit, |a, b| a == b);
         }
     }
@@ -106,7 +116,8 @@ fn filters_admit_what_they_are_to_or_nothing() {
     };
     for (all, dry_run) in [(false, false), (true, true)] {
         let terms = Terms { limit: u64::MAX, all, dry_run };
-        let admit = |filter: &mut BloomFilter| filter.admit(asked.iter().copied(), terms, &Unlimited);
+        let admit =
+            |filter: &mut BloomFilter| filter.live(Time::Reached).admit(asked.iter().copied(), terms, &Unlimited);
         let failures = failures("admit", window, admit, |a, b| a == b);
         assert!(failures > 2);
     }
@@ -119,7 +130,7 @@ fn filters_admit_what_they_are_to_or_nothing() {
     for dry_run in [false, true] {
         let terms = Terms { limit: u64::MAX, all: false, dry_run };
         let admit = |filter: &mut BloomFilter| {
-            filter.admit_at(items[..500].iter().map(Vec::as_slice), terms, 1_003 * 43_200, &Unlimited)
+            filter.live(Time::At(1_003 * 43_200)).admit(items[..500].iter().map(Vec::as_slice), terms, &Unlimited)
         };
         fails_cleanly("move", of_clock, admit, |a, b| a == b);
     }
@@ -131,9 +142,14 @@ fn filters_merge_or_stay_as_they_are() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
         let (ours, other) = (filter(params(100, 2), layout, 10), filter(params(100, 2), layout, 50));
         let (others, grown) = (vec![&other; 3000], filter(params(20_000, 2), layout, 25_000));
-        let merge = |ours: &mut BloomFilter| ours.merge(&[&grown], &Unlimited);
+        let merge = |ours: &mut BloomFilter| ours.live(Time::Reached).merge(&[&grown], &Unlimited);
         fails_cleanly("merge", || filter(params(20_000, 2), layout, 0), merge, |a, b| a == b);
-        fails_cleanly("merge", || clone_of(&ours), |ours| ours.merge(&others, &Unlimited), |a, b| a == b);
+        fails_cleanly(
+            "merge",
+            || clone_of(&ours),
+            |ours| ours.live(Time::Reached).merge(&others, &Unlimited),
+            |a, b| a == b,
+        );
     }
 }
 
@@ -142,10 +158,15 @@ fn filters_merge_or_stay_as_they_are() {
 fn windows_merge_or_stay_as_they_are() {
     let [ours, mut ahead] = [windows().remove(0), windows().remove(0)];
     ahead.advance(1_002);
-    (0..45_000u32).for_each(|item| drop(ahead.add(item.to_le_bytes(), &Unlimited)));
-    fails_cleanly("merge", || clone_of(&ours), |ours| ours.merge(&[&ahead], &Unlimited), |a, b| a == b);
+    (0..45_000u32).for_each(|item| drop(ahead.live(Time::Reached).add(item.to_le_bytes(), &Unlimited)));
+    fails_cleanly(
+        "merge",
+        || clone_of(&ours),
+        |ours| ours.live(Time::Reached).merge(&[&ahead], &Unlimited),
+        |a, b| a == b,
+    );
     let same = || ours.empty_twin(&Unlimited).unwrap();
-    fails_cleanly("merge", same, |empty| empty.merge(&[&ours, &ahead], &Unlimited), |a, b| a == b);
+    fails_cleanly("merge", same, |empty| empty.live(Time::Reached).merge(&[&ours, &ahead], &Unlimited), |a, b| a == b);
 }
 
 /// What is forgotten is handed over in a list; where there is no memory for it, it is dropped at once.

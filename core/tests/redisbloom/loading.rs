@@ -9,6 +9,7 @@ use rollcall_core::unstable::bloom::{ClassicFilter, SubFilter};
 use rollcall_core::unstable::persist::{
     ChunkFormat, Loading, LoadingBloomFilter, Stored, dump_loading, is_redisbloom_header, push_chunk, rdb, redisbloom,
 };
+use rollcall_core::window::Time;
 
 use rollcall_fuzz::redisbloom_values::Field::{self, Double, String as Bytes, Unsigned};
 use rollcall_fuzz::redisbloom_values::{Dump, Fields, HeaderOf, classic, dump_of, grown, item, params, written};
@@ -25,7 +26,7 @@ fn load_rdb(fields: &[Field], limit: &impl SizeLimit) -> Result<LoadingBloomFilt
 /// A chain that is too large for a header.
 fn lines() -> BloomFilter {
     let mut filter = BloomFilter::new(BitLayout::Lines, params(0.01, 1000, 2), &Unlimited).unwrap();
-    (0..4000).for_each(|index| assert!(filter.add(item(index), &Unlimited).is_ok()));
+    (0..4000).for_each(|index| assert!(filter.live(Time::Reached).add(item(index), &Unlimited).is_ok()));
     filter
 }
 

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rollcall_core::admission::{Admission, Terms};
-use rollcall_core::counting::{self, Counter, Touch};
+use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::Error;
-use rollcall_core::window::Pace;
+use rollcall_core::live::Windowed;
+use rollcall_core::size_limit::Unlimited;
+use rollcall_core::window::{Move, Pace, Time};
 
 use super::filters::moment;
 use crate::family::Family;
@@ -69,13 +71,13 @@ impl Tracked {
         let (before_bytes, newest) = (limit.taken_by(&self.counter), self.newest());
         limit.forget();
         match input.choice(16) {
-            0 | 1 => self.touch(input.item(), limit),
+            0 | 1 => self.add_one(input.item(), limit),
             2..=4 => self.add_all(&input.items(), limit),
-            5 => self.touch_both_ways(&input.items(), limit),
+            5 => self.add_both_ways(&input.items(), limit),
             6 | 7 => return self.admit(input, limit),
-            8 | 9 => self.advance(input),
-            10 => drop(self.counter.rebase(newest.saturating_sub(input.number().into()).max(0) as u64)),
-            11 => drop(self.counter.set_pace(if input.flag() { Pace::Manual } else { Pace::Clock })),
+            8 | 9 => self.advance(input, limit),
+            10 => self.counter.rebase(newest.saturating_sub(input.number().into()).max(0) as u64),
+            11 => self.counter.set_pace(if input.flag() { Pace::Manual } else { Pace::Clock }),
             12 => return self.merge(other, limit),
             13 => {
                 self.counter = self.counter.empty_twin().expect("its own parameters");
@@ -103,21 +105,19 @@ impl Tracked {
         self.forget();
     }
 
-    fn touch(&mut self, number: usize, limit: &Limit) {
+    fn add_one(&mut self, number: usize, limit: &Limit) {
         let (before, slice) = (self.counter.copy(), self.newest());
         let seen = self.seen.get(&number).copied();
-        match self.counter.touch(item(number), limit) {
-            Ok(touch) => {
+        let mut live = self.counter.live(Time::Reached);
+        let added = live.add(item(number), limit);
+        let changed = live.finish().changed;
+        match added {
+            Ok(is_new) => {
                 if before.is_exact() {
-                    let expected = match seen {
-                        None => Touch::New,
-                        Some(seen) if seen < slice => Touch::Renewed,
-                        Some(_) => Touch::Same,
-                    };
-                    assert_eq!(touch, expected);
+                    assert_eq!((is_new, changed), (seen.is_none(), seen != Some(slice)));
                 }
                 assert!(before.window().is_some() || self.counter.count() >= before.count());
-                assert!(touch != Touch::Same || self.counter.is_same(&before));
+                assert!(changed || self.counter.is_same(&before));
                 self.seen.insert(number, slice);
             }
             Err(_) => assert!(self.counter.is_same(&before)),
@@ -126,24 +126,26 @@ impl Tracked {
 
     fn add_all(&mut self, numbers: &[usize], limit: &Limit) {
         let (mut told, slice, count) = (0, self.newest(), self.counter.count());
-        let added = self.counter.add_all(items_of(numbers), limit, |_| told += 1);
+        let added = self.counter.live(Time::Reached).add_all(items_of(numbers), limit, |_| told += 1);
         assert_eq!(added.is_ok(), told == numbers.len());
         assert!(self.counter.window().is_some() || self.counter.count() >= count);
         self.seen.extend(numbers[..told].iter().map(|&number| (number, slice)));
     }
 
     /// A list does what its items do one by one.
-    fn touch_both_ways(&mut self, numbers: &[usize], limit: &Limit) {
+    fn add_both_ways(&mut self, numbers: &[usize], limit: &Limit) {
         // Both copies: lists of the original may have room left.
         let (mut single, mut told, slice) = (self.counter.copy(), Vec::new(), self.newest());
         self.counter = self.counter.copy();
+        let mut live = single.live(Time::Reached);
         let one_by_one = numbers.iter().try_for_each(|&number| {
-            told.push(single.touch(item(number), limit)?);
+            told.push(live.add(item(number), limit)?);
             Ok::<_, Error>(())
         });
-        let mut together = Vec::new();
-        let touched = self.counter.touch_all(items_of(numbers), limit, |touch| together.push(touch));
-        assert_eq!((touched, &together), (one_by_one, &told));
+        let (changed, mut together) = (live.finish().changed, Vec::new());
+        let mut live = self.counter.live(Time::Reached);
+        let added = live.add_all(items_of(numbers), limit, |is_new| together.push(is_new));
+        assert_eq!((added, &together, live.finish().changed), (one_by_one, &told, changed));
         assert!(self.counter.is_same(&single));
         self.seen.extend(numbers[..told.len()].iter().map(|&number| (number, slice)));
     }
@@ -152,7 +154,7 @@ impl Tracked {
         let (numbers, most, flags) = (input.items(), input.number(), input.byte());
         let terms = Terms { limit: most, all: flags & 1 != 0, dry_run: flags & 6 == 6 };
         let (before, before_bytes) = (self.counter.copy(), limit.taken_by(&self.counter));
-        let Ok(told) = self.counter.admit(items_of(&numbers), terms, limit) else {
+        let Ok(told) = self.counter.live(Time::Reached).admit(items_of(&numbers), terms, limit) else {
             assert!(self.counter.is_same(&before));
             return;
         };
@@ -185,22 +187,36 @@ impl Tracked {
         limit.check_taken(before_bytes, limit.taken_by(&self.counter));
     }
 
-    /// Time passes, as it is given or by a clock.
-    fn advance(&mut self, input: &mut Input<'_>) {
+    /// Time passes, as it is given or by a clock. A move changes no answer, and a replica that makes it first comes to the
+    /// same counter.
+    fn advance(&mut self, input: &mut Input<'_>, limit: &Limit) {
         let newest = self.newest() as u64;
         if input.flag() {
             self.counter.advance(newest.saturating_add(input.number()));
-        } else {
-            let now = moment(input, self.counter.window().copied(), newest);
-            let before = self.counter.count_at(now);
-            self.counter.advance_due(now);
-            assert_eq!(self.counter.count_at(now), before, "a move changed an answer");
+            return self.forget();
         }
+        let time = Time::At(moment(input, self.counter.window().copied(), newest));
+        let (numbers, mut replica) = (input.items(), self.counter.copy());
+        let (count, mut told) = (self.counter.count_at(time), 0);
+        self.counter = self.counter.copy();
+        let mut live = self.counter.live(time);
+        let _ = live.add_all(items_of(&numbers), limit, |_| told += 1);
+        match live.finish().before {
+            Move::Stay => {}
+            Move::Advance(slice) => replica.advance(slice),
+            Move::Rebase(slice) => replica.rebase(slice),
+        }
+        assert_eq!(replica.count_at(time), count, "a move changed an answer");
+        let followed = replica.live(Time::Reached).add_all(items_of(&numbers[..told]), &Unlimited, |_| ());
+        assert!(followed.is_ok() && replica.is_same(&self.counter));
+        // Slices that were renumbered are so for these items too, after this.
+        let slice = self.newest().max(newest.into());
+        self.seen.extend(numbers[..told].iter().map(|&number| (number, slice)));
     }
 
     fn merge(&mut self, other: &Tracked, limit: &Limit) {
         let (before, before_bytes) = (self.counter.copy(), limit.taken_by(&self.counter));
-        match self.counter.merge(&[&other.counter], limit) {
+        match self.counter.live(Time::Reached).merge(&[&other.counter], limit) {
             Ok(changed) => {
                 assert_eq!(changed, !self.counter.is_same(&before));
                 for number in other.alive() {
@@ -232,7 +248,7 @@ impl Tracked {
             let members = counter.members_since(slice).expect("an exact counter");
             assert_eq!(members.collect::<BTreeSet<_>>(), of(&mut self.since(slice)));
         }
-        let now = window.start_of(newest as u64);
+        let now = Time::At(window.start_of(newest as u64));
         for seconds in [0, 1, window.slice_seconds(), window.seconds()] {
             let since = counter.since(seconds, now);
             let expected = self.since(since).count() as u64;

@@ -6,8 +6,10 @@ use std::mem::discriminant;
 use rollcall_core::admission::{Admission, Terms};
 use rollcall_core::bloom::{BloomFilter, Span};
 use rollcall_core::error::Error;
+use rollcall_core::live::Windowed;
+use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::FilterBuild;
-use rollcall_core::window::{Pace, Window};
+use rollcall_core::window::{Move, Pace, Time, Window};
 
 use crate::family::Family;
 use crate::input::{ITEMS, Input, item, items_of};
@@ -82,7 +84,7 @@ impl Tracked {
             // Rarely: threads take longer than all else.
             7 if input.choice(16) == 0 => self.build(&input.items(), input, limit),
             7 => self.add_all(&input.items(), limit),
-            8 | 9 => self.advance(input),
+            8 | 9 => self.advance(input, limit),
             10 => self.filter.rebase(newest.saturating_sub(input.number().into()).max(0) as u64),
             11 => self.filter.set_pace(if input.flag() { Pace::Manual } else { Pace::Clock }),
             12 => return self.merge(other, limit),
@@ -117,7 +119,7 @@ impl Tracked {
     fn add_one(&mut self, number: usize, limit: &Limit) {
         let before = self.filter.copy();
         let was_there = before.may_contain(item(number));
-        match self.filter.add(item(number), limit) {
+        match self.filter.live(Time::Reached).add(item(number), limit) {
             Ok(is_new) => {
                 assert_eq!(is_new, !was_there);
                 assert!(self.filter.may_contain(item(number)));
@@ -129,7 +131,7 @@ impl Tracked {
 
     fn add_all(&mut self, numbers: &[usize], limit: &Limit) {
         let mut told = Vec::with_capacity(numbers.len());
-        let added = self.filter.add_all(items_of(numbers), limit, |is_new| told.push(is_new));
+        let added = self.filter.live(Time::Reached).add_all(items_of(numbers), limit, |is_new| told.push(is_new));
         assert_eq!(added.is_ok(), told.len() == numbers.len());
         for (&number, is_new) in numbers.iter().zip(told) {
             self.note(number, is_new);
@@ -142,11 +144,11 @@ impl Tracked {
         let (mut single, mut told) = (self.filter.copy(), Vec::new());
         self.filter = self.filter.copy();
         let one_by_one = numbers.iter().try_for_each(|&number| {
-            told.push(single.add(item(number), limit)?);
+            told.push(single.live(Time::Reached).add(item(number), limit)?);
             Ok::<_, Error>(())
         });
         let mut together = Vec::new();
-        let added = self.filter.add_all(items_of(numbers), limit, |is_new| together.push(is_new));
+        let added = self.filter.live(Time::Reached).add_all(items_of(numbers), limit, |is_new| together.push(is_new));
         let same = told.iter().zip(&together).all(|(one, other)| one == other);
         // The plan of a sub-filter is counted with none while others share it, so one way may be refused later.
         let both = added.is_ok() && one_by_one.is_ok();
@@ -161,7 +163,7 @@ impl Tracked {
         let flags = input.byte();
         let terms = Terms { limit: most, all: flags & 1 != 0, dry_run: flags & 6 == 6 };
         let before = self.filter.copy();
-        let Ok(told) = self.filter.admit(items_of(&numbers), terms, limit) else {
+        let Ok(told) = self.filter.live(Time::Reached).admit(items_of(&numbers), terms, limit) else {
             assert!(self.filter.is_same(&before));
             return;
         };
@@ -195,7 +197,7 @@ impl Tracked {
         let hashes: Vec<_> = items_of(numbers).map(build.hasher()).collect();
         let blocks: Vec<_> = hashes.chunks(usize::from(input.byte()).max(1)).collect();
         let mut new = 0;
-        let added = filter.add_all(items_of(numbers), limit, |is_new| new += u64::from(is_new));
+        let added = filter.live(Time::Reached).add_all(items_of(numbers), limit, |is_new| new += u64::from(is_new));
         let built = build.add(&blocks, 1, limit);
         // As above: the filter is counted with the plans that the build shares then, and may be refused earlier.
         if let Err(Error::TooLarge { .. }) = added {
@@ -206,22 +208,39 @@ impl Tracked {
         assert!(build.finish().is_same(&filter));
     }
 
-    /// Time passes, as it is given or by a clock.
-    fn advance(&mut self, input: &mut Input<'_>) {
+    /// Time passes, as it is given or by a clock. A move changes no answer, and a replica that makes it first comes to the
+    /// same filter.
+    fn advance(&mut self, input: &mut Input<'_>, limit: &Limit) {
         let newest = self.newest() as u64;
-        match input.choice(3) {
-            0 => drop(self.filter.advance(newest.saturating_add(input.number()))),
-            1 => drop(self.filter.advance_due(moment(input, self.window(), newest))),
-            _ => {
-                let (now, numbers) = (moment(input, self.window(), newest), input.items());
-                let ask = |filter: &BloomFilter| {
-                    let (mut found, asked) = (Vec::new(), self.remembered.since.keys().chain(&[0, 1]).take(64));
-                    filter.at(now).may_contain_all(asked.map(|&number| item(number)), |is_there| found.push(is_there));
-                    (found, filter.at(now).num_items())
-                };
-                let before = ask(&self.filter);
-                self.filter.advance_before_adding(items_of(&numbers), now);
-                assert!(ask(&self.filter) == before, "a move changed an answer");
+        if input.choice(3) == 0 {
+            return drop(self.filter.advance(newest.saturating_add(input.number())));
+        }
+        let (time, numbers) = (Time::At(moment(input, self.window(), newest)), input.items());
+        let (before, mut replica, mut told) = (self.filter.copy(), self.filter.copy(), Vec::new());
+        let mut live = self.filter.live(time);
+        let added = live.add_all(items_of(&numbers), limit, |is_new| told.push(is_new));
+        let outcome = live.finish();
+        assert_eq!(added.is_ok(), told.len() == numbers.len());
+        match outcome.before {
+            Move::Stay => {}
+            Move::Advance(slice) => drop(replica.advance(slice)),
+            Move::Rebase(slice) => replica.rebase(slice),
+        }
+        let ask = |filter: &BloomFilter| {
+            let (mut found, asked) = (Vec::new(), self.remembered.since.keys().chain(&[0, 1]).take(64));
+            filter.at(time).may_contain_all(asked.map(|&number| item(number)), |is_there| found.push(is_there));
+            (found, filter.at(time).num_items())
+        };
+        assert!(ask(&replica) == ask(&before), "a move changed an answer");
+        let (done, mut again) = (&numbers[..told.len()], Vec::new());
+        let followed = replica.live(Time::Reached).add_all(items_of(done), &Unlimited, |is_new| again.push(is_new));
+        assert!(followed.is_ok() && again == told && replica.is_same(&self.filter));
+        assert_eq!(outcome.changed || outcome.before != Move::Stay, !self.filter.is_same(&before));
+        // Slices that were renumbered are so for these items too, after this.
+        let slice = self.newest().max(newest.into());
+        for (&number, is_new) in numbers.iter().zip(told) {
+            if is_new || self.filter.renews() {
+                self.remembered.note(number, slice);
             }
         }
     }
@@ -232,7 +251,7 @@ impl Tracked {
 
     fn merge(&mut self, other: &Tracked, limit: &Limit) {
         let (before, before_bytes) = (self.filter.copy(), limit.taken_by(&self.filter));
-        match self.filter.merge(&[&other.filter], limit) {
+        match self.filter.live(Time::Reached).merge(&[&other.filter], limit) {
             Ok(changed) => {
                 assert_eq!(changed, !self.filter.is_same(&before));
                 assert_eq!(self.newest(), before.newest_slice().max(other.filter.newest_slice()).unwrap_or(0).into());

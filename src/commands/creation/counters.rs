@@ -6,15 +6,15 @@ use rollcall_core::unstable::counting::layout::Layout;
 use rollcall_core::unstable::counting::{Shaped, sizing};
 use rollcall_core::window::Window;
 
-use super::super::effects::{AddedWords, announce_expiry, word};
+use super::super::effects::{self, word};
 use super::super::keyspace::refusal_of;
 use super::super::{expiry, windows};
 use crate::args::Options;
 use crate::config;
+use crate::limits::ServerLimit;
 use crate::refusal::Refusal;
-use crate::server::ffi::{ArgOrOwned, Args, Closed, Ctx};
-use crate::types::family::Family;
-use crate::types::names::{Prefix, Verb};
+use crate::server::ffi::{ArgOrOwned, Ctx};
+use crate::types::names::Prefix;
 
 /// What a counter is created with.
 #[derive(Clone, Copy)]
@@ -25,7 +25,7 @@ pub(in crate::commands) struct Creation {
     /// Its window, and the slice that it begins with.
     window: Option<(Window, u64)>,
     /// When the key expires, in milliseconds since 1970.
-    pub(in crate::commands) expiry: Option<i64>,
+    expiry: Option<i64>,
 }
 
 impl Creation {
@@ -55,21 +55,58 @@ impl Creation {
             (Some(_), None) => return Err(Refusal::Argument("option PRECISION needs option TAIL".to_owned())),
             (None, Some(_)) => return Err(Refusal::Argument("option TAIL needs option PRECISION".to_owned())),
         };
-        let first = |window: Window| options.window.slice.unwrap_or_else(|| window.first_slice(windows::now(ctx)));
+        let first = |window: Window| options.window.slice.unwrap_or_else(|| window.first_slice(ctx.now_seconds()));
         let window = windows::of_counter(options)?.map(|window| (window, first(window)));
         Ok(Creation { params, layout, window, expiry: expiry::resolve(ctx, options.expiry)? })
     }
 
-    pub(in crate::commands) fn build(&self) -> Result<Counter, Refusal> {
-        let layout = self
-            .layout
-            .map_or_else(|| sizing::layout(self.params.error_rate, self.params.capacity), Ok)
-            .map_err(refusal_of::<Counter>)?;
-        let counter = Counter::with_layout(self.params, layout).map_err(refusal_of::<Counter>)?;
+    /// The shape of its bitmap. Where it was decided nowhere else, it follows from the capacity and the error rate.
+    fn layout(&self) -> Result<Layout, Refusal> {
+        let layout = self.layout.map_or_else(|| sizing::layout(self.params.error_rate, self.params.capacity), Ok);
+        layout.map_err(refusal_of::<Counter>)
+    }
+}
+
+impl effects::Creation<Counter> for Creation {
+    fn build(&self, _limit: &ServerLimit) -> Result<Counter, Refusal> {
+        let counter = Counter::with_layout(self.params, self.layout()?).map_err(refusal_of::<Counter>)?;
         match self.window {
             None => Ok(counter),
             Some((window, slice)) => counter.with_window(window, slice).map_err(refusal_of::<Counter>),
         }
+    }
+
+    fn prefix(&self) -> Prefix {
+        Prefix::Lc
+    }
+
+    fn expiry(&self) -> Option<i64> {
+        self.expiry
+    }
+
+    fn size(&self) -> (Option<f64>, u64) {
+        (None, self.params.capacity)
+    }
+
+    fn options(&self, ctx: Ctx) -> Vec<ArgOrOwned<'static>> {
+        let params = &self.params;
+        let mut words = vec![
+            word(ctx, "ERROR"),
+            word(ctx, format!("{:?}", params.error_rate)),
+            word(ctx, "EXACT"),
+            word(ctx, params.exact_limit.to_string()),
+            word(ctx, "BYTES"),
+            word(ctx, params.exact_bytes.to_string()),
+        ];
+        if let Ok(layout) = self.layout() {
+            words.extend([word(ctx, "PRECISION"), word(ctx, layout.precision().to_string())]);
+            words.extend([word(ctx, "TAIL"), word(ctx, layout.tail_bits().to_string())]);
+        }
+        words.extend([word(ctx, "SEED"), word(ctx, params.seed.to_string())]);
+        if let Some((window, slice)) = &self.window {
+            words.extend(windows::words(ctx, window, false, *slice));
+        }
+        words
     }
 }
 
@@ -87,66 +124,5 @@ fn as_given(error: Error, options: &Options) -> Error {
             Error::OutOfRange { parameter, expected, got: given.map_or(got, |given| given.to_string()) }
         }
         error => error,
-    }
-}
-
-/// What a counter was created with, all of which its replicas are told.
-#[derive(Clone, Copy)]
-pub(in crate::commands) struct Created {
-    params: Params,
-    layout: Layout,
-    window: Option<(Window, u64)>,
-    expiry: Option<i64>,
-}
-
-impl Created {
-    pub(in crate::commands) fn new(counter: &Counter, creation: &Creation) -> Self {
-        let Creation { window, expiry, .. } = *creation;
-        Created { params: *counter.params(), layout: counter.layout(), window, expiry }
-    }
-}
-
-pub(in crate::commands) const WORDS: AddedWords<Created> = AddedWords {
-    announce_reserved: Created::announce_reserved,
-    events: Counter::prefix_of_events,
-    options: |ctx, created| {
-        let mut words = vec![word(ctx, "CAPACITY"), word(ctx, created.params.capacity.to_string())];
-        words.extend(created.reserve_words(ctx));
-        words
-    },
-    expiry: |created| created.expiry,
-};
-
-impl Created {
-    /// The options that `LC.RESERVE` and `LC.INSERT` share, as words.
-    fn reserve_words(&self, ctx: Ctx) -> Vec<ArgOrOwned<'static>> {
-        let Created { params, layout, window, .. } = self;
-        let mut words = vec![
-            word(ctx, "ERROR"),
-            word(ctx, format!("{:?}", params.error_rate)),
-            word(ctx, "EXACT"),
-            word(ctx, params.exact_limit.to_string()),
-            word(ctx, "BYTES"),
-            word(ctx, params.exact_bytes.to_string()),
-            word(ctx, "PRECISION"),
-            word(ctx, layout.precision().to_string()),
-            word(ctx, "TAIL"),
-            word(ctx, layout.tail_bits().to_string()),
-            word(ctx, "SEED"),
-            word(ctx, params.seed.to_string()),
-        ];
-        if let Some((window, slice)) = window {
-            words.extend(windows::words(ctx, window, false, *slice));
-        }
-        words
-    }
-
-    /// Replicates the creation of an empty key, and sends its event.
-    pub(in crate::commands) fn announce_reserved(&self, ctx: Ctx, key: Closed<'_>) {
-        let mut arguments = vec![ArgOrOwned::Arg(key.name()), word(ctx, self.params.capacity.to_string())];
-        arguments.extend(self.reserve_words(ctx));
-        ctx.replicate(Prefix::Lc.name(Verb::Reserve).text(), &arguments, Args::none());
-        ctx.changed(key, Prefix::Lc.event(Verb::Reserve));
-        announce_expiry(ctx, key, self.expiry);
     }
 }

@@ -1,11 +1,11 @@
 //! What a filter is created with: read from options and defaults, and written as words for replicas and the AOF.
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Sliding};
-use rollcall_core::error::{Error, Parameter};
+use rollcall_core::error::Parameter;
 use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
 use rollcall_core::unstable::bloom::{ClassicFilter, expansion_error};
 
-use super::super::effects::{AddedWords, announce_expiry, word};
+use super::super::effects::{self, word};
 use super::super::keyspace::refusal_of;
 use super::super::{expiry, windows};
 use crate::args::{self, Opt, Options};
@@ -13,10 +13,10 @@ use crate::config;
 use crate::limits::ServerLimit;
 use crate::refusal::{Noun, Refusal};
 use crate::server::facts::{is_redis_8, must_obey};
-use crate::server::ffi::{ArgOrOwned, Args, Closed, Ctx};
+use crate::server::ffi::{ArgOrOwned, Args, Ctx};
 use crate::types::entry::no_classic;
-use crate::types::family::{Family, serves_classic};
-use crate::types::names::{Prefix, Verb};
+use crate::types::family::serves_classic;
+use crate::types::names::Prefix;
 
 const RESERVE_OPTIONS: [Opt; 13] = args::joined(&[OF_RESERVE, windows::OF_FILTERS, args::EXPIRY]);
 /// Those of a `BF.RESERVE` that must be obeyed.
@@ -29,7 +29,7 @@ const LARGEST_RATE_OF_REDIS_8: f64 = 0.25;
 /// What a filter is created with.
 #[derive(Clone, Copy)]
 pub(in crate::commands) struct Creation {
-    pub(in crate::commands) params: Params,
+    params: Params,
     layout: BitLayout,
     /// The expansion that a classic filter stores although it does not scale.
     noted_growth: Option<u32>,
@@ -38,7 +38,7 @@ pub(in crate::commands) struct Creation {
     /// How far back it reaches, and the slice that it begins with.
     sliding: Option<(Sliding, u64)>,
     /// When the key expires, in milliseconds since 1970.
-    pub(in crate::commands) expiry: Option<i64>,
+    expiry: Option<i64>,
 }
 
 impl Creation {
@@ -122,7 +122,7 @@ impl Creation {
             Some(_) if self.params.expansion == 0 => self.params.expansion = DEFAULT_GROWTH,
             Some(_) => {}
         }
-        let first = || sliding.window().map_or(0, |window| window.first_slice(windows::now(ctx)));
+        let first = || sliding.first_slice(ctx.now_seconds());
         self.sliding = Some((sliding, options.window.slice.unwrap_or_else(first)));
         Ok(self)
     }
@@ -146,28 +146,40 @@ impl Creation {
         }
         creation(ctx, args, &options)
     }
+}
 
-    /// The filter.
-    pub(in crate::commands) fn build(&self, limit: &ServerLimit) -> Result<BloomFilter, Error> {
-        if let Some((sliding, slice)) = self.sliding {
-            return BloomFilter::windowed_at(self.params, sliding, slice, limit);
-        }
-        match (self.layout, self.noted_growth) {
-            (BitLayout::Classic, noted) if self.is_obeyed => {
+impl effects::Creation<BloomFilter> for Creation {
+    fn build(&self, limit: &ServerLimit) -> Result<BloomFilter, Refusal> {
+        let built = match (self.sliding, self.layout, self.noted_growth) {
+            (Some((sliding, slice)), ..) => BloomFilter::windowed(self.params, sliding, slice, limit),
+            (None, BitLayout::Classic, noted) if self.is_obeyed => {
                 let expansion = Some(self.params.expansion).filter(|&expansion| expansion != 0);
                 let growth = expansion.or(noted).unwrap_or(DEFAULT_GROWTH);
                 ClassicFilter::of_any_range(self.params, growth, limit).map(Into::into)
             }
-            (BitLayout::Classic, Some(growth)) => {
+            (None, BitLayout::Classic, Some(growth)) => {
                 ClassicFilter::with_growth(self.params, growth, limit).map(Into::into)
             }
             _ => BloomFilter::new(self.layout, self.params, limit),
-        }
+        };
+        built.map_err(refusal_of::<BloomFilter>)
     }
 
-    /// The options that `BF.RESERVE` and `BF.INSERT` share, as words. For a classic filter they are RedisBloom's own,
-    /// so that a RedisBloom can replicate from us and read our AOF. It has no filters of lines.
-    fn growth_words(&self, ctx: Ctx) -> Vec<ArgOrOwned<'static>> {
+    fn prefix(&self) -> Prefix {
+        Prefix::of_layout(self.layout)
+    }
+
+    fn expiry(&self) -> Option<i64> {
+        self.expiry
+    }
+
+    fn size(&self) -> (Option<f64>, u64) {
+        (Some(self.params.error_rate), self.params.capacity)
+    }
+
+    /// For a classic filter they are RedisBloom's own, so that a RedisBloom can replicate from us and read our AOF. It
+    /// has no filters of lines.
+    fn options(&self, ctx: Ctx) -> Vec<ArgOrOwned<'static>> {
         let mut words = Vec::new();
         let is_of_last = self.sliding.is_some_and(|(sliding, _)| sliding.window().is_none());
         if self.params.expansion == 0 && !is_of_last {
@@ -185,35 +197,4 @@ impl Creation {
         }
         words
     }
-
-    /// Replicates the creation of an empty key, and sends its event.
-    pub(in crate::commands) fn announce_reserved(&self, ctx: Ctx, key: Closed<'_>) {
-        let mut arguments = vec![
-            ArgOrOwned::Arg(key.name()),
-            word(ctx, format!("{:?}", self.params.error_rate)),
-            word(ctx, self.params.capacity.to_string()),
-        ];
-        arguments.extend(self.growth_words(ctx));
-        ctx.replicate(Prefix::of_layout(self.layout).name(Verb::Reserve).text(), &arguments, Args::none());
-        ctx.changed(key, BloomFilter::prefix_of_events().event(Verb::Reserve));
-        announce_expiry(ctx, key, self.expiry);
-    }
 }
-
-/// The words and events of commands that add to a filter.
-pub(in crate::commands) const WORDS: AddedWords<Creation> = AddedWords {
-    announce_reserved: Creation::announce_reserved,
-    events: BloomFilter::prefix_of_events,
-    options: |ctx, creation| {
-        let params = &creation.params;
-        let mut words = vec![
-            word(ctx, "CAPACITY"),
-            word(ctx, params.capacity.to_string()),
-            word(ctx, "ERROR"),
-            word(ctx, format!("{:?}", params.error_rate)),
-        ];
-        words.extend(creation.growth_words(ctx));
-        words
-    },
-    expiry: |creation| creation.expiry,
-};

@@ -7,6 +7,7 @@ use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::partition::{Partitioned, unite};
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::window::Time;
 
 use crate::cluster::{ClusterCounter, ClusterFilter};
 use rollcall_testkit::cluster::{Moving, cluster};
@@ -82,9 +83,9 @@ fn one_filter_and_one_counter_over_a_cluster_whose_slots_move() {
         counter.add(&list).unwrap();
         for (item, answer) in list.iter().zip(answers) {
             let item = item.as_bytes();
-            let expected = filters[seen.part_of(item) as usize].add(item, &Unlimited).unwrap();
+            let expected = filters[seen.part_of(item) as usize].live(Time::Reached).add(item, &Unlimited).unwrap();
             assert_eq!(answer, expected, "{}", item.escape_ascii());
-            counters[users.part_of(item) as usize].add(item, &Unlimited).unwrap();
+            counters[users.part_of(item) as usize].live(Time::Reached).add(item, &Unlimited).unwrap();
             new += u64::from(answer);
         }
     }

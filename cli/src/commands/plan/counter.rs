@@ -8,7 +8,7 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::counting::estimate::standard_error;
 use rollcall_core::unstable::counting::sizing;
 use rollcall_core::unstable::rounding::error_of_whole;
-use rollcall_core::window::{Pace, Window};
+use rollcall_core::window::{Pace, Time, Window};
 use serde::Serialize;
 
 use super::asked::{Asked, KEY_BYTES};
@@ -127,9 +127,9 @@ impl Counting {
             let len = own.len().min(member.len());
             member[..len].copy_from_slice(&own[..len]);
             if counter.is_exact() {
-                counter.add(&member, &Unlimited)?
+                counter.live(Time::Reached).add(&member, &Unlimited)?
             } else {
-                counter.add(own, &Unlimited)?
+                counter.live(Time::Reached).add(own, &Unlimited)?
             };
         }
         Ok(counter)

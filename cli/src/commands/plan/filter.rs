@@ -3,9 +3,10 @@
 use clap::Args;
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Sliding, sizing};
 use rollcall_core::error::{Error, Parameter};
+use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::classic::{FORCE64, NO_SCALING, NOROUND, Shape};
-use rollcall_core::window::Pace;
+use rollcall_core::window::{Pace, Time};
 use serde::Serialize;
 
 use super::asked::{Asked, KEY_BYTES, is_refused_by_default, warning};
@@ -254,7 +255,7 @@ fn overhead(layout: BitLayout, expansion: u32, sub_filters: u64) -> Result<u64, 
     let mut filter = BloomFilter::new(layout, params, &Unlimited)?;
     let mut item = 0u64;
     while (filter.sub_filters().len() as u64) < sub_filters {
-        filter.add(item.to_le_bytes(), &Unlimited)?;
+        filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited)?;
         item += 1;
     }
     Ok(filter.size_bytes() - filter.sub_filters().map(|sub_filter| sub_filter.num_bytes).sum::<u64>())
@@ -265,10 +266,10 @@ fn overhead_of_forgetting(generations: u32) -> Result<u64, Error> {
     let slices = generations.saturating_sub(1).max(1);
     let sliding = Sliding::time(slices.into(), slices, Pace::Manual, false)?;
     let params = Params { error_rate: 0.01, capacity: slices.into(), expansion: 1, seed: 0 };
-    let mut filter = BloomFilter::windowed_at(params, sliding, 0, &Unlimited)?;
+    let mut filter = BloomFilter::windowed(params, sliding, 0, &Unlimited)?;
     for slice in 0..u64::from(generations) {
         filter.advance(slice);
-        filter.add(slice.to_le_bytes(), &Unlimited)?;
+        filter.live(Time::Reached).add(slice.to_le_bytes(), &Unlimited)?;
     }
     Ok(filter.size_bytes() - filter.sub_filters().map(|sub_filter| sub_filter.num_bytes).sum::<u64>())
 }

@@ -4,6 +4,7 @@ use super::super::bitmap::Line;
 use super::super::chain::MAX_SUB_FILTERS;
 use super::super::lines::sizing;
 use super::*;
+use crate::error::Parameter;
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
 

@@ -1,28 +1,38 @@
 //! Adding to the newest generation.
 
-use super::super::chain::{Added, Expected, SubFilter, first_marked, first_marks, hashes_of, marked, next_chunk};
+use super::super::chain::{Expected, SubFilter, first_marked, first_marks, hashes_of, marked, next_chunk};
 use super::super::lines::sub_filter::LineSubFilter;
 use super::{Generation, Ring, look_up_chunk, num_items};
 use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::{SizeLimit, try_reserve};
+use crate::window::Touch;
+
+/// What became of a chunk of items, a bit each.
+struct Touched {
+    new: u32,
+    /// Those that the newest generation took.
+    inserted: u32,
+    /// How many were handled; fewer than all when one was refused.
+    handled: usize,
+}
 
 impl Ring {
-    /// Adds an item. Tells whether it was new; `false` means that the filter already answered that it may contain it.
-    /// It goes by the slices that it has reached, not by a clock.
+    /// Adds an item to the newest slice that it has reached. One that the filter already answered that it may contain is
+    /// known.
     ///
     /// # Errors
     /// What keeps the newest generation from growing. Nothing is changed then.
-    pub fn add(&mut self, item: &[u8], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
+    pub(in crate::bloom) fn add(&mut self, item: &[u8], limit: &(impl SizeLimit + ?Sized)) -> Result<Touch, Error> {
         let hash = self.hash(item);
         let is_known = if self.sliding.refresh {
             if LineSubFilter::look_up(self.newest(), hash) {
-                return Ok(false);
+                return Ok(Touch::Same);
             }
             LineSubFilter::look_up(&self.sub_filters[..self.newest_start()], hash)
         } else {
             if LineSubFilter::look_up(&self.sub_filters, hash) {
-                return Ok(false);
+                return Ok(Touch::Same);
             }
             false
         };
@@ -32,43 +42,49 @@ impl Ring {
         if let Some(newest) = self.sub_filters.last_mut() {
             newest.insert(hash);
         }
-        if is_known {
-            self.count_renewed(hash);
+        if !is_known {
+            return Ok(Touch::New);
         }
-        Ok(!is_known)
+        self.count_renewed(hash);
+        Ok(Touch::Renewed)
     }
 
-    /// Adds items with the same outcome as [`Self::add`] for one after another. `added` is called for each item with
-    /// whether it was new.
+    /// Adds items with the same outcome as [`Self::add`] for one after another. `added` is called with each.
     ///
     /// # Errors
     /// As [`Self::add`]. The items before the refused one are added, and `added` was called for each of them.
-    pub fn add_all<'a>(
+    pub(in crate::bloom) fn add_all<'a>(
         &mut self,
         items: impl IntoIterator<Item = &'a [u8]>,
         limit: &(impl SizeLimit + ?Sized),
-        mut added: impl FnMut(bool),
+        mut added: impl FnMut(Touch),
     ) -> Result<(), Error> {
         let mut hashes = hashes_of::<LineSubFilter>(items, self.params.seed);
         while let Some((chunk, len)) = next_chunk(&mut hashes) {
-            let (chunk, result) = self.add_chunk(&chunk[..len], limit);
-            (0..chunk.handled).for_each(|i| added(chunk.new >> i & 1 == 1));
+            let (Touched { new, inserted, handled }, result) = self.add_chunk(&chunk[..len], limit);
+            (0..handled).for_each(|i| {
+                added(match (new >> i & 1, inserted >> i & 1) {
+                    (1, _) => Touch::New,
+                    (_, 1) => Touch::Renewed,
+                    _ => Touch::Same,
+                });
+            });
             result?;
         }
         Ok(())
     }
 
     /// Adds the items of at most a chunk of hashes, in order, up to the first that fails.
-    fn add_chunk(&mut self, hashes: &[Hash128], limit: &(impl SizeLimit + ?Sized)) -> (Added, Result<(), Error>) {
+    fn add_chunk(&mut self, hashes: &[Hash128], limit: &(impl SizeLimit + ?Sized)) -> (Touched, Result<(), Error>) {
         // As in a chain, each item is looked up once here, and again only in what has changed since.
         let all = first_marks(hashes.len());
         let (mut known, mut left) = self.known_and_left(hashes, all);
-        let mut new = 0;
+        let (mut new, mut inserted) = (0, 0);
         while left != 0 {
             let first = left.trailing_zeros();
             if self.room() == 0 {
                 match self.make_room(limit) {
-                    Err(error) => return (Added { new, handled: first as usize }, Err(error)),
+                    Err(error) => return (Touched { new, inserted, handled: first as usize }, Err(error)),
                     // Items that the dropped generation alone had are new from here on. The one that dropped it was
                     // judged before.
                     Ok(true) => {
@@ -84,14 +100,15 @@ impl Ring {
             let fitting = first_marked(left, self.room().max(1));
             left ^= fitting;
             let Some(newest) = self.sub_filters.last_mut() else { break };
-            let inserted = newest.insert_chunk(hashes, fitting);
+            let taken = newest.insert_chunk(hashes, fitting);
             if newest.is_full() {
                 left &= !newest.look_up_chunk(hashes, left);
             }
-            new |= inserted & !known;
-            marked(inserted & known).for_each(|i| self.count_renewed(hashes[i]));
+            inserted |= taken;
+            new |= taken & !known;
+            marked(taken & known).for_each(|i| self.count_renewed(hashes[i]));
         }
-        (Added { new, handled: hashes.len() }, Ok(()))
+        (Touched { new, inserted, handled: hashes.len() }, Ok(()))
     }
 
     /// The masks of those hashes in `which` that are known, and of those that the newest generation is to take.
@@ -118,11 +135,6 @@ impl Ring {
         }
     }
 
-    /// Makes room for the first item, if there is no sub-filter yet.
-    pub(in crate::bloom) fn reserve_first(&mut self, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error> {
-        if self.sub_filters.is_empty() { self.make_room(limit).map(drop) } else { Ok(()) }
-    }
-
     /// Makes room for an item. Tells whether that began a generation.
     ///
     /// # Errors
@@ -133,7 +145,7 @@ impl Ring {
         }
         let mut more = Vec::new();
         try_reserve(&mut more, 1)?;
-        more.push(self.sub_filter(self.newest().len(), 0, self.size_bytes(), limit)?);
+        more.push(self.sub_filter(self.newest().len(), self.sub_filters.len(), self.size_bytes(), limit)?);
         self.append(&mut more)?;
         Ok(false)
     }
@@ -143,7 +155,7 @@ impl Ring {
     fn turn(&mut self, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error> {
         let dies = self.dead(1).0 > 0;
         if !dies {
-            let next = self.sub_filter(0, 0, self.size_bytes(), limit)?;
+            let next = self.sub_filter(0, self.sub_filters.len(), self.size_bytes(), limit)?;
             try_reserve(&mut self.generations, 1)?;
             try_reserve(&mut self.sub_filters, 1)?;
             self.sub_filters.push(next);

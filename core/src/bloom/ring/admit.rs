@@ -2,75 +2,54 @@
 
 use super::super::chain::{Expected, SubFilter, next_chunk, taken_bytes};
 use super::super::lines::sub_filter::LineSubFilter;
-use super::{Moved, Ring, look_up_chunk};
+use super::{Ring, look_up_chunk};
 use crate::admission::{Admission, Survey, Terms, first_of};
 use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 use crate::window::Move;
 
-/// The items of a call, looked up.
-struct Surveyed {
+/// The items of a call, looked up, and the memory that they need.
+pub(in crate::bloom) struct Prepared {
     survey: Survey<Hash128>,
     /// Of the new ones, how many come in.
     admitted: usize,
     /// Those known that the newest generation takes too, each with how many new ones come before it.
     renewed: Vec<(usize, Hash128)>,
+    /// What becomes of the new ones, if nothing is changed.
+    told: Vec<Admission>,
+    /// The sub-filters that the newest generation may need besides those that it has.
+    more: Vec<LineSubFilter>,
 }
 
-impl Surveyed {
+impl Prepared {
     /// Would they change anything?
-    fn has_changes(&self) -> bool {
+    pub(in crate::bloom) fn has_changes(&self) -> bool {
         self.admitted > 0 || !self.renewed.is_empty()
+    }
+
+    /// What becomes of the items, where nothing is changed.
+    pub(in crate::bloom) fn answers(self) -> Vec<Admission> {
+        self.survey.into_answers(&self.told)
     }
 }
 
 impl Ring {
-    /// Adds those items that `terms` admit, in order, and returns what became of each, at this time if one is given.
-    /// With refresh, known items are renewed. What changes the filter makes the move that is due first.
-    ///
-    /// All memory is allocated before the first bit is set.
+    /// Looks all items up as they are known after the move that is due, and allocates what [`Self::admit`] needs then.
     ///
     /// # Errors
     /// [`Error::NotOfLast`] in a filter of the last items. What keeps the filter from growing, [`Error::OutOfMemory`].
-    /// Nothing is changed then.
-    pub fn admit<'a>(
+    pub(in crate::bloom) fn prepare<'a>(
         &mut self,
         items: impl ExactSizeIterator<Item = &'a [u8]>,
         terms: Terms,
-        now: Option<u64>,
+        due: Move,
         limit: &(impl SizeLimit + ?Sized),
-    ) -> Result<(Vec<Admission>, Moved), Error> {
-        let (slices_later, due) = now.map_or((0, Move::Stay), |now| (self.slices_later(now), self.due(now)));
-        let surveyed = self.survey(items, terms, slices_later)?;
-        let new = surveyed.survey.new_items();
-        let mut told = first_of(if terms.dry_run { surveyed.admitted } else { 0 }, new.len())?;
-        let mut moved = Moved::not();
-        if surveyed.has_changes() {
-            let tried = self.try_move(due)?;
-            let more = self.sub_filters_for((surveyed.admitted + surveyed.renewed.len()) as u64, limit);
-            let more = more.and_then(|more| if terms.dry_run { Ok(None) } else { self.with_room(more).map(Some) });
-            if let Ok(Some(more)) = more {
-                moved = tried.moved;
-                self.fill(more, new, &surveyed.renewed, surveyed.admitted, &mut told);
-            } else {
-                self.take_back(tried);
-                more?;
-            }
-        }
-        Ok((surveyed.survey.into_answers(&told), moved))
-    }
-
-    /// Looks all items up.
-    fn survey<'a>(
-        &self,
-        items: impl ExactSizeIterator<Item = &'a [u8]>,
-        terms: Terms,
-        slices_later: u64,
-    ) -> Result<Surveyed, Error> {
+    ) -> Result<Prepared, Error> {
         if self.is_of_last() {
             return Err(Error::NotOfLast { what: "admission up to a limit" });
         }
+        let slices_later = if let Move::Advance(slice) = due { slice - self.newest_slice } else { 0 };
         let (mut survey, mut renewed) = (Survey::of(items.len())?, Vec::new());
         if self.sliding.refresh {
             renewed = try_with_capacity(items.len())?;
@@ -93,28 +72,41 @@ impl Ring {
         if terms.all && admitted < new {
             renewed.clear();
         }
-        Ok(Surveyed { survey, admitted, renewed })
+        let told = first_of(if terms.dry_run { admitted } else { 0 }, new)?;
+        let more = self.sub_filters_for((admitted + renewed.len()) as u64, slices_later, limit)?;
+        try_reserve(&mut self.sub_filters, more.len())?;
+        try_reserve(&mut self.generations, 1)?;
+        Ok(Prepared { survey, admitted, renewed, told, more })
     }
 
-    /// The sub-filters that `items` may need in the newest generation, besides those that it has.
-    fn sub_filters_for(&self, items: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Vec<LineSubFilter>, Error> {
+    /// Adds the items, once the move has been made that they were prepared for. Nothing is allocated.
+    pub(in crate::bloom) fn admit(&mut self, prepared: Prepared) -> Vec<Admission> {
+        let Prepared { survey, admitted, renewed, mut told, more } = prepared;
+        self.fill(more, survey.new_items(), &renewed, admitted, &mut told);
+        survey.into_answers(&told)
+    }
+
+    /// The sub-filters that `items` may need in the newest generation of a number of slices later, besides those that it
+    /// has.
+    fn sub_filters_for(
+        &self,
+        items: u64,
+        slices_later: u64,
+        limit: &(impl SizeLimit + ?Sized),
+    ) -> Result<Vec<LineSubFilter>, Error> {
         let mut more: Vec<LineSubFilter> = Vec::new();
-        let (begun, mut room, mut held) = (self.newest().len(), self.room(), self.size_bytes());
+        let alive = self.alive(slices_later);
+        let dead_bytes: u64 = self.sub_filters[..self.sub_filters.len() - alive.len()].iter().map(taken_bytes).sum();
+        let mut held = self.size_bytes().saturating_sub(dead_bytes);
+        let (begun, mut room) = if slices_later == 0 { (self.newest().len(), self.room()) } else { (0, 0) };
         while room < items {
-            let next = self.sub_filter(begun + more.len(), more.len(), held, limit)?;
+            let next = self.sub_filter(begun + more.len(), alive.len() + more.len(), held, limit)?;
             held = held.saturating_add(taken_bytes(&next));
             // A new sub-filter takes at least one.
             room = room.saturating_add(next.room().max(1));
             try_reserve(&mut more, 1)?;
             more.push(next);
         }
-        Ok(more)
-    }
-
-    /// These sub-filters, once the lists have room for them.
-    fn with_room(&mut self, more: Vec<LineSubFilter>) -> Result<Vec<LineSubFilter>, Error> {
-        try_reserve(&mut self.sub_filters, more.len())?;
-        try_reserve(&mut self.generations, 1)?;
         Ok(more)
     }
 

@@ -6,7 +6,7 @@ use super::super::lines::sub_filter::LineSubFilter;
 use super::{Forgotten, Generation, Ring, num_items};
 use crate::error::{Error, Parameter};
 use crate::size_limit::{SizeLimit, try_with_capacity};
-use crate::window::{Ahead, Merging};
+use crate::window::{Ahead, Merging, Move, Time};
 
 /// What a generation of the union is made of.
 struct Planned<'a> {
@@ -23,14 +23,34 @@ struct Planned<'a> {
 }
 
 impl Ring {
-    /// Becomes the union of itself and `others`. Its newest slice is the newest of them all. What is dead by that is
-    /// dropped. Tells whether that changed anything, and gives back what was dropped.
+    /// Becomes the union of itself and `others`, between these rebases. Its newest slice is the newest of them all. What
+    /// is dead by that is dropped. Tells whether that changed anything, and gives back what was dropped.
     ///
     /// # Errors
     /// [`Error::Incompatible`] names what differs, [`Error::NotOfLast`], [`Error::RateExceeded`] where a generation would
     /// err more often than it may. Other errors are what `limit` says and [`Error::OutOfMemory`]. Nothing is changed
     /// then.
-    pub fn merge(&mut self, others: &[&Self], limit: &(impl SizeLimit + ?Sized)) -> Result<(bool, Forgotten), Error> {
+    pub fn merge(
+        &mut self,
+        others: &[&Self],
+        merging: Merging,
+        limit: &(impl SizeLimit + ?Sized),
+    ) -> Result<(bool, Forgotten), Error> {
+        let stored = self.newest_slice;
+        if let Move::Rebase(slice) = merging.before {
+            self.rebase(slice);
+        }
+        let rebased = self.newest_slice;
+        let united = self.unite(others, limit);
+        match (&united, merging.after) {
+            (Ok(_), Move::Rebase(slice)) => self.rebase(slice),
+            (Err(_), _) if self.newest_slice == rebased => self.newest_slice = stored,
+            _ => {}
+        }
+        united
+    }
+
+    fn unite(&mut self, others: &[&Self], limit: &(impl SizeLimit + ?Sized)) -> Result<(bool, Forgotten), Error> {
         if self.is_of_last() {
             return Err(Error::NotOfLast { what: "unions" });
         }
@@ -74,40 +94,14 @@ impl Ring {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] where one is more than a slice ahead: this one would forget early.
-    pub fn merging<'a>(&self, others: impl Iterator<Item = &'a Self>, now: u64) -> Result<Merging, Error> {
+    pub fn merging<'a>(&self, others: impl Iterator<Item = &'a Self>, time: Time) -> Result<Merging, Error> {
+        let Some(window) = self.sliding.window() else { return Ok(Merging::default()) };
         // Other windows are for the merge to refuse: their slices mean other times.
         let same = others.filter(|other| other.sliding == self.sliding).map(|other| other.newest_slice);
-        let merging =
-            self.sliding.window().map_or(Ok(Merging::STAYS), |window| window.merging(self.newest_slice, same, now));
-        merging.map_err(|Ahead { slice, present }| {
+        window.merging(self.newest_slice, same, time).map_err(|Ahead { slice, present }| {
             let got = format_args!("{slice}, where that is {present}");
             Error::out_of_range(Parameter::Slice, "at most one ahead of the destination's", got)
         })
-    }
-
-    /// As [`Self::merge`], at a time, with the rebase that is due by then.
-    ///
-    /// # Errors
-    /// Those of [`Self::merging`] and [`Self::merge`]. Nothing is changed then.
-    pub fn merge_at(
-        &mut self,
-        others: &[&Self],
-        now: u64,
-        limit: &(impl SizeLimit + ?Sized),
-    ) -> Result<(bool, Merging, Forgotten), Error> {
-        let merging = self.merging(others.iter().copied(), now)?;
-        let tried = self.try_move(merging.before)?;
-        match self.merge(others, limit) {
-            Ok((changed, forgotten)) => {
-                // A rebase forgets nothing.
-                self.make(merging.after);
-                Ok((changed, merging, forgotten))
-            }
-            Err(error) => {
-                self.take_back(tried);
-                Err(error)
-            }
-        }
     }
 
     /// Plans each generation of the union that is alive once `newest_slice` is the newest, oldest first.

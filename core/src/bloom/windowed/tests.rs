@@ -3,14 +3,16 @@
 mod limits;
 
 use super::*;
+use crate::admission::{Admission, Terms};
 use crate::bloom::lines::LineFilter;
 use crate::bloom::lines::sub_filter::LineSubFilter;
 use crate::bloom::ring::Generation;
 use crate::bloom::{Span, sizing};
 use crate::error::{Limit, Parameter};
 use crate::heap::{Mover, OnHeap};
+use crate::live::{Outcome, Windowed};
 use crate::size_limit::{MaxBytes, Unlimited};
-use crate::window::{Move, Window};
+use crate::window::{Merging, Move, Pace, Window};
 use proptest::prelude::*;
 use std::alloc::Layout;
 use std::collections::{HashMap, HashSet};
@@ -20,7 +22,12 @@ const LEN: u64 = 10;
 fn filter(slices: u32, refresh: bool, capacity: u64, now: u64) -> BloomFilter {
     let params = Params { error_rate: 1e-6, capacity, expansion: 2, seed: 0 };
     let sliding = Sliding::time(LEN * u64::from(slices), slices, Pace::Clock, refresh).unwrap();
-    BloomFilter::windowed(params, sliding, now, &Unlimited).unwrap()
+    BloomFilter::windowed(params, sliding, sliding.first_slice(now), &Unlimited).unwrap()
+}
+
+/// How often items were put in, those that were renewed in each of their slices.
+fn additions(filter: &BloomFilter) -> u64 {
+    filter.sub_filters().map(|one| one.num_items).sum()
 }
 
 fn bytes(items: &[u32]) -> Vec<[u8; 4]> {
@@ -29,9 +36,9 @@ fn bytes(items: &[u32]) -> Vec<[u8; 4]> {
 
 fn add(filter: &mut BloomFilter, items: &[u32], now: u64) -> (Move, Vec<bool>) {
     let (items, mut new) = (bytes(items), Vec::new());
-    let moved = filter.advance_before_adding(items.iter().map(|item| &item[..]), now);
-    filter.add_all(items.iter().map(|item| &item[..]), &Unlimited, |is_new| new.push(is_new)).unwrap();
-    (moved.made, new)
+    let mut live = filter.live(Time::At(now));
+    live.add_all(&items, &Unlimited, |is_new| new.push(is_new)).unwrap();
+    (live.finish().before, new)
 }
 
 /// The generations of a filter of the last items, newest first, as sets.
@@ -112,7 +119,7 @@ proptest! {
                 add(&mut one, &[*item], now);
             }
             prop_assert!(one == listed);
-            let present = listed.at(now);
+            let present = listed.at(Time::At(now));
             prop_assert!((0..80).all(|item: u32| present.may_contain(item.to_le_bytes()) == model.contains_key(&item)));
             prop_assert_eq!(present.num_items(), model.len() as u64);
             let mut found = Vec::new();
@@ -229,16 +236,16 @@ proptest! {
             let items = bytes(&items);
             let asked = || items.iter().map(|item| &item[..]);
             let before = ours.try_clone().unwrap();
-            let (dry, _) = ours.admit_at(asked(), Terms { dry_run: true, ..terms }, now, &Unlimited).unwrap();
+            let (dry, _) = ours.admit_at(asked(), Terms { dry_run: true, ..terms }, Time::At(now), &Unlimited).unwrap();
             prop_assert!(ours == before);
             prop_assert_eq!(&dry, &expected);
-            let (told, moved) = ours.admit_at(asked(), terms, now, &Unlimited).unwrap();
+            let (told, moved) = ours.admit_at(asked(), terms, Time::At(now), &Unlimited).unwrap();
             prop_assert_eq!(told, expected);
             let has_moved = before.newest_slice() != ours.newest_slice();
-            prop_assert_eq!(moved.made, if has_moved { Move::Advance(slice) } else { Move::Stay });
+            prop_assert_eq!(moved.before, if has_moved { Move::Advance(slice) } else { Move::Stay });
             prop_assert!(ours == before || ours.newest_slice() == Some(slice));
-            prop_assert_eq!(ours.at(now).num_items(), model.len() as u64);
-            prop_assert!((0..60u32).all(|item| ours.at(now).may_contain(item.to_le_bytes()) == model.contains_key(&item)));
+            prop_assert_eq!(ours.at(Time::At(now)).num_items(), model.len() as u64);
+            prop_assert!((0..60u32).all(|item| ours.at(Time::At(now)).may_contain(item.to_le_bytes()) == model.contains_key(&item)));
         }
     }
 }
@@ -259,9 +266,9 @@ proptest! {
         let others: Vec<&BloomFilter> = filters[1..].iter().collect();
         let (mut merged, mut expected) = (filters[0].try_clone().unwrap(), filters[0].try_clone().unwrap());
         let newest = expected.newest_slice().unwrap();
-        match merged.merge_at(&others, now * LEN, &MaxBytes(limit)) {
+        match merged.merge_at(&others, Time::At(now * LEN), &MaxBytes(limit)) {
             Err(_) => prop_assert!(merged == filters[0]),
-            Ok((changed, Merging { before, after }, _)) => {
+            Ok(Outcome { before, changed, after, .. }) => {
                 let step = |filter: &mut BloomFilter, made| match made {
                     Move::Rebase(slice) => filter.rebase(slice),
                     made => assert_eq!(made, Move::Stay),
@@ -272,7 +279,7 @@ proptest! {
                 prop_assert!(merged == expected);
                 // What had jumped ahead is back at the clock.
                 let is_back = merged.newest_slice().unwrap() <= now + 1;
-                let stays = Merging { before, after } == Merging::STAYS;
+                let stays = (before, after) == (Move::Stay, Move::Stay);
                 prop_assert!(is_back || stays && newest <= now + 1);
                 // Nothing was forgotten early by more than the slice that clocks may differ.
                 let most = filters.iter().filter_map(BloomFilter::newest_slice).max().unwrap();
@@ -294,10 +301,10 @@ proptest! {
         }
         let (before, now) = (ours.try_clone().unwrap(), if back { 1_000 - later } else { 1_030 + later });
         let asked = bytes(&asked);
-        let told = ours.admit_at(asked.iter().map(|item| &item[..]), Terms { dry_run, ..SOME }, now, &MaxBytes(limit));
+        let told = ours.admit_at(asked.iter().map(|item| &item[..]), Terms { dry_run, ..SOME }, Time::At(now), &MaxBytes(limit));
         prop_assert!(told.is_ok() && !dry_run || ours == before);
         if let Ok((_, moved)) = told {
-            prop_assert!(moved.made != Move::Stay || ours.newest_slice() == before.newest_slice());
+            prop_assert!(moved.before != Move::Stay || ours.newest_slice() == before.newest_slice());
         }
     }
 }
@@ -311,9 +318,10 @@ fn a_clock_that_jumped_forgets_nothing_early() {
     add(&mut filter, &[3], 50_000_000);
     assert_eq!(add(&mut filter, &[4], 1_000_030).0, Move::Rebase(100_003));
     assert!(
-        filter.at(1_000_060).may_contain(3u32.to_le_bytes()) && filter.at(1_000_060).may_contain(4u32.to_le_bytes())
+        filter.at(Time::At(1_000_060)).may_contain(3u32.to_le_bytes())
+            && filter.at(Time::At(1_000_060)).may_contain(4u32.to_le_bytes())
     );
-    assert!(!filter.at(1_000_080).may_contain(4u32.to_le_bytes()));
+    assert!(!filter.at(Time::At(1_000_080)).may_contain(4u32.to_le_bytes()));
     // As far back as there are no slices.
     filter.rebase(0);
     assert!(filter.may_contain(4u32.to_le_bytes()));
@@ -340,9 +348,9 @@ fn what_does_not_fit_is_refused() {
     ));
     let mut ahead = of_time.try_clone().unwrap();
     ahead.advance(1);
-    assert!(of_time.merging(&[&ahead], 0).is_ok());
+    assert!(of_time.merging(&[&ahead], Time::At(0)).is_ok());
     ahead.advance(2);
-    assert!(of_time.merging(&[&ahead], 0).is_err());
+    assert!(of_time.merging(&[&ahead], Time::At(0)).is_err());
     assert!(matches!(of_time.sliding(), Some(Sliding { span: Span::Time(window), .. }) if window.seconds() == 86_400));
     assert!(Window::new(86_400, 4, Sliding::MAX_SLICES, Pace::Manual).is_ok());
 }
@@ -387,10 +395,13 @@ fn fill_and_rate_are_those_of_what_is_alive() {
     let mut told = Vec::new();
     for slice in 0..8u64 {
         let now = 1_000 + LEN * slice;
-        let alive = filter.at(now);
+        let alive = filter.at(Time::At(now));
         told.push((alive.fill_ratio(), alive.false_positive_rate()));
         // Later, less is alive.
-        assert!(filter.at(now + 5 * LEN).fill_ratio() == 0.0 && filter.at(now + 5 * LEN).false_positive_rate() == 0.0);
+        assert!(
+            filter.at(Time::At(now + 5 * LEN)).fill_ratio() == 0.0
+                && filter.at(Time::At(now + 5 * LEN)).false_positive_rate() == 0.0
+        );
         add(&mut filter, &(0..60).map(|item| item + 1000 * slice as u32).collect::<Vec<_>>(), now);
         let (mut set, mut bits, mut none) = (0, 0, 1.0);
         for one in filter.sub_filters() {
@@ -401,7 +412,7 @@ fn fill_and_rate_are_those_of_what_is_alive() {
         }
         assert!((filter.fill_ratio() - set as f64 / bits as f64).abs() < 1e-12);
         assert!((filter.false_positive_rate() - (1.0 - none)).abs() < 1e-12, "{slice}");
-        assert_eq!(filter.at(now).fill_ratio(), filter.fill_ratio());
+        assert_eq!(filter.at(Time::At(now)).fill_ratio(), filter.fill_ratio());
     }
     assert!(told[4].1 > told[1].1 && told[1].1 > 0.0);
 }
@@ -488,21 +499,20 @@ fn what_goes_by_no_time_does_not_move() {
     for mut filter in [last, plain] {
         (0..90).for_each(|item: u32| drop(filter.add(item.to_le_bytes(), &Unlimited)));
         let before = filter.try_clone().unwrap();
-        assert!(!filter.asks_clock());
         assert_eq!(filter.advance(1_000).num_bytes(), 0);
         filter.rebase(0);
         filter.set_pace(Pace::Manual);
-        assert_eq!(filter.advance_due(u64::MAX).made, Move::Stay);
-        assert_eq!(filter.merging(&[&before], 0), Ok(Merging::STAYS));
-        assert_eq!(filter.at(u64::MAX).slice(), before.newest_slice());
-        assert!(filter == before && filter.at(u64::MAX).num_items() == before.num_items());
+        assert_eq!(filter.advance_due(Time::At(u64::MAX)), Move::Stay);
+        assert_eq!(filter.merging(&[&before], Time::At(0)), Ok(Merging::default()));
+        assert_eq!(filter.at(Time::At(u64::MAX)).slice(), before.newest_slice());
+        assert!(filter == before && filter.at(Time::At(u64::MAX)).num_items() == before.num_items());
     }
 }
 
 const SOME: Terms = Terms { limit: u64::MAX, all: false, dry_run: false };
 
 fn admit(filter: &mut BloomFilter, items: &[u32], terms: Terms, now: u64, limit: u64) -> Result<Vec<Admission>, Error> {
-    let told = filter.admit_at(bytes(items).iter().map(|item| &item[..]), terms, now, &MaxBytes(limit));
+    let told = filter.admit_at(bytes(items).iter().map(|item| &item[..]), terms, Time::At(now), &MaxBytes(limit));
     told.map(|(told, _)| told)
 }
 
@@ -530,19 +540,19 @@ fn renewed_items_are_moved_to_the_newest_slice() {
     let dry = Terms { dry_run: true, ..SOME };
     // What only tells moves nothing on.
     let before = ours.try_clone().unwrap();
-    assert_eq!(ours.admit_at(asked(), dry, 1_010, &Unlimited).unwrap().1.made, Move::Stay);
+    assert_eq!(ours.admit_at(asked(), dry, Time::At(1_010), &Unlimited).unwrap().1.before, Move::Stay);
     assert!(ours == before);
-    let (told, moved) = ours.admit_at(asked(), SOME, 1_010, &Unlimited).unwrap();
-    assert_eq!((told, moved.made), (vec![Admission::Known; 2], Move::Advance(101)));
-    assert_eq!((ours.num_items(), ours.additions(), ours.sub_filters().len()), (1, 2, 2));
+    let (told, moved) = ours.admit_at(asked(), SOME, Time::At(1_010), &Unlimited).unwrap();
+    assert_eq!((told, moved.before), (vec![Admission::Known; 2], Move::Advance(101)));
+    assert_eq!((ours.num_items(), additions(&ours), ours.sub_filters().len()), (1, 2, 2));
     add(&mut once, &[7], 1_010);
     assert!(ours == once);
     // In its slice it is not renewed again.
-    assert_eq!(ours.admit_at(asked(), SOME, 1_010, &Unlimited).unwrap().1.made, Move::Stay);
-    assert!(ours.at(1_039).may_contain(known[0]) && !ours.at(1_040).may_contain(known[0]));
+    assert_eq!(ours.admit_at(asked(), SOME, Time::At(1_010), &Unlimited).unwrap().1.before, Move::Stay);
+    assert!(ours.at(Time::At(1_039)).may_contain(known[0]) && !ours.at(Time::At(1_040)).may_contain(known[0]));
     let last = Params { error_rate: 0.01, capacity: 10, expansion: 0, seed: 0 };
     let mut last = BloomFilter::windowed(last, Sliding::last_different(), 0, &Unlimited).unwrap();
-    assert!(matches!(last.admit_at(asked(), SOME, 1_010, &Unlimited), Err(Error::NotOfLast { .. })));
+    assert!(matches!(last.admit_at(asked(), SOME, Time::At(1_010), &Unlimited), Err(Error::NotOfLast { .. })));
 }
 
 #[test]
@@ -566,10 +576,10 @@ fn unions_tell_how_many_items_came_again() {
         filter
     };
     let ours = of(0..100, 0..40);
-    assert_eq!((ours.num_items(), ours.additions()), (100, 140));
+    assert_eq!((ours.num_items(), additions(&ours)), (100, 140));
     let mut part = of(50..60, 0..0);
     assert_eq!(part.merge(&[&ours], &Unlimited), Ok(true));
-    assert_eq!((part.num_items(), part.additions()), (100, 140));
+    assert_eq!((part.num_items(), additions(&part)), (100, 140));
     assert!(part == ours);
     let mut both = ours.try_clone().unwrap();
     assert_eq!(both.merge(&[&of(1000..1300, 1000..1020)], &Unlimited), Ok(true));

@@ -21,7 +21,6 @@ use members::DatedMembers;
 use positions::RECORD_BYTES;
 pub(super) use ring::MOST_SLICES;
 use ring::Ring;
-pub use seen::Touch;
 pub(super) use seen::{Seen, bytes_of_slots};
 use seen::{dense_bytes, renew, sparse_fits};
 
@@ -32,7 +31,7 @@ use crate::error::Error;
 use crate::hash::hash64;
 use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_with_capacity};
-use crate::window::Window;
+use crate::window::{Touch, Window};
 
 /// What was seen in a window.
 #[derive(Debug)]
@@ -103,7 +102,7 @@ impl Dated {
     }
 
     /// As [`Self::touch`], of what [`Self::touch_known`] left.
-    fn touch_unknown(
+    pub(super) fn touch_unknown(
         &mut self,
         item: &[u8],
         hash: u64,

@@ -7,28 +7,7 @@ use super::ring::{Ages, Ring};
 use crate::counting::layout::{Layout, Slot};
 use crate::counting::params::Plan;
 use crate::error::Error;
-/// What adding an item did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Touch {
-    /// It was not known.
-    New,
-    /// It was known, and is now known to have been seen later.
-    Renewed,
-    /// Nothing.
-    Same,
-}
-
-impl Touch {
-    /// What putting the tag of the newest slice over another did.
-    #[inline]
-    pub(in crate::counting) fn over(before: u8, tag: u8) -> Self {
-        match before {
-            0 => Touch::New,
-            before if before == tag => Touch::Same,
-            _ => Touch::Renewed,
-        }
-    }
-}
+use crate::window::Touch;
 
 /// How what was seen is held.
 #[derive(Debug)]

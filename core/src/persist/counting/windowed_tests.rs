@@ -1,4 +1,5 @@
 use super::*;
+use crate::live::Windowed;
 use crate::persist;
 
 fn params(exact_limit: u32, capacity: u64) -> Params {

@@ -16,19 +16,6 @@ const AROUND_BYTES: usize = 256;
 
 /// A value as a [file](super) of it alone: what `rollcall build` writes, and what other programs and languages read.
 ///
-/// ```
-/// use rollcall_core::counting::{Counter, Params};
-/// use rollcall_core::persist;
-/// use rollcall_core::size_limit::{MaxBytes, Unlimited};
-///
-/// let mut counter = Counter::new(Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 })?;
-/// counter.add(b"ann", &Unlimited)?;
-/// let bytes = persist::to_bytes(&counter)?;
-/// let copy: Counter = persist::from_bytes(&bytes, &MaxBytes(1 << 20))?;
-/// assert_eq!(copy.count(), 1);
-/// # Ok::<(), persist::file::Error>(())
-/// ```
-///
 /// # Errors
 /// [`Error::OutOfMemory`](error::Error::OutOfMemory).
 pub fn to_bytes<T: Value>(value: &T) -> Result<Vec<u8>, error::Error> {

@@ -10,11 +10,12 @@
 //! use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 //! use rollcall_core::persist::file::{Entry, Error, Kind, Reader, Writer};
 //! use rollcall_core::size_limit::{MaxBytes, Unlimited};
+//! use rollcall_core::window::Time;
 //!
 //! # fn main() -> Result<(), Error> {
 //! let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
 //! let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
-//! filter.add(b"ann", &Unlimited)?;
+//! filter.live(Time::Reached).add(b"ann", &Unlimited)?;
 //!
 //! let mut file = Writer::new(Vec::new())?;
 //! file.store(&Entry { key: Some(b"seen".to_vec()), ..Entry::of(Kind::Filter) }, &filter)?;

@@ -28,7 +28,7 @@ fn limits_are_sizes_with_all_slices_full() {
         let expansion = if sliding.window().is_some() { 2 } else { 0 };
         let params = Params { error_rate: 0.01, capacity, expansion, seed: 0 };
         let full = |limit: &MaxBytes| -> Result<u64, Error> {
-            let mut filter = BloomFilter::windowed_at(params, sliding, 0, limit)?;
+            let mut filter = BloomFilter::windowed(params, sliding, 0, limit)?;
             // A slice takes a few; one of the last items moves on by itself, and takes no more once it has come round.
             let (of_slice, slices) = if sliding.window().is_some() { (3, 70u32) } else { (10_000, 1) };
             for item in 0..of_slice * slices {
@@ -39,7 +39,7 @@ fn limits_are_sizes_with_all_slices_full() {
         };
         let size = full(&MaxBytes(u64::MAX)).unwrap();
         assert_eq!(full(&MaxBytes(size)), Ok(size), "{sliding:?}");
-        let refused = BloomFilter::windowed_at(params, sliding, 0, &MaxBytes(size - 1)).err();
+        let refused = BloomFilter::windowed(params, sliding, 0, &MaxBytes(size - 1)).err();
         assert!(matches!(refused, Some(Error::TooLarge { needed_bytes, .. }) if needed_bytes == size), "{refused:?}");
     }
 }

@@ -6,10 +6,21 @@ use crate::admission::{Admission, Terms};
 
 const LIMIT: Terms = Terms { limit: 3, all: false, dry_run: false };
 
+/// What became of items, and whether that changed anything.
+fn admitted<'a>(
+    counter: &mut Counter,
+    items: impl ExactSizeIterator<Item = &'a [u8]>,
+    terms: Terms,
+    time: Time,
+    limit: &impl SizeLimit,
+) -> Result<(Vec<Admission>, bool), Error> {
+    counter.admit_at(items, terms, time, limit).map(|(told, outcome)| (told, outcome.changed))
+}
+
 impl Pair {
     /// Whoever was seen when it is asked, and what a call answers.
     fn expected(&self, items: &[u32], terms: Terms, now: u64) -> (Vec<Admission>, BTreeSet<u32>) {
-        let mut alive = self.model.since(self.counter.oldest_alive(now));
+        let mut alive = self.model.since(self.counter.oldest_alive(Time::At(now)));
         let new: BTreeSet<u32> = items.iter().copied().filter(|item| !alive.contains(item)).collect();
         let none = terms.all && (alive.len() + new.len()) as u64 > terms.limit;
         let answer = |&item| {
@@ -28,7 +39,7 @@ impl Pair {
 
     /// Admits items, as the server does, and checks what became of them.
     fn admit(&mut self, items: &[u32], terms: Terms, now: u64) {
-        let (before, due) = (stored(&self.counter), self.counter.due(now));
+        let (before, due) = (stored(&self.counter), self.counter.live(Time::At(now)).due());
         let (expected, alive) = self.expected(items, terms, now);
         let refuses_all = expected.contains(&Refused) && terms.all;
         let is_past = alive.len() > self.counter.params().exact_limit as usize;
@@ -36,36 +47,33 @@ impl Pair {
         let items_of = || bytes.iter().map(|item| &item[..]);
 
         let dry = Terms { dry_run: true, ..terms };
-        let foreseen = self.counter.admit_at(items_of(), dry, now, &Unlimited);
+        let foreseen = self.counter.admit_at(items_of(), dry, Time::At(now), &Unlimited);
         assert_eq!(stored(&self.counter), before);
-        // Where it changes anything, it makes the move that is due.
         let mut moved_before = self.counter.try_clone().unwrap();
-        let found = self.counter.admit_at(items_of(), terms, now, &Unlimited);
-        let moved = if matches!(found, Ok((_, true))) { due } else { Move::Stay };
-        if moved != Move::Stay {
-            moved_before.advance_due(now);
-        }
-        assert_eq!(moved_before.admit_at(items_of(), terms, now, &Unlimited), found);
-        assert_eq!(stored(&moved_before), stored(&self.counter));
-        assert_eq!(foreseen.map(|(told, _)| told), found.clone().map(|(told, _)| told));
+        let found = self.counter.admit_at(items_of(), terms, Time::At(now), &Unlimited);
+        assert_eq!(foreseen.map(|(told, _)| told), found.as_ref().map(|(told, _)| told.clone()).map_err(Clone::clone));
         if is_past {
             assert!(matches!(found, Err(Error::PastExact { .. })), "{found:?}");
-            assert_eq!(moved, Move::Stay);
             assert_eq!(stored(&self.counter), before);
             return;
         }
-        let (told, has_changed) = found.unwrap();
+        let (told, Outcome { before: moved, changed, .. }) = found.unwrap();
         assert_eq!(told, expected);
-        assert_eq!(moved, if has_changed { due } else { Move::Stay });
-        assert_eq!(has_changed, stored(&self.counter) != before);
-        if has_changed {
+        // Where it changes anything, it makes the move that is due; a rebase with any item.
+        let rebases = matches!(due, Move::Rebase(_)) && !terms.dry_run;
+        assert_eq!(moved, if changed || rebases { due } else { Move::Stay });
+        assert_eq!(changed || rebases, stored(&self.counter) != before);
+        moved_before.make(moved);
+        let again = moved_before.admit_at(items_of(), terms, Time::At(now), &Unlimited).unwrap();
+        assert_eq!((again.0, again.1.changed, stored(&moved_before)), (told.clone(), changed, stored(&self.counter)));
+        self.model.make(moved);
+        if changed {
             assert!(!terms.dry_run && !refuses_all);
-            self.model.make(moved);
             let seen = items.iter().zip(&told).filter(|&(_, &told)| told != Refused);
             self.model.seen.extend(seen.map(|(&item, _)| (item, self.model.newest as i64)));
         }
-        let left = if terms.dry_run { self.model.since(self.counter.oldest_alive(now)) } else { alive };
-        assert_eq!(self.counter.count_at(now), Ok(left.len() as u64));
+        let left = if terms.dry_run { self.model.since(self.counter.oldest_alive(Time::At(now))) } else { alive };
+        assert_eq!(self.counter.count_at(Time::At(now)), Ok(left.len() as u64));
     }
 }
 
@@ -109,12 +117,12 @@ fn an_estimate_that_is_dead_lets_in_again() {
     }
     let items = || [&b"ann"[..], b"ben"].into_iter();
     let refused = Error::NotExact { exact_limit: 2, exact_bytes: 500 };
-    assert_eq!(counter.admit_at(items(), LIMIT, NOON + 49, &Unlimited), Err(refused));
+    assert_eq!(admitted(&mut counter, items(), LIMIT, Time::At(NOON + 49), &Unlimited), Err(refused));
     assert_eq!(counter.reached(), NOON / 10);
     let dry = Terms { dry_run: true, ..LIMIT };
-    assert_eq!(counter.admit_at(items(), dry, NOON + 50, &Unlimited), Ok((vec![Admitted; 2], false)));
+    assert_eq!(admitted(&mut counter, items(), dry, Time::At(NOON + 50), &Unlimited), Ok((vec![Admitted; 2], false)));
     assert!(!counter.is_exact());
-    assert_eq!(counter.admit_at(items(), LIMIT, NOON + 50, &Unlimited), Ok((vec![Admitted; 2], true)));
+    assert_eq!(admitted(&mut counter, items(), LIMIT, Time::At(NOON + 50), &Unlimited), Ok((vec![Admitted; 2], true)));
     assert_eq!(counter.reached(), NOON / 10 + 5);
     assert!(counter.is_exact() && counter.count() == 2);
 }
@@ -123,23 +131,39 @@ fn an_estimate_that_is_dead_lets_in_again() {
 fn adding_moves_only_what_it_changes() {
     let window = window(4, Pace::Clock);
     let mut counter = Counter::new(params(2, 100)).unwrap().with_window(window, NOON / 10).unwrap();
-    let ann = [&b"ann"[..]];
+    let add = |counter: &mut Counter, items: &[&str], now| {
+        let mut live = counter.live(Time::At(now));
+        live.add_all(items.iter().copied(), &Unlimited, |_| ()).unwrap();
+        live.finish().before
+    };
     for more in 0..30u32 {
         counter.touch(b"ann", &Unlimited).unwrap();
         let (newest, before) = (counter.reached(), counter.try_clone().unwrap());
-        assert_eq!(counter.advance_before_adding(ann, newest * 10), Move::Stay);
-        assert_eq!(counter.advance_before_adding([""; 0], newest * 10 - 50), Move::Stay);
-        assert_eq!(counter.advance_before_adding([""; 0], newest * 10 + 50), Move::Stay);
+        assert_eq!(add(&mut counter, &["ann"], newest * 10), Move::Stay);
+        assert_eq!(add(&mut counter, &[], newest * 10 - 50), Move::Stay);
+        assert_eq!(add(&mut counter, &[], newest * 10 + 50), Move::Stay);
         assert_eq!(stored(&counter), stored(&before));
-        assert_eq!(counter.advance_before_adding(ann, newest * 10 + 10), Move::Advance(newest + 1));
+        assert_eq!(add(&mut counter, &["ann"], newest * 10 + 10), Move::Advance(newest + 1));
         // As members, as few slots, as cells.
         (0..more * more).for_each(|member| drop(counter.touch(member.to_le_bytes(), &Unlimited)));
         counter.touch(b"ann", &Unlimited).unwrap();
         // The clock has jumped: whoever comes brings the window back.
         let mut jumped = counter.try_clone().unwrap();
-        assert_eq!(jumped.advance_before_adding(ann, newest * 10 - 50), Move::Rebase(newest - 5));
+        assert_eq!(add(&mut jumped, &["ann"], newest * 10 - 50), Move::Rebase(newest - 5));
         assert_eq!(jumped.count(), counter.count());
     }
+}
+
+/// A clock that had jumped came back, and a counter at its limit, whose items all were known or refused, stood still.
+#[test]
+fn admission_without_room_brings_a_window_back_to_its_clock() {
+    let window = window(4, Pace::Clock);
+    let mut counter = Counter::new(params(20, 100)).unwrap().with_window(window, NOON / 10 + 100).unwrap();
+    counter.add("ann", &Unlimited).unwrap();
+    let terms = Terms { limit: 1, all: false, dry_run: false };
+    let (told, outcome) = counter.admit_at(["ben"].into_iter(), terms, Time::At(NOON), &Unlimited).unwrap();
+    assert_eq!((told, outcome.before, outcome.changed), (vec![Refused], Move::Rebase(NOON / 10), false));
+    assert_eq!(counter.count_at(Time::At(NOON + 50)), Ok(0));
 }
 
 /// A counter that the clock moves on was taken back to the first slice by an admission without a time.
@@ -150,8 +174,8 @@ fn an_admission_without_a_time_leaves_the_window_where_it_is() {
     let mut admit = |items: &[&[u8]]| counter.admit(items.iter().copied(), LIMIT, &Unlimited);
     assert_eq!(admit(&[b"a", b"b"]), Ok(vec![Admitted; 2]));
     assert_eq!(admit(&[b"a", b"c"]), Ok(vec![Known, Admitted]));
-    assert_eq!((counter.newest_slice(), counter.count()), (Some(1000), 3));
-    assert_eq!(counter.count_at(window.start_of(1004)), Ok(3));
+    assert_eq!((Some(counter.reached()), counter.count()), (Some(1000), 3));
+    assert_eq!(counter.count_at(Time::At(window.start_of(1004))), Ok(3));
 }
 
 #[test]
@@ -159,8 +183,15 @@ fn bytes_count_while_their_members_are_alive() {
     let window = window(4, Pace::Clock);
     let mut counter = Counter::new(params(20, 1000)).unwrap().with_window(window, window.slice_of(NOON)).unwrap();
     let items: Vec<Vec<u8>> = (0..6).map(|number| vec![number; 100]).collect();
-    let mut admit =
-        |items: &[Vec<u8>], now| counter.admit_at(items.iter(), Terms { limit: 10, ..LIMIT }, now, &Unlimited);
+    let mut admit = |items: &[Vec<u8>], now| {
+        admitted(
+            &mut counter,
+            items.iter().map(|item| &item[..]),
+            Terms { limit: 10, ..LIMIT },
+            Time::At(now),
+            &Unlimited,
+        )
+    };
     assert_eq!(admit(&items[..4], NOON), Ok((vec![Admitted; 4], true)));
     // As many bytes as there may be.
     assert_eq!(admit(&items[4..5], NOON + 20), Ok((vec![Admitted], true)));

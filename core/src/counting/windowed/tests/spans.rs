@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::counting::since;
-use crate::window::Merging;
 
 /// A window of this many slices of ten seconds that has reached slice 1000, moved on by the clock.
 fn counter(params: Params, slices: u32) -> Counter {
@@ -28,19 +27,19 @@ fn a_span_has_the_estimate_and_the_error_of_a_counter_that_saw_it_alone() {
             for back in 0..4 {
                 let mut plain = Counter::with_layout(params, counter.layout()).unwrap();
                 add(&mut plain, (3 - back) * of_a_slice..4 * of_a_slice);
-                let told = counter.count_since(u64::from(back) * 10, now).unwrap();
+                let told = counter.count_since(u64::from(back) * 10, Time::At(now)).unwrap();
                 assert_eq!(told.estimate, plain.estimate());
                 let expected = plain.count() as f64 * plain.standard_error();
                 assert!((told.standard_error / expected - 1.0).abs() < 1e-12, "{told:?}, not {expected}");
                 if back == 3 {
-                    let whole = counter.estimated_at(now).unwrap();
+                    let whole = counter.estimated_at(Time::At(now)).unwrap();
                     assert_eq!(whole.estimate, plain.estimate());
                     assert!((whole.standard_error / expected - 1.0).abs() < 1e-12, "{whole:?}, not {expected}");
                 }
             }
             // Those of the first slices have died.
-            let left = counter.estimated_at((1002 + u64::from(slices)) * 10).unwrap();
-            assert_eq!(left, counter.count_since(10, now).unwrap());
+            let left = counter.estimated_at(Time::At((1002 + u64::from(slices)) * 10)).unwrap();
+            assert_eq!(left, counter.count_since(10, Time::At(now)).unwrap());
         }
     }
 }
@@ -55,7 +54,7 @@ fn the_history_of_members_is_exact() {
     }
     assert!(counter.is_exact());
     let expected = [(10_030, 250), (10_020, 450), (10_010, 650), (10_000, 850), (9_990, 850)];
-    assert_eq!(counter.history(10_030), Ok(expected.to_vec()));
+    assert_eq!(counter.history(Time::At(10_030)), Ok(expected.to_vec()));
 }
 
 #[test]
@@ -122,20 +121,20 @@ fn a_counter_alone_is_asked_itself_while_all_of_it_is_meant() {
         let seen = seen.unwrap();
         (seen.iter().filter(|present| is_held(present)).count(), seen.len(), seen[0].count())
     };
-    assert_eq!(about(at(&[&counter], now)), (1, 1, 5));
-    assert_eq!(about(at(&[&counter, &counter], now)), (0, 2, 5));
+    assert_eq!(about(at(&[&counter], Time::At(now))), (1, 1, 5));
+    assert_eq!(about(at(&[&counter, &counter], Time::At(now))), (0, 2, 5));
     // The slice before the first is dead then, of which there is nothing.
-    assert_eq!(about(at(&[&counter], now + 10)), (0, 1, 5));
-    assert_eq!(about(at(&[&counter], now + 40)), (0, 1, 2));
-    assert_eq!(about(at(&[&counter], now + 50)), (0, 1, 0));
-    assert_eq!(about(since(&[&counter], 40, now)), (1, 1, 5));
-    assert_eq!(about(since(&[&counter], 10, now)), (0, 1, 5));
-    assert_eq!(about(since(&[&counter], 0, now)), (0, 1, 2));
+    assert_eq!(about(at(&[&counter], Time::At(now + 10))), (0, 1, 5));
+    assert_eq!(about(at(&[&counter], Time::At(now + 40))), (0, 1, 2));
+    assert_eq!(about(at(&[&counter], Time::At(now + 50))), (0, 1, 0));
+    assert_eq!(about(since(&[&counter], 40, Time::At(now))), (1, 1, 5));
+    assert_eq!(about(since(&[&counter], 10, Time::At(now))), (0, 1, 5));
+    assert_eq!(about(since(&[&counter], 0, Time::At(now))), (0, 1, 2));
     let mut plain = Counter::new(params(10, 100)).unwrap();
     add(&mut plain, 0..7);
     for now in [0, now, u64::MAX] {
-        assert_eq!(about(at(&[&plain], now)), (1, 1, 7));
-        assert_eq!(about(since(&[&plain, &plain], 0, now)), (2, 2, 7));
+        assert_eq!(about(at(&[&plain], Time::At(now))), (1, 1, 7));
+        assert_eq!(about(since(&[&plain, &plain], 0, Time::At(now))), (2, 2, 7));
     }
 }
 
@@ -222,13 +221,13 @@ fn an_estimate_of_all_slots_is_of_all_members() {
         }
         for item in 2100..2200u32 {
             counter.estimate();
-            counter.touch_all([item.to_le_bytes()].iter(), &Unlimited, |_| ()).unwrap();
+            counter.add_all([&item.to_le_bytes()], &Unlimited, |_| ()).unwrap();
             assert_eq!(counter.estimate(), reloaded(&counter).estimate(), "{item}");
         }
         for start in [3000, 3100, 3200u32] {
             let items: Vec<[u8; 4]> = (start..start + 100).map(u32::to_le_bytes).collect();
             counter.estimate();
-            counter.touch_all(items.iter(), &Unlimited, |_| ()).unwrap();
+            counter.add_all(&items, &Unlimited, |_| ()).unwrap();
             assert_eq!(counter.estimate(), reloaded(&counter).estimate(), "from {start}");
         }
     }
@@ -254,14 +253,14 @@ proptest! {
         let others: Vec<&Counter> = counters[1..].iter().collect();
         let (mut merged, mut expected) = (counters[0].try_clone().unwrap(), counters[0].try_clone().unwrap());
         let newest = expected.reached();
-        match merged.merge_at(&others, now * 10, &MaxBytes(limit)) {
+        match merged.merge_at(&others, Time::At(now * 10), &MaxBytes(limit)) {
             Err(_) => prop_assert_eq!(stored(&merged), stored(&expected)),
-            Ok((changed, Merging { before, after })) => {
+            Ok(Outcome { before, changed, after, .. }) => {
                 expected.make(before);
                 prop_assert_eq!(expected.merge(&others, &Unlimited), Ok(changed));
                 expected.make(after);
                 prop_assert_eq!(stored(&merged), stored(&expected));
-                let stays = Merging { before, after } == Merging::STAYS;
+                let stays = (before, after) == (Move::Stay, Move::Stay);
                 prop_assert!(merged.reached() <= now + 1 || stays && newest <= now + 1);
                 prop_assert!(before == Move::Stay || others.iter().all(|other| other.reached() <= now + 1));
             }
@@ -281,16 +280,21 @@ fn spans_that_begin_at_the_first_slice_count_no_more_than_they_reach() {
             add(&mut counter, [slice as u32]);
         }
         for newest in [3, 2, 1, 0] {
-            assert!(counter.rebase(newest));
+            counter.rebase(newest);
             for now in [newest * 10, newest * 10 + 9] {
-                let history: Vec<u64> = counter.history(now).unwrap().iter().map(|&(_, count)| count).collect();
+                let history: Vec<u64> =
+                    counter.history(Time::At(now)).unwrap().iter().map(|&(_, count)| count).collect();
                 assert_eq!(history, [1, 2, 3, 4, 5]);
                 for seconds in 1..=40 {
                     // The slices that the span reaches into.
                     let back = (newest as i64) - (now as i64 - seconds as i64).div_euclid(10);
                     let expected = history[(back as usize).min(4)];
-                    assert_eq!(counter.count_since(seconds, now).unwrap().count(), expected, "{seconds} at {now}");
-                    let slice = counter.since(seconds, now);
+                    assert_eq!(
+                        counter.count_since(seconds, Time::At(now)).unwrap().count(),
+                        expected,
+                        "{seconds} at {now}"
+                    );
+                    let slice = counter.since(seconds, Time::At(now));
                     assert_eq!(counter.seen_since(slice).unwrap().count(), expected);
                     if exact_limit > 0 {
                         assert_eq!(counter.members_since(slice).unwrap().count() as u64, expected);
@@ -299,7 +303,7 @@ fn spans_that_begin_at_the_first_slice_count_no_more_than_they_reach() {
                 assert_eq!(counter.count(), 5);
             }
             // The oldest dies with the next slice.
-            assert_eq!(counter.count_at(newest * 10 + 10), Ok(4), "{newest}");
+            assert_eq!(counter.count_at(Time::At(newest * 10 + 10)), Ok(4), "{newest}");
         }
     }
 }

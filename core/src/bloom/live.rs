@@ -1,0 +1,263 @@
+//! How a filter of either layout, and one that forgets, changes.
+
+use super::filter::{BloomFilter, EitherChain};
+use super::ring::{Forgotten, Ring};
+use super::sliding::Sliding;
+use crate::admission::{Admission, Terms};
+use crate::error::{Error, Parameter};
+use crate::live::{Live, Windowed};
+use crate::size_limit::{SizeLimit, try_with_capacity};
+use crate::window::{Merging, Move, Pace, Time, Touch, Window};
+
+impl BloomFilter {
+    /// The filter at a time, to be changed.
+    #[inline]
+    pub fn live(&mut self, time: Time) -> Live<'_, Self> {
+        Live::new(self, time)
+    }
+
+    pub(super) fn as_ring_mut(&mut self) -> Option<&mut Ring> {
+        match &mut self.chain {
+            EitherChain::Windowed(ring) => Some(ring),
+            _ => None,
+        }
+    }
+
+    /// Why a filter of another kind cannot be merged into this one.
+    fn mismatch(&self, other: &BloomFilter) -> Option<Error> {
+        if self.layout() != other.layout() {
+            return Some(Error::incompatible(Parameter::Layout, self.layout(), other.layout()));
+        }
+        let sliding =
+            |filter: &BloomFilter| filter.as_ring().map_or("none".to_owned(), |ring| ring.sliding().to_string());
+        let differ = self.as_ring().is_some() != other.as_ring().is_some();
+        differ.then(|| Error::incompatible(Parameter::Window, sliding(self), sliding(other)))
+    }
+}
+
+impl Live<'_, BloomFilter> {
+    /// [`BloomFilter::room`].
+    pub fn room(&self) -> u64 {
+        self.value.room()
+    }
+}
+
+impl Windowed for BloomFilter {
+    type Forgotten = Forgotten;
+
+    fn window(&self) -> Option<&Window> {
+        self.sliding().and_then(Sliding::window)
+    }
+
+    fn newest_slice(&self) -> Option<u64> {
+        self.as_ring().map(Ring::newest_slice)
+    }
+
+    fn set_pace(&mut self, pace: Pace) {
+        self.as_ring_mut().into_iter().for_each(|ring| ring.set_pace(pace));
+    }
+
+    fn advance(&mut self, slice: u64) -> Forgotten {
+        self.as_ring_mut().map_or_else(Forgotten::default, |ring| ring.advance(slice))
+    }
+
+    fn rebase(&mut self, slice: u64) {
+        self.as_ring_mut().into_iter().for_each(|ring| ring.rebase(slice));
+    }
+
+    fn renews(&self) -> bool {
+        self.sliding().is_some_and(|sliding| sliding.refresh)
+    }
+
+    fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error> {
+        let others = others.iter().filter_map(|other| other.as_ring());
+        self.as_ring().map_or_else(|| Ok(Merging::default()), |ring| ring.merging(others, time))
+    }
+
+    #[inline]
+    fn add_live(live: &mut Live<'_, Self>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
+        let is_new = match &mut live.value.chain {
+            EitherChain::Lines(filter) => filter.add(item, limit)?,
+            EitherChain::Classic(filter) => filter.add(item, limit)?,
+            EitherChain::Windowed(_) => return add_to_ring(live, item, limit),
+        };
+        live.outcome.changed |= is_new;
+        Ok(is_new)
+    }
+
+    fn add_all_live<'a>(
+        live: &mut Live<'_, Self>,
+        mut items: impl Iterator<Item = &'a [u8]>,
+        limit: &impl SizeLimit,
+        mut added: impl FnMut(bool),
+    ) -> Result<(), Error> {
+        let changed = &mut live.outcome.changed;
+        let note = |is_new| {
+            *changed |= is_new;
+            added(is_new);
+        };
+        match &mut live.value.chain {
+            EitherChain::Lines(filter) => return filter.add_all(items, limit, note),
+            EitherChain::Classic(filter) => return filter.add_all(items, limit, note),
+            EitherChain::Windowed(_) => {}
+        }
+        // Until the move that is due is made, known items change nothing.
+        let due = live.due();
+        let mut first = None;
+        while due != Move::Stay && first.is_none() {
+            let Some(item) = items.next() else { return Ok(()) };
+            match live.value.as_ring() {
+                Some(ring) if ring.is_changed_by(item, due) => first = Some(item),
+                _ => added(false),
+            }
+        }
+        live.make(due);
+        let (changed, Some(ring)) = (&mut live.outcome.changed, live.value.as_ring_mut()) else { return Ok(()) };
+        ring.add_all(first.into_iter().chain(items), limit, |touch| {
+            *changed |= touch != Touch::Same;
+            added(touch == Touch::New);
+        })
+    }
+
+    fn admit_live<'a>(
+        live: &mut Live<'_, Self>,
+        items: impl ExactSizeIterator<Item = &'a [u8]>,
+        terms: Terms,
+        limit: &impl SizeLimit,
+    ) -> Result<Vec<Admission>, Error> {
+        let due = live.due();
+        let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
+        let told = match &mut live.value.chain {
+            EitherChain::Lines(filter) => filter.admit(items, terms, limit)?,
+            EitherChain::Classic(filter) => filter.admit(items, terms, limit)?,
+            EitherChain::Windowed(ring) => {
+                let prepared = ring.prepare(items, terms, due, limit)?;
+                let changes = prepared.has_changes();
+                if terms.dry_run || !changes && !rebases {
+                    return Ok(prepared.answers());
+                }
+                // What counts on room below the limit must not wait for it: a clock that had jumped came back.
+                live.make(due);
+                live.outcome.changed |= changes;
+                return Ok(match live.value.as_ring_mut() {
+                    Some(ring) if changes => ring.admit(prepared),
+                    _ => prepared.answers(),
+                });
+            }
+        };
+        live.outcome.changed |= !terms.dry_run && told.contains(&Admission::Admitted);
+        Ok(told)
+    }
+
+    fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
+        if let Some(error) = others.iter().find_map(|other| live.value.mismatch(other)) {
+            return Err(error);
+        }
+        let merging = live.value.merging(others, live.time)?;
+        let changed = match &mut live.value.chain {
+            EitherChain::Lines(ours) => ours.merge(&all_of(others, Self::as_lines)?, limit)?,
+            EitherChain::Classic(ours) => ours.merge(&all_of(others, Self::as_classic)?, limit)?,
+            EitherChain::Windowed(ours) => {
+                let (changed, forgotten) = ours.merge(&all_of(others, Self::as_ring)?, merging, limit)?;
+                live.outcome.forgotten = forgotten;
+                changed
+            }
+        };
+        (live.outcome.before, live.outcome.after) = (merging.before, merging.after);
+        live.outcome.changed |= changed;
+        Ok(changed)
+    }
+}
+
+/// Apart, so that adding to a plain filter stays short.
+#[inline(never)]
+fn add_to_ring(live: &mut Live<'_, BloomFilter>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
+    let due = live.due();
+    match live.value.as_ring() {
+        Some(ring) if ring.is_changed_by(item, due) => live.make(due),
+        _ => return Ok(false),
+    }
+    let Some(ring) = live.value.as_ring_mut() else { return Ok(false) };
+    let touch = ring.add(item, limit)?;
+    live.outcome.changed |= touch != Touch::Same;
+    Ok(touch == Touch::New)
+}
+
+/// Those of the filters that are of one kind.
+fn all_of<'a, F>(
+    filters: &[&'a BloomFilter],
+    as_kind: impl Fn(&'a BloomFilter) -> Option<&'a F>,
+) -> Result<Vec<&'a F>, Error> {
+    let mut all = try_with_capacity(filters.len())?;
+    all.extend(filters.iter().filter_map(|filter| as_kind(filter)));
+    Ok(all)
+}
+
+/// Short forms for tests, at the newest slice.
+#[cfg(test)]
+mod standing {
+    use super::*;
+    use crate::live::Outcome;
+
+    impl BloomFilter {
+        pub(crate) fn add(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<bool, Error> {
+            self.live(Time::Reached).add(item, limit)
+        }
+
+        pub(crate) fn add_all<'a, I: AsRef<[u8]> + ?Sized + 'a>(
+            &mut self,
+            items: impl IntoIterator<Item = &'a I>,
+            limit: &impl SizeLimit,
+            added: impl FnMut(bool),
+        ) -> Result<(), Error> {
+            self.live(Time::Reached).add_all(items, limit, added)
+        }
+
+        pub(crate) fn admit<'a, I: AsRef<[u8]> + ?Sized + 'a>(
+            &mut self,
+            items: impl ExactSizeIterator<Item = &'a I>,
+            terms: Terms,
+            limit: &impl SizeLimit,
+        ) -> Result<Vec<Admission>, Error> {
+            self.live(Time::Reached).admit(items, terms, limit)
+        }
+
+        pub(crate) fn merge(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
+            self.live(Time::Reached).merge(others, limit)
+        }
+
+        pub(crate) fn advance_due(&mut self, time: Time) -> Move {
+            let mut live = self.live(time);
+            let due = live.due();
+            live.make(due);
+            due
+        }
+
+        /// With what it came to, also after an error.
+        pub(crate) fn admit_at<'a, I: AsRef<[u8]> + ?Sized + 'a>(
+            &mut self,
+            items: impl ExactSizeIterator<Item = &'a I>,
+            terms: Terms,
+            time: Time,
+            limit: &impl SizeLimit,
+        ) -> Result<(Vec<Admission>, Outcome<<Self as Windowed>::Forgotten>), Error> {
+            let mut live = self.live(time);
+            let told = live.admit(items, terms, limit)?;
+            Ok((told, live.finish()))
+        }
+
+        pub(crate) fn merge_at(
+            &mut self,
+            others: &[&Self],
+            time: Time,
+            limit: &impl SizeLimit,
+        ) -> Result<Outcome<<Self as Windowed>::Forgotten>, Error> {
+            let mut live = self.live(time);
+            live.merge(others, limit)?;
+            Ok(live.finish())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! How a counter changes.
+
+use crate::admission::{Admission, Terms};
+use crate::counting::counter::Counter;
+use crate::counting::dated::ring::Ring;
+use crate::error::{Error, Parameter};
+use crate::hash::hash64;
+use crate::live::{Live, Windowed};
+use crate::size_limit::SizeLimit;
+use crate::window::{Ahead, Merging, Move, Pace, Time, Touch, Window};
+
+impl Counter {
+    /// The counter at a time, to be changed.
+    #[inline]
+    pub fn live(&mut self, time: Time) -> Live<'_, Self> {
+        Live::new(self, time)
+    }
+
+    /// Moves it on.
+    pub(super) fn make(&mut self, due: Move) {
+        match due {
+            Move::Stay => {}
+            Move::Advance(slice) => self.advance(slice),
+            Move::Rebase(slice) => self.rebase(slice),
+        }
+    }
+}
+
+impl Windowed for Counter {
+    type Forgotten = ();
+
+    fn window(&self) -> Option<&Window> {
+        self.window()
+    }
+
+    fn newest_slice(&self) -> Option<u64> {
+        self.ring().map(Ring::newest)
+    }
+
+    fn set_pace(&mut self, pace: Pace) {
+        if let Some((dated, _)) = self.dated_mut() {
+            dated.set_window(dated.ring().window.with_pace(pace));
+        }
+    }
+
+    fn advance(&mut self, slice: u64) {
+        if let Some((dated, plan)) = self.dated_mut() {
+            dated.advance(slice, plan);
+        }
+    }
+
+    fn rebase(&mut self, slice: u64) {
+        if let Some((dated, _)) = self.dated_mut() {
+            dated.rebase(slice);
+        }
+    }
+
+    fn renews(&self) -> bool {
+        self.window().is_some()
+    }
+
+    fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error> {
+        let Some(window) = self.window() else { return Ok(Merging::default()) };
+        // Other windows are for the merge to refuse: their slices mean other times.
+        let numbering = |counter: &Counter| counter.window().map(|window| (window.pace(), window.slice_seconds()));
+        let same = others.iter().filter(|other| numbering(other) == numbering(self));
+        let merging = window.merging(self.reached(), same.map(|other| other.reached()), time);
+        merging.map_err(|Ahead { slice, present }| Error::incompatible(Parameter::Slice, present, slice))
+    }
+
+    #[inline]
+    fn add_live(live: &mut Live<'_, Self>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
+        // Whoever is seen is seen later than before.
+        live.make(live.due());
+        let touch = live.value.touch_hashed(item, hash64(item, live.value.params().seed), limit)?;
+        live.outcome.changed |= touch != Touch::Same;
+        Ok(touch == Touch::New)
+    }
+
+    fn add_all_live<'a>(
+        live: &mut Live<'_, Self>,
+        items: impl Iterator<Item = &'a [u8]>,
+        limit: &impl SizeLimit,
+        mut added: impl FnMut(bool),
+    ) -> Result<(), Error> {
+        let mut items = items.peekable();
+        if items.peek().is_some() {
+            live.make(live.due());
+        }
+        let changed = &mut live.outcome.changed;
+        live.value.touch_all(items, limit, |touch| {
+            *changed |= touch != Touch::Same;
+            added(touch == Touch::New);
+        })
+    }
+
+    fn admit_live<'a>(
+        live: &mut Live<'_, Self>,
+        items: impl ExactSizeIterator<Item = &'a [u8]>,
+        terms: Terms,
+        limit: &impl SizeLimit,
+    ) -> Result<Vec<Admission>, Error> {
+        let due = live.due();
+        // What counts on room below the limit must not wait for it: a clock that had jumped came back.
+        let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
+        let surveyed = live.value.survey(items, terms, live.time)?;
+        let copy = live.value.admit_surveyed(&surveyed, terms.dry_run, due, limit)?;
+        if terms.dry_run {
+            return Ok(surveyed.answers());
+        }
+        if let Some(admitted) = copy {
+            *live.value = admitted;
+            live.outcome.before = due;
+        } else if surveyed.has_changes() || rebases {
+            live.make(due);
+        }
+        live.outcome.changed |= surveyed.has_changes();
+        live.value.renew(&surveyed, limit)?;
+        Ok(surveyed.answers())
+    }
+
+    fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
+        let merging = live.value.merging(others, live.time)?;
+        let stored = live.value.ring().copied();
+        live.value.make(merging.before);
+        match live.value.merge(others, limit) {
+            Ok(changed) => {
+                live.value.make(merging.after);
+                (live.outcome.before, live.outcome.after) = (merging.before, merging.after);
+                live.outcome.changed |= changed;
+                Ok(changed)
+            }
+            Err(error) => {
+                if let Some(((dated, _), stored)) = live.value.dated_mut().zip(stored) {
+                    dated.undo_rebase(stored);
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Short forms for tests, at the newest slice.
+#[cfg(test)]
+mod standing {
+    use super::*;
+    use crate::live::Outcome;
+
+    impl Counter {
+        pub(crate) fn add(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<bool, Error> {
+            self.live(Time::Reached).add(item, limit)
+        }
+
+        pub(crate) fn add_all<'a, I: AsRef<[u8]> + ?Sized + 'a>(
+            &mut self,
+            items: impl IntoIterator<Item = &'a I>,
+            limit: &impl SizeLimit,
+            added: impl FnMut(bool),
+        ) -> Result<(), Error> {
+            self.live(Time::Reached).add_all(items, limit, added)
+        }
+
+        pub(crate) fn admit<'a, I: AsRef<[u8]> + ?Sized + 'a>(
+            &mut self,
+            items: impl ExactSizeIterator<Item = &'a I>,
+            terms: Terms,
+            limit: &impl SizeLimit,
+        ) -> Result<Vec<Admission>, Error> {
+            self.live(Time::Reached).admit(items, terms, limit)
+        }
+
+        pub(crate) fn advance_due(&mut self, time: Time) -> Move {
+            let mut live = self.live(time);
+            let due = live.due();
+            live.make(due);
+            due
+        }
+
+        /// With what it came to, also after an error.
+        pub(crate) fn admit_at<'a, I: AsRef<[u8]> + ?Sized + 'a>(
+            &mut self,
+            items: impl ExactSizeIterator<Item = &'a I>,
+            terms: Terms,
+            time: Time,
+            limit: &impl SizeLimit,
+        ) -> Result<(Vec<Admission>, Outcome<<Self as Windowed>::Forgotten>), Error> {
+            let mut live = self.live(time);
+            let told = live.admit(items, terms, limit)?;
+            Ok((told, live.finish()))
+        }
+
+        pub(crate) fn merge_at(
+            &mut self,
+            others: &[&Self],
+            time: Time,
+            limit: &impl SizeLimit,
+        ) -> Result<Outcome<<Self as Windowed>::Forgotten>, Error> {
+            let mut live = self.live(time);
+            live.merge(others, limit)?;
+            Ok(live.finish())
+        }
+
+        pub(crate) fn touch(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<Touch, Error> {
+            self.touch_hashed(item.as_ref(), hash64(item.as_ref(), self.params().seed), limit)
+        }
+    }
+}

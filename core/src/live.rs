@@ -1,0 +1,224 @@
+//! Changing a value: the one way in for everything that adds to it.
+//!
+//! A value with a window goes from slice to slice as time passes. Whoever changes it says at what time. The first
+//! change by then makes the move that is due; what changes nothing moves nothing.
+//!
+//! ```
+//! use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+//! use rollcall_core::size_limit::Unlimited;
+//! use rollcall_core::window::{Move, Pace, Time};
+//!
+//! let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+//! let (now, later) = (1_800_000_000, 1_800_000_000 + 2 * 86_400);
+//! let mut sent = BloomFilter::windowed(Params::default(), day, day.first_slice(now), &Unlimited)?;
+//! assert!(sent.live(Time::At(now)).add("ann", &Unlimited)?);
+//! assert!(sent.at(Time::At(now + 86_399)).may_contain("ann"));
+//! assert!(!sent.at(Time::At(later)).may_contain("ann"));
+//!
+//! let mut live = sent.live(Time::At(later));
+//! live.add("ben", &Unlimited)?;
+//! let outcome = live.finish();
+//! assert_eq!((outcome.before, outcome.changed), (Move::Advance(later / 21_600), true));
+//! # Ok::<(), rollcall_core::error::Error>(())
+//! ```
+
+use crate::admission::{Admission, Terms};
+use crate::error::Error;
+use crate::size_limit::{SizeLimit, Unlimited};
+use crate::window::{Merging, Move, Pace, Time, Window};
+
+/// A value at a time, to be changed.
+#[derive(Debug)]
+#[must_use]
+pub struct Live<'v, T: Windowed> {
+    pub(crate) value: &'v mut T,
+    pub(crate) time: Time,
+    pub(crate) outcome: Outcome<T::Forgotten>,
+}
+
+/// What the changes of a [`Live`] value came to: the same moves and changes, in this order, make the same value elsewhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outcome<F> {
+    /// The move that came first.
+    pub before: Move,
+    /// Whether anything but that has changed.
+    pub changed: bool,
+    /// The rebase that came last. Only merges make one.
+    pub after: Move,
+    /// What the moves dropped. It may take long to free.
+    pub forgotten: F,
+}
+
+/// What both families do, each in its way. Not to be implemented elsewhere.
+pub trait Windowed: Sized {
+    /// What a move drops.
+    type Forgotten: Default;
+
+    /// The window of time, if it has one.
+    fn window(&self) -> Option<&Window>;
+
+    /// The newest slice that it has reached, if it has slices.
+    fn newest_slice(&self) -> Option<u64>;
+
+    /// The slice that it is at a time, if it has slices.
+    fn present_slice(&self, time: Time) -> Option<u64> {
+        let newest = self.newest_slice()?;
+        Some(self.window().map_or(newest, |window| window.present(newest, time)))
+    }
+
+    /// Lets the clock, or its user, move it on from now on.
+    fn set_pace(&mut self, pace: Pace);
+
+    /// Begins slices up to this one, if it is a later one, and drops what dies by that.
+    fn advance(&mut self, slice: u64) -> Self::Forgotten;
+
+    /// Gives the newest slice this earlier number, and all others with it.
+    fn rebase(&mut self, slice: u64);
+
+    /// Whether it notes that a known item came again.
+    fn renews(&self) -> bool;
+
+    /// What a merge does to its slices.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] or [`Error::Incompatible`] where it would forget early.
+    fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error>;
+
+    /// [`Live::add`].
+    #[doc(hidden)]
+    fn add_live(live: &mut Live<'_, Self>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error>;
+
+    /// [`Live::add_all`].
+    #[doc(hidden)]
+    fn add_all_live<'a>(
+        live: &mut Live<'_, Self>,
+        items: impl Iterator<Item = &'a [u8]>,
+        limit: &impl SizeLimit,
+        added: impl FnMut(bool),
+    ) -> Result<(), Error>;
+
+    /// [`Live::admit`].
+    #[doc(hidden)]
+    fn admit_live<'a>(
+        live: &mut Live<'_, Self>,
+        items: impl ExactSizeIterator<Item = &'a [u8]>,
+        terms: Terms,
+        limit: &impl SizeLimit,
+    ) -> Result<Vec<Admission>, Error>;
+
+    /// [`Live::merge`].
+    #[doc(hidden)]
+    fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error>;
+}
+
+impl<'v, T: Windowed> Live<'v, T> {
+    /// A value at a time.
+    #[inline]
+    pub fn new(value: &'v mut T, time: Time) -> Self {
+        Live { value, time, outcome: Outcome::default() }
+    }
+
+    /// The move that has to be made before the next change.
+    #[inline]
+    pub(crate) fn due(&self) -> Move {
+        let window = self.value.window().zip(self.value.newest_slice());
+        window.map_or(Move::Stay, |(window, newest)| window.due(newest, self.time))
+    }
+
+    /// Makes the move that is due, though nothing else changes.
+    pub fn move_on(&mut self) {
+        self.make(self.due());
+    }
+
+    /// Makes this move, which is due.
+    pub(crate) fn make(&mut self, due: Move) {
+        match due {
+            Move::Stay => return,
+            Move::Advance(slice) => self.outcome.forgotten = self.value.advance(slice),
+            Move::Rebase(slice) => self.value.rebase(slice),
+        }
+        self.outcome.before = due;
+    }
+
+    /// Adds an item, and tells whether it was new. A filter that answers that it may contain it takes it for known.
+    ///
+    /// # Errors
+    /// Those of `limit`, [`Error::OutOfMemory`], [`Error::Full`] of a filter that does not scale. The item is not added.
+    #[inline]
+    pub fn add(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<bool, Error> {
+        T::add_live(self, item.as_ref(), limit)
+    }
+
+    /// Adds items in order, with the outcome of [`Self::add`] for each, which `added` is called with. It is faster.
+    ///
+    /// # Errors
+    /// Those of [`Self::add`]. The items before the refused one are added, and `added` was called for each of them.
+    pub fn add_all<'a, I: AsRef<[u8]> + ?Sized + 'a>(
+        &mut self,
+        items: impl IntoIterator<Item = &'a I>,
+        limit: &impl SizeLimit,
+        added: impl FnMut(bool),
+    ) -> Result<(), Error> {
+        T::add_all_live(self, items.into_iter().map(AsRef::as_ref), limit, added)
+    }
+
+    /// Adds those items that `terms` admit, in order, and tells what became of each. Known items are noted as seen now
+    /// where the value does so. Up to the limit of a counter everything is exact.
+    ///
+    /// ```
+    /// use rollcall_core::admission::{Admission, Terms};
+    /// use rollcall_core::counting::Counter;
+    /// use rollcall_core::size_limit::Unlimited;
+    /// use rollcall_core::window::Time;
+    ///
+    /// let mut contacts: Counter = ["ann"].into_iter().collect();
+    /// let terms = Terms { limit: 2, all: false, dry_run: false };
+    /// let admitted = contacts.live(Time::Reached).admit(["ann", "ben", "cy"].into_iter(), terms, &Unlimited)?;
+    /// assert_eq!(admitted, [Admission::Known, Admission::Admitted, Admission::Refused]);
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Self::add`]; [`Error::PastExact`] and [`Error::NotExact`] of counters; [`Error::NotOfLast`] of filters of
+    /// the last items. Nothing is changed then.
+    pub fn admit<'a, I: AsRef<[u8]> + ?Sized + 'a>(
+        &mut self,
+        items: impl ExactSizeIterator<Item = &'a I>,
+        terms: Terms,
+        limit: &impl SizeLimit,
+    ) -> Result<Vec<Admission>, Error> {
+        T::admit_live(self, items.map(AsRef::as_ref), terms, limit)
+    }
+
+    /// Adds all that others have, slice by slice where they have windows; tells whether that changed anything.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] for others that are made otherwise, or are ahead in time; those of [`Self::add`]. Nothing
+    /// is changed then.
+    pub fn merge(&mut self, others: &[&T], limit: &impl SizeLimit) -> Result<bool, Error> {
+        T::merge_live(self, others, limit)
+    }
+
+    /// What it came to, also after an error.
+    pub fn finish(self) -> Outcome<T::Forgotten> {
+        self.outcome
+    }
+}
+
+/// Items that are taken from an iterator at a time.
+pub(crate) const BLOCK: usize = 1024;
+
+/// Adds items, without a limit. Where [`Live::add`] has an error it panics, since the trait has none.
+impl<T: Windowed, I: AsRef<[u8]>> Extend<I> for Live<'_, T> {
+    fn extend<L: IntoIterator<Item = I>>(&mut self, items: L) {
+        let (mut items, mut block) = (items.into_iter(), Vec::new());
+        loop {
+            block.clear();
+            block.extend(items.by_ref().take(BLOCK));
+            if block.is_empty() {
+                return;
+            }
+            self.add_all(&block, &Unlimited, |_| {}).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `ADVANCE`: a window is moved on by its user, or handed to the clock.
+
+use std::cmp::Ordering;
+
+use rollcall_core::error::Parameter;
+use rollcall_core::live::Live;
+use rollcall_core::window::{Move, Pace};
+
+use super::changes::{Changing, announce_moved, time_of};
+use super::keyspace::value_mut;
+use super::windows::no_window;
+use crate::args;
+use crate::refusal::{Noun, Refusal, quoted};
+use crate::reply;
+use crate::server::facts::must_obey;
+use crate::server::ffi::{Args, Ctx, Mode};
+use crate::types::before::Before;
+use crate::types::names::Verb;
+
+/// What a window is moved on to.
+enum To {
+    Slice(u64),
+    Rebased(u64),
+    Clock,
+}
+
+fn read_target(noun: Noun, args: Args<'_>) -> Result<To, Refusal> {
+    let is = |at: usize, word: &[u8]| args.get(at).bytes().eq_ignore_ascii_case(word);
+    match args.len() {
+        3 if is(2, b"CLOCK") => Ok(To::Clock),
+        3 => Ok(To::Slice(args::count(noun, Parameter::Slice, args.get(2))?)),
+        4 if is(3, b"REBASE") => Ok(To::Rebased(args::count(noun, Parameter::Slice, args.get(2))?)),
+        4 => Err(Refusal::Argument(format!("unknown option {}: expected none", quoted(args.get(3).bytes())))),
+        _ => Err(Refusal::Arity),
+    }
+}
+
+/// `ADVANCE key slice | CLOCK`, and from a primary `ADVANCE key slice REBASE`.
+pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let to = read_target(T::NOUN, args)?;
+    let mut key = ctx.open(args.get(1), Mode::Write);
+    let (changed, made) = match value_mut::<T>(&mut key) {
+        // It may have been deleted, or not have arrived yet.
+        Ok(None) | Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (false, Move::Stay),
+        opened => {
+            let value = opened?.ok_or(Refusal::NotFound)?;
+            if !must_obey(ctx) {
+                check(ctx, value, &to)?;
+            }
+            (go_to(value, &to), if let To::Clock = to { go_by_clock(ctx, value) } else { Move::Stay })
+        }
+    };
+    if changed {
+        ctx.replicate_under(T::MOVED_BY.name(Verb::Advance), args);
+    }
+    let key = key.close();
+    announce_moved::<T>(ctx, key, made);
+    if changed && made == Move::Stay {
+        ctx.changed(key, T::prefix_of_events().event(Verb::Advance));
+    }
+    reply::ok(ctx);
+    Ok(())
+}
+
+/// Makes the move that is due by the clock, and tells which. What must be obeyed was sent it.
+fn go_by_clock<T: Changing>(ctx: Ctx, value: &mut T) -> Move {
+    if must_obey(ctx) {
+        return Move::Stay;
+    }
+    let (before, time) = (Before::any(value), time_of(ctx, [&*value]));
+    let mut live = Live::new(&mut *value, time);
+    live.move_on();
+    let outcome = live.finish();
+    before.changed(value);
+    T::dispose(outcome.forgotten);
+    outcome.before
+}
+
+/// Moves a value; false where that changes nothing.
+fn go_to<T: Changing>(value: &mut T, to: &To) -> bool {
+    let (window, newest) = (value.window().copied(), value.newest_slice());
+    if window.is_none() {
+        return false;
+    }
+    let before = Before::any(value);
+    match *to {
+        To::Slice(slice) => T::dispose(value.advance(slice)),
+        To::Rebased(slice) => value.rebase(slice),
+        To::Clock => value.set_pace(Pace::Clock),
+    }
+    before.changed(value);
+    let has_moved = newest != value.newest_slice();
+    T::ADVANCES.add(has_moved.into());
+    has_moved || window != value.window().copied()
+}
+
+/// Checks a move that a client asks for.
+fn check<T: Changing>(ctx: Ctx, value: &T, to: &To) -> Result<(), Refusal> {
+    let window = value.window().zip(value.present_slice(time_of(ctx, [value])));
+    let (window, present) = window.ok_or_else(no_window::<T>)?;
+    let refuse =
+        |expected: String, got: u64| Err(Refusal::Argument(format!("bad slice: expected {expected}, got {got}")));
+    match *to {
+        To::Clock => Ok(()),
+        To::Rebased(_) => Err(Refusal::Argument("option REBASE is for replicas and the AOF".to_owned())),
+        To::Slice(slice) => match slice.cmp(&present) {
+            Ordering::Less => refuse(format!("at least {present}, which the window has reached"), slice),
+            Ordering::Greater if window.pace() == Pace::Clock => {
+                refuse(format!("at most {present}, that of the clock by which the window goes"), slice)
+            }
+            _ => Ok(()),
+        },
+    }
+}

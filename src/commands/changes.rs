@@ -1,0 +1,291 @@
+//! Commands that change a key, the same for both families: open it, change the value at the time of the command, and
+//! announce what that came to.
+//!
+//! The clock is read once a command, and only where a value goes by it. What must be obeyed never looks at it: the
+//! primary has sent each move before the change that it belongs to.
+
+use rollcall_core::admission::{Admission, Terms};
+use rollcall_core::error::Error;
+use rollcall_core::live::{Live, Outcome, Windowed};
+use rollcall_core::window::{Merging, Move, Pace, Time};
+
+use super::effects::{Added, Creation, announce_added, announce_move};
+use super::keyspace::{create, create_expiring, open, open_merge, refusal_of, replace, value_mut, values};
+use crate::args::Options;
+use crate::limits::ServerLimit;
+use crate::refusal::Refusal;
+use crate::reply;
+use crate::server::facts::must_obey;
+use crate::server::ffi::{ArgOrOwned, Args, Closed, Ctx, Key, Mode};
+use crate::server::metrics::Metric;
+use crate::types::before::Before;
+use crate::types::family::Family;
+use crate::types::names::{Prefix, Verb};
+
+/// What the commands of a family that change keys differ in.
+pub(super) trait Changing: Family + Windowed {
+    type Creation: Creation<Self>;
+    /// Whose commands move a value on. Of filters only those of lines have windows.
+    const MOVED_BY: Prefix;
+    /// How often windows have moved on.
+    const ADVANCES: &'static Metric;
+
+    /// What the configuration says, for the running command, of which these are all arguments.
+    fn defaults(ctx: Ctx, command: Args<'_>) -> Self::Creation;
+
+    /// The value of an open key to add to; `None` if the key is missing.
+    fn to_add<'k>(_ctx: Ctx, key: &'k mut Key<'_>) -> Result<Option<&'k mut Self>, Refusal> {
+        value_mut::<Self>(key)
+    }
+
+    /// The union of these values, of which the first gives the parameters.
+    fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Refusal>;
+
+    fn is_empty(&self) -> bool;
+    fn empty_twin(&self) -> Result<Self, Error>;
+    /// Frees what a move dropped.
+    fn dispose(forgotten: Self::Forgotten);
+}
+
+/// The time by which a value is read. What goes by no clock is read at any.
+#[inline]
+pub(super) fn time_of<'v, T: Windowed + 'v>(ctx: Ctx, values: impl IntoIterator<Item = &'v T>) -> Time {
+    let mut windows = values.into_iter().filter_map(|value| value.window());
+    if windows.any(|window| window.pace() == Pace::Clock) { Time::At(ctx.now_seconds()) } else { Time::At(0) }
+}
+
+/// The time at which a value changes.
+#[inline]
+fn time_of_change<T: Windowed>(ctx: Ctx, value: &T) -> Time {
+    // What has no window is not asked for it.
+    if value.window().is_none() || must_obey(ctx) { Time::Reached } else { time_of(ctx, [value]) }
+}
+
+/// The value as the command changes it.
+#[inline]
+fn live<'v, T: Windowed>(ctx: Ctx, value: &'v mut T) -> Live<'v, T> {
+    let time = time_of_change(ctx, value);
+    Live::new(value, time)
+}
+
+/// Sends the event of a move that was replicated.
+fn notify<T: Changing>(ctx: Ctx, key: Closed<'_>, made: Move) {
+    if made != Move::Stay {
+        T::ADVANCES.count();
+        ctx.changed(key, T::prefix_of_events().event(Verb::Advance));
+    }
+}
+
+/// Replicates a move, and sends its event.
+pub(super) fn announce_moved<T: Changing>(ctx: Ctx, key: Closed<'_>, made: Move) {
+    announce_move(ctx, T::MOVED_BY, key, made);
+    notify::<T>(ctx, key, made);
+}
+
+/// `RESERVE` with these parameters.
+pub(super) fn reserve<T: Changing>(ctx: Ctx, args: Args<'_>, creation: &T::Creation) -> Result<(), Refusal> {
+    let mut key = open::<T>(ctx, args.get(1), Mode::Write)?;
+    if !key.is_missing() {
+        return Err(Refusal::Exists);
+    }
+    create_expiring(&mut key, creation.build(&ServerLimit::new(ctx))?, creation.expiry());
+    creation.announce_reserved(ctx, key.close());
+    reply::ok(ctx);
+    Ok(())
+}
+
+/// What became of items that were added.
+#[derive(Default)]
+pub(super) struct Handled {
+    /// How many were; fewer than all when one was refused.
+    pub(super) items: usize,
+    /// How many of them were new.
+    pub(super) new: usize,
+    /// The refusal of an item, if it is the reply.
+    pub(super) refused: Option<Refusal>,
+}
+
+/// Items to add, and how.
+pub(super) struct Addition<'a, C> {
+    /// The running command, with all of its arguments.
+    pub(super) verb: Verb,
+    pub(super) command: Args<'a>,
+    pub(super) items: Args<'a>,
+    /// What a missing key is created with.
+    pub(super) create_with: Option<C>,
+    /// Whether the command may be sent as it came: its options [are](Options::are_plain).
+    pub(super) is_plain: bool,
+}
+
+/// Adds items to a key, by `add`, which replies too unless an item was refused. `add` is told whether the key is new: a
+/// key whose first item is refused stays missing.
+#[inline]
+pub(super) fn insert<T: Changing>(
+    ctx: Ctx,
+    addition: Addition<'_, impl FnOnce() -> T::Creation>,
+    limit: &ServerLimit,
+    add: impl FnOnce(&mut Live<'_, T>, bool) -> Handled,
+) -> Result<(), Refusal> {
+    let Addition { verb, command, items, create_with, is_plain } = addition;
+    let mut key = ctx.open(command.get(1), Mode::Write);
+    let mut created = None;
+    let (prefix, handled, outcome) = match T::to_add(ctx, &mut key)? {
+        Some(value) => {
+            let before = Before::adding(value, items.len());
+            let mut live = live(ctx, value);
+            let handled = add(&mut live, false);
+            let outcome = live.finish();
+            before.added(value, handled.new as u64);
+            (value.prefix(), handled, outcome)
+        }
+        None => {
+            let creation = create_with.ok_or(Refusal::NotFound)?();
+            let mut value = creation.build(limit)?;
+            let before = Before::creating(&value);
+            // It has the slice of the time at which it was created.
+            let mut live = Live::new(&mut value, Time::Reached);
+            let handled = add(&mut live, true);
+            let outcome = live.finish();
+            before.changed(&value);
+            if let Handled { items: 0, refused: Some(refusal), .. } = handled {
+                return Err(refusal);
+            }
+            let prefix = value.prefix();
+            create_expiring(&mut key, value, creation.expiry());
+            created = Some(creation);
+            (prefix, handled, outcome)
+        }
+    };
+    let key = key.close();
+    T::dispose(outcome.forgotten);
+    announce_moved::<T>(ctx, key, outcome.before);
+    if outcome.changed {
+        let whole = (created.is_none() && is_plain && handled.items == items.len()).then_some((verb, command));
+        let items = items.first(handled.items);
+        announce_added::<T, _>(ctx, Added { prefix, key, created, whole, some: Vec::new(), items });
+    } else if let Some(creation) = created {
+        creation.announce_reserved(ctx, key);
+    }
+    handled.refused.map_or(Ok(()), Err)
+}
+
+/// `ADMIT key LIMIT n [ALL] [DRYRUN] [options of INSERT] ITEMS item [item ...]`
+pub(super) fn admit<T: Changing>(
+    ctx: Ctx,
+    args: Args<'_>,
+    options: &Options,
+    creation: T::Creation,
+) -> Result<(), Refusal> {
+    let Some(most) = options.limit else { return Err(Refusal::Argument("option LIMIT is missing".to_owned())) };
+    let terms = Terms { limit: most, all: options.all, dry_run: options.dry_run };
+    let items = args.from(options.items.ok_or(Refusal::Arity)?);
+    let limit = ServerLimit::new(ctx);
+    let mut key = ctx.open(args.get(1), Mode::Write);
+    let mut created = None;
+    let (prefix, renews, told, outcome) = match value_mut::<T>(&mut key)? {
+        Some(value) => {
+            let before = Before::any(value);
+            let mut live = live(ctx, value);
+            let told = live.admit(items.bytes(), terms, &limit);
+            let outcome = live.finish();
+            before.changed(value);
+            (value.prefix(), value.renews(), told.map_err(refusal_of::<T>)?, outcome)
+        }
+        None if options.no_create => return Err(Refusal::NotFound),
+        None => {
+            let mut value = creation.build(&limit)?;
+            let before = Before::creating(&value);
+            let mut live = Live::new(&mut value, Time::Reached);
+            let told = live.admit(items.bytes(), terms, &limit).map_err(refusal_of::<T>)?;
+            let outcome = live.finish();
+            before.changed(&value);
+            let prefix = value.prefix();
+            if outcome.changed {
+                create_expiring(&mut key, value, creation.expiry());
+                created = Some(creation);
+            }
+            (prefix, false, told, outcome)
+        }
+    };
+    let key = key.close();
+    T::dispose(outcome.forgotten);
+    announce_moved::<T>(ctx, key, outcome.before);
+    if outcome.changed {
+        // The items that came in or were renewed, as if these alone had been added.
+        let changed = |told: &Admission| *told == Admission::Admitted || renews && *told == Admission::Known;
+        let some = items.iter().zip(&told).filter(|(_, told)| changed(told));
+        let some = some.map(|(item, _)| ArgOrOwned::Arg(item)).collect();
+        announce_added::<T, _>(ctx, Added { prefix, key, created, whole: None, some, items: Args::none() });
+    }
+    reply::admissions(ctx, &told);
+    Ok(())
+}
+
+/// `MERGE destination source [source ...]`
+pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let limit = ServerLimit::new(ctx);
+    let (mut destination, source_keys) = open_merge::<T>(ctx, args)?;
+    let sources = values::<T>(&source_keys)?;
+    let (mut reserved, mut outcome) = (None, Outcome::<T::Forgotten>::default());
+    let prefix = match (value_mut::<T>(&mut destination)?, sources.split_first()) {
+        (Some(value), _) => {
+            let before = Before::any(value);
+            let mut live = live(ctx, value);
+            let merged = live.merge(&sources, &limit);
+            outcome = live.finish();
+            before.changed(value);
+            merged.map_err(refusal_of::<T>)?;
+            value.prefix()
+        }
+        (None, Some((&first, others))) => {
+            let Merging { after, .. } = first.merging(&sources, time_of_change(ctx, first)).map_err(refusal_of::<T>)?;
+            let mut union = T::union(first, others, &limit)?;
+            if let Move::Rebase(slice) = after {
+                union.rebase(slice);
+            }
+            (outcome.changed, outcome.after) = (true, after);
+            let prefix = union.prefix();
+            create(&mut destination, union);
+            prefix
+        }
+        (None, None) => {
+            let creation = T::defaults(ctx, args);
+            create(&mut destination, creation.build(&limit)?);
+            let prefix = creation.prefix();
+            reserved = Some(creation);
+            prefix
+        }
+    };
+    let key = destination.close_with(source_keys);
+    T::dispose(outcome.forgotten);
+    if let Some(creation) = reserved {
+        creation.announce_reserved(ctx, key);
+    }
+    announce_move(ctx, T::MOVED_BY, key, outcome.before);
+    if outcome.changed {
+        ctx.replicate_under(prefix.name(Verb::Merge), args);
+    }
+    announce_move(ctx, T::MOVED_BY, key, outcome.after);
+    notify::<T>(ctx, key, outcome.before);
+    if outcome.changed {
+        ctx.changed(key, T::prefix_of_events().event(Verb::Merge));
+    }
+    notify::<T>(ctx, key, outcome.after);
+    reply::ok(ctx);
+    Ok(())
+}
+
+/// `CLEAR key`
+pub(super) fn clear<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let mut key = ctx.open(args.get(1), Mode::Write);
+    let value = value_mut::<T>(&mut key)?.ok_or(Refusal::NotFound)?;
+    if !value.is_empty() {
+        // A new value costs less than clearing: its memory comes zeroed, and the old one is freed in the background.
+        let empty = value.empty_twin().map_err(refusal_of::<T>)?;
+        replace(value, empty);
+        ctx.replicate_under(value.prefix().name(Verb::Clear), args);
+        ctx.changed(key.close(), T::prefix_of_events().event(Verb::Clear));
+    }
+    reply::ok(ctx);
+    Ok(())
+}
