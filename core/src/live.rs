@@ -49,6 +49,16 @@ pub struct Outcome<F> {
     pub forgotten: F,
 }
 
+impl<F> Outcome<F> {
+    /// Adds what came after it.
+    pub(crate) fn join(&mut self, later: Self) {
+        if later.before != Move::Stay {
+            (self.before, self.forgotten) = (later.before, later.forgotten);
+        }
+        self.changed |= later.changed;
+    }
+}
+
 /// What both families do, each in its way. Not to be implemented elsewhere.
 pub trait Windowed: Sized {
     /// What a move drops.
@@ -144,7 +154,8 @@ impl<'v, T: Windowed> Live<'v, T> {
     ///
     /// # Errors
     /// Those of `limit`, [`Error::OutOfMemory`], [`Error::Full`] of a filter that does not scale. The item is not added.
-    #[inline]
+    // Inlined: what is not asked of the outcome costs nothing then.
+    #[inline(always)]
     pub fn add(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<bool, Error> {
         T::add_live(self, item.as_ref(), limit)
     }

@@ -162,7 +162,13 @@ impl Window {
     }
 
     /// What has to be done to a value that has reached `newest` before it changes.
+    #[inline]
     pub(crate) fn due(&self, newest: u64, time: Time) -> Move {
+        // Asked before each change, and mostly of no clock.
+        if time == Time::Reached { Move::Stay } else { self.due_by(newest, time) }
+    }
+
+    fn due_by(&self, newest: u64, time: Time) -> Move {
         match self.clock(time) {
             Some(clock) if clock > newest => Move::Advance(clock),
             // Clocks differ a little: one slice ahead is no jump.

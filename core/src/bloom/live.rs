@@ -7,7 +7,7 @@ use crate::admission::{Admission, Terms};
 use crate::error::{Error, Parameter};
 use crate::live::{Live, Windowed};
 use crate::size_limit::{SizeLimit, try_with_capacity};
-use crate::window::{Merging, Move, Pace, Time, Touch, Window};
+use crate::window::{Merging, Move, Pace, Time, Window};
 
 impl BloomFilter {
     /// The filter at a time, to be changed.
@@ -74,12 +74,17 @@ impl Windowed for BloomFilter {
         self.as_ring().map_or_else(|| Ok(Merging::default()), |ring| ring.merging(others, time))
     }
 
-    #[inline]
+    #[inline(always)]
     fn add_live(live: &mut Live<'_, Self>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
         let is_new = match &mut live.value.chain {
             EitherChain::Lines(filter) => filter.add(item, limit)?,
             EitherChain::Classic(filter) => filter.add(item, limit)?,
-            EitherChain::Windowed(_) => return add_to_ring(live, item, limit),
+            EitherChain::Windowed(ring) => {
+                // By value, so that the outcome of a plain filter stays in registers.
+                let (added, outcome) = ring.add_at(item, live.time, limit);
+                live.outcome.join(outcome);
+                return added;
+            }
         };
         live.outcome.changed |= is_new;
         Ok(is_new)
@@ -87,7 +92,7 @@ impl Windowed for BloomFilter {
 
     fn add_all_live<'a>(
         live: &mut Live<'_, Self>,
-        mut items: impl Iterator<Item = &'a [u8]>,
+        items: impl Iterator<Item = &'a [u8]>,
         limit: &impl SizeLimit,
         mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
@@ -97,26 +102,10 @@ impl Windowed for BloomFilter {
             added(is_new);
         };
         match &mut live.value.chain {
-            EitherChain::Lines(filter) => return filter.add_all(items, limit, note),
-            EitherChain::Classic(filter) => return filter.add_all(items, limit, note),
-            EitherChain::Windowed(_) => {}
+            EitherChain::Lines(filter) => filter.add_all(items, limit, note),
+            EitherChain::Classic(filter) => filter.add_all(items, limit, note),
+            EitherChain::Windowed(ring) => ring.add_all_at(items, live.time, limit, &mut live.outcome, added),
         }
-        // Until the move that is due is made, known items change nothing.
-        let due = live.due();
-        let mut first = None;
-        while due != Move::Stay && first.is_none() {
-            let Some(item) = items.next() else { return Ok(()) };
-            match live.value.as_ring() {
-                Some(ring) if ring.is_changed_by(item, due) => first = Some(item),
-                _ => added(false),
-            }
-        }
-        live.make(due);
-        let (changed, Some(ring)) = (&mut live.outcome.changed, live.value.as_ring_mut()) else { return Ok(()) };
-        ring.add_all(first.into_iter().chain(items), limit, |touch| {
-            *changed |= touch != Touch::Same;
-            added(touch == Touch::New);
-        })
     }
 
     fn admit_live<'a>(
@@ -167,20 +156,6 @@ impl Windowed for BloomFilter {
         live.outcome.changed |= changed;
         Ok(changed)
     }
-}
-
-/// Apart, so that adding to a plain filter stays short.
-#[inline(never)]
-fn add_to_ring(live: &mut Live<'_, BloomFilter>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
-    let due = live.due();
-    match live.value.as_ring() {
-        Some(ring) if ring.is_changed_by(item, due) => live.make(due),
-        _ => return Ok(false),
-    }
-    let Some(ring) = live.value.as_ring_mut() else { return Ok(false) };
-    let touch = ring.add(item, limit)?;
-    live.outcome.changed |= touch != Touch::Same;
-    Ok(touch == Touch::New)
 }
 
 /// Those of the filters that are of one kind.

@@ -94,7 +94,9 @@ impl Counter {
 
     /// Notes that the known items were seen now.
     pub(super) fn renew(&mut self, surveyed: &Surveyed<'_>, limit: &impl SizeLimit) -> Result<(), Error> {
-        surveyed.renewed.iter().try_for_each(|&(hash, item)| self.touch_hashed(item, hash, limit).map(|_| ()))
+        let Some((dated, plan)) = self.dated_mut() else { return Ok(()) };
+        let mut renew = |&(hash, item)| dated.touch(item, hash, plan, Self::WINDOWED_BYTES, limit).map(|_| ());
+        surveyed.renewed.iter().try_for_each(&mut renew)
     }
 
     /// How many members it has at a time, and how many bytes they have together.

@@ -147,20 +147,32 @@ impl Counter {
     /// Bytes of the struct itself, which a counter takes whatever it holds.
     pub(super) const STRUCT_BYTES: u64 = size_of::<Counter>() as u64;
 
-    /// Adds an item, whose hash is `hash`, to the newest slice that was reached. Without a window nothing is renewed: it
-    /// is new to an exact counter when it is no member, to an estimating one when its slot was free.
+    /// Adds an item, whose hash is `hash`, to the newest slice that was reached.
     ///
     /// # Errors
     /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
     #[inline]
     pub(super) fn touch_hashed(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<Touch, Error> {
-        let is_new = match &mut self.state {
-            State::Exact(members) if members.contains(item, hash) => false,
-            State::Exact(_) => self.add_member(item, hash, limit)?,
-            State::Estimating(bitmap) => bitmap.insert(bitmap.layout().slot_of(hash), Self::STRUCT_BYTES, limit)?,
-            State::Windowed(dated) => return dated.touch(item, hash, &self.plan, Self::WINDOWED_BYTES, limit),
-        };
-        Ok(if is_new { Touch::New } else { Touch::Same })
+        match self.dated_mut() {
+            Some((dated, plan)) => dated.touch(item, hash, plan, Self::WINDOWED_BYTES, limit),
+            None => self.add_plain(item, hash, limit).map(|is_new| if is_new { Touch::New } else { Touch::Same }),
+        }
+    }
+
+    /// The same without a window. It is new to an exact counter when it is no member, to an estimating one when its slot
+    /// was free.
+    ///
+    /// # Errors
+    /// As there.
+    // Inlined, since the result is large and nearly all of it an error.
+    #[inline(always)]
+    pub(super) fn add_plain(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<bool, Error> {
+        match &mut self.state {
+            State::Exact(members) if members.contains(item, hash) => Ok(false),
+            State::Exact(_) => self.add_member(item, hash, limit),
+            State::Estimating(bitmap) => bitmap.insert(bitmap.layout().slot_of(hash), Self::STRUCT_BYTES, limit),
+            State::Windowed(_) => Ok(false),
+        }
     }
 
     /// Adds an item that is no member of an exact counter.
@@ -173,7 +185,7 @@ impl Counter {
             State::Windowed(dated) => {
                 dated.touch_unknown(item, hash, &self.plan, Self::WINDOWED_BYTES, limit).map(|_| ())
             }
-            State::Estimating(_) => self.touch_hashed(item, hash, limit).map(|_| ()),
+            State::Estimating(_) => Ok(()),
         }
     }
 
@@ -210,13 +222,12 @@ impl Counter {
             touched(self.touch_hashed(item, hash64(item, self.plan.params.seed), limit)?);
         }
         let (seed, layout) = (self.plan.params.seed, self.plan.layout);
-        let slots = items.map(|item| layout.slot_of(hash64(item, seed)));
         match &mut self.state {
             State::Exact(_) => {}
             State::Estimating(bitmap) => {
                 if let Some(dense) = bitmap.dense_mut() {
                     let touch = |dense: &mut Dense, slot| if dense.insert(slot) { Touch::New } else { Touch::Same };
-                    if in_blocks(dense, slots, Dense::prefetch, touch, touched) {
+                    if in_blocks(dense, items, layout, seed, Dense::prefetch, touch, touched) {
                         dense.forget_estimate();
                     }
                 }
@@ -224,7 +235,7 @@ impl Counter {
             State::Windowed(dated) => {
                 if let Some((cells, tag)) = dated.cells_mut() {
                     let touch = |cells: &mut DatedCells, slot| Touch::over(cells.replace(slot, tag), tag);
-                    if in_blocks(cells, slots, DatedCells::prefetch, touch, touched) {
+                    if in_blocks(cells, items, layout, seed, DatedCells::prefetch, touch, touched) {
                         dated.forget_estimate();
                     }
                 }
@@ -433,11 +444,13 @@ impl Shaped for Counter {
     }
 }
 
-/// Touches slots, a block at a time, whose reads overlap. Neither grows nor fails. True when any was free.
+/// Touches the slots of items, a block at a time, whose reads overlap. Neither grows nor fails. True when any was free.
 #[inline(always)]
-fn in_blocks<S>(
+fn in_blocks<'a, S>(
     held: &mut S,
-    mut slots: impl Iterator<Item = Slot>,
+    mut items: impl Iterator<Item = &'a [u8]>,
+    layout: Layout,
+    seed: u64,
     prefetch: impl Fn(&S, Slot),
     touch: impl Fn(&mut S, Slot) -> Touch,
     mut touched: impl FnMut(Touch),
@@ -446,9 +459,9 @@ fn in_blocks<S>(
     let mut block = [Slot { index: 0, segment: 0 }; BATCH];
     loop {
         let mut len = 0;
-        for (place, slot) in block.iter_mut().zip(slots.by_ref()) {
-            *place = slot;
-            prefetch(held, slot);
+        for (slot, item) in block.iter_mut().zip(items.by_ref()) {
+            *slot = layout.slot_of(hash64(item, seed));
+            prefetch(held, *slot);
             len += 1;
         }
         for &slot in &block[..len] {

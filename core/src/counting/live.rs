@@ -5,7 +5,7 @@ use crate::counting::counter::Counter;
 use crate::counting::dated::ring::Ring;
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
-use crate::live::{Live, Windowed};
+use crate::live::{Live, Outcome, Windowed};
 use crate::size_limit::SizeLimit;
 use crate::window::{Ahead, Merging, Move, Pace, Time, Touch, Window};
 
@@ -14,6 +14,14 @@ impl Counter {
     #[inline]
     pub fn live(&mut self, time: Time) -> Live<'_, Self> {
         Live::new(self, time)
+    }
+
+    /// Makes the move that is due, and tells which.
+    #[inline(never)]
+    fn make_due(&mut self, time: Time) -> Move {
+        let due = self.window().map_or(Move::Stay, |window| window.due(self.reached(), time));
+        self.make(due);
+        due
     }
 
     /// Moves it on.
@@ -68,30 +76,40 @@ impl Windowed for Counter {
         merging.map_err(|Ahead { slice, present }| Error::incompatible(Parameter::Slice, present, slice))
     }
 
-    #[inline]
+    #[inline(always)]
     fn add_live(live: &mut Live<'_, Self>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
         // Whoever is seen is seen later than before.
-        live.make(live.due());
-        let touch = live.value.touch_hashed(item, hash64(item, live.value.params().seed), limit)?;
+        if live.time != Time::Reached {
+            live.outcome.join(Outcome { before: live.value.make_due(live.time), ..Outcome::default() });
+        }
+        let hash = hash64(item, live.value.params().seed);
+        if live.value.ring().is_none() {
+            let is_new = live.value.add_plain(item, hash, limit)?;
+            live.outcome.changed |= is_new;
+            return Ok(is_new);
+        }
+        let touch = live.value.touch_hashed(item, hash, limit)?;
         live.outcome.changed |= touch != Touch::Same;
         Ok(touch == Touch::New)
     }
 
     fn add_all_live<'a>(
         live: &mut Live<'_, Self>,
-        items: impl Iterator<Item = &'a [u8]>,
+        mut items: impl Iterator<Item = &'a [u8]>,
         limit: &impl SizeLimit,
         mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
-        let mut items = items.peekable();
-        if items.peek().is_some() {
-            live.make(live.due());
+        if live.time != Time::Reached {
+            let Some(first) = items.next() else { return Ok(()) };
+            added(live.add(first, limit)?);
         }
-        let changed = &mut live.outcome.changed;
-        live.value.touch_all(items, limit, |touch| {
-            *changed |= touch != Touch::Same;
+        let mut changed = false;
+        let result = live.value.touch_all(items, limit, |touch| {
+            changed |= touch != Touch::Same;
             added(touch == Touch::New);
-        })
+        });
+        live.outcome.changed |= changed;
+        result
     }
 
     fn admit_live<'a>(
@@ -144,7 +162,6 @@ impl Windowed for Counter {
 #[cfg(test)]
 mod standing {
     use super::*;
-    use crate::live::Outcome;
 
     impl Counter {
         pub(crate) fn add(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<bool, Error> {

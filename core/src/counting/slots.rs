@@ -72,7 +72,7 @@ pub(super) struct Dense {
 
 impl Dense {
     /// Sets a slot; true when it was free. Then the caller has to [forget](Self::forget_estimate) the estimate.
-    #[inline]
+    #[inline(always)]
     pub(super) fn insert(&mut self, slot: Slot) -> bool {
         let free = bits::set(&mut self.words, slot.index as usize);
         if free {

@@ -2,17 +2,19 @@
 
 use super::super::chain::{Expected, SubFilter, first_marked, first_marks, hashes_of, marked, next_chunk};
 use super::super::lines::sub_filter::LineSubFilter;
-use super::{Generation, Ring, look_up_chunk, num_items};
+use super::{Forgotten, Generation, Ring, look_up_chunk, num_items};
 use crate::error::Error;
 use crate::hash::Hash128;
+use crate::live::Outcome;
 use crate::size_limit::{SizeLimit, try_reserve};
-use crate::window::Touch;
+use crate::window::{Move, Time, Touch};
 
-/// What became of a chunk of items, a bit each.
+/// What became of a chunk of items.
 struct Touched {
+    /// A bit for each, set for those that were new.
     new: u32,
-    /// Those that the newest generation took.
-    inserted: u32,
+    /// Whether the newest generation took any.
+    has_inserted: bool,
     /// How many were handled; fewer than all when one was refused.
     handled: usize,
 }
@@ -49,26 +51,68 @@ impl Ring {
         Ok(Touch::Renewed)
     }
 
-    /// Adds items with the same outcome as [`Self::add`] for one after another. `added` is called with each.
+    /// As [`Self::add`], at a time: the move that is due comes first, if the item changes anything.
+    pub(in crate::bloom) fn add_at(
+        &mut self,
+        item: &[u8],
+        time: Time,
+        limit: &(impl SizeLimit + ?Sized),
+    ) -> (Result<bool, Error>, Outcome<Forgotten>) {
+        let (due, mut outcome) = (self.due(time), Outcome::default());
+        if due != Move::Stay {
+            if !self.is_changed_by(item, due) {
+                return (Ok(false), outcome);
+            }
+            self.make(due, &mut outcome);
+        }
+        let added = self.add(item, limit).map(|touch| {
+            outcome.changed = touch != Touch::Same;
+            touch == Touch::New
+        });
+        (added, outcome)
+    }
+
+    /// Adds items with the same outcome as [`Self::add_at`] for one after another. `added` is called with whether each is
+    /// new.
     ///
     /// # Errors
     /// As [`Self::add`]. The items before the refused one are added, and `added` was called for each of them.
-    pub(in crate::bloom) fn add_all<'a>(
+    pub(in crate::bloom) fn add_all_at<'a>(
         &mut self,
-        items: impl IntoIterator<Item = &'a [u8]>,
+        mut items: impl Iterator<Item = &'a [u8]>,
+        time: Time,
         limit: &(impl SizeLimit + ?Sized),
-        mut added: impl FnMut(Touch),
+        outcome: &mut Outcome<Forgotten>,
+        mut added: impl FnMut(bool),
+    ) -> Result<(), Error> {
+        let due = self.due(time);
+        if due == Move::Stay {
+            return self.add_all(items, limit, outcome, added);
+        }
+        // Until the move is made, known items change nothing.
+        let first = loop {
+            match items.next() {
+                None => return Ok(()),
+                Some(item) if self.is_changed_by(item, due) => break item,
+                Some(_) => added(false),
+            }
+        };
+        self.make(due, outcome);
+        self.add_all(std::iter::once(first).chain(items), limit, outcome, added)
+    }
+
+    fn add_all<'a>(
+        &mut self,
+        items: impl Iterator<Item = &'a [u8]>,
+        limit: &(impl SizeLimit + ?Sized),
+        outcome: &mut Outcome<Forgotten>,
+        mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
         let mut hashes = hashes_of::<LineSubFilter>(items, self.params.seed);
         while let Some((chunk, len)) = next_chunk(&mut hashes) {
-            let (Touched { new, inserted, handled }, result) = self.add_chunk(&chunk[..len], limit);
-            (0..handled).for_each(|i| {
-                added(match (new >> i & 1, inserted >> i & 1) {
-                    (1, _) => Touch::New,
-                    (_, 1) => Touch::Renewed,
-                    _ => Touch::Same,
-                });
-            });
+            let (chunk, result) = self.add_chunk(&chunk[..len], limit);
+            (0..chunk.handled).for_each(|i| added(chunk.new >> i & 1 == 1));
+            outcome.changed |= chunk.has_inserted;
             result?;
         }
         Ok(())
@@ -79,12 +123,12 @@ impl Ring {
         // As in a chain, each item is looked up once here, and again only in what has changed since.
         let all = first_marks(hashes.len());
         let (mut known, mut left) = self.known_and_left(hashes, all);
-        let (mut new, mut inserted) = (0, 0);
+        let (mut new, mut has_inserted) = (0, false);
         while left != 0 {
             let first = left.trailing_zeros();
             if self.room() == 0 {
                 match self.make_room(limit) {
-                    Err(error) => return (Touched { new, inserted, handled: first as usize }, Err(error)),
+                    Err(error) => return (Touched { new, has_inserted, handled: first as usize }, Err(error)),
                     // Items that the dropped generation alone had are new from here on. The one that dropped it was
                     // judged before.
                     Ok(true) => {
@@ -104,11 +148,11 @@ impl Ring {
             if newest.is_full() {
                 left &= !newest.look_up_chunk(hashes, left);
             }
-            inserted |= taken;
+            has_inserted |= taken != 0;
             new |= taken & !known;
             marked(taken & known).for_each(|i| self.count_renewed(hashes[i]));
         }
-        (Touched { new, inserted, handled: hashes.len() }, Ok(()))
+        (Touched { new, has_inserted, handled: hashes.len() }, Ok(()))
     }
 
     /// The masks of those hashes in `which` that are known, and of those that the newest generation is to take.

@@ -4,6 +4,7 @@ use super::super::chain::SubFilter;
 use super::super::lines::sub_filter::LineSubFilter;
 use super::super::sliding::Span;
 use super::Ring;
+use crate::live::Outcome;
 use crate::size_limit::try_with_capacity;
 use crate::window::{Move, Pace, Time};
 
@@ -52,8 +53,27 @@ impl Ring {
         )
     }
 
+    /// The move that has to be made before it changes.
+    #[inline]
+    pub(super) fn due(&self, time: Time) -> Move {
+        match &self.sliding.span {
+            Span::Time(window) => window.due(self.newest_slice, time),
+            Span::Last { .. } | Span::LastDifferent => Move::Stay,
+        }
+    }
+
+    /// Makes this move, which is due.
+    pub(super) fn make(&mut self, due: Move, outcome: &mut Outcome<Forgotten>) {
+        match due {
+            Move::Stay => {}
+            Move::Advance(slice) => outcome.forgotten = self.advance(slice),
+            Move::Rebase(slice) => self.rebase(slice),
+        }
+        outcome.before = due;
+    }
+
     /// Whether an item would change anything once this move is made, which is due.
-    pub(in crate::bloom) fn is_changed_by(&self, item: &[u8], due: Move) -> bool {
+    pub(super) fn is_changed_by(&self, item: &[u8], due: Move) -> bool {
         match due {
             // Known items renumber it too. Else one whose clock had jumped would stand still as long as only such come.
             Move::Stay | Move::Rebase(_) => true,
