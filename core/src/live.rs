@@ -60,6 +60,23 @@ impl<F> Outcome<F> {
 }
 
 /// What both families do, each in its way. Not to be implemented elsewhere.
+///
+/// ```
+/// use rollcall_core::counting::{Counter, Params};
+/// use rollcall_core::live::Windowed;
+/// use rollcall_core::size_limit::Unlimited;
+/// use rollcall_core::window::{Pace, Time, Window};
+///
+/// // Its user moves it on.
+/// let window = Window::new(40, 4, Counter::MAX_SLICES, Pace::Manual)?;
+/// let mut visitors = Counter::new(Params::default())?.with_window(window, 7)?;
+/// visitors.live(Time::Reached).add("ann", &Unlimited)?;
+/// visitors.advance(11);
+/// assert_eq!((visitors.newest_slice(), visitors.count()), (Some(11), 1));
+/// visitors.advance(12);
+/// assert_eq!(visitors.count(), 0);
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
 pub trait Windowed: Sized {
     /// What a move drops.
     type Forgotten: Default;

@@ -18,6 +18,17 @@
 use crate::error::{Error, Parameter};
 
 /// How long a value remembers, and how finely.
+///
+/// ```
+/// use rollcall_core::window::{Pace, Window};
+///
+/// let day = Window::new(86_400, 4, 64, Pace::Clock)?;
+/// assert_eq!((day.slice_seconds(), day.slice_of(50_000), day.start_of(2)), (21_600, 2, 43_200));
+/// // It has fewer slices where some of whole seconds cover it without the others.
+/// assert_eq!(Window::new(65, 64, 64, Pace::Clock)?.slices(), 33);
+/// assert!(Window::new(0, 4, 64, Pace::Clock).is_err());
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Window {
     seconds: u64,

@@ -44,11 +44,11 @@ impl FilterBuild {
     }
 
     /// Adds the items of these hashes, in order, and returns how many were new. Every bit and count is as
-    /// [`BloomFilter::add_all`] would leave it. The bits of lines are set on so many threads; those of the classic layout
+    /// [`Live::add_all`](crate::live::Live::add_all) would leave it. The bits of lines are set on so many threads; those of the classic layout
     /// on one, since an item has them everywhere.
     ///
     /// # Errors
-    /// As [`BloomFilter::add`]. The items before the refused one are added.
+    /// As [`Live::add`](crate::live::Live::add). The items before the refused one are added.
     ///
     /// # Panics
     /// If the system does not give it the threads.

@@ -7,6 +7,17 @@ use crate::error::{Error, Parameter};
 use crate::window::{Pace, Window};
 
 /// How far back a filter that forgets reaches, and what renews an item.
+///
+/// ```
+/// use rollcall_core::bloom::Sliding;
+/// use rollcall_core::window::Pace;
+///
+/// let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+/// // One more slice is alive than the window has.
+/// assert_eq!((day.slices(), day.generations(1000), day.first_slice(50_000)), (Some(4), 5, 2));
+/// assert_eq!(Sliding::last_different().window(), None);
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sliding {
     /// How far it reaches.

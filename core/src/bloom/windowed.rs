@@ -9,6 +9,15 @@ use crate::size_limit::SizeLimit;
 use crate::window::Time;
 
 /// A filter as it answers at some time. What is forgotten by then is skipped, and nothing is changed.
+///
+/// ```
+/// use rollcall_core::bloom::BloomFilter;
+/// use rollcall_core::window::Time;
+///
+/// // Without a window it answers the same at any time.
+/// let seen: BloomFilter = ["ann"].into_iter().collect();
+/// assert!(seen.at(Time::At(1_800_000_000)).may_contain("ann"));
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Present<'a> {
     filter: &'a BloomFilter,

@@ -329,7 +329,7 @@ impl Counter {
         Error::NotExact { exact_limit, exact_bytes }
     }
 
-    /// Its parameters. [`Self::merge`] may change capacity and error rate.
+    /// Its parameters. [A merge](crate::live::Live::merge) may change capacity and error rate.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};

@@ -26,6 +26,15 @@ const BLOCK_WORDS: usize = 2048;
 /// Number of distinct members of all `counters` together; exact while every one that has any is. At least what each of
 /// them is known to have.
 ///
+/// ```
+/// use rollcall_core::counting::{Counter, count_union, estimate_intersection};
+///
+/// let june: Counter = ["ann", "ben"].into_iter().collect();
+/// let july: Counter = ["ben", "cem"].into_iter().collect();
+/// assert_eq!((count_union(&[&june, &july])?, estimate_intersection(&[&june, &july])?.count()), (3, 1));
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
 pub fn count_union(counters: &[&Counter]) -> Result<u64, Error> {
@@ -166,7 +175,7 @@ impl Counter {
     /// The union of `first` and `others`, made like `first`: how fine it is, only the counters that have bits decide.
     ///
     /// # Errors
-    /// Those of [`Self::merge`].
+    /// Those of a merge.
     pub fn union(first: &Counter, others: &[&Counter], limit: &impl SizeLimit) -> Result<Counter, Error> {
         let all = with_first(first, others)?;
         let (params, layout) = match layout_of_bits(&all) {

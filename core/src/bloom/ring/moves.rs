@@ -9,6 +9,20 @@ use crate::size_limit::try_with_capacity;
 use crate::window::{Move, Pace, Time};
 
 /// What a filter has forgotten. Freeing the memory of a large one takes a while: it may be sent to another thread.
+///
+/// ```
+/// use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+/// use rollcall_core::live::Windowed;
+/// use rollcall_core::size_limit::Unlimited;
+/// use rollcall_core::window::{Pace, Time};
+///
+/// let day = Sliding::time(86_400, 4, Pace::Manual, false)?;
+/// let mut filter = BloomFilter::windowed(Params::default(), day, 0, &Unlimited)?;
+/// filter.live(Time::Reached).add("ann", &Unlimited)?;
+/// assert_eq!(filter.advance(4).num_bytes(), 0);
+/// assert!(filter.advance(5).num_bytes() > 0);
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Forgotten(Vec<LineSubFilter>);
 
