@@ -74,7 +74,7 @@ impl Creation {
     }
 
     /// As [`Self::of`], for a command that must be obeyed. Parameters beyond our ranges make a classic filter, which
-    /// can have them. If no filter can have them, [`Self::build`] fails.
+    /// can have them. If no filter can have them, building it fails.
     pub(in crate::commands) fn obeyed(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, Refusal> {
         Self::of(ctx, command, options).or_else(|refusal| {
             if options.layout == Some(BitLayout::Lines) || Prefix::Rf.is_of(command) {
