@@ -214,6 +214,8 @@ fn core_text(noun: Noun, error: &Error) -> String {
             "ERR the merged {value} would have a false-positive rate of {}, above the {asked} asked for",
             four_digits(*would_be)
         ),
+        // Its first word is what a client goes by.
+        Error::Stale { .. } => format!("STALE {error}"),
         Error::NotExact { exact_limit, exact_bytes } => format!(
             "ERR counter holds an estimate: members are listed only up to its EXACT limit of {exact_limit} members and \
              {exact_bytes} bytes"

@@ -43,8 +43,6 @@ pub enum Parameter {
     Slices,
     /// The number of a slice.
     Slice,
-    /// Where a dump goes on.
-    Iterator,
     /// The name that the keys of parts begin with.
     Name,
     /// How many parts a logical value has.
@@ -78,7 +76,6 @@ impl Parameter {
             Parameter::Seconds => "seconds",
             Parameter::Slices => "slices",
             Parameter::Slice => "slice",
-            Parameter::Iterator => "iterator",
             Parameter::Name => "name",
             Parameter::Parts => "number of parts",
             Parameter::Part => "part",
@@ -143,6 +140,11 @@ pub enum Error {
         would_be: f64,
         /// The rate asked for.
         asked: f64,
+    },
+    /// A slice has begun since a dump did: it must start again, with iterator 0.
+    Stale {
+        /// Where it was to go on.
+        iterator: u64,
     },
     /// Members were asked of a counter that holds an estimate.
     NotExact {
@@ -216,6 +218,9 @@ impl fmt::Display for Error {
             }
             Error::RateExceeded { would_be, asked } => {
                 write!(f, "the merged filter would have a false-positive rate of {would_be}, above {asked}")
+            }
+            Error::Stale { iterator } => {
+                write!(f, "a slice has begun since the dump did: start again with iterator 0, got {iterator}")
             }
             Error::NotExact { exact_limit, exact_bytes } => {
                 write!(

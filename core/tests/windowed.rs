@@ -1,7 +1,7 @@
 //! Filters that forget, as a server keeps them: dumps while slices pass, memory, and how exact they are about it.
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Sliding};
-use rollcall_core::error::{Error, Parameter};
+use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
@@ -72,7 +72,7 @@ fn a_dump_ends_with_its_slice() {
         for (at, slices) in [(1, 1), (2, 1), (3, 2)] {
             let mut moving = filter.try_clone().unwrap();
             let refused = scan(&mut moving, at, |filter| pass(filter, slices));
-            let Err(Error::OutOfRange { parameter: Parameter::Iterator, .. }) = refused else { panic!("{refused:?}") };
+            let Err(Error::Stale { .. }) = refused else { panic!("{refused:?}") };
             // It starts again.
             assert!(scan(&mut moving, usize::MAX, |_| ()).is_ok());
         }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
+use rollcall_core::persist;
 use rollcall_core::unstable::persist::is_redisbloom_header;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
@@ -14,11 +15,8 @@ use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress;
 use crate::server::{Class, LOADED, Named, Server, Summing, Url};
-use crate::server::{arrive, beside, check_rights, fingerprint, named, naming, shown, unstamped};
+use crate::server::{arrive, beside, check_rights, fingerprint, named, naming, shown};
 use crate::table;
-
-/// The first byte of the headers of windows (docs/persistence.md).
-const WINDOWS: [u8; 2] = [0xe1, 0xd1];
 
 /// What to do about a load that broke off.
 const GO_ON: &str = "run the same again: what has arrived stays for a day, and a server of ours goes on after it";
@@ -116,14 +114,14 @@ impl Load {
         };
         let (mut summing, mut bytes, mut resumed) = (Summing::new(), 0, 0);
         let bar = progress::bar(None, "bytes");
-        let is_window = header.1.first().is_some_and(|byte| WINDOWS.contains(byte));
+        let is_window = persist::has_window(&header.1);
         let mut next = Some(header);
         while let Some(chunk) = next {
             interrupt.check().map_err(|failure| failure.advise(GO_ON))?;
             summing.take(&chunk);
             bytes += chunk.1.len() as u64;
             bar.inc(chunk.1.len() as u64);
-            if arrived.is_some_and(|arrived| unstamped(chunk.0) <= arrived + 1) {
+            if arrived.is_some_and(|arrived| persist::unstamped(chunk.0) <= arrived + 1) {
                 resumed += chunk.1.len() as u64;
             } else if let Err(text) = arrive(server, class, &temporary, &chunk)? {
                 return Err(refused(server, text));

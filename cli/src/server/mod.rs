@@ -19,7 +19,7 @@ use redis::{Cmd, Connection, Value};
 
 pub use address::{Access, Address, Tls, Url};
 pub use error::{is_gone, text_of as error_text};
-pub use moving::{ATTEMPTS, Fingerprint, Summing, Transfer, expires_at, fingerprint, transfer, unstamped};
+pub use moving::{ATTEMPTS, Fingerprint, Summing, Transfer, expires_at, fingerprint, transfer};
 pub use pause::Pause;
 pub use reply::{bytes, integer, items, number, pairs, text};
 pub use scan::{Class, Key, shown};

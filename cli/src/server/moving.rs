@@ -10,9 +10,6 @@ use super::value::{Chunk, Read, chunks};
 use super::{Class, Server};
 use crate::failure::Failure;
 
-/// Where the stamp of a window begins in an iterator (docs/persistence.md).
-const STAMP_BIT: u32 = 43;
-
 /// What stands for all chunks of a value, however its payload is cut: `build` cuts that of a classic filter into smaller
 /// chunks than a server does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,11 +38,6 @@ impl Summing {
     pub fn end(self) -> Fingerprint {
         Fingerprint { bytes: self.bytes, sum: self.sum.digest128() }
     }
-}
-
-/// An iterator without the stamp of a window: 1 and the bytes of the payload up to here.
-pub fn unstamped(iterator: u64) -> u64 {
-    iterator & ((1 << STAMP_BIT) - 1)
 }
 
 /// How often a value is read again whose window moves on, or that grows, while it is read.

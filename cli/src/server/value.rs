@@ -50,7 +50,7 @@ pub fn first_chunk(server: &mut Server, class: Class, key: &[u8]) -> Result<Opti
 fn chunk(server: &mut Server, class: Class, key: &[u8], iterator: u64) -> Result<Result<Chunk, Read>, Failure> {
     let reply: Value = match server.ask(key, class.command("SCANDUMP").arg(key).arg(iterator))? {
         Ok(reply) => reply,
-        Err(text) if text.contains("expected 0 to start again") => return Ok(Err(Read::Stale)),
+        Err(text) if text.starts_with("STALE") => return Ok(Err(Read::Stale)),
         Err(text) if is_gone(&text) => return Ok(Err(Read::Gone)),
         Err(text) => return Err(server.refused(key, &format!("{}.SCANDUMP {}", class.family(), shown(key)), &text)),
     };

@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use super::payload::{Payload, Stretch};
 use super::value::{ChunkFormat, Loading, Stored, Value};
 use crate::counting::payload::CUT_BYTES;
-use crate::error::{Error, Limit, Parameter};
+use crate::error::{Error, Limit};
 use crate::hash::checksum;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
@@ -45,8 +45,8 @@ fn stamp_bits(stamp: u64) -> u64 {
     if stamp == 0 { 0 } else { (1 + stamp % STAMPS) << POSITION_BITS }
 }
 
-/// An iterator without its stamp.
-fn unstamped(iterator: u64) -> u64 {
+/// An iterator without the stamp of a window: 1 and the bytes of payload up to here.
+pub fn unstamped(iterator: u64) -> u64 {
     iterator & ((1 << POSITION_BITS) - 1)
 }
 
@@ -93,8 +93,7 @@ fn chunk_of<'a>(
 /// reply is 0 and an empty chunk.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] where the value has moved on since the call that returned `iterator`: the dump must start
-/// again. [`Error::OutOfMemory`]. [`Error::TooLarge`] for a value that moves, of more than 8 TiB.
+/// [`Error::Stale`] where the value has moved on since the call that returned `iterator`. [`Error::OutOfMemory`]. [`Error::TooLarge`] for a value that moves, of more than 8 TiB.
 pub fn scandump<T: Stored>(value: &T, iterator: u64) -> Result<(u64, Cow<'_, [u8]>), Error> {
     let stamp = stamp_bits(value.stamp());
     if iterator == 0 {
@@ -103,10 +102,7 @@ pub fn scandump<T: Stored>(value: &T, iterator: u64) -> Result<(u64, Cow<'_, [u8
     let position = match unstamped(iterator) {
         _ if stamp == 0 => iterator - 1,
         own if own | stamp == iterator => own.saturating_sub(1),
-        _ => {
-            let expected = "0 to start again: a slice has begun since the dump did";
-            return Err(Error::out_of_range(Parameter::Iterator, expected, iterator));
-        }
+        _ => return Err(Error::Stale { iterator }),
     };
     let format = value.chunk_format();
     let max_bytes = if format == ChunkFormat::Plain { REDISBLOOM_CHUNK_BYTES } else { CHUNK_MAX_BYTES };

@@ -24,6 +24,12 @@ pub fn is_redisbloom_header(bytes: &[u8]) -> bool {
     fits && Reader::new(bytes, kind).is_err()
 }
 
+/// Whether a header, the first chunk of a dump, is that of a filter or counter with a window, of any version.
+pub fn has_window(header: &[u8]) -> bool {
+    let begins = |kind: Kind| header.first().is_some_and(|&first| kind.begins_with(first));
+    begins(Kind::WindowedFilter) || begins(Kind::WindowedCounter)
+}
+
 /// The kind of filter of ours that a header of these bytes begins.
 fn kind_of(bytes: &[u8]) -> Option<Kind> {
     let first = *bytes.first()?;

@@ -40,6 +40,7 @@ pub(crate) mod redisbloom;
 mod ring;
 pub(crate) mod value;
 
-pub use chunks::{dump, load};
+pub use chunks::{dump, load, unstamped};
 pub use file::{from_bytes, to_bytes};
+pub use filter::has_window;
 pub use value::Value;

@@ -225,6 +225,24 @@ fn chunks_bring_everything_back() {
     assert_same(&snapshot(&mut there), &snapshot(&mut client));
 }
 
+/// A client goes by the first word, and not by the text.
+#[test]
+fn a_dump_across_slices_is_stale() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (family, reserve) in [("BF", "BF.RESERVE k 0.01 100"), ("LC", "LC.RESERVE k 100")] {
+        client.expect(&format!("{reserve} WINDOW 40 MANUAL"), "+OK");
+        client.cmd(&format!("{family}.ADD k ann"));
+        let begun = client.list(&format!("{family}.SCANDUMP k 0"));
+        client.expect(&format!("{family}.ADVANCE k 1"), "+OK");
+        let error = client.error(&format!("{family}.SCANDUMP k {}", show(&begun[0])));
+        assert!(error.starts_with("STALE a slice has begun since the dump did: start again"), "{error}");
+        let again = client.list(&format!("{family}.SCANDUMP k 0"));
+        assert_eq!(client.list(&format!("{family}.SCANDUMP k {}", show(&again[0])))[0], Value::Int(0));
+        client.cmd("DEL k");
+    }
+}
+
 #[test]
 fn copies_are_equal_and_independent() {
     let server = Server::start();
