@@ -107,7 +107,7 @@ const END: &[Work] = &[part("UNLINK giant")];
 const TOUCHED: u64 = 500_000;
 
 /// A capacity and an error rate give bitmaps of 1 MiB at most, so cells of 8 MiB.
-const VALUES: [Value; 8] = [
+const VALUES: [Value; 7] = [
     Value {
         name: "filter of 190 MB",
         make: "BF.RESERVE KEY 0.001 100000000",
@@ -141,13 +141,6 @@ const VALUES: [Value; 8] = [
         make: "LC.RESERVE KEY 10000000000 ERROR 0.001 EXACT 0",
         add: "LC.ADD",
         items: 3_000_000,
-        work: &[COUNTER, END],
-    },
-    Value {
-        name: "sparse counter of 2^31 slots, 15.6 million set",
-        make: "LC.RESERVE KEY 10000000000 PRECISION 31 TAIL 20 EXACT 0",
-        add: "LC.ADD",
-        items: 15_600_000,
         work: &[COUNTER, END],
     },
     Value {

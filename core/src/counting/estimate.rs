@@ -285,7 +285,7 @@ mod tests {
 
     /// Some layouts that counters are made with, and the coarsest and the finest.
     fn layouts() -> impl Iterator<Item = Layout> {
-        [(9, 8), (11, 8), (11, 10), (12, 11), (14, 8), (14, 13), (20, 10), (20, 19), (21, 20)]
+        [(9, 8), (11, 8), (11, 10), (12, 11), (14, 8), (14, 13), (20, 10), (20, 19), (22, 10)]
             .into_iter()
             .map(|(precision, tail_bits)| Layout::new(precision, tail_bits).unwrap())
     }
@@ -378,10 +378,8 @@ mod tests {
     fn estimates_of_bitmaps_that_no_set_leads_to_are_pinned() {
         // Free slots of each segment, at odds with each other: Newton's steps leave the bracket, or go to and fro in it.
         // The roots were found by bisection, by a program of its own.
-        let cases: [(u32, &[u32], f64); 2] = [
-            (21, &[82_001, 253, 204, 167, 205, 255, 238, 112, 84, 200, 82, 204, 22, 10, 150], 6_802_608.074_975),
-            (24, &[154_318, 256, 256, 0, 0, 1, 256, 72, 255, 64, 1, 1], 78_677_892.356_618),
-        ];
+        let cases: [(u32, &[u32], f64); 1] =
+            [(21, &[82_001, 253, 204, 167, 205, 255, 238, 112, 84, 200, 82, 204, 22, 10, 150], 6_802_608.074_975)];
         for (precision, free, estimate) in cases {
             let layout = Layout::new(precision, 8).unwrap();
             assert_eq!(layout.num_segments(), free.len());
@@ -533,12 +531,10 @@ mod tests {
     proptest! {
         #[test]
         fn estimate_of_any_counts_is_the_root(
-            precision in 9u32..=21,
-            tail_bits in 8u32..=20,
+            layout in (9u32..=22, 8u32..=19).prop_filter_map("a layout", |(p, c)| Layout::new(p, c.min(p - 1)).ok()),
             fill in proptest::collection::vec(0.0f64..=1.0, MAX_SEGMENTS),
         ) {
             // Counts that no set leads to, as forged bitmaps may have.
-            let layout = Layout::new(precision, tail_bits.min(precision - 1)).unwrap();
             let mut segments = Segments::new(layout, &SegmentCounts::default());
             for (segment, fill) in segments.list.iter_mut().zip(fill) {
                 segment.zero = libm::floor(segment.slots * fill);
@@ -549,7 +545,7 @@ mod tests {
                 let term = |s: &Segment| s.share * ((s.slots - s.zero) / libm::expm1(s.share * n) - s.zero);
                 segments.as_slice().iter().map(term).sum()
             };
-            // The steps end a fiftieth of the smallest standard error (0.06 %) from the root, or nearer.
+            // The steps end a fiftieth of the smallest standard error (0.09 %) from the root, or nearer.
             prop_assert!(excess(estimate * (1.0 - 1e-5)) >= 0.0 || estimate == 0.0);
             prop_assert!(excess(estimate * (1.0 + 1e-5)) <= 0.0 || estimate == MAX_ESTIMATE);
         }

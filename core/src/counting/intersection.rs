@@ -89,15 +89,11 @@ pub fn estimate_intersection(counters: &[&Counter]) -> Result<Estimated, Error> 
 /// Checks that so many sets are not too many for bitmaps of this layout.
 fn check_number(layout: Layout, sets: usize) -> Result<(), Error> {
     let fits = |&number: &usize| layout.num_bytes() << number <= MAX_UNIONS_BYTES;
-    let most = (3..=MAX_INTERSECTED).rev().find(fits).unwrap_or(2);
+    let most = (1..=MAX_INTERSECTED).rev().find(fits).unwrap_or(1);
     if sets <= most {
         return Ok(());
     }
     let expected = match most {
-        2 => "at most 2 that hold estimates in bitmaps so large",
-        3 => "at most 3 that hold estimates in bitmaps so large",
-        4 => "at most 4 that hold estimates in bitmaps so large",
-        5 => "at most 5 that hold estimates in bitmaps so large",
         6 => "at most 6 that hold estimates in bitmaps so large",
         7 => "at most 7 that hold estimates in bitmaps so large",
         _ => "at most 8 that hold estimates",

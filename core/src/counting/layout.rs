@@ -34,13 +34,14 @@ use crate::error::{Error, Parameter};
 const FINEST_BITS: u32 = 34;
 /// The fewest tail bits: a segment is whole words, and the error levels out at 4.1 %.
 pub const MIN_TAIL_BITS: u32 = 8;
-/// The most tail bits: segments of 128 KiB, and an error that levels out at 0.06 %.
-pub const MAX_TAIL_BITS: u32 = 20;
+/// The most tail bits of a layout within [`MAX_BITS`]: an error that levels out at 0.09 %.
+pub const MAX_TAIL_BITS: u32 = 19;
 /// The smallest precision: one bit beyond the smallest segment.
 pub const MIN_PRECISION: u32 = MIN_TAIL_BITS + 1;
-/// The largest precision: every slot has a number of 32 bits, as sparse counters hold and store it. With 32 the
-/// tail would lie beyond that.
-pub const MAX_PRECISION: u32 = 31;
+/// The largest precision of a layout within [`MAX_BITS`].
+pub const MAX_PRECISION: u32 = 22;
+/// The most slots: 1 MiB of bits, and 8 MiB of cells with a window. It is what 0.1 % takes up to 10^10 members.
+pub(crate) const MAX_BITS: u64 = 1 << 23;
 /// Segments of the smallest precision, main among them; larger ones have fewer.
 pub const MAX_SEGMENTS: usize = (FINEST_BITS - MIN_PRECISION + 2) as usize;
 
@@ -66,18 +67,23 @@ impl Layout {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] outside [`MIN_PRECISION`]`..=`[`MAX_PRECISION`] or
-    /// [`MIN_TAIL_BITS`]`..=`[`MAX_TAIL_BITS`], and when `c` is not below `p`.
+    /// [`MIN_TAIL_BITS`]`..=`[`MAX_TAIL_BITS`], when `c` is not below `p`, and beyond [`MAX_BITS`].
     pub fn new(precision: u32, tail_bits: u32) -> Result<Self, Error> {
         if !(MIN_PRECISION..=MAX_PRECISION).contains(&precision) {
-            return Err(Error::out_of_range(Parameter::Precision, "between 9 and 31", precision));
+            return Err(Error::out_of_range(Parameter::Precision, "between 9 and 22", precision));
         }
         if !(MIN_TAIL_BITS..=MAX_TAIL_BITS).contains(&tail_bits) {
-            return Err(Error::out_of_range(Parameter::TailBits, "between 8 and 20", tail_bits));
+            return Err(Error::out_of_range(Parameter::TailBits, "between 8 and 19", tail_bits));
         }
         if tail_bits >= precision {
             return Err(Error::out_of_range(Parameter::TailBits, "below the precision", tail_bits));
         }
-        Ok(Layout { precision: precision as u8, tail_bits: tail_bits as u8 })
+        let layout = Layout { precision: precision as u8, tail_bits: tail_bits as u8 };
+        if layout.num_bits() > MAX_BITS {
+            let expected = "few enough for a bitmap of at most 8388608 bits";
+            return Err(Error::out_of_range(Parameter::TailBits, expected, tail_bits));
+        }
+        Ok(layout)
     }
 
     /// The precision: log2 of the main bitmap's nominal size.
@@ -329,16 +335,21 @@ mod tests {
     use proptest::prelude::*;
 
     /// Those of the pinned slots, with 10 tail bits each.
-    const PRECISIONS: [u32; 4] = [11, 14, 20, 30];
+    const PRECISIONS: [u32; 3] = [11, 14, 20];
 
     fn layout(precision: u32, tail_bits: u32) -> Layout {
         Layout::new(precision, tail_bits).unwrap()
     }
 
+    fn all_layouts() -> impl Iterator<Item = Layout> {
+        let pairs = (MIN_PRECISION..=MAX_PRECISION).flat_map(|p| (MIN_TAIL_BITS..=MAX_TAIL_BITS).map(move |c| (p, c)));
+        pairs.filter_map(|(p, c)| Layout::new(p, c).ok())
+    }
+
     /// Any layout, of precisions within `precisions`.
     fn any_layout(precisions: std::ops::RangeInclusive<u32>) -> impl Strategy<Value = Layout> {
         (precisions, MIN_TAIL_BITS..=MAX_TAIL_BITS)
-            .prop_map(|(precision, tail_bits)| layout(precision, tail_bits.min(precision - 1)))
+            .prop_filter_map("a layout", |(p, c)| Layout::new(p, c.min(p - 1)).ok())
     }
 
     /// A hash, which has so many leading ones or more: they are rare in random hashes, so they are put there.
@@ -350,11 +361,13 @@ mod tests {
     fn parameters_outside_their_ranges_are_refused() {
         for (precision, tail_bits, wrong) in [
             (8, 8, Parameter::Precision),
-            (32, 10, Parameter::Precision),
+            (23, 10, Parameter::Precision),
             (u32::MAX, 10, Parameter::Precision),
             (0, 10, Parameter::Precision),
             (14, 7, Parameter::TailBits),
-            (31, 21, Parameter::TailBits),
+            (22, 20, Parameter::TailBits),
+            (22, 19, Parameter::TailBits),
+            (21, 19, Parameter::TailBits),
             (14, u32::MAX, Parameter::TailBits),
             (10, 10, Parameter::TailBits),
         ] {
@@ -364,30 +377,30 @@ mod tests {
     }
 
     #[test]
-    fn every_slot_has_a_number_of_32_bits() {
-        for precision in MIN_PRECISION..=MAX_PRECISION {
-            for tail_bits in MIN_TAIL_BITS..=MAX_TAIL_BITS.min(precision - 1) {
-                let layout = layout(precision, tail_bits);
-                assert!(layout.num_bits() <= 1 << 32 && layout.num_segments() <= MAX_SEGMENTS, "{layout:?}");
-            }
+    fn layouts_end_where_sizing_does() {
+        for layout in all_layouts() {
+            assert!(layout.num_bits() <= MAX_BITS && layout.num_segments() <= MAX_SEGMENTS, "{layout:?}");
         }
+        assert!(all_layouts().any(|layout| layout.precision() == MAX_PRECISION));
+        assert!(all_layouts().any(|layout| layout.tail_bits() == MAX_TAIL_BITS));
+        assert!(all_layouts().any(|layout| layout.num_bits() == MAX_BITS));
         assert_eq!(layout(MIN_PRECISION, MIN_TAIL_BITS).num_segments(), MAX_SEGMENTS);
     }
 
     #[test]
     fn slots_of_hashes_are_pinned() {
         // From a program of its own, written bit by bit from the description above.
-        let cases: [(u64, [u64; 4]); 10] = [
-            (0, [0, 0, 0, 0]),
-            (1 << 63, [1024, 8192, 524_288, 536_870_912]),
-            (0xbff0_0000_0000_0000, [2047, 12_284, 786_176, 805_044_224]),
-            (0xfffe_a5a5_5a5a_1234, [16_022, 27_286, 1_053_334, 1_073_719_657]),
-            (0xffff_fe55_4000_0000, [23_893, 35_157, 1_061_205, 1_073_744_213]),
-            (0xffff_feff_ffff_ffff, [24_575, 35_839, 1_061_887, 1_073_744_895]),
-            (0xffff_ff00_0000_0000, [24_576, 35_840, 1_061_888, 1_073_744_896]),
-            (0xffff_ff55_4000_0000, [24_917, 36_181, 1_062_229, 1_073_745_237]),
-            (0xffff_ff7f_ffff_ffff, [25_087, 36_351, 1_062_399, 1_073_745_407]),
-            (u64::MAX, [25_599, 36_863, 1_062_911, 1_073_745_919]),
+        let cases: [(u64, [u64; 3]); 10] = [
+            (0, [0, 0, 0]),
+            (1 << 63, [1024, 8192, 524_288]),
+            (0xbff0_0000_0000_0000, [2047, 12_284, 786_176]),
+            (0xfffe_a5a5_5a5a_1234, [16_022, 27_286, 1_053_334]),
+            (0xffff_fe55_4000_0000, [23_893, 35_157, 1_061_205]),
+            (0xffff_feff_ffff_ffff, [24_575, 35_839, 1_061_887]),
+            (0xffff_ff00_0000_0000, [24_576, 35_840, 1_061_888]),
+            (0xffff_ff55_4000_0000, [24_917, 36_181, 1_062_229]),
+            (0xffff_ff7f_ffff_ffff, [25_087, 36_351, 1_062_399]),
+            (u64::MAX, [25_599, 36_863, 1_062_911]),
         ];
         for (hash, indexes) in cases {
             assert_eq!(PRECISIONS.map(|p| layout(p, 10).slot_of(hash).index), indexes, "{hash:#x}");
@@ -398,15 +411,15 @@ mod tests {
     fn slots_of_items_are_pinned() {
         // From the same program, with the reference XXH3.
         let long = [b'a'; 300];
-        let cases: [(u64, &[u8], [u64; 4]); 8] = [
-            (0, b"", [360, 2881, 184_424, 188_850_177]),
-            (0, b"user:1", [474, 3797, 243_063, 248_897_215]),
-            (0, b"user:2", [845, 6760, 432_643, 443_026_842]),
-            (0, &long, [2106, 12_404, 793_879, 812_932_448]),
-            (42, b"", [1794, 11_274, 721_556, 738_873_415]),
-            (42, b"user:1", [2279, 12_751, 816_103, 835_689_859]),
-            (42, b"user:2", [2464, 13_120, 839_720, 859_873_431]),
-            (42, &long, [2603, 13_399, 857_597, 878_179_840]),
+        let cases: [(u64, &[u8], [u64; 3]); 8] = [
+            (0, b"", [360, 2881, 184_424]),
+            (0, b"user:1", [474, 3797, 243_063]),
+            (0, b"user:2", [845, 6760, 432_643]),
+            (0, &long, [2106, 12_404, 793_879]),
+            (42, b"", [1794, 11_274, 721_556]),
+            (42, b"user:1", [2279, 12_751, 816_103]),
+            (42, b"user:2", [2464, 13_120, 839_720]),
+            (42, &long, [2603, 13_399, 857_597]),
         ];
         for (seed, item, indexes) in cases {
             assert_eq!(PRECISIONS.map(|p| layout(p, 10).slot_of(hash64(item, seed)).index), indexes, "{seed} {item:?}");
@@ -416,17 +429,17 @@ mod tests {
     #[test]
     fn slots_of_any_tail_bits_are_pinned() {
         // From a program of its own, bit by bit from the description above, on text of binary digits.
-        let layouts = [(9, 8), (14, 9), (12, 11), (14, 13), (20, 19), (31, 20)];
-        let cases: [(u64, [u64; 6]); 9] = [
-            (0x0, [0, 0, 0, 0, 0, 0]),
-            (0x8000000000000000, [256, 8192, 2048, 8192, 524288, 1073741824]),
-            (0xbff0000000000000, [511, 12284, 4094, 16376, 1048064, 1610088448]),
-            (0xfffea5a55a5a1234, [4005, 21323, 32045, 128180, 8033941, 2150274709]),
-            (0xfffffe5540000000, [5973, 25258, 47445, 178517, 8386901, 2150627669]),
-            (0xfffffeffffffffff, [6143, 25599, 48127, 179199, 8387583, 2150628351]),
-            (0xffffff5540000000, [6314, 25941, 48469, 179541, 8387925, 2150628693]),
-            (0xfffffffff1234567, [6911, 26623, 49151, 180223, 8388607, 2150629375]),
-            (0xffffffffffffffff, [6911, 26623, 49151, 180223, 8388607, 2150629375]),
+        let layouts = [(9, 8), (14, 9), (12, 11), (14, 13), (20, 19)];
+        let cases: [(u64, [u64; 5]); 9] = [
+            (0x0, [0, 0, 0, 0, 0]),
+            (0x8000000000000000, [256, 8192, 2048, 8192, 524288]),
+            (0xbff0000000000000, [511, 12284, 4094, 16376, 1048064]),
+            (0xfffea5a55a5a1234, [4005, 21323, 32045, 128180, 8033941]),
+            (0xfffffe5540000000, [5973, 25258, 47445, 178517, 8386901]),
+            (0xfffffeffffffffff, [6143, 25599, 48127, 179199, 8387583]),
+            (0xffffff5540000000, [6314, 25941, 48469, 179541, 8387925]),
+            (0xfffffffff1234567, [6911, 26623, 49151, 180223, 8388607]),
+            (0xffffffffffffffff, [6911, 26623, 49151, 180223, 8388607]),
         ];
         for (hash, indexes) in cases {
             assert_eq!(layouts.map(|(p, c)| layout(p, c).slot_of(hash).index), indexes, "{hash:#x}");
@@ -435,16 +448,13 @@ mod tests {
 
     #[test]
     fn segments_share_out_the_whole_hash_space() {
-        for precision in MIN_PRECISION..=MAX_PRECISION {
-            for tail_bits in MIN_TAIL_BITS..=MAX_TAIL_BITS.min(precision - 1) {
-                let layout = layout(precision, tail_bits);
-                let segments = 0..layout.num_segments();
-                let shares: f64 = segments.clone().map(|i| layout.slots(i) as f64 * layout.share(i)).sum();
-                assert_eq!(shares, 1.0, "{layout:?}");
-                assert_eq!(segments.map(|i| layout.slots(i)).sum::<u64>(), layout.num_bits());
-                assert_eq!(layout.num_bits(), (1 << precision) + (u64::from(34 - precision) << tail_bits));
-                assert_eq!(layout.num_words() as u64 * 64, layout.num_bits());
-            }
+        for layout in all_layouts() {
+            let (precision, segments) = (layout.precision(), 0..layout.num_segments());
+            let shares: f64 = segments.clone().map(|i| layout.slots(i) as f64 * layout.share(i)).sum();
+            assert_eq!(shares, 1.0, "{layout:?}");
+            assert_eq!(segments.map(|i| layout.slots(i)).sum::<u64>(), layout.num_bits());
+            assert_eq!(layout.num_bits(), (1 << precision) + (u64::from(34 - precision) << layout.tail_bits()));
+            assert_eq!(layout.num_words() as u64 * 64, layout.num_bits());
         }
     }
 
@@ -458,7 +468,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_slot_lies_in_its_segment(hash in any_hash(), layout in any_layout(9..=31)) {
+        fn a_slot_lies_in_its_segment(hash in any_hash(), layout in any_layout(9..=22)) {
             let slot = layout.slot_of(hash);
             prop_assert!(slot.index < layout.num_bits());
             prop_assert_eq!(layout.segment_of(slot.index), slot.segment);
@@ -471,8 +481,8 @@ mod tests {
         fn fold_of_a_slot_is_the_slot_built_small(
             hash in any_hash(),
             near in -2i64..=2,
-            one in any_layout(9..=31),
-            other in any_layout(9..=31),
+            one in any_layout(9..=22),
+            other in any_layout(9..=22),
         ) {
             let to = one.common(other);
             // Also around the first hash of the slot.
@@ -484,7 +494,7 @@ mod tests {
         }
 
         #[test]
-        fn fold_keeps_the_order(hashes in [any_hash(), any_hash()], from in any_layout(9..=31), other in any_layout(9..=31)) {
+        fn fold_keeps_the_order(hashes in [any_hash(), any_hash()], from in any_layout(9..=22), other in any_layout(9..=22)) {
             let to = from.common(other);
             let indexes = hashes.map(|hash| from.slot_of(hash).index);
             let (first, second) = (indexes[0].min(indexes[1]), indexes[0].max(indexes[1]));

@@ -341,15 +341,15 @@ mod tests {
 
     #[test]
     fn loading_asks_the_limit_before_it_allocates() {
-        let (params, layout) = (params(SIZES[2], 250), layout(30, 10));
+        let (params, layout) = (params(SIZES[2], 250), layout(22, 10));
         // What is allowed is what it will take, sparse or not.
         let few = Counter::loading_sparse(params, layout, 0, 4000, &MaxBytes(1 << 17));
         assert!(few.is_ok_and(|mut few| few.finish().is_ok()));
-        for bytes in [1 << 20, 1 << 26] {
+        for bytes in [1 << 17, 1 << 19] {
             let many = Counter::loading_sparse(params, layout, 0, bytes, &MaxBytes(bytes + 1000));
             assert!(matches!(many, Err(Error::TooLarge { .. })));
         }
-        assert!(matches!(Counter::loading_dense(params, layout, 0, &MaxBytes(1 << 20)), Err(Error::TooLarge { .. })));
+        assert!(matches!(Counter::loading_dense(params, layout, 0, &MaxBytes(1 << 19)), Err(Error::TooLarge { .. })));
         let refused = Counter::from_payload(params, layout, 0, Representation::Dense, b"", &Unlimited);
         assert!(matches!(refused, Err(Error::Corrupt { field: "bitmap bytes", .. })));
     }

@@ -293,7 +293,7 @@ pub(crate) mod tests {
             let counter = dated(len);
             assert_eq!(lengths(&counter), of_dated);
             assert_eq!(counter.payload_bytes(), 5 * u64::from(len));
-            let layout = Layout::new(24, 10).unwrap();
+            let layout = Layout::new(20, 19).unwrap();
             let positions = (0..len).map(|number| 29 * number).collect();
             let bitmap = Bitmap::from_positions(layout, positions, 0, &Unlimited).unwrap();
             let plain = Counter::from_state(*counter.params(), layout, 0, State::Estimating(bitmap));

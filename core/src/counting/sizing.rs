@@ -21,9 +21,6 @@ const GRID_STEP: f64 = 1.05;
 /// The most members for which anything is said of the error.
 const GRID_END: f64 = 1e10;
 
-/// Bytes of the largest bitmap that a counter is made with.
-const MAX_BYTES: u64 = 1 << 20;
-
 /// The error that a counter made for `error_rate` has at most past its capacity, up to 10^10 members.
 pub fn levels_out_at(error_rate: f64) -> f64 {
     (2.1 * error_rate).max(0.021)
@@ -69,8 +66,7 @@ pub fn layout(error_rate: f64, capacity: u64) -> Result<Layout, Error> {
 fn smallest(error_rate: f64, capacity: u64) -> Result<Layout, Error> {
     let pairs =
         (MIN_TAIL_BITS..=MAX_TAIL_BITS).flat_map(|c| (MIN_PRECISION.max(c + 1)..=MAX_PRECISION).map(move |p| (p, c)));
-    let mut layouts: Vec<Layout> =
-        pairs.filter_map(|(p, c)| Layout::new(p, c).ok()).filter(|layout| layout.num_bytes() <= MAX_BYTES).collect();
+    let mut layouts: Vec<Layout> = pairs.filter_map(|(p, c)| Layout::new(p, c).ok()).collect();
     layouts.sort_unstable_by_key(|layout| (layout.num_bytes(), MAX_TAIL_BITS - layout.tail_bits()));
     let fitting = layouts.into_iter().find(|layout| keeps_to(*layout, error_rate, capacity));
     fitting.ok_or_else(|| Error::out_of_range(Parameter::ErrorRate, "one that a bitmap of 1 MiB reaches", error_rate))
@@ -161,8 +157,7 @@ mod tests {
         for (error_rate, sizes) in TABLE {
             for (capacity, (bytes, _, tail_bits)) in CAPACITIES.into_iter().zip(sizes) {
                 for c in MIN_TAIL_BITS..=MAX_TAIL_BITS {
-                    for p in c + 1..=MAX_PRECISION {
-                        let other = Layout::new(p, c).unwrap();
+                    for other in (c + 1..=MAX_PRECISION).filter_map(|p| Layout::new(p, c).ok()) {
                         let is_better = other.num_bytes() < bytes || (other.num_bytes() == bytes && c > tail_bits);
                         assert!(!is_better || !keeps_to(other, error_rate, capacity), "{other:?} for {error_rate}");
                     }

@@ -28,7 +28,7 @@ impl Counter {
     /// [`Error::OutOfRange`] for more slices than [`Self::MAX_SLICES`], or more slots than one that follows from a
     /// capacity and an error rate; [`Error::OutOfMemory`].
     pub fn with_window(self, window: Window, slice: u64) -> Result<Self, Error> {
-        ring::check(&window, self.layout())?;
+        ring::check(&window)?;
         Self::with_ring(*self.params(), self.layout(), Ring::new(window, slice))
     }
 

@@ -44,7 +44,7 @@ impl WindowedForm {
         offset: u8,
     ) -> Result<Self, Error> {
         params.validate()?;
-        ring::check(&window, layout)?;
+        ring::check(&window)?;
         let modulus = Ring::new(window, newest).modulus();
         if u32::from(offset) >= modulus {
             return Err(Error::corrupt("offset", format_args!("below {modulus}"), offset));

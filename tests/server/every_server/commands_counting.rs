@@ -288,9 +288,9 @@ fn precision_and_tail_are_given_together() {
     }
     for options in [
         "PRECISION 8 TAIL 8",
-        "PRECISION 32 TAIL 10",
+        "PRECISION 23 TAIL 10",
         "PRECISION 14 TAIL 7",
-        "PRECISION 31 TAIL 21",
+        "PRECISION 22 TAIL 20",
         "PRECISION 10 TAIL 10",
     ] {
         let error = client.error(&format!("LC.RESERVE k 1000 {options}"));

@@ -71,13 +71,18 @@ fn options_that_cannot_be() {
 
 /// An advance goes through all cells at once, so there may not be too many.
 #[test]
-fn counters_of_too_many_slots() {
+fn counters_of_many_slots() {
     let server = Server::start();
     let mut client = server.client();
-    for precision in [23, 31] {
-        let options = format!("PRECISION {precision} TAIL 10 WINDOW 40");
-        let error = refused(&mut client, &format!("LC.RESERVE k 1000 {options}"));
-        assert!(error.contains("precision: expected one of at most 8388608 slots with a window"), "{error}");
+    for (shape, expected) in [
+        ("PRECISION 23 TAIL 10", "bad precision: expected between 9 and 22, got 23"),
+        ("PRECISION 21 TAIL 19", "bad tail bits: expected few enough for a bitmap of at most 8388608 bits, got 19"),
+    ] {
+        let options = format!("{shape} WINDOW 40");
+        for line in [format!("LC.RESERVE k 1000 {shape}"), format!("LC.RESERVE k 1000 {options}")] {
+            let error = refused(&mut client, &line);
+            assert!(error.contains(expected), "{error}");
+        }
         refused(&mut client, &format!("LC.INSERT k {options} ITEMS a"));
         refused(&mut client, &format!("LC.ADMIT k LIMIT 9 {options} ITEMS a"));
         client.expect("EXISTS k", "0");

@@ -124,6 +124,28 @@ fn every_write_leaves_the_replica_equal() {
     pair.assert_no_errors();
 }
 
+/// Those of the sizing table, plain and with a window: none is beyond what PRECISION and TAIL may say.
+#[test]
+fn every_layout_of_sizing_is_equal_on_the_replica() {
+    let mut pair = Pair::start();
+    let mut client = pair.primary.client();
+    for error_rate in ["0.25", "0.05", "0.02", "0.01", "0.005", "0.002", "0.001"] {
+        for capacity in (3..=10).map(|exponent| 10u64.pow(exponent)) {
+            for window in ["", " WINDOW 40 MANUAL"] {
+                let key = format!("k:{error_rate}:{capacity}:{}", window.len());
+                client.expect(&format!("LC.RESERVE {key} {capacity} ERROR {error_rate} EXACT 0{window}"), "+OK");
+                client.expect(&format!("LC.ADD {key} a b c"), "3");
+                client.expect(
+                    &format!("LC.INSERT insert:{key} CAPACITY {capacity} ERROR {error_rate}{window} ITEMS a"),
+                    "1",
+                );
+            }
+        }
+        pair.assert_equal(error_rate);
+    }
+    pair.assert_no_errors();
+}
+
 #[test]
 fn every_kind_of_key_is_equal_on_the_replica() {
     let mut pair = Pair::start();

@@ -7,7 +7,7 @@ use redis::Value;
 
 use rollcall_testkit::client::{Client, add_many, error_text, shorten, show, text, with_items, words};
 use rollcall_testkit::fixture::populate_for_no_change;
-use rollcall_testkit::server::{Server, Setup, is_thorough};
+use rollcall_testkit::server::{Server, Setup};
 
 /// Calls of commands that write, on new keys and on those of [`populate_for_no_change`]. `?` stands for BF and for RF.
 const WRITES: [&str; 41] = [
@@ -227,23 +227,6 @@ fn load_fails(client: &mut Client, from: &str) {
     }
 }
 
-/// Makes two counters that are sparse and of which the union is dense, 16.8 MB. Returns commands that unite them.
-fn counters_of_large_union(client: &mut Client) -> Vec<&'static str> {
-    let script = "for batch = ARGV[2], ARGV[2] + 99 do
-        local items = {}
-        for at = 1, 1000 do items[at] = ARGV[1] .. ':' .. batch .. ':' .. at end
-        redis.call('LC.ADD', ARGV[1], unpack(items))
-    end";
-    for key in ["k:one", "k:other"] {
-        client.expect(&format!("LC.RESERVE {key} 1000000000 EXACT 0 PRECISION 27 TAIL 10"), "+OK");
-        for batch in (0..1200).step_by(100) {
-            assert_eq!(client.call(&["EVAL", script, "0", key, &batch.to_string()]), Value::Nil);
-        }
-        client.expect(&format!("LC.INFO {key} REPRESENTATION"), "[\"sparse\"]");
-    }
-    vec!["LC.MERGE new k:one k:other", "LC.MERGE k:one k:other"]
-}
-
 /// The system gives the process no more memory. Nothing of it may end the server, and nothing be done by half.
 #[test]
 fn what_the_system_does_not_give_is_an_error() {
@@ -267,7 +250,6 @@ fn what_the_system_does_not_give_is_an_error() {
     }
     client.expect("BF.ADD k:window in", "1");
     client.expect("BF.ADVANCE k:window 1", "*");
-    let counters = if is_thorough() { counters_of_large_union(&mut client) } else { Vec::new() };
     fill_space(&server);
     let before = digests(&mut client);
 
@@ -296,9 +278,6 @@ fn what_the_system_does_not_give_is_an_error() {
         fails(&mut client, &with_items(&format!("BF.MADD {key}"), "out:", 0..20));
         fails(&mut client, &with_items(&format!("BF.INSERT {key} ITEMS"), "out:", 0..20));
     }
-    for line in &counters {
-        fails(&mut client, &words(line));
-    }
     let Value::BulkString(payload) = client.cmd("DUMP ballast:0") else { panic!("a payload") };
     fails(&mut client, &[b"RESTORE", &b"new"[..], b"0", &payload]);
     load_fails(&mut client, "ballast:0");
@@ -315,8 +294,5 @@ fn what_the_system_does_not_give_is_an_error() {
     let added: i64 = (0..20).map(|number| client.int(&format!("BF.ADD k:lines out:{number}"))).sum();
     assert!(added > 10, "{added}");
     client.expect("BF.ADD k:window a", "1");
-    for line in &counters {
-        client.expect(line, "+OK");
-    }
     server.assert_up();
 }

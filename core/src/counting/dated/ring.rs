@@ -4,7 +4,6 @@
 //! different tags, for there are at most `modulus` of them. What counts is the age of a tag: how many slices it is before
 //! the newest one. The offset renumbers all slices at once.
 
-use crate::counting::layout::Layout;
 use crate::error::{Error, Parameter};
 use crate::window::Window;
 
@@ -18,23 +17,15 @@ const WHOLES: u32 = 255;
 /// The most slices that a counter's window may have.
 pub(in crate::counting) const MOST_SLICES: u32 = WHOLES - 1;
 
-/// The most slots of a windowed counter. An advance goes through their cells, of 8 MiB at most, in some milliseconds.
-/// No layout that follows from a capacity and an error rate has more.
-const MOST_SLOTS: u64 = 1 << 23;
-
-/// Checks that a counter of this layout can have this window: that its slices have tags, and that its cells are few
-/// enough to be gone through at once.
+/// Checks that the slices of a window have tags.
 ///
 /// # Errors
 /// [`Error::OutOfRange`].
-pub(in crate::counting) fn check(window: &Window, layout: Layout) -> Result<(), Error> {
+pub(in crate::counting) fn check(window: &Window) -> Result<(), Error> {
     if window.slices() > MOST_SLICES {
         return Err(Error::out_of_range(Parameter::Slices, "from 1 to 254", window.slices()));
     }
-    if layout.num_bits() <= MOST_SLOTS {
-        return Ok(());
-    }
-    Err(Error::out_of_range(Parameter::Precision, "one of at most 8388608 slots with a window", layout.precision()))
+    Ok(())
 }
 
 /// The tags of a window at some time, as ages.
@@ -188,18 +179,10 @@ mod tests {
     }
 
     #[test]
-    fn windows_have_as_many_slices_and_slots_as_there_may_be() {
-        let with = |slices, precision, tail_bits| {
-            let window = Window::new(254 * 255, slices, 1000, Pace::Clock).unwrap();
-            check(&window, Layout::new(precision, tail_bits).unwrap())
-        };
-        assert_eq!(with(254, 14, 10), Ok(()));
-        assert_eq!(with(255, 14, 10), Err(Error::out_of_range(Parameter::Slices, "from 1 to 254", 255)));
-        // 2^23 slots, and 17 segments of 2^19.
-        assert_eq!(Layout::new(20, 19).unwrap().num_bits(), 1 << 23);
-        assert_eq!(with(1, 20, 19), Ok(()));
-        let expected = "one of at most 8388608 slots with a window";
-        assert_eq!(with(1, 21, 19), Err(Error::out_of_range(Parameter::Precision, expected, 21)));
+    fn windows_have_as_many_slices_as_there_may_be() {
+        let with = |slices| check(&Window::new(254 * 255, slices, 1000, Pace::Clock).unwrap());
+        assert_eq!(with(254), Ok(()));
+        assert_eq!(with(255), Err(Error::out_of_range(Parameter::Slices, "from 1 to 254", 255)));
     }
 
     #[test]
