@@ -33,7 +33,7 @@ OTHER_SERVERS := redis-8.2.3 valkey-9.1.2
 # Runs a command with a server and its peers in the environment; `make TARGET SERVERS=redis-8.2.3`: with that one.
 WITH := scripts/servers.py with redis-server --
 SERVERS ?= redis-server $(OTHER_SERVERS)
-SERVER_TESTS := cargo test --locked --no-fail-fast --test server --
+SERVER_TESTS := cargo test --workspace --locked --no-fail-fast --test server --
 
 .PHONY: help run test test-servers test-clients test-python test-watch wheel bench-python chaos chaos-short hostile memcheck sanitize miri golden build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package setup clean setup-test
 
@@ -67,7 +67,7 @@ test-servers: setup-test build ## Run the server tests that every server has to 
 	@scripts/servers.py with $(OTHER_SERVERS) -- $(SERVER_TESTS) every_server
 
 # One scenario at a time, which has all cores. Logs of servers are kept where one fails.
-RUN_CHAOS = ROLLCALL_LOGS=$(CARGO_TARGET_DIR)/chaos cargo test --locked --test chaos -- --ignored --nocapture --test-threads 1
+RUN_CHAOS = ROLLCALL_LOGS=$(CARGO_TARGET_DIR)/chaos cargo test --workspace --locked --test chaos -- --ignored --nocapture --test-threads 1
 
 chaos: setup-test build ## Kill, cut off, reload and move servers at full load, and look for all that was acknowledged, 20 minutes for each of SERVERS=...; CHAOS_SECONDS=60 and the like: shorter
 	@ROLLCALL_CHAOS_KILLS=$(or $(CHAOS_KILLS),200) ROLLCALL_CHAOS_FAILOVERS=$(or $(CHAOS_FAILOVERS),50) ROLLCALL_CHAOS_SECONDS=$(or $(CHAOS_SECONDS),600) \
@@ -190,7 +190,7 @@ fuzz-keep: ## Write fuzz/corpus anew: of all inputs that `make fuzz` found, at m
 
 fuzz-server: setup-test build ## Fuzz a server with FUZZ_COMMANDS=200000 random commands; FUZZ_SEED=2: others; ROLLCALL_SERVER: another server
 	@ROLLCALL_FUZZ_COMMANDS=$(or $(FUZZ_COMMANDS),200000) ROLLCALL_FUZZ_SEED=$(FUZZ_SEED) ROLLCALL_FUZZ_LONGEST_MS=100 \
-		$(WITH) cargo test --locked --test fuzz -- --nocapture
+		$(WITH) cargo test --workspace --locked --test fuzz -- --nocapture
 
 package: ## Make the packages for this processor, target/package/: Debian package, archive, sums, bills of materials; LIBC=musl: for musl
 	@scripts/setup.sh build wheels package

@@ -95,7 +95,7 @@ fn members(number: u64) -> u64 {
 
 /// Measures filters beside RedisBloom's, then counters beside sets and HyperLogLogs.
 pub fn run(bench: &mut Bench, ours: &mut Server, peer: &mut Server) {
-    let keys = bench.pick(100_000, 1_000_000);
+    let keys = bench.pick(20_000, 1_000_000);
     let half_full = |number| Kind::Filter { capacity: capacity(number), items: capacity(number) / 2 };
     make(&mut ours.client, keys, half_full);
     make(&mut peer.client, keys, half_full);
@@ -129,7 +129,7 @@ fn measure(
     name: &str,
     present: impl Fn(u64) -> u64,
 ) {
-    let (rounds, calls) = (bench.rounds(), bench.pick(10_000, 20_000));
+    let (rounds, calls) = (bench.rounds(), bench.pick(4_000, 20_000));
     ours.call(&format!("BENCH.BITMAPS 1 {}", keys * 96));
     let countable = misses::Counter::start(ours.process()).and_then(misses::Counter::stop).is_some();
     // Ours, the floor, and the others. For each also the cache misses.

@@ -30,7 +30,7 @@ const WORK: [(&str, &str); 11] = [
 
 /// Measures filters beside RedisBloom's, and counters beside sets.
 pub fn run(bench: &mut Bench, ours: &mut Server, peer: &mut Server) {
-    let (rounds, keys) = (bench.pick(2, 3), bench.pick(20_000, 200_000));
+    let (rounds, keys) = (bench.pick(1, 3), bench.pick(10_000, 200_000));
     let mut replicas = [ours.another(), peer.another()];
     let mut samples = [(); 4].map(|()| WORK.map(|_| Samples::default()));
     for round in 0..rounds {

@@ -58,7 +58,7 @@ const SLICE: u64 = 3600;
 /// Measures filters and counters on a server that holds nothing else.
 pub fn run(bench: &mut Bench) {
     let mut server = bench.ours.another();
-    let repeats = bench.pick(3, 7);
+    let repeats = bench.pick(1, 7);
     let mut idle = Samples::default();
     // The wait, then what the server says of the command itself, both in milliseconds. Of each value by each way.
     let mut samples = [(); 1 + COUNTERS.len()].map(|()| [(); 2].map(|()| [(); 2].map(|()| Samples::default())));
