@@ -9,6 +9,7 @@
 mod commands;
 mod failure;
 mod file;
+mod health;
 mod http;
 mod interrupt;
 mod items;

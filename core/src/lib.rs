@@ -8,7 +8,6 @@
 //! - [`admission`]: new items come in only while there are fewer than a limit.
 //! - [`live`]: adding to either, at a time where it has a window.
 //! - [`partition`]: one logical filter or counter over the keys of several parts, on the nodes of a cluster.
-//! - [`health`]: what is wrong with one that is in use, and what to do about it.
 //! - [`persist`]: both as bytes. [`persist::load`] reads the replies of a server to `SCANDUMP`.
 //! - [`size_limit`]: how many bytes a value may take.
 //! - [`unstable`]: what the server module is built on. **It may change in any release.**
@@ -39,7 +38,6 @@ pub mod bloom;
 pub mod counting;
 pub mod error;
 pub(crate) mod hash;
-pub mod health;
 pub(crate) mod heap;
 pub mod live;
 pub(crate) mod parallel;

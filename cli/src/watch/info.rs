@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rollcall_core::health::{Finding, ServerFacts};
+use crate::health::{Finding, ServerFacts};
 use serde::Serialize;
 
 use super::rows::as_findings;

@@ -13,7 +13,7 @@
 //! let rows = nodes.ask(|server| rows(server, &Scope { pattern: Some("user:*"), max_keys: 1000 }));
 //! ```
 //!
-//! Judgement is the core's, `rollcall_core::health`. Nothing here or above has a threshold of its own.
+//! Judgement is that of [`health`](crate::health). Nothing here or above has a threshold of its own.
 
 mod info;
 mod nodes;

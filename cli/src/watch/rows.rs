@@ -1,7 +1,7 @@
 //! What a server says about its filters and counters, judged.
 
 use redis::Value;
-use rollcall_core::health::{
+use crate::health::{
     CounterFacts, FilterFacts, Finding, HARMLESS_GROWTHS, LoadingFacts, Severity, WindowFacts,
 };
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};

@@ -1,7 +1,7 @@
 //! What each finding means and what to do about it, as a page: the section of docs/monitoring.md, so that the dashboard
 //! needs no other host for it.
 
-use rollcall_core::health::Problem;
+use crate::health::Problem;
 
 const DOCUMENT: &str = include_str!("../../../../docs/monitoring.md");
 

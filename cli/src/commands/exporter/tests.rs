@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rollcall_core::health::Problem;
+use crate::health::Problem;
 
 use super::families::{Families, Form, Metric};
 use super::metrics::{ALL, UP};

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use clap::ValueEnum;
-use rollcall_core::health::Severity;
+use crate::health::Severity;
 
 use crate::numbers;
 use crate::table::{bytes, count, seconds, table};
