@@ -2,19 +2,10 @@
 //!
 //! A filter is in trouble long before its answers are: it has grown, or is nearly full. Whoever watches it describes it by
 //! plain facts, [`FilterFacts`], [`CounterFacts`], [`LoadingFacts`] or [`ServerFacts`], and gets [`Finding`]s.
-//!
-//! ```
-//! use rollcall_core::health::{FilterFacts, Problem};
-//!
-//! let facts = FilterFacts { items: 995, capacity: 1000, grows: false, ..FilterFacts::of(b"seen") };
-//! let findings = facts.findings();
-//! assert_eq!(findings[0].problem, Problem::NearlyFull);
-//! assert_eq!(findings[0].wrong, "holds 99.5 % of 1000 items and cannot grow: it will refuse new ones");
-//! ```
 
 use std::fmt;
 
-use crate::rounding::error_of_whole;
+use rollcall_core::unstable::rounding::error_of_whole;
 
 mod advice;
 
@@ -60,14 +51,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// All of them, the mildest first.
-    pub const ALL: [Severity; 3] = [Severity::Notice, Severity::Warning, Severity::Critical];
-
     /// Its name, in lower case.
-    ///
-    /// ```
-    /// assert_eq!(rollcall_core::health::Severity::Warning.name(), "warning");
-    /// ```
     pub fn name(self) -> &'static str {
         match self {
             Severity::Notice => "notice",
@@ -119,10 +103,6 @@ impl Problem {
     ];
 
     /// Its code word, which never changes: `nearly-full`.
-    ///
-    /// ```
-    /// assert_eq!(rollcall_core::health::Problem::NearlyFull.name(), "nearly-full");
-    /// ```
     pub fn name(self) -> &'static str {
         match self {
             Problem::HalfLoaded => "half-loaded",
@@ -224,10 +204,6 @@ pub struct FilterFacts<'a> {
 
 impl<'a> FilterFacts<'a> {
     /// A filter that is empty, grows, and has nothing special.
-    ///
-    /// ```
-    /// assert!(rollcall_core::health::FilterFacts::of(b"seen").findings().is_empty());
-    /// ```
     pub fn of(key: &'a [u8]) -> Self {
         FilterFacts {
             key,
@@ -244,15 +220,6 @@ impl<'a> FilterFacts<'a> {
     }
 
     /// What is wrong with it, the most urgent first.
-    ///
-    /// ```
-    /// use rollcall_core::health::{FilterFacts, Severity};
-    ///
-    /// let facts = FilterFacts { items: 80_000, sub_filters: 5, error_rate: Some(0.01), ..FilterFacts::of(b"seen") };
-    /// let found = &facts.findings()[0];
-    /// assert_eq!((found.problem.name(), found.severity), ("grown", Severity::Warning));
-    /// assert_eq!(found.command.as_deref(), Some("BF.RESERVE {seen}:new 0.01 88000"));
-    /// ```
     pub fn findings(&self) -> Vec<Finding> {
         let past = self.past_rate();
         let mut found: Vec<Finding> =
@@ -352,23 +319,11 @@ pub struct CounterFacts<'a> {
 
 impl<'a> CounterFacts<'a> {
     /// A counter that is empty and has nothing special.
-    ///
-    /// ```
-    /// assert!(rollcall_core::health::CounterFacts::of(b"visitors").findings().is_empty());
-    /// ```
     pub fn of(key: &'a [u8]) -> Self {
         CounterFacts { key, members: 0, capacity: 0, standard_error: 0.0, error: 0.0, window: None, expires: false }
     }
 
     /// What is wrong with it, the most urgent first.
-    ///
-    /// ```
-    /// use rollcall_core::health::CounterFacts;
-    ///
-    /// let facts =
-    ///     CounterFacts { members: 90_000, capacity: 50_000, standard_error: 0.011, error: 0.01, ..CounterFacts::of(b"v") };
-    /// assert_eq!(facts.findings()[0].command.as_deref(), Some("LC.RESERVE {v}:new 99000 ERROR 0.01"));
-    /// ```
     pub fn findings(&self) -> Vec<Finding> {
         let mut found: Vec<Finding> =
             [self.past_capacity(), no_ttl(self.window, self.expires)].into_iter().flatten().collect();
@@ -411,11 +366,6 @@ pub struct LoadingFacts {
 
 impl LoadingFacts {
     /// What is wrong with it.
-    ///
-    /// ```
-    /// let facts = rollcall_core::health::LoadingFacts { received_bytes: 5, total_bytes: 10 };
-    /// assert_eq!(facts.finding().wrong, "is half loaded: 5 of 10 bytes have arrived, and it answers nobody until all have");
-    /// ```
     pub fn finding(&self) -> Finding {
         let LoadingFacts { received_bytes, total_bytes } = self;
         Finding::of(
@@ -450,13 +400,6 @@ pub struct ServerFacts {
 
 impl ServerFacts {
     /// What is wrong with it, the most urgent first.
-    ///
-    /// ```
-    /// use rollcall_core::health::{ServerFacts, Severity};
-    ///
-    /// let facts = ServerFacts { used_bytes: 95, max_bytes: 100, own_bytes: 19, ..ServerFacts::default() };
-    /// assert_eq!(facts.findings()[0].severity, Severity::Warning);
-    /// ```
     pub fn findings(&self) -> Vec<Finding> {
         let mut found: Vec<Finding> =
             [self.memory(), self.may_evict(), self.not_served(), self.half_loaded()].into_iter().flatten().collect();

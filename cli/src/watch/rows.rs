@@ -1,9 +1,7 @@
 //! What a server says about its filters and counters, judged.
 
+use crate::health::{CounterFacts, FilterFacts, Finding, HARMLESS_GROWTHS, LoadingFacts, Severity, WindowFacts};
 use redis::Value;
-use crate::health::{
-    CounterFacts, FilterFacts, Finding, HARMLESS_GROWTHS, LoadingFacts, Severity, WindowFacts,
-};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use crate::failure::Failure;

@@ -34,11 +34,11 @@ use crate::error::{Error, Parameter};
 const FINEST_BITS: u32 = 34;
 /// The fewest tail bits: a segment is whole words, and the error levels out at 4.1 %.
 pub const MIN_TAIL_BITS: u32 = 8;
-/// The most tail bits of a layout within [`MAX_BITS`]: an error that levels out at 0.09 %.
+/// The most tail bits of a layout within `MAX_BITS`: an error that levels out at 0.09 %.
 pub const MAX_TAIL_BITS: u32 = 19;
 /// The smallest precision: one bit beyond the smallest segment.
 pub const MIN_PRECISION: u32 = MIN_TAIL_BITS + 1;
-/// The largest precision of a layout within [`MAX_BITS`].
+/// The largest precision of a layout within `MAX_BITS`.
 pub const MAX_PRECISION: u32 = 22;
 /// The most slots: 1 MiB of bits, and 8 MiB of cells with a window. It is what 0.1 % takes up to 10^10 members.
 pub(crate) const MAX_BITS: u64 = 1 << 23;
@@ -67,7 +67,7 @@ impl Layout {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] outside [`MIN_PRECISION`]`..=`[`MAX_PRECISION`] or
-    /// [`MIN_TAIL_BITS`]`..=`[`MAX_TAIL_BITS`], when `c` is not below `p`, and beyond [`MAX_BITS`].
+    /// [`MIN_TAIL_BITS`]`..=`[`MAX_TAIL_BITS`], when `c` is not below `p`, and beyond `MAX_BITS`.
     pub fn new(precision: u32, tail_bits: u32) -> Result<Self, Error> {
         if !(MIN_PRECISION..=MAX_PRECISION).contains(&precision) {
             return Err(Error::out_of_range(Parameter::Precision, "between 9 and 22", precision));

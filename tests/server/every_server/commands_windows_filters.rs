@@ -270,7 +270,10 @@ fn dumps_that_an_advance_interrupts_fail() {
         client.expect(&format!("{family}.ADVANCE k 3"), "+OK");
         for iterator in [first, second] {
             let answer = next(&mut client, iterator);
-            assert!(answer.as_ref().is_err_and(|error| error.starts_with("-STALE ")), "{family} {iterator}: {answer:?}");
+            assert!(
+                answer.as_ref().is_err_and(|error| error.starts_with("-STALE ")),
+                "{family} {iterator}: {answer:?}"
+            );
         }
         // From the start it goes through, and the copy is the same.
         let mut iterator = 0;

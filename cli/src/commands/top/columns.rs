@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use clap::ValueEnum;
 use crate::health::Severity;
+use clap::ValueEnum;
 
 use crate::numbers;
 use crate::table::{bytes, count, seconds, table};
