@@ -1,7 +1,7 @@
 //! What a counter is asked to be, and what follows from that. Counters that are made alike hold it together.
 
 use crate::counting::layout::Layout;
-use crate::counting::members::{Members, Room};
+use crate::counting::members::Room;
 use crate::counting::sizing;
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
@@ -81,11 +81,6 @@ impl Params {
     /// Bytes that the payload of an exact counter has at most.
     pub(crate) fn max_exact_payload_bytes(&self) -> u64 {
         self.room().arena_bytes()
-    }
-
-    /// The most heap bytes of the members of a payload of so many bytes, but for what lists allocate ahead.
-    pub(crate) fn exact_heap_bytes(&self, payload_bytes: u64) -> u64 {
-        Members::bytes_of_read(payload_bytes, self.room())
     }
 
     /// The bitmap that a counter of these parameters is made with, unless it is given another.

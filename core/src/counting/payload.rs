@@ -1,5 +1,5 @@
-//! A counter's set as bytes. What goes around it (versions, parameters, checksums) is not known here; the way back is
-//! in [`loading`](super::loading).
+//! A counter's set as bytes. What goes around it (versions, parameters, checksums) is not known here; reading them is
+//! in [`form`](super::form).
 //!
 //! | representation | bytes |
 //! |---|---|
@@ -19,16 +19,16 @@ use roaring::RoaringBitmap;
 use crate::counting::counter::{Counter, State};
 use crate::counting::dated::Seen;
 use crate::counting::dated::positions::{DatedPositions, RECORD_BYTES};
-use crate::counting::slots::{Bitmap, Bits};
+use crate::counting::slots::Bits;
 
 /// Bytes of a stored position.
 pub(super) const POSITION_BYTES: usize = size_of::<u32>();
 
-/// Bytes of positions that are encoded and cut off again at most, where a stretch begins and ends within one.
-pub(crate) const CUT_BYTES: usize = 2 * (RECORD_BYTES - 1);
-
-/// Positions of a part: 256 KiB are what reading one encodes at most. Changing it changes where dumps are cut.
+/// Positions of a part. Changing it changes where dumps are cut.
 const POSITIONS_PER_PART: u64 = 1 << 16;
+
+/// Bytes of a part of positions without tags: what reading one encodes at most.
+pub(crate) const PART_BYTES: usize = POSITIONS_PER_PART as usize * POSITION_BYTES;
 
 /// Positions that are taken out of a bitmap at a time.
 const POSITIONS_PER_BLOCK: usize = 1024;
@@ -38,19 +38,19 @@ const POSITIONS_PER_BLOCK: usize = 1024;
 pub(crate) enum PayloadPart<'a> {
     /// Bytes as they lie in memory.
     Bytes(&'a [u8]),
-    /// Positions, which are encoded when they are read.
-    Positions(Positions<'a>),
-    /// Positions with their tags, which are encoded likewise.
-    Dated(Dated<'a>),
+    /// Positions, which are encoded when they are read: after `rank` others, so many.
+    Positions(&'a RoaringBitmap, u64, u64),
+    /// Positions with their tags, likewise.
+    Dated(&'a DatedPositions, u64, u64),
 }
 
 impl<'a> PayloadPart<'a> {
     /// Length in bytes.
     pub(crate) fn num_bytes(&self) -> u64 {
-        match self {
+        match *self {
             PayloadPart::Bytes(bytes) => bytes.len() as u64,
-            PayloadPart::Positions(positions) => positions.num_bytes(),
-            PayloadPart::Dated(dated) => dated.num_bytes(),
+            PayloadPart::Positions(_, _, len) => len * POSITION_BYTES as u64,
+            PayloadPart::Dated(_, _, len) => len * RECORD_BYTES as u64,
         }
     }
 
@@ -59,141 +59,78 @@ impl<'a> PayloadPart<'a> {
     /// # Panics
     /// When `start` is after `end` or `end` beyond the part.
     pub(crate) fn read(&self, start: u64, end: u64) -> Cow<'a, [u8]> {
-        match self {
-            PayloadPart::Bytes(bytes) => Cow::Borrowed(&bytes[start as usize..end as usize]),
-            PayloadPart::Positions(_) | PayloadPart::Dated(_) => {
-                // At most a part: no client decides how much is allocated here.
-                let mut bytes = Vec::with_capacity(end.saturating_sub(start) as usize + CUT_BYTES);
-                self.append_to(&mut bytes, start, end);
-                Cow::Owned(bytes)
-            }
+        if let PayloadPart::Bytes(bytes) = self {
+            return Cow::Borrowed(&bytes[start as usize..end as usize]);
         }
+        // At most a part: no client decides how much is allocated here.
+        let mut bytes = Vec::with_capacity(self.num_bytes() as usize);
+        self.append_to(&mut bytes, start, end);
+        Cow::Owned(bytes)
     }
 
-    /// As [`Self::read`], but appends them to `bytes`, which is not allocated anew if it has room for them and
-    /// [`CUT_BYTES`].
+    /// As [`Self::read`], but appends them to `bytes`, which is not allocated anew if it has room for the whole part.
     ///
     /// # Panics
     /// As [`Self::read`].
     pub(crate) fn append_to(&self, bytes: &mut Vec<u8>, start: u64, end: u64) {
-        match self {
-            PayloadPart::Bytes(own) => bytes.extend_from_slice(&own[start as usize..end as usize]),
-            PayloadPart::Positions(positions) => positions.append_to(bytes, start, end),
-            PayloadPart::Dated(dated) => {
-                assert!(start <= end && end <= dated.num_bytes());
-                dated.positions.append_to(bytes, dated.rank, start, end);
-            }
-        }
-    }
-}
-
-/// Positions with tags that follow each other in a sparse windowed counter.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Dated<'a> {
-    positions: &'a DatedPositions,
-    /// How many there are before these.
-    rank: u64,
-    /// How many these are.
-    len: u64,
-}
-
-impl<'a> Dated<'a> {
-    /// As [`Positions::part`].
-    fn part(positions: &'a DatedPositions, index: usize) -> Option<Self> {
-        let total = positions.len();
-        let rank = (index as u64).checked_mul(POSITIONS_PER_PART).filter(|&rank| rank < total)?;
-        Some(Dated { positions, rank, len: POSITIONS_PER_PART.min(total - rank) })
-    }
-
-    fn num_bytes(&self) -> u64 {
-        self.len * RECORD_BYTES as u64
-    }
-}
-
-/// Positions that follow each other in a sparse bitmap.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Positions<'a> {
-    bitmap: &'a RoaringBitmap,
-    /// How many positions there are before these.
-    rank: u64,
-    /// How many these are.
-    len: u64,
-}
-
-impl<'a> Positions<'a> {
-    /// Part number `index` of a bitmap of `total` positions, `None` after the last.
-    fn part(bitmap: &'a RoaringBitmap, total: u64, index: usize) -> Option<Self> {
-        let rank = (index as u64).checked_mul(POSITIONS_PER_PART).filter(|&rank| rank < total)?;
-        Some(Positions { bitmap, rank, len: POSITIONS_PER_PART.min(total - rank) })
-    }
-
-    fn num_bytes(&self) -> u64 {
-        self.len * POSITION_BYTES as u64
-    }
-
-    /// As [`PayloadPart::append_to`].
-    fn append_to(&self, bytes: &mut Vec<u8>, start: u64, end: u64) {
-        assert!(start <= end && end <= self.num_bytes());
-        let position_bytes = POSITION_BYTES as u64;
-        // Whole positions; what is too much of the first and the last is cut off.
-        let first = start / position_bytes;
-        let mut missing = (end.div_ceil(position_bytes) - first) as usize;
         let before = bytes.len();
-        let mut positions = self.bitmap.iter();
-        // Finds the position by the numbers of positions that containers know.
-        if let Some(from) = self.bitmap.select((self.rank + first) as u32) {
-            positions.advance_to(from);
+        match *self {
+            PayloadPart::Bytes(own) => return bytes.extend_from_slice(&own[start as usize..end as usize]),
+            PayloadPart::Positions(bitmap, rank, len) => append_positions(bytes, bitmap, rank, len as usize),
+            PayloadPart::Dated(positions, rank, len) => positions.append_to(bytes, rank, len as usize),
         }
-        let mut block = [0; POSITIONS_PER_BLOCK];
-        while missing > 0 {
-            let wanted = missing.min(POSITIONS_PER_BLOCK);
-            let taken = positions.next_many(&mut block[..wanted]);
-            if taken.is_empty() {
-                break;
-            }
-            #[cfg(test)]
-            tests::ENCODED.set(tests::ENCODED.get() + taken.len());
-            missing -= taken.len();
-            bytes.extend_from_slice(bytemuck::cast_slice(taken));
-        }
-        bytes.truncate(before + (end - first * position_bytes) as usize);
-        bytes.drain(before..before + (start - first * position_bytes) as usize);
+        // Encoded whole, and cut.
+        bytes.truncate(before + end as usize);
+        bytes.drain(before..before + start as usize);
+    }
+
+    /// How many positions are before part number `index` of `total`, and in it; `None` after the last.
+    fn of_positions(total: u64, index: usize) -> Option<(u64, u64)> {
+        let rank = (index as u64).checked_mul(POSITIONS_PER_PART).filter(|&rank| rank < total)?;
+        Some((rank, POSITIONS_PER_PART.min(total - rank)))
     }
 }
 
-impl Bitmap {
-    /// Part number `index` of its payload, `None` after the last.
-    pub(super) fn payload_part(&self, index: usize) -> Option<PayloadPart<'_>> {
-        match self.bits() {
-            Bits::Sparse(sparse) => Positions::part(&sparse.positions, sparse.len, index).map(PayloadPart::Positions),
-            Bits::Dense(_) => {
-                let words = self.words().filter(|_| index == 0)?;
-                Some(PayloadPart::Bytes(bytemuck::cast_slice(words)))
-            }
-        }
+fn append_positions(bytes: &mut Vec<u8>, bitmap: &RoaringBitmap, rank: u64, mut missing: usize) {
+    let mut positions = bitmap.iter();
+    // Finds the position by the numbers of positions that containers know.
+    if let Some(from) = bitmap.select(rank as u32) {
+        positions.advance_to(from);
     }
-
-    /// Bytes of its whole payload.
-    fn payload_bytes(&self) -> u64 {
-        match self.bits() {
-            Bits::Sparse(sparse) => sparse.len * POSITION_BYTES as u64,
-            Bits::Dense(_) => self.layout().num_bytes(),
+    let mut block = [0; POSITIONS_PER_BLOCK];
+    while missing > 0 {
+        let wanted = missing.min(POSITIONS_PER_BLOCK);
+        let taken = positions.next_many(&mut block[..wanted]);
+        if taken.is_empty() {
+            break;
         }
+        missing -= taken.len();
+        bytes.extend_from_slice(bytemuck::cast_slice(taken));
     }
 }
 
 impl Counter {
     /// Part number `index` of its set as bytes, `None` after the last. All of them are stored one after the other.
     pub(crate) fn payload_part(&self, index: usize) -> Option<PayloadPart<'_>> {
-        match self.state() {
-            State::Exact(members) => (index == 0).then_some(PayloadPart::Bytes(members.as_bytes())),
-            State::Estimating(bitmap) => bitmap.payload_part(index),
-            State::Windowed(dated) => match dated.seen() {
-                Seen::Exact(members) => (index == 0).then_some(PayloadPart::Bytes(members.as_bytes())),
-                Seen::Sparse(positions) => Dated::part(positions, index).map(PayloadPart::Dated),
-                Seen::Dense(cells) => (index == 0).then_some(PayloadPart::Bytes(cells.as_bytes())),
+        let positions = |total| PayloadPart::of_positions(total, index);
+        let bytes = match self.state() {
+            State::Exact(members) => members.as_bytes(),
+            State::Estimating(bitmap) => match bitmap.bits() {
+                Bits::Sparse(sparse) => {
+                    return positions(sparse.len)
+                        .map(|(rank, len)| PayloadPart::Positions(&sparse.positions, rank, len));
+                }
+                Bits::Dense(_) => bytemuck::cast_slice(bitmap.words()?),
             },
-        }
+            State::Windowed(dated) => match dated.seen() {
+                Seen::Exact(members) => members.as_bytes(),
+                Seen::Sparse(own) => {
+                    return positions(own.len()).map(|(rank, len)| PayloadPart::Dated(own, rank, len));
+                }
+                Seen::Dense(cells) => cells.as_bytes(),
+            },
+        };
+        (index == 0).then_some(PayloadPart::Bytes(bytes))
     }
 
     /// The records of an exact counter: each member, with its tag where there is a window. `None` once it estimates.
@@ -210,15 +147,7 @@ impl Counter {
 
     /// Bytes of the whole payload.
     pub(crate) fn payload_bytes(&self) -> u64 {
-        match self.state() {
-            State::Exact(members) => members.as_bytes().len() as u64,
-            State::Estimating(bitmap) => bitmap.payload_bytes(),
-            State::Windowed(dated) => match dated.seen() {
-                Seen::Exact(members) => members.as_bytes().len() as u64,
-                Seen::Sparse(positions) => positions.len() * RECORD_BYTES as u64,
-                Seen::Dense(cells) => cells.as_bytes().len() as u64,
-            },
-        }
+        (0..).map_while(|index| self.payload_part(index)).map(|part| part.num_bytes()).sum()
     }
 }
 
@@ -227,17 +156,12 @@ pub(crate) mod tests {
     use super::*;
     use crate::counting::counter::Representation;
     use crate::counting::counter::tests::{LARGEST, SIZES, counter, params};
+    use crate::counting::form::CounterForm;
     use crate::counting::layout::Layout;
-    use crate::counting::windowed_loading::WindowedForm;
+    use crate::counting::slots::Bitmap;
     use crate::hash::hash64;
     use crate::size_limit::Unlimited;
     use crate::window::{Pace, Window};
-    use std::cell::Cell;
-
-    thread_local! {
-        /// How many positions were encoded.
-        pub static ENCODED: Cell<usize> = const { Cell::new(0) };
-    }
 
     fn parts(counter: &Counter) -> Vec<PayloadPart<'_>> {
         (0..).map_while(|index| counter.payload_part(index)).collect()
@@ -263,7 +187,8 @@ pub(crate) mod tests {
         });
         let window = Window::new(40, 4, Counter::MAX_SLICES, Pace::Manual).unwrap();
         let (params, layout) = (params(LARGEST, 0), Layout::new(21, 10).unwrap());
-        let form = WindowedForm::new(params, layout, Representation::Sparse, window, 3, 0).unwrap();
+        let (representation, window) = (Representation::Sparse, Some((window, 3, 0)));
+        let form = CounterForm { params, layout, floor: 0, representation, window };
         let counter = form.load(&mut records.collect()).unwrap();
         assert_eq!(counter.representation(), Representation::Sparse);
         counter
@@ -303,21 +228,6 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn reading_positions_encodes_no_others() {
-        let many = many();
-        ENCODED.set(0);
-        let part = many.payload_part(1).unwrap();
-        assert_eq!(ENCODED.get(), 0);
-        part.read(4000, 4040);
-        assert_eq!(ENCODED.get(), 10);
-        // Parts of positions are encoded with the others cut off.
-        part.read(3, 9);
-        assert_eq!(ENCODED.get(), 13);
-        encode(&many);
-        assert_eq!(ENCODED.get() as u64, 13 + many.set_bits());
-    }
-
-    #[test]
     fn any_stretch_is_that_of_the_whole() {
         let (few, many) = (counter(params(SIZES[5], 0), 0..3000), many());
         for counter in [few, many, dated(3000), dated(70_000)] {
@@ -330,7 +240,7 @@ pub(crate) mod tests {
                     let (start, end) = (a.min(b), a.max(b));
                     let expected = &payload[(start_of_part + start) as usize..(start_of_part + end) as usize];
                     assert!(part.read(start, end) == expected, "{start}..{end}");
-                    let mut appended = Vec::with_capacity(2 + expected.len() + CUT_BYTES);
+                    let mut appended = Vec::with_capacity(2 + len as usize);
                     appended.extend_from_slice(b"ab");
                     let capacity = appended.capacity();
                     part.append_to(&mut appended, start, end);

@@ -180,29 +180,11 @@ impl Bitmap {
         Ok(bitmap)
     }
 
-    /// Sets slots, each above the one before it and all above those set, without asking whether sparse is the better
-    /// way to hold them still: [`Self::settle`] does once all are there.
-    pub(super) fn append(&mut self, positions: impl Iterator<Item = u32>) {
-        match &mut self.bits {
-            Bits::Sparse(sparse) => {
-                sparse.estimate.forget();
-                let appended = sparse.positions.append(positions.inspect(|_| sparse.len += 1));
-                debug_assert!(appended.is_ok());
-            }
-            Bits::Dense(dense) => {
-                dense.forget_estimate();
-                positions.map(u64::from).for_each(|index| {
-                    dense.insert(Slot { index, segment: self.layout.segment_of(index) });
-                });
-            }
-        }
-    }
-
     /// Makes it dense unless it fits sparse. [`heap_bytes`] is what was asked for.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; it is sparse as before then.
-    pub(super) fn settle(&mut self) -> Result<(), Error> {
+    fn settle(&mut self) -> Result<(), Error> {
         if sparse_fits(self.layout, self.set_bits()) { Ok(()) } else { self.make_dense() }
     }
 
@@ -446,31 +428,6 @@ mod tests {
             positions.iter().for_each(|index| counts.increment(layout.segment_of(u64::from(index))));
             assert_eq!(counts_of(&positions, layout), counts, "{layout:?}");
             assert_eq!(counts_of(&RoaringBitmap::new(), layout), SegmentCounts::default());
-        }
-    }
-
-    #[test]
-    fn appending_is_inserting() {
-        let layout = Layout::new(14, 10).unwrap();
-        let indexes: Vec<u32> = (0..layout.num_bits() as u32).step_by(90).collect();
-        let mut inserted = Bitmap::new(layout);
-        for &index in &indexes {
-            let slot = Slot { index: u64::from(index), segment: layout.segment_of(u64::from(index)) };
-            assert!(inserted.insert(slot, 0, &Unlimited).unwrap());
-        }
-        let (first, second) = indexes.split_at(200);
-        let mut sparse = Bitmap::new(layout);
-        sparse.append(first.iter().copied());
-        let mut dense = sparse.try_clone().unwrap();
-        dense.make_dense().unwrap();
-        for mut appended in [sparse, dense] {
-            appended.append(second.iter().copied());
-            appended.settle().unwrap();
-            assert_eq!(appended.counts(), inserted.counts());
-            let mut words = [zeroed_words(layout).unwrap(), zeroed_words(layout).unwrap()];
-            appended.or_into(layout, &mut words[0]);
-            inserted.or_into(layout, &mut words[1]);
-            assert_eq!(words[0], words[1]);
         }
     }
 

@@ -18,7 +18,6 @@ use std::borrow::Cow;
 
 use super::payload::{Payload, Stretch};
 use super::value::{ChunkFormat, Loading, Stored, Value};
-use crate::counting::payload::CUT_BYTES;
 use crate::error::{Error, Limit};
 use crate::hash::checksum;
 use crate::size_limit::{SizeLimit, try_with_capacity};
@@ -69,10 +68,6 @@ fn max_piece(format: ChunkFormat, max_bytes: usize) -> usize {
     }
 }
 
-// A stretch that begins and ends within a position needs [`CUT_BYTES`] more while it is encoded. The room for the
-// checksum has them.
-const _: () = assert!(CUT_BYTES <= CHECKSUM_BYTES);
-
 /// The chunk of a stretch of payload, with its iterator. `room` makes an empty list for the chunk, where one is needed.
 fn chunk_of<'a>(
     stretch: &Stretch<'a>,
@@ -82,7 +77,7 @@ fn chunk_of<'a>(
 ) -> Result<(u64, Cow<'a, [u8]>), Error> {
     let next = position.saturating_add(stretch.len() as u64).saturating_add(1);
     let ChunkFormat::Checked { fingerprint } = format else { return Ok((next, stretch.read())) };
-    let mut chunk = room(stretch.len() + CHECKSUM_BYTES)?;
+    let mut chunk = room(stretch.room() + CHECKSUM_BYTES)?;
     stretch.append_to(&mut chunk);
     let sum = piece_checksum(&chunk, position, fingerprint);
     chunk.extend_from_slice(&sum.to_le_bytes());

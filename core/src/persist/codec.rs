@@ -13,11 +13,8 @@
 use crate::error::Error;
 use crate::hash::checksum;
 
-/// Version that all headers are written with. Changing a header's layout means a new number, of at most 15.
-pub(super) const ENCODING_CURRENT: u8 = 1;
-
 /// The oldest version that can still be read.
-pub(super) const ENCODING_OLDEST_READABLE: u8 = 1;
+const OLDEST_VERSION: u8 = 1;
 
 /// Bytes of the checksum at the end of a header. One of 8 bytes would be as long as all else there is of a small value.
 const CHECKSUM_BYTES: usize = 4;
@@ -42,9 +39,19 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    /// The version that headers of this kind are written with. Changing their layout means a new number, of at most 15.
+    const fn version(self) -> u8 {
+        match self {
+            Kind::Counter => 1,
+            Kind::WindowedCounter => 1,
+            Kind::WindowedFilter => 1,
+            Kind::Filter => 1,
+        }
+    }
+
     /// The first byte of a header of this kind that is written now.
     pub(super) const fn first_byte(self) -> u8 {
-        (self as u8) << 4 | ENCODING_CURRENT
+        (self as u8) << 4 | self.version()
     }
 
     /// Does a header of this kind, of any version, begin with this byte?
@@ -148,12 +155,21 @@ impl Writer {
 
 /// Reads a header.
 #[derive(Debug)]
-pub(super) struct Reader<'a>(&'a [u8]);
+pub(super) struct Reader<'a> {
+    /// What was not read yet.
+    rest: &'a [u8],
+    version: u8,
+}
 
 impl<'a> Reader<'a> {
     /// Checks length, kind, checksum and version, in this order. So a foreign value is reported as foreign, not as
     /// damaged.
     pub(super) fn new(bytes: &'a [u8], kind: Kind) -> Result<Self, Error> {
+        Self::up_to(bytes, kind, kind.version())
+    }
+
+    /// As [`Self::new`], for headers of versions up to `newest`.
+    pub(super) fn up_to(bytes: &'a [u8], kind: Kind, newest: u8) -> Result<Self, Error> {
         let parts = bytes.split_last_chunk::<CHECKSUM_BYTES>();
         let Some((body, sum, (&first, rest))) = parts.and_then(|(body, sum)| Some((body, sum, body.split_first()?)))
         else {
@@ -169,26 +185,28 @@ impl<'a> Reader<'a> {
             return Err(Error::corrupt("header checksum", expected, sum));
         }
         let version = first & 0xf;
-        if !(ENCODING_OLDEST_READABLE..=ENCODING_CURRENT).contains(&version) {
-            return Err(Error::corrupt(
-                "version",
-                format_args!("{ENCODING_OLDEST_READABLE} to {ENCODING_CURRENT}"),
-                version,
-            ));
+        if !(OLDEST_VERSION..=newest).contains(&version) {
+            return Err(Error::corrupt("version", format_args!("{OLDEST_VERSION} to {newest}"), version));
         }
-        Ok(Reader(rest))
+        Ok(Reader { rest, version })
+    }
+
+    /// The version that the header has, at most its kind's: fields that came later are not in it.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no kind has a second version"))]
+    pub(super) fn version(&self) -> u8 {
+        self.version
     }
 
     /// Reads fields that have neither kind nor checksum.
     pub(super) fn plain(bytes: &'a [u8]) -> Self {
-        Reader(bytes)
+        Reader { rest: bytes, version: 0 }
     }
 
     fn take<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Error> {
-        let Some((bytes, rest)) = self.0.split_first_chunk::<N>() else {
-            return Err(Error::corrupt(field, format_args!("{N} bytes"), format_args!("{} left", self.0.len())));
+        let Some((bytes, rest)) = self.rest.split_first_chunk::<N>() else {
+            return Err(Error::corrupt(field, format_args!("{N} bytes"), format_args!("{} left", self.rest.len())));
         };
-        self.0 = rest;
+        self.rest = rest;
         Ok(*bytes)
     }
 
@@ -250,12 +268,12 @@ impl<'a> Reader<'a> {
 
     /// The bytes not read yet.
     pub(super) fn rest(self) -> &'a [u8] {
-        self.0
+        self.rest
     }
 
     /// How many bytes are not read yet.
     pub(super) fn remaining(&self) -> usize {
-        self.0.len()
+        self.rest.len()
     }
 }
 

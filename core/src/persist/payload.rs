@@ -25,6 +25,11 @@ impl<'a> Stretch<'a> {
         (self.end - self.start) as usize
     }
 
+    /// Bytes that [`Self::append_to`] needs room for.
+    pub(super) fn room(&self) -> usize {
+        if let PayloadPart::Bytes(_) = self.part { self.len() } else { self.part.num_bytes() as usize }
+    }
+
     pub(super) fn read(&self) -> Cow<'a, [u8]> {
         self.part.read(self.start, self.end)
     }

@@ -170,7 +170,9 @@ pub trait Loading: Sized + Send + 'static {
 
     /// The memory that the next `len` bytes of the payload will be written to, or the first part of it; empty where
     /// that is not known. A caller that pushes many bytes may make it resident first.
-    fn next_memory(&self, len: usize) -> &[u8];
+    fn next_memory(&self, _len: usize) -> &[u8] {
+        &[]
+    }
 
     /// Takes the next bytes of the payload.
     ///

@@ -160,11 +160,11 @@ fn positions_become_words_or_stay() {
     header.extend_from_slice(&[most_bytes as u8 | 0x80, (most_bytes >> 7) as u8 | 0x80, (most_bytes >> 14) as u8]);
     header.extend_from_slice(&(checksum(&header, 0) as u32).to_le_bytes());
     let mut loading = LoadingCounter::begin(&header, &Unlimited).unwrap();
-    loading.push(&positions).unwrap();
-    let (outcome, failed) = with_failure(1, || loading.finish());
+    let (outcome, failed) = with_failure(1, || loading.push(&positions));
     assert!(failed);
-    assert_out_of_memory("finish", &outcome);
-    assert_eq!((loading.received_bytes(), loading.received().len()), (most_bytes, most_bytes));
+    assert_out_of_memory("push", &outcome);
+    assert_eq!((loading.received_bytes(), loading.received().len()), (0, 0));
+    loading.push(&positions).unwrap();
     let counter = loading.finish().unwrap();
     assert_eq!((counter.representation(), counter.set_bits()), (Representation::Dense, most_bytes / 4));
 }

@@ -26,7 +26,7 @@ use seen::{dense_bytes, renew, sparse_fits};
 
 use crate::counting::estimate::{Estimated, KeptEstimate, Segments};
 use crate::counting::layout::{Layout, SegmentCounts, Slot};
-use crate::counting::params::{Params, Plan};
+use crate::counting::params::Plan;
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::heap::Mover;
@@ -438,12 +438,8 @@ impl Dated {
     /// # Errors
     /// [`Error::Corrupt`] naming what is wrong, [`Error::OutOfMemory`].
     pub(super) fn from_exact(ring: Ring, plan: &Plan, payload: &[u8]) -> Result<Self, Error> {
-        let Params { exact_limit, seed, .. } = plan.params;
-        // Without a limit a counter is never exact, not even while empty.
-        if exact_limit == 0 {
-            return Err(Error::corrupt("representation", "an estimate", "exact"));
-        }
-        let members = DatedMembers::from_bytes(payload, plan.params.room(), seed, ring.ages(), ring.most_age())?;
+        let (room, seed) = (plan.params.room(), plan.params.seed);
+        let members = DatedMembers::from_bytes(payload, room, seed, ring.ages(), ring.most_age())?;
         Ok(Dated { ring, seen: Seen::Exact(members), estimate: KeptEstimate::none() })
     }
 
@@ -460,15 +456,11 @@ impl Dated {
         Ok(dated)
     }
 
-    /// As [`Self::from_exact`], of cells. The payload is taken if it is right.
+    /// As [`Self::from_exact`], of cells, as many as the layout has slots. The payload is taken if it is right.
     ///
     /// # Errors
     /// As there.
     pub(super) fn from_dense(ring: Ring, plan: &Plan, payload: &mut Vec<u8>) -> Result<Self, Error> {
-        let expected = dense_bytes(plan.layout, &ring);
-        if payload.len() as u64 != expected {
-            return Err(Error::corrupt("cell bytes", expected, payload.len()));
-        }
         let cells = DatedCells::from_bytes(payload, plan.layout, ring.has_halves(), ring.ages(), ring.most_age())?;
         Ok(Dated { ring, seen: Seen::Dense(cells), estimate: KeptEstimate::none() })
     }

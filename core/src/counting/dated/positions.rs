@@ -41,7 +41,7 @@ fn find(list: &[Entry], position: u32) -> Result<usize, usize> {
 
 /// Positions with tags.
 #[derive(Debug)]
-pub(in crate::counting) struct DatedPositions {
+pub(crate) struct DatedPositions {
     lists: Vec<Vec<Entry>>,
     len: u64,
 }
@@ -130,19 +130,12 @@ impl DatedPositions {
         counts
     }
 
-    /// Appends bytes `start..end` of the records from the one numbered `rank` on.
-    pub(in crate::counting) fn append_to(&self, bytes: &mut Vec<u8>, rank: u64, start: u64, end: u64) {
-        let record_bytes = RECORD_BYTES as u64;
-        // Whole records; what is too much of the first and the last is cut off.
-        let first = start / record_bytes;
-        let before = bytes.len();
-        let wanted = (end.div_ceil(record_bytes) - first) as usize;
-        for (position, tag) in self.iter_from(rank + first).take(wanted) {
+    /// Appends `len` records from the one numbered `rank` on.
+    pub(in crate::counting) fn append_to(&self, bytes: &mut Vec<u8>, rank: u64, len: usize) {
+        for (position, tag) in self.iter_from(rank).take(len) {
             let [a, b, c, d] = position.to_le_bytes();
             bytes.extend_from_slice(&[a, b, c, d, tag]);
         }
-        bytes.truncate(before + (end - first * record_bytes) as usize);
-        bytes.drain(before..before + (start - first * record_bytes) as usize);
     }
 
     /// Calls `visit` with the layout of each heap allocation.

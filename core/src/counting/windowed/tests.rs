@@ -1,7 +1,7 @@
 use super::*;
 use crate::counting::counter::tests::{check_asked, words};
+use crate::counting::form::CounterForm;
 use crate::counting::payload::tests::encode;
-use crate::counting::windowed_loading::WindowedForm;
 use crate::counting::{Representation, count_union, estimate_intersection};
 use crate::heap::{Mover, OnHeap};
 use crate::live::{Outcome, Windowed};
@@ -160,10 +160,7 @@ fn stored(counter: &Counter) -> (Params, Layout, Representation, Ring, Vec<u8>) 
 }
 
 fn reloaded(counter: &Counter) -> Counter {
-    let ring = counter.ring().unwrap();
-    let (params, layout, representation) = (*counter.params(), counter.layout(), counter.representation());
-    let form = WindowedForm::new(params, layout, representation, ring.window, ring.newest(), ring.offset()).unwrap();
-    form.load(&mut encode(counter)).unwrap()
+    CounterForm::of(counter).load(&mut encode(counter)).unwrap()
 }
 
 struct Copier;

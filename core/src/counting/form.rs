@@ -1,0 +1,289 @@
+//! What a counter is but for its set, as it is stored, and a counter out of that and the bytes of its
+//! [`payload`](super::payload).
+//!
+//! Whatever bytes come in, the outcome is a counter that keeps every invariant or an error; what follows from the
+//! bits (the counts of the segments) is counted again.
+
+use roaring::RoaringBitmap;
+
+use crate::counting::counter::{Counter, Representation, Shaped, State};
+use crate::counting::dated::members::DatedMembers;
+use crate::counting::dated::positions::RECORD_BYTES;
+use crate::counting::dated::ring::{self, Ring};
+use crate::counting::dated::{self, Dated, cells};
+use crate::counting::layout::Layout;
+use crate::counting::members::Members;
+use crate::counting::params::{Params, Plan};
+use crate::counting::payload::POSITION_BYTES;
+use crate::counting::slots::{self, Bitmap, zeroed_words};
+use crate::error::Error;
+use crate::size_limit::{SizeLimit, Unlimited};
+use crate::window::Window;
+
+/// What a counter is, but for its set.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CounterForm {
+    pub(crate) params: Params,
+    pub(crate) layout: Layout,
+    /// What an estimate is at least; 0 while exact and of a window.
+    pub(crate) floor: u32,
+    /// How the set is held.
+    pub(crate) representation: Representation,
+    /// The window, the newest slice that was reached, and what the tags of slices count from.
+    pub(crate) window: Option<(Window, u64, u8)>,
+}
+
+impl CounterForm {
+    /// That of a counter.
+    pub(crate) fn of(counter: &Counter) -> Self {
+        CounterForm {
+            params: *counter.params(),
+            layout: counter.layout(),
+            floor: if counter.is_exact() { 0 } else { counter.floor() },
+            representation: counter.representation(),
+            window: counter.ring().map(|ring| (ring.window, ring.newest(), ring.offset())),
+        }
+    }
+
+    fn ring(&self) -> Option<Ring> {
+        self.window.map(|(window, newest, offset)| Ring::with_offset(window, newest, offset))
+    }
+
+    /// Checks fields that were stored.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] when a parameter is; [`Error::Corrupt`] when another field is.
+    pub(crate) fn validate(&self) -> Result<(), Error> {
+        self.params.validate()?;
+        // The most that a counter can have counted exactly, and one more.
+        let most_floor = Params::MAX_EXACT_LIMIT + 1;
+        if self.floor > most_floor {
+            return Err(Error::corrupt("floor", format_args!("at most {most_floor}"), self.floor));
+        }
+        // Without a limit a counter is never exact, not even while empty.
+        if self.representation == Representation::Exact && self.params.exact_limit == 0 {
+            return Err(Error::corrupt("representation", "an estimate", self.representation));
+        }
+        let Some((window, newest, offset)) = self.window else { return Ok(()) };
+        ring::check(&window)?;
+        let modulus = Ring::new(window, newest).modulus();
+        if u32::from(offset) >= modulus {
+            return Err(Error::corrupt("offset", format_args!("below {modulus}"), offset));
+        }
+        Ok(())
+    }
+
+    /// Checks how many bytes a payload has, and asks `limit` for the memory that the counter will take.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], those of `limit`.
+    pub(crate) fn check_bytes(&self, payload_bytes: u64, limit: &impl SizeLimit) -> Result<(), Error> {
+        let (layout, ring) = (self.layout, self.ring());
+        let dense_bytes = ring.map_or(layout.num_bytes(), |ring| cells::num_bytes(layout, ring.has_halves()));
+        let record_bytes = if ring.is_some() { RECORD_BYTES } else { POSITION_BYTES } as u64;
+        let (least_bytes, most_bytes) = match self.representation {
+            // With a window each has a tag.
+            Representation::Exact => {
+                let tags = ring.map_or(0, |_| self.params.exact_limit.into());
+                (0, self.params.max_exact_payload_bytes() + tags)
+            }
+            // More positions than this are held densely.
+            Representation::Sparse => (0, dense_bytes / 2),
+            Representation::Dense => (dense_bytes, dense_bytes),
+        };
+        let is_whole = self.representation != Representation::Sparse || payload_bytes.is_multiple_of(record_bytes);
+        if !(least_bytes..=most_bytes).contains(&payload_bytes) || !is_whole {
+            return Err(Error::corrupt("payload length", format_args!("at most {most_bytes} bytes"), payload_bytes));
+        }
+        let records = payload_bytes / record_bytes;
+        let heap_bytes = match (self.representation, ring) {
+            (Representation::Exact, None) => Members::bytes_of_read(payload_bytes, self.params.room()),
+            (Representation::Exact, Some(_)) => DatedMembers::bytes_of_read(payload_bytes, self.params.room()),
+            (Representation::Sparse, None) => slots::heap_bytes(layout, records),
+            (Representation::Sparse, Some(ring)) => dated::bytes_of_slots(layout, &ring, records),
+            (Representation::Dense, _) => payload_bytes,
+        };
+        limit.check(if ring.is_some() { Counter::WINDOWED_BYTES } else { Counter::STRUCT_BYTES }, heap_bytes)
+    }
+
+    /// The counter that gave this payload, which is left as it is where it is none. Its memory was allowed when its bytes
+    /// were [checked](Self::check_bytes).
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when the payload is none of this form; [`Error::OutOfMemory`].
+    pub(crate) fn load(&self, payload: &mut Vec<u8>) -> Result<Counter, Error> {
+        self.check_bytes(payload.len() as u64, &Unlimited)?;
+        let CounterForm { params, layout, floor, representation, .. } = *self;
+        let plan = Plan { params, layout };
+        let state = match (representation, self.ring()) {
+            (Representation::Exact, None) => State::Exact(Members::from_bytes(payload, params.room(), params.seed)?),
+            (Representation::Sparse, None) => {
+                let positions = read_positions(payload, layout)?;
+                State::Estimating(Bitmap::from_positions(layout, positions, 0, &Unlimited)?)
+            }
+            (Representation::Dense, None) => {
+                let mut words = zeroed_words(layout)?;
+                bytemuck::cast_slice_mut(&mut words).copy_from_slice(payload);
+                State::Estimating(Bitmap::from_words(layout, words))
+            }
+            (Representation::Exact, Some(ring)) => State::Windowed(Box::new(Dated::from_exact(ring, &plan, payload)?)),
+            (Representation::Sparse, Some(ring)) => {
+                State::Windowed(Box::new(Dated::from_sparse(ring, &plan, payload)?))
+            }
+            (Representation::Dense, Some(ring)) => State::Windowed(Box::new(Dated::from_dense(ring, &plan, payload)?)),
+        };
+        Ok(Counter::from_state(params, layout, floor, state))
+    }
+}
+
+/// Positions of a payload of whole ones.
+fn read_positions(payload: &[u8], layout: Layout) -> Result<RoaringBitmap, Error> {
+    let positions = payload.as_chunks().0.iter().map(|&position| u32::from_le_bytes(position));
+    let mut next = 0;
+    for position in positions.clone().map(u64::from) {
+        if position >= layout.num_bits() {
+            return Err(Error::corrupt("position", format_args!("below {}", layout.num_bits()), position));
+        }
+        if position < next {
+            return Err(Error::corrupt("position", "above the one before it", position));
+        }
+        next = position + 1;
+    }
+    let mut read = RoaringBitmap::new();
+    // Ascending, as it asks for.
+    let _ = read.append(positions);
+    Ok(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counting::counter::tests::{SIZES, counter, layout, params, words};
+    use crate::counting::payload::tests::encode;
+    use crate::error::Parameter;
+    use crate::size_limit::{MaxBytes, Unlimited};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    const REPRESENTATIONS: [Representation; 3] = [Representation::Exact, Representation::Sparse, Representation::Dense];
+
+    fn form(params: Params, layout: Layout, floor: u32, representation: Representation) -> CounterForm {
+        CounterForm { params, layout, floor, representation, window: None }
+    }
+
+    fn load(form: CounterForm, payload: &[u8]) -> Result<Counter, Error> {
+        form.validate()?;
+        form.load(&mut payload.to_vec())
+    }
+
+    fn decode(params: Params, representation: Representation, payload: &[u8]) -> Result<Counter, Error> {
+        load(form(params, params.layout()?, 0, representation), payload)
+    }
+
+    #[test]
+    fn corrupt_payloads_are_refused() {
+        let params = params(SIZES[2], 2);
+        let dense = vec![0; 4608];
+        let cases: [(Representation, &[u8], &str); 9] = [
+            (Representation::Exact, b"\x02a", "members"),
+            (Representation::Exact, b"\x01a\x01a", "members"),
+            (Representation::Exact, b"\x01a\x01b\x01c", "members"),
+            (Representation::Sparse, b"\0\0\0", "payload length"),
+            (Representation::Sparse, b"\x01\0\0\0\x01\0\0\0", "position"),
+            (Representation::Sparse, b"\x02\0\0\0\x01\0\0\0", "position"),
+            (Representation::Sparse, b"\0\x90\0\0", "position"),
+            (Representation::Dense, &dense[1..], "payload length"),
+            (Representation::Dense, b"", "payload length"),
+        ];
+        for (representation, payload, name) in cases {
+            let error = decode(params, representation, payload).unwrap_err();
+            assert!(matches!(error, Error::Corrupt { field, .. } if field == name), "{error}");
+        }
+        let never_exact = Params { exact_limit: 0, exact_bytes: 16 << 10, ..params };
+        assert!(matches!(decode(never_exact, Representation::Exact, b""), Err(Error::Corrupt { .. })));
+        let zero = Params { capacity: 0, ..params };
+        let wrong = load(form(zero, layout(11, 10), 0, Representation::Sparse), b"");
+        assert!(matches!(wrong, Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })));
+    }
+
+    #[test]
+    fn floors_that_no_exact_count_led_to_are_refused() {
+        let (params, layout) = (params(SIZES[2], 250), layout(14, 10));
+        let load = |floor, representation, payload: &[u8]| load(form(params, layout, floor, representation), payload);
+        let dense = vec![0; layout.num_bytes() as usize];
+        for (floor, representation, payload) in
+            [(65_538, Representation::Sparse, &b"\x01\0\0\0"[..]), (u32::MAX, Representation::Dense, &dense)]
+        {
+            let refused = load(floor, representation, payload);
+            assert!(matches!(refused, Err(Error::Corrupt { field: "floor", .. })), "{refused:?}");
+        }
+        let loaded = load(65_537, Representation::Sparse, b"\x01\0\0\0").unwrap();
+        assert_eq!((loaded.count(), loaded.floor()), (65_537, 65_537));
+    }
+
+    #[test]
+    fn too_many_positions_become_dense() {
+        let positions: Vec<u8> = (0..576u32).flat_map(|i| (i * 7).to_le_bytes()).collect();
+        let read = decode(params(SIZES[2], 250), Representation::Sparse, &positions).unwrap();
+        assert_eq!((read.representation(), read.set_bits()), (Representation::Dense, 576));
+    }
+
+    #[test]
+    fn the_limit_is_asked_for_what_it_will_take() {
+        let (params, layout) = (params(SIZES[2], 250), layout(22, 10));
+        let check =
+            |representation, bytes, limit| form(params, layout, 0, representation).check_bytes(bytes, &MaxBytes(limit));
+        assert_eq!(check(Representation::Sparse, 4000, 1 << 14), Ok(()));
+        // Sparse or not.
+        for bytes in [1 << 17, layout.num_bytes() / 2] {
+            assert!(matches!(check(Representation::Sparse, bytes, bytes + 1000), Err(Error::TooLarge { .. })));
+        }
+        assert!(matches!(check(Representation::Dense, layout.num_bytes(), 1 << 19), Err(Error::TooLarge { .. })));
+        for bytes in [0, layout.num_bytes() - 1, layout.num_bytes() + 1] {
+            let refused = check(Representation::Dense, bytes, u64::MAX);
+            assert!(matches!(refused, Err(Error::Corrupt { field: "payload length", .. })));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn decode_of_encode_is_the_same(
+            numbers in vec(any::<u64>(), 0..1500),
+            size in 0..SIZES.len(),
+            exact_limit in prop_oneof![Just(0u32), Just(250), Just(5000)],
+        ) {
+            let original = counter(params(SIZES[size], exact_limit), numbers);
+            let payload = encode(&original);
+            prop_assert_eq!(payload.len() as u64, original.payload_bytes());
+            let read = load(CounterForm::of(&original), &payload).unwrap();
+            prop_assert_eq!(encode(&read), &payload[..]);
+            prop_assert_eq!(read.representation(), original.representation());
+            prop_assert_eq!(read.count(), original.count());
+            prop_assert_eq!(words(&read), words(&original));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(
+            bytes in vec(prop_oneof![Just(0u8), 0u8..8, any::<u8>()], 0..400),
+            whole in any::<bool>(),
+            size in 0usize..4,
+            representation in 0usize..3,
+        ) {
+            let params = params(SIZES[size], 250);
+            let mut bytes = bytes;
+            if whole {
+                // A dense payload of the right length, to come past that check.
+                bytes = bytes.iter().copied().cycle().take(params.layout().unwrap().num_bytes() as usize).collect();
+            }
+            if let Ok(mut counter) = decode(params, REPRESENTATIONS[representation], &bytes) {
+                prop_assert!(counter.estimate().is_finite() && counter.estimate() >= 0.0);
+                prop_assert!(!counter.standard_error().is_nan());
+                counter.add(b"one more", &Unlimited).unwrap();
+                let again = decode(params, counter.representation(), &encode(&counter)).unwrap();
+                prop_assert_eq!(words(&again), words(&counter));
+                counter.merge(&[&again], &Unlimited).unwrap();
+                prop_assert!(!counter.difference(&[&again]).unwrap().estimate.is_nan());
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+mod windowed;
+
+use super::*;
+use crate::bloom::{self, BitLayout, BloomFilter};
+use crate::counting::counter::Shaped;
+use crate::persist::chunks::{dump, dump_loading, load, piece_checksum, push_chunk};
+use crate::size_limit::Unlimited;
+
+/// A sparse counter whose payload has two pieces.
+fn sparse() -> Counter {
+    let mut counter = Counter::new(Params {
+        capacity: 1_000_000_000,
+        error_rate: 0.001,
+        exact_limit: 0,
+        exact_bytes: 16_384,
+        seed: 7,
+    })
+    .unwrap();
+    for member in 0..70_000u32 {
+        counter.add(member.to_le_bytes(), &Unlimited).unwrap();
+    }
+    assert_eq!(counter.representation(), Representation::Sparse);
+    counter
+}
+
+fn begin(counter: &Counter) -> LoadingCounter {
+    LoadingCounter::begin(&header_apart(counter, counter.payload_bytes()), &Unlimited).unwrap()
+}
+
+/// A header that does not enclose the payload, however small it is.
+fn header_apart(counter: &Counter, payload_bytes: u64) -> Vec<u8> {
+    let mut writer = CounterForm::of(counter).write(0);
+    writer.u8(0);
+    writer.number(payload_bytes);
+    writer.finish()
+}
+
+fn all_of(payload: Payload<'_>) -> Vec<u8> {
+    payload.pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect()
+}
+
+fn same(a: &Counter, b: &Counter) -> bool {
+    dump(a).eq(dump(b))
+}
+
+/// Digests compare fields alone, so they are all there.
+#[test]
+fn fields_are_what_a_header_begins_with() {
+    let counter = sparse();
+    let (fields, header) = (CounterForm::of(&counter).write(0).into_bytes(), counter.header());
+    assert!(fields.len() > 10 && header.starts_with(&fields), "{fields:?} {header:?}");
+}
+
+#[test]
+fn positions_that_cannot_be_leave_what_came_before() {
+    let counter = sparse();
+    let chunks: Vec<_> = dump(&counter).collect();
+    let mut loading = begin(&counter);
+    let (last, others) = chunks[1..].split_last().unwrap();
+    others.iter().for_each(|(next, chunk)| push_chunk(&mut loading, *next, chunk).unwrap());
+    let received_bytes = loading.received_bytes();
+    // The last of its positions is that of the one before: its checksum is right.
+    let mut bad = last.1[..last.1.len() - 8].to_vec();
+    let end = bad.len();
+    bad.copy_within(end - 8..end - 4, end - 4);
+    let ChunkFormat::Checked { fingerprint } = loading.chunk_format() else { panic!("a format of ours") };
+    bad.extend_from_slice(&piece_checksum(&bad, received_bytes, fingerprint).to_le_bytes());
+    let error = push_chunk(&mut loading, last.0, &bad).unwrap_err();
+    assert!(matches!(error, Error::Corrupt { field: "position", .. }), "{error}");
+    assert_eq!((loading.received_bytes(), loading.received().len()), (received_bytes, received_bytes));
+    push_chunk(&mut loading, last.0, &last.1).unwrap();
+    assert!(same(&loading.finish().unwrap(), &counter));
+}
+
+#[test]
+fn what_has_arrived_of_positions_goes_on_from_anywhere() {
+    let counter = sparse();
+    let payload = all_of(counter.payload());
+    let mut loading = begin(&counter);
+    for end in [0, 3, 5, 8, 4001, (1 << 18) - 3, 1 << 18, (1 << 18) + 7, payload.len() - 1] {
+        loading.push(&payload[loading.received_bytes() as usize..end]).unwrap();
+        assert_eq!((loading.received_bytes(), loading.received().len()), (end as u64, end as u64));
+        assert!(all_of(loading.received()) == payload[..end]);
+        assert!(matches!(loading.finish(), Err(Error::Corrupt { field: "payload length", .. })));
+        // A copy, a rewritten AOF. RDB files are in tests/format.rs.
+        let mut rewritten = begin(&counter);
+        dump_loading(&loading).skip(1).for_each(|(next, chunk)| push_chunk(&mut rewritten, next, &chunk).unwrap());
+        for mut again in [loading.try_clone().unwrap(), rewritten] {
+            again.push(&payload[end..]).unwrap();
+            assert!(again.push(b"\0").is_err());
+            assert!(same(&again.finish().unwrap(), &counter));
+        }
+    }
+}
+
+#[test]
+fn members_that_cannot_be_leave_what_came_before() {
+    let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 7 };
+    let mut counter = Counter::new(params).unwrap();
+    for member in [&b"ann"[..], b"ben"] {
+        counter.add(member, &Unlimited).unwrap();
+    }
+    let mut loading = begin(&counter);
+    loading.push(b"\x03ann").unwrap();
+    assert!(matches!(loading.push(b"\x03ann"), Err(Error::Corrupt { field: "members", .. })));
+    assert_eq!(all_of(loading.received()), b"\x03ann");
+    loading.push(b"\x03ben").unwrap();
+    assert!(same(&loading.try_clone().unwrap().finish().unwrap(), &counter));
+    assert!(same(&loading.finish().unwrap(), &counter));
+    assert!(loading.finish().is_err());
+}
+
+#[test]
+fn more_positions_than_a_sparse_counter_has_are_held_densely() {
+    let sparse = sparse();
+    let most = sparse.layout().num_bytes() / 2;
+    let header = header_apart(&sparse, most);
+    assert!(LoadingCounter::begin(&header, &crate::size_limit::MaxBytes(most + 1000)).is_err());
+    assert!(LoadingCounter::begin(&header_apart(&sparse, most + 4), &Unlimited).is_err());
+    let mut loading = LoadingCounter::begin(&header, &Unlimited).unwrap();
+    (0..most as u32 / 4).for_each(|position| loading.push(&position.to_le_bytes()).unwrap());
+    let dense = loading.finish().unwrap();
+    assert_eq!((dense.representation(), dense.set_bits()), (Representation::Dense, most / 4));
+    assert!(same(&load::<Counter, _>(dump(&dense), &Unlimited).unwrap(), &dense));
+}
+
+/// As a test's own format has it: with a number before all other fields.
+#[test]
+fn a_second_version_of_counters_is_theirs_alone() {
+    let of_counter = sparse().header();
+    let of_filter = BloomFilter::new(BitLayout::Lines, bloom::Params::default(), &Unlimited).unwrap().header();
+    let of_version_2 = |header: &[u8]| {
+        let mut newer = header[..header.len() - 4].to_vec();
+        newer[0] += 1;
+        newer.insert(1, 42);
+        let sum = checksum(&newer, 0) as u32;
+        newer.extend_from_slice(&sum.to_le_bytes());
+        newer
+    };
+    // The number, and the byte behind it.
+    let read = |header: &[u8]| {
+        let mut reader = Reader::up_to(header, Kind::Counter, 2)?;
+        let number = if reader.version() < 2 { 7 } else { reader.number("a number")? };
+        Ok::<_, Error>((number, reader.u8("representation")?))
+    };
+    assert_eq!((read(&of_counter), read(&of_version_2(&of_counter))), (Ok((7, 1)), Ok((42, 1))));
+    // Who does not know it refuses it, and so does who is given a filter of it.
+    let refused = Error::corrupt("version", "1 to 1", 2);
+    assert_eq!(LoadingCounter::begin(&of_version_2(&of_counter), &Unlimited).err(), Some(refused.clone()));
+    assert_eq!(Reader::new(&of_version_2(&of_filter), Kind::Filter).err(), Some(refused));
+    assert_eq!(of_filter[0], 0xf1);
+    assert!(Reader::new(&of_filter, Kind::Filter).is_ok());
+}
