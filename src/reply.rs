@@ -1,6 +1,6 @@
 //! Reply shapes in RESP2 and RESP3.
 
-use crate::refusal::{Refusal, quoted};
+use crate::refusal::Refusal;
 use crate::server::ffi::Ctx;
 use crate::server::metrics::{FULL_REFUSED, MEMORY_REFUSED};
 use rollcall_core::admission::Admission;
@@ -65,10 +65,6 @@ pub enum Field {
     Null,
 }
 
-/// One line of an INFO reply: its label (a simple string, as in RedisBloom), the word that asks for this line alone,
-/// and its value.
-pub type InfoLine = (&'static str, &'static str, Field);
-
 fn field(ctx: Ctx, field: &Field) {
     match field {
         // Sizes and counts stay below 2^63 (see the limits on capacity and size); a forged one is clamped.
@@ -79,24 +75,17 @@ fn field(ctx: Ctx, field: &Field) {
     }
 }
 
-/// All lines: a map in RESP3, a flat array in RESP2.
-pub fn info_all<'a>(ctx: Ctx, lines: impl ExactSizeIterator<Item = &'a InfoLine>) {
+/// Labels and values: a map in RESP3, a flat array in RESP2.
+pub fn info_all(ctx: Ctx, lines: impl ExactSizeIterator<Item = (&'static str, Field)>) {
     ctx.reply_map(lines.len());
-    for (label, _, value) in lines {
+    for (label, value) in lines {
         ctx.reply_line(label);
-        field(ctx, value);
+        field(ctx, &value);
     }
 }
 
-/// The line that was asked for, by its word or its label: a map of one pair in RESP3, an array of the value in
-/// RESP2.
-pub fn info_field(ctx: Ctx, lines: &[InfoLine], asked: &[u8]) -> Result<(), Refusal> {
-    let is_asked = |name: &str| asked.eq_ignore_ascii_case(name.as_bytes());
-    let Some((label, _, value)) = lines.iter().find(|(label, word, _)| is_asked(word) || is_asked(label)) else {
-        let words: Vec<_> = lines.iter().map(|(_, word, _)| *word).collect();
-        let expected = words.join(", ");
-        return Err(Refusal::NoSuchField { expected, got: quoted(asked) });
-    };
+/// One value: a map of one pair in RESP3, an array of the value in RESP2.
+pub fn info_field(ctx: Ctx, label: &str, value: &Field) {
     if ctx.is_resp3() {
         ctx.reply_map(1);
         ctx.reply_line(label);
@@ -104,5 +93,4 @@ pub fn info_field(ctx: Ctx, lines: &[InfoLine], asked: &[u8]) -> Result<(), Refu
         ctx.reply_array(1);
     }
     field(ctx, value);
-    Ok(())
 }

@@ -8,13 +8,14 @@ use rollcall_core::window::Time;
 
 use super::changes::{self, Addition, Changing, Handled, time_of};
 use super::creation::filters::Creation;
+use super::info::{self, FilterAt};
 use super::keyspace::{check_copy, refusal_of, value, value_mut};
 use super::{advance, dump, obeyed, windows};
 use crate::args::{self, Opt, Options};
 use crate::limits::ServerLimit;
 use crate::number::as_c_prints;
 use crate::refusal::{Noun, Refusal};
-use crate::reply::{self, Field, InfoLine};
+use crate::reply;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Key, Mode};
 use crate::server::metrics::{FILTER_ADVANCES, Metric};
@@ -211,39 +212,6 @@ pub fn card(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Lines in the reply of a plain `BF.INFO`. Clients parse exactly five, so the others are replied only by name.
-const INFO_LINES: usize = 5;
-
-fn info_lines(filter: &BloomFilter, time: Time) -> [InfoLine; 14] {
-    let (params, present) = (filter.params(), filter.at(time));
-    let expansion = match params.expansion {
-        0 => Field::Null,
-        expansion => Field::Integer(u64::from(expansion)),
-    };
-    let [mut window, mut slices, slice, pace] = windows::info_lines(filter, time);
-    let refresh = filter.sliding().map_or(Field::Null, |sliding| Field::Integer(sliding.refresh.into()));
-    if let Some(of_last) = filter.sliding().filter(|sliding| sliding.window().is_none()) {
-        let given = of_last.slices().map_or(Field::Null, |given| Field::Integer(given.into()));
-        (window.2, slices.2) = (Field::Text("last"), given);
-    }
-    [
-        ("Capacity", "CAPACITY", Field::Integer(filter.capacity())),
-        ("Size", "SIZE", Field::Integer(filter.size_bytes())),
-        ("Number of filters", "FILTERS", Field::Integer(filter.sub_filters().len() as u64)),
-        ("Number of items inserted", "ITEMS", Field::Integer(present.num_items())),
-        ("Expansion rate", "EXPANSION", expansion),
-        ("Error rate", "ERROR", Field::Double(params.error_rate)),
-        ("False positive rate", "FPR", Field::Double(present.false_positive_rate())),
-        ("Fill ratio", "FILL", Field::Double(present.fill_ratio())),
-        ("Layout", "LAYOUT", Field::Text(filter.layout().name())),
-        window,
-        slices,
-        slice,
-        pace,
-        ("Refresh", "REFRESH", refresh),
-    ]
-}
-
 /// `BF.INFO key [field]`
 pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     if args.len() > 3 {
@@ -251,12 +219,9 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     }
     let key = ctx.open(args.get(1), Mode::Read);
     let filter = value::<BloomFilter>(&key)?.ok_or(Refusal::NotFound)?;
-    let lines = info_lines(filter, time_of(ctx, [filter]));
-    if args.len() == 2 {
-        reply::info_all(ctx, lines[..INFO_LINES].iter());
-        return Ok(());
-    }
-    reply::info_field(ctx, &lines, args.get(2).bytes())
+    let time = time_of(ctx, [filter]);
+    let at = FilterAt { filter, present: filter.at(time), time };
+    info::info(ctx, args, &info::OF_FILTERS, info::FILTER_FIELDS_SHOWN, |of| of(&at))
 }
 
 /// `BF.MERGE destination source [source ...]`

@@ -2,17 +2,16 @@
 
 use rollcall_core::counting::{self, Counter, Estimated, Present, count_union, estimate_intersection, estimate_union};
 use rollcall_core::error::{Error, Parameter};
-use rollcall_core::unstable::counting::Shaped;
-use rollcall_core::window::{Time, Window};
+use rollcall_core::window::Window;
 
 use super::changes::{self, Addition, Changing, Handled, time_of};
 use super::creation::counters::Creation;
+use super::info::{self, CounterAt};
 use super::keyspace::{list, open_all, refusal_of, value, values};
 use super::{advance, dump, windows};
 use crate::args::{self, Opt, Options};
 use crate::limits::ServerLimit;
 use crate::refusal::{Noun, Refusal, quoted};
-use crate::reply::{self, Field, InfoLine};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 use crate::server::metrics::{COUNTER_ADVANCES, Metric};
@@ -341,32 +340,6 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn info_lines(counter: &Counter, time: Time) -> Result<[InfoLine; 17], Error> {
-    let (params, layout) = (counter.params(), counter.layout());
-    let present = counting::at(&[counter], time)?;
-    let present = present.first().map_or(counter, |present| present);
-    let [window, slices, slice, pace] = windows::info_lines(counter, time);
-    Ok([
-        ("Capacity", "CAPACITY", Field::Integer(params.capacity)),
-        ("Error rate", "ERROR", Field::Double(params.error_rate)),
-        ("Exact limit", "EXACT", Field::Integer(u64::from(params.exact_limit))),
-        ("Exact bytes", "BYTES", Field::Integer(u64::from(params.exact_bytes))),
-        ("Mode", "MODE", Field::Text(if counter.is_exact() { "exact" } else { "estimate" })),
-        ("Representation", "REPRESENTATION", Field::Text(counter.representation().name())),
-        ("Size", "SIZE", Field::Integer(counter.size_bytes())),
-        ("Count", "COUNT", Field::Integer(present.count())),
-        ("Standard error", "STDERR", Field::Double(present.standard_error())),
-        ("Bits", "BITS", Field::Integer(counter.num_bits())),
-        ("Bits set", "BITSSET", Field::Integer(present.set_bits())),
-        ("Precision", "PRECISION", Field::Integer(u64::from(layout.precision()))),
-        ("Tail bits", "TAIL", Field::Integer(u64::from(layout.tail_bits()))),
-        window,
-        slices,
-        slice,
-        pace,
-    ])
-}
-
 /// `LC.INFO key [field]`
 pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     if args.len() > 3 {
@@ -374,12 +347,10 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     }
     let key = ctx.open(args.get(1), Mode::Read);
     let counter = value::<Counter>(&key)?.ok_or(Refusal::NotFound)?;
-    let lines = info_lines(counter, time_of(ctx, [counter])).map_err(core_error)?;
-    if args.len() == 2 {
-        reply::info_all(ctx, lines.iter());
-        return Ok(());
-    }
-    reply::info_field(ctx, &lines, args.get(2).bytes())
+    let time = time_of(ctx, [counter]);
+    let present = counting::at(&[counter], time).map_err(core_error)?;
+    let at = CounterAt { counter, present: present.first().map_or(counter, |present| present), time };
+    info::info(ctx, args, &info::OF_COUNTERS, info::OF_COUNTERS.len(), |of| of(&at))
 }
 
 /// `LC.SCANDUMP key iterator`

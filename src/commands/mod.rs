@@ -11,6 +11,7 @@ mod creation;
 mod dump;
 mod effects;
 mod expiry;
+mod info;
 mod keyspace;
 mod obeyed;
 mod register;

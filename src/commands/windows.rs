@@ -1,16 +1,14 @@
-//! Windows, the same for both families: their options, as they are read and as they are sent, and their fields of `INFO`.
+//! Windows, the same for both families: their options, as they are read and as they are sent.
 
 use rollcall_core::bloom::{BloomFilter, Sliding, Span};
 use rollcall_core::counting::Counter;
 use rollcall_core::error::{Error, Parameter};
-use rollcall_core::live::Windowed;
-use rollcall_core::window::{Pace, Time, Window};
+use rollcall_core::window::{Pace, Window};
 
 use super::effects::word;
 use super::keyspace::refusal_of;
 use crate::args::{self, Opt, Options};
 use crate::refusal::Refusal;
-use crate::reply::{Field, InfoLine};
 use crate::server::ffi::{ArgOrOwned, Ctx};
 use crate::types::family::Family;
 
@@ -131,25 +129,6 @@ fn words_of_slices(ctx: Ctx, slices: u32, refresh: bool) -> Vec<ArgOrOwned<'stat
         words.push(word(ctx, "REFRESH"));
     }
     words
-}
-
-/// The lines that windows add to an INFO reply: all null without one.
-pub(super) fn info_lines<T: Windowed>(value: &T, time: Time) -> [InfoLine; 4] {
-    let window = value.window();
-    let number = |number: Option<u64>| number.map_or(Field::Null, Field::Integer);
-    let present = window.and_then(|_| value.present_slice(time));
-    let pace = window.map_or(Field::Null, |window| {
-        Field::Text(match window.pace() {
-            Pace::Clock => "clock",
-            Pace::Manual => "manual",
-        })
-    });
-    [
-        ("Window", "WINDOW", number(window.map(|window| window.seconds()))),
-        ("Slices", "SLICES", number(window.map(|window| window.slices().into()))),
-        ("Slice", "SLICE", number(present)),
-        ("Pace", "PACE", pace),
-    ]
 }
 
 /// The refusal of what only a value with a window of time has.

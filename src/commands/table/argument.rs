@@ -48,7 +48,7 @@ pub(super) const fn several(name: &'static CStr, kind: Kind) -> Argument {
 }
 
 /// One word of a choice.
-pub(super) const fn choice(token: &'static CStr, name: &'static CStr) -> Argument {
+pub const fn choice(token: &'static CStr, name: &'static CStr) -> Argument {
     Argument { token: Some(token), ..argument(name, Kind::Token) }
 }
 

@@ -1,9 +1,10 @@
 //! BF.*, which are RF.* too.
 
+use super::super::info;
 use super::super::{bloom, valkey_bloom};
 use super::argument::{
     AFTER_ITEMS, ALL, CAPACITY, DATA, DESTINATION, DRYRUN, ERROR, EXPANSION, EXPIRY, FILTER_WINDOW, ITEM, ITEMS,
-    ITERATOR, KEY, Kind, LAYOUT, LIMIT, NOCREATE, NONSCALING, SEED, SOURCES, TO, argument, choice, field,
+    ITERATOR, KEY, Kind, LAYOUT, LIMIT, NOCREATE, NONSCALING, SEED, SOURCES, TO, argument, field,
 };
 use super::command::{Command, Keys, READ, READ_FAST, WRITE, WRITE_FAST, command};
 
@@ -122,25 +123,7 @@ pub static BLOOM: &[Command] = &[
         Keys::Read,
         c"O(1)",
         c"Returns the parameters and the state of a Bloom filter",
-        &[
-            KEY,
-            field(&[
-                choice(c"CAPACITY", c"capacity"),
-                choice(c"SIZE", c"size"),
-                choice(c"FILTERS", c"filters"),
-                choice(c"ITEMS", c"items"),
-                choice(c"EXPANSION", c"expansion"),
-                choice(c"ERROR", c"error"),
-                choice(c"FPR", c"fpr"),
-                choice(c"FILL", c"fill"),
-                choice(c"LAYOUT", c"layout"),
-                choice(c"WINDOW", c"window"),
-                choice(c"SLICES", c"slices"),
-                choice(c"SLICE", c"slice"),
-                choice(c"PACE", c"pace"),
-                choice(c"REFRESH", c"refresh"),
-            ])
-        ]
+        &[KEY, field(&const { info::choices(&info::OF_FILTERS) })]
     ),
     command!(
         c"bf.advance",

@@ -1,9 +1,10 @@
 //! LC.*
 
 use super::super::counting;
+use super::super::info;
 use super::argument::{
     AFTER_ITEMS, ALL, BYTES, CAPACITY, COUNTER_WINDOW, DATA, DESTINATION, DRYRUN, ERROR, EXACT, EXPIRY, ITEM, ITEMS,
-    ITERATOR, KEY, Kind, LIMIT, NOCREATE, PRECISION, SEED, SOURCES, TAIL, TO, argument, choice, field, option, several,
+    ITERATOR, KEY, Kind, LIMIT, NOCREATE, PRECISION, SEED, SOURCES, TAIL, TO, argument, field, option, several,
 };
 use super::command::{Command, Keys, READ, READ_FAST, WRITE, WRITE_FAST, command};
 
@@ -189,25 +190,7 @@ pub static COUNTING: &[Command] = &[
         c"Returns the parameters and the state of a counter",
         &[
             KEY,
-            field(&[
-                choice(c"CAPACITY", c"capacity"),
-                choice(c"ERROR", c"error"),
-                choice(c"EXACT", c"exact"),
-                choice(c"BYTES", c"bytes"),
-                choice(c"MODE", c"mode"),
-                choice(c"REPRESENTATION", c"representation"),
-                choice(c"SIZE", c"size"),
-                choice(c"COUNT", c"count"),
-                choice(c"STDERR", c"stderr"),
-                choice(c"BITS", c"bits"),
-                choice(c"BITSSET", c"bitsset"),
-                choice(c"PRECISION", c"precision"),
-                choice(c"TAIL", c"tail"),
-                choice(c"WINDOW", c"window"),
-                choice(c"SLICES", c"slices"),
-                choice(c"SLICE", c"slice"),
-                choice(c"PACE", c"pace"),
-            ])
+            field(&const { info::choices(&info::OF_COUNTERS) })
         ]
     ),
     command!(

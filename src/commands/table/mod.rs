@@ -1,6 +1,6 @@
 //! Every command as a row: its name, its flags, its keys, and its text in `COMMAND DOCS`.
 
-mod argument;
+pub(super) mod argument;
 mod bloom;
 mod command;
 mod counting;
