@@ -88,7 +88,8 @@ fn chunk_of<'a>(
 /// reply is 0 and an empty chunk.
 ///
 /// # Errors
-/// [`Error::Stale`] where the value has moved on since the call that returned `iterator`. [`Error::OutOfMemory`]. [`Error::TooLarge`] for a value that moves, of more than 8 TiB.
+/// [`Error::Stale`] where the value has moved on since the call that returned `iterator`. [`Error::OutOfMemory`].
+/// [`Error::TooLarge`] for a value that moves, of more than 8 TiB.
 pub fn scandump<T: Stored>(value: &T, iterator: u64) -> Result<(u64, Cow<'_, [u8]>), Error> {
     let stamp = stamp_bits(value.stamp());
     if iterator == 0 {

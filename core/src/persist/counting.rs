@@ -172,8 +172,7 @@ impl Stored for Counter {
     }
 
     fn payload(&self) -> Payload<'_> {
-        let payload = whole_payload(self);
-        if enclosed::is_enclosed(self.payload_bytes()) { payload.up_to(0) } else { payload }
+        enclosed::apart(whole_payload(self))
     }
 
     fn chunk_format(&self) -> ChunkFormat {

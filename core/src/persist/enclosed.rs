@@ -57,6 +57,11 @@ pub(super) fn is_enclosed(payload_bytes: u64) -> bool {
     payload_bytes <= WRITTEN_MAX_BYTES
 }
 
+/// What of a payload is not in the header: all or nothing.
+pub(super) fn apart(payload: Payload<'_>) -> Payload<'_> {
+    if is_enclosed(payload.len()) { payload.up_to(0) } else { payload }
+}
+
 /// Room for a header: so many bytes, as many for each part, and the payload that it encloses. It may be too little.
 pub(super) fn header_room(other_bytes: usize, part_bytes: usize, parts: usize, payload_bytes: u64) -> usize {
     let enclosed_bytes = if is_enclosed(payload_bytes) { payload_bytes as usize } else { 0 };

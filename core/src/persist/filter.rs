@@ -36,47 +36,39 @@ fn kind_of(bytes: &[u8]) -> Option<Kind> {
     [Kind::Filter, Kind::WindowedFilter].into_iter().find(|kind| kind.begins_with(first))
 }
 
+/// Calls the same method of any chain.
+macro_rules! chain {
+    ($self:expr, $filter:ident => $call:expr) => {
+        match $self {
+            EitherChain::Lines($filter) => $call,
+            EitherChain::Classic($filter) => $call,
+            EitherChain::Windowed($filter) => $call,
+        }
+    };
+}
+
 impl Stored for BloomFilter {
     type Loading = LoadingBloomFilter;
     const KIND: super::value::Kind = super::value::Kind::Filter;
 
     fn header(&self) -> Vec<u8> {
-        match &self.chain {
-            EitherChain::Lines(filter) => filter.header(),
-            EitherChain::Classic(filter) => filter.header(),
-            EitherChain::Windowed(filter) => filter.header(),
-        }
+        chain!(&self.chain, filter => filter.header())
     }
 
     fn payload(&self) -> Payload<'_> {
-        match &self.chain {
-            EitherChain::Lines(filter) => filter.payload(),
-            EitherChain::Classic(filter) => filter.payload(),
-            EitherChain::Windowed(filter) => filter.payload(),
-        }
+        chain!(&self.chain, filter => filter.payload())
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        match &self.chain {
-            EitherChain::Lines(filter) => filter.chunk_format(),
-            EitherChain::Classic(filter) => filter.chunk_format(),
-            EitherChain::Windowed(filter) => filter.chunk_format(),
-        }
+        chain!(&self.chain, filter => filter.chunk_format())
     }
 
     fn stamp(&self) -> u64 {
-        match &self.chain {
-            EitherChain::Lines(_) | EitherChain::Classic(_) => 0,
-            EitherChain::Windowed(filter) => filter.stamp(),
-        }
+        chain!(&self.chain, filter => filter.stamp())
     }
 
     fn overwrite(&mut self, next: u64, chunk: &[u8]) -> Result<(), Error> {
-        match &mut self.chain {
-            EitherChain::Lines(filter) => filter.overwrite(next, chunk),
-            EitherChain::Classic(filter) => filter.overwrite(next, chunk),
-            EitherChain::Windowed(filter) => filter.overwrite(next, chunk),
-        }
+        chain!(&mut self.chain, filter => filter.overwrite(next, chunk))
     }
 }
 

@@ -74,8 +74,7 @@ impl Stored for Ring {
     }
 
     fn payload(&self) -> Payload<'_> {
-        let payload = all_bits(self);
-        if enclosed::is_enclosed(payload.len()) { payload.up_to(0) } else { payload }
+        enclosed::apart(all_bits(self))
     }
 
     fn chunk_format(&self) -> ChunkFormat {
