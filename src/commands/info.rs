@@ -42,11 +42,14 @@ pub struct CounterAt<'a> {
     pub time: Time,
 }
 
+type OfFilter = fn(&FilterAt<'_>) -> Field;
+type OfCounter = fn(&CounterAt<'_>) -> Field;
+
 /// Fields in the reply of a plain `BF.INFO`. Clients parse exactly five, so the others are replied only by name.
 pub const FILTER_FIELDS_SHOWN: usize = 5;
 
 /// Of filters.
-pub static OF_FILTERS: [InfoField<fn(&FilterAt<'_>) -> Field>; 14] = [
+pub static OF_FILTERS: [InfoField<OfFilter>; 14] = [
     field!("Capacity", c"CAPACITY", c"capacity", |at| Field::Integer(at.filter.capacity())),
     field!("Size", c"SIZE", c"size", |at| Field::Integer(at.filter.size_bytes())),
     field!("Number of filters", c"FILTERS", c"filters", |at| Field::Integer(at.filter.sub_filters().len() as u64)),
@@ -70,7 +73,7 @@ pub static OF_FILTERS: [InfoField<fn(&FilterAt<'_>) -> Field>; 14] = [
 ];
 
 /// Of counters.
-pub static OF_COUNTERS: [InfoField<fn(&CounterAt<'_>) -> Field>; 17] = [
+pub static OF_COUNTERS: [InfoField<OfCounter>; 17] = [
     field!("Capacity", c"CAPACITY", c"capacity", |at| Field::Integer(at.counter.params().capacity)),
     field!("Error rate", c"ERROR", c"error", |at| Field::Double(at.counter.params().error_rate)),
     field!("Exact limit", c"EXACT", c"exact", |at| Field::Integer(at.counter.params().exact_limit.into())),
