@@ -29,10 +29,10 @@ const ARRIVING_FILTERS: [Kind; 2] = [Kind::ArrivingFilter, Kind::ArrivingClassic
 /// All counters.
 const COUNTERS: [Kind; 5] = [Kind::Exact, Kind::Sparse, Kind::Dense, Kind::WindowedCounter, Kind::ArrivingCounter];
 
-type Line = (&'static CStr, u64);
+type Figure = (&'static CStr, u64);
 
 /// The lines after the version. The server puts the module's name before each name.
-fn general() -> [Line; 11] {
+fn general() -> [Figure; 11] {
     [
         (c"filters", keys(FILTERS)),
         (c"filters_not_served", unserved::count()),
@@ -48,7 +48,7 @@ fn general() -> [Line; 11] {
     ]
 }
 
-fn of_filters() -> [Line; 14] {
+fn of_filters() -> [Figure; 14] {
     [
         (c"filters_lines", keys([Kind::Lines])),
         (c"filters_classic", keys([Kind::Classic])),
@@ -67,7 +67,7 @@ fn of_filters() -> [Line; 14] {
     ]
 }
 
-fn of_counters() -> [Line; 12] {
+fn of_counters() -> [Figure; 12] {
     [
         (c"counters_exact", keys([Kind::Exact])),
         (c"counters_sparse", keys([Kind::Sparse])),
@@ -91,7 +91,7 @@ unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report
         // SAFETY: the context is live; the name ends with NUL.
         unsafe { api!(RedisModule_InfoAddSection(ctx, section.as_ptr())) == OK }
     };
-    let add = |lines: &[Line]| {
+    let add = |lines: &[Figure]| {
         for (name, value) in lines {
             // SAFETY: the context is live; the name ends with NUL.
             unsafe { api!(RedisModule_InfoAddFieldULongLong(ctx, name.as_ptr(), *value)) };

@@ -81,7 +81,7 @@ pub struct Options {
     pub layout: Option<BitLayout>,
     pub non_scaling: bool,
     pub no_create: bool,
-    pub window: Window,
+    pub window: WindowOptions,
     /// When the key expires that the command creates.
     pub expiry: Option<Expiry>,
     /// How many items a command may let in.
@@ -94,7 +94,7 @@ pub struct Options {
 
 /// The options of a window, as they were given.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Window {
+pub struct WindowOptions {
     pub seconds: Option<u64>,
     pub manual: bool,
     pub slices: Option<u64>,

@@ -5,7 +5,7 @@ use std::ptr::null;
 
 use redis_module::raw;
 
-use super::table::{Argument, BLOOM, COUNTING, Command, EntryPoint, Keys, Kind, VALKEY_BLOOM};
+use super::table::{Argument, ArgumentKind, BLOOM, COUNTING, Command, EntryPoint, Keys, VALKEY_BLOOM};
 use crate::config::Commands;
 use crate::server::api::api;
 use crate::server::ffi::{Ctx, OK};
@@ -175,8 +175,8 @@ fn arguments(arguments: &'static [Argument], keys: Keys, lists: &mut Lists) -> *
     let mut listed = Vec::with_capacity(arguments.len() + 1);
     for (position, argument) in arguments.iter().enumerate() {
         let key_spec = match (argument.kind, keys) {
-            (Kind::Key, Keys::Merge) if position > 0 => 1,
-            (Kind::Key, _) => 0,
+            (ArgumentKind::Key, Keys::Merge) if position > 0 => 1,
+            (ArgumentKind::Key, _) => 0,
             _ => -1,
         };
         let flags = if argument.optional { raw::REDISMODULE_CMD_ARG_OPTIONAL } else { 0 }

@@ -26,12 +26,12 @@ fn narrow(slices: u64) -> u32 {
 }
 
 /// The pace that options give.
-fn pace_of(given: &args::Window) -> Pace {
+fn pace_of(given: &args::WindowOptions) -> Pace {
     if given.manual { Pace::Manual } else { Pace::Clock }
 }
 
 /// The error, about the number of slices that was given and not about what 32 bits hold of it.
-fn refused<T: Family>(error: Error, given: &args::Window) -> Refusal {
+fn refused<T: Family>(error: Error, given: &args::WindowOptions) -> Refusal {
     refusal_of::<T>(match (error, given.slices) {
         (Error::OutOfRange { parameter: Parameter::Slices, expected, .. }, Some(slices)) => {
             Error::OutOfRange { parameter: Parameter::Slices, expected, got: slices.to_string() }
@@ -86,7 +86,7 @@ fn excluded(option: &str, other: &str, why: &str) -> Refusal {
 }
 
 /// Checks that no option is given that only a window has.
-fn needs_window(given: &args::Window, needed: &str) -> Result<(), Refusal> {
+fn needs_window(given: &args::WindowOptions, needed: &str) -> Result<(), Refusal> {
     let alone = [
         ("MANUAL", given.manual),
         ("SLICES", given.slices.is_some()),

@@ -16,12 +16,12 @@ use crate::server::ffi::RedisModuleString;
 
 /// The kind of an option's value: how it is read, and what the bits of its word mean.
 #[derive(Clone, Copy)]
-pub enum Kind {
+pub enum SettingKind {
     /// A whole number, registered as one of the server's numeric options.
     Whole { min: i64, max: i64 },
     /// A number of bytes, which may be written with a unit.
     Bytes { min: i64, max: i64 },
-    /// As [`Kind::Bytes`], or 0 to let the module choose.
+    /// As [`SettingKind::Bytes`], or 0 to let the module choose.
     BytesOrZero { min: i64, max: i64 },
     /// One word of several, by its index.
     Choice { words: &'static [&'static CStr] },
@@ -39,7 +39,7 @@ pub enum Kind {
 /// An option.
 pub struct Setting {
     pub name: &'static CStr,
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// Whether the option cannot change after loading.
     pub is_fixed: bool,
     default: u64,
@@ -51,7 +51,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    const fn new(name: &'static CStr, kind: Kind, default: u64) -> Self {
+    const fn new(name: &'static CStr, kind: SettingKind, default: u64) -> Self {
         let (initial, value) = (AtomicU64::new(default), AtomicU64::new(default));
         Setting { name, kind, is_fixed: false, default, initial, value, shown: AtomicPtr::new(null_mut()) }
     }
@@ -87,7 +87,7 @@ impl Setting {
 
     /// Whether Redis 8 has the option too, where its name has no prefix.
     pub fn is_unprefixed(&self) -> bool {
-        matches!(self.kind, Kind::FilterRate | Kind::FilterWhole { .. })
+        matches!(self.kind, SettingKind::FilterRate | SettingKind::FilterWhole { .. })
     }
 
     /// Reads a value.
@@ -97,9 +97,11 @@ impl Setting {
     pub fn parse(&self, text: &[u8]) -> Result<u64, String> {
         let expected = |what: String| format!("expected {what}, got {}", quoted(text));
         match self.kind {
-            Kind::Whole { min, max } | Kind::Bytes { min, max } | Kind::BytesOrZero { min, max } => {
-                let is_whole = matches!(self.kind, Kind::Whole { .. });
-                let may_be_zero = matches!(self.kind, Kind::BytesOrZero { .. });
+            SettingKind::Whole { min, max }
+            | SettingKind::Bytes { min, max }
+            | SettingKind::BytesOrZero { min, max } => {
+                let is_whole = matches!(self.kind, SettingKind::Whole { .. });
+                let may_be_zero = matches!(self.kind, SettingKind::BytesOrZero { .. });
                 let parsed = if is_whole { parse_unsigned(text) } else { parse_bytes(text) };
                 let in_range = |&number: &u64| {
                     number == 0 && may_be_zero
@@ -108,24 +110,24 @@ impl Setting {
                 let or_zero = if may_be_zero { "0, or " } else { "" };
                 parsed.filter(in_range).ok_or_else(|| expected(format!("{or_zero}a whole number from {min} to {max}")))
             }
-            Kind::Choice { words } => {
+            SettingKind::Choice { words } => {
                 let chosen = words.iter().position(|word| text.eq_ignore_ascii_case(word.to_bytes()));
                 let (last, others) = words.split_last().unwrap_or((&c"", &[]));
                 let others = || others.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(", ");
                 let all = || format!("{} or {}", others(), last.to_string_lossy());
                 chosen.map(|index| index as u64).ok_or_else(|| expected(all()))
             }
-            Kind::Seed => parse_unsigned(text).ok_or_else(|| expected("a number from 0 to 2^64-1".to_owned())),
-            Kind::Rate { min, max } => match parse_number(text).filter(|rate| (min..=max).contains(rate)) {
+            SettingKind::Seed => parse_unsigned(text).ok_or_else(|| expected("a number from 0 to 2^64-1".to_owned())),
+            SettingKind::Rate { min, max } => match parse_number(text).filter(|rate| (min..=max).contains(rate)) {
                 Some(rate) => Ok(rate.to_bits()),
                 None => Err(expected(format!("a number from {min} to {max}"))),
             },
-            Kind::FilterRate => {
+            SettingKind::FilterRate => {
                 let rate = parse_number(text).ok_or_else(|| self.invalid())?;
                 let in_range = rate > 0.0 && rate < 1.0;
                 if in_range { Ok(rate.to_bits()) } else { Err(self.out_of_range("(0.000000, 1.000000)")) }
             }
-            Kind::FilterWhole { min, max } => {
+            SettingKind::FilterWhole { min, max } => {
                 let whole = parse_signed(text).ok_or_else(|| self.invalid())?;
                 let in_range = (min..=max).contains(&whole);
                 if in_range { Ok(whole.unsigned_abs()) } else { Err(self.out_of_range(&format!("[{min}, {max}]"))) }
@@ -154,36 +156,40 @@ impl Setting {
     /// A value as `CONFIG GET` shows it.
     pub fn print(&self, bits: u64) -> String {
         match self.kind {
-            Kind::Rate { .. } | Kind::FilterRate => format!("{:?}", f64::from_bits(bits)),
+            SettingKind::Rate { .. } | SettingKind::FilterRate => format!("{:?}", f64::from_bits(bits)),
             _ => bits.to_string(),
         }
     }
 }
 
-static BF_ERROR_RATE: Setting = Setting::new(c"bf-error-rate", Kind::FilterRate, 0.01f64.to_bits());
+static BF_ERROR_RATE: Setting = Setting::new(c"bf-error-rate", SettingKind::FilterRate, 0.01f64.to_bits());
 static BF_INITIAL_SIZE: Setting =
-    Setting::new(c"bf-initial-size", Kind::FilterWhole { min: 1, max: bloom::Params::MAX_CAPACITY as i64 }, 100);
-static BF_EXPANSION: Setting =
-    Setting::new(c"bf-expansion-factor", Kind::FilterWhole { min: 0, max: bloom::Params::MAX_EXPANSION as i64 }, 2);
-static BF_LAYOUT: Setting = Setting::new(c"bf-layout", Kind::Choice { words: &[c"lines", c"classic"] }, 0);
+    Setting::new(c"bf-initial-size", SettingKind::FilterWhole { min: 1, max: bloom::Params::MAX_CAPACITY as i64 }, 100);
+static BF_EXPANSION: Setting = Setting::new(
+    c"bf-expansion-factor",
+    SettingKind::FilterWhole { min: 0, max: bloom::Params::MAX_EXPANSION as i64 },
+    2,
+);
+static BF_LAYOUT: Setting = Setting::new(c"bf-layout", SettingKind::Choice { words: &[c"lines", c"classic"] }, 0);
 static LC_CAPACITY: Setting =
-    Setting::new(c"lc-capacity", Kind::Whole { min: 1, max: counting::Params::MAX_CAPACITY as i64 }, 50_000);
+    Setting::new(c"lc-capacity", SettingKind::Whole { min: 1, max: counting::Params::MAX_CAPACITY as i64 }, 50_000);
 static LC_ERROR_RATE: Setting = Setting::new(
     c"lc-error-rate",
-    Kind::Rate { min: counting::Params::MIN_ERROR_RATE, max: counting::Params::MAX_ERROR_RATE },
+    SettingKind::Rate { min: counting::Params::MIN_ERROR_RATE, max: counting::Params::MAX_ERROR_RATE },
     0.01f64.to_bits(),
 );
 static LC_EXACT_LIMIT: Setting =
-    Setting::new(c"lc-exact-limit", Kind::Whole { min: 0, max: counting::Params::MAX_EXACT_LIMIT as i64 }, 250);
+    Setting::new(c"lc-exact-limit", SettingKind::Whole { min: 0, max: counting::Params::MAX_EXACT_LIMIT as i64 }, 250);
 static LC_EXACT_BYTES: Setting = Setting::new(
     c"lc-exact-bytes",
-    Kind::Bytes { min: 1, max: counting::Params::MAX_EXACT_BYTES as i64 },
+    SettingKind::Bytes { min: 1, max: counting::Params::MAX_EXACT_BYTES as i64 },
     counting::Params::DEFAULT_EXACT_BYTES as u64,
 );
-static MAX_KEY_BYTES: Setting = Setting::new(c"max-key-bytes", Kind::BytesOrZero { min: 1 << 20, max: i64::MAX }, 0);
-static HASH_SEED: Setting = Setting::new(c"hash-seed", Kind::Seed, 0).fixed();
+static MAX_KEY_BYTES: Setting =
+    Setting::new(c"max-key-bytes", SettingKind::BytesOrZero { min: 1 << 20, max: i64::MAX }, 0);
+static HASH_SEED: Setting = Setting::new(c"hash-seed", SettingKind::Seed, 0).fixed();
 static COMMANDS: Setting =
-    Setting::new(c"commands", Kind::Choice { words: &[c"all", c"beside", c"lc"] }, Commands::All as u64).fixed();
+    Setting::new(c"commands", SettingKind::Choice { words: &[c"all", c"beside", c"lc"] }, Commands::All as u64).fixed();
 
 /// Which commands are this module's. LC.* always are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -229,11 +235,11 @@ pub static ALL: [&Setting; 11] = [
 /// Options of Redis 8 for cuckoo filters. They are accepted and do nothing, so that a redis.conf of Redis 8 works
 /// unchanged.
 pub static CUCKOO: [Setting; 5] = [
-    Setting::new(c"cf-bucket-size", Kind::FilterWhole { min: 1, max: 255 }, 2),
-    Setting::new(c"cf-initial-size", Kind::FilterWhole { min: 2, max: 1 << 30 }, 1024),
-    Setting::new(c"cf-max-iterations", Kind::FilterWhole { min: 1, max: 65_535 }, 20),
-    Setting::new(c"cf-expansion-factor", Kind::FilterWhole { min: 0, max: 32_768 }, 1),
-    Setting::new(c"cf-max-expansions", Kind::FilterWhole { min: 1, max: 65_536 }, 32),
+    Setting::new(c"cf-bucket-size", SettingKind::FilterWhole { min: 1, max: 255 }, 2),
+    Setting::new(c"cf-initial-size", SettingKind::FilterWhole { min: 2, max: 1 << 30 }, 1024),
+    Setting::new(c"cf-max-iterations", SettingKind::FilterWhole { min: 1, max: 65_535 }, 20),
+    Setting::new(c"cf-expansion-factor", SettingKind::FilterWhole { min: 0, max: 32_768 }, 1),
+    Setting::new(c"cf-max-expansions", SettingKind::FilterWhole { min: 1, max: 65_536 }, 32),
 ];
 
 /// Parameters of filters that are created without their own.

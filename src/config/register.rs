@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use redis_module::raw;
 
 use super::arguments;
-use super::options::{ALL, CUCKOO, Commands, Kind, Setting, commands_at_first};
+use super::options::{ALL, CUCKOO, Commands, Setting, SettingKind, commands_at_first};
 use crate::server::api::api;
 use crate::server::facts;
 use crate::server::ffi::{Arg, Ctx, ERR, LogLevel, OK, RedisModuleString, guard, log_anywhere};
@@ -77,10 +77,10 @@ fn register_one(ctx: Ctx, option: &'static Setting, name: &CStr, flag: u32) -> b
         }
     };
     let registered = match option.kind {
-        Kind::Whole { min, max } => numeric(flags, min, max),
-        Kind::Bytes { min, max } => numeric(flags | raw::REDISMODULE_CONFIG_MEMORY, min, max),
-        Kind::BytesOrZero { min: _, max } => numeric(flags | raw::REDISMODULE_CONFIG_MEMORY, 0, max),
-        Kind::Choice { words } => {
+        SettingKind::Whole { min, max } => numeric(flags, min, max),
+        SettingKind::Bytes { min, max } => numeric(flags | raw::REDISMODULE_CONFIG_MEMORY, min, max),
+        SettingKind::BytesOrZero { min: _, max } => numeric(flags | raw::REDISMODULE_CONFIG_MEMORY, 0, max),
+        SettingKind::Choice { words } => {
             let mut texts: Vec<*const c_char> = words.iter().map(|word| word.as_ptr()).collect();
             let numbers: Vec<c_int> = (0..words.len() as c_int).collect();
             // SAFETY: as above; the server copies words and numbers.
@@ -100,7 +100,7 @@ fn register_one(ctx: Ctx, option: &'static Setting, name: &CStr, flag: u32) -> b
                 ))
             }
         }
-        Kind::Seed | Kind::Rate { .. } | Kind::FilterRate | Kind::FilterWhole { .. } => {
+        SettingKind::Seed | SettingKind::Rate { .. } | SettingKind::FilterRate | SettingKind::FilterWhole { .. } => {
             let initial = CString::new(option.print(option.initial())).unwrap_or_default();
             // SAFETY: as above; the server copies the default.
             unsafe {

@@ -408,7 +408,7 @@ impl<S: SubFilter> Chain<S> {
     }
 
     /// Adds the items of at most [`CHUNK`] hashes, in order, up to the first that fails.
-    fn add_chunk(&mut self, hashes: &[Hash128], limit: &(impl SizeLimit + ?Sized)) -> (Added, Result<(), Error>) {
+    fn add_chunk(&mut self, hashes: &[Hash128], limit: &(impl SizeLimit + ?Sized)) -> (AddedChunk, Result<(), Error>) {
         // Only an insertion changes the answers of a sub-filter. So each item is looked up once here, and again only in
         // sub-filters that took items of this chunk.
         let (mut new, mut left) = (0, first_marks(hashes.len()) & !self.look_up_chunk(hashes, Expected::Absent));
@@ -416,7 +416,7 @@ impl<S: SubFilter> Chain<S> {
             if self.room() == 0
                 && let Err(error) = self.grow(limit)
             {
-                return (Added { new, handled: left.trailing_zeros() as usize }, Err(error));
+                return (AddedChunk { new, handled: left.trailing_zeros() as usize }, Err(error));
             }
             // Only as many hashes as fit if all are new, so the room need not be checked after each. A new sub-filter
             // takes at least one, as in `add`.
@@ -429,7 +429,7 @@ impl<S: SubFilter> Chain<S> {
                 left &= !newest.look_up_chunk(hashes, left);
             }
         }
-        (Added { new, handled: hashes.len() }, Ok(()))
+        (AddedChunk { new, handled: hashes.len() }, Ok(()))
     }
 }
 
@@ -440,7 +440,7 @@ pub(super) fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// The outcome of adding a chunk.
-pub(super) struct Added {
+pub(super) struct AddedChunk {
     /// The mask of the items that were new.
     pub(super) new: u32,
     /// Items handled.

@@ -7,7 +7,7 @@ use redis_module::raw;
 /// An argument, for `COMMAND DOCS`.
 pub struct Argument {
     pub name: &'static CStr,
-    pub kind: Kind,
+    pub kind: ArgumentKind,
     /// The word before the value, or instead of one.
     pub token: Option<&'static CStr>,
     pub optional: bool,
@@ -16,7 +16,7 @@ pub struct Argument {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum ArgumentKind {
     Key,
     String,
     Integer,
@@ -28,112 +28,112 @@ pub enum Kind {
     Block,
 }
 
-pub(super) const fn argument(name: &'static CStr, kind: Kind) -> Argument {
+pub(super) const fn argument(name: &'static CStr, kind: ArgumentKind) -> Argument {
     Argument { name, kind, token: None, optional: false, multiple: false, choices: &[] }
 }
 
 /// `[TOKEN value]`
-pub(super) const fn option(token: &'static CStr, name: &'static CStr, kind: Kind) -> Argument {
+pub(super) const fn option(token: &'static CStr, name: &'static CStr, kind: ArgumentKind) -> Argument {
     Argument { token: Some(token), optional: true, ..argument(name, kind) }
 }
 
 /// `[TOKEN]`
 pub(super) const fn flag(token: &'static CStr, name: &'static CStr) -> Argument {
-    Argument { token: Some(token), optional: true, ..argument(name, Kind::Token) }
+    Argument { token: Some(token), optional: true, ..argument(name, ArgumentKind::Token) }
 }
 
 /// `name [name ...]`
-pub(super) const fn several(name: &'static CStr, kind: Kind) -> Argument {
+pub(super) const fn several(name: &'static CStr, kind: ArgumentKind) -> Argument {
     Argument { multiple: true, ..argument(name, kind) }
 }
 
 /// One word of a choice.
 pub const fn choice(token: &'static CStr, name: &'static CStr) -> Argument {
-    Argument { token: Some(token), ..argument(name, Kind::Token) }
+    Argument { token: Some(token), ..argument(name, ArgumentKind::Token) }
 }
 
 /// `[choice | choice | ...]`
 pub(super) const fn field(choices: &'static [Argument]) -> Argument {
-    Argument { optional: true, choices, ..argument(c"field", Kind::OneOf) }
+    Argument { optional: true, choices, ..argument(c"field", ArgumentKind::OneOf) }
 }
 
-pub(super) const KEY: Argument = argument(c"key", Kind::Key);
-pub(super) const ITEM: Argument = argument(c"item", Kind::String);
-pub(super) const ITEMS: Argument = several(c"item", Kind::String);
-pub(super) const AFTER_ITEMS: Argument = Argument { token: Some(c"ITEMS"), ..several(c"item", Kind::String) };
-pub(super) const DESTINATION: Argument = argument(c"destination", Kind::Key);
-pub(super) const SOURCES: Argument = several(c"source", Kind::Key);
-pub(super) const ITERATOR: Argument = argument(c"iterator", Kind::Integer);
-pub(super) const DATA: Argument = argument(c"data", Kind::String);
-pub(super) const CAPACITY: Argument = option(c"CAPACITY", c"capacity", Kind::Integer);
-pub(super) const ERROR: Argument = option(c"ERROR", c"error-rate", Kind::Double);
-pub(super) const EXACT: Argument = option(c"EXACT", c"exact-limit", Kind::Integer);
-pub(super) const BYTES: Argument = option(c"BYTES", c"exact-bytes", Kind::Integer);
-pub(super) const PRECISION: Argument = option(c"PRECISION", c"precision", Kind::Integer);
-pub(super) const TAIL: Argument = option(c"TAIL", c"tail-bits", Kind::Integer);
-pub(super) const EXPANSION: Argument = option(c"EXPANSION", c"expansion", Kind::Integer);
+pub(super) const KEY: Argument = argument(c"key", ArgumentKind::Key);
+pub(super) const ITEM: Argument = argument(c"item", ArgumentKind::String);
+pub(super) const ITEMS: Argument = several(c"item", ArgumentKind::String);
+pub(super) const AFTER_ITEMS: Argument = Argument { token: Some(c"ITEMS"), ..several(c"item", ArgumentKind::String) };
+pub(super) const DESTINATION: Argument = argument(c"destination", ArgumentKind::Key);
+pub(super) const SOURCES: Argument = several(c"source", ArgumentKind::Key);
+pub(super) const ITERATOR: Argument = argument(c"iterator", ArgumentKind::Integer);
+pub(super) const DATA: Argument = argument(c"data", ArgumentKind::String);
+pub(super) const CAPACITY: Argument = option(c"CAPACITY", c"capacity", ArgumentKind::Integer);
+pub(super) const ERROR: Argument = option(c"ERROR", c"error-rate", ArgumentKind::Double);
+pub(super) const EXACT: Argument = option(c"EXACT", c"exact-limit", ArgumentKind::Integer);
+pub(super) const BYTES: Argument = option(c"BYTES", c"exact-bytes", ArgumentKind::Integer);
+pub(super) const PRECISION: Argument = option(c"PRECISION", c"precision", ArgumentKind::Integer);
+pub(super) const TAIL: Argument = option(c"TAIL", c"tail-bits", ArgumentKind::Integer);
+pub(super) const EXPANSION: Argument = option(c"EXPANSION", c"expansion", ArgumentKind::Integer);
 pub(super) const NONSCALING: Argument = flag(c"NONSCALING", c"nonscaling");
 pub(super) const NOCREATE: Argument = flag(c"NOCREATE", c"nocreate");
-pub(super) const SEED: Argument = option(c"SEED", c"seed", Kind::Integer);
+pub(super) const SEED: Argument = option(c"SEED", c"seed", ArgumentKind::Integer);
 pub(super) const LAYOUT: Argument = Argument {
     choices: &[choice(c"lines", c"lines"), choice(c"classic", c"classic")],
-    ..option(c"LAYOUT", c"layout", Kind::OneOf)
+    ..option(c"LAYOUT", c"layout", ArgumentKind::OneOf)
 };
 
 pub(super) const EXPIRY: Argument = Argument {
     optional: true,
     choices: &[
-        Argument { token: Some(c"EX"), ..argument(c"seconds", Kind::Integer) },
-        Argument { token: Some(c"PX"), ..argument(c"milliseconds", Kind::Integer) },
-        Argument { token: Some(c"EXAT"), ..argument(c"unix-time-seconds", Kind::UnixTime) },
-        Argument { token: Some(c"PXAT"), ..argument(c"unix-time-milliseconds", Kind::UnixTime) },
+        Argument { token: Some(c"EX"), ..argument(c"seconds", ArgumentKind::Integer) },
+        Argument { token: Some(c"PX"), ..argument(c"milliseconds", ArgumentKind::Integer) },
+        Argument { token: Some(c"EXAT"), ..argument(c"unix-time-seconds", ArgumentKind::UnixTime) },
+        Argument { token: Some(c"PXAT"), ..argument(c"unix-time-milliseconds", ArgumentKind::UnixTime) },
     ],
-    ..argument(c"expiration", Kind::OneOf)
+    ..argument(c"expiration", ArgumentKind::OneOf)
 };
 
 const MANUAL: Argument = flag(c"MANUAL", c"manual");
-const SLICES: Argument = option(c"SLICES", c"slices", Kind::Integer);
+const SLICES: Argument = option(c"SLICES", c"slices", ArgumentKind::Integer);
 const REFRESH: Argument = flag(c"REFRESH", c"refresh");
-const SECONDS: Argument = Argument { token: Some(c"WINDOW"), ..argument(c"seconds", Kind::Integer) };
+const SECONDS: Argument = Argument { token: Some(c"WINDOW"), ..argument(c"seconds", ArgumentKind::Integer) };
 /// Of the last items that were new, or of the last different ones.
 const OF_LAST: Argument = Argument {
     optional: true,
     choices: &[Argument { optional: false, ..SLICES }, choice(c"REFRESH", c"refresh")],
-    ..argument(c"which", Kind::OneOf)
+    ..argument(c"which", ArgumentKind::OneOf)
 };
 /// Of a filter: a time, or the last items.
 pub(super) const FILTER_WINDOW: Argument = Argument {
     optional: true,
     choices: &[
-        Argument { choices: &[SECONDS, MANUAL, SLICES, REFRESH], ..argument(c"time", Kind::Block) },
-        Argument { choices: &[choice(c"LAST", c"last-items"), OF_LAST], ..argument(c"last", Kind::Block) },
+        Argument { choices: &[SECONDS, MANUAL, SLICES, REFRESH], ..argument(c"time", ArgumentKind::Block) },
+        Argument { choices: &[choice(c"LAST", c"last-items"), OF_LAST], ..argument(c"last", ArgumentKind::Block) },
     ],
-    ..argument(c"window", Kind::OneOf)
+    ..argument(c"window", ArgumentKind::OneOf)
 };
 /// Of a counter.
 pub(super) const COUNTER_WINDOW: Argument =
-    Argument { optional: true, choices: &[SECONDS, MANUAL, SLICES], ..argument(c"window", Kind::Block) };
+    Argument { optional: true, choices: &[SECONDS, MANUAL, SLICES], ..argument(c"window", ArgumentKind::Block) };
 /// What a window is moved on to. `REBASE` is for replicas, and not shown.
 pub(super) const TO: Argument = Argument {
-    choices: &[argument(c"slice", Kind::Integer), choice(c"CLOCK", c"clock")],
-    ..argument(c"to", Kind::OneOf)
+    choices: &[argument(c"slice", ArgumentKind::Integer), choice(c"CLOCK", c"clock")],
+    ..argument(c"to", ArgumentKind::OneOf)
 };
 
-pub(super) const LIMIT: Argument = Argument { token: Some(c"LIMIT"), ..argument(c"limit", Kind::Integer) };
+pub(super) const LIMIT: Argument = Argument { token: Some(c"LIMIT"), ..argument(c"limit", ArgumentKind::Integer) };
 pub(super) const ALL: Argument = flag(c"ALL", c"all");
 pub(super) const DRYRUN: Argument = flag(c"DRYRUN", c"dryrun");
 
-impl Kind {
+impl ArgumentKind {
     pub fn raw(self) -> raw::RedisModuleCommandArgType {
         match self {
-            Kind::Key => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY,
-            Kind::String => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
-            Kind::Integer => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER,
-            Kind::Double => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_DOUBLE,
-            Kind::UnixTime => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_UNIX_TIME,
-            Kind::Token => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
-            Kind::OneOf => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF,
-            Kind::Block => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK,
+            ArgumentKind::Key => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY,
+            ArgumentKind::String => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
+            ArgumentKind::Integer => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER,
+            ArgumentKind::Double => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_DOUBLE,
+            ArgumentKind::UnixTime => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_UNIX_TIME,
+            ArgumentKind::Token => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
+            ArgumentKind::OneOf => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF,
+            ArgumentKind::Block => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK,
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::super::info;
 use super::super::{bloom, valkey_bloom};
 use super::argument::{
-    AFTER_ITEMS, ALL, CAPACITY, DATA, DESTINATION, DRYRUN, ERROR, EXPANSION, EXPIRY, FILTER_WINDOW, ITEM, ITEMS,
-    ITERATOR, KEY, Kind, LAYOUT, LIMIT, NOCREATE, NONSCALING, SEED, SOURCES, TO, argument, field,
+    AFTER_ITEMS, ALL, ArgumentKind, CAPACITY, DATA, DESTINATION, DRYRUN, ERROR, EXPANSION, EXPIRY, FILTER_WINDOW, ITEM,
+    ITEMS, ITERATOR, KEY, LAYOUT, LIMIT, NOCREATE, NONSCALING, SEED, SOURCES, TO, argument, field,
 };
 use super::command::{Command, Keys, READ, READ_FAST, WRITE, WRITE_FAST, command};
 
@@ -20,8 +20,8 @@ pub static BLOOM: &[Command] = &[
         c"Creates an empty Bloom filter with its own error rate and capacity",
         &[
             KEY,
-            argument(c"error-rate", Kind::Double),
-            argument(c"capacity", Kind::Integer),
+            argument(c"error-rate", ArgumentKind::Double),
+            argument(c"capacity", ArgumentKind::Integer),
             EXPANSION,
             NONSCALING,
             SEED,

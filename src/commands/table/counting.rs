@@ -3,8 +3,8 @@
 use super::super::counting;
 use super::super::info;
 use super::argument::{
-    AFTER_ITEMS, ALL, BYTES, CAPACITY, COUNTER_WINDOW, DATA, DESTINATION, DRYRUN, ERROR, EXACT, EXPIRY, ITEM, ITEMS,
-    ITERATOR, KEY, Kind, LIMIT, NOCREATE, PRECISION, SEED, SOURCES, TAIL, TO, argument, field, option, several,
+    AFTER_ITEMS, ALL, ArgumentKind, BYTES, CAPACITY, COUNTER_WINDOW, DATA, DESTINATION, DRYRUN, ERROR, EXACT, EXPIRY,
+    ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, PRECISION, SEED, SOURCES, TAIL, TO, argument, field, option, several,
 };
 use super::command::{Command, Keys, READ, READ_FAST, WRITE, WRITE_FAST, command};
 
@@ -18,7 +18,7 @@ pub static COUNTING: &[Command] = &[
         Keys::Insert,
         c"O(1)",
         c"Creates an empty counter with its own capacity, error rate and exact limit",
-        &[KEY, argument(c"capacity", Kind::Integer), ERROR, EXACT, BYTES, PRECISION, TAIL, SEED, COUNTER_WINDOW, EXPIRY]
+        &[KEY, argument(c"capacity", ArgumentKind::Integer), ERROR, EXACT, BYTES, PRECISION, TAIL, SEED, COUNTER_WINDOW, EXPIRY]
     ),
     command!(
         c"lc.add",
@@ -58,7 +58,7 @@ pub static COUNTING: &[Command] = &[
         Keys::ReadAll,
         c"O(1) for one key; O(N*M) for the union of N counters of M bits",
         c"Returns the number of distinct members of a counter, or of the union of several",
-        &[several(c"key", Kind::Key)]
+        &[several(c"key", ArgumentKind::Key)]
     ),
     command!(
         c"lc.countsince",
@@ -68,7 +68,7 @@ pub static COUNTING: &[Command] = &[
         Keys::ReadAfterFirst,
         c"O(N*M) where N is the number of counters and M their slots",
         c"Returns the number of distinct members that counters with windows have seen in the last seconds, at least",
-        &[argument(c"seconds", Kind::Integer), several(c"key", Kind::Key)]
+        &[argument(c"seconds", ArgumentKind::Integer), several(c"key", ArgumentKind::Key)]
     ),
     command!(
         c"lc.history",
@@ -108,7 +108,7 @@ pub static COUNTING: &[Command] = &[
         Keys::ReadAll,
         c"O(N*M) where N is the number of counters and M their bits",
         c"Returns the number of members of a counter that are in no other, with its standard error",
-        &[KEY, several(c"other", Kind::Key)]
+        &[KEY, several(c"other", ArgumentKind::Key)]
     ),
     command!(
         c"lc.intercount",
@@ -118,7 +118,7 @@ pub static COUNTING: &[Command] = &[
         Keys::ReadAll,
         c"O(M*2^N) where N is the number of counters that hold estimates and M their bits; O(N*K) while all are exact, K the members of the smallest",
         c"Returns the number of members that all counters have, with its standard error",
-        &[KEY, several(c"other", Kind::Key)]
+        &[KEY, several(c"other", ArgumentKind::Key)]
     ),
     command!(
         c"lc.estimate",
@@ -128,7 +128,7 @@ pub static COUNTING: &[Command] = &[
         Keys::ReadAll,
         c"O(1) for one key; O(N*M) for the union of N counters of M bits",
         c"Returns the number of distinct members as LC.COUNT does, with its standard error",
-        &[several(c"key", Kind::Key)]
+        &[several(c"key", ArgumentKind::Key)]
     ),
     command!(
         c"lc.exists",
@@ -158,7 +158,7 @@ pub static COUNTING: &[Command] = &[
         Keys::Read,
         c"O(N) where N is the number of members",
         c"Lists the members of a counter while it is exact",
-        &[KEY, option(c"SINCE", c"seconds", Kind::Integer)]
+        &[KEY, option(c"SINCE", c"seconds", ArgumentKind::Integer)]
     ),
     command!(
         c"lc.diff",
@@ -168,7 +168,7 @@ pub static COUNTING: &[Command] = &[
         Keys::ReadAll,
         c"O(N*M) where N is the number of counters and M the number of members of the first",
         c"Lists the members of a counter that are in no other, while all are exact",
-        &[KEY, several(c"other", Kind::Key)]
+        &[KEY, several(c"other", ArgumentKind::Key)]
     ),
     command!(
         c"lc.clear",

@@ -5,7 +5,7 @@ mod bloom;
 mod command;
 mod counting;
 
-pub use argument::{Argument, Kind};
+pub use argument::{Argument, ArgumentKind};
 pub use bloom::{BLOOM, VALKEY_BLOOM};
 pub use command::{Command, EntryPoint, Keys};
 pub use counting::COUNTING;

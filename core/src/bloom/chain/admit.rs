@@ -15,30 +15,30 @@ enum NoRoom {
 }
 
 /// A sub-filter before items were added to it.
-enum Before<S> {
+enum Undo<S> {
     /// A copy, where that is smaller.
     Whole(S),
     /// The words that have bits of the items.
     Words { words: Vec<(usize, u64)>, num_items: u64 },
 }
 
-impl<S: SubFilter> Before<S> {
+impl<S: SubFilter> Undo<S> {
     /// The sub-filter as it is, as far as adding the items of these hashes can change it.
     fn of(sub_filter: &S, hashes: &[Hash128]) -> Result<Self, Error> {
         let mut len = 0;
         hashes.iter().for_each(|&hash| sub_filter.words_of(hash, &mut |_, _| len += 1));
         if len * size_of::<(usize, u64)>() >= sub_filter.as_bytes().len() {
-            return Ok(Before::Whole(sub_filter.try_clone()?));
+            return Ok(Undo::Whole(sub_filter.try_clone()?));
         }
         let mut words = try_with_capacity(len)?;
         hashes.iter().for_each(|&hash| sub_filter.words_of(hash, &mut |index, word| words.push((index, word))));
-        Ok(Before::Words { words, num_items: sub_filter.num_items() })
+        Ok(Undo::Words { words, num_items: sub_filter.num_items() })
     }
 
     fn put_back(self, sub_filter: &mut S) {
         match self {
-            Before::Whole(whole) => *sub_filter = whole,
-            Before::Words { words, num_items } => sub_filter.put_back(&words, num_items),
+            Undo::Whole(whole) => *sub_filter = whole,
+            Undo::Words { words, num_items } => sub_filter.put_back(&words, num_items),
         }
     }
 }
@@ -124,7 +124,7 @@ impl<S: SubFilter> Chain<S> {
         let no_room = if does_not_scale && !terms.all { NoRoom::RefusesOne } else { NoRoom::RefusesAll };
         let is_final = !terms.dry_run && matches!(no_room, NoRoom::RefusesOne);
         let one = &self.sub_filters()[newest];
-        let before = if is_final || one.is_full() { None } else { Some(Before::of(one, hashes)?) };
+        let before = if is_final || one.is_full() { None } else { Some(Undo::of(one, hashes)?) };
         let end = self.fill(newest, hashes, most, told, &no_room);
         match (end, before) {
             (Some(end), _) if !terms.dry_run => return Ok(newest + 1 + end),
