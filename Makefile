@@ -141,7 +141,7 @@ lint: ## Check formatting, clippy, doc comments, what the library shows, the flo
 	@scripts/setup.sh build lint wheels node
 	@scripts/tools.sh lint
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --workspace --all-targets --test accuracy --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
 	@scripts/check_layers.py
 	@scripts/check_crates.sh

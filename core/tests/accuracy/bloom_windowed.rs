@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::window::Pace;
+use rollcall_core::window::{Pace, Time};
 
 use super::bloom::{measured_rate, tolerance};
 
@@ -52,7 +53,7 @@ fn windows_at_capacity_keep_their_rate() {
             for slice in 0..3 * alive {
                 filter.advance(slice);
                 for item in slice * of_slice..(slice + 1) * of_slice {
-                    if filter.add(&item.to_le_bytes(), &Unlimited).unwrap() {
+                    if filter.live(Time::Reached).add(&item.to_le_bytes(), &Unlimited).unwrap() {
                         taken.insert(item, slice);
                     }
                 }
@@ -86,7 +87,7 @@ fn renewed_items_stay_and_the_rate_is_kept() {
             for slice in 0..rounds {
                 filter.advance(slice);
                 for item in slice * new..slice * new + active {
-                    filter.add(&item.to_le_bytes(), &Unlimited).unwrap();
+                    filter.live(Time::Reached).add(&item.to_le_bytes(), &Unlimited).unwrap();
                     last_added.insert(item, slice);
                 }
             }
@@ -98,7 +99,7 @@ fn renewed_items_stay_and_the_rate_is_kept() {
             let off = filter.num_items().abs_diff(distinct) as f64;
             let expected = distinct as f64 * error_rate;
             assert!(off <= expected + 4.0 * expected.sqrt(), "{} of {distinct}", filter.num_items());
-            assert!(filter.additions() > filter.num_items());
+            assert!(filter.sub_filters().map(|one| one.num_items).sum::<u64>() > filter.num_items());
             let measured = measured_rate(trials, |item| filter.may_contain(item));
             // Generations that share items err for the same absent ones, so this is below what they report.
             println!("p={error_rate} in {slices} slices: {measured:e}, reported {:e}", filter.false_positive_rate());
@@ -118,7 +119,7 @@ fn the_last_items_are_found_in_the_same_memory_for_ever() {
             let mut filter = BloomFilter::windowed(params(error_rate, CAPACITY, 0), last, 0, &Unlimited).unwrap();
             let (mut came, mut bytes, mut next) = (Vec::new(), None, 0u64);
             while came.len() < 6 * CAPACITY as usize {
-                if filter.add(&next.to_le_bytes(), &Unlimited).unwrap() {
+                if filter.live(Time::Reached).add(&next.to_le_bytes(), &Unlimited).unwrap() {
                     came.push(next);
                 }
                 next += 1;
@@ -151,7 +152,7 @@ fn windows_take_the_memory_that_theory_asks_for() {
             let mut filter = BloomFilter::windowed(params(error_rate, capacity, 2), sliding, 0, &Unlimited).unwrap();
             for slice in 0..=u64::from(slices) {
                 filter.advance(slice);
-                filter.add(&slice.to_le_bytes(), &Unlimited).unwrap();
+                filter.live(Time::Reached).add(&slice.to_le_bytes(), &Unlimited).unwrap();
             }
             let bits = filter.size_bytes() as f64 * 8.0 / capacity as f64;
             let g = f64::from(slices);

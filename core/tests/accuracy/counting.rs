@@ -10,6 +10,7 @@ use rollcall_core::unstable::counting::estimate;
 use rollcall_core::unstable::counting::layout::Layout;
 use rollcall_core::unstable::counting::sizing;
 use rollcall_core::unstable::hash::hash64;
+use rollcall_core::window::Time;
 
 /// Standard deviations that an outcome may lie off.
 const SIGMAS: f64 = 3.0;
@@ -21,7 +22,10 @@ fn add_all(counter: &mut Counter, numbers: impl Iterator<Item = u64>) {
     while numbers.peek().is_some() {
         let items: Vec<[u8; 8]> = numbers.by_ref().take(1024).map(u64::to_le_bytes).collect();
         added.clear();
-        counter.add_all(items.iter().map(|item| &item[..]), &Unlimited, |new| added.push(new)).unwrap();
+        counter
+            .live(Time::Reached)
+            .add_all(items.iter().map(|item| &item[..]), &Unlimited, |new| added.push(new))
+            .unwrap();
     }
 }
 
@@ -130,7 +134,7 @@ fn sequential_ids_are_as_good_as_random_ones() {
                 Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: trial };
             let mut counter = Counter::new(params).unwrap();
             (0..members).for_each(|i| {
-                counter.add(&item(trial, i), &Unlimited).unwrap();
+                counter.live(Time::Reached).add(&item(trial, i), &Unlimited).unwrap();
             });
             counter.estimate() / members as f64 - 1.0
         };

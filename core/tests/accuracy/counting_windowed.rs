@@ -3,11 +3,12 @@
 //! Bounds are those of `counting.rs`: three standard deviations of the root mean square and of the mean.
 
 use rollcall_core::counting::{Counter, Params};
+use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::counting::Shaped;
 use rollcall_core::unstable::counting::estimate;
 use rollcall_core::unstable::rounding::error_of_whole;
-use rollcall_core::window::{Pace, Window};
+use rollcall_core::window::{Pace, Time, Window};
 
 use super::counting::assert_as_stated;
 
@@ -19,7 +20,7 @@ fn counter(params: Params, slices: u32, each: u64) -> Counter {
     for slice in 0..u64::from(3 * slices) {
         counter.advance(slice);
         let numbers: Vec<[u8; 8]> = (0..each).map(|number| (slice * (each / 2) + number).to_le_bytes()).collect();
-        counter.add_all(numbers.iter().map(|number| &number[..]), &Unlimited, |_| ()).unwrap();
+        counter.live(Time::Reached).add_all(numbers.iter().map(|number| &number[..]), &Unlimited, |_| ()).unwrap();
     }
     counter
 }
@@ -32,7 +33,7 @@ fn check(capacity: u64, error_rate: f64, slices: u32, each: u64, trials: u64) {
     for span in [1, slices / 2, slices] {
         let members = u64::from(span - 1) * (each / 2) + each;
         // By hand the present moment is the last second of a slice.
-        let estimated = |counter: &Counter| counter.count_since(u64::from(span) - 1, 0).unwrap();
+        let estimated = |counter: &Counter| counter.count_since(u64::from(span) - 1, Time::At(0)).unwrap();
         let stated = estimate::standard_error(counters[0].layout(), members as f64);
         let errors: Vec<f64> =
             counters.iter().map(|counter| estimated(counter).estimate / members as f64 - 1.0).collect();

@@ -5,12 +5,13 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::counting::Shaped;
 use rollcall_core::unstable::counting::layout::Layout;
 use rollcall_core::unstable::hash::hash64;
+use rollcall_core::window::Time;
 
 fn counter(layout: Layout, exact_limit: u32, members: impl Iterator<Item = u64>) -> Counter {
     let params = Params { capacity: 1000, error_rate: 0.05, exact_limit, exact_bytes: 1 << 20, seed: 7 };
     let mut counter = Counter::with_layout(params, layout).unwrap();
     members.for_each(|member| {
-        counter.add(&member.to_le_bytes(), &Unlimited).unwrap();
+        counter.live(Time::Reached).add(&member.to_le_bytes(), &Unlimited).unwrap();
     });
     counter
 }

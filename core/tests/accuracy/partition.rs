@@ -5,6 +5,7 @@ use rollcall_core::counting::{self, Counter};
 use rollcall_core::partition::{Partitioned, unite};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::hash::hash128;
+use rollcall_core::window::Time;
 
 use crate::bloom::tolerance;
 use crate::counting::assert_as_stated;
@@ -24,7 +25,7 @@ fn measured(layout: BitLayout, part_of: impl Fn(&[u8]) -> u32) -> Vec<(f64, u64,
     let new = || BloomFilter::new(layout, params, &Unlimited).unwrap();
     let mut filters: Vec<BloomFilter> = (0..PARTS).map(|_| new()).collect();
     for item in (0..ITEMS).map(u64::to_le_bytes) {
-        filters[part_of(&item) as usize].add(&item, &Unlimited).unwrap();
+        filters[part_of(&item) as usize].live(Time::Reached).add(&item, &Unlimited).unwrap();
     }
     let mut answers = vec![(0u64, 0u64); PARTS as usize];
     for item in (1 << 40..(1 << 40) + ABSENT).map(u64::to_le_bytes) {
@@ -84,7 +85,7 @@ fn counts_of_parts_add_up_with_their_errors() {
             let mut counters: Vec<Counter> = (0..k).map(|_| Counter::new(params(trial)).unwrap()).collect();
             let all = members * u64::from(k);
             for item in (trial << 32..(trial << 32) + all).map(u64::to_le_bytes) {
-                counters[parts.part_of(&item) as usize].add(&item, &Unlimited).unwrap();
+                counters[parts.part_of(&item) as usize].live(Time::Reached).add(&item, &Unlimited).unwrap();
             }
             let of_part = |counter: &Counter| (counter.count(), counter.estimate() * counter.standard_error());
             let (count, error) = unite(counters.iter().map(of_part));

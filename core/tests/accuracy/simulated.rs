@@ -8,6 +8,7 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::counting::estimate::{MAX_ESTIMATE, Segments, standard_error};
 use rollcall_core::unstable::counting::layout::Layout;
 use rollcall_core::unstable::counting::{Shaped, sizing};
+use rollcall_core::window::Time;
 
 use crate::occupancy::{Random, occupied, relative_errors};
 
@@ -99,7 +100,7 @@ fn drawn_slots_are_as_many_as_hashed_ones() {
             let params = Params { capacity: 1000, error_rate: 0.01, exact_limit: 0, exact_bytes: 16_384, seed };
             let mut counter = Counter::with_layout(params, layout).unwrap();
             for number in 0..members {
-                counter.add(&number.to_le_bytes(), &Unlimited).unwrap();
+                counter.live(Time::Reached).add(&number.to_le_bytes(), &Unlimited).unwrap();
             }
             let drawn = occupied(layout, members as f64, &mut random).total();
             for (at, set_bits) in [counter.set_bits(), drawn].into_iter().enumerate() {
