@@ -59,7 +59,7 @@ impl<F> Outcome<F> {
     }
 }
 
-/// What both families do, each in its way. Not to be implemented elsewhere.
+/// What both families do, each in its way. Nothing else can implement it.
 ///
 /// ```
 /// use rollcall_core::counting::{Counter, Params};
@@ -77,7 +77,7 @@ impl<F> Outcome<F> {
 /// assert_eq!(visitors.count(), 0);
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
-pub trait Windowed: Sized {
+pub trait Windowed: Sized + sealed::Sealed {
     /// What a move drops.
     type Forgotten: Default;
 
@@ -231,6 +231,11 @@ impl<'v, T: Windowed> Live<'v, T> {
     pub fn finish(self) -> Outcome<T::Forgotten> {
         self.outcome
     }
+}
+
+/// What is no other crate's to name.
+pub(crate) mod sealed {
+    pub trait Sealed {}
 }
 
 /// Items that are taken from an iterator at a time.

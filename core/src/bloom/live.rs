@@ -5,6 +5,7 @@ use super::ring::{Forgotten, Ring};
 use super::sliding::Sliding;
 use crate::admission::{Admission, Terms};
 use crate::error::{Error, Parameter};
+use crate::live::sealed::Sealed;
 use crate::live::{Live, Windowed};
 use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::{Merging, Move, Pace, Time, Window};
@@ -41,6 +42,8 @@ impl Live<'_, BloomFilter> {
         self.value.room()
     }
 }
+
+impl Sealed for BloomFilter {}
 
 impl Windowed for BloomFilter {
     type Forgotten = Forgotten;

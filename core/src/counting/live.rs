@@ -5,6 +5,7 @@ use crate::counting::counter::Counter;
 use crate::counting::dated::ring::Ring;
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
+use crate::live::sealed::Sealed;
 use crate::live::{Live, Outcome, Windowed};
 use crate::size_limit::SizeLimit;
 use crate::window::{Ahead, Merging, Move, Pace, Time, Touch, Window};
@@ -33,6 +34,8 @@ impl Counter {
         }
     }
 }
+
+impl Sealed for Counter {}
 
 impl Windowed for Counter {
     type Forgotten = ();
