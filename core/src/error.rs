@@ -191,6 +191,15 @@ impl Error {
         Error::Incompatible { parameter, ours: ours.to_string(), theirs: theirs.to_string() }
     }
 
+    /// [`Error::Incompatible`], unless both are the same.
+    pub(crate) fn check_same<T: PartialEq + fmt::Display>(
+        parameter: Parameter,
+        ours: T,
+        theirs: T,
+    ) -> Result<(), Self> {
+        if ours == theirs { Ok(()) } else { Err(Self::incompatible(parameter, ours, theirs)) }
+    }
+
     /// Shorthand for [`Error::Corrupt`].
     ///
     /// ```

@@ -1,11 +1,9 @@
 //! What many values have in common, held once.
 //!
-//! Millions of small values are made with the same parameters. A value holds a [`Shared`] to them and to what follows
+//! Millions of small values are made with the same parameters. A value holds a [`Shared`] of them and of what follows
 //! from them: 8 bytes instead of a hundred. A [`Pool`] finds those that exist.
 
 use std::alloc::Layout;
-use std::fmt;
-use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashTable;
@@ -15,36 +13,13 @@ use hashbrown::HashTable;
 const POOL_LEN: usize = 1024;
 
 /// Contents that other values may hold too. They never change.
-pub(crate) struct Shared<T>(Arc<T>);
+pub(crate) type Shared<T> = Arc<T>;
 
-impl<T> Shared<T> {
-    /// The layout of the contents, unless a [`Pool`] or another value holds them too.
-    pub(crate) fn own_layout(&self) -> Option<Layout> {
-        // The two counts that `Arc` keeps in front of the contents.
-        let counts = Layout::new::<[usize; 2]>();
-        (Arc::strong_count(&self.0) == 1).then(|| counts.extend(Layout::new::<T>()).map_or(counts, |(both, _)| both))
-    }
-}
-
-impl<T> Deref for Shared<T> {
-    type Target = T;
-
-    #[inline(always)]
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
-
-impl<T> Clone for Shared<T> {
-    fn clone(&self) -> Self {
-        Shared(Arc::clone(&self.0))
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for Shared<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
+/// The layout of the contents, unless a [`Pool`] or another value holds them too.
+pub(crate) fn own_layout<T>(shared: &Shared<T>) -> Option<Layout> {
+    // The two counts that `Arc` keeps in front of the contents.
+    let counts = Layout::new::<[usize; 2]>();
+    (Arc::strong_count(shared) == 1).then(|| counts.extend(Layout::new::<T>()).map_or(counts, |(both, _)| both))
 }
 
 /// Contents that values hold, found by a hash.
@@ -78,7 +53,7 @@ impl<T> Pool<T> {
         if let Some((_, found)) = pooled.table.find(hash, |(_, shared)| is_it(shared)) {
             return Ok(found.clone());
         }
-        let made = Shared(Arc::new(make()?));
+        let made = Arc::new(make()?);
         pooled.keep(hash, &made);
         Ok(made)
     }
@@ -93,7 +68,7 @@ impl<T> Pooled<T> {
                 return;
             }
             self.turned_away = 0;
-            self.table.retain(|(_, shared)| Arc::strong_count(&shared.0) > 1);
+            self.table.retain(|(_, shared)| Arc::strong_count(shared) > 1);
         }
         // Without memory for its place in the table, it is not shared.
         if self.table.len() < POOL_LEN && self.table.try_reserve(1, |&(hash, _)| hash).is_ok() {
@@ -111,20 +86,16 @@ mod tests {
         pool.get(number / 2, |&other| other == number, || Ok::<_, ()>(number)).unwrap()
     }
 
-    fn is_same<T>(a: &Shared<T>, b: &Shared<T>) -> bool {
-        Arc::ptr_eq(&a.0, &b.0)
-    }
-
     #[test]
     fn equal_contents_are_held_once() {
         let pool = Pool::new();
         let held: Vec<_> = (0..100).map(|number| get(&pool, number)).collect();
         for (number, shared) in (0..).zip(&held) {
             assert_eq!(**shared, number);
-            assert!(is_same(shared, &get(&pool, number)) && is_same(shared, &shared.clone()));
-            assert_eq!(shared.own_layout(), None);
+            assert!(Arc::ptr_eq(shared, &get(&pool, number)) && Arc::ptr_eq(shared, &shared.clone()));
+            assert_eq!(own_layout(shared), None);
         }
-        assert!(!is_same(&held[0], &held[1]));
+        assert!(!Arc::ptr_eq(&held[0], &held[1]));
     }
 
     #[test]
@@ -139,12 +110,12 @@ mod tests {
         let (pool, len) = (Pool::new(), POOL_LEN as u64);
         let held: Vec<_> = (0..len).map(|number| get(&pool, number)).collect();
         let beyond = get(&pool, len);
-        assert!(!is_same(&beyond, &get(&pool, len)) && is_same(&held[7], &get(&pool, 7)));
-        assert_eq!(beyond.own_layout(), Some(Layout::from_size_align(24, 8).unwrap()));
+        assert!(!Arc::ptr_eq(&beyond, &get(&pool, len)) && Arc::ptr_eq(&held[7], &get(&pool, 7)));
+        assert_eq!(own_layout(&beyond), Some(Layout::from_size_align(24, 8).unwrap()));
         drop(held);
         // Nothing is in use now, and the search for that comes within as many calls.
         let kept: Vec<_> = (0..len).map(|number| get(&pool, len + number)).collect();
-        assert!(is_same(kept.last().unwrap(), &get(&pool, 2 * len - 1)));
+        assert!(Arc::ptr_eq(kept.last().unwrap(), &get(&pool, 2 * len - 1)));
         // Three of them are beyond: the last that found no place, and the two that came after it.
         assert_eq!(pool.0.lock().unwrap().table.len(), 3);
     }
@@ -156,13 +127,13 @@ mod tests {
         let _beyond: Vec<_> = (len..2 * len).map(|number| get(&pool, number)).collect();
         // It was swept, had nothing out of use, and takes no more than it may.
         assert_eq!(pool.0.lock().unwrap().table.len(), POOL_LEN);
-        assert!((0..).zip(&held).all(|(number, shared)| is_same(shared, &get(&pool, number))));
+        assert!((0..).zip(&held).all(|(number, shared)| Arc::ptr_eq(shared, &get(&pool, number))));
         // One out of use makes place for one.
         held.pop();
         let _more: Vec<_> = (2 * len..3 * len - 1).map(|number| get(&pool, number)).collect();
-        assert!(!is_same(&get(&pool, 4 * len), &get(&pool, 5 * len)));
+        assert!(!Arc::ptr_eq(&get(&pool, 4 * len), &get(&pool, 5 * len)));
         assert_eq!(pool.0.lock().unwrap().table.len(), POOL_LEN);
-        assert!((0..).zip(&held).all(|(number, shared)| is_same(shared, &get(&pool, number))));
+        assert!((0..).zip(&held).all(|(number, shared)| Arc::ptr_eq(shared, &get(&pool, number))));
     }
 
     #[test]

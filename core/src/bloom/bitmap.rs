@@ -41,6 +41,13 @@ impl fmt::Debug for Bitmap {
     }
 }
 
+/// Equal in every bit.
+impl PartialEq for Bitmap {
+    fn eq(&self, other: &Self) -> bool {
+        self.set_bits == other.set_bits && self.as_bytes() == other.as_bytes()
+    }
+}
+
 impl Bitmap {
     /// Bytes of `num_lines` lines.
     pub(super) fn bytes_for(num_lines: u64) -> u64 {

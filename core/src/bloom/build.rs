@@ -1,10 +1,8 @@
 //! Filters built from many items, on several threads.
 
 use super::chain::SubFilter;
-use super::classic::ClassicFilter;
 use super::classic::sub_filter::ClassicSubFilter;
-use super::filter::BloomFilter;
-use super::lines::LineFilter;
+use super::filter::{BloomFilter, EitherChain};
 use super::lines::sub_filter::LineSubFilter;
 use super::params::{BitLayout, Params};
 use crate::error::Error;
@@ -13,16 +11,7 @@ use crate::size_limit::SizeLimit;
 
 /// A filter without a window that takes items by their hashes, so that others can hash.
 #[derive(Debug)]
-pub struct FilterBuild {
-    chain: Building,
-    seed: u64,
-}
-
-#[derive(Debug)]
-enum Building {
-    Lines(LineFilter),
-    Classic(ClassicFilter),
-}
+pub struct FilterBuild(BloomFilter);
 
 impl FilterBuild {
     /// An empty filter.
@@ -30,17 +19,16 @@ impl FilterBuild {
     /// # Errors
     /// As [`BloomFilter::new`].
     pub fn new(layout: BitLayout, params: Params, limit: &impl SizeLimit) -> Result<Self, Error> {
-        let chain = match layout {
-            BitLayout::Lines => Building::Lines(LineFilter::new(params, limit)?),
-            BitLayout::Classic => Building::Classic(ClassicFilter::new(params, limit)?),
-        };
-        Ok(FilterBuild { chain, seed: params.seed })
+        BloomFilter::new(layout, params, limit).map(FilterBuild)
     }
 
     /// What hashes an item for [`Self::add`].
     pub fn hasher(&self) -> impl Fn(&[u8]) -> Hash128 + Copy + Send + Sync + use<> {
-        let (is_lines, seed) = (matches!(self.chain, Building::Lines(_)), self.seed);
-        move |item| if is_lines { LineSubFilter::hash(item, seed) } else { ClassicSubFilter::hash(item, seed) }
+        let (layout, seed) = (self.0.layout(), self.0.params().seed);
+        move |item| match layout {
+            BitLayout::Lines => LineSubFilter::hash(item, seed),
+            BitLayout::Classic => ClassicSubFilter::hash(item, seed),
+        }
     }
 
     /// Adds the items of these hashes, in order, and returns how many were new. Every bit and count is as
@@ -53,18 +41,17 @@ impl FilterBuild {
     /// # Panics
     /// If the system does not give it the threads.
     pub fn add(&mut self, blocks: &[&[Hash128]], threads: usize, limit: &impl SizeLimit) -> Result<u64, Error> {
-        match &mut self.chain {
-            Building::Lines(filter) => filter.add_hashed(blocks, threads, limit),
-            Building::Classic(filter) => filter.add_hashed(blocks, threads, limit),
+        match &mut self.0.chain {
+            EitherChain::Lines(filter) => filter.add_hashed(blocks, threads, limit),
+            EitherChain::Classic(filter) => filter.add_hashed(blocks, threads, limit),
+            // Not made here.
+            EitherChain::Windowed(_) => Ok(0),
         }
     }
 
     /// The filter.
     pub fn finish(self) -> BloomFilter {
-        match self.chain {
-            Building::Lines(filter) => filter.into(),
-            Building::Classic(filter) => filter.into(),
-        }
+        self.0
     }
 }
 

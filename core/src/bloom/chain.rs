@@ -8,13 +8,17 @@ use super::bitmap::Line;
 use super::params::Params;
 use crate::error::{Error, Parameter};
 use crate::hash::Hash128;
+use crate::live::sealed::Sealed;
+use crate::shared::own_layout;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
 mod admit;
 pub(super) mod build;
 pub(super) mod merge;
+mod store;
 mod sub_filters;
 
+pub(super) use store::Store;
 pub(super) use sub_filters::SubFilters;
 
 /// Hashes of a chunk: one for each bit of a `u32` mask, and about as many as a core has cache misses in flight.
@@ -25,13 +29,19 @@ pub(super) const CHUNK: usize = 32;
 /// number would make stored filters unreadable.
 pub(super) const MAX_SUB_FILTERS: usize = 1024;
 
-/// Keeps other crates from implementing [`SubFilter`].
-pub trait Sealed {}
-
 /// One filter of a chain: the methods in which the two layouts differ. No other layout can implement it.
 ///
 /// A method with the mask `pending` handles those hashes whose bit is set in it. It takes at most 32 hashes.
 pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'static {
+    /// What it shares with others of its sizes.
+    type Plan;
+    /// A sub-filter of this store.
+    fn of(store: Store<Self::Plan>) -> Self;
+    /// What it consists of.
+    fn store(&self) -> &Store<Self::Plan>;
+    /// The same, to be changed.
+    fn store_mut(&mut self) -> &mut Store<Self::Plan>;
+
     /// The parameters of the chain that starts with it.
     fn params(&self) -> &Params;
     /// The hash of an item.
@@ -40,9 +50,14 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     /// the new one.
     fn next(sub_filters: &[Self], held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error>;
     /// An empty sub-filter of the same sizes.
-    fn empty_twin(&self, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error>;
+    fn empty_twin(&self, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+        let Store { plan, bitmap, .. } = self.store();
+        Ok(Self::of(Store::new(plan.clone(), bitmap.lines().len() as u64, held_bytes, limit)?))
+    }
     /// An equal sub-filter.
-    fn try_clone(&self) -> Result<Self, Error>;
+    fn try_clone(&self) -> Result<Self, Error> {
+        Ok(Self::of(self.store().try_clone()?))
+    }
     /// Bytes of a chain of these sub-filters, as `INFO` reports them.
     fn size_bytes(sub_filters: &[Self]) -> u64;
 
@@ -51,17 +66,36 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     /// The false-positive rate that it may have when it holds as many items as it is made for.
     fn error_rate(&self) -> f64;
     /// How many items it counts.
-    fn num_items(&self) -> u64;
+    #[inline]
+    fn num_items(&self) -> u64 {
+        self.store().num_items
+    }
     /// For loading and unions: sets the number of items that the bits stand for.
-    fn set_num_items(&mut self, num_items: u64) -> Result<(), Error>;
-    /// Bits in all.
+    fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
+        check_items(num_items, self.num_bits())?;
+        self.store_mut().num_items = num_items;
+        Ok(())
+    }
+    /// Bits that an item can set.
     fn num_bits(&self) -> u64;
     /// How many bits are set.
-    fn set_bits(&self) -> u64;
+    #[inline]
+    fn set_bits(&self) -> u64 {
+        self.store().bitmap.set_bits()
+    }
+    /// Bytes of the bitmap. It is in memory, so a `usize` holds them.
+    fn num_bytes(&self) -> usize;
     /// The bitmap.
-    fn as_bytes(&self) -> &[u8];
+    fn as_bytes(&self) -> &[u8] {
+        &self.store().bitmap.as_bytes()[..self.num_bytes()]
+    }
     /// For loading: writes bytes of the bitmap where no bit is set yet.
-    fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error>;
+    fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        let len = self.num_bytes();
+        self.store_mut().bitmap.append_bytes(offset, bytes, len)
+    }
+    /// Bits of an item; some may coincide.
+    fn hashes(&self) -> u32;
 
     /// Whether it takes no more new items.
     fn is_full(&self) -> bool;
@@ -77,7 +111,11 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     /// Calls `visit` with the index and the value of each word that may have bits of the item of this hash.
     fn words_of(&self, hash: Hash128, visit: &mut dyn FnMut(usize, u64));
     /// Takes insertions back: these words, each with its index, and the number of items are what they were before.
-    fn put_back(&mut self, words: &[(usize, u64)], num_items: u64);
+    fn put_back(&mut self, words: &[(usize, u64)], num_items: u64) {
+        let store = self.store_mut();
+        store.bitmap.put_back(words);
+        store.num_items = num_items;
+    }
     /// The mask of the hashes that may have been inserted. The method prefetches by itself.
     fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32;
     /// Inserts the hashes in order; returns the mask of those that set a bit. The method prefetches by itself.
@@ -118,9 +156,13 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     /// Checks that equal bits of both stand for equal items.
     fn check_mergeable(&self, other: &Self) -> Result<(), Error>;
     /// Becomes the union with `other`; tells whether that set a bit.
-    fn union_with(&mut self, other: &Self) -> bool;
+    fn union_with(&mut self, other: &Self) -> bool {
+        self.store_mut().bitmap.union_with(&other.store().bitmap)
+    }
     /// How many bits the union with mergeable `others` has set.
-    fn count_union<'a>(&'a self, others: impl Iterator<Item = &'a Self> + Clone + Sync) -> u64;
+    fn count_union<'a>(&'a self, others: impl Iterator<Item = &'a Self> + Clone + Sync) -> u64 {
+        self.store().bitmap.count_union(others.map(|other| &other.store().bitmap))
+    }
     /// The maximum-likelihood estimate of the number of items that set this number of bits.
     fn estimate_items(&self, set_bits: u64) -> f64;
     /// The estimated false-positive rate with this number of bits set.
@@ -131,11 +173,20 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     fn rate_to_come(&self, len: usize) -> f64;
 
     /// Empties it, in place.
-    fn clear(&mut self);
+    fn clear(&mut self) {
+        let store = self.store_mut();
+        store.bitmap.clear();
+        store.num_items = 0;
+    }
     /// Lets `f` move the bitmap to another place in memory.
-    fn relocate(&mut self, f: impl FnOnce(Box<[Line]>) -> Box<[Line]>);
+    fn relocate(&mut self, f: impl FnOnce(Box<[Line]>) -> Box<[Line]>) {
+        self.store_mut().bitmap.relocate(f);
+    }
     /// Calls `visit` with the layout of every heap allocation it owns.
-    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));
+    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        visit(self.store().bitmap.heap_layout());
+        own_layout(&self.store().plan).into_iter().for_each(visit);
+    }
 }
 
 /// What most items of a chunk are expected to be.
@@ -370,7 +421,7 @@ impl<S: SubFilter> Chain<S> {
 
     /// Empties it. It keeps its parameters and the memory of its first sub-filter.
     pub fn clear(&mut self) {
-        self.sub_filters.keep_first();
+        self.sub_filters.truncate(1);
         self.sub_filters_mut().iter_mut().for_each(S::clear);
     }
 

@@ -150,19 +150,7 @@ impl BloomFilter {
         (0..len).map(move |index| match &self.chain {
             EitherChain::Lines(filter) => info_of_lines(&filter.sub_filters()[index]),
             EitherChain::Windowed(filter) => info_of_lines(&filter.sub_filters()[index]),
-            EitherChain::Classic(filter) => {
-                let (sub_filter, shape) = (&filter.sub_filters()[index], filter.sub_filters()[index].shape());
-                SubFilterInfo {
-                    capacity: shape.capacity,
-                    num_items: sub_filter.num_items(),
-                    error_rate: shape.error_rate,
-                    num_bytes: shape.num_bytes,
-                    num_bits: shape.num_bits(),
-                    hashes: shape.hashes,
-                    set_bits: sub_filter.set_bits(),
-                    geometry: None,
-                }
-            }
+            EitherChain::Classic(filter) => info(&filter.sub_filters()[index], None),
         })
     }
 
@@ -207,24 +195,15 @@ impl BloomFilter {
     }
 
     pub(super) fn as_lines(&self) -> Option<&LineFilter> {
-        match &self.chain {
-            EitherChain::Lines(filter) => Some(filter),
-            _ => None,
-        }
+        if let EitherChain::Lines(filter) = &self.chain { Some(filter) } else { None }
     }
 
     pub(super) fn as_classic(&self) -> Option<&ClassicFilter> {
-        match &self.chain {
-            EitherChain::Classic(filter) => Some(filter),
-            _ => None,
-        }
+        if let EitherChain::Classic(filter) = &self.chain { Some(filter) } else { None }
     }
 
     pub(super) fn as_ring(&self) -> Option<&Ring> {
-        match &self.chain {
-            EitherChain::Windowed(filter) => Some(filter),
-            _ => None,
-        }
+        if let EitherChain::Windowed(filter) = &self.chain { Some(filter) } else { None }
     }
 }
 
@@ -252,16 +231,20 @@ impl OnHeap for BloomFilter {
 }
 
 fn info_of_lines(sub_filter: &LineSubFilter) -> SubFilterInfo {
-    let geometry = sub_filter.geometry();
+    info(sub_filter, Some(sub_filter.geometry()))
+}
+
+fn info(sub_filter: &impl SubFilter, geometry: Option<Geometry>) -> SubFilterInfo {
+    let num_bytes = sub_filter.num_bytes() as u64;
     SubFilterInfo {
         capacity: sub_filter.capacity(),
         num_items: sub_filter.num_items(),
         error_rate: sub_filter.error_rate(),
-        num_bytes: geometry.num_bytes(),
-        num_bits: geometry.num_bits(),
-        hashes: geometry.lines_per_item * geometry.probes_per_line,
+        num_bytes,
+        num_bits: num_bytes * 8,
+        hashes: sub_filter.hashes(),
         set_bits: sub_filter.set_bits(),
-        geometry: Some(geometry),
+        geometry,
     }
 }
 

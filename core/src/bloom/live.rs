@@ -18,10 +18,7 @@ impl BloomFilter {
     }
 
     pub(super) fn as_ring_mut(&mut self) -> Option<&mut Ring> {
-        match &mut self.chain {
-            EitherChain::Windowed(ring) => Some(ring),
-            _ => None,
-        }
+        if let EitherChain::Windowed(ring) = &mut self.chain { Some(ring) } else { None }
     }
 
     /// Why a filter of another kind cannot be merged into this one.

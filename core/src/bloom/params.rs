@@ -89,19 +89,10 @@ impl Params {
     /// # Errors
     /// [`Error::Incompatible`] names the first that differs.
     pub(super) fn check_equal(&self, theirs: &Params) -> Result<(), Error> {
-        if self.capacity != theirs.capacity {
-            return Err(Error::incompatible(Parameter::Capacity, self.capacity, theirs.capacity));
-        }
-        if self.error_rate != theirs.error_rate {
-            return Err(Error::incompatible(Parameter::ErrorRate, self.error_rate, theirs.error_rate));
-        }
-        if self.expansion != theirs.expansion {
-            return Err(Error::incompatible(Parameter::Expansion, self.expansion, theirs.expansion));
-        }
-        if self.seed != theirs.seed {
-            return Err(Error::incompatible(Parameter::Seed, self.seed, theirs.seed));
-        }
-        Ok(())
+        Error::check_same(Parameter::Capacity, self.capacity, theirs.capacity)?;
+        Error::check_same(Parameter::ErrorRate, self.error_rate, theirs.error_rate)?;
+        Error::check_same(Parameter::Expansion, self.expansion, theirs.expansion)?;
+        Error::check_same(Parameter::Seed, self.seed, theirs.seed)
     }
 }
 

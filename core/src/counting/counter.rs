@@ -389,7 +389,7 @@ impl Counter {
 
 impl OnHeap for Counter {
     fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
-        self.plan.own_layout().into_iter().for_each(&mut *visit);
+        crate::shared::own_layout(&self.plan).into_iter().for_each(&mut *visit);
         match &self.state {
             State::Exact(members) => members.heap_layouts(visit),
             State::Estimating(bitmap) => bitmap.heap_layouts(visit),

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::size_limit::{try_reserve, try_with_capacity};
 
 /// At least one sub-filter, oldest first. A single one is in place, so that a small filter needs no allocation for it.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(in crate::bloom) enum SubFilters<S> {
     One(S),
     /// Never empty.
@@ -74,32 +74,22 @@ impl<S> SubFilters<S> {
         Ok(())
     }
 
-    /// Drops all but the first.
-    pub(super) fn keep_first(&mut self) {
-        self.truncate(1);
-    }
-
     /// Drops all but the first `len`, of which there is one at least.
     pub(super) fn truncate(&mut self, len: usize) {
         let SubFilters::Many(all) = self else { return };
         all.truncate(len.max(1));
-        match all.len() {
-            1 => {
-                if let Some(first) = all.pop() {
-                    *self = SubFilters::One(first);
-                }
-            }
-            _ => all.shrink_to_fit(),
+        all.shrink_to_fit();
+        if let [_] = all[..]
+            && let Some(first) = all.pop()
+        {
+            *self = SubFilters::One(first);
         }
     }
 
     /// Bytes by which the list grows, besides what a new sub-filter itself takes.
     pub(super) fn bytes_to_grow(&self) -> u64 {
-        match self {
-            // The first moves out of the chain, which keeps its place.
-            SubFilters::One(_) => size_of::<S>() as u64,
-            SubFilters::Many(_) => 0,
-        }
+        // A single one moves out of the chain, which keeps its place.
+        if let SubFilters::One(_) = self { size_of::<S>() as u64 } else { 0 }
     }
 
     /// The layout of the list, if there is one.
@@ -115,17 +105,6 @@ impl<S> SubFilters<S> {
         match self {
             SubFilters::One(one) => vec![one],
             SubFilters::Many(all) => all,
-        }
-    }
-}
-
-/// Equal sub-filters in equal order.
-impl<S: PartialEq> PartialEq for SubFilters<S> {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (SubFilters::One(ours), SubFilters::One(theirs)) => ours == theirs,
-            (SubFilters::Many(ours), SubFilters::Many(theirs)) => ours == theirs,
-            _ => false,
         }
     }
 }

@@ -59,6 +59,22 @@ impl Counted {
 impl Sealed for Counted {}
 
 impl SubFilter for Counted {
+    type Plan = ();
+    fn of(_: Store<()>) -> Self {
+        unreachable!("it has no store")
+    }
+    fn store(&self) -> &Store<()> {
+        unreachable!("it has no store")
+    }
+    fn store_mut(&mut self) -> &mut Store<()> {
+        unreachable!("it has no store")
+    }
+    fn num_bytes(&self) -> usize {
+        BYTES.len()
+    }
+    fn hashes(&self) -> u32 {
+        1
+    }
     fn params(&self) -> &Params {
         &self.params
     }
@@ -71,9 +87,6 @@ impl SubFilter for Counted {
             return Err(Error::Full { capacity: params.capacity });
         }
         Ok(Counted::new(params, most_held, values))
-    }
-    fn empty_twin(&self, _: u64, _: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
-        unreachable!("no test asks for one")
     }
     fn try_clone(&self) -> Result<Self, Error> {
         let aside = Aside { is_copy: true, ..Aside::default() };
@@ -139,27 +152,10 @@ impl SubFilter for Counted {
     fn insert_all(&mut self, hashes: impl Iterator<Item = Hash128>, added: &mut impl FnMut(bool)) {
         hashes.for_each(|hash| added(self.insert(hash)));
     }
-    fn set_num_items(&mut self, _: u64) -> Result<(), Error> {
-        unreachable!("no test loads")
-    }
     fn as_bytes(&self) -> &[u8] {
         &BYTES
     }
-    fn append_bytes(&mut self, _: u64, _: &[u8]) -> Result<(), Error> {
-        unreachable!("no test loads")
-    }
     fn check_mergeable(&self, _: &Self) -> Result<(), Error> {
-        unreachable!("no test merges")
-    }
-    fn union_with(&mut self, _: &Self) -> bool {
-        unreachable!("no test merges")
-    }
-    fn clear(&mut self) {
-        unreachable!("no test clears")
-    }
-    fn relocate(&mut self, _: impl FnOnce(Box<[Line]>) -> Box<[Line]>) {}
-    fn heap_layouts(&self, _: &mut dyn FnMut(Layout)) {}
-    fn count_union<'a>(&'a self, _others: impl Iterator<Item = &'a Self> + Clone + Sync) -> u64 {
         unreachable!("no test merges")
     }
     fn estimate_items(&self, set_bits: u64) -> f64 {

@@ -19,7 +19,7 @@ pub struct Rules {
 
 /// The rules and the sizes of a sub-filter.
 #[derive(Debug, PartialEq)]
-pub(in crate::bloom) struct Plan {
+pub struct ClassicPlan {
     pub(in crate::bloom) rules: Rules,
     pub(in crate::bloom) shape: Shape,
     /// The parameters of a chain that starts with this sub-filter.
@@ -29,14 +29,14 @@ pub(in crate::bloom) struct Plan {
 
 /// Plans of first sub-filters, and those of later ones. They are apart since one long chain has as many plans as a pool
 /// finds.
-static PLANS: [Pool<Plan>; 2] = [Pool::new(), Pool::new()];
+static PLANS: [Pool<ClassicPlan>; 2] = [Pool::new(), Pool::new()];
 
-impl Plan {
+impl ClassicPlan {
     /// The plan of a sub-filter of this shape, which is the first of its chain or not.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for an inconsistent shape.
-    pub(in crate::bloom) fn of(rules: Rules, is_first: bool, shape: Shape) -> Result<Shared<Plan>, Error> {
+    pub(in crate::bloom) fn of(rules: Rules, is_first: bool, shape: Shape) -> Result<Shared<ClassicPlan>, Error> {
         let Shape { capacity, error_rate, bits_per_item, hashes, num_bytes, n2 } = shape;
         let numbers = [
             u64::from(rules.options) << 32 | u64::from(rules.growth),
@@ -52,7 +52,7 @@ impl Plan {
             || {
                 shape.validate()?;
                 let params = params_of(rules, &shape);
-                Ok(Plan { rules, shape, params, modulus: Modulus::new(shape.num_positions()) })
+                Ok(ClassicPlan { rules, shape, params, modulus: Modulus::new(shape.num_positions()) })
             },
         )
     }

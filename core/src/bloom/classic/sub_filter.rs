@@ -5,18 +5,17 @@
 //! position_i = (a + i*b) mod bits,  i in 0..hashes         wrapping 64-bit arithmetic; bit n % 8 of byte n / 8
 //! ```
 
-use std::alloc::Layout;
 use std::ops::Range;
 
-use super::super::bitmap::{Bitmap, Line, PREFETCH_FROM_LINES};
-use super::super::chain::{Sealed, SubFilter, first_marked, first_marks, marked, next_chunk};
+use super::super::bitmap::PREFETCH_FROM_LINES;
+use super::super::chain::{Store, SubFilter, first_marked, first_marks, marked, next_chunk};
 use super::super::params::Params;
-use super::plan::{Plan, Rules};
+use super::plan::{ClassicPlan, Rules};
 use super::sizing::{NO_SCALING, Shape};
 use crate::bits;
 use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, classic_hash};
-use crate::shared::Shared;
+use crate::live::sealed::Sealed;
 use crate::size_limit::SizeLimit;
 
 /// Bytes that RedisBloom counts for a chain besides its sub-filters.
@@ -39,14 +38,9 @@ const ASKED_AHEAD: u32 = 256;
 
 /// A filter of a fixed size in RedisBloom's layout.
 ///
-/// Invariants: `bitmap` has just enough lines for the bytes of its shape, and bits beyond those are 0. `num_items` is at
-/// most the number of positions, as in `LineSubFilter`.
-#[derive(Debug)]
-pub struct ClassicSubFilter {
-    bitmap: Bitmap,
-    num_items: u64,
-    plan: Shared<Plan>,
-}
+/// Invariant: the bitmap has just enough lines for the bytes of its shape, and bits beyond those are 0.
+#[derive(Debug, PartialEq)]
+pub struct ClassicSubFilter(Store<ClassicPlan>);
 
 impl ClassicSubFilter {
     /// An empty sub-filter, the first of its chain or not. `limit` is asked whether a value of `held_bytes` may grow by
@@ -61,28 +55,18 @@ impl ClassicSubFilter {
         held_bytes: u64,
         limit: &(impl SizeLimit + ?Sized),
     ) -> Result<Self, Error> {
-        Self::of_plan(Plan::of(rules, is_first, shape)?, held_bytes, limit)
-    }
-
-    fn of_plan(plan: Shared<Plan>, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
-        let num_lines = plan.shape.num_lines();
-        limit.check(held_bytes, Bitmap::bytes_for(num_lines).saturating_add(size_of::<Self>() as u64))?;
-        Ok(ClassicSubFilter { bitmap: Bitmap::zeroed(num_lines)?, num_items: 0, plan })
+        let plan = ClassicPlan::of(rules, is_first, shape)?;
+        Ok(ClassicSubFilter(Store::new(plan, shape.num_lines(), held_bytes, limit)?))
     }
 
     /// Its sizes.
     pub fn shape(&self) -> &Shape {
-        &self.plan.shape
+        &self.0.plan.shape
     }
 
     /// The rules of its chain.
     pub(super) fn rules(&self) -> Rules {
-        self.plan.rules
-    }
-
-    /// Bytes of the bitmap. It is in memory, so a `usize` holds them.
-    fn num_bytes(&self) -> usize {
-        self.plan.shape.num_bytes as usize
+        self.0.plan.rules
     }
 
     /// Overwrites the bytes of the bitmap from `offset` on. Items whose bits that clears are forgotten.
@@ -90,23 +74,23 @@ impl ClassicSubFilter {
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` reach past the end; nothing is changed then.
     pub(crate) fn overwrite_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.bitmap.overwrite_bytes(offset, bytes, self.num_bytes())
+        self.0.bitmap.overwrite_bytes(offset, bytes, self.num_bytes())
     }
 
     fn words(&self) -> &[u64] {
-        bytemuck::cast_slice(self.bitmap.lines())
+        bytemuck::cast_slice(self.0.bitmap.lines())
     }
 
     /// Whether prefetching pays: the bitmap is large, and there is more than one hash.
     fn prefetches(&self, pending: u32) -> bool {
-        self.bitmap.lines().len() >= PREFETCH_FROM_LINES && pending.count_ones() > 1
+        self.0.bitmap.lines().len() >= PREFETCH_FROM_LINES && pending.count_ones() > 1
     }
 
     /// Sets the bits of this hash; tells whether one was free.
     #[inline(always)]
     fn set(&mut self, hash: Hash128) -> bool {
-        let positions = self.plan.modulus.positions(hash, 0..self.plan.shape.hashes);
-        let (lines, set_bits) = self.bitmap.lines_mut();
+        let positions = self.0.plan.modulus.positions(hash, 0..self.0.plan.shape.hashes);
+        let (lines, set_bits) = self.0.bitmap.lines_mut();
         let words: &mut [u64] = bytemuck::cast_slice_mut(lines);
         let free = positions.fold(0, |free, position| free + u64::from(bits::set(words, position)));
         *set_bits += free;
@@ -117,18 +101,18 @@ impl ClassicSubFilter {
     #[inline(always)]
     fn has(&self, words: &[u64], hash: Hash128, probes: Range<u32>) -> bool {
         // No early exit: a branch for each bit would be mispredicted half the time.
-        self.plan.modulus.positions(hash, probes).fold(true, |all, position| all & bits::get(words, position))
+        self.0.plan.modulus.positions(hash, probes).fold(true, |all, position| all & bits::get(words, position))
     }
 
     /// How many bits of an item are tested first.
     fn first_probes(&self) -> u32 {
-        FIRST_PROBES.min(self.plan.shape.hashes)
+        FIRST_PROBES.min(self.0.plan.shape.hashes)
     }
 
     /// Whether all bits of an item after the first [`Self::first_probes`] are set.
     fn has_rest(&self, hash: Hash128) -> bool {
         let words = self.words();
-        rounds(self.first_probes(), self.plan.shape.hashes).all(|probes| self.has(words, hash, probes))
+        rounds(self.first_probes(), self.0.plan.shape.hashes).all(|probes| self.has(words, hash, probes))
     }
 
     /// Whether any of `group`, at most [`AT_ONCE`] sub-filters, may contain the item of this hash. No branch separates
@@ -137,7 +121,7 @@ impl ClassicSubFilter {
         let mut found = first_marks(group.len());
         for probe in 0..FIRST_PROBES {
             for i in marked(found) {
-                let (one, probes) = (&group[i], probe..(probe + 1).min(group[i].plan.shape.hashes));
+                let (one, probes) = (&group[i], probe..(probe + 1).min(group[i].0.plan.shape.hashes));
                 found &= !(u32::from(!one.has(one.words(), hash, probes)) << i);
             }
         }
@@ -161,7 +145,7 @@ impl ClassicSubFilter {
     /// Prefetches the bits `probes` of an item.
     #[inline(always)]
     fn prefetch(&self, words: &[u64], hash: Hash128, probes: Range<u32>) {
-        self.plan.modulus.positions(hash, probes).for_each(|position| bits::prefetch(words, position));
+        self.0.plan.modulus.positions(hash, probes).for_each(|position| bits::prefetch(words, position));
     }
 }
 
@@ -176,18 +160,33 @@ fn rounds(mut start: u32, hashes: u32) -> impl Iterator<Item = Range<u32>> {
     })
 }
 
-/// Equal in every bit and number.
-impl PartialEq for ClassicSubFilter {
-    fn eq(&self, other: &Self) -> bool {
-        *self.plan == *other.plan && self.num_items == other.num_items && self.as_bytes() == other.as_bytes()
-    }
-}
-
 impl Sealed for ClassicSubFilter {}
 
 impl SubFilter for ClassicSubFilter {
+    type Plan = ClassicPlan;
+
+    fn of(store: Store<ClassicPlan>) -> Self {
+        ClassicSubFilter(store)
+    }
+
+    fn store(&self) -> &Store<ClassicPlan> {
+        &self.0
+    }
+
+    fn store_mut(&mut self) -> &mut Store<ClassicPlan> {
+        &mut self.0
+    }
+
+    fn num_bytes(&self) -> usize {
+        self.0.plan.shape.num_bytes as usize
+    }
+
+    fn hashes(&self) -> u32 {
+        self.0.plan.shape.hashes
+    }
+
     fn params(&self) -> &Params {
-        &self.plan.params
+        &self.0.plan.params
     }
 
     #[inline(always)]
@@ -207,29 +206,17 @@ impl SubFilter for ClassicSubFilter {
         ClassicSubFilter::new(rules, false, newest.shape().next(rules.growth, rules.options)?, held_bytes, limit)
     }
 
-    fn empty_twin(&self, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
-        ClassicSubFilter::of_plan(self.plan.clone(), held_bytes, limit)
-    }
-
-    fn try_clone(&self) -> Result<Self, Error> {
-        Ok(ClassicSubFilter { bitmap: self.bitmap.try_clone()?, num_items: self.num_items, plan: self.plan.clone() })
-    }
-
     /// What RedisBloom counts.
     fn size_bytes(sub_filters: &[Self]) -> u64 {
         CHAIN_BYTES + sub_filters.iter().map(|sub_filter| sub_filter.shape().num_bytes + SUB_FILTER_BYTES).sum::<u64>()
     }
 
     fn capacity(&self) -> u64 {
-        self.plan.shape.capacity
+        self.0.plan.shape.capacity
     }
 
     fn error_rate(&self) -> f64 {
-        self.plan.shape.error_rate
-    }
-
-    fn num_items(&self) -> u64 {
-        self.num_items
+        self.0.plan.shape.error_rate
     }
 
     fn is_full(&self) -> bool {
@@ -238,33 +225,15 @@ impl SubFilter for ClassicSubFilter {
 
     /// By RedisBloom's count, which leaves out new items that were taken for known ones.
     fn room(&self) -> u64 {
-        self.plan.shape.capacity.saturating_sub(self.num_items)
+        self.0.plan.shape.capacity.saturating_sub(self.0.num_items)
     }
 
     fn holds(&self, num_items: u64, _set_bits: u64) -> bool {
-        num_items <= self.plan.shape.capacity
-    }
-
-    fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
-        self.plan.shape.validate_items(num_items)?;
-        self.num_items = num_items;
-        Ok(())
+        num_items <= self.0.plan.shape.capacity
     }
 
     fn num_bits(&self) -> u64 {
-        self.plan.shape.num_positions()
-    }
-
-    fn set_bits(&self) -> u64 {
-        self.bitmap.set_bits()
-    }
-
-    fn as_bytes(&self) -> &[u8] {
-        &self.bitmap.as_bytes()[..self.num_bytes()]
-    }
-
-    fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.bitmap.append_bytes(offset, bytes, self.num_bytes())
+        self.0.plan.shape.num_positions()
     }
 
     fn may_contain(&self, hash: Hash128) -> bool {
@@ -273,19 +242,14 @@ impl SubFilter for ClassicSubFilter {
 
     fn insert(&mut self, hash: Hash128) -> bool {
         let free = self.set(hash);
-        self.num_items = (self.num_items + u64::from(free)).min(self.plan.shape.num_positions());
+        self.0.num_items = (self.0.num_items + u64::from(free)).min(self.0.plan.shape.num_positions());
         free
     }
 
     fn words_of(&self, hash: Hash128, visit: &mut dyn FnMut(usize, u64)) {
         let words = self.words();
-        let positions = self.plan.modulus.positions(hash, 0..self.plan.shape.hashes);
+        let positions = self.0.plan.modulus.positions(hash, 0..self.0.plan.shape.hashes);
         positions.map(|position| position / 64).for_each(|index| visit(index, words[index]));
-    }
-
-    fn put_back(&mut self, words: &[(usize, u64)], num_items: u64) {
-        self.bitmap.put_back(words);
-        self.num_items = num_items;
     }
 
     fn look_up(sub_filters: &[Self], hash: Hash128) -> bool {
@@ -303,7 +267,7 @@ impl SubFilter for ClassicSubFilter {
             let i = pending.trailing_zeros();
             return u32::from(self.may_contain(hashes[i as usize])) << i;
         }
-        let (first, all) = (0..FIRST_PROBES, self.plan.shape.hashes);
+        let (first, all) = (0..FIRST_PROBES, self.0.plan.shape.hashes);
         // The first round stands alone: it takes most of the time, and its constant length lets the compiler unroll it.
         let (mut found, start) =
             if all < first.end { (pending, 0) } else { (self.having(hashes, pending, first.clone()), first.end) };
@@ -317,8 +281,8 @@ impl SubFilter for ClassicSubFilter {
     }
 
     fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32 {
-        let all = 0..self.plan.shape.hashes;
-        let at_once = if self.prefetches(pending) { ASKED_AHEAD / self.plan.shape.hashes.max(1) } else { 0 };
+        let all = 0..self.0.plan.shape.hashes;
+        let at_once = if self.prefetches(pending) { ASKED_AHEAD / self.0.plan.shape.hashes.max(1) } else { 0 };
         let (mut new, mut left) = (0, pending);
         while left != 0 {
             let mut these = left;
@@ -330,7 +294,7 @@ impl SubFilter for ClassicSubFilter {
             new |= marked(these).fold(0, |new, i| new | (u32::from(self.set(hashes[i])) << i));
             left ^= these;
         }
-        self.num_items = (self.num_items + u64::from(new.count_ones())).min(self.plan.shape.num_positions());
+        self.0.num_items = (self.0.num_items + u64::from(new.count_ones())).min(self.0.plan.shape.num_positions());
         new
     }
 
@@ -356,49 +320,25 @@ impl SubFilter for ClassicSubFilter {
         Ok(())
     }
 
-    fn union_with(&mut self, other: &Self) -> bool {
-        self.bitmap.union_with(&other.bitmap)
-    }
-
-    fn count_union<'a>(&'a self, others: impl Iterator<Item = &'a Self> + Clone + Sync) -> u64 {
-        self.bitmap.count_union(others.map(|other| &other.bitmap))
-    }
-
     /// Swamidass and Baldi, "Mathematical Correction for Fingerprint Similarity Measures to Improve Chemical
     /// Retrieval", 2007, section 2. With every bit set the likelihood has no maximum: the answer is then the estimate
     /// for one free bit.
     fn estimate_items(&self, set_bits: u64) -> f64 {
-        let all = self.plan.shape.num_positions() as f64;
+        let all = self.0.plan.shape.num_positions() as f64;
         let free = (all - set_bits as f64).max(1.0);
-        (-all / f64::from(self.plan.shape.hashes) * libm::log(free / all)).max(0.0)
+        (-all / f64::from(self.0.plan.shape.hashes) * libm::log(free / all)).max(0.0)
     }
 
     /// Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors", 1970, with independent positions.
     fn rate_with(&self, set_bits: u64) -> f64 {
-        let fill = set_bits as f64 / self.plan.shape.num_positions() as f64;
-        libm::pow(fill.min(1.0), f64::from(self.plan.shape.hashes))
+        let fill = set_bits as f64 / self.0.plan.shape.num_positions() as f64;
+        libm::pow(fill.min(1.0), f64::from(self.0.plan.shape.hashes))
     }
 
     fn rate_to_come(&self, _len: usize) -> f64 {
         // RedisBloom's shares of the rate leave no room at all: a union that is held to the rate that it comes to could
         // have no item more than its sub-filters are made for. It is held to the rate that it has.
         0.0
-    }
-
-    fn clear(&mut self) {
-        self.bitmap.clear();
-        self.num_items = 0;
-    }
-
-    fn relocate(&mut self, f: impl FnOnce(Box<[Line]>) -> Box<[Line]>) {
-        self.bitmap.relocate(f);
-    }
-
-    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        visit(self.bitmap.heap_layout());
-        if let Some(layout) = self.plan.own_layout() {
-            visit(layout);
-        }
     }
 }
 
@@ -419,7 +359,7 @@ mod tests {
     #[test]
     fn large_filters_answer_in_chunks_as_one_by_one() {
         let mut large = filter(0.01, 1_000_000);
-        assert!(large.bitmap.lines().len() >= PREFETCH_FROM_LINES);
+        assert!(large.0.bitmap.lines().len() >= PREFETCH_FROM_LINES);
         let hashes: Vec<Hash128> = (0..320u32).map(|item| classic_hash(&item.to_le_bytes())).collect();
         for (chunk, all) in hashes.chunks(CHUNK).step_by(2).zip(std::iter::repeat(u32::MAX)) {
             assert_eq!(large.insert_chunk(chunk, all), all);

@@ -8,7 +8,7 @@ use crate::shared::{Pool, Shared};
 
 /// The parameters and the sizes of a sub-filter.
 #[derive(Debug, PartialEq)]
-pub(in crate::bloom) struct Plan {
+pub struct LinePlan {
     /// The parameters of the chain.
     pub(in crate::bloom) params: Params,
     /// The number of the sub-filter in the chain, from 0 on.
@@ -24,14 +24,14 @@ pub(in crate::bloom) struct Plan {
 
 /// Plans of first sub-filters, and those of later ones. They are apart since one long chain has as many plans as a pool
 /// finds.
-static PLANS: [Pool<Plan>; 2] = [Pool::new(), Pool::new()];
+static PLANS: [Pool<LinePlan>; 2] = [Pool::new(), Pool::new()];
 
-impl Plan {
+impl LinePlan {
     /// The plan of sub-filter `index` of chains of these parameters.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] when there can be no such sub-filter.
-    pub(in crate::bloom) fn of(params: &Params, index: u64) -> Result<Shared<Plan>, Error> {
+    pub(in crate::bloom) fn of(params: &Params, index: u64) -> Result<Shared<LinePlan>, Error> {
         let Params { error_rate, capacity, expansion, seed } = *params;
         let numbers = [error_rate.to_bits(), capacity, u64::from(expansion), seed, index];
         PLANS[usize::from(index > 0)].get(
@@ -41,7 +41,7 @@ impl Plan {
         )
     }
 
-    fn new(params: Params, index: u64) -> Result<Plan, Error> {
+    fn new(params: Params, index: u64) -> Result<LinePlan, Error> {
         let Some(capacity) = sizing::sub_filter_capacity(&params, index) else {
             let got = format!("{} * {}^{index}", params.capacity, params.expansion);
             return Err(Error::out_of_range(Parameter::Capacity, "less than 2^64 for every sub-filter", got));
@@ -49,11 +49,11 @@ impl Plan {
         let error_rate = sizing::sub_filter_rate(&params, index);
         let geometry = sizing::geometry(error_rate, capacity)?;
         let full_bits = sizing::full_bits(error_rate, &geometry).unwrap_or(u64::MAX);
-        Ok(Plan { params, index, capacity, error_rate, full_bits, geometry })
+        Ok(LinePlan { params, index, capacity, error_rate, full_bits, geometry })
     }
 
     /// Bits that an item sets; some may coincide.
-    pub(in crate::bloom) fn bits_per_item(&self) -> u64 {
-        u64::from(self.geometry.lines_per_item * self.geometry.probes_per_line)
+    pub(super) fn hashes(&self) -> u32 {
+        self.geometry.lines_per_item * self.geometry.probes_per_line
     }
 }

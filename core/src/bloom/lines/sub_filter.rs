@@ -1,31 +1,24 @@
 //! One filter of a fixed size, of lines.
 
-use std::alloc::Layout;
-
-use super::super::bitmap::{Bitmap, LINE_BITS, Line, PREFETCH_FROM_LINES};
-use super::super::chain::{Chain, Expected, Sealed, SubFilter, check_items, marked};
+use super::super::bitmap::{LINE_BITS, Line, PREFETCH_FROM_LINES};
+use super::super::chain::{Chain, Expected, Store, SubFilter, marked};
 use super::super::params::Params;
 use super::line::{line_index, pick};
-use super::plan::Plan;
+use super::plan::LinePlan;
 use super::probe::ItemShape;
 use super::screen::Screened;
 use super::sizing::{self, Geometry};
 use super::{build, probe, screen};
 use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, hash128};
-use crate::shared::Shared;
+use crate::live::sealed::Sealed;
 use crate::size_limit::SizeLimit;
 
 /// A Bloom filter of a fixed size, of lines. It takes hashes and does not know their seed.
 ///
-/// Invariants: `bitmap` has the lines of `plan`. `num_items` is at most the number of bits, since each counted item sets
-/// at least one. So the items of all sub-filters that fit in memory can be summed.
-#[derive(Debug)]
-pub struct LineSubFilter {
-    bitmap: Bitmap,
-    num_items: u64,
-    plan: Shared<Plan>,
-}
+/// Invariant: the bitmap has the lines of the plan.
+#[derive(Debug, PartialEq)]
+pub struct LineSubFilter(Store<LinePlan>);
 
 impl LineSubFilter {
     /// An empty filter by itself, whose false-positive rate is at most `error_rate` while it holds `capacity` items.
@@ -53,7 +46,9 @@ impl LineSubFilter {
         held_bytes: u64,
         limit: &(impl SizeLimit + ?Sized),
     ) -> Result<Self, Error> {
-        Self::of_plan(Plan::of(params, index)?, held_bytes, limit)
+        let plan = LinePlan::of(params, index)?;
+        let num_lines = plan.geometry.num_lines;
+        Ok(LineSubFilter(Store::new(plan, num_lines, held_bytes, limit)?))
     }
 
     /// Bytes of the first sub-filter of a chain of these parameters.
@@ -61,15 +56,7 @@ impl LineSubFilter {
     /// # Errors
     /// [`Error::OutOfRange`] when there can be no such sub-filter.
     pub(in crate::bloom) fn bytes_for(params: &Params) -> Result<u64, Error> {
-        let bitmap_bytes = Bitmap::bytes_for(Plan::of(params, 0)?.geometry.num_lines);
-        Ok(bitmap_bytes.saturating_add(size_of::<Self>() as u64))
-    }
-
-    fn of_plan(plan: Shared<Plan>, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
-        let num_lines = plan.geometry.num_lines;
-        let bitmap_bytes = Bitmap::bytes_for(num_lines);
-        limit.check(held_bytes, bitmap_bytes.saturating_add(size_of::<Self>() as u64))?;
-        Ok(LineSubFilter { bitmap: Bitmap::zeroed(num_lines)?, num_items: 0, plan })
+        Ok(Store::<LinePlan>::bytes_for(LinePlan::of(params, 0)?.geometry.num_lines))
     }
 
     /// Checks that it is made as sub-filter `index` of a chain of these parameters.
@@ -77,7 +64,7 @@ impl LineSubFilter {
     /// # Errors
     /// [`Error::Corrupt`].
     pub(in crate::bloom) fn check_place(&self, params: &Params, index: u64) -> Result<(), Error> {
-        let plan = &self.plan;
+        let plan = &self.0.plan;
         if plan.index != index {
             return Err(Error::corrupt("sub-filter", format_args!("number {index}"), plan.index));
         }
@@ -101,18 +88,18 @@ impl LineSubFilter {
 
     /// Prefetches every line of the item of this hash.
     pub fn prefetch(&self, hash: Hash128) {
-        probe::prefetch(self.lines(), &[hash], 1, self.plan.geometry.lines_per_item);
+        probe::prefetch(self.lines(), &[hash], 1, self.0.plan.geometry.lines_per_item);
     }
 
     #[inline(always)]
     fn shape(&self) -> ItemShape {
-        (self.plan.geometry.lines_per_item, self.plan.geometry.probes_per_line)
+        (self.0.plan.geometry.lines_per_item, self.0.plan.geometry.probes_per_line)
     }
 
     /// Lines, lines an item and bits a line.
     #[inline]
     pub fn geometry(&self) -> Geometry {
-        self.plan.geometry
+        self.0.plan.geometry
     }
 }
 
@@ -124,12 +111,12 @@ impl Screened for LineSubFilter {
 
     #[inline]
     fn lines(&self) -> &[Line] {
-        self.bitmap.lines()
+        self.0.bitmap.lines()
     }
 
     #[inline]
     fn has_rest(&self, hash: Hash128) -> bool {
-        self.plan.geometry.lines_per_item == 1 || probe::contains_rest(self.shape(), self.lines(), hash)
+        self.0.plan.geometry.lines_per_item == 1 || probe::contains_rest(self.shape(), self.lines(), hash)
     }
 
     #[inline]
@@ -144,22 +131,35 @@ impl Screened for LineSubFilter {
     }
 }
 
-/// Equal in every bit and number.
-impl PartialEq for LineSubFilter {
-    fn eq(&self, other: &Self) -> bool {
-        *self.plan == *other.plan
-            && self.num_items == other.num_items
-            && self.set_bits() == other.set_bits()
-            && self.as_bytes() == other.as_bytes()
-    }
-}
-
 impl Sealed for LineSubFilter {}
 
 impl SubFilter for LineSubFilter {
+    type Plan = LinePlan;
+
+    fn of(store: Store<LinePlan>) -> Self {
+        LineSubFilter(store)
+    }
+
+    #[inline(always)]
+    fn store(&self) -> &Store<LinePlan> {
+        &self.0
+    }
+
+    fn store_mut(&mut self) -> &mut Store<LinePlan> {
+        &mut self.0
+    }
+
+    fn num_bytes(&self) -> usize {
+        self.geometry().num_bytes() as usize
+    }
+
+    fn hashes(&self) -> u32 {
+        self.0.plan.hashes()
+    }
+
     #[inline(always)]
     fn params(&self) -> &Params {
-        &self.plan.params
+        &self.0.plan.params
     }
 
     #[inline(always)]
@@ -178,14 +178,6 @@ impl SubFilter for LineSubFilter {
         LineSubFilter::of_chain(params, sub_filters.len() as u64, held_bytes, limit)
     }
 
-    fn empty_twin(&self, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
-        LineSubFilter::of_plan(self.plan.clone(), held_bytes, limit)
-    }
-
-    fn try_clone(&self) -> Result<Self, Error> {
-        Ok(LineSubFilter { bitmap: self.bitmap.try_clone()?, num_items: self.num_items, plan: self.plan.clone() })
-    }
-
     /// Without the plans, which are shared.
     fn size_bytes(sub_filters: &[Self]) -> u64 {
         // A single one is in the chain.
@@ -195,56 +187,33 @@ impl SubFilter for LineSubFilter {
     }
 
     fn capacity(&self) -> u64 {
-        self.plan.capacity
+        self.0.plan.capacity
     }
 
     fn error_rate(&self) -> f64 {
-        self.plan.error_rate
-    }
-
-    fn num_items(&self) -> u64 {
-        self.num_items
+        self.0.plan.error_rate
     }
 
     #[inline]
     fn is_full(&self) -> bool {
-        self.num_items >= self.plan.capacity || self.set_bits() >= self.plan.full_bits
+        self.0.num_items >= self.0.plan.capacity || self.set_bits() >= self.0.plan.full_bits
     }
 
     fn room(&self) -> u64 {
-        let plan = &*self.plan;
-        let items_until_full = plan.full_bits.saturating_sub(self.set_bits()).div_ceil(plan.bits_per_item());
-        plan.capacity.saturating_sub(self.num_items).min(items_until_full)
+        let plan = &*self.0.plan;
+        let items_until_full = plan.full_bits.saturating_sub(self.set_bits()).div_ceil(plan.hashes().into());
+        plan.capacity.saturating_sub(self.0.num_items).min(items_until_full)
     }
 
     fn holds(&self, num_items: u64, set_bits: u64) -> bool {
         // The item that fills it may set more bits than are missing.
-        let plan = &*self.plan;
-        num_items <= plan.capacity && set_bits < plan.full_bits.saturating_add(plan.bits_per_item())
-    }
-
-    fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
-        check_items(num_items, self.geometry().num_bits())?;
-        self.num_items = num_items;
-        Ok(())
+        let plan = &*self.0.plan;
+        num_items <= plan.capacity && set_bits < plan.full_bits.saturating_add(plan.hashes().into())
     }
 
     #[inline]
     fn num_bits(&self) -> u64 {
-        (self.bitmap.lines().len() as u64) * u64::from(LINE_BITS)
-    }
-
-    fn set_bits(&self) -> u64 {
-        self.bitmap.set_bits()
-    }
-
-    fn as_bytes(&self) -> &[u8] {
-        self.bitmap.as_bytes()
-    }
-
-    fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        let len = self.as_bytes().len();
-        self.bitmap.append_bytes(offset, bytes, len)
+        (self.0.bitmap.lines().len() as u64) * u64::from(LINE_BITS)
     }
 
     #[inline(always)]
@@ -255,15 +224,15 @@ impl SubFilter for LineSubFilter {
     #[inline]
     fn insert(&mut self, hash: Hash128) -> bool {
         let (shape, most_items) = (self.shape(), self.num_bits());
-        let (lines, set_bits) = self.bitmap.lines_mut();
+        let (lines, set_bits) = self.0.bitmap.lines_mut();
         let free = probe::insert(shape, lines, hash);
         *set_bits += free;
-        self.num_items = (self.num_items + u64::from(free != 0)).min(most_items);
+        self.0.num_items = (self.0.num_items + u64::from(free != 0)).min(most_items);
         free != 0
     }
 
     fn words_of(&self, hash: Hash128, visit: &mut dyn FnMut(usize, u64)) {
-        let lines = self.bitmap.lines();
+        let lines = self.0.bitmap.lines();
         for i in 0..self.geometry().lines_per_item {
             let index = line_index(pick(hash, i), lines.len());
             let words = lines[index].0;
@@ -271,13 +240,8 @@ impl SubFilter for LineSubFilter {
         }
     }
 
-    fn put_back(&mut self, words: &[(usize, u64)], num_items: u64) {
-        self.bitmap.put_back(words);
-        self.num_items = num_items;
-    }
-
     fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
-        self.prefetch_chunk(hashes, pending, self.plan.geometry.lines_per_item);
+        self.prefetch_chunk(hashes, pending, self.0.plan.geometry.lines_per_item);
         marked(pending).fold(0, |found, i| found | u32::from(self.may_contain(hashes[i])) << i)
     }
 
@@ -295,21 +259,21 @@ impl SubFilter for LineSubFilter {
 
     fn insert_all(&mut self, hashes: impl Iterator<Item = Hash128>, added: &mut impl FnMut(bool)) {
         let (shape, most_items) = (self.shape(), self.num_bits());
-        let (lines, set_bits) = self.bitmap.lines_mut();
+        let (lines, set_bits) = self.0.bitmap.lines_mut();
         probe::insert_all(shape, lines, hashes, |free| {
             // The counts change before `added` is called: it may panic, and the counts must agree with the bits.
             *set_bits += free;
-            self.num_items = (self.num_items + u64::from(free != 0)).min(most_items);
+            self.0.num_items = (self.0.num_items + u64::from(free != 0)).min(most_items);
             added(free != 0);
         });
     }
 
     fn insert_blocks(&mut self, blocks: &[&[Hash128]], threads: usize) -> Result<(), Error> {
         let (shape, most_items) = (self.shape(), self.num_bits());
-        let (lines, set_bits) = self.bitmap.lines_mut();
+        let (lines, set_bits) = self.0.bitmap.lines_mut();
         let changed = build::insert_blocks(shape, lines, blocks, threads)?;
         *set_bits += changed.bits;
-        self.num_items = (self.num_items + changed.items).min(most_items);
+        self.0.num_items = (self.0.num_items + changed.items).min(most_items);
         Ok(())
     }
 
@@ -323,21 +287,8 @@ impl SubFilter for LineSubFilter {
     }
 
     fn check_mergeable(&self, other: &Self) -> Result<(), Error> {
-        if self.capacity() != other.capacity() {
-            return Err(Error::incompatible(Parameter::Capacity, self.capacity(), other.capacity()));
-        }
-        if self.error_rate() != other.error_rate() {
-            return Err(Error::incompatible(Parameter::ErrorRate, self.error_rate(), other.error_rate()));
-        }
-        Ok(())
-    }
-
-    fn union_with(&mut self, other: &Self) -> bool {
-        self.bitmap.union_with(&other.bitmap)
-    }
-
-    fn count_union<'a>(&'a self, others: impl Iterator<Item = &'a Self> + Clone + Sync) -> u64 {
-        self.bitmap.count_union(others.map(|other| &other.bitmap))
+        Error::check_same(Parameter::Capacity, self.capacity(), other.capacity())?;
+        Error::check_same(Parameter::ErrorRate, self.error_rate(), other.error_rate())
     }
 
     fn estimate_items(&self, set_bits: u64) -> f64 {
@@ -350,22 +301,6 @@ impl SubFilter for LineSubFilter {
 
     fn rate_to_come(&self, len: usize) -> f64 {
         sizing::rate_from(self.params(), len as u64)
-    }
-
-    fn clear(&mut self) {
-        self.bitmap.clear();
-        self.num_items = 0;
-    }
-
-    fn relocate(&mut self, f: impl FnOnce(Box<[Line]>) -> Box<[Line]>) {
-        self.bitmap.relocate(f);
-    }
-
-    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        visit(self.bitmap.heap_layout());
-        if let Some(layout) = self.plan.own_layout() {
-            visit(layout);
-        }
     }
 }
 

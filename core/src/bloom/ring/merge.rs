@@ -56,9 +56,7 @@ impl Ring {
         }
         for other in others {
             self.params.check_equal(&other.params)?;
-            if self.sliding != other.sliding {
-                return Err(Error::incompatible(Parameter::Window, self.sliding, other.sliding));
-            }
+            Error::check_same(Parameter::Window, self.sliding, other.sliding)?;
         }
         let newest_slice = others.iter().fold(self.newest_slice, |newest, other| newest.max(other.newest_slice));
         let plans = self.plan(others, newest_slice, limit)?;

@@ -37,10 +37,7 @@ impl Ring {
     /// How many slices later than the newest one it is.
     #[inline]
     pub(in crate::bloom) fn slices_later(&self, time: Time) -> u64 {
-        match &self.sliding.span {
-            Span::Time(window) => window.present(self.newest_slice, time) - self.newest_slice,
-            Span::Last { .. } | Span::LastDifferent => 0,
-        }
+        self.sliding.window().map_or(0, |window| window.present(self.newest_slice, time) - self.newest_slice)
     }
 
     /// Begins all slices up to this one, and drops what dies by that. A slice that has begun changes nothing, and in a
@@ -52,28 +49,22 @@ impl Ring {
         }
         let (generations, sub_filters) = self.dead(slices_later);
         // Without memory for the list they are dropped here.
-        let list = try_with_capacity(sub_filters);
+        let list = try_with_capacity(sub_filters).ok();
         self.newest_slice = slice;
         self.generations.drain(..generations);
         // Those alive are younger than there may be generations, so this fits.
         self.generations.iter_mut().for_each(|one| one.age = one.age.saturating_add(slices_later as u32));
         let dead = self.sub_filters.drain(..sub_filters);
-        list.map_or_else(
-            |_| Forgotten::default(),
-            |mut list| {
-                list.extend(dead);
-                Forgotten(list)
-            },
-        )
+        list.map_or_else(Forgotten::default, |mut list| {
+            list.extend(dead);
+            Forgotten(list)
+        })
     }
 
     /// The move that has to be made before it changes.
     #[inline]
     pub(super) fn due(&self, time: Time) -> Move {
-        match &self.sliding.span {
-            Span::Time(window) => window.due(self.newest_slice, time),
-            Span::Last { .. } | Span::LastDifferent => Move::Stay,
-        }
+        self.sliding.window().map_or(Move::Stay, |window| window.due(self.newest_slice, time))
     }
 
     /// Makes this move, which is due.

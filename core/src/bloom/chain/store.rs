@@ -1,0 +1,46 @@
+//! What sub-filters of either layout consist of.
+
+use super::super::bitmap::Bitmap;
+use crate::error::Error;
+use crate::shared::Shared;
+use crate::size_limit::SizeLimit;
+
+/// The bits of a sub-filter, how many items they stand for, and the plan that it shares with others of its sizes.
+///
+/// Invariant: `num_items` is at most the number of bits that an item can set, since each counted item sets at least one.
+/// So the items of all sub-filters that fit in memory can be summed.
+#[derive(Debug, PartialEq)]
+pub struct Store<P> {
+    pub(in crate::bloom) plan: Shared<P>,
+    pub(in crate::bloom) num_items: u64,
+    pub(in crate::bloom) bitmap: Bitmap,
+}
+
+impl<P> Store<P> {
+    /// An empty one. `limit` is asked whether a value of `held_bytes` may grow by it.
+    ///
+    /// # Errors
+    /// What `limit` says, [`Error::OutOfMemory`].
+    pub(in crate::bloom) fn new(
+        plan: Shared<P>,
+        num_lines: u64,
+        held_bytes: u64,
+        limit: &(impl SizeLimit + ?Sized),
+    ) -> Result<Self, Error> {
+        limit.check(held_bytes, Self::bytes_for(num_lines))?;
+        Ok(Store { plan, num_items: 0, bitmap: Bitmap::zeroed(num_lines)? })
+    }
+
+    /// Bytes of one of so many lines, without its plan.
+    pub(in crate::bloom) fn bytes_for(num_lines: u64) -> u64 {
+        Bitmap::bytes_for(num_lines).saturating_add(size_of::<Self>() as u64)
+    }
+
+    /// An equal one.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn try_clone(&self) -> Result<Self, Error> {
+        Ok(Store { plan: self.plan.clone(), num_items: self.num_items, bitmap: self.bitmap.try_clone()? })
+    }
+}
