@@ -191,6 +191,26 @@ impl Error {
         Error::Incompatible { parameter, ours: ours.to_string(), theirs: theirs.to_string() }
     }
 
+    /// [`Error::OutOfRange`], unless the parameter is in its range.
+    pub(crate) fn check_range(
+        is_in_range: bool,
+        parameter: Parameter,
+        expected: &'static str,
+        got: impl fmt::Display,
+    ) -> Result<(), Self> {
+        if is_in_range { Ok(()) } else { Err(Self::out_of_range(parameter, expected, got)) }
+    }
+
+    /// [`Error::Corrupt`], unless the field is as it must be.
+    pub(crate) fn check_field(
+        is_valid: bool,
+        field: &'static str,
+        expected: impl fmt::Display,
+        got: impl fmt::Display,
+    ) -> Result<(), Self> {
+        if is_valid { Ok(()) } else { Err(Self::corrupt(field, expected, got)) }
+    }
+
     /// [`Error::Incompatible`], unless both are the same.
     pub(crate) fn check_same<T: PartialEq + fmt::Display>(
         parameter: Parameter,

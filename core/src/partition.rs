@@ -68,12 +68,9 @@ impl Partitioned {
     /// hash tag, which would put all parts into one slot.
     pub fn new(name: impl Into<Vec<u8>>, parts: u32) -> Result<Self, Error> {
         let name = name.into();
-        if !parts.is_power_of_two() || parts > Self::MAX_PARTS {
-            return Err(Error::out_of_range(Parameter::Parts, "a power of two from 1 to 16384", parts));
-        }
-        if has_hash_tag(&name) {
-            return Err(Error::out_of_range(Parameter::Name, "without a hash tag", name.escape_ascii()));
-        }
+        let is_within = parts.is_power_of_two() && parts <= Self::MAX_PARTS;
+        Error::check_range(is_within, Parameter::Parts, "a power of two from 1 to 16384", parts)?;
+        Error::check_range(!has_hash_tag(&name), Parameter::Name, "without a hash tag", name.escape_ascii())?;
         Ok(Partitioned { name, parts })
     }
 
@@ -112,9 +109,7 @@ impl Partitioned {
     /// # Errors
     /// [`Error::OutOfRange`] if there is no such part.
     pub fn key(&self, part: u32) -> Result<Vec<u8>, Error> {
-        if part >= self.parts {
-            return Err(Error::out_of_range(Parameter::Part, "below the number of parts", part));
-        }
+        Error::check_range(part < self.parts, Parameter::Part, "below the number of parts", part)?;
         Ok(self.key_of(part))
     }
 
@@ -193,9 +188,8 @@ impl Partitioned {
     /// # Errors
     /// [`Error::OutOfRange`] for no item, or more than [`MAX_CAPACITY`](Self::MAX_CAPACITY).
     pub fn capacity_of_part(&self, capacity: u64) -> Result<u64, Error> {
-        if !(1..=Self::MAX_CAPACITY).contains(&capacity) {
-            return Err(Error::out_of_range(Parameter::Capacity, "from 1 to 9007199254740992", capacity));
-        }
+        let is_within = (1..=Self::MAX_CAPACITY).contains(&capacity);
+        Error::check_range(is_within, Parameter::Capacity, "from 1 to 9007199254740992", capacity)?;
         let mean = capacity as f64 / f64::from(self.parts);
         Ok(capacity.min((mean + SIGMAS * mean.sqrt()).ceil() as u64))
     }
@@ -264,16 +258,12 @@ impl<'a> Split<'a> {
     /// [`Error::Corrupt`] if there are more or fewer lists than shares, or replies than items. A filter that is full
     /// and does not scale ends its replies early.
     pub fn in_order<R>(&self, replies: Vec<Vec<R>>) -> Result<Vec<R>, Error> {
-        if replies.len() != self.shares.len() {
-            return Err(Error::corrupt("lists of replies", self.shares.len(), replies.len()));
-        }
+        Error::check_field(replies.len() == self.shares.len(), "lists of replies", self.shares.len(), replies.len())?;
         let mut ordered: Vec<Option<R>> = Vec::new();
         ordered.resize_with(self.len, || None);
         for (share, replies) in self.shares.iter().zip(replies) {
-            if replies.len() != share.places.len() {
-                let expected = format_args!("{} of part {}", share.places.len(), share.part);
-                return Err(Error::corrupt("replies", expected, replies.len()));
-            }
+            let expected = format_args!("{} of part {}", share.places.len(), share.part);
+            Error::check_field(replies.len() == share.places.len(), "replies", expected, replies.len())?;
             for (&place, reply) in share.places.iter().zip(replies) {
                 ordered[place] = Some(reply);
             }

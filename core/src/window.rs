@@ -76,9 +76,8 @@ impl Window {
     /// # Errors
     /// [`Error::OutOfRange`] for no slice or too many, no second, too many or fewer than slices.
     pub fn new(seconds: u64, slices: u32, most_slices: u32, pace: Pace) -> Result<Self, Error> {
-        if !(1..=Self::MAX_SECONDS).contains(&seconds) {
-            return Err(Error::out_of_range(Parameter::Window, "from 1 to 1099511627776 seconds", seconds));
-        }
+        let is_within = (1..=Self::MAX_SECONDS).contains(&seconds);
+        Error::check_range(is_within, Parameter::Window, "from 1 to 1099511627776 seconds", seconds)?;
         if !(1..=most_slices).contains(&slices) {
             let expected = match most_slices {
                 64 => "from 1 to 64",
@@ -87,9 +86,8 @@ impl Window {
             };
             return Err(Error::out_of_range(Parameter::Slices, expected, slices));
         }
-        if seconds < u64::from(slices) {
-            return Err(Error::out_of_range(Parameter::Window, "at least a second for each slice", seconds));
-        }
+        let expected = "at least a second for each slice";
+        Error::check_range(seconds >= u64::from(slices), Parameter::Window, expected, seconds)?;
         // Slices of this length, and no more than were asked for: so it fits. They have the same length again.
         let length = seconds.div_ceil(slices.into());
         Ok(Window { seconds, slices: seconds.div_ceil(length) as u32, pace })

@@ -4,6 +4,7 @@
 use std::alloc::Layout;
 use std::fmt;
 
+use self::chunks::{first_marked, first_marks, hashes_of, next_chunk};
 use super::bitmap::Line;
 use super::params::Params;
 use crate::error::{Error, Parameter};
@@ -14,15 +15,13 @@ use crate::size_limit::{SizeLimit, try_with_capacity};
 
 mod admit;
 pub(super) mod build;
+pub(super) mod chunks;
 pub(super) mod merge;
 mod store;
 mod sub_filters;
 
 pub(super) use store::Store;
 pub(super) use sub_filters::SubFilters;
-
-/// Hashes of a chunk: one for each bit of a `u32` mask, and about as many as a core has cache misses in flight.
-pub(super) const CHUNK: usize = 32;
 
 /// Largest number of sub-filters that a chain grows to. Every item is looked up in each, so filling a chain takes time
 /// quadratic in their number. Chains with an expansion of 2 or more end at 64, where the capacity overflows. A smaller
@@ -203,10 +202,7 @@ pub enum Expected {
 /// # Errors
 /// [`Error::Corrupt`].
 pub(super) fn check_items(num_items: u64, num_bits: u64) -> Result<(), Error> {
-    if num_items > num_bits {
-        return Err(Error::corrupt("num_items", format_args!("at most {num_bits}, one a bit"), num_items));
-    }
-    Ok(())
+    Error::check_field(num_items <= num_bits, "num_items", format_args!("at most {num_bits}, one a bit"), num_items)
 }
 
 /// A Bloom filter that grows. The newest sub-filter takes what is added; the filter holds an item if any sub-filter
@@ -304,7 +300,8 @@ impl<S: SubFilter> Chain<S> {
         limit: &(impl SizeLimit + ?Sized),
         mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
-        let mut hashes = hashes_of::<S>(items, self.params().seed);
+        let seed = self.params().seed;
+        let mut hashes = hashes_of(items, |item| S::hash(item, seed));
         // A single sub-filter is given only as many hashes as fit if all are new, so its room need not be checked after
         // each.
         while self.sub_filters.len() == 1 && self.room() > 0 {
@@ -336,7 +333,8 @@ impl<S: SubFilter> Chain<S> {
     /// [`Self::may_contain`] for many items, faster than one after another. `found` is called with each answer, in
     /// order.
     pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, mut found: impl FnMut(bool)) {
-        let mut hashes = hashes_of::<S>(items, self.params().seed);
+        let seed = self.params().seed;
+        let mut hashes = hashes_of(items, |item| S::hash(item, seed));
         if let SubFilters::One(only) = &self.sub_filters {
             return only.look_up_all(hashes, &mut found);
         }
@@ -448,10 +446,8 @@ impl<S: SubFilter> Chain<S> {
     /// Appends the next sub-filter.
     pub(super) fn grow(&mut self, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error> {
         let len = self.sub_filters.len();
-        if len >= MAX_SUB_FILTERS {
-            let expected = "at most 1024, as a larger capacity or expansion needs";
-            return Err(Error::out_of_range(Parameter::SubFilters, expected, len + 1));
-        }
+        let expected = "at most 1024, as a larger capacity or expansion needs";
+        Error::check_range(len < MAX_SUB_FILTERS, Parameter::SubFilters, expected, len + 1)?;
         let held_bytes = self.size_bytes().saturating_add(self.sub_filters.bytes_to_grow());
         let mut more = try_with_capacity(1)?;
         more.push(S::next(self.sub_filters(), held_bytes, limit)?);
@@ -496,112 +492,6 @@ pub(super) struct AddedChunk {
     pub(super) new: u32,
     /// Items handled.
     pub(super) handled: usize,
-}
-
-/// An iterator over the hashes of items whose `next` is always inlined, unlike those of `map` and `take`. A call would
-/// return the hash through memory: two stores of 64 bits, then one load of 128. Store forwarding fails there, which
-/// costs a list a tenth of its time.
-pub(super) struct Hashes<I, H> {
-    items: I,
-    hash: H,
-}
-
-pub(super) fn hashes_of<'a, S: SubFilter>(
-    items: impl IntoIterator<Item = &'a [u8]>,
-    seed: u64,
-) -> Hashes<impl Iterator<Item = &'a [u8]>, impl Fn(&[u8]) -> Hash128> {
-    Hashes { items: items.into_iter().fuse(), hash: move |item: &[u8]| S::hash(item, seed) }
-}
-
-impl<'a, I: Iterator<Item = &'a [u8]>, H: Fn(&[u8]) -> Hash128> Hashes<I, H> {
-    /// At most `left` hashes. `left` counts down.
-    fn up_to<'h>(&'h mut self, left: &'h mut usize) -> UpTo<'h, I, H> {
-        UpTo { hashes: self, left }
-    }
-}
-
-impl<'a, I: Iterator<Item = &'a [u8]>, H: Fn(&[u8]) -> Hash128> Iterator for Hashes<I, H> {
-    type Item = Hash128;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Hash128> {
-        let item = self.items.next()?;
-        Some((self.hash)(item))
-    }
-}
-
-struct UpTo<'h, I, H> {
-    hashes: &'h mut Hashes<I, H>,
-    left: &'h mut usize,
-}
-
-impl<'a, I: Iterator<Item = &'a [u8]>, H: Fn(&[u8]) -> Hash128> Iterator for UpTo<'_, I, H> {
-    type Item = Hash128;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Hash128> {
-        if *self.left == 0 {
-            return None;
-        }
-        let hash = self.hashes.next()?;
-        *self.left -= 1;
-        Some(hash)
-    }
-}
-
-/// The next chunk of hashes and its length; `None` when there are no more.
-pub(super) fn next_chunk(hashes: &mut impl Iterator<Item = Hash128>) -> Option<([Hash128; CHUNK], usize)> {
-    let mut chunk = [Hash128 { lo: 0, hi: 0 }; CHUNK];
-    let len = fill(&mut chunk, hashes);
-    (len > 0).then_some((chunk, len))
-}
-
-/// The mask of the first `len` hashes of a chunk.
-pub(super) fn first_marks(len: usize) -> u32 {
-    ((1u64 << len) - 1) as u32
-}
-
-/// Fills `chunk` from `hashes`, as far as they reach; returns how many it took.
-#[inline(always)]
-pub(super) fn fill(chunk: &mut [Hash128], hashes: &mut impl Iterator<Item = Hash128>) -> usize {
-    let mut len = 0;
-    for (slot, hash) in chunk.iter_mut().zip(hashes) {
-        *slot = hash;
-        len += 1;
-    }
-    len
-}
-
-/// The positions of the bits set in `marks`, ascending.
-#[inline(always)]
-pub(super) fn marked(marks: u32) -> Marked {
-    Marked(marks)
-}
-
-pub(super) struct Marked(u32);
-
-impl Iterator for Marked {
-    type Item = usize;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<usize> {
-        if self.0 == 0 {
-            return None;
-        }
-        let next = self.0.trailing_zeros() as usize;
-        self.0 &= self.0 - 1;
-        Some(next)
-    }
-}
-
-/// The mask of the lowest `count` set bits of `marks`.
-#[inline(always)]
-pub(super) fn first_marked(marks: u32, count: u64) -> u32 {
-    if count >= u64::from(u32::BITS) {
-        return marks;
-    }
-    let rest = (0..count).fold(marks, |rest, _| rest & rest.wrapping_sub(1));
-    marks ^ rest
 }
 
 #[cfg(test)]

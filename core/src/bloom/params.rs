@@ -75,9 +75,8 @@ impl Params {
     /// [`Error::OutOfRange`] names the first that is not.
     pub fn validate(&self) -> Result<(), Error> {
         check_error_rate(self.error_rate)?;
-        if !(1..=Self::MAX_CAPACITY).contains(&self.capacity) {
-            return Err(Error::out_of_range(Parameter::Capacity, "from 1 to 1099511627776", self.capacity));
-        }
+        let is_within = (1..=Self::MAX_CAPACITY).contains(&self.capacity);
+        Error::check_range(is_within, Parameter::Capacity, "from 1 to 1099511627776", self.capacity)?;
         if self.expansion > Self::MAX_EXPANSION {
             return Err(expansion_error(self.expansion));
         }

@@ -14,7 +14,9 @@
 
 use std::alloc::Layout;
 
+use super::chain::chunks::{hashes_of, next_chunk};
 use super::chain::{Expected, SubFilter, chain_rate};
+use super::lines::screen::look_up_chunk_in_even;
 use super::lines::sub_filter::LineSubFilter;
 use super::params::Params;
 use super::sliding::Sliding;
@@ -110,17 +112,14 @@ impl Ring {
         sub_filters: &[LineSubFilter],
     ) -> Result<(), Error> {
         let len: u64 = generations.iter().map(|one| u64::from(one.len)).sum();
-        if len != sub_filters.len() as u64 {
-            return Err(Error::corrupt("number of sub-filters", len, sub_filters.len()));
-        }
+        Error::check_field(len == sub_filters.len() as u64, "number of sub-filters", len, sub_filters.len())?;
         for (generation, sub_filters) in by_generation(generations, sub_filters) {
             for (index, sub_filter) in sub_filters.iter().enumerate() {
                 sub_filter.check_place(of_generation, index as u64)?;
             }
             let num_items = num_items(sub_filters);
-            if generation.renewed > num_items {
-                return Err(Error::corrupt("renewed items", format_args!("at most {num_items}"), generation.renewed));
-            }
+            let expected = format_args!("at most {num_items}");
+            Error::check_field(generation.renewed <= num_items, "renewed items", expected, generation.renewed)?;
         }
         Ok(())
     }
@@ -226,9 +225,9 @@ impl Ring {
         slices_later: u64,
     ) {
         let alive = self.alive(slices_later);
-        let mut hashes = super::chain::hashes_of::<LineSubFilter>(items, self.params.seed);
+        let mut hashes = hashes_of(items, |item| self.hash(item));
         let mut expected = Expected::Absent;
-        while let Some((chunk, len)) = super::chain::next_chunk(&mut hashes) {
+        while let Some((chunk, len)) = next_chunk(&mut hashes) {
             let marks = look_up_chunk(alive, &chunk[..len], expected);
             // The next chunk is most likely like this one.
             expected = if marks.count_ones() as usize > len / 2 { Expected::Present } else { Expected::Absent };
@@ -304,10 +303,8 @@ impl Ring {
         held_bytes: u64,
         limit: &(impl SizeLimit + ?Sized),
     ) -> Result<LineSubFilter, Error> {
-        if len >= Self::MAX_SUB_FILTERS {
-            let expected = "at most 1024, as a larger capacity or expansion needs";
-            return Err(Error::out_of_range(Parameter::SubFilters, expected, len + 1));
-        }
+        let expected = "at most 1024, as a larger capacity or expansion needs";
+        Error::check_range(len < Self::MAX_SUB_FILTERS, Parameter::SubFilters, expected, len + 1)?;
         LineSubFilter::of_chain(&self.of_generation, index as u64, held_bytes, limit)
     }
 
@@ -343,12 +340,9 @@ pub(crate) fn check_generations(params: &Params, sliding: &Sliding, generations:
     let most_sub_filters = if sliding.window().is_none() { 1 } else { Ring::MAX_SUB_FILTERS as u32 };
     let mut end = sliding.generations(params.capacity);
     for &Generation { age, len, .. } in generations {
-        if age >= end {
-            return Err(Error::corrupt("age of a generation", format_args!("less than {end}"), age));
-        }
-        if !(1..=most_sub_filters).contains(&len) {
-            return Err(Error::corrupt("number of sub-filters", format_args!("from 1 to {most_sub_filters}"), len));
-        }
+        Error::check_field(age < end, "age of a generation", format_args!("less than {end}"), age)?;
+        let is_within = (1..=most_sub_filters).contains(&len);
+        Error::check_field(is_within, "number of sub-filters", format_args!("from 1 to {most_sub_filters}"), len)?;
         end = age;
     }
     Ok(())
@@ -375,6 +369,6 @@ fn num_items(sub_filters: &[LineSubFilter]) -> u64 {
 fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> u32 {
     match hashes {
         [hash] => u32::from(LineSubFilter::look_up(sub_filters, *hash)),
-        _ => LineSubFilter::look_up_chunk_in_even(sub_filters, hashes, expected),
+        _ => look_up_chunk_in_even(sub_filters, hashes, expected),
     }
 }

@@ -63,9 +63,7 @@ impl Sliding {
     /// # Errors
     /// [`Error::OutOfRange`] for no slice or too many.
     pub fn last(slices: u32) -> Result<Self, Error> {
-        if !(1..=Self::MAX_SLICES).contains(&slices) {
-            return Err(Error::out_of_range(Parameter::Slices, "from 1 to 64", slices));
-        }
+        Error::check_range((1..=Self::MAX_SLICES).contains(&slices), Parameter::Slices, "from 1 to 64", slices)?;
         Ok(Sliding { span: Span::Last { slices }, refresh: false })
     }
 
@@ -124,17 +122,12 @@ impl Sliding {
     /// [`Error::OutOfRange`] for parameters outside their ranges.
     pub fn of_generation(&self, params: &Params) -> Result<Params, Error> {
         params.validate()?;
-        match self.span {
+        let (is_valid, expected) = match self.span {
             // A burst would be refused while the filter holds no more than its capacity.
-            Span::Time(_) if params.expansion == 0 => {
-                return Err(Error::out_of_range(Parameter::Expansion, "at least 1 with a window", 0));
-            }
-            Span::Last { .. } | Span::LastDifferent if params.expansion != 0 => {
-                let expected = "0 in a filter of the last items";
-                return Err(Error::out_of_range(Parameter::Expansion, expected, params.expansion));
-            }
-            _ => {}
-        }
+            Span::Time(_) => (params.expansion > 0, "at least 1 with a window"),
+            Span::Last { .. } | Span::LastDifferent => (params.expansion == 0, "0 in a filter of the last items"),
+        };
+        Error::check_range(is_valid, Parameter::Expansion, expected, params.expansion)?;
         // An absent item is asked of all generations.
         let error_rate = params.error_rate / f64::from(self.generations(params.capacity));
         let of_generation = Params { error_rate, capacity: self.share(params.capacity), ..*params };

@@ -1,18 +1,11 @@
 //! Letting new items in while there are fewer than a limit.
 
-use super::{Chain, Expected, SubFilter, next_chunk};
+use super::chunks::next_chunk;
+use super::{Chain, Expected, SubFilter};
 use crate::admission::{Admission, Survey, Terms, first_of};
 use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::{SizeLimit, try_with_capacity};
-
-/// What happens to an item that there is no room for.
-enum NoRoom {
-    /// It is refused, and those after it are asked too.
-    RefusesOne,
-    /// None of the items is let in.
-    RefusesAll,
-}
 
 /// A sub-filter before items were added to it.
 enum Undo<S> {
@@ -115,42 +108,41 @@ impl<S: SubFilter> Chain<S> {
         terms: Terms,
         stopped: Option<Error>,
     ) -> Result<usize, Error> {
-        let Some(error) = stopped else {
-            let end = if terms.dry_run { Some(0) } else { self.fill(newest, hashes, most, told, &NoRoom::RefusesOne) };
-            return Ok(newest + 1 + end.unwrap_or(0));
-        };
-        // They may have room all the same: that goes by bits, so only adding them tells.
-        let does_not_scale = matches!(error, Error::Full { .. });
-        let no_room = if does_not_scale && !terms.all { NoRoom::RefusesOne } else { NoRoom::RefusesAll };
-        let is_final = !terms.dry_run && matches!(no_room, NoRoom::RefusesOne);
-        let one = &self.sub_filters()[newest];
-        let before = if is_final || one.is_full() { None } else { Some(Undo::of(one, hashes)?) };
-        let end = self.fill(newest, hashes, most, told, &no_room);
-        match (end, before) {
-            (Some(end), _) if !terms.dry_run => return Ok(newest + 1 + end),
-            (_, Some(before)) => before.put_back(&mut self.sub_filters_mut()[newest]),
-            // It was full, so that nothing was added to it.
-            (_, None) => {}
+        if stopped.is_none() && terms.dry_run {
+            return Ok(newest + 1);
         }
-        if end.is_none() {
-            if !does_not_scale {
-                return Err(error);
-            }
-            told.fill(Admission::Refused);
+        // They may have room even if it cannot grow: that goes by bits, so only adding them tells.
+        let does_not_scale = matches!(stopped, Some(Error::Full { .. }));
+        let goes_on = stopped.is_none() || does_not_scale && !terms.all;
+        let one = &self.sub_filters()[newest];
+        // A full one changes no more.
+        let may_return = (terms.dry_run || !goes_on) && !one.is_full();
+        let before = if may_return { Some(Undo::of(one, hashes)?) } else { None };
+        let end = self.fill(newest, hashes, most, told, goes_on);
+        if let (Some(end), false) = (end, terms.dry_run) {
+            return Ok(newest + 1 + end);
+        }
+        if let Some(before) = before {
+            before.put_back(&mut self.sub_filters_mut()[newest]);
+        }
+        match (end, stopped) {
+            (None, Some(error)) if !does_not_scale => return Err(error),
+            (None, _) => told.fill(Admission::Refused),
+            (Some(_), _) => {}
         }
         Ok(newest + 1)
     }
 
     /// Adds the first `most` of these items, which no sub-filter has, to those from `newest` on, and refuses the rest.
-    /// Some may be known by then, from the others. Returns how many of the sub-filters that follow were begun; `None` if
-    /// an item has no room and that ends it.
+    /// Some may be known by then, from the others. Returns how many of the sub-filters that follow were begun. An item
+    /// without room is refused, and the filling goes on; else it ends with `None`.
     fn fill(
         &mut self,
         newest: usize,
         hashes: &[Hash128],
         most: usize,
         told: &mut [Admission],
-        no_room: &NoRoom,
+        goes_on: bool,
     ) -> Option<usize> {
         let tail = &mut self.sub_filters_mut()[newest..];
         let (mut at, mut admitted) = (0, 0);
@@ -166,7 +158,7 @@ impl<S: SubFilter> Chain<S> {
             if tail[at].is_full() {
                 if at + 1 < tail.len() {
                     at += 1;
-                } else if matches!(no_room, NoRoom::RefusesOne) {
+                } else if goes_on {
                     continue;
                 } else {
                     return None;

@@ -6,7 +6,8 @@
 
 use std::thread;
 
-use super::{CHUNK, Chain, Expected, SubFilter, first_marks, marked, next_chunk};
+use super::chunks::{CHUNK, first_marks, marked, next_chunk};
+use super::{Chain, Expected, SubFilter};
 use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::{SizeLimit, try_reserve};

@@ -29,7 +29,7 @@ impl<S: SubFilter> Chain<S> {
         let held = self.size_bytes().saturating_add(self.sub_filters.bytes_to_grow());
         let mut more = empty_twins(self.sub_filters(), &lists, held, limit)?;
         self.sub_filters.append(&mut more)?;
-        unite(self.sub_filters_mut(), &lists, &num_items)?;
+        unite(self.sub_filters_mut(), &lists, &num_items);
         Ok(true)
     }
 }
@@ -108,13 +108,13 @@ pub(in crate::bloom) fn empty_twins<S: SubFilter>(
     Ok(twins)
 }
 
-/// Makes `ours`, as long as the longest of them all, the union, of so many items.
-pub(in crate::bloom) fn unite<S: SubFilter>(ours: &mut [S], others: &[&[S]], num_items: &[u64]) -> Result<(), Error> {
+/// Makes `ours`, as long as the longest of them all, the union, of the planned numbers of items.
+pub(in crate::bloom) fn unite<S: SubFilter>(ours: &mut [S], others: &[&[S]], num_items: &[u64]) {
     for (index, (ours, &num_items)) in ours.iter_mut().zip(num_items).enumerate() {
         for theirs in others.iter().filter_map(|other| other.get(index)) {
             ours.union_with(theirs);
         }
-        ours.set_num_items(num_items)?;
+        let set = ours.set_num_items(num_items);
+        debug_assert!(set.is_ok(), "at most one a bit is planned");
     }
-    Ok(())
 }

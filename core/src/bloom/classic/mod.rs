@@ -55,9 +55,8 @@ impl ClassicFilter {
     /// # Errors
     /// As [`ClassicFilter::new`]; [`Error::OutOfRange`] only where no such filter can exist.
     pub fn of_any_range(params: Params, growth: u32, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
-        if params.expansion != 0 && params.expansion != growth {
-            return Err(Error::out_of_range(Parameter::Growth, "the expansion of a filter that scales", growth));
-        }
+        let is_expansion = params.expansion == 0 || params.expansion == growth;
+        Error::check_range(is_expansion, Parameter::Growth, "the expansion of a filter that scales", growth)?;
         let (scaling, tightening) = if params.expansion == 0 { (NO_SCALING, 1.0) } else { (0, TIGHTENING) };
         let options = NOROUND | FORCE64 | scaling;
         let shape = Shape::new(params.error_rate * tightening, params.capacity, options)?;
@@ -97,14 +96,10 @@ impl ClassicFilter {
 pub(crate) fn check_chain(options: u32, growth: u32, num_sub_filters: u64) -> Result<(), Error> {
     sizing::validate_options(options)?;
     let scales = options & NO_SCALING == 0;
-    if scales && growth == 0 {
-        return Err(Error::corrupt("growth", "at least 1 if the filter scales", growth));
-    }
+    Error::check_field(!scales || growth > 0, "growth", "at least 1 if the filter scales", growth)?;
     let most = if scales { MAX_LOADED_SUB_FILTERS } else { 1 };
-    if !(1..=most).contains(&num_sub_filters) {
-        return Err(Error::corrupt("number of sub-filters", format_args!("from 1 to {most}"), num_sub_filters));
-    }
-    Ok(())
+    let is_within = (1..=most).contains(&num_sub_filters);
+    Error::check_field(is_within, "number of sub-filters", format_args!("from 1 to {most}"), num_sub_filters)
 }
 
 #[cfg(test)]

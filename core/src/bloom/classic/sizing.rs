@@ -75,9 +75,7 @@ impl Shape {
         check_error_rate(error_rate)?;
         let too_large =
             || Error::out_of_range(Parameter::Capacity, "of an addressable size at this error rate", capacity);
-        if capacity == 0 {
-            return Err(Error::out_of_range(Parameter::Capacity, "at least 1", capacity));
-        }
+        Error::check_range(capacity != 0, Parameter::Capacity, "at least 1", capacity)?;
         let bits_per_item = bits_per_item(error_rate);
         let (num_bits, n2, capacity) = if options & ENTRIES_IS_BITS != 0 {
             let n2 = u8::try_from(capacity).ok().filter(|&n2| n2 <= MAX_N2).ok_or_else(too_large)?;
@@ -146,31 +144,21 @@ impl Shape {
     /// # Errors
     /// [`Error::Corrupt`] names the field.
     pub fn validate(&self) -> Result<(), Error> {
-        if self.capacity == 0 {
-            return Err(Error::corrupt("capacity", "at least 1", 0));
-        }
-        if check_error_rate(self.error_rate).is_err() {
-            return Err(Error::corrupt("error_rate", "more than 0 and less than 1", self.error_rate));
-        }
-        if !(self.bits_per_item > 0.0 && self.bits_per_item <= MAX_BITS_PER_ITEM) {
-            let expected = format_args!("more than 0 and at most {MAX_BITS_PER_ITEM}");
-            return Err(Error::corrupt("bits_per_item", expected, self.bits_per_item));
-        }
+        Error::check_field(self.capacity != 0, "capacity", "at least 1", 0)?;
+        let expected = "more than 0 and less than 1";
+        Error::check_field(check_error_rate(self.error_rate).is_ok(), "error_rate", expected, self.error_rate)?;
+        let is_within = self.bits_per_item > 0.0 && self.bits_per_item <= MAX_BITS_PER_ITEM;
+        let expected = format_args!("more than 0 and at most {MAX_BITS_PER_ITEM}");
+        Error::check_field(is_within, "bits_per_item", expected, self.bits_per_item)?;
         let expected = hashes(self.bits_per_item);
-        if f64::from(self.hashes) != expected {
-            return Err(Error::corrupt("hashes", expected, self.hashes));
-        }
-        if self.n2 > MAX_N2 {
-            return Err(Error::corrupt("n2", format_args!("at most {MAX_N2}"), self.n2));
-        }
-        if !(1..=MAX_BYTES).contains(&self.num_bytes) {
-            return Err(Error::corrupt("num_bytes", format_args!("from 1 to {MAX_BYTES}"), self.num_bytes));
-        }
+        Error::check_field(f64::from(self.hashes) == expected, "hashes", expected, self.hashes)?;
+        Error::check_field(self.n2 <= MAX_N2, "n2", format_args!("at most {MAX_N2}"), self.n2)?;
+        let is_within = (1..=MAX_BYTES).contains(&self.num_bytes);
+        Error::check_field(is_within, "num_bytes", format_args!("from 1 to {MAX_BYTES}"), self.num_bytes)?;
         if self.n2 > 0 {
-            let expected = (1u64 << self.n2).div_ceil(64) * 8;
-            if self.num_bytes != expected {
-                return Err(Error::corrupt("num_bytes", format_args!("{expected} for n2 {}", self.n2), self.num_bytes));
-            }
+            let num_bytes = (1u64 << self.n2).div_ceil(64) * 8;
+            let expected = format_args!("{num_bytes} for n2 {}", self.n2);
+            Error::check_field(self.num_bytes == num_bytes, "num_bytes", expected, self.num_bytes)?;
         }
         Ok(())
     }
@@ -193,14 +181,9 @@ fn hashes(bits_per_item: f64) -> f64 {
 /// # Errors
 /// [`Error::Corrupt`]; for filters of releases before 2.0 it says what they are.
 pub(crate) fn validate_options(options: u32) -> Result<(), Error> {
-    if options & !ALL_OPTIONS != 0 {
-        return Err(Error::corrupt("options", format_args!("at most {ALL_OPTIONS}"), options));
-    }
-    if options & FORCE64 == 0 {
-        let got = "a filter of RedisBloom 1.x with 32-bit hashes, which cannot be brought in";
-        return Err(Error::corrupt("options", "64-bit hashes", got));
-    }
-    Ok(())
+    Error::check_field(options & !ALL_OPTIONS == 0, "options", format_args!("at most {ALL_OPTIONS}"), options)?;
+    let got = "a filter of RedisBloom 1.x with 32-bit hashes, which cannot be brought in";
+    Error::check_field(options & FORCE64 != 0, "options", "64-bit hashes", got)
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@
 use std::ops::Range;
 
 use super::super::bitmap::PREFETCH_FROM_LINES;
-use super::super::chain::{Store, SubFilter, first_marked, first_marks, marked, next_chunk};
+use super::super::chain::chunks::{first_marked, first_marks, marked, next_chunk};
+use super::super::chain::{Store, SubFilter};
 use super::super::params::Params;
 use super::plan::{ClassicPlan, Rules};
 use super::sizing::{NO_SCALING, Shape};
@@ -344,7 +345,7 @@ impl SubFilter for ClassicSubFilter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::chain::CHUNK;
+    use super::super::super::chain::chunks::CHUNK;
     use super::super::sizing::{FORCE64, NOROUND};
     use super::*;
     use crate::hash::classic_hash;

@@ -9,6 +9,8 @@
 //! long as adding a hundred items, and the number of lines, a whole number, rarely depends on the last places. So
 //! Newton's method gives bounds that certainly enclose the result. They are narrowed only as far as necessary.
 
+use std::sync::LazyLock;
+
 use super::super::bitmap::LINE_BITS;
 
 /// Largest number of bits that an item sets in a line: seven indices of nine bits fit one 64-bit word. Part of the
@@ -127,7 +129,7 @@ const NUM_TERMS: usize = MAX_PROBES_PER_LINE as usize + 1;
 /// The error rate of a line as a function of its load, for one number of probes:
 /// `sum over j of weights[j] * exp(-load * misses[j])`.
 pub(super) struct LineRate {
-    probes: u32,
+    probes: usize,
     /// `(-1)^j * sum over d of P(d of the probes are distinct) * C(d, j)`.
     weights: [f64; NUM_TERMS],
     /// Chance that an item has a bit among `j` given ones, `1 - (1 - j/512)^probes`.
@@ -135,15 +137,7 @@ pub(super) struct LineRate {
 }
 
 /// For each number of probes from 0 on.
-static LINE_RATES: [LineRate; NUM_TERMS] = {
-    let mut rates = [const { LineRate { probes: 0, weights: [0.0; NUM_TERMS], misses: [0.0; NUM_TERMS] } }; NUM_TERMS];
-    let mut probes = 0;
-    while probes < NUM_TERMS {
-        rates[probes] = LineRate::new(probes as u32);
-        probes += 1;
-    }
-    rates
-};
+static LINE_RATES: LazyLock<[LineRate; NUM_TERMS]> = LazyLock::new(|| std::array::from_fn(LineRate::new));
 
 impl LineRate {
     /// For a number of probes of at most [`MAX_PROBES_PER_LINE`].
@@ -154,47 +148,35 @@ impl LineRate {
     /// An absent item is found if none of its `d` distinct bits is free. By inclusion and exclusion, the chance of that
     /// is the alternating sum over the `j`-subsets of the chance that all `j` are free. A Poisson number of items of
     /// mean `load` leaves `j` given bits free with chance `exp(-load * misses[j])`.
-    const fn new(probes: u32) -> Self {
-        let bits = LINE_BITS as f64;
+    fn new(probes: usize) -> Self {
+        let bits = f64::from(LINE_BITS);
         // distinct[d]: chance that the probes so far fell on d different bits.
         let mut distinct = [0.0; NUM_TERMS];
         distinct[0] = 1.0;
-        let mut thrown = 0;
-        while thrown < probes {
-            let mut d = NUM_TERMS;
-            while d > 0 {
-                d -= 1;
+        for _ in 0..probes {
+            for d in (0..NUM_TERMS).rev() {
                 let fresh = if d == 0 { 0.0 } else { distinct[d - 1] * ((bits - (d - 1) as f64) / bits) };
                 distinct[d] = distinct[d] * (d as f64 / bits) + fresh;
             }
-            thrown += 1;
         }
         let (mut weights, mut misses) = ([0.0; NUM_TERMS], [0.0; NUM_TERMS]);
         // subsets[d]: C(d, j), built up from j to j + 1 by the hockey-stick rule.
         let mut subsets = [1.0; NUM_TERMS];
-        let mut j = 0;
-        while j < NUM_TERMS {
-            let (mut sum, mut below, mut d) = (0.0, 0.0, 0);
-            while d < NUM_TERMS {
-                sum += distinct[d] * subsets[d];
-                (subsets[d], below) = (below, below + subsets[d]);
-                d += 1;
+        for j in 0..NUM_TERMS {
+            let (mut sum, mut below) = (0.0, 0.0);
+            for (distinct, subsets) in distinct.iter().zip(&mut subsets) {
+                sum += distinct * *subsets;
+                (*subsets, below) = (below, below + *subsets);
             }
             weights[j] = if j % 2 == 0 { sum } else { -sum };
-            let (mut power, mut probe) = (1.0, 0);
-            while probe < probes {
-                power *= 1.0 - j as f64 / bits;
-                probe += 1;
-            }
-            misses[j] = 1.0 - power;
-            j += 1;
+            misses[j] = 1.0 - (0..probes).fold(1.0, |power, _| power * (1.0 - j as f64 / bits));
         }
         LineRate { probes, weights, misses }
     }
 
     /// The rate at this load. The absolute error is about 1e-14.
     pub(super) fn at(&self, load: f64) -> f64 {
-        let terms = 0..=self.probes as usize;
+        let terms = 0..=self.probes;
         let sum = terms.fold(0.0, |sum, j| sum + self.weights[j] * libm::exp(-load * self.misses[j]));
         // The terms reach about 35, so a rate below 1e-14 is rounding and may come out negative.
         sum.clamp(0.0, 1.0)
@@ -202,7 +184,7 @@ impl LineRate {
 
     /// The rate at this load, and its derivative by the load.
     fn with_slope(&self, load: f64) -> (f64, f64) {
-        (0..=self.probes as usize).fold((0.0, 0.0), |(sum, slope), j| {
+        (0..=self.probes).fold((0.0, 0.0), |(sum, slope), j| {
             let term = self.weights[j] * libm::exp(-load * self.misses[j]);
             (sum + term, slope - self.misses[j] * term)
         })

@@ -1,11 +1,12 @@
 //! Filters whose items have their bits in a few cache lines.
 
 mod build;
+mod chained;
 mod line;
 mod load;
 mod plan;
 pub(in crate::bloom) mod probe;
-mod screen;
+pub(in crate::bloom) mod screen;
 pub(crate) mod sizing;
 pub(crate) mod sub_filter;
 
@@ -38,9 +39,8 @@ impl LineFilter {
     /// that no filter of these parameters can have.
     pub fn from_sub_filters(params: Params, sub_filters: Vec<LineSubFilter>) -> Result<Self, Error> {
         params.validate()?;
-        if !(1..=Self::MAX_SUB_FILTERS).contains(&sub_filters.len()) {
-            return Err(Error::corrupt("sub_filters", "from 1 to 1024", sub_filters.len()));
-        }
+        let is_within = (1..=Self::MAX_SUB_FILTERS).contains(&sub_filters.len());
+        Error::check_field(is_within, "sub_filters", "from 1 to 1024", sub_filters.len())?;
         for (index, sub_filter) in sub_filters.iter().enumerate() {
             sub_filter.check_place(&params, index as u64)?;
         }

@@ -2,7 +2,7 @@
 //! shape of an item and for several instruction sets.
 
 use super::super::bitmap::Line;
-use super::super::chain::{CHUNK, fill, marked};
+use super::super::chain::chunks::{CHUNK, fill, marked};
 use super::line::{self, line_index, pick, places};
 use crate::hash::Hash128;
 use multiversion::multiversion;
@@ -11,8 +11,8 @@ use prefetch_index::prefetch_index;
 use std::ops::Range;
 
 /// How many lines an item has and how many bits in each. With [`Fixed`] the compiler knows both and unrolls the loops,
-/// which saves 8 to 20 ns an item. [`Looped`] serves the shapes that only error rates below 1e-13 need.
-pub(in crate::bloom) trait Shape: Copy {
+/// which saves 8 to 20 ns an item. [`ItemShape`] itself serves those that only error rates below 1e-13 need.
+pub(in crate::bloom) trait LineShape: Copy {
     fn lines_per_item(self) -> u32;
     fn probes_per_line(self) -> u32;
 }
@@ -20,7 +20,7 @@ pub(in crate::bloom) trait Shape: Copy {
 #[derive(Clone, Copy)]
 struct Fixed<const B: u32, const G: u32>;
 
-impl<const B: u32, const G: u32> Shape for Fixed<B, G> {
+impl<const B: u32, const G: u32> LineShape for Fixed<B, G> {
     #[inline(always)]
     fn lines_per_item(self) -> u32 {
         B
@@ -31,40 +31,34 @@ impl<const B: u32, const G: u32> Shape for Fixed<B, G> {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Looped {
-    lines_per_item: u32,
-    probes_per_line: u32,
-}
+/// Lines an item, and bits in each: all that a probe needs of a geometry, passed in registers.
+pub(in crate::bloom) type ItemShape = (u32, u32);
 
-impl Shape for Looped {
+impl LineShape for ItemShape {
     #[inline(always)]
     fn lines_per_item(self) -> u32 {
-        self.lines_per_item
+        self.0
     }
     #[inline(always)]
     fn probes_per_line(self) -> u32 {
-        self.probes_per_line
+        self.1
     }
 }
 
 /// Work that is compiled once for every shape.
 trait Job {
     type Output;
-    fn run(self, shape: impl Shape) -> Self::Output;
+    fn run(self, shape: impl LineShape) -> Self::Output;
 }
-
-/// Lines an item, and bits in each: all that a probe needs of a geometry, passed in registers.
-pub(in crate::bloom) type ItemShape = (u32, u32);
 
 /// Runs `job` with the implementation for `shape`. This is the only place where one is chosen.
 #[inline(always)]
-fn run<J: Job>((lines_per_item, probes_per_line): ItemShape, job: J) -> J::Output {
+fn run<J: Job>(shape: ItemShape, job: J) -> J::Output {
     macro_rules! shapes {
         ($(($b:literal, $g:literal))*) => {
-            match (lines_per_item, probes_per_line) {
+            match shape {
                 $(($b, $g) => job.run(Fixed::<$b, $g>),)*
-                _ => job.run(Looped { lines_per_item, probes_per_line }),
+                _ => job.run(shape),
             }
         };
     }
@@ -86,7 +80,7 @@ pub(in crate::bloom) fn contains(shape: ItemShape, lines: &[Line], hash: Hash128
         "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
         _ => line::has,
     };
-    run(shape, One(Seek { lines, has }, hash))
+    run(shape, One(Seek { lines, has, first: 0 }, hash))
 }
 
 /// Whether all bits of this hash are set in its lines but the first.
@@ -96,7 +90,7 @@ pub(in crate::bloom) fn contains_rest(shape: ItemShape, lines: &[Line], hash: Ha
         "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
         _ => line::has,
     };
-    run(shape, Rest(Seek { lines, has }, hash))
+    run(shape, One(Seek { lines, has, first: 1 }, hash))
 }
 
 /// Sets the bits of this hash and tells how many of them were free.
@@ -121,7 +115,7 @@ pub(in crate::bloom) fn contains_all(
         "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
         _ => line::has,
     };
-    run(shape, SeekAll(Seek { lines, has }, hashes, found))
+    run(shape, SeekAll(Seek { lines, has, first: 0 }, hashes, found))
 }
 
 /// [`insert`] for each of many hashes.
@@ -165,13 +159,14 @@ pub(in crate::bloom) fn prefetch(lines: &[Line], hashes: &[Hash128], pending: u3
 trait Probe {
     type Answer;
     fn lines(&self) -> &[Line];
-    fn probe(&mut self, hash: Hash128, shape: impl Shape) -> Self::Answer;
+    fn probe(&mut self, hash: Hash128, shape: impl LineShape) -> Self::Answer;
 }
 
-/// Tests whether all bits of an item are set. `has` tests those in one line.
+/// Tests whether all bits of an item are set, from its line number `first` on. `has` tests those in one line.
 struct Seek<'a, W> {
     lines: &'a [Line],
     has: W,
+    first: u32,
 }
 
 impl<W: Fn(&Line, u64, u32) -> bool> Probe for Seek<'_, W> {
@@ -183,15 +178,15 @@ impl<W: Fn(&Line, u64, u32) -> bool> Probe for Seek<'_, W> {
     }
 
     #[inline(always)]
-    fn probe(&mut self, hash: Hash128, shape: impl Shape) -> bool {
-        self.has(hash, 0..shape.lines_per_item(), shape)
+    fn probe(&mut self, hash: Hash128, shape: impl LineShape) -> bool {
+        self.has(hash, self.first..shape.lines_per_item(), shape)
     }
 }
 
 impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
     /// Whether all bits in the lines `lines` of the item are set.
     #[inline(always)]
-    fn has(&self, hash: Hash128, lines: Range<u32>, shape: impl Shape) -> bool {
+    fn has(&self, hash: Hash128, lines: Range<u32>, shape: impl LineShape) -> bool {
         // A loop, since the compiler makes `all` a call and does not unroll it.
         for i in lines {
             let x = pick(hash, i);
@@ -218,7 +213,7 @@ impl<W: Fn(&mut Line, u64, u32) -> u64> Probe for Fill<'_, W> {
     }
 
     #[inline(always)]
-    fn probe(&mut self, hash: Hash128, shape: impl Shape) -> u64 {
+    fn probe(&mut self, hash: Hash128, shape: impl LineShape) -> u64 {
         let mut free = 0;
         for i in 0..shape.lines_per_item() {
             let x = pick(hash, i);
@@ -236,20 +231,8 @@ impl<P: Probe> Job for One<P> {
     type Output = P::Answer;
 
     #[inline(always)]
-    fn run(mut self, shape: impl Shape) -> P::Answer {
+    fn run(mut self, shape: impl LineShape) -> P::Answer {
         self.0.probe(self.1, shape)
-    }
-}
-
-/// A look-up of one item in its lines but the first.
-struct Rest<'a, W>(Seek<'a, W>, Hash128);
-
-impl<W: Fn(&Line, u64, u32) -> bool> Job for Rest<'_, W> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run(self, shape: impl Shape) -> bool {
-        self.0.has(self.1, 1..shape.lines_per_item(), shape)
     }
 }
 
@@ -272,7 +255,7 @@ impl<W: Fn(&Line, u64, u32) -> bool, H: Iterator<Item = Hash128>, F: FnMut(bool)
     type Output = ();
 
     #[inline(always)]
-    fn run(self, shape: impl Shape) {
+    fn run(self, shape: impl LineShape) {
         let SeekAll(seek, hashes, found) = self;
         let is_far = seek.lines.len() >= CHUNKED_FROM_LINES;
         match (is_far, shape.lines_per_item()) {
@@ -290,7 +273,7 @@ impl<W: Fn(&mut Line, u64, u32) -> u64, H: Iterator<Item = Hash128>, F: FnMut(u6
     type Output = ();
 
     #[inline(always)]
-    fn run(self, shape: impl Shape) {
+    fn run(self, shape: impl LineShape) {
         let FillAll(fill, hashes, free) = self;
         let is_far = fill.lines.len() >= CHUNKED_FROM_LINES;
         let all = All(fill, hashes, free);
@@ -334,7 +317,7 @@ impl<W: Fn(&mut Line, u64, u32) -> u64> Job for FillPart<'_, '_, W> {
     type Output = u64;
 
     #[inline(always)]
-    fn run(self, shape: impl Shape) -> u64 {
+    fn run(self, shape: impl LineShape) -> u64 {
         let FillPart { part, fill, hashes, start, new } = self;
         let (first, num_lines) = (part.first, part.num_lines);
         let lines = &mut *part.lines;
@@ -372,7 +355,7 @@ impl<W: Fn(&mut Line, u64, u32) -> u64> Job for FillPart<'_, '_, W> {
 
 impl<P: Probe, H: Iterator<Item = Hash128>, F: FnMut(P::Answer)> All<P, H, F> {
     #[inline(always)]
-    fn run_ahead(self, shape: impl Shape) {
+    fn run_ahead(self, shape: impl LineShape) {
         let All(mut probe, mut hashes, mut answer) = self;
         let mut waiting = [Hash128 { lo: 0, hi: 0 }; AHEAD];
         let len = fill(&mut waiting, &mut hashes);
@@ -389,7 +372,7 @@ impl<P: Probe, H: Iterator<Item = Hash128>, F: FnMut(P::Answer)> All<P, H, F> {
     }
 
     #[inline(always)]
-    fn run_chunked(self, shape: impl Shape) {
+    fn run_chunked(self, shape: impl LineShape) {
         let All(mut probe, mut hashes, mut answer) = self;
         let mut chunk = [Hash128 { lo: 0, hi: 0 }; CHUNK];
         loop {
@@ -415,7 +398,7 @@ impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
     #[inline(always)]
     fn run_first_lines_first(
         self,
-        shape: impl Shape,
+        shape: impl LineShape,
         mut hashes: impl Iterator<Item = Hash128>,
         mut found: impl FnMut(bool),
     ) {

@@ -7,11 +7,12 @@
 //! in full.
 
 use super::super::bitmap::Line;
-use super::super::chain::{CHUNK, Expected, SubFilter, first_marks, marked};
+use super::super::chain::chunks::{CHUNK, first_marks, marked};
+use super::super::chain::{Expected, SubFilter};
 #[cfg(target_arch = "x86_64")]
 use super::line::avx512;
 use super::line::{lay_out, line_index, places};
-use super::sizing::Geometry;
+use super::sub_filter::LineSubFilter;
 use crate::hash::Hash128;
 use multiversion::multiversion;
 use multiversion::target::match_target;
@@ -25,25 +26,44 @@ const GROUP: usize = 5;
 /// to change: nothing stored depends on it.
 const NEWEST: usize = 3;
 
-/// A sub-filter that can be screened.
-pub(super) trait Screened: SubFilter {
-    fn geometry(&self) -> Geometry;
-    fn lines(&self) -> &[Line];
-    /// Whether all bits of this hash are set in its lines but the first.
-    fn has_rest(&self, hash: Hash128) -> bool;
-    /// Whether its bitmap is too large to be in cache.
-    fn is_large(&self) -> bool;
-    /// Prefetches the first `count` lines of the pending hashes, if it is large.
-    fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32, count: u32);
-}
-
 /// The mask of those hashes, at most [`CHUNK`], that may have been inserted in one of the sub-filters. `expected` is a
 /// hint: a wrong one costs time and changes no answer.
-pub(super) fn look_up_chunk(sub_filters: &[impl Screened], hashes: &[Hash128], expected: Expected) -> u32 {
-    let (all, mut found) = (first_marks(hashes.len()), 0);
-    if let [only] = sub_filters {
-        return only.look_up_chunk(hashes, all);
+pub(super) fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> u32 {
+    match sub_filters {
+        [only] => only.look_up_chunk(hashes, first_marks(hashes.len())),
+        _ => look_up_groups(sub_filters, hashes, expected, screen, LineSubFilter::may_contain),
     }
+}
+
+/// As [`look_up_chunk`], for sub-filters that are mostly of one size, as the generations of a window are: an item has the
+/// same lines in each.
+pub(in crate::bloom) fn look_up_chunk_in_even(
+    sub_filters: &[LineSubFilter],
+    hashes: &[Hash128],
+    expected: Expected,
+) -> u32 {
+    let is_even = |pair: &[LineSubFilter]| pair[0].geometry() == pair[1].geometry();
+    let Some(first) = sub_filters.first() else { return 0 };
+    if !sub_filters.windows(2).all(is_even) {
+        // Not the newest first: the items that are there are in all of them alike.
+        return look_up_chunk(sub_filters, hashes, Expected::Absent);
+    }
+    // From memory each line counts, and items that are there are found before the oldest are asked. In a cache it is
+    // faster to ask all at once.
+    let expected = if first.is_large() { expected } else { Expected::Absent };
+    look_up_groups(sub_filters, hashes, expected, screen_even, LineSubFilter::has_rest)
+}
+
+/// Asks group after group: `screen` for candidates, and `has` those that have the bits of an item in its first line.
+#[inline(always)]
+fn look_up_groups(
+    sub_filters: &[LineSubFilter],
+    hashes: &[Hash128],
+    expected: Expected,
+    screen: impl Fn(&[LineSubFilter], &[Hash128], u32, &mut [u32; CHUNK]),
+    has: impl Fn(&LineSubFilter, Hash128) -> bool,
+) -> u32 {
+    let (all, mut found) = (first_marks(hashes.len()), 0);
     let apart = if expected == Expected::Present { NEWEST } else { 0 };
     let (older, newest_ones) = sub_filters.split_at(sub_filters.len().saturating_sub(apart));
     for group in newest_ones.chunks(NEWEST).chain(older.rchunks(GROUP)) {
@@ -54,53 +74,17 @@ pub(super) fn look_up_chunk(sub_filters: &[impl Screened], hashes: &[Hash128], e
         group.iter().for_each(|sub_filter| sub_filter.prefetch_chunk(hashes, pending, 1));
         let mut candidates = [0; CHUNK];
         screen(group, hashes, pending, &mut candidates);
-        for i in marked(pending) {
-            if let Some(newest) = newest(candidates[i]) {
-                let sub_filter = &group[newest];
-                sub_filter.prefetch_chunk(hashes, 1 << i, sub_filter.geometry().lines_per_item);
-            }
-        }
-        for i in marked(pending) {
-            while let Some(newest) = newest(candidates[i]) {
-                if group[newest].may_contain(hashes[i]) {
-                    found |= 1 << i;
-                    break;
-                }
-                candidates[i] ^= 1 << newest;
-            }
-        }
-    }
-    found
-}
-
-/// As [`look_up_chunk`], in sub-filters of one size, as the generations of a window mostly are: an item has the same lines
-/// in each.
-pub(super) fn look_up_chunk_in_even(sub_filters: &[impl Screened], hashes: &[Hash128], expected: Expected) -> u32 {
-    let (all, mut found) = (first_marks(hashes.len()), 0);
-    let Some(geometry) = sub_filters.first().map(Screened::geometry) else { return 0 };
-    let is_large = sub_filters[0].is_large();
-    // From memory each line counts, and items that are there are found before the oldest are asked. In a cache it is
-    // faster to ask all at once.
-    let apart = if is_large && expected == Expected::Present { NEWEST } else { 0 };
-    let (older, newest_ones) = sub_filters.split_at(sub_filters.len().saturating_sub(apart));
-    for group in newest_ones.chunks(NEWEST).chain(older.rchunks(GROUP)) {
-        let pending = all & !found;
-        if pending == 0 {
-            break;
-        }
-        group.iter().for_each(|sub_filter| sub_filter.prefetch_chunk(hashes, pending, 1));
-        let mut candidates = [0; CHUNK];
-        screen_even(group, hashes, pending, &mut candidates);
-        if is_large {
+        if group.last().is_some_and(LineSubFilter::is_large) {
             for i in marked(pending) {
                 if let Some(newest) = newest(candidates[i]) {
-                    group[newest].prefetch_chunk(hashes, 1 << i, geometry.lines_per_item);
+                    let sub_filter = &group[newest];
+                    sub_filter.prefetch_chunk(hashes, 1 << i, sub_filter.geometry().lines_per_item);
                 }
             }
         }
         for i in marked(pending) {
             while let Some(newest) = newest(candidates[i]) {
-                if group[newest].has_rest(hashes[i]) {
+                if has(&group[newest], hashes[i]) {
                     found |= 1 << i;
                     break;
                 }
@@ -113,14 +97,14 @@ pub(super) fn look_up_chunk_in_even(sub_filters: &[impl Screened], hashes: &[Has
 
 /// Whether the item of this hash may have been inserted in one of the sub-filters.
 #[inline(always)]
-pub(super) fn look_up(sub_filters: &[impl Screened], hash: Hash128) -> bool {
+pub(super) fn look_up(sub_filters: &[LineSubFilter], hash: Hash128) -> bool {
     match sub_filters {
         [only] => only.may_contain(hash),
         many => look_up_in_many(many, hash),
     }
 }
 
-fn look_up_in_many(sub_filters: &[impl Screened], hash: Hash128) -> bool {
+fn look_up_in_many(sub_filters: &[LineSubFilter], hash: Hash128) -> bool {
     sub_filters.rchunks(GROUP).any(|group| {
         let mut candidates = screen_one(group, hash);
         while let Some(newest) = newest(candidates) {
@@ -140,7 +124,7 @@ fn newest(candidates: u32) -> Option<usize> {
 
 /// Writes for each pending hash the mask of the sub-filters whose first line has its bits.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen<S: Screened>(group: &[S], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
+fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
     let probes = common_probes(group);
     match_target! {
         "x86_64+avx512f" => {
@@ -164,7 +148,7 @@ fn screen<S: Screened>(group: &[S], hashes: &[Hash128], pending: u32, candidates
 
 /// As [`screen`], of sub-filters of one size.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen_even<S: Screened>(group: &[S], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
+fn screen_even(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
     let (probes, num_lines) = (common_probes(group), group.first().map_or(0, |first| first.lines().len()));
     let (mut bits, mut index) = ([[0; 8]; CHUNK], [0; CHUNK]);
     for (i, hash) in hashes.iter().enumerate().take(CHUNK) {
@@ -186,7 +170,7 @@ fn screen_even<S: Screened>(group: &[S], hashes: &[Hash128], pending: u32, candi
 
 /// The mask of the sub-filters whose first line has the bits of this hash.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen_one<S: Screened>(group: &[S], hash: Hash128) -> u32 {
+fn screen_one(group: &[LineSubFilter], hash: Hash128) -> u32 {
     let (places, probes) = (places(hash.lo), common_probes(group));
     match_target! {
         "x86_64+avx512f" => {
@@ -204,13 +188,13 @@ fn screen_one<S: Screened>(group: &[S], hash: Hash128) -> u32 {
 /// The smallest number of bits that an item has in a line of these sub-filters. Those with more are compared in full
 /// later.
 #[inline(always)]
-fn common_probes(group: &[impl Screened]) -> u32 {
+fn common_probes(group: &[LineSubFilter]) -> u32 {
     group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.geometry().probes_per_line))
 }
 
 /// The mask of the sub-filters whose line for `x` fulfils `has_bits`.
 #[inline(always)]
-fn passed(group: &[impl Screened], x: u64, has_bits: impl Fn(&Line) -> bool) -> u32 {
+fn passed(group: &[LineSubFilter], x: u64, has_bits: impl Fn(&Line) -> bool) -> u32 {
     let mut passed = 0;
     for (index, sub_filter) in group.iter().enumerate() {
         let lines = sub_filter.lines();

@@ -84,14 +84,11 @@ impl Geometry {
 /// whose bytes could not be counted in an `i64`.
 pub fn geometry(error_rate: f64, capacity: u64) -> Result<Geometry, Error> {
     check_error_rate(error_rate)?;
-    if capacity == 0 {
-        return Err(Error::out_of_range(Parameter::Capacity, "at least 1", capacity));
-    }
+    Error::check_range(capacity != 0, Parameter::Capacity, "at least 1", capacity)?;
     let (shape, num_lines) = sized(error_rate, capacity);
     // Fewer than 2^55 lines of 2^9 bits. There is always at least one: capacity is at least 1 and the load is finite.
-    if !(1.0..(1u64 << 55) as f64).contains(&num_lines) {
-        return Err(Error::out_of_range(Parameter::Capacity, "of an addressable size at this error rate", capacity));
-    }
+    let is_within = (1.0..(1u64 << 55) as f64).contains(&num_lines);
+    Error::check_range(is_within, Parameter::Capacity, "of an addressable size at this error rate", capacity)?;
     Ok(Geometry {
         lines_per_item: shape.lines_per_item,
         probes_per_line: shape.line.probes(),
@@ -101,16 +98,16 @@ pub fn geometry(error_rate: f64, capacity: u64) -> Result<Geometry, Error> {
 
 /// The part of a geometry that the error rate alone decides.
 #[derive(Clone, Copy)]
-struct ItemShape {
+struct RatedShape {
     lines_per_item: u32,
     line: FullestLine,
 }
 
-impl ItemShape {
+impl RatedShape {
     fn new(error_rate: f64) -> Self {
         let lines_per_item = lines_per_item(error_rate);
         let line_rate = libm::pow(error_rate, 1.0 / f64::from(lines_per_item));
-        ItemShape { lines_per_item, line: FullestLine::new(line_rate) }
+        RatedShape { lines_per_item, line: FullestLine::new(line_rate) }
     }
 
     /// Number of lines for `capacity` items.
@@ -159,13 +156,13 @@ pub(crate) fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
     if error_rate <= COUNT_SERVES_UP_TO {
         return None;
     }
-    let load = with_shape(error_rate, ItemShape::load);
+    let load = with_shape(error_rate, RatedShape::load);
     let share = -libm::expm1(load * geometry.num_lines as f64 * ln_free_after_pick(geometry));
     Some((share * geometry.num_bits() as f64) as u64)
 }
 
 /// The shape for a rate, and the number of lines for `capacity` items.
-fn sized(error_rate: f64, capacity: u64) -> (ItemShape, f64) {
+fn sized(error_rate: f64, capacity: u64) -> (RatedShape, f64) {
     with_shape(error_rate, |shape| {
         let num_lines = shape.num_lines(capacity);
         (*shape, num_lines)
@@ -174,15 +171,15 @@ fn sized(error_rate: f64, capacity: u64) -> (ItemShape, f64) {
 
 /// Calls `f` with the shape for a rate. Shapes of recent rates are cached: a server that loads a million filters of one
 /// rate should solve for it once.
-fn with_shape<R>(error_rate: f64, f: impl FnOnce(&mut ItemShape) -> R) -> R {
+fn with_shape<R>(error_rate: f64, f: impl FnOnce(&mut RatedShape) -> R) -> R {
     const KEPT_BITS: u32 = 5;
     thread_local! {
-        static KEPT: [Cell<Option<(f64, ItemShape)>>; 1 << KEPT_BITS] = const { [const { Cell::new(None) }; 1 << KEPT_BITS] };
+        static KEPT: [Cell<Option<(f64, RatedShape)>>; 1 << KEPT_BITS] = const { [const { Cell::new(None) }; 1 << KEPT_BITS] };
     }
     let place = (error_rate.to_bits().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - KEPT_BITS)) as usize;
     KEPT.with(|kept| {
         let known = kept[place].get().filter(|(rate, _)| *rate == error_rate);
-        let mut shape = known.map_or_else(|| ItemShape::new(error_rate), |(_, shape)| shape);
+        let mut shape = known.map_or_else(|| RatedShape::new(error_rate), |(_, shape)| shape);
         let result = f(&mut shape);
         kept[place].set(Some((error_rate, shape)));
         result

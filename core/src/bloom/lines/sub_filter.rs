@@ -1,24 +1,20 @@
 //! One filter of a fixed size, of lines.
 
-use super::super::bitmap::{LINE_BITS, Line, PREFETCH_FROM_LINES};
-use super::super::chain::{Chain, Expected, Store, SubFilter, marked};
+use super::super::bitmap::{Line, PREFETCH_FROM_LINES};
+use super::super::chain::Store;
 use super::super::params::Params;
-use super::line::{line_index, pick};
 use super::plan::LinePlan;
-use super::probe::ItemShape;
-use super::screen::Screened;
-use super::sizing::{self, Geometry};
-use super::{build, probe, screen};
-use crate::error::{Error, Parameter};
-use crate::hash::{Hash128, hash128};
-use crate::live::sealed::Sealed;
+use super::probe::{self, ItemShape};
+use super::sizing::Geometry;
+use crate::error::Error;
+use crate::hash::Hash128;
 use crate::size_limit::SizeLimit;
 
 /// A Bloom filter of a fixed size, of lines. It takes hashes and does not know their seed.
 ///
 /// Invariant: the bitmap has the lines of the plan.
 #[derive(Debug, PartialEq)]
-pub struct LineSubFilter(Store<LinePlan>);
+pub struct LineSubFilter(pub(super) Store<LinePlan>);
 
 impl LineSubFilter {
     /// An empty filter by itself, whose false-positive rate is at most `error_rate` while it holds `capacity` items.
@@ -65,25 +61,10 @@ impl LineSubFilter {
     /// [`Error::Corrupt`].
     pub(in crate::bloom) fn check_place(&self, params: &Params, index: u64) -> Result<(), Error> {
         let plan = &self.0.plan;
-        if plan.index != index {
-            return Err(Error::corrupt("sub-filter", format_args!("number {index}"), plan.index));
-        }
-        if plan.params != *params {
-            let expected = format_args!("those of the filter, {params:?}");
-            return Err(Error::corrupt("parameters of a sub-filter", expected, format!("{:?}", plan.params)));
-        }
-        Ok(())
-    }
-
-    /// As [`SubFilter::look_up_chunk_in`], for sub-filters that are mostly of one size.
-    pub(in crate::bloom) fn look_up_chunk_in_even(sub_filters: &[Self], hashes: &[Hash128], expected: Expected) -> u32 {
-        let is_even = |pair: &[Self]| pair[0].geometry() == pair[1].geometry();
-        if sub_filters.windows(2).all(is_even) {
-            screen::look_up_chunk_in_even(sub_filters, hashes, expected)
-        } else {
-            // Not the newest first: the items that are there are in all of them alike.
-            screen::look_up_chunk(sub_filters, hashes, Expected::Absent)
-        }
+        Error::check_field(plan.index == index, "sub-filter", format_args!("number {index}"), plan.index)?;
+        let expected = format_args!("those of the filter, {params:?}");
+        let got = format_args!("{:?}", plan.params);
+        Error::check_field(plan.params == *params, "parameters of a sub-filter", expected, got)
     }
 
     /// Prefetches every line of the item of this hash.
@@ -92,7 +73,7 @@ impl LineSubFilter {
     }
 
     #[inline(always)]
-    fn shape(&self) -> ItemShape {
+    pub(super) fn shape(&self) -> ItemShape {
         (self.0.plan.geometry.lines_per_item, self.0.plan.geometry.probes_per_line)
     }
 
@@ -101,206 +82,29 @@ impl LineSubFilter {
     pub fn geometry(&self) -> Geometry {
         self.0.plan.geometry
     }
-}
-
-impl Screened for LineSubFilter {
-    #[inline]
-    fn geometry(&self) -> Geometry {
-        LineSubFilter::geometry(self)
-    }
 
     #[inline]
-    fn lines(&self) -> &[Line] {
+    pub(super) fn lines(&self) -> &[Line] {
         self.0.bitmap.lines()
     }
 
+    /// Whether all bits of this hash are set in its lines but the first.
     #[inline]
-    fn has_rest(&self, hash: Hash128) -> bool {
+    pub(super) fn has_rest(&self, hash: Hash128) -> bool {
         self.0.plan.geometry.lines_per_item == 1 || probe::contains_rest(self.shape(), self.lines(), hash)
     }
 
+    /// Whether its bitmap is too large to be in cache.
     #[inline]
-    fn is_large(&self) -> bool {
+    pub(super) fn is_large(&self) -> bool {
         self.lines().len() >= PREFETCH_FROM_LINES
     }
 
-    fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32, count: u32) {
+    /// Prefetches the first `count` lines of the pending hashes, if it is large.
+    pub(super) fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32, count: u32) {
         if self.is_large() {
             probe::prefetch(self.lines(), hashes, pending, count);
         }
-    }
-}
-
-impl Sealed for LineSubFilter {}
-
-impl SubFilter for LineSubFilter {
-    type Plan = LinePlan;
-
-    fn of(store: Store<LinePlan>) -> Self {
-        LineSubFilter(store)
-    }
-
-    #[inline(always)]
-    fn store(&self) -> &Store<LinePlan> {
-        &self.0
-    }
-
-    fn store_mut(&mut self) -> &mut Store<LinePlan> {
-        &mut self.0
-    }
-
-    fn num_bytes(&self) -> usize {
-        self.geometry().num_bytes() as usize
-    }
-
-    fn hashes(&self) -> u32 {
-        self.0.plan.hashes()
-    }
-
-    #[inline(always)]
-    fn params(&self) -> &Params {
-        &self.0.plan.params
-    }
-
-    #[inline(always)]
-    fn hash(item: &[u8], seed: u64) -> Hash128 {
-        hash128(item, seed)
-    }
-
-    fn next(sub_filters: &[Self], held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
-        let Some(newest) = sub_filters.last() else {
-            return Err(Error::corrupt("number of sub-filters", "at least 1", 0));
-        };
-        let params = newest.params();
-        if params.expansion == 0 {
-            return Err(Error::Full { capacity: params.capacity });
-        }
-        LineSubFilter::of_chain(params, sub_filters.len() as u64, held_bytes, limit)
-    }
-
-    /// Without the plans, which are shared.
-    fn size_bytes(sub_filters: &[Self]) -> u64 {
-        // A single one is in the chain.
-        let list = if sub_filters.len() == 1 { 0 } else { size_of_val(sub_filters) };
-        let bitmaps: u64 = sub_filters.iter().map(|sub_filter| sub_filter.geometry().num_bytes()).sum();
-        (size_of::<Chain<Self>>() + list) as u64 + bitmaps
-    }
-
-    fn capacity(&self) -> u64 {
-        self.0.plan.capacity
-    }
-
-    fn error_rate(&self) -> f64 {
-        self.0.plan.error_rate
-    }
-
-    #[inline]
-    fn is_full(&self) -> bool {
-        self.0.num_items >= self.0.plan.capacity || self.set_bits() >= self.0.plan.full_bits
-    }
-
-    fn room(&self) -> u64 {
-        let plan = &*self.0.plan;
-        let items_until_full = plan.full_bits.saturating_sub(self.set_bits()).div_ceil(plan.hashes().into());
-        plan.capacity.saturating_sub(self.0.num_items).min(items_until_full)
-    }
-
-    fn holds(&self, num_items: u64, set_bits: u64) -> bool {
-        // The item that fills it may set more bits than are missing.
-        let plan = &*self.0.plan;
-        num_items <= plan.capacity && set_bits < plan.full_bits.saturating_add(plan.hashes().into())
-    }
-
-    #[inline]
-    fn num_bits(&self) -> u64 {
-        (self.0.bitmap.lines().len() as u64) * u64::from(LINE_BITS)
-    }
-
-    #[inline(always)]
-    fn may_contain(&self, hash: Hash128) -> bool {
-        probe::contains(self.shape(), self.lines(), hash)
-    }
-
-    #[inline]
-    fn insert(&mut self, hash: Hash128) -> bool {
-        let (shape, most_items) = (self.shape(), self.num_bits());
-        let (lines, set_bits) = self.0.bitmap.lines_mut();
-        let free = probe::insert(shape, lines, hash);
-        *set_bits += free;
-        self.0.num_items = (self.0.num_items + u64::from(free != 0)).min(most_items);
-        free != 0
-    }
-
-    fn words_of(&self, hash: Hash128, visit: &mut dyn FnMut(usize, u64)) {
-        let lines = self.0.bitmap.lines();
-        for i in 0..self.geometry().lines_per_item {
-            let index = line_index(pick(hash, i), lines.len());
-            let words = lines[index].0;
-            (0..).zip(words).for_each(|(word, value)| visit(index * words.len() + word, value));
-        }
-    }
-
-    fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
-        self.prefetch_chunk(hashes, pending, self.0.plan.geometry.lines_per_item);
-        marked(pending).fold(0, |found, i| found | u32::from(self.may_contain(hashes[i])) << i)
-    }
-
-    fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32 {
-        let (mut new, mut which) = (0, marked(pending));
-        self.insert_all(marked(pending).map(|i| hashes[i]), &mut |is_new| {
-            new |= which.next().map_or(0, |i| u32::from(is_new) << i);
-        });
-        new
-    }
-
-    fn look_up_all(&self, hashes: impl Iterator<Item = Hash128>, found: &mut impl FnMut(bool)) {
-        probe::contains_all(self.shape(), self.lines(), hashes, found);
-    }
-
-    fn insert_all(&mut self, hashes: impl Iterator<Item = Hash128>, added: &mut impl FnMut(bool)) {
-        let (shape, most_items) = (self.shape(), self.num_bits());
-        let (lines, set_bits) = self.0.bitmap.lines_mut();
-        probe::insert_all(shape, lines, hashes, |free| {
-            // The counts change before `added` is called: it may panic, and the counts must agree with the bits.
-            *set_bits += free;
-            self.0.num_items = (self.0.num_items + u64::from(free != 0)).min(most_items);
-            added(free != 0);
-        });
-    }
-
-    fn insert_blocks(&mut self, blocks: &[&[Hash128]], threads: usize) -> Result<(), Error> {
-        let (shape, most_items) = (self.shape(), self.num_bits());
-        let (lines, set_bits) = self.0.bitmap.lines_mut();
-        let changed = build::insert_blocks(shape, lines, blocks, threads)?;
-        *set_bits += changed.bits;
-        self.0.num_items = (self.0.num_items + changed.items).min(most_items);
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn look_up(sub_filters: &[Self], hash: Hash128) -> bool {
-        screen::look_up(sub_filters, hash)
-    }
-
-    fn look_up_chunk_in(sub_filters: &[Self], hashes: &[Hash128], expected: Expected) -> u32 {
-        screen::look_up_chunk(sub_filters, hashes, expected)
-    }
-
-    fn check_mergeable(&self, other: &Self) -> Result<(), Error> {
-        Error::check_same(Parameter::Capacity, self.capacity(), other.capacity())?;
-        Error::check_same(Parameter::ErrorRate, self.error_rate(), other.error_rate())
-    }
-
-    fn estimate_items(&self, set_bits: u64) -> f64 {
-        sizing::estimate_items(&self.geometry(), set_bits)
-    }
-
-    fn rate_with(&self, set_bits: u64) -> f64 {
-        sizing::false_positive_rate(&self.geometry(), self.estimate_items(set_bits))
-    }
-
-    fn rate_to_come(&self, len: usize) -> f64 {
-        sizing::rate_from(self.params(), len as u64)
     }
 }
 

@@ -343,7 +343,7 @@ fn even_sub_filters_answer_one_by_one() {
             for from in (0..len * 10_000).step_by(1250) {
                 for (size, expected) in [(32, Expected::Absent), (7, Expected::Present)] {
                     let hashes = hashes_of(from, size);
-                    let found = LineSubFilter::look_up_chunk_in_even(&sub_filters, &hashes, expected);
+                    let found = super::screen::look_up_chunk_in_even(&sub_filters, &hashes, expected);
                     let any = |hash: &Hash128| sub_filters.iter().any(|one| one.may_contain(*hash));
                     assert!((0..32).map(|i| found >> i & 1 == 1).take(hashes.len()).eq(hashes.iter().map(any)));
                     absent += if from % 10_000 == 0 { 0 } else { size };

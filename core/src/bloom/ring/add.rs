@@ -1,6 +1,7 @@
 //! Adding to the newest generation.
 
-use super::super::chain::{Expected, SubFilter, first_marked, first_marks, hashes_of, marked, next_chunk};
+use super::super::chain::chunks::{first_marked, first_marks, hashes_of, marked, next_chunk};
+use super::super::chain::{Expected, SubFilter};
 use super::super::lines::sub_filter::LineSubFilter;
 use super::{Forgotten, Generation, Ring, look_up_chunk, num_items};
 use crate::error::Error;
@@ -108,7 +109,8 @@ impl Ring {
         outcome: &mut Outcome<Forgotten>,
         mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
-        let mut hashes = hashes_of::<LineSubFilter>(items, self.params.seed);
+        let seed = self.params.seed;
+        let mut hashes = hashes_of(items, move |item| LineSubFilter::hash(item, seed));
         while let Some((chunk, len)) = next_chunk(&mut hashes) {
             let (chunk, result) = self.add_chunk(&chunk[..len], limit);
             (0..chunk.handled).for_each(|i| added(chunk.new >> i & 1 == 1));

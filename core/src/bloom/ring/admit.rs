@@ -1,6 +1,7 @@
 //! Letting new items in while there are fewer than a limit.
 
-use super::super::chain::{Expected, SubFilter, next_chunk, taken_bytes};
+use super::super::chain::chunks::next_chunk;
+use super::super::chain::{Expected, SubFilter, taken_bytes};
 use super::super::lines::sub_filter::LineSubFilter;
 use super::{Ring, look_up_chunk};
 use crate::admission::{Admission, Survey, Terms, first_of};
@@ -79,10 +80,38 @@ impl Ring {
         Ok(Prepared { survey, admitted, renewed, told, more })
     }
 
-    /// Adds the items, once the move has been made that they were prepared for. Nothing is allocated.
+    /// Adds the first of the new items, as many as come in, and all those renewed, in order, once the move has been made
+    /// that they were prepared for. Nothing is allocated: there is room. Some may be known by then, from the others.
     pub(in crate::bloom) fn admit(&mut self, prepared: Prepared) -> Vec<Admission> {
-        let Prepared { survey, admitted, renewed, mut told, more } = prepared;
-        self.fill(more, survey.new_items(), &renewed, admitted, &mut told);
+        let Prepared { survey, admitted: most, renewed, mut told, mut more } = prepared;
+        let had_newest = !self.newest().is_empty();
+        let mut at = self.sub_filters.len() - usize::from(had_newest);
+        let start = self.newest_start();
+        let appended = self.append(&mut more);
+        debug_assert!(appended.is_ok(), "there is room");
+        let (mut admitted, mut renewed) = (0, renewed.iter().peekable());
+        for (place, hash) in survey.new_items().iter().map(Some).chain([None]).enumerate() {
+            while let Some(&(_, hash)) = renewed.next_if(|(before, _)| *before == place) {
+                // Only what the newest generation took counts.
+                if self.insert_from(start, &mut at, hash) {
+                    self.count_renewed(hash);
+                }
+            }
+            let Some(&hash) = hash else { break };
+            told[place] = if LineSubFilter::look_up(&self.sub_filters[start..=at], hash) {
+                Admission::Known
+            } else if admitted == most {
+                Admission::Refused
+            } else {
+                self.insert_from(start, &mut at, hash);
+                admitted += 1;
+                Admission::Admitted
+            };
+        }
+        // Room was made for what others of the items made known.
+        let dropped = self.sub_filters.len() - (at + 1);
+        self.sub_filters.truncate(at + 1);
+        self.generations.last_mut().into_iter().for_each(|newest| newest.len -= dropped as u32);
         survey.into_answers(&told)
     }
 
@@ -110,45 +139,6 @@ impl Ring {
         Ok(more)
     }
 
-    /// Adds the first `most` of the new items and all those renewed, in order, to the newest generation and the
-    /// sub-filters `more`, which have room for them, and for which the lists have. Some may be known by then, from the
-    /// others.
-    fn fill(
-        &mut self,
-        mut more: Vec<LineSubFilter>,
-        new: &[Hash128],
-        renewed: &[(usize, Hash128)],
-        most: usize,
-        told: &mut [Admission],
-    ) {
-        let had_newest = !self.newest().is_empty();
-        let mut at = self.sub_filters.len() - usize::from(had_newest);
-        let start = self.newest_start();
-        let appended = self.append(&mut more);
-        debug_assert!(appended.is_ok(), "there is room");
-        let (mut admitted, mut renewed) = (0, renewed.iter().peekable());
-        for (place, hash) in new.iter().map(Some).chain([None]).enumerate() {
-            while let Some(&(_, hash)) = renewed.next_if(|(before, _)| *before == place) {
-                // Only what the newest generation took counts.
-                if self.insert_from(start, &mut at, hash) {
-                    self.count_renewed(hash);
-                }
-            }
-            let Some(&hash) = hash else { break };
-            told[place] = if LineSubFilter::look_up(&self.sub_filters[start..=at], hash) {
-                Admission::Known
-            } else if admitted == most {
-                Admission::Refused
-            } else {
-                self.insert_from(start, &mut at, hash);
-                admitted += 1;
-                Admission::Admitted
-            };
-        }
-        // Room was made for what others of the items made known.
-        self.shorten_newest(at + 1);
-    }
-
     /// Inserts an item into the sub-filter `at`, or the one after it where that is full. Tells whether it was in none
     /// from `start` on.
     fn insert_from(&mut self, start: usize, at: &mut usize, hash: Hash128) -> bool {
@@ -157,14 +147,5 @@ impl Ring {
         }
         *at += usize::from(self.sub_filters[*at].is_full() && *at + 1 < self.sub_filters.len());
         self.sub_filters[*at].insert(hash)
-    }
-
-    /// Drops all but the first `len` sub-filters. At least one of the newest generation stays.
-    fn shorten_newest(&mut self, len: usize) {
-        let dropped = self.sub_filters.len() - len;
-        self.sub_filters.truncate(len);
-        if let Some(newest) = self.generations.last_mut() {
-            newest.len -= dropped as u32;
-        }
     }
 }

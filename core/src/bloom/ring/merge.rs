@@ -13,7 +13,8 @@ struct Planned<'a> {
     /// How many of our sub-filters there are.
     ours: usize,
     renewed: u64,
-    theirs: Vec<&'a Generation>,
+    /// How many items of each of the others are counted as renewed.
+    their_renewed: Vec<u64>,
     their_sub_filters: Vec<&'a [LineSubFilter]>,
     /// Items of each of its sub-filters; `None` where nothing changes.
     num_items: Option<Vec<u64>>,
@@ -40,12 +41,11 @@ impl Ring {
         if let Move::Rebase(slice) = merging.before {
             self.rebase(slice);
         }
-        let rebased = self.newest_slice;
         let united = self.unite(others, limit);
         match (&united, merging.after) {
             (Ok(_), Move::Rebase(slice)) => self.rebase(slice),
-            (Err(_), _) if self.newest_slice == rebased => self.newest_slice = stored,
-            _ => {}
+            (Ok(_), _) => {}
+            (Err(_), _) => self.newest_slice = stored,
         }
         united
     }
@@ -65,11 +65,8 @@ impl Ring {
             return Ok((false, Forgotten::default()));
         }
         let len = plans.iter().map(|plan| plan.ours + plan.twins.len()).sum();
-        if len > Self::MAX_SUB_FILTERS {
-            return Err(Error::out_of_range(Parameter::SubFilters, "at most 1024", len));
-        }
+        Error::check_range(len <= Self::MAX_SUB_FILTERS, Parameter::SubFilters, "at most 1024", len)?;
         let (mut sub_filters, mut generations) = (try_with_capacity(len)?, try_with_capacity(plans.len())?);
-        let mut united = Ok(());
         let forgotten = self.advance(newest_slice);
         let mut ours = std::mem::take(&mut self.sub_filters).into_iter();
         for mut plan in plans {
@@ -77,15 +74,10 @@ impl Ring {
             sub_filters.extend(ours.by_ref().take(plan.ours));
             sub_filters.append(&mut plan.twins);
             let these = &mut sub_filters[start..];
-            let renewed = plan.unite(these);
-            let renewed = renewed.unwrap_or_else(|error| {
-                united = Err(error);
-                plan.renewed
-            });
-            generations.push(Generation { age: plan.age, len: these.len() as u32, renewed });
+            generations.push(Generation { age: plan.age, len: these.len() as u32, renewed: plan.unite(these) });
         }
         (self.sub_filters, self.generations) = (sub_filters, generations);
-        united.map(|()| (true, forgotten))
+        Ok((true, forgotten))
     }
 
     /// What a merge with these at a time does to the numbers of its slices, and first whether it may be.
@@ -114,19 +106,19 @@ impl Ring {
         let mut held = self.size_bytes();
         for age in (0..alive).rev() {
             let (renewed, ours) = self.aged(age, newest_slice).map_or((0, &[][..]), |(one, list)| (one.renewed, list));
-            let (mut theirs, mut their_sub_filters) =
-                (try_with_capacity(others.len())?, try_with_capacity(others.len())?);
+            let mut their_renewed = try_with_capacity(others.len())?;
+            let mut their_sub_filters = try_with_capacity(others.len())?;
             for (generation, sub_filters) in others.iter().filter_map(|other| other.aged(age, newest_slice)) {
-                theirs.push(generation);
+                their_renewed.push(generation.renewed);
                 their_sub_filters.push(sub_filters);
             }
-            if ours.is_empty() && theirs.is_empty() {
+            if ours.is_empty() && their_sub_filters.is_empty() {
                 continue;
             }
             let num_items = plan_union(ours, &their_sub_filters)?;
             let twins = empty_twins(ours, &their_sub_filters, held, limit)?;
             held = twins.iter().map(taken_bytes).fold(held, u64::saturating_add);
-            plans.push(Planned { ours: ours.len(), renewed, theirs, their_sub_filters, num_items, twins, age });
+            plans.push(Planned { ours: ours.len(), renewed, their_renewed, their_sub_filters, num_items, twins, age });
         }
         Ok(plans)
     }
@@ -140,14 +132,14 @@ impl Ring {
 
 impl Planned<'_> {
     /// Makes our sub-filters the union. Returns how many of its items are counted as renewed.
-    fn unite(&self, ours: &mut [LineSubFilter]) -> Result<u64, Error> {
-        let Some(planned) = &self.num_items else { return Ok(self.renewed) };
+    fn unite(&self, ours: &mut [LineSubFilter]) -> u64 {
+        let Some(planned) = &self.num_items else { return self.renewed };
         // One that has all bits of the union has its numbers too. Else the union has as large a share as they have
         // together.
-        let theirs = self.theirs.iter().zip(&self.their_sub_filters);
-        let theirs = theirs.map(|(one, list)| (one.renewed, num_items(list), set_bits(list)));
+        let theirs = self.their_renewed.iter().zip(&self.their_sub_filters);
+        let theirs = theirs.map(|(&renewed, list)| (renewed, num_items(list), set_bits(list)));
         let of_ours = (self.renewed, num_items(ours), set_bits(ours));
-        unite(ours, &self.their_sub_filters, planned)?;
+        unite(ours, &self.their_sub_filters, planned);
         let all = std::iter::once(of_ours).chain(theirs);
         let (bits, items) = (set_bits(ours), num_items(ours));
         let (mut whole, mut renewed, mut sum) = (None, 0u128, 0u128);
@@ -159,7 +151,7 @@ impl Planned<'_> {
         }
         // At most as many as there are items: `renewed` is at most `sum`, and so is `items`.
         let share = (renewed * u128::from(items)).checked_div(sum).unwrap_or(0) as u64;
-        Ok(whole.unwrap_or(share).min(items))
+        whole.unwrap_or(share).min(items)
     }
 }
 

@@ -1,6 +1,9 @@
 //! Bits of items, lists against single calls, sizes.
 
+use super::super::super::chain::SubFilter;
+use super::super::sizing;
 use super::*;
+use crate::error::Parameter;
 use crate::hash::hash128;
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
