@@ -11,9 +11,9 @@ use crate::size_limit::SizeLimit;
 /// So the items of all sub-filters that fit in memory can be summed.
 #[derive(Debug, PartialEq)]
 pub struct Store<P> {
-    pub(in crate::bloom) plan: Shared<P>,
-    pub(in crate::bloom) num_items: u64,
     pub(in crate::bloom) bitmap: Bitmap,
+    pub(in crate::bloom) num_items: u64,
+    pub(in crate::bloom) plan: Shared<P>,
 }
 
 impl<P> Store<P> {
@@ -31,7 +31,7 @@ impl<P> Store<P> {
         Ok(Store { plan, num_items: 0, bitmap: Bitmap::zeroed(num_lines)? })
     }
 
-    /// Bytes of one of so many lines, without its plan.
+    /// Bytes of a store of `num_lines` lines, without its plan.
     pub(in crate::bloom) fn bytes_for(num_lines: u64) -> u64 {
         Bitmap::bytes_for(num_lines).saturating_add(size_of::<Self>() as u64)
     }
