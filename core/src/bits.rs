@@ -41,7 +41,7 @@ pub fn set(words: &mut [u64], index: usize) -> bool {
 }
 
 /// The positions of the set bits, ascending.
-pub fn ones(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
+pub fn ones(words: &[u64]) -> impl Iterator<Item = usize> + Clone + '_ {
     view(words).iter_ones()
 }
 

@@ -246,18 +246,6 @@ pub(crate) enum Touch {
     Same,
 }
 
-impl Touch {
-    /// What putting the tag of the newest slice over another did.
-    #[inline]
-    pub(crate) fn over(before: u8, tag: u8) -> Self {
-        match before {
-            0 => Touch::New,
-            before if before == tag => Touch::Same,
-            _ => Touch::Renewed,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -80,12 +80,12 @@ impl Counter {
         match &surveyed.survey.new_items()[..surveyed.admitted] {
             [] => Ok(None),
             // One is added in whole or not at all.
-            &[(hash, only)] if due == Move::Stay && !is_dry => self.add_absent(only, hash, limit).map(|_| None),
+            &[(hash, only)] if due == Move::Stay && !is_dry => self.add_hashed(only, hash, limit).map(|_| None),
             several => {
                 let mut copy = self.try_clone()?;
                 copy.make(due);
                 for &(hash, item) in several {
-                    copy.add_absent(item, hash, limit)?;
+                    copy.add_hashed(item, hash, limit)?;
                 }
                 Ok(Some(copy))
             }
@@ -94,8 +94,7 @@ impl Counter {
 
     /// Notes that the known items were seen now.
     pub(super) fn renew(&mut self, surveyed: &Surveyed<'_>, limit: &impl SizeLimit) -> Result<(), Error> {
-        let Some((dated, plan)) = self.dated_mut() else { return Ok(()) };
-        let mut renew = |&(hash, item)| dated.touch(item, hash, plan, Self::WINDOWED_BYTES, limit).map(|_| ());
+        let mut renew = |&(hash, item)| self.add_hashed(item, hash, limit).map(|_| ());
         surveyed.renewed.iter().try_for_each(&mut renew)
     }
 

@@ -4,18 +4,16 @@
 //! Whatever bytes come in, the outcome is a counter that keeps every invariant or an error; what follows from the
 //! bits (the counts of the segments) is counted again.
 
-use roaring::RoaringBitmap;
-
-use crate::counting::counter::{Counter, Representation, Shaped, State};
-use crate::counting::dated::members::DatedMembers;
-use crate::counting::dated::positions::RECORD_BYTES;
-use crate::counting::dated::ring::{self, Ring};
-use crate::counting::dated::{self, Dated, cells};
+use crate::counting::bitmap::{self, Bitmap, SlotTag};
+use crate::counting::cells::Cells;
+use crate::counting::counter::{Contents, Counter, Shaped};
+use crate::counting::held::Held;
 use crate::counting::layout::Layout;
 use crate::counting::members::Members;
-use crate::counting::params::{Params, Plan};
+use crate::counting::params::{Params, Plan, Representation};
 use crate::counting::payload::POSITION_BYTES;
-use crate::counting::slots::{self, Bitmap, zeroed_words};
+use crate::counting::ring::{self, Ring};
+use crate::counting::windowed_set::WindowedSet;
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited};
 use crate::window::Window;
@@ -78,36 +76,45 @@ impl CounterForm {
     /// # Errors
     /// [`Error::Corrupt`], those of `limit`.
     pub(crate) fn check_bytes(&self, payload_bytes: u64, limit: &impl SizeLimit) -> Result<(), Error> {
-        let (layout, ring) = (self.layout, self.ring());
-        let dense_bytes = ring.map_or(layout.num_bytes(), |ring| cells::num_bytes(layout, ring.has_halves()));
-        let record_bytes = if ring.is_some() { RECORD_BYTES } else { POSITION_BYTES } as u64;
-        let (least_bytes, most_bytes) = match self.representation {
-            // With a window each has a tag.
+        match self.ring() {
+            None => self.check_set::<()>(payload_bytes, (), Counter::STRUCT_BYTES, limit),
+            Some(ring) => self.check_set::<u8>(payload_bytes, ring.ages(), Counter::WINDOWED_BYTES, limit),
+        }
+    }
+
+    fn check_set<T: SlotTag>(
+        &self,
+        payload_bytes: u64,
+        ages: T::Ages,
+        held_bytes: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<(), Error> {
+        let CounterForm { params, layout, representation, .. } = *self;
+        let dense_bytes = T::Cells::num_bytes(layout, ages);
+        let record_bytes = (POSITION_BYTES + T::BYTES) as u64;
+        let (least_bytes, most_bytes) = match representation {
             Representation::Exact => {
-                let tags = ring.map_or(0, |_| self.params.exact_limit.into());
-                (0, self.params.max_exact_payload_bytes() + tags)
+                (0, params.max_exact_payload_bytes() + T::BYTES as u64 * u64::from(params.exact_limit))
             }
             // More positions than this are held densely.
             Representation::Sparse => (0, dense_bytes / 2),
             Representation::Dense => (dense_bytes, dense_bytes),
         };
-        let is_whole = self.representation != Representation::Sparse || payload_bytes.is_multiple_of(record_bytes);
+        let is_whole = representation != Representation::Sparse || payload_bytes.is_multiple_of(record_bytes);
         if !(least_bytes..=most_bytes).contains(&payload_bytes) || !is_whole {
             return Err(Error::corrupt("payload length", format_args!("at most {most_bytes} bytes"), payload_bytes));
         }
-        let records = payload_bytes / record_bytes;
-        let heap_bytes = match (self.representation, ring) {
-            (Representation::Exact, None) => Members::bytes_of_read(payload_bytes, self.params.room()),
-            (Representation::Exact, Some(_)) => DatedMembers::bytes_of_read(payload_bytes, self.params.room()),
-            (Representation::Sparse, None) => slots::heap_bytes(layout, records),
-            (Representation::Sparse, Some(ring)) => dated::bytes_of_slots(layout, &ring, records),
-            (Representation::Dense, _) => payload_bytes,
+        let slots_bytes = |bytes| Bitmap::<T>::STRUCT_BYTES + bytes;
+        let heap_bytes = match representation {
+            Representation::Exact => Members::<T>::bytes_of_read(payload_bytes, params.room()),
+            Representation::Sparse => slots_bytes(bitmap::heap_bytes::<T>(layout, payload_bytes / record_bytes, ages)),
+            Representation::Dense => slots_bytes(T::Cells::heap_bytes(layout, ages)),
         };
-        limit.check(if ring.is_some() { Counter::WINDOWED_BYTES } else { Counter::STRUCT_BYTES }, heap_bytes)
+        limit.check(held_bytes, heap_bytes)
     }
 
-    /// The counter that gave this payload, which is left as it is where it is none. Its memory was allowed when its bytes
-    /// were [checked](Self::check_bytes).
+    /// The counter that gave this payload. On error the payload is unchanged. Its memory was allowed when its bytes were
+    /// [checked](Self::check_bytes).
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the payload is none of this form; [`Error::OutOfMemory`].
@@ -115,44 +122,18 @@ impl CounterForm {
         self.check_bytes(payload.len() as u64, &Unlimited)?;
         let CounterForm { params, layout, floor, representation, .. } = *self;
         let plan = Plan { params, layout };
-        let state = match (representation, self.ring()) {
-            (Representation::Exact, None) => State::Exact(Members::from_bytes(payload, params.room(), params.seed)?),
-            (Representation::Sparse, None) => {
-                let positions = read_positions(payload, layout)?;
-                State::Estimating(Bitmap::from_positions(layout, positions, 0, &Unlimited)?)
+        let contents = match self.ring() {
+            None => Contents::Plain(match Held::from_payload(representation, payload, &plan, ())? {
+                Held::Estimating(bitmap) => Held::Estimating(Box::new(bitmap.with_floor(floor))),
+                exact => exact,
+            }),
+            Some(ring) => {
+                let held = Held::from_payload(representation, payload, &plan, ring.ages())?;
+                Contents::Windowed(Box::new(WindowedSet::new(ring, held)))
             }
-            (Representation::Dense, None) => {
-                let mut words = zeroed_words(layout)?;
-                bytemuck::cast_slice_mut(&mut words).copy_from_slice(payload);
-                State::Estimating(Bitmap::from_words(layout, words))
-            }
-            (Representation::Exact, Some(ring)) => State::Windowed(Box::new(Dated::from_exact(ring, &plan, payload)?)),
-            (Representation::Sparse, Some(ring)) => {
-                State::Windowed(Box::new(Dated::from_sparse(ring, &plan, payload)?))
-            }
-            (Representation::Dense, Some(ring)) => State::Windowed(Box::new(Dated::from_dense(ring, &plan, payload)?)),
         };
-        Ok(Counter::from_state(params, layout, floor, state))
+        Ok(Counter::with_contents(params, layout, contents))
     }
-}
-
-/// Positions of a payload of whole ones.
-fn read_positions(payload: &[u8], layout: Layout) -> Result<RoaringBitmap, Error> {
-    let positions = payload.as_chunks().0.iter().map(|&position| u32::from_le_bytes(position));
-    let mut next = 0;
-    for position in positions.clone().map(u64::from) {
-        if position >= layout.num_bits() {
-            return Err(Error::corrupt("position", format_args!("below {}", layout.num_bits()), position));
-        }
-        if position < next {
-            return Err(Error::corrupt("position", "above the one before it", position));
-        }
-        next = position + 1;
-    }
-    let mut read = RoaringBitmap::new();
-    // Ascending, as it asks for.
-    let _ = read.append(positions);
-    Ok(read)
 }
 
 #[cfg(test)]
@@ -234,9 +215,9 @@ mod tests {
         let check =
             |representation, bytes, limit| form(params, layout, 0, representation).check_bytes(bytes, &MaxBytes(limit));
         assert_eq!(check(Representation::Sparse, 4000, 1 << 14), Ok(()));
-        // Sparse or not.
+        // A position takes two bytes and an eighth, where its payload has four.
         for bytes in [1 << 17, layout.num_bytes() / 2] {
-            assert!(matches!(check(Representation::Sparse, bytes, bytes + 1000), Err(Error::TooLarge { .. })));
+            assert!(matches!(check(Representation::Sparse, bytes, bytes / 2), Err(Error::TooLarge { .. })));
         }
         assert!(matches!(check(Representation::Dense, layout.num_bytes(), 1 << 19), Err(Error::TooLarge { .. })));
         for bytes in [0, layout.num_bytes() - 1, layout.num_bytes() + 1] {

@@ -105,7 +105,7 @@ fn check_number(layout: Layout, sets: usize) -> Result<(), Error> {
 fn of_members(like: &Counter, members: &[&[u8]]) -> Result<Counter, Error> {
     let (exact_limit, exact_bytes) = (Params::MAX_EXACT_LIMIT, Params::MAX_EXACT_BYTES);
     let mut counter = Counter::with_layout(Params { exact_limit, exact_bytes, ..*like.params() }, like.layout())?;
-    counter.touch_all(members.iter().copied(), &Unlimited, |_| {})?;
+    counter.add_each(members.iter().copied(), &Unlimited, |_| {})?;
     Ok(counter)
 }
 

@@ -316,6 +316,11 @@ impl SegmentCounts {
         self.set[segment] += slots as u32;
     }
 
+    /// Adds others.
+    pub fn add_all(&mut self, others: &Self) {
+        self.set.iter_mut().zip(others.set).for_each(|(sum, count)| *sum += count);
+    }
+
     /// Set slots of `segment`.
     #[inline]
     pub fn get(&self, segment: usize) -> u64 {

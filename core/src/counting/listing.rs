@@ -1,8 +1,7 @@
 //! The members of an exact counter, as they are listed.
 
-use crate::counting::dated::members as dated;
-use crate::counting::dated::ring::Ages;
-use crate::counting::members::arena;
+use crate::counting::members::arena::Records;
+use crate::counting::ring::Ages;
 
 /// Iterator over the members of an exact counter.
 #[derive(Debug, Clone)]
@@ -10,22 +9,22 @@ pub struct Iter<'a>(Members<'a>);
 
 #[derive(Debug, Clone)]
 enum Members<'a> {
-    Plain(arena::Iter<'a>),
-    /// Those of at most this age; none where there is none.
-    Dated(dated::Iter<'a>, Ages, Option<u8>),
+    Plain(Records<'a, ()>),
+    Windowed(Records<'a, u8>, Ages, Option<u8>),
 }
 
 impl<'a> Iter<'a> {
-    pub(super) fn plain(members: arena::Iter<'a>) -> Self {
+    pub(super) fn plain(members: Records<'a, ()>) -> Self {
         Iter(Members::Plain(members))
     }
 
     pub(super) fn none() -> Self {
-        Self::plain(arena::Iter::new(&[]))
+        Self::plain(Records::new(&[]))
     }
 
-    pub(super) fn dated(members: dated::Iter<'a>, ages: Ages, most_age: Option<u8>) -> Self {
-        Iter(Members::Dated(members, ages, most_age))
+    /// Of an age of at most `most_age`; of none there are none.
+    pub(super) fn windowed(members: Records<'a, u8>, ages: Ages, most_age: Option<u8>) -> Self {
+        Iter(Members::Windowed(members, ages, most_age))
     }
 }
 
@@ -35,8 +34,8 @@ impl<'a> Iterator for Iter<'a> {
     #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
         match &mut self.0 {
-            Members::Plain(members) => members.next(),
-            Members::Dated(members, ages, most_age) => {
+            Members::Plain(members) => members.next().map(|(_, member)| member),
+            Members::Windowed(members, ages, most_age) => {
                 let (ages, most_age) = (*ages, (*most_age)?);
                 members.find(|&(tag, _)| ages.age(tag) <= most_age).map(|(_, member)| member)
             }

@@ -2,7 +2,7 @@
 
 use crate::admission::{Admission, Terms};
 use crate::counting::counter::Counter;
-use crate::counting::dated::ring::Ring;
+use crate::counting::ring::Ring;
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 use crate::live::sealed::Sealed;
@@ -49,20 +49,20 @@ impl Windowed for Counter {
     }
 
     fn set_pace(&mut self, pace: Pace) {
-        if let Some((dated, _)) = self.dated_mut() {
-            dated.set_window(dated.ring().window.with_pace(pace));
+        if let Some((set, _)) = self.windowed_mut() {
+            set.set_window(set.ring().window.with_pace(pace));
         }
     }
 
     fn advance(&mut self, slice: u64) {
-        if let Some((dated, plan)) = self.dated_mut() {
-            dated.advance(slice, plan);
+        if let Some((set, plan)) = self.windowed_mut() {
+            set.advance(slice, plan);
         }
     }
 
     fn rebase(&mut self, slice: u64) {
-        if let Some((dated, _)) = self.dated_mut() {
-            dated.rebase(slice);
+        if let Some((set, _)) = self.windowed_mut() {
+            set.rebase(slice);
         }
     }
 
@@ -86,12 +86,7 @@ impl Windowed for Counter {
             live.outcome.join(Outcome { before: live.value.make_due(live.time), ..Outcome::default() });
         }
         let hash = hash64(item, live.value.params().seed);
-        if live.value.ring().is_none() {
-            let is_new = live.value.add_plain(item, hash, limit)?;
-            live.outcome.changed |= is_new;
-            return Ok(is_new);
-        }
-        let touch = live.value.touch_hashed(item, hash, limit)?;
+        let touch = live.value.add_hashed(item, hash, limit)?;
         live.outcome.changed |= touch != Touch::Same;
         Ok(touch == Touch::New)
     }
@@ -107,7 +102,7 @@ impl Windowed for Counter {
             added(live.add(first, limit)?);
         }
         let mut changed = false;
-        let result = live.value.touch_all(items, limit, |touch| {
+        let result = live.value.add_each(items, limit, |touch| {
             changed |= touch != Touch::Same;
             added(touch == Touch::New);
         });
@@ -152,8 +147,8 @@ impl Windowed for Counter {
                 Ok(changed)
             }
             Err(error) => {
-                if let Some(((dated, _), stored)) = live.value.dated_mut().zip(stored) {
-                    dated.undo_rebase(stored);
+                if let Some(((set, _), stored)) = live.value.windowed_mut().zip(stored) {
+                    set.undo_rebase(stored);
                 }
                 Err(error)
             }
@@ -221,7 +216,7 @@ mod standing {
         }
 
         pub(crate) fn touch(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<Touch, Error> {
-            self.touch_hashed(item.as_ref(), hash64(item.as_ref(), self.params().seed), limit)
+            self.add_hashed(item.as_ref(), hash64(item.as_ref(), self.params().seed), limit)
         }
     }
 }

@@ -9,14 +9,15 @@ mod table;
 
 use std::alloc::Layout;
 
-use arena::Iter;
+use arena::Records;
 use packed::Packed;
 use table::Table;
-pub(super) use table::offsets_bytes;
 
+use crate::counting::tag::Tag;
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::heap::Mover;
+use crate::window::Touch;
 
 /// How many members a counter may keep, and how many bytes they may have together.
 #[derive(Debug, Clone, Copy)]
@@ -35,12 +36,12 @@ impl Room {
 
 /// Distinct byte strings in the order they came.
 #[derive(Debug)]
-pub(super) enum Members {
-    Packed(Packed),
-    Table(Box<Table>),
+pub(super) enum Members<T = ()> {
+    Packed(Packed<T>),
+    Table(Box<Table<T>>),
 }
 
-impl Members {
+impl<T: Tag> Members<T> {
     /// No members; allocates nothing.
     pub(super) fn new() -> Self {
         Members::Packed(Packed::default())
@@ -72,29 +73,45 @@ impl Members {
         }
     }
 
-    /// The members, in the order they came.
-    pub(super) fn iter(&self) -> Iter<'_> {
-        Iter::new(self.as_bytes())
+    /// The tags and members, in the order they came.
+    pub(super) fn iter(&self) -> Records<'_, T> {
+        Records::new(self.as_bytes())
     }
 
-    /// The members with their hashes under `seed`.
-    pub(super) fn hashed(&self, seed: u64) -> impl Iterator<Item = (u64, &[u8])> {
-        self.iter().map(move |item| {
+    /// The members with their hashes under `seed`, and tags.
+    pub(super) fn hashed(&self, seed: u64) -> impl Iterator<Item = (u64, T, &[u8])> {
+        self.iter().map(move |(tag, item)| {
             #[cfg(test)]
             tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
-            (hash64(item, seed), item)
+            (hash64(item, seed), tag, item)
         })
     }
 
     /// Is `item`, whose hash is `hash`, a member?
     #[inline]
     pub(super) fn contains(&self, item: &[u8], hash: u64) -> bool {
+        self.find(item, hash).is_some()
+    }
+
+    #[inline]
+    fn find(&self, item: &[u8], hash: u64) -> Option<usize> {
         #[cfg(test)]
         tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
         match self {
-            Members::Packed(packed) => packed.contains(item, hash),
-            Members::Table(table) => table.contains(item, hash),
+            Members::Packed(packed) => packed.find(item, hash),
+            Members::Table(table) => table.find(item, hash),
         }
+    }
+
+    /// Gives `item`, whose hash is `hash`, a younger tag; none where it is no member.
+    #[inline]
+    pub(super) fn renew(&mut self, item: &[u8], hash: u64, tag: T, ages: T::Ages) -> Option<Touch> {
+        let offset = self.find(item, hash)?;
+        let arena = match self {
+            Members::Packed(packed) => packed.arena_mut(),
+            Members::Table(table) => table.arena_mut(),
+        };
+        Some(tag.renew_in(arena.get_mut(offset..)?, ages))
     }
 
     /// Would `item` still fit, in number and in bytes, in so much room?
@@ -108,8 +125,8 @@ impl Members {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; nothing was changed then.
-    pub(super) fn insert(&mut self, item: &[u8], hash: u64, seed: u64) -> Result<(), Error> {
-        self.insert_if(item, hash, seed, |_| Ok(()))
+    pub(super) fn insert(&mut self, item: &[u8], hash: u64, seed: u64, tag: T) -> Result<(), Error> {
+        self.insert_if(item, hash, seed, tag, |_| Ok(()))
     }
 
     /// As [`Self::insert`], if `check` allows the bytes that it takes more at least.
@@ -122,40 +139,42 @@ impl Members {
         item: &[u8],
         hash: u64,
         seed: u64,
+        tag: T,
         check: impl FnOnce(u64) -> Result<(), Error>,
     ) -> Result<(), Error> {
         match self {
-            Members::Packed(packed) if packed.takes(item) => packed.insert(item, hash, seed, check),
+            Members::Packed(packed) if packed.takes(item) => packed.insert(item, hash, seed, tag, check),
             Members::Packed(packed) => {
-                check(Table::bytes_for(item))?;
-                let mut table = Table::of(packed.arena(), packed.len(), packed.member_bytes(), item, seed)?;
-                table.insert(item, hash, seed)?;
+                check(Table::<T>::bytes_for(item))?;
+                let mut table = Table::of(packed.arena(), packed.len(), item, seed)?;
+                table.insert(item, hash, seed, tag)?;
                 *self = Members::Table(Box::new(table));
                 Ok(())
             }
             Members::Table(table) => {
-                check(Table::bytes_for(item))?;
-                table.insert(item, hash, seed)
+                check(Table::<T>::bytes_for(item))?;
+                table.insert(item, hash, seed, tag)
             }
         }
     }
 
     /// The most heap bytes of members that are read from an arena of so many bytes, but for what lists allocate ahead.
     pub(super) fn bytes_of_read(arena_bytes: u64, room: Room) -> u64 {
-        // All but one have a byte besides their length.
-        let members = u64::from(room.members).min(arena_bytes / 2 + 1);
-        arena_bytes + packed::index_bytes_for(members).unwrap_or_else(|| Table::bytes_beside(members))
+        // All but one have a byte besides tag and length.
+        let members = u64::from(room.members).min(arena_bytes / (T::BYTES as u64 + 2) + 1);
+        arena_bytes + packed::index_bytes_for(members).unwrap_or_else(|| Table::<T>::bytes_beside(members))
     }
 
     /// Reads what [`Self::as_bytes`] gave, hashing under `seed`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the bytes are not members to the last one as [`Self::insert`] writes them, a member occurs
-    /// twice, or they do not fit in `room`.
-    pub(super) fn from_bytes(bytes: &[u8], room: Room, seed: u64) -> Result<Self, Error> {
+    /// twice, they do not fit in `room`, or a tag is not of what is live.
+    pub(super) fn from_bytes(bytes: &[u8], room: Room, seed: u64, ages: T::Ages) -> Result<Self, Error> {
         let mut members = Members::Packed(Packed::with_room(bytes)?);
-        let mut rest = Iter::new(bytes);
-        for item in rest.by_ref() {
+        let mut rest = Records::<T>::new(bytes);
+        for (tag, item) in rest.by_ref() {
+            tag.check(ages)?;
             if !members.has_room_for(item, room) {
                 let expected = format!("at most {} members of {} bytes together", room.members, room.bytes);
                 return Err(Error::corrupt("members", expected, "more"));
@@ -164,7 +183,7 @@ impl Members {
             if members.contains(item, hash) {
                 return Err(Error::corrupt("members", "distinct members", "one twice"));
             }
-            members.insert(item, hash, seed)?;
+            members.insert(item, hash, seed, tag)?;
         }
         if !rest.rest().is_empty() {
             return Err(Error::corrupt("members", "a whole last member", format!("{} bytes of it", rest.rest().len())));
@@ -176,12 +195,23 @@ impl Members {
         Ok(members)
     }
 
+    /// Keeps the members whose tags `is_kept` says. Allocates nothing.
+    pub(super) fn retain(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
+        if self.iter().all(|(tag, _)| is_kept(tag)) {
+            return;
+        }
+        match self {
+            Members::Packed(packed) => packed.retain(seed, is_kept),
+            Members::Table(table) => table.retain(seed, is_kept),
+        }
+    }
+
     /// Calls `visit` with the layout of each heap allocation.
     pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
         match self {
             Members::Packed(packed) => packed.heap_layouts(visit),
             Members::Table(table) => {
-                visit(Layout::new::<Table>());
+                visit(Layout::new::<Table<T>>());
                 table.heap_layouts(visit);
             }
         }
@@ -192,7 +222,7 @@ impl Members {
     pub(super) fn heap_bytes(&self) -> u64 {
         match self {
             Members::Packed(packed) => packed.heap_bytes(),
-            Members::Table(table) => size_of::<Table>() as u64 + table.heap_bytes(),
+            Members::Table(table) => size_of::<Table<T>>() as u64 + table.heap_bytes(),
         }
     }
 
@@ -211,16 +241,23 @@ impl Members {
     pub(super) fn try_clone(&self, seed: u64) -> Result<Self, Error> {
         Ok(match self {
             Members::Packed(packed) => Members::Packed(packed.try_clone()?),
-            Members::Table(table) => {
-                Members::Table(Box::new(Table::of(table.arena(), table.len(), table.member_bytes(), b"", seed)?))
-            }
+            Members::Table(table) => Members::Table(Box::new(Table::of(table.arena(), table.len(), b"", seed)?)),
         })
+    }
+}
+
+impl Members<u8> {
+    /// The tag of a member.
+    pub(super) fn tag_of(&self, item: &[u8], hash: u64) -> Option<u8> {
+        self.as_bytes().get(self.find(item, hash)?).copied()
     }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::counting::members::table::offsets_bytes;
+    use crate::counting::ring::Ages;
     use proptest::collection::vec;
     use proptest::prelude::*;
     use std::cell::Cell;
@@ -234,7 +271,7 @@ pub(super) mod tests {
     fn members(items: &[&[u8]]) -> Members {
         let mut members = Members::new();
         for item in items {
-            members.insert(item, hash64(item, 0), 0).unwrap();
+            members.insert(item, hash64(item, 0), 0, ()).unwrap();
         }
         members
     }
@@ -263,18 +300,18 @@ pub(super) mod tests {
         let mut many = Members::new();
         for number in 0..300u32 {
             let item = number.to_le_bytes();
-            many.insert(&item, hash64(&item, 0), 0).unwrap();
+            many.insert(&item, hash64(&item, 0), 0, ()).unwrap();
             assert_eq!(is_packed(&many), number < 255);
         }
         let mut long = members(&[&vec![1; 65_000], b"a"]);
         assert!(is_packed(&long));
-        long.insert(&[2; 1000], hash64(&[2; 1000], 0), 0).unwrap();
+        long.insert(&[2; 1000], hash64(&[2; 1000], 0), 0, ()).unwrap();
         assert!(!is_packed(&long));
         for members in [many, long] {
             let mut bytes = 0;
             members.heap_layouts(&mut |layout| bytes += layout.size() as u64);
             assert_eq!(bytes, members.heap_bytes());
-            assert!(members.iter().all(|item| members.contains(item, hash64(item, 0))));
+            assert!(members.iter().all(|(_, item)| members.contains(item, hash64(item, 0))));
         }
     }
 
@@ -290,7 +327,7 @@ pub(super) mod tests {
         ] {
             let members = members(&[&vec![7; length], b"x"]);
             assert!(members.as_bytes().starts_with(written) && members.as_bytes()[written.len()] == 7);
-            assert_eq!(members.iter().map(<[u8]>::len).collect::<Vec<_>>(), [length, 1]);
+            assert_eq!(members.iter().map(|(_, item)| item.len()).collect::<Vec<_>>(), [length, 1]);
             assert_eq!(members.as_bytes().len(), written.len() + length + 2);
         }
     }
@@ -306,12 +343,12 @@ pub(super) mod tests {
                 if !members.has_room_for(item, room) {
                     break;
                 }
-                members.insert(item, hash64(item, 0), 0).unwrap();
+                members.insert(item, hash64(item, 0), 0, ()).unwrap();
             }
             assert!(members.len() == 65_536 || members.member_bytes() + 1 >= room.bytes);
             assert!(members.as_bytes().len() as u64 <= room.arena_bytes());
-            assert!(members.iter().all(|item| members.contains(item, hash64(item, 0))));
-            let again = Members::from_bytes(members.as_bytes(), room, 0).unwrap();
+            assert!(members.iter().all(|(_, item)| members.contains(item, hash64(item, 0))));
+            let again = Members::<()>::from_bytes(members.as_bytes(), room, 0, ()).unwrap();
             assert!(again.as_bytes() == members.as_bytes() && again.try_clone(0).unwrap().len() == members.len());
         }
     }
@@ -336,7 +373,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_members_take_is_told_before_they_are_read() {
-        let table = size_of::<Table>() as u64;
+        let table = size_of::<Table<()>>() as u64;
         // The most members of so many bytes, two each but one. Then the bytes of their index: 48 a group, of which
         // there are 1, 3, 7 or 17, or a table.
         for (bytes, index) in [
@@ -353,11 +390,11 @@ pub(super) mod tests {
             (510, table + offsets_bytes(256)),
             (600, table + offsets_bytes(301)),
         ] {
-            assert_eq!(Members::bytes_of_read(bytes, ROOM), bytes + index, "{bytes}");
+            assert_eq!(Members::<()>::bytes_of_read(bytes, ROOM), bytes + index, "{bytes}");
         }
         // No more than there is room for.
-        assert_eq!(Members::bytes_of_read(600, Room { members: 4, bytes: 600 }), 600);
-        assert_eq!(Members::bytes_of_read(600, Room { members: 5, bytes: 600 }), 648);
+        assert_eq!(Members::<()>::bytes_of_read(600, Room { members: 4, bytes: 600 }), 600);
+        assert_eq!(Members::<()>::bytes_of_read(600, Room { members: 5, bytes: 600 }), 648);
     }
 
     /// Copies, and notes how many bytes.
@@ -375,7 +412,7 @@ pub(super) mod tests {
     fn the_buffer_of_all_members_is_handed_over() {
         for number in [0u32, 1, 5, 255, 256, 1000] {
             let mut members = Members::new();
-            (0..number).map(u32::to_le_bytes).for_each(|item| members.insert(&item, hash64(&item, 0), 0).unwrap());
+            (0..number).map(u32::to_le_bytes).for_each(|item| members.insert(&item, hash64(&item, 0), 0, ()).unwrap());
             let (before, moved) = (members.as_bytes().to_vec(), Moved::default());
             members.relocate(&moved);
             let (mut sizes, moved) = (Vec::new(), moved.0.take().unwrap());
@@ -401,10 +438,82 @@ pub(super) mod tests {
         ];
         let room = Room { members: 3, bytes: 1000 };
         for bytes in corrupt {
-            assert!(matches!(Members::from_bytes(bytes, room, 0), Err(Error::Corrupt { .. })), "{bytes:?}");
+            assert!(matches!(Members::<()>::from_bytes(bytes, room, 0, ()), Err(Error::Corrupt { .. })), "{bytes:?}");
         }
         let long = members(&[&vec![0; 1001]]);
-        assert!(matches!(Members::from_bytes(long.as_bytes(), room, 0), Err(Error::Corrupt { .. })));
+        assert!(matches!(Members::<()>::from_bytes(long.as_bytes(), room, 0, ()), Err(Error::Corrupt { .. })));
+    }
+
+    /// Of fifteen tags those from 1 to 5 are alive.
+    const AGES: Ages = Ages { newest: 5, modulus: 15, most_age: 4 };
+
+    fn read_tagged(bytes: &[u8]) -> Result<Members<u8>, Error> {
+        Members::from_bytes(bytes, Room { members: 3, bytes: 10 }, 7, AGES)
+    }
+
+    #[test]
+    fn tagged_members_are_read_as_they_are_stored() {
+        for bytes in [&b""[..], b"\x05\x02ab", b"\x01\0\x05\x01a\x03\x09123456789", b"\x01\x0a1234567890"] {
+            let members = read_tagged(bytes).unwrap();
+            assert_eq!(members.as_bytes(), bytes);
+            assert_eq!(members.len(), members.iter().count());
+            for (tag, member) in members.iter() {
+                assert_eq!(members.tag_of(member, hash64(member, 7)), Some(tag));
+            }
+            assert_eq!(members.tag_of(b"zoe", hash64(b"zoe", 7)), None);
+            let copy = members.try_clone(7).unwrap();
+            assert_eq!(
+                (copy.as_bytes(), copy.len(), copy.member_bytes()),
+                (bytes, members.len(), members.member_bytes())
+            );
+        }
+    }
+
+    #[test]
+    fn members_that_cannot_be_are_named() {
+        let more = ("at most 3 members of 10 bytes together", "more");
+        let dead = |tag| ("that of a living slice", tag);
+        for (bytes, (expected, got)) in [
+            (&b"\x01\x01a\x01\x01b\x01\x01c\x01\x01d"[..], more),
+            (b"\x01\x0b12345678901", more),
+            (b"\x01\x01a\x01\x0a1234567890", more),
+            (b"\x01\x01a\x02\x01a", ("distinct members", "one twice")),
+            (b"\x01\x01a\x02", ("a whole last member", "1 bytes of it")),
+            (b"\x01\x01a\x02\x03bc", ("a whole last member", "4 bytes of it")),
+            (b"\x01\x81\0a", ("lengths as short as can be", "a longer one")),
+        ] {
+            assert_eq!(read_tagged(bytes).err(), Some(Error::corrupt("members", expected, got)), "{bytes:?}");
+        }
+        for (tag, (expected, got)) in [(0, dead("0")), (6, dead("6")), (15, dead("15")), (16, dead("16"))] {
+            assert_eq!(read_tagged(&[tag, 1, b'a']).err(), Some(Error::corrupt("tag", expected, got)));
+        }
+    }
+
+    #[test]
+    fn members_that_stay_are_found_in_their_order() {
+        // Of one length and of many, in one buffer and in a table.
+        let lengths: [fn(u32) -> usize; 3] = [|_| 4, |number| number as usize, |number| 4 + number as usize * 6];
+        for (length, is_packed) in lengths.into_iter().zip([true, true, false]) {
+            let mut members = Members::new();
+            let item = |number: u32| (0..).flat_map(|_| number.to_le_bytes()).take(length(number)).collect::<Vec<_>>();
+            let tag = |number: u32| 1 + (number % 5) as u8;
+            for number in 0..200 {
+                members.insert(&item(number), hash64(&item(number), 7), 7, tag(number)).unwrap();
+            }
+            assert_eq!(matches!(members, Members::Packed(_)), is_packed);
+            for (kept, count) in [(&[1, 2, 3, 4, 5][..], 200), (&[1, 3, 4], 120), (&[3], 40), (&[], 0)] {
+                members.retain(7, |tag| kept.contains(&tag));
+                let numbers = (0..200).filter(|&number| kept.contains(&tag(number)));
+                let listed = members.iter().map(|(tag, member)| (tag, member.to_vec()));
+                assert!(listed.eq(numbers.clone().map(|number| (tag(number), item(number)))));
+                assert_eq!((members.len(), numbers.clone().count()), (count, count));
+                assert_eq!(members.member_bytes() as usize, numbers.map(|number| item(number).len()).sum::<usize>());
+                for number in 0..200 {
+                    let expected = Some(tag(number)).filter(|tag| kept.contains(tag));
+                    assert_eq!(members.tag_of(&item(number), hash64(&item(number), 7)), expected);
+                }
+            }
+        }
     }
 
     proptest! {
@@ -416,7 +525,7 @@ pub(super) mod tests {
                 let hash = hash64(item, seed);
                 prop_assert_eq!(members.contains(item, hash), naive.contains(item));
                 if naive.insert(item.clone()) {
-                    members.insert(item, hash, seed).unwrap();
+                    members.insert(item, hash, seed, ()).unwrap();
                 }
                 if naive.len() % moved == 0 {
                     members.relocate(&Copier);
@@ -424,7 +533,7 @@ pub(super) mod tests {
             }
             prop_assert_eq!(members.len(), naive.len());
             prop_assert_eq!(members.member_bytes(), naive.iter().map(|item| item.len() as u32).sum::<u32>());
-            for copy in [members.try_clone(seed).unwrap(), Members::from_bytes(members.as_bytes(), ROOM, seed).unwrap()] {
+            for copy in [members.try_clone(seed).unwrap(), Members::from_bytes(members.as_bytes(), ROOM, seed, ()).unwrap()] {
                 prop_assert_eq!(copy.as_bytes(), members.as_bytes());
                 prop_assert!(naive.iter().all(|item| copy.contains(item, hash64(item, seed))));
                 for item in &items {
@@ -436,7 +545,7 @@ pub(super) mod tests {
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes in vec(0u8..4, 0..200)) {
-            if let Ok(members) = Members::from_bytes(&bytes, ROOM, 0) {
+            if let Ok(members) = Members::<()>::from_bytes(&bytes, ROOM, 0, ()) {
                 prop_assert_eq!(members.as_bytes(), &bytes[..]);
             }
         }

@@ -1,6 +1,7 @@
 //! Questions about single members, which only an exact counter can answer; and how a counter becomes exact again.
 
-use crate::counting::counter::{Counter, Shaped, State};
+use crate::counting::counter::{Contents, Counter, Shaped};
+use crate::counting::held::Held;
 use crate::counting::members::Members;
 use crate::counting::union::{check_seeds, distinct_from, try_with_capacity};
 use crate::counting::windowed::check_windows;
@@ -23,10 +24,10 @@ impl Counter {
     /// # Errors
     /// As there.
     pub(super) fn contains_hashed(&self, item: &[u8], hash: u64) -> Result<bool, Error> {
-        match self.state() {
-            State::Exact(members) => Ok(members.contains(item, hash)),
-            State::Estimating(_) => Err(self.not_exact()),
-            State::Windowed(_) => Ok(self.age_of_member(item, hash, self.oldest_alive(Time::Reached))?.is_some()),
+        match self.contents() {
+            Contents::Plain(Held::Exact(members)) => Ok(members.contains(item, hash)),
+            Contents::Plain(Held::Estimating(_)) => Err(self.not_exact()),
+            Contents::Windowed(_) => Ok(self.age_of_member(item, hash, self.oldest_alive(Time::Reached))?.is_some()),
         }
     }
 
@@ -67,7 +68,7 @@ impl Counter {
         }
         let own = self.known_members()?;
         let mut left: Vec<(u64, &[u8])> = try_with_capacity(own.len())?;
-        left.extend(own.hashed(self.params().seed));
+        left.extend(own.hashed(self.params().seed).map(|(hash, (), member)| (hash, member)));
         for other in others {
             let other = other.known_members()?;
             left.retain(|&(hash, member)| other.contains(member, hash));
@@ -110,9 +111,9 @@ impl Counter {
     /// # Errors
     /// None for a counter that was made or loaded; the signature is that of [`Counter::new`].
     pub fn empty_twin(&self) -> Result<Self, Error> {
-        match self.dated() {
+        match self.ring() {
             None => Counter::with_layout(*self.params(), self.layout()),
-            Some(dated) => Counter::with_ring(*self.params(), self.layout(), *dated.ring()),
+            Some(&ring) => Counter::with_ring(*self.params(), self.layout(), ring),
         }
     }
 }

@@ -26,11 +26,13 @@
 //! Transactions on Networking 14(5), 2006: bitmaps whose parts sample the hash space more and more thinly.
 
 mod admit;
+pub(crate) mod bitmap;
+mod cells;
 mod collect;
 pub(crate) mod counter;
-mod dated;
 pub(crate) mod estimate;
 pub(crate) mod form;
+mod held;
 mod intersection;
 pub(crate) mod layout;
 mod listing;
@@ -39,17 +41,21 @@ mod members;
 mod membership;
 pub(crate) mod params;
 pub(crate) mod payload;
+mod positions;
+mod ring;
 pub(crate) mod sizing;
-mod slots;
 mod spans;
+mod tag;
 mod union;
 mod windowed;
 mod windowed_merge;
+mod windowed_set;
+mod words;
 
-pub use counter::{Counter, Representation};
+pub use counter::Counter;
 pub use estimate::Estimated;
 pub use intersection::{MAX_INTERSECTED, estimate_intersection};
 pub use listing::Iter as MembersIter;
-pub use params::Params;
+pub use params::{Params, Representation};
 pub use union::{count_union, estimate_union};
 pub use windowed::{Present, at, since};

@@ -1,11 +1,45 @@
 //! What a counter is asked to be, and what follows from that. Counters that are made alike hold it together.
 
+use std::fmt;
+
 use crate::counting::layout::Layout;
 use crate::counting::members::Room;
 use crate::counting::sizing;
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 use crate::shared::{Pool, Shared};
+
+/// How a counter holds its set at present. It only ever moves on, but back to exact when a window has nothing left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Representation {
+    /// The members themselves.
+    Exact,
+    /// The positions of the set bits.
+    Sparse,
+    /// The bitmap.
+    Dense,
+}
+
+impl Representation {
+    /// Its name, as users know it.
+    ///
+    /// ```
+    /// assert_eq!(rollcall_core::counting::Representation::Sparse.name(), "sparse");
+    /// ```
+    pub fn name(self) -> &'static str {
+        match self {
+            Representation::Exact => "exact",
+            Representation::Sparse => "sparse",
+            Representation::Dense => "dense",
+        }
+    }
+}
+
+impl fmt::Display for Representation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
 
 /// What a counter is asked to be.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -14,12 +14,11 @@
 
 use std::borrow::Cow;
 
-use roaring::RoaringBitmap;
-
-use crate::counting::counter::{Counter, State};
-use crate::counting::dated::Seen;
-use crate::counting::dated::positions::{DatedPositions, RECORD_BYTES};
-use crate::counting::slots::Bits;
+use crate::counting::bitmap::{SlotTag, Slots};
+use crate::counting::cells::Cells;
+use crate::counting::counter::{Contents, Counter};
+use crate::counting::held::Held;
+use crate::counting::positions::Positions;
 
 /// Bytes of a stored position.
 pub(super) const POSITION_BYTES: usize = size_of::<u32>();
@@ -30,18 +29,15 @@ const POSITIONS_PER_PART: u64 = 1 << 16;
 /// Bytes of a part of positions without tags: what reading one encodes at most.
 pub(crate) const PART_BYTES: usize = POSITIONS_PER_PART as usize * POSITION_BYTES;
 
-/// Positions that are taken out of a bitmap at a time.
-const POSITIONS_PER_BLOCK: usize = 1024;
-
 /// A stretch of a counter's payload.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PayloadPart<'a> {
     /// Bytes as they lie in memory.
     Bytes(&'a [u8]),
-    /// Positions, which are encoded when they are read: after `rank` others, so many.
-    Positions(&'a RoaringBitmap, u64, u64),
+    /// Positions, which are encoded when they are read: after `rank` others, this number of them.
+    Plain(&'a Positions, u64, u64),
     /// Positions with their tags, likewise.
-    Dated(&'a DatedPositions, u64, u64),
+    Tagged(&'a Positions<u8>, u64, u64),
 }
 
 impl<'a> PayloadPart<'a> {
@@ -49,8 +45,8 @@ impl<'a> PayloadPart<'a> {
     pub(crate) fn num_bytes(&self) -> u64 {
         match *self {
             PayloadPart::Bytes(bytes) => bytes.len() as u64,
-            PayloadPart::Positions(_, _, len) => len * POSITION_BYTES as u64,
-            PayloadPart::Dated(_, _, len) => len * RECORD_BYTES as u64,
+            PayloadPart::Plain(_, _, len) => len * POSITION_BYTES as u64,
+            PayloadPart::Tagged(_, _, len) => len * (POSITION_BYTES as u64 + 1),
         }
     }
 
@@ -76,73 +72,49 @@ impl<'a> PayloadPart<'a> {
         let before = bytes.len();
         match *self {
             PayloadPart::Bytes(own) => return bytes.extend_from_slice(&own[start as usize..end as usize]),
-            PayloadPart::Positions(bitmap, rank, len) => append_positions(bytes, bitmap, rank, len as usize),
-            PayloadPart::Dated(positions, rank, len) => positions.append_to(bytes, rank, len as usize),
+            PayloadPart::Plain(positions, rank, len) => positions.append_to(bytes, rank, len as usize),
+            PayloadPart::Tagged(positions, rank, len) => positions.append_to(bytes, rank, len as usize),
         }
         // Encoded whole, and cut.
         bytes.truncate(before + end as usize);
         bytes.drain(before..before + start as usize);
     }
-
-    /// How many positions are before part number `index` of `total`, and in it; `None` after the last.
-    fn of_positions(total: u64, index: usize) -> Option<(u64, u64)> {
-        let rank = (index as u64).checked_mul(POSITIONS_PER_PART).filter(|&rank| rank < total)?;
-        Some((rank, POSITIONS_PER_PART.min(total - rank)))
-    }
 }
 
-fn append_positions(bytes: &mut Vec<u8>, bitmap: &RoaringBitmap, rank: u64, mut missing: usize) {
-    let mut positions = bitmap.iter();
-    // Finds the position by the numbers of positions that containers know.
-    if let Some(from) = bitmap.select(rank as u32) {
-        positions.advance_to(from);
-    }
-    let mut block = [0; POSITIONS_PER_BLOCK];
-    while missing > 0 {
-        let wanted = missing.min(POSITIONS_PER_BLOCK);
-        let taken = positions.next_many(&mut block[..wanted]);
-        if taken.is_empty() {
-            break;
-        }
-        missing -= taken.len();
-        bytes.extend_from_slice(bytemuck::cast_slice(taken));
-    }
+/// Part number `index` of a set; `None` after the last.
+fn part<'a, T: SlotTag>(
+    held: &'a Held<T>,
+    index: usize,
+    of_positions: impl FnOnce(&'a Positions<T>, u64, u64) -> PayloadPart<'a>,
+) -> Option<PayloadPart<'a>> {
+    let bytes = match held {
+        Held::Exact(members) => members.as_bytes(),
+        Held::Estimating(bitmap) => match bitmap.slots() {
+            Slots::Sparse(positions) => {
+                let rank = (index as u64).checked_mul(POSITIONS_PER_PART).filter(|&rank| rank < positions.len())?;
+                return Some(of_positions(positions, rank, POSITIONS_PER_PART.min(positions.len() - rank)));
+            }
+            Slots::Dense(cells) => cells.as_bytes(),
+        },
+    };
+    (index == 0).then_some(PayloadPart::Bytes(bytes))
 }
 
 impl Counter {
     /// Part number `index` of its set as bytes, `None` after the last. All of them are stored one after the other.
     pub(crate) fn payload_part(&self, index: usize) -> Option<PayloadPart<'_>> {
-        let positions = |total| PayloadPart::of_positions(total, index);
-        let bytes = match self.state() {
-            State::Exact(members) => members.as_bytes(),
-            State::Estimating(bitmap) => match bitmap.bits() {
-                Bits::Sparse(sparse) => {
-                    return positions(sparse.len)
-                        .map(|(rank, len)| PayloadPart::Positions(&sparse.positions, rank, len));
-                }
-                Bits::Dense(_) => bytemuck::cast_slice(bitmap.words()?),
-            },
-            State::Windowed(dated) => match dated.seen() {
-                Seen::Exact(members) => members.as_bytes(),
-                Seen::Sparse(own) => {
-                    return positions(own.len()).map(|(rank, len)| PayloadPart::Dated(own, rank, len));
-                }
-                Seen::Dense(cells) => cells.as_bytes(),
-            },
-        };
-        (index == 0).then_some(PayloadPart::Bytes(bytes))
+        match self.contents() {
+            Contents::Plain(held) => part(held, index, PayloadPart::Plain),
+            Contents::Windowed(set) => part(set.held(), index, PayloadPart::Tagged),
+        }
     }
 
     /// The records of an exact counter: each member, with its tag where there is a window. `None` once it estimates.
     pub(crate) fn records(&self) -> Option<Vec<(&[u8], Option<u8>)>> {
-        match self.state() {
-            State::Exact(members) => Some(members.iter().map(|member| (member, None)).collect()),
-            State::Windowed(dated) => match dated.seen() {
-                Seen::Exact(members) => Some(members.iter().map(|(tag, member)| (member, Some(tag))).collect()),
-                Seen::Sparse(_) | Seen::Dense(_) => None,
-            },
-            State::Estimating(_) => None,
-        }
+        Some(match self.contents() {
+            Contents::Plain(held) => held.members()?.iter().map(|((), member)| (member, None)).collect(),
+            Contents::Windowed(set) => set.held().members()?.iter().map(|(tag, member)| (member, Some(tag))).collect(),
+        })
     }
 
     /// Bytes of the whole payload.
@@ -154,13 +126,12 @@ impl Counter {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::counting::counter::Representation;
+    use crate::counting::bitmap::Bitmap;
     use crate::counting::counter::tests::{LARGEST, SIZES, counter, params};
     use crate::counting::form::CounterForm;
     use crate::counting::layout::Layout;
-    use crate::counting::slots::Bitmap;
+    use crate::counting::params::Representation;
     use crate::hash::hash64;
-    use crate::size_limit::Unlimited;
     use crate::window::{Pace, Window};
 
     fn parts(counter: &Counter) -> Vec<PayloadPart<'_>> {
@@ -219,9 +190,8 @@ pub(crate) mod tests {
             assert_eq!(lengths(&counter), of_dated);
             assert_eq!(counter.payload_bytes(), 5 * u64::from(len));
             let layout = Layout::new(20, 19).unwrap();
-            let positions = (0..len).map(|number| 29 * number).collect();
-            let bitmap = Bitmap::from_positions(layout, positions, 0, &Unlimited).unwrap();
-            let plain = Counter::from_state(*counter.params(), layout, 0, State::Estimating(bitmap));
+            let bitmap = Bitmap::from_ascending(layout, (0..len).map(|number| (29 * number, ())), ()).unwrap();
+            let plain = Counter::of_slots(*counter.params(), bitmap);
             let plain_lengths: Vec<u64> = of_dated.iter().map(|bytes| bytes / 5 * 4).collect();
             assert_eq!((lengths(&plain), plain.representation()), (plain_lengths, Representation::Sparse));
         }

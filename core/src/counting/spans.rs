@@ -1,16 +1,15 @@
 //! What a windowed counter has seen since a slice: who, and how many.
 
-use roaring::RoaringBitmap;
-
-use crate::counting::counter::{Counter, Shaped, State};
-use crate::counting::dated::Seen;
+use crate::counting::bitmap::{Bitmap, Slots};
+use crate::counting::counter::{Contents, Counter, Shaped};
 use crate::counting::estimate::Estimated;
+use crate::counting::held::Held;
 use crate::counting::listing;
 use crate::counting::members::Members;
-use crate::counting::slots::{Bitmap, zeroed_words};
+use crate::counting::words::{Words, zeroed_words};
 use crate::error::Error;
 use crate::hash::hash64;
-use crate::size_limit::{Unlimited, try_with_capacity};
+use crate::size_limit::try_with_capacity;
 use crate::window::Time;
 
 impl Counter {
@@ -20,12 +19,12 @@ impl Counter {
     /// # Errors
     /// Those of [`Self::members`].
     pub fn members_since(&self, slice: i128) -> Result<listing::Iter<'_>, Error> {
-        let Some(dated) = self.dated() else { return self.members() };
-        let (ages, most_age) = (dated.ring().ages(), dated.ring().most_age_since(slice));
-        match dated.seen() {
-            Seen::Exact(members) => Ok(listing::Iter::dated(members.iter(), ages, most_age)),
-            _ if !dated.has_any(most_age) => Ok(listing::Iter::none()),
-            _ => Err(self.not_exact()),
+        let Some(set) = self.windowed() else { return self.members() };
+        let (ages, most_age) = (set.ring().ages(), set.ring().most_age_since(slice));
+        match set.held() {
+            Held::Exact(members) => Ok(listing::Iter::windowed(members.iter(), ages, most_age)),
+            Held::Estimating(_) if !set.has_any(most_age) => Ok(listing::Iter::none()),
+            Held::Estimating(_) => Err(self.not_exact()),
         }
     }
 
@@ -44,35 +43,32 @@ impl Counter {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn seen_since(&self, slice: i128) -> Result<Counter, Error> {
-        let Some(dated) = self.dated() else { return self.try_clone() };
-        let (&params, layout, ring) = (self.params(), self.layout(), dated.ring());
-        let (ages, most_age) = (ring.ages(), ring.most_age_since(slice));
-        if !dated.has_any(most_age) {
+        let Some(set) = self.windowed() else { return self.try_clone() };
+        let (&params, layout, ages) = (self.params(), self.layout(), set.ring().ages());
+        let Some(most_age) = set.ring().most_age_since(slice).filter(|&most_age| set.has_any(Some(most_age))) else {
             return Counter::with_layout(params, layout);
-        }
-        let state = match (dated.seen(), most_age) {
-            (_, None) => return Counter::with_layout(params, layout),
-            (Seen::Exact(held), Some(most_age)) => {
+        };
+        let bitmap = match set.held() {
+            Held::Exact(held) => {
                 let mut members = Members::new();
                 for (_, member) in held.iter().filter(|&(tag, _)| ages.age(tag) <= most_age) {
-                    members.insert(member, hash64(member, params.seed), params.seed)?;
+                    members.insert(member, hash64(member, params.seed), params.seed, ())?;
                 }
-                State::Exact(members)
+                return Ok(Self::with_contents(params, layout, Contents::Plain(Held::Exact(members))));
             }
-            (Seen::Sparse(held), Some(most_age)) => {
-                let mut positions = RoaringBitmap::new();
-                let seen = held.iter().filter(|&(_, tag)| ages.age(tag) <= most_age).map(|(position, _)| position);
-                let appended = positions.append(seen);
-                debug_assert!(appended.is_ok());
-                State::Estimating(Bitmap::from_positions(layout, positions, 0, &Unlimited)?)
-            }
-            (Seen::Dense(cells), Some(most_age)) => {
-                let mut words = zeroed_words(layout)?;
-                cells.to_words(ages, most_age, &mut words);
-                State::Estimating(Bitmap::from_words(layout, words))
-            }
+            Held::Estimating(bitmap) => match bitmap.slots() {
+                Slots::Sparse(held) => {
+                    let live = held.iter().filter(|&(_, tag)| ages.age(tag) <= most_age);
+                    Bitmap::from_ascending(layout, live.map(|(position, _)| (position, ())), ())?
+                }
+                Slots::Dense(cells) => {
+                    let mut words = zeroed_words(layout)?;
+                    cells.to_words(ages, most_age, &mut words);
+                    Bitmap::dense(layout, Words::counted(layout, words))
+                }
+            },
         };
-        Ok(Self::from_state(params, layout, 0, state))
+        Ok(Self::of_slots(params, bitmap))
     }
 
     /// The count at a time, Unix seconds. It is made out of what is there, without a counter beside.
@@ -104,9 +100,9 @@ impl Counter {
 
     /// How many it has seen in `slice` or later.
     fn seen_by(&self, slice: i128) -> Estimated {
-        match self.dated() {
+        match self.windowed() {
             None => self.estimated(),
-            Some(dated) => dated.estimated(self.layout(), dated.ring().most_age_since(slice)),
+            Some(set) => set.estimated(set.ring().most_age_since(slice)),
         }
     }
 
@@ -116,10 +112,10 @@ impl Counter {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn history(&self, time: Time) -> Result<Vec<(i64, u64)>, Error> {
-        let Some((dated, window)) = self.dated().zip(self.window()) else { return Ok(Vec::new()) };
+        let Some((set, window)) = self.windowed().zip(self.window()) else { return Ok(Vec::new()) };
         let present = self.present_slice(time);
         let passed = present - self.reached();
-        let counts = dated.history(self.layout())?;
+        let counts = set.history()?;
         let mut rows = try_with_capacity(counts.len())?;
         for row in 0..counts.len() as u64 {
             // By hand a window begins at slice 0: those before it begin before the epoch.

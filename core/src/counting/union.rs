@@ -5,17 +5,19 @@
 //! into that layout, whatever their counter was made for: they must not drag the others down.
 
 use hashbrown::HashTable;
-use roaring::RoaringBitmap;
 
 use crate::bits;
-use crate::counting::counter::{Counter, Shaped, State};
+use crate::counting::bitmap::{self, Bitmap, SlotTag, slot_at};
+use crate::counting::cells::Cells;
+use crate::counting::counter::{Contents, Counter, Shaped};
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
+use crate::counting::held::Held;
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::members::Members;
 use crate::counting::params::Params;
 use crate::counting::sizing::largest_error;
-use crate::counting::slots::{Bitmap, Bits, counts_of, dense_bytes, sparse_fits, zeroed_words};
 use crate::counting::windowed::{have_windows, with_plain};
+use crate::counting::words::{Words, zeroed_words};
 use crate::error::{Error, Parameter};
 use crate::size_limit::SizeLimit;
 
@@ -149,7 +151,8 @@ impl Counter {
                 UnionOfMembers::Within(members) => {
                     let changed = members.len() as u32 != self.floor();
                     if changed {
-                        *self = Counter::from_state(*self.params(), layout, 0, State::Exact(members));
+                        let contents = Contents::Plain(Held::Exact(members));
+                        *self = Counter::with_contents(*self.params(), layout, contents);
                     }
                     return Ok(changed);
                 }
@@ -167,7 +170,7 @@ impl Counter {
         let changed = (false, layout, bitmap.set_bits(), floor) != before;
         if changed {
             let params = if self.layout() == layout { *self.params() } else { promised(layout, &all, self.params()) };
-            *self = Counter::from_state(params, layout, floor, State::Estimating(bitmap));
+            *self = Counter::of_slots(params, bitmap.with_floor(floor));
         }
         Ok(changed)
     }
@@ -195,47 +198,54 @@ impl Counter {
         !self.is_exact() && self.set_bits() > 0
     }
 
-    /// Its members while it is exact.
+    /// The members of an exact counter without a window.
     pub(super) fn exact_members(&self) -> Option<&Members> {
-        match self.state() {
-            State::Exact(members) => Some(members),
-            State::Estimating(_) | State::Windowed(_) => None,
-        }
+        self.plain()?.members()
     }
 
-    /// ORs its slots into the bitmap `words` of a layout `to` that it folds to, if it has bits.
+    /// ORs its slots into a bitmap of a layout that its bits fold to; members are hashed into it. Windowed counters come
+    /// here without their windows.
     pub(super) fn or_into(&self, to: Layout, words: &mut [u64]) {
-        match self.state() {
-            State::Estimating(bitmap) => bitmap.or_into(to, words),
+        match self.plain() {
+            Some(Held::Estimating(bitmap)) => bitmap.or_into(to, words),
             _ => self.for_each_position(to, &mut |index| {
                 bits::set(words, index as usize);
             }),
         }
     }
 
-    /// Calls `visit` with each slot of its in a bitmap of a layout `to` that it folds to, perhaps repeatedly.
+    /// Calls `visit` with each of these slots; with one perhaps more than once.
     fn for_each_position(&self, to: Layout, visit: &mut dyn FnMut(u64)) {
-        match self.state() {
-            State::Estimating(bitmap) => bitmap.for_each_position(to, visit),
-            State::Exact(members) => {
-                members.hashed(self.params().seed).for_each(|(hash, _)| visit(to.slot_of(hash).index));
+        match self.plain() {
+            Some(Held::Estimating(bitmap)) => bitmap.for_each_folded(to, visit),
+            Some(Held::Exact(members)) => {
+                members.hashed(self.params().seed).for_each(|(hash, ..)| visit(to.slot_of(hash).index));
             }
-            // They come here without their windows.
-            State::Windowed(_) => {}
+            None => {}
         }
     }
 
-    /// The words, when dense and of this very layout.
+    /// The most slots that [`Self::or_into`] sets.
+    pub(super) fn most_slots(&self) -> u64 {
+        self.exact_members().map_or(self.set_bits(), |members| members.len() as u64)
+    }
+
+    /// Its slots in a layout that its bits fold to, ascending.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn positions(&self, to: Layout) -> Result<Vec<u32>, Error> {
+        let mut slots = Gathered::Positions(try_with_capacity(self.most_slots() as usize)?);
+        slots.or(to, &[self]);
+        Ok(match slots {
+            Gathered::Positions(positions) => positions,
+            Gathered::Words(_) => Vec::new(),
+        })
+    }
+
+    /// Its words, when it is dense and of this layout.
     pub(super) fn words_at(&self, layout: Layout) -> Option<&[u64]> {
-        self.words().filter(|_| self.layout() == layout)
-    }
-
-    /// The words, when dense.
-    fn words(&self) -> Option<&[u64]> {
-        match self.state() {
-            State::Estimating(bitmap) => bitmap.words(),
-            State::Exact(_) | State::Windowed(_) => None,
-        }
+        self.plain()?.bitmap().filter(|bitmap| bitmap.layout() == layout)?.words()
     }
 }
 
@@ -294,7 +304,7 @@ fn distinct<'a>(sets: &[&'a Members], seed: u64) -> Result<Distinct<'a>, Error> 
     for set in sets {
         let needed_bytes = (set.len() * size_of::<(u64, &[u8])>()) as u64;
         seen.try_reserve(set.len(), |&(hash, _)| hash).map_err(|_| Error::OutOfMemory { needed_bytes })?;
-        for (hash, item) in set.hashed(seed) {
+        for (hash, (), item) in set.hashed(seed) {
             if seen.find(hash, |&(_, other)| other == item).is_none() {
                 seen.insert_unique(hash, (hash, item), |&(hash, _)| hash);
             }
@@ -315,7 +325,7 @@ pub(super) fn distinct_from<'a>(
             left.retain(|&mut (hash, item)| !other.contains(item, hash));
             continue;
         }
-        for (hash, item) in other.hashed(seed) {
+        for (hash, (), item) in other.hashed(seed) {
             if let Ok(entry) = left.find_entry(hash, |&(_, own)| own == item) {
                 entry.remove();
             }
@@ -338,14 +348,14 @@ fn union_of_members(sets: &[&Members], params: &Params, limit: &impl SizeLimit) 
     let (seed, room) = (params.seed, params.room());
     let mut union = first.try_clone(seed)?;
     for members in rest {
-        for (hash, item) in members.hashed(seed) {
+        for (hash, (), item) in members.hashed(seed) {
             if union.contains(item, hash) {
                 continue;
             }
             if !union.has_room_for(item, room) {
                 return Ok(UnionOfMembers::Beyond(union.len() as u32 + 1));
             }
-            union.insert(item, hash, seed)?;
+            union.insert(item, hash, seed, ())?;
         }
     }
     if union.len() > first.len() {
@@ -354,54 +364,73 @@ fn union_of_members(sets: &[&Members], params: &Params, limit: &impl SizeLimit) 
     Ok(UnionOfMembers::Within(union))
 }
 
-/// Is a union in this layout gathered densely? It is when one of the counters is dense, or has more positions than the
-/// layout holds sparsely.
-fn is_gathered_densely<'a>(layout: Layout, counters: impl IntoIterator<Item = &'a &'a Counter>) -> bool {
-    counters.into_iter().any(|counter| match counter.state() {
-        State::Exact(members) => !sparse_fits(layout, members.len() as u64),
-        State::Estimating(bitmap) => bitmap.words().is_some() || !sparse_fits(layout, bitmap.set_bits()),
-        State::Windowed(_) => false,
-    })
-}
-
-/// The union's bitmap.
+/// The union's bitmap. It is dense where one of the counters is, or has more slots than the layout holds sparsely.
 fn union_of_bits(layout: Layout, counters: &[&Counter], limit: &impl SizeLimit) -> Result<Bitmap, Error> {
-    if is_gathered_densely(layout, counters) {
-        limit.check(Counter::STRUCT_BYTES, dense_bytes(layout))?;
+    let is_large = |counter: &&Counter| {
+        let is_dense = counter.plain().and_then(Held::bitmap).is_some_and(|bitmap| bitmap.words().is_some());
+        is_dense || !<()>::is_sparse(layout, counter.most_slots(), ())
+    };
+    let held_bytes = Counter::STRUCT_BYTES + Bitmap::<()>::STRUCT_BYTES;
+    if counters.iter().any(is_large) {
+        limit.check(held_bytes, Words::heap_bytes(layout, ()))?;
         let mut words = zeroed_words(layout)?;
         counters.iter().for_each(|counter| counter.or_into(layout, &mut words));
-        return Ok(Bitmap::from_words(layout, words));
+        return Ok(Bitmap::dense(layout, Words::counted(layout, words)));
     }
-    Bitmap::from_positions(layout, union_of_positions(layout, counters), Counter::STRUCT_BYTES, limit)
-}
-
-/// The set slots of counters that are not gathered densely.
-pub(super) fn union_of_positions(layout: Layout, counters: &[&Counter]) -> RoaringBitmap {
-    let mut positions = RoaringBitmap::new();
-    for counter in counters {
-        // Whole containers at a time: inserting millions of positions takes seconds.
-        match counter.state() {
-            State::Estimating(bitmap) => match bitmap.bits() {
-                Bits::Sparse(sparse) if bitmap.layout() == layout => positions |= &sparse.positions,
-                _ => positions |= folded_positions(layout, bitmap),
-            },
-            _ => counter.for_each_position(layout, &mut |index| {
-                positions.insert(index as u32);
-            }),
+    let mut gathered = Gathered::none(layout, counters.iter().copied())?;
+    gathered.or(layout, counters);
+    let len = gathered.counts(layout).total();
+    limit.check(held_bytes, bitmap::heap_bytes::<()>(layout, len, ()))?;
+    match gathered {
+        Gathered::Positions(positions) => {
+            Bitmap::from_ascending(layout, positions.iter().map(|&position| (position, ())), ())
+        }
+        Gathered::Words(words) => {
+            Bitmap::from_ascending(layout, bits::ones(&words).map(|position| (position as u32, ())), ())
         }
     }
-    positions
 }
 
-/// The set slots of a bitmap as they lie in one that it folds to.
-fn folded_positions(layout: Layout, bitmap: &Bitmap) -> RoaringBitmap {
-    let mut positions = RoaringBitmap::new();
-    bitmap.for_each_position(layout, &mut |index| {
-        // Folding keeps the order, so what cannot be pushed is the last once more.
-        let pushed = positions.try_push(index as u32);
-        debug_assert!(pushed.is_ok() || positions.max() == Some(index as u32));
-    });
-    positions
+/// The slots of a union being gathered.
+enum Gathered {
+    Words(Box<[u64]>),
+    /// Ascending, each once. There is room for those of all counters.
+    Positions(Vec<u32>),
+}
+
+impl Gathered {
+    /// None, for the slots of these counters. One position costs about as much as eight words.
+    fn none<'a>(layout: Layout, counters: impl Iterator<Item = &'a Counter>) -> Result<Self, Error> {
+        let most: usize = counters.map(|counter| counter.most_slots() as usize).sum();
+        if 8 * most <= layout.num_words() {
+            return Ok(Gathered::Positions(try_with_capacity(most)?));
+        }
+        Ok(Gathered::Words(zeroed_words(layout)?))
+    }
+
+    fn or(&mut self, layout: Layout, counters: &[&Counter]) {
+        match self {
+            Gathered::Words(words) => counters.iter().for_each(|counter| counter.or_into(layout, words)),
+            Gathered::Positions(positions) => {
+                for counter in counters {
+                    counter.for_each_position(layout, &mut |index| positions.push(index as u32));
+                }
+                positions.sort_unstable();
+                positions.dedup();
+            }
+        }
+    }
+
+    fn counts(&self, layout: Layout) -> SegmentCounts {
+        match self {
+            Gathered::Words(words) => SegmentCounts::of_words(words, layout),
+            Gathered::Positions(positions) => {
+                let mut counts = SegmentCounts::default();
+                positions.iter().for_each(|&index| counts.increment(slot_at(layout, index.into()).segment));
+                counts
+            }
+        }
+    }
 }
 
 /// The counts of the union of `base`, and of that with `top` on top (the same without one).
@@ -417,13 +446,11 @@ fn layered_counts(
         return Ok(counts_by_block(layout, &words, top_words));
     }
 
-    let mut union = zeroed_union(layout, base, top)?;
-    let base_counts = union.or(base);
-    let counts = match &top {
-        Some(top) => union.or(std::slice::from_ref(top)),
-        None => base_counts,
-    };
-    Ok((base_counts, counts))
+    let mut union = Gathered::none(layout, base.iter().copied().chain(top))?;
+    union.or(layout, base);
+    let base_counts = union.counts(layout);
+    union.or(layout, top.as_slice());
+    Ok((base_counts, if top.is_some() { union.counts(layout) } else { base_counts }))
 }
 
 /// [`layered_counts`] of dense bitmaps of one layout, without holding the union.
@@ -454,36 +481,6 @@ fn counts_by_block(layout: Layout, base: &[&[u64]], top: Option<&[u64]>) -> (Seg
         start = end;
     }
     (base_counts, if top.is_some() { counts } else { base_counts })
-}
-
-/// A union being gathered.
-enum Gathering {
-    Dense(Layout, Box<[u64]>),
-    Sparse(Layout, RoaringBitmap),
-}
-
-/// An empty union fit for these counters.
-fn zeroed_union(layout: Layout, base: &[&Counter], top: Option<&Counter>) -> Result<Gathering, Error> {
-    if is_gathered_densely(layout, base.iter().chain(&top)) {
-        return Ok(Gathering::Dense(layout, zeroed_words(layout)?));
-    }
-    Ok(Gathering::Sparse(layout, RoaringBitmap::new()))
-}
-
-impl Gathering {
-    /// ORs the counters in and counts what is set then.
-    fn or(&mut self, counters: &[&Counter]) -> SegmentCounts {
-        match self {
-            Gathering::Dense(layout, words) => {
-                counters.iter().for_each(|counter| counter.or_into(*layout, words));
-                SegmentCounts::of_words(words, *layout)
-            }
-            Gathering::Sparse(layout, positions) => {
-                *positions |= union_of_positions(*layout, counters);
-                counts_of(positions, *layout)
-            }
-        }
-    }
 }
 
 pub(super) fn try_with_capacity<T>(len: usize) -> Result<Vec<T>, Error> {

@@ -5,11 +5,12 @@
 
 use std::ops::Deref;
 
-use crate::counting::counter::{Counter, Shaped, State};
-use crate::counting::dated::ring::{self, Ring};
-use crate::counting::dated::{Dated, MOST_SLICES, Seen};
+use crate::counting::counter::{Contents, Counter, Shaped};
+use crate::counting::held::Held;
 use crate::counting::layout::Layout;
 use crate::counting::params::{Params, Plan};
+use crate::counting::ring::{self, MOST_SLICES, Ring};
+use crate::counting::windowed_set::WindowedSet;
 use crate::error::{Error, Parameter};
 use crate::size_limit::try_with_capacity;
 use crate::window::{Time, Window};
@@ -17,9 +18,6 @@ use crate::window::{Time, Window};
 impl Counter {
     /// The most slices that a window may have.
     pub const MAX_SLICES: u32 = MOST_SLICES;
-
-    /// Bytes that a windowed counter takes whatever it holds.
-    pub(super) const WINDOWED_BYTES: u64 = Self::STRUCT_BYTES + Dated::STRUCT_BYTES;
 
     /// An empty counter of the same parameters with a window that begins in a slice, mostly that of
     /// [`Window::first_slice`].
@@ -35,12 +33,12 @@ impl Counter {
     /// An empty windowed counter.
     pub(super) fn with_ring(params: Params, layout: Layout, ring: Ring) -> Result<Self, Error> {
         params.validate()?;
-        let dated = Dated::with_ring(ring, &Plan { params, layout })?;
-        Ok(Self::from_state(params, layout, 0, State::Windowed(Box::new(dated))))
+        let set = WindowedSet::new(ring, Held::none(&Plan { params, layout }));
+        Ok(Self::with_contents(params, layout, Contents::Windowed(Box::new(set))))
     }
 
     pub(super) fn ring(&self) -> Option<&Ring> {
-        self.dated().map(Dated::ring)
+        self.windowed().map(WindowedSet::ring)
     }
 
     /// Its window, if it has one.
@@ -75,9 +73,13 @@ impl Counter {
     /// # Errors
     /// [`Error::NotExact`] when some were.
     pub(super) fn is_all_dead(&self, slice: i128) -> Result<bool, Error> {
-        match self.dated() {
-            Some(dated) if !matches!(dated.seen(), Seen::Exact(_)) => {
-                if dated.has_any(dated.ring().most_age_since(slice)) { Err(self.not_exact()) } else { Ok(true) }
+        match self.windowed() {
+            Some(set) if set.held().members().is_none() => {
+                if set.has_any(set.ring().most_age_since(slice)) {
+                    Err(self.not_exact())
+                } else {
+                    Ok(true)
+                }
             }
             _ => Ok(false),
         }
@@ -89,15 +91,10 @@ impl Counter {
     /// # Errors
     /// Those of [`Self::contains`].
     pub(super) fn age_of_member(&self, item: &[u8], hash: u64, slice: i128) -> Result<Option<u8>, Error> {
-        let Some(dated) = self.dated() else { return Ok(self.contains_hashed(item, hash)?.then_some(0)) };
-        let most_age = dated.ring().most_age_since(slice);
-        match dated.seen() {
-            Seen::Exact(members) => {
-                let age = members.tag_of(item, hash).map(|tag| dated.ring().ages().age(tag));
-                Ok(age.filter(|&age| most_age.is_some_and(|most_age| age <= most_age)))
-            }
-            _ => self.is_all_dead(slice).map(|_| None),
-        }
+        let Some(set) = self.windowed() else { return Ok(self.contains_hashed(item, hash)?.then_some(0)) };
+        let Some(members) = set.held().members() else { return self.is_all_dead(slice).map(|_| None) };
+        let age = members.tag_of(item, hash).map(|tag| set.ring().ages().age(tag));
+        Ok(age.filter(|&age| set.ring().most_age_since(slice).is_some_and(|most_age| age <= most_age)))
     }
 }
 

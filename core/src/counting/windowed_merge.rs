@@ -1,14 +1,12 @@
 //! Merges of windowed counters: of what both have seen, the younger slice stays.
 
-use crate::counting::counter::{Counter, Shaped, State};
-use crate::counting::dated::Seen;
+use crate::counting::counter::{Contents, Counter, Shaped};
 use crate::counting::union::{check_seeds, layout_of_bits, promised};
 use crate::counting::windowed::check_windows;
 use crate::error::{Error, Parameter};
-use crate::hash::hash64;
 use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_with_capacity};
-use crate::window::{Pace, Touch};
+use crate::window::Pace;
 
 impl Counter {
     /// [`Self::merge`] where there are windows. The largest slice of all becomes the newest; what is dead by that is
@@ -28,7 +26,7 @@ impl Counter {
         let most_age = self.ring().map_or(0, |ring| ring.most_age());
         let behind = |counter: &Counter| newest - counter.reached();
         let left = |counter| u8::try_from(behind(counter)).ok().and_then(|behind| most_age.checked_sub(behind));
-        all.retain(|counter| counter.dated().is_some_and(|dated| dated.has_any(left(counter))));
+        all.retain(|counter| counter.windowed().is_some_and(|set| set.has_any(left(counter))));
         all.retain(|&counter| !std::ptr::eq(counter, self));
         let others = all;
 
@@ -43,36 +41,20 @@ impl Counter {
                 } else {
                     promised(layout, &of_bits, merged.params())
                 };
-                let Some(dated) = merged.dated() else { return Ok(false) };
-                let slots = dated.as_slots(merged.plan(), layout, Self::WINDOWED_BYTES, limit)?;
-                merged = Counter::from_state(params, layout, 0, State::Windowed(Box::new(slots)));
+                let Some(set) = merged.windowed() else { return Ok(false) };
+                let slots = set.as_slots(merged.plan(), layout, Self::WINDOWED_BYTES, limit)?;
+                merged = Counter::with_contents(params, layout, Contents::Windowed(Box::new(slots)));
                 changed = true;
             }
         }
         for other in others {
-            changed |= merged.note_all(other, behind(other), limit)?;
+            let (Some(theirs), behind) = (other.windowed(), behind(other)) else { continue };
+            if let Some((set, plan)) = merged.windowed_mut() {
+                changed |= set.merge(theirs, behind, plan, Self::WINDOWED_BYTES, limit)?;
+            }
         }
         if changed {
             *self = merged;
-        }
-        Ok(changed)
-    }
-
-    /// Notes all that another has seen, whose newest slice is so many before its own. True when that changed anything.
-    fn note_all(&mut self, other: &Counter, behind: u64, limit: &impl SizeLimit) -> Result<bool, Error> {
-        let (Some(theirs), Some((ours, plan))) = (other.dated(), self.dated_mut()) else { return Ok(false) };
-        let Seen::Exact(members) = theirs.seen() else {
-            return ours.note_slots(theirs, other.layout(), plan.layout, behind, Self::WINDOWED_BYTES, limit);
-        };
-        let (ages, most_age) = (theirs.ring().ages(), u64::from(ours.ring().most_age()));
-        let mut changed = false;
-        for (tag, member) in members.iter() {
-            let age = behind + u64::from(ages.age(tag));
-            if age <= most_age {
-                let hash = hash64(member, plan.params.seed);
-                let touch = ours.touch_at(member, hash, age as u8, plan, Self::WINDOWED_BYTES, limit)?;
-                changed |= touch != Touch::Same;
-            }
         }
         Ok(changed)
     }

@@ -246,7 +246,9 @@ fn windowed_counters_grow_or_stay_as_they_are() {
 fn windowed_counters_are_copied_loaded_and_merged_or_not_at_all() {
     let counters = windowed_counters();
     for (counter, representation) in &counters {
-        reading_fails_cleanly("clone", || counter.try_clone());
+        // The lists of sparse ones are all small.
+        let cloned = failures("clone", || (), |()| counter.try_clone(), |(), ()| true);
+        assert_eq!(cloned > 0, *representation != Representation::Sparse);
         assert_dumps_load_or_fail(counter);
         assert_rdb_loads_or_fails::<LoadingCounter>(&rdb_of(counter));
         let part = cut_after(counter, counter.payload().len() * 9 / 10 + 1);

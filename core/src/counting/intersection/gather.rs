@@ -5,13 +5,11 @@
 
 use std::borrow::Cow;
 
-use roaring::RoaringBitmap;
-
 use crate::bits;
 use crate::counting::counter::Counter;
 use crate::counting::layout::{Layout, SegmentCounts};
-use crate::counting::slots::{counts_of, zeroed_words};
-use crate::counting::union::{try_with_capacity, union_of_positions};
+use crate::counting::union::try_with_capacity;
+use crate::counting::words::zeroed_words;
 use crate::error::Error;
 
 /// Words that are joined at a time: 2 KiB of each set, and as much for each that a union may have.
@@ -22,9 +20,8 @@ const BLOCK_WORDS: usize = 256;
 /// # Errors
 /// [`Error::OutOfMemory`].
 pub(super) fn counts_of_unions(layout: Layout, sets: &[&Counter]) -> Result<Vec<SegmentCounts>, Error> {
-    // One position costs about as much as a word does with all of its unions.
-    let positions = |set: &&Counter| if set.is_exact() { set.count() } else { set.set_bits() };
-    if sets.iter().map(positions).sum::<u64>() <= layout.num_words() as u64 {
+    // One position costs about as much as eight words with all of their unions.
+    if 8 * sets.iter().map(|set| set.most_slots()).sum::<u64>() <= layout.num_words() as u64 {
         return by_position(layout, sets);
     }
     let mut folded = try_with_capacity(sets.len())?;
@@ -78,18 +75,12 @@ pub(super) fn by_block(layout: Layout, sets: &[Cow<'_, [u64]>]) -> Result<Vec<Se
 
 /// Of few positions.
 pub(super) fn by_position(layout: Layout, sets: &[&Counter]) -> Result<Vec<SegmentCounts>, Error> {
-    let mut positions: Vec<RoaringBitmap> = try_with_capacity(sets.len())?;
-    positions.extend(sets.iter().map(|set| union_of_positions(layout, std::slice::from_ref(set))));
-    if let [one, other] = &mut positions[..] {
-        // Whole containers at a time: a tenth of the time of going through both.
-        let mut counts = no_counts(2)?;
-        (counts[1], counts[2]) = (counts_of(one, layout), counts_of(other, layout));
-        *one |= &*other;
-        counts[3] = counts_of(one, layout);
-        return Ok(counts);
+    let mut positions = try_with_capacity(sets.len())?;
+    for set in sets {
+        positions.push(set.positions(layout)?);
     }
     let mut rest = try_with_capacity(sets.len())?;
-    rest.extend(positions.iter().map(|positions| positions.iter().peekable()));
+    rest.extend(positions.iter().map(|positions| positions.iter().copied().peekable()));
     // The slots that just these sets have taken; then those that no others have.
     let mut within = no_counts(sets.len())?;
     while let Some(next) = rest.iter_mut().filter_map(|positions| positions.peek().copied()).min() {

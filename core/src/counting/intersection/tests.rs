@@ -74,8 +74,8 @@ fn made_up_bitmaps_tell_nothing() {
     let layout = layout(9, 8);
     let bits = vec![u64::MAX; layout.num_words()];
     let full = {
-        let bitmap = crate::counting::slots::Bitmap::from_words(layout, bits.into_boxed_slice());
-        Counter::from_state(params(0), layout, 0, crate::counting::counter::State::Estimating(bitmap))
+        let words = crate::counting::words::Words::counted(layout, bits.into_boxed_slice());
+        Counter::of_slots(params(0), crate::counting::bitmap::Bitmap::dense(layout, words))
     };
     let (known, one) = (counter(layout, 10, 0..3), counter(layout, 0, 0..300));
     let size = one.estimated();

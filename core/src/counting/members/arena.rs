@@ -1,7 +1,11 @@
-//! Members one after the other, each as its length and its bytes: as they lie in memory, and as they are stored.
+//! Members one after the other, each as its tag, its length and its bytes: as they lie in memory, and as they are stored.
 //!
 //! A length is written in groups of 7 bits, the lowest first, all but the last with the high bit set (LEB128): one byte
 //! up to 127, two up to 16,383, three up to the 1 MiB that members may have together.
+
+use std::marker::PhantomData;
+
+use crate::counting::tag::Tag;
 
 /// Bytes that the length before a member takes at most.
 const MAX_LENGTH_BYTES: usize = 3;
@@ -33,34 +37,35 @@ impl Prefix {
     }
 }
 
-/// Bytes that `item` takes with its length.
+/// Bytes that `item` takes with its tag and its length.
 #[inline]
-pub(in crate::counting) fn record_bytes(item: &[u8]) -> usize {
+pub(in crate::counting) fn record_bytes<T: Tag>(item: &[u8]) -> usize {
     let length_bytes = match item.len() {
         0..0x80 => 1,
         0x80..0x4000 => 2,
         _ => MAX_LENGTH_BYTES,
     };
-    length_bytes + item.len()
+    T::BYTES + length_bytes + item.len()
 }
 
-/// Iterator over members; stops at the end or where the bytes are no member.
+/// Iterator over tags and members; stops at the end or where the bytes are no record.
 #[derive(Debug, Clone)]
-pub(in crate::counting) struct Iter<'a> {
+pub(in crate::counting) struct Records<'a, T> {
     rest: &'a [u8],
+    tags: PhantomData<T>,
 }
 
-impl<'a> Iter<'a> {
-    /// The members of an arena.
+impl<'a, T: Tag> Records<'a, T> {
+    /// Those of an arena.
     #[inline]
     pub(in crate::counting) fn new(arena: &'a [u8]) -> Self {
-        Iter { rest: arena }
+        Records { rest: arena, tags: PhantomData }
     }
 
-    /// The members from the one at `offset` on; none where that is beyond the arena.
+    /// Those from the one at `offset` on; none where that is beyond the arena.
     #[inline]
     pub(in crate::counting) fn from(arena: &'a [u8], offset: usize) -> Self {
-        Iter { rest: arena.get(offset..).unwrap_or_default() }
+        Self::new(arena.get(offset..).unwrap_or_default())
     }
 
     /// What is left of the bytes.
@@ -69,16 +74,17 @@ impl<'a> Iter<'a> {
     }
 }
 
-impl<'a> Iterator for Iter<'a> {
-    type Item = &'a [u8];
+impl<'a, T: Tag> Iterator for Records<'a, T> {
+    type Item = (T, &'a [u8]);
 
     #[inline]
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let (&first, rest) = self.rest.split_first()?;
+    fn next(&mut self) -> Option<(T, &'a [u8])> {
+        let (tag, rest) = T::split(self.rest)?;
+        let (&first, rest) = rest.split_first()?;
         let (length, rest) = if first < 0x80 { (usize::from(first), rest) } else { long_length(first, rest)? };
         let (member, rest) = rest.split_at_checked(length)?;
         self.rest = rest;
-        Some(member)
+        Some((tag, member))
     }
 }
 
@@ -105,21 +111,21 @@ mod tests {
         {
             let item = vec![9; length];
             assert_eq!(
-                (record_bytes(&item), Prefix::of(&item).as_bytes().len()),
+                (record_bytes::<()>(&item), Prefix::of(&item).as_bytes().len()),
                 (length_bytes + length, length_bytes)
             );
             let mut arena = [b"\x02ab", Prefix::of(&item).as_bytes(), &item].concat();
-            let mut members = Iter::from(&arena, 3);
-            assert!(members.next() == Some(&item[..]) && members.next().is_none() && members.rest().is_empty());
+            let mut members = Records::<()>::from(&arena, 3);
+            assert!(members.next() == Some(((), &item[..])) && members.next().is_none() && members.rest().is_empty());
             // Without its last byte it is none.
             arena.pop();
-            let mut members = Iter::from(&arena, 3);
+            let mut members = Records::<()>::from(&arena, 3);
             assert!(members.next().is_none() && members.rest() == &arena[3..]);
         }
-        assert_eq!(Iter::from(b"ab", 3).next(), None);
+        assert_eq!(Records::<()>::from(b"ab", 3).next(), None);
         // A length has three bytes at most: one that goes on after them is none, however many bytes follow.
         let mut arena = vec![0; 3 + (1 << 21)];
         arena[..3].fill(0x80);
-        assert!(Iter::new(&arena).next().is_none());
+        assert!(Records::<()>::new(&arena).next().is_none());
     }
 }

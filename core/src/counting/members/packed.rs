@@ -17,8 +17,10 @@
 //! taken. A buffer is as long as its contents, rounded up to what allocators make of that anyway.
 
 use std::alloc::Layout;
+use std::marker::PhantomData;
 
-use super::arena::{Iter, Prefix, record_bytes};
+use super::arena::{Prefix, Records, record_bytes};
+use crate::counting::tag::Tag;
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::heap::Mover;
@@ -44,8 +46,8 @@ const OFFSET: usize = GROUP + GROUP * size_of::<u16>();
 const _: () = assert!(MAX_MEMBERS <= u8::MAX as usize);
 
 /// An arena and its index.
-#[derive(Debug, Default)]
-pub(in crate::counting) struct Packed {
+#[derive(Debug)]
+pub(in crate::counting) struct Packed<T> {
     buffer: Box<[u8]>,
     /// Bytes of the arena.
     arena_len: u16,
@@ -55,6 +57,21 @@ pub(in crate::counting) struct Packed {
     record: u16,
     len: u8,
     groups: u8,
+    tags: PhantomData<T>,
+}
+
+impl<T> Default for Packed<T> {
+    fn default() -> Self {
+        Packed {
+            buffer: Box::default(),
+            arena_len: 0,
+            member_bytes: 0,
+            record: 0,
+            len: 0,
+            groups: 0,
+            tags: PhantomData,
+        }
+    }
 }
 
 /// What [`Packed::insert`] makes of a buffer.
@@ -124,14 +141,15 @@ fn first_place(matches: u64) -> usize {
     (bit / 8 + bit % 8 * 8) % GROUP
 }
 
-impl Packed {
+impl<T: Tag> Packed<T> {
     /// No members, but room for those of `arena`, as far as they are so few.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub(super) fn with_room(arena: &[u8]) -> Result<Self, Error> {
         let mut packed = Packed::default();
-        let mut records = Iter::new(arena).take(MAX_MEMBERS + 1).map(record_bytes);
+        let records = Records::<T>::new(arena).take(MAX_MEMBERS + 1);
+        let mut records = records.map(|(_, member)| record_bytes::<T>(member));
         let Some(first) = records.next() else { return Ok(packed) };
         let (mut len, mut all_alike) = (1, true);
         for record in records {
@@ -172,54 +190,57 @@ impl Packed {
         usize::from(self.groups) * group_bytes(self.record)
     }
 
-    /// Is `item`, whose hash is `hash`, a member?
+    /// Where the record of `item` begins, whose hash is `hash`.
     #[inline]
-    pub(super) fn contains(&self, item: &[u8], hash: u64) -> bool {
+    pub(super) fn find(&self, item: &[u8], hash: u64) -> Option<usize> {
         match (self.groups, self.record) {
-            (0, _) => self.is_among_few(item),
-            (_, 0) => self.is_indexed::<OFFSET>(item, hash),
-            _ => self.is_indexed::<NUMBERED>(item, hash),
+            (0, _) => self.find_among_few(item),
+            (_, 0) => self.find_indexed::<OFFSET>(item, hash),
+            _ => self.find_indexed::<NUMBERED>(item, hash),
         }
     }
 
     #[inline(never)]
-    fn is_among_few(&self, item: &[u8]) -> bool {
-        Iter::new(self.arena()).any(|member| is_same(member, item))
+    fn find_among_few(&self, item: &[u8]) -> Option<usize> {
+        let mut records = Records::<T>::new(self.arena());
+        let (_, found) = records.find(|(_, member)| is_same(member, item))?;
+        Some(usize::from(self.arena_len) - records.rest().len() - record_bytes::<T>(found))
     }
 
     #[inline(always)]
-    fn is_indexed<const BYTES: usize>(&self, item: &[u8], hash: u64) -> bool {
+    fn find_indexed<const BYTES: usize>(&self, item: &[u8], hash: u64) -> Option<usize> {
         // Nearly always the first group tells, and the first fingerprint that is equal.
-        let Some(group) = self.group::<BYTES>(group_of(hash, self.groups)) else { return false };
+        let group = self.group::<BYTES>(group_of(hash, self.groups))?;
         match matches(group, fingerprint(hash)) {
-            0 if group[GROUP - 1] == 0 => false,
-            0 => self.is_indexed_anywhere::<BYTES>(item, hash),
+            0 if group[GROUP - 1] == 0 => None,
+            0 => self.find_indexed_anywhere::<BYTES>(item, hash),
             matches => {
-                self.is_member(group, first_place(matches), item) || self.is_indexed_anywhere::<BYTES>(item, hash)
+                let first = self.member_at(group, first_place(matches), item);
+                first.or_else(|| self.find_indexed_anywhere::<BYTES>(item, hash))
             }
         }
     }
 
-    /// As [`Self::is_indexed`], with every group and every fingerprint looked at that it takes.
+    /// As [`Self::find_indexed`], with every group and every fingerprint looked at that it takes.
     #[cold]
     #[inline(never)]
-    fn is_indexed_anywhere<const BYTES: usize>(&self, item: &[u8], hash: u64) -> bool {
+    fn find_indexed_anywhere<const BYTES: usize>(&self, item: &[u8], hash: u64) -> Option<usize> {
         let mut number = group_of(hash, self.groups);
         while let Some(group) = self.group::<BYTES>(number) {
             let mut matches = matches(group, fingerprint(hash));
             while matches != 0 {
-                if self.is_member(group, first_place(matches), item) {
-                    return true;
+                if let Some(at) = self.member_at(group, first_place(matches), item) {
+                    return Some(at);
                 }
                 matches &= matches - 1;
             }
             // The last place of a group is taken last, and one group at least is never full.
             if group[GROUP - 1] == 0 {
-                return false;
+                return None;
             }
             number = if number + 1 < usize::from(self.groups) { number + 1 } else { 0 };
         }
-        false
+        None
     }
 
     #[inline(always)]
@@ -228,32 +249,59 @@ impl Packed {
         self.buffer.get(start..)?.first_chunk()
     }
 
-    /// Is `item` the member at this place of the group?
+    /// Where the record at this place of the group begins, if it is that of `item`.
     #[inline(always)]
-    fn is_member<const BYTES: usize>(&self, group: &[u8; BYTES], place: usize, item: &[u8]) -> bool {
+    fn member_at<const BYTES: usize>(&self, group: &[u8; BYTES], place: usize, item: &[u8]) -> Option<usize> {
         let at = if BYTES == NUMBERED {
             usize::from(group[GROUP + place]) * usize::from(self.record)
         } else {
             usize::from(u16::from_le_bytes([group[GROUP + 2 * place], group[GROUP + 2 * place + 1]]))
         };
-        match self.buffer.get(at..).and_then(|rest| rest.split_first()) {
+        let is_it = match self.buffer.get(at + T::BYTES..).and_then(|rest| rest.split_first()) {
             Some((&length @ 0..0x80, rest)) => {
                 usize::from(length) == item.len() && rest.get(..item.len()).is_some_and(|member| is_same(member, item))
             }
-            _ => is_long_member(self.arena(), at, item),
+            _ => is_long_member::<T>(self.arena(), at, item),
+        };
+        is_it.then_some(at)
+    }
+
+    /// The arena, to change tags in it.
+    #[inline]
+    pub(super) fn arena_mut(&mut self) -> &mut [u8] {
+        &mut self.buffer
+    }
+
+    /// Keeps the members whose tags `is_kept` says. Allocates nothing.
+    pub(super) fn retain(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
+        let (mut from, mut to) = (0, 0);
+        (self.len, self.member_bytes) = (0, 0);
+        while let Some((tag, member)) = Records::<T>::from(self.arena(), from).next() {
+            let (len, start) = (member.len(), from);
+            from += record_bytes::<T>(member);
+            if is_kept(tag) {
+                self.buffer.copy_within(start..from, to);
+                to += from - start;
+                self.len += 1;
+                self.member_bytes += len as u16;
+            }
+        }
+        self.arena_len = to as u16;
+        if self.groups > 0 {
+            self.index_anew(seed);
         }
     }
 
     /// Is there a place for `item`, which is no member yet?
     #[inline]
     pub(super) fn takes(&self, item: &[u8]) -> bool {
-        self.len() < MAX_MEMBERS && usize::from(self.arena_len) + record_bytes(item) <= usize::from(u16::MAX)
+        self.len() < MAX_MEMBERS && usize::from(self.arena_len) + record_bytes::<T>(item) <= usize::from(u16::MAX)
     }
 
     /// What it is with `item`, for which there is a place.
     #[inline]
     fn with(&self, item: &[u8]) -> Next {
-        let (bytes, len) = (record_bytes(item), self.len() + 1);
+        let (bytes, len) = (record_bytes::<T>(item), self.len() + 1);
         let is_first = self.len == 0 && self.groups == 0;
         let record = if is_first || bytes == usize::from(self.record) { bytes as u16 } else { 0 };
         let has_enough = len <= UNINDEXED || len <= GROUP_MEMBERS * usize::from(self.groups);
@@ -272,13 +320,14 @@ impl Packed {
         item: &[u8],
         hash: u64,
         seed: u64,
+        tag: T,
         check: impl FnOnce(u64) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        debug_assert!(self.takes(item) && !self.contains(item, hash));
+        debug_assert!(self.takes(item) && self.find(item, hash).is_none());
         let Next { record, groups, bytes } = self.with(item);
         if bytes > self.buffer.len() {
             // After the first one, for the next one too: short buffers are lengthened half as often.
-            let wanted = if self.len == 0 { bytes } else { bytes + record_bytes(item).min(MOST_AHEAD) };
+            let wanted = if self.len == 0 { bytes } else { bytes + record_bytes::<T>(item).min(MOST_AHEAD) };
             check((size_class(wanted) - self.buffer.len()) as u64)?;
             self.make_room(wanted)?;
         } else {
@@ -286,7 +335,7 @@ impl Packed {
         }
         let is_index_kept = groups == self.groups && (record == self.record || groups == 0);
         let (offset, number) = (self.arena_len, self.len);
-        self.append(item);
+        self.append(item, tag);
         (self.record, self.groups) = (record, groups);
         match (is_index_kept, groups, record) {
             (false, ..) => self.index_anew(seed),
@@ -299,13 +348,15 @@ impl Packed {
 
     /// Appends `item` to the arena, where it has room.
     #[inline]
-    fn append(&mut self, item: &[u8]) {
+    fn append(&mut self, item: &[u8], tag: T) {
         let prefix = Prefix::of(item);
-        let (_, free) = self.buffer.split_at_mut(usize::from(self.arena_len));
-        let (length, free) = free.split_at_mut(prefix.as_bytes().len());
-        length.copy_from_slice(prefix.as_bytes());
-        free[..item.len()].copy_from_slice(item);
-        self.arena_len += (prefix.as_bytes().len() + item.len()) as u16;
+        let (_, mut free) = self.buffer.split_at_mut(usize::from(self.arena_len));
+        for bytes in [tag.as_bytes(), prefix.as_bytes(), item] {
+            let (place, rest) = free.split_at_mut(bytes.len());
+            place.copy_from_slice(bytes);
+            free = rest;
+        }
+        self.arena_len += (T::BYTES + prefix.as_bytes().len() + item.len()) as u16;
         self.member_bytes += item.len() as u16;
         self.len += 1;
     }
@@ -317,10 +368,10 @@ impl Packed {
         let index = buffer.len() - self.index_bytes();
         let (front, index) = buffer.split_at_mut(index);
         index.fill(0);
-        let (mut members, groups) = (Iter::new(&front[..usize::from(self.arena_len)]), self.groups);
+        let (mut members, groups) = (Records::<T>::new(&front[..usize::from(self.arena_len)]), self.groups);
         for number in 0..self.len {
             let offset = usize::from(self.arena_len) - members.rest().len();
-            let Some(member) = members.next() else { break };
+            let Some((_, member)) = members.next() else { break };
             let hash = hash64(member, seed);
             if self.record == 0 {
                 enter::<OFFSET>(index, groups, hash, offset as u16);
@@ -409,8 +460,8 @@ fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u8, hash: u64, value: u1
 /// Is `item` the member that begins at `at`? For lengths of more than a byte.
 #[cold]
 #[inline(never)]
-fn is_long_member(arena: &[u8], at: usize, item: &[u8]) -> bool {
-    Iter::from(arena, at).next() == Some(item)
+fn is_long_member<T: Tag>(arena: &[u8], at: usize, item: &[u8]) -> bool {
+    Records::<T>::from(arena, at).next().is_some_and(|(_, member)| member == item)
 }
 
 /// Are they the same bytes? Most members have 8 to 64: these are compared without a call.
@@ -440,19 +491,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn packed(items: impl IntoIterator<Item = Vec<u8>>) -> Packed {
+    fn packed(items: impl IntoIterator<Item = Vec<u8>>) -> Packed<()> {
         let mut packed = Packed::default();
         for item in items {
             let hash = hash64(&item, 0);
-            assert!(packed.takes(&item) && !packed.contains(&item, hash));
+            assert!(packed.takes(&item) && packed.find(&item, hash).is_none());
             let (before, mut more) = (packed.heap_bytes(), 0);
-            let refused = packed.insert(&item, hash, 0, |_| Err(Error::OutOfMemory { needed_bytes: 1 }));
-            assert!(refused.is_err() && packed.heap_bytes() == before && !packed.contains(&item, hash));
+            let refused = packed.insert(&item, hash, 0, (), |_| Err(Error::OutOfMemory { needed_bytes: 1 }));
+            assert!(refused.is_err() && packed.heap_bytes() == before && packed.find(&item, hash).is_none());
             let count = |bytes| {
                 more = bytes;
                 Ok(())
             };
-            packed.insert(&item, hash, 0, count).unwrap();
+            packed.insert(&item, hash, 0, (), count).unwrap();
             assert_eq!(packed.heap_bytes(), before + more);
         }
         packed
@@ -502,17 +553,17 @@ mod tests {
         let (items, others) = ((0..).map(id).filter(of_first), (0..).map(id).filter(|item| !of_first(item)));
         let items: Vec<_> = items.take(MAX_MEMBERS).collect();
         let mut packed = packed(items.iter().cloned());
-        assert!(items.iter().all(|item| packed.contains(item, hash64(item, 0))));
-        assert!(others.take(1000).all(|item| !packed.contains(&item, hash64(&item, 0))));
+        assert!(items.iter().all(|item| packed.find(item, hash64(item, 0)).is_some()));
+        assert!(others.take(1000).all(|item| packed.find(&item, hash64(&item, 0)).is_none()));
         assert!(!packed.takes(b"") && packed.len() == MAX_MEMBERS);
         // Another length leads to offsets, of all members.
         packed.len -= 1;
         packed.arena_len -= packed.record;
         packed.member_bytes -= packed.record - 1;
         packed.index_anew(0);
-        packed.insert(b"", hash64(b"", 0), 0, |_| Ok(())).unwrap();
-        assert!(packed.record == 0 && packed.contains(b"", hash64(b"", 0)));
-        assert!(items[..MAX_MEMBERS - 1].iter().all(|item| packed.contains(item, hash64(item, 0))));
+        packed.insert(b"", hash64(b"", 0), 0, (), |_| Ok(())).unwrap();
+        assert!(packed.record == 0 && packed.find(b"", hash64(b"", 0)).is_some());
+        assert!(items[..MAX_MEMBERS - 1].iter().all(|item| packed.find(item, hash64(item, 0)).is_some()));
     }
 
     #[test]
@@ -525,17 +576,17 @@ mod tests {
             (0..60).map(|n| vec![n; 8 + usize::from(n % 2)]).collect(),
         ] {
             let expected = packed(items.iter().cloned());
-            let mut read = Packed::with_room(expected.arena()).unwrap();
+            let mut read = Packed::<()>::with_room(expected.arena()).unwrap();
             let room = (read.buffer.as_ptr(), read.heap_bytes());
             for item in &items {
-                read.insert(item, hash64(item, 0), 0, |_| Ok(())).unwrap();
+                read.insert(item, hash64(item, 0), 0, (), |_| Ok(())).unwrap();
             }
             assert_eq!((read.arena(), read.record, read.groups), (expected.arena(), expected.record, expected.groups));
             assert!(read.heap_bytes() <= expected.heap_bytes());
             assert_eq!((read.buffer.as_ptr(), read.heap_bytes()), room);
         }
         let too_many = packed((0..MAX_MEMBERS).map(id)).arena().repeat(2);
-        assert_eq!(Packed::with_room(&too_many).unwrap().heap_bytes(), 0);
+        assert_eq!(Packed::<()>::with_room(&too_many).unwrap().heap_bytes(), 0);
     }
 
     proptest! {

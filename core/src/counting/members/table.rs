@@ -1,10 +1,12 @@
 //! Many members: a hash table of offsets into the arena finds one.
 
 use std::alloc::Layout;
+use std::marker::PhantomData;
 
 use hashbrown::HashTable;
 
-use super::arena::{Iter, Prefix, record_bytes};
+use super::arena::{Prefix, Records, record_bytes};
+use crate::counting::tag::Tag;
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::heap::Mover;
@@ -34,11 +36,19 @@ impl Offsets {
         }
     }
 
-    /// Is there an offset of this hash that `is_it`?
-    fn contains(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> bool {
+    /// The offset of this hash that `is_it`.
+    fn find(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> Option<usize> {
         match self {
-            Offsets::Near(table) => table.find(hash, |&offset| is_it(usize::from(offset))).is_some(),
-            Offsets::Far(table) => table.find(hash, |&offset| is_it(offset as usize)).is_some(),
+            Offsets::Near(table) => table.find(hash, |&offset| is_it(usize::from(offset))).map(|&at| usize::from(at)),
+            Offsets::Far(table) => table.find(hash, |&offset| is_it(offset as usize)).map(|&at| at as usize),
+        }
+    }
+
+    /// Forgets all. It has room for as many as before.
+    fn clear(&mut self) {
+        match self {
+            Offsets::Near(table) => table.clear(),
+            Offsets::Far(table) => table.clear(),
         }
     }
 
@@ -85,36 +95,56 @@ impl Offsets {
 
 /// An arena and a hash table.
 #[derive(Debug)]
-pub(in crate::counting) struct Table {
+pub(in crate::counting) struct Table<T> {
     arena: Vec<u8>,
     /// Bytes of the members alone.
     member_bytes: u32,
     offsets: Offsets,
+    tags: PhantomData<T>,
 }
 
-impl Table {
-    /// The distinct members of `arena`, which are `len` and have so many bytes together, with room for `item`.
+impl<T: Tag> Table<T> {
+    /// The distinct members of `arena`, which are `len`, with room for `item`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub(super) fn of(arena: &[u8], len: usize, member_bytes: u32, item: &[u8], seed: u64) -> Result<Self, Error> {
+    pub(super) fn of(arena: &[u8], len: usize, item: &[u8], seed: u64) -> Result<Self, Error> {
         let no_memory = || Error::OutOfMemory { needed_bytes: arena.len() as u64 + Self::bytes_for(item) };
-        let mut table = Table { arena: Vec::new(), member_bytes, offsets: Offsets::Near(HashTable::new()) };
-        table.arena.try_reserve(arena.len() + record_bytes(item)).map_err(|_| no_memory())?;
+        let offsets = Offsets::Near(HashTable::new());
+        let mut table = Table { arena: Vec::new(), member_bytes: 0, offsets, tags: PhantomData };
+        table.arena.try_reserve(arena.len() + record_bytes::<T>(item)).map_err(|_| no_memory())?;
         table.offsets.try_reserve(len + 1, arena.len(), |_| 0).map_err(|()| no_memory())?;
         table.arena.extend_from_slice(arena);
-        let mut members = Iter::new(arena);
-        let mut offset = 0;
-        while let Some(member) = members.next() {
-            table.offsets.insert(hash64(member, seed), offset, |_| 0);
-            offset = arena.len() - members.rest().len();
-        }
+        table.index(seed, |_| true);
         Ok(table)
+    }
+
+    /// Keeps the members whose tags `is_kept` says, and enters them in the empty index, which has room for them.
+    fn index(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
+        let (mut from, mut to) = (0, 0);
+        while let Some((tag, member)) = Records::<T>::from(&self.arena, from).next() {
+            let (hash, len, start) = (hash64(member, seed), member.len(), from);
+            from += record_bytes::<T>(member);
+            if is_kept(tag) {
+                self.offsets.insert(hash, to, |_| 0);
+                self.member_bytes += len as u32;
+                self.arena.copy_within(start..from, to);
+                to += from - start;
+            }
+        }
+        self.arena.truncate(to);
+    }
+
+    /// Keeps the members whose tags `is_kept` says. Allocates nothing.
+    pub(super) fn retain(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
+        self.offsets.clear();
+        self.member_bytes = 0;
+        self.index(seed, is_kept);
     }
 
     /// Bytes of a table of so many members besides its arena, at most.
     pub(super) fn bytes_beside(members: u64) -> u64 {
-        size_of::<Table>() as u64 + offsets_bytes(members)
+        size_of::<Self>() as u64 + offsets_bytes(members)
     }
 
     /// Number of members.
@@ -134,27 +164,38 @@ impl Table {
         &self.arena
     }
 
-    /// Is `item`, whose hash is `hash`, a member?
-    pub(super) fn contains(&self, item: &[u8], hash: u64) -> bool {
-        self.offsets.contains(hash, |offset| Iter::from(&self.arena, offset).next() == Some(item))
+    /// Where the record of `item` begins, whose hash is `hash`.
+    pub(super) fn find(&self, item: &[u8], hash: u64) -> Option<usize> {
+        self.offsets.find(hash, |offset| self.member_at(offset) == Some(item))
+    }
+
+    fn member_at(&self, offset: usize) -> Option<&[u8]> {
+        Records::<T>::from(&self.arena, offset).next().map(|(_, member)| member)
+    }
+
+    /// The arena, to change tags in it.
+    #[inline]
+    pub(super) fn arena_mut(&mut self) -> &mut [u8] {
+        &mut self.arena
     }
 
     /// Bytes that [`Self::insert`] will add for `item` at least.
     pub(super) fn bytes_for(item: &[u8]) -> u64 {
-        (record_bytes(item) + size_of::<u16>() + 1) as u64
+        (record_bytes::<T>(item) + size_of::<u16>() + 1) as u64
     }
 
     /// Inserts `item`, which is no member yet.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; nothing was changed then.
-    pub(super) fn insert(&mut self, item: &[u8], hash: u64, seed: u64) -> Result<(), Error> {
+    pub(super) fn insert(&mut self, item: &[u8], hash: u64, seed: u64, tag: T) -> Result<(), Error> {
         let no_memory = || Error::OutOfMemory { needed_bytes: Self::bytes_for(item) };
         let arena = &mut self.arena;
-        arena.try_reserve(record_bytes(item)).map_err(|_| no_memory())?;
-        let rehash = |offset| hash64(Iter::from(arena, offset).next().unwrap_or_default(), seed);
+        arena.try_reserve(record_bytes::<T>(item)).map_err(|_| no_memory())?;
+        let rehash = |offset| Records::<T>::from(arena, offset).next().map_or(0, |(_, member)| hash64(member, seed));
         self.offsets.try_reserve(1, arena.len(), rehash).map_err(|()| no_memory())?;
         self.offsets.insert(hash, arena.len(), rehash);
+        self.arena.extend_from_slice(tag.as_bytes());
         self.arena.extend_from_slice(Prefix::of(item).as_bytes());
         self.arena.extend_from_slice(item);
         self.member_bytes += item.len() as u32;
@@ -193,18 +234,24 @@ mod tests {
 
     #[test]
     fn offsets_are_as_short_as_they_can_be() {
-        let add = |table: &mut Table, item: &[u8]| table.insert(item, hash64(item, 0), 0).unwrap();
-        let mut table = Table::of(b"\x01a", 1, 1, b"", 0).unwrap();
+        let add = |table: &mut Table<()>, item: &[u8]| table.insert(item, hash64(item, 0), 0, ()).unwrap();
+        let mut table = Table::<()>::of(b"\x01a", 1, b"", 0).unwrap();
         add(&mut table, &[1; 65_000]);
         assert!(matches!(table.offsets, Offsets::Near(_)));
         for item in [&[2; 1000][..], b"b", b"c"] {
             add(&mut table, item);
         }
         assert!(matches!(table.offsets, Offsets::Far(_)));
-        assert!(Iter::new(table.arena()).all(|item| table.contains(item, hash64(item, 0))) && table.len() == 5);
-        assert!(!table.contains(b"d", hash64(b"d", 0)));
-        let copy = Table::of(table.arena(), table.len(), table.member_bytes(), b"d", 0).unwrap();
-        assert!(Iter::new(table.arena()).all(|item| copy.contains(item, hash64(item, 0))) && copy.len() == 5);
+        assert!(
+            Records::<()>::new(table.arena()).all(|(_, item)| table.find(item, hash64(item, 0)).is_some())
+                && table.len() == 5
+        );
+        assert!(table.find(b"d", hash64(b"d", 0)).is_none());
+        let copy = Table::<()>::of(table.arena(), table.len(), b"d", 0).unwrap();
+        assert!(
+            Records::<()>::new(table.arena()).all(|(_, item)| copy.find(item, hash64(item, 0)).is_some())
+                && copy.len() == 5
+        );
     }
 
     #[test]
@@ -230,22 +277,28 @@ mod tests {
             assert!(table.allocation_size() as u64 <= offsets_bytes(number.into()));
             table.insert_unique(hash(&number), number, hash);
         }
-        assert_eq!(Table::bytes_beside(100), size_of::<Table>() as u64 + offsets_bytes(100));
+        assert_eq!(Table::<()>::bytes_beside(100), size_of::<Table<()>>() as u64 + offsets_bytes(100));
         // A member, its length, an offset and its control byte.
-        assert_eq!((Table::bytes_for(b""), Table::bytes_for(b"abc"), Table::bytes_for(&[0; 200])), (4, 7, 205));
+        assert_eq!(
+            (Table::<()>::bytes_for(b""), Table::<()>::bytes_for(b"abc"), Table::<()>::bytes_for(&[0; 200])),
+            (4, 7, 205)
+        );
     }
 
     #[test]
     fn the_last_offset_of_two_bytes_is_taken() {
         for (filler, is_near) in [(65_531, true), (65_532, false)] {
-            let mut table = Table::of(b"", 0, 0, b"", 0).unwrap();
+            let mut table = Table::<()>::of(b"", 0, b"", 0).unwrap();
             for item in [&vec![1; filler][..], b"", b"b"] {
                 // The last begins after all others, three bytes of a length and one among them.
-                table.insert(item, hash64(item, 0), 0).unwrap();
+                table.insert(item, hash64(item, 0), 0, ()).unwrap();
             }
             assert_eq!(table.arena().len() - 2, filler + 4);
             assert_eq!(matches!(table.offsets, Offsets::Near(_)), is_near);
-            assert!(Iter::new(table.arena()).all(|item| table.contains(item, hash64(item, 0))) && table.len() == 3);
+            assert!(
+                Records::<()>::new(table.arena()).all(|(_, item)| table.find(item, hash64(item, 0)).is_some())
+                    && table.len() == 3
+            );
             let mut sizes = Vec::new();
             table.heap_layouts(&mut |layout| sizes.push((layout.size(), layout.align())));
             assert_eq!(sizes, [(table.arena.capacity(), 1), (table.offsets.allocation_size(), TABLE_ALIGN)]);

@@ -199,7 +199,7 @@ fn dense_counters_of_one_layout_are_counted_as_one_built_of_all() {
         let numbers = [0..4000, 1000..6000, 500..7000];
         let counters = numbers.map(|numbers| counter(params(size, 0), numbers));
         let built = [0..6000, 0..7000].map(|numbers| counter(params(size, 0), numbers));
-        assert!(counters.iter().all(|counter| counter.words().is_some()));
+        assert!(counters.iter().all(|counter| counter.words_at(counter.layout()).is_some()));
         let [a, b, c] = &counters;
         let estimates = [&[a, b][..], &[a, b, c]].map(|sets| estimate_union(sets).unwrap().estimate);
         assert_eq!(estimates, built.each_ref().map(|built| built.estimate()));

@@ -279,7 +279,7 @@ proptest! {
             at_once.advance(slice);
             let bytes: Vec<[u8; 2]> = items.iter().map(|item| item.to_le_bytes()).collect();
             let mut told = Vec::new();
-            at_once.touch_all(bytes.iter().map(|item| &item[..]), &Unlimited, |touch| told.push(touch)).unwrap();
+            at_once.add_each(bytes.iter().map(|item| &item[..]), &Unlimited, |touch| told.push(touch)).unwrap();
             let expected: Vec<Touch> = bytes.iter().map(|item| one_by_one.touch(item, &Unlimited).unwrap()).collect();
             prop_assert_eq!(told, &expected[..]);
             prop_assert_eq!(stored(&at_once), stored(&one_by_one));

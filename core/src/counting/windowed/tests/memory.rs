@@ -3,21 +3,30 @@
 use std::cell::RefCell;
 
 use super::*;
-use crate::counting::members::offsets_bytes;
+use crate::counting::bitmap::Bitmap;
+use crate::counting::layout::SegmentCounts;
+use crate::counting::members::Members;
+use crate::counting::positions;
+use crate::counting::windowed_set::WindowedSet;
 use crate::error::Limit;
 
-/// Bytes of the two lists: a vector each, and room for four entries of three bytes.
-const LISTS: u64 = 2 * (24 + 12);
-
-/// Bytes of an entry in a list that is half empty.
-const ENTRY: u64 = 6;
-
-/// The number of slices of a window, the bytes of its cells, and the most positions: so many take half of that at most.
+/// The number of slices of a window, the bytes of its cells, and the most positions: these count for half of that at most.
 const WINDOWS: [(u32, u64, u64); 2] = [(4, 3968, 318), (60, 7936, 649)];
 
 const WINDOWED: u64 = Counter::WINDOWED_BYTES;
 
-/// 7936 slots, whose positions lie in two lists.
+/// Bytes of the bitmap's struct.
+const BITMAP: u64 = Bitmap::<u8>::STRUCT_BYTES;
+
+/// Bytes of the counts of all segments.
+const COUNTS: u64 = size_of::<SegmentCounts>() as u64;
+
+/// The most bytes of positions.
+fn sparse(len: u64) -> u64 {
+    positions::heap_bytes::<u8>(layout(), len)
+}
+
+/// 7936 slots, whose positions lie in one list.
 fn layout() -> Layout {
     Layout::new(11, 8).unwrap()
 }
@@ -53,16 +62,16 @@ fn each_new_slot_asks_for_its_entry_and_the_first_too_many_for_all_cells() {
             let (touch, asked) = asked_for(&mut counter, item);
             let expected = match before {
                 Representation::Sparse if touch == Touch::New && len < most => {
-                    vec![(WINDOWED + LISTS + ENTRY * len, ENTRY)]
+                    vec![(WINDOWED + BITMAP + sparse(len), sparse(len + 1) - sparse(len))]
                 }
-                Representation::Sparse if touch == Touch::New => vec![(WINDOWED, cells)],
+                Representation::Sparse if touch == Touch::New => vec![(WINDOWED + BITMAP, cells + COUNTS)],
                 _ => vec![],
             };
             assert_eq!(asked, expected, "slot {len} of {slices} slices");
             let is_sparse = counter.representation() == Representation::Sparse;
             assert_eq!(is_sparse, counter.set_bits() <= most);
-            let bytes = if is_sparse { LISTS + ENTRY * counter.set_bits() } else { cells };
-            assert_eq!(counter.num_bytes(), WINDOWED + bytes);
+            let bytes = if is_sparse { sparse(counter.set_bits()) } else { cells + COUNTS };
+            assert_eq!(counter.num_bytes(), WINDOWED + BITMAP + bytes);
         }
         assert!(counter.set_bits() > most);
     }
@@ -71,22 +80,22 @@ fn each_new_slot_asks_for_its_entry_and_the_first_too_many_for_all_cells() {
 #[test]
 fn the_member_that_is_too_many_asks_for_the_slots_of_all() {
     for (slices, cells, most) in WINDOWS {
-        for (members, bytes, representation) in [
-            (10, LISTS + ENTRY * 11, Representation::Sparse),
-            (most - 1, LISTS + ENTRY * most, Representation::Sparse),
-            (most, cells, Representation::Dense),
-            (1000, cells, Representation::Dense),
-        ] {
-            let members = members as u32;
+        for members in [10, most as u32 - 1, 1000] {
             let mut counter = counter(members, slices);
             (0..members).for_each(|item| assert_eq!(asked_for(&mut counter, item).0, Touch::New));
             assert!(counter.is_exact());
+            // Members may share a slot.
+            let mut estimating = counter.try_clone().unwrap();
+            asked_for(&mut estimating, u32::MAX);
+            let slots = estimating.set_bits();
+            let bytes = BITMAP + if slots <= most { sparse(slots) } else { cells + COUNTS };
             let (needed_bytes, limit_bytes) = (WINDOWED + bytes, WINDOWED + bytes - 1);
             let refused = counter.touch([255; 4], &MaxBytes(limit_bytes));
             assert_eq!(refused, Err(Error::TooLarge { needed_bytes, limit_bytes, limit: Limit::Value }));
             assert!(counter.is_exact());
             assert_eq!(asked_for(&mut counter, u32::MAX), (Touch::New, vec![(WINDOWED, bytes)]));
-            assert_eq!(counter.representation(), representation);
+            let is_sparse = counter.representation() == Representation::Sparse;
+            assert_eq!((is_sparse, counter.set_bits()), (slots <= most, slots));
         }
     }
 }
@@ -136,15 +145,15 @@ fn a_payload_is_as_long_as_its_form_may_be_and_takes_what_it_says() {
         let form = |representation| CounterForm { params, layout: layout(), floor: 0, representation, window };
         // Of a hundred members a tag and a length each, and two bytes more for seven lengths of more than one: 1214.
         for (representation, bytes, taken) in [
-            (Exact, 0, 0),
-            (Exact, 11, 11 + offsets_bytes(4)),
-            (Exact, 12, 12 + offsets_bytes(5)),
-            (Exact, 1214, 1214 + offsets_bytes(100)),
-            (Sparse, 0, LISTS),
-            (Sparse, 50, LISTS + 10 * ENTRY),
-            (Sparse, 5 * most, LISTS + ENTRY * most),
-            (Sparse, 5 * (most + 1), cells),
-            (Dense, cells, cells),
+            (Exact, 0, Members::<u8>::bytes_of_read(0, params.room())),
+            (Exact, 11, 11),
+            (Exact, 12, 12 + 48),
+            (Exact, 1214, 1214 + 7 * 48),
+            (Sparse, 0, BITMAP),
+            (Sparse, 50, BITMAP + sparse(10)),
+            (Sparse, 5 * most, BITMAP + sparse(most)),
+            (Sparse, 5 * (most + 1), BITMAP + cells + COUNTS),
+            (Dense, cells, BITMAP + cells + COUNTS),
         ] {
             let asked = Asked::default();
             assert_eq!(form(representation).check_bytes(bytes, &asked), Ok(()), "{representation} of {bytes}");
@@ -177,15 +186,16 @@ fn a_member_is_found_whatever_its_length() {
     counter.heap_layouts(&mut |layout| sizes.push(layout));
     // Nothing of members yet.
     assert!(
-        sizes.iter().filter(|layout| **layout == std::alloc::Layout::new::<Dated>()).count() == 1 && sizes.len() <= 2
+        sizes.iter().filter(|layout| **layout == std::alloc::Layout::new::<WindowedSet>()).count() == 1
+            && sizes.len() <= 2
     );
     let items = [0, 1, 127, 128, 129, 256, 16_383, 16_384, 70_000].map(|length| vec![7u8; length]);
     for item in &items {
         let (asked, held) = (Asked::default(), counter.num_bytes());
         assert_eq!(counter.touch(item, &asked), Ok(Touch::New));
-        // A tag, the length, the member, an offset of four bytes and its control byte.
-        let length_bytes = 1 + u64::from(item.len() > 127) + u64::from(item.len() > 16_383);
-        assert_eq!(asked.0.into_inner(), [(held, 1 + length_bytes + item.len() as u64 + 5)]);
+        let asked = asked.0.into_inner();
+        // Lists double as they grow.
+        assert!(asked.len() == 1 && asked[0].0 == held && 2 * (held + asked[0].1) >= counter.num_bytes());
         assert_eq!(counter.touch(item, &MaxBytes(0)), Ok(Touch::Same));
     }
     for mut counter in [reloaded(&counter), counter] {

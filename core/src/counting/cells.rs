@@ -3,11 +3,18 @@
 //! Cells have 4 or 8 bits. Of two in a byte the first is the lower half. What walks them all is compiled for wide
 //! registers too, as in [`bits`](crate::bits).
 
+use std::alloc::Layout as Memory;
+use std::fmt::Debug;
+
 use multiversion::multiversion;
 
-use super::ring::Ages;
+use crate::bits;
 use crate::counting::layout::{Layout, SegmentCounts, Slot};
+use crate::counting::ring::Ages;
+use crate::counting::tag::Tag;
 use crate::error::Error;
+use crate::heap::Mover;
+use crate::window::Touch;
 
 /// Words of 64 slots that are looked at together: their cells, 8 KiB at most, stay in the nearest cache.
 const BLOCK_WORDS: usize = 128;
@@ -15,19 +22,64 @@ const BLOCK_WORDS: usize = 128;
 /// Cells of a word.
 const WORD_CELLS: usize = u64::BITS as usize;
 
-/// A cell for each slot.
+/// A cell for each slot of a layout.
+pub(crate) trait Cells<T: Tag>: Debug + Sized {
+    /// Bytes of the cells.
+    fn num_bytes(layout: Layout, ages: T::Ages) -> u64;
+
+    /// Bytes of the cells and of what is allocated with them.
+    fn heap_bytes(layout: Layout, ages: T::Ages) -> u64 {
+        Self::num_bytes(layout, ages) + size_of::<SegmentCounts>() as u64
+    }
+
+    /// All free.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    fn new(layout: Layout, ages: T::Ages) -> Result<Self, Error>;
+
+    /// Cells as they are stored, `num_bytes` of them. The payload may be taken.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when a cell is neither free nor of what is live, [`Error::OutOfMemory`].
+    fn from_payload(payload: &mut Vec<u8>, layout: Layout, ages: T::Ages) -> Result<Self, Error>;
+
+    /// The cells as they are stored.
+    fn as_bytes(&self) -> &[u8];
+
+    /// Marks a cell with a tag, if that is younger than the one it has.
+    fn mark(&mut self, slot: Slot, tag: T, ages: T::Ages) -> Touch;
+
+    /// Asks for the cell of a slot, ahead of its use.
+    fn prefetch(&self, slot: Slot);
+
+    /// How many cells of each segment are not free.
+    fn counts(&self) -> &SegmentCounts;
+
+    /// Calls `visit` with each cell that is not free and its tag, ascending.
+    fn for_each(&self, visit: &mut dyn FnMut(u64, T));
+
+    /// Its allocations: the cells, and the counts.
+    fn heap_layouts(&self) -> [Memory; 2];
+
+    /// Hands the cells over and takes them back, wherever they lie then.
+    fn relocate(&mut self, mover: &impl Mover);
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    fn try_clone(&self) -> Result<Self, Error>;
+}
+
+/// A tag for each slot.
 #[derive(Debug)]
-pub(in crate::counting) struct DatedCells {
+pub(crate) struct TagCells {
     bytes: Box<[u8]>,
     /// Has a cell 4 bits?
     has_halves: bool,
-    /// How many cells of each segment are not free.
-    counts: SegmentCounts,
-}
-
-/// Bytes of the cells of a layout.
-pub(in crate::counting) fn num_bytes(layout: Layout, has_halves: bool) -> u64 {
-    layout.num_bits() >> u32::from(has_halves)
+    /// How many cells of each segment are not free. In a box, so that bitmaps that are sparse stay small.
+    counts: Box<SegmentCounts>,
 }
 
 /// Zeroed bytes.
@@ -39,63 +91,47 @@ fn zeroed(num_bytes: u64) -> Result<Box<[u8]>, Error> {
     bytemuck::allocation::try_zeroed_slice_box(num_bytes as usize).map_err(|()| Error::OutOfMemory { needed_bytes })
 }
 
-impl DatedCells {
-    /// All free.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub(super) fn new(layout: Layout, has_halves: bool) -> Result<Self, Error> {
-        let bytes = zeroed(num_bytes(layout, has_halves))?;
-        Ok(DatedCells { bytes, has_halves, counts: SegmentCounts::default() })
+impl Cells<u8> for TagCells {
+    fn num_bytes(layout: Layout, ages: Ages) -> u64 {
+        layout.num_bits() >> u32::from(ages.has_halves())
     }
 
-    /// Cells as they are stored, `num_bytes` of them. They are taken if they are right.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] when a cell is neither free nor of a living slice.
-    pub(super) fn from_bytes(
-        bytes: &mut Vec<u8>,
-        layout: Layout,
-        has_halves: bool,
-        ages: Ages,
-        most_age: u8,
-    ) -> Result<Self, Error> {
-        let is_dead = |tag: u8| tag != 0 && !ages.is_within(tag, most_age);
+    fn new(layout: Layout, ages: Ages) -> Result<Self, Error> {
+        let bytes = zeroed(Self::num_bytes(layout, ages))?;
+        Ok(TagCells { bytes, has_halves: ages.has_halves(), counts: Box::default() })
+    }
+
+    fn from_payload(payload: &mut Vec<u8>, layout: Layout, ages: Ages) -> Result<Self, Error> {
+        let has_halves = ages.has_halves();
+        let is_dead = |tag: u8| tag != 0 && !ages.is_within(tag, ages.most_age);
         let dead = |byte: u8| {
             let tags = if has_halves { [byte & 0xf, byte >> 4] } else { [byte, 0] };
             tags.into_iter().find(|&tag| is_dead(tag))
         };
-        if let Some(tag) = bytes.iter().find_map(|&byte| dead(byte)) {
+        if let Some(tag) = payload.iter().find_map(|&byte| dead(byte)) {
             return Err(Error::corrupt("tag", "0 or that of a living slice", tag));
         }
-        let bytes = std::mem::take(bytes).into_boxed_slice();
-        let mut cells = DatedCells { bytes, has_halves, counts: SegmentCounts::default() };
-        cells.recount(layout, ages);
+        let bytes = std::mem::take(payload).into_boxed_slice();
+        let mut cells = TagCells { bytes, has_halves, counts: Box::default() };
+        let mut counts = SegmentCounts::default();
+        cells.for_each_block(ages, u8::MAX, |start, words| counts.add_words(layout, start, words));
+        *cells.counts = counts;
         Ok(cells)
     }
 
-    /// The cells as they are stored.
-    pub(in crate::counting) fn as_bytes(&self) -> &[u8] {
+    fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// How many cells of each segment are not free.
-    pub(super) fn counts(&self) -> &SegmentCounts {
-        &self.counts
-    }
-
-    #[inline]
-    fn get(&self, index: usize) -> u8 {
-        if self.has_halves { self.bytes[index / 2] >> (index % 2 * 4) & 0xf } else { self.bytes[index] }
-    }
-
-    /// Puts a tag in a cell and returns the one before.
-    #[inline]
-    pub(in crate::counting) fn replace(&mut self, slot: Slot, tag: u8) -> u8 {
+    #[inline(always)]
+    fn mark(&mut self, slot: Slot, tag: u8, ages: Ages) -> Touch {
         let index = slot.index as usize;
         let before = self.get(index);
         if before == tag {
-            return before;
+            return Touch::Same;
+        }
+        if before != 0 && ages.age(before) <= ages.age(tag) {
+            return Touch::Same;
         }
         if self.has_halves {
             // The bits that differ are turned.
@@ -105,20 +141,54 @@ impl DatedCells {
         }
         if before == 0 {
             self.counts.increment(slot.segment);
+            return Touch::New;
         }
-        before
+        Touch::Renewed
     }
 
-    /// The tag of a cell.
     #[inline]
-    pub(in crate::counting) fn tag(&self, index: u64) -> u8 {
-        self.get(index as usize)
-    }
-
-    /// Asks for the cell of a slot, ahead of its use.
-    #[inline]
-    pub(in crate::counting) fn prefetch(&self, slot: Slot) {
+    fn prefetch(&self, slot: Slot) {
         prefetch_index::prefetch_index(&self.bytes, slot.index as usize >> u32::from(self.has_halves));
+    }
+
+    fn counts(&self) -> &SegmentCounts {
+        &self.counts
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(u64, u8)) {
+        for (chunk, bytes) in self.bytes.chunks(8).enumerate() {
+            if bytes.iter().all(|&byte| byte == 0) {
+                continue;
+            }
+            let start = (chunk * 8) << u32::from(self.has_halves);
+            for index in start..start + (bytes.len() << u32::from(self.has_halves)) {
+                match self.get(index) {
+                    0 => {}
+                    tag => visit(index as u64, tag),
+                }
+            }
+        }
+    }
+
+    fn heap_layouts(&self) -> [Memory; 2] {
+        [Memory::for_value::<[u8]>(&self.bytes), Memory::new::<SegmentCounts>()]
+    }
+
+    fn relocate(&mut self, mover: &impl Mover) {
+        self.bytes = mover.relocate(std::mem::take(&mut self.bytes));
+    }
+
+    fn try_clone(&self) -> Result<Self, Error> {
+        let mut bytes = zeroed(self.bytes.len() as u64)?;
+        bits::copy_to_zeroed(&mut bytes, &self.bytes);
+        Ok(TagCells { bytes, has_halves: self.has_halves, counts: self.counts.clone() })
+    }
+}
+
+impl TagCells {
+    #[inline]
+    fn get(&self, index: usize) -> u8 {
+        if self.has_halves { self.bytes[index / 2] >> (index % 2 * 4) & 0xf } else { self.bytes[index] }
     }
 
     /// Bytes of the cells of a word.
@@ -141,19 +211,7 @@ impl DatedCells {
             counts.add_words(layout, start, words);
             start += words.len();
         }
-        self.counts = counts;
-    }
-
-    /// Frees all cells.
-    pub(super) fn clear(&mut self) {
-        self.bytes.fill(0);
-        self.counts = SegmentCounts::default();
-    }
-
-    fn recount(&mut self, layout: Layout, ages: Ages) {
-        let mut counts = SegmentCounts::default();
-        self.for_each_block(ages, u8::MAX, |start, words| counts.add_words(layout, start, words));
-        self.counts = counts;
+        *self.counts = counts;
     }
 
     /// How many slots of each segment were touched at most `most_age` slices ago.
@@ -208,42 +266,6 @@ impl DatedCells {
         for (index, block) in self.bytes.chunks(BLOCK_WORDS * self.word_bytes()).enumerate() {
             visit(index * BLOCK_WORDS, words_of(block, self.has_halves, ages, most_age, &mut words));
         }
-    }
-
-    /// Calls `visit` with each cell that is not free and its tag, ascending.
-    pub(in crate::counting) fn for_each(&self, visit: &mut dyn FnMut(u64, u8)) {
-        for (chunk, bytes) in self.bytes.chunks(8).enumerate() {
-            if bytes.iter().all(|&byte| byte == 0) {
-                continue;
-            }
-            let start = (chunk * 8) << u32::from(self.has_halves);
-            for index in start..start + (bytes.len() << u32::from(self.has_halves)) {
-                match self.get(index) {
-                    0 => {}
-                    tag => visit(index as u64, tag),
-                }
-            }
-        }
-    }
-
-    /// Its one allocation.
-    pub(super) fn heap_layout(&self) -> std::alloc::Layout {
-        std::alloc::Layout::for_value::<[u8]>(&self.bytes)
-    }
-
-    /// Hands the cells over and takes them back, wherever they lie then.
-    pub(super) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
-        self.bytes = relocate(std::mem::take(&mut self.bytes));
-    }
-
-    /// A copy.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub(super) fn try_clone(&self) -> Result<Self, Error> {
-        let mut bytes = zeroed(self.bytes.len() as u64)?;
-        crate::bits::copy_to_zeroed(&mut bytes, &self.bytes);
-        Ok(DatedCells { bytes, has_halves: self.has_halves, counts: self.counts })
     }
 }
 
@@ -362,15 +384,19 @@ mod tests {
     use super::*;
     use crate::hash::hash64;
 
+    /// Of half a byte and of a whole one; four slices are alive besides the newest.
+    const HALVES: Ages = Ages { newest: 5, modulus: 15, most_age: 4 };
+    const WHOLES: Ages = Ages { newest: 200, modulus: 255, most_age: 4 };
+
     /// Cells of a layout as bytes, each with one of these tags or free, and the same cell by cell.
-    fn cells(layout: Layout, has_halves: bool, ages: Ages, tag_of: impl Fn(u64) -> u8) -> (DatedCells, Vec<u8>) {
+    fn cells(layout: Layout, ages: Ages, tag_of: impl Fn(u64) -> u8) -> (TagCells, Vec<u8>) {
         let tags: Vec<u8> = (0..layout.num_bits()).map(tag_of).collect();
-        let mut bytes: Vec<u8> = if has_halves {
+        let mut bytes: Vec<u8> = if ages.has_halves() {
             tags.as_chunks().0.iter().map(|[first, second]| first | second << 4).collect()
         } else {
             tags.clone()
         };
-        let cells = DatedCells::from_bytes(&mut bytes, layout, has_halves, ages, u8::MAX).unwrap();
+        let cells = TagCells::from_payload(&mut bytes, layout, Ages { most_age: u8::MAX, ..ages }).unwrap();
         (cells, tags)
     }
 
@@ -389,8 +415,7 @@ mod tests {
 
     #[test]
     fn cells_gone_through_at_once_are_as_one_by_one() {
-        for (has_halves, ages) in [(true, Ages { newest: 5, modulus: 15 }), (false, Ages { newest: 200, modulus: 255 })]
-        {
+        for ages in [HALVES, WHOLES] {
             let modulus = u64::from(ages.modulus);
             // All free, all of the newest slice, few, and of every tag: of fewer words than are looked at together, and
             // of many more.
@@ -405,10 +430,10 @@ mod tests {
             for (precision, tail_bits) in [(9, 8), (15, 8)] {
                 let layout = Layout::new(precision, tail_bits).unwrap();
                 for tag_of in kinds {
-                    let (mut cells, tags) = cells(layout, has_halves, ages, tag_of);
-                    assert_eq!(cells.as_bytes().len() as u64, num_bytes(layout, has_halves));
+                    let (mut cells, tags) = cells(layout, ages, tag_of);
+                    assert_eq!(cells.as_bytes().len() as u64, TagCells::num_bytes(layout, ages));
                     assert_eq!(cells.counts(), &counted(layout, &tags, |tag| tag != 0));
-                    assert!((0..).zip(&tags).all(|(index, &tag)| cells.tag(index) == tag));
+                    assert!((0..).zip(&tags).all(|(index, &tag)| cells.get(index as usize) == tag));
                     let mut visited = Vec::new();
                     cells.for_each(&mut |index, tag| visited.push((index, tag)));
                     assert!((0..).zip(tags.iter().copied()).filter(|&(_, tag)| tag != 0).eq(visited));
@@ -440,10 +465,8 @@ mod tests {
                     assert_eq!((copy.as_bytes(), copy.counts()), (cells.as_bytes(), cells.counts()));
                     cells.free_dead(layout, ages, 3);
                     let left = |tag: u8| if tag != 0 && ages.age(tag) <= 3 { tag } else { 0 };
-                    assert!((0..).zip(&tags).all(|(index, &tag)| cells.tag(index) == left(tag)));
+                    assert!((0..).zip(&tags).all(|(index, &tag)| cells.get(index as usize) == left(tag)));
                     assert_eq!(cells.counts(), &counted(layout, &tags, |tag| left(tag) != 0));
-                    cells.clear();
-                    assert!(cells.as_bytes().iter().all(|&byte| byte == 0) && cells.counts().total() == 0);
                 }
             }
         }
@@ -452,21 +475,26 @@ mod tests {
     #[test]
     fn a_single_cell_is_found_wherever_it_is() {
         let layout = Layout::new(14, 13).unwrap();
-        for (has_halves, ages) in [(true, Ages { newest: 5, modulus: 15 }), (false, Ages { newest: 200, modulus: 255 })]
-        {
+        for ages in [HALVES, WHOLES] {
             let last = layout.num_bits() - 1;
             for index in [0, 1, 2, 63, 64, 8191, 8192, 16_383, 16_384, last - 64, last - 1, last] {
                 let slot = Slot { index, segment: layout.segment_of(index) };
-                let mut cells = DatedCells::new(layout, has_halves).unwrap();
+                let mut cells = TagCells::new(layout, ages).unwrap();
                 assert!(!cells.has_any(ages, u8::MAX));
-                let tag = ages.tag(2);
-                assert_eq!((cells.replace(slot, tag), cells.replace(slot, tag)), (0, tag));
+                assert_eq!(
+                    [2, 2, 3].map(|age| cells.mark(slot, ages.tag(age), ages)),
+                    [Touch::New, Touch::Same, Touch::Same]
+                );
+                assert_eq!(cells.get(index as usize), ages.tag(2));
                 assert!(cells.has_any(ages, 2) && !cells.has_any(ages, 1));
                 assert_eq!((cells.counts().get(slot.segment), cells.counts().total()), (1, 1));
-                assert_eq!((cells.replace(slot, ages.newest), cells.tag(index)), (tag, ages.newest));
                 assert_eq!(
-                    (cells.counts().total(), cells.heap_layout().size() as u64),
-                    (1, num_bytes(layout, has_halves))
+                    (cells.mark(slot, ages.newest, ages), cells.get(index as usize)),
+                    (Touch::Renewed, ages.newest)
+                );
+                assert_eq!(
+                    (cells.counts().total(), cells.heap_layouts()[0].size() as u64),
+                    (1, TagCells::num_bytes(layout, ages))
                 );
                 let mut visited = Vec::new();
                 cells.for_each(&mut |index, tag| visited.push((index, tag)));
@@ -478,23 +506,21 @@ mod tests {
     #[test]
     fn cells_of_dead_slices_are_refused() {
         let layout = Layout::new(9, 8).unwrap();
-        let halves = Ages { newest: 5, modulus: 15 };
-        let wholes = Ages { newest: 200, modulus: 255 };
-        // Four slices are alive besides the newest: in half a byte from 1, in a whole one from 196.
-        for (has_halves, ages, byte, dead) in [
-            (true, halves, 0x06, Some(6)),
-            (true, halves, 0x60, Some(6)),
-            (true, halves, 0xf1, Some(15)),
-            (true, halves, 0x15, None),
-            (false, wholes, 195, Some(195)),
-            (false, wholes, 196, None),
-            (false, wholes, 200, None),
-            (false, wholes, 201, Some(201)),
-            (false, wholes, 0x11, Some(0x11)),
+        // Alive are in half a byte those from 1, in a whole one from 196.
+        for (ages, byte, dead) in [
+            (HALVES, 0x06, Some(6)),
+            (HALVES, 0x60, Some(6)),
+            (HALVES, 0xf1, Some(15)),
+            (HALVES, 0x15, None),
+            (WHOLES, 195, Some(195)),
+            (WHOLES, 196, None),
+            (WHOLES, 200, None),
+            (WHOLES, 201, Some(201)),
+            (WHOLES, 0x11, Some(0x11)),
         ] {
-            let mut bytes = vec![0; num_bytes(layout, has_halves) as usize];
+            let mut bytes = vec![0; TagCells::num_bytes(layout, ages) as usize];
             *bytes.last_mut().unwrap() = byte;
-            let (before, read) = (bytes.clone(), DatedCells::from_bytes(&mut bytes, layout, has_halves, ages, 4));
+            let (before, read) = (bytes.clone(), TagCells::from_payload(&mut bytes, layout, ages));
             match dead {
                 None => assert!(read.is_ok_and(|cells| cells.as_bytes() == before) && bytes.is_empty()),
                 Some(tag) => {

@@ -30,11 +30,13 @@ pub(in crate::counting) fn check(window: &Window) -> Result<(), Error> {
 
 /// The tags of a window at some time, as ages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::counting) struct Ages {
+pub(crate) struct Ages {
     /// The tag of the newest slice, 1 to `modulus`.
-    pub(super) newest: u8,
+    pub(in crate::counting) newest: u8,
     /// How many tags there are.
-    pub(super) modulus: u8,
+    pub(in crate::counting) modulus: u8,
+    /// The age of the oldest slice that is alive.
+    pub(in crate::counting) most_age: u8,
 }
 
 impl Ages {
@@ -54,13 +56,19 @@ impl Ages {
 
     /// Is it a tag of at most this age?
     #[inline(always)]
-    pub(super) fn is_within(self, tag: u8, most_age: u8) -> bool {
+    pub(in crate::counting) fn is_within(self, tag: u8, most_age: u8) -> bool {
         (tag != 0) & (self.age(tag) <= most_age)
     }
 
-    /// Is it a tag at all?
-    pub(super) fn has(self, tag: u8) -> bool {
-        (1..=self.modulus).contains(&tag)
+    /// Is it the tag of a living slice?
+    pub(in crate::counting) fn is_live(self, tag: u8) -> bool {
+        (1..=self.modulus).contains(&tag) && self.age(tag) <= self.most_age
+    }
+
+    /// Have cells half a byte?
+    #[inline]
+    pub(in crate::counting) fn has_halves(self) -> bool {
+        u32::from(self.modulus) == HALVES
     }
 }
 
@@ -84,7 +92,7 @@ impl Ring {
 
     /// As [`Self::new`], with tags that count from an offset below their number.
     pub(in crate::counting) fn with_offset(window: Window, newest: u64, offset: u8) -> Self {
-        let mut ring = Ring { window, newest, offset, ages: Ages { newest: 1, modulus: 1 } };
+        let mut ring = Ring { window, newest, offset, ages: Ages { newest: 1, modulus: 1, most_age: 0 } };
         ring.set_newest(newest);
         ring
     }
@@ -100,24 +108,20 @@ impl Ring {
     }
 
     /// Another slice is the newest.
-    pub(super) fn set_newest(&mut self, slice: u64) {
+    pub(in crate::counting) fn set_newest(&mut self, slice: u64) {
         let modulus = self.modulus();
         let newest = (slice % u64::from(modulus)) as u32;
         let place = (newest + modulus - u32::from(self.offset)) % modulus;
         self.newest = slice;
-        self.ages = Ages { newest: place as u8 + 1, modulus: modulus as u8 };
-    }
-
-    /// Do tags take half a byte?
-    #[inline]
-    pub(in crate::counting) fn has_halves(&self) -> bool {
-        self.window.slices() <= MOST_SLICES_OF_HALVES
+        // At most 254 slices.
+        let most_age = self.window.slices() as u8;
+        self.ages = Ages { newest: place as u8 + 1, modulus: modulus as u8, most_age };
     }
 
     /// How many tags there are.
     #[inline]
     pub(in crate::counting) fn modulus(&self) -> u32 {
-        if self.has_halves() { HALVES } else { WHOLES }
+        if self.window.slices() <= MOST_SLICES_OF_HALVES { HALVES } else { WHOLES }
     }
 
     /// Its tags as ages.
@@ -129,8 +133,7 @@ impl Ring {
     /// The age of the oldest slice that is alive.
     #[inline]
     pub(in crate::counting) fn most_age(&self) -> u8 {
-        // At most 254.
-        self.window.slices() as u8
+        self.ages.most_age
     }
 
     /// The most age of what was seen in `slice` or later; none where nothing can have been.
@@ -164,10 +167,11 @@ mod tests {
                 assert_eq!(u64::from(ages.newest), 1 + newest % u64::from(modulus));
                 for age in 0..modulus as u8 {
                     let tag = ages.tag(age);
-                    assert!(ages.has(tag) && ages.age(tag) == age);
+                    assert_eq!((ages.age(tag), ages.is_live(tag)), (age, u32::from(age) <= slices));
                     assert_eq!(ages.is_within(tag, ring.most_age()), u32::from(age) <= slices);
                 }
-                assert!(!ages.has(0) && !ages.is_within(0, ring.most_age()));
+                assert!(!ages.is_live(0) && !ages.is_within(0, ring.most_age()));
+                assert_eq!((ages.has_halves(), u32::from(ages.most_age)), (modulus == 15, slices));
                 // A slice later every tag is one older.
                 let later = Ring::new(window, newest + 1).ages();
                 assert_eq!(later.age(ages.newest), 1);

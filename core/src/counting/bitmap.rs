@@ -1,0 +1,415 @@
+//! The tapered bitmap of an estimating counter: sparse while few slots are marked, then dense.
+//!
+//! Sparse are the positions of the marked slots, dense a cell for each slot: a bit, or with a window the tag of a slice.
+//! Which of them it is, is not part of the meaning: the same slots are marked.
+
+use std::alloc;
+use std::borrow::Cow;
+
+use crate::bits;
+use crate::counting::cells::{Cells, TagCells};
+use crate::counting::estimate::{KeptEstimate, Segments};
+use crate::counting::layout::{Layout, SegmentCounts, Slot};
+use crate::counting::positions::{self, Positions};
+use crate::counting::ring::Ages;
+use crate::counting::tag::Tag;
+use crate::counting::words::Words;
+use crate::error::Error;
+use crate::heap::Mover;
+use crate::size_limit::SizeLimit;
+use crate::window::Touch;
+
+/// A tag that slots may have.
+pub(crate) trait SlotTag: Tag {
+    /// A cell for each slot of a layout.
+    type Cells: Cells<Self>;
+
+    /// Are `len` slots of a layout held as positions? Changing it changes which form is stored.
+    fn is_sparse(layout: Layout, len: u64, ages: Self::Ages) -> bool;
+}
+
+impl SlotTag for () {
+    type Cells = Words;
+
+    /// Positions count with four bytes each, and 96 for every 65,536 slots: up to half of the words.
+    fn is_sparse(layout: Layout, len: u64, (): ()) -> bool {
+        4 * len + 96 * layout.num_bits().div_ceil(1 << 16).min(len) <= layout.num_bytes() / 2
+    }
+}
+
+impl SlotTag for u8 {
+    type Cells = TagCells;
+
+    /// Positions count with six bytes each, and 36 for every 4096 slots: up to half of the cells.
+    fn is_sparse(layout: Layout, len: u64, ages: Ages) -> bool {
+        6 * len + 36 * layout.num_bits().div_ceil(1 << 12) <= TagCells::num_bytes(layout, ages) / 2
+    }
+}
+
+/// The slots of an estimating counter.
+#[derive(Debug)]
+pub(super) struct Bitmap<T: SlotTag = ()> {
+    slots: Slots<T>,
+    /// The estimate, or none when a slot changed since it was last computed.
+    estimate: KeptEstimate,
+    /// The least number of members: one more than the last exact count, the largest of those that were merged. An
+    /// estimate may lie below what was known.
+    floor: u32,
+    layout: Layout,
+}
+
+/// How the slots are held.
+#[derive(Debug)]
+pub(super) enum Slots<T: SlotTag> {
+    /// The marked ones.
+    Sparse(Positions<T>),
+    /// All of them.
+    Dense(T::Cells),
+}
+
+/// The most heap bytes that a bitmap takes with `len` slots marked, besides its own struct, held as it will be then.
+pub(super) fn heap_bytes<T: SlotTag>(layout: Layout, len: u64, ages: T::Ages) -> u64 {
+    if T::is_sparse(layout, len, ages) {
+        positions::heap_bytes::<T>(layout, len)
+    } else {
+        T::Cells::heap_bytes(layout, ages)
+    }
+}
+
+impl<T: SlotTag> Bitmap<T> {
+    /// Bytes of the struct itself.
+    pub(super) const STRUCT_BYTES: u64 = size_of::<Self>() as u64;
+
+    fn with_slots(layout: Layout, slots: Slots<T>) -> Self {
+        Bitmap { slots, estimate: KeptEstimate::none(), floor: 0, layout }
+    }
+
+    /// No slot marked; allocates nothing.
+    pub(super) fn new(layout: Layout) -> Self {
+        Self::with_slots(layout, Slots::Sparse(Positions::none()))
+    }
+
+    /// These cells, which are of the layout.
+    pub(super) fn dense(layout: Layout, cells: T::Cells) -> Self {
+        Self::with_slots(layout, Slots::Dense(cells))
+    }
+
+    /// No slot marked, held as `len` will be.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn for_slots(layout: Layout, len: u64, ages: T::Ages) -> Result<Self, Error> {
+        if T::is_sparse(layout, len, ages) {
+            return Ok(Self::new(layout));
+        }
+        Ok(Self::dense(layout, T::Cells::new(layout, ages)?))
+    }
+
+    /// A bitmap of positions, ascending and all below `layout.num_bits()`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn from_ascending(
+        layout: Layout,
+        all: impl Iterator<Item = (u32, T)> + Clone,
+        ages: T::Ages,
+    ) -> Result<Self, Error> {
+        let mut bitmap = Self::for_slots(layout, all.clone().count() as u64, ages)?;
+        match &mut bitmap.slots {
+            Slots::Sparse(positions) => *positions = Positions::from_ascending(layout, all)?,
+            Slots::Dense(cells) => {
+                for (position, tag) in all {
+                    cells.mark(slot_at(layout, position.into()), tag, ages);
+                }
+            }
+        }
+        Ok(bitmap)
+    }
+
+    /// Its layout.
+    #[inline]
+    pub(super) fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// The least number of members that it has.
+    pub(super) fn floor(&self) -> u32 {
+        self.floor
+    }
+
+    /// The same slots of at least `floor` members.
+    pub(super) fn with_floor(self, floor: u32) -> Self {
+        Bitmap { floor, estimate: KeptEstimate::none(), ..self }
+    }
+
+    /// How the slots are held.
+    pub(super) fn slots(&self) -> &Slots<T> {
+        &self.slots
+    }
+
+    /// As [`Self::slots`], to change them; whoever marks a free one has to [forget](Self::forget_estimate) the estimate.
+    #[inline]
+    pub(super) fn slots_mut(&mut self) -> &mut Slots<T> {
+        &mut self.slots
+    }
+
+    /// Forgets the estimate, since slots changed.
+    #[inline]
+    pub(super) fn forget_estimate(&mut self) {
+        self.estimate.forget();
+    }
+
+    /// The most likely number of members, but the floor at least.
+    pub(super) fn estimate(&self) -> f64 {
+        let compute = || Segments::new(self.layout, &self.counts()).estimate();
+        self.estimate.get_or(|| compute().max(f64::from(self.floor)))
+    }
+
+    /// Marked slots.
+    pub(super) fn set_bits(&self) -> u64 {
+        match &self.slots {
+            Slots::Sparse(positions) => positions.len(),
+            Slots::Dense(cells) => cells.counts().total(),
+        }
+    }
+
+    /// Marked slots of each segment.
+    pub(super) fn counts(&self) -> Cow<'_, SegmentCounts> {
+        match &self.slots {
+            Slots::Sparse(positions) => Cow::Owned(positions.counts(self.layout)),
+            Slots::Dense(cells) => Cow::Borrowed(cells.counts()),
+        }
+    }
+
+    /// Marks a slot with a tag, if that is younger than the one it has. `held_bytes` is what the counter takes without
+    /// the heap bytes of the bitmap.
+    ///
+    /// # Errors
+    /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
+    pub(super) fn mark(
+        &mut self,
+        slot: Slot,
+        tag: T,
+        ages: T::Ages,
+        held_bytes: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<Touch, Error> {
+        let (layout, position) = (self.layout, slot.index as u32);
+        let touch = match &mut self.slots {
+            Slots::Dense(cells) => cells.mark(slot, tag, ages),
+            Slots::Sparse(positions) => match positions.renew(position, tag, ages) {
+                Some(touch) => touch,
+                None => {
+                    let len = positions.len();
+                    if T::is_sparse(layout, len + 1, ages) {
+                        let heap_bytes = |len| positions::heap_bytes::<T>(layout, len);
+                        limit.check(held_bytes + heap_bytes(len), heap_bytes(len + 1) - heap_bytes(len))?;
+                        positions.insert(layout, position, tag)?;
+                    } else {
+                        limit.check(held_bytes, T::Cells::heap_bytes(layout, ages))?;
+                        let mut cells = T::Cells::new(layout, ages)?;
+                        for (position, tag) in positions.iter() {
+                            cells.mark(slot_at(layout, position.into()), tag, ages);
+                        }
+                        cells.mark(slot, tag, ages);
+                        self.slots = Slots::Dense(cells);
+                    }
+                    Touch::New
+                }
+            },
+        };
+        if touch == Touch::New {
+            self.estimate.forget();
+        }
+        Ok(touch)
+    }
+
+    /// Calls `visit` with each marked slot and its tag, ascending.
+    pub(super) fn for_each(&self, visit: &mut dyn FnMut(u64, T)) {
+        match &self.slots {
+            Slots::Sparse(positions) => positions.iter().for_each(|(position, tag)| visit(position.into(), tag)),
+            Slots::Dense(cells) => cells.for_each(visit),
+        }
+    }
+
+    /// Calls `visit` with the layout of each heap allocation, its own struct aside.
+    pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
+        match &self.slots {
+            Slots::Sparse(positions) => positions.heap_layouts(visit),
+            Slots::Dense(cells) => cells.heap_layouts().into_iter().for_each(visit),
+        }
+    }
+
+    /// Bytes of all heap allocations; when sparse, the most that they may be.
+    #[inline]
+    pub(super) fn num_bytes(&self) -> u64 {
+        match &self.slots {
+            Slots::Sparse(positions) => positions::heap_bytes::<T>(self.layout, positions.len()),
+            Slots::Dense(cells) => cells.heap_layouts().iter().map(|layout| layout.size() as u64).sum(),
+        }
+    }
+
+    /// Hands the cells over and takes them back, wherever they lie then. Positions are left where they are.
+    pub(super) fn relocate(&mut self, mover: &impl Mover) {
+        if let Slots::Dense(cells) = &mut self.slots {
+            cells.relocate(mover);
+        }
+    }
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn try_clone(&self) -> Result<Self, Error> {
+        let slots = match &self.slots {
+            Slots::Sparse(positions) => Slots::Sparse(positions.try_clone()?),
+            Slots::Dense(cells) => Slots::Dense(cells.try_clone()?),
+        };
+        Ok(Bitmap { slots, estimate: self.estimate.clone(), ..*self })
+    }
+}
+
+impl Bitmap {
+    /// The words, when dense.
+    pub(super) fn words(&self) -> Option<&[u64]> {
+        match &self.slots {
+            Slots::Sparse(_) => None,
+            Slots::Dense(words) => Some(words.as_words()),
+        }
+    }
+
+    /// ORs it into the bitmap `words` of a layout `to` that its own folds to.
+    pub(super) fn or_into(&self, to: Layout, words: &mut [u64]) {
+        match &self.slots {
+            // An empty one is of any layout.
+            _ if self.set_bits() == 0 => {}
+            Slots::Dense(dense) => self.layout.or_folded(dense.as_words(), to, words),
+            Slots::Sparse(_) => self.for_each_folded(to, &mut |index| {
+                bits::set(words, index as usize);
+            }),
+        }
+    }
+
+    /// Calls `visit` with each marked slot as it lies in a bitmap of a layout `to` that its own folds to, ascending. One
+    /// may come more than once.
+    pub(super) fn for_each_folded(&self, to: Layout, visit: &mut dyn FnMut(u64)) {
+        let fold = |index: u64| if to == self.layout { index } else { self.layout.fold(index, to) };
+        self.for_each(&mut |index, ()| visit(fold(index)));
+    }
+
+    /// ORs into a dense bitmap what `others` do to its words. False, and nothing done, when it is sparse. `floor` is that
+    /// of them all.
+    pub(super) fn or_dense(&mut self, floor: u32, others: &mut dyn FnMut(Layout, &mut [u64])) -> bool {
+        let Slots::Dense(words) = &mut self.slots else { return false };
+        words.change(self.layout, |words| others(self.layout, words));
+        self.estimate.forget();
+        self.floor = floor;
+        true
+    }
+}
+
+/// The slot of an index.
+pub(super) fn slot_at(layout: Layout, index: u64) -> Slot {
+    Slot { index, segment: layout.segment_of(index) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counting::words::zeroed_words;
+    use crate::counting::{Counter, Params};
+    use crate::size_limit::{MaxBytes, Unlimited};
+    use std::cell::RefCell;
+
+    /// 7936 slots: half of the words, 496 bytes, are as many as 100 positions count for.
+    fn small() -> Layout {
+        Layout::new(11, 8).unwrap()
+    }
+
+    /// Allows everything, and notes what it is asked.
+    #[derive(Default)]
+    struct Asked(RefCell<Vec<(u64, u64)>>);
+
+    impl SizeLimit for Asked {
+        fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
+            self.0.borrow_mut().push((held_bytes, more_bytes));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn where_sparse_ends_is_pinned() {
+        // Plain ones count four bytes a position and 96 for each 65,536 slots; with tags six, and 36 for each 4096.
+        let halves = Ages { newest: 1, modulus: 15, most_age: 4 };
+        let wholes = Ages { modulus: 255, ..halves };
+        for (precision, plain, of_halves, of_wholes) in
+            [(11, 100, 318, 649), (14, 312, 860, 1756), (20, 16_032, 42_298, 86_138)]
+        {
+            let layout = Layout::new(precision, 8).unwrap();
+            let most =
+                |is_sparse: &dyn Fn(u64) -> bool| (0..1 << 20).take_while(|&len| is_sparse(len)).count() as u64 - 1;
+            assert_eq!(most(&|len| <()>::is_sparse(layout, len, ())), plain, "{precision}");
+            assert_eq!(most(&|len| u8::is_sparse(layout, len, halves)), of_halves, "{precision}");
+            assert_eq!(most(&|len| u8::is_sparse(layout, len, wholes)), of_wholes, "{precision}");
+        }
+    }
+
+    #[test]
+    fn each_slot_asks_for_its_position_and_the_first_too_many_for_all_words() {
+        let mut bitmap = Bitmap::new(small());
+        for position in 0..200u64 {
+            let asked = Asked::default();
+            let slot = slot_at(small(), 3 * position);
+            assert_eq!(bitmap.mark(slot, (), (), 1000, &asked), Ok(Touch::New));
+            let bytes = |len| positions::heap_bytes::<()>(small(), len);
+            let expected = match position {
+                0..100 => vec![(1000 + bytes(position), bytes(position + 1) - bytes(position))],
+                100 => vec![(1000, 992 + size_of::<SegmentCounts>() as u64)],
+                _ => vec![],
+            };
+            assert_eq!(asked.0.take(), expected, "{position}");
+            assert_eq!(matches!(bitmap.slots(), Slots::Sparse(_)), position < 100);
+            assert_eq!(bitmap.mark(slot, (), (), 1000, &asked), Ok(Touch::Same));
+            assert!(asked.0.take().is_empty());
+        }
+    }
+
+    #[test]
+    fn all_slots_take_others_where_they_are() {
+        let dense = |bits: &[usize]| {
+            let mut words = zeroed_words(small()).unwrap();
+            bits.iter().for_each(|&bit| assert!(bits::set(&mut words, bit)));
+            Bitmap::dense(small(), Words::counted(small(), words))
+        };
+        let mut taking = dense(&[1, 7000]);
+        assert_eq!(taking.estimate(), dense(&[1, 7000]).estimate());
+        let mut or = |layout: Layout, into: &mut [u64]| {
+            assert_eq!(layout, small());
+            bits::set(into, 5);
+            bits::set(into, 7000);
+        };
+        assert!(taking.or_dense(0, &mut or));
+        let expected = dense(&[1, 5, 7000]);
+        assert_eq!((taking.words(), taking.counts()), (expected.words(), expected.counts()));
+        assert_eq!((taking.estimate(), taking.floor()), (expected.estimate(), 0));
+        assert!(taking.or_dense(77, &mut or));
+        assert_eq!((taking.estimate(), taking.floor()), (77.0, 77));
+        let mut sparse = Bitmap::new(small());
+        assert!(!sparse.or_dense(77, &mut |_, _| panic!("it has no words")));
+        assert_eq!((sparse.set_bits(), sparse.floor()), (0, 0));
+    }
+
+    #[test]
+    fn a_counter_of_all_slots_takes_others_without_more_memory() {
+        let counter = |members: std::ops::Range<u32>| {
+            let params = Params { exact_limit: 0, capacity: 1000, ..Params::default() };
+            let mut counter = Counter::new(params).unwrap();
+            members.for_each(|member| assert!(counter.add(member.to_le_bytes(), &Unlimited).is_ok()));
+            counter
+        };
+        let (mut ours, mut few) = (counter(0..5000), counter(0..10));
+        assert_eq!(ours.merge(&[&counter(4000..6000), &few], &MaxBytes(0)), Ok(true));
+        assert_eq!(ours.estimate(), counter(0..6000).estimate());
+        assert!(matches!(few.merge(&[&ours], &MaxBytes(0)), Err(Error::TooLarge { .. })));
+    }
+}

@@ -1,0 +1,231 @@
+//! How a counter holds its set: the members themselves, then the slots that they fall in.
+
+use std::alloc;
+
+use crate::counting::bitmap::{self, Bitmap, SlotTag, Slots};
+use crate::counting::cells::Cells;
+use crate::counting::layout::Layout;
+use crate::counting::members::Members;
+use crate::counting::params::{Plan, Representation};
+use crate::counting::positions;
+use crate::error::Error;
+use crate::heap::Mover;
+use crate::size_limit::{SizeLimit, try_with_capacity};
+use crate::window::Touch;
+
+/// A set of members, each with its tag. It goes from exact to estimating, and back when it is empty.
+#[derive(Debug)]
+pub(super) enum Held<T: SlotTag = ()> {
+    /// The members themselves.
+    Exact(Members<T>),
+    /// Their slots. In a box, because exact counters have none of this and should be small.
+    Estimating(Box<Bitmap<T>>),
+}
+
+/// What an addition goes by, besides the item.
+pub(super) struct Adding<'a, T: SlotTag, L> {
+    pub(super) plan: &'a Plan,
+    pub(super) ages: T::Ages,
+    /// Bytes that the counter takes besides the set.
+    pub(super) held_bytes: u64,
+    pub(super) limit: &'a L,
+}
+
+impl<T: SlotTag, L> Clone for Adding<'_, T, L> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: SlotTag, L> Copy for Adding<'_, T, L> {}
+
+impl<T: SlotTag> Held<T> {
+    /// Nothing. It allocates nothing large.
+    pub(super) fn none(plan: &Plan) -> Self {
+        if plan.params.exact_limit > 0 {
+            Held::Exact(Members::new())
+        } else {
+            Held::Estimating(Box::new(Bitmap::new(plan.layout)))
+        }
+    }
+
+    /// What is stored as this representation. The payload may be taken.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] naming what is wrong, [`Error::OutOfMemory`].
+    pub(super) fn from_payload(
+        representation: Representation,
+        payload: &mut Vec<u8>,
+        plan: &Plan,
+        ages: T::Ages,
+    ) -> Result<Self, Error> {
+        let Plan { params, layout } = *plan;
+        let bitmap = match representation {
+            Representation::Exact => {
+                return Ok(Held::Exact(Members::from_bytes(payload, params.room(), params.seed, ages)?));
+            }
+            Representation::Sparse => Bitmap::from_ascending(layout, positions::read(payload, layout, ages)?, ages)?,
+            Representation::Dense => Bitmap::dense(layout, T::Cells::from_payload(payload, layout, ages)?),
+        };
+        Ok(Held::Estimating(Box::new(bitmap)))
+    }
+
+    /// How it holds its set.
+    pub(super) fn representation(&self) -> Representation {
+        match self {
+            Held::Exact(_) => Representation::Exact,
+            Held::Estimating(bitmap) => match bitmap.slots() {
+                Slots::Sparse(_) => Representation::Sparse,
+                Slots::Dense(_) => Representation::Dense,
+            },
+        }
+    }
+
+    /// The members, while exact.
+    pub(super) fn members(&self) -> Option<&Members<T>> {
+        match self {
+            Held::Exact(members) => Some(members),
+            Held::Estimating(_) => None,
+        }
+    }
+
+    /// The slots, once it estimates.
+    pub(super) fn bitmap(&self) -> Option<&Bitmap<T>> {
+        match self {
+            Held::Exact(_) => None,
+            Held::Estimating(bitmap) => Some(bitmap),
+        }
+    }
+
+    /// The number of members, or the most likely one.
+    pub(super) fn estimate(&self) -> f64 {
+        match self {
+            Held::Exact(members) => members.len() as f64,
+            Held::Estimating(bitmap) => bitmap.estimate(),
+        }
+    }
+
+    /// Adds an item, whose hash is `hash`, with a tag.
+    ///
+    /// # Errors
+    /// Those of the limit, [`Error::OutOfMemory`]; nothing was changed then.
+    // Inlined, since the result is large and nearly all of it an error.
+    #[inline(always)]
+    pub(super) fn add(
+        &mut self,
+        item: &[u8],
+        hash: u64,
+        tag: T,
+        adding: Adding<'_, T, impl SizeLimit>,
+    ) -> Result<Touch, Error> {
+        match self {
+            Held::Exact(members) => match members.renew(item, hash, tag, adding.ages) {
+                Some(touch) => Ok(touch),
+                None => self.add_absent(item, hash, tag, adding),
+            },
+            Held::Estimating(bitmap) => {
+                let Adding { ages, held_bytes, limit, .. } = adding;
+                bitmap.mark(bitmap.layout().slot_of(hash), tag, ages, held_bytes + Bitmap::<T>::STRUCT_BYTES, limit)
+            }
+        }
+    }
+
+    /// As [`Self::add`], of an item that is no member of an exact counter.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline(never)]
+    pub(super) fn add_absent(
+        &mut self,
+        item: &[u8],
+        hash: u64,
+        tag: T,
+        adding: Adding<'_, T, impl SizeLimit>,
+    ) -> Result<Touch, Error> {
+        let Adding { plan, held_bytes, limit, .. } = adding;
+        let Plan { params, layout } = *plan;
+        let Held::Exact(members) = self else { return self.add(item, hash, tag, adding) };
+        if members.has_room_for(item, params.room()) {
+            let held_bytes = held_bytes + members.heap_bytes();
+            members.insert_if(item, hash, params.seed, tag, |more_bytes| limit.check(held_bytes, more_bytes))?;
+        } else {
+            // What a window forgets is not known any more.
+            let floor = if T::BYTES == 0 { members.len() as u32 + 1 } else { 0 };
+            let bitmap = self.as_slots(Some((hash, tag)), layout, adding)?;
+            *self = Held::Estimating(Box::new(bitmap.with_floor(floor)));
+        }
+        Ok(Touch::New)
+    }
+
+    /// The slots of exact members in a layout, and of one more of this hash and tag; none of an estimating counter.
+    ///
+    /// # Errors
+    /// Those of the limit, [`Error::OutOfMemory`].
+    pub(super) fn as_slots(
+        &self,
+        more: Option<(u64, T)>,
+        layout: Layout,
+        adding: Adding<'_, T, impl SizeLimit>,
+    ) -> Result<Bitmap<T>, Error> {
+        let Adding { plan, ages, held_bytes, limit } = adding;
+        let Some(members) = self.members() else { return Ok(Bitmap::new(layout)) };
+        let mut slots: Vec<(u32, T)> = try_with_capacity(members.len() + 1)?;
+        let hashed = members.hashed(plan.params.seed).map(|(hash, tag, _)| (hash, tag));
+        slots.extend(hashed.chain(more).map(|(hash, tag)| (layout.slot_of(hash).index as u32, tag)));
+        slots.sort_unstable_by_key(|&(position, _)| position);
+        // Of members that share a slot the youngest counts.
+        slots.dedup_by(|(again, tag), (position, before)| {
+            let is_same = again == position;
+            if is_same {
+                tag.renew(before, ages);
+            }
+            is_same
+        });
+        let bytes = Bitmap::<T>::STRUCT_BYTES + bitmap::heap_bytes::<T>(layout, slots.len() as u64, ages);
+        limit.check(held_bytes, bytes)?;
+        Bitmap::from_ascending(layout, slots.iter().copied(), ages)
+    }
+
+    /// Marked slots; 0 while exact.
+    pub(super) fn set_bits(&self) -> u64 {
+        self.bitmap().map_or(0, Bitmap::set_bits)
+    }
+
+    /// Calls `visit` with the layout of each heap allocation.
+    pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
+        match self {
+            Held::Exact(members) => members.heap_layouts(visit),
+            Held::Estimating(bitmap) => {
+                visit(alloc::Layout::new::<Bitmap<T>>());
+                bitmap.heap_layouts(visit);
+            }
+        }
+    }
+
+    /// Bytes of all heap allocations; when sparse, the most that they may be.
+    pub(super) fn num_bytes(&self) -> u64 {
+        match self {
+            Held::Exact(members) => members.heap_bytes(),
+            Held::Estimating(bitmap) => Bitmap::<T>::STRUCT_BYTES + bitmap.num_bytes(),
+        }
+    }
+
+    /// Hands the buffer of members or cells over and takes it back, wherever it lies then.
+    pub(super) fn relocate(&mut self, mover: &impl Mover) {
+        match self {
+            Held::Exact(members) => members.relocate(mover),
+            Held::Estimating(bitmap) => bitmap.relocate(mover),
+        }
+    }
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn try_clone(&self, seed: u64) -> Result<Self, Error> {
+        Ok(match self {
+            Held::Exact(members) => Held::Exact(members.try_clone(seed)?),
+            Held::Estimating(bitmap) => Held::Estimating(Box::new(bitmap.try_clone()?)),
+        })
+    }
+}

@@ -1,0 +1,114 @@
+//! What a counter keeps of an item besides the item itself: nothing, or the slice in which it was last seen.
+//!
+//! A plain counter is a windowed one whose tags take no byte. The containers of members and of slots are generic over
+//! [`Tag`], so that what does not ask for the time is written once.
+
+use std::fmt::Debug;
+use std::slice;
+
+use crate::counting::ring::Ages;
+use crate::error::Error;
+use crate::window::Touch;
+
+/// What stands beside a member or a slot: `()`, or the tag of a slice, a byte.
+pub(crate) trait Tag: Copy + Eq + Debug + 'static {
+    /// Bytes of it in a record.
+    const BYTES: usize;
+    /// What tags mean at present.
+    type Ages: Copy + Debug;
+
+    /// The tag of what is seen now.
+    fn newest(ages: Self::Ages) -> Self;
+
+    /// Its bytes.
+    fn as_bytes(&self) -> &[u8];
+
+    /// Takes it from the front of a record.
+    fn split(record: &[u8]) -> Option<(Self, &[u8])>;
+
+    /// Puts it over the tag that a member or slot had, where it is younger.
+    fn renew(self, before: &mut Self, ages: Self::Ages) -> Touch;
+
+    /// As [`Self::renew`], over the tag at the front of a record.
+    fn renew_in(self, record: &mut [u8], ages: Self::Ages) -> Touch;
+
+    /// Checks that it is a tag of what is live.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    fn check(self, ages: Self::Ages) -> Result<(), Error>;
+}
+
+impl Tag for () {
+    const BYTES: usize = 0;
+    type Ages = ();
+
+    #[inline(always)]
+    fn newest((): ()) {}
+
+    #[inline(always)]
+    fn as_bytes(&self) -> &[u8] {
+        &[]
+    }
+
+    #[inline(always)]
+    fn split(record: &[u8]) -> Option<(Self, &[u8])> {
+        Some(((), record))
+    }
+
+    #[inline(always)]
+    fn renew(self, (): &mut (), (): ()) -> Touch {
+        Touch::Same
+    }
+
+    #[inline(always)]
+    fn renew_in(self, _: &mut [u8], (): ()) -> Touch {
+        Touch::Same
+    }
+
+    #[inline(always)]
+    fn check(self, (): ()) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl Tag for u8 {
+    const BYTES: usize = 1;
+    type Ages = Ages;
+
+    #[inline(always)]
+    fn newest(ages: Ages) -> u8 {
+        ages.newest
+    }
+
+    #[inline(always)]
+    fn as_bytes(&self) -> &[u8] {
+        slice::from_ref(self)
+    }
+
+    #[inline(always)]
+    fn split(record: &[u8]) -> Option<(Self, &[u8])> {
+        record.split_first().map(|(&tag, rest)| (tag, rest))
+    }
+
+    #[inline(always)]
+    fn renew(self, before: &mut u8, ages: Ages) -> Touch {
+        if *before == self || ages.age(*before) <= ages.age(self) {
+            return Touch::Same;
+        }
+        *before = self;
+        Touch::Renewed
+    }
+
+    #[inline(always)]
+    fn renew_in(self, record: &mut [u8], ages: Ages) -> Touch {
+        record.first_mut().map_or(Touch::Same, |before| self.renew(before, ages))
+    }
+
+    fn check(self, ages: Ages) -> Result<(), Error> {
+        if !ages.is_live(self) {
+            return Err(Error::corrupt("tag", "that of a living slice", self));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,289 @@
+//! What a windowed counter has seen, with the slices in which it did.
+//!
+//! A plain linear counter has a bit for each slot: touched or not. Here a slot has the slice in which it was last
+//! touched. The slots touched in a slice or later are, bit for bit, the bitmap of a counter that saw only that span. So
+//! every span that ends now has a count, by the same estimator.
+//!
+//! Nothing here is older than the window at the newest slice that was reached: what dies when that moves on is dropped
+//! then.
+
+use std::alloc;
+
+use crate::counting::bitmap::{Bitmap, Slots, slot_at};
+use crate::counting::estimate::{Estimated, Segments};
+use crate::counting::held::{Adding, Held};
+use crate::counting::layout::{Layout, SegmentCounts};
+use crate::counting::params::Plan;
+use crate::counting::ring::{Ages, Ring};
+use crate::error::Error;
+use crate::heap::Mover;
+use crate::size_limit::{SizeLimit, try_with_capacity};
+use crate::window::{Touch, Window};
+
+/// What was seen in a window.
+#[derive(Debug)]
+pub(super) struct WindowedSet {
+    ring: Ring,
+    held: Held<u8>,
+}
+
+impl WindowedSet {
+    /// Bytes of the struct itself.
+    pub(super) const STRUCT_BYTES: u64 = size_of::<WindowedSet>() as u64;
+
+    /// What is held, with its window.
+    pub(super) fn new(ring: Ring, held: Held<u8>) -> Self {
+        WindowedSet { ring, held }
+    }
+
+    pub(super) fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    pub(super) fn held(&self) -> &Held<u8> {
+        &self.held
+    }
+
+    /// Records an item, of which `hash` is the hash, as seen in the newest slice. `held_bytes` is what the counter takes
+    /// besides.
+    ///
+    /// # Errors
+    /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
+    #[inline]
+    pub(super) fn add(
+        &mut self,
+        item: &[u8],
+        hash: u64,
+        plan: &Plan,
+        held_bytes: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<Touch, Error> {
+        let ages = self.ring.ages();
+        self.held.add(item, hash, ages.newest, Adding { plan, ages, held_bytes, limit })
+    }
+
+    /// What is held, to change it without a window's knowledge, and the tags as ages.
+    #[inline]
+    pub(super) fn held_mut(&mut self) -> (&mut Held<u8>, Ages) {
+        (&mut self.held, self.ring.ages())
+    }
+
+    /// Makes a later slice the newest and drops what dies by that; false, and nothing done, for one that is not later.
+    pub(super) fn advance(&mut self, slice: u64, plan: &Plan) -> bool {
+        let Some(passed @ 1..) = slice.checked_sub(self.ring.newest()) else { return false };
+        let (ages, most_age) = (self.ring.ages(), self.ring.most_age());
+        self.ring.set_newest(slice);
+        let left = u8::try_from(passed).ok().and_then(|passed| most_age.checked_sub(passed));
+        let is_empty = left.is_none_or(|left| {
+            let is_kept = |tag| ages.age(tag) <= left;
+            match &mut self.held {
+                Held::Exact(members) => {
+                    members.retain(plan.params.seed, is_kept);
+                    members.len() == 0
+                }
+                Held::Estimating(bitmap) => {
+                    bitmap.forget_estimate();
+                    match bitmap.slots_mut() {
+                        Slots::Sparse(positions) => positions.retain(is_kept),
+                        Slots::Dense(cells) => cells.free_dead(plan.layout, ages, left),
+                    }
+                    bitmap.set_bits() == 0
+                }
+            }
+        });
+        if is_empty {
+            // It is exact again where it may be.
+            self.held = Held::none(plan);
+        }
+        true
+    }
+
+    /// Gives the newest slice an earlier number, and all others with it; false, and nothing done, for a later one.
+    pub(super) fn rebase(&mut self, slice: u64) -> bool {
+        let is_earlier = slice < self.ring.newest();
+        self.ring.rebase(slice);
+        is_earlier
+    }
+
+    /// Takes a rebase back: `ring` is what it was before.
+    pub(super) fn undo_rebase(&mut self, ring: Ring) {
+        self.ring = ring;
+    }
+
+    /// What moves it on is another thing now.
+    pub(super) fn set_window(&mut self, window: Window) {
+        self.ring.window = window;
+    }
+
+    /// The number of members seen at most `most_age` slices before the newest, with its standard error; none were without
+    /// a number.
+    pub(super) fn estimated(&self, most_age: Option<u8>) -> Estimated {
+        let (ages, Some(most_age)) = (self.ring.ages(), most_age) else { return Estimated::exact(0) };
+        match &self.held {
+            Held::Exact(members) => {
+                Estimated::exact(members.iter().filter(|&(tag, _)| ages.age(tag) <= most_age).count())
+            }
+            // Nothing is older than the window.
+            Held::Estimating(bitmap) if most_age == self.ring.most_age() => {
+                Estimated::of(bitmap.layout(), bitmap.estimate())
+            }
+            Held::Estimating(bitmap) => {
+                let segments = Segments::new(bitmap.layout(), &self.counts_within(bitmap, most_age));
+                segments.told(segments.estimate())
+            }
+        }
+    }
+
+    fn counts_within(&self, bitmap: &Bitmap<u8>, most_age: u8) -> SegmentCounts {
+        let (ages, layout) = (self.ring.ages(), bitmap.layout());
+        match bitmap.slots() {
+            Slots::Sparse(positions) => {
+                let mut counts = SegmentCounts::default();
+                let live = positions.iter().filter(|&(_, tag)| ages.age(tag) <= most_age);
+                live.for_each(|(position, _)| counts.increment(layout.segment_of(position.into())));
+                counts
+            }
+            Slots::Dense(cells) => cells.counts_within(layout, ages, most_age),
+        }
+    }
+
+    /// Was anything seen at most `most_age` slices before the newest? Nothing was without a number.
+    pub(super) fn has_any(&self, most_age: Option<u8>) -> bool {
+        let (ages, Some(most_age)) = (self.ring.ages(), most_age) else { return false };
+        match &self.held {
+            Held::Exact(members) => members.iter().any(|(tag, _)| ages.age(tag) <= most_age),
+            Held::Estimating(bitmap) => match bitmap.slots() {
+                Slots::Sparse(positions) => positions.iter().any(|(_, tag)| ages.age(tag) <= most_age),
+                Slots::Dense(cells) => cells.has_any(ages, most_age),
+            },
+        }
+    }
+
+    /// The number of members seen in the newest slice, in that and the one before, and so on: a number for each age.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn history(&self) -> Result<Vec<f64>, Error> {
+        let (ages, most_age) = (self.ring.ages(), usize::from(self.ring.most_age()));
+        let mut history = try_with_capacity(most_age + 1)?;
+        let mut of_age = try_with_capacity(most_age + 1)?;
+        of_age.resize(most_age + 1, SegmentCounts::default());
+        let mut count = |segment, tag, count| of_age[usize::from(ages.age(tag)).min(most_age)].add(segment, count);
+        match &self.held {
+            // All in one segment.
+            Held::Exact(members) => members.iter().for_each(|(tag, _)| count(0, tag, 1)),
+            Held::Estimating(bitmap) => match bitmap.slots() {
+                Slots::Sparse(positions) => positions
+                    .iter()
+                    .for_each(|(position, tag)| count(bitmap.layout().segment_of(position.into()), tag, 1)),
+                Slots::Dense(cells) => cells.for_each_count(bitmap.layout(), &mut count),
+            },
+        }
+        let mut since = SegmentCounts::default();
+        for counts in &of_age {
+            since.add_all(counts);
+            history.push(match &self.held {
+                Held::Exact(_) => since.total() as f64,
+                Held::Estimating(bitmap) => Segments::new(bitmap.layout(), &since).estimate(),
+            });
+        }
+        Ok(history)
+    }
+
+    /// The same, of slots in a layout that its own folds to: of slots that fall together the youngest stays.
+    ///
+    /// # Errors
+    /// Those of `limit`, [`Error::OutOfMemory`].
+    pub(super) fn as_slots(
+        &self,
+        plan: &Plan,
+        to: Layout,
+        held_bytes: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<Self, Error> {
+        let adding = Adding { plan, ages: self.ring.ages(), held_bytes, limit };
+        let bitmap = self.held.as_slots(None, to, adding)?;
+        let mut slots = Self::new(self.ring, Held::Estimating(Box::new(bitmap)));
+        if let Some(own) = self.held.bitmap() {
+            slots.merge_slots(self, own, 0, held_bytes, limit)?;
+        }
+        Ok(slots)
+    }
+
+    /// Adds what another has seen, each in its slice, which is `behind` slices older by its newest. Slots go where there
+    /// are slots. True when that changed anything.
+    ///
+    /// # Errors
+    /// Those of `limit`, [`Error::OutOfMemory`]; some may be added then.
+    pub(super) fn merge(
+        &mut self,
+        other: &WindowedSet,
+        behind: u64,
+        plan: &Plan,
+        held_bytes: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<bool, Error> {
+        let ages = self.ring.ages();
+        match other.held() {
+            Held::Exact(members) => {
+                let mut changed = false;
+                for (hash, tag, member) in members.hashed(plan.params.seed) {
+                    if let Some(tag) = self.tag_of(other, tag, behind) {
+                        let adding = Adding { plan, ages, held_bytes, limit };
+                        changed |= self.held.add(member, hash, tag, adding)? != Touch::Same;
+                    }
+                }
+                Ok(changed)
+            }
+            Held::Estimating(slots) => self.merge_slots(other, slots, behind, held_bytes, limit),
+        }
+    }
+
+    fn merge_slots(
+        &mut self,
+        other: &WindowedSet,
+        from: &Bitmap<u8>,
+        behind: u64,
+        held_bytes: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<bool, Error> {
+        let (ages, to) = (self.ring.ages(), self.held.bitmap().map_or(from.layout(), Bitmap::layout));
+        let (mut changed, mut result) = (false, Ok(()));
+        from.for_each(&mut |index, tag| {
+            let (Some(tag), true) = (self.tag_of(other, tag, behind), result.is_ok()) else { return };
+            let Held::Estimating(bitmap) = &mut self.held else { return };
+            let index = if from.layout() == to { index } else { from.layout().fold(index, to) };
+            let held_bytes = held_bytes + Bitmap::<u8>::STRUCT_BYTES;
+            match bitmap.mark(slot_at(to, index), tag, ages, held_bytes, limit) {
+                Ok(touch) => changed |= touch != Touch::Same,
+                Err(error) => result = Err(error),
+            }
+        });
+        result.map(|()| changed)
+    }
+
+    /// The tag here of what another has a tag of; none of what is dead.
+    fn tag_of(&self, other: &WindowedSet, tag: u8, behind: u64) -> Option<u8> {
+        let (ages, age) = (self.ring.ages(), behind.saturating_add(other.ring.ages().age(tag).into()));
+        (age <= ages.most_age.into()).then(|| ages.tag(age as u8))
+    }
+
+    /// Calls `visit` with the layout of each heap allocation, its own among them.
+    pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
+        visit(alloc::Layout::new::<WindowedSet>());
+        self.held.heap_layouts(visit);
+    }
+
+    /// Hands the buffer of members or cells over and takes it back, wherever it lies then.
+    pub(super) fn relocate(&mut self, mover: &impl Mover) {
+        self.held.relocate(mover);
+    }
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn try_clone(&self, seed: u64) -> Result<Self, Error> {
+        Ok(Self::new(self.ring, self.held.try_clone(seed)?))
+    }
+}

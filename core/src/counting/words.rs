@@ -1,0 +1,104 @@
+//! All slots of a plain counter: a bit each.
+
+use std::alloc::Layout as Memory;
+
+use crate::bits;
+use crate::counting::cells::Cells;
+use crate::counting::layout::{Layout, SegmentCounts, Slot};
+use crate::error::Error;
+use crate::heap::Mover;
+use crate::window::Touch;
+
+/// A bit for each slot.
+#[derive(Debug)]
+pub(crate) struct Words {
+    /// `layout.num_words()` words.
+    words: Box<[u64]>,
+    /// How many slots of each segment are set. In a box, so that bitmaps that are sparse stay small.
+    counts: Box<SegmentCounts>,
+}
+
+/// Words of zeros for a layout.
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+pub(super) fn zeroed_words(layout: Layout) -> Result<Box<[u64]>, Error> {
+    bytemuck::allocation::try_zeroed_slice_box(layout.num_words())
+        .map_err(|()| Error::OutOfMemory { needed_bytes: layout.num_bytes() })
+}
+
+impl Words {
+    /// These words, which are counted.
+    pub(super) fn counted(layout: Layout, words: Box<[u64]>) -> Self {
+        debug_assert_eq!(words.len(), layout.num_words());
+        let counts = Box::new(SegmentCounts::of_words(&words, layout));
+        Words { words, counts }
+    }
+
+    pub(super) fn as_words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Changes the words, which are counted again.
+    pub(super) fn change(&mut self, layout: Layout, change: impl FnOnce(&mut [u64])) {
+        change(&mut self.words);
+        *self.counts = SegmentCounts::of_words(&self.words, layout);
+    }
+}
+
+impl Cells<()> for Words {
+    fn num_bytes(layout: Layout, (): ()) -> u64 {
+        layout.num_bytes()
+    }
+
+    fn new(layout: Layout, (): ()) -> Result<Self, Error> {
+        Ok(Words { words: zeroed_words(layout)?, counts: Box::default() })
+    }
+
+    fn from_payload(payload: &mut Vec<u8>, layout: Layout, (): ()) -> Result<Self, Error> {
+        let mut words = zeroed_words(layout)?;
+        bytemuck::cast_slice_mut(&mut words).copy_from_slice(payload);
+        Ok(Self::counted(layout, words))
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.words)
+    }
+
+    #[inline(always)]
+    fn mark(&mut self, slot: Slot, (): (), (): ()) -> Touch {
+        if !bits::set(&mut self.words, slot.index as usize) {
+            return Touch::Same;
+        }
+        self.counts.increment(slot.segment);
+        Touch::New
+    }
+
+    #[inline]
+    fn prefetch(&self, slot: Slot) {
+        bits::prefetch(&self.words, slot.index as usize);
+    }
+
+    fn counts(&self) -> &SegmentCounts {
+        &self.counts
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(u64, ())) {
+        bits::ones(&self.words).for_each(|index| visit(index as u64, ()));
+    }
+
+    fn heap_layouts(&self) -> [Memory; 2] {
+        [Memory::for_value::<[u64]>(&self.words), Memory::new::<SegmentCounts>()]
+    }
+
+    fn relocate(&mut self, mover: &impl Mover) {
+        self.words = mover.relocate(std::mem::take(&mut self.words));
+    }
+
+    fn try_clone(&self) -> Result<Self, Error> {
+        let mut words: Box<[u64]> = bytemuck::allocation::try_zeroed_slice_box(self.words.len())
+            .map_err(|()| Error::OutOfMemory { needed_bytes: self.as_bytes().len() as u64 })?;
+        bits::copy_to_zeroed(bytemuck::cast_slice_mut(&mut words), self.as_bytes());
+        Ok(Words { words, counts: self.counts.clone() })
+    }
+}
