@@ -186,6 +186,7 @@ impl<T: SlotTag> Bitmap<T> {
     ///
     /// # Errors
     /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
+    #[inline(always)]
     pub(super) fn mark(
         &mut self,
         slot: Slot,
@@ -194,34 +195,44 @@ impl<T: SlotTag> Bitmap<T> {
         held_bytes: u64,
         limit: &impl SizeLimit,
     ) -> Result<Touch, Error> {
-        let (layout, position) = (self.layout, slot.index as u32);
         let touch = match &mut self.slots {
             Slots::Dense(cells) => cells.mark(slot, tag, ages),
-            Slots::Sparse(positions) => match positions.renew(position, tag, ages) {
-                Some(touch) => touch,
-                None => {
-                    let len = positions.len();
-                    if T::is_sparse(layout, len + 1, ages) {
-                        let heap_bytes = |len| positions::heap_bytes::<T>(layout, len);
-                        limit.check(held_bytes + heap_bytes(len), heap_bytes(len + 1) - heap_bytes(len))?;
-                        positions.insert(layout, position, tag)?;
-                    } else {
-                        limit.check(held_bytes, T::Cells::heap_bytes(layout, ages))?;
-                        let mut cells = T::Cells::new(layout, ages)?;
-                        for (position, tag) in positions.iter() {
-                            cells.mark(slot_at(layout, position.into()), tag, ages);
-                        }
-                        cells.mark(slot, tag, ages);
-                        self.slots = Slots::Dense(cells);
-                    }
-                    Touch::New
-                }
-            },
+            Slots::Sparse(_) => self.mark_sparse(slot, tag, ages, held_bytes, limit)?,
         };
         if touch == Touch::New {
             self.estimate.forget();
         }
         Ok(touch)
+    }
+
+    #[inline(never)]
+    fn mark_sparse(
+        &mut self,
+        slot: Slot,
+        tag: T,
+        ages: T::Ages,
+        held_bytes: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<Touch, Error> {
+        let Slots::Sparse(positions) = &mut self.slots else { return Ok(Touch::Same) };
+        let (layout, position, len) = (self.layout, slot.index as u32, positions.len());
+        if let Some(touch) = positions.renew(position, tag, ages) {
+            return Ok(touch);
+        }
+        if T::is_sparse(layout, len + 1, ages) {
+            let heap_bytes = |len| positions::heap_bytes::<T>(layout, len);
+            limit.check(held_bytes + heap_bytes(len), heap_bytes(len + 1) - heap_bytes(len))?;
+            positions.insert(layout, position, tag)?;
+        } else {
+            limit.check(held_bytes, T::Cells::heap_bytes(layout, ages))?;
+            let mut cells = T::Cells::new(layout, ages)?;
+            for (position, tag) in positions.iter() {
+                cells.mark(slot_at(layout, position.into()), tag, ages);
+            }
+            cells.mark(slot, tag, ages);
+            self.slots = Slots::Dense(cells);
+        }
+        Ok(Touch::New)
     }
 
     /// Calls `visit` with each marked slot and its tag, ascending.

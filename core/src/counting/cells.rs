@@ -130,7 +130,8 @@ impl Cells<u8> for TagCells {
         if before == tag {
             return Touch::Same;
         }
-        if before != 0 && ages.age(before) <= ages.age(tag) {
+        // Nothing is younger than the newest, which is known where this is inlined.
+        if before != 0 && tag != ages.newest && ages.age(before) <= ages.age(tag) {
             return Touch::Same;
         }
         if self.has_halves {

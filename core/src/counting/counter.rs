@@ -146,23 +146,21 @@ impl Counter {
     /// Those of [`Self::add_hashed`], at the first item that has one: those before it are in, and `added` was called.
     pub(super) fn add_each<'a>(
         &mut self,
-        mut items: impl Iterator<Item = &'a [u8]>,
+        items: impl Iterator<Item = &'a [u8]>,
         limit: &impl SizeLimit,
-        mut added: impl FnMut(Touch),
+        added: impl FnMut(Touch),
     ) -> Result<(), Error> {
-        while self.representation() != Representation::Dense {
-            let Some(item) = items.next() else { return Ok(()) };
-            added(self.add_hashed(item, hash64(item, self.plan.params.seed), limit)?);
-        }
-        let seed = self.plan.params.seed;
+        let plan = &*self.plan;
         match &mut self.contents {
-            Contents::Plain(held) => add_to_cells(held, items, seed, (), added),
+            Contents::Plain(held) => {
+                let adding = Adding { plan, ages: (), held_bytes: Self::STRUCT_BYTES, limit };
+                add_to(held, items, adding, added)
+            }
             Contents::Windowed(set) => {
                 let (held, ages) = set.held_mut();
-                add_to_cells(held, items, seed, ages, added);
+                add_to(held, items, Adding { plan, ages, held_bytes: Self::WINDOWED_BYTES, limit }, added)
             }
         }
-        Ok(())
     }
 
     /// Number of distinct members: exact while exact, else the estimate, rounded. It never falls when members are added.
@@ -346,18 +344,22 @@ impl Shaped for Counter {
     }
 }
 
-/// Adds items to a set that is dense, a block at a time, whose reads overlap. It neither grows nor fails.
+/// Adds items as of the newest slice: one by one, and once the set is dense a block at a time, whose reads overlap.
 #[inline(always)]
-fn add_to_cells<'a, T: SlotTag>(
+fn add_to<'a, T: SlotTag>(
     held: &mut Held<T>,
     mut items: impl Iterator<Item = &'a [u8]>,
-    seed: u64,
-    ages: T::Ages,
+    adding: Adding<'_, T, impl SizeLimit>,
     mut added: impl FnMut(Touch),
-) {
-    let Held::Estimating(bitmap) = held else { return };
+) -> Result<(), Error> {
+    let (seed, ages) = (adding.plan.params.seed, adding.ages);
+    while !held.is_dense() {
+        let Some(item) = items.next() else { return Ok(()) };
+        added(held.add(item, hash64(item, seed), T::newest(ages), adding)?);
+    }
+    let Held::Estimating(bitmap) = held else { return Ok(()) };
     let layout = bitmap.layout();
-    let Slots::Dense(cells) = bitmap.slots_mut() else { return };
+    let Slots::Dense(cells) = bitmap.slots_mut() else { return Ok(()) };
     let mut has_new = false;
     let mut block = [Slot { index: 0, segment: 0 }; BATCH];
     loop {
@@ -379,6 +381,7 @@ fn add_to_cells<'a, T: SlotTag>(
     if has_new {
         bitmap.forget_estimate();
     }
+    Ok(())
 }
 
 #[cfg(test)]

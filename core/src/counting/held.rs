@@ -81,6 +81,12 @@ impl<T: SlotTag> Held<T> {
         }
     }
 
+    /// Has every slot a cell?
+    #[inline]
+    pub(super) fn is_dense(&self) -> bool {
+        matches!(self, Held::Estimating(bitmap) if matches!(bitmap.slots(), Slots::Dense(_)))
+    }
+
     /// The members, while exact.
     pub(super) fn members(&self) -> Option<&Members<T>> {
         match self {
@@ -134,7 +140,7 @@ impl<T: SlotTag> Held<T> {
     ///
     /// # Errors
     /// As there.
-    #[inline(never)]
+    #[inline]
     pub(super) fn add_absent(
         &mut self,
         item: &[u8],

@@ -4,6 +4,7 @@
 //! members of less than 64 KiB [`Packed`], one buffer for all; beyond, a [`Table`].
 
 pub(super) mod arena;
+mod group;
 mod packed;
 mod table;
 
@@ -90,23 +91,27 @@ impl<T: Tag> Members<T> {
     /// Is `item`, whose hash is `hash`, a member?
     #[inline]
     pub(super) fn contains(&self, item: &[u8], hash: u64) -> bool {
-        self.find(item, hash).is_some()
+        self.find(item, hash, |_| ()).is_some()
     }
 
+    /// What `found` makes of where the record of `item` begins: it costs nothing where nobody asks.
     #[inline]
-    fn find(&self, item: &[u8], hash: u64) -> Option<usize> {
+    fn find<R>(&self, item: &[u8], hash: u64, found: impl Fn(usize) -> R + Copy) -> Option<R> {
         #[cfg(test)]
         tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
         match self {
-            Members::Packed(packed) => packed.find(item, hash),
-            Members::Table(table) => table.find(item, hash),
+            Members::Packed(packed) => packed.find(item, hash, found),
+            Members::Table(table) => table.find(item, hash).map(found),
         }
     }
 
     /// Gives `item`, whose hash is `hash`, a younger tag; none where it is no member.
-    #[inline]
+    #[inline(always)]
     pub(super) fn renew(&mut self, item: &[u8], hash: u64, tag: T, ages: T::Ages) -> Option<Touch> {
-        let offset = self.find(item, hash)?;
+        if T::BYTES == 0 {
+            return self.contains(item, hash).then_some(Touch::Same);
+        }
+        let offset = self.find(item, hash, |offset| offset)?;
         let arena = match self {
             Members::Packed(packed) => packed.arena_mut(),
             Members::Table(table) => table.arena_mut(),
@@ -249,7 +254,7 @@ impl<T: Tag> Members<T> {
 impl Members<u8> {
     /// The tag of a member.
     pub(super) fn tag_of(&self, item: &[u8], hash: u64) -> Option<u8> {
-        self.as_bytes().get(self.find(item, hash)?).copied()
+        self.as_bytes().get(self.find(item, hash, |offset| offset)?).copied()
     }
 }
 

@@ -49,7 +49,7 @@ impl WindowedSet {
     ///
     /// # Errors
     /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
-    #[inline]
+    #[inline(always)]
     pub(super) fn add(
         &mut self,
         item: &[u8],

@@ -13,13 +13,13 @@
 //! While all members have the same length, as IDs do, a place is the number of the member, one byte. Else it is where
 //! the member begins, two bytes. Up to [`UNINDEXED`] members there is no index, and the arena is looked through.
 //!
-//! The groups are those of a Swiss table (hashbrown's), fuller: nothing is ever removed, so that 15 of 16 places may be
-//! taken. A buffer is as long as its contents, rounded up to what allocators make of that anyway.
+//! A buffer is as long as its contents, rounded up to what allocators make of that anyway.
 
 use std::alloc::Layout;
 use std::marker::PhantomData;
 
 use super::arena::{Prefix, Records, record_bytes};
+use super::group::{GROUP, NUMBERED, OFFSET, enter, fingerprint, first_place, group_of, matches};
 use crate::counting::tag::Tag;
 use crate::error::Error;
 use crate::hash::hash64;
@@ -27,8 +27,6 @@ use crate::heap::Mover;
 
 /// The most members that are looked through without an index.
 const UNINDEXED: usize = 4;
-/// Fingerprints of a group.
-const GROUP: usize = 16;
 /// Members for each group at most.
 const GROUP_MEMBERS: usize = 15;
 /// The numbers of groups that an index has: twice as many and one each time, because all members are hashed again then.
@@ -38,10 +36,6 @@ const MAX_MEMBERS: usize = GROUP_MEMBERS * GROUPS[GROUPS.len() - 1] as usize;
 
 /// Bytes that are allocated ahead of the next member at most.
 const MOST_AHEAD: usize = 64;
-/// Bytes of a group whose places are numbers.
-const NUMBERED: usize = GROUP + GROUP;
-/// Bytes of a group whose places are offsets.
-const OFFSET: usize = GROUP + GROUP * size_of::<u16>();
 
 const _: () = assert!(MAX_MEMBERS <= u8::MAX as usize);
 
@@ -107,40 +101,6 @@ fn size_class(bytes: usize) -> usize {
     bytes.next_multiple_of(step)
 }
 
-/// A byte of the hash. 0 is for places without a member.
-#[inline]
-fn fingerprint(hash: u64) -> u8 {
-    (hash as u8).max(1)
-}
-
-/// The group that the hash says. It looks at other bits than [`fingerprint`].
-#[inline]
-fn group_of(hash: u64, groups: u8) -> usize {
-    (((hash >> 32) * u64::from(groups)) >> 32) as usize
-}
-
-/// Bit `8 n` for fingerprint `n` of the group and bit `8 n + 1` for fingerprint `n + 8`, if they are `wanted`. After the
-/// first in each half there may be others that are not (H. S. Warren, "Hacker's Delight", 2nd edition, section 6-1).
-#[inline(always)]
-fn matches<const BYTES: usize>(group: &[u8; BYTES], wanted: u8) -> u64 {
-    const LOW: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = LOW << 7;
-    let [first, second] = [0, 1].map(|half| {
-        let word = group.as_chunks().0.get(half).map_or(!0, |bytes| u64::from_le_bytes(*bytes));
-        let differs = word ^ (LOW * u64::from(wanted));
-        // The high bit of each byte that is 0, and of one that is 1 where it follows such a byte.
-        differs.wrapping_sub(LOW) & !differs & HIGH
-    });
-    first >> 7 | second >> 6
-}
-
-/// The place of the first fingerprint that `matches` found, in the order 0, 8, 1, 9 ... 15.
-#[inline(always)]
-fn first_place(matches: u64) -> usize {
-    let bit = matches.trailing_zeros() as usize;
-    (bit / 8 + bit % 8 * 8) % GROUP
-}
-
 impl<T: Tag> Packed<T> {
     /// No members, but room for those of `arena`, as far as they are so few.
     ///
@@ -190,33 +150,38 @@ impl<T: Tag> Packed<T> {
         usize::from(self.groups) * group_bytes(self.record)
     }
 
-    /// Where the record of `item` begins, whose hash is `hash`.
+    /// What `found` makes of where the record of `item` begins, whose hash is `hash`.
     #[inline]
-    pub(super) fn find(&self, item: &[u8], hash: u64) -> Option<usize> {
+    pub(super) fn find<R>(&self, item: &[u8], hash: u64, found: impl Fn(usize) -> R + Copy) -> Option<R> {
         match (self.groups, self.record) {
-            (0, _) => self.find_among_few(item),
-            (_, 0) => self.find_indexed::<OFFSET>(item, hash),
-            _ => self.find_indexed::<NUMBERED>(item, hash),
+            (0, _) => self.find_among_few(item, found),
+            (_, 0) => self.find_indexed::<OFFSET, R>(item, hash, found),
+            _ => self.find_indexed::<NUMBERED, R>(item, hash, found),
         }
     }
 
     #[inline(never)]
-    fn find_among_few(&self, item: &[u8]) -> Option<usize> {
+    fn find_among_few<R>(&self, item: &[u8], found: impl Fn(usize) -> R + Copy) -> Option<R> {
         let mut records = Records::<T>::new(self.arena());
-        let (_, found) = records.find(|(_, member)| is_same(member, item))?;
-        Some(usize::from(self.arena_len) - records.rest().len() - record_bytes::<T>(found))
+        records.find(|(_, member)| is_same(member, item))?;
+        Some(found(usize::from(self.arena_len) - records.rest().len() - record_bytes::<T>(item)))
     }
 
     #[inline(always)]
-    fn find_indexed<const BYTES: usize>(&self, item: &[u8], hash: u64) -> Option<usize> {
+    fn find_indexed<const BYTES: usize, R>(
+        &self,
+        item: &[u8],
+        hash: u64,
+        found: impl Fn(usize) -> R + Copy,
+    ) -> Option<R> {
         // Nearly always the first group tells, and the first fingerprint that is equal.
         let group = self.group::<BYTES>(group_of(hash, self.groups))?;
         match matches(group, fingerprint(hash)) {
             0 if group[GROUP - 1] == 0 => None,
-            0 => self.find_indexed_anywhere::<BYTES>(item, hash),
+            0 => self.find_indexed_anywhere::<BYTES, R>(item, hash, found),
             matches => {
-                let first = self.member_at(group, first_place(matches), item);
-                first.or_else(|| self.find_indexed_anywhere::<BYTES>(item, hash))
+                let first = self.member_at(group, first_place(matches), item, found);
+                first.or_else(|| self.find_indexed_anywhere::<BYTES, R>(item, hash, found))
             }
         }
     }
@@ -224,12 +189,17 @@ impl<T: Tag> Packed<T> {
     /// As [`Self::find_indexed`], with every group and every fingerprint looked at that it takes.
     #[cold]
     #[inline(never)]
-    fn find_indexed_anywhere<const BYTES: usize>(&self, item: &[u8], hash: u64) -> Option<usize> {
+    fn find_indexed_anywhere<const BYTES: usize, R>(
+        &self,
+        item: &[u8],
+        hash: u64,
+        found: impl Fn(usize) -> R + Copy,
+    ) -> Option<R> {
         let mut number = group_of(hash, self.groups);
         while let Some(group) = self.group::<BYTES>(number) {
             let mut matches = matches(group, fingerprint(hash));
             while matches != 0 {
-                if let Some(at) = self.member_at(group, first_place(matches), item) {
+                if let Some(at) = self.member_at(group, first_place(matches), item, found) {
                     return Some(at);
                 }
                 matches &= matches - 1;
@@ -249,9 +219,15 @@ impl<T: Tag> Packed<T> {
         self.buffer.get(start..)?.first_chunk()
     }
 
-    /// Where the record at this place of the group begins, if it is that of `item`.
+    /// As [`Self::find`], at this place of the group alone.
     #[inline(always)]
-    fn member_at<const BYTES: usize>(&self, group: &[u8; BYTES], place: usize, item: &[u8]) -> Option<usize> {
+    fn member_at<const BYTES: usize, R>(
+        &self,
+        group: &[u8; BYTES],
+        place: usize,
+        item: &[u8],
+        found: impl Fn(usize) -> R,
+    ) -> Option<R> {
         let at = if BYTES == NUMBERED {
             usize::from(group[GROUP + place]) * usize::from(self.record)
         } else {
@@ -263,7 +239,7 @@ impl<T: Tag> Packed<T> {
             }
             _ => is_long_member::<T>(self.arena(), at, item),
         };
-        is_it.then_some(at)
+        is_it.then(|| found(at))
     }
 
     /// The arena, to change tags in it.
@@ -323,7 +299,7 @@ impl<T: Tag> Packed<T> {
         tag: T,
         check: impl FnOnce(u64) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        debug_assert!(self.takes(item) && self.find(item, hash).is_none());
+        debug_assert!(self.takes(item) && self.find(item, hash, |_| ()).is_none());
         let Next { record, groups, bytes } = self.with(item);
         if bytes > self.buffer.len() {
             // After the first one, for the next one too: short buffers are lengthened half as often.
@@ -350,12 +326,12 @@ impl<T: Tag> Packed<T> {
     #[inline]
     fn append(&mut self, item: &[u8], tag: T) {
         let prefix = Prefix::of(item);
-        let (_, mut free) = self.buffer.split_at_mut(usize::from(self.arena_len));
-        for bytes in [tag.as_bytes(), prefix.as_bytes(), item] {
-            let (place, rest) = free.split_at_mut(bytes.len());
-            place.copy_from_slice(bytes);
-            free = rest;
-        }
+        let (_, free) = self.buffer.split_at_mut(usize::from(self.arena_len));
+        let (tag_bytes, free) = free.split_at_mut(T::BYTES);
+        tag_bytes.copy_from_slice(tag.as_bytes());
+        let (length, free) = free.split_at_mut(prefix.as_bytes().len());
+        length.copy_from_slice(prefix.as_bytes());
+        free[..item.len()].copy_from_slice(item);
         self.arena_len += (T::BYTES + prefix.as_bytes().len() + item.len()) as u16;
         self.member_bytes += item.len() as u16;
         self.len += 1;
@@ -434,29 +410,6 @@ impl<T: Tag> Packed<T> {
     }
 }
 
-/// Enters a member, of this number or offset, in the index at the end of a buffer. Not all places are taken.
-#[inline(always)]
-fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u8, hash: u64, value: u16) {
-    let (_, index) = buffer.as_rchunks_mut::<BYTES>();
-    let mut number = group_of(hash, groups);
-    for _ in 0..groups {
-        let last = index.len();
-        let Some(group) = last.checked_sub(number + 1).and_then(|at| index.get_mut(at)) else { return };
-        let free = matches(group, 0);
-        if free != 0 {
-            let place = first_place(free);
-            group[place] = fingerprint(hash);
-            if BYTES == NUMBERED {
-                group[GROUP + place] = value as u8;
-            } else {
-                [group[GROUP + 2 * place], group[GROUP + 2 * place + 1]] = value.to_le_bytes();
-            }
-            return;
-        }
-        number = if number + 1 < usize::from(groups) { number + 1 } else { 0 };
-    }
-}
-
 /// Is `item` the member that begins at `at`? For lengths of more than a byte.
 #[cold]
 #[inline(never)]
@@ -495,10 +448,10 @@ mod tests {
         let mut packed = Packed::default();
         for item in items {
             let hash = hash64(&item, 0);
-            assert!(packed.takes(&item) && packed.find(&item, hash).is_none());
+            assert!(packed.takes(&item) && packed.find(&item, hash, |_| ()).is_none());
             let (before, mut more) = (packed.heap_bytes(), 0);
             let refused = packed.insert(&item, hash, 0, (), |_| Err(Error::OutOfMemory { needed_bytes: 1 }));
-            assert!(refused.is_err() && packed.heap_bytes() == before && packed.find(&item, hash).is_none());
+            assert!(refused.is_err() && packed.heap_bytes() == before && packed.find(&item, hash, |_| ()).is_none());
             let count = |bytes| {
                 more = bytes;
                 Ok(())
@@ -553,8 +506,8 @@ mod tests {
         let (items, others) = ((0..).map(id).filter(of_first), (0..).map(id).filter(|item| !of_first(item)));
         let items: Vec<_> = items.take(MAX_MEMBERS).collect();
         let mut packed = packed(items.iter().cloned());
-        assert!(items.iter().all(|item| packed.find(item, hash64(item, 0)).is_some()));
-        assert!(others.take(1000).all(|item| packed.find(&item, hash64(&item, 0)).is_none()));
+        assert!(items.iter().all(|item| packed.find(item, hash64(item, 0), |_| ()).is_some()));
+        assert!(others.take(1000).all(|item| packed.find(&item, hash64(&item, 0), |_| ()).is_none()));
         assert!(!packed.takes(b"") && packed.len() == MAX_MEMBERS);
         // Another length leads to offsets, of all members.
         packed.len -= 1;
@@ -562,8 +515,8 @@ mod tests {
         packed.member_bytes -= packed.record - 1;
         packed.index_anew(0);
         packed.insert(b"", hash64(b"", 0), 0, (), |_| Ok(())).unwrap();
-        assert!(packed.record == 0 && packed.find(b"", hash64(b"", 0)).is_some());
-        assert!(items[..MAX_MEMBERS - 1].iter().all(|item| packed.find(item, hash64(item, 0)).is_some()));
+        assert!(packed.record == 0 && packed.find(b"", hash64(b"", 0), |_| ()).is_some());
+        assert!(items[..MAX_MEMBERS - 1].iter().all(|item| packed.find(item, hash64(item, 0), |_| ()).is_some()));
     }
 
     #[test]
@@ -590,22 +543,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn matches_are_found(fingerprints in prop::array::uniform16(0u8..4), wanted in 1u8..4) {
-            let mut found = vec![];
-            let mut group = [0xff; NUMBERED];
-            group[..GROUP].copy_from_slice(&fingerprints);
-            let mut left = matches(&group, wanted);
-            while left != 0 {
-                found.push(first_place(left));
-                left &= left - 1;
-            }
-            let equal: Vec<_> = (0..GROUP).filter(|&place| fingerprints[place] == wanted).collect();
-            prop_assert!(equal.iter().all(|place| found.contains(place)));
-            // None is found unless there is one.
-            prop_assert!(!equal.is_empty() || found.is_empty());
-        }
-
         #[test]
         fn bytes_are_compared_to_the_last(len in 0usize..200, at in any::<prop::sample::Index>()) {
             let item: Vec<u8> = (0..len as u8).collect();

@@ -1,0 +1,92 @@
+//! A group of the index of [packed](super::packed) members: fingerprints that are compared at once, and their places.
+//!
+//! The groups are those of a Swiss table (hashbrown's), fuller: where a member goes, the index is built anew, so that 15
+//! of 16 places may be taken.
+
+/// Fingerprints of a group.
+pub(super) const GROUP: usize = 16;
+/// Bytes of a group whose places are numbers.
+pub(super) const NUMBERED: usize = GROUP + GROUP;
+/// Bytes of a group whose places are offsets.
+pub(super) const OFFSET: usize = GROUP + GROUP * size_of::<u16>();
+
+/// A byte of the hash. 0 is for places without a member.
+#[inline]
+pub(super) fn fingerprint(hash: u64) -> u8 {
+    (hash as u8).max(1)
+}
+
+/// The group that the hash says. It looks at other bits than [`fingerprint`].
+#[inline]
+pub(super) fn group_of(hash: u64, groups: u8) -> usize {
+    (((hash >> 32) * u64::from(groups)) >> 32) as usize
+}
+
+/// Bit `8 n` for fingerprint `n` of the group and bit `8 n + 1` for fingerprint `n + 8`, if they are `wanted`. After the
+/// first in each half there may be others that are not (H. S. Warren, "Hacker's Delight", 2nd edition, section 6-1).
+#[inline(always)]
+pub(super) fn matches<const BYTES: usize>(group: &[u8; BYTES], wanted: u8) -> u64 {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = LOW << 7;
+    let [first, second] = [0, 1].map(|half| {
+        let word = group.as_chunks().0.get(half).map_or(!0, |bytes| u64::from_le_bytes(*bytes));
+        let differs = word ^ (LOW * u64::from(wanted));
+        // The high bit of each byte that is 0, and of one that is 1 where it follows such a byte.
+        differs.wrapping_sub(LOW) & !differs & HIGH
+    });
+    first >> 7 | second >> 6
+}
+
+/// The place of the first fingerprint that `matches` found, in the order 0, 8, 1, 9 ... 15.
+#[inline(always)]
+pub(super) fn first_place(matches: u64) -> usize {
+    let bit = matches.trailing_zeros() as usize;
+    (bit / 8 + bit % 8 * 8) % GROUP
+}
+
+/// Enters a member, of this number or offset, in the index at the end of a buffer. Not all places are taken.
+#[inline(always)]
+pub(super) fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u8, hash: u64, value: u16) {
+    let (_, index) = buffer.as_rchunks_mut::<BYTES>();
+    let mut number = group_of(hash, groups);
+    for _ in 0..groups {
+        let last = index.len();
+        let Some(group) = last.checked_sub(number + 1).and_then(|at| index.get_mut(at)) else { return };
+        let free = matches(group, 0);
+        if free != 0 {
+            let place = first_place(free);
+            group[place] = fingerprint(hash);
+            if BYTES == NUMBERED {
+                group[GROUP + place] = value as u8;
+            } else {
+                [group[GROUP + 2 * place], group[GROUP + 2 * place + 1]] = value.to_le_bytes();
+            }
+            return;
+        }
+        number = if number + 1 < usize::from(groups) { number + 1 } else { 0 };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn matches_are_found(fingerprints in prop::array::uniform16(0u8..4), wanted in 1u8..4) {
+            let mut found = vec![];
+            let mut group = [0xff; NUMBERED];
+            group[..GROUP].copy_from_slice(&fingerprints);
+            let mut left = matches(&group, wanted);
+            while left != 0 {
+                found.push(first_place(left));
+                left &= left - 1;
+            }
+            let equal: Vec<_> = (0..GROUP).filter(|&place| fingerprints[place] == wanted).collect();
+            prop_assert!(equal.iter().all(|place| found.contains(place)));
+            // None is found unless there is one.
+            prop_assert!(!equal.is_empty() || found.is_empty());
+        }
+    }
+}
