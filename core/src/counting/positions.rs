@@ -122,6 +122,9 @@ impl<T: Tag> Positions<T> {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub(super) fn from_ascending(layout: Layout, all: impl Iterator<Item = (u32, T)> + Clone) -> Result<Self, Error> {
+        if all.clone().next().is_none() {
+            return Ok(Self::none());
+        }
         let mut positions = Self::with_lists(layout)?;
         let mut lens = all.clone().map(|(position, _)| position >> LOWER_BITS).peekable();
         for (upper, list) in (0..).zip(&mut positions.lists) {
