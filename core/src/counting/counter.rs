@@ -3,9 +3,9 @@
 use std::alloc;
 use std::fmt;
 
-use crate::counting::bitmap::{Bitmap, SlotTag, Slots};
-use crate::counting::cells::Cells;
 use crate::counting::estimate::Estimated;
+use crate::counting::held::bitmap::{Bitmap, SlotTag, Slots};
+use crate::counting::held::cells::Cells;
 use crate::counting::held::{Adding, Held};
 use crate::counting::layout::{Layout, Slot};
 use crate::counting::listing;

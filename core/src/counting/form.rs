@@ -4,15 +4,15 @@
 //! Whatever bytes come in, the outcome is a counter that keeps every invariant or an error; what follows from the
 //! bits (the counts of the segments) is counted again.
 
-use crate::counting::bitmap::{self, Bitmap, SlotTag};
-use crate::counting::cells::Cells;
 use crate::counting::counter::{Contents, Counter, Shaped};
 use crate::counting::held::Held;
+use crate::counting::held::bitmap::{self, Bitmap, SlotTag};
+use crate::counting::held::cells::Cells;
+use crate::counting::held::members::Members;
+use crate::counting::held::ring::{self, Ring};
 use crate::counting::layout::Layout;
-use crate::counting::members::Members;
 use crate::counting::params::{Params, Plan, Representation};
 use crate::counting::payload::POSITION_BYTES;
-use crate::counting::ring::{self, Ring};
 use crate::counting::windowed_set::WindowedSet;
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited};

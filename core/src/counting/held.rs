@@ -1,13 +1,20 @@
 //! How a counter holds its set: the members themselves, then the slots that they fall in.
 
+pub(crate) mod bitmap;
+pub(super) mod cells;
+pub(super) mod members;
+pub(super) mod positions;
+pub(super) mod ring;
+pub(super) mod tag;
+pub(super) mod words;
+
 use std::alloc;
 
-use crate::counting::bitmap::{self, Bitmap, SlotTag, Slots};
-use crate::counting::cells::Cells;
+use crate::counting::held::bitmap::{Bitmap, SlotTag, Slots};
+use crate::counting::held::cells::Cells;
+use crate::counting::held::members::Members;
 use crate::counting::layout::Layout;
-use crate::counting::members::Members;
 use crate::counting::params::{Plan, Representation};
-use crate::counting::positions;
 use crate::error::Error;
 use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_with_capacity};

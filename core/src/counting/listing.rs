@@ -1,7 +1,7 @@
 //! The members of an exact counter, as they are listed.
 
-use crate::counting::members::arena::Records;
-use crate::counting::ring::Ages;
+use crate::counting::held::members::arena::Records;
+use crate::counting::held::ring::Ages;
 
 /// Iterator over the members of an exact counter.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use crate::admission::{Admission, Terms};
 use crate::counting::counter::Counter;
-use crate::counting::ring::Ring;
+use crate::counting::held::ring::Ring;
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 use crate::live::sealed::Sealed;

@@ -2,11 +2,12 @@
 
 use crate::counting::counter::{Contents, Counter, Shaped};
 use crate::counting::held::Held;
-use crate::counting::members::Members;
-use crate::counting::union::{check_seeds, distinct_from, try_with_capacity};
+use crate::counting::held::members::Members;
+use crate::counting::sets::union::{check_seeds, distinct_from};
 use crate::counting::windowed::check_windows;
 use crate::error::Error;
 use crate::hash::hash64;
+use crate::size_limit::try_with_capacity;
 use crate::window::Time;
 
 impl Counter {
@@ -122,7 +123,7 @@ impl Counter {
 mod tests {
     use super::*;
     use crate::counting::Params;
-    use crate::counting::members::tests::LOOKED_AT;
+    use crate::counting::held::members::tests::LOOKED_AT;
     use crate::error::Parameter;
     use crate::size_limit::Unlimited;
     use proptest::collection::btree_set;

@@ -26,36 +26,29 @@
 //! Transactions on Networking 14(5), 2006: bitmaps whose parts sample the hash space more and more thinly.
 
 mod admit;
-pub(crate) mod bitmap;
-mod cells;
 mod collect;
 pub(crate) mod counter;
 pub(crate) mod estimate;
 pub(crate) mod form;
-mod held;
-mod intersection;
+pub(crate) mod held;
 pub(crate) mod layout;
 mod listing;
 mod live;
-mod members;
 mod membership;
 pub(crate) mod params;
 pub(crate) mod payload;
-mod positions;
-mod ring;
+mod sets;
 pub(crate) mod sizing;
 mod spans;
-mod tag;
-mod union;
+#[cfg(test)]
+mod tests;
 mod windowed;
-mod windowed_merge;
 mod windowed_set;
-mod words;
 
 pub use counter::Counter;
 pub use estimate::Estimated;
-pub use intersection::{MAX_INTERSECTED, estimate_intersection};
 pub use listing::Iter as MembersIter;
 pub use params::{Params, Representation};
-pub use union::{count_union, estimate_union};
+pub use sets::intersection::{MAX_INTERSECTED, estimate_intersection};
+pub use sets::union::{count_union, estimate_union};
 pub use windowed::{Present, at, since};

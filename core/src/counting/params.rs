@@ -3,7 +3,6 @@
 use std::fmt;
 
 use crate::counting::layout::Layout;
-use crate::counting::members::Room;
 use crate::counting::sizing;
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
@@ -38,6 +37,21 @@ impl Representation {
 impl fmt::Display for Representation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
+    }
+}
+
+/// How many members a counter may keep, and how many bytes they may have together.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    pub(super) members: u32,
+    pub(super) bytes: u32,
+}
+
+impl Room {
+    /// The most bytes of an arena: lengths of one byte, and a longer one for each 128 bytes of members.
+    pub(super) fn arena_bytes(self) -> u64 {
+        let bytes = u64::from(self.bytes);
+        bytes + u64::from(self.members) + 2 * (bytes / 128).min(u64::from(self.members))
     }
 }
 
@@ -165,7 +179,6 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counting::counter::{Counter, Shaped};
 
     #[test]
     fn counters_made_alike_share_a_plan() {
@@ -187,8 +200,7 @@ mod tests {
         ];
         for (params, layout) in others {
             assert!(!std::ptr::eq(&*ours, &*shared(params, layout)));
-            let other = Counter::with_layout(params, layout).unwrap();
-            assert_eq!((other.params(), other.layout()), (&params, layout));
+            assert_eq!(*shared(params, layout), Plan { params, layout });
         }
     }
 }

@@ -14,11 +14,11 @@
 
 use std::borrow::Cow;
 
-use crate::counting::bitmap::{SlotTag, Slots};
-use crate::counting::cells::Cells;
 use crate::counting::counter::{Contents, Counter};
 use crate::counting::held::Held;
-use crate::counting::positions::Positions;
+use crate::counting::held::bitmap::{SlotTag, Slots};
+use crate::counting::held::cells::Cells;
+use crate::counting::held::positions::Positions;
 
 /// Bytes of a stored position.
 pub(super) const POSITION_BYTES: usize = size_of::<u32>();
@@ -126,9 +126,9 @@ impl Counter {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::counting::bitmap::Bitmap;
     use crate::counting::counter::tests::{LARGEST, SIZES, counter, params};
     use crate::counting::form::CounterForm;
+    use crate::counting::held::bitmap::Bitmap;
     use crate::counting::layout::Layout;
     use crate::counting::params::Representation;
     use crate::hash::hash64;

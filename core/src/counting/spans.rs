@@ -1,12 +1,12 @@
 //! What a windowed counter has seen since a slice: who, and how many.
 
-use crate::counting::bitmap::{Bitmap, Slots};
 use crate::counting::counter::{Contents, Counter, Shaped};
 use crate::counting::estimate::Estimated;
 use crate::counting::held::Held;
+use crate::counting::held::bitmap::{Bitmap, Slots};
+use crate::counting::held::members::Members;
+use crate::counting::held::words::{Words, zeroed_words};
 use crate::counting::listing;
-use crate::counting::members::Members;
-use crate::counting::words::{Words, zeroed_words};
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::size_limit::try_with_capacity;

@@ -7,9 +7,9 @@ use std::ops::Deref;
 
 use crate::counting::counter::{Contents, Counter, Shaped};
 use crate::counting::held::Held;
+use crate::counting::held::ring::{self, MOST_SLICES, Ring};
 use crate::counting::layout::Layout;
 use crate::counting::params::{Params, Plan};
-use crate::counting::ring::{self, MOST_SLICES, Ring};
 use crate::counting::windowed_set::WindowedSet;
 use crate::error::{Error, Parameter};
 use crate::size_limit::try_with_capacity;
@@ -181,6 +181,3 @@ pub(super) fn check_windows(counters: &[&Counter]) -> Result<(), Error> {
         None => Ok(()),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -9,12 +9,12 @@
 
 use std::alloc;
 
-use crate::counting::bitmap::{Bitmap, Slots, slot_at};
 use crate::counting::estimate::{Estimated, Segments};
+use crate::counting::held::bitmap::{Bitmap, Slots, slot_at};
+use crate::counting::held::ring::{Ages, Ring};
 use crate::counting::held::{Adding, Held};
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::params::Plan;
-use crate::counting::ring::{Ages, Ring};
 use crate::error::Error;
 use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_with_capacity};

@@ -1,7 +1,7 @@
 //! Laws of a counter in each of its representations.
 
 use super::*;
-use crate::counting::words::{Words, zeroed_words};
+use crate::counting::held::words::{Words, zeroed_words};
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;

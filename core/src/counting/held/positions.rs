@@ -5,8 +5,8 @@
 
 use std::alloc::Layout as Memory;
 
+use crate::counting::held::tag::Tag;
 use crate::counting::layout::{Layout, SegmentCounts};
-use crate::counting::tag::Tag;
 use crate::error::Error;
 use crate::size_limit::{try_to_vec, try_with_capacity};
 use crate::window::Touch;
@@ -42,7 +42,7 @@ fn num_lists(layout: Layout) -> u64 {
 }
 
 /// The most heap bytes of `len` positions.
-pub(super) fn heap_bytes<T: Tag>(layout: Layout, len: u64) -> u64 {
+pub(in crate::counting) fn heap_bytes<T: Tag>(layout: Layout, len: u64) -> u64 {
     let lists = if len > 0 { num_lists(layout) } else { 0 };
     let most_entries = len + len / 8 + LEAST_GROWTH as u64 * lists.min(len);
     lists * size_of::<Vec<Entry<T>>>() as u64 + most_entries * size_of::<Entry<T>>() as u64
@@ -50,7 +50,7 @@ pub(super) fn heap_bytes<T: Tag>(layout: Layout, len: u64) -> u64 {
 
 impl<T: Tag> Positions<T> {
     /// None. It allocates nothing.
-    pub(super) fn none() -> Self {
+    pub(in crate::counting) fn none() -> Self {
         Positions { lists: Box::default(), len: 0 }
     }
 
@@ -88,7 +88,7 @@ impl<T: Tag> Positions<T> {
 
     /// Marks a position that is there; none where it is not.
     #[inline]
-    pub(super) fn renew(&mut self, position: u32, tag: T, ages: T::Ages) -> Option<Touch> {
+    pub(in crate::counting) fn renew(&mut self, position: u32, tag: T, ages: T::Ages) -> Option<Touch> {
         let list = self.lists.get_mut((position >> LOWER_BITS) as usize)?;
         let at = list.binary_search_by_key(&(position as u16), |entry| entry.lower).ok()?;
         let mut before = list[at].tag;
@@ -101,7 +101,7 @@ impl<T: Tag> Positions<T> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; nothing was changed then.
-    pub(super) fn insert(&mut self, layout: Layout, position: u32, tag: T) -> Result<(), Error> {
+    pub(in crate::counting) fn insert(&mut self, layout: Layout, position: u32, tag: T) -> Result<(), Error> {
         if self.lists.is_empty() {
             *self = Self::with_lists(layout)?;
         }
@@ -121,7 +121,10 @@ impl<T: Tag> Positions<T> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub(super) fn from_ascending(layout: Layout, all: impl Iterator<Item = (u32, T)> + Clone) -> Result<Self, Error> {
+    pub(in crate::counting) fn from_ascending(
+        layout: Layout,
+        all: impl Iterator<Item = (u32, T)> + Clone,
+    ) -> Result<Self, Error> {
         if all.clone().next().is_none() {
             return Ok(Self::none());
         }
@@ -139,7 +142,7 @@ impl<T: Tag> Positions<T> {
     }
 
     /// Keeps the positions whose tags `is_kept` says.
-    pub(super) fn retain(&mut self, is_kept: impl Fn(T) -> bool) {
+    pub(in crate::counting) fn retain(&mut self, is_kept: impl Fn(T) -> bool) {
         self.len = 0;
         for list in &mut self.lists {
             list.retain(|entry| is_kept(entry.tag));
@@ -156,7 +159,7 @@ impl<T: Tag> Positions<T> {
     }
 
     /// How many of each segment there are.
-    pub(super) fn counts(&self, layout: Layout) -> SegmentCounts {
+    pub(in crate::counting) fn counts(&self, layout: Layout) -> SegmentCounts {
         let mut counts = SegmentCounts::default();
         let (mut end, mut before) = (0, 0);
         for segment in 0..layout.num_segments() {
@@ -185,7 +188,7 @@ impl<T: Tag> Positions<T> {
     }
 
     /// Calls `visit` with the layout of each heap allocation.
-    pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(Memory)) {
+    pub(in crate::counting) fn heap_layouts(&self, visit: &mut dyn FnMut(Memory)) {
         if !self.lists.is_empty() {
             visit(Memory::for_value::<[_]>(&self.lists));
         }
@@ -198,7 +201,7 @@ impl<T: Tag> Positions<T> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub(super) fn try_clone(&self) -> Result<Self, Error> {
+    pub(in crate::counting) fn try_clone(&self) -> Result<Self, Error> {
         let mut lists = try_with_capacity(self.lists.len())?;
         for list in &self.lists {
             lists.push(try_to_vec(list)?);
@@ -212,7 +215,7 @@ impl<T: Tag> Positions<T> {
 /// # Errors
 /// [`Error::Corrupt`] when a position is beyond the bitmap or not above the one before it, or a tag is not of what is
 /// live.
-pub(super) fn read<T: Tag>(
+pub(in crate::counting) fn read<T: Tag>(
     payload: &[u8],
     layout: Layout,
     ages: T::Ages,
@@ -244,7 +247,7 @@ pub(super) fn read<T: Tag>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counting::ring::Ages;
+    use crate::counting::held::ring::Ages;
     use crate::hash::hash64;
     use proptest::collection::vec;
     use proptest::prelude::*;

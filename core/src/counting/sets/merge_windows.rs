@@ -1,7 +1,7 @@
 //! Merges of windowed counters: of what both have seen, the younger slice stays.
 
 use crate::counting::counter::{Contents, Counter, Shaped};
-use crate::counting::union::{check_seeds, layout_of_bits, promised};
+use crate::counting::sets::union::{check_seeds, layout_of_bits, promised};
 use crate::counting::windowed::check_windows;
 use crate::error::{Error, Parameter};
 use crate::live::Windowed;
@@ -11,7 +11,11 @@ use crate::window::Pace;
 impl Counter {
     /// [`Self::merge`] where there are windows. The largest slice of all becomes the newest; what is dead by that is
     /// dropped.
-    pub(super) fn merge_windows(&mut self, others: &[&Counter], limit: &impl SizeLimit) -> Result<bool, Error> {
+    pub(in crate::counting) fn merge_windows(
+        &mut self,
+        others: &[&Counter],
+        limit: &impl SizeLimit,
+    ) -> Result<bool, Error> {
         let mut all: Vec<&Counter> = try_with_capacity(others.len() + 1)?;
         all.push(self);
         all.extend_from_slice(others);

@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 
 use super::*;
-use crate::counting::bitmap::Bitmap;
+use crate::counting::held::bitmap::Bitmap;
+use crate::counting::held::members::Members;
+use crate::counting::held::positions;
 use crate::counting::layout::SegmentCounts;
-use crate::counting::members::Members;
-use crate::counting::positions;
 use crate::counting::windowed_set::WindowedSet;
 use crate::error::Limit;
 

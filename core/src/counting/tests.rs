@@ -1,12 +1,20 @@
-use super::*;
+//! Windowed counters against a model.
+
 use crate::counting::counter::tests::{check_asked, words};
+use crate::counting::counter::{Counter, Shaped};
 use crate::counting::form::CounterForm;
+use crate::counting::held::ring::{MOST_SLICES, Ring};
+use crate::counting::layout::Layout;
+use crate::counting::params::Params;
+use crate::counting::windowed::{Present, at};
 use crate::counting::payload::tests::encode;
 use crate::counting::{Representation, count_union, estimate_intersection};
+use crate::error::{Error, Parameter};
 use crate::heap::{Mover, OnHeap};
 use crate::live::{Outcome, Windowed};
 use crate::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use crate::window::{Move, Pace, Touch};
+use crate::window::{Time, Window};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

@@ -8,8 +8,8 @@
 //! would make next to any variance of that. So it is that of sets which are near ([`sets_near`]).
 
 use crate::counting::estimate::Segments;
-use crate::counting::union::try_with_capacity;
 use crate::error::Error;
+use crate::size_limit::try_with_capacity;
 
 /// The most counters that hold estimates of which an intersection is estimated; exact ones count as one together. Each
 /// one more doubles the number of unions: 255 at 8.

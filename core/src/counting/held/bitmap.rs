@@ -7,13 +7,13 @@ use std::alloc;
 use std::borrow::Cow;
 
 use crate::bits;
-use crate::counting::cells::{Cells, TagCells};
 use crate::counting::estimate::{KeptEstimate, Segments};
+use crate::counting::held::cells::{Cells, TagCells};
+use crate::counting::held::positions::{self, Positions};
+use crate::counting::held::ring::Ages;
+use crate::counting::held::tag::Tag;
+use crate::counting::held::words::Words;
 use crate::counting::layout::{Layout, SegmentCounts, Slot};
-use crate::counting::positions::{self, Positions};
-use crate::counting::ring::Ages;
-use crate::counting::tag::Tag;
-use crate::counting::words::Words;
 use crate::error::Error;
 use crate::heap::Mover;
 use crate::size_limit::SizeLimit;
@@ -48,7 +48,7 @@ impl SlotTag for u8 {
 
 /// The slots of an estimating counter.
 #[derive(Debug)]
-pub(super) struct Bitmap<T: SlotTag = ()> {
+pub(in crate::counting) struct Bitmap<T: SlotTag = ()> {
     slots: Slots<T>,
     /// The estimate, or none when a slot changed since it was last computed.
     estimate: KeptEstimate,
@@ -60,7 +60,7 @@ pub(super) struct Bitmap<T: SlotTag = ()> {
 
 /// How the slots are held.
 #[derive(Debug)]
-pub(super) enum Slots<T: SlotTag> {
+pub(in crate::counting) enum Slots<T: SlotTag> {
     /// The marked ones.
     Sparse(Positions<T>),
     /// All of them.
@@ -68,7 +68,7 @@ pub(super) enum Slots<T: SlotTag> {
 }
 
 /// The most heap bytes that a bitmap takes with `len` slots marked, besides its own struct, held as it will be then.
-pub(super) fn heap_bytes<T: SlotTag>(layout: Layout, len: u64, ages: T::Ages) -> u64 {
+pub(in crate::counting) fn heap_bytes<T: SlotTag>(layout: Layout, len: u64, ages: T::Ages) -> u64 {
     if T::is_sparse(layout, len, ages) {
         positions::heap_bytes::<T>(layout, len)
     } else {
@@ -78,19 +78,19 @@ pub(super) fn heap_bytes<T: SlotTag>(layout: Layout, len: u64, ages: T::Ages) ->
 
 impl<T: SlotTag> Bitmap<T> {
     /// Bytes of the struct itself.
-    pub(super) const STRUCT_BYTES: u64 = size_of::<Self>() as u64;
+    pub(in crate::counting) const STRUCT_BYTES: u64 = size_of::<Self>() as u64;
 
     fn with_slots(layout: Layout, slots: Slots<T>) -> Self {
         Bitmap { slots, estimate: KeptEstimate::none(), floor: 0, layout }
     }
 
     /// No slot marked; allocates nothing.
-    pub(super) fn new(layout: Layout) -> Self {
+    pub(in crate::counting) fn new(layout: Layout) -> Self {
         Self::with_slots(layout, Slots::Sparse(Positions::none()))
     }
 
     /// These cells, which are of the layout.
-    pub(super) fn dense(layout: Layout, cells: T::Cells) -> Self {
+    pub(in crate::counting) fn dense(layout: Layout, cells: T::Cells) -> Self {
         Self::with_slots(layout, Slots::Dense(cells))
     }
 
@@ -98,7 +98,7 @@ impl<T: SlotTag> Bitmap<T> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub(super) fn for_slots(layout: Layout, len: u64, ages: T::Ages) -> Result<Self, Error> {
+    pub(in crate::counting) fn for_slots(layout: Layout, len: u64, ages: T::Ages) -> Result<Self, Error> {
         if T::is_sparse(layout, len, ages) {
             return Ok(Self::new(layout));
         }
@@ -109,7 +109,7 @@ impl<T: SlotTag> Bitmap<T> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub(super) fn from_ascending(
+    pub(in crate::counting) fn from_ascending(
         layout: Layout,
         all: impl Iterator<Item = (u32, T)> + Clone,
         ages: T::Ages,
@@ -128,45 +128,45 @@ impl<T: SlotTag> Bitmap<T> {
 
     /// Its layout.
     #[inline]
-    pub(super) fn layout(&self) -> Layout {
+    pub(in crate::counting) fn layout(&self) -> Layout {
         self.layout
     }
 
     /// The least number of members that it has.
-    pub(super) fn floor(&self) -> u32 {
+    pub(in crate::counting) fn floor(&self) -> u32 {
         self.floor
     }
 
     /// The same slots of at least `floor` members.
-    pub(super) fn with_floor(self, floor: u32) -> Self {
+    pub(in crate::counting) fn with_floor(self, floor: u32) -> Self {
         Bitmap { floor, estimate: KeptEstimate::none(), ..self }
     }
 
     /// How the slots are held.
-    pub(super) fn slots(&self) -> &Slots<T> {
+    pub(in crate::counting) fn slots(&self) -> &Slots<T> {
         &self.slots
     }
 
     /// As [`Self::slots`], to change them; whoever marks a free one has to [forget](Self::forget_estimate) the estimate.
     #[inline]
-    pub(super) fn slots_mut(&mut self) -> &mut Slots<T> {
+    pub(in crate::counting) fn slots_mut(&mut self) -> &mut Slots<T> {
         &mut self.slots
     }
 
     /// Forgets the estimate, since slots changed.
     #[inline]
-    pub(super) fn forget_estimate(&mut self) {
+    pub(in crate::counting) fn forget_estimate(&mut self) {
         self.estimate.forget();
     }
 
     /// The most likely number of members, but the floor at least.
-    pub(super) fn estimate(&self) -> f64 {
+    pub(in crate::counting) fn estimate(&self) -> f64 {
         let compute = || Segments::new(self.layout, &self.counts()).estimate();
         self.estimate.get_or(|| compute().max(f64::from(self.floor)))
     }
 
     /// Marked slots.
-    pub(super) fn set_bits(&self) -> u64 {
+    pub(in crate::counting) fn set_bits(&self) -> u64 {
         match &self.slots {
             Slots::Sparse(positions) => positions.len(),
             Slots::Dense(cells) => cells.counts().total(),
@@ -174,7 +174,7 @@ impl<T: SlotTag> Bitmap<T> {
     }
 
     /// Marked slots of each segment.
-    pub(super) fn counts(&self) -> Cow<'_, SegmentCounts> {
+    pub(in crate::counting) fn counts(&self) -> Cow<'_, SegmentCounts> {
         match &self.slots {
             Slots::Sparse(positions) => Cow::Owned(positions.counts(self.layout)),
             Slots::Dense(cells) => Cow::Borrowed(cells.counts()),
@@ -187,7 +187,7 @@ impl<T: SlotTag> Bitmap<T> {
     /// # Errors
     /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
     #[inline(always)]
-    pub(super) fn mark(
+    pub(in crate::counting) fn mark(
         &mut self,
         slot: Slot,
         tag: T,
@@ -236,7 +236,7 @@ impl<T: SlotTag> Bitmap<T> {
     }
 
     /// Calls `visit` with each marked slot and its tag, ascending.
-    pub(super) fn for_each(&self, visit: &mut dyn FnMut(u64, T)) {
+    pub(in crate::counting) fn for_each(&self, visit: &mut dyn FnMut(u64, T)) {
         match &self.slots {
             Slots::Sparse(positions) => positions.iter().for_each(|(position, tag)| visit(position.into(), tag)),
             Slots::Dense(cells) => cells.for_each(visit),
@@ -244,7 +244,7 @@ impl<T: SlotTag> Bitmap<T> {
     }
 
     /// Calls `visit` with the layout of each heap allocation, its own struct aside.
-    pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
+    pub(in crate::counting) fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
         match &self.slots {
             Slots::Sparse(positions) => positions.heap_layouts(visit),
             Slots::Dense(cells) => cells.heap_layouts().into_iter().for_each(visit),
@@ -253,7 +253,7 @@ impl<T: SlotTag> Bitmap<T> {
 
     /// Bytes of all heap allocations; when sparse, the most that they may be.
     #[inline]
-    pub(super) fn num_bytes(&self) -> u64 {
+    pub(in crate::counting) fn num_bytes(&self) -> u64 {
         match &self.slots {
             Slots::Sparse(positions) => positions::heap_bytes::<T>(self.layout, positions.len()),
             Slots::Dense(cells) => cells.heap_layouts().iter().map(|layout| layout.size() as u64).sum(),
@@ -261,7 +261,7 @@ impl<T: SlotTag> Bitmap<T> {
     }
 
     /// Hands the cells over and takes them back, wherever they lie then. Positions are left where they are.
-    pub(super) fn relocate(&mut self, mover: &impl Mover) {
+    pub(in crate::counting) fn relocate(&mut self, mover: &impl Mover) {
         if let Slots::Dense(cells) = &mut self.slots {
             cells.relocate(mover);
         }
@@ -271,7 +271,7 @@ impl<T: SlotTag> Bitmap<T> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub(super) fn try_clone(&self) -> Result<Self, Error> {
+    pub(in crate::counting) fn try_clone(&self) -> Result<Self, Error> {
         let slots = match &self.slots {
             Slots::Sparse(positions) => Slots::Sparse(positions.try_clone()?),
             Slots::Dense(cells) => Slots::Dense(cells.try_clone()?),
@@ -282,7 +282,7 @@ impl<T: SlotTag> Bitmap<T> {
 
 impl Bitmap {
     /// The words, when dense.
-    pub(super) fn words(&self) -> Option<&[u64]> {
+    pub(in crate::counting) fn words(&self) -> Option<&[u64]> {
         match &self.slots {
             Slots::Sparse(_) => None,
             Slots::Dense(words) => Some(words.as_words()),
@@ -290,7 +290,7 @@ impl Bitmap {
     }
 
     /// ORs it into the bitmap `words` of a layout `to` that its own folds to.
-    pub(super) fn or_into(&self, to: Layout, words: &mut [u64]) {
+    pub(in crate::counting) fn or_into(&self, to: Layout, words: &mut [u64]) {
         match &self.slots {
             // An empty one is of any layout.
             _ if self.set_bits() == 0 => {}
@@ -303,14 +303,14 @@ impl Bitmap {
 
     /// Calls `visit` with each marked slot as it lies in a bitmap of a layout `to` that its own folds to, ascending. One
     /// may come more than once.
-    pub(super) fn for_each_folded(&self, to: Layout, visit: &mut dyn FnMut(u64)) {
+    pub(in crate::counting) fn for_each_folded(&self, to: Layout, visit: &mut dyn FnMut(u64)) {
         let fold = |index: u64| if to == self.layout { index } else { self.layout.fold(index, to) };
         self.for_each(&mut |index, ()| visit(fold(index)));
     }
 
     /// ORs into a dense bitmap what `others` do to its words. False, and nothing done, when it is sparse. `floor` is that
     /// of them all.
-    pub(super) fn or_dense(&mut self, floor: u32, others: &mut dyn FnMut(Layout, &mut [u64])) -> bool {
+    pub(in crate::counting) fn or_dense(&mut self, floor: u32, others: &mut dyn FnMut(Layout, &mut [u64])) -> bool {
         let Slots::Dense(words) = &mut self.slots else { return false };
         words.change(self.layout, |words| others(self.layout, words));
         self.estimate.forget();
@@ -320,16 +320,14 @@ impl Bitmap {
 }
 
 /// The slot of an index.
-pub(super) fn slot_at(layout: Layout, index: u64) -> Slot {
+pub(in crate::counting) fn slot_at(layout: Layout, index: u64) -> Slot {
     Slot { index, segment: layout.segment_of(index) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counting::words::zeroed_words;
-    use crate::counting::{Counter, Params};
-    use crate::size_limit::{MaxBytes, Unlimited};
+    use crate::counting::held::words::zeroed_words;
     use std::cell::RefCell;
 
     /// 7936 slots: half of the words, 496 bytes, are as many as 100 positions count for.
@@ -408,19 +406,5 @@ mod tests {
         let mut sparse = Bitmap::new(small());
         assert!(!sparse.or_dense(77, &mut |_, _| panic!("it has no words")));
         assert_eq!((sparse.set_bits(), sparse.floor()), (0, 0));
-    }
-
-    #[test]
-    fn a_counter_of_all_slots_takes_others_without_more_memory() {
-        let counter = |members: std::ops::Range<u32>| {
-            let params = Params { exact_limit: 0, capacity: 1000, ..Params::default() };
-            let mut counter = Counter::new(params).unwrap();
-            members.for_each(|member| assert!(counter.add(member.to_le_bytes(), &Unlimited).is_ok()));
-            counter
-        };
-        let (mut ours, mut few) = (counter(0..5000), counter(0..10));
-        assert_eq!(ours.merge(&[&counter(4000..6000), &few], &MaxBytes(0)), Ok(true));
-        assert_eq!(ours.estimate(), counter(0..6000).estimate());
-        assert!(matches!(few.merge(&[&ours], &MaxBytes(0)), Err(Error::TooLarge { .. })));
     }
 }

@@ -3,7 +3,7 @@
 use std::alloc::Layout as Memory;
 
 use crate::bits;
-use crate::counting::cells::Cells;
+use crate::counting::held::cells::Cells;
 use crate::counting::layout::{Layout, SegmentCounts, Slot};
 use crate::error::Error;
 use crate::heap::Mover;
@@ -22,25 +22,25 @@ pub(crate) struct Words {
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
-pub(super) fn zeroed_words(layout: Layout) -> Result<Box<[u64]>, Error> {
+pub(in crate::counting) fn zeroed_words(layout: Layout) -> Result<Box<[u64]>, Error> {
     bytemuck::allocation::try_zeroed_slice_box(layout.num_words())
         .map_err(|()| Error::OutOfMemory { needed_bytes: layout.num_bytes() })
 }
 
 impl Words {
     /// These words, which are counted.
-    pub(super) fn counted(layout: Layout, words: Box<[u64]>) -> Self {
+    pub(in crate::counting) fn counted(layout: Layout, words: Box<[u64]>) -> Self {
         debug_assert_eq!(words.len(), layout.num_words());
         let counts = Box::new(SegmentCounts::of_words(&words, layout));
         Words { words, counts }
     }
 
-    pub(super) fn as_words(&self) -> &[u64] {
+    pub(in crate::counting) fn as_words(&self) -> &[u64] {
         &self.words
     }
 
     /// Changes the words, which are counted again.
-    pub(super) fn change(&mut self, layout: Layout, change: impl FnOnce(&mut [u64])) {
+    pub(in crate::counting) fn change(&mut self, layout: Layout, change: impl FnOnce(&mut [u64])) {
         change(&mut self.words);
         *self.counts = SegmentCounts::of_words(&self.words, layout);
     }

@@ -7,10 +7,10 @@ use std::borrow::Cow;
 
 use crate::bits;
 use crate::counting::counter::Counter;
+use crate::counting::held::words::zeroed_words;
 use crate::counting::layout::{Layout, SegmentCounts};
-use crate::counting::union::try_with_capacity;
-use crate::counting::words::zeroed_words;
 use crate::error::Error;
+use crate::size_limit::try_with_capacity;
 
 /// Words that are joined at a time: 2 KiB of each set, and as much for each that a union may have.
 const BLOCK_WORDS: usize = 256;

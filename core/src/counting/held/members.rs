@@ -3,7 +3,7 @@
 //! All of them lie in one [arena], as they are stored. What finds one there depends on how many they are: up to 255
 //! members of less than 64 KiB [`Packed`], one buffer for all; beyond, a [`Table`].
 
-pub(super) mod arena;
+pub(in crate::counting) mod arena;
 mod group;
 mod packed;
 mod table;
@@ -14,43 +14,29 @@ use arena::Records;
 use packed::Packed;
 use table::Table;
 
-use crate::counting::tag::Tag;
+use crate::counting::held::tag::Tag;
+use crate::counting::params::Room;
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::heap::Mover;
 use crate::window::Touch;
 
-/// How many members a counter may keep, and how many bytes they may have together.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
-    pub(super) members: u32,
-    pub(super) bytes: u32,
-}
-
-impl Room {
-    /// The most bytes of an arena: lengths of one byte, and a longer one for each 128 bytes of members.
-    pub(super) fn arena_bytes(self) -> u64 {
-        let bytes = u64::from(self.bytes);
-        bytes + u64::from(self.members) + 2 * (bytes / 128).min(u64::from(self.members))
-    }
-}
-
 /// Distinct byte strings in the order they came.
 #[derive(Debug)]
-pub(super) enum Members<T = ()> {
+pub(in crate::counting) enum Members<T = ()> {
     Packed(Packed<T>),
     Table(Box<Table<T>>),
 }
 
 impl<T: Tag> Members<T> {
     /// No members; allocates nothing.
-    pub(super) fn new() -> Self {
+    pub(in crate::counting) fn new() -> Self {
         Members::Packed(Packed::default())
     }
 
     /// Number of members.
     #[inline]
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::counting) fn len(&self) -> usize {
         match self {
             Members::Packed(packed) => packed.len(),
             Members::Table(table) => table.len(),
@@ -59,7 +45,7 @@ impl<T: Tag> Members<T> {
 
     /// Bytes of all members together, lengths aside.
     #[inline]
-    pub(super) fn member_bytes(&self) -> u32 {
+    pub(in crate::counting) fn member_bytes(&self) -> u32 {
         match self {
             Members::Packed(packed) => packed.member_bytes(),
             Members::Table(table) => table.member_bytes(),
@@ -67,7 +53,7 @@ impl<T: Tag> Members<T> {
     }
 
     /// The arena: each member as its length and its bytes.
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(in crate::counting) fn as_bytes(&self) -> &[u8] {
         match self {
             Members::Packed(packed) => packed.arena(),
             Members::Table(table) => table.arena(),
@@ -75,12 +61,12 @@ impl<T: Tag> Members<T> {
     }
 
     /// The tags and members, in the order they came.
-    pub(super) fn iter(&self) -> Records<'_, T> {
+    pub(in crate::counting) fn iter(&self) -> Records<'_, T> {
         Records::new(self.as_bytes())
     }
 
     /// The members with their hashes under `seed`, and tags.
-    pub(super) fn hashed(&self, seed: u64) -> impl Iterator<Item = (u64, T, &[u8])> {
+    pub(in crate::counting) fn hashed(&self, seed: u64) -> impl Iterator<Item = (u64, T, &[u8])> {
         self.iter().map(move |(tag, item)| {
             #[cfg(test)]
             tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
@@ -90,7 +76,7 @@ impl<T: Tag> Members<T> {
 
     /// Is `item`, whose hash is `hash`, a member?
     #[inline]
-    pub(super) fn contains(&self, item: &[u8], hash: u64) -> bool {
+    pub(in crate::counting) fn contains(&self, item: &[u8], hash: u64) -> bool {
         self.find(item, hash, |_| ()).is_some()
     }
 
@@ -107,7 +93,7 @@ impl<T: Tag> Members<T> {
 
     /// Gives `item`, whose hash is `hash`, a younger tag; none where it is no member.
     #[inline(always)]
-    pub(super) fn renew(&mut self, item: &[u8], hash: u64, tag: T, ages: T::Ages) -> Option<Touch> {
+    pub(in crate::counting) fn renew(&mut self, item: &[u8], hash: u64, tag: T, ages: T::Ages) -> Option<Touch> {
         if T::BYTES == 0 {
             return self.contains(item, hash).then_some(Touch::Same);
         }
@@ -121,7 +107,7 @@ impl<T: Tag> Members<T> {
 
     /// Would `item` still fit, in number and in bytes, in so much room?
     #[inline]
-    pub(super) fn has_room_for(&self, item: &[u8], room: Room) -> bool {
+    pub(in crate::counting) fn has_room_for(&self, item: &[u8], room: Room) -> bool {
         let bytes_left = room.bytes.checked_sub(self.member_bytes());
         self.len() < room.members as usize && bytes_left.is_some_and(|left| item.len() <= left as usize)
     }
@@ -130,7 +116,7 @@ impl<T: Tag> Members<T> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; nothing was changed then.
-    pub(super) fn insert(&mut self, item: &[u8], hash: u64, seed: u64, tag: T) -> Result<(), Error> {
+    pub(in crate::counting) fn insert(&mut self, item: &[u8], hash: u64, seed: u64, tag: T) -> Result<(), Error> {
         self.insert_if(item, hash, seed, tag, |_| Ok(()))
     }
 
@@ -139,7 +125,7 @@ impl<T: Tag> Members<T> {
     /// # Errors
     /// Those of [`Self::insert`] and of `check`.
     #[inline]
-    pub(super) fn insert_if(
+    pub(in crate::counting) fn insert_if(
         &mut self,
         item: &[u8],
         hash: u64,
@@ -164,7 +150,7 @@ impl<T: Tag> Members<T> {
     }
 
     /// The most heap bytes of members that are read from an arena of so many bytes, but for what lists allocate ahead.
-    pub(super) fn bytes_of_read(arena_bytes: u64, room: Room) -> u64 {
+    pub(in crate::counting) fn bytes_of_read(arena_bytes: u64, room: Room) -> u64 {
         // All but one have a byte besides tag and length.
         let members = u64::from(room.members).min(arena_bytes / (T::BYTES as u64 + 2) + 1);
         arena_bytes + packed::index_bytes_for(members).unwrap_or_else(|| Table::<T>::bytes_beside(members))
@@ -175,7 +161,7 @@ impl<T: Tag> Members<T> {
     /// # Errors
     /// [`Error::Corrupt`] when the bytes are not members to the last one as [`Self::insert`] writes them, a member occurs
     /// twice, they do not fit in `room`, or a tag is not of what is live.
-    pub(super) fn from_bytes(bytes: &[u8], room: Room, seed: u64, ages: T::Ages) -> Result<Self, Error> {
+    pub(in crate::counting) fn from_bytes(bytes: &[u8], room: Room, seed: u64, ages: T::Ages) -> Result<Self, Error> {
         let mut members = Members::Packed(Packed::with_room(bytes)?);
         let mut rest = Records::<T>::new(bytes);
         for (tag, item) in rest.by_ref() {
@@ -201,7 +187,7 @@ impl<T: Tag> Members<T> {
     }
 
     /// Keeps the members whose tags `is_kept` says. Allocates nothing.
-    pub(super) fn retain(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
+    pub(in crate::counting) fn retain(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
         if self.iter().all(|(tag, _)| is_kept(tag)) {
             return;
         }
@@ -212,7 +198,7 @@ impl<T: Tag> Members<T> {
     }
 
     /// Calls `visit` with the layout of each heap allocation.
-    pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+    pub(in crate::counting) fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
         match self {
             Members::Packed(packed) => packed.heap_layouts(visit),
             Members::Table(table) => {
@@ -224,7 +210,7 @@ impl<T: Tag> Members<T> {
 
     /// Bytes of all heap allocations.
     #[inline]
-    pub(super) fn heap_bytes(&self) -> u64 {
+    pub(in crate::counting) fn heap_bytes(&self) -> u64 {
         match self {
             Members::Packed(packed) => packed.heap_bytes(),
             Members::Table(table) => size_of::<Table<T>>() as u64 + table.heap_bytes(),
@@ -232,7 +218,7 @@ impl<T: Tag> Members<T> {
     }
 
     /// Hands the buffer of all members over and takes it back, wherever it lies then.
-    pub(super) fn relocate(&mut self, mover: &impl Mover) {
+    pub(in crate::counting) fn relocate(&mut self, mover: &impl Mover) {
         match self {
             Members::Packed(packed) => packed.relocate(mover),
             Members::Table(table) => table.relocate(mover),
@@ -243,7 +229,7 @@ impl<T: Tag> Members<T> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub(super) fn try_clone(&self, seed: u64) -> Result<Self, Error> {
+    pub(in crate::counting) fn try_clone(&self, seed: u64) -> Result<Self, Error> {
         Ok(match self {
             Members::Packed(packed) => Members::Packed(packed.try_clone()?),
             Members::Table(table) => Members::Table(Box::new(Table::of(table.arena(), table.len(), b"", seed)?)),
@@ -253,16 +239,16 @@ impl<T: Tag> Members<T> {
 
 impl Members<u8> {
     /// The tag of a member.
-    pub(super) fn tag_of(&self, item: &[u8], hash: u64) -> Option<u8> {
+    pub(in crate::counting) fn tag_of(&self, item: &[u8], hash: u64) -> Option<u8> {
         self.as_bytes().get(self.find(item, hash, |offset| offset)?).copied()
     }
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in crate::counting) mod tests {
     use super::*;
-    use crate::counting::members::table::offsets_bytes;
-    use crate::counting::ring::Ages;
+    use crate::counting::held::members::table::offsets_bytes;
+    use crate::counting::held::ring::Ages;
     use proptest::collection::vec;
     use proptest::prelude::*;
     use std::cell::Cell;

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use hashbrown::HashTable;
 
 use super::arena::{Prefix, Records, record_bytes};
-use crate::counting::tag::Tag;
+use crate::counting::held::tag::Tag;
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::heap::Mover;

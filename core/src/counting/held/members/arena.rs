@@ -5,7 +5,7 @@
 
 use std::marker::PhantomData;
 
-use crate::counting::tag::Tag;
+use crate::counting::held::tag::Tag;
 
 /// Bytes that the length before a member takes at most.
 const MAX_LENGTH_BYTES: usize = 3;

@@ -20,7 +20,7 @@ use std::marker::PhantomData;
 
 use super::arena::{Prefix, Records, record_bytes};
 use super::group::{GROUP, NUMBERED, OFFSET, enter, fingerprint, first_place, group_of, matches};
-use crate::counting::tag::Tag;
+use crate::counting::held::tag::Tag;
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::heap::Mover;

@@ -7,19 +7,19 @@
 use hashbrown::HashTable;
 
 use crate::bits;
-use crate::counting::bitmap::{self, Bitmap, SlotTag, slot_at};
-use crate::counting::cells::Cells;
 use crate::counting::counter::{Contents, Counter, Shaped};
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
 use crate::counting::held::Held;
+use crate::counting::held::bitmap::{self, Bitmap, SlotTag, slot_at};
+use crate::counting::held::cells::Cells;
+use crate::counting::held::members::Members;
+use crate::counting::held::words::{Words, zeroed_words};
 use crate::counting::layout::{Layout, SegmentCounts};
-use crate::counting::members::Members;
 use crate::counting::params::Params;
 use crate::counting::sizing::largest_error;
 use crate::counting::windowed::{have_windows, with_plain};
-use crate::counting::words::{Words, zeroed_words};
 use crate::error::{Error, Parameter};
-use crate::size_limit::SizeLimit;
+use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// Words that a union of dense bitmaps is worked out in at a time: 16 KiB, which stay in the nearest
 /// cache while bitmap after bitmap is ORed into them.
@@ -76,7 +76,7 @@ fn united(counters: &[&Counter]) -> Result<(f64, Option<Segments>), Error> {
 }
 
 /// The segments of the union of these counters, in a layout that all their bits fold to.
-pub(super) fn union_segments(layout: Layout, counters: &[&Counter]) -> Result<Segments, Error> {
+pub(in crate::counting) fn union_segments(layout: Layout, counters: &[&Counter]) -> Result<Segments, Error> {
     let (counts, _) = layered_counts(layout, counters, None)?;
     Ok(Segments::new(layout, &counts))
 }
@@ -137,7 +137,7 @@ impl Counter {
     /// # Errors
     /// [`Error::Incompatible`] when seeds differ, those of `limit`, [`Error::OutOfMemory`]; nothing was
     /// changed then.
-    pub(super) fn merge(&mut self, others: &[&Counter], limit: &impl SizeLimit) -> Result<bool, Error> {
+    pub(in crate::counting) fn merge(&mut self, others: &[&Counter], limit: &impl SizeLimit) -> Result<bool, Error> {
         let all = with_first(self, others)?;
         if have_windows(&all) {
             return self.merge_windows(others, limit);
@@ -199,13 +199,13 @@ impl Counter {
     }
 
     /// The members of an exact counter without a window.
-    pub(super) fn exact_members(&self) -> Option<&Members> {
+    pub(in crate::counting) fn exact_members(&self) -> Option<&Members> {
         self.plain()?.members()
     }
 
     /// ORs its slots into a bitmap of a layout that its bits fold to; members are hashed into it. Windowed counters come
     /// here without their windows.
-    pub(super) fn or_into(&self, to: Layout, words: &mut [u64]) {
+    pub(in crate::counting) fn or_into(&self, to: Layout, words: &mut [u64]) {
         match self.plain() {
             Some(Held::Estimating(bitmap)) => bitmap.or_into(to, words),
             _ => self.for_each_position(to, &mut |index| {
@@ -226,7 +226,7 @@ impl Counter {
     }
 
     /// The most slots that [`Self::or_into`] sets.
-    pub(super) fn most_slots(&self) -> u64 {
+    pub(in crate::counting) fn most_slots(&self) -> u64 {
         self.exact_members().map_or(self.set_bits(), |members| members.len() as u64)
     }
 
@@ -234,7 +234,7 @@ impl Counter {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub(super) fn positions(&self, to: Layout) -> Result<Vec<u32>, Error> {
+    pub(in crate::counting) fn positions(&self, to: Layout) -> Result<Vec<u32>, Error> {
         let mut slots = Gathered::Positions(try_with_capacity(self.most_slots() as usize)?);
         slots.or(to, &[self]);
         Ok(match slots {
@@ -244,7 +244,7 @@ impl Counter {
     }
 
     /// Its words, when it is dense and of this layout.
-    pub(super) fn words_at(&self, layout: Layout) -> Option<&[u64]> {
+    pub(in crate::counting) fn words_at(&self, layout: Layout) -> Option<&[u64]> {
         self.plain()?.bitmap().filter(|bitmap| bitmap.layout() == layout)?.words()
     }
 }
@@ -258,7 +258,7 @@ fn with_first<'a>(first: &'a Counter, rest: &[&'a Counter]) -> Result<Vec<&'a Co
 }
 
 /// Checks that all hash alike.
-pub(super) fn check_seeds(counters: &[&Counter]) -> Result<(), Error> {
+pub(in crate::counting) fn check_seeds(counters: &[&Counter]) -> Result<(), Error> {
     let seeds = counters.iter().map(|counter| counter.params().seed);
     match seeds.clone().zip(seeds.skip(1)).find(|(ours, theirs)| ours != theirs) {
         Some((ours, theirs)) => Err(Error::incompatible(Parameter::Seed, ours, theirs)),
@@ -267,14 +267,14 @@ pub(super) fn check_seeds(counters: &[&Counter]) -> Result<(), Error> {
 }
 
 /// The finest layout that all of those fold to that have bits; none when none has.
-pub(super) fn layout_of_bits(counters: &[&Counter]) -> Option<Layout> {
+pub(in crate::counting) fn layout_of_bits(counters: &[&Counter]) -> Option<Layout> {
     let layouts = counters.iter().filter(|counter| counter.has_bits()).map(|counter| counter.layout());
     layouts.reduce(Layout::common)
 }
 
 /// `params` with what a union of this layout holds to: the capacity and the error rate of the first counter with bits of
 /// that layout. Where none is of it, the smallest capacity, and the largest standard error up to there.
-pub(super) fn promised(layout: Layout, counters: &[&Counter], params: &Params) -> Params {
+pub(in crate::counting) fn promised(layout: Layout, counters: &[&Counter], params: &Params) -> Params {
     let mut with_bits = counters.iter().filter(|counter| counter.has_bits());
     let (capacity, error_rate) = match with_bits.clone().find(|counter| counter.layout() == layout) {
         Some(same) => (same.params().capacity, same.params().error_rate),
@@ -296,7 +296,7 @@ fn exact_members<'a>(counters: &[&'a Counter]) -> Result<Vec<&'a Members>, Error
 }
 
 /// Members of several sets, each once and with its hash.
-pub(super) type Distinct<'a> = HashTable<(u64, &'a [u8])>;
+pub(in crate::counting) type Distinct<'a> = HashTable<(u64, &'a [u8])>;
 
 /// The distinct members of the sets. The table grows with them, however often each comes.
 fn distinct<'a>(sets: &[&'a Members], seed: u64) -> Result<Distinct<'a>, Error> {
@@ -314,7 +314,7 @@ fn distinct<'a>(sets: &[&'a Members], seed: u64) -> Result<Distinct<'a>, Error> 
 }
 
 /// The members of `own` that are in none of `others`. Of each of these it looks at no more members than are left.
-pub(super) fn distinct_from<'a>(
+pub(in crate::counting) fn distinct_from<'a>(
     own: Option<&'a Members>,
     others: &[&Members],
     seed: u64,
@@ -481,13 +481,6 @@ fn counts_by_block(layout: Layout, base: &[&[u64]], top: Option<&[u64]>) -> (Seg
         start = end;
     }
     (base_counts, if top.is_some() { counts } else { base_counts })
-}
-
-pub(super) fn try_with_capacity<T>(len: usize) -> Result<Vec<T>, Error> {
-    let mut list = Vec::new();
-    let needed_bytes = (len * size_of::<T>()) as u64;
-    list.try_reserve_exact(len).map_err(|_| Error::OutOfMemory { needed_bytes })?;
-    Ok(list)
 }
 
 #[cfg(test)]

@@ -10,15 +10,15 @@
 
 use crate::counting::counter::{Counter, Shaped};
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
-use crate::counting::intersection::gather::counts_of_unions;
-use crate::counting::intersection::pair::Pair;
-use crate::counting::intersection::unions::{Found, of_unions};
 use crate::counting::layout::Layout;
 use crate::counting::params::Params;
-use crate::counting::union::{check_seeds, layout_of_bits, try_with_capacity};
+use crate::counting::sets::intersection::gather::counts_of_unions;
+use crate::counting::sets::intersection::pair::Pair;
+use crate::counting::sets::intersection::unions::{Found, of_unions};
+use crate::counting::sets::union::{check_seeds, layout_of_bits};
 use crate::counting::windowed::{have_windows, with_plain};
 use crate::error::{Error, Parameter};
-use crate::size_limit::Unlimited;
+use crate::size_limit::{Unlimited, try_with_capacity};
 
 mod gather;
 mod pair;

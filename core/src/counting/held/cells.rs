@@ -9,9 +9,9 @@ use std::fmt::Debug;
 use multiversion::multiversion;
 
 use crate::bits;
+use crate::counting::held::ring::Ages;
+use crate::counting::held::tag::Tag;
 use crate::counting::layout::{Layout, SegmentCounts, Slot};
-use crate::counting::ring::Ages;
-use crate::counting::tag::Tag;
 use crate::error::Error;
 use crate::heap::Mover;
 use crate::window::Touch;
@@ -198,7 +198,7 @@ impl TagCells {
     }
 
     /// Frees the cells of an age above `most_age` by `ages`.
-    pub(super) fn free_dead(&mut self, layout: Layout, ages: Ages, most_age: u8) {
+    pub(in crate::counting) fn free_dead(&mut self, layout: Layout, ages: Ages, most_age: u8) {
         let mut counts = SegmentCounts::default();
         let mut words = [0; BLOCK_WORDS];
         let mut start = 0;
@@ -216,7 +216,7 @@ impl TagCells {
     }
 
     /// How many slots of each segment were touched at most `most_age` slices ago.
-    pub(super) fn counts_within(&self, layout: Layout, ages: Ages, most_age: u8) -> SegmentCounts {
+    pub(in crate::counting) fn counts_within(&self, layout: Layout, ages: Ages, most_age: u8) -> SegmentCounts {
         let mut counts = SegmentCounts::default();
         let mut rest = &*self.bytes;
         for segment in 0..layout.num_segments() {
@@ -228,7 +228,7 @@ impl TagCells {
     }
 
     /// Calls `visit` with each segment, each tag in it and how many cells have that; perhaps repeatedly.
-    pub(super) fn for_each_count(&self, layout: Layout, visit: &mut dyn FnMut(usize, u8, u64)) {
+    pub(in crate::counting) fn for_each_count(&self, layout: Layout, visit: &mut dyn FnMut(usize, u8, u64)) {
         let mut rest = &*self.bytes;
         for segment in 0..layout.num_segments() {
             let (cells, beyond) = rest.split_at(layout.slots(segment) as usize >> u32::from(self.has_halves));
@@ -249,7 +249,7 @@ impl TagCells {
     }
 
     /// Was any slot touched at most `most_age` slices ago?
-    pub(super) fn has_any(&self, ages: Ages, most_age: u8) -> bool {
+    pub(in crate::counting) fn has_any(&self, ages: Ages, most_age: u8) -> bool {
         self.bytes
             .chunks(BLOCK_WORDS * self.word_bytes())
             .any(|block| count(block, self.has_halves, ages, most_age) > 0)

@@ -2,7 +2,7 @@ use super::*;
 use crate::counting::estimate::standard_error;
 use crate::counting::estimate_union;
 use crate::counting::layout::SegmentCounts;
-use crate::counting::union::union_segments;
+use crate::counting::sets::union::union_segments;
 use crate::hash::hash64;
 use crate::rounding::error_of_whole;
 use proptest::collection::btree_set;
@@ -74,8 +74,8 @@ fn made_up_bitmaps_tell_nothing() {
     let layout = layout(9, 8);
     let bits = vec![u64::MAX; layout.num_words()];
     let full = {
-        let words = crate::counting::words::Words::counted(layout, bits.into_boxed_slice());
-        Counter::of_slots(params(0), crate::counting::bitmap::Bitmap::dense(layout, words))
+        let words = crate::counting::held::words::Words::counted(layout, bits.into_boxed_slice());
+        Counter::of_slots(params(0), crate::counting::held::bitmap::Bitmap::dense(layout, words))
     };
     let (known, one) = (counter(layout, 10, 0..3), counter(layout, 0, 0..300));
     let size = one.estimated();

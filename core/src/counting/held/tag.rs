@@ -6,7 +6,7 @@
 use std::fmt::Debug;
 use std::slice;
 
-use crate::counting::ring::Ages;
+use crate::counting::held::ring::Ages;
 use crate::error::Error;
 use crate::window::Touch;
 

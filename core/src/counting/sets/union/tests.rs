@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::counting::counter::tests::{SIZES, add, counter, dense, layout, params, words};
-use crate::counting::members::tests::LOOKED_AT;
+use crate::counting::held::members::tests::LOOKED_AT;
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -23,6 +23,20 @@ fn merged(counter: &Counter, others: &[&Counter]) -> Counter {
     let mut union = counter.try_clone().unwrap();
     union.merge(others, &Unlimited).unwrap();
     union
+}
+
+#[test]
+fn a_counter_of_all_slots_takes_others_without_more_memory() {
+    let of = |members: std::ops::Range<u32>| {
+        let params = Params { exact_limit: 0, capacity: 1000, ..Params::default() };
+        let mut counter = Counter::new(params).unwrap();
+        members.for_each(|member| assert!(counter.add(member.to_le_bytes(), &Unlimited).is_ok()));
+        counter
+    };
+    let (mut ours, mut few) = (of(0..5000), of(0..10));
+    assert_eq!(ours.merge(&[&of(4000..6000), &few], &MaxBytes(0)), Ok(true));
+    assert_eq!(ours.estimate(), of(0..6000).estimate());
+    assert!(matches!(few.merge(&[&ours], &MaxBytes(0)), Err(Error::TooLarge { .. })));
 }
 
 #[test]
