@@ -22,6 +22,9 @@
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 
+/// The most parts: as many as a cluster has slots.
+const MAX_PARTS: u32 = 16_384;
+
 /// Seed of the hash that routes: the first 64 bits of the fraction of pi. Another one loses every item that was stored.
 const ROUTING_SEED: u64 = 0x243f_6a88_85a3_08d3;
 
@@ -44,9 +47,6 @@ pub struct Partitioned {
 }
 
 impl Partitioned {
-    /// The most parts: as many as a cluster has slots.
-    pub const MAX_PARTS: u32 = 16_384;
-
     /// The most items that [`capacity_of_part`](Self::capacity_of_part) reckons with. Up to there a double holds every
     /// whole number.
     pub const MAX_CAPACITY: u64 = 1 << 53;
@@ -64,25 +64,14 @@ impl Partitioned {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if `parts` is no power of two up to [`MAX_PARTS`](Self::MAX_PARTS), or if the name has a
+    /// [`Error::OutOfRange`] if `parts` is no power of two up to 16,384, or if the name has a
     /// hash tag, which would put all parts into one slot.
     pub fn new(name: impl Into<Vec<u8>>, parts: u32) -> Result<Self, Error> {
         let name = name.into();
-        let is_within = parts.is_power_of_two() && parts <= Self::MAX_PARTS;
+        let is_within = parts.is_power_of_two() && parts <= MAX_PARTS;
         Error::check_range(is_within, Parameter::Parts, "a power of two from 1 to 16384", parts)?;
         Error::check_range(!has_hash_tag(&name), Parameter::Name, "without a hash tag", name.escape_ascii())?;
         Ok(Partitioned { name, parts })
-    }
-
-    /// The name of the whole.
-    ///
-    /// ```
-    /// # use rollcall_core::partition::Partitioned;
-    /// assert_eq!(Partitioned::new("tokens", 16)?.name(), b"tokens");
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    pub fn name(&self) -> &[u8] {
-        &self.name
     }
 
     /// How many parts there are.
@@ -207,7 +196,7 @@ impl Partitioned {
         let for_size = bytes.div_ceil(PART_BYTES);
         let for_balance = u64::from(nodes) * PARTS_A_NODE;
         // Clamped to 16,384, a power of two, so neither the cast nor the rounding overflows.
-        (for_size.max(for_balance).clamp(1, u64::from(Self::MAX_PARTS)) as u32).next_power_of_two()
+        (for_size.max(for_balance).clamp(1, u64::from(MAX_PARTS)) as u32).next_power_of_two()
     }
 
     /// The key of a part that exists.
@@ -318,18 +307,6 @@ impl<'a> Share<'a> {
     pub fn items(&self) -> &[&'a [u8]] {
         &self.items
     }
-
-    /// Where each of the items stands in the list.
-    ///
-    /// ```
-    /// # use rollcall_core::partition::Partitioned;
-    /// let tokens = Partitioned::new("tokens", 1)?;
-    /// assert_eq!(tokens.split(&["ann", "ben"]).shares()[0].places(), [0, 1]);
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    pub fn places(&self) -> &[usize] {
-        &self.places
-    }
 }
 
 /// The count of all parts and its standard error, from those of each: both in members, as `LC.ESTIMATE` replies.
@@ -376,7 +353,7 @@ mod tests {
         ];
         for (item, hash) in rows {
             assert_eq!(hash64(item, ROUTING_SEED), hash, "{}", item.escape_ascii());
-            for k in [1, 2, 64, Partitioned::MAX_PARTS] {
+            for k in [1, 2, 64, MAX_PARTS] {
                 assert_eq!(u64::from(parts(k).part_of(item)), hash % u64::from(k));
             }
         }
@@ -408,7 +385,7 @@ mod tests {
         let items: Vec<String> = (0..100).map(|number| number.to_string()).collect();
         let all = parts(4);
         let split = all.split(&items);
-        let replies = || -> Vec<Vec<usize>> { split.shares().iter().map(|share| share.places().to_vec()).collect() };
+        let replies = || -> Vec<Vec<usize>> { split.shares().iter().map(|share| share.places.to_vec()).collect() };
         assert_eq!(split.in_order(replies()).unwrap(), (0..100).collect::<Vec<_>>());
         let (mut lists, mut short, mut long) = (replies(), replies(), replies());
         lists.pop();
@@ -496,9 +473,9 @@ mod tests {
             for (share, next) in split.shares().iter().zip(split.shares().iter().skip(1).map(Some).chain([None])) {
                 prop_assert!(next.is_none_or(|next| share.part() < next.part()));
                 prop_assert_eq!(share.key(), &all.key(share.part()).unwrap()[..]);
-                prop_assert!(share.places().is_sorted());
-                prop_assert_eq!(share.places().len(), share.items().len());
-                for (item, &place) in share.items().iter().zip(share.places()) {
+                prop_assert!(share.places.is_sorted());
+                prop_assert_eq!(share.places.len(), share.items().len());
+                for (item, &place) in share.items().iter().zip(&share.places) {
                     prop_assert_eq!(*item, &items[place][..]);
                     prop_assert_eq!(all.part_of(item), share.part());
                 }

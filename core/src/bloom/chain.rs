@@ -3,6 +3,7 @@
 
 use std::alloc::Layout;
 use std::fmt;
+use std::iter::once;
 
 use self::chunks::{first_marked, first_marks, hashes_of, next_chunk};
 use super::bitmap::Line;
@@ -26,7 +27,7 @@ pub(super) use sub_filters::SubFilters;
 /// Largest number of sub-filters that a chain grows to. Every item is looked up in each, so filling a chain takes time
 /// quadratic in their number. Chains with an expansion of 2 or more end at 64, where the capacity overflows. A smaller
 /// number would make stored filters unreadable.
-pub(super) const MAX_SUB_FILTERS: usize = 1024;
+pub(crate) const MAX_SUB_FILTERS: usize = 1024;
 
 /// One filter of a chain: the methods in which the two layouts differ. No other layout can implement it.
 ///
@@ -47,9 +48,9 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     fn hash(item: &[u8], seed: u64) -> Hash128;
     /// The sub-filter that follows `sub_filters`. `limit` is asked first; `held_bytes` is the size of the chain without
     /// the new one.
-    fn next(sub_filters: &[Self], held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error>;
+    fn next(sub_filters: &[Self], held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error>;
     /// An empty sub-filter of the same sizes.
-    fn empty_twin(&self, held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+    fn empty_twin(&self, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
         let Store { plan, bitmap, .. } = self.store();
         Ok(Self::of(Store::new(plan.clone(), bitmap.lines().len() as u64, held_bytes, limit)?))
     }
@@ -246,18 +247,14 @@ impl<S: SubFilter> Chain<S> {
         if let SubFilters::One(one) = &self.sub_filters {
             return Ok(Chain::of(one.try_clone()?));
         }
-        let mut sub_filters = try_with_capacity(self.sub_filters.len())?;
-        for sub_filter in self.sub_filters() {
-            sub_filters.push(sub_filter.try_clone()?);
-        }
-        Chain::of_all(sub_filters)
+        Chain::of_all(try_clone_all(self.sub_filters())?)
     }
 
     /// An empty filter of the same parameters, in new memory.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], and what `limit` says.
-    pub fn empty_twin(&self, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+    pub fn empty_twin(&self, limit: &impl SizeLimit) -> Result<Self, Error> {
         Ok(Chain::of(self.sub_filters.first().empty_twin(0, limit)?))
     }
 
@@ -267,7 +264,7 @@ impl<S: SubFilter> Chain<S> {
     /// A full filter refuses a new item. The error is [`Error::Full`] if the filter does not scale, else what keeps it
     /// from growing ([`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::OutOfRange`]). Nothing is changed then.
     #[inline]
-    pub fn add(&mut self, item: &[u8], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
+    pub fn add(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
         match &mut self.sub_filters {
             // `insert` itself tells whether the sub-filter has the item. So a single one with room needs no look-up
             // before.
@@ -278,7 +275,7 @@ impl<S: SubFilter> Chain<S> {
 
     /// As [`Self::add`], in a chain of any length. Apart, so that the code for one sub-filter stays small.
     #[inline(never)]
-    fn add_to_chain(&mut self, item: &[u8], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
+    fn add_to_chain(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
         let hash = self.hash(item);
         if S::look_up(self.sub_filters(), hash) {
             return Ok(false);
@@ -297,7 +294,7 @@ impl<S: SubFilter> Chain<S> {
     pub fn add_all<'a>(
         &mut self,
         items: impl IntoIterator<Item = &'a [u8]>,
-        limit: &(impl SizeLimit + ?Sized),
+        limit: &impl SizeLimit,
         mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
         let seed = self.params().seed;
@@ -369,7 +366,7 @@ impl<S: SubFilter> Chain<S> {
     /// How many of the added items were new. After a merge it is an estimate.
     #[inline]
     pub fn num_items(&self) -> u64 {
-        self.sub_filters().iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.num_items()))
+        num_items(self.sub_filters())
     }
 
     /// Whether it is as new, so that clearing it would change nothing.
@@ -404,17 +401,12 @@ impl<S: SubFilter> Chain<S> {
 
     /// The share of its bits that are set.
     pub fn fill_ratio(&self) -> f64 {
-        // One from elsewhere may have bits set where no item has any.
-        let (set, all) = self.sub_filters().iter().fold((0.0, 0.0), |(set, all), sub_filter| {
-            let num_bits = sub_filter.num_bits();
-            (set + sub_filter.set_bits().min(num_bits) as f64, all + num_bits as f64)
-        });
-        set / all
+        fill_ratio(self.sub_filters())
     }
 
     /// The current false-positive rate, estimated from the set bits.
     pub fn false_positive_rate(&self) -> f64 {
-        chain_rate(self.sub_filters().iter().map(|sub_filter| sub_filter.rate_with(sub_filter.set_bits())))
+        false_positive_rate(self.sub_filters())
     }
 
     /// Empties it. It keeps its parameters and the memory of its first sub-filter.
@@ -444,18 +436,17 @@ impl<S: SubFilter> Chain<S> {
     }
 
     /// Appends the next sub-filter.
-    pub(super) fn grow(&mut self, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error> {
+    pub(super) fn grow(&mut self, limit: &impl SizeLimit) -> Result<(), Error> {
         let len = self.sub_filters.len();
         let expected = "at most 1024, as a larger capacity or expansion needs";
         Error::check_range(len < MAX_SUB_FILTERS, Parameter::SubFilters, expected, len + 1)?;
         let held_bytes = self.size_bytes().saturating_add(self.sub_filters.bytes_to_grow());
-        let mut more = try_with_capacity(1)?;
-        more.push(S::next(self.sub_filters(), held_bytes, limit)?);
-        self.sub_filters.append(&mut more)
+        let next = S::next(self.sub_filters(), held_bytes, limit)?;
+        self.sub_filters.append(once(next))
     }
 
     /// Adds the items of at most [`CHUNK`] hashes, in order, up to the first that fails.
-    fn add_chunk(&mut self, hashes: &[Hash128], limit: &(impl SizeLimit + ?Sized)) -> (AddedChunk, Result<(), Error>) {
+    fn add_chunk(&mut self, hashes: &[Hash128], limit: &impl SizeLimit) -> (AddedChunk, Result<(), Error>) {
         // Only an insertion changes the answers of a sub-filter. So each item is looked up once here, and again only in
         // sub-filters that took items of this chunk.
         let (mut new, mut left) = (0, first_marks(hashes.len()) & !self.look_up_chunk(hashes, Expected::Absent));
@@ -478,6 +469,37 @@ impl<S: SubFilter> Chain<S> {
         }
         (AddedChunk { new, handled: hashes.len() }, Ok(()))
     }
+}
+
+/// Equal sub-filters.
+pub(super) fn try_clone_all<S: SubFilter>(sub_filters: &[S]) -> Result<Vec<S>, Error> {
+    let mut copies = try_with_capacity(sub_filters.len())?;
+    for sub_filter in sub_filters {
+        copies.push(sub_filter.try_clone()?);
+    }
+    Ok(copies)
+}
+
+/// How many items these sub-filters count.
+#[inline]
+pub(super) fn num_items(sub_filters: &[impl SubFilter]) -> u64 {
+    sub_filters.iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.num_items()))
+}
+
+/// The share of the bits of these sub-filters that are set; 0 without a sub-filter.
+pub(super) fn fill_ratio(sub_filters: &[impl SubFilter]) -> f64 {
+    // One from elsewhere may have bits set where no item has any.
+    let (set, all) = sub_filters.iter().fold((0.0, 0.0), |(set, all), sub_filter| {
+        let num_bits = sub_filter.num_bits();
+        (set + sub_filter.set_bits().min(num_bits) as f64, all + num_bits as f64)
+    });
+    if all > 0.0 { set / all } else { 0.0 }
+}
+
+/// The false-positive rate of these sub-filters together, estimated from their set bits.
+pub(super) fn false_positive_rate(sub_filters: &[impl SubFilter]) -> f64 {
+    // Without a sub-filter the sum is 0, and so is the rate, but negative.
+    chain_rate(sub_filters.iter().map(|sub_filter| sub_filter.rate_with(sub_filter.set_bits()))).abs()
 }
 
 /// Chance that any of several independent sub-filters errs, from the chance of each.

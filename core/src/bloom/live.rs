@@ -8,7 +8,7 @@ use crate::error::{Error, Parameter};
 use crate::live::sealed::Sealed;
 use crate::live::{Live, Windowed};
 use crate::size_limit::{SizeLimit, try_with_capacity};
-use crate::window::{Merging, Move, Pace, Time, Window};
+use crate::window::{Merging, Pace, Time, Window};
 
 impl BloomFilter {
     /// The filter at a time, to be changed.
@@ -114,25 +114,10 @@ impl Windowed for BloomFilter {
         terms: Terms,
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
-        let due = live.due();
-        let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
         let told = match &mut live.value.chain {
             EitherChain::Lines(filter) => filter.admit(items, terms, limit)?,
             EitherChain::Classic(filter) => filter.admit(items, terms, limit)?,
-            EitherChain::Windowed(ring) => {
-                let prepared = ring.prepare(items, terms, due, limit)?;
-                let changes = prepared.has_changes();
-                if terms.dry_run || !changes && !rebases {
-                    return Ok(prepared.answers());
-                }
-                // What counts on room below the limit must not wait for it: a clock that had jumped came back.
-                live.make(due);
-                live.outcome.changed |= changes;
-                return Ok(match live.value.as_ring_mut() {
-                    Some(ring) if changes => ring.admit(prepared),
-                    _ => prepared.answers(),
-                });
-            }
+            EitherChain::Windowed(ring) => return ring.admit_at(items, terms, live.time, limit, &mut live.outcome),
         };
         live.outcome.changed |= !terms.dry_run && told.contains(&Admission::Admitted);
         Ok(told)
@@ -173,6 +158,7 @@ fn all_of<'a, F>(
 mod standing {
     use super::*;
     use crate::live::Outcome;
+    use crate::window::Move;
 
     impl BloomFilter {
         pub(crate) fn add(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<bool, Error> {

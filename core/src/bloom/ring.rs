@@ -15,14 +15,16 @@
 use std::alloc::Layout;
 
 use super::chain::chunks::{hashes_of, next_chunk};
-use super::chain::{Expected, SubFilter, chain_rate};
+use super::chain::{
+    Chain, Expected, MAX_SUB_FILTERS, SubFilter, false_positive_rate, fill_ratio, num_items, try_clone_all,
+};
 use super::lines::screen::look_up_chunk_in_even;
 use super::lines::sub_filter::LineSubFilter;
 use super::params::Params;
 use super::sliding::Sliding;
 use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, hash128};
-use crate::size_limit::{SizeLimit, try_reserve, try_to_vec, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_reserve, try_to_vec};
 
 mod add;
 mod admit;
@@ -60,22 +62,14 @@ pub(crate) struct Generation {
 }
 
 impl Ring {
-    /// The most sub-filters of all generations together: it bounds the header of the stored form.
-    pub(crate) const MAX_SUB_FILTERS: usize = super::chain::MAX_SUB_FILTERS;
-
     /// Bytes of one that holds nothing: what a chain takes, and the ring itself.
-    const EMPTY_BYTES: u64 = (size_of::<super::chain::Chain<LineSubFilter>>() + size_of::<Self>()) as u64;
+    const EMPTY_BYTES: u64 = (size_of::<Chain<LineSubFilter>>() + size_of::<Self>()) as u64;
 
     /// An empty filter whose newest slice is this one. `limit` is asked for all generations at once.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, and what `limit` says.
-    pub fn new(
-        params: Params,
-        sliding: Sliding,
-        newest_slice: u64,
-        limit: &(impl SizeLimit + ?Sized),
-    ) -> Result<Self, Error> {
+    pub fn new(params: Params, sliding: Sliding, newest_slice: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
         let of_generation = sliding.of_generation(&params)?;
         let bytes = LineSubFilter::bytes_for(&of_generation)?.saturating_add(size_of::<Generation>() as u64);
         let alive = u64::from(sliding.generations(params.capacity));
@@ -129,10 +123,7 @@ impl Ring {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn try_clone(&self) -> Result<Self, Error> {
-        let mut sub_filters = try_with_capacity(self.sub_filters.len())?;
-        for sub_filter in &self.sub_filters {
-            sub_filters.push(sub_filter.try_clone()?);
-        }
+        let sub_filters = try_clone_all(&self.sub_filters)?;
         Ok(Ring { generations: try_to_vec(&self.generations)?, sub_filters, ..*self })
     }
 
@@ -140,7 +131,7 @@ impl Ring {
     ///
     /// # Errors
     /// What `limit` says.
-    pub fn empty_twin(&self, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+    pub fn empty_twin(&self, limit: &impl SizeLimit) -> Result<Self, Error> {
         Ring::new(self.params, self.sliding, self.newest_slice, limit)
     }
 
@@ -267,17 +258,12 @@ impl Ring {
 
     /// The share of the bits that are set, of those alive once so many more slices have begun.
     pub fn fill_ratio(&self, slices_later: u64) -> f64 {
-        let (set, all) = self.alive(slices_later).iter().fold((0.0, 0.0), |(set, all), sub_filter| {
-            (set + sub_filter.set_bits() as f64, all + sub_filter.num_bits() as f64)
-        });
-        if all > 0.0 { set / all } else { 0.0 }
+        fill_ratio(self.alive(slices_later))
     }
 
     /// The false-positive rate, estimated from the bits that are alive once so many more slices have begun.
     pub fn false_positive_rate(&self, slices_later: u64) -> f64 {
-        let alive = self.alive(slices_later).iter();
-        // Without a sub-filter the sum is 0, and so is the rate, but negative.
-        chain_rate(alive.map(|sub_filter| sub_filter.rate_with(sub_filter.set_bits()))).abs()
+        false_positive_rate(self.alive(slices_later))
     }
 
     /// Empties it. It keeps its parameters and its newest slice.
@@ -301,16 +287,16 @@ impl Ring {
         index: usize,
         len: usize,
         held_bytes: u64,
-        limit: &(impl SizeLimit + ?Sized),
+        limit: &impl SizeLimit,
     ) -> Result<LineSubFilter, Error> {
         let expected = "at most 1024, as a larger capacity or expansion needs";
-        Error::check_range(len < Self::MAX_SUB_FILTERS, Parameter::SubFilters, expected, len + 1)?;
+        Error::check_range(len < MAX_SUB_FILTERS, Parameter::SubFilters, expected, len + 1)?;
         LineSubFilter::of_chain(&self.of_generation, index as u64, held_bytes, limit)
     }
 
     /// Appends sub-filters to the newest generation. None is changed on an error.
-    fn append(&mut self, more: &mut Vec<LineSubFilter>) -> Result<(), Error> {
-        if more.is_empty() {
+    fn append(&mut self, more: impl ExactSizeIterator<Item = LineSubFilter>) -> Result<(), Error> {
+        if more.len() == 0 {
             return Ok(());
         }
         try_reserve(&mut self.sub_filters, more.len())?;
@@ -322,7 +308,7 @@ impl Ring {
                 self.generations.push(Generation { age: 0, len, renewed: 0 });
             }
         }
-        self.sub_filters.append(more);
+        self.sub_filters.extend(more);
         Ok(())
     }
 
@@ -337,7 +323,7 @@ impl Ring {
 /// # Errors
 /// [`Error::Corrupt`].
 pub(crate) fn check_generations(params: &Params, sliding: &Sliding, generations: &[Generation]) -> Result<(), Error> {
-    let most_sub_filters = if sliding.window().is_none() { 1 } else { Ring::MAX_SUB_FILTERS as u32 };
+    let most_sub_filters = if sliding.window().is_none() { 1 } else { MAX_SUB_FILTERS as u32 };
     let mut end = sliding.generations(params.capacity);
     for &Generation { age, len, .. } in generations {
         Error::check_field(age < end, "age of a generation", format_args!("less than {end}"), age)?;
@@ -358,11 +344,6 @@ fn by_generation<'a>(
         rest = later;
         Some((generation, these))
     })
-}
-
-/// How many items these sub-filters count.
-fn num_items(sub_filters: &[LineSubFilter]) -> u64 {
-    sub_filters.iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.num_items()))
 }
 
 /// The mask of those hashes, at most a chunk, that any of these sub-filters may contain.

@@ -26,7 +26,7 @@ use super::enclosed::{self, Content, Found};
 use super::payload::Payload;
 use super::value::{ChunkFormat, Stored};
 use crate::bloom::bitmap::{LINE_BITS, Line};
-use crate::bloom::chain::SubFilter;
+use crate::bloom::chain::{self, SubFilter};
 use crate::bloom::lines::sub_filter::LineSubFilter;
 use crate::bloom::lines::{LineFilter, sizing};
 use crate::bloom::params::Params;
@@ -201,7 +201,7 @@ impl Arrives for LineFilter {
     fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<Begun<'a, Self>, Error> {
         let mut reader = Reader::new(header, Kind::Filter)?;
         let params = read_params(&mut reader)?;
-        let most = if params.expansion == 0 { 1 } else { LineFilter::MAX_SUB_FILTERS as u32 };
+        let most = if params.expansion == 0 { 1 } else { chain::MAX_SUB_FILTERS as u32 };
         let mut claimed = Claimed::of(header, size_of::<LineFilter>() as u64, limit);
         claimed.read_chain(&mut reader, &params, most)?;
         let (sub_filters, enclosed) = claimed.allocate(reader)?;

@@ -22,7 +22,7 @@ use super::codec::{Kind, Reader, Writer, expect, stored_parameter};
 use super::enclosed::{self, Content};
 use super::payload::Payload;
 use super::value::{ChunkFormat, Stored};
-use crate::bloom::chain::SubFilter;
+use crate::bloom::chain::{MAX_SUB_FILTERS, SubFilter};
 use crate::bloom::lines::sub_filter::LineSubFilter;
 use crate::bloom::params::Params;
 use crate::bloom::ring::{Generation, Ring, check_generations};
@@ -131,7 +131,7 @@ impl Arrives for Ring {
         let mut generations = try_with_capacity(count as usize)?;
         let ring_bytes = (size_of::<Ring>() as u64).saturating_add(array_bytes::<Generation>(count.into()));
         let mut claimed = Claimed::of(header, ring_bytes, limit);
-        let mut left = Ring::MAX_SUB_FILTERS as u32;
+        let mut left = MAX_SUB_FILTERS as u32;
         for _ in 0..count {
             let (age, renewed) = (reader.number_u32("age of a generation")?, reader.number("renewed items")?);
             // Those of a filter of the last items do not grow.

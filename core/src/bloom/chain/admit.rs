@@ -47,7 +47,7 @@ impl<S: SubFilter> Chain<S> {
         &mut self,
         items: impl ExactSizeIterator<Item = &'a [u8]>,
         terms: Terms,
-        limit: &(impl SizeLimit + ?Sized),
+        limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
         let survey = self.survey(items)?;
         let new = survey.new_items();
@@ -76,7 +76,7 @@ impl<S: SubFilter> Chain<S> {
         hashes: &[Hash128],
         most: usize,
         terms: Terms,
-        limit: &(impl SizeLimit + ?Sized),
+        limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
         let mut told = first_of(if terms.dry_run { most } else { 0 }, hashes.len())?;
         let len = self.sub_filters.len();
@@ -87,7 +87,7 @@ impl<S: SubFilter> Chain<S> {
     }
 
     /// Grows by the sub-filters that so many new items may need.
-    fn grow_ahead(&mut self, items: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error> {
+    fn grow_ahead(&mut self, items: u64, limit: &impl SizeLimit) -> Result<(), Error> {
         let mut room = self.room();
         while room < items {
             self.grow(limit)?;

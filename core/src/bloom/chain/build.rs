@@ -31,7 +31,7 @@ impl<S: SubFilter + Sync> Chain<S> {
         &mut self,
         blocks: &[&[Hash128]],
         threads: usize,
-        limit: &(impl SizeLimit + ?Sized),
+        limit: &impl SizeLimit,
     ) -> Result<u64, Error> {
         let threads = threads.max(1);
         let before = self.num_items();
@@ -53,13 +53,9 @@ impl<S: SubFilter + Sync> Chain<S> {
                 continue;
             }
             if let Some((newest, older)) = self.sub_filters_mut().split_last_mut() {
-                if older.is_empty() {
-                    newest.insert_blocks(&batch, threads)?;
-                } else {
-                    let absent = absent(older, &batch, threads)?;
-                    let absent: Vec<&[Hash128]> = absent.iter().map(Vec::as_slice).collect();
-                    newest.insert_blocks(&absent, threads)?;
-                }
+                let absent = if older.is_empty() { Vec::new() } else { absent(older, &batch, threads)? };
+                let absent: Vec<&[Hash128]> = absent.iter().map(Vec::as_slice).collect();
+                newest.insert_blocks(if older.is_empty() { &batch } else { &absent }, threads)?;
             }
         }
     }
@@ -68,20 +64,12 @@ impl<S: SubFilter + Sync> Chain<S> {
 /// Takes up to `most` hashes from the front.
 fn take<'h>(blocks: &mut Vec<&'h [Hash128]>, mut most: usize) -> Vec<&'h [Hash128]> {
     let mut taken = Vec::new();
-    let mut whole = 0;
     for block in blocks.iter_mut() {
         let (front, rest) = block.split_at(most.min(block.len()));
-        most -= front.len();
-        *block = rest;
-        whole += usize::from(rest.is_empty());
-        if !front.is_empty() {
-            taken.push(front);
-        }
-        if !rest.is_empty() {
-            break;
-        }
+        (most, *block) = (most - front.len(), rest);
+        taken.push(front);
     }
-    blocks.drain(..whole);
+    [&mut taken, blocks].into_iter().for_each(|all| all.retain(|block| !block.is_empty()));
     taken
 }
 

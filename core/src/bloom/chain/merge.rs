@@ -21,14 +21,14 @@ impl<S: SubFilter> Chain<S> {
     /// [`Error::Incompatible`] names what differs. [`Error::RateExceeded`] means that the union would err more often
     /// than the error rate asked for. Other errors are what `limit` says and [`Error::OutOfMemory`]. Nothing is changed
     /// then.
-    pub fn merge(&mut self, others: &[&Self], limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
+    pub fn merge(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
         others.iter().try_for_each(|other| self.params().check_equal(other.params()))?;
         let mut lists = try_with_capacity(others.len())?;
         lists.extend(others.iter().map(|other| other.sub_filters()));
         let Some(num_items) = plan_union(self.sub_filters(), &lists)? else { return Ok(false) };
         let held = self.size_bytes().saturating_add(self.sub_filters.bytes_to_grow());
-        let mut more = empty_twins(self.sub_filters(), &lists, held, limit)?;
-        self.sub_filters.append(&mut more)?;
+        let more = empty_twins(self.sub_filters(), &lists, held, limit)?;
+        self.sub_filters.append(more.into_iter())?;
         unite(self.sub_filters_mut(), &lists, &num_items);
         Ok(true)
     }
@@ -97,7 +97,7 @@ pub(in crate::bloom) fn empty_twins<S: SubFilter>(
     ours: &[S],
     others: &[&[S]],
     mut held: u64,
-    limit: &(impl SizeLimit + ?Sized),
+    limit: &impl SizeLimit,
 ) -> Result<Vec<S>, Error> {
     let mut twins = try_with_capacity(merged(ours, others).skip(ours.len()).count())?;
     for (first, _) in merged(ours, others).skip(ours.len()) {

@@ -25,7 +25,7 @@ impl<P> Store<P> {
         plan: Shared<P>,
         num_lines: u64,
         held_bytes: u64,
-        limit: &(impl SizeLimit + ?Sized),
+        limit: &impl SizeLimit,
     ) -> Result<Self, Error> {
         limit.check(held_bytes, Self::bytes_for(num_lines))?;
         Ok(Store { plan, num_items: 0, bitmap: Bitmap::zeroed(num_lines)? })

@@ -51,23 +51,23 @@ impl<S> SubFilters<S> {
         self.as_slice().len()
     }
 
-    /// Moves the sub-filters of `more` to the end.
+    /// Appends sub-filters.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; nothing is changed then.
-    pub(super) fn append(&mut self, more: &mut Vec<S>) -> Result<(), Error> {
+    pub(super) fn append(&mut self, more: impl ExactSizeIterator<Item = S>) -> Result<(), Error> {
         match self {
-            _ if more.is_empty() => {}
+            _ if more.len() == 0 => {}
             SubFilters::Many(all) => {
                 try_reserve(all, more.len())?;
-                all.append(more);
+                all.extend(more);
             }
             SubFilters::One(_) => {
                 let mut all = try_with_capacity(1 + more.len())?;
                 if let SubFilters::One(one) = std::mem::replace(self, SubFilters::Many(Vec::new())) {
                     all.push(one);
                 }
-                all.append(more);
+                all.extend(more);
                 *self = SubFilters::Many(all);
             }
         }
@@ -119,14 +119,14 @@ mod tests {
         let mut list = SubFilters::One(0u64);
         assert!(list.list_layout().is_none());
         for (more, len) in [(vec![], 1), (vec![1], 2), (vec![2], 3), (vec![3, 4, 5], 6), (vec![], 6)] {
-            list.append(&mut more.clone()).unwrap();
+            list.append(more.clone().into_iter()).unwrap();
             assert!((0..len).eq(list.as_slice().iter().copied()));
             if let SubFilters::Many(all) = &list {
                 assert_eq!((all.capacity() as u64, list.list_layout()), (len, Layout::array::<u64>(all.len()).ok()));
             }
         }
         let mut at_once = SubFilters::One(0u64);
-        at_once.append(&mut vec![1, 2, 3, 4, 5]).unwrap();
+        at_once.append([1, 2, 3, 4, 5].into_iter()).unwrap();
         for list in [list, at_once] {
             let SubFilters::Many(all) = list else { panic!("there are six") };
             assert_eq!((all.len(), all.capacity()), (6, 6));

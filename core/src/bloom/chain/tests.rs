@@ -81,7 +81,7 @@ impl SubFilter for Counted {
     fn hash(item: &[u8], seed: u64) -> Hash128 {
         Hash128 { lo: hash64(item, seed), hi: 0 }
     }
-    fn next(sub_filters: &[Self], _: u64, _: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+    fn next(sub_filters: &[Self], _: u64, _: &impl SizeLimit) -> Result<Self, Error> {
         let Counted { params, most_held, values, .. } = sub_filters[0];
         if params.expansion == 0 {
             return Err(Error::Full { capacity: params.capacity });

@@ -34,7 +34,7 @@ impl ClassicFilter {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, what `limit` says, [`Error::OutOfMemory`].
-    pub fn new(params: Params, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+    pub fn new(params: Params, limit: &impl SizeLimit) -> Result<Self, Error> {
         let growth = if params.expansion == 0 { DEFAULT_GROWTH } else { params.expansion };
         Self::with_growth(params, growth, limit)
     }
@@ -44,7 +44,7 @@ impl ClassicFilter {
     ///
     /// # Errors
     /// As [`ClassicFilter::new`].
-    pub fn with_growth(params: Params, growth: u32, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+    pub fn with_growth(params: Params, growth: u32, limit: &impl SizeLimit) -> Result<Self, Error> {
         params.validate()?;
         Self::of_any_range(params, growth, limit)
     }
@@ -54,7 +54,7 @@ impl ClassicFilter {
     ///
     /// # Errors
     /// As [`ClassicFilter::new`]; [`Error::OutOfRange`] only where no such filter can exist.
-    pub fn of_any_range(params: Params, growth: u32, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+    pub fn of_any_range(params: Params, growth: u32, limit: &impl SizeLimit) -> Result<Self, Error> {
         let is_expansion = params.expansion == 0 || params.expansion == growth;
         Error::check_range(is_expansion, Parameter::Growth, "the expansion of a filter that scales", growth)?;
         let (scaling, tightening) = if params.expansion == 0 { (NO_SCALING, 1.0) } else { (0, TIGHTENING) };

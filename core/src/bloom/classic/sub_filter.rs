@@ -54,7 +54,7 @@ impl ClassicSubFilter {
         is_first: bool,
         shape: Shape,
         held_bytes: u64,
-        limit: &(impl SizeLimit + ?Sized),
+        limit: &impl SizeLimit,
     ) -> Result<Self, Error> {
         let plan = ClassicPlan::of(rules, is_first, shape)?;
         Ok(ClassicSubFilter(Store::new(plan, shape.num_lines(), held_bytes, limit)?))
@@ -195,7 +195,7 @@ impl SubFilter for ClassicSubFilter {
         classic_hash(item)
     }
 
-    fn next(sub_filters: &[Self], held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+    fn next(sub_filters: &[Self], held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
         let (Some(first), Some(newest)) = (sub_filters.first(), sub_filters.last()) else {
             return Err(Error::corrupt("number of sub-filters", "at least 1", 0));
         };

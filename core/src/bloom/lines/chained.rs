@@ -50,7 +50,7 @@ impl SubFilter for LineSubFilter {
         hash128(item, seed)
     }
 
-    fn next(sub_filters: &[Self], held_bytes: u64, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+    fn next(sub_filters: &[Self], held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
         let Some(newest) = sub_filters.last() else {
             return Err(Error::corrupt("number of sub-filters", "at least 1", 0));
         };

@@ -20,14 +20,11 @@ use crate::size_limit::SizeLimit;
 pub type LineFilter = Chain<LineSubFilter>;
 
 impl LineFilter {
-    /// Largest number of sub-filters of a filter.
-    pub const MAX_SUB_FILTERS: usize = MAX_SUB_FILTERS;
-
     /// An empty filter.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, what `limit` says, [`Error::OutOfMemory`].
-    pub fn new(params: Params, limit: &(impl SizeLimit + ?Sized)) -> Result<Self, Error> {
+    pub fn new(params: Params, limit: &impl SizeLimit) -> Result<Self, Error> {
         params.validate()?;
         Ok(Chain::of(LineSubFilter::of_chain(&params, 0, 0, limit)?))
     }
@@ -39,7 +36,7 @@ impl LineFilter {
     /// that no filter of these parameters can have.
     pub fn from_sub_filters(params: Params, sub_filters: Vec<LineSubFilter>) -> Result<Self, Error> {
         params.validate()?;
-        let is_within = (1..=Self::MAX_SUB_FILTERS).contains(&sub_filters.len());
+        let is_within = (1..=MAX_SUB_FILTERS).contains(&sub_filters.len());
         Error::check_field(is_within, "sub_filters", "from 1 to 1024", sub_filters.len())?;
         for (index, sub_filter) in sub_filters.iter().enumerate() {
             sub_filter.check_place(&params, index as u64)?;

@@ -115,7 +115,7 @@ pub(in crate::bloom) fn contains_all(
         "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
         _ => line::has,
     };
-    run(shape, SeekAll(Seek { lines, has, first: 0 }, hashes, found))
+    run(shape, All(Seek { lines, has, first: 0 }, hashes, found))
 }
 
 /// [`insert`] for each of many hashes.
@@ -130,7 +130,7 @@ pub(in crate::bloom) fn insert_all(
         "x86_64+avx512f" => |line: &mut Line, places, probes| line::avx512::fill(line, places, probes),
         _ => line::fill,
     };
-    run(shape, FillAll(Fill { lines, fill }, hashes, free))
+    run(shape, All(Fill { lines, fill }, hashes, free))
 }
 
 /// Sets those bits of the hashes that are in the lines of a part, and returns how many were free. The first hash has bit
@@ -248,36 +248,29 @@ const AHEAD: usize = 16;
 /// A probe for each of many items, and what is done with each answer.
 struct All<P, H, F>(P, H, F);
 
-/// [`All`] for look-ups.
-struct SeekAll<'a, W, H, F>(Seek<'a, W>, H, F);
-
-impl<W: Fn(&Line, u64, u32) -> bool, H: Iterator<Item = Hash128>, F: FnMut(bool)> Job for SeekAll<'_, W, H, F> {
+/// Look-ups.
+impl<W: Fn(&Line, u64, u32) -> bool, H: Iterator<Item = Hash128>, F: FnMut(bool)> Job for All<Seek<'_, W>, H, F> {
     type Output = ();
 
     #[inline(always)]
     fn run(self, shape: impl LineShape) {
-        let SeekAll(seek, hashes, found) = self;
-        let is_far = seek.lines.len() >= CHUNKED_FROM_LINES;
+        let is_far = self.0.lines.len() >= CHUNKED_FROM_LINES;
         match (is_far, shape.lines_per_item()) {
-            (false, _) => All(seek, hashes, found).run_ahead(shape),
-            (true, 1) => All(seek, hashes, found).run_chunked(shape),
-            (true, _) => seek.run_first_lines_first(shape, hashes, found),
+            (false, _) => self.run_ahead(shape),
+            (true, 1) => self.run_chunked(shape),
+            (true, _) => self.0.run_first_lines_first(shape, self.1, self.2),
         }
     }
 }
 
-/// [`All`] for insertions.
-struct FillAll<'a, W, H, F>(Fill<'a, W>, H, F);
-
-impl<W: Fn(&mut Line, u64, u32) -> u64, H: Iterator<Item = Hash128>, F: FnMut(u64)> Job for FillAll<'_, W, H, F> {
+/// Insertions.
+impl<W: Fn(&mut Line, u64, u32) -> u64, H: Iterator<Item = Hash128>, F: FnMut(u64)> Job for All<Fill<'_, W>, H, F> {
     type Output = ();
 
     #[inline(always)]
     fn run(self, shape: impl LineShape) {
-        let FillAll(fill, hashes, free) = self;
-        let is_far = fill.lines.len() >= CHUNKED_FROM_LINES;
-        let all = All(fill, hashes, free);
-        if is_far { all.run_chunked(shape) } else { all.run_ahead(shape) }
+        let is_far = self.0.lines.len() >= CHUNKED_FROM_LINES;
+        if is_far { self.run_chunked(shape) } else { self.run_ahead(shape) }
     }
 }
 

@@ -85,15 +85,15 @@ impl Geometry {
 pub fn geometry(error_rate: f64, capacity: u64) -> Result<Geometry, Error> {
     check_error_rate(error_rate)?;
     Error::check_range(capacity != 0, Parameter::Capacity, "at least 1", capacity)?;
-    let (shape, num_lines) = sized(error_rate, capacity);
+    let (lines_per_item, probes_per_line, num_lines) = with_shape(error_rate, |shape| {
+        let num_lines = shape.num_lines(capacity);
+        (shape.lines_per_item, shape.line.probes(), num_lines)
+    });
     // Fewer than 2^55 lines of 2^9 bits. There is always at least one: capacity is at least 1 and the load is finite.
     let is_within = (1.0..(1u64 << 55) as f64).contains(&num_lines);
-    Error::check_range(is_within, Parameter::Capacity, "of an addressable size at this error rate", capacity)?;
-    Ok(Geometry {
-        lines_per_item: shape.lines_per_item,
-        probes_per_line: shape.line.probes(),
-        num_lines: num_lines as u64,
-    })
+    let expected = "of an addressable size at this error rate";
+    Error::check_range(is_within, Parameter::Capacity, expected, capacity)?;
+    Ok(Geometry { lines_per_item, probes_per_line, num_lines: num_lines as u64 })
 }
 
 /// The part of a geometry that the error rate alone decides.
@@ -112,28 +112,26 @@ impl RatedShape {
 
     /// Number of lines for `capacity` items.
     fn num_lines(&mut self, capacity: u64) -> f64 {
+        let lines_per_item = f64::from(self.lines_per_item);
         let at = |load: f64| {
-            let bits_per_item = f64::from(LINE_BITS) * f64::from(self.lines_per_item) / load;
+            let bits_per_item = f64::from(LINE_BITS) * lines_per_item / load;
             libm::ceil(MARGIN * capacity as f64 * bits_per_item / f64::from(LINE_BITS))
         };
-        loop {
-            // Every operation of `at` is monotone. So where both bounds give one number, every load between them gives
-            // it too.
-            let (low, high) = self.line.loads();
-            let num_lines = at(high);
-            if low == high || num_lines == at(low) {
-                return num_lines;
-            }
-            self.line.narrow();
-        }
+        // Every operation of `at` is monotone. So where both bounds give one number, every load between them gives it too.
+        at(self.narrowed(|low, high| at(low) == at(high)))
     }
 
     /// The mean number of items on a line that has the rate, to the last place.
     fn load(&mut self) -> f64 {
+        self.narrowed(|_, _| false)
+    }
+
+    /// The upper bound of that number, once the bounds are the same or near enough.
+    fn narrowed(&mut self, is_enough: impl Fn(f64, f64) -> bool) -> f64 {
         loop {
             let (low, high) = self.line.loads();
-            if low == high {
-                return low;
+            if low == high || is_enough(low, high) {
+                return high;
             }
             self.line.narrow();
         }
@@ -159,14 +157,6 @@ pub(crate) fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
     let load = with_shape(error_rate, RatedShape::load);
     let share = -libm::expm1(load * geometry.num_lines as f64 * ln_free_after_pick(geometry));
     Some((share * geometry.num_bits() as f64) as u64)
-}
-
-/// The shape for a rate, and the number of lines for `capacity` items.
-fn sized(error_rate: f64, capacity: u64) -> (RatedShape, f64) {
-    with_shape(error_rate, |shape| {
-        let num_lines = shape.num_lines(capacity);
-        (*shape, num_lines)
-    })
 }
 
 /// Calls `f` with the shape for a rate. Shapes of recent rates are cached: a server that loads a million filters of one

@@ -23,12 +23,7 @@ impl LineSubFilter {
     /// # Errors
     /// [`Error::OutOfRange`] for parameters that no filter can have, what `limit` says, and
     /// [`Error::OutOfMemory`] when the allocator refuses.
-    pub fn new(
-        error_rate: f64,
-        capacity: u64,
-        held_bytes: u64,
-        limit: &(impl SizeLimit + ?Sized),
-    ) -> Result<Self, Error> {
+    pub fn new(error_rate: f64, capacity: u64, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
         Self::of_chain(&Params { error_rate, capacity, expansion: 0, seed: 0 }, 0, held_bytes, limit)
     }
 
@@ -40,7 +35,7 @@ impl LineSubFilter {
         params: &Params,
         index: u64,
         held_bytes: u64,
-        limit: &(impl SizeLimit + ?Sized),
+        limit: &impl SizeLimit,
     ) -> Result<Self, Error> {
         let plan = LinePlan::of(params, index)?;
         let num_lines = plan.geometry.num_lines;
@@ -65,11 +60,6 @@ impl LineSubFilter {
         let expected = format_args!("those of the filter, {params:?}");
         let got = format_args!("{:?}", plan.params);
         Error::check_field(plan.params == *params, "parameters of a sub-filter", expected, got)
-    }
-
-    /// Prefetches every line of the item of this hash.
-    pub fn prefetch(&self, hash: Hash128) {
-        probe::prefetch(self.lines(), &[hash], 1, self.0.plan.geometry.lines_per_item);
     }
 
     #[inline(always)]

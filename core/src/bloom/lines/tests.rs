@@ -23,7 +23,7 @@ fn filled(params: Params, items: &[u16]) -> LineFilter {
 
 /// Every type of iterator, limit or closure compiles all shapes of the list loops again, so the tests use one of each.
 fn add_list(filter: &mut LineFilter, items: &[u16], limit: &dyn SizeLimit, added: &mut Vec<bool>) -> Result<(), Error> {
-    filter.add_all(bytes(items), limit, |new| added.push(new))
+    filter.add_all(bytes(items), &limit, |new| added.push(new))
 }
 
 fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
@@ -211,7 +211,7 @@ fn chains_end_at_a_number_of_sub_filters() {
     let refused = add_list(&mut chain, &items, &Unlimited, &mut added);
     let expected = "at most 1024, as a larger capacity or expansion needs";
     assert_eq!(refused, Err(Error::out_of_range(Parameter::SubFilters, expected, 1025)));
-    assert_eq!(chain.sub_filters().len(), LineFilter::MAX_SUB_FILTERS);
+    assert_eq!(chain.sub_filters().len(), super::super::chain::MAX_SUB_FILTERS);
     assert_eq!(chain.add(b"another", &Unlimited), refused.map(|()| true));
     assert!(bytes(&items).zip(&added).all(|(item, _)| chain.may_contain(item)));
     // Items that it has are still accepted.

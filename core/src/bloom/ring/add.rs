@@ -1,9 +1,11 @@
 //! Adding to the newest generation.
 
+use std::iter::once;
+
 use super::super::chain::chunks::{first_marked, first_marks, hashes_of, marked, next_chunk};
-use super::super::chain::{Expected, SubFilter};
+use super::super::chain::{Expected, SubFilter, num_items};
 use super::super::lines::sub_filter::LineSubFilter;
-use super::{Forgotten, Generation, Ring, look_up_chunk, num_items};
+use super::{Forgotten, Generation, Ring, look_up_chunk};
 use crate::error::Error;
 use crate::hash::Hash128;
 use crate::live::Outcome;
@@ -26,19 +28,14 @@ impl Ring {
     ///
     /// # Errors
     /// What keeps the newest generation from growing. Nothing is changed then.
-    pub(in crate::bloom) fn add(&mut self, item: &[u8], limit: &(impl SizeLimit + ?Sized)) -> Result<Touch, Error> {
+    pub(in crate::bloom) fn add(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Touch, Error> {
         let hash = self.hash(item);
-        let is_known = if self.sliding.refresh {
-            if LineSubFilter::look_up(self.newest(), hash) {
-                return Ok(Touch::Same);
-            }
-            LineSubFilter::look_up(&self.sub_filters[..self.newest_start()], hash)
-        } else {
-            if LineSubFilter::look_up(&self.sub_filters, hash) {
-                return Ok(Touch::Same);
-            }
-            false
-        };
+        // An item that is renewed is the same in the newest generation alone.
+        let same_from = if self.sliding.refresh { self.newest_start() } else { 0 };
+        if LineSubFilter::look_up(&self.sub_filters[same_from..], hash) {
+            return Ok(Touch::Same);
+        }
+        let is_known = same_from > 0 && LineSubFilter::look_up(&self.sub_filters[..same_from], hash);
         if self.room() == 0 {
             self.make_room(limit)?;
         }
@@ -57,7 +54,7 @@ impl Ring {
         &mut self,
         item: &[u8],
         time: Time,
-        limit: &(impl SizeLimit + ?Sized),
+        limit: &impl SizeLimit,
     ) -> (Result<bool, Error>, Outcome<Forgotten>) {
         let (due, mut outcome) = (self.due(time), Outcome::default());
         if due != Move::Stay {
@@ -82,7 +79,7 @@ impl Ring {
         &mut self,
         mut items: impl Iterator<Item = &'a [u8]>,
         time: Time,
-        limit: &(impl SizeLimit + ?Sized),
+        limit: &impl SizeLimit,
         outcome: &mut Outcome<Forgotten>,
         mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
@@ -99,13 +96,13 @@ impl Ring {
             }
         };
         self.make(due, outcome);
-        self.add_all(std::iter::once(first).chain(items), limit, outcome, added)
+        self.add_all(once(first).chain(items), limit, outcome, added)
     }
 
     fn add_all<'a>(
         &mut self,
         items: impl Iterator<Item = &'a [u8]>,
-        limit: &(impl SizeLimit + ?Sized),
+        limit: &impl SizeLimit,
         outcome: &mut Outcome<Forgotten>,
         mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
@@ -121,7 +118,7 @@ impl Ring {
     }
 
     /// Adds the items of at most a chunk of hashes, in order, up to the first that fails.
-    fn add_chunk(&mut self, hashes: &[Hash128], limit: &(impl SizeLimit + ?Sized)) -> (Touched, Result<(), Error>) {
+    fn add_chunk(&mut self, hashes: &[Hash128], limit: &impl SizeLimit) -> (Touched, Result<(), Error>) {
         // As in a chain, each item is looked up once here, and again only in what has changed since.
         let all = first_marks(hashes.len());
         let (mut known, mut left) = self.known_and_left(hashes, all);
@@ -160,12 +157,8 @@ impl Ring {
     /// The masks of those hashes in `which` that are known, and of those that the newest generation is to take.
     fn known_and_left(&self, hashes: &[Hash128], which: u32) -> (u32, u32) {
         let known = which & look_up_chunk(&self.sub_filters, hashes, Expected::Absent);
-        let left = if self.sliding.refresh {
-            which & !(known & look_up_chunk(self.newest(), hashes, Expected::Absent))
-        } else {
-            which & !known
-        };
-        (known, left)
+        let newest = if self.sliding.refresh { look_up_chunk(self.newest(), hashes, Expected::Absent) } else { known };
+        (known, which & !(known & newest))
     }
 
     /// Notes that an item which the newest generation has taken is in an older one too.
@@ -185,20 +178,17 @@ impl Ring {
     ///
     /// # Errors
     /// What `limit` says, [`Error::OutOfMemory`], [`Error::OutOfRange`]. Nothing is changed then.
-    fn make_room(&mut self, limit: &(impl SizeLimit + ?Sized)) -> Result<bool, Error> {
+    fn make_room(&mut self, limit: &impl SizeLimit) -> Result<bool, Error> {
         if self.is_of_last() && !self.newest().is_empty() {
             return self.turn(limit).map(|()| true);
         }
-        let mut more = Vec::new();
-        try_reserve(&mut more, 1)?;
-        more.push(self.sub_filter(self.newest().len(), self.sub_filters.len(), self.size_bytes(), limit)?);
-        self.append(&mut more)?;
-        Ok(false)
+        let next = self.sub_filter(self.newest().len(), self.sub_filters.len(), self.size_bytes(), limit)?;
+        self.append(once(next)).map(|()| false)
     }
 
     /// Begins the next generation of a filter of the last items. The memory of the generation that dies by that serves again,
     /// so a filter that has come round takes no more.
-    fn turn(&mut self, limit: &(impl SizeLimit + ?Sized)) -> Result<(), Error> {
+    fn turn(&mut self, limit: &impl SizeLimit) -> Result<(), Error> {
         let dies = self.dead(1).0 > 0;
         if !dies {
             let next = self.sub_filter(0, self.sub_filters.len(), self.size_bytes(), limit)?;

@@ -3,58 +3,40 @@
 use super::super::chain::chunks::next_chunk;
 use super::super::chain::{Expected, SubFilter, taken_bytes};
 use super::super::lines::sub_filter::LineSubFilter;
-use super::{Ring, look_up_chunk};
+use super::{Forgotten, Ring, look_up_chunk};
 use crate::admission::{Admission, Survey, Terms, first_of};
 use crate::error::Error;
 use crate::hash::Hash128;
+use crate::live::Outcome;
 use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
-use crate::window::Move;
-
-/// The items of a call, looked up, and the memory that they need.
-pub(in crate::bloom) struct Prepared {
-    survey: Survey<Hash128>,
-    /// Of the new ones, how many come in.
-    admitted: usize,
-    /// Those known that the newest generation takes too, each with how many new ones come before it.
-    renewed: Vec<(usize, Hash128)>,
-    /// What becomes of the new ones, if nothing is changed.
-    told: Vec<Admission>,
-    /// The sub-filters that the newest generation may need besides those that it has.
-    more: Vec<LineSubFilter>,
-}
-
-impl Prepared {
-    /// Would they change anything?
-    pub(in crate::bloom) fn has_changes(&self) -> bool {
-        self.admitted > 0 || !self.renewed.is_empty()
-    }
-
-    /// What becomes of the items, where nothing is changed.
-    pub(in crate::bloom) fn answers(self) -> Vec<Admission> {
-        self.survey.into_answers(&self.told)
-    }
-}
+use crate::window::{Move, Time};
 
 impl Ring {
-    /// Looks all items up as they are known after the move that is due, and allocates what [`Self::admit`] needs then.
+    /// Adds those items that `terms` admit, in order, once the move is made that is due, if they change anything.
+    ///
+    /// All memory is allocated before that.
     ///
     /// # Errors
     /// [`Error::NotOfLast`] in a filter of the last items. What keeps the filter from growing, [`Error::OutOfMemory`].
-    pub(in crate::bloom) fn prepare<'a>(
+    /// Nothing is changed then.
+    pub(in crate::bloom) fn admit_at<'a>(
         &mut self,
         items: impl ExactSizeIterator<Item = &'a [u8]>,
         terms: Terms,
-        due: Move,
-        limit: &(impl SizeLimit + ?Sized),
-    ) -> Result<Prepared, Error> {
+        time: Time,
+        limit: &impl SizeLimit,
+        outcome: &mut Outcome<Forgotten>,
+    ) -> Result<Vec<Admission>, Error> {
         if self.is_of_last() {
             return Err(Error::NotOfLast { what: "admission up to a limit" });
         }
+        let due = self.due(time);
         let slices_later = if let Move::Advance(slice) = due { slice - self.newest_slice } else { 0 };
-        let (mut survey, mut renewed) = (Survey::of(items.len())?, Vec::new());
-        if self.sliding.refresh {
-            renewed = try_with_capacity(items.len())?;
-        }
+        // What counts on room below the limit must not wait for it: a clock that had jumped came back.
+        let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
+        let mut survey = Survey::of(items.len())?;
+        // Known items that the newest generation takes too, each with how many new ones come before it.
+        let mut renewed = try_with_capacity(if self.sliding.refresh { items.len() } else { 0 })?;
         let newest = if slices_later == 0 { self.newest() } else { &[] };
         let mut hashes = items.map(|item| self.hash(item));
         while let Some((chunk, len)) = next_chunk(&mut hashes) {
@@ -73,24 +55,39 @@ impl Ring {
         if terms.all && admitted < new {
             renewed.clear();
         }
-        let told = first_of(if terms.dry_run { admitted } else { 0 }, new)?;
+        let mut told = first_of(if terms.dry_run { admitted } else { 0 }, new)?;
         let more = self.sub_filters_for((admitted + renewed.len()) as u64, slices_later, limit)?;
         try_reserve(&mut self.sub_filters, more.len())?;
         try_reserve(&mut self.generations, 1)?;
-        Ok(Prepared { survey, admitted, renewed, told, more })
+        let changes = !terms.dry_run && (admitted > 0 || !renewed.is_empty());
+        if changes || rebases && !terms.dry_run {
+            self.make(due, outcome);
+        }
+        if changes {
+            outcome.changed = true;
+            self.fill(more, survey.new_items(), &renewed, admitted, &mut told);
+        }
+        Ok(survey.into_answers(&told))
     }
 
-    /// Adds the first of the new items, as many as come in, and all those renewed, in order, once the move has been made
-    /// that they were prepared for. Nothing is allocated: there is room. Some may be known by then, from the others.
-    pub(in crate::bloom) fn admit(&mut self, prepared: Prepared) -> Vec<Admission> {
-        let Prepared { survey, admitted: most, renewed, mut told, mut more } = prepared;
+    /// Adds the first `most` of the new items and all those renewed, in order, to the newest generation and the
+    /// sub-filters `more`, which have room for them, and for which the lists have. Some may be known by then, from the
+    /// others.
+    fn fill(
+        &mut self,
+        more: Vec<LineSubFilter>,
+        new: &[Hash128],
+        renewed: &[(usize, Hash128)],
+        most: usize,
+        told: &mut [Admission],
+    ) {
         let had_newest = !self.newest().is_empty();
         let mut at = self.sub_filters.len() - usize::from(had_newest);
         let start = self.newest_start();
-        let appended = self.append(&mut more);
+        let appended = self.append(more.into_iter());
         debug_assert!(appended.is_ok(), "there is room");
         let (mut admitted, mut renewed) = (0, renewed.iter().peekable());
-        for (place, hash) in survey.new_items().iter().map(Some).chain([None]).enumerate() {
+        for (place, hash) in new.iter().map(Some).chain([None]).enumerate() {
             while let Some(&(_, hash)) = renewed.next_if(|(before, _)| *before == place) {
                 // Only what the newest generation took counts.
                 if self.insert_from(start, &mut at, hash) {
@@ -112,7 +109,6 @@ impl Ring {
         let dropped = self.sub_filters.len() - (at + 1);
         self.sub_filters.truncate(at + 1);
         self.generations.last_mut().into_iter().for_each(|newest| newest.len -= dropped as u32);
-        survey.into_answers(&told)
     }
 
     /// The sub-filters that `items` may need in the newest generation of a number of slices later, besides those that it
@@ -121,7 +117,7 @@ impl Ring {
         &self,
         items: u64,
         slices_later: u64,
-        limit: &(impl SizeLimit + ?Sized),
+        limit: &impl SizeLimit,
     ) -> Result<Vec<LineSubFilter>, Error> {
         let mut more: Vec<LineSubFilter> = Vec::new();
         let alive = self.alive(slices_later);

@@ -1,9 +1,9 @@
 //! Unions of filters that forget: generation by generation, under their slices.
 
 use super::super::chain::merge::{empty_twins, plan_union, unite};
-use super::super::chain::{SubFilter, taken_bytes};
+use super::super::chain::{MAX_SUB_FILTERS, SubFilter, num_items, taken_bytes};
 use super::super::lines::sub_filter::LineSubFilter;
-use super::{Forgotten, Generation, Ring, num_items};
+use super::{Forgotten, Generation, Ring};
 use crate::error::{Error, Parameter};
 use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::{Ahead, Merging, Move, Time};
@@ -35,7 +35,7 @@ impl Ring {
         &mut self,
         others: &[&Self],
         merging: Merging,
-        limit: &(impl SizeLimit + ?Sized),
+        limit: &impl SizeLimit,
     ) -> Result<(bool, Forgotten), Error> {
         let stored = self.newest_slice;
         if let Move::Rebase(slice) = merging.before {
@@ -50,7 +50,7 @@ impl Ring {
         united
     }
 
-    fn unite(&mut self, others: &[&Self], limit: &(impl SizeLimit + ?Sized)) -> Result<(bool, Forgotten), Error> {
+    fn unite(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<(bool, Forgotten), Error> {
         if self.is_of_last() {
             return Err(Error::NotOfLast { what: "unions" });
         }
@@ -65,7 +65,7 @@ impl Ring {
             return Ok((false, Forgotten::default()));
         }
         let len = plans.iter().map(|plan| plan.ours + plan.twins.len()).sum();
-        Error::check_range(len <= Self::MAX_SUB_FILTERS, Parameter::SubFilters, "at most 1024", len)?;
+        Error::check_range(len <= MAX_SUB_FILTERS, Parameter::SubFilters, "at most 1024", len)?;
         let (mut sub_filters, mut generations) = (try_with_capacity(len)?, try_with_capacity(plans.len())?);
         let forgotten = self.advance(newest_slice);
         let mut ours = std::mem::take(&mut self.sub_filters).into_iter();
@@ -99,7 +99,7 @@ impl Ring {
         &self,
         others: &[&'a Self],
         newest_slice: u64,
-        limit: &(impl SizeLimit + ?Sized),
+        limit: &impl SizeLimit,
     ) -> Result<Vec<Planned<'a>>, Error> {
         let alive = self.sliding.generations(self.params.capacity);
         let mut plans = try_with_capacity(alive as usize)?;
