@@ -110,7 +110,7 @@ impl Window {
 
     /// The same window, moved on by something else.
     #[must_use]
-    pub fn with_pace(self, pace: Pace) -> Self {
+    pub(crate) fn with_pace(self, pace: Pace) -> Self {
         Window { pace, ..self }
     }
 

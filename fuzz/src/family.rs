@@ -113,7 +113,7 @@ impl Family for BloomFilter {
             present.may_contain_all(asked.iter().copied(), |is_there| found.push(is_there));
             assert!(asked.iter().zip(&found).all(|(item, &is_there)| present.may_contain(item) == is_there));
             assert!(is_share(present.fill_ratio()) && is_share(present.false_positive_rate()));
-            assert!(present.num_items() <= self.num_items() && present.slice() >= self.newest_slice());
+            assert!(present.num_items() <= self.num_items() && self.present_slice(now) >= self.newest_slice());
         }
     }
 }

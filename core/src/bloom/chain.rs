@@ -5,7 +5,7 @@ use std::alloc::Layout;
 use std::fmt;
 use std::iter::once;
 
-use self::chunks::{first_marked, first_marks, hashes_of, next_chunk};
+use self::chunks::{first_marked, first_marks, hashes_of, next_chunk, up_to};
 use super::bitmap::Line;
 use super::params::Params;
 use crate::error::{Error, Parameter};
@@ -304,7 +304,7 @@ impl<S: SubFilter> Chain<S> {
         while self.sub_filters.len() == 1 && self.room() > 0 {
             let mut fitting = usize::try_from(self.room()).unwrap_or(usize::MAX);
             if let Some(only) = self.sub_filters_mut().last_mut() {
-                only.insert_all(hashes.up_to(&mut fitting), &mut added);
+                only.insert_all(up_to(&mut hashes, &mut fitting), &mut added);
             }
             if fitting > 0 {
                 return Ok(());

@@ -21,15 +21,14 @@ impl BloomFilter {
         if let EitherChain::Windowed(ring) = &mut self.chain { Some(ring) } else { None }
     }
 
-    /// Why a filter of another kind cannot be merged into this one.
-    fn mismatch(&self, other: &BloomFilter) -> Option<Error> {
-        if self.layout() != other.layout() {
-            return Some(Error::incompatible(Parameter::Layout, self.layout(), other.layout()));
+    /// Checks that a filter is of this kind, so that it may be merged into this one.
+    fn check_kind(&self, other: &BloomFilter) -> Result<(), Error> {
+        Error::check_same(Parameter::Layout, self.layout(), other.layout())?;
+        if self.sliding().is_some() == other.sliding().is_some() {
+            return Ok(());
         }
-        let sliding =
-            |filter: &BloomFilter| filter.as_ring().map_or("none".to_owned(), |ring| ring.sliding().to_string());
-        let differ = self.as_ring().is_some() != other.as_ring().is_some();
-        differ.then(|| Error::incompatible(Parameter::Window, sliding(self), sliding(other)))
+        let [ours, theirs] = [self, other].map(|filter| filter.sliding().map_or("none".into(), Sliding::to_string));
+        Err(Error::incompatible(Parameter::Window, ours, theirs))
     }
 }
 
@@ -124,9 +123,7 @@ impl Windowed for BloomFilter {
     }
 
     fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
-        if let Some(error) = others.iter().find_map(|other| live.value.mismatch(other)) {
-            return Err(error);
-        }
+        others.iter().try_for_each(|other| live.value.check_kind(other))?;
         let merging = live.value.merging(others, live.time)?;
         let changed = match &mut live.value.chain {
             EitherChain::Lines(ours) => ours.merge(&all_of(others, Self::as_lines)?, limit)?,

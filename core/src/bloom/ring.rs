@@ -204,6 +204,8 @@ impl Ring {
     }
 
     /// Whether the item may have been added, once so many more slices have begun.
+    // Apart, so that the code for a plain filter stays small.
+    #[inline(never)]
     pub fn may_contain(&self, item: &[u8], slices_later: u64) -> bool {
         LineSubFilter::look_up(self.alive(slices_later), self.hash(item))
     }

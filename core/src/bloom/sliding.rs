@@ -42,7 +42,7 @@ pub enum Span {
 
 impl Sliding {
     /// The most slices of a filter.
-    pub const MAX_SLICES: u32 = 64;
+    pub(crate) const MAX_SLICES: u32 = 64;
 
     /// The slices of a filter that was not told how many. One of the last different items has none.
     pub const fn default_slices(refresh: bool) -> u32 {

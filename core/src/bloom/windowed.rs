@@ -52,11 +52,6 @@ impl BloomFilter {
 }
 
 impl Present<'_> {
-    /// The slice that it is.
-    pub fn slice(&self) -> Option<u64> {
-        Some(self.filter.as_ring()?.newest_slice().saturating_add(self.slices_later))
-    }
-
     /// As [`BloomFilter::may_contain`].
     #[inline]
     pub fn may_contain(&self, item: impl AsRef<[u8]>) -> bool {

@@ -30,12 +30,17 @@ impl Ring {
     /// What keeps the newest generation from growing. Nothing is changed then.
     pub(in crate::bloom) fn add(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Touch, Error> {
         let hash = self.hash(item);
-        // An item that is renewed is the same in the newest generation alone.
-        let same_from = if self.sliding.refresh { self.newest_start() } else { 0 };
-        if LineSubFilter::look_up(&self.sub_filters[same_from..], hash) {
-            return Ok(Touch::Same);
-        }
-        let is_known = same_from > 0 && LineSubFilter::look_up(&self.sub_filters[..same_from], hash);
+        let is_known = if self.sliding.refresh {
+            if LineSubFilter::look_up(self.newest(), hash) {
+                return Ok(Touch::Same);
+            }
+            LineSubFilter::look_up(&self.sub_filters[..self.newest_start()], hash)
+        } else {
+            if LineSubFilter::look_up(&self.sub_filters, hash) {
+                return Ok(Touch::Same);
+            }
+            false
+        };
         if self.room() == 0 {
             self.make_room(limit)?;
         }
