@@ -31,13 +31,7 @@ impl Terms {
     /// How many of so many distinct new items come in, beside those that are there.
     pub(crate) fn admitted(&self, present: u64, new: usize) -> usize {
         let left = usize::try_from(self.limit.saturating_sub(present)).unwrap_or(usize::MAX);
-        if new <= left {
-            new
-        } else if self.all {
-            0
-        } else {
-            left
-        }
+        if self.all && new > left { 0 } else { new.min(left) }
     }
 }
 

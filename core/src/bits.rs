@@ -13,7 +13,7 @@ use multiversion::multiversion;
 use crate::parallel::{self, PIECE_BYTES};
 
 /// Bits in a word.
-pub const WORD_BITS: usize = u64::BITS as usize;
+pub(crate) const WORD_BITS: usize = u64::BITS as usize;
 
 fn view<T: BitStore>(words: &[T]) -> &BitSlice<T, Lsb0>
 where
@@ -27,7 +27,7 @@ where
 /// # Panics
 /// When `index` lies outside `words`.
 #[inline]
-pub fn get(words: &[u64], index: usize) -> bool {
+pub(crate) fn get(words: &[u64], index: usize) -> bool {
     view(words)[index]
 }
 
@@ -36,12 +36,12 @@ pub fn get(words: &[u64], index: usize) -> bool {
 /// # Panics
 /// When `index` lies outside `words`.
 #[inline]
-pub fn set(words: &mut [u64], index: usize) -> bool {
+pub(crate) fn set(words: &mut [u64], index: usize) -> bool {
     !words.view_bits_mut::<Lsb0>().replace(index, true)
 }
 
 /// The positions of the set bits, ascending.
-pub fn ones(words: &[u64]) -> impl Iterator<Item = usize> + Clone + '_ {
+pub(crate) fn ones(words: &[u64]) -> impl Iterator<Item = usize> + Clone + '_ {
     view(words).iter_ones()
 }
 
@@ -53,7 +53,7 @@ pub fn count_ones(words: &[u64]) -> u64 {
 
 /// As [`count_ones`], of bytes.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt", "x86_64+sse4.2+popcnt"))]
-pub fn count_ones_in_bytes(bytes: &[u8]) -> u64 {
+pub(crate) fn count_ones_in_bytes(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let in_words: u64 = words.iter().map(|word| u64::from(u64::from_ne_bytes(*word).count_ones())).sum();
     in_words + rest.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>()
@@ -61,7 +61,7 @@ pub fn count_ones_in_bytes(bytes: &[u8]) -> u64 {
 
 /// ORs `src` into `dst` word by word, up to the length of the shorter one.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-pub fn or_into(dst: &mut [u64], src: &[u64]) {
+pub(crate) fn or_into(dst: &mut [u64], src: &[u64]) {
     for (to, from) in dst.iter_mut().zip(src) {
         *to |= from;
     }
@@ -69,7 +69,7 @@ pub fn or_into(dst: &mut [u64], src: &[u64]) {
 
 /// ORs `src` into `dst` as [`or_into`] does and returns how many bits of `dst` are set afterwards.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt", "x86_64+sse4.2+popcnt"))]
-pub fn or_count(dst: &mut [u64], src: &[u64]) -> u64 {
+pub(crate) fn or_count(dst: &mut [u64], src: &[u64]) -> u64 {
     let mut ones = 0;
     let shared = dst.len().min(src.len());
     let (both, rest) = dst.split_at_mut(shared);
@@ -83,7 +83,7 @@ pub fn or_count(dst: &mut [u64], src: &[u64]) -> u64 {
 /// ORs eight bitmaps into `dst` in one pass: eight streams are read at once, and `dst` is read and written once. Each
 /// bitmap is at least as long as `dst`.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-pub fn or_eight_into(dst: &mut [u64], src: [&[u64]; 8]) {
+pub(crate) fn or_eight_into(dst: &mut [u64], src: [&[u64]; 8]) {
     let src = src.map(|words| &words[..dst.len()]);
     for (index, to) in dst.iter_mut().enumerate() {
         *to |= src.iter().fold(0, |all, words| all | words[index]);
@@ -99,7 +99,7 @@ const PAGE_WORDS: usize = PAGE_BYTES / size_of::<u64>();
 
 /// Copies `src` over `dst`, which is all zeros and of the same length. Pages of zeros are not written: a write to
 /// untouched memory would cost a page fault and make it resident.
-pub fn copy_to_zeroed(dst: &mut [u8], src: &[u8]) {
+pub(crate) fn copy_to_zeroed(dst: &mut [u8], src: &[u8]) {
     sum_of_both(dst, src, |dst, src| {
         for (to, from) in dst.chunks_mut(PAGE_BYTES).zip(src.chunks(PAGE_BYTES)) {
             if has_ones(from) {
@@ -118,7 +118,7 @@ fn sum_of_both<T: Send + Sync>(dst: &mut [T], src: &[T], work: impl Fn(&mut [T],
 }
 
 /// Clears all bits. Pages of zeros are not written, for the reason given at [`copy_to_zeroed`].
-pub fn clear(words: &mut [u64]) {
+pub(crate) fn clear(words: &mut [u64]) {
     for page in words.chunks_mut(PAGE_WORDS) {
         if has_ones(bytemuck::cast_slice(page)) {
             page.fill(0);
@@ -128,7 +128,7 @@ pub fn clear(words: &mut [u64]) {
 
 /// ORs `src` into `dst` of the same length and returns how many bits that set. Pages of zeros in `src` leave `dst`
 /// untouched.
-pub fn or_new(dst: &mut [u64], src: &[u64]) -> u64 {
+pub(crate) fn or_new(dst: &mut [u64], src: &[u64]) -> u64 {
     sum_of_both(dst, src, |dst, src| {
         let mut new = 0;
         for (to, from) in dst.chunks_mut(PAGE_WORDS).zip(src.chunks(PAGE_WORDS)) {
@@ -142,7 +142,7 @@ pub fn or_new(dst: &mut [u64], src: &[u64]) -> u64 {
 }
 
 /// Whether every page of `bytes` has a bit set. A copy then makes the whole destination resident.
-pub fn fills_every_page(bytes: &[u8]) -> bool {
+pub(crate) fn fills_every_page(bytes: &[u8]) -> bool {
     bytes.chunks(PAGE_BYTES).all(has_ones)
 }
 
@@ -156,13 +156,13 @@ fn has_ones(bytes: &[u8]) -> bool {
 
 /// How many bits the union of two bitmaps of equal length has set.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt", "x86_64+sse4.2+popcnt"))]
-pub fn count_either(one: &[u64], other: &[u64]) -> u64 {
+pub(crate) fn count_either(one: &[u64], other: &[u64]) -> u64 {
     one.iter().zip(other).map(|(one, other)| u64::from((one | other).count_ones())).sum()
 }
 
 /// ORs `src` into `dst` at a coarser grain: each run of `2^shift` bits of `src`, from its start,
 /// goes into one bit of `dst`. `src` has `2^shift` times the words of `dst`.
-pub fn or_folded(dst: &mut [u64], src: &[u64], shift: u32) {
+pub(crate) fn or_folded(dst: &mut [u64], src: &[u64], shift: u32) {
     if shift == 0 {
         or_into(dst, src);
     } else if shift < WORD_BITS.trailing_zeros() {
@@ -198,7 +198,7 @@ fn halve(word: u64) -> u64 {
 
 /// Prefetches the word that holds bit `index`. Any index is allowed.
 #[inline]
-pub fn prefetch(words: &[u64], index: usize) {
+pub(crate) fn prefetch(words: &[u64], index: usize) {
     prefetch_index::prefetch_index(words, index / WORD_BITS);
 }
 

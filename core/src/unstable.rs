@@ -3,10 +3,7 @@
 
 /// Bits of bitmaps.
 pub mod bits {
-    pub use crate::bits::{
-        WORD_BITS, clear, copy_to_zeroed, count_either, count_ones, count_ones_in_bytes, fills_every_page, get, ones,
-        or_count, or_eight_into, or_folded, or_into, or_new, prefetch, set,
-    };
+    pub use crate::bits::count_ones;
 }
 
 /// Bytes to hashes.
@@ -40,11 +37,6 @@ pub mod bloom {
     pub mod classic {
         pub use crate::bloom::classic::Rules;
         pub use crate::bloom::classic::sizing::{DEFAULT_GROWTH, FORCE64, NO_SCALING, NOROUND, Shape};
-    }
-
-    /// Sizes of filters of lines, and their error rates.
-    pub mod sizing {
-        pub use crate::bloom::lines::sizing::{line_false_positive_rate, sub_filter_rate};
     }
 }
 

@@ -78,14 +78,12 @@ impl Window {
     pub fn new(seconds: u64, slices: u32, most_slices: u32, pace: Pace) -> Result<Self, Error> {
         let is_within = (1..=Self::MAX_SECONDS).contains(&seconds);
         Error::check_range(is_within, Parameter::Window, "from 1 to 1099511627776 seconds", seconds)?;
-        if !(1..=most_slices).contains(&slices) {
-            let expected = match most_slices {
-                64 => "from 1 to 64",
-                254 => "from 1 to 254",
-                _ => "from 1 to as many as such a value may have",
-            };
-            return Err(Error::out_of_range(Parameter::Slices, expected, slices));
-        }
+        let expected = match most_slices {
+            64 => "from 1 to 64",
+            254 => "from 1 to 254",
+            _ => "from 1 to as many as such a value may have",
+        };
+        Error::check_range((1..=most_slices).contains(&slices), Parameter::Slices, expected, slices)?;
         let expected = "at least a second for each slice";
         Error::check_range(seconds >= u64::from(slices), Parameter::Window, expected, seconds)?;
         // Slices of this length, and no more than were asked for: so it fits. They have the same length again.

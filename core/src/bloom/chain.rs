@@ -46,9 +46,9 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     fn params(&self) -> &Params;
     /// The hash of an item.
     fn hash(item: &[u8], seed: u64) -> Hash128;
-    /// The sub-filter that follows `sub_filters`. `limit` is asked first; `held_bytes` is the size of the chain without
-    /// the new one.
-    fn next(sub_filters: &[Self], held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error>;
+    /// The sub-filter that follows `newest` as number `index` of the chain that starts with this one. `limit` is asked
+    /// first; `held_bytes` is the size of the chain without the new one.
+    fn next(&self, newest: &Self, index: u64, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error>;
     /// An empty sub-filter of the same sizes.
     fn empty_twin(&self, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
         let Store { plan, bitmap, .. } = self.store();
@@ -301,7 +301,7 @@ impl<S: SubFilter> Chain<S> {
         let mut hashes = hashes_of(items, |item| S::hash(item, seed));
         // A single sub-filter is given only as many hashes as fit if all are new, so its room need not be checked after
         // each.
-        while self.sub_filters.len() == 1 && self.room() > 0 {
+        while self.sub_filters().len() == 1 && self.room() > 0 {
             let mut fitting = usize::try_from(self.room()).unwrap_or(usize::MAX);
             if let Some(only) = self.sub_filters_mut().last_mut() {
                 only.insert_all(up_to(&mut hashes, &mut fitting), &mut added);
@@ -437,11 +437,12 @@ impl<S: SubFilter> Chain<S> {
 
     /// Appends the next sub-filter.
     pub(super) fn grow(&mut self, limit: &impl SizeLimit) -> Result<(), Error> {
-        let len = self.sub_filters.len();
+        let all = self.sub_filters();
+        let len = all.len();
         let expected = "at most 1024, as a larger capacity or expansion needs";
         Error::check_range(len < MAX_SUB_FILTERS, Parameter::SubFilters, expected, len + 1)?;
         let held_bytes = self.size_bytes().saturating_add(self.sub_filters.bytes_to_grow());
-        let next = S::next(self.sub_filters(), held_bytes, limit)?;
+        let next = all[0].next(&all[len - 1], len as u64, held_bytes, limit)?;
         self.sub_filters.append(once(next))
     }
 

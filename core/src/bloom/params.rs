@@ -77,10 +77,7 @@ impl Params {
         check_error_rate(self.error_rate)?;
         let is_within = (1..=Self::MAX_CAPACITY).contains(&self.capacity);
         Error::check_range(is_within, Parameter::Capacity, "from 1 to 1099511627776", self.capacity)?;
-        if self.expansion > Self::MAX_EXPANSION {
-            return Err(expansion_error(self.expansion));
-        }
-        Ok(())
+        if self.expansion <= Self::MAX_EXPANSION { Ok(()) } else { Err(expansion_error(self.expansion)) }
     }
 
     /// Checks that a filter of these parameters can be merged with one of `theirs`.
@@ -103,10 +100,8 @@ pub fn expansion_error(expansion: impl Display) -> Error {
 
 /// Refuses a rate that is not strictly between 0 and 1, and NaN.
 pub(super) fn check_error_rate(error_rate: f64) -> Result<(), Error> {
-    if error_rate > 0.0 && error_rate < 1.0 {
-        return Ok(());
-    }
-    Err(Error::out_of_range(Parameter::ErrorRate, "more than 0 and less than 1", error_rate))
+    let is_within = error_rate > 0.0 && error_rate < 1.0;
+    Error::check_range(is_within, Parameter::ErrorRate, "more than 0 and less than 1", error_rate)
 }
 
 #[cfg(test)]

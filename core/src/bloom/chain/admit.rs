@@ -79,7 +79,7 @@ impl<S: SubFilter> Chain<S> {
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
         let mut told = first_of(if terms.dry_run { most } else { 0 }, hashes.len())?;
-        let len = self.sub_filters.len();
+        let len = self.sub_filters().len();
         let stopped = self.grow_ahead(most as u64, limit).err();
         let kept = self.admit_to_newest(len - 1, hashes, most, &mut told, terms, stopped);
         self.sub_filters.truncate(*kept.as_ref().unwrap_or(&len));

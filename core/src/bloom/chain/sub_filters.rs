@@ -40,15 +40,7 @@ impl<S> SubFilters<S> {
 
     #[inline(always)]
     pub(in crate::bloom) fn first(&self) -> &S {
-        match self {
-            SubFilters::One(one) => one,
-            SubFilters::Many(all) => &all[0],
-        }
-    }
-
-    #[inline(always)]
-    pub(super) fn len(&self) -> usize {
-        self.as_slice().len()
+        &self.as_slice()[0]
     }
 
     /// Appends sub-filters.

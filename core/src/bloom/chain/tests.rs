@@ -81,8 +81,8 @@ impl SubFilter for Counted {
     fn hash(item: &[u8], seed: u64) -> Hash128 {
         Hash128 { lo: hash64(item, seed), hi: 0 }
     }
-    fn next(sub_filters: &[Self], _: u64, _: &impl SizeLimit) -> Result<Self, Error> {
-        let Counted { params, most_held, values, .. } = sub_filters[0];
+    fn next(&self, _: &Self, _: u64, _: u64, _: &impl SizeLimit) -> Result<Self, Error> {
+        let Counted { params, most_held, values, .. } = *self;
         if params.expansion == 0 {
             return Err(Error::Full { capacity: params.capacity });
         }

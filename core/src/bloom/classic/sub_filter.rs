@@ -195,12 +195,9 @@ impl SubFilter for ClassicSubFilter {
         classic_hash(item)
     }
 
-    fn next(sub_filters: &[Self], held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
-        let (Some(first), Some(newest)) = (sub_filters.first(), sub_filters.last()) else {
-            return Err(Error::corrupt("number of sub-filters", "at least 1", 0));
-        };
+    fn next(&self, newest: &Self, _index: u64, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
         // Those that are stored. A merge may have brought sub-filters of equal shapes under other rules.
-        let rules = first.rules();
+        let rules = self.rules();
         if rules.options & NO_SCALING != 0 {
             return Err(Error::Full { capacity: newest.capacity() });
         }

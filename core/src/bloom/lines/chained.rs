@@ -50,15 +50,12 @@ impl SubFilter for LineSubFilter {
         hash128(item, seed)
     }
 
-    fn next(sub_filters: &[Self], held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
-        let Some(newest) = sub_filters.last() else {
-            return Err(Error::corrupt("number of sub-filters", "at least 1", 0));
-        };
-        let params = newest.params();
+    fn next(&self, _newest: &Self, index: u64, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
+        let params = self.params();
         if params.expansion == 0 {
             return Err(Error::Full { capacity: params.capacity });
         }
-        LineSubFilter::of_chain(params, sub_filters.len() as u64, held_bytes, limit)
+        LineSubFilter::of_chain(params, index, held_bytes, limit)
     }
 
     /// Without the plans, which are shared.

@@ -150,7 +150,7 @@ impl RatedShape {
 /// deviation is `0.7 * sqrt(capacity)` items at a rate of 0.5, and `0.3 * sqrt(capacity)` at 0.05.
 ///
 /// **Part of the stored format**: a filter must grow at the same item everywhere.
-pub(crate) fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
+pub(super) fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
     if error_rate <= COUNT_SERVES_UP_TO {
         return None;
     }
@@ -184,12 +184,6 @@ fn lines_per_item(error_rate: f64) -> u32 {
     if lines < 1.0 { 1 } else { lines as u32 }
 }
 
-/// False-positive rate of a line. It holds a Poisson number of items with mean `load`, each with `probes_per_line`
-/// bits, at most 7. The absolute error is about 1e-14.
-pub fn line_false_positive_rate(probes_per_line: u32, load: f64) -> f64 {
-    LineRate::of(probes_per_line).at(load)
-}
-
 /// False-positive rate of a filter that holds `num_items` items: the mean over all filters of this shape. At an error
 /// rate of 0.01, the relative standard deviation of one filter is 5.4 % at 1,000 items and 0.17 % at a million.
 ///
@@ -207,7 +201,7 @@ pub fn false_positive_rate(geometry: &Geometry, num_items: f64) -> f64 {
     }
     let lines_per_item = f64::from(geometry.lines_per_item);
     let load = num_items * lines_per_item / geometry.num_lines as f64;
-    libm::pow(line_false_positive_rate(geometry.probes_per_line, load), lines_per_item)
+    libm::pow(LineRate::of(geometry.probes_per_line).at(load), lines_per_item)
 }
 
 /// The number of items at which a filter is most likely to have `set_bits` bits set.
@@ -245,7 +239,7 @@ fn ln_free_after_pick(geometry: &Geometry) -> f64 {
 /// the chain's, however long it grows (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007,
 /// section 3). Their rates fall geometrically, which makes late sub-filters large. `1/(i*(i+1))` sums to 1 as well and
 /// falls far more slowly. A filter that does not scale has the whole rate.
-pub fn sub_filter_rate(params: &Params, index: u64) -> f64 {
+pub(super) fn sub_filter_rate(params: &Params, index: u64) -> f64 {
     if params.expansion == 0 {
         params.error_rate
     } else if index == 0 {
@@ -258,7 +252,7 @@ pub fn sub_filter_rate(params: &Params, index: u64) -> f64 {
 
 /// Error rate of sub-filter `index` of a chain and of all that follow it together: `1/(i*(i+1))` from there on sums to
 /// `1/index`.
-pub(crate) fn rate_from(params: &Params, index: u64) -> f64 {
+pub(super) fn rate_from(params: &Params, index: u64) -> f64 {
     match (params.expansion, index) {
         (_, 0) => params.error_rate,
         (0, _) => 0.0,
@@ -448,16 +442,16 @@ mod tests {
         // One probe hits a set bit of a Poisson-loaded line with chance 1 - exp(-load/512).
         for load in [0.0, 0.5, 50.0, 355.0] {
             let exact = -libm::expm1(-load / 512.0);
-            assert!((line_false_positive_rate(1, load) - exact).abs() < 1e-15, "{load}");
+            assert!((LineRate::of(1).at(load) - exact).abs() < 1e-15, "{load}");
         }
         // Two probes: one distinct bit 1 time in 512, else two.
         let (load, m1, m2) = (100.0, 1.0 - libm::pow(511.0 / 512.0, 2.0), 1.0 - libm::pow(510.0 / 512.0, 2.0));
         let one = 1.0 - libm::exp(-load * m1);
         let two = 1.0 - 2.0 * libm::exp(-load * m1) + libm::exp(-load * m2);
-        assert!((line_false_positive_rate(2, load) - (one / 512.0 + two * 511.0 / 512.0)).abs() < 1e-14);
+        assert!((LineRate::of(2).at(load) - (one / 512.0 + two * 511.0 / 512.0)).abs() < 1e-14);
         for probes in 1..=MAX_PROBES_PER_LINE {
-            assert!(line_false_positive_rate(probes, 0.0) < 1e-14);
-            assert!((line_false_positive_rate(probes, 1e6) - 1.0).abs() < 1e-13);
+            assert!(LineRate::of(probes).at(0.0) < 1e-14);
+            assert!((LineRate::of(probes).at(1e6) - 1.0).abs() < 1e-13);
         }
     }
 
