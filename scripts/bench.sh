@@ -17,7 +17,7 @@ options+=(--workspace --locked)
 
 case "${1:-}" in
     server)
-        document=docs/benchmarks.md pages=README.md,docs/operations.md,docs/counting.md,docs/windows.md
+        document=docs/benchmarks.md pages=README.md,docs/choosing.md,docs/operations.md,docs/counting.md,docs/windows.md
         [[ -z "$part" ]] || document=$target/benchmarks.md pages=
         peer=$(scripts/servers.py path redisbloom-2.8.2)
         [[ -n "$peer" ]] || { echo "bench: RedisBloom is for x86-64 Linux only" >&2; exit 1; }

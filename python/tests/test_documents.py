@@ -1,4 +1,4 @@
-"""The examples of docs/python.md about filters and counters in one's own process, and of the package's page."""
+"""The examples of docs/python.md and docs/tutorials/cache.md in one's own process, and of the package's page."""
 
 import doctest
 import os
@@ -35,8 +35,8 @@ def test_examples_print_what_is_shown(server: Any, tmp_path: Path, monkeypatch: 
     assert os.listdir() == ["seen.rollcall"]
 
 
-def test_the_ten_lines_of_the_readme(server: Any) -> None:
-    (text,) = blocks("README.md", "In Python", "python")
+def test_the_copy_of_a_filter_in_the_tutorial(server: Any) -> None:
+    (text,) = blocks("docs/tutorials/cache.md", "In your own process", "python")
     names: dict[str, Any] = {}
     exec(text.replace("redis.Redis()", f"redis.Redis(port={server.port})"), names)
     assert names["new"] == ["zoe@example.com"] and names["client"].ttl("seen") > 86_000

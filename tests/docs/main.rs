@@ -31,10 +31,10 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All documents: those at the root, and those in docs/ and examples/.
+/// All documents: those at the root, in docs/, docs/tutorials/ and examples/.
 fn documents() -> Vec<Document> {
     let mut names = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"].map(PathBuf::from).to_vec();
-    for folder in ["docs", "examples"] {
+    for folder in ["docs", "docs/tutorials", "examples"] {
         for entry in fs::read_dir(root().join(folder)).into_iter().flatten() {
             let name = Path::new(folder).join(entry.expect("an entry of the folder").file_name());
             if name.extension().is_some_and(|extension| extension == "md") {
@@ -84,19 +84,38 @@ fn examples_print_what_is_shown() {
     assert_none(&wrong);
 }
 
+/// The questions at the head of README.md have the replies that it shows, once its session has run.
+#[test]
+fn questions_of_the_readme_have_the_replies_shown() {
+    let documents = documents();
+    let text = &document(&documents, "README.md").text;
+    let mut examples = console::examples("README.md", text);
+    let session = examples.len();
+    for (index, row) in text.lines().enumerate() {
+        if let [_, question, command, reply, _] = row.split('|').map(str::trim).collect::<Vec<_>>()[..]
+            && question.ends_with('?')
+        {
+            let [command, reply] = [command, reply].map(|cell| cell.trim_matches('`').to_owned());
+            examples.push(Example { line: index + 1, resp3: false, command, output: vec![reply] });
+        }
+    }
+    assert_eq!(examples.len() - session, 4, "questions");
+    assert_none(&console::run("README.md", &examples));
+}
+
 #[test]
 fn every_command_has_a_section_with_an_example() {
     let server = Server::start();
     let mut client = server.client();
     let documents = documents();
-    let readme = document(&documents, "README.md");
+    let list = document(&documents, "docs/commands.md");
     let mut wrong = Vec::new();
     for command in commands(&mut client) {
         let page = if command.starts_with("LC.") { "docs/counting.md" } else { "docs/bloom.md" };
         let anchor = command.to_lowercase().replace('.', "");
-        let row = format!("| [`{command}`]({page}#{anchor}) |");
-        if !readme.text.lines().any(|line| line.starts_with(&row)) {
-            wrong.push(format!("README.md: no row that begins {row}"));
+        let row = format!("| [`{command}`]({}#{anchor}) |", page.trim_start_matches("docs/"));
+        if !list.text.lines().any(|line| line.starts_with(&row)) {
+            wrong.push(format!("docs/commands.md: no row that begins {row}"));
         }
         let Some(section) = section(&document(&documents, page).text, &command) else {
             wrong.push(format!("{page}: no section {command}"));

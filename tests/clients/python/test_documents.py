@@ -1,4 +1,5 @@
-"""The examples of docs/clients.md: those of redis-py are run, those of every client checked for gaps."""
+"""The examples of docs/clients.md: those of redis-py are run, those of every client checked for gaps. The programs for
+redis-py in docs/tutorials/ are run too."""
 
 import re
 import subprocess
@@ -6,6 +7,7 @@ import sys
 import unittest
 from pathlib import Path
 
+import redis
 from variants import URL
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "clients.md"
@@ -23,6 +25,21 @@ class Documents(unittest.TestCase):
         self.assertGreater(program.count("assert "), 20)
         program = program.replace("redis://127.0.0.1:6379", URL)
         self.assertEqual(program.count(URL), 3)
+        self.run_program(program)
+
+    def test_tutorials_run(self):
+        pages = sorted((DOCUMENT.parent / "tutorials").glob("*.md"))
+        self.assertGreaterEqual(len(pages), 4)
+        for page in pages:
+            with self.subTest(page.name):
+                section = page.read_text().split("\n## With redis-py\n")[1].split("\n## ")[0]
+                (program,) = re.findall(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+                self.assertGreaterEqual(program.count("assert "), 3)
+                with redis.Redis.from_url(URL) as client:
+                    client.flushall()
+                self.run_program(program.replace("redis://127.0.0.1:6379", URL))
+
+    def run_program(self, program):
         result = subprocess.run([sys.executable, "-"], input=program, text=True, capture_output=True, timeout=60)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
