@@ -7,8 +7,8 @@
 //!
 //! - `LC.ADD` for every receipt that comes in. Receipts come twice, late and in batches; a counter does not care.
 //! - `LC.COUNT` for the numbers under the message.
-//! - `LC.DIFF delivered read`: whom to remind, by name, while the counters are exact.
-//! - `LC.DIFFCOUNT delivered read` beyond that: how many they are, with the standard error of that number.
+//! - `LC.DIFF 2 delivered read`: whom to remind, by name, while the counters are exact.
+//! - `LC.DIFFCARD 2 delivered read` beyond that: how many they are, with the standard error of that number.
 //! - `LC.RESERVE key 50000 WINDOW 86400 SLICES 24` for those who look at it now, by the hour. It is fed by `LC.ADD` too;
 //!   `LC.HISTORY` draws the day and `LC.COUNTSINCE` counts any part of it up to now. Here it is also `MANUAL`:
 //!   `LC.ADVANCE` moves it from hour to hour, so that a day passes in seconds.
@@ -75,7 +75,7 @@ fn check_class(class: &Announcement, server: &mut Connection, promises: &mut Pro
         promises.same(&format!("class: {status}"), people.len(), class.count(status, server)?);
     }
     let [delivered, read] = ["delivered", "read"].map(|status| class.key("LC", status));
-    let missing: HashSet<String> = redis::cmd("LC.DIFF").arg(delivered).arg(read).query(server)?;
+    let missing: HashSet<String> = redis::cmd("LC.DIFF").arg(2).arg(delivered).arg(read).query(server)?;
     let truth = class.delivered_but_not_read();
     let right = truth.iter().filter(|person| missing.contains(**person)).count();
     let names = |listed: usize, right: usize| format!("{listed} names, {right} of them right");
@@ -104,7 +104,8 @@ fn check_district(district: &Announcement, server: &mut Connection, promises: &m
 /// "Delivered but not read" as a number.
 fn check_missing(message: &Announcement, server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
     let [delivered, read] = ["delivered", "read"].map(|status| message.key("LC", status));
-    let (missing, standard_error): (u64, f64) = redis::cmd("LC.DIFFCOUNT").arg(&delivered).arg(read).query(server)?;
+    let (missing, standard_error): (u64, f64) =
+        redis::cmd("LC.DIFFCARD").arg(2).arg(&delivered).arg(read).query(server)?;
     let truth = message.delivered_but_not_read().len() as u64;
     let detail = format!(" +- {standard_error:.0}, in {} bytes", thousands(memory_usage(&delivered, server)?));
     let bounds = Bounds::around(truth as f64, STANDARD_ERRORS, standard_error, format!("{standard_error:.0}"));
@@ -157,19 +158,19 @@ fn check_day(district: &Announcement, server: &mut Connection, promises: &mut Pr
         pipeline.exec(server)?;
     }
     let truth_since = |hour: u64| last_seen.values().filter(|&&last| last >= hour).count() as f64;
-    let history: Vec<(i64, u64)> = redis::cmd("LC.HISTORY").arg(&key).query(server)?;
+    let history: Vec<(i64, u64, f64)> = redis::cmd("LC.HISTORY").arg(&key).query(server)?;
     print_history(&history);
 
     // The slice before the first hour is remembered too, and empty.
-    let hours = history.iter().filter_map(|&(start, count)| Some((u64::try_from(start).ok()? / 3600, count as f64)));
+    let hours = history.iter().filter_map(|&(start, count, _)| Some((u64::try_from(start).ok()? / 3600, count as f64)));
     let off = hours.map(|(hour, count)| 100.0 * (count / truth_since(hour) - 1.0).abs()).fold(0.0, f64::max);
     let bounds = Bounds::at_most(STANDARD_ERRORS * 100.0 * ERROR_RATE)
         .printed(2, "%")
         .because(format!("{STANDARD_ERRORS} standard errors of {}%", 100.0 * ERROR_RATE));
     promises.number(&format!("the day: the worst of {HOURS} spans up to now"), &bounds, off, " off");
     // Now is the last second of the last hour. So this reaches back into the hour before the last six.
-    let count: u64 = redis::cmd("LC.COUNTSINCE").arg(6 * 3600).arg(&key).query(server)?;
-    let row = history.get(6).map_or(0, |&(_, count)| count);
+    let count: u64 = redis::cmd("LC.COUNTSINCE").arg(&key).arg(6 * 3600).query(server)?;
+    let row = history.get(6).map_or(0, |&(_, count, _)| count);
     promises.same("the day: LC.COUNTSINCE of six hours, and the row of LC.HISTORY", row, count);
     let bytes = memory_usage(&key, server)?;
     promises.tell("the day: bytes of the one key for all of it", thousands(bytes));
@@ -177,12 +178,12 @@ fn check_day(district: &Announcement, server: &mut Connection, promises: &mut Pr
 }
 
 /// The hours of a window, the newest first, each with those who were last seen in it.
-fn print_history(history: &[(i64, u64)]) {
+fn print_history(history: &[(i64, u64, f64)]) {
     const WIDTH: u64 = 50;
     // A row counts all since its slice began: what the row before has not, was last seen in this slice.
-    let before = std::iter::once(0).chain(history.iter().map(|&(_, count)| count));
+    let before = std::iter::once(0).chain(history.iter().map(|&(_, count, _)| count));
     let rows: Vec<(i64, u64)> =
-        history.iter().zip(before).map(|(&(start, count), before)| (start, count.saturating_sub(before))).collect();
+        history.iter().zip(before).map(|(&(start, count, _), before)| (start, count.saturating_sub(before))).collect();
     let most = rows.iter().map(|&(_, seen)| seen).max().unwrap_or(0).max(1);
     println!("The day of the district's message: who looked at it, by the hour in which they last did\n");
     for (start, seen) in rows.iter().rev().filter(|&&(start, _)| start >= 0) {

@@ -50,7 +50,7 @@ def written(face: Face) -> str:
         "",
         "from rollcall._types import Admission, Estimate",
         "",
-        "from ._command import Command, Item, Key, Moment, Seconds",
+        "from ._command import Command, Item, Key, Moment, Seconds, Spans",
         "from ._counters import CounterCommands, Member",
         "from ._filters import FilterCommands, Layout",
         "from ._reply import Chunk, CounterInfo, FilterInfo, Slice",

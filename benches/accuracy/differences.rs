@@ -1,6 +1,7 @@
 //! Differences of counters.
 
-use rollcall_core::counting::{Counter, Estimated};
+use rollcall_core::counting::{Counter, Estimated, diff_card};
+use rollcall_core::window::Time;
 
 use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
 use crate::segments::{Kind, add};
@@ -24,13 +25,17 @@ fn is_covered(difference: &Estimated, missing: u64) -> bool {
     difference.count().abs_diff(missing) as f64 <= 2.0 * difference.standard_error
 }
 
+fn difference(one: &Counter, other: &Counter) -> Estimated {
+    diff_card(&[one.at(Time::Reached), other.at(Time::Reached)]).expect("counters of one seed")
+}
+
 /// The differences of a counter that begins as `one` and gets missing members, a few, more and more.
 fn differences(mut one: Counter, other: &Counter, trial: u64, first: u64) -> Vec<Estimated> {
     let mut added = 0;
     let mut at = |&missing: &u64| {
         add(&mut one, trial, first + added..first + missing);
         added = missing;
-        one.difference(&[other]).expect("counters of one seed")
+        difference(&one, other)
     };
     MISSING.iter().map(&mut at).collect()
 }
@@ -44,7 +49,7 @@ fn coverage(all: &[Vec<Estimated>]) -> Vec<Check> {
     MISSING.iter().enumerate().map(covered).collect()
 }
 
-/// Whether two standard errors of LC.DIFFCOUNT cover what they should.
+/// Whether two standard errors of LC.DIFFCARD cover what they should.
 pub fn coverages(run: &mut Run) -> Findings {
     let mut heads = vec!["members of B"];
     let labels = MISSING.map(members);
@@ -82,7 +87,7 @@ pub fn coverages(run: &mut Run) -> Findings {
     lines.push(Line::floor("at least", ends.to_vec()).curve());
     findings.plots.push(plot::File {
         name: "coverage",
-        title: "What two standard errors of LC.DIFFCOUNT cover",
+        title: "What two standard errors of LC.DIFFCARD cover",
         x: plot::Axis::log("members of A that B lacks"),
         y: plot::Axis::linear("share of the replies, %"),
         lines,
@@ -103,7 +108,7 @@ fn exact_against_large(run: &mut Run) -> Table {
         let (small, large) = (Kind::new(COARSE.0, COARSE.1), Kind::new(error_rate, capacity));
         let all = run.map(run.trials(2_000), |trial| {
             let (one, other) = (small.filled(trial, 0..200), large.filled(trial, 100..40_100));
-            one.difference(&[&other]).expect("counters of one seed")
+            difference(&one, &other)
         });
         let errors: Vec<f64> = all.iter().map(|difference| difference.count() as f64 - 100.0).collect();
         let stated = mean(&all.iter().map(|difference| difference.standard_error).collect::<Vec<_>>());
@@ -131,7 +136,7 @@ fn all_in_large(run: &mut Run, large: Kind) -> f64 {
         let (mut one, other) = (large.filled(trial, 0..200), large.filled(trial, 100..40_100));
         // Beyond exact, and nothing that the other has not.
         add(&mut one, trial, 200..1_000);
-        one.difference(&[&other]).expect("counters of one seed").standard_error
+        difference(&one, &other).standard_error
     });
     mean(&stated).value
 }

@@ -1,6 +1,7 @@
 //! Intersections of two to eight counters.
 
-use rollcall_core::counting::{Counter, Estimated, estimate_intersection};
+use rollcall_core::counting::{Counter, Estimated, View, inter_card};
+use rollcall_core::window::Time;
 
 use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
 use crate::segments::{Kind, add};
@@ -27,7 +28,7 @@ fn counters(kind: Kind, trial: u64, own: u64, common: u64) -> Vec<Counter> {
     all
 }
 
-/// Whether two standard errors of LC.INTERCOUNT cover what they should.
+/// Whether two standard errors of LC.INTERCARD cover what they should.
 pub fn coverages(run: &mut Run) -> Findings {
     let mut findings = Findings::default();
     for (error_rate, capacity) in [(0.01, 50_000), (0.01, 1_000_000), (0.02, 1_000)] {
@@ -42,8 +43,8 @@ pub fn coverages(run: &mut Run) -> Findings {
         for (own, common) in MEMBERS {
             let all: Vec<Vec<Estimated>> = run.map(run.trials(400), |trial| {
                 let counters = counters(kind, trial, own, common);
-                let counters: Vec<&Counter> = counters.iter().collect();
-                SETS.map(|sets| estimate_intersection(&counters[..sets]).expect("counters of one seed")).to_vec()
+                let views: Vec<View> = counters.iter().map(|counter| counter.at(Time::Reached)).collect();
+                SETS.map(|sets| inter_card(&views[..sets]).expect("counters of one seed")).to_vec()
             });
             let row = || vec![Cell::Text(whole(own)), Cell::Text(whole(common))];
             let (mut of_covered, mut of_errors) = (row(), row());

@@ -1,6 +1,6 @@
 //! Several counters: unions.
 
-use rollcall_core::counting::{Counter, count_union};
+use rollcall_core::counting::{Counter, View, union_card};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::Time;
 
@@ -58,10 +58,11 @@ pub fn unions(run: &mut Run) -> Findings {
         let counts = run.map(trials, |trial| {
             let fill = |(kind, range): &Part| Kind::new(kind.0, kind.1).filled(trial, range.clone());
             let counters: Vec<Counter> = parts.iter().map(fill).collect();
-            let all: Vec<&Counter> = counters.iter().collect();
-            let count = count_union(&all).expect("counters of one seed");
+            let all: Vec<View> = counters.iter().map(|counter| counter.at(Time::Reached)).collect();
+            let count = union_card(&all).expect("counters of one seed").count();
             let mut merged = counters[0].try_clone().expect("memory");
-            merged.live(Time::Reached).merge(&all[1..], &Unlimited).expect("counters of one seed");
+            let others: Vec<&Counter> = counters[1..].iter().collect();
+            merged.live(Time::Reached).merge(&others, &Unlimited).expect("counters of one seed");
             (count, merged.count())
         });
         let errors: Vec<f64> = counts.iter().map(|&(count, _)| count as f64 / number as f64 - 1.0).collect();

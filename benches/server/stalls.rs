@@ -74,9 +74,9 @@ const COUNTER: &[Work] = &[
     part("LC.INSERT giant NOCREATE ITEMS ITEMS"),
     part("LC.COUNT giant"),
     part("LC.COUNT giant like"),
-    part("LC.ESTIMATE giant like"),
-    part("LC.DIFFCOUNT giant like"),
-    part("LC.INTERCOUNT giant like"),
+    part("LC.UNIONCARD 2 giant like"),
+    part("LC.DIFFCARD 2 giant like"),
+    part("LC.INTERCARD 2 giant like"),
     part("LC.INFO giant"),
     part("MEMORY USAGE giant"),
     part("LC.SCANDUMP giant MIDDLE"),
@@ -94,11 +94,11 @@ const EXACT: &[Work] = &[
     part("LC.MEMBERS giant"),
     part("LC.EXISTS giant one"),
     part("LC.MEXISTS giant ITEMS"),
-    part("LC.DIFF giant like"),
+    part("LC.DIFF 2 giant like"),
     part("LC.ADMIT giant LIMIT 1000000000 ITEMS ITEMS"),
 ];
 
-const DATED: &[Work] = &[part("LC.COUNTSINCE 1 giant"), part("LC.HISTORY giant"), part("LC.ADVANCE giant 100")];
+const DATED: &[Work] = &[part("LC.COUNTSINCE giant 1"), part("LC.HISTORY giant"), part("LC.ADVANCE giant 100")];
 const SLIDING: &[Work] = &[part("BF.ADVANCE giant 100")];
 
 const END: &[Work] = &[part("UNLINK giant")];

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params as BloomParams, Sliding};
-use rollcall_core::counting::{Counter, Params as CounterParams, count_union};
+use rollcall_core::counting::{Counter, Params as CounterParams, View, union_card};
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bits;
@@ -248,9 +248,9 @@ mod counting {
     #[divan::bench(args = [2, 100])]
     fn union_of_1_mbit(bencher: Bencher, number: u64) {
         let counters: Vec<_> = (0..number).map(|i| counter(COUNTERS[1], i << 32..(i << 32) + 100_000)).collect();
-        let counters: Vec<_> = counters.iter().collect();
         let bytes: u64 = counters.iter().map(|counter| counter.num_bits() / 8).sum();
-        bencher.counter(BytesCount::new(bytes)).bench_local(|| count_union(black_box(&counters)));
+        let views: Vec<View> = counters.iter().map(|counter| counter.at(Time::Reached)).collect();
+        bencher.counter(BytesCount::new(bytes)).bench_local(|| union_card(black_box(&views)));
     }
 
     /// The same bytes, only read: a lower bound for the time of a union.
@@ -303,7 +303,7 @@ mod counting_windowed {
     #[divan::bench(args = COUNTERS)]
     fn count_since(bencher: Bencher, size: (u64, f64, u32)) {
         let counter = counter(size, 0);
-        bencher.bench_local(|| counter.count_since(black_box(43_200), Time::At(0)));
+        bencher.bench_local(|| counter.since(black_box(43_200), Time::At(0)).expect("within the window").count());
     }
 
     #[divan::bench(args = COUNTERS)]

@@ -276,7 +276,7 @@ proptest! {
         let header = forged(&header, at..end.min(at + replaced), &bytes);
         if let Ok(mut counter) = persist::load::<Counter, _>([(1, header)], &MaxBytes(1 << 20)) {
             assert_reads_back(&counter, 0);
-            let _ = (counter.count(), counter.history(Time::At(u64::MAX)), counter.count_since(1, Time::At(0)), counter.count_at(Time::At(u64::MAX)));
+            let _ = (counter.count(), counter.history(Time::At(u64::MAX)), counter.since(1, Time::At(0)).map(|view| view.count()), counter.at(Time::At(u64::MAX)).count());
             let _ = counter.live(Time::Reached).add(b"ann", &MaxBytes(1 << 20));
             counter.advance(counter.newest_slice().unwrap().saturating_add(1));
             assert_reads_back(&counter, 0);

@@ -237,6 +237,12 @@ impl ClusterCounter {
 
     /// The number of distinct members, and its standard error in members.
     pub fn estimate(&mut self) -> Result<(u64, f64), Failure> {
-        Ok(unite(self.nodes.ask::<(u64, f64)>(&with_keys(&self.parts, "LC.ESTIMATE", &[]))?))
+        let of_key = |key: Vec<u8>| {
+            let mut built = redis::cmd("LC.UNIONCARD");
+            built.arg(1).arg(key);
+            built
+        };
+        let commands: Vec<(u32, Cmd)> = (0..).zip(self.parts.keys().map(of_key)).collect();
+        Ok(unite(self.nodes.ask::<(u64, f64)>(&commands)?))
     }
 }

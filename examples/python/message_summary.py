@@ -32,7 +32,7 @@ class Message:
         """Those who received it, who read it, and who received it and did not read it: one round trip."""
         with self.rollcall.pipeline(transaction=False) as pipe:
             received, read = pipe.lc.count(self.received), pipe.lc.count(self.read)
-            unread = pipe.lc.diffcount(self.received, self.read)
+            unread = pipe.lc.diffcard(self.received, self.read)
             pipe.execute()
         return received.value, read.value, unread.value
 

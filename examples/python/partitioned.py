@@ -101,7 +101,7 @@ def in_order(shares: Sequence[Share], replies: Sequence[Sequence[Any]]) -> list:
 
 
 def unite(estimates: Iterable[tuple[int, float]]) -> tuple[int, float]:
-    """The count of all parts and its standard error, from those of each as LC.ESTIMATE replies."""
+    """The count of all parts and its standard error, from those of each as LC.UNIONCARD replies."""
     estimates = list(estimates)
     return sum(count for count, _ in estimates), math.sqrt(sum(error * error for _, error in estimates))
 
@@ -158,4 +158,4 @@ class ClusterCounter(_OverCluster):
 
     def estimate(self) -> tuple[int, float]:
         """The number of distinct members, and its standard error in members."""
-        return unite((count, float(error)) for count, error in self._ask_all("LC.ESTIMATE"))
+        return unite((count, float(error)) for count, error in self._ask(("LC.UNIONCARD", 1, key) for key in self.parts.keys()))

@@ -21,7 +21,7 @@ from rollcall._types import (
 )
 
 if TYPE_CHECKING:
-    from rollcall._rollcall import BloomFilter, Counter
+    from rollcall._rollcall import BloomFilter, Counter, diff, diff_card, inter, inter_card, union, union_card
 
 __all__ = [
     "Admission",
@@ -37,12 +37,22 @@ __all__ = [
     "NotExactError",
     "ParameterError",
     "SizeError",
+    "diff",
+    "diff_card",
+    "inter",
+    "inter_card",
+    "union",
+    "union_card",
 ]
+
+_COMPILED = frozenset(
+    ("BloomFilter", "Counter", "diff", "diff_card", "inter", "inter_card", "union", "union_card"),
+)
 
 
 def __getattr__(name: str) -> object:
     # The compiled half is loaded when it is asked for: `rollcall.redis` works without it.
-    if name in ("BloomFilter", "Counter"):
+    if name in _COMPILED:
         from rollcall import _rollcall
 
         found: object = getattr(_rollcall, name)

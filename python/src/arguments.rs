@@ -34,6 +34,26 @@ impl Whole {
     }
 }
 
+/// A time span in whole seconds: an int, or a `datetime.timedelta`, which is rounded up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seconds(pub(crate) u64);
+
+impl<'py> FromPyObject<'_, 'py> for Seconds {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if !given.hasattr("total_seconds")? {
+            return given.extract::<Whole>().map(|Whole(seconds)| Seconds(seconds));
+        }
+        let seconds: f64 = given.call_method0("total_seconds")?.extract()?;
+        if seconds < 0.0 {
+            let py = given.py();
+            return Err(PARAMETER.error(py, format_args!("a time span of 0 or more is expected, got {}", &*given)));
+        }
+        Ok(Seconds(seconds.ceil() as u64))
+    }
+}
+
 /// How many bytes a value may take; no limit but the machine's where none was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limit(pub(crate) Option<u64>);

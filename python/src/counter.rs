@@ -6,12 +6,12 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
 use rollcall_core::admission::Terms;
-use rollcall_core::counting::{self, Counter as Count, Estimated, Params};
+use rollcall_core::counting::{Counter as Count, Estimated, Params, View};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
-use rollcall_core::window::{Pace, Time, Window};
+use rollcall_core::window::{Pace, Window};
 
-use crate::arguments::{Limit, Whole, default_slices, time, unix_seconds, with_slices};
+use crate::arguments::{Limit, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
 use crate::equality::are_equal;
 use crate::errors::{ESTIMATE, PARAMETER, raised};
 use crate::filter::admissions;
@@ -31,7 +31,7 @@ const SLICES: u32 = 12;
 /// With `window` it forgets members that were last added more than so many seconds ago.
 #[pyclass(frozen, module = "rollcall")]
 pub(crate) struct Counter {
-    counter: Guarded<Count>,
+    pub(crate) counter: Guarded<Count>,
     limit: Limit,
 }
 
@@ -79,44 +79,14 @@ impl Counter {
         self.counter.read(py, |counter| counter.window().copied())
     }
 
-    /// Asks counters together, as they are at a time, or with those alone that were seen in the last seconds.
-    fn together<'py>(
-        &self,
-        py: Python<'py>,
-        others: &[Bound<'py, Counter>],
-        since: Option<Whole>,
-        now: Option<Whole>,
-        ask: impl FnOnce(&[&Count]) -> Result<Estimated, Error> + Send,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let mut all = vec![&self.counter];
-        all.extend(others.iter().map(|other| &other.get().counter));
-        let told = Guarded::read_all(py, &all, |counters| {
-            let times = counters.iter().map(|&counter| time(counter, now));
-            let time = times.into_iter().find(|&time| time != Time::Reached).unwrap_or(Time::Reached);
-            let present = match since {
-                Some(Whole(seconds)) => counting::since(counters, seconds, time)?,
-                None => counting::at(counters, time)?,
-            };
-            let present: Vec<&Count> = present.iter().map(|counter| &**counter).collect();
-            ask(&present)
-        });
-        estimate_of(py, told.map_err(|error| raised(py, error))?)
-    }
-
     /// How many members at a time, or of the last seconds.
-    fn estimated(&self, py: Python<'_>, since: Option<Whole>, now: Option<Whole>) -> PyResult<Estimated> {
-        let told = self.counter.read(py, |counter| {
-            let time = time(counter, now);
-            match since {
-                Some(Whole(seconds)) => counter.count_since(seconds, time),
-                None => counter.estimated_at(time),
-            }
-        });
-        told.map_err(|error| raised(py, error))
+    fn estimated(&self, py: Python<'_>, since: Option<Seconds>, now: Option<Whole>) -> PyResult<Estimated> {
+        let told = self.counter.read(py, |counter| Ok(view_of(counter, since, now)?.estimated()));
+        told.map_err(|error: Error| raised(py, error))
     }
 }
 
-fn estimate_of(py: Python<'_>, estimated: Estimated) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn estimate_of(py: Python<'_>, estimated: Estimated) -> PyResult<Bound<'_, PyAny>> {
     ESTIMATE.get(py)?.call1((estimated.count(), estimated.standard_error))
 }
 
@@ -135,7 +105,7 @@ impl Counter {
         error_rate: f64,
         exact_limit: Whole,
         exact_bytes: Whole,
-        window: Option<Whole>,
+        window: Option<Seconds>,
         slices: Option<Whole>,
         manual: bool,
         seed: Whole,
@@ -150,7 +120,7 @@ impl Counter {
             seed: seed.0,
         };
         let counter = Count::new(params).and_then(|counter| {
-            let Some(Whole(seconds)) = window else { return Ok(counter) };
+            let Some(Seconds(seconds)) = window else { return Ok(counter) };
             let slices = slices.map_or_else(|| default_slices(SLICES, seconds), Whole::narrow);
             let pace = if manual { Pace::Manual } else { Pace::Clock };
             let window = Window::new(seconds, slices, Count::MAX_SLICES, pace)?;
@@ -202,10 +172,10 @@ impl Counter {
 
     /// Whether it is a member, of a counter that is exact; of one with a window, at a time or in the last seconds.
     #[pyo3(signature = (member, *, since=None, now=None))]
-    fn contains(&self, member: &Bound<'_, PyAny>, since: Option<Whole>, now: Option<Whole>) -> PyResult<bool> {
+    fn contains(&self, member: &Bound<'_, PyAny>, since: Option<Seconds>, now: Option<Whole>) -> PyResult<bool> {
         let py = member.py();
         let found = with_item(member, |member| {
-            self.counter.read(py, |counter| counter.contains_since(member, slice_of(counter, since, now)))
+            self.counter.read(py, |counter| view_of(counter, since, now)?.contains(member))
         })?;
         found.map_err(|error| raised(py, error))
     }
@@ -220,15 +190,15 @@ impl Counter {
         &self,
         members: &Bound<'py, PyAny>,
         width: Option<Whole>,
-        since: Option<Whole>,
+        since: Option<Seconds>,
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = members.py();
         answers(members, width, |block, told| {
             let found = self.counter.read_long(py, |counter| {
-                let slice = slice_of(counter, since, now);
+                let view = view_of(counter, since, now)?;
                 block.iter().try_for_each(|member| {
-                    told.push(counter.contains_since(member, slice)?.into());
+                    told.push(view.contains(member)?.into());
                     Ok(())
                 })
             });
@@ -238,7 +208,7 @@ impl Counter {
 
     /// The number of members; with `since`, of those that were added in the last seconds.
     #[pyo3(signature = (*, since=None, now=None))]
-    fn count(&self, py: Python<'_>, since: Option<Whole>, now: Option<Whole>) -> PyResult<u64> {
+    fn count(&self, py: Python<'_>, since: Option<Seconds>, now: Option<Whole>) -> PyResult<u64> {
         Ok(self.estimated(py, since, now)?.count())
     }
 
@@ -252,7 +222,12 @@ impl Counter {
 
     /// The number of members, with its standard error in members.
     #[pyo3(signature = (*, since=None, now=None))]
-    fn estimate<'py>(&self, py: Python<'py>, since: Option<Whole>, now: Option<Whole>) -> PyResult<Bound<'py, PyAny>> {
+    fn estimate<'py>(
+        &self,
+        py: Python<'py>,
+        since: Option<Seconds>,
+        now: Option<Whole>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         estimate_of(py, self.estimated(py, since, now)?)
     }
 
@@ -270,20 +245,26 @@ impl Counter {
 
     /// The members of a counter that is exact, as bytes, in the order they were first added.
     #[pyo3(signature = (*, since=None, now=None))]
-    fn members<'py>(&self, py: Python<'py>, since: Option<Whole>, now: Option<Whole>) -> PyResult<Bound<'py, PyList>> {
+    fn members<'py>(
+        &self,
+        py: Python<'py>,
+        since: Option<Seconds>,
+        now: Option<Whole>,
+    ) -> PyResult<Bound<'py, PyList>> {
         let listed = self.counter.read(py, |counter| -> Result<Vec<Vec<u8>>, Error> {
-            Ok(counter.members_since(slice_of(counter, since, now))?.map(<[u8]>::to_vec).collect())
+            Ok(view_of(counter, since, now)?.members()?.map(<[u8]>::to_vec).collect())
         });
         let listed = listed.map_err(|error| raised(py, error))?;
         PyList::new(py, listed.iter().map(|member| PyBytes::new(py, member)))
     }
 
-    /// When each slice of its window began, Unix seconds, newest first, and how many members were added since then. Without
-    /// a window it is empty.
+    /// When each slice of its window began, Unix seconds, newest first, and how many members were added since then, with
+    /// the standard error. Without a window it is empty.
     #[pyo3(signature = (now=None))]
-    fn history(&self, py: Python<'_>, now: Option<Whole>) -> PyResult<Vec<(i64, u64)>> {
-        let told = self.counter.read(py, |counter| counter.history(time(counter, now)));
-        told.map_err(|error| raised(py, error))
+    fn history<'py>(&self, py: Python<'py>, now: Option<Whole>) -> PyResult<Vec<(i64, Bound<'py, PyAny>)>> {
+        let rows = self.counter.read(py, |counter| counter.history(time(counter, now)));
+        let rows = rows.map_err(|error| raised(py, error))?;
+        rows.into_iter().map(|(start, estimated)| Ok((start, estimate_of(py, estimated)?))).collect()
     }
 
     /// Lets new members in while there are fewer than `limit`, decided and done in one step; with `all` all of them or none.
@@ -329,51 +310,11 @@ impl Counter {
         self.unite(other.py(), &[other.get()], None).map(drop)
     }
 
-    /// How many members this counter and others have together.
-    #[pyo3(signature = (*others, since=None, now=None))]
-    fn union_count<'py>(
-        &self,
-        py: Python<'py>,
-        others: Vec<Bound<'py, Counter>>,
-        since: Option<Whole>,
-        now: Option<Whole>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.together(py, &others, since, now, counting::estimate_union)
-    }
-
-    /// How many members this counter shares with all others.
-    #[pyo3(signature = (*others, since=None, now=None))]
-    fn intersection_count<'py>(
-        &self,
-        py: Python<'py>,
-        others: Vec<Bound<'py, Counter>>,
-        since: Option<Whole>,
-        now: Option<Whole>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.together(py, &others, since, now, counting::estimate_intersection)
-    }
-
-    /// How many members this counter has that none of the others has.
-    #[pyo3(signature = (*others, since=None, now=None))]
-    fn difference_count<'py>(
-        &self,
-        py: Python<'py>,
-        others: Vec<Bound<'py, Counter>>,
-        since: Option<Whole>,
-        now: Option<Whole>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.together(py, &others, since, now, |counters| match counters {
-            [first, others @ ..] => first.difference(others),
-            // There is always this one.
-            [] => counting::estimate_union(counters),
-        })
-    }
-
     /// Equal parameters and equal members or bits; the order in which members came makes no difference.
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let Ok(other) = other.cast::<Counter>() else { return Ok(py.NotImplemented()) };
-        let equal = Guarded::read_all(py, &[&self.counter, &other.get().counter], |both| are_equal(both[0], both[1]));
-        equal.map_err(|error| raised(py, error))?.into_py_any(py)
+        let both = [&self.counter, &other.get().counter];
+        Guarded::read_all(py, &both, |both| are_equal(both[0], both[1])).into_py_any(py)
     }
 
     #[classattr]
@@ -572,11 +513,8 @@ impl Counter {
     }
 }
 
-/// The oldest slice that counts, at a time or in the last seconds.
-fn slice_of(counter: &Count, since: Option<Whole>, now: Option<Whole>) -> i128 {
+/// What is read of a counter: all that is live at a time, or what was seen in the last seconds.
+pub(crate) fn view_of(counter: &Count, since: Option<Seconds>, now: Option<Whole>) -> Result<View<'_>, Error> {
     let time = time(counter, now);
-    match since {
-        Some(Whole(seconds)) => counter.since(seconds, time),
-        None => counter.oldest_alive(time),
-    }
+    since.map_or_else(|| Ok(counter.at(time)), |Seconds(seconds)| counter.since(seconds, time))
 }

@@ -11,7 +11,7 @@ use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::window::Pace;
 
-use crate::arguments::{Limit, Whole, default_slices, time, unix_seconds, with_slices};
+use crate::arguments::{Limit, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
 use crate::errors::{ADMISSION, PARAMETER, raised};
 use crate::guarded::Guarded;
 use crate::items::{Items, LONG, answers, with_item};
@@ -85,7 +85,7 @@ impl BloomFilter {
 /// How far back a filter reaches that is made with these arguments.
 fn sliding_of(
     py: Python<'_>,
-    window: Option<Whole>,
+    window: Option<Seconds>,
     slices: Option<Whole>,
     last: bool,
     refresh: bool,
@@ -96,7 +96,7 @@ fn sliding_of(
         (Some(_), true) => {
             return Err(PARAMETER.error(py, "window does not go with last: give a time, or last for the last items"));
         }
-        (Some(Whole(seconds)), false) => {
+        (Some(Seconds(seconds)), false) => {
             let slices = slices.map_or_else(|| default_slices(default, seconds), Whole::narrow);
             Sliding::time(seconds, slices, if manual { Pace::Manual } else { Pace::Clock }, refresh)
         }
@@ -135,7 +135,7 @@ impl BloomFilter {
         expansion: Option<Whole>,
         seed: Whole,
         layout: &str,
-        window: Option<Whole>,
+        window: Option<Seconds>,
         slices: Option<Whole>,
         last: bool,
         refresh: bool,

@@ -19,6 +19,7 @@ mod guarded;
 mod items;
 mod loaders;
 mod rows;
+mod sets;
 mod stored;
 mod transfer;
 
@@ -32,4 +33,6 @@ mod _rollcall {
     use super::filter::BloomFilter;
     #[pymodule_export]
     use super::loaders::{CounterLoader, FilterLoader};
+    #[pymodule_export]
+    use super::sets::{diff, diff_card, inter, inter_card, union, union_card};
 }

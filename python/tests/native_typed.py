@@ -1,6 +1,7 @@
 """What type checkers make of the package: mypy and pyright check this file, nothing runs it."""
 
 from collections.abc import Awaitable
+from datetime import timedelta
 from typing import assert_type
 
 import numpy as np
@@ -9,6 +10,7 @@ import redis.asyncio
 import valkey
 import valkey.asyncio
 
+import rollcall
 from rollcall import Admission, BloomFilter, Counter, Estimate
 
 
@@ -27,7 +29,8 @@ def counters(visitors: Counter) -> None:
     assert_type(visitors.estimate(), Estimate)
     assert_type(visitors.estimate().count, int)
     assert_type(visitors.members(), list[bytes])
-    assert_type(visitors.intersection_count(visitors), Estimate)
+    assert_type(rollcall.inter_card(visitors, (visitors, 60)), Estimate)
+    assert_type(rollcall.diff(visitors, (visitors, timedelta(hours=1))), list[bytes])
 
 
 def transfers(seen: BloomFilter, client: redis.Redis, other: valkey.Valkey, cluster: redis.RedisCluster) -> None:

@@ -2,11 +2,12 @@
 
 import copy
 import pickle
+from datetime import timedelta
 
 import pytest
 
 import rollcall
-from rollcall import Counter, Estimate
+from rollcall import Counter, Estimate, diff, diff_card, inter, inter_card, union, union_card
 
 DAY = 86_400
 NOON = 1_800_000_000
@@ -46,27 +47,34 @@ def test_many_members_are_estimated() -> None:
 
 def test_unions_intersections_and_differences() -> None:
     one, other = counter_of(0, 100), counter_of(50, 150)
-    assert one.union_count(other) == Estimate(150, 0.0)
-    assert one.intersection_count(other) == Estimate(50, 0.0)
-    assert one.difference_count(other) == Estimate(50, 0.0)
-    assert one.difference_count() == one.union_count(one) == Estimate(100, 0.0)
+    assert union_card(one, other) == Estimate(150, 0.0)
+    assert inter_card(one, other) == Estimate(50, 0.0)
+    assert diff_card(one, other) == Estimate(50, 0.0)
+    assert diff_card(one) == union_card(one, one) == Estimate(100, 0.0)
+    assert set(union(one, other)) == set(one.members()) | set(other.members())
+    assert set(inter(one, other)) == set(one.members()) & set(other.members())
+    assert set(diff(one, other)) == set(one.members()) - set(other.members())
+    assert (union_card(), inter(), diff()) == (Estimate(0, 0.0), [], [])
+    for operand in (5, "ann", (one, "day"), (one, 5, 5)):
+        with pytest.raises(TypeError):
+            union_card(operand)  # type: ignore[arg-type]
     assert (one | other).count() == 150 and one.count() == 100
     same = one
     one |= other
     assert same is one and one.count() == 150
     one, other = counter_of(0, 20_000), counter_of(10_000, 30_000)
     for told, expected in (
-        (one.union_count(other), 30_000),
-        (one.intersection_count(other), 10_000),
-        (one.difference_count(other), 10_000),
+        (union_card(one, other), 30_000),
+        (inter_card(one, other), 10_000),
+        (diff_card(one, other), 10_000),
     ):
         assert told.standard_error > 0
         assert abs(told.count - expected) < 4 * told.standard_error
-    assert (one | other).count() == one.union_count(other).count
+    assert (one | other).count() == union_card(one, other).count
     with pytest.raises(rollcall.IncompatibleError, match="seed differs"):
-        one.union_count(Counter(seed=1))
+        union_card(one, Counter(seed=1))
     with pytest.raises(rollcall.ParameterError, match="number of counters"):
-        one.intersection_count(*[other] * 40)
+        inter_card(one, *[other] * 40)
 
 
 def test_equality_copies_and_hash() -> None:
@@ -142,12 +150,20 @@ def test_windows() -> None:
     assert visitors.contains("ann", now=later) and not visitors.contains("ann", since=3600, now=later)
     assert visitors.contains_many(["ann", "ben"], since=3600, now=later) == [False, True]
     history = visitors.history(now=later)
-    assert history[:3] == [(later, 1), (later - 3600, 1), (NOON, 2)] and len(history) == 25
+    assert history[:3] == [(later, (1, 0.0)), (later - 3600, (1, 0.0)), (NOON, (2, 0.0))] and len(history) == 25
     other = Counter(window=DAY, slices=24, now=NOON)
     other.add("ann", now=later)
-    assert visitors.intersection_count(other, now=later).count == 1
-    assert visitors.intersection_count(other, since=3600, now=later).count == 0
-    assert visitors.union_count(other, since=3600, now=later).count == 2
+    assert inter_card(visitors, other, now=later).count == 1
+    assert inter_card((visitors, 3600), (other, 3600), now=later).count == 0
+    assert union_card((visitors, timedelta(hours=1)), (other, None), now=later).count == 2
+    # In the last day and not in the last hour, and beside a counter without a window.
+    assert diff(visitors, (visitors, 3600), now=later) == [b"ann"]
+    assert inter(visitors, counter_of(0, 10) | Counter(), now=later) == []
+    with pytest.raises(rollcall.ParameterError, match="seconds"):
+        visitors.count(since=DAY + 1, now=later)
+    with pytest.raises(rollcall.IncompatibleError, match="window"):
+        union_card((counter_of(0, 10), 5))
+    assert Counter(window=timedelta(days=1)).window == DAY
     assert visitors.count(now=NOON + 10 * DAY) == 0
     assert pickle.loads(pickle.dumps(visitors)) == visitors
     assert visitors.merge(other, now=later) and visitors.count(since=3600, now=later) == 2

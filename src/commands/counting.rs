@@ -1,19 +1,18 @@
 //! LC.*: counters of distinct members.
 
-use rollcall_core::counting::{self, Counter, Estimated, Present, count_union, estimate_intersection, estimate_union};
+use rollcall_core::counting::{self, Counter, View};
 use rollcall_core::error::{Error, Parameter};
-use rollcall_core::window::Window;
 
 use super::changes::{self, Addition, Changing, Handled, time_of};
 use super::creation::counters::Creation;
 use super::info::{self, CounterAt};
 use super::keyspace::{list, open_all, refusal_of, value, values};
-use super::{advance, dump, windows};
+use super::{advance, dump, sets, windows};
 use crate::args::{self, Opt, Options};
 use crate::limits::ServerLimit;
 use crate::refusal::{Noun, Refusal, quoted};
 use crate::server::facts::must_obey;
-use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
+use crate::server::ffi::{Args, Ctx, Mode};
 use crate::server::metrics::{COUNTER_ADVANCES, Metric};
 use crate::types::names::{Prefix, Verb};
 
@@ -111,77 +110,17 @@ pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         let count = match value::<Counter>(&key)? {
             None => 0,
             Some(counter) if counter.window().is_none() => counter.count(),
-            Some(counter) => counter.count_at(time_of(ctx, [counter])).map_err(core_error)?,
+            Some(counter) => now(ctx, counter).count(),
         };
         ctx.reply_integer(count as i64);
         return Ok(());
     }
     let keys = open_all::<Counter>(ctx, args.from(1))?;
-    let count = as_of_now(ctx, &values::<Counter>(&keys)?, count_union)?;
-    ctx.reply_integer(count as i64);
-    Ok(())
-}
-
-/// Asks about counters as they are now: of those with windows, what is alive.
-fn as_of_now<R>(
-    ctx: Ctx,
-    counters: &[&Counter],
-    ask: impl FnOnce(&[&Counter]) -> Result<R, Error>,
-) -> Result<R, Refusal> {
-    if counters.iter().all(|counter| counter.window().is_none()) {
-        return ask(counters).map_err(core_error);
-    }
-    ask_those(&counting::at(counters, time_of(ctx, counters.iter().copied())).map_err(core_error)?, ask)
-}
-
-/// Asks about counters of which only a part may be asked.
-fn ask_those<R>(parts: &[Present<'_>], ask: impl FnOnce(&[&Counter]) -> Result<R, Error>) -> Result<R, Refusal> {
-    let mut all = list::<Counter, _>(parts.len())?;
-    all.extend(parts.iter().map(|part| &**part));
-    ask(&all).map_err(core_error)
-}
-
-/// The seconds that `LC.COUNTSINCE` and the like go back: as far as the window of each counter, at most.
-fn seconds_back(arg: Arg<'_>, counters: &[&Counter]) -> Result<u64, Refusal> {
-    let seconds = args::count(Noun::Counter, Parameter::Seconds, arg)?;
-    let mut most = Window::MAX_SECONDS;
-    for counter in counters {
-        most = most.min(counter.window().ok_or_else(windows::no_window::<Counter>)?.seconds());
-    }
-    if (1..=most).contains(&seconds) {
-        return Ok(seconds);
-    }
-    Err(Refusal::Argument(format!("bad seconds: expected from 1 to {most}, the length of the window, got {seconds}")))
-}
-
-/// `LC.COUNTSINCE seconds key [key ...]`
-pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let keys = open_all::<Counter>(ctx, args.from(2))?;
     let counters = values::<Counter>(&keys)?;
-    let seconds = seconds_back(args.get(1), &counters)?;
     let now = time_of(ctx, counters.iter().copied());
-    let count = match counters[..] {
-        [counter] => counter.count_since(seconds, now).map_err(core_error)?.count(),
-        _ => ask_those(&counting::since(&counters, seconds, now).map_err(core_error)?, count_union)?,
-    };
-    ctx.reply_integer(count as i64);
-    Ok(())
-}
-
-/// `LC.HISTORY key`
-pub fn history(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let key = ctx.open(args.get(1), Mode::Read);
-    let counter = value::<Counter>(&key)?.ok_or(Refusal::NotFound)?;
-    if counter.window().is_none() {
-        return Err(windows::no_window::<Counter>());
-    }
-    let rows = counter.history(time_of(ctx, [counter])).map_err(core_error)?;
-    ctx.reply_array(rows.len());
-    for (start, count) in rows {
-        ctx.reply_array(2);
-        ctx.reply_integer(start);
-        ctx.reply_integer(i64::try_from(count).unwrap_or(i64::MAX));
-    }
+    let mut views = list::<Counter, _>(counters.len())?;
+    views.extend(counters.iter().map(|counter| counter.at(now)));
+    ctx.reply_integer(counting::union_card(&views).map_err(core_error)?.count() as i64);
     Ok(())
 }
 
@@ -195,111 +134,38 @@ pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     changes::merge::<Counter>(ctx, args)
 }
 
-/// A counter and then others.
-fn with_first<'a>(first: &'a Counter, others: &[&'a Counter]) -> Result<Vec<&'a Counter>, Refusal> {
-    let mut all = list::<Counter, _>(others.len() + 1)?;
-    all.push(first);
-    all.extend_from_slice(others);
-    Ok(all)
-}
-
-/// `LC.DIFFCOUNT key other [other ...]`
-pub fn diffcount(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let keys = open_all::<Counter>(ctx, args.from(1))?;
-    let others = values::<Counter>(&keys[1..])?;
-    let difference = match value::<Counter>(&keys[0])? {
-        None => NOTHING,
-        Some(counter) => as_of_now(ctx, &with_first(counter, &others)?, |all| match all {
-            [counter, others @ ..] => counter.difference(others),
-            [] => Ok(NOTHING),
-        })?,
-    };
-    reply_estimated(ctx, &difference);
-    Ok(())
-}
-
-/// Of missing keys.
-const NOTHING: Estimated = Estimated { estimate: 0.0, standard_error: 0.0 };
-
-fn reply_estimated(ctx: Ctx, estimated: &Estimated) {
-    ctx.reply_array(2);
-    ctx.reply_integer(estimated.count() as i64);
-    ctx.reply_double(estimated.standard_error);
-}
-
-/// `LC.INTERCOUNT key key [key ...]`
-pub fn intercount(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let keys = open_all::<Counter>(ctx, args.from(1))?;
-    let counters = values::<Counter>(&keys)?;
-    let intersection = match keys.iter().any(Key::is_missing) {
-        true => NOTHING,
-        false => as_of_now(ctx, &counters, estimate_intersection)?,
-    };
-    reply_estimated(ctx, &intersection);
-    Ok(())
-}
-
-/// `LC.ESTIMATE key [key ...]`
-pub fn estimate(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let keys = open_all::<Counter>(ctx, args.from(1))?;
-    let union = as_of_now(ctx, &values::<Counter>(&keys)?, estimate_union)?;
-    reply_estimated(ctx, &union);
-    Ok(())
-}
-
 /// `LC.EXISTS key item`
 pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let key = ctx.open(args.get(1), Mode::Read);
     let found = match value::<Counter>(&key)? {
-        Some(counter) => counter.contains_since(args.get(2).bytes(), oldest_alive(ctx, counter)).map_err(core_error)?,
+        Some(counter) => now(ctx, counter).contains(args.get(2).bytes()).map_err(core_error)?,
         None => false,
     };
     ctx.reply_bool(found);
     Ok(())
 }
 
-/// The oldest slice that is alive now; 0 without a window.
-fn oldest_alive(ctx: Ctx, counter: &Counter) -> i128 {
-    counter.oldest_alive(time_of(ctx, [counter]))
+/// All that is live now.
+fn now<'c>(ctx: Ctx, counter: &'c Counter) -> View<'c> {
+    counter.at(time_of(ctx, [counter]))
 }
 
 /// `LC.MEXISTS key item [item ...]`
 pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let items = args.from(2);
     let key = ctx.open(args.get(1), Mode::Read);
-    let counter = value::<Counter>(&key)?;
-    let oldest = counter.map_or(0, |counter| oldest_alive(ctx, counter));
-    if let Some(counter) = counter {
+    let view = value::<Counter>(&key)?.map(|counter| now(ctx, counter));
+    if let Some(view) = view {
         // An estimate answers for no item, so the error comes instead of the array.
-        counter.contains_since(items.get(0).bytes(), oldest).map_err(core_error)?;
+        view.contains(items.get(0).bytes()).map_err(core_error)?;
     }
-    // Of an estimate that is asked all the same nobody is alive.
-    let counter = counter.filter(|counter| counter.is_exact());
+    // An estimate that answers all the same has nobody in view.
+    let view = view.filter(|view| view.is_exact());
     ctx.reply_array(items.len());
     for item in items.bytes() {
-        ctx.reply_bool(counter.is_some_and(|counter| counter.contains_since(item, oldest) == Ok(true)));
+        ctx.reply_bool(view.is_some_and(|view| view.contains(item) == Ok(true)));
     }
     Ok(())
-}
-
-/// `LC.DIFF key other [other ...]`
-pub fn diff(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    let keys = open_all::<Counter>(ctx, args.from(1))?;
-    let others = values::<Counter>(&keys[1..])?;
-    let Some(counter) = value::<Counter>(&keys[0])? else {
-        ctx.reply_array(0);
-        return Ok(());
-    };
-    as_of_now(ctx, &with_first(counter, &others)?, |all| {
-        let [counter, others @ ..] = all else { return Ok(()) };
-        reply_members(ctx, &counter.members_beyond(others)?);
-        Ok(())
-    })
-}
-
-fn reply_members(ctx: Ctx, members: &[&[u8]]) {
-    ctx.reply_array(members.len());
-    members.iter().for_each(|member| ctx.reply_bulk(member));
 }
 
 /// `LC.CLEAR key`
@@ -329,14 +195,11 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         members.for_each(|member| ctx.reply_bulk(member));
         return Ok(());
     }
-    let now = time_of(ctx, [counter]);
-    let since = match back {
-        None => counter.oldest_alive(now),
-        Some(seconds) => counter.since(seconds_back(seconds, &[counter])?, now),
-    };
-    let mut alive = list::<Counter, _>(counter.count() as usize)?;
-    alive.extend(counter.members_since(since).map_err(core_error)?);
-    reply_members(ctx, &alive);
+    let seconds = back.map(|seconds| args::count(Noun::Counter, Parameter::Seconds, seconds)).transpose()?;
+    let view = sets::view(counter, args.get(1), seconds, time_of(ctx, [counter]))?;
+    let mut members = list::<Counter, _>(counter.count() as usize)?;
+    members.extend(view.members().map_err(core_error)?);
+    sets::reply_members(ctx, &members);
     Ok(())
 }
 
@@ -348,8 +211,8 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let key = ctx.open(args.get(1), Mode::Read);
     let counter = value::<Counter>(&key)?.ok_or(Refusal::NotFound)?;
     let time = time_of(ctx, [counter]);
-    let present = counting::at(&[counter], time).map_err(core_error)?;
-    let at = CounterAt { counter, present: present.first().map_or(counter, |present| present), time };
+    let present = counter.at(time).counter().map_err(core_error)?;
+    let at = CounterAt { counter, present: &present, time };
     info::info(ctx, args, &info::OF_COUNTERS, info::OF_COUNTERS.len(), |of| of(&at))
 }
 

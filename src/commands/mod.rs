@@ -15,6 +15,7 @@ mod info;
 mod keyspace;
 mod obeyed;
 mod register;
+mod sets;
 mod table;
 mod valkey_bloom;
 mod windows;

@@ -152,6 +152,15 @@ fn key_spec(position: c_int, last: c_int, flags: u32) -> raw::RedisModuleCommand
     spec
 }
 
+/// The keys behind the first argument, as many as it says. They are read.
+fn numbered_key_spec() -> raw::RedisModuleCommandKeySpec {
+    let mut spec = key_spec(1, 0, ACCESS);
+    spec.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM;
+    spec.fk.keynum =
+        raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_2 { keynumidx: 0, firstkey: 1, keystep: 1 };
+    spec
+}
+
 fn key_specs(keys: Keys) -> Vec<raw::RedisModuleCommandKeySpec> {
     let mut specs = match keys {
         Keys::Read => vec![key_spec(1, 0, ACCESS)],
@@ -159,7 +168,7 @@ fn key_specs(keys: Keys) -> Vec<raw::RedisModuleCommandKeySpec> {
         Keys::Clear => vec![key_spec(1, 0, CLEAR)],
         Keys::Advance => vec![key_spec(1, 0, ADVANCE)],
         Keys::ReadAll => vec![key_spec(1, -1, ACCESS)],
-        Keys::ReadAfterFirst => vec![key_spec(2, -1, ACCESS)],
+        Keys::Numbered => vec![numbered_key_spec()],
         Keys::Merge => vec![key_spec(1, 0, INSERT), key_spec(2, -1, ACCESS)],
     };
     // SAFETY: a zeroed one ends the list.

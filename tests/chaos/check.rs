@@ -283,13 +283,13 @@ impl Look<'_> {
         // Of few members the errors are whole ones.
         let off = 6.0 * error + if error > 0.0 { 3.0 } else { 0.0 };
         if count < least as f64 - off || count > most as f64 + off {
-            self.broken(&format!("LC.ESTIMATE {count} {error}, expected from {least} to {most}"));
+            self.broken(&format!("LC.UNIONCARD {count} {error}, expected from {least} to {most}"));
         }
         self.tally_count(tally)
     }
 
     fn estimate(&mut self, name: &str) -> Option<(f64, f64)> {
-        match self.ask(&command("LC.ESTIMATE ?", name))? {
+        match self.ask(&command("LC.UNIONCARD 1 ?", name))? {
             Value::Array(pair) if pair.len() == 2 => Some((number(&pair[0]), number(&pair[1]))),
             other => self.broken(&show(&other)),
         }

@@ -97,7 +97,7 @@ fn assert_slots_are_kept_apart(nodes: &Nodes) {
     let primary = nodes.primaries()[0];
     let mut client = nodes.servers[primary].client();
     for line in
-        ["LC.COUNT {one}a {two}b", "LC.MERGE {one}a {two}b", "BF.MERGE {one}a {two}b", "LC.DIFFCOUNT {one}a {two}b"]
+        ["LC.COUNT {one}a {two}b", "LC.MERGE {one}a {two}b", "BF.MERGE {one}a {two}b", "LC.DIFFCARD 2 {one}a {two}b"]
     {
         let reply = show(&client.cmd(line));
         assert!(reply.starts_with("-CROSSSLOT "), "{line} gave {reply}");

@@ -8,7 +8,7 @@ use rollcall_testkit::client::{error_text, field, number, pairs, show, text, wor
 use rollcall_testkit::server::Server;
 
 /// A command, whether it writes, a call of it, and the keys in that call.
-const COMMANDS: [(&str, bool, &str, &str); 36] = [
+const COMMANDS: [(&str, bool, &str, &str); 38] = [
     ("bf.reserve", true, "BF.RESERVE k 0.01 100 EXPANSION 3", "k"),
     ("bf.add", true, "BF.ADD k i", "k"),
     ("bf.madd", true, "BF.MADD k i j l", "k"),
@@ -30,16 +30,18 @@ const COMMANDS: [(&str, bool, &str, &str); 36] = [
     ("lc.insert", true, "LC.INSERT k CAPACITY 5 ITEMS i j", "k"),
     ("lc.admit", true, "LC.ADMIT k LIMIT 5 DRYRUN ITEMS i j", "k"),
     ("lc.count", false, "LC.COUNT k l m", "k l m"),
-    ("lc.countsince", false, "LC.COUNTSINCE 60 k l m", "k l m"),
+    ("lc.countsince", false, "LC.COUNTSINCE k 60", "k"),
     ("lc.history", false, "LC.HISTORY k", "k"),
     ("lc.advance", true, "LC.ADVANCE k CLOCK", "k"),
     ("lc.merge", true, "LC.MERGE d s t", "d s t"),
-    ("lc.diffcount", false, "LC.DIFFCOUNT k l m", "k l m"),
-    ("lc.intercount", false, "LC.INTERCOUNT k l m", "k l m"),
-    ("lc.estimate", false, "LC.ESTIMATE k l", "k l"),
+    ("lc.unioncard", false, "LC.UNIONCARD 2 k l", "k l"),
+    ("lc.intercard", false, "LC.INTERCARD 3 k l m SINCE 60", "k l m"),
+    ("lc.diffcard", false, "LC.DIFFCARD 3 k l m SINCE 60 - 5", "k l m"),
+    ("lc.union", false, "LC.UNION 1 k", "k"),
+    ("lc.inter", false, "LC.INTER 2 k l SINCE -", "k l"),
     ("lc.exists", false, "LC.EXISTS k i", "k"),
     ("lc.mexists", false, "LC.MEXISTS k i j", "k"),
-    ("lc.diff", false, "LC.DIFF k l m", "k l m"),
+    ("lc.diff", false, "LC.DIFF 3 k l m", "k l m"),
     ("lc.clear", true, "LC.CLEAR k", "k"),
     ("lc.members", false, "LC.MEMBERS k", "k"),
     ("lc.info", false, "LC.INFO k COUNT", "k"),
@@ -154,9 +156,10 @@ fn users_can_be_limited_to_reading() {
         "LC.COUNT r:c",
         "BF.INFO r:f",
         "LC.MEMBERS r:c",
-        "LC.DIFFCOUNT r:c r:c",
-        "LC.DIFF r:c r:c",
-        "LC.COUNTSINCE 1 r:x",
+        "LC.DIFFCARD 2 r:c r:c",
+        "LC.DIFF 2 r:c r:c",
+        "LC.COUNTSINCE r:x 1",
+        "LC.UNION 2 r:c r:x SINCE -",
     ] {
         for client in [&mut reader, &mut keeper] {
             let reply = client.cmd(command);
@@ -177,6 +180,9 @@ fn users_can_be_limited_to_reading() {
         ("LC.ADD w:c b", "1"),
         ("LC.COUNT r:c w:c", "2"),
         ("LC.COUNT r:c x:c", "-NOPERM *"),
+        ("LC.UNIONCARD 1 r:c", "[1, \"0\"]"),
+        ("LC.INTERCARD 2 r:c x:c", "-NOPERM *"),
+        ("LC.DIFF 2 r:c x:c", "-NOPERM *"),
         ("LC.MERGE w:c r:c x:c", "-NOPERM *"),
     ] {
         keeper.expect(command, reply);
@@ -198,8 +204,8 @@ fn every_command_is_documented() {
         assert_eq!(text(&field(docs, "group")), "module");
         assert_eq!(text(&field(docs, "module")), "rollcall");
         let Value::Array(arguments) = field(docs, "arguments") else { panic!("{name} has no arguments") };
-        let first_key = usize::from(name == "lc.countsince");
-        assert_eq!(text(&field(&arguments[first_key], "type")), "key", "{name} begins with a key");
+        let has_number = text(&field(&arguments[0], "name")) == "numkeys";
+        assert_eq!(text(&field(&arguments[usize::from(has_number)], "type")), "key", "{name} begins with its keys");
     }
 }
 
@@ -213,6 +219,8 @@ fn documented_arguments_are_those_of_the_syntax() {
         ("bf.admit", &["LIMIT", "ALL", "DRYRUN", "CAPACITY", "ERROR", "EXPANSION", "NOCREATE", "EXAT", "ITEMS"]),
         ("lc.reserve", &["ERROR", "EXACT", "WINDOW", "MANUAL", "SLICES", "EX", "PX", "EXAT", "PXAT"]),
         ("lc.members", &["SINCE"]),
+        ("lc.unioncard", &["SINCE"]),
+        ("lc.diff", &["SINCE"]),
         ("bf.advance", &["CLOCK"]),
         ("lc.advance", &["CLOCK"]),
         ("lc.insert", &["CAPACITY", "ERROR", "EXACT", "NOCREATE", "EX", "PXAT", "ITEMS"]),

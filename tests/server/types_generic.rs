@@ -356,7 +356,7 @@ fn values_are_the_same_where_malloc_aligns_to_8_bytes_alone() {
         add_many(&mut client, "LC.ADD lc:members", "member:", 0..5000);
         client.expect("LC.INFO lc:members MODE", "[\"exact\"]");
         client.expect("COPY lc:members lc:copied", "1");
-        client.expect("LC.DIFFCOUNT lc:members lc:copied", "[0, \"0\"]");
+        client.expect("LC.DIFFCARD 2 lc:members lc:copied", "[0, \"0\"]");
         let before = snapshot(&mut client);
         client.expect("DEBUG RELOAD", "+OK");
         assert_same(&snapshot(&mut client), &before);

@@ -43,7 +43,7 @@ fn run_add(bench: &mut Bench) {
             // What only reads warms a counter of which no member may be touched.
             let read = match representation {
                 "exact" => calls(&["LC.MEXISTS", KEY], &mut Source::below(MEMBERS, !0), CALLS, PER_CALL, 4),
-                _ => vec![request("LC.COUNTSINCE", &["1", KEY]); CALLS],
+                _ => vec![request("LC.COUNTSINCE", &[KEY, "1"]); CALLS],
             };
             for (key, at) in [(KEY, 0), (PLAIN, 1)] {
                 let warm = seen(key, !0);
@@ -125,7 +125,7 @@ fn run_count(bench: &mut Bench) {
         let idle = server_time(server, "BENCH.READ", &nothing[..20], &nothing);
         for (key, samples) in keys.iter().zip(&mut samples) {
             let work = [
-                ("LC.COUNTSINCE", vec!["43200", key], idle),
+                ("LC.COUNTSINCE", vec![key, "43200"], idle),
                 ("LC.COUNT", vec![key], 0.0),
                 ("LC.HISTORY", vec![key], 0.0),
             ];

@@ -10,7 +10,7 @@ use super::reply::text;
 use crate::failure::Failure;
 
 /// Commands of both families that change nothing.
-const READERS: [&str; 17] = [
+const READERS: [&str; 19] = [
     "bf.exists",
     "bf.mexists",
     "bf.card",
@@ -20,11 +20,13 @@ const READERS: [&str; 17] = [
     "lc.count",
     "lc.exists",
     "lc.mexists",
-    "lc.diffcount",
     "lc.members",
+    "lc.unioncard",
+    "lc.intercard",
+    "lc.diffcard",
+    "lc.union",
+    "lc.inter",
     "lc.diff",
-    "lc.intercount",
-    "lc.estimate",
     "lc.countsince",
     "lc.history",
     "lc.info",

@@ -171,7 +171,12 @@ fn the_state_is_what_the_server_has() {
 
 fn integers(reply: &redis::Value) -> Vec<i64> {
     let redis::Value::Array(items) = reply else { panic!("{reply:?}") };
-    items.iter().map(|item| if let redis::Value::Int(number) = item { *number } else { panic!("{item:?}") }).collect()
+    // Its standard error aside.
+    items
+        .iter()
+        .take(2)
+        .map(|item| if let redis::Value::Int(number) = item { *number } else { panic!("{item:?}") })
+        .collect()
 }
 
 /// Every key is judged, whatever there is room for: a few at each look, round and round.

@@ -2,6 +2,7 @@
 
 use crate::admission::{Admission, Survey, Terms, first_of};
 use crate::counting::counter::Counter;
+use crate::counting::view::View;
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
@@ -43,11 +44,13 @@ impl Counter {
     ) -> Result<Surveyed<'a>, Error> {
         let mut survey = Survey::of(items.len())?;
         let mut renewed = try_with_capacity(if self.window().is_some() { items.len() } else { 0 })?;
-        let (oldest, is_later) = (self.oldest_alive(time), self.present_slice(time) > self.reached());
-        let none_is_alive = self.is_all_dead(oldest)?;
+        let (view, is_later) = (self.at(time), self.present_slice(time) > self.reached());
+        // Fails once it estimates, but where all of it has expired: then nobody is a member.
+        view.members()?;
+        let none_is_live = !self.is_exact();
         for item in items {
             let hash = hash64(item, self.params().seed);
-            let age = if none_is_alive { None } else { self.age_of_member(item, hash, oldest)? };
+            let age = if none_is_live { None } else { view.age_of(item, hash)? };
             if age.is_some_and(|age| is_later || age > 0) {
                 try_reserve(&mut renewed, 1)?;
                 renewed.push((hash, item));
@@ -55,7 +58,7 @@ impl Counter {
             survey.note(hash, (hash, item), age.is_some())?;
         }
         let new = survey.new_items();
-        let (members, bytes) = self.members_at(time)?;
+        let (members, bytes) = self.members_at(view)?;
         let admitted = terms.admitted(members, new.len());
         if terms.all && admitted < new.len() {
             renewed.clear();
@@ -98,13 +101,13 @@ impl Counter {
         surveyed.renewed.iter().try_for_each(&mut renew)
     }
 
-    /// How many members it has at a time, and how many bytes they have together.
-    fn members_at(&self, time: Time) -> Result<(u64, u64), Error> {
+    /// How many members are in view, and how many bytes they have together.
+    fn members_at(&self, view: View<'_>) -> Result<(u64, u64), Error> {
         if let Some(own) = self.exact_members() {
             return Ok((own.len() as u64, own.member_bytes().into()));
         }
-        let alive = self.members_since(self.oldest_alive(time))?;
-        Ok(alive.fold((0, 0), |(members, bytes), member| (members + 1, bytes + member.len() as u64)))
+        let add = |(members, bytes), member: &[u8]| (members + 1, bytes + member.len() as u64);
+        Ok(view.members()?.fold((0, 0), add))
     }
 
     /// Checks that it stays exact with these new members, beside those that it has.

@@ -222,10 +222,30 @@ impl Counter {
     /// # Errors
     /// [`Error::NotExact`] once it estimates.
     pub fn members(&self) -> Result<listing::Iter<'_>, Error> {
-        match &self.contents {
-            Contents::Plain(Held::Exact(members)) => Ok(listing::Iter::plain(members.iter())),
-            Contents::Plain(Held::Estimating(_)) => Err(self.not_exact()),
-            Contents::Windowed(_) => self.members_since(self.oldest_alive(Time::Reached)),
+        self.at(Time::Reached).members()
+    }
+
+    /// Is `item` a member? As [`View::contains`](crate::counting::View::contains), of the newest slice that was reached.
+    ///
+    /// # Errors
+    /// [`Error::NotExact`] once it estimates.
+    pub fn contains(&self, item: impl AsRef<[u8]>) -> Result<bool, Error> {
+        self.at(Time::Reached).contains(item)
+    }
+
+    /// Was nothing added? Never so of an estimate, which cannot tell, but where it is never exact.
+    pub fn is_empty(&self) -> bool {
+        self.count() == 0 && (self.is_exact() || self.params().exact_limit == 0)
+    }
+
+    /// An empty counter of the same parameters, bitmap and window.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn empty_twin(&self) -> Result<Self, Error> {
+        match self.ring() {
+            None => Counter::with_layout(*self.params(), self.layout()),
+            Some(&ring) => Counter::with_ring(*self.params(), self.layout(), ring),
         }
     }
 

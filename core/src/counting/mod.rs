@@ -34,14 +34,13 @@ pub(crate) mod held;
 pub(crate) mod layout;
 mod listing;
 mod live;
-mod membership;
 pub(crate) mod params;
 pub(crate) mod payload;
 mod sets;
 pub(crate) mod sizing;
-mod spans;
 #[cfg(test)]
 mod tests;
+pub(crate) mod view;
 mod windowed;
 mod windowed_set;
 
@@ -49,6 +48,7 @@ pub use counter::Counter;
 pub use estimate::Estimated;
 pub use listing::Iter as MembersIter;
 pub use params::{Params, Representation};
-pub use sets::intersection::{MAX_INTERSECTED, estimate_intersection};
-pub use sets::union::{count_union, estimate_union};
-pub use windowed::{Present, at, since};
+pub use sets::intersection::{MAX_INTERSECTED, inter_card};
+pub use sets::lists::{diff, inter, union};
+pub use sets::union::{diff_card, union_card};
+pub use view::View;

@@ -1,5 +1,61 @@
 //! Questions over several counters.
+//!
+//! They are asked about [views](crate::counting::View) of counters with and without windows, in any mix: what a windowed
+//! counter saw in a span is, bit for bit, a counter without a window.
+
+use crate::counting::counter::Counter;
+use crate::error::{Error, Parameter};
 
 pub(super) mod intersection;
+pub(super) mod lists;
 mod merge_windows;
 pub(super) mod union;
+
+/// Checks that all hash alike.
+fn check_seeds<'a>(counters: impl Iterator<Item = &'a Counter> + Clone) -> Result<(), Error> {
+    let seeds = counters.map(|counter| counter.params().seed);
+    match seeds.clone().zip(seeds.skip(1)).find(|(ours, theirs)| ours != theirs) {
+        Some((ours, theirs)) => Err(Error::incompatible(Parameter::Seed, ours, theirs)),
+        None => Ok(()),
+    }
+}
+
+/// Short forms for tests, of counters as of their newest slices.
+#[cfg(test)]
+pub(in crate::counting) mod standing {
+    use super::*;
+    use crate::counting::estimate::Estimated;
+    use crate::counting::view::standing;
+
+    pub(in crate::counting) fn count_union(counters: &[&Counter]) -> Result<u64, Error> {
+        estimate_union(counters).map(|union| union.count())
+    }
+
+    pub(in crate::counting) fn estimate_union(counters: &[&Counter]) -> Result<Estimated, Error> {
+        union::union_card(&standing(counters))
+    }
+
+    pub(in crate::counting) fn estimate_intersection(counters: &[&Counter]) -> Result<Estimated, Error> {
+        intersection::inter_card(&standing(counters))
+    }
+
+    impl Counter {
+        pub(in crate::counting) fn difference(&self, others: &[&Counter]) -> Result<Estimated, Error> {
+            union::diff_card(&standing(&[&[self], others].concat()))
+        }
+
+        pub(in crate::counting) fn members_beyond<'a>(
+            &'a self,
+            others: &[&'a Counter],
+        ) -> Result<Vec<&'a [u8]>, Error> {
+            lists::diff(&standing(&[&[self], others].concat()))
+        }
+
+        pub(in crate::counting) fn members_within<'a>(
+            &'a self,
+            others: &[&'a Counter],
+        ) -> Result<Vec<&'a [u8]>, Error> {
+            lists::inter(&standing(&[&[self], others].concat()))
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Windowed counters against a model.
 
+use crate::counting::Representation;
 use crate::counting::counter::tests::{check_asked, words};
 use crate::counting::counter::{Counter, Shaped};
 use crate::counting::form::CounterForm;
@@ -7,8 +8,9 @@ use crate::counting::held::ring::{MOST_SLICES, Ring};
 use crate::counting::layout::Layout;
 use crate::counting::params::Params;
 use crate::counting::payload::tests::encode;
-use crate::counting::windowed::{Present, at};
-use crate::counting::{Representation, count_union, estimate_intersection};
+use crate::counting::sets::standing::{count_union, estimate_intersection};
+use crate::counting::view::standing;
+use crate::counting::{diff_card, inter_card, union_card};
 use crate::error::{Error, Parameter};
 use crate::heap::{Mover, OnHeap};
 use crate::live::{Outcome, Windowed};
@@ -120,18 +122,26 @@ impl Pair {
         let slices = BTreeSet::from([oldest, oldest + 1, (oldest + present) / 2, present - 1, present]);
         for slice in slices.into_iter().filter(|slice| (oldest..=present).contains(slice)) {
             let expected = model.since(slice);
-            let seen = counter.seen_since(slice).unwrap();
-            let (start, count) = rows[(present - slice) as usize];
-            assert_eq!((start, count), ((slice * i128::from(model.window.slice_seconds())) as i64, seen.count()));
+            let seen = counter.view_of_slice(slice).plain().unwrap();
+            let (start, told) = rows[(present - slice) as usize];
+            assert_eq!(
+                (start, told.count()),
+                ((slice * i128::from(model.window.slice_seconds())) as i64, seen.count())
+            );
             let is_exact = counter.is_exact() || expected.is_empty() && counter.params().exact_limit > 0;
             assert!(seen.window().is_none() && seen.is_exact() == is_exact);
-            assert_eq!(counter.members_since(slice).is_ok(), counter.is_exact() || expected.is_empty());
+            assert_eq!(counter.view_of_slice(slice).members().is_ok(), counter.is_exact() || expected.is_empty());
             if counter.is_exact() {
                 let members: BTreeSet<u32> = seen.members().unwrap().map(number).collect();
                 assert_eq!(members, expected);
-                assert!(counter.members_since(slice).unwrap().map(number).eq(seen.members().unwrap().map(number)));
+                assert!(
+                    counter.view_of_slice(slice).members().unwrap().map(number).eq(seen.members().unwrap().map(number))
+                );
                 for item in 0..60u32 {
-                    assert_eq!(counter.contains_since(item.to_le_bytes(), slice).unwrap(), expected.contains(&item));
+                    assert_eq!(
+                        counter.view_of_slice(slice).contains(item.to_le_bytes()).unwrap(),
+                        expected.contains(&item)
+                    );
                 }
             } else {
                 let exact_limit = 0;
@@ -145,10 +155,10 @@ impl Pair {
             }
         }
         let alive = model.since(oldest).len() as u64;
-        assert!(!counter.is_exact() || counter.count_at(Time::At(now)) == Ok(alive));
+        assert!(!counter.is_exact() || counter.at(Time::At(now)).count() == alive);
         if i128::from(counter.reached()) == present {
-            assert_eq!(counter.count(), counter.seen_since(oldest).unwrap().count());
-            assert_eq!(counter.estimate(), counter.seen_since(oldest).unwrap().estimate());
+            assert_eq!(counter.count(), counter.view_of_slice(oldest).plain().unwrap().count());
+            assert_eq!(counter.estimate(), counter.view_of_slice(oldest).plain().unwrap().estimate());
         }
         assert!(!model.seen.is_empty() || counter.count() == 0);
         assert!(counter.count() > 0 || counter.is_empty());
@@ -252,8 +262,15 @@ proptest! {
         }
         // What is asked about both goes by the present slice of each.
         let [one, other] = &pairs;
-        let both = at(&[&one.counter, &other.counter], Time::At(now)).unwrap();
-        let both: Vec<&Counter> = both.iter().map(|present| &**present).collect();
+        let views = [&one.counter, &other.counter].map(|counter| counter.at(Time::At(now)));
+        let both = views.map(|view| view.plain().unwrap());
+        let both = [&*both[0], &*both[1]];
+        prop_assert_eq!(union_card(&views), union_card(&standing(&both)));
+        prop_assert_eq!(diff_card(&views), diff_card(&standing(&both)));
+        prop_assert_eq!(inter_card(&views), inter_card(&standing(&both)));
+        // And so where one has a window and the other has none.
+        let mixed = [views[0], both[1].at(Time::Reached)];
+        prop_assert_eq!(union_card(&mixed), union_card(&views));
         let sets = [one, other].map(|pair| pair.model.since(pair.counter.oldest_alive(Time::At(now))));
         // Each is asked about as a counter without a window that has seen only what is alive.
         let plain = [0, 1].map(|n: usize| {
@@ -384,7 +401,7 @@ fn a_dead_counter_is_exact_and_empty() {
 }
 
 #[test]
-fn windows_do_not_mix() {
+fn windows_mix_in_questions_and_not_in_merges() {
     let plain = Counter::new(params(10, 100)).unwrap();
     let of = |seconds, slices, pace| {
         let window = Window::new(seconds, slices, MOST_SLICES, pace).unwrap();
@@ -393,11 +410,8 @@ fn windows_do_not_mix() {
     let mut ours = of(120, 12, Pace::Clock);
     for other in [plain, of(120, 6, Pace::Clock), of(119, 7, Pace::Clock)] {
         let refused = |error: Error| matches!(error, Error::Incompatible { parameter: Parameter::Window, .. });
-        assert!(refused(count_union(&[&ours, &other]).unwrap_err()));
-        assert!(refused(estimate_intersection(&[&ours, &other]).unwrap_err()));
-        assert!(refused(ours.difference(&[&other]).unwrap_err()));
-        assert!(refused(ours.members_beyond(&[&other]).unwrap_err()));
-        assert!(refused(at(&[&other, &ours], Time::At(0)).unwrap_err()));
+        // Asked about together they mix.
+        assert_eq!((count_union(&[&ours, &other]), ours.members_beyond(&[&other])), (Ok(0), Ok(vec![])));
         assert!(refused(ours.merge(&[&other], &Unlimited).unwrap_err()));
     }
     // Slices of one length are enough, but not what numbers them.
@@ -464,14 +478,14 @@ fn the_last_slices_are_slices_too() {
             let mut counter = Counter::new(params(10, 1000)).unwrap().with_window(window(14, pace), newest).unwrap();
             (0..members).for_each(|member| drop(counter.add(member.to_le_bytes(), &Unlimited)));
             assert_eq!(
-                (counter.count_at(Time::At(0)), counter.history(Time::At(0)).unwrap()[0].1),
-                (Ok(counter.count()), counter.count())
+                (counter.at(Time::At(0)).count(), counter.history(Time::At(0)).unwrap()[0].1.count()),
+                (counter.count(), counter.count())
             );
             assert_eq!(counter.count_since(1, Time::At(0)).unwrap().count(), counter.count());
             assert_eq!(counter.history(Time::At(last)).unwrap().len(), 15);
             assert_eq!(
-                counter.count_at(Time::At(last)),
-                Ok(if counter.present_slice(Time::At(last)) == newest { counter.count() } else { 0 })
+                counter.at(Time::At(last)).count(),
+                if counter.present_slice(Time::At(last)) == newest { counter.count() } else { 0 }
             );
             counter.advance_due(Time::At(last));
             counter.advance(last);

@@ -159,11 +159,11 @@ impl WindowedSet {
         }
     }
 
-    /// The number of members seen in the newest slice, in that and the one before, and so on: a number for each age.
+    /// The number of members seen in the newest slice, in that and the one before, and so on: an estimate for each age.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub(super) fn history(&self) -> Result<Vec<f64>, Error> {
+    pub(super) fn history(&self) -> Result<Vec<Estimated>, Error> {
         let (ages, most_age) = (self.ring.ages(), usize::from(self.ring.most_age()));
         let mut history = try_with_capacity(most_age + 1)?;
         let mut of_age = try_with_capacity(most_age + 1)?;
@@ -183,8 +183,11 @@ impl WindowedSet {
         for counts in &of_age {
             since.add_all(counts);
             history.push(match &self.held {
-                Held::Exact(_) => since.total() as f64,
-                Held::Estimating(bitmap) => Segments::new(bitmap.layout(), &since).estimate(),
+                Held::Exact(_) => Estimated::exact(since.total() as usize),
+                Held::Estimating(bitmap) => {
+                    let segments = Segments::new(bitmap.layout(), &since);
+                    segments.told(segments.estimate())
+                }
             });
         }
         Ok(history)

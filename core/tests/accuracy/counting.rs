@@ -4,7 +4,7 @@
 //! has mean about `s` and standard deviation `s / sqrt(2 N)`, and their mean has `s / sqrt(N)`. The bounds are at
 //! three of those. Each trial hashes under a seed of its own, so trials are independent.
 
-use rollcall_core::counting::{Counter, Params, count_union};
+use rollcall_core::counting::{Counter, Params, diff_card, union_card};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::counting::estimate;
 use rollcall_core::unstable::counting::layout::Layout;
@@ -149,7 +149,8 @@ fn unions_of_different_capacities_are_as_good_as_the_smallest() {
         let small = counter(50_000, 0.01, seed, 0..30_000);
         let large = counter(1_000_000, 0.01, seed, 20_000..50_000);
         let few = counter(10_000_000, 0.01, seed, 0..400);
-        count_union(&[&large, &small, &few]).unwrap() as f64 / 50_000.0 - 1.0
+        union_card(&[&large, &small, &few].map(|counter| counter.at(Time::Reached))).unwrap().count() as f64 / 50_000.0
+            - 1.0
     };
     let stated = estimate::standard_error(Layout::new(14, 10).unwrap(), 50_000.0);
     assert_as_stated(&(0..trials).map(error).collect::<Vec<_>>(), stated, "union");
@@ -163,7 +164,7 @@ fn check_difference(capacity: u64, error_rate: f64, common: u64, missing: u64, o
         let end = common + missing;
         let one = counter(capacity, error_rate, seed, 0..end);
         let other = counter(capacity, error_rate, seed, (0..common).chain(end..end + others));
-        let difference = one.difference(&[&other]).unwrap();
+        let difference = diff_card(&[one.at(Time::Reached), other.at(Time::Reached)]).unwrap();
         stated += difference.standard_error / missing as f64 / trials as f64;
         difference.estimate / missing as f64 - 1.0
     };
@@ -199,7 +200,7 @@ fn two_errors_cover_a_difference() {
                 add_all(&mut other, u64::MAX - others..u64::MAX);
                 for (covered, missing) in covered.iter_mut().zip(MISSING) {
                     add_all(&mut one, common..common + missing);
-                    let found = one.difference(&[&other]).unwrap();
+                    let found = diff_card(&[one.at(Time::Reached), other.at(Time::Reached)]).unwrap();
                     let is_covered = found.count().abs_diff(missing) as f64 <= 2.0 * found.standard_error;
                     *covered += f64::from(u8::from(is_covered));
                 }
@@ -227,7 +228,7 @@ fn two_errors_cover_a_difference_of_few() {
                 let mut one = other.try_clone().unwrap();
                 for (missing, covered) in (1..).zip(&mut covered) {
                     add_all(&mut one, common..common + missing);
-                    let found = one.difference(&[&other]).unwrap();
+                    let found = diff_card(&[one.at(Time::Reached), other.at(Time::Reached)]).unwrap();
                     *covered += u64::from(found.count().abs_diff(missing) as f64 <= 2.0 * found.standard_error);
                 }
             }
@@ -272,7 +273,7 @@ fn differences_of_exact_counters_are_as_fine_as_the_others() {
         let one = counter(1_000, 0.02, seed, 0..100);
         let other = counter(1_000_000, 0.005, seed, missing..50_000);
         assert!(one.is_exact());
-        let difference = one.difference(&[&other]).unwrap();
+        let difference = diff_card(&[one.at(Time::Reached), other.at(Time::Reached)]).unwrap();
         stated += difference.standard_error / trials as f64;
         difference.estimate - missing as f64
     };

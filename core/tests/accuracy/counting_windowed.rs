@@ -15,7 +15,7 @@ use super::counting::assert_as_stated;
 /// A counter that saw `each` members in every slice, half of them those of the slice before, while its window passed
 /// three times.
 fn counter(params: Params, slices: u32, each: u64) -> Counter {
-    let window = Window::new(slices.into(), slices, Counter::MAX_SLICES, Pace::Manual).unwrap();
+    let window = Window::new(u64::from(10 * slices), slices, Counter::MAX_SLICES, Pace::Manual).unwrap();
     let mut counter = Counter::new(params).unwrap().with_window(window, 0).unwrap();
     for slice in 0..u64::from(3 * slices) {
         counter.advance(slice);
@@ -33,7 +33,7 @@ fn check(capacity: u64, error_rate: f64, slices: u32, each: u64, trials: u64) {
     for span in [1, slices / 2, slices] {
         let members = u64::from(span - 1) * (each / 2) + each;
         // By hand the present moment is the last second of a slice.
-        let estimated = |counter: &Counter| counter.count_since(u64::from(span) - 1, Time::At(0)).unwrap();
+        let estimated = |counter: &Counter| counter.since(u64::from(10 * span - 5), Time::At(0)).unwrap().estimated();
         let stated = estimate::standard_error(counters[0].layout(), members as f64);
         let errors: Vec<f64> =
             counters.iter().map(|counter| estimated(counter).estimate / members as f64 - 1.0).collect();

@@ -1,11 +1,15 @@
 //! Intersections against the standard errors that they state.
 
-use rollcall_core::counting::{Counter, Params, estimate_intersection};
+use rollcall_core::counting::{Counter, Params, View, inter_card};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::counting::Shaped;
 use rollcall_core::unstable::counting::layout::Layout;
 use rollcall_core::unstable::hash::hash64;
 use rollcall_core::window::Time;
+
+fn views_of<'a>(counters: impl IntoIterator<Item = &'a Counter>) -> Vec<View<'a>> {
+    counters.into_iter().map(|counter| counter.at(Time::Reached)).collect()
+}
 
 fn counter(layout: Layout, exact_limit: u32, members: impl Iterator<Item = u64>) -> Counter {
     let params = Params { capacity: 1000, error_rate: 0.05, exact_limit, exact_bytes: 1 << 20, seed: 7 };
@@ -37,8 +41,7 @@ fn covered(large: u64, sets: usize, trials: u64) -> Vec<(String, u64)> {
                     let of_small =
                         (0..common).map(|number| member(0, number)).chain((common..size).map(|n| member(9, n)));
                     let small = counter(layout, exact_limit, of_small);
-                    let counters: Vec<_> = others.iter().chain([&small]).collect();
-                    let told = estimate_intersection(&counters).unwrap();
+                    let told = inter_card(&views_of(others.iter().chain([&small]))).unwrap();
                     assert!(told.standard_error > 0.0 && told.estimate >= 0.0, "{told:?}");
                     let off = told.count().abs_diff(common) as f64;
                     if trial == 0 {
@@ -98,9 +101,9 @@ fn two_errors_cover_what_two_to_eight_sets_have_in_common() {
                 let member = |number: u64| hash64(&number.to_le_bytes(), trial);
                 let members = |set: u64| (0..common).chain(set << 32..(set << 32) + own).map(member);
                 let counters: Vec<Counter> = (1..=8).map(|set| counter(layout, 0, members(set))).collect();
-                let counters: Vec<&Counter> = counters.iter().collect();
+                let views = views_of(&counters);
                 for sets in 2..=8 {
-                    let told = estimate_intersection(&counters[..sets]).unwrap();
+                    let told = inter_card(&views[..sets]).unwrap();
                     let off = told.count().abs_diff(common) as f64;
                     covered[sets] += u64::from(off <= 2.0 * told.standard_error);
                     squares[sets] += off * off / TRIALS as f64;
@@ -136,7 +139,7 @@ fn told_and_found(layouts: &[Layout], exact_limit: u32, sets: &[Ranges<'_>], tru
                 counter(layout, exact_limit, members.map(|member| hash64(&member.to_le_bytes(), trial)))
             })
             .collect();
-        let found = estimate_intersection(&counters.iter().collect::<Vec<_>>()).unwrap();
+        let found = inter_card(&views_of(&counters)).unwrap();
         assert!(found.standard_error > 0.0);
         squares += ((found.estimate - truth as f64) / found.standard_error).powi(2);
     }

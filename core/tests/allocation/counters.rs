@@ -1,7 +1,7 @@
 //! Counters, of which large allocations fail.
 
 use rollcall_core::admission::Terms;
-use rollcall_core::counting::{self, Counter, Representation, count_union, estimate_intersection};
+use rollcall_core::counting::{self, Counter, Representation, View, diff_card, inter_card, union_card};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
@@ -44,12 +44,16 @@ pub fn same_counter(a: &Counter, b: &Counter) -> bool {
     a.params() == b.params() && a.estimate() == b.estimate() && same_dump(a, b)
 }
 
+fn views_of<'a>(counters: &[&'a Counter]) -> Vec<View<'a>> {
+    counters.iter().map(|counter| counter.at(Time::Reached)).collect()
+}
+
 #[test]
 fn a_union_of_members_says_what_it_needs() {
     let [one, other] = [4000, 3000].map(|members| counter(10_000_000, 0.01, 65_536, members));
     for (counters, members) in [([&one, &other], 4000), ([&other, &one], 3000)] {
         // Its hash, where it lies and how long it is, of each member of the first.
-        let (outcome, _) = with_failure(1, || count_union(&counters));
+        let (outcome, _) = with_failure(1, || union_card(&views_of(&counters)));
         assert_eq!(outcome, Err(Error::OutOfMemory { needed_bytes: 24 * members }));
     }
 }
@@ -180,9 +184,9 @@ fn counters_are_compared_and_merged_or_stay_as_they_are() {
         for others in counters.iter().map(|one| vec![one]).chain([many.clone()]) {
             let all = [&[ours], others.as_slice()].concat();
             let copy = || ours.try_clone().unwrap();
-            found[0] += failures("union", || (), |()| count_union(&all), |(), ()| true);
-            found[1] += failures("difference", || (), |()| ours.difference(&others), |(), ()| true);
-            found[3] += failures("intersection", || (), |()| estimate_intersection(&all), |(), ()| true);
+            found[0] += failures("union", || (), |()| union_card(&views_of(&all)), |(), ()| true);
+            found[1] += failures("difference", || (), |()| diff_card(&views_of(&all)), |(), ()| true);
+            found[3] += failures("intersection", || (), |()| inter_card(&views_of(&all)), |(), ()| true);
             found[2] +=
                 failures("merge", copy, |ours| ours.live(Time::Reached).merge(&others, &Unlimited), same_counter);
         }
@@ -258,7 +262,7 @@ fn windowed_counters_are_copied_loaded_and_merged_or_not_at_all() {
         let copy = || counter.try_clone().unwrap();
         for (other, _) in &counters {
             failures("merge", copy, |ours| ours.live(Time::Reached).merge(&[other], &Unlimited), same_counter);
-            failures("union", || (), |()| count_union(&[counter, other]), |(), ()| true);
+            failures("union", || (), |()| union_card(&views_of(&[counter, other])), |(), ()| true);
         }
         if *representation == Representation::Exact {
             let (items, terms) = (items(500), Terms { limit: 4_020, all: false, dry_run: false });

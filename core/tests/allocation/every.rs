@@ -14,7 +14,7 @@ use std::process::{Command, Output};
 
 use rollcall_core::admission::Terms;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
-use rollcall_core::counting::{self, Counter, count_union, estimate_intersection};
+use rollcall_core::counting::{self, Counter, View, diff, diff_card, inter_card, union_card};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::persist;
@@ -257,7 +257,10 @@ fn of_counters() -> Operations {
                     same_counter,
                 ),
             );
-            push("count a span of", reading(make, |counter| counter.count_since(5, Time::At(1_003))));
+            push(
+                "count a span of",
+                reading(make, |counter| counter.since(5, Time::At(1_003)).map(|view| view.count())),
+            );
             push("list the history of", reading(make, |counter| counter.history(Time::At(1_003))));
         }
         for ((other_kind, other), (other_has_window, other_is_exact)) in COUNTERS.into_iter().zip(traits) {
@@ -266,15 +269,15 @@ fn of_counters() -> Operations {
             }
             let mut push = |what: &str, operation| all.push((format!("{what} a {kind} and a {other_kind}"), operation));
             let both = move || [make(), other()];
-            push("unite", reading(both, |[a, b]| count_union(&[a, b])));
-            push("tell the difference of", reading(both, |[a, b]| a.difference(&[b])));
-            push("intersect", reading(both, |[a, b]| estimate_intersection(&[a, b])));
+            push("unite", reading(both, |[a, b]| union_card(&views_of([a, b]))));
+            push("tell the difference of", reading(both, |[a, b]| diff_card(&views_of([a, b]))));
+            push("intersect", reading(both, |[a, b]| inter_card(&views_of([a, b]))));
             let merge = |[a, b]: &mut [Counter; 2]| a.live(Time::Reached).merge(&[b], &Unlimited);
             push("merge", operation(both, merge, |a, b| same_counter(&a[0], &b[0])));
             if is_exact && other_is_exact {
                 push(
                     "list the difference of",
-                    reading(both, |[a, b]| a.members_beyond(&[b]).map(|members| members.len())),
+                    reading(both, |[a, b]| diff(&views_of([a, b])).map(|members| members.len())),
                 );
             }
         }
@@ -409,4 +412,8 @@ fn an_allocation_that_fails_is_an_error_or_small() {
         names.len()
     );
     assert!(failed > 1000 && ended < failed / 4, "{ended} of {failed} ended the process");
+}
+
+fn views_of<'a>(counters: [&'a Counter; 2]) -> [View<'a>; 2] {
+    counters.map(|counter| counter.at(Time::Reached))
 }

@@ -5,7 +5,7 @@ from typing import Any, Generic, Literal, cast, overload
 
 from rollcall._types import Admission, Estimate
 
-from ._command import Command, Item, Key, Moment, Seconds
+from ._command import Command, Item, Key, Moment, Seconds, Spans
 from ._counters import CounterCommands, Member
 from ._filters import FilterCommands, Layout
 from ._reply import Chunk, CounterInfo, FilterInfo, Slice
@@ -389,37 +389,54 @@ class AsyncCounters(Generic[Member]):
         """LC.COUNT: the different members of a counter, or of the union of several."""
         return await self._run(self._commands.count(key, *keys))
 
-    async def countsince(self, seconds: Seconds, key: Key, *keys: Key) -> int:
-        """LC.COUNTSINCE: the different members that were last added within so many seconds, by their windows."""
-        return await self._run(self._commands.countsince(seconds, key, *keys))
+    async def countsince(self, key: Key, seconds: Seconds) -> int:
+        """LC.COUNTSINCE: how many different members a counter with a window has seen in the last seconds, at least."""
+        return await self._run(self._commands.countsince(key, seconds))
 
     async def history(self, key: Key) -> list[Slice]:
-        """LC.HISTORY: for each slice of the window, the present one first, when it began and the count since then."""
+        """LC.HISTORY: for each slice of the window, the present one first, when it began and the count since."""
         return await self._run(self._commands.history(key))
 
     async def advance(self, key: Key, slice: int | Literal["CLOCK"]) -> bool:
         """LC.ADVANCE: moves the window on to a slice, or hands it to the clock."""
         return await self._run(self._commands.advance(key, slice))
 
-    async def estimate(self, key: Key, *keys: Key) -> Estimate:
-        """LC.ESTIMATE: counts as `count` does, and tells the standard error."""
-        return await self._run(self._commands.estimate(key, *keys))
-
     async def merge(self, destination: Key, *sources: Key) -> bool:
         """LC.MERGE: makes the destination the union of itself and the sources."""
         return await self._run(self._commands.merge(destination, *sources))
 
-    async def diffcount(self, key: Key, *others: Key) -> Estimate:
-        """LC.DIFFCOUNT: how many members of the first counter are in none of the others."""
-        return await self._run(self._commands.diffcount(key, *others))
+    async def unioncard(self, *keys: Key, since: Spans = None) -> Estimate:
+        """LC.UNIONCARD: how many different members all counters have together, with its standard error.
 
-    async def intercount(self, key: Key, *others: Key) -> Estimate:
-        """LC.INTERCOUNT: how many members all these counters have in common."""
-        return await self._run(self._commands.intercount(key, *others))
+        With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
+        """
+        return await self._run(self._commands.unioncard(*keys, since=since))
 
-    async def diff(self, key: Key, *others: Key) -> list[Member]:
-        """LC.DIFF: the members of the first counter that are in none of the others, while all are exact. No order."""
-        return await self._run(self._commands.diff(key, *others))
+    async def intercard(self, *keys: Key, since: Spans = None) -> Estimate:
+        """LC.INTERCARD: how many members all counters have in common, with its standard error.
+
+        With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
+        """
+        return await self._run(self._commands.intercard(*keys, since=since))
+
+    async def diffcard(self, *keys: Key, since: Spans = None) -> Estimate:
+        """LC.DIFFCARD: how many members of the first counter are in none of the others, with its standard error.
+
+        With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
+        """
+        return await self._run(self._commands.diffcard(*keys, since=since))
+
+    async def union(self, *keys: Key, since: Spans = None) -> list[Member]:
+        """LC.UNION: the members of all counters together, in no order, while all are exact."""
+        return await self._run(self._commands.union(*keys, since=since))
+
+    async def inter(self, *keys: Key, since: Spans = None) -> list[Member]:
+        """LC.INTER: the members that all counters have in common, in no order, while all are exact."""
+        return await self._run(self._commands.inter(*keys, since=since))
+
+    async def diff(self, *keys: Key, since: Spans = None) -> list[Member]:
+        """LC.DIFF: the members of the first counter that no other has, in no order, while all are exact."""
+        return await self._run(self._commands.diff(*keys, since=since))
 
     async def exists(self, key: Key, item: Item) -> bool:
         """LC.EXISTS: whether an item is a member, while the counter is exact."""

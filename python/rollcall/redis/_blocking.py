@@ -5,7 +5,7 @@ from typing import Any, Generic, Literal, cast, overload
 
 from rollcall._types import Admission, Estimate
 
-from ._command import Command, Item, Key, Moment, Seconds
+from ._command import Command, Item, Key, Moment, Seconds, Spans
 from ._counters import CounterCommands, Member
 from ._filters import FilterCommands, Layout
 from ._reply import Chunk, CounterInfo, FilterInfo, Slice
@@ -389,37 +389,54 @@ class Counters(Generic[Member]):
         """LC.COUNT: the different members of a counter, or of the union of several."""
         return self._run(self._commands.count(key, *keys))
 
-    def countsince(self, seconds: Seconds, key: Key, *keys: Key) -> int:
-        """LC.COUNTSINCE: the different members that were last added within so many seconds, by their windows."""
-        return self._run(self._commands.countsince(seconds, key, *keys))
+    def countsince(self, key: Key, seconds: Seconds) -> int:
+        """LC.COUNTSINCE: how many different members a counter with a window has seen in the last seconds, at least."""
+        return self._run(self._commands.countsince(key, seconds))
 
     def history(self, key: Key) -> list[Slice]:
-        """LC.HISTORY: for each slice of the window, the present one first, when it began and the count since then."""
+        """LC.HISTORY: for each slice of the window, the present one first, when it began and the count since."""
         return self._run(self._commands.history(key))
 
     def advance(self, key: Key, slice: int | Literal["CLOCK"]) -> bool:
         """LC.ADVANCE: moves the window on to a slice, or hands it to the clock."""
         return self._run(self._commands.advance(key, slice))
 
-    def estimate(self, key: Key, *keys: Key) -> Estimate:
-        """LC.ESTIMATE: counts as `count` does, and tells the standard error."""
-        return self._run(self._commands.estimate(key, *keys))
-
     def merge(self, destination: Key, *sources: Key) -> bool:
         """LC.MERGE: makes the destination the union of itself and the sources."""
         return self._run(self._commands.merge(destination, *sources))
 
-    def diffcount(self, key: Key, *others: Key) -> Estimate:
-        """LC.DIFFCOUNT: how many members of the first counter are in none of the others."""
-        return self._run(self._commands.diffcount(key, *others))
+    def unioncard(self, *keys: Key, since: Spans = None) -> Estimate:
+        """LC.UNIONCARD: how many different members all counters have together, with its standard error.
 
-    def intercount(self, key: Key, *others: Key) -> Estimate:
-        """LC.INTERCOUNT: how many members all these counters have in common."""
-        return self._run(self._commands.intercount(key, *others))
+        With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
+        """
+        return self._run(self._commands.unioncard(*keys, since=since))
 
-    def diff(self, key: Key, *others: Key) -> list[Member]:
-        """LC.DIFF: the members of the first counter that are in none of the others, while all are exact. No order."""
-        return self._run(self._commands.diff(key, *others))
+    def intercard(self, *keys: Key, since: Spans = None) -> Estimate:
+        """LC.INTERCARD: how many members all counters have in common, with its standard error.
+
+        With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
+        """
+        return self._run(self._commands.intercard(*keys, since=since))
+
+    def diffcard(self, *keys: Key, since: Spans = None) -> Estimate:
+        """LC.DIFFCARD: how many members of the first counter are in none of the others, with its standard error.
+
+        With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
+        """
+        return self._run(self._commands.diffcard(*keys, since=since))
+
+    def union(self, *keys: Key, since: Spans = None) -> list[Member]:
+        """LC.UNION: the members of all counters together, in no order, while all are exact."""
+        return self._run(self._commands.union(*keys, since=since))
+
+    def inter(self, *keys: Key, since: Spans = None) -> list[Member]:
+        """LC.INTER: the members that all counters have in common, in no order, while all are exact."""
+        return self._run(self._commands.inter(*keys, since=since))
+
+    def diff(self, *keys: Key, since: Spans = None) -> list[Member]:
+        """LC.DIFF: the members of the first counter that no other has, in no order, while all are exact."""
+        return self._run(self._commands.diff(*keys, since=since))
 
     def exists(self, key: Key, item: Item) -> bool:
         """LC.EXISTS: whether an item is a member, while the counter is exact."""

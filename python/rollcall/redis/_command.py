@@ -1,7 +1,7 @@
 """What is sent: the words of a command, and how its reply is read."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
@@ -14,6 +14,8 @@ Word: TypeAlias = str | bytes | memoryview | int | float
 
 Seconds: TypeAlias = int | timedelta
 """A time span. A `timedelta` is rounded up to whole units."""
+Spans: TypeAlias = Seconds | Sequence[Seconds | None] | None
+"""A time span for all keys, or one for each, where None is all that a counter remembers."""
 Moment: TypeAlias = int | datetime
 """A point in time: a number since 1970, or a `datetime`."""
 
@@ -53,6 +55,13 @@ def in_seconds(span: Seconds) -> int:
 
 def span(token: str, value: Seconds | None) -> list[Word]:
     return [] if value is None else [token, in_seconds(value)]
+
+
+def numbered(keys: Sequence[Key], since: Spans) -> list[Word]:
+    if since is None:
+        return [len(keys), *keys]
+    spans = [since] if isinstance(since, int | timedelta) else since
+    return [len(keys), *keys, "SINCE", *("-" if span is None else in_seconds(span) for span in spans)]
 
 
 def expiry(ex: Seconds | None, px: Seconds | None, exat: Moment | None, pxat: Moment | None) -> list[Word]:

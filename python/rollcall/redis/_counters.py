@@ -5,7 +5,7 @@ from typing import Any, Generic, Literal, TypeVar, overload
 
 from rollcall._types import Admission, Estimate
 
-from ._command import Command, Item, Key, Moment, Seconds, expiry, in_seconds, listed, options, span
+from ._command import Command, Item, Key, Moment, Seconds, Spans, expiry, in_seconds, listed, numbered, options, span
 from ._reply import (
     Chunk,
     CounterInfo,
@@ -164,37 +164,54 @@ class CounterCommands(Generic[Member]):
         """LC.COUNT: the different members of a counter, or of the union of several."""
         return Command("LC.COUNT", [key, *keys], integer)
 
-    def countsince(self, seconds: Seconds, key: Key, *keys: Key) -> Command[int]:
-        """LC.COUNTSINCE: the different members that were last added within so many seconds, by their windows."""
-        return Command("LC.COUNTSINCE", [in_seconds(seconds), key, *keys], integer)
+    def countsince(self, key: Key, seconds: Seconds) -> Command[int]:
+        """LC.COUNTSINCE: how many different members a counter with a window has seen in the last seconds, at least."""
+        return Command("LC.COUNTSINCE", [key, in_seconds(seconds)], integer)
 
     def history(self, key: Key) -> Command[list[Slice]]:
-        """LC.HISTORY: for each slice of the window, the present one first, when it began and the count since then."""
+        """LC.HISTORY: for each slice of the window, the present one first, when it began and the count since."""
         return Command("LC.HISTORY", [key], list_of(history_slice))
 
     def advance(self, key: Key, slice: int | Literal["CLOCK"]) -> Command[bool]:
         """LC.ADVANCE: moves the window on to a slice, or hands it to the clock."""
         return Command("LC.ADVANCE", [key, slice], ok)
 
-    def estimate(self, key: Key, *keys: Key) -> Command[Estimate]:
-        """LC.ESTIMATE: counts as `count` does, and tells the standard error."""
-        return Command("LC.ESTIMATE", [key, *keys], estimate)
-
     def merge(self, destination: Key, *sources: Key) -> Command[bool]:
         """LC.MERGE: makes the destination the union of itself and the sources."""
         return Command("LC.MERGE", [destination, *sources], ok)
 
-    def diffcount(self, key: Key, *others: Key) -> Command[Estimate]:
-        """LC.DIFFCOUNT: how many members of the first counter are in none of the others."""
-        return Command("LC.DIFFCOUNT", [key, *others], estimate)
+    def unioncard(self, *keys: Key, since: Spans = None) -> Command[Estimate]:
+        """LC.UNIONCARD: how many different members all counters have together, with its standard error.
 
-    def intercount(self, key: Key, *others: Key) -> Command[Estimate]:
-        """LC.INTERCOUNT: how many members all these counters have in common."""
-        return Command("LC.INTERCOUNT", [key, *others], estimate)
+        With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
+        """
+        return Command("LC.UNIONCARD", numbered(keys, since), estimate)
 
-    def diff(self, key: Key, *others: Key) -> Command[list[Member]]:
-        """LC.DIFF: the members of the first counter that are in none of the others, while all are exact. No order."""
-        return Command("LC.DIFF", [key, *others], self._members, content="members")
+    def intercard(self, *keys: Key, since: Spans = None) -> Command[Estimate]:
+        """LC.INTERCARD: how many members all counters have in common, with its standard error.
+
+        With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
+        """
+        return Command("LC.INTERCARD", numbered(keys, since), estimate)
+
+    def diffcard(self, *keys: Key, since: Spans = None) -> Command[Estimate]:
+        """LC.DIFFCARD: how many members of the first counter are in none of the others, with its standard error.
+
+        With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
+        """
+        return Command("LC.DIFFCARD", numbered(keys, since), estimate)
+
+    def union(self, *keys: Key, since: Spans = None) -> Command[list[Member]]:
+        """LC.UNION: the members of all counters together, in no order, while all are exact."""
+        return Command("LC.UNION", numbered(keys, since), self._members, content="members")
+
+    def inter(self, *keys: Key, since: Spans = None) -> Command[list[Member]]:
+        """LC.INTER: the members that all counters have in common, in no order, while all are exact."""
+        return Command("LC.INTER", numbered(keys, since), self._members, content="members")
+
+    def diff(self, *keys: Key, since: Spans = None) -> Command[list[Member]]:
+        """LC.DIFF: the members of the first counter that no other has, in no order, while all are exact."""
+        return Command("LC.DIFF", numbered(keys, since), self._members, content="members")
 
     def exists(self, key: Key, item: Item) -> Command[bool]:
         """LC.EXISTS: whether an item is a member, while the counter is exact."""

@@ -10,10 +10,11 @@ T = TypeVar("T")
 
 
 class Slice(NamedTuple):
-    """A slice of a window: when it began, in Unix seconds, and how many different members were added since."""
+    """A slice of a window: when it began, in Unix seconds, how many different members were added since, the error."""
 
     begin: int
     count: int  # type: ignore[assignment]
+    standard_error: float
 
 
 class Chunk(NamedTuple):
@@ -155,8 +156,8 @@ def estimate(reply: Any) -> Estimate:
 
 
 def history_slice(reply: Any) -> Slice:
-    begin, count = _pair(reply)
-    return Slice(integer(begin), integer(count))
+    begin, count, error = reply
+    return Slice(integer(begin), integer(count), double(error))
 
 
 def chunk(reply: Any) -> Chunk:

@@ -74,8 +74,8 @@ def test_keys_of_one_slot_go_together(client: Any) -> None:
     lc = Rollcall(client).lc
     lc.insert("{day}:1", ["ann", "ben"], window=3600)
     lc.insert("{day}:2", ["ben", "cem"], window=3600)
-    is_exactly(lc.countsince(3600, "{day}:1", "{day}:2"), 3)
-    is_exactly(lc.estimate("{day}:1", "{day}:2"), Estimate(3, 0.0))
+    is_exactly(lc.unioncard("{day}:1", "{day}:2", since=3600), Estimate(3, 0.0))
+    is_exactly(lc.unioncard("{day}:1", "{day}:2"), Estimate(3, 0.0))
     is_exactly(lc.merge("{day}:both", "{day}:1", "{day}:2"), True)
     is_exactly(lc.diff("{day}:both", "{day}:2"), [b"ann"])
     with pytest.raises(Exception, match=r"(?i)same (key )?slot"):

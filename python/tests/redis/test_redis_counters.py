@@ -109,7 +109,7 @@ def test_an_estimate_says_its_error_and_lists_nobody(rollcall: Driven) -> None:
     lc = rollcall.lc
     lc.add("visitors", *(f"user:{number}" for number in range(1, 20_001)))
     is_exactly(lc.count("visitors"), 19_960)
-    estimate = lc.estimate("visitors")
+    estimate = lc.unioncard("visitors")
     assert isinstance(estimate, Estimate) and type(estimate.count) is int
     assert estimate.count == 19_960 and 100 < estimate.standard_error < 200
     is_exactly(lc.info("visitors", "STDERR"), 0.0066583784696770615)
@@ -123,10 +123,12 @@ def test_differences_and_intersections(rollcall: Driven) -> None:
     lc = rollcall.lc
     lc.add("received", "ann", "ben", "cem")
     lc.add("read", "ann")
-    is_exactly(lc.estimate("received", "read"), Estimate(3, 0.0))
-    is_exactly(lc.diffcount("received", "read", "missing"), Estimate(2, 0.0))
-    is_exactly(lc.intercount("received", "read"), Estimate(1, 0.0))
-    unread, error = lc.diffcount("received", "read")
+    is_exactly(lc.unioncard("received", "read"), Estimate(3, 0.0))
+    is_exactly(lc.diffcard("received", "read", "missing"), Estimate(2, 0.0))
+    is_exactly(lc.intercard("received", "read"), Estimate(1, 0.0))
+    is_exactly(sorted(lc.union("received", "read")), [b"ann", b"ben", b"cem"])
+    is_exactly(lc.inter("received", "read"), [b"ann"])
+    unread, error = lc.diffcard("received", "read")
     is_exactly((unread, error), (2, 0.0))
 
 
@@ -136,15 +138,21 @@ def test_windows(rollcall: Driven) -> None:
     lc.add("staff", "ann", "ben", "cem")
     is_exactly(lc.advance("staff", 1), True)
     lc.add("staff", "cem", "dee")
-    is_exactly(lc.countsince(3600, "staff"), 2)
-    is_exactly(lc.countsince(timedelta(days=1), "staff", "missing"), 4)
-    is_exactly(lc.history("staff"), [Slice(28_800, 2), Slice(0, 4), Slice(-28_800, 4), Slice(-57_600, 4)])
+    is_exactly(lc.countsince("staff", 3600), 2)
+    is_exactly(lc.countsince("staff", timedelta(days=1)), 4)
+    is_exactly(lc.unioncard("staff", "missing", since=timedelta(days=1)), Estimate(4, 0.0))
+    # In the last day and not in the last hour.
+    is_exactly(sorted(lc.diff("staff", "staff", since=[None, 3600])), [b"ann", b"ben"])
+    is_exactly(
+        lc.history("staff"),
+        [Slice(begin, count, 0.0) for begin, count in ((28_800, 2), (0, 4), (-28_800, 4), (-57_600, 4))],
+    )
     is_exactly(sorted(lc.members("staff", since=timedelta(hours=1))), [b"cem", b"dee"])
     is_exactly(sorted(lc.members("staff", 86_400)), [b"ann", b"ben", b"cem", b"dee"])
     is_exactly(lc.advance("staff", "CLOCK"), True)
     is_exactly(lc.info("staff", "PACE"), "clock")
     with rollcall.refuses("bad seconds"):
-        lc.countsince(604_800, "staff")
+        lc.countsince("staff", 604_800)
 
 
 def test_every_field_of_info(rollcall: Driven) -> None:

@@ -40,8 +40,8 @@ pub enum Keys {
     Advance,
     /// All arguments, read.
     ReadAll,
-    /// All arguments but the first, read.
-    ReadAfterFirst,
+    /// As many as the first argument says, behind it, read.
+    Numbered,
     /// The first is added to, the others are read.
     Merge,
 }
@@ -52,7 +52,8 @@ impl Command {
         match self.keys {
             Keys::Read | Keys::Insert | Keys::Clear | Keys::Advance => (1, 1, 1),
             Keys::ReadAll | Keys::Merge => (1, -1, 1),
-            Keys::ReadAfterFirst => (2, -1, 1),
+            // What depends on a number is described by a key specification alone.
+            Keys::Numbered => (0, 0, 0),
         }
     }
 }

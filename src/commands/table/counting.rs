@@ -1,12 +1,20 @@
 //! LC.*
 
 use super::super::counting;
-use super::super::info;
+use super::super::{info, sets};
 use super::argument::{
-    AFTER_ITEMS, ALL, ArgumentKind, BYTES, CAPACITY, COUNTER_WINDOW, DATA, DESTINATION, DRYRUN, ERROR, EXACT, EXPIRY,
-    ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, PRECISION, SEED, SOURCES, TAIL, TO, argument, field, option, several,
+    AFTER_ITEMS, ALL, Argument, ArgumentKind, BYTES, CAPACITY, COUNTER_WINDOW, DATA, DESTINATION, DRYRUN, ERROR, EXACT,
+    EXPIRY, ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, PRECISION, SEED, SOURCES, TAIL, TO, argument, field, option,
+    several,
 };
 use super::command::{Command, Keys, READ, READ_FAST, WRITE, WRITE_FAST, command};
+
+/// `numkeys key [key ...] [SINCE seconds [seconds ...]]`. Seconds are words, because of `-`.
+const OF_SETS: &[Argument] = &[
+    argument(c"numkeys", ArgumentKind::Integer),
+    several(c"key", ArgumentKind::Key),
+    Argument { token: Some(c"SINCE"), optional: true, ..several(c"seconds", ArgumentKind::String) },
+];
 
 /// LC.*
 pub static COUNTING: &[Command] = &[
@@ -62,22 +70,22 @@ pub static COUNTING: &[Command] = &[
     ),
     command!(
         c"lc.countsince",
-        counting::countsince,
-        -3,
+        sets::countsince,
+        3,
         READ,
-        Keys::ReadAfterFirst,
-        c"O(N*M) where N is the number of counters and M their slots",
-        c"Returns the number of distinct members that counters with windows have seen in the last seconds, at least",
-        &[argument(c"seconds", ArgumentKind::Integer), several(c"key", ArgumentKind::Key)]
+        Keys::Read,
+        c"O(N) where N is the number of slots",
+        c"Returns the number of distinct members that a counter with a window has seen in the last seconds, at least",
+        &[KEY, argument(c"seconds", ArgumentKind::Integer)]
     ),
     command!(
         c"lc.history",
-        counting::history,
+        sets::history,
         2,
         READ,
         Keys::Read,
         c"O(N) where N is the number of slots",
-        c"Returns for each slice of a counter's window when it begins and how many distinct members were seen since",
+        c"Returns for each slice of a counter's window when it begins, how many distinct members were seen since, and the standard error",
         &[KEY]
     ),
     command!(
@@ -101,34 +109,64 @@ pub static COUNTING: &[Command] = &[
         &[DESTINATION, SOURCES]
     ),
     command!(
-        c"lc.diffcount",
-        counting::diffcount,
+        c"lc.unioncard",
+        sets::unioncard,
         -3,
         READ,
-        Keys::ReadAll,
-        c"O(N*M) where N is the number of counters and M their bits",
-        c"Returns the number of members of a counter that are in no other, with its standard error",
-        &[KEY, several(c"other", ArgumentKind::Key)]
+        Keys::Numbered,
+        c"O(1) for one key; O(N*M) for the union of N counters of M bits",
+        c"Returns the number of distinct members of all counters together, with its standard error",
+        OF_SETS
     ),
     command!(
-        c"lc.intercount",
-        counting::intercount,
+        c"lc.intercard",
+        sets::intercard,
         -3,
         READ,
-        Keys::ReadAll,
+        Keys::Numbered,
         c"O(M*2^N) where N is the number of counters that hold estimates and M their bits; O(N*K) while all are exact, K the members of the smallest",
         c"Returns the number of members that all counters have, with its standard error",
-        &[KEY, several(c"other", ArgumentKind::Key)]
+        OF_SETS
     ),
     command!(
-        c"lc.estimate",
-        counting::estimate,
-        -2,
-        READ_FAST,
-        Keys::ReadAll,
-        c"O(1) for one key; O(N*M) for the union of N counters of M bits",
-        c"Returns the number of distinct members as LC.COUNT does, with its standard error",
-        &[several(c"key", ArgumentKind::Key)]
+        c"lc.diffcard",
+        sets::diffcard,
+        -3,
+        READ,
+        Keys::Numbered,
+        c"O(N*M) where N is the number of counters and M their bits",
+        c"Returns the number of members of the first counter that are in no other, with its standard error",
+        OF_SETS
+    ),
+    command!(
+        c"lc.union",
+        sets::union,
+        -3,
+        READ,
+        Keys::Numbered,
+        c"O(N) where N is the number of members of all counters",
+        c"Lists the members of all counters together, while all are exact",
+        OF_SETS
+    ),
+    command!(
+        c"lc.inter",
+        sets::inter,
+        -3,
+        READ,
+        Keys::Numbered,
+        c"O(N*M) where N is the number of counters and M the number of members of the smallest",
+        c"Lists the members that all counters have, while all are exact",
+        OF_SETS
+    ),
+    command!(
+        c"lc.diff",
+        sets::diff,
+        -3,
+        READ,
+        Keys::Numbered,
+        c"O(N*M) where N is the number of counters and M the number of members of the first",
+        c"Lists the members of the first counter that are in no other, while all are exact",
+        OF_SETS
     ),
     command!(
         c"lc.exists",
@@ -159,16 +197,6 @@ pub static COUNTING: &[Command] = &[
         c"O(N) where N is the number of members",
         c"Lists the members of a counter while it is exact",
         &[KEY, option(c"SINCE", c"seconds", ArgumentKind::Integer)]
-    ),
-    command!(
-        c"lc.diff",
-        counting::diff,
-        -3,
-        READ,
-        Keys::ReadAll,
-        c"O(N*M) where N is the number of counters and M the number of members of the first",
-        c"Lists the members of a counter that are in no other, while all are exact",
-        &[KEY, several(c"other", ArgumentKind::Key)]
     ),
     command!(
         c"lc.clear",

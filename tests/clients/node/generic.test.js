@@ -27,14 +27,14 @@ inBothProtocols("generic", (test) => {
     assert.equal(await client.sendCommand(["LC.INSERT", key("other"), ...options, "ITEMS", "ann"]), 1);
   });
 
-  test("LC.COUNT, LC.DIFFCOUNT and LC.MERGE", async (connection, key) => {
+  test("LC.COUNT, LC.DIFFCARD and LC.MERGE", async (connection, key) => {
     const { client } = connection;
     await client.sendCommand(["LC.ADD", key("received"), "ann", "ben", "cem"]);
     await client.sendCommand(["LC.ADD", key("read"), "ann", "eva"]);
     assert.equal(await client.sendCommand(["LC.COUNT", key("received")]), 3);
     assert.equal(await client.sendCommand(["LC.COUNT", key("received"), key("read")]), 4);
     assert.equal(await client.sendCommand(["LC.COUNT", key("missing")]), 0);
-    const difference = await client.sendCommand(["LC.DIFFCOUNT", key("received"), key("read")]);
+    const difference = await client.sendCommand(["LC.DIFFCARD", "2", key("received"), key("read")]);
     assert.deepEqual(difference, [2, connection.double(0)]);
     assert.equal(await client.sendCommand(["LC.MERGE", key("union"), key("received"), key("read")]), "OK");
     assert.equal(await client.sendCommand(["LC.COUNT", key("union")]), 4);
@@ -47,7 +47,7 @@ inBothProtocols("generic", (test) => {
     await client.sendCommand(["LC.ADD", key("half"), ...members.slice(0, 10_000)]);
     const count = await client.sendCommand(["LC.COUNT", key()]);
     assert.ok(Math.abs(count - 20_000) < 20_000 * 4 * 0.01, `${count}`);
-    const [difference, error] = await client.sendCommand(["LC.DIFFCOUNT", key(), key("half")]);
+    const [difference, error] = await client.sendCommand(["LC.DIFFCARD", "2", key(), key("half")]);
     assert.equal(typeof difference, "number");
     assert.equal(typeof error, typeof connection.double(0.5));
     assert.ok(Math.abs(difference - 10_000) < 4 * Number(error), `${difference}, ${error}`);
@@ -155,11 +155,12 @@ inBothProtocols("generic", (test) => {
     assert.equal(await client.sendCommand(["LC.ADVANCE", key(), "4"]), "OK");
     assert.equal(await client.sendCommand(["LC.ADD", key(), "ben", "cem"]), 1);
     assert.equal(await client.sendCommand(["LC.COUNT", key()]), 3);
-    assert.equal(await client.sendCommand(["LC.COUNTSINCE", "3600", key()]), 2);
+    assert.equal(await client.sendCommand(["LC.COUNTSINCE", key(), "3600"]), 2);
     const members = await client.sendCommand(["LC.MEMBERS", key(), "SINCE", "3600"]);
     assert.deepEqual(members.sort(), ["ben", "cem"]);
-    const rows = [[86_400, 2], [64_800, 2], [43_200, 2], [21_600, 2], [0, 3]];
-    assert.deepEqual(await client.sendCommand(["LC.HISTORY", key()]), rows);
+    const rows = [[86_400, 2, 0], [64_800, 2, 0], [43_200, 2, 0], [21_600, 2, 0], [0, 3, 0]];
+    const history = await client.sendCommand(["LC.HISTORY", key()]);
+    assert.deepEqual(history.map(([begin, count, error]) => [begin, count, Number(error)]), rows);
     const { Window, Slices, Slice, Pace } = connection.lines(await client.sendCommand(["LC.INFO", key()]));
     assert.deepEqual([Window, Slices, Slice, Pace], [86_400, 4, 4, "manual"]);
   });

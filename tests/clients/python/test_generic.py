@@ -42,7 +42,7 @@ class Generic(Suite):
         self.is_exactly(await self.call("LC.COUNT", received), 3)
         self.is_exactly(await self.call("LC.COUNT", received, read), 4)
         self.is_exactly(await self.call("LC.COUNT", self.key("missing")), 0)
-        self.is_exactly(await self.call("LC.DIFFCOUNT", received, read), [2, self.double(0.0)])
+        self.is_exactly(await self.call("LC.DIFFCARD", 2, received, read), [2, self.double(0.0)])
         self.is_exactly(await self.call("LC.MERGE", union, received, read), b"OK")
         self.is_exactly(await self.call("LC.COUNT", union), 4)
 
@@ -52,7 +52,7 @@ class Generic(Suite):
         self.assertLessEqual(await self.call("LC.ADD", key, *members), 20_000)
         await self.call("LC.ADD", half, *members[:10_000])
         self.assertAlmostEqual(await self.call("LC.COUNT", key), 20_000, delta=20_000 * 4 * 0.01)
-        count, error = await self.call("LC.DIFFCOUNT", key, half)
+        count, error = await self.call("LC.DIFFCARD", 2, key, half)
         self.assertEqual((type(count), type(error)), (int, type(self.double(0.5))))
         self.assertAlmostEqual(count, 10_000, delta=4 * float(error))
         await self.is_refused("counter holds an estimate", self.client.execute_command, "LC.MEMBERS", key)
@@ -171,9 +171,10 @@ class Generic(Suite):
         self.is_exactly(await self.call("LC.ADVANCE", key, 4), b"OK")
         self.is_exactly(await self.call("LC.ADD", key, "ben", "cem"), 1)
         self.is_exactly(await self.call("LC.COUNT", key), 3)
-        self.is_exactly(await self.call("LC.COUNTSINCE", 3600, key), 2)
+        self.is_exactly(await self.call("LC.COUNTSINCE", key, 3600), 2)
         self.is_exactly(sorted(await self.call("LC.MEMBERS", key, "SINCE", 3600)), [b"ben", b"cem"])
-        rows = [[86_400, 2], [64_800, 2], [43_200, 2], [21_600, 2], [0, 3]]
+        counts = [(86_400, 2), (64_800, 2), (43_200, 2), (21_600, 2), (0, 3)]
+        rows = [[begin, count, self.double(0.0)] for begin, count in counts]
         self.is_exactly(await self.call("LC.HISTORY", key), rows)
         info = self.pairs(await self.call("LC.INFO", key))
         self.is_exactly(

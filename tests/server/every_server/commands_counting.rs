@@ -405,7 +405,7 @@ fn counters_of_different_seeds_do_not_mix() {
     client.expect("LC.INSERT a SEED 1 EXACT 0 ITEMS x", "1");
     client.expect("LC.INSERT b SEED 2 EXACT 0 ITEMS x", "1");
     let digest = client.digest("a");
-    for command in ["LC.MERGE a b", "LC.MERGE new a b", "LC.COUNT a b", "LC.DIFFCOUNT a b"] {
+    for command in ["LC.MERGE a b", "LC.MERGE new a b", "LC.COUNT a b", "LC.DIFFCARD 2 a b"] {
         let error = client.error(command);
         assert!(error.starts_with("ERR ") && error.contains("seed"), "{command}: {error}");
     }
@@ -414,7 +414,7 @@ fn counters_of_different_seeds_do_not_mix() {
 }
 
 #[test]
-fn diffcount_says_how_many_are_in_no_other() {
+fn diffcard_says_how_many_are_in_no_other() {
     let server = Server::start();
     for mut client in [server.client(), server.client3()] {
         client.expect("FLUSHALL", "+OK");
@@ -422,11 +422,11 @@ fn diffcount_says_how_many_are_in_no_other() {
         client.cmd("LC.ADD b 4 9");
         client.cmd("LC.ADD c 5");
         for (command, difference) in [
-            ("LC.DIFFCOUNT a b", 4),
-            ("LC.DIFFCOUNT a b c", 3),
-            ("LC.DIFFCOUNT a missing", 5),
-            ("LC.DIFFCOUNT missing a", 0),
-            ("LC.DIFFCOUNT a a", 0),
+            ("LC.DIFFCARD 2 a b", 4),
+            ("LC.DIFFCARD 3 a b c", 3),
+            ("LC.DIFFCARD 2 a missing", 5),
+            ("LC.DIFFCARD 2 missing a", 0),
+            ("LC.DIFFCARD 2 a a", 0),
         ] {
             let reply = client.list(command);
             assert_eq!(reply.len(), 2, "{command}");
@@ -436,12 +436,12 @@ fn diffcount_says_how_many_are_in_no_other() {
         client.expect("EXISTS missing", "0");
     }
     server.client().cmd("LC.ADD a 1 2");
-    let reply = server.client3().list("LC.DIFFCOUNT a b");
+    let reply = server.client3().list("LC.DIFFCARD 2 a b");
     assert!(matches!(reply[1], Value::Double(_)), "{}", show(&reply[1]));
 }
 
 #[test]
-fn diffcount_finds_the_unread_of_fifty_thousand() {
+fn diffcard_finds_the_unread_of_fifty_thousand() {
     let server = Server::start();
     let mut client = server.client();
     // A main bitmap of 2^17 bits knows this difference to within 5. Four times that is allowed.
@@ -450,7 +450,7 @@ fn diffcount_finds_the_unread_of_fifty_thousand() {
     }
     add_many(&mut client, "LC.ADD delivered", "user:", 0..50_000);
     add_many(&mut client, "LC.ADD read", "user:", 100..50_000);
-    let reply = client.list("LC.DIFFCOUNT delivered read");
+    let reply = client.list("LC.DIFFCARD 2 delivered read");
     let (estimate, error) = (number(&reply[0]), number(&reply[1]));
     assert!(error > 0.0 && error < 12.0, "{error}");
     assert!((estimate - 100.0).abs() <= 4.0 * 5.0, "{estimate}");
@@ -527,7 +527,7 @@ fn counting_never_writes() {
     add_many(&mut client, "LC.ADD a", "x", 0..1_000);
     client.cmd("LC.ADD b y");
     let before = (client.digest("a"), client.info("rdb_changes_since_last_save"), client.info("master_repl_offset"));
-    for command in ["LC.COUNT a", "LC.COUNT a b missing", "LC.DIFFCOUNT a b", "LC.MEMBERS b", "LC.INFO a"] {
+    for command in ["LC.COUNT a", "LC.COUNT a b missing", "LC.DIFFCARD 2 a b", "LC.MEMBERS b", "LC.INFO a"] {
         client.cmd(command);
     }
     let after = (client.digest("a"), client.info("rdb_changes_since_last_save"), client.info("master_repl_offset"));

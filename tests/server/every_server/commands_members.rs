@@ -35,16 +35,16 @@ fn differences_list_members() {
             ("LC.ADD a 1 2 3 4", "4", "4"),
             ("LC.ADD b 3 9", "2", "2"),
             ("LC.ADD c 1", "1", "1"),
-            ("LC.DIFF a b", "[\"1\", \"2\", \"4\"]", "[\"1\", \"2\", \"4\"]"),
-            ("LC.DIFF a b c missing", "[\"2\", \"4\"]", "[\"2\", \"4\"]"),
-            ("LC.DIFF a missing", "[\"1\", \"2\", \"3\", \"4\"]", "[\"1\", \"2\", \"3\", \"4\"]"),
-            ("LC.DIFF a a", "[]", "[]"),
-            ("LC.DIFF missing a", "[]", "[]"),
+            ("LC.DIFF 2 a b", "[\"1\", \"2\", \"4\"]", "[\"1\", \"2\", \"4\"]"),
+            ("LC.DIFF 4 a b c missing", "[\"2\", \"4\"]", "[\"2\", \"4\"]"),
+            ("LC.DIFF 2 a missing", "[\"1\", \"2\", \"3\", \"4\"]", "[\"1\", \"2\", \"3\", \"4\"]"),
+            ("LC.DIFF 2 a a", "[]", "[]"),
+            ("LC.DIFF 2 missing a", "[]", "[]"),
             ("LC.INSERT estimate EXACT 2 ITEMS 1 2 3", "3", "3"),
-            ("LC.DIFF a estimate", ESTIMATES, ESTIMATES),
-            ("LC.DIFF estimate a", ESTIMATES, ESTIMATES),
+            ("LC.DIFF 2 a estimate", ESTIMATES, ESTIMATES),
+            ("LC.DIFF 2 estimate a", ESTIMATES, ESTIMATES),
             ("LC.INSERT seeded SEED 7 ITEMS 1", "1", "1"),
-            ("LC.DIFF a seeded", "-ERR counters differ in seed: 0 and 7", "-ERR counters differ in seed: 0 and 7"),
+            ("LC.DIFF 2 a seeded", "-ERR counters differ in seed: 0 and 7", "-ERR counters differ in seed: 0 and 7"),
         ],
     );
 }
@@ -66,14 +66,14 @@ fn intersections_are_exact_or_tell_their_error() {
             ("LC.ADD a 1 2 3 4", "4", "4"),
             ("LC.ADD b 3 4 5", "3", "3"),
             ("LC.ADD c 4 5", "2", "2"),
-            ("LC.INTERCOUNT a b", "[2, \"0\"]", "[2, ,0]"),
-            ("LC.INTERCOUNT a b c", "[1, \"0\"]", "[1, ,0]"),
-            ("LC.INTERCOUNT a a", "[4, \"0\"]", "[4, ,0]"),
-            ("LC.INTERCOUNT a missing", "[0, \"0\"]", "[0, ,0]"),
-            ("LC.INTERCOUNT missing missing", "[0, \"0\"]", "[0, ,0]"),
+            ("LC.INTERCARD 2 a b", "[2, \"0\"]", "[2, ,0]"),
+            ("LC.INTERCARD 3 a b c", "[1, \"0\"]", "[1, ,0]"),
+            ("LC.INTERCARD 2 a a", "[4, \"0\"]", "[4, ,0]"),
+            ("LC.INTERCARD 2 a missing", "[0, \"0\"]", "[0, ,0]"),
+            ("LC.INTERCARD 2 missing missing", "[0, \"0\"]", "[0, ,0]"),
             ("LC.INSERT seeded SEED 7 ITEMS 1", "1", "1"),
             (
-                "LC.INTERCOUNT a seeded",
+                "LC.INTERCARD 2 a seeded",
                 "-ERR counters differ in seed: 0 and 7",
                 "-ERR counters differ in seed: 0 and 7",
             ),
@@ -84,8 +84,8 @@ fn intersections_are_exact_or_tell_their_error() {
     add_many(&mut client, "LC.ADD a", "x", 0..10_000);
     add_many(&mut client, "LC.ADD b", "x", 6_000..16_000);
     add_many(&mut client, "LC.ADD c", "x", 5_000..9_000);
-    client.expect("LC.INTERCOUNT a missing", "[0, \"0\"]");
-    for (line, truth) in [("LC.INTERCOUNT a b", 4000), ("LC.INTERCOUNT a b c", 3000), ("LC.INTERCOUNT c a", 4000)] {
+    client.expect("LC.INTERCARD 2 a missing", "[0, \"0\"]");
+    for (line, truth) in [("LC.INTERCARD 2 a b", 4000), ("LC.INTERCARD 3 a b c", 3000), ("LC.INTERCARD 2 c a", 4000)] {
         let (count, error) = estimate(&mut client, line);
         assert!(error > 1.0 && error < 200.0, "{line}: {error}");
         assert!(((count - truth) as f64).abs() < 4.0 * error, "{line}: {count} with an error of {error}");
@@ -94,9 +94,9 @@ fn intersections_are_exact_or_tell_their_error() {
         add_many(&mut client, &format!("LC.ADD many:{i}"), "x", 0..300);
     }
     let keys: Vec<_> = (0..9).map(|i| format!("many:{i}")).collect();
-    let error = client.error(&format!("LC.INTERCOUNT {}", keys.join(" ")));
+    let error = client.error(&format!("LC.INTERCARD 9 {}", keys.join(" ")));
     assert_eq!(error, "ERR bad number of counters: expected at most 8 that hold estimates, got 9");
-    assert!(estimate(&mut client, &format!("LC.INTERCOUNT {}", keys[1..].join(" "))).0 > 200);
+    assert!(estimate(&mut client, &format!("LC.INTERCARD 8 {}", keys[1..].join(" "))).0 > 200);
 }
 
 #[test]
@@ -106,9 +106,9 @@ fn estimates_are_counts_with_their_errors() {
         &[
             ("LC.ADD a 1 2 3", "3", "3"),
             ("LC.ADD b 3 4", "2", "2"),
-            ("LC.ESTIMATE a", "[3, \"0\"]", "[3, ,0]"),
-            ("LC.ESTIMATE a b missing", "[4, \"0\"]", "[4, ,0]"),
-            ("LC.ESTIMATE missing", "[0, \"0\"]", "[0, ,0]"),
+            ("LC.UNIONCARD 1 a", "[3, \"0\"]", "[3, ,0]"),
+            ("LC.UNIONCARD 3 a b missing", "[4, \"0\"]", "[4, ,0]"),
+            ("LC.UNIONCARD 1 missing", "[0, \"0\"]", "[0, ,0]"),
         ],
     );
     let server = Server::start();
@@ -117,25 +117,25 @@ fn estimates_are_counts_with_their_errors() {
     add_many(&mut client, "LC.ADD b", "x", 6_000..16_000);
     client.expect("LC.ADD c y", "1");
     for (keys, truth) in [("a", 10_000), ("a b", 16_000), ("b c", 10_001), ("a b c missing", 16_001)] {
-        let (count, error) = estimate(&mut client, &format!("LC.ESTIMATE {keys}"));
+        let (count, error) = estimate(&mut client, &format!("LC.UNIONCARD {} {keys}", keys.split(' ').count()));
         assert_eq!(count, client.int(&format!("LC.COUNT {keys}")), "{keys}");
         assert!(error > 0.0 && ((count - truth) as f64).abs() < 4.0 * error, "{keys}: {count}, {error}");
     }
     let relative = number(&rollcall_testkit::client::field(&client.cmd("LC.INFO a"), "Standard error"));
-    let (count, error) = estimate(&mut client, "LC.ESTIMATE a");
+    let (count, error) = estimate(&mut client, "LC.UNIONCARD 1 a");
     assert!((error / count as f64 / relative - 1.0).abs() < 1e-3, "{error} of {count}, {relative} relative");
     // Of few the error is that of the rounded number: half a member, also as a share of them and of a span.
     client.expect("LC.RESERVE few 100000 ERROR 0.001 EXACT 10", "+OK");
     client.expect("LC.RESERVE seen 100000 ERROR 0.001 EXACT 10 WINDOW 3600", "+OK");
     for key in ["few", "seen"] {
         add_many(&mut client, &format!("LC.ADD {key}"), "x", 0..100);
-        let (count, error) = estimate(&mut client, &format!("LC.ESTIMATE {key}"));
+        let (count, error) = estimate(&mut client, &format!("LC.UNIONCARD 1 {key}"));
         let relative =
             number(&rollcall_testkit::client::field(&client.cmd(&format!("LC.INFO {key}")), "Standard error"));
         assert_eq!((error, relative), (0.5, 0.5 / count as f64), "{key}");
     }
     client.expect("LC.RESERVE none 100000 EXACT 0", "+OK");
-    client.expect("LC.ESTIMATE none", "[0, \"0\"]");
+    client.expect("LC.UNIONCARD 1 none", "[0, \"0\"]");
     client.expect("LC.INFO none STDERR", "[\"0\"]");
 }
 
@@ -161,7 +161,7 @@ fn clear_empties_and_makes_exact_again() {
     }
     client.expect("LC.INSERT never EXACT 0 ITEMS a", "1");
     client.expect("LC.CLEAR never", "+OK");
-    client.expect("LC.ESTIMATE never", "[0, \"0\"]");
+    client.expect("LC.UNIONCARD 1 never", "[0, \"0\"]");
     client.expect("LC.INFO never MODE", "[\"estimate\"]");
 }
 
@@ -181,11 +181,11 @@ fn counters_that_are_loading_answer_nothing() {
     for line in [
         "LC.EXISTS half a",
         "LC.MEXISTS half a",
-        "LC.DIFF half k",
-        "LC.DIFF k half",
-        "LC.INTERCOUNT k half",
-        "LC.INTERCOUNT missing half",
-        "LC.ESTIMATE half",
+        "LC.DIFF 2 half k",
+        "LC.DIFF 2 k half",
+        "LC.INTERCARD 2 k half",
+        "LC.INTERCARD 2 missing half",
+        "LC.UNIONCARD 1 half",
         "LC.CLEAR half",
         "LC.ADMIT half LIMIT 9 ITEMS a",
         "LC.ADMIT half LIMIT 9 DRYRUN ITEMS a",

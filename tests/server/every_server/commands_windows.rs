@@ -229,7 +229,7 @@ fn the_last_slice_of_all_can_be_reached() {
                 let is_refused = error_text(&reply).is_some();
                 assert!(is_refused || reply == Value::Okay, "{slice}: {}", show(&reply));
                 assert_eq!(is_new(&mut client, family, "k", "a"), !is_refused, "{family} {slice}");
-                for line in ["BF.CARD k", "BF.INFO k", "LC.INFO k", "LC.COUNT k", "LC.HISTORY k", "LC.COUNTSINCE 1 k"] {
+                for line in ["BF.CARD k", "BF.INFO k", "LC.INFO k", "LC.COUNT k", "LC.HISTORY k", "LC.COUNTSINCE k 1"] {
                     if line.starts_with(family) {
                         let reply = client.cmd(line);
                         assert!(error_text(&reply).is_none(), "{line}: {}", show(&reply));
@@ -315,8 +315,8 @@ fn keys_of_the_commands_are_known_to_the_server() {
         ("BF.ADVANCE k 5", "[\"k\"]"),
         ("LC.ADVANCE k CLOCK", "[\"k\"]"),
         ("LC.HISTORY k", "[\"k\"]"),
-        ("LC.COUNTSINCE 60 k", "[\"k\"]"),
-        ("LC.COUNTSINCE 60 k l m", "[\"k\", \"l\", \"m\"]"),
+        ("LC.COUNTSINCE k 60", "[\"k\"]"),
+        ("LC.UNIONCARD 3 k l m SINCE 60", "[\"k\", \"l\", \"m\"]"),
         ("LC.MEMBERS k SINCE 60", "[\"k\"]"),
     ] {
         let words: Vec<_> = ["COMMAND", "GETKEYS"].into_iter().chain(words(line)).collect();
@@ -326,7 +326,7 @@ fn keys_of_the_commands_are_known_to_the_server() {
     client.expect("ACL SETUSER reader on nopass %R~* +@all", "+OK");
     client.expect(&reserve("LC", "c", "WINDOW 40 MANUAL SLICES 4"), "+OK");
     client.expect("AUTH reader x", "+OK");
-    client.expect("LC.COUNTSINCE 5 c", "0");
+    client.expect("LC.COUNTSINCE c 5", "0");
     assert_eq!(client.list("LC.HISTORY c").len(), 5);
     for line in ["LC.ADVANCE c 1", "BF.ADVANCE c 1"] {
         assert!(client.error(line).starts_with("NOPERM"), "{line}");

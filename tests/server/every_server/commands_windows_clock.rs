@@ -65,7 +65,7 @@ fn reads_skip_what_is_dead_and_write_nothing() {
             assert_eq!(count(&mut client, family), i64::from(is_found), "{family} at {now}");
             let slice = (now / 10).max(SLICE);
             assert_eq!(window(&mut client, family, "k"), format!("40 4 {slice} clock"));
-            let lines = ["BF.INFO k", "BF.DEBUG k", "LC.INFO k", "LC.HISTORY k", "LC.COUNTSINCE 7 k", "LC.MEMBERS k"];
+            let lines = ["BF.INFO k", "BF.DEBUG k", "LC.INFO k", "LC.HISTORY k", "LC.COUNTSINCE k 7", "LC.MEMBERS k"];
             for line in lines.iter().filter(|line| line.starts_with(family)) {
                 assert!(sent(&mut client, &server, line).is_empty(), "{line}");
             }
@@ -332,7 +332,7 @@ fn spans_go_by_the_second() {
     // At second 36: the spans that reach into a slice get all of it.
     clock.set(START + 36);
     for (seconds, expected) in [(1, 1), (6, 1), (7, 2), (16, 2), (17, 4), (26, 4), (27, 5), (36, 5), (40, 5)] {
-        client.expect(&format!("LC.COUNTSINCE {seconds} k"), &expected.to_string());
+        client.expect(&format!("LC.COUNTSINCE k {seconds}"), &expected.to_string());
         assert_eq!(client.list(&format!("LC.MEMBERS k SINCE {seconds}")).len(), expected as usize);
     }
     let start = START as i64;
@@ -341,8 +341,8 @@ fn spans_go_by_the_second() {
     // Time goes on without any write.
     clock.set(START + 52);
     client.expect("LC.COUNT k", "4");
-    client.expect("LC.COUNTSINCE 2 k", "0");
-    client.expect("LC.COUNTSINCE 13 k", "1");
+    client.expect("LC.COUNTSINCE k 2", "0");
+    client.expect("LC.COUNTSINCE k 13", "1");
     assert_eq!(history(&mut client, "k")[..3], [(start + 50, 0), (start + 40, 0), (start + 30, 1)]);
     client.expect("LC.MEMBERS k SINCE 22", "[\"e\"]");
 }
@@ -408,7 +408,7 @@ fn a_clock_a_slice_behind_counts_all_that_was_asked_for() {
     clock.set(START + 5);
     client.expect("LC.INFO k SLICE", &format!("[{}]", SLICE + 1));
     for seconds in [1, 3, 5, 9, 40] {
-        client.expect(&format!("LC.COUNTSINCE {seconds} k"), "2");
+        client.expect(&format!("LC.COUNTSINCE k {seconds}"), "2");
         client.expect(&format!("LC.MEMBERS k SINCE {seconds}"), "[\"a\", \"b\"]");
     }
 }
@@ -559,7 +559,7 @@ fn spans_that_begin_before_1970_count_no_more_than_they_reach() {
     let rows = [(20, 1), (10, 2), (0, 3), (-10, 4), (-20, 5)];
     assert_eq!(history(&mut client, "k"), rows);
     for (seconds, expected) in [(1, 1), (5, 1), (6, 2), (15, 2), (16, 3), (25, 3), (26, 4), (35, 4), (36, 5), (40, 5)] {
-        client.expect(&format!("LC.COUNTSINCE {seconds} k"), &expected.to_string());
+        client.expect(&format!("LC.COUNTSINCE k {seconds}"), &expected.to_string());
         assert_eq!(client.list(&format!("LC.MEMBERS k SINCE {seconds}")).len(), expected as usize, "{seconds}");
     }
     client.expect("LC.COUNT k", "5");

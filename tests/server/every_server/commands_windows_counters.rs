@@ -21,8 +21,8 @@ fn members(client: &mut Client, line: &str) -> String {
 #[track_caller]
 pub fn history(client: &mut Client, key: &str) -> Vec<(i64, i64)> {
     let row = |row: &Value| match row {
-        Value::Array(pair) => match pair[..] {
-            [Value::Int(start), Value::Int(count)] => (start, count),
+        Value::Array(fields) => match fields[..] {
+            [Value::Int(start), Value::Int(count), _] => (start, count),
             _ => panic!("a row of LC.HISTORY is {}", show(row)),
         },
         other => panic!("a row of LC.HISTORY is {}", show(other)),
@@ -45,8 +45,9 @@ fn spans_begin_with_the_slice_that_has_their_first_second() {
         for (seconds, count) in
             [(1, 1), (2, 1), (9, 1), (10, 2), (11, 2), (19, 2), (20, 3), (29, 3), (30, 4), (39, 4), (40, 5)]
         {
-            client.expect(&format!("LC.COUNTSINCE {seconds} k"), &count.to_string());
-            client.expect(&format!("LC.COUNTSINCE {seconds} k missing k"), &count.to_string());
+            client.expect(&format!("LC.COUNTSINCE k {seconds}"), &count.to_string());
+            let union = client.list(&format!("LC.UNIONCARD 3 k missing k SINCE {seconds}"));
+            assert_eq!(show(&union[0]), count.to_string());
             if !options.contains("EXACT 0") {
                 let expected: Vec<_> = (13 - count..=12).map(|slice| format!("in{slice}")).collect();
                 let mut expected = expected;
@@ -55,8 +56,8 @@ fn spans_begin_with_the_slice_that_has_their_first_second() {
             }
         }
     }
-    client.expect("LC.COUNTSINCE 1 missing", "0");
-    client.expect("LC.COUNTSINCE 1099511627776 missing missing2", "0");
+    client.expect("LC.COUNTSINCE missing 1", "0");
+    client.expect("LC.UNIONCARD 2 missing missing2 SINCE 1099511627776", "[0, \"0\"]");
     client.expect("LC.MEMBERS missing SINCE 5", "[]");
     client.error("LC.MEMBERS k SINCE 5");
 }
@@ -87,7 +88,7 @@ fn slices_are_whole_seconds_rounded_up_and_as_few_as_cover_the_window() {
         assert!(rows.iter().all(|row| row.1 == 1));
         advance(&mut client, "k", 1000 + slices as u64);
         client.expect("LC.COUNT k", "1");
-        client.expect(&format!("LC.COUNTSINCE {seconds} k"), if seconds == slices * length { "1" } else { "0" });
+        client.expect(&format!("LC.COUNTSINCE k {seconds}"), if seconds == slices * length { "1" } else { "0" });
         advance(&mut client, "k", 1001 + slices as u64);
         client.expect("LC.COUNT k", "0");
     }
@@ -108,13 +109,13 @@ fn replies_have_their_types() {
             ("LC.INSERT k WINDOW 40 MANUAL SLICES 1 ITEMS a", "1", "1"),
             ("LC.ADVANCE k 3", "+OK", "+OK"),
             ("LC.ADD k b", "1", "1"),
-            ("LC.HISTORY k", "[[120, 1], [80, 1]]", "[[120, 1], [80, 1]]"),
-            ("LC.COUNTSINCE 40 k", "1", "1"),
+            ("LC.HISTORY k", "[[120, 1, \"0\"], [80, 1, \"0\"]]", "[[120, 1, ,0], [80, 1, ,0]]"),
+            ("LC.COUNTSINCE k 40", "1", "1"),
             ("LC.MEMBERS k", "[\"b\"]", "[\"b\"]"),
             ("LC.MEMBERS k SINCE 40", "[\"b\"]", "[\"b\"]"),
             ("LC.EXISTS k a", "0", "#f"),
             ("LC.MEXISTS k a b", "[0, 1]", "[#f, #t]"),
-            ("LC.ESTIMATE k", "[1, \"0\"]", "[1, ,0]"),
+            ("LC.UNIONCARD 1 k", "[1, \"0\"]", "[1, ,0]"),
         ],
     );
 }
@@ -168,8 +169,8 @@ fn only_what_is_alive_is_a_member() {
     client.expect("LC.ADD k c e", "1");
     for (line, reply) in [
         ("LC.COUNT k l", "5"),
-        ("LC.DIFF k l", "a e"),
-        ("LC.DIFF l k", "d"),
+        ("LC.DIFF 2 k l", "a e"),
+        ("LC.DIFF 2 l k", "d"),
         ("LC.MEXISTS k a b c d e", "[1, 1, 1, 0, 1]"),
     ] {
         if line.starts_with("LC.DIFF ") {
@@ -178,9 +179,9 @@ fn only_what_is_alive_is_a_member() {
             client.expect(line, reply);
         }
     }
-    client.expect("LC.DIFFCOUNT k l", "[2, \"0\"]");
-    client.expect("LC.INTERCOUNT k l", "[2, \"0\"]");
-    client.expect("LC.ESTIMATE k l", "[5, \"0\"]");
+    client.expect("LC.DIFFCARD 2 k l", "[2, \"0\"]");
+    client.expect("LC.INTERCARD 2 k l", "[2, \"0\"]");
+    client.expect("LC.UNIONCARD 2 k l", "[5, \"0\"]");
     // Each goes by its own present slice: k forgets what it has not seen since slice 0, l does not.
     advance(&mut client, "k", 5);
     client.expect("LC.MEXISTS k a b c d e", "[0, 0, 1, 0, 1]");
@@ -188,14 +189,14 @@ fn only_what_is_alive_is_a_member() {
     client.expect("LC.COUNT k", "2");
     client.expect("LC.COUNT k l", "4");
     client.expect("LC.COUNT l k missing", "4");
-    assert_eq!(members(&mut client, "LC.DIFF k l"), "e");
-    assert_eq!(members(&mut client, "LC.DIFF l k"), "b d");
-    client.expect("LC.DIFFCOUNT l k", "[2, \"0\"]");
-    client.expect("LC.INTERCOUNT k l", "[1, \"0\"]");
+    assert_eq!(members(&mut client, "LC.DIFF 2 k l"), "e");
+    assert_eq!(members(&mut client, "LC.DIFF 2 l k"), "b d");
+    client.expect("LC.DIFFCARD 2 l k", "[2, \"0\"]");
+    client.expect("LC.INTERCARD 2 k l", "[1, \"0\"]");
     // In l the last second of slice 0 is the present one, in k that of slice 5: since slice 4.
-    client.expect("LC.COUNTSINCE 10 k", "0");
-    client.expect("LC.COUNTSINCE 10 k l", "3");
-    client.expect("LC.COUNTSINCE 20 k l", "4");
+    client.expect("LC.COUNTSINCE k 10", "0");
+    client.expect("LC.UNIONCARD 2 k l SINCE 10", "[3, \"0\"]");
+    client.expect("LC.UNIONCARD 2 k l SINCE 20", "[4, \"0\"]");
 }
 
 #[test]

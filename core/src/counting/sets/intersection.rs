@@ -12,11 +12,13 @@ use crate::counting::counter::{Counter, Shaped};
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
 use crate::counting::layout::Layout;
 use crate::counting::params::Params;
+use crate::counting::sets::check_seeds;
 use crate::counting::sets::intersection::gather::counts_of_unions;
 use crate::counting::sets::intersection::pair::Pair;
 use crate::counting::sets::intersection::unions::{Found, of_unions};
-use crate::counting::sets::union::{check_seeds, layout_of_bits};
-use crate::counting::windowed::{have_windows, with_plain};
+use crate::counting::sets::lists::inter;
+use crate::counting::sets::union::{exact_views, layout_of_bits};
+use crate::counting::view::{View, with_plain};
 use crate::error::{Error, Parameter};
 use crate::size_limit::{Unlimited, try_with_capacity};
 
@@ -29,16 +31,17 @@ pub use unions::MAX_INTERSECTED;
 /// Bytes that all unions of more than two may have together: to join and count so many takes some milliseconds.
 const MAX_UNIONS_BYTES: u64 = 64 << 20;
 
-/// Number of distinct members that every one of `counters` has; exact while one of them is empty, or all are exact.
+/// Number of distinct members that all views have, with its standard error: 0 while one is empty, or all are exact.
 ///
 /// # Errors
 /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfRange`] for more than [`MAX_INTERSECTED`] that hold
 /// estimates, or fewer where their common bitmap takes more than 256 KiB, [`Error::OutOfMemory`].
-pub fn estimate_intersection(counters: &[&Counter]) -> Result<Estimated, Error> {
-    if have_windows(counters) {
-        return with_plain(counters, estimate_intersection);
-    }
-    check_seeds(counters)?;
+pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
+    with_plain(views, of_plain)
+}
+
+fn of_plain(counters: &[&Counter]) -> Result<Estimated, Error> {
+    check_seeds(counters.iter().copied())?;
     let (Some(&first), false) = (counters.first(), counters.iter().any(|counter| counter.count() == 0)) else {
         return Ok(Estimated::exact(0));
     };
@@ -47,15 +50,14 @@ pub fn estimate_intersection(counters: &[&Counter]) -> Result<Estimated, Error> 
     for &counter in counters {
         if counter.is_exact() { exact.push(counter) } else { estimating.push(counter) }
     }
-    exact.sort_unstable_by_key(|counter| counter.count());
     // Of exact counters only the members that all have matter: these are a counter too.
     let common;
     let known = match exact[..] {
         [] => None,
         // One alone is that counter, and its members are not hashed again.
         [only] if !estimating.is_empty() => Some(only),
-        [smallest, ref others @ ..] => {
-            let members = smallest.members_within(others)?;
+        ref several => {
+            let members = inter(&exact_views(several)?)?;
             if members.is_empty() || estimating.is_empty() {
                 return Ok(Estimated::exact(members.len()));
             }

@@ -1,12 +1,12 @@
 //! Merges of windowed counters: of what both have seen, the younger slice stays.
 
 use crate::counting::counter::{Contents, Counter, Shaped};
-use crate::counting::sets::union::{check_seeds, layout_of_bits, promised};
-use crate::counting::windowed::check_windows;
+use crate::counting::sets::check_seeds;
+use crate::counting::sets::union::{layout_of_bits, promised};
 use crate::error::{Error, Parameter};
 use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_with_capacity};
-use crate::window::Pace;
+use crate::window::{Pace, Window};
 
 impl Counter {
     /// [`Self::merge`] where there are windows. The largest slice of all becomes the newest; what is dead by that is
@@ -19,7 +19,7 @@ impl Counter {
         let mut all: Vec<&Counter> = try_with_capacity(others.len() + 1)?;
         all.push(self);
         all.extend_from_slice(others);
-        check_seeds(&all)?;
+        check_seeds(all.iter().copied())?;
         check_windows(&all)?;
         check_paces(&all)?;
         let newest = all.iter().map(|counter| counter.reached()).max().unwrap_or(0);
@@ -69,6 +69,17 @@ fn check_paces(counters: &[&Counter]) -> Result<(), Error> {
     let paces = counters.iter().filter_map(|counter| counter.window().map(|window| window.pace()));
     let in_words = |pace| if pace == Pace::Clock { "by the clock" } else { "by hand" };
     match paces.clone().zip(paces.skip(1)).find(|(ours, theirs)| ours != theirs) {
+        Some((ours, theirs)) => Err(Error::incompatible(Parameter::Window, in_words(ours), in_words(theirs))),
+        None => Ok(()),
+    }
+}
+
+/// Checks that all have windows of slices of one length, or none has.
+fn check_windows(counters: &[&Counter]) -> Result<(), Error> {
+    let lengths = counters.iter().map(|counter| counter.window().map(Window::slice_seconds));
+    let in_words =
+        |length: Option<u64>| length.map_or("no window".to_owned(), |length| format!("slices of {length} s"));
+    match lengths.clone().zip(lengths.skip(1)).find(|(ours, theirs)| ours != theirs) {
         Some((ours, theirs)) => Err(Error::incompatible(Parameter::Window, in_words(ours), in_words(theirs))),
         None => Ok(()),
     }

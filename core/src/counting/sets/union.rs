@@ -4,8 +4,6 @@
 //! to the finest layout that all of these fold to, where the union is the OR of the bits. Exact members are hashed
 //! into that layout, whatever their counter was made for: they must not drag the others down.
 
-use hashbrown::HashTable;
-
 use crate::bits;
 use crate::counting::counter::{Contents, Counter, Shaped};
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
@@ -16,63 +14,86 @@ use crate::counting::held::members::Members;
 use crate::counting::held::words::{Words, zeroed_words};
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::params::Params;
+use crate::counting::sets::check_seeds;
+use crate::counting::sets::lists::{diff, union};
 use crate::counting::sizing::largest_error;
-use crate::counting::windowed::{have_windows, with_plain};
-use crate::error::{Error, Parameter};
+use crate::counting::view::{View, with_plain};
+use crate::error::Error;
 use crate::size_limit::{SizeLimit, try_with_capacity};
+use crate::window::Time;
 
 /// Words that a union of dense bitmaps is worked out in at a time: 16 KiB, which stay in the nearest
 /// cache while bitmap after bitmap is ORed into them.
 const BLOCK_WORDS: usize = 2048;
 
-/// Number of distinct members of all `counters` together; exact while every one that has any is. At least what each of
-/// them is known to have.
+/// Number of distinct members of all views together, with its standard error: 0 while every one that has any is exact.
+/// It is at least what each of them is known to have.
 ///
 /// ```
-/// use rollcall_core::counting::{Counter, count_union, estimate_intersection};
+/// use rollcall_core::counting::{Counter, inter_card, union_card};
+/// use rollcall_core::window::Time;
 ///
 /// let june: Counter = ["ann", "ben"].into_iter().collect();
 /// let july: Counter = ["ben", "cem"].into_iter().collect();
-/// assert_eq!((count_union(&[&june, &july])?, estimate_intersection(&[&june, &july])?.count()), (3, 1));
+/// let both = [june.at(Time::Reached), july.at(Time::Reached)];
+/// assert_eq!((union_card(&both)?.count(), inter_card(&both)?.count()), (3, 1));
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
 ///
 /// # Errors
 /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
-pub fn count_union(counters: &[&Counter]) -> Result<u64, Error> {
-    if let [only] = counters {
-        return Ok(only.count());
-    }
-    let (estimate, _) = united(counters)?;
-    Ok(libm::round(estimate) as u64)
-}
-
-/// As [`count_union`], with the standard error.
-///
-/// # Errors
-/// Those of [`count_union`].
-pub fn estimate_union(counters: &[&Counter]) -> Result<Estimated, Error> {
-    if let [only] = counters {
+pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
+    if let [only] = views {
         return Ok(only.estimated());
     }
-    Ok(match united(counters)? {
-        (estimate, None) => Estimated { estimate, standard_error: 0.0 },
-        (estimate, Some(segments)) => segments.told(estimate),
+    with_plain(views, |counters| {
+        check_seeds(counters.iter().copied())?;
+        let Some(layout) = layout_of_bits(counters) else {
+            return Ok(Estimated::exact(union(&exact_views(counters)?)?.len()));
+        };
+        let segments = union_segments(layout, counters)?;
+        Ok(segments.told(segments.estimate().max(f64::from(largest_floor(counters)))))
     })
 }
 
-/// The estimate of a union, and the segments that it comes from; none while it is exact.
-fn united(counters: &[&Counter]) -> Result<(f64, Option<Segments>), Error> {
-    if have_windows(counters) {
-        return with_plain(counters, united);
-    }
-    check_seeds(counters)?;
-    let Some(layout) = layout_of_bits(counters) else {
-        let seed = counters.first().map_or(0, |first| first.params().seed);
-        return Ok((distinct(&exact_members(counters)?, seed)?.len() as f64, None));
-    };
-    let segments = union_segments(layout, counters)?;
-    Ok((segments.estimate().max(f64::from(largest_floor(counters))), Some(segments)))
+/// How many members of the first view are in none of the others, with its standard error; 0 of no views.
+///
+/// With B the union of the others, a member that is not in B shows itself when it falls in a slot that B left free;
+/// members of B never do. So the slots that B left free are a bitmap of the difference alone, of less than the whole hash
+/// space, and the estimate and its standard error are those of any bitmap ([`Segments`]). For one segment that is the
+/// same as |A or B| - |B|, each by linear counting; with several it makes better use of them, and is never negative.
+///
+/// The standard error is that of some more members than showed themselves: where B left few slots free, seeing none does
+/// not prove that there is none.
+///
+/// # Errors
+/// Those of [`union_card`].
+pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
+    with_plain(views, |counters| {
+        check_seeds(counters.iter().copied())?;
+        let Some((&first, others)) = counters.split_first().filter(|(first, _)| first.count() > 0) else {
+            return Ok(Estimated::exact(0));
+        };
+        let Some(layout) = layout_of_bits(counters) else {
+            return Ok(Estimated::exact(diff(&exact_views(counters)?)?.len()));
+        };
+        let (base, union) = layered_counts(layout, others, Some(first))?;
+        let segments = Segments::beyond(layout, &base, &union);
+        let estimate = segments.estimate();
+        let error = segments.standard_error(estimate);
+        let variance = error * error + unseen_variance(segments.share()) + UNEVEN;
+        // Of members that are known one by one no more can be missing elsewhere.
+        let most = if first.is_exact() { first.estimate() } else { f64::INFINITY };
+        let told = Estimated::rounded(estimate.min(most), variance);
+        Ok(Estimated { standard_error: told.standard_error.min(most), ..told })
+    })
+}
+
+/// Those of the counters that are exact: of the others none has a member.
+pub(in crate::counting) fn exact_views<'a>(counters: &[&'a Counter]) -> Result<Vec<View<'a>>, Error> {
+    let mut views = try_with_capacity(counters.len())?;
+    views.extend(counters.iter().filter(|counter| counter.is_exact()).map(|counter| counter.at(Time::Reached)));
+    Ok(views)
 }
 
 /// The segments of the union of these counters, in a layout that all their bits fold to.
@@ -87,46 +108,6 @@ fn largest_floor(counters: &[&Counter]) -> u32 {
 }
 
 impl Counter {
-    /// How many of its members are in none of `others`.
-    ///
-    /// With B the union of the others, a member that is not in B shows itself when it falls in a slot
-    /// that B left free; members of B never do. So the slots that B left free are a bitmap of the
-    /// difference alone, of less than the whole hash space, and the estimate and its standard error are
-    /// those of any bitmap ([`Segments`]). For one segment that is the same as |A or B| - |B|, each by
-    /// linear counting; with several it makes better use of them, and is never negative.
-    ///
-    /// The standard error is that of some more members than showed themselves: where B left few slots free, seeing none does
-    /// not prove that there is none.
-    ///
-    /// # Errors
-    /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
-    pub fn difference(&self, others: &[&Counter]) -> Result<Estimated, Error> {
-        let all = with_first(self, others)?;
-        if have_windows(&all) {
-            return with_plain(&all, |all| match all {
-                [first, others @ ..] => first.difference(others),
-                [] => Ok(Estimated::exact(0)),
-            });
-        }
-        check_seeds(&all)?;
-        if self.count() == 0 {
-            return Ok(Estimated::exact(0));
-        }
-        let Some(layout) = layout_of_bits(&all) else {
-            let left = distinct_from(self.exact_members(), &exact_members(others)?, self.params().seed)?;
-            return Ok(Estimated { estimate: left.len() as f64, standard_error: 0.0 });
-        };
-        let (base, union) = layered_counts(layout, others, Some(self))?;
-        let segments = Segments::beyond(layout, &base, &union);
-        let estimate = segments.estimate();
-        let error = segments.standard_error(estimate);
-        let variance = error * error + unseen_variance(segments.share()) + UNEVEN;
-        // Of members that are known one by one no more can be missing elsewhere.
-        let most = if self.is_exact() { self.estimate() } else { f64::INFINITY };
-        let told = Estimated::rounded(estimate.min(most), variance);
-        Ok(Estimated { standard_error: told.standard_error.min(most), ..told })
-    }
-
     /// Makes it the union of itself and `others`; true when that changed it.
     ///
     /// The result takes the finest layout that its own and those of the others that have bits fold to. It keeps the
@@ -139,10 +120,10 @@ impl Counter {
     /// changed then.
     pub(in crate::counting) fn merge(&mut self, others: &[&Counter], limit: &impl SizeLimit) -> Result<bool, Error> {
         let all = with_first(self, others)?;
-        if have_windows(&all) {
+        if all.iter().any(|counter| counter.window().is_some()) {
             return self.merge_windows(others, limit);
         }
-        check_seeds(&all)?;
+        check_seeds(all.iter().copied())?;
         let of_bits = layout_of_bits(&all);
         let layout = of_bits.map_or(self.layout(), |layout| layout.common(self.layout()));
         let mut floor = largest_floor(&all);
@@ -257,15 +238,6 @@ fn with_first<'a>(first: &'a Counter, rest: &[&'a Counter]) -> Result<Vec<&'a Co
     Ok(all)
 }
 
-/// Checks that all hash alike.
-pub(in crate::counting) fn check_seeds(counters: &[&Counter]) -> Result<(), Error> {
-    let seeds = counters.iter().map(|counter| counter.params().seed);
-    match seeds.clone().zip(seeds.skip(1)).find(|(ours, theirs)| ours != theirs) {
-        Some((ours, theirs)) => Err(Error::incompatible(Parameter::Seed, ours, theirs)),
-        None => Ok(()),
-    }
-}
-
 /// The finest layout that all of those fold to that have bits; none when none has.
 pub(in crate::counting) fn layout_of_bits(counters: &[&Counter]) -> Option<Layout> {
     let layouts = counters.iter().filter(|counter| counter.has_bits()).map(|counter| counter.layout());
@@ -293,45 +265,6 @@ fn exact_members<'a>(counters: &[&'a Counter]) -> Result<Vec<&'a Members>, Error
     let mut sets = try_with_capacity(counters.len())?;
     sets.extend(counters.iter().filter_map(|counter| counter.exact_members()));
     Ok(sets)
-}
-
-/// Members of several sets, each once and with its hash.
-pub(in crate::counting) type Distinct<'a> = HashTable<(u64, &'a [u8])>;
-
-/// The distinct members of the sets. The table grows with them, however often each comes.
-fn distinct<'a>(sets: &[&'a Members], seed: u64) -> Result<Distinct<'a>, Error> {
-    let mut seen = Distinct::new();
-    for set in sets {
-        let needed_bytes = (set.len() * size_of::<(u64, &[u8])>()) as u64;
-        seen.try_reserve(set.len(), |&(hash, _)| hash).map_err(|_| Error::OutOfMemory { needed_bytes })?;
-        for (hash, (), item) in set.hashed(seed) {
-            if seen.find(hash, |&(_, other)| other == item).is_none() {
-                seen.insert_unique(hash, (hash, item), |&(hash, _)| hash);
-            }
-        }
-    }
-    Ok(seen)
-}
-
-/// The members of `own` that are in none of `others`. Of each of these it looks at no more members than are left.
-pub(in crate::counting) fn distinct_from<'a>(
-    own: Option<&'a Members>,
-    others: &[&Members],
-    seed: u64,
-) -> Result<Distinct<'a>, Error> {
-    let mut left = distinct(own.as_slice(), seed)?;
-    for other in others {
-        if left.len() <= other.len() {
-            left.retain(|&mut (hash, item)| !other.contains(item, hash));
-            continue;
-        }
-        for (hash, (), item) in other.hashed(seed) {
-            if let Ok(entry) = left.find_entry(hash, |&(_, own)| own == item) {
-                entry.remove();
-            }
-        }
-    }
-    Ok(left)
 }
 
 /// A union of members.

@@ -1,7 +1,7 @@
 //! What a windowed counter tells of spans, of its members and together with others.
 
 use super::*;
-use crate::counting::since;
+use crate::counting::view::View;
 
 /// A window of this many slices of ten seconds that has reached slice 1000, moved on by the clock.
 fn counter(params: Params, slices: u32) -> Counter {
@@ -32,13 +32,13 @@ fn a_span_has_the_estimate_and_the_error_of_a_counter_that_saw_it_alone() {
                 let expected = plain.count() as f64 * plain.standard_error();
                 assert!((told.standard_error / expected - 1.0).abs() < 1e-12, "{told:?}, not {expected}");
                 if back == 3 {
-                    let whole = counter.estimated_at(Time::At(now)).unwrap();
+                    let whole = counter.at(Time::At(now)).estimated();
                     assert_eq!(whole.estimate, plain.estimate());
                     assert!((whole.standard_error / expected - 1.0).abs() < 1e-12, "{whole:?}, not {expected}");
                 }
             }
             // Those of the first slices have died.
-            let left = counter.estimated_at(Time::At((1002 + u64::from(slices)) * 10)).unwrap();
+            let left = counter.at(Time::At((1002 + u64::from(slices)) * 10)).estimated();
             assert_eq!(left, counter.count_since(10, Time::At(now)).unwrap());
         }
     }
@@ -54,7 +54,9 @@ fn the_history_of_members_is_exact() {
     }
     assert!(counter.is_exact());
     let expected = [(10_030, 250), (10_020, 450), (10_010, 650), (10_000, 850), (9_990, 850)];
-    assert_eq!(counter.history(Time::At(10_030)), Ok(expected.to_vec()));
+    let history = counter.history(Time::At(10_030)).unwrap();
+    assert!(history.iter().all(|(_, told)| told.standard_error == 0.0));
+    assert!(history.iter().map(|(start, told)| (*start, told.count())).eq(expected));
 }
 
 #[test]
@@ -67,13 +69,13 @@ fn an_estimate_tells_of_no_item_while_any_is_alive() {
             for item in [0, members] {
                 let item = item.to_le_bytes();
                 assert_eq!(counter.contains(item), Err(refused.clone()));
-                assert_eq!(counter.contains_since(item, 1000), Err(refused.clone()));
+                assert_eq!(counter.view_of_slice(1000).contains(item), Err(refused.clone()));
                 // None was seen later.
-                assert_eq!(counter.contains_since(item, 1001), Ok(false));
+                assert_eq!(counter.view_of_slice(1001).contains(item), Ok(false));
             }
             assert_eq!(counter.members_beyond(&[]), Err(refused.clone()));
-            assert_eq!(counter.members_since(1000).err(), Some(refused));
-            assert_eq!(counter.members_since(1001).map(Iterator::count), Ok(0));
+            assert_eq!(counter.view_of_slice(1000).members().err(), Some(refused));
+            assert_eq!(counter.view_of_slice(1001).members().map(Iterator::count), Ok(0));
         }
     }
 }
@@ -109,33 +111,36 @@ fn lists_of_members_go_by_the_window_of_each() {
 }
 
 #[test]
-fn a_counter_alone_is_asked_itself_while_all_of_it_is_meant() {
-    let is_held = |present: &Present<'_>| matches!(present, Present::Held(_));
+fn a_view_of_all_is_the_counter_itself() {
+    use std::borrow::Cow;
     let mut counter = counter(params(10, 100), 4);
     add(&mut counter, 0..3);
     counter.advance(1001);
     add(&mut counter, 3..5);
     let now = 10_010;
-    // How many are held, and how many members the first has.
-    let about = |seen: Result<Vec<Present<'_>>, Error>| {
-        let seen = seen.unwrap();
-        (seen.iter().filter(|present| is_held(present)).count(), seen.len(), seen[0].count())
+    let about = |view: View<'_>| {
+        let counter = view.counter().unwrap();
+        (matches!(counter, Cow::Borrowed(_)), counter.count(), view.count())
     };
-    assert_eq!(about(at(&[&counter], Time::At(now))), (1, 1, 5));
-    assert_eq!(about(at(&[&counter, &counter], Time::At(now))), (0, 2, 5));
+    assert_eq!(about(counter.at(Time::At(now))), (true, 5, 5));
     // The slice before the first is dead then, of which there is nothing.
-    assert_eq!(about(at(&[&counter], Time::At(now + 10))), (0, 1, 5));
-    assert_eq!(about(at(&[&counter], Time::At(now + 40))), (0, 1, 2));
-    assert_eq!(about(at(&[&counter], Time::At(now + 50))), (0, 1, 0));
-    assert_eq!(about(since(&[&counter], 40, Time::At(now))), (1, 1, 5));
-    assert_eq!(about(since(&[&counter], 10, Time::At(now))), (0, 1, 5));
-    assert_eq!(about(since(&[&counter], 0, Time::At(now))), (0, 1, 2));
+    assert_eq!(about(counter.at(Time::At(now + 10))), (false, 5, 5));
+    assert_eq!(about(counter.at(Time::At(now + 40))), (false, 2, 2));
+    assert_eq!(about(counter.at(Time::At(now + 50))), (false, 0, 0));
+    assert_eq!(about(counter.since(40, Time::At(now)).unwrap()), (true, 5, 5));
+    assert_eq!(about(counter.since(10, Time::At(now)).unwrap()), (false, 5, 5));
+    assert_eq!(about(counter.since(1, Time::At(now + 5)).unwrap()), (false, 2, 2));
+    for seconds in [0, 41, u64::MAX] {
+        let refused = Error::out_of_range(Parameter::Seconds, "from 1 to the length of the window", seconds);
+        assert_eq!(counter.since(seconds, Time::At(now)).err(), Some(refused));
+    }
     let mut plain = Counter::new(params(10, 100)).unwrap();
     add(&mut plain, 0..7);
     for now in [0, now, u64::MAX] {
-        assert_eq!(about(at(&[&plain], Time::At(now))), (1, 1, 7));
-        assert_eq!(about(since(&[&plain, &plain], 0, Time::At(now))), (2, 2, 7));
+        assert_eq!(about(plain.at(Time::At(now))), (true, 7, 7));
     }
+    let refused = Error::incompatible(Parameter::Window, "a window of time", "none");
+    assert_eq!(plain.since(1, Time::At(now)).err(), Some(refused));
 }
 
 /// A merge keeps what is alive by the younger of both, the oldest slice of the window among it.
@@ -283,7 +288,7 @@ fn spans_that_begin_at_the_first_slice_count_no_more_than_they_reach() {
             counter.rebase(newest);
             for now in [newest * 10, newest * 10 + 9] {
                 let history: Vec<u64> =
-                    counter.history(Time::At(now)).unwrap().iter().map(|&(_, count)| count).collect();
+                    counter.history(Time::At(now)).unwrap().iter().map(|(_, told)| told.count()).collect();
                 assert_eq!(history, [1, 2, 3, 4, 5]);
                 for seconds in 1..=40 {
                     // The slices that the span reaches into.
@@ -294,16 +299,16 @@ fn spans_that_begin_at_the_first_slice_count_no_more_than_they_reach() {
                         expected,
                         "{seconds} at {now}"
                     );
-                    let slice = counter.since(seconds, Time::At(now));
-                    assert_eq!(counter.seen_since(slice).unwrap().count(), expected);
+                    let slice = counter.slice_since(seconds, Time::At(now));
+                    assert_eq!(counter.view_of_slice(slice).plain().unwrap().count(), expected);
                     if exact_limit > 0 {
-                        assert_eq!(counter.members_since(slice).unwrap().count() as u64, expected);
+                        assert_eq!(counter.view_of_slice(slice).members().unwrap().count() as u64, expected);
                     }
                 }
                 assert_eq!(counter.count(), 5);
             }
             // The oldest dies with the next slice.
-            assert_eq!(counter.count_at(Time::At(newest * 10 + 10)), Ok(4), "{newest}");
+            assert_eq!(counter.at(Time::At(newest * 10 + 10)).count(), 4, "{newest}");
         }
     }
 }

@@ -69,7 +69,8 @@ in_every_way! {
         assert_eq!(count(session, &[&received]), Ok(3));
         assert_eq!(count(session, &[&received, &read]), Ok(4));
         assert_eq!(count(session, &[&session.key("missing")]), Ok(0));
-        let mut difference = cmd("LC.DIFFCOUNT");
+        let mut difference = cmd("LC.DIFFCARD");
+        difference.arg(2);
         difference.arg(&received).arg(&read);
         assert_eq!(session.query(&difference), Ok((2, 0.0)));
         assert_eq!(session.query(&difference), Ok(Value::Array(vec![Value::Int(2), session.double(0.0)])));
@@ -85,7 +86,7 @@ in_every_way! {
         let counted = count(session, &[&key]).expect("a number") as f64;
         assert!((counted - 20_000.0).abs() < 20_000.0 * 4.0 * 0.01, "{counted}");
         let (difference, error): (f64, f64) =
-            session.query(cmd("LC.DIFFCOUNT").arg(&key).arg(&half)).expect("a number and its error");
+            session.query(cmd("LC.DIFFCARD").arg(2).arg(&key).arg(&half)).expect("a number and its error");
         assert!((difference - 10_000.0).abs() < 4.0 * error && error < 200.0, "{difference}, {error}");
         assert!(refusal(members(session, &key)).contains("counter holds an estimate"));
     }

@@ -78,9 +78,9 @@ in_every_way! {
         advance(session, "LC", &key, 4);
         assert_eq!(session.query(cmd("LC.ADD").arg(&key).arg(&["ben", "cem"])), Ok(1));
         assert_eq!(session.query(cmd("LC.COUNT").arg(&key)), Ok(3));
-        assert_eq!(session.query(cmd("LC.COUNTSINCE").arg(3600).arg(&key)), Ok(2));
-        let rows: Vec<(i64, u64)> = session.query(cmd("LC.HISTORY").arg(&key)).expect("rows");
-        assert_eq!(rows, [(86_400, 2), (64_800, 2), (43_200, 2), (21_600, 2), (0, 3)]);
+        assert_eq!(session.query(cmd("LC.COUNTSINCE").arg(&key).arg(3600)), Ok(2));
+        let rows: Vec<(i64, u64, f64)> = session.query(cmd("LC.HISTORY").arg(&key)).expect("rows");
+        assert_eq!(rows, [(86_400, 2, 0.0), (64_800, 2, 0.0), (43_200, 2, 0.0), (21_600, 2, 0.0), (0, 3, 0.0)]);
         let info: HashMap<String, Value> = session.query(cmd("LC.INFO").arg(&key)).expect("lines");
         assert_eq!(["Window", "Slices", "Slice"].map(|label| info[label].clone()), [86_400, 4, 4].map(Value::Int));
     }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::counting::estimate::standard_error;
-use crate::counting::estimate_union;
 use crate::counting::layout::SegmentCounts;
+use crate::counting::sets::standing::{estimate_intersection, estimate_union};
 use crate::counting::sets::union::union_segments;
 use crate::hash::hash64;
 use crate::rounding::error_of_whole;

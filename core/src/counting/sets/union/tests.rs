@@ -3,6 +3,8 @@
 use super::*;
 use crate::counting::counter::tests::{SIZES, add, counter, dense, layout, params, words};
 use crate::counting::held::members::tests::LOOKED_AT;
+use crate::counting::sets::standing::{count_union, estimate_union};
+use crate::error::Parameter;
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -139,16 +141,6 @@ fn difference_of_exact_counters_looks_at_no_more_members_than_a_count() {
         let by_difference = LOOKED_AT.get();
         assert!(by_difference <= by_count, "{by_difference} against {by_count}");
     }
-}
-
-#[test]
-fn a_union_of_members_takes_memory_for_each_once() {
-    let counter = counter(params(SIZES[2], 5000), 0..1000);
-    let counters = vec![&counter; 300];
-    let sets = exact_members(&counters).unwrap();
-    let union = distinct(&sets, 0).unwrap();
-    assert_eq!(union.len(), 1000);
-    assert!(union.capacity() <= 8000, "{}", union.capacity());
 }
 
 #[test]

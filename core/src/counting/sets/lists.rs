@@ -1,131 +1,122 @@
-//! Questions about single members, which only an exact counter can answer; and how a counter becomes exact again.
+//! The members of several counters, while all are exact.
 
-use crate::counting::counter::{Contents, Counter, Shaped};
-use crate::counting::held::Held;
-use crate::counting::held::members::Members;
-use crate::counting::sets::union::{check_seeds, distinct_from};
-use crate::counting::windowed::check_windows;
+use hashbrown::HashTable;
+
+use crate::counting::sets::check_seeds;
+use crate::counting::view::View;
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::size_limit::try_with_capacity;
-use crate::window::Time;
 
-impl Counter {
-    /// Is `item` a member?
-    ///
-    /// # Errors
-    /// [`Error::NotExact`] once it estimates: slots are shared.
-    pub fn contains(&self, item: impl AsRef<[u8]>) -> Result<bool, Error> {
-        let item = item.as_ref();
-        self.contains_hashed(item, hash64(item, self.params().seed))
-    }
+/// Members, each once and with its hash.
+type Distinct<'a> = HashTable<(u64, &'a [u8])>;
 
-    /// As [`Self::contains`], of an item whose hash is `hash`.
-    ///
-    /// # Errors
-    /// As there.
-    pub(super) fn contains_hashed(&self, item: &[u8], hash: u64) -> Result<bool, Error> {
-        match self.contents() {
-            Contents::Plain(Held::Exact(members)) => Ok(members.contains(item, hash)),
-            Contents::Plain(Held::Estimating(_)) => Err(self.not_exact()),
-            Contents::Windowed(_) => Ok(self.age_of_member(item, hash, self.oldest_alive(Time::Reached))?.is_some()),
+/// The members of all views together, each once, in no order.
+///
+/// # Errors
+/// [`Error::NotExact`] where one is an estimate, [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
+pub fn union<'a>(views: &[View<'a>]) -> Result<Vec<&'a [u8]>, Error> {
+    check_views(views)?;
+    let mut all = Distinct::new();
+    // The table grows with what is distinct, however often each comes.
+    views.iter().try_for_each(|view| add(&mut all, view))?;
+    listed(&all)
+}
+
+/// The members of the first view that are in none of the others, in the order in which they were added.
+///
+/// # Errors
+/// Those of [`union`].
+pub fn diff<'a>(views: &[View<'a>]) -> Result<Vec<&'a [u8]>, Error> {
+    check_views(views)?;
+    let Some((first, others)) = views.split_first() else { return Ok(Vec::new()) };
+    let mut left = Distinct::new();
+    add(&mut left, first)?;
+    for other in others {
+        // Of each no more members are looked at than are left.
+        if left.len() as u64 <= other.count() {
+            left.retain(|&mut (hash, member)| !has(other, member, hash));
+            continue;
+        }
+        for (hash, member) in hashed(other)? {
+            if let Ok(entry) = left.find_entry(hash, |&(_, own)| own == member) {
+                entry.remove();
+            }
         }
     }
+    let mut left = listed(&left)?;
+    // They lie in one buffer, one after the other.
+    left.sort_unstable_by_key(|member| member.as_ptr());
+    Ok(left)
+}
 
-    /// Its members that are in none of `others`, in the order they were added.
-    ///
-    /// # Errors
-    /// [`Error::NotExact`] when it or another holds an estimate, [`Error::Incompatible`] when seeds differ,
-    /// [`Error::OutOfMemory`].
-    pub fn members_beyond(&self, others: &[&Counter]) -> Result<Vec<&[u8]>, Error> {
-        let mut sets = try_with_capacity(others.len())?;
-        for &other in others {
-            check_seeds(&[self, other])?;
-            check_windows(&[self, other])?;
-        }
-        if self.window().is_some() {
-            return self.members_left(others, false);
-        }
-        let own = self.known_members()?;
-        for &other in others {
-            sets.push(other.known_members()?);
-        }
-        let found = distinct_from(Some(own), &sets, self.params().seed)?;
-        let mut left: Vec<&[u8]> = try_with_capacity(found.len())?;
-        left.extend(found.into_iter().map(|(_, member)| member));
-        // They lie in one buffer, one after the other.
-        left.sort_unstable_by_key(|member| member.as_ptr());
-        Ok(left)
+/// The members that all views have, in the order in which they were added to the one that has the fewest.
+///
+/// # Errors
+/// Those of [`union`].
+pub fn inter<'a>(views: &[View<'a>]) -> Result<Vec<&'a [u8]>, Error> {
+    check_views(views)?;
+    let Some((at, smallest)) = views.iter().enumerate().min_by_key(|(_, view)| view.count()) else {
+        return Ok(Vec::new());
+    };
+    let mut left = try_with_capacity(smallest.count() as usize)?;
+    left.extend(hashed(smallest)?);
+    for (_, other) in views.iter().enumerate().filter(|&(index, _)| index != at) {
+        left.retain(|&(hash, member)| has(other, member, hash));
     }
+    let mut members = try_with_capacity(left.len())?;
+    members.extend(left.iter().map(|&(_, member)| member));
+    Ok(members)
+}
 
-    /// Its members that are in all of `others`, which have no fewer: each is hashed once, and looked for as long as it is
-    /// left.
-    ///
-    /// # Errors
-    /// Those of [`Self::members_beyond`].
-    pub(super) fn members_within(&self, others: &[&Counter]) -> Result<Vec<&[u8]>, Error> {
-        if self.window().is_some() {
-            return self.members_left(others, true);
-        }
-        let own = self.known_members()?;
-        let mut left: Vec<(u64, &[u8])> = try_with_capacity(own.len())?;
-        left.extend(own.hashed(self.params().seed).map(|(hash, (), member)| (hash, member)));
-        for other in others {
-            let other = other.known_members()?;
-            left.retain(|&(hash, member)| other.contains(member, hash));
-        }
-        let mut members = try_with_capacity(left.len())?;
-        members.extend(left.iter().map(|&(_, member)| member));
-        Ok(members)
-    }
+/// Checks that all hash alike and are exact.
+fn check_views(views: &[View<'_>]) -> Result<(), Error> {
+    check_seeds(views.iter().map(View::whole))?;
+    views.iter().try_for_each(|view| view.members().map(|_| ()))
+}
 
-    /// Its members that each of `others` has, or that none has; for those with windows, as of their newest slices.
-    ///
-    /// # Errors
-    /// [`Error::NotExact`] when it or another holds an estimate, [`Error::OutOfMemory`].
-    fn members_left(&self, others: &[&Counter], are_in_others: bool) -> Result<Vec<&[u8]>, Error> {
-        let mut left = try_with_capacity(self.count() as usize)?;
-        left.extend(self.members()?);
-        for other in others {
-            other.members()?;
-            left.retain(|member| other.contains(member).is_ok_and(|is_member| is_member == are_in_others));
-        }
-        Ok(left)
-    }
+fn has(view: &View<'_>, member: &[u8], hash: u64) -> bool {
+    view.age_of(member, hash).is_ok_and(|age| age.is_some())
+}
 
-    /// Its members.
-    ///
-    /// # Errors
-    /// [`Error::NotExact`] when it holds an estimate.
-    fn known_members(&self) -> Result<&Members, Error> {
-        self.exact_members().ok_or_else(|| self.not_exact())
-    }
+/// The members of an exact view, with their hashes.
+fn hashed<'a>(view: &View<'a>) -> Result<impl Iterator<Item = (u64, &'a [u8])>, Error> {
+    let seed = view.whole().params().seed;
+    Ok(view.members()?.map(move |member| {
+        #[cfg(test)]
+        crate::counting::held::members::tests::LOOKED_AT
+            .set(crate::counting::held::members::tests::LOOKED_AT.get() + 1);
+        (hash64(member, seed), member)
+    }))
+}
 
-    /// Whether it is as new, so that [`Self::empty_twin`] equals it.
-    pub fn is_empty(&self) -> bool {
-        self.count() == 0 && (self.is_exact() || self.params().exact_limit == 0)
-    }
-
-    /// An empty counter of the same parameters: exact again, unless its exact limit is 0. A window goes on at the same
-    /// slice.
-    ///
-    /// # Errors
-    /// None for a counter that was made or loaded; the signature is that of [`Counter::new`].
-    pub fn empty_twin(&self) -> Result<Self, Error> {
-        match self.ring() {
-            None => Counter::with_layout(*self.params(), self.layout()),
-            Some(&ring) => Counter::with_ring(*self.params(), self.layout(), ring),
+fn add<'a>(all: &mut Distinct<'a>, view: &View<'a>) -> Result<(), Error> {
+    let len = view.count() as usize;
+    let needed_bytes = (len * size_of::<(u64, &[u8])>()) as u64;
+    all.try_reserve(len, |&(hash, _)| hash).map_err(|_| Error::OutOfMemory { needed_bytes })?;
+    for (hash, member) in hashed(view)? {
+        if all.find(hash, |&(_, other)| other == member).is_none() {
+            all.insert_unique(hash, (hash, member), |&(hash, _)| hash);
         }
     }
+    Ok(())
+}
+
+fn listed<'a>(members: &Distinct<'a>) -> Result<Vec<&'a [u8]>, Error> {
+    let mut list = try_with_capacity(members.len())?;
+    list.extend(members.iter().map(|&(_, member)| member));
+    Ok(list)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::counting::Params;
+    use crate::counting::counter::{Counter, Shaped};
     use crate::counting::held::members::tests::LOOKED_AT;
     use crate::error::Parameter;
     use crate::size_limit::Unlimited;
+    use crate::window::Time;
     use proptest::collection::btree_set;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -179,6 +170,16 @@ mod tests {
         LOOKED_AT.set(0);
         let within = own.members_within(&others.each_ref()).unwrap();
         assert_eq!((within.len(), LOOKED_AT.get()), (400, 1000 + 1000 + 500 + 500));
+    }
+
+    #[test]
+    fn a_union_takes_memory_for_each_member_once() {
+        let counter = counter(Params { exact_limit: 5000, exact_bytes: 100_000, ..PARAMS }, 0..200);
+        let views = vec![counter.at(Time::Reached); 300];
+        let mut all = Distinct::new();
+        views.iter().for_each(|view| add(&mut all, view).unwrap());
+        assert_eq!((all.len(), union(&views).unwrap().len()), (200, 200));
+        assert!(all.capacity() <= 1600, "{}", all.capacity());
     }
 
     #[test]

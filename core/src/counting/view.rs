@@ -1,0 +1,248 @@
+//! A counter as it is read: as of a time, or what it has seen in the last seconds.
+//!
+//! Reading changes nothing, and skips what has expired.
+
+use std::borrow::Cow;
+
+use crate::counting::counter::{Contents, Counter, Shaped};
+use crate::counting::estimate::Estimated;
+use crate::counting::held::Held;
+use crate::counting::held::bitmap::{Bitmap, Slots};
+use crate::counting::held::members::Members;
+use crate::counting::held::words::{Words, zeroed_words};
+use crate::counting::listing;
+use crate::error::{Error, Parameter};
+use crate::hash::hash64;
+use crate::size_limit::try_with_capacity;
+use crate::window::{Time, Window};
+
+/// What of a counter is read: all that is live at a time, or what was seen in the last seconds. It costs nothing to make.
+///
+/// ```
+/// use rollcall_core::counting::{Counter, diff_card};
+/// use rollcall_core::size_limit::Unlimited;
+/// use rollcall_core::window::{Pace, Time, Window};
+///
+/// let window = Window::new(600, 10, Counter::MAX_SLICES, Pace::Clock)?;
+/// let mut counter = Counter::new(Default::default())?.with_window(window, 0)?;
+/// counter.live(Time::At(100)).add(b"ann", &Unlimited)?;
+/// counter.live(Time::At(400)).add(b"ben", &Unlimited)?;
+/// let now = Time::At(410);
+/// assert_eq!((counter.at(now).count(), counter.since(60, now)?.count()), (2, 1));
+/// // Seen in the last ten minutes and not in the last.
+/// assert_eq!(diff_card(&[counter.at(now), counter.since(60, now)?])?.count(), 1);
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    counter: &'a Counter,
+    /// The most slices before the newest in which something in view was last seen; nothing is in view without a number.
+    most_age: Option<u8>,
+}
+
+impl Counter {
+    /// All that is live at a time.
+    pub fn at(&self, time: Time) -> View<'_> {
+        self.view(|window| window.oldest_alive(window.present(self.reached(), time)))
+    }
+
+    /// What was seen in the last `seconds`, and up to a slice more.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for seconds that are 0 or more than its window, [`Error::Incompatible`] without a window.
+    pub fn since(&self, seconds: u64, time: Time) -> Result<View<'_>, Error> {
+        let Some(window) = self.window() else {
+            return Err(Error::incompatible(Parameter::Window, "a window of time", "none"));
+        };
+        let is_within = (1..=window.seconds()).contains(&seconds);
+        Error::check_range(is_within, Parameter::Seconds, "from 1 to the length of the window", seconds)?;
+        Ok(self.view(|window| window.since(seconds, self.reached(), time)))
+    }
+
+    fn view(&self, since: impl FnOnce(&Window) -> i128) -> View<'_> {
+        let most_age = self.ring().and_then(|ring| ring.most_age_since(since(&ring.window)));
+        View { counter: self, most_age }
+    }
+
+    /// What was seen, and in how many slices up to the newest: a row for each slice, from the present one back, with when
+    /// it begins, Unix seconds, and how many distinct members were seen since.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn history(&self, time: Time) -> Result<Vec<(i64, Estimated)>, Error> {
+        let Some((set, window)) = self.windowed().zip(self.window()) else { return Ok(Vec::new()) };
+        let present = self.present_slice(time);
+        let passed = present - self.reached();
+        let counts = set.history()?;
+        let mut rows = try_with_capacity(counts.len())?;
+        for row in 0..counts.len() as u64 {
+            // With a manual clock a window begins at slice 0: those before it begin before the epoch.
+            let start = (i128::from(present) - i128::from(row)) * i128::from(window.slice_seconds());
+            let start = i64::try_from(start).unwrap_or(i64::MAX);
+            rows.push((start, row.checked_sub(passed).map_or(Estimated::exact(0), |age| counts[age as usize])));
+        }
+        Ok(rows)
+    }
+}
+
+impl<'a> View<'a> {
+    /// Number of distinct members, rounded.
+    pub fn count(&self) -> u64 {
+        match self.counter.windowed() {
+            // The estimate of all is kept, and its error not needed.
+            Some(set) if self.most_age != Some(set.ring().most_age()) => set.estimated(self.most_age).count(),
+            _ => self.counter.count(),
+        }
+    }
+
+    /// The estimate, with the standard error of the count.
+    pub fn estimated(&self) -> Estimated {
+        self.counter.windowed().map_or_else(|| self.counter.estimated(), |set| set.estimated(self.most_age))
+    }
+
+    /// Is the counter exact?
+    pub fn is_exact(&self) -> bool {
+        self.counter.is_exact()
+    }
+
+    /// The members, in the order in which they were added.
+    ///
+    /// # Errors
+    /// [`Error::NotExact`] once it estimates and has anything in view.
+    pub fn members(&self) -> Result<listing::Iter<'a>, Error> {
+        match self.counter.contents() {
+            Contents::Plain(Held::Exact(members)) => Ok(listing::Iter::plain(members.iter())),
+            Contents::Plain(Held::Estimating(_)) => Err(self.counter.not_exact()),
+            Contents::Windowed(set) => match set.held() {
+                Held::Exact(members) => Ok(listing::Iter::windowed(members.iter(), set.ring().ages(), self.most_age)),
+                Held::Estimating(_) if !set.has_any(self.most_age) => Ok(listing::Iter::none()),
+                Held::Estimating(_) => Err(self.counter.not_exact()),
+            },
+        }
+    }
+
+    /// Is `item` a member? One whose estimate has nothing in view has none.
+    ///
+    /// # Errors
+    /// Those of [`Self::members`].
+    pub fn contains(&self, item: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let item = item.as_ref();
+        Ok(self.age_of(item, hash64(item, self.counter.params().seed))?.is_some())
+    }
+
+    /// How many slices before the newest one a member, whose hash is `hash`, was last seen. Without a window all were seen
+    /// in the newest.
+    ///
+    /// # Errors
+    /// Those of [`Self::members`].
+    #[inline]
+    pub(super) fn age_of(&self, item: &[u8], hash: u64) -> Result<Option<u8>, Error> {
+        match self.counter.contents() {
+            Contents::Plain(Held::Exact(members)) => Ok(members.contains(item, hash).then_some(0)),
+            Contents::Plain(Held::Estimating(_)) => Err(self.counter.not_exact()),
+            Contents::Windowed(set) => match set.held() {
+                Held::Exact(members) => {
+                    let age = members.tag_of(item, hash).map(|tag| set.ring().ages().age(tag));
+                    Ok(age.filter(|&age| self.most_age.is_some_and(|most_age| age <= most_age)))
+                }
+                // That takes a pass over all slots.
+                Held::Estimating(_) => self.members().map(|_| None),
+            },
+        }
+    }
+
+    /// A counter of what is in view: itself where that is all, else one without a window.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn counter(&self) -> Result<Cow<'a, Counter>, Error> {
+        match self.counter.ring() {
+            Some(ring) if self.most_age == Some(ring.most_age()) => Ok(Cow::Borrowed(self.counter)),
+            _ => self.plain(),
+        }
+    }
+
+    /// A counter of what is in view, without a window.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn plain(&self) -> Result<Cow<'a, Counter>, Error> {
+        let Some(set) = self.counter.windowed() else { return Ok(Cow::Borrowed(self.counter)) };
+        let (&params, layout, ages) = (self.counter.params(), self.counter.layout(), set.ring().ages());
+        let Some(most_age) = self.most_age.filter(|_| set.has_any(self.most_age)) else {
+            return Counter::with_layout(params, layout).map(Cow::Owned);
+        };
+        let bitmap = match set.held() {
+            Held::Exact(held) => {
+                let mut members = Members::new();
+                for (_, member) in held.iter().filter(|&(tag, _)| ages.age(tag) <= most_age) {
+                    members.insert(member, hash64(member, params.seed), params.seed, ())?;
+                }
+                let contents = Contents::Plain(Held::Exact(members));
+                return Ok(Cow::Owned(Counter::with_contents(params, layout, contents)));
+            }
+            Held::Estimating(bitmap) => match bitmap.slots() {
+                Slots::Sparse(held) => {
+                    let live = held.iter().filter(|&(_, tag)| ages.age(tag) <= most_age);
+                    Bitmap::from_ascending(layout, live.map(|(position, _)| (position, ())), ())?
+                }
+                Slots::Dense(cells) => {
+                    let mut words = zeroed_words(layout)?;
+                    cells.to_words(ages, most_age, &mut words);
+                    Bitmap::dense(layout, Words::counted(layout, words))
+                }
+            },
+        };
+        Ok(Cow::Owned(Counter::of_slots(params, bitmap)))
+    }
+
+    /// The counter that is read.
+    pub(super) fn whole(&self) -> &'a Counter {
+        self.counter
+    }
+}
+
+/// Calls `ask` with counters of what is in view, without windows.
+pub(super) fn with_plain<T>(views: &[View<'_>], ask: impl FnOnce(&[&Counter]) -> Result<T, Error>) -> Result<T, Error> {
+    let mut counters = try_with_capacity(views.len())?;
+    for view in views {
+        counters.push(view.plain()?);
+    }
+    let mut all: Vec<&Counter> = try_with_capacity(views.len())?;
+    all.extend(counters.iter().map(|counter| &**counter));
+    ask(&all)
+}
+
+#[cfg(test)]
+pub(super) use standing::standing;
+
+/// Short forms for tests.
+#[cfg(test)]
+mod standing {
+    use super::*;
+
+    /// Views as of the newest slices of counters.
+    pub(in crate::counting) fn standing<'a>(counters: &[&'a Counter]) -> Vec<View<'a>> {
+        counters.iter().map(|counter| counter.at(Time::Reached)).collect()
+    }
+
+    impl Counter {
+        pub(in crate::counting) fn oldest_alive(&self, time: Time) -> i128 {
+            self.window().map_or(0, |window| window.oldest_alive(self.present_slice(time)))
+        }
+
+        pub(in crate::counting) fn slice_since(&self, seconds: u64, time: Time) -> i128 {
+            self.window().map_or(0, |window| window.since(seconds, self.reached(), time))
+        }
+
+        /// What was seen in a slice or later.
+        pub(in crate::counting) fn view_of_slice(&self, slice: i128) -> View<'_> {
+            self.view(|_| slice)
+        }
+
+        /// As [`Counter::since`], of any number of seconds.
+        pub(in crate::counting) fn count_since(&self, seconds: u64, time: Time) -> Result<Estimated, Error> {
+            Ok(self.view_of_slice(self.slice_since(seconds, time)).estimated())
+        }
+    }
+}

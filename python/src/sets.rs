@@ -1,0 +1,121 @@
+//! Questions over several counters: `rollcall.union_card` and the like.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use rollcall_core::counting::{self, Counter as Count, View};
+use rollcall_core::error::Error;
+
+use crate::arguments::{Seconds, Whole};
+use crate::counter::{Counter, estimate_of, view_of};
+use crate::errors::raised;
+use crate::guarded::Guarded;
+
+/// A counter, or a pair of a counter and its last seconds: an int, a timedelta, or None for all that it remembers.
+pub(crate) struct Operand<'py> {
+    counter: Bound<'py, Counter>,
+    since: Option<Seconds>,
+}
+
+impl<'py> FromPyObject<'_, 'py> for Operand<'py> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok((counter, since)) = given.extract::<(Bound<'py, PyAny>, Option<Seconds>)>() {
+            return Ok(Operand { counter: counter.cast_into::<Counter>()?, since });
+        }
+        Ok(Operand { counter: given.to_owned().cast_into::<Counter>()?, since: None })
+    }
+}
+
+/// Asks about several counters and spans.
+fn ask<R: Send>(
+    py: Python<'_>,
+    operands: &[Operand<'_>],
+    now: Option<Whole>,
+    question: impl FnOnce(&[View<'_>]) -> Result<R, Error> + Send,
+) -> PyResult<R> {
+    let all: Vec<&Guarded<Count>> = operands.iter().map(|operand| &operand.counter.get().counter).collect();
+    let spans: Vec<Option<Seconds>> = operands.iter().map(|operand| operand.since).collect();
+    let answer = Guarded::read_all(py, &all, |counters| {
+        let views = counters.iter().zip(spans).map(|(counter, since)| view_of(counter, since, now));
+        question(&views.collect::<Result<Vec<_>, Error>>()?)
+    });
+    answer.map_err(|error| raised(py, error))
+}
+
+fn members_of<'py>(
+    py: Python<'py>,
+    operands: &[Operand<'py>],
+    now: Option<Whole>,
+    question: impl for<'v> FnOnce(&[View<'v>]) -> Result<Vec<&'v [u8]>, Error> + Send,
+) -> PyResult<Bound<'py, PyList>> {
+    let copied = |views: &[View<'_>]| Ok(question(views)?.into_iter().map(<[u8]>::to_vec).collect::<Vec<_>>());
+    PyList::new(py, ask(py, operands, now, copied)?.iter().map(|member| PyBytes::new(py, member)))
+}
+
+/// How many members all have together, with the standard error. Each is a counter, or a pair of a counter and its last
+/// seconds.
+#[pyfunction]
+#[pyo3(signature = (*operands, now=None))]
+pub(crate) fn union_card<'py>(
+    py: Python<'py>,
+    operands: Vec<Operand<'py>>,
+    now: Option<Whole>,
+) -> PyResult<Bound<'py, PyAny>> {
+    estimate_of(py, ask(py, &operands, now, counting::union_card)?)
+}
+
+/// How many members all share, likewise.
+#[pyfunction]
+#[pyo3(signature = (*operands, now=None))]
+pub(crate) fn inter_card<'py>(
+    py: Python<'py>,
+    operands: Vec<Operand<'py>>,
+    now: Option<Whole>,
+) -> PyResult<Bound<'py, PyAny>> {
+    estimate_of(py, ask(py, &operands, now, counting::inter_card)?)
+}
+
+/// How many members the first has that none of the others has, likewise.
+#[pyfunction]
+#[pyo3(signature = (*operands, now=None))]
+pub(crate) fn diff_card<'py>(
+    py: Python<'py>,
+    operands: Vec<Operand<'py>>,
+    now: Option<Whole>,
+) -> PyResult<Bound<'py, PyAny>> {
+    estimate_of(py, ask(py, &operands, now, counting::diff_card)?)
+}
+
+/// The members of all together, as bytes, in no order, while all are exact.
+#[pyfunction]
+#[pyo3(signature = (*operands, now=None))]
+pub(crate) fn union<'py>(
+    py: Python<'py>,
+    operands: Vec<Operand<'py>>,
+    now: Option<Whole>,
+) -> PyResult<Bound<'py, PyList>> {
+    members_of(py, &operands, now, counting::union)
+}
+
+/// The members that all share, likewise.
+#[pyfunction]
+#[pyo3(signature = (*operands, now=None))]
+pub(crate) fn inter<'py>(
+    py: Python<'py>,
+    operands: Vec<Operand<'py>>,
+    now: Option<Whole>,
+) -> PyResult<Bound<'py, PyList>> {
+    members_of(py, &operands, now, counting::inter)
+}
+
+/// The members of the first that none of the others has, likewise.
+#[pyfunction]
+#[pyo3(signature = (*operands, now=None))]
+pub(crate) fn diff<'py>(
+    py: Python<'py>,
+    operands: Vec<Operand<'py>>,
+    now: Option<Whole>,
+) -> PyResult<Bound<'py, PyList>> {
+    members_of(py, &operands, now, counting::diff)
+}

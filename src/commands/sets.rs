@@ -1,0 +1,214 @@
+//! LC.UNIONCARD, LC.UNION and the like: questions over several counters, and over what they have seen in some seconds.
+
+use rollcall_core::counting::{self, Counter, Estimated, View};
+use rollcall_core::error::{Error, Parameter};
+use rollcall_core::window::Time;
+
+use super::changes::time_of;
+use super::keyspace::{list, open_all, refusal_of, value};
+use super::windows::no_window;
+use crate::args;
+use crate::refusal::{Noun, Refusal, quoted};
+use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
+
+/// What `SINCE` takes for all that a counter remembers.
+const ALL: &[u8] = b"-";
+
+/// Counters, and how far back each is asked.
+struct Operands<'a> {
+    keys: Vec<Key<'a>>,
+    names: Args<'a>,
+    /// None, one for all keys, or one for each.
+    seconds: Vec<Option<u64>>,
+}
+
+impl<'a> Operands<'a> {
+    /// `numkeys key [key ...] [SINCE seconds [seconds ...]]`
+    fn of(ctx: Ctx, args: Args<'a>) -> Result<Self, Refusal> {
+        let given = args.get(1).bytes();
+        let most = args.len() - 2;
+        let numkeys = std::str::from_utf8(given).ok().and_then(|text| text.parse().ok());
+        let Some(numkeys) = numkeys.filter(|numkeys| (1..=most).contains(numkeys)) else {
+            let expected = format!("from 1 to {most}, the arguments behind it");
+            return Err(Refusal::Argument(format!("bad numkeys: expected {expected}, got {}", quoted(given))));
+        };
+        let (names, rest) = (args.from(2).first(numkeys), args.from(2 + numkeys));
+        let mut seconds = list::<Counter, _>(rest.len())?;
+        if rest.len() > 0 {
+            let word = rest.get(0).bytes();
+            if !word.eq_ignore_ascii_case(b"SINCE") {
+                let got = quoted(word);
+                return Err(Refusal::Argument(format!("unknown option {got}: expected SINCE behind {numkeys} keys")));
+            }
+            for given in rest.from(1).iter() {
+                seconds.push(match given.bytes() {
+                    ALL => None,
+                    _ => Some(args::count(Noun::Counter, Parameter::Seconds, given)?),
+                });
+            }
+            if seconds.len() != 1 && seconds.len() != numkeys {
+                let got = seconds.len();
+                let expected = format!("one value for all keys or one for each, {numkeys}");
+                return Err(Refusal::Argument(format!("bad SINCE: expected {expected}, got {got}")));
+            }
+        }
+        Ok(Operands { keys: open_all::<Counter>(ctx, names)?, names, seconds })
+    }
+
+    /// What is asked about, key by key; none of a missing one.
+    fn views(&self, ctx: Ctx) -> Result<Vec<Option<View<'_>>>, Refusal> {
+        let mut counters = list::<Counter, _>(self.keys.len())?;
+        for key in &self.keys {
+            counters.push(value::<Counter>(key)?);
+        }
+        let now = time_of(ctx, counters.iter().copied().flatten());
+        let mut views = list::<Counter, _>(counters.len())?;
+        for (index, counter) in counters.into_iter().enumerate() {
+            let seconds = self.seconds.get(if self.seconds.len() == 1 { 0 } else { index }).copied().flatten();
+            let view = counter.map(|counter| view(counter, self.names.get(index), seconds, now));
+            views.push(view.transpose()?);
+        }
+        Ok(views)
+    }
+}
+
+/// All of a counter, or what it has seen in some seconds.
+pub(super) fn view<'c>(
+    counter: &'c Counter,
+    key: Arg<'_>,
+    seconds: Option<u64>,
+    now: Time,
+) -> Result<View<'c>, Refusal> {
+    let Some(seconds) = seconds else { return Ok(counter.at(now)) };
+    let key = quoted(key.bytes());
+    let Some(window) = counter.window() else {
+        return Err(Refusal::Argument(format!("the counter {key} has no window of time: expected - for all of it")));
+    };
+    counter.since(seconds, now).map_err(|_| {
+        let most = window.seconds();
+        Refusal::Argument(format!("bad seconds for {key}: expected from 1 to {most}, its window, got {seconds}"))
+    })
+}
+
+fn core_error(error: Error) -> Refusal {
+    refusal_of::<Counter>(error)
+}
+
+/// Which views a question is about; none where the answer is nothing.
+type Chosen = for<'v> fn(&[Option<View<'v>>]) -> Option<Vec<View<'v>>>;
+
+/// Those that there are: a missing key is empty.
+fn of_union<'v>(views: &[Option<View<'v>>]) -> Option<Vec<View<'v>>> {
+    Some(views.iter().copied().flatten().collect())
+}
+
+/// All of them, unless one is missing.
+fn of_intersection<'v>(views: &[Option<View<'v>>]) -> Option<Vec<View<'v>>> {
+    views.iter().copied().collect()
+}
+
+/// The first and those others that there are.
+fn of_difference<'v>(views: &[Option<View<'v>>]) -> Option<Vec<View<'v>>> {
+    views.first()?.map(|_| views.iter().copied().flatten().collect())
+}
+
+/// Replies with a number and its standard error.
+fn card(
+    ctx: Ctx,
+    args: Args<'_>,
+    chosen: Chosen,
+    ask: impl FnOnce(&[View<'_>]) -> Result<Estimated, Error>,
+) -> Result<(), Refusal> {
+    let operands = Operands::of(ctx, args)?;
+    let estimated = match chosen(&operands.views(ctx)?) {
+        Some(views) => ask(&views).map_err(core_error)?,
+        None => Estimated { estimate: 0.0, standard_error: 0.0 },
+    };
+    ctx.reply_array(2);
+    ctx.reply_integer(estimated.count() as i64);
+    ctx.reply_double(estimated.standard_error);
+    Ok(())
+}
+
+/// Replies with members.
+fn members(
+    ctx: Ctx,
+    args: Args<'_>,
+    chosen: Chosen,
+    ask: impl for<'v> FnOnce(&[View<'v>]) -> Result<Vec<&'v [u8]>, Error>,
+) -> Result<(), Refusal> {
+    let operands = Operands::of(ctx, args)?;
+    let members = match chosen(&operands.views(ctx)?) {
+        Some(views) => ask(&views).map_err(core_error)?,
+        None => Vec::new(),
+    };
+    reply_members(ctx, &members);
+    Ok(())
+}
+
+/// Replies with a list of members.
+pub(super) fn reply_members(ctx: Ctx, members: &[&[u8]]) {
+    ctx.reply_array(members.len());
+    members.iter().for_each(|member| ctx.reply_bulk(member));
+}
+
+/// `LC.UNIONCARD numkeys key [key ...] [SINCE seconds [seconds ...]]`
+pub fn unioncard(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    card(ctx, args, of_union, counting::union_card)
+}
+
+/// `LC.INTERCARD`, likewise
+pub fn intercard(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    card(ctx, args, of_intersection, counting::inter_card)
+}
+
+/// `LC.DIFFCARD`, likewise
+pub fn diffcard(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    card(ctx, args, of_difference, counting::diff_card)
+}
+
+/// `LC.UNION`, likewise
+pub fn union(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    members(ctx, args, of_union, counting::union)
+}
+
+/// `LC.INTER`, likewise
+pub fn inter(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    members(ctx, args, of_intersection, counting::inter)
+}
+
+/// `LC.DIFF`, likewise
+pub fn diff(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    members(ctx, args, of_difference, counting::diff)
+}
+
+/// `LC.COUNTSINCE key seconds`
+pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let seconds = args::count(Noun::Counter, Parameter::Seconds, args.get(2))?;
+    let key = ctx.open(args.get(1), Mode::Read);
+    let count = match value::<Counter>(&key)? {
+        None => 0,
+        Some(counter) if counter.window().is_none() => return Err(no_window::<Counter>()),
+        Some(counter) => view(counter, args.get(1), Some(seconds), time_of(ctx, [counter]))?.count(),
+    };
+    ctx.reply_integer(count as i64);
+    Ok(())
+}
+
+/// `LC.HISTORY key`
+pub fn history(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+    let key = ctx.open(args.get(1), Mode::Read);
+    let counter = value::<Counter>(&key)?.ok_or(Refusal::NotFound)?;
+    if counter.window().is_none() {
+        return Err(no_window::<Counter>());
+    }
+    let rows = counter.history(time_of(ctx, [counter])).map_err(core_error)?;
+    ctx.reply_array(rows.len());
+    for (start, estimated) in rows {
+        ctx.reply_array(3);
+        ctx.reply_integer(start);
+        ctx.reply_integer(estimated.count() as i64);
+        ctx.reply_double(estimated.standard_error);
+    }
+    Ok(())
+}
