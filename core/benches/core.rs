@@ -15,7 +15,7 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bits;
 use rollcall_core::unstable::bloom::LineFilter;
 use rollcall_core::unstable::hash::{hash64, hash128};
-use rollcall_core::window::{Pace, Time, Window};
+use rollcall_core::window::{ClockSource, Time, Window};
 
 fn main() {
     divan::main();
@@ -157,7 +157,7 @@ mod windowed {
             filter.live(Time::Reached).add_all(bytes(&super::items(0..count)), &Unlimited, |_| ()).expect("room");
             return filter;
         }
-        let day = Sliding::time(86_400, 4, Pace::Manual, false).expect("a window");
+        let day = Sliding::time(86_400, 4, ClockSource::Manual, false).expect("a window");
         let mut filter = BloomFilter::windowed(params, day, 0, &Unlimited).expect("a filter");
         for slice in 0..5 {
             filter.advance(slice);
@@ -272,7 +272,7 @@ mod counting_windowed {
     /// A counter that was full of members in every slice of its window.
     fn counter((capacity, error_rate, slices): (u64, f64, u32), exact_limit: u32) -> Counter {
         let params = CounterParams { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed: 0 };
-        let window = Window::new(86_400, slices, Counter::MAX_SLICES, Pace::Manual).expect("a window");
+        let window = Window::new(86_400, slices, Counter::MAX_SLICES, ClockSource::Manual).expect("a window");
         let mut counter = Counter::new(params).expect("a counter").with_window(window, 0).expect("a counter");
         let members = capacity.min(5_000_000) / u64::from(slices);
         for slice in 0..u64::from(slices) {
@@ -322,7 +322,7 @@ mod counting_windowed {
             exact_bytes: CounterParams::MAX_EXACT_BYTES,
             seed: 0,
         };
-        let window = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Manual).expect("a window");
+        let window = Window::new(86_400, 24, Counter::MAX_SLICES, ClockSource::Manual).expect("a window");
         let mut counter = Counter::new(params).expect("a counter").with_window(window, 0).expect("a counter");
         for member in 0..CounterParams::MAX_EXACT_LIMIT {
             counter.advance(u64::from(member % 2));

@@ -17,7 +17,7 @@ use rollcall_core::persist::{self, Value};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::LineFilter;
 use rollcall_core::unstable::hash::{hash64, hash128};
-use rollcall_core::window::{Pace, Time, Window};
+use rollcall_core::window::{ClockSource, Time, Window};
 
 const ITEMS: usize = 3500;
 
@@ -108,7 +108,7 @@ fn insert_in_chain(layout: BitLayout, from: u64) {
 /// A filter of a window of four slices that holds `items(0)`, a fifth in each slice that is alive.
 fn windowed() -> BloomFilter {
     let params = BloomParams { capacity: 10_000, error_rate: 0.001, expansion: 1, seed: 0 };
-    let day = Sliding::time(86_400, 4, Pace::Manual, false).expect("a window");
+    let day = Sliding::time(86_400, 4, ClockSource::Manual, false).expect("a window");
     let mut filter = BloomFilter::windowed(params, day, 0, &Unlimited).expect("a filter");
     for (slice, of_slice) in (0..).zip(items(0).chunks(ITEMS / 5)) {
         filter.advance(slice);
@@ -196,7 +196,7 @@ fn load<T: Value>(values: &[T]) {
 
 /// Twelve slices.
 fn counter_of_a_day(params: CounterParams) -> Counter {
-    let window = Window::new(86_400, 12, Counter::MAX_SLICES, Pace::Manual).expect("a window");
+    let window = Window::new(86_400, 12, Counter::MAX_SLICES, ClockSource::Manual).expect("a window");
     Counter::new(params).expect("a counter").with_window(window, 0).expect("a counter")
 }
 

@@ -6,9 +6,9 @@
 //! ```
 //! use rollcall_core::bloom::{BloomFilter, Params, Sliding};
 //! use rollcall_core::size_limit::Unlimited;
-//! use rollcall_core::window::{Move, Pace, Time};
+//! use rollcall_core::window::{Move, ClockSource, Time};
 //!
-//! let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+//! let day = Sliding::time(86_400, 4, ClockSource::System, false)?;
 //! let (now, later) = (1_800_000_000, 1_800_000_000 + 2 * 86_400);
 //! let mut sent = BloomFilter::windowed(Params::default(), day, day.first_slice(now), &Unlimited)?;
 //! assert!(sent.live(Time::At(now)).add("ann", &Unlimited)?);
@@ -25,7 +25,7 @@
 use crate::admission::{Admission, Terms};
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited};
-use crate::window::{Merging, Move, Pace, Time, Window};
+use crate::window::{ClockSource, Merging, Move, Time, Window};
 
 /// A value at a time, to be changed.
 #[derive(Debug)]
@@ -65,10 +65,10 @@ impl<F> Outcome<F> {
 /// use rollcall_core::counting::{Counter, Params};
 /// use rollcall_core::live::Windowed;
 /// use rollcall_core::size_limit::Unlimited;
-/// use rollcall_core::window::{Pace, Time, Window};
+/// use rollcall_core::window::{ClockSource, Time, Window};
 ///
 /// // Its user moves it on.
-/// let window = Window::new(40, 4, Counter::MAX_SLICES, Pace::Manual)?;
+/// let window = Window::new(40, 4, Counter::MAX_SLICES, ClockSource::Manual)?;
 /// let mut visitors = Counter::new(Params::default())?.with_window(window, 7)?;
 /// visitors.live(Time::Reached).add("ann", &Unlimited)?;
 /// visitors.advance(11);
@@ -94,7 +94,7 @@ pub trait Windowed: Sized + sealed::Sealed {
     }
 
     /// Lets the clock, or its user, move it on from now on.
-    fn set_pace(&mut self, pace: Pace);
+    fn set_clock_source(&mut self, clock_source: ClockSource);
 
     /// Begins slices up to this one, if it is a later one, and drops what dies by that.
     fn advance(&mut self, slice: u64) -> Self::Forgotten;

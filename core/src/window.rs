@@ -20,27 +20,27 @@ use crate::error::{Error, Parameter};
 /// How long a value remembers, and how finely.
 ///
 /// ```
-/// use rollcall_core::window::{Pace, Window};
+/// use rollcall_core::window::{ClockSource, Window};
 ///
-/// let day = Window::new(86_400, 4, 64, Pace::Clock)?;
+/// let day = Window::new(86_400, 4, 64, ClockSource::System)?;
 /// assert_eq!((day.slice_seconds(), day.slice_of(50_000), day.start_of(2)), (21_600, 2, 43_200));
 /// // It has fewer slices where some of whole seconds cover it without the others.
-/// assert_eq!(Window::new(65, 64, 64, Pace::Clock)?.slices(), 33);
-/// assert!(Window::new(0, 4, 64, Pace::Clock).is_err());
+/// assert_eq!(Window::new(65, 64, 64, ClockSource::System)?.slices(), 33);
+/// assert!(Window::new(0, 4, 64, ClockSource::System).is_err());
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Window {
     seconds: u64,
     slices: u32,
-    pace: Pace,
+    clock_source: ClockSource,
 }
 
 /// What moves a window on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Pace {
+pub enum ClockSource {
     /// The clock, in seconds since the Unix epoch.
-    Clock,
+    System,
     /// Whoever uses it, slice by slice.
     Manual,
 }
@@ -75,7 +75,7 @@ impl Window {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for no slice or too many, no second, too many or fewer than slices.
-    pub fn new(seconds: u64, slices: u32, most_slices: u32, pace: Pace) -> Result<Self, Error> {
+    pub fn new(seconds: u64, slices: u32, most_slices: u32, clock_source: ClockSource) -> Result<Self, Error> {
         let is_within = (1..=Self::MAX_SECONDS).contains(&seconds);
         Error::check_range(is_within, Parameter::Window, "from 1 to 1099511627776 seconds", seconds)?;
         let expected = match most_slices {
@@ -88,7 +88,7 @@ impl Window {
         Error::check_range(seconds >= u64::from(slices), Parameter::Window, expected, seconds)?;
         // Slices of this length, and no more than were asked for: so it fits. They have the same length again.
         let length = seconds.div_ceil(slices.into());
-        Ok(Window { seconds, slices: seconds.div_ceil(length) as u32, pace })
+        Ok(Window { seconds, slices: seconds.div_ceil(length) as u32, clock_source })
     }
 
     /// Its length, seconds.
@@ -102,14 +102,14 @@ impl Window {
     }
 
     /// What moves it on.
-    pub fn pace(&self) -> Pace {
-        self.pace
+    pub fn clock_source(&self) -> ClockSource {
+        self.clock_source
     }
 
     /// The same window, moved on by something else.
     #[must_use]
-    pub(crate) fn with_pace(self, pace: Pace) -> Self {
-        Window { pace, ..self }
+    pub(crate) fn with_clock_source(self, clock_source: ClockSource) -> Self {
+        Window { clock_source, ..self }
     }
 
     /// Length of a slice, seconds.
@@ -129,16 +129,16 @@ impl Window {
 
     /// The slice that a new value begins with.
     pub fn first_slice(&self, now: u64) -> u64 {
-        match self.pace {
-            Pace::Clock => self.slice_of(now),
-            Pace::Manual => 0,
+        match self.clock_source {
+            ClockSource::System => self.slice_of(now),
+            ClockSource::Manual => 0,
         }
     }
 
     /// The slice of the clock, if it goes by one.
     fn clock(&self, time: Time) -> Option<u64> {
-        match (self.pace, time) {
-            (Pace::Clock, Time::At(now)) => Some(self.slice_of(now)),
+        match (self.clock_source, time) {
+            (ClockSource::System, Time::At(now)) => Some(self.slice_of(now)),
             _ => None,
         }
     }
@@ -250,13 +250,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn window(seconds: u64, slices: u32) -> Window {
-        Window::new(seconds, slices, 64, Pace::Clock).unwrap()
+        Window::new(seconds, slices, 64, ClockSource::System).unwrap()
     }
 
     #[test]
     fn ranges_are_checked() {
         for (seconds, slices) in [(0, 1), (Window::MAX_SECONDS + 1, 1), (10, 0), (100, 65), (3, 4), (u64::MAX, 4)] {
-            assert!(Window::new(seconds, slices, 64, Pace::Clock).is_err(), "{seconds} in {slices}");
+            assert!(Window::new(seconds, slices, 64, ClockSource::System).is_err(), "{seconds} in {slices}");
         }
         for (seconds, slices, length) in [(1, 1, 1), (86_400, 24, 3600), (10, 4, 3), (Window::MAX_SECONDS, 64, 1 << 34)]
         {
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn there_are_as_few_slices_as_cover_the_window() {
         for (seconds, slices, length, fewer) in [(65, 64, 2, 33), (255, 254, 2, 128), (13, 12, 2, 7), (9, 6, 2, 5)] {
-            let window = Window::new(seconds, slices, 254, Pace::Clock).unwrap();
+            let window = Window::new(seconds, slices, 254, ClockSource::System).unwrap();
             assert_eq!((window.slice_seconds(), window.slices()), (length, fewer), "{seconds} in {slices}");
         }
     }
@@ -277,18 +277,21 @@ mod tests {
         let day = window(86_400, 24);
         assert_eq!((day.slice_of(0), day.slice_of(3599), day.slice_of(3600)), (0, 0, 1));
         assert_eq!((day.start_of(1), day.oldest_alive(30), day.oldest_alive(3)), (3600, 6, -21));
-        assert_eq!((day.first_slice(7200), day.with_pace(Pace::Manual).first_slice(7200)), (2, 0));
+        assert_eq!((day.first_slice(7200), day.with_clock_source(ClockSource::Manual).first_slice(7200)), (2, 0));
     }
 
     #[test]
     fn by_hand_the_present_moment_is_the_last_second() {
-        let day = window(86_400, 24).with_pace(Pace::Manual);
+        let day = window(86_400, 24).with_clock_source(ClockSource::Manual);
         for newest in [30, 1 << 63, u64::MAX] {
             for (seconds, slices) in [(1, 0), (3599, 0), (3600, 1), (7199, 1), (7200, 2), (86_400, 24), (u64::MAX, 24)]
             {
                 assert_eq!(day.since(seconds, newest, Time::Reached), i128::from(newest) - slices);
                 // So it is where the clock is behind.
-                assert_eq!(day.with_pace(Pace::Clock).since(seconds, newest, Time::At(0)), i128::from(newest) - slices);
+                assert_eq!(
+                    day.with_clock_source(ClockSource::System).since(seconds, newest, Time::At(0)),
+                    i128::from(newest) - slices
+                );
             }
         }
     }
@@ -302,7 +305,7 @@ mod tests {
         assert_eq!(day.due(10, at(9)), Move::Stay);
         assert_eq!(day.due(10, at(8)), Move::Rebase(8));
         assert_eq!(day.due(10, at(1000)), Move::Advance(1000));
-        assert_eq!(day.with_pace(Pace::Manual).due(10, at(1000)), Move::Stay);
+        assert_eq!(day.with_clock_source(ClockSource::Manual).due(10, at(1000)), Move::Stay);
         assert_eq!((day.present(10, at(8)), day.present(10, at(12))), (10, 12));
     }
 
@@ -333,7 +336,7 @@ mod tests {
         ] {
             assert_eq!(day.merging(newest, sources.iter().copied(), now), expected, "{newest} {sources:?}");
         }
-        let by_hand = day.with_pace(Pace::Manual);
+        let by_hand = day.with_clock_source(ClockSource::Manual);
         assert_eq!(by_hand.merging(1000, [1, 1001], now), Ok(stays));
         assert_eq!(by_hand.merging(1000, [1002], now), Err(Ahead { slice: 1002, present: 1000 }));
         // A replica does what its primary has done.
@@ -347,11 +350,11 @@ mod tests {
             asked in 1u32..=254, more in prop_oneof![0u64..600, 0..=Window::MAX_SECONDS - 254],
         ) {
             let seconds = u64::from(asked) + more;
-            let window = Window::new(seconds, asked, 254, Pace::Clock).unwrap();
+            let window = Window::new(seconds, asked, 254, ClockSource::System).unwrap();
             let (length, slices) = (window.slice_seconds(), u64::from(window.slices()));
             prop_assert_eq!(length, seconds.div_ceil(asked.into()));
             prop_assert!(slices * length >= seconds && (slices - 1) * length < seconds && slices <= asked.into());
-            prop_assert_eq!(Window::new(seconds, window.slices(), 254, Pace::Clock), Ok(window));
+            prop_assert_eq!(Window::new(seconds, window.slices(), 254, ClockSource::System), Ok(window));
             // From the first second of a slice to the last of the slice in which it is still alive.
             let longest = (slices + 1) * length;
             prop_assert!(longest >= seconds && longest - seconds < 2 * length);

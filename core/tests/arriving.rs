@@ -10,7 +10,7 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::persist::{
     ChunkFormat, Loading, LoadingBloomFilter, Stored, piece_checksum, rdb, scandump,
 };
-use rollcall_core::window::{Pace, Time, Window};
+use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::fields::{Field, Fields, written};
 
@@ -44,7 +44,7 @@ fn counters() -> [Counter; 4] {
         counter
     };
     let mut windowed =
-        counter(100_000, 0.01, 0, 0).with_window(Window::new(60, 4, 250, Pace::Manual).unwrap(), 9).unwrap();
+        counter(100_000, 0.01, 0, 0).with_window(Window::new(60, 4, 250, ClockSource::Manual).unwrap(), 9).unwrap();
     (0..60_000u32).for_each(|member| drop(windowed.live(Time::Reached).add(member.to_le_bytes(), &Unlimited)));
     let all = [
         counter(1_000, 0.01, 5_000, 4_000),

@@ -11,7 +11,7 @@ use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::persist::{Loading, Stored};
-use rollcall_core::window::{Pace, Time, Window};
+use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::values::{counter, counter_of, cut_after, filter, windowed, windowed_counter};
 
@@ -128,7 +128,7 @@ impl<'a> Layout<'a> {
         let is_windowed = counter.window().is_some();
         if is_windowed {
             layout.number("window");
-            ["slices", "pace"].into_iter().for_each(|name| layout.bytes(name, 1));
+            ["slices", "clock"].into_iter().for_each(|name| layout.bytes(name, 1));
             layout.number("newest slice");
             layout.bytes("offset", 1);
         } else if !counter.is_exact() {
@@ -299,12 +299,12 @@ fn filters_of_lines() {
 
 #[test]
 fn filters_with_windows() {
-    let time = |pace, refresh| Sliding::time(86_400, 4, pace, refresh).unwrap();
+    let time = |clock_source, refresh| Sliding::time(86_400, 4, clock_source, refresh).unwrap();
     let kinds = [
-        ("by the clock", params(100, 2), time(Pace::Clock, false), &[10, 20, 0, 70, 5][..]),
-        ("by hand", params(100, 2), time(Pace::Manual, true), &[10, 20, 5]),
-        ("of one slice", params(10, 2), time(Pace::Clock, false), &[0, 0, 0, 2]),
-        ("apart", params(1_000, 2), time(Pace::Clock, false), &[300, 0, 200]),
+        ("by the clock", params(100, 2), time(ClockSource::System, false), &[10, 20, 0, 70, 5][..]),
+        ("by hand", params(100, 2), time(ClockSource::Manual, true), &[10, 20, 5]),
+        ("of one slice", params(10, 2), time(ClockSource::System, false), &[0, 0, 0, 2]),
+        ("apart", params(1_000, 2), time(ClockSource::System, false), &[300, 0, 200]),
         ("the last items", params(100, 0), Sliding::last(4).unwrap(), &[60]),
     ];
     let checked = kinds.map(|(name, params, sliding, items)| {
@@ -357,10 +357,10 @@ fn counters() {
 
 #[test]
 fn counters_with_windows() {
-    let of = |error_rate, capacity, exact_limit, slices, pace, members: &[u32]| {
+    let of = |error_rate, capacity, exact_limit, slices, clock_source, members: &[u32]| {
         let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed: 7 };
         // Slices of ten seconds: a window of a second more or less has as many.
-        let window = Window::new(10 * u64::from(slices), slices, Counter::MAX_SLICES, pace).unwrap();
+        let window = Window::new(10 * u64::from(slices), slices, Counter::MAX_SLICES, clock_source).unwrap();
         let mut counter = Counter::new(params).unwrap().with_window(window, 1_000).unwrap();
         for (slice, &count) in (1_000..).zip(members) {
             counter.advance(slice);
@@ -371,11 +371,11 @@ fn counters_with_windows() {
         counter
     };
     let checked = [
-        check_counter(&of(0.01, 50_000, 250, 12, Pace::Clock, &[5, 0, 10, 5]), Representation::Exact),
-        check_counter(&of(0.01, 50_000, 250, 24, Pace::Manual, &[5, 0, 10, 5]), Representation::Exact),
-        check_counter(&of(0.01, 100_000, 5, 14, Pace::Manual, &[5, 10, 15]), Representation::Sparse),
-        check_counter(&of(0.1, 100, 0, 12, Pace::Clock, &[600, 0, 300, 900]), Representation::Dense),
-        check_counter(&of(0.1, 100, 0, 24, Pace::Clock, &[600, 0, 300, 900]), Representation::Dense),
+        check_counter(&of(0.01, 50_000, 250, 12, ClockSource::System, &[5, 0, 10, 5]), Representation::Exact),
+        check_counter(&of(0.01, 50_000, 250, 24, ClockSource::Manual, &[5, 0, 10, 5]), Representation::Exact),
+        check_counter(&of(0.01, 100_000, 5, 14, ClockSource::Manual, &[5, 10, 15]), Representation::Sparse),
+        check_counter(&of(0.1, 100, 0, 12, ClockSource::System, &[600, 0, 300, 900]), Representation::Dense),
+        check_counter(&of(0.1, 100, 0, 24, ClockSource::System, &[600, 0, 300, 900]), Representation::Dense),
     ];
     assert_fixed(checked, &["form", "kind", "length", "representation"]);
 }
@@ -387,7 +387,7 @@ fn members_are_digested_in_no_order() {
         let mut counter = windowed_counter(
             counting::Params { capacity: 1_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 7 },
             4,
-            Pace::Manual,
+            ClockSource::Manual,
             &[],
         );
         for (slice, member) in members {
@@ -411,7 +411,7 @@ fn digests_see_how_much_has_arrived() {
     }
     check(&filter(params(300, 2), BitLayout::Lines, 700));
     check(&filter(bloom::Params { seed: 0, ..params(20, 2) }, BitLayout::Classic, 10));
-    check(&windowed(params(1_000, 2), Sliding::time(86_400, 4, Pace::Clock, false).unwrap(), &[300, 0, 200]));
+    check(&windowed(params(1_000, 2), Sliding::time(86_400, 4, ClockSource::System, false).unwrap(), &[300, 0, 200]));
     check::<Counter>(&counter(50_000, 1_000, 100));
     check::<Counter>(&counter_of(0.1, 1_000, 0, 100));
     check::<BloomFilter>(&filter(params(3_000, 0), BitLayout::Lines, 0));

@@ -13,7 +13,7 @@ use rollcall_core::unstable::bloom::LineFilter;
 use rollcall_core::unstable::counting::{Shaped, layout};
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, LoadingCounter, Stored, push_chunk};
-use rollcall_core::window::{Pace, Time, Window};
+use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::values::{
     Dump, completed, counter, counter_of, cut_after, dump_of, dump_of_loading, filter_of_rdb, load_rdb,
@@ -122,7 +122,7 @@ fn damage_is_refused() {
         assert_every_truncation_is_refused(&filter);
         assert_every_flipped_bit_is_refused(&filter);
     }
-    let of_time = Sliding::time(86_400, 4, Pace::Clock, false).unwrap();
+    let of_time = Sliding::time(86_400, 4, ClockSource::System, false).unwrap();
     let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 7 };
     for filter in [windowed(params, of_time, &[10, 20, 0, 70, 5]), windowed(params, of_time, &[500, 2000, 3000])] {
         assert_every_truncation_is_refused(&filter);
@@ -172,7 +172,7 @@ fn what_is_checked_is_all_that_a_filter_takes() {
         (bitmaps, filter.sub_filters().len() as u64 * 64)
     };
     let params = bloom::Params { error_rate: 0.01, capacity: 10, expansion: 1, seed: 0 };
-    let of_time = Sliding::time(300, 3, Pace::Manual, true).unwrap();
+    let of_time = Sliding::time(300, 3, ClockSource::Manual, true).unwrap();
     let plain = |layout| move |limit: &Recording| BloomFilter::new(layout, params, limit).unwrap();
     let windowed = move |limit: &Recording| BloomFilter::windowed(params, of_time, 0, limit).unwrap();
     let makers: [&dyn Fn(&Recording) -> BloomFilter; 3] =
@@ -214,7 +214,7 @@ fn members_are_asked_for_with_what_finds_them() {
         exact_bytes: 1 << 20,
         seed: 0,
     };
-    for window in [None, Some(Window::new(600, 6, Counter::MAX_SLICES, Pace::Manual).unwrap())] {
+    for window in [None, Some(Window::new(600, 6, Counter::MAX_SLICES, ClockSource::Manual).unwrap())] {
         for members in [0u32, 1, 4, 5, 200, 255, 256, 5000, 65_536] {
             let plain = Counter::new(params(members.max(1))).unwrap();
             let mut counter =
@@ -237,7 +237,7 @@ fn members_are_asked_for_with_what_finds_them() {
 /// What a server sums over all values is what each says, but of sparse bitmaps, where it is the most that they may take.
 #[test]
 fn bytes_that_are_known_at_once_are_those_that_are_held() {
-    for window in [None, Some(Window::new(600, 6, Counter::MAX_SLICES, Pace::Manual).unwrap())] {
+    for window in [None, Some(Window::new(600, 6, Counter::MAX_SLICES, ClockSource::Manual).unwrap())] {
         for members in [0u32, 3, 10, 11, 500, 5000, 100_000] {
             let params =
                 counting::Params { capacity: 50_000, error_rate: 0.01, exact_limit: 10, exact_bytes: 1 << 10, seed: 0 };
@@ -358,7 +358,7 @@ fn every_layout_of_sizing_reads_back() {
                 continue;
             }
             layouts.push(plain.layout());
-            let window = Window::new(40, 20, Counter::MAX_SLICES, Pace::Manual).unwrap();
+            let window = Window::new(40, 20, Counter::MAX_SLICES, ClockSource::Manual).unwrap();
             let mut counters = [plain.try_clone().unwrap().with_window(window, 0).unwrap(), plain];
             for counter in &mut counters {
                 let all = (counter.num_bits() / 8).max(100_000);
@@ -435,11 +435,11 @@ proptest! {
         steps in proptest::collection::vec((0u64..70, proptest::collection::vec(any::<u8>(), 0..30)), 0..8),
         cut: u8,
     ) {
-        let (pace, limit) = (if by_hand { Pace::Manual } else { Pace::Clock }, MaxBytes(1 << 20));
+        let (clock_source, limit) = (if by_hand { ClockSource::Manual } else { ClockSource::System }, MaxBytes(1 << 20));
         let (sliding, expansion) = match seconds {
             0 if refresh => (Ok(Sliding::last_different()), 0),
             0 => (Sliding::last(slices), 0),
-            _ => (Sliding::time(seconds, slices, pace, refresh), expansion),
+            _ => (Sliding::time(seconds, slices, clock_source, refresh), expansion),
         };
         let Ok(sliding) = sliding else { return Ok(()) };
         let params = bloom::Params { error_rate, capacity, expansion, seed };
@@ -459,7 +459,7 @@ proptest! {
         }
         let _ = filter.live(Time::Reached).merge(&[&other], &Unlimited);
         filter.rebase(newest / 2);
-        filter.set_pace(Pace::Manual);
+        filter.set_clock_source(ClockSource::Manual);
         assert_filter_reads_back(&filter)?;
         for (next, _) in dump_of(&filter) {
             assert_goes_on(&filter, next - 1);

@@ -15,7 +15,7 @@ use rollcall_core::unstable::bloom::classic::{FORCE64, Rules, Shape};
 use rollcall_core::unstable::bloom::{ClassicFilter, ClassicSubFilter};
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, LoadingCounter, push_chunk};
-use rollcall_core::window::{Pace, Time};
+use rollcall_core::window::{ClockSource, Time};
 
 use rollcall_fuzz::fields::Field;
 use rollcall_fuzz::payload;
@@ -170,17 +170,17 @@ fn power_of_two() -> BloomFilter {
     filter.into()
 }
 
-fn window_of(capacity: u64, expansion: u32, pace: Pace, refresh: bool, items: &[u32]) -> BloomFilter {
-    windowed(params(capacity, expansion, 7), Sliding::time(86_400, 4, pace, refresh).unwrap(), items)
+fn window_of(capacity: u64, expansion: u32, clock_source: ClockSource, refresh: bool, items: &[u32]) -> BloomFilter {
+    windowed(params(capacity, expansion, 7), Sliding::time(86_400, 4, clock_source, refresh).unwrap(), items)
 }
 
-fn window(pace: Pace, refresh: bool, items: &[u32]) -> BloomFilter {
-    window_of(100, 2, pace, refresh, items)
+fn window(clock_source: ClockSource, refresh: bool, items: &[u32]) -> BloomFilter {
+    window_of(100, 2, clock_source, refresh, items)
 }
 
 /// A filter of which some items came again.
 fn renewed() -> BloomFilter {
-    let mut filter = window(Pace::Clock, true, &[30, 10, 0]);
+    let mut filter = window(ClockSource::System, true, &[30, 10, 0]);
     for item in 0..20u32 {
         assert!(!filter.live(Time::Reached).add(format!("item:{item}").as_bytes(), &Unlimited).unwrap());
     }
@@ -194,9 +194,9 @@ fn last(capacity: u64, refresh: bool, items: u32) -> BloomFilter {
 }
 
 /// A counter with a window: of half bytes up to 14 slices, of bytes beyond.
-fn dated(capacity: u64, exact_limit: u32, slices: u32, pace: Pace, members: &[u32]) -> Counter {
+fn dated(capacity: u64, exact_limit: u32, slices: u32, clock_source: ClockSource, members: &[u32]) -> Counter {
     let params = counting::Params { capacity, error_rate: 0.01, exact_limit, exact_bytes: 16_384, seed: 7 };
-    windowed_counter(params, slices, pace, members)
+    windowed_counter(params, slices, clock_source, members)
 }
 
 /// The same, after its clock had been ahead.
@@ -230,23 +230,29 @@ fn values() -> Vec<(&'static str, Value)> {
         ("counter-exact-arriving", Value::cut_counter(counter(50_000, 1000, 500), 101)),
         ("counter-sparse-arriving", Value::cut_counter(counter_of(0.001, 1_000_000_000, 0, 2000), 22)),
         ("counter-dense-arriving", Value::cut_counter(counter(50_000, 10, 5000), 201)),
-        ("counter-exact-windowed", C(dated(50_000, 250, 12, Pace::Clock, &[10, 0, 20, 10]))),
-        ("counter-exact-windowed-empty", C(dated(50_000, 250, 24, Pace::Manual, &[]))),
-        ("counter-exact-windowed-rebased", C(rebased(dated(50_000, 250, 24, Pace::Clock, &[10, 0, 20, 10])))),
-        ("counter-exact-windowed-apart", C(dated(50_000, 1000, 254, Pace::Manual, &[400, 0, 300]))),
-        ("counter-exact-windowed-arriving", Value::cut_counter(dated(50_000, 1000, 12, Pace::Clock, &[400, 300]), 101)),
-        ("counter-sparse-windowed", C(dated(10_000_000, 10, 14, Pace::Manual, &[10, 20, 30]))),
-        ("counter-sparse-windowed-empty", C(dated(50_000, 0, 1, Pace::Clock, &[]))),
-        ("counter-sparse-windowed-rebased", C(rebased(dated(10_000_000, 10, 15, Pace::Clock, &[10, 20, 30])))),
-        ("counter-sparse-windowed-apart", C(dated(10_000_000, 10, 60, Pace::Manual, &[2000, 20, 1000]))),
+        ("counter-exact-windowed", C(dated(50_000, 250, 12, ClockSource::System, &[10, 0, 20, 10]))),
+        ("counter-exact-windowed-empty", C(dated(50_000, 250, 24, ClockSource::Manual, &[]))),
+        ("counter-exact-windowed-rebased", C(rebased(dated(50_000, 250, 24, ClockSource::System, &[10, 0, 20, 10])))),
+        ("counter-exact-windowed-apart", C(dated(50_000, 1000, 254, ClockSource::Manual, &[400, 0, 300]))),
+        (
+            "counter-exact-windowed-arriving",
+            Value::cut_counter(dated(50_000, 1000, 12, ClockSource::System, &[400, 300]), 101),
+        ),
+        ("counter-sparse-windowed", C(dated(10_000_000, 10, 14, ClockSource::Manual, &[10, 20, 30]))),
+        ("counter-sparse-windowed-empty", C(dated(50_000, 0, 1, ClockSource::System, &[]))),
+        ("counter-sparse-windowed-rebased", C(rebased(dated(10_000_000, 10, 15, ClockSource::System, &[10, 20, 30])))),
+        ("counter-sparse-windowed-apart", C(dated(10_000_000, 10, 60, ClockSource::Manual, &[2000, 20, 1000]))),
         (
             "counter-sparse-windowed-arriving",
-            Value::cut_counter(dated(10_000_000, 10, 60, Pace::Clock, &[2000, 20, 1000]), 22),
+            Value::cut_counter(dated(10_000_000, 10, 60, ClockSource::System, &[2000, 20, 1000]), 22),
         ),
-        ("counter-dense-windowed", C(dated(1_000, 10, 12, Pace::Clock, &[2000, 0, 1000, 3000]))),
-        ("counter-dense-windowed-rebased", C(rebased(dated(1_000, 10, 14, Pace::Manual, &[2000, 0, 1000])))),
-        ("counter-dense-windowed-wide", C(rebased(dated(50_000, 0, 254, Pace::Clock, &[2000, 0, 9000])))),
-        ("counter-dense-windowed-arriving", Value::cut_counter(dated(1_000, 10, 24, Pace::Clock, &[3000, 2000]), 201)),
+        ("counter-dense-windowed", C(dated(1_000, 10, 12, ClockSource::System, &[2000, 0, 1000, 3000]))),
+        ("counter-dense-windowed-rebased", C(rebased(dated(1_000, 10, 14, ClockSource::Manual, &[2000, 0, 1000])))),
+        ("counter-dense-windowed-wide", C(rebased(dated(50_000, 0, 254, ClockSource::System, &[2000, 0, 9000])))),
+        (
+            "counter-dense-windowed-arriving",
+            Value::cut_counter(dated(1_000, 10, 24, ClockSource::System, &[3000, 2000]), 201),
+        ),
         ("lines-one", F(lines(10, 2, 10))),
         ("lines-empty", F(lines(10, 2, 0))),
         ("lines-chain", F(lines(10, 2, 40))),
@@ -261,14 +267,17 @@ fn values() -> Vec<(&'static str, Value)> {
         ),
         ("lines-arriving", Value::cut_filter(lines(100, 2, 3000), 100)),
         ("lines-begun", Value::cut_filter(lines(100, 2, 3000), 0)),
-        ("windowed-clock", F(window(Pace::Clock, false, &[10, 20, 0, 70, 5]))),
-        ("windowed-manual", F(window(Pace::Manual, false, &[1, 1, 1, 1, 1, 1]))),
+        ("windowed-clock", F(window(ClockSource::System, false, &[10, 20, 0, 70, 5]))),
+        ("windowed-manual", F(window(ClockSource::Manual, false, &[1, 1, 1, 1, 1, 1]))),
         ("windowed-refresh", F(renewed())),
-        ("windowed-empty", F(window(Pace::Clock, true, &[]))),
-        ("windowed-chain", F(window(Pace::Clock, false, &[0, 200, 0, 400, 0]))),
-        ("windowed-large", F(window_of(8_000, 2, Pace::Clock, false, &[1_700, 0, 4_600, 50]))),
-        ("windowed-arriving", Value::cut_filter(window_of(8_000, 2, Pace::Manual, false, &[1_700, 1_700]), 1_500)),
-        ("windowed-begun", Value::cut_filter(window_of(8_000, 2, Pace::Manual, true, &[1_700, 1_700]), 0)),
+        ("windowed-empty", F(window(ClockSource::System, true, &[]))),
+        ("windowed-chain", F(window(ClockSource::System, false, &[0, 200, 0, 400, 0]))),
+        ("windowed-large", F(window_of(8_000, 2, ClockSource::System, false, &[1_700, 0, 4_600, 50]))),
+        (
+            "windowed-arriving",
+            Value::cut_filter(window_of(8_000, 2, ClockSource::Manual, false, &[1_700, 1_700]), 1_500),
+        ),
+        ("windowed-begun", Value::cut_filter(window_of(8_000, 2, ClockSource::Manual, true, &[1_700, 1_700]), 0)),
         ("windowed-last", F(last(100, false, 330))),
         // Three generations of two hold the last five.
         ("windowed-last-uneven", F(last(5, false, 12))),

@@ -15,7 +15,7 @@ use rollcall_core::unstable::counting::Shaped;
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{Loading, Stored, piece_checksum};
-use rollcall_core::window::{Pace, Time, Window};
+use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::values::{Dump, counter, load_rdb, rdb_of_loading, same_dump, windowed};
 
@@ -34,9 +34,9 @@ fn refusal<T: Stored>(chunks: Dump) -> Option<Error> {
 }
 
 /// A filter of a day in four slices: the oldest that is alive, the one after it, none, one that grew, and the newest.
-fn of_a_day(pace: Pace) -> BloomFilter {
+fn of_a_day(clock_source: ClockSource) -> BloomFilter {
     let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 7 };
-    windowed(params, Sliding::time(86_400, 4, pace, false).unwrap(), &[10, 20, 0, 70, 5])
+    windowed(params, Sliding::time(86_400, 4, clock_source, false).unwrap(), &[10, 20, 0, 70, 5])
 }
 
 /// A header of which `range` is replaced and the checksum made right again: what only the validator can refuse.
@@ -119,7 +119,7 @@ fn forged_filter_headers_are_refused_by_field() {
 
 #[test]
 fn forged_headers_of_windowed_filters_are_refused_by_field() {
-    let header = of_a_day(Pace::Clock).header();
+    let header = of_a_day(ClockSource::System).header();
     // Rate, capacity, expansion, seed; window, slices, flags, newest slice, generations; of each: age, renewed, sub-filters;
     // of each of these: lines, items, lines an item, probes a line; form.
     assert_eq!(header[..14], *b"\xe1\x02\x01\x64\x02\x07\x80\xa3\x05\x04\0\xec\x07\x04");
@@ -190,8 +190,8 @@ fn forged_headers_of_windowed_filters_are_refused_by_field() {
         let loaded = persist::load::<BloomFilter, _>([(1, &forged)], &Unlimited).unwrap();
         assert_eq!(loaded.header(), forged);
     }
-    assert_eq!(forged(&header, 10..11, b"\x01"), of_a_day(Pace::Manual).header());
-    // A filter of the last items has neither a pace nor generations that grow.
+    assert_eq!(forged(&header, 10..11, b"\x01"), of_a_day(ClockSource::Manual).header());
+    // A filter of the last items has neither a clock source nor generations that grow.
     let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 0, seed: 7 };
     let header = windowed(params, Sliding::last(4).unwrap(), &[60]).header();
     assert_eq!(header[..12], *b"\xe1\x02\x01\x64\0\x07\0\x04\0\xea\x07\x03");
@@ -225,7 +225,7 @@ fn forged_headers_of_windowed_filters_are_refused_by_field() {
 #[test]
 fn slices_that_a_window_does_not_need_are_refused() {
     let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 7 };
-    let of_filter = windowed(params, Sliding::time(65, 64, Pace::Manual, false).unwrap(), &[0]).header();
+    let of_filter = windowed(params, Sliding::time(65, 64, ClockSource::Manual, false).unwrap(), &[0]).header();
     let of_counter = windowed_counter(counting_params(), 65, 64);
     assert_eq!(of_filter[6..8], [65, 33]);
     assert_eq!(of_counter[11..13], [65, 33]);
@@ -248,7 +248,7 @@ fn counting_params() -> counting::Params {
 }
 
 fn windowed_counter(params: counting::Params, seconds: u64, slices: u32) -> Vec<u8> {
-    let window = Window::new(seconds, slices, Counter::MAX_SLICES, Pace::Manual).unwrap();
+    let window = Window::new(seconds, slices, Counter::MAX_SLICES, ClockSource::Manual).unwrap();
     Counter::new(params).unwrap().with_window(window, 0).unwrap().header()
 }
 
@@ -256,7 +256,7 @@ fn windowed_counter(params: counting::Params, seconds: u64, slices: u32) -> Vec<
 #[test]
 fn a_slice_beyond_all_time_is_only_a_number() {
     let last = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
-    let header = forged(&of_a_day(Pace::Clock).header(), 11..13, last);
+    let header = forged(&of_a_day(ClockSource::System).header(), 11..13, last);
     for seconds in [0, 1_004 * 21_600, u64::MAX] {
         let now = Time::At(seconds);
         let mut filter: BloomFilter = persist::load([(1, &header)], &Unlimited).unwrap();
@@ -264,8 +264,8 @@ fn a_slice_beyond_all_time_is_only_a_number() {
         assert!(filter.at(now).may_contain(b"item:0"));
         assert_eq!((filter.num_items(), filter.at(now).num_items()), (105, 105));
         let other = filter.try_clone().unwrap();
-        assert_eq!(filter.live(Time::Reached).merge(&[&other, &of_a_day(Pace::Clock)], &Unlimited), Ok(false));
-        assert!(of_a_day(Pace::Clock).merging(&[&filter], now).is_err());
+        assert_eq!(filter.live(Time::Reached).merge(&[&other, &of_a_day(ClockSource::System)], &Unlimited), Ok(false));
+        assert!(of_a_day(ClockSource::System).merging(&[&filter], now).is_err());
         assert!(filter.live(now).add(b"new", &Unlimited).unwrap() && filter.at(now).may_contain(b"item:0"));
         assert_eq!(filter.newest_slice(), Some(seconds / 21_600));
         let again: BloomFilter = persist::load(persist::dump(&filter), &Unlimited).unwrap();
@@ -326,7 +326,7 @@ fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
 #[test]
 fn generations_share_the_sub_filters_that_there_may_be() {
     let params = bloom::Params { error_rate: 1e-6, capacity: 4, expansion: 1, seed: 7 };
-    let mut filter = windowed(params, Sliding::time(400, 4, Pace::Manual, false).unwrap(), &[600]);
+    let mut filter = windowed(params, Sliding::time(400, 4, ClockSource::Manual, false).unwrap(), &[600]);
     filter.advance(1_001);
     let refused = (0u32..).find_map(|item| filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited).err());
     assert!(matches!(refused, Some(Error::OutOfRange { parameter: Parameter::SubFilters, .. })), "{refused:?}");
@@ -483,7 +483,7 @@ proptest! {
     /// Any header fields under a right checksum: accepted or refused, never a panic nor a huge allocation.
     #[test]
     fn any_forged_header_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..100), at in 1usize..100, replaced in 0usize..20) {
-        let day = of_a_day(Pace::Clock).header();
+        let day = of_a_day(ClockSource::System).header();
         for header in [filter(10, 2, 40).header(), counter(50_000, 250, 40).header(), day] {
             let end = header.len() - 4;
             let at = at.min(end);

@@ -6,7 +6,7 @@ use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::persist::{is_header, scandump};
-use rollcall_core::window::{Pace, Time};
+use rollcall_core::window::{ClockSource, Time};
 
 use rollcall_fuzz::values::{Dump, reload, windowed};
 
@@ -14,8 +14,8 @@ fn params(capacity: u64, expansion: u32) -> Params {
     Params { error_rate: 0.01, capacity, expansion, seed: 7 }
 }
 
-fn day(slices: u32, pace: Pace, refresh: bool) -> Sliding {
-    Sliding::time(86_400, slices, pace, refresh).unwrap()
+fn day(slices: u32, clock_source: ClockSource, refresh: bool) -> Sliding {
+    Sliding::time(86_400, slices, clock_source, refresh).unwrap()
 }
 
 /// A dump, call by call. `between` happens to the filter before call number `at`.
@@ -58,7 +58,7 @@ fn pass(filter: &mut BloomFilter, slices: u64) {
 /// A dump of more than its header does not go on after an advance, neither where it is made nor where it is loaded.
 #[test]
 fn a_dump_ends_with_its_slice() {
-    let of_time = windowed(params(40_000, 2), day(4, Pace::Clock, false), &[9_000, 9_000]);
+    let of_time = windowed(params(40_000, 2), day(4, ClockSource::System, false), &[9_000, 9_000]);
     let of_last = windowed(params(40_000, 0), Sliding::last_different(), &[50_000]);
     for mut filter in [of_time, of_last] {
         let chunks = scan(&mut filter, usize::MAX, |_| ()).unwrap();
@@ -86,7 +86,7 @@ fn a_dump_ends_with_its_slice() {
 /// Stamps come round. What they do not show, the checksums of chunks do.
 #[test]
 fn a_stamp_that_came_round_is_refused_where_it_is_loaded() {
-    let mut filter = windowed(params(40_000, 2), day(4, Pace::Clock, false), &[9_000, 9_000]);
+    let mut filter = windowed(params(40_000, 2), day(4, ClockSource::System, false), &[9_000, 9_000]);
     let chunks = scan(&mut filter, usize::MAX, |_| ()).unwrap();
     let later = scan(&mut filter, 1, |filter| {
         pass(filter, 1023);

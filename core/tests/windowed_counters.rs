@@ -10,7 +10,7 @@ use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::persist::{Loading, LoadingCounter, Stored, is_header, scandump};
-use rollcall_core::window::{Pace, Time, Window};
+use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::values::{
     Dump, completed, cut_after, dump_of, load_rdb, rdb_of, rdb_of_loading, reload, same_dump, windowed_counter,
@@ -24,7 +24,7 @@ fn params(capacity: u64, exact_limit: u32) -> Params {
 fn counters() -> Vec<(Representation, Counter)> {
     use Representation::{Dense, Exact, Sparse};
     let mut all = Vec::new();
-    for (slices, pace) in [(12, Pace::Clock), (24, Pace::Manual)] {
+    for (slices, clock_source) in [(12, ClockSource::System), (24, ClockSource::Manual)] {
         for (representation, params, members) in [
             (Exact, params(50_000, 250), &[10, 0, 20][..]),
             (Exact, params(50_000, 2000), &[500, 400]),
@@ -32,8 +32,8 @@ fn counters() -> Vec<(Representation, Counter)> {
             (Sparse, params(10_000_000, 10), &[2000, 1000]),
             (Dense, params(1_000, 0), &[3000, 1000, 500]),
         ] {
-            all.push((representation, windowed_counter(params, slices, pace, members)));
-            let mut rebased = windowed_counter(params, slices, pace, members);
+            all.push((representation, windowed_counter(params, slices, clock_source, members)));
+            let mut rebased = windowed_counter(params, slices, clock_source, members);
             rebased.rebase(500);
             all.push((representation, rebased));
         }
@@ -92,7 +92,7 @@ fn scan(counter: &mut Counter, at: usize, between: impl Fn(&mut Counter)) -> Res
 #[test]
 fn a_dump_ends_with_its_slice() {
     for (slices, members) in [(12, &[30_000, 20_000][..]), (24, &[30_000])] {
-        let mut counter = windowed_counter(params(50_000, 0), slices, Pace::Clock, members);
+        let mut counter = windowed_counter(params(50_000, 0), slices, ClockSource::System, members);
         let chunks = scan(&mut counter, usize::MAX, |_| ()).unwrap();
         assert!(chunks.len() > 1 && is_header(chunks[0].0) && !is_header(chunks[1].0));
         // Some clients hold integers in doubles.
@@ -165,12 +165,12 @@ fn every_flipped_bit_is_refused() {
 /// The fields as the documentation of the format has them.
 #[test]
 fn headers_are_laid_out_as_documented() {
-    let mut exact = windowed_counter(params(50_000, 250), 24, Pace::Manual, &[2, 1]);
+    let mut exact = windowed_counter(params(50_000, 250), 24, ClockSource::Manual, &[2, 1]);
     let before = exact.header();
     exact.rebase(998);
     // Kind and version, representation, precision, tail bits, rate, capacity, exact limit, exact bytes, seed.
     let fields = b"\xd1\0\x0e\x0a\x02\x01\xd0\x86\x03\xfa\x01\x80\x80\x01\x07";
-    // Window, slices, pace, newest slice, offset: three slices back of 255.
+    // Window, slices, clock source, newest slice, offset: three slices back of 255.
     let window = b"\x18\x18\x01\xe6\x07\xfc";
     // 1001 mod 255 is 236, and tags begin with 1.
     let payload = b"\x01\xec\x08member:0\xec\x08member:1\xed\x08member:2";
@@ -182,7 +182,7 @@ fn headers_are_laid_out_as_documented() {
 
 #[test]
 fn a_day_by_the_hour_takes_at_most_40_kb() {
-    let window = Window::new(86_400, 24, Counter::MAX_SLICES, Pace::Manual).unwrap();
+    let window = Window::new(86_400, 24, Counter::MAX_SLICES, ClockSource::Manual).unwrap();
     let mut counter = Counter::new(params(50_000, 250)).unwrap().with_window(window, 0).unwrap();
     let mut largest = counter.size_bytes();
     for hour in 0..30u64 {
@@ -239,8 +239,8 @@ proptest! {
         cut: u8,
     ) {
         let limit = MaxBytes(1 << 20);
-        let pace = if is_manual { Pace::Manual } else { Pace::Clock };
-        let window = Window::new(seconds.max(slices.into()), slices, Counter::MAX_SLICES, pace).unwrap();
+        let clock_source = if is_manual { ClockSource::Manual } else { ClockSource::System };
+        let window = Window::new(seconds.max(slices.into()), slices, Counter::MAX_SLICES, clock_source).unwrap();
         let params = Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed };
         let mut counter = Counter::new(params).unwrap().with_window(window, first).unwrap();
         let other = Params { capacity: other_capacity, error_rate: 0.05, exact_limit: 10, ..params };
@@ -260,7 +260,7 @@ proptest! {
             assert_reads_back(&counter, cut.into());
         }
         assert_reads_back(&other, cut.into());
-        counter.set_pace(if is_manual { Pace::Clock } else { Pace::Manual });
+        counter.set_clock_source(if is_manual { ClockSource::System } else { ClockSource::Manual });
         assert_reads_back(&counter, cut.into());
     }
 

@@ -8,7 +8,7 @@ use rollcall_core::unstable::bloom::classic::{FORCE64, Rules, Shape};
 use rollcall_core::unstable::bloom::{ClassicFilter, ClassicSubFilter};
 use rollcall_core::unstable::counting::Shaped;
 use rollcall_core::unstable::counting::layout::{Layout, MAX_PRECISION, MAX_TAIL_BITS, MIN_PRECISION, MIN_TAIL_BITS};
-use rollcall_core::window::{Pace, Time, Window};
+use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::input::{Input, items_of};
 use crate::limit::Limit;
@@ -19,8 +19,8 @@ const ROUNDS: u8 = 4;
 /// Largest value that is made to be stored, bytes. A chain of the smallest sub-filters has a hundred then.
 pub const MADE_BYTES: u64 = 16 << 10;
 
-fn pace(input: &mut Input<'_>) -> Pace {
-    if input.flag() { Pace::Manual } else { Pace::Clock }
+fn clock_source(input: &mut Input<'_>) -> ClockSource {
+    if input.flag() { ClockSource::Manual } else { ClockSource::System }
 }
 
 /// A slice that a window begins in: of our days, of the first, or any.
@@ -45,7 +45,7 @@ pub fn empty_filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter,
         1 => BloomFilter::new(BitLayout::Classic, params, limit),
         2 => {
             let (slices, seconds) = (input.up_to(66) as u32, input.number());
-            let sliding = Sliding::time(seconds, slices, pace(input), input.flag())?;
+            let sliding = Sliding::time(seconds, slices, clock_source(input), input.flag())?;
             BloomFilter::windowed(params, sliding, first_slice(input), limit)
         }
         3 => {
@@ -84,7 +84,7 @@ pub fn empty_counter(input: &mut Input<'_>) -> Result<Counter, Error> {
         return Ok(counter);
     }
     let (seconds, slices) = (input.number(), input.byte().into());
-    let window = Window::new(seconds, slices, Counter::MAX_SLICES, pace(input))?;
+    let window = Window::new(seconds, slices, Counter::MAX_SLICES, clock_source(input))?;
     counter.with_window(window, first_slice(input))
 }
 

@@ -8,7 +8,7 @@ use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::EitherChain;
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, Stored, dump_loading, rdb, redisbloom};
-use rollcall_core::window::{Pace, Time, Window};
+use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::fields::{Field, Fields, written};
 
@@ -129,8 +129,8 @@ pub fn counter_of(error_rate: f64, capacity: u64, exact_limit: u32, members: u32
 
 /// A counter of a window of a second a slice, of `slices`. In each slice from 1,000 on it saw so many members, half of them
 /// those of the slice before.
-pub fn windowed_counter(params: counting::Params, slices: u32, pace: Pace, members: &[u32]) -> Counter {
-    let window = Window::new(slices.into(), slices, Counter::MAX_SLICES, pace).unwrap();
+pub fn windowed_counter(params: counting::Params, slices: u32, clock_source: ClockSource, members: &[u32]) -> Counter {
+    let window = Window::new(slices.into(), slices, Counter::MAX_SLICES, clock_source).unwrap();
     let mut counter = Counter::new(params).unwrap().with_window(window, 1_000).unwrap();
     let mut next = 0u32;
     for (slice, &count) in (1_000..).zip(members) {

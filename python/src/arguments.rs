@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::{MaxBytes, SizeLimit};
-use rollcall_core::window::{Pace, Time};
+use rollcall_core::window::{ClockSource, Time};
 
 use crate::errors::PARAMETER;
 
@@ -78,7 +78,7 @@ pub(crate) fn unix_seconds(now: Option<Whole>) -> u64 {
 
 /// The time of a value. Only what goes by the clock asks for one.
 pub(crate) fn time(value: &impl Windowed, now: Option<Whole>) -> Time {
-    let asks = value.window().is_some_and(|window| window.pace() == Pace::Clock);
+    let asks = value.window().is_some_and(|window| window.clock_source() == ClockSource::System);
     if asks { Time::At(unix_seconds(now)) } else { Time::Reached }
 }
 

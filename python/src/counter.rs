@@ -9,7 +9,7 @@ use rollcall_core::admission::Terms;
 use rollcall_core::counting::{Counter as Count, Estimated, Params, View};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
-use rollcall_core::window::{Pace, Window};
+use rollcall_core::window::{ClockSource, Window};
 
 use crate::arguments::{Limit, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
 use crate::equality::are_equal;
@@ -122,8 +122,8 @@ impl Counter {
         let counter = Count::new(params).and_then(|counter| {
             let Some(Seconds(seconds)) = window else { return Ok(counter) };
             let slices = slices.map_or_else(|| default_slices(SLICES, seconds), Whole::narrow);
-            let pace = if manual { Pace::Manual } else { Pace::Clock };
-            let window = Window::new(seconds, slices, Count::MAX_SLICES, pace)?;
+            let clock_source = if manual { ClockSource::Manual } else { ClockSource::System };
+            let window = Window::new(seconds, slices, Count::MAX_SLICES, clock_source)?;
             counter.with_window(window, window.first_slice(unix_seconds(now)))
         });
         if window.is_none() && (slices.is_some() || manual) {
@@ -335,8 +335,8 @@ impl Counter {
         let window = match self.sliding(py) {
             None => String::new(),
             Some(window) => {
-                let pace = if window.pace() == Pace::Manual { " by hand" } else { "" };
-                format!(", {} seconds{pace} in {} slices", window.seconds(), window.slices())
+                let clock_source = if window.clock_source() == ClockSource::Manual { " by hand" } else { "" };
+                format!(", {} seconds{clock_source} in {} slices", window.seconds(), window.slices())
             }
         };
         Ok(format!(
@@ -429,7 +429,7 @@ impl Counter {
     /// Whether its window goes by `advance`, not by the clock.
     #[getter]
     fn manual(&self, py: Python<'_>) -> bool {
-        self.sliding(py).is_some_and(|window| window.pace() == Pace::Manual)
+        self.sliding(py).is_some_and(|window| window.clock_source() == ClockSource::Manual)
     }
 
     /// The most bytes that it may grow to; None for no limit.

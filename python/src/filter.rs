@@ -9,7 +9,7 @@ use rollcall_core::admission::{Admission, Terms};
 use rollcall_core::bloom::{BitLayout, BloomFilter as Filter, Params, Sliding};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
-use rollcall_core::window::Pace;
+use rollcall_core::window::ClockSource;
 
 use crate::arguments::{Limit, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
 use crate::errors::{ADMISSION, PARAMETER, raised};
@@ -98,7 +98,7 @@ fn sliding_of(
         }
         (Some(Seconds(seconds)), false) => {
             let slices = slices.map_or_else(|| default_slices(default, seconds), Whole::narrow);
-            Sliding::time(seconds, slices, if manual { Pace::Manual } else { Pace::Clock }, refresh)
+            Sliding::time(seconds, slices, if manual { ClockSource::Manual } else { ClockSource::System }, refresh)
         }
         (None, true) if manual => {
             return Err(PARAMETER.error(py, "manual does not go with last: it goes by items, not by slices of time"));
@@ -415,7 +415,7 @@ impl BloomFilter {
     fn manual(&self, py: Python<'_>) -> bool {
         self.sliding(py)
             .and_then(|sliding| sliding.window().copied())
-            .is_some_and(|window| window.pace() == Pace::Manual)
+            .is_some_and(|window| window.clock_source() == ClockSource::Manual)
     }
 
     /// The most bytes that it may grow to; None for no limit.

@@ -28,6 +28,13 @@ pub fn count(noun: Noun, parameter: Parameter, arg: Arg<'_>) -> Result<u64, Refu
     fits.then_some(value).ok_or_else(|| Refusal::not_a("whole number below 2^63", parameter.name(), arg.bytes()))
 }
 
+/// How many keys a command has by its first argument, from 1 to the arguments behind that; `None` for anything else.
+pub fn numkeys(args: Args<'_>) -> Option<usize> {
+    let behind = args.len().checked_sub(2)?;
+    let keys = usize::try_from(plain(args.get(1).bytes())?).ok()?;
+    (1..=behind).contains(&keys).then_some(keys)
+}
+
 /// The iterator of a dump. RedisBloom takes negative iterators, which are past every end.
 pub fn iterator(arg: Arg<'_>) -> Result<u64, Refusal> {
     let given = arg.bytes();

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use rollcall_core::error::Parameter;
 use rollcall_core::live::Live;
-use rollcall_core::window::{Move, Pace};
+use rollcall_core::window::{ClockSource, Move};
 
 use super::changes::{Changing, announce_moved, time_of};
 use super::keyspace::value_mut;
@@ -86,7 +86,7 @@ fn go_to<T: Changing>(value: &mut T, to: &To) -> bool {
     match *to {
         To::Slice(slice) => T::dispose(value.advance(slice)),
         To::Rebased(slice) => value.rebase(slice),
-        To::Clock => value.set_pace(Pace::Clock),
+        To::Clock => value.set_clock_source(ClockSource::System),
     }
     before.changed(value);
     let has_moved = newest != value.newest_slice();
@@ -105,7 +105,7 @@ fn check<T: Changing>(ctx: Ctx, value: &T, to: &To) -> Result<(), Refusal> {
         To::Rebased(_) => Err(Refusal::Argument("option REBASE is for replicas and the AOF".to_owned())),
         To::Slice(slice) => match slice.cmp(&present) {
             Ordering::Less => refuse(format!("at least {present}, which the window has reached"), slice),
-            Ordering::Greater if window.pace() == Pace::Clock => {
+            Ordering::Greater if window.clock_source() == ClockSource::System => {
                 refuse(format!("at most {present}, that of the clock by which the window goes"), slice)
             }
             _ => Ok(()),

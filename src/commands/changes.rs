@@ -7,7 +7,7 @@
 use rollcall_core::admission::{Admission, Terms};
 use rollcall_core::error::Error;
 use rollcall_core::live::{Live, Outcome, Windowed};
-use rollcall_core::window::{Merging, Move, Pace, Time};
+use rollcall_core::window::{ClockSource, Merging, Move, Time};
 
 use super::effects::{Added, Creation, announce_added, announce_move};
 use super::keyspace::{create, create_expiring, open, open_merge, refusal_of, replace, value_mut, values};
@@ -51,7 +51,11 @@ pub(super) trait Changing: Family + Windowed {
 #[inline]
 pub(super) fn time_of<'v, T: Windowed + 'v>(ctx: Ctx, values: impl IntoIterator<Item = &'v T>) -> Time {
     let mut windows = values.into_iter().filter_map(|value| value.window());
-    if windows.any(|window| window.pace() == Pace::Clock) { Time::At(ctx.now_seconds()) } else { Time::At(0) }
+    if windows.any(|window| window.clock_source() == ClockSource::System) {
+        Time::At(ctx.now_seconds())
+    } else {
+        Time::At(0)
+    }
 }
 
 /// The time at which a value changes.

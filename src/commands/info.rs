@@ -6,7 +6,7 @@ use rollcall_core::bloom::{BloomFilter, Present, Sliding};
 use rollcall_core::counting::Counter;
 use rollcall_core::live::Windowed;
 use rollcall_core::unstable::counting::Shaped;
-use rollcall_core::window::{Pace, Time, Window};
+use rollcall_core::window::{ClockSource, Time, Window};
 
 use super::table::argument::{Argument, choice};
 use crate::refusal::{Refusal, quoted};
@@ -68,7 +68,7 @@ pub static OF_FILTERS: [InfoField<OfFilter>; 14] = [
     }),
     field!("Slices", c"SLICES", c"slices", |at| number(at.filter.sliding().and_then(Sliding::slices).map(u64::from))),
     field!("Slice", c"SLICE", c"slice", |at| slice(at.filter, at.time)),
-    field!("Pace", c"PACE", c"pace", |at| pace(at.filter.window())),
+    field!("Clock", c"CLOCK", c"clock", |at| clock_source(at.filter.window())),
     field!("Refresh", c"REFRESH", c"refresh", |at| number(at.filter.sliding().map(|sliding| sliding.refresh.into()))),
 ];
 
@@ -92,7 +92,7 @@ pub static OF_COUNTERS: [InfoField<OfCounter>; 17] = [
     field!("Window", c"WINDOW", c"window", |at| seconds(at.counter.window())),
     field!("Slices", c"SLICES", c"slices", |at| number(at.counter.window().map(|window| window.slices().into()))),
     field!("Slice", c"SLICE", c"slice", |at| slice(at.counter, at.time)),
-    field!("Pace", c"PACE", c"pace", |at| pace(at.counter.window())),
+    field!("Clock", c"CLOCK", c"clock", |at| clock_source(at.counter.window())),
 ];
 
 /// The words of a table, for `COMMAND DOCS`.
@@ -143,9 +143,9 @@ fn slice<T: Windowed>(value: &T, time: Time) -> Field {
     number(value.window().and_then(|_| value.present_slice(time)))
 }
 
-fn pace(window: Option<&Window>) -> Field {
-    window.map_or(Field::Null, |window| match window.pace() {
-        Pace::Clock => Field::Text("clock"),
-        Pace::Manual => Field::Text("manual"),
+fn clock_source(window: Option<&Window>) -> Field {
+    window.map_or(Field::Null, |window| match window.clock_source() {
+        ClockSource::System => Field::Text("system"),
+        ClockSource::Manual => Field::Text("manual"),
     })
 }

@@ -25,12 +25,10 @@ struct Operands<'a> {
 impl<'a> Operands<'a> {
     /// `numkeys key [key ...] [SINCE seconds [seconds ...]]`
     fn of(ctx: Ctx, args: Args<'a>) -> Result<Self, Refusal> {
-        let given = args.get(1).bytes();
-        let most = args.len() - 2;
-        let numkeys = std::str::from_utf8(given).ok().and_then(|text| text.parse().ok());
-        let Some(numkeys) = numkeys.filter(|numkeys| (1..=most).contains(numkeys)) else {
-            let expected = format!("from 1 to {most}, the arguments behind it");
-            return Err(Refusal::Argument(format!("bad numkeys: expected {expected}, got {}", quoted(given))));
+        let Some(numkeys) = args::numkeys(args) else {
+            let expected = format!("from 1 to {}, the arguments behind it", args.len() - 2);
+            let got = quoted(args.get(1).bytes());
+            return Err(Refusal::Argument(format!("bad numkeys: expected {expected}, got {got}")));
         };
         let (names, rest) = (args.from(2).first(numkeys), args.from(2 + numkeys));
         let mut seconds = list::<Counter, _>(rest.len())?;

@@ -3,7 +3,7 @@
 use rollcall_core::bloom::{BloomFilter, Sliding, Span};
 use rollcall_core::counting::Counter;
 use rollcall_core::error::{Error, Parameter};
-use rollcall_core::window::{Pace, Window};
+use rollcall_core::window::{ClockSource, Window};
 
 use super::effects::word;
 use super::keyspace::refusal_of;
@@ -25,9 +25,9 @@ fn narrow(slices: u64) -> u32 {
     u32::try_from(slices).unwrap_or(u32::MAX)
 }
 
-/// The pace that options give.
-fn pace_of(given: &args::WindowOptions) -> Pace {
-    if given.manual { Pace::Manual } else { Pace::Clock }
+/// The clock source that options give.
+fn clock_source_of(given: &args::WindowOptions) -> ClockSource {
+    if given.manual { ClockSource::Manual } else { ClockSource::System }
 }
 
 /// The error, about the number of slices that was given and not about what 32 bits hold of it.
@@ -47,7 +47,7 @@ pub(super) fn of_counter(options: &Options) -> Result<Option<Window>, Refusal> {
         return needs_window(given, "option WINDOW").map(|()| None);
     };
     let slices = given.slices.map_or(SLICES_OF_COUNTERS.min(narrow(seconds.max(1))), narrow);
-    let window = Window::new(seconds, slices, Counter::MAX_SLICES, pace_of(given));
+    let window = Window::new(seconds, slices, Counter::MAX_SLICES, clock_source_of(given));
     window.map(Some).map_err(|error| refused::<Counter>(error, given))
 }
 
@@ -75,7 +75,7 @@ pub(super) fn of_filter(options: &Options) -> Result<Option<Sliding>, Refusal> {
         (None, true) => Sliding::last(given.slices.map_or(default_slices, narrow)),
         (Some(seconds), false) => {
             let slices = given.slices.map_or(default_slices.min(narrow(seconds.max(1))), narrow);
-            Sliding::time(seconds, slices, pace_of(given), given.refresh)
+            Sliding::time(seconds, slices, clock_source_of(given), given.refresh)
         }
     };
     sliding.map(Some).map_err(|error| refused::<BloomFilter>(error, given))
@@ -102,7 +102,7 @@ fn needs_window(given: &args::WindowOptions, needed: &str) -> Result<(), Refusal
 /// The options that make the same window elsewhere, at the same slice.
 pub(super) fn words(ctx: Ctx, window: &Window, refresh: bool, slice: u64) -> Vec<ArgOrOwned<'static>> {
     let mut words = vec![word(ctx, "WINDOW"), word(ctx, window.seconds().to_string())];
-    if window.pace() == Pace::Manual {
+    if window.clock_source() == ClockSource::Manual {
         words.push(word(ctx, "MANUAL"));
     }
     words.extend(words_of_slices(ctx, window.slices(), refresh));

@@ -52,6 +52,8 @@ required! {
         RedisModule_InfoAddFieldULongLong,
         RedisModule_InfoAddSection,
         RedisModule_IsIOError,
+        RedisModule_IsKeysPositionRequest,
+        RedisModule_KeyAtPosWithFlags,
         RedisModule_KeyType,
         RedisModule_LoadConfigs,
         RedisModule_LoadDouble,

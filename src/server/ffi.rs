@@ -234,6 +234,19 @@ impl Ctx<'_> {
         unsafe { api!(RedisModule_ReplyWithNull(self.ptr)) };
     }
 
+    /// Does the server ask the command for its keys alone? Then it replies nothing and changes nothing.
+    pub fn is_asked_for_keys(self) -> bool {
+        // SAFETY: the context is that of the running command.
+        unsafe { api!(RedisModule_IsKeysPositionRequest(self.ptr)) != 0 }
+    }
+
+    /// Tells the server, which [asked](Self::is_asked_for_keys), that the argument at `position` is a key that is read.
+    pub fn report_key(self, position: usize) {
+        let flags = raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS;
+        // SAFETY: as above.
+        unsafe { api!(RedisModule_KeyAtPosWithFlags(self.ptr, position as c_int, flags as c_int)) };
+    }
+
     pub fn reply_array(self, len: usize) {
         OWES_ELEMENTS.store(true, Ordering::Relaxed);
         // SAFETY: the context is live.

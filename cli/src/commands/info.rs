@@ -6,7 +6,7 @@ use clap::Args;
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;
 use rollcall_core::live::Windowed;
-use rollcall_core::window::{Pace, Window};
+use rollcall_core::window::{ClockSource, Window};
 use serde_json::{Map, Value as Json, json};
 
 use crate::failure::Failure;
@@ -87,7 +87,7 @@ fn of_filter(filter: &BloomFilter) -> Fields {
         fields.push(("Window", sliding.window().map_or(json!("last"), |window| json!(window.seconds()))));
         fields.push(("Slices", json!(sliding.slices())));
         fields.push(("Slice", json!(sliding.window().and(filter.newest_slice()))));
-        fields.push(("Pace", json!(sliding.window().map(pace))));
+        fields.push(("Clock", json!(sliding.window().map(clock_source))));
         fields.push(("Refresh", json!(u8::from(sliding.refresh))));
     }
     fields
@@ -114,14 +114,14 @@ fn of_counter(counter: &Counter) -> Fields {
         fields.push(("Window", json!(window.seconds())));
         fields.push(("Slices", json!(window.slices())));
         fields.push(("Slice", json!(counter.newest_slice())));
-        fields.push(("Pace", json!(pace(window))));
+        fields.push(("Clock", json!(clock_source(window))));
     }
     fields
 }
 
-fn pace(window: &Window) -> &'static str {
-    match window.pace() {
-        Pace::Clock => "clock",
-        Pace::Manual => "manual",
+fn clock_source(window: &Window) -> &'static str {
+    match window.clock_source() {
+        ClockSource::System => "system",
+        ClockSource::Manual => "manual",
     }
 }

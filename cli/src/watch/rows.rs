@@ -215,7 +215,7 @@ fn questions(key: &Key, prefix: &str) -> Vec<redis::Cmd> {
         info.clone(),
     ];
     if key.class != Class::Counter {
-        questions.extend(["ERROR", "FPR", "WINDOW", "SLICES", "PACE"].map(|field| info.clone().arg(field).to_owned()));
+        questions.extend(["ERROR", "FPR", "WINDOW", "SLICES", "CLOCK"].map(|field| info.clone().arg(field).to_owned()));
     }
     questions
 }
@@ -257,7 +257,7 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
         row.items = value("Count").and_then(integer);
         row.asked = value("Error rate").and_then(number);
         row.rate = value("Standard error").and_then(number);
-        row.window = value("Window").and_then(seconds).map(|seconds| by_pace(seconds, value("Pace")));
+        row.window = value("Window").and_then(seconds).map(|seconds| by_clock_source(seconds, value("Clock")));
         row.slices = value("Slices").and_then(integer);
         row.mode = value("Representation").and_then(text).unwrap_or_default();
         if let Some(window) = row.window {
@@ -270,7 +270,7 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
         row.asked = of_one(3).as_ref().and_then(number);
         row.rate = of_one(4).as_ref().and_then(number);
         row.window = of_one(5).and_then(|window| match seconds(&window) {
-            Some(seconds) => Some(by_pace(seconds, of_one(7).as_ref())),
+            Some(seconds) => Some(by_clock_source(seconds, of_one(7).as_ref())),
             None => text(&window).map(|_| WindowFacts::Last),
         });
         row.slices = of_one(6).as_ref().and_then(integer);
@@ -295,8 +295,8 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
 }
 
 /// A window of so many seconds, by what moves it on.
-fn by_pace(seconds: u64, pace: Option<&Value>) -> WindowFacts {
-    let is_manual = pace.and_then(text).is_some_and(|pace| pace == "manual");
+fn by_clock_source(seconds: u64, clock_source: Option<&Value>) -> WindowFacts {
+    let is_manual = clock_source.and_then(text).is_some_and(|clock_source| clock_source == "manual");
     if is_manual { WindowFacts::Manual(seconds) } else { WindowFacts::Seconds(seconds) }
 }
 
@@ -391,7 +391,7 @@ mod tests {
     #[test]
     fn a_filter_is_what_its_answers_say() {
         let key = Key { name: b"k".to_vec(), class: Class::Filter };
-        let of_pace = |window: Value, slices: Value, expansion: Value, pace: &str| {
+        let of_clock_source = |window: Value, slices: Value, expansion: Value, clock_source: &str| {
             let fields = [
                 ("Capacity", Value::Int(1000)),
                 ("Number of filters", Value::Int(10)),
@@ -406,13 +406,13 @@ mod tests {
                 field(text("0.02")),
                 field(window),
                 field(slices),
-                field(text(pace)),
+                field(text(clock_source)),
             ];
             let (mut row, grows) = row(&key, &answers).expect("a row");
             row.findings = row.judge("BF", grows);
             row
         };
-        let of = |window: Value, slices: Value, expansion: Value| of_pace(window, slices, expansion, "clock");
+        let of = |window: Value, slices: Value, expansion: Value| of_clock_source(window, slices, expansion, "system");
         let codes = |row: &Row| row.findings.iter().map(|finding| finding.problem.name()).collect::<Vec<_>>();
         let growing = of(Value::Nil, Value::Nil, Value::Int(2));
         assert_eq!((growing.mode.as_str(), growing.fill, growing.filters), ("grows", Some(0.99), Some(10)));
@@ -424,7 +424,7 @@ mod tests {
         let window = of(Value::Int(60), Value::Int(4), Value::Int(2));
         assert_eq!((window.mode.as_str(), window.filters, window.slices), ("60 s", Some(2), Some(4)));
         assert_eq!(codes(&window), ["past-rate", "no-ttl"]);
-        let manual = of_pace(Value::Int(60), Value::Int(4), Value::Int(2), "manual");
+        let manual = of_clock_source(Value::Int(60), Value::Int(4), Value::Int(2), "manual");
         assert_eq!((manual.mode.as_str(), codes(&manual)), ("60 s by hand", vec!["past-rate"]));
         assert!(manual.findings[0].command.as_ref().is_some_and(|command| command.ends_with(" WINDOW 60 MANUAL")));
         let last = of(text("last"), Value::Int(4), Value::Nil);

@@ -4,7 +4,7 @@ use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Sliding};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::window::{Pace, Time, Window};
+use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::run::Folder;
 
@@ -52,10 +52,10 @@ fn filters_take_what_was_planned() {
 fn filters_that_forget_take_what_was_planned() {
     let folder = Folder::new();
     for (options, sliding, expansion) in [
-        ("--window 1d", Sliding::time(86_400, 4, Pace::Clock, false), 2),
-        ("--window 2", Sliding::time(2, 2, Pace::Clock, false), 2),
-        ("--window 13 --slices 12", Sliding::time(13, 7, Pace::Clock, false), 2),
-        ("--window 1h --slices 9 --refresh --expansion 3", Sliding::time(3600, 9, Pace::Clock, true), 3),
+        ("--window 1d", Sliding::time(86_400, 4, ClockSource::System, false), 2),
+        ("--window 2", Sliding::time(2, 2, ClockSource::System, false), 2),
+        ("--window 13 --slices 12", Sliding::time(13, 7, ClockSource::System, false), 2),
+        ("--window 1h --slices 9 --refresh --expansion 3", Sliding::time(3600, 9, ClockSource::System, true), 3),
         ("--last", Sliding::last(4), 0),
         ("--last --slices 64", Sliding::last(64), 0),
         ("--last --refresh", Ok(Sliding::last_different()), 0),
@@ -97,7 +97,7 @@ fn counters_take_what_was_planned() {
         let params = counting::Params { capacity, error_rate, exact_limit: 250, exact_bytes, seed: 0 };
         let mut counter = Counter::new(params).unwrap();
         if let Some((seconds, slices)) = window {
-            let window = Window::new(seconds, slices, Counter::MAX_SLICES, Pace::Clock).unwrap();
+            let window = Window::new(seconds, slices, Counter::MAX_SLICES, ClockSource::System).unwrap();
             counter = counter.with_window(window, 7).unwrap();
         }
         for member in 0..members {

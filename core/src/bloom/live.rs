@@ -8,7 +8,7 @@ use crate::error::{Error, Parameter};
 use crate::live::sealed::Sealed;
 use crate::live::{Live, Windowed};
 use crate::size_limit::{SizeLimit, try_with_capacity};
-use crate::window::{Merging, Pace, Time, Window};
+use crate::window::{ClockSource, Merging, Time, Window};
 
 impl BloomFilter {
     /// The filter at a time, to be changed.
@@ -52,8 +52,8 @@ impl Windowed for BloomFilter {
         self.as_ring().map(Ring::newest_slice)
     }
 
-    fn set_pace(&mut self, pace: Pace) {
-        self.as_ring_mut().into_iter().for_each(|ring| ring.set_pace(pace));
+    fn set_clock_source(&mut self, clock_source: ClockSource) {
+        self.as_ring_mut().into_iter().for_each(|ring| ring.set_clock_source(clock_source));
     }
 
     fn advance(&mut self, slice: u64) -> Forgotten {

@@ -4,15 +4,15 @@ use std::fmt;
 
 use super::params::Params;
 use crate::error::{Error, Parameter};
-use crate::window::{Pace, Window};
+use crate::window::{ClockSource, Window};
 
 /// How far back a filter that forgets reaches, and what renews an item.
 ///
 /// ```
 /// use rollcall_core::bloom::Sliding;
-/// use rollcall_core::window::Pace;
+/// use rollcall_core::window::ClockSource;
 ///
-/// let day = Sliding::time(86_400, 4, Pace::Clock, false)?;
+/// let day = Sliding::time(86_400, 4, ClockSource::System, false)?;
 /// // One more slice is alive than the window has.
 /// assert_eq!((day.slices(), day.generations(1000), day.first_slice(50_000)), (Some(4), 5, 2));
 /// assert_eq!(Sliding::last_different().window(), None);
@@ -54,8 +54,8 @@ impl Sliding {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for no slice or too many, no second, too many or fewer than slices.
-    pub fn time(seconds: u64, slices: u32, pace: Pace, refresh: bool) -> Result<Self, Error> {
-        Ok(Sliding { span: Span::Time(Window::new(seconds, slices, Self::MAX_SLICES, pace)?), refresh })
+    pub fn time(seconds: u64, slices: u32, clock_source: ClockSource, refresh: bool) -> Result<Self, Error> {
+        Ok(Sliding { span: Span::Time(Window::new(seconds, slices, Self::MAX_SLICES, clock_source)?), refresh })
     }
 
     /// That of the last items that were new.
@@ -140,7 +140,7 @@ impl fmt::Display for Sliding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.span {
             Span::Time(window) => {
-                let by = if window.pace() == Pace::Manual { " by hand" } else { "" };
+                let by = if window.clock_source() == ClockSource::Manual { " by hand" } else { "" };
                 write!(f, "{} seconds{by} in {} slices", window.seconds(), window.slices())?;
             }
             Span::Last { slices } => write!(f, "the last items in {slices} slices")?,
@@ -156,11 +156,11 @@ mod tests {
 
     #[test]
     fn a_span_is_printed_in_words() {
-        let time = |pace, refresh| Sliding::time(86_400, 4, pace, refresh).unwrap().to_string();
-        assert_eq!(time(Pace::Clock, false), "86400 seconds in 4 slices");
-        assert_eq!(time(Pace::Clock, true), "86400 seconds in 4 slices with refresh");
-        assert_eq!(time(Pace::Manual, false), "86400 seconds by hand in 4 slices");
-        assert_eq!(time(Pace::Manual, true), "86400 seconds by hand in 4 slices with refresh");
+        let time = |clock_source, refresh| Sliding::time(86_400, 4, clock_source, refresh).unwrap().to_string();
+        assert_eq!(time(ClockSource::System, false), "86400 seconds in 4 slices");
+        assert_eq!(time(ClockSource::System, true), "86400 seconds in 4 slices with refresh");
+        assert_eq!(time(ClockSource::Manual, false), "86400 seconds by hand in 4 slices");
+        assert_eq!(time(ClockSource::Manual, true), "86400 seconds by hand in 4 slices with refresh");
         assert_eq!(Sliding::last(7).unwrap().to_string(), "the last items in 7 slices");
         assert_eq!(Sliding::last_different().to_string(), "the last different items");
     }

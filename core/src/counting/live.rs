@@ -8,7 +8,7 @@ use crate::hash::hash64;
 use crate::live::sealed::Sealed;
 use crate::live::{Live, Outcome, Windowed};
 use crate::size_limit::SizeLimit;
-use crate::window::{Ahead, Merging, Move, Pace, Time, Touch, Window};
+use crate::window::{Ahead, ClockSource, Merging, Move, Time, Touch, Window};
 
 impl Counter {
     /// The counter at a time, to be changed.
@@ -48,9 +48,9 @@ impl Windowed for Counter {
         self.ring().map(Ring::newest)
     }
 
-    fn set_pace(&mut self, pace: Pace) {
+    fn set_clock_source(&mut self, clock_source: ClockSource) {
         if let Some((set, _)) = self.windowed_mut() {
-            set.set_window(set.ring().window.with_pace(pace));
+            set.set_window(set.ring().window.with_clock_source(clock_source));
         }
     }
 
@@ -73,7 +73,8 @@ impl Windowed for Counter {
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error> {
         let Some(window) = self.window() else { return Ok(Merging::default()) };
         // Other windows are for the merge to refuse: their slices mean other times.
-        let numbering = |counter: &Counter| counter.window().map(|window| (window.pace(), window.slice_seconds()));
+        let numbering =
+            |counter: &Counter| counter.window().map(|window| (window.clock_source(), window.slice_seconds()));
         let same = others.iter().filter(|other| numbering(other) == numbering(self));
         let merging = window.merging(self.reached(), same.map(|other| other.reached()), time);
         merging.map_err(|Ahead { slice, present }| Error::incompatible(Parameter::Slice, present, slice))

@@ -132,7 +132,7 @@ pub(crate) mod tests {
     use crate::counting::layout::Layout;
     use crate::counting::params::Representation;
     use crate::hash::hash64;
-    use crate::window::{Pace, Window};
+    use crate::window::{ClockSource, Window};
 
     fn parts(counter: &Counter) -> Vec<PayloadPart<'_>> {
         (0..).map_while(|index| counter.payload_part(index)).collect()
@@ -156,7 +156,7 @@ pub(crate) mod tests {
             let [a, b, c, d] = (29 * number).to_le_bytes();
             [a, b, c, d, 1 + (number % 4) as u8]
         });
-        let window = Window::new(40, 4, Counter::MAX_SLICES, Pace::Manual).unwrap();
+        let window = Window::new(40, 4, Counter::MAX_SLICES, ClockSource::Manual).unwrap();
         let (params, layout) = (params(LARGEST, 0), Layout::new(21, 10).unwrap());
         let (representation, window) = (Representation::Sparse, Some((window, 3, 0)));
         let form = CounterForm { params, layout, floor: 0, representation, window };

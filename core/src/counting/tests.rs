@@ -15,7 +15,7 @@ use crate::error::{Error, Parameter};
 use crate::heap::{Mover, OnHeap};
 use crate::live::{Outcome, Windowed};
 use crate::size_limit::{MaxBytes, SizeLimit, Unlimited};
-use crate::window::{Move, Pace, Touch};
+use crate::window::{ClockSource, Move, Touch};
 use crate::window::{Time, Window};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -36,8 +36,8 @@ fn params(exact_limit: u32, capacity: u64) -> Params {
     Params { capacity, error_rate, exact_limit, exact_bytes: 500, seed: 7 }
 }
 
-fn window(slices: u32, pace: Pace) -> Window {
-    Window::new(u64::from(slices) * 10, slices, MOST_SLICES, pace).unwrap()
+fn window(slices: u32, clock_source: ClockSource) -> Window {
+    Window::new(u64::from(slices) * 10, slices, MOST_SLICES, clock_source).unwrap()
 }
 
 /// What a counter should know: the slice in which each item was last seen. Nothing is ever dropped here but what is dead.
@@ -227,7 +227,7 @@ proptest! {
         // A clock may be set back to less than a window after 1970.
         start in prop_oneof![Just(NOON * 1000), 0u64..200],
     ) {
-        let window = window(SLICES[slices], Pace::Clock);
+        let window = window(SLICES[slices], ClockSource::System);
         let mut now = start;
         let mut pairs = [capacities.0, capacities.1].map(|capacity| Pair::new(params(exact_limit, capacity), window, now));
         for step in steps {
@@ -295,7 +295,7 @@ proptest! {
     /// A batch does what its items do one by one.
     #[test]
     fn a_batch_is_its_items(items in vec((0u64..5, vec(any::<u16>(), 0..200)), 1..8), slices in 0..SLICES.len()) {
-        let window = window(SLICES[slices], Pace::Manual);
+        let window = window(SLICES[slices], ClockSource::Manual);
         let new = || Counter::new(params(10, 100)).unwrap().with_window(window, 0).unwrap();
         let (mut one_by_one, mut at_once, mut added, mut slice) = (new(), new(), new(), 0);
         for (passed, items) in items {
@@ -321,7 +321,7 @@ proptest! {
     /// A clock that jumped ahead for one write and came back costs nothing that was known.
     #[test]
     fn a_jump_of_the_clock_forgets_only_what_it_says(before in vec(0u32..60, 1..20), ahead in 1u64..40) {
-        let window = window(60, Pace::Clock);
+        let window = window(60, ClockSource::System);
         let mut pair = Pair::new(params(10, 100), window, NOON);
         before.iter().for_each(|&item| pair.add(item, NOON));
         pair.add(99, NOON + 10 * ahead);
@@ -339,7 +339,7 @@ proptest! {
 fn limits_are_asked_for_what_is_held_and_what_comes() {
     for (exact_limit, capacity) in [(0, 100), (0, 1_000_000), (20, 1_000_000), (60, 100)] {
         for slices in SLICES {
-            let window = window(slices, Pace::Manual);
+            let window = window(slices, ClockSource::Manual);
             let mut counter = Counter::new(params(exact_limit, capacity)).unwrap().with_window(window, 0).unwrap();
             check_asked(&mut counter, 0..50);
             counter.advance(1);
@@ -353,7 +353,7 @@ fn limits_are_asked_for_what_is_held_and_what_comes() {
 fn adding_tells_what_was_not_known() {
     for exact_limit in [10, 0] {
         let counter = Counter::new(params(exact_limit, 1000)).unwrap();
-        let mut counter = counter.with_window(window(4, Pace::Manual), 0).unwrap();
+        let mut counter = counter.with_window(window(4, ClockSource::Manual), 0).unwrap();
         let mut add = |item: &str, slice| {
             counter.advance(slice);
             counter.add(item, &Unlimited).unwrap()
@@ -367,7 +367,7 @@ fn adding_tells_what_was_not_known() {
 #[test]
 fn an_estimate_is_of_all_members() {
     for (slices, capacity) in [(4, 100), (60, 100), (4, 1_000_000)] {
-        let window = window(slices, Pace::Manual);
+        let window = window(slices, ClockSource::Manual);
         let mut counter = Counter::new(params(0, capacity)).unwrap().with_window(window, 0).unwrap();
         for item in 0..300u32 {
             counter.advance(u64::from(item / 100));
@@ -383,7 +383,7 @@ fn an_estimate_is_of_all_members() {
 fn a_dead_counter_is_exact_and_empty() {
     for (exact_limit, is_exact) in [(10, true), (0, false)] {
         for members in [5, 50, 5000u32] {
-            let window = window(12, Pace::Manual);
+            let window = window(12, ClockSource::Manual);
             let mut counter = Counter::new(params(exact_limit, 100_000)).unwrap().with_window(window, 3).unwrap();
             for member in 0..members {
                 counter.add(member.to_le_bytes(), &Unlimited).unwrap();
@@ -403,27 +403,27 @@ fn a_dead_counter_is_exact_and_empty() {
 #[test]
 fn windows_mix_in_questions_and_not_in_merges() {
     let plain = Counter::new(params(10, 100)).unwrap();
-    let of = |seconds, slices, pace| {
-        let window = Window::new(seconds, slices, MOST_SLICES, pace).unwrap();
+    let of = |seconds, slices, clock_source| {
+        let window = Window::new(seconds, slices, MOST_SLICES, clock_source).unwrap();
         Counter::new(params(10, 100)).unwrap().with_window(window, 0).unwrap()
     };
-    let mut ours = of(120, 12, Pace::Clock);
-    for other in [plain, of(120, 6, Pace::Clock), of(119, 7, Pace::Clock)] {
+    let mut ours = of(120, 12, ClockSource::System);
+    for other in [plain, of(120, 6, ClockSource::System), of(119, 7, ClockSource::System)] {
         let refused = |error: Error| matches!(error, Error::Incompatible { parameter: Parameter::Window, .. });
         // Asked about together they mix.
         assert_eq!((count_union(&[&ours, &other]), ours.members_beyond(&[&other])), (Ok(0), Ok(vec![])));
         assert!(refused(ours.merge(&[&other], &Unlimited).unwrap_err()));
     }
     // Slices of one length are enough, but not what numbers them.
-    let longer = of(240, 24, Pace::Clock);
+    let longer = of(240, 24, ClockSource::System);
     assert_eq!(ours.merge(&[&longer], &Unlimited), Ok(false));
-    let mut by_hand = of(120, 12, Pace::Manual);
+    let mut by_hand = of(120, 12, ClockSource::Manual);
     let refused = |ours, theirs| Err(Error::incompatible(Parameter::Window, ours, theirs));
     assert_eq!(ours.merge(&[&by_hand], &Unlimited), refused("by the clock", "by hand"));
     assert_eq!(by_hand.merge(&[&ours], &Unlimited), refused("by hand", "by the clock"));
     let plain = Counter::new(params(10, 100)).unwrap();
     assert_eq!(ours.merge(&[&plain], &Unlimited), refused("slices of 10 s", "no window"));
-    let too_many = Window::new(1020, 255, 1000, Pace::Clock).unwrap();
+    let too_many = Window::new(1020, 255, 1000, ClockSource::System).unwrap();
     assert!(Counter::new(params(10, 100)).unwrap().with_window(too_many, 0).is_err());
     let mut ahead = longer;
     ahead.advance(9);
@@ -434,7 +434,7 @@ fn windows_mix_in_questions_and_not_in_merges() {
 fn what_does_not_fit_changes_nothing() {
     for (exact_limit, members) in [(10, 10u32), (0, 20), (300, 250)] {
         let params = Params { exact_bytes: 2000, ..params(exact_limit, 1_000_000) };
-        let mut counter = Counter::new(params).unwrap().with_window(window(4, Pace::Manual), 0).unwrap();
+        let mut counter = Counter::new(params).unwrap().with_window(window(4, ClockSource::Manual), 0).unwrap();
         for member in 0..members {
             counter.add(member.to_le_bytes(), &Unlimited).unwrap();
         }
@@ -451,7 +451,7 @@ fn what_is_dead_does_not_drag_down() {
     let coarse_params = params(10, 100);
     let fine_params = Params { error_rate: 0.005, ..params(10, 1_000_000) };
     let of = |params, newest| {
-        let mut counter = Counter::new(params).unwrap().with_window(window(4, Pace::Clock), newest).unwrap();
+        let mut counter = Counter::new(params).unwrap().with_window(window(4, ClockSource::System), newest).unwrap();
         (0..50u32).for_each(|member| drop(counter.add(member.to_le_bytes(), &Unlimited)));
         counter
     };
@@ -459,7 +459,7 @@ fn what_is_dead_does_not_drag_down() {
     // Newer than its members.
     coarse.advance(3);
     for newest in [4, 5, 100] {
-        let mut exact = Counter::new(fine_params).unwrap().with_window(window(4, Pace::Clock), newest).unwrap();
+        let mut exact = Counter::new(fine_params).unwrap().with_window(window(4, ClockSource::System), newest).unwrap();
         let mut fine = of(fine_params, newest);
         let (layout, members) = (fine.layout(), fine.count());
         assert_eq!(exact.merge(&[&coarse], &Unlimited), Ok(newest == 4));
@@ -473,9 +473,15 @@ fn what_is_dead_does_not_drag_down() {
 #[test]
 fn the_last_slices_are_slices_too() {
     let last = u64::MAX;
-    for (pace, newest) in [(Pace::Manual, 1 << 63), (Pace::Clock, last), (Pace::Manual, last), (Pace::Clock, 0)] {
+    for (clock_source, newest) in [
+        (ClockSource::Manual, 1 << 63),
+        (ClockSource::System, last),
+        (ClockSource::Manual, last),
+        (ClockSource::System, 0),
+    ] {
         for members in [3, 30, 3000u32] {
-            let mut counter = Counter::new(params(10, 1000)).unwrap().with_window(window(14, pace), newest).unwrap();
+            let mut counter =
+                Counter::new(params(10, 1000)).unwrap().with_window(window(14, clock_source), newest).unwrap();
             (0..members).for_each(|member| drop(counter.add(member.to_le_bytes(), &Unlimited)));
             assert_eq!(
                 (counter.at(Time::At(0)).count(), counter.history(Time::At(0)).unwrap()[0].1.count()),
@@ -490,8 +496,12 @@ fn the_last_slices_are_slices_too() {
             counter.advance_due(Time::At(last));
             counter.advance(last);
             assert_eq!(counter.reached(), last);
-            counter.set_pace(if pace == Pace::Clock { Pace::Manual } else { Pace::Clock });
-            assert!(counter.window().is_some_and(|window| window.pace() != pace));
+            counter.set_clock_source(if clock_source == ClockSource::System {
+                ClockSource::Manual
+            } else {
+                ClockSource::System
+            });
+            assert!(counter.window().is_some_and(|window| window.clock_source() != clock_source));
             counter.rebase(7);
             assert_eq!(counter.reached(), 7);
             assert_eq!(stored(&reloaded(&counter)), stored(&counter));

@@ -21,9 +21,9 @@ use crate::window::{Time, Window};
 /// ```
 /// use rollcall_core::counting::{Counter, diff_card};
 /// use rollcall_core::size_limit::Unlimited;
-/// use rollcall_core::window::{Pace, Time, Window};
+/// use rollcall_core::window::{ClockSource, Time, Window};
 ///
-/// let window = Window::new(600, 10, Counter::MAX_SLICES, Pace::Clock)?;
+/// let window = Window::new(600, 10, Counter::MAX_SLICES, ClockSource::System)?;
 /// let mut counter = Counter::new(Default::default())?.with_window(window, 0)?;
 /// counter.live(Time::At(100)).add(b"ann", &Unlimited)?;
 /// counter.live(Time::At(400)).add(b"ben", &Unlimited)?;

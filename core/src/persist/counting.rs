@@ -22,7 +22,7 @@
 //! |---|---|
 //! | number | window, seconds |
 //! | byte | slices of the window |
-//! | byte | pace: 0 the clock, 1 by hand |
+//! | byte | clock source: 0 the clock, 1 by hand |
 //! | number | the newest slice that it has reached |
 //! | byte | offset: what tags count from |
 //!
@@ -50,7 +50,7 @@ use crate::error::Error;
 use crate::hash::{checksum, checksum_of_numbers};
 use crate::heap::OnHeap;
 use crate::size_limit::{SizeLimit, try_reserve, try_to_vec, try_with_capacity};
-use crate::window::{Pace, Window};
+use crate::window::{ClockSource, Window};
 
 /// Bytes of the header without an enclosed payload, mostly.
 const HEADER_BYTES: usize = 40;
@@ -58,8 +58,8 @@ const HEADER_BYTES: usize = 40;
 /// The representations by the numbers that stand for them.
 const REPRESENTATIONS: [Representation; 3] = [Representation::Exact, Representation::Sparse, Representation::Dense];
 
-/// The paces likewise.
-const PACES: [Pace; 2] = [Pace::Clock, Pace::Manual];
+/// The clock sources likewise.
+const CLOCK_SOURCES: [ClockSource; 2] = [ClockSource::System, ClockSource::Manual];
 
 impl CounterForm {
     fn kind(&self) -> Kind {
@@ -83,7 +83,7 @@ impl CounterForm {
         if let Some((window, newest, offset)) = self.window {
             writer.number(window.seconds());
             writer.u8(window.slices() as u8);
-            writer.u8(window.pace() as u8);
+            writer.u8(window.clock_source() as u8);
             writer.number(newest);
             writer.u8(offset);
         } else if self.representation != Representation::Exact {
@@ -144,9 +144,9 @@ impl CounterForm {
 }
 
 fn read_window(reader: &mut Reader<'_>) -> Result<Window, Error> {
-    let (seconds, slices, code) = (reader.number("window")?, reader.u8("slices")?, reader.u8("pace")?);
-    let pace = *PACES.get(usize::from(code)).ok_or_else(|| Error::corrupt("pace", "0 or 1", code))?;
-    let window = Window::new(seconds, slices.into(), Counter::MAX_SLICES, pace).map_err(stored_parameter)?;
+    let (seconds, slices, code) = (reader.number("window")?, reader.u8("slices")?, reader.u8("clock")?);
+    let clock_source = *CLOCK_SOURCES.get(usize::from(code)).ok_or_else(|| Error::corrupt("clock", "0 or 1", code))?;
+    let window = Window::new(seconds, slices.into(), Counter::MAX_SLICES, clock_source).map_err(stored_parameter)?;
     // Those that were made are as few as the window needs.
     expect("slices", window.slices(), slices.into())?;
     Ok(window)

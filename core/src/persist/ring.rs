@@ -30,7 +30,7 @@ use crate::bloom::sliding::Sliding;
 use crate::error::Error;
 use crate::hash::checksum_of_numbers;
 use crate::size_limit::{SizeLimit, array_bytes, try_to_vec, try_with_capacity};
-use crate::window::Pace;
+use crate::window::ClockSource;
 
 /// Bytes of the fields but the sub-filters, mostly.
 const OTHER_BYTES: usize = 48;
@@ -56,10 +56,11 @@ impl Stored for Ring {
         let room = enclosed::header_room(OTHER_BYTES, PART_BYTES, parts, num_bytes);
         let mut writer = Writer::new(Kind::WindowedFilter, room);
         write_params(&mut writer, self.params());
-        let (seconds, pace) = sliding.window().map_or((0, Pace::Clock), |window| (window.seconds(), window.pace()));
+        let (seconds, clock_source) =
+            sliding.window().map_or((0, ClockSource::System), |window| (window.seconds(), window.clock_source()));
         writer.number(seconds);
         writer.number(sliding.slices().map_or(0, u64::from));
-        let by_hand = if pace == Pace::Manual { BY_HAND } else { 0 };
+        let by_hand = if clock_source == ClockSource::Manual { BY_HAND } else { 0 };
         writer.u8(by_hand | if sliding.refresh { REFRESH } else { 0 });
         writer.number(self.newest_slice());
         writer.number(self.generations().len() as u64);
@@ -170,11 +171,11 @@ fn read_sliding(reader: &mut Reader<'_>) -> Result<Sliding, Error> {
     if flags & !most != 0 {
         return Err(Error::corrupt("flags", format_args!("no others than {most:#x}"), format_args!("{flags:#x}")));
     }
-    let pace = if flags & BY_HAND != 0 { Pace::Manual } else { Pace::Clock };
+    let clock_source = if flags & BY_HAND != 0 { ClockSource::Manual } else { ClockSource::System };
     let sliding = match seconds {
         0 if refresh => Ok(Sliding::last_different()),
         0 => Sliding::last(slices),
-        _ => Sliding::time(seconds, slices, pace, refresh),
+        _ => Sliding::time(seconds, slices, clock_source, refresh),
     };
     let sliding = sliding.map_err(stored_parameter)?;
     // Those that were made are as few as the window needs.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rollcall_core::bloom::{BloomFilter, Params, Sliding};
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::window::{Pace, Time};
+use rollcall_core::window::{ClockSource, Time};
 
 use super::bloom::{measured_rate, tolerance};
 
@@ -16,7 +16,7 @@ fn params(error_rate: f64, capacity: u64, expansion: u32) -> Params {
 }
 
 fn window(error_rate: f64, slices: u32, refresh: bool) -> BloomFilter {
-    let sliding = Sliding::time(86_400, slices, Pace::Manual, refresh).unwrap();
+    let sliding = Sliding::time(86_400, slices, ClockSource::Manual, refresh).unwrap();
     BloomFilter::windowed(params(error_rate, CAPACITY, 2), sliding, 0, &Unlimited).unwrap()
 }
 
@@ -148,7 +148,7 @@ fn windows_take_the_memory_that_theory_asks_for() {
     let capacity = 1_000_000;
     for error_rate in [0.01, 0.001] {
         for slices in [2u32, 4, 8, 16, 32] {
-            let sliding = Sliding::time(86_400, slices, Pace::Manual, false).unwrap();
+            let sliding = Sliding::time(86_400, slices, ClockSource::Manual, false).unwrap();
             let mut filter = BloomFilter::windowed(params(error_rate, capacity, 2), sliding, 0, &Unlimited).unwrap();
             for slice in 0..=u64::from(slices) {
                 filter.advance(slice);

@@ -8,14 +8,14 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::counting::Shaped;
 use rollcall_core::unstable::counting::estimate;
 use rollcall_core::unstable::rounding::error_of_whole;
-use rollcall_core::window::{Pace, Time, Window};
+use rollcall_core::window::{ClockSource, Time, Window};
 
 use super::counting::assert_as_stated;
 
 /// A counter that saw `each` members in every slice, half of them those of the slice before, while its window passed
 /// three times.
 fn counter(params: Params, slices: u32, each: u64) -> Counter {
-    let window = Window::new(u64::from(10 * slices), slices, Counter::MAX_SLICES, Pace::Manual).unwrap();
+    let window = Window::new(u64::from(10 * slices), slices, Counter::MAX_SLICES, ClockSource::Manual).unwrap();
     let mut counter = Counter::new(params).unwrap().with_window(window, 0).unwrap();
     for slice in 0..u64::from(3 * slices) {
         counter.advance(slice);

@@ -22,7 +22,7 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::persist::{
     Loading, LoadingBloomFilter, LoadingCounter, Stored, rdb, redisbloom, scandump,
 };
-use rollcall_core::window::{Pace, Time, Window};
+use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::counters::same_counter;
 use crate::failing::with_failure_from;
@@ -97,7 +97,7 @@ fn params(expansion: u32) -> bloom::Params {
 }
 
 fn of_time() -> Sliding {
-    Sliding::time(40, 4, Pace::Manual, true).unwrap()
+    Sliding::time(40, 4, ClockSource::Manual, true).unwrap()
 }
 
 /// Filters of every kind, each about to grow or to turn.
@@ -182,16 +182,18 @@ const COUNTERS: [Kind<Counter>; 8] = [
     ("exact counter at its limit", || counter(50_000, 40, 40)),
     ("sparse counter", || counter(10_000_000, 10, 40)),
     ("dense counter", || counter(100, 10, 300)),
-    ("exact counter with a window", || windowed_counter(counted(50_000, 250), 12, Pace::Manual, &[10, 0, 20])),
-    ("sparse counter with a window", || windowed_counter(counted(10_000_000, 10), 12, Pace::Manual, &[10, 20, 30])),
-    ("dense counter with a window", || windowed_counter(counted(100, 10), 12, Pace::Manual, &[200, 100])),
+    ("exact counter with a window", || windowed_counter(counted(50_000, 250), 12, ClockSource::Manual, &[10, 0, 20])),
+    ("sparse counter with a window", || {
+        windowed_counter(counted(10_000_000, 10), 12, ClockSource::Manual, &[10, 20, 30])
+    }),
+    ("dense counter with a window", || windowed_counter(counted(100, 10), 12, ClockSource::Manual, &[200, 100])),
 ];
 
 fn of_counters() -> Operations {
     let mut all: Operations = Vec::new();
     let make = |(): &()| Counter::new(counted(12_345, 250));
     all.push(("make a counter".into(), reading(|| (), make)));
-    let window = Window::new(40, 4, Counter::MAX_SLICES, Pace::Manual).unwrap();
+    let window = Window::new(40, 4, Counter::MAX_SLICES, ClockSource::Manual).unwrap();
     let make = move |(): &()| Counter::new(counted(12_345, 250))?.with_window(window, 7);
     all.push(("make a counter with a window".into(), reading(|| (), make)));
     let traits = COUNTERS.map(|(_, make)| {

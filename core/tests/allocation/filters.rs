@@ -6,7 +6,7 @@ use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::FilterBuild;
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, Stored, redisbloom};
-use rollcall_core::window::{Pace, Time};
+use rollcall_core::window::{ClockSource, Time};
 
 use crate::common::{
     add_all_failures, assert_dumps_load_or_fail, assert_out_of_memory, assert_rdb_loads_or_fails,
@@ -34,7 +34,7 @@ fn filters() -> Vec<BloomFilter> {
 
 /// Filters that forget: one that grew in its last slice, and one of the last items that is about to turn.
 fn windows() -> Vec<BloomFilter> {
-    let of_time = Sliding::time(86_400, 2, Pace::Manual, true).unwrap();
+    let of_time = Sliding::time(86_400, 2, ClockSource::Manual, true).unwrap();
     let of_last = Sliding::last(2).unwrap();
     let windows =
         vec![windowed(params(20_000, 2), of_time, &[15_000, 25_000]), windowed(params(40_000, 0), of_last, &[20_000])];
@@ -123,7 +123,7 @@ fn filters_admit_what_they_are_to_or_nothing() {
     }
     let of_clock = || {
         let mut filter = window();
-        filter.set_pace(Pace::Clock);
+        filter.set_clock_source(ClockSource::System);
         filter
     };
     // A move that is due comes with the items or not at all.
@@ -173,7 +173,7 @@ fn windows_merge_or_stay_as_they_are() {
 #[test]
 fn windows_advance_without_memory() {
     let params = bloom::Params { error_rate: 1e-6, capacity: 4, expansion: 1, seed: 0 };
-    let window = Sliding::time(4, 4, Pace::Manual, false).unwrap();
+    let window = Sliding::time(4, 4, ClockSource::Manual, false).unwrap();
     let filter = windowed(params, window, &[700]);
     let advance = |filter: &mut BloomFilter| drop(filter.advance(1_005));
     let (mut ours, mut expected) = (clone_of(&filter), clone_of(&filter));

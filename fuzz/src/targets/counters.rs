@@ -7,7 +7,7 @@ use rollcall_core::counting::{self, Counter, diff_card, inter_card, union_card};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::window::{Move, Pace, Time};
+use rollcall_core::window::{ClockSource, Move, Time};
 
 use super::filters::moment;
 use crate::family::Family;
@@ -77,7 +77,7 @@ impl Tracked {
             6 | 7 => return self.admit(input, limit),
             8 | 9 => self.advance(input, limit),
             10 => self.counter.rebase(newest.saturating_sub(input.number().into()).max(0) as u64),
-            11 => self.counter.set_pace(if input.flag() { Pace::Manual } else { Pace::Clock }),
+            11 => self.counter.set_clock_source(if input.flag() { ClockSource::Manual } else { ClockSource::System }),
             12 => return self.merge(other, limit),
             13 => {
                 self.counter = self.counter.empty_twin().expect("its own parameters");

@@ -9,7 +9,7 @@ use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::FilterBuild;
-use rollcall_core::window::{Move, Pace, Time, Window};
+use rollcall_core::window::{ClockSource, Move, Time, Window};
 
 use crate::family::Family;
 use crate::input::{ITEMS, Input, item, items_of};
@@ -86,7 +86,7 @@ impl Tracked {
             7 => self.add_all(&input.items(), limit),
             8 | 9 => self.advance(input, limit),
             10 => self.filter.rebase(newest.saturating_sub(input.number().into()).max(0) as u64),
-            11 => self.filter.set_pace(if input.flag() { Pace::Manual } else { Pace::Clock }),
+            11 => self.filter.set_clock_source(if input.flag() { ClockSource::Manual } else { ClockSource::System }),
             12 => return self.merge(other, limit),
             13 => {
                 self.filter.clear();

@@ -180,38 +180,38 @@ class CounterCommands(Generic[Member]):
         """LC.MERGE: makes the destination the union of itself and the sources."""
         return Command("LC.MERGE", [destination, *sources], ok)
 
-    def unioncard(self, *keys: Key, since: Spans = None) -> Command[Estimate]:
+    def unioncard(self, key: Key, *keys: Key, since: Spans = None) -> Command[Estimate]:
         """LC.UNIONCARD: how many different members all counters have together, with its standard error.
 
         With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
         """
-        return Command("LC.UNIONCARD", numbered(keys, since), estimate)
+        return Command("LC.UNIONCARD", numbered((key, *keys), since), estimate)
 
-    def intercard(self, *keys: Key, since: Spans = None) -> Command[Estimate]:
+    def intercard(self, key: Key, *keys: Key, since: Spans = None) -> Command[Estimate]:
         """LC.INTERCARD: how many members all counters have in common, with its standard error.
 
         With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
         """
-        return Command("LC.INTERCARD", numbered(keys, since), estimate)
+        return Command("LC.INTERCARD", numbered((key, *keys), since), estimate)
 
-    def diffcard(self, *keys: Key, since: Spans = None) -> Command[Estimate]:
+    def diffcard(self, key: Key, *keys: Key, since: Spans = None) -> Command[Estimate]:
         """LC.DIFFCARD: how many members of the first counter are in none of the others, with its standard error.
 
         With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
         """
-        return Command("LC.DIFFCARD", numbered(keys, since), estimate)
+        return Command("LC.DIFFCARD", numbered((key, *keys), since), estimate)
 
-    def union(self, *keys: Key, since: Spans = None) -> Command[list[Member]]:
+    def union(self, key: Key, *keys: Key, since: Spans = None) -> Command[list[Member]]:
         """LC.UNION: the members of all counters together, in no order, while all are exact."""
-        return Command("LC.UNION", numbered(keys, since), self._members, content="members")
+        return Command("LC.UNION", numbered((key, *keys), since), self._members, content="members")
 
-    def inter(self, *keys: Key, since: Spans = None) -> Command[list[Member]]:
+    def inter(self, key: Key, *keys: Key, since: Spans = None) -> Command[list[Member]]:
         """LC.INTER: the members that all counters have in common, in no order, while all are exact."""
-        return Command("LC.INTER", numbered(keys, since), self._members, content="members")
+        return Command("LC.INTER", numbered((key, *keys), since), self._members, content="members")
 
-    def diff(self, *keys: Key, since: Spans = None) -> Command[list[Member]]:
+    def diff(self, key: Key, *keys: Key, since: Spans = None) -> Command[list[Member]]:
         """LC.DIFF: the members of the first counter that no other has, in no order, while all are exact."""
-        return Command("LC.DIFF", numbered(keys, since), self._members, content="members")
+        return Command("LC.DIFF", numbered((key, *keys), since), self._members, content="members")
 
     def exists(self, key: Key, item: Item) -> Command[bool]:
         """LC.EXISTS: whether an item is a member, while the counter is exact."""
@@ -244,7 +244,7 @@ class CounterCommands(Generic[Member]):
     @overload
     def info(self, key: Key, field: Literal["WINDOW", "SLICES", "SLICE"]) -> Command[int | None]: ...
     @overload
-    def info(self, key: Key, field: Literal["PACE"]) -> Command[str | None]: ...
+    def info(self, key: Key, field: Literal["CLOCK"]) -> Command[str | None]: ...
     def info(self, key: Key, field: Any = None) -> Command[Any]:
         """LC.INFO: parameters and state of a counter, or one field of them."""
         if field is None:
@@ -277,5 +277,5 @@ _FIELDS: dict[str, Callable[[Any], object]] = {
     "WINDOW": or_none(integer),
     "SLICES": or_none(integer),
     "SLICE": or_none(integer),
-    "PACE": or_none(text),
+    "CLOCK": or_none(text),
 }

@@ -184,7 +184,7 @@ class FilterCommands:
     @overload
     def info(self, key: Key, field: Literal["EXPANSION", "SLICES", "SLICE"]) -> Command[int | None]: ...
     @overload
-    def info(self, key: Key, field: Literal["PACE"]) -> Command[str | None]: ...
+    def info(self, key: Key, field: Literal["CLOCK"]) -> Command[str | None]: ...
     @overload
     def info(self, key: Key, field: Literal["REFRESH"]) -> Command[bool | None]: ...
     def info(self, key: Key, field: Any = None) -> Command[Any]:
@@ -231,7 +231,7 @@ _FIELDS: dict[str, Callable[[Any], object]] = {
     "WINDOW": or_none(window),
     "SLICES": or_none(integer),
     "SLICE": or_none(integer),
-    "PACE": or_none(text),
+    "CLOCK": or_none(text),
     "REFRESH": or_none(boolean),
 }
 

@@ -201,7 +201,7 @@ class QueuedFilters:
     @overload
     def info(self, key: Key, field: Literal["EXPANSION", "SLICES", "SLICE"]) -> Queued[int | None]: ...
     @overload
-    def info(self, key: Key, field: Literal["PACE"]) -> Queued[str | None]: ...
+    def info(self, key: Key, field: Literal["CLOCK"]) -> Queued[str | None]: ...
     @overload
     def info(self, key: Key, field: Literal["REFRESH"]) -> Queued[bool | None]: ...
     def info(self, key: Key, field: Any = None) -> Queued[Any]:
@@ -405,38 +405,38 @@ class QueuedCounters(Generic[Member]):
         """LC.MERGE: makes the destination the union of itself and the sources."""
         return self._run(self._commands.merge(destination, *sources))
 
-    def unioncard(self, *keys: Key, since: Spans = None) -> Queued[Estimate]:
+    def unioncard(self, key: Key, *keys: Key, since: Spans = None) -> Queued[Estimate]:
         """LC.UNIONCARD: how many different members all counters have together, with its standard error.
 
         With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
         """
-        return self._run(self._commands.unioncard(*keys, since=since))
+        return self._run(self._commands.unioncard(key, *keys, since=since))
 
-    def intercard(self, *keys: Key, since: Spans = None) -> Queued[Estimate]:
+    def intercard(self, key: Key, *keys: Key, since: Spans = None) -> Queued[Estimate]:
         """LC.INTERCARD: how many members all counters have in common, with its standard error.
 
         With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
         """
-        return self._run(self._commands.intercard(*keys, since=since))
+        return self._run(self._commands.intercard(key, *keys, since=since))
 
-    def diffcard(self, *keys: Key, since: Spans = None) -> Queued[Estimate]:
+    def diffcard(self, key: Key, *keys: Key, since: Spans = None) -> Queued[Estimate]:
         """LC.DIFFCARD: how many members of the first counter are in none of the others, with its standard error.
 
         With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
         """
-        return self._run(self._commands.diffcard(*keys, since=since))
+        return self._run(self._commands.diffcard(key, *keys, since=since))
 
-    def union(self, *keys: Key, since: Spans = None) -> Queued[list[Member]]:
+    def union(self, key: Key, *keys: Key, since: Spans = None) -> Queued[list[Member]]:
         """LC.UNION: the members of all counters together, in no order, while all are exact."""
-        return self._run(self._commands.union(*keys, since=since))
+        return self._run(self._commands.union(key, *keys, since=since))
 
-    def inter(self, *keys: Key, since: Spans = None) -> Queued[list[Member]]:
+    def inter(self, key: Key, *keys: Key, since: Spans = None) -> Queued[list[Member]]:
         """LC.INTER: the members that all counters have in common, in no order, while all are exact."""
-        return self._run(self._commands.inter(*keys, since=since))
+        return self._run(self._commands.inter(key, *keys, since=since))
 
-    def diff(self, *keys: Key, since: Spans = None) -> Queued[list[Member]]:
+    def diff(self, key: Key, *keys: Key, since: Spans = None) -> Queued[list[Member]]:
         """LC.DIFF: the members of the first counter that no other has, in no order, while all are exact."""
-        return self._run(self._commands.diff(*keys, since=since))
+        return self._run(self._commands.diff(key, *keys, since=since))
 
     def exists(self, key: Key, item: Item) -> Queued[bool]:
         """LC.EXISTS: whether an item is a member, while the counter is exact."""
@@ -469,7 +469,7 @@ class QueuedCounters(Generic[Member]):
     @overload
     def info(self, key: Key, field: Literal["WINDOW", "SLICES", "SLICE"]) -> Queued[int | None]: ...
     @overload
-    def info(self, key: Key, field: Literal["PACE"]) -> Queued[str | None]: ...
+    def info(self, key: Key, field: Literal["CLOCK"]) -> Queued[str | None]: ...
     def info(self, key: Key, field: Any = None) -> Queued[Any]:
         """LC.INFO: parameters and state of a counter, or one field of them."""
         command: Command[Any] = cast(Any, self._commands).info(key, field)

@@ -56,7 +56,7 @@ class CounterInfo:
     window: int | None
     slices: int | None
     slice: int | None
-    pace: str | None
+    clock: str | None
     others: Mapping[str, object]
 
 
@@ -208,7 +208,7 @@ def counter_info(reply: Any) -> CounterInfo:
         window=rows.take("Window", or_none(integer)),
         slices=rows.take("Slices", or_none(integer)),
         slice=rows.take("Slice", or_none(integer)),
-        pace=rows.take("Pace", or_none(text)),
+        clock=rows.take("Clock", or_none(text)),
         others=rows.rest(),
     )
 

@@ -15,7 +15,7 @@ def test_reserve_and_info(rollcall: Driven) -> None:
     assert isinstance(info, CounterInfo)
     is_exactly((info.capacity, info.error_rate, info.exact_limit, info.exact_bytes), (1_000_000, 0.005, 1000, 50_000))
     is_exactly((info.mode, info.representation, info.count, info.standard_error), ("exact", "exact", 0, 0.0))
-    is_exactly((info.window, info.slices, info.slice, info.pace), (None, None, None, None))
+    is_exactly((info.window, info.slices, info.slice, info.clock), (None, None, None, None))
     assert not info.others
     with rollcall.refuses("^item exists$"):
         rollcall.lc.create("visitors", 1_000_000)
@@ -27,7 +27,7 @@ def test_every_option_of_reserve_reaches_the_server(rollcall: Driven) -> None:
     is_exactly([lc.info("shape", "PRECISION"), lc.info("shape", "TAIL")], [10, 9])
     assert 0 < rollcall.command("TTL", "shape") <= 1000
     lc.reserve("hours", 1000, window=timedelta(days=1), manual=True, slices=24, px=100_000)
-    is_exactly([lc.info("hours", field) for field in ("WINDOW", "SLICES", "SLICE", "PACE")], [86_400, 24, 0, "manual"])
+    is_exactly([lc.info("hours", field) for field in ("WINDOW", "SLICES", "SLICE", "CLOCK")], [86_400, 24, 0, "manual"])
     assert 0 < rollcall.command("TTL", "hours") <= 100
     lc.reserve("century", 1000, exat=CENTURY)
     lc.reserve("century too", 1000, error=0.02, exact=0, bytes=100, pxat=4_102_444_800_000)
@@ -81,7 +81,7 @@ def test_insert_makes_the_counter_with_its_options(rollcall: Driven) -> None:
     is_exactly([lc.info("shape", "PRECISION"), lc.info("shape", "TAIL")], [10, 9])
     assert rollcall.command("EXPIRETIME", "shape") == 4_102_444_800
     lc.insert("hours", ["ann"], window=86_400, manual=True, slices=24, ex=100)
-    is_exactly([lc.info("hours", field) for field in ("WINDOW", "SLICES", "PACE")], [86_400, 24, "manual"])
+    is_exactly([lc.info("hours", field) for field in ("WINDOW", "SLICES", "CLOCK")], [86_400, 24, "manual"])
     lc.insert("soon", ["ann"], px=timedelta(milliseconds=100_000))
     assert 0 < rollcall.command("PTTL", "soon") <= 100_000
     lc.insert("century", ["ann"], pxat=CENTURY)
@@ -101,7 +101,7 @@ def test_admit_up_to_a_limit(rollcall: Driven) -> None:
         lc.admit("missing", ["ann"], 3, noCreate=True)
     admits(lc.admit("shape", ["ann"], 3, precision=10, tail=9, ex=100), [1])
     admits(lc.admit("hours", ["ann"], 3, window=86_400, manual=True, slices=24, px=10_000), [1])
-    is_exactly([lc.info("hours", field) for field in ("WINDOW", "SLICES", "PACE")], [86_400, 24, "manual"])
+    is_exactly([lc.info("hours", field) for field in ("WINDOW", "SLICES", "CLOCK")], [86_400, 24, "manual"])
     admits(lc.admit("until", ["ann"], 3, pxat=4_102_444_800_000), [1])
 
 
@@ -150,7 +150,7 @@ def test_windows(rollcall: Driven) -> None:
     is_exactly(sorted(lc.members("staff", since=timedelta(hours=1))), [b"cem", b"dee"])
     is_exactly(sorted(lc.members("staff", 86_400)), [b"ann", b"ben", b"cem", b"dee"])
     is_exactly(lc.advance("staff", "CLOCK"), True)
-    is_exactly(lc.info("staff", "PACE"), "clock")
+    is_exactly(lc.info("staff", "CLOCK"), "system")
     with rollcall.refuses("bad seconds"):
         lc.countsince("staff", 604_800)
 
@@ -175,7 +175,7 @@ def test_every_field_of_info(rollcall: Driven) -> None:
         "WINDOW": info.window,
         "SLICES": info.slices,
         "SLICE": info.slice,
-        "PACE": info.pace,
+        "CLOCK": info.clock,
     }
     for field, value in fields.items():
         is_exactly(rollcall.lc.info("received", field), value)

@@ -30,11 +30,11 @@ def test_every_option_of_reserve_reaches_the_server(rollcall: Driven) -> None:
     is_exactly(bf.info("classic", "LAYOUT"), "classic")
     assert 0 < rollcall.command("TTL", "classic") <= 1000
     bf.reserve("hours", 0.01, 1000, window=timedelta(days=1), slices=24, refresh=True, manual=True, exat=CENTURY)
-    is_exactly([bf.info("hours", field) for field in ("WINDOW", "SLICES", "SLICE", "PACE")], [86_400, 24, 0, "manual"])
+    is_exactly([bf.info("hours", field) for field in ("WINDOW", "SLICES", "SLICE", "CLOCK")], [86_400, 24, 0, "manual"])
     is_exactly(bf.info("hours", "REFRESH"), True)
     assert rollcall.command("EXPIRETIME", "hours") == 4_102_444_800
     bf.reserve("clock", 0.01, 1000, window=3600, px=timedelta(hours=1))
-    is_exactly([bf.info("clock", "PACE"), bf.info("clock", "REFRESH")], ["clock", False])
+    is_exactly([bf.info("clock", "CLOCK"), bf.info("clock", "REFRESH")], ["system", False])
     assert 0 < rollcall.command("PTTL", "clock") <= 3_600_000
     bf.reserve("last", 0.01, 1000, last=True, slices=8, pxat=4_102_444_800_000)
     is_exactly([bf.info("last", "WINDOW"), bf.info("last", "SLICES"), bf.info("last", "SLICE")], ["last", 8, None])
@@ -72,7 +72,7 @@ def test_insert_makes_the_filter_with_its_options(rollcall: Driven) -> None:
     assert bf.info("fixed").expansion_rate is None
     assert rollcall.command("EXPIRETIME", "fixed") == 4_102_444_800
     bf.insert("hours", ["a"], window=86_400, manual=True, slices=24, refresh=True, ex=timedelta(seconds=0.5))
-    is_exactly([bf.info("hours", field) for field in ("WINDOW", "SLICES", "PACE")], [86_400, 24, "manual"])
+    is_exactly([bf.info("hours", field) for field in ("WINDOW", "SLICES", "CLOCK")], [86_400, 24, "manual"])
     assert rollcall.command("TTL", "hours") <= 1
     bf.insert("last", ["a"], last=True, px=100_000)
     is_exactly(bf.info("last", "WINDOW"), "last")
@@ -124,7 +124,7 @@ def test_every_field_of_info(rollcall: Driven) -> None:
         "WINDOW": None,
         "SLICES": None,
         "SLICE": None,
-        "PACE": None,
+        "CLOCK": None,
         "REFRESH": None,
     }
     for field, value in expected.items():
@@ -147,7 +147,7 @@ def test_windows_move_on(rollcall: Driven) -> None:
     is_exactly(rollcall.bf.advance("shifts", 4), True)
     is_exactly(rollcall.bf.exists("shifts", "ann"), False)
     is_exactly(rollcall.bf.advance("shifts", "CLOCK"), True)
-    is_exactly(rollcall.bf.info("shifts", "PACE"), "clock")
+    is_exactly(rollcall.bf.info("shifts", "CLOCK"), "system")
     with rollcall.refuses("bad slice"):
         rollcall.bf.advance("shifts", 5)
 

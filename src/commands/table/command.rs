@@ -1,8 +1,10 @@
 //! A command as a row of the table.
 
+use std::convert::Infallible;
 use std::ffi::{CStr, c_int};
 
 use super::argument::Argument;
+use crate::args;
 use crate::refusal::Refusal;
 use crate::reply::refuse;
 use crate::server::facts::must_obey;
@@ -78,6 +80,24 @@ pub(super) unsafe fn call(
     unsafe { run_command(ctx, argv, argc, checked, refuse) }
 }
 
+/// Reports which arguments are keys, where the server asks a command of [`Keys::Numbered`] for that alone: Redis 7 routes in
+/// a cluster by this, not by key specifications.
+///
+/// # Safety
+/// As [`run_command`].
+pub(super) unsafe fn reports_keys(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> bool {
+    let mut is_asked = false;
+    let report = |ctx: Ctx, args: Args<'_>| {
+        is_asked = ctx.is_asked_for_keys();
+        let keys = if is_asked { args::numkeys(args).unwrap_or(0) } else { 0 };
+        (2..2 + keys).for_each(|position| ctx.report_key(position));
+        Ok::<(), Infallible>(())
+    };
+    // SAFETY: as the caller promises.
+    unsafe { run_command(ctx, argv, argc, report, |_, never| match never {}) };
+    is_asked
+}
+
 /// Calls `entry` if the command must be obeyed, and refuses it otherwise.
 ///
 /// # Safety
@@ -108,7 +128,14 @@ macro_rules! command {
             argc: std::ffi::c_int,
         ) -> std::ffi::c_int {
             // SAFETY: the server calls this with what it passes to a command.
-            unsafe { $crate::commands::table::command::call(ctx, argv, argc, $arity, $handler) }
+            unsafe {
+                if let $crate::commands::table::command::Keys::Numbered = $keys
+                    && $crate::commands::table::command::reports_keys(ctx, argv, argc)
+                {
+                    return $crate::server::ffi::OK;
+                }
+                $crate::commands::table::command::call(ctx, argv, argc, $arity, $handler)
+            }
         }
         unsafe extern "C" fn obeying(
             ctx: *mut $crate::server::ffi::RedisModuleCtx,
@@ -137,4 +164,5 @@ pub(super) use command;
 pub(super) const WRITE: &CStr = c"write deny-oom";
 pub(super) const WRITE_FAST: &CStr = c"write deny-oom fast";
 pub(super) const READ: &CStr = c"readonly";
+pub(super) const READ_NUMBERED: &CStr = c"readonly getkeys-api";
 pub(super) const READ_FAST: &CStr = c"readonly fast";

@@ -7,7 +7,7 @@ use super::argument::{
     EXPIRY, ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, PRECISION, SEED, SOURCES, TAIL, TO, argument, field, option,
     several,
 };
-use super::command::{Command, Keys, READ, READ_FAST, WRITE, WRITE_FAST, command};
+use super::command::{Command, Keys, READ, READ_FAST, READ_NUMBERED, WRITE, WRITE_FAST, command};
 
 /// `numkeys key [key ...] [SINCE seconds [seconds ...]]`. Seconds are words, because of `-`.
 const OF_SETS: &[Argument] = &[
@@ -112,7 +112,7 @@ pub static COUNTING: &[Command] = &[
         c"lc.unioncard",
         sets::unioncard,
         -3,
-        READ,
+        READ_NUMBERED,
         Keys::Numbered,
         c"O(1) for one key; O(N*M) for the union of N counters of M bits",
         c"Returns the number of distinct members of all counters together, with its standard error",
@@ -122,7 +122,7 @@ pub static COUNTING: &[Command] = &[
         c"lc.intercard",
         sets::intercard,
         -3,
-        READ,
+        READ_NUMBERED,
         Keys::Numbered,
         c"O(M*2^N) where N is the number of counters that hold estimates and M their bits; O(N*K) while all are exact, K the members of the smallest",
         c"Returns the number of members that all counters have, with its standard error",
@@ -132,7 +132,7 @@ pub static COUNTING: &[Command] = &[
         c"lc.diffcard",
         sets::diffcard,
         -3,
-        READ,
+        READ_NUMBERED,
         Keys::Numbered,
         c"O(N*M) where N is the number of counters and M their bits",
         c"Returns the number of members of the first counter that are in no other, with its standard error",
@@ -142,7 +142,7 @@ pub static COUNTING: &[Command] = &[
         c"lc.union",
         sets::union,
         -3,
-        READ,
+        READ_NUMBERED,
         Keys::Numbered,
         c"O(N) where N is the number of members of all counters",
         c"Lists the members of all counters together, while all are exact",
@@ -152,7 +152,7 @@ pub static COUNTING: &[Command] = &[
         c"lc.inter",
         sets::inter,
         -3,
-        READ,
+        READ_NUMBERED,
         Keys::Numbered,
         c"O(N*M) where N is the number of counters and M the number of members of the smallest",
         c"Lists the members that all counters have, while all are exact",
@@ -162,7 +162,7 @@ pub static COUNTING: &[Command] = &[
         c"lc.diff",
         sets::diff,
         -3,
-        READ,
+        READ_NUMBERED,
         Keys::Numbered,
         c"O(N*M) where N is the number of counters and M the number of members of the first",
         c"Lists the members of the first counter that are in no other, while all are exact",

@@ -75,7 +75,7 @@ inBothProtocols("generic", (test) => {
       Window: null,
       Slices: null,
       Slice: null,
-      Pace: null,
+      Clock: null,
     });
     await refused("ERR not found", () => client.sendCommand(["LC.INFO", key("missing")]));
   });
@@ -161,7 +161,7 @@ inBothProtocols("generic", (test) => {
     const rows = [[86_400, 2, 0], [64_800, 2, 0], [43_200, 2, 0], [21_600, 2, 0], [0, 3, 0]];
     const history = await client.sendCommand(["LC.HISTORY", key()]);
     assert.deepEqual(history.map(([begin, count, error]) => [begin, count, Number(error)]), rows);
-    const { Window, Slices, Slice, Pace } = connection.lines(await client.sendCommand(["LC.INFO", key()]));
-    assert.deepEqual([Window, Slices, Slice, Pace], [86_400, 4, 4, "manual"]);
+    const { Window, Slices, Slice, Clock } = connection.lines(await client.sendCommand(["LC.INFO", key()]));
+    assert.deepEqual([Window, Slices, Slice, Clock], [86_400, 4, 4, "manual"]);
   });
 });

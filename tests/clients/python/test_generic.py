@@ -77,7 +77,7 @@ class Generic(Suite):
             b"Window": None,
             b"Slices": None,
             b"Slice": None,
-            b"Pace": None,
+            b"Clock": None,
         }
         self.is_exactly(info, expected)
         await self.is_refused("^not found$", self.client.execute_command, "LC.INFO", self.key("missing"))
@@ -145,7 +145,7 @@ class Generic(Suite):
             else (info[b"Capacity"], info[b"Number of items inserted"])
         )
         self.is_exactly(found, (1000, 3))
-        await self.has_lines(key, {b"Window": 86_400, b"Slice": 5, b"Pace": b"manual"})
+        await self.has_lines(key, {b"Window": 86_400, b"Slice": 5, b"Clock": b"manual"})
         copy, iterator = self.key("copy"), 0
         while True:
             iterator, data = await self.got(self.bf.scandump, key, iterator)
@@ -178,5 +178,5 @@ class Generic(Suite):
         self.is_exactly(await self.call("LC.HISTORY", key), rows)
         info = self.pairs(await self.call("LC.INFO", key))
         self.is_exactly(
-            [info[label] for label in (b"Window", b"Slices", b"Slice", b"Pace")], [86_400, 4, 4, b"manual"]
+            [info[label] for label in (b"Window", b"Slices", b"Slice", b"Clock")], [86_400, 4, 4, b"manual"]
         )

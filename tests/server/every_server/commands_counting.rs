@@ -22,7 +22,7 @@ const LABELS: [&str; 17] = [
     "Window",
     "Slices",
     "Slice",
-    "Pace",
+    "Clock",
 ];
 
 #[track_caller]

@@ -33,10 +33,10 @@ pub fn is_new(client: &mut Client, family: &str, key: &str, item: &str) -> bool 
     }
 }
 
-/// The fields of INFO that tell of a window: WINDOW, SLICES, SLICE and PACE, in the notation of [`show`].
+/// The fields of INFO that tell of a window: WINDOW, SLICES, SLICE and CLOCK, in the notation of [`show`].
 #[track_caller]
 pub fn window(client: &mut Client, family: &str, key: &str) -> String {
-    let fields = ["WINDOW", "SLICES", "SLICE", "PACE"].map(|name| {
+    let fields = ["WINDOW", "SLICES", "SLICE", "CLOCK"].map(|name| {
         let reply = client.list(&format!("{family}.INFO {key} {name}"));
         assert_eq!(reply.len(), 1, "{name}");
         show(&reply[0]).trim_matches(['"', '+']).to_owned()
@@ -96,7 +96,7 @@ fn those_that_go_by_the_clock_begin_with_its_slice() {
             client.cmd(&line);
             let said = window(&mut client, family, "k");
             let after = slice(&mut client);
-            assert!((before..=after).any(|at| said == format!("4000000 4 {at} clock")), "{line}: {said}");
+            assert!((before..=after).any(|at| said == format!("4000000 4 {at} system")), "{line}: {said}");
         }
     }
 }
@@ -115,7 +115,7 @@ fn filters_say_whether_they_refresh_and_that_they_go_by_number() {
             ("BF.INFO l WINDOW", "[\"last\"]", "{+Window: \"last\"}"),
             ("BF.INFO l SLICES", "[4]", "{+Slices: 4}"),
             ("BF.INFO l SLICE", "[nil]", "{+Slice: nil}"),
-            ("BF.INFO l PACE", "[nil]", "{+Pace: nil}"),
+            ("BF.INFO l CLOCK", "[nil]", "{+Clock: nil}"),
             ("BF.INFO l REFRESH", "[0]", "{+Refresh: 0}"),
             ("BF.INSERT m LAST REFRESH ITEMS a", "[1]", "[#t]"),
             ("BF.INFO m SLICES", "[nil]", "{+Slices: nil}"),
@@ -129,7 +129,7 @@ fn filters_say_whether_they_refresh_and_that_they_go_by_number() {
             ("TYPE w", "+RCfilter-", "+RCfilter-"),
             ("LC.RESERVE c 100 WINDOW 40 MANUAL", "+OK", "+OK"),
             ("LC.INFO c WINDOW", "[40]", "{+Window: 40}"),
-            ("LC.INFO c PACE", "[\"manual\"]", "{+Pace: \"manual\"}"),
+            ("LC.INFO c CLOCK", "[\"manual\"]", "{+Clock: \"manual\"}"),
             ("TYPE c", "+RCcounter", "+RCcounter"),
         ],
     );
@@ -149,8 +149,8 @@ fn the_lines_of_info_are_what_clients_know() {
         assert_eq!(field(&info, "Number of items inserted"), Value::Int(2));
         assert!(matches!(field(&info, "Size"), Value::Int(size) if size > 0));
         for (key, options, expected) in [
-            ("c", "WINDOW 40 MANUAL SLICES 4", "[\"Window\" 40, \"Slices\" 4, \"Slice\" 0, \"Pace\" \"manual\"]"),
-            ("p", "", "[\"Window\" nil, \"Slices\" nil, \"Slice\" nil, \"Pace\" nil]"),
+            ("c", "WINDOW 40 MANUAL SLICES 4", "[\"Window\" 40, \"Slices\" 4, \"Slice\" 0, \"Clock\" \"manual\"]"),
+            ("p", "", "[\"Window\" nil, \"Slices\" nil, \"Slice\" nil, \"Clock\" nil]"),
         ] {
             client.expect(&reserve("LC", key, options), "+OK");
             let info = pairs(&client.cmd(&format!("LC.INFO {key}")));

@@ -64,7 +64,7 @@ fn reads_skip_what_is_dead_and_write_nothing() {
             assert_eq!(exists(&mut client, family, "a"), is_found, "{family} at {now}");
             assert_eq!(count(&mut client, family), i64::from(is_found), "{family} at {now}");
             let slice = (now / 10).max(SLICE);
-            assert_eq!(window(&mut client, family, "k"), format!("40 4 {slice} clock"));
+            assert_eq!(window(&mut client, family, "k"), format!("40 4 {slice} system"));
             let lines = ["BF.INFO k", "BF.DEBUG k", "LC.INFO k", "LC.HISTORY k", "LC.COUNTSINCE k 7", "LC.MEMBERS k"];
             for line in lines.iter().filter(|line| line.starts_with(family)) {
                 assert!(sent(&mut client, &server, line).is_empty(), "{line}");
@@ -125,7 +125,7 @@ fn changes_advance_first_and_others_do_not() {
         let script = format!("return redis.call('{family}.ADD', KEYS[1], 'z')");
         assert_eq!(show(&client.call(&["EVAL", &script, "1", "k"])), "1");
         assert_eq!(count(&mut client, family), 1);
-        assert_eq!(window(&mut client, family, "k"), format!("40 4 {} clock", clock.now() / 10));
+        assert_eq!(window(&mut client, family, "k"), format!("40 4 {} system", clock.now() / 10));
     }
 }
 
@@ -189,7 +189,7 @@ fn clients_advance_no_further_than_the_clock() {
         let (server, mut client) = start(&clock, family, WINDOW);
         assert!(is_new(&mut client, family, "k", "a"));
         let before = client.digest("k");
-        // The present slice, and the pace that it has: nothing to do.
+        // The present slice, and the clock source that it has: nothing to do.
         for line in [format!("ADVANCE k {SLICE}"), "ADVANCE k CLOCK".to_owned()] {
             assert!(sent(&mut client, &server, &format!("{family}.{line}")).is_empty());
             client.expect(&format!("{family}.{line}"), "+OK");
@@ -227,7 +227,7 @@ fn a_ring_by_hand_is_handed_to_the_clock() {
         client.expect(&format!("{family}.ADVANCE k {}", slice - 2), "+OK");
         assert!(is_new(&mut client, family, "k", "late"));
         client.expect(&format!("{family}.ADVANCE k CLOCK"), "+OK");
-        assert_eq!(window(&mut client, family, "k"), format!("40 4 {slice} clock"));
+        assert_eq!(window(&mut client, family, "k"), format!("40 4 {slice} system"));
         assert_eq!((exists(&mut client, family, "early"), exists(&mut client, family, "late")), (false, true));
         assert!(sent(&mut client, &server, &format!("{family}.ADVANCE k CLOCK")).is_empty());
         clock.pass(29);
@@ -236,7 +236,7 @@ fn a_ring_by_hand_is_handed_to_the_clock() {
         assert!(!exists(&mut client, family, "late"));
         // It is the clock's after a reload, too.
         client.expect("DEBUG RELOAD", "+OK");
-        assert_eq!(window(&mut client, family, "k"), format!("40 4 {} clock", slice + 3));
+        assert_eq!(window(&mut client, family, "k"), format!("40 4 {} system", slice + 3));
     }
 }
 
@@ -257,7 +257,7 @@ fn a_clock_that_jumps_a_year_ahead_and_comes_back_freezes_nothing() {
         let effects = sent(&mut client, &server, &format!("{family}.ADMIT k LIMIT 2 ITEMS d"));
         assert_eq!(effects, [format!("{}.ADVANCE k {} REBASE", sent_as(family), SLICE + 2)]);
         assert_eq!(sent(&mut client, &server, &format!("{family}.ADD k d")).len(), 1);
-        assert_eq!(window(&mut client, family, "k"), format!("40 4 {} clock", SLICE + 2));
+        assert_eq!(window(&mut client, family, "k"), format!("40 4 {} system", SLICE + 2));
         // b is one slice older than c and d, and each has its window from now on.
         for (now, found) in [
             (START + 20, [true, true, true]),
@@ -285,7 +285,7 @@ fn a_slice_ahead_is_no_jump() {
         clock.set(START + 9);
         let effects = sent(&mut client, &server, &format!("{family}.ADD k b"));
         assert_eq!(effects.len(), 1, "{effects:?}");
-        assert_eq!(window(&mut client, family, "k"), format!("40 4 {} clock", SLICE + 1));
+        assert_eq!(window(&mut client, family, "k"), format!("40 4 {} system", SLICE + 1));
         clock.set(START - 1);
         let effects = sent(&mut client, &server, &format!("{family}.ADD k c"));
         assert_eq!(
@@ -313,7 +313,7 @@ fn the_beginning_of_time_is_a_time_like_any_other() {
         assert!(is_new(&mut client, family, "k", "b"));
         clock.set(3);
         assert!(is_new(&mut client, family, "k", "c"));
-        assert_eq!(window(&mut client, family, "k"), "40 4 0 clock");
+        assert_eq!(window(&mut client, family, "k"), "40 4 0 system");
         clock.set(49);
         assert_eq!(["b", "c"].map(|item| exists(&mut client, family, item)), [true, true]);
         clock.set(50);
@@ -449,7 +449,7 @@ fn windows_that_are_ahead_together_are_merged_before_one_comes_back() {
             let effects = sent(&mut client, &server, &format!("{family}.MERGE k from"));
             let expected = [format!("{prefix}.MERGE k from"), format!("{prefix}.ADVANCE k {slice} REBASE")];
             assert_eq!(effects, expected, "{family} {into} {ahead}");
-            assert_eq!(window(&mut client, family, "k"), format!("40 4 {slice} clock"));
+            assert_eq!(window(&mut client, family, "k"), format!("40 4 {slice} system"));
             assert_eq!(client.digest("from"), from, "no source is renumbered");
             // The older one is a slice older still.
             for (key, slices) in [("k", into), ("from", ahead)] {
@@ -491,7 +491,7 @@ fn a_merge_into_a_new_key_goes_by_the_clock() {
         let (prefix, slice) = (sent_as(family), SLICE + 1);
         let effects = sent(&mut client, &server, &format!("{family}.MERGE alone late"));
         assert_eq!(effects, [format!("{prefix}.MERGE alone late"), format!("{prefix}.ADVANCE alone {slice} REBASE")]);
-        assert_eq!(window(&mut client, family, "alone"), format!("40 4 {slice} clock"));
+        assert_eq!(window(&mut client, family, "alone"), format!("40 4 {slice} system"));
         let digest = client.text("DEBUG DIGEST");
         client.expect("DEBUG LOADAOF", "+OK");
         assert_eq!(client.text("DEBUG DIGEST"), digest);
@@ -518,7 +518,7 @@ fn going_by_the_clock_frees_what_is_forgotten() {
             let (prefix, clock_slice) = (sent_as(family), SLICE);
             let expected = [format!("{prefix}.ADVANCE k CLOCK"), format!("{prefix}.ADVANCE k {clock_slice}{move_of}")];
             assert_eq!(effects, expected, "{family} {slice}");
-            assert_eq!(window(&mut client, family, "k"), format!("40 4 {SLICE} clock"));
+            assert_eq!(window(&mut client, family, "k"), format!("40 4 {SLICE} system"));
             let is_forgotten = move_of.is_empty();
             assert_eq!(count(&mut client, family) == 0, is_forgotten);
             if family == "LC" {

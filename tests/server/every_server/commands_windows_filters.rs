@@ -162,7 +162,7 @@ fn merging_joins_slice_by_slice() {
         client.expect("BF.MERGE new missing from", "+OK");
         client.expect("BF.MEXISTS new to2 from1 from4 from6", "[1, 0, 1, 1]");
         client.expect("BF.INFO new SLICE", "[6]");
-        client.expect("BF.INFO new PACE", "[\"manual\"]");
+        client.expect("BF.INFO new CLOCK", "[\"manual\"]");
         client.expect("DEL new", "1");
     }
 }

@@ -333,7 +333,7 @@ fn values_are_loaded_after_the_window_has_passed() {
                 // Loading asks no clock, so nothing is lost; reading does.
                 assert_eq!(client.digest("k"), before, "{family} {passed}");
                 client.expect(count, ["0", "1", "61"][usize::from(passed <= 40) + usize::from(passed < 40)]);
-                assert_eq!(window(&mut client, family, "k"), format!("40 4 {} clock", clock.now() / 10));
+                assert_eq!(window(&mut client, family, "k"), format!("40 4 {} system", clock.now() / 10));
                 clock.set(START + 10);
                 client.expect(count, "61");
                 // Back in time by a restart, it is as it was.

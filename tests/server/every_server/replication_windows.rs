@@ -134,8 +134,8 @@ fn every_write_leaves_the_replica_equal() {
     pair.assert_equal("handing over to the clock");
     for key in ["g", "E"] {
         let family = if key == "g" { "BF" } else { "LC" };
-        client.expect(&format!("{family}.INFO {key} PACE"), "[\"clock\"]");
-        pair.replica.client().expect(&format!("{family}.INFO {key} PACE"), "[\"clock\"]");
+        client.expect(&format!("{family}.INFO {key} CLOCK"), "[\"system\"]");
+        pair.replica.client().expect(&format!("{family}.INFO {key} CLOCK"), "[\"system\"]");
     }
     pair.assert_no_errors();
 }
@@ -153,7 +153,7 @@ fn each_reads_by_its_own_clock() {
             let mut other = pair.replica.client();
             // The present slice is the later one of the stored and the clock's.
             let slice = (there.now() / 10).max(SLICE);
-            assert_eq!(window(&mut other, family, "k"), format!("40 4 {slice} clock"));
+            assert_eq!(window(&mut other, family, "k"), format!("40 4 {slice} system"));
             assert_eq!(exists(&mut other, family, "a"), ahead <= 40, "{family} {ahead}");
             assert!(exists(&mut client, family, "a"));
             // Asking changed nothing, and the next write is the same for both.
@@ -324,7 +324,7 @@ fn values_move_between_hosts_whose_clocks_differ() {
             assert!(is_new(&mut other, family, "k", "b"));
             assert!(exists(&mut other, family, "b"));
             let slice = if ahead == -10 { SLICE } else { there.now() / 10 };
-            assert_eq!(window(&mut other, family, "k"), format!("40 4 {slice} clock"), "{ahead}");
+            assert_eq!(window(&mut other, family, "k"), format!("40 4 {slice} system"), "{ahead}");
             // What was there is not forgotten early, and all of it in the end.
             let end = (slice + 5) * 10;
             there.set(end - 1);
@@ -379,7 +379,7 @@ fn what_must_be_obeyed_asks_no_clock() {
             client.expect("BF.MEXISTS k a b z", "[1, 1, 0]");
             client.expect("BF.INFO k SLICE", "[170000002]");
             clock.set(START + 40);
-            assert_eq!(window(&mut client, "BF", "l"), "40 4 170000004 clock", "{round} at {now}");
+            assert_eq!(window(&mut client, "BF", "l"), "40 4 170000004 system", "{round} at {now}");
             client.expect("BF.MEXISTS l a b c", "[0, 0, 1]");
             client.expect("LC.MEXISTS c a b c", "[1, 1, 1]");
             clock.set(START + 60);

@@ -19,7 +19,7 @@ const GRACE: Duration = Duration::from_secs(15);
 
 /// How often what is looked at.
 #[derive(Debug, Clone)]
-pub struct Pace {
+pub struct ClockSource {
     /// Seconds.
     pub interval: u64,
     /// Seconds.
@@ -31,7 +31,7 @@ pub struct Pace {
 
 /// A server or cluster, and what is known of it.
 pub struct Target {
-    pace: Pace,
+    clock_source: ClockSource,
     info: Mutex<Asker>,
     /// On connections of its own: a long look at the keys holds up nothing else.
     keys: Mutex<Asker>,
@@ -93,9 +93,9 @@ impl<T> Look<T> {
 
 impl Target {
     /// Of a URL; connects to nothing yet.
-    pub fn new(url: &str, access: &Access, pace: Pace) -> Result<Self, Failure> {
+    pub fn new(url: &str, access: &Access, clock_source: ClockSource) -> Result<Self, Failure> {
         let (info, keys) = (Asker::new(url, access, "figures")?, Asker::new(url, access, "keys")?);
-        Ok(Target { pace, info, keys, infos: Mutex::new(None), rows: Mutex::new(None) })
+        Ok(Target { clock_source, info, keys, infos: Mutex::new(None), rows: Mutex::new(None) })
     }
 
     /// Asks everything once.
@@ -116,7 +116,7 @@ impl Target {
             thread.map(drop).map_err(|error| Failure::of(format!("cannot start a thread: {error}")))
         };
         spawn("info", Target::look_at_info)?;
-        if targets[at].pace.pattern.is_some() {
+        if targets[at].clock_source.pattern.is_some() {
             spawn("keys", Target::look_at_keys)?;
         }
         Ok(())
@@ -127,17 +127,17 @@ impl Target {
         let began = Instant::now();
         let asked = lock(&self.info).ask(Info::of);
         *lock(&self.infos) = Some(Look::of(began, asked));
-        Duration::from_secs(self.pace.interval).saturating_sub(began.elapsed())
+        Duration::from_secs(self.clock_source.interval).saturating_sub(began.elapsed())
     }
 
     fn look_at_keys(&self) -> Duration {
-        let Some(pattern) = self.pace.pattern.as_deref() else { return Duration::MAX };
-        let scope = Scope { pattern: Some(pattern), max_keys: self.pace.max_keys };
+        let Some(pattern) = self.clock_source.pattern.as_deref() else { return Duration::MAX };
+        let scope = Scope { pattern: Some(pattern), max_keys: self.clock_source.max_keys };
         let began = Instant::now();
         let asked = lock(&self.keys).ask(|server| rows(server, &scope));
         *lock(&self.rows) = Some(Look::of(began, asked));
         let took = began.elapsed();
-        Duration::from_secs(self.pace.keys_interval).saturating_sub(took).max(took * (KEYS_SHARE - 1))
+        Duration::from_secs(self.clock_source.keys_interval).saturating_sub(took).max(took * (KEYS_SHARE - 1))
     }
 
     /// What INFO said last; `None` before the first answer.
@@ -147,13 +147,13 @@ impl Target {
 
     /// Whether what INFO said is too old to be shown.
     pub fn is_stale(&self, look: &Look<Info>) -> bool {
-        look.began.elapsed() > Duration::from_secs(3 * self.pace.interval) + GRACE
+        look.began.elapsed() > Duration::from_secs(3 * self.clock_source.interval) + GRACE
     }
 
     /// As [`Self::is_stale`], of keys. A long look is followed by a long wait.
     pub fn are_keys_stale(&self, look: &Look<Rows>) -> bool {
         let took = look.nodes.iter().map(|node| node.took).max().unwrap_or_default();
-        let pause = Duration::from_secs(self.pace.keys_interval).max(took * KEYS_SHARE);
+        let pause = Duration::from_secs(self.clock_source.keys_interval).max(took * KEYS_SHARE);
         look.began.elapsed() > 3 * pause + GRACE
     }
 

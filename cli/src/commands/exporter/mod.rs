@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::http;
 use crate::output::Output;
 use crate::server::Access;
-use collect::{Pace, Target};
+use collect::{ClockSource, Target};
 use families::Form;
 
 /// What somebody sees who opens it in a browser.
@@ -67,13 +67,13 @@ impl Exporter {
         if output.is_json() {
             return Err(Failure::of_arguments("exporter has no --json: its format is that of Prometheus"));
         }
-        let pace = Pace {
+        let clock_source = ClockSource {
             interval: self.interval,
             keys_interval: self.keys_interval,
             pattern: self.pattern,
             max_keys: self.max_keys as usize,
         };
-        let targets = self.urls.iter().map(|url| Target::new(url, &self.access, pace.clone()));
+        let targets = self.urls.iter().map(|url| Target::new(url, &self.access, clock_source.clone()));
         let mut targets = targets.collect::<Result<Vec<Target>, Failure>>()?;
         if self.once {
             targets.iter_mut().for_each(Target::look);

@@ -8,7 +8,7 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::counting::estimate::standard_error;
 use rollcall_core::unstable::counting::sizing;
 use rollcall_core::unstable::rounding::error_of_whole;
-use rollcall_core::window::{Pace, Time, Window};
+use rollcall_core::window::{ClockSource, Time, Window};
 use serde::Serialize;
 
 use super::asked::{Asked, KEY_BYTES};
@@ -118,7 +118,8 @@ impl Counting {
         if let Some(seconds) = self.asked.window {
             let default = DEFAULT_SLICES.min(u32::try_from(seconds.max(1)).unwrap_or(DEFAULT_SLICES));
             let slices = self.asked.slices.unwrap_or(default);
-            counter = counter.with_window(Window::new(seconds, slices, Counter::MAX_SLICES, Pace::Clock)?, 0)?;
+            counter =
+                counter.with_window(Window::new(seconds, slices, Counter::MAX_SLICES, ClockSource::System)?, 0)?;
         }
         let mut member = vec![0; self.length as usize];
         for number in 0..members.min(MOST_ADDED) {

@@ -6,7 +6,7 @@ use rollcall_core::error::{Error, Parameter};
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::classic::{FORCE64, NO_SCALING, NOROUND, Shape};
-use rollcall_core::window::{Pace, Time};
+use rollcall_core::window::{ClockSource, Time};
 use serde::Serialize;
 
 use super::asked::{Asked, KEY_BYTES, is_refused_by_default, warning};
@@ -101,7 +101,7 @@ impl Filter {
         Ok(match self.asked.window {
             Some(seconds) => {
                 let slices = self.asked.slices.unwrap_or(slices.min(u32::try_from(seconds.max(1)).unwrap_or(slices)));
-                Some(Sliding::time(seconds, slices, Pace::Clock, self.refresh)?)
+                Some(Sliding::time(seconds, slices, ClockSource::System, self.refresh)?)
             }
             None if self.last && self.refresh => match self.asked.slices {
                 Some(slices) => {
@@ -264,7 +264,7 @@ fn overhead(layout: BitLayout, expansion: u32, sub_filters: u64) -> Result<u64, 
 /// Bytes besides the bits of a filter that forgets, with an item in each of `n` generations.
 fn overhead_of_forgetting(generations: u32) -> Result<u64, Error> {
     let slices = generations.saturating_sub(1).max(1);
-    let sliding = Sliding::time(slices.into(), slices, Pace::Manual, false)?;
+    let sliding = Sliding::time(slices.into(), slices, ClockSource::Manual, false)?;
     let params = Params { error_rate: 0.01, capacity: slices.into(), expansion: 1, seed: 0 };
     let mut filter = BloomFilter::windowed(params, sliding, 0, &Unlimited)?;
     for slice in 0..u64::from(generations) {

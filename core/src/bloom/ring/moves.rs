@@ -6,7 +6,7 @@ use super::super::sliding::Span;
 use super::Ring;
 use crate::live::Outcome;
 use crate::size_limit::try_with_capacity;
-use crate::window::{Move, Pace, Time};
+use crate::window::{ClockSource, Move, Time};
 
 /// What a filter has forgotten. Freeing the memory of a large one takes a while: it may be sent to another thread.
 ///
@@ -14,9 +14,9 @@ use crate::window::{Move, Pace, Time};
 /// use rollcall_core::bloom::{BloomFilter, Params, Sliding};
 /// use rollcall_core::live::Windowed;
 /// use rollcall_core::size_limit::Unlimited;
-/// use rollcall_core::window::{Pace, Time};
+/// use rollcall_core::window::{ClockSource, Time};
 ///
-/// let day = Sliding::time(86_400, 4, Pace::Manual, false)?;
+/// let day = Sliding::time(86_400, 4, ClockSource::Manual, false)?;
 /// let mut filter = BloomFilter::windowed(Params::default(), day, 0, &Unlimited)?;
 /// filter.live(Time::Reached).add("ann", &Unlimited)?;
 /// assert_eq!(filter.advance(4).num_bytes(), 0);
@@ -97,9 +97,9 @@ impl Ring {
     }
 
     /// Lets the clock, or its user, move it on from now on. A filter of the last items goes by neither.
-    pub(in crate::bloom) fn set_pace(&mut self, pace: Pace) {
+    pub(in crate::bloom) fn set_clock_source(&mut self, clock_source: ClockSource) {
         if let Span::Time(window) = &mut self.sliding.span {
-            *window = window.with_pace(pace);
+            *window = window.with_clock_source(clock_source);
         }
     }
 }

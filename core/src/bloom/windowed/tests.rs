@@ -12,7 +12,7 @@ use crate::error::{Limit, Parameter};
 use crate::heap::{Mover, OnHeap};
 use crate::live::{Outcome, Windowed};
 use crate::size_limit::{MaxBytes, Unlimited};
-use crate::window::{Merging, Move, Pace, Window};
+use crate::window::{ClockSource, Merging, Move, Window};
 use proptest::prelude::*;
 use std::alloc::Layout;
 use std::collections::{HashMap, HashSet};
@@ -21,7 +21,7 @@ const LEN: u64 = 10;
 
 fn filter(slices: u32, refresh: bool, capacity: u64, now: u64) -> BloomFilter {
     let params = Params { error_rate: 1e-6, capacity, expansion: 2, seed: 0 };
-    let sliding = Sliding::time(LEN * u64::from(slices), slices, Pace::Clock, refresh).unwrap();
+    let sliding = Sliding::time(LEN * u64::from(slices), slices, ClockSource::System, refresh).unwrap();
     BloomFilter::windowed(params, sliding, sliding.first_slice(now), &Unlimited).unwrap()
 }
 
@@ -330,13 +330,13 @@ fn a_clock_that_jumped_forgets_nothing_early() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let params = Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 };
-    let day = Sliding::time(86_400, 4, Pace::Manual, false).unwrap();
+    let day = Sliding::time(86_400, 4, ClockSource::Manual, false).unwrap();
     let last = Sliding::last(4).unwrap();
     let fixed = Params { expansion: 0, ..params };
     assert!(BloomFilter::windowed(fixed, day, 0, &Unlimited).is_err());
     assert!(BloomFilter::windowed(params, last, 0, &Unlimited).is_err());
     assert!(BloomFilter::windowed(params, Sliding::last_different(), 0, &Unlimited).is_err());
-    assert!(Sliding::last(65).is_err() && Sliding::time(3, 4, Pace::Clock, true).is_err());
+    assert!(Sliding::last(65).is_err() && Sliding::time(3, 4, ClockSource::System, true).is_err());
     let mut of_last = BloomFilter::windowed(fixed, last, 0, &Unlimited).unwrap();
     let same = of_last.try_clone().unwrap();
     assert!(matches!(of_last.merge(&[&same], &Unlimited), Err(Error::NotOfLast { .. })));
@@ -352,7 +352,7 @@ fn what_does_not_fit_is_refused() {
     ahead.advance(2);
     assert!(of_time.merging(&[&ahead], Time::At(0)).is_err());
     assert!(matches!(of_time.sliding(), Some(Sliding { span: Span::Time(window), .. }) if window.seconds() == 86_400));
-    assert!(Window::new(86_400, 4, Sliding::MAX_SLICES, Pace::Manual).is_ok());
+    assert!(Window::new(86_400, 4, Sliding::MAX_SLICES, ClockSource::Manual).is_ok());
 }
 
 struct Copier;
@@ -389,7 +389,7 @@ fn memory_is_shown_and_bitmaps_relocate() {
 #[test]
 fn fill_and_rate_are_those_of_what_is_alive() {
     let params = Params { error_rate: 0.05, capacity: 100, expansion: 2, seed: 0 };
-    let sliding = Sliding::time(4 * LEN, 4, Pace::Clock, false).unwrap();
+    let sliding = Sliding::time(4 * LEN, 4, ClockSource::System, false).unwrap();
     let mut filter = BloomFilter::windowed(params, sliding, 1_000, &Unlimited).unwrap();
     assert_eq!((filter.fill_ratio(), filter.false_positive_rate()), (0.0, 0.0));
     let mut told = Vec::new();
@@ -426,7 +426,7 @@ fn layouts_of(filter: &BloomFilter) -> Vec<Layout> {
 /// It has no memory for items before the first, whatever it is made for.
 #[test]
 fn a_cleared_filter_is_as_new_at_its_slice() {
-    let of_time = Sliding::time(4 * LEN, 4, Pace::Clock, false).unwrap();
+    let of_time = Sliding::time(4 * LEN, 4, ClockSource::System, false).unwrap();
     for (sliding, expansion) in [(of_time, 2), (Sliding::last(4).unwrap(), 0)] {
         let params = Params { error_rate: 0.01, capacity: 100, expansion, seed: 0 };
         let mut filter = BloomFilter::windowed(params, sliding, 1_000, &Unlimited).unwrap();
@@ -458,8 +458,9 @@ fn a_cleared_filter_is_as_new_at_its_slice() {
 #[test]
 fn windows_end_at_a_number_of_sub_filters() {
     let params = Params { error_rate: 0.01, capacity: 1, expansion: 1, seed: 0 };
-    let make =
-        || BloomFilter::windowed(params, Sliding::time(1, 1, Pace::Manual, false).unwrap(), 0, &Unlimited).unwrap();
+    let make = || {
+        BloomFilter::windowed(params, Sliding::time(1, 1, ClockSource::Manual, false).unwrap(), 0, &Unlimited).unwrap()
+    };
     let expected = "at most 1024, as a larger capacity or expansion needs";
     let refused = Error::out_of_range(Parameter::SubFilters, expected, 1025);
     let (mut one, mut items) = (make(), 0u32..);
@@ -501,7 +502,7 @@ fn what_goes_by_no_time_does_not_move() {
         let before = filter.try_clone().unwrap();
         assert_eq!(filter.advance(1_000).num_bytes(), 0);
         filter.rebase(0);
-        filter.set_pace(Pace::Manual);
+        filter.set_clock_source(ClockSource::Manual);
         assert_eq!(filter.advance_due(Time::At(u64::MAX)), Move::Stay);
         assert_eq!(filter.merging(&[&before], Time::At(0)), Ok(Merging::default()));
         assert_eq!(filter.present_slice(Time::At(u64::MAX)), before.newest_slice());

@@ -154,12 +154,12 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::window::Pace;
+    use crate::window::ClockSource;
 
     #[test]
     fn living_slices_have_tags_of_their_own() {
         for (slices, modulus) in [(1, 15), (14, 15), (15, 255), (254, 255)] {
-            let window = Window::new(10 * u64::from(slices), slices, MOST_SLICES, Pace::Clock).unwrap();
+            let window = Window::new(10 * u64::from(slices), slices, MOST_SLICES, ClockSource::System).unwrap();
             for newest in (0..600).chain([u64::MAX / 1000]) {
                 let mut ring = Ring::new(window, newest);
                 assert_eq!(ring.modulus(), modulus);
@@ -184,14 +184,14 @@ mod tests {
 
     #[test]
     fn windows_have_as_many_slices_as_there_may_be() {
-        let with = |slices| check(&Window::new(254 * 255, slices, 1000, Pace::Clock).unwrap());
+        let with = |slices| check(&Window::new(254 * 255, slices, 1000, ClockSource::System).unwrap());
         assert_eq!(with(254), Ok(()));
         assert_eq!(with(255), Err(Error::out_of_range(Parameter::Slices, "from 1 to 254", 255)));
     }
 
     #[test]
     fn a_span_goes_no_further_back_than_the_window() {
-        let window = Window::new(1000, 4, MOST_SLICES, Pace::Clock).unwrap();
+        let window = Window::new(1000, 4, MOST_SLICES, ClockSource::System).unwrap();
         let of = |newest, slice| Ring::new(window, newest).most_age_since(slice);
         assert_eq!([100, 99, 96, 95, 1].map(|slice| of(100, slice)), [0, 1, 4, 4, 4].map(Some));
         assert_eq!((of(100, 101), of(u64::MAX, 1)), (None, Some(4)));

@@ -6,7 +6,7 @@ use crate::counting::sets::union::{layout_of_bits, promised};
 use crate::error::{Error, Parameter};
 use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_with_capacity};
-use crate::window::{Pace, Window};
+use crate::window::{ClockSource, Window};
 
 impl Counter {
     /// [`Self::merge`] where there are windows. The largest slice of all becomes the newest; what is dead by that is
@@ -21,7 +21,7 @@ impl Counter {
         all.extend_from_slice(others);
         check_seeds(all.iter().copied())?;
         check_windows(&all)?;
-        check_paces(&all)?;
+        check_clock_sources(&all)?;
         let newest = all.iter().map(|counter| counter.reached()).max().unwrap_or(0);
         let mut merged = self.try_clone()?;
         let mut changed = newest > merged.reached();
@@ -65,10 +65,10 @@ impl Counter {
 }
 
 /// Checks that all windows go by the clock, or all by hand: their slices have numbers of different kinds.
-fn check_paces(counters: &[&Counter]) -> Result<(), Error> {
-    let paces = counters.iter().filter_map(|counter| counter.window().map(|window| window.pace()));
-    let in_words = |pace| if pace == Pace::Clock { "by the clock" } else { "by hand" };
-    match paces.clone().zip(paces.skip(1)).find(|(ours, theirs)| ours != theirs) {
+fn check_clock_sources(counters: &[&Counter]) -> Result<(), Error> {
+    let clock_sources = counters.iter().filter_map(|counter| counter.window().map(|window| window.clock_source()));
+    let in_words = |clock_source| if clock_source == ClockSource::System { "by the clock" } else { "by hand" };
+    match clock_sources.clone().zip(clock_sources.skip(1)).find(|(ours, theirs)| ours != theirs) {
         Some((ours, theirs)) => Err(Error::incompatible(Parameter::Window, in_words(ours), in_words(theirs))),
         None => Ok(()),
     }

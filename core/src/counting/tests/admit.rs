@@ -83,7 +83,7 @@ proptest! {
         steps in vec((vec(0u32..30, 1..8), 0u64..25, any::<bool>(), any::<bool>(), 0u64..40, 0u64..30), 1..30),
         slices in 0..SLICES.len(),
     ) {
-        let window = window(SLICES[slices], Pace::Clock);
+        let window = window(SLICES[slices], ClockSource::System);
         let mut now = NOON * 1000;
         let mut pair = Pair::new(params(20, 100), window, now);
         for (items, limit, all, dry_run, passed, back) in steps {
@@ -96,7 +96,7 @@ proptest! {
 
 #[test]
 fn whoever_is_dead_makes_room() {
-    let mut pair = Pair::new(params(10, 100), window(4, Pace::Clock), NOON);
+    let mut pair = Pair::new(params(10, 100), window(4, ClockSource::System), NOON);
     pair.admit(&[1, 2, 3, 4], LIMIT, NOON);
     // Seen again, 1 stays for a window more.
     pair.admit(&[1], LIMIT, NOON + 20);
@@ -111,7 +111,8 @@ fn whoever_is_dead_makes_room() {
 
 #[test]
 fn an_estimate_that_is_dead_lets_in_again() {
-    let mut counter = Counter::new(params(2, 100)).unwrap().with_window(window(4, Pace::Clock), NOON / 10).unwrap();
+    let mut counter =
+        Counter::new(params(2, 100)).unwrap().with_window(window(4, ClockSource::System), NOON / 10).unwrap();
     for member in 0..9u32 {
         counter.touch(member.to_le_bytes(), &Unlimited).unwrap();
     }
@@ -129,7 +130,7 @@ fn an_estimate_that_is_dead_lets_in_again() {
 
 #[test]
 fn adding_moves_only_what_it_changes() {
-    let window = window(4, Pace::Clock);
+    let window = window(4, ClockSource::System);
     let mut counter = Counter::new(params(2, 100)).unwrap().with_window(window, NOON / 10).unwrap();
     let add = |counter: &mut Counter, items: &[&str], now| {
         let mut live = counter.live(Time::At(now));
@@ -157,7 +158,7 @@ fn adding_moves_only_what_it_changes() {
 /// A clock that had jumped came back, and a counter at its limit, whose items all were known or refused, stood still.
 #[test]
 fn admission_without_room_brings_a_window_back_to_its_clock() {
-    let window = window(4, Pace::Clock);
+    let window = window(4, ClockSource::System);
     let mut counter = Counter::new(params(20, 100)).unwrap().with_window(window, NOON / 10 + 100).unwrap();
     counter.add("ann", &Unlimited).unwrap();
     let terms = Terms { limit: 1, all: false, dry_run: false };
@@ -169,7 +170,7 @@ fn admission_without_room_brings_a_window_back_to_its_clock() {
 /// A counter that the clock moves on was taken back to the first slice by an admission without a time.
 #[test]
 fn an_admission_without_a_time_leaves_the_window_where_it_is() {
-    let window = Window::new(40, 4, Counter::MAX_SLICES, Pace::Clock).unwrap();
+    let window = Window::new(40, 4, Counter::MAX_SLICES, ClockSource::System).unwrap();
     let mut counter = Counter::new(params(20, 1000)).unwrap().with_window(window, 1000).unwrap();
     let mut admit = |items: &[&[u8]]| counter.admit(items.iter().copied(), LIMIT, &Unlimited);
     assert_eq!(admit(&[b"a", b"b"]), Ok(vec![Admitted; 2]));
@@ -180,7 +181,7 @@ fn an_admission_without_a_time_leaves_the_window_where_it_is() {
 
 #[test]
 fn bytes_count_while_their_members_are_alive() {
-    let window = window(4, Pace::Clock);
+    let window = window(4, ClockSource::System);
     let mut counter = Counter::new(params(20, 1000)).unwrap().with_window(window, window.slice_of(NOON)).unwrap();
     let items: Vec<Vec<u8>> = (0..6).map(|number| vec![number; 100]).collect();
     let mut admit = |items: &[Vec<u8>], now| {

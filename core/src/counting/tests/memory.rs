@@ -33,7 +33,7 @@ fn layout() -> Layout {
 
 fn counter(exact_limit: u32, slices: u32) -> Counter {
     let params = Params { exact_bytes: 16_384, ..params(exact_limit, 100) };
-    Counter::with_layout(params, layout()).unwrap().with_window(window(slices, Pace::Manual), 0).unwrap()
+    Counter::with_layout(params, layout()).unwrap().with_window(window(slices, ClockSource::Manual), 0).unwrap()
 }
 
 /// Allows everything, and notes what it is asked: the bytes that are held, and how many more.
@@ -141,7 +141,7 @@ fn a_payload_is_as_long_as_its_form_may_be_and_takes_what_it_says() {
     use Representation::{Dense, Exact, Sparse};
     let params = Params { exact_bytes: 1000, ..params(100, 100) };
     for (slices, cells, most) in WINDOWS {
-        let window = Some((window(slices, Pace::Manual), 0, 0));
+        let window = Some((window(slices, ClockSource::Manual), 0, 0));
         let form = |representation| CounterForm { params, layout: layout(), floor: 0, representation, window };
         // Of a hundred members a tag and a length each, and two bytes more for seven lengths of more than one: 1214.
         for (representation, bytes, taken) in [
@@ -181,7 +181,7 @@ fn a_payload_is_as_long_as_its_form_may_be_and_takes_what_it_says() {
 #[test]
 fn a_member_is_found_whatever_its_length() {
     let params = Params { exact_bytes: 1 << 20, ..params(20, 100) };
-    let mut counter = Counter::new(params).unwrap().with_window(window(4, Pace::Manual), 0).unwrap();
+    let mut counter = Counter::new(params).unwrap().with_window(window(4, ClockSource::Manual), 0).unwrap();
     let mut sizes = Vec::new();
     counter.heap_layouts(&mut |layout| sizes.push(layout));
     // Nothing of members yet.

@@ -113,7 +113,7 @@ in_every_way! {
             ("Window", Value::Nil),
             ("Slices", Value::Nil),
             ("Slice", Value::Nil),
-            ("Pace", Value::Nil),
+            ("Clock", Value::Nil),
         ];
         assert_eq!(found, expected.map(|(label, value)| (label.to_owned(), value)).into());
         assert_eq!(refusal(session.query::<Value>(cmd("LC.INFO").arg(session.key("missing")))), "ERR not found");

@@ -6,7 +6,7 @@ use super::*;
 #[test]
 fn all_generations_are_asked_for_at_once() {
     let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
-    let day = Sliding::time(4 * LEN, 4, Pace::Clock, false).unwrap();
+    let day = Sliding::time(4 * LEN, 4, ClockSource::System, false).unwrap();
     let of_generation = Params { error_rate: 0.01 / 5.0, capacity: 250, ..params };
     let bytes = sizing::sub_filter_geometry(&of_generation, 0).unwrap().num_bytes();
     let of_each = size_of::<LineSubFilter>() + size_of::<Generation>();
@@ -20,8 +20,8 @@ fn all_generations_are_asked_for_at_once() {
 #[test]
 fn limits_are_sizes_with_all_slices_full() {
     for (capacity, sliding) in [
-        (1000, Sliding::time(4 * LEN, 4, Pace::Clock, false).unwrap()),
-        (20, Sliding::time(60 * LEN, 60, Pace::Manual, true).unwrap()),
+        (1000, Sliding::time(4 * LEN, 4, ClockSource::System, false).unwrap()),
+        (20, Sliding::time(60 * LEN, 60, ClockSource::Manual, true).unwrap()),
         (1000, Sliding::last(7).unwrap()),
         (1000, Sliding::last_different()),
     ] {

@@ -6,8 +6,8 @@ fn params(exact_limit: u32, capacity: u64) -> Params {
     Params { capacity, error_rate: 0.05, exact_limit, exact_bytes: 500, seed: 7 }
 }
 
-fn window(slices: u32, pace: Pace) -> Window {
-    Window::new(u64::from(slices) * 10, slices, Counter::MAX_SLICES, pace).unwrap()
+fn window(slices: u32, clock_source: ClockSource) -> Window {
+    Window::new(u64::from(slices) * 10, slices, Counter::MAX_SLICES, clock_source).unwrap()
 }
 
 fn stored(counter: &Counter) -> Vec<Vec<u8>> {
@@ -16,10 +16,12 @@ fn stored(counter: &Counter) -> Vec<Vec<u8>> {
 
 #[test]
 fn a_windowed_counter_reads_back() {
-    for (slices, pace) in [(1, Pace::Clock), (14, Pace::Manual), (15, Pace::Clock), (254, Pace::Manual)] {
+    for (slices, clock_source) in
+        [(1, ClockSource::System), (14, ClockSource::Manual), (15, ClockSource::System), (254, ClockSource::Manual)]
+    {
         for (exact_limit, members) in [(10, 0u32), (10, 9), (0, 9), (0, 1500), (10, 100_000)] {
             let params = Params { error_rate: 0.005, ..params(exact_limit, 1_000_000) };
-            let mut counter = Counter::new(params).unwrap().with_window(window(slices, pace), 1000).unwrap();
+            let mut counter = Counter::new(params).unwrap().with_window(window(slices, clock_source), 1000).unwrap();
             for member in 0..members {
                 counter.advance(1000 + u64::from(member / 100));
                 counter.add(member.to_le_bytes(), &Unlimited).unwrap();
@@ -46,7 +48,7 @@ fn a_windowed_counter_reads_back() {
 #[test]
 fn an_advance_cuts_a_dump_off() {
     let params = Params { error_rate: 0.01, ..params(0, 1_000_000) };
-    let mut counter = Counter::new(params).unwrap().with_window(window(4, Pace::Manual), 0).unwrap();
+    let mut counter = Counter::new(params).unwrap().with_window(window(4, ClockSource::Manual), 0).unwrap();
     for member in 0..20_000u32 {
         counter.add(member.to_le_bytes(), &Unlimited).unwrap();
     }
@@ -72,7 +74,7 @@ fn forged(counter: &Counter, change: impl Fn(&mut Vec<u8>)) -> Result<Counter, E
 
 #[test]
 fn forged_values_are_refused() {
-    let window = Window::new(100, 10, Counter::MAX_SLICES, Pace::Manual).unwrap();
+    let window = Window::new(100, 10, Counter::MAX_SLICES, ClockSource::Manual).unwrap();
     let of = |exact_limit, members: u16| {
         let mut counter = Counter::new(params(exact_limit, 100)).unwrap().with_window(window, 19).unwrap();
         counter.rebase(5);
@@ -101,7 +103,7 @@ fn forged_values_are_refused() {
             (11, 0, "window"),
             (12, 0, "slices"),
             (12, 255, "slices"),
-            (13, 2, "pace"),
+            (13, 2, "clock"),
             (15, 15, "offset"),
             (15, 255, "offset"),
             (16, 2, "payload form"),
