@@ -1,7 +1,7 @@
 //! All slots of a windowed counter: a cell each, with the tag of the slice that it was last touched in, 0 while free.
 //!
 //! Cells have 4 or 8 bits. Of two in a byte the first is the lower half. What walks them all is compiled for wide
-//! registers too, as in [`bits`](crate::bits).
+//! registers too, as in [`bits`].
 
 use std::alloc::Layout as Memory;
 use std::fmt::Debug;
