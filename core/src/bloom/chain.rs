@@ -426,7 +426,7 @@ impl<S: SubFilter> Chain<S> {
         S::hash(item, self.params().seed)
     }
 
-    /// The mask of those hashes, at most [`CHUNK`], that may have been added. `expected` is a hint: a wrong one costs
+    /// The mask of those hashes, at most `CHUNK`, that may have been added. `expected` is a hint: a wrong one costs
     /// time and changes no answer.
     fn look_up_chunk(&self, hashes: &[Hash128], expected: Expected) -> u32 {
         match hashes {
@@ -446,7 +446,7 @@ impl<S: SubFilter> Chain<S> {
         self.sub_filters.append(once(next))
     }
 
-    /// Adds the items of at most [`CHUNK`] hashes, in order, up to the first that fails.
+    /// Adds the items of at most `CHUNK` hashes, in order, up to the first that fails.
     fn add_chunk(&mut self, hashes: &[Hash128], limit: &impl SizeLimit) -> (AddedChunk, Result<(), Error>) {
         // Only an insertion changes the answers of a sub-filter. So each item is looked up once here, and again only in
         // sub-filters that took items of this chunk.
