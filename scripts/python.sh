@@ -80,15 +80,15 @@ case "${1:-}" in
         cd "$sources"
         "$path/bin/ruff" format --check --quiet .
         "$path/bin/ruff" check --quiet .
-        "$path/bin/mypy" --no-error-summary rollcall
+        "$path/bin/mypy" --no-error-summary rollcall_redis
         # Of tests, a folder at a time: each has its own `conftest`.
         for tests in tests/ tests/*/; do
             files=("$tests"*.py)
             [[ ! -e "${files[0]}" ]] || (cd "$tests" && "$path/bin/mypy" --no-error-summary --config-file "$sources/pyproject.toml" ./*.py)
         done
-        "$path/bin/pyright" --pythonpath "$path/bin/python" rollcall tests/*typed.py
+        "$path/bin/pyright" --pythonpath "$path/bin/python" rollcall_redis tests/*typed.py
         # The stubs, beside the installed module.
-        (cd "$path" && "$path/bin/python" -P -m mypy.stubtest --concise rollcall._rollcall)
+        (cd "$path" && "$path/bin/python" -P -m mypy.stubtest --concise rollcall_redis._rollcall)
         # Further Pythons on the first server alone: what differs between servers does not depend on Python. They run while
         # the first Python waits for servers.
         run_tests() {

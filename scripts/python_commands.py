@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the classes of python/rollcall/redis that have a method for each command: for calls, asyncio and pipelines.
+"""Writes the classes of python/rollcall_redis/redis that have a method for each command: for calls, asyncio and pipelines.
 
     scripts/python_commands.py            fail if a file is not what would be written
     scripts/python_commands.py --write    write the files
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-PACKAGE = Path(__file__).resolve().parent.parent / "python" / "rollcall" / "redis"
+PACKAGE = Path(__file__).resolve().parent.parent / "python" / "rollcall_redis" / "redis"
 LINE = 120
 INDENT = " " * 4
 
@@ -48,7 +48,7 @@ def written(face: Face) -> str:
         "from collections.abc import Iterable",
         "from typing import Any, Generic, Literal, cast, overload",
         "",
-        "from rollcall._types import Admission, Estimate",
+        "from rollcall_redis._types import Admission, Estimate",
         "",
         "from ._command import Command, Item, Key, Moment, Seconds, Spans",
         "from ._counters import CounterCommands, Member",

@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 
 import redis
 
-from rollcall import BloomFilter
-from rollcall.redis import Admission, Rollcall
+from rollcall_redis import BloomFilter
+from rollcall_redis.redis import Admission, Rollcall
 
 ERROR_RATE = 0.001
 BATCH = 350

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import redis
 
-from rollcall.redis import Estimate, Rollcall
+from rollcall_redis.redis import Estimate, Rollcall
 
 YEAR = 365 * 24 * 60 * 60
 

@@ -14,7 +14,7 @@ from itertools import islice
 
 import redis.asyncio
 
-from rollcall.redis import AsyncRollcall
+from rollcall_redis.redis import AsyncRollcall
 
 ERROR_RATE = 0.001
 BATCH = 350

@@ -23,7 +23,7 @@ import numpy as np
 import pybloom_live
 import rbloom
 
-from rollcall import BloomFilter, Counter
+from rollcall_redis import BloomFilter, Counter
 
 MARKS = ("<!-- what `make bench-python` writes -->", "<!-- end -->")
 ERROR_RATE = 0.01

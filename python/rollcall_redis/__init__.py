@@ -1,12 +1,12 @@
 """Bloom filters and counters of distinct members, in this process and on servers with the module Rollcall.
 
 `BloomFilter` and `Counter` work by themselves, at the speed of the module, and go to and from servers by `upload` and
-`download`. `rollcall.redis` has every command of the module, typed.
+`download`. `rollcall_redis.redis` has every command of the module, typed.
 """
 
 from typing import TYPE_CHECKING
 
-from rollcall._types import (
+from rollcall_redis._types import (
     Admission,
     CorruptError,
     Error,
@@ -21,7 +21,7 @@ from rollcall._types import (
 )
 
 if TYPE_CHECKING:
-    from rollcall._rollcall import BloomFilter, Counter, diff, diff_card, inter, inter_card, union, union_card
+    from rollcall_redis._rollcall import BloomFilter, Counter, diff, diff_card, inter, inter_card, union, union_card
 
 __all__ = [
     "Admission",
@@ -51,9 +51,9 @@ _COMPILED = frozenset(
 
 
 def __getattr__(name: str) -> object:
-    # The compiled half is loaded when it is asked for: `rollcall.redis` works without it.
+    # The compiled half is loaded when it is asked for: `rollcall_redis.redis` works without it.
     if name in _COMPILED:
-        from rollcall import _rollcall
+        from rollcall_redis import _rollcall
 
         found: object = getattr(_rollcall, name)
         globals()[name] = found

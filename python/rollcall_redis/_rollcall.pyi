@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, final, ove
 
 from typing_extensions import Buffer
 
-from rollcall._types import Admission, Estimate
+from rollcall_redis._types import Admission, Estimate
 
 _Item: TypeAlias = str | bytes | bytearray | memoryview
 """An item or a member: a str is its UTF-8."""

@@ -9,8 +9,8 @@ import secrets
 from collections.abc import Awaitable, Generator
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-from rollcall import _rollcall
-from rollcall._types import Error, KeyExistsError, KeyMissingError, ParameterError
+from rollcall_redis import _rollcall
+from rollcall_redis._types import Error, KeyExistsError, KeyMissingError, ParameterError
 
 Result = TypeVar("Result")
 

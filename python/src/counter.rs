@@ -1,4 +1,4 @@
-//! `rollcall.Counter`.
+//! `rollcall_redis.Counter`.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ const SLICES: u32 = 12;
 /// together, the count is exact. Up to `capacity` its relative standard error is at most `error_rate`.
 ///
 /// With `window` it forgets members that were last added more than so many seconds ago.
-#[pyclass(frozen, module = "rollcall")]
+#[pyclass(frozen, module = "rollcall_redis")]
 pub(crate) struct Counter {
     pub(crate) counter: Guarded<Count>,
     limit: Limit,
@@ -340,7 +340,7 @@ impl Counter {
             }
         };
         Ok(format!(
-            "<rollcall.Counter of {} at {:?}: {count}, {} bytes{window}>",
+            "<rollcall_redis.Counter of {} at {:?}: {count}, {} bytes{window}>",
             params.capacity,
             params.error_rate,
             self.size_bytes(py)

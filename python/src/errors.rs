@@ -1,4 +1,4 @@
-//! Errors of the core as Python exceptions, which `rollcall/_types.py` defines.
+//! Errors of the core as Python exceptions, which `rollcall_redis/_types.py` defines.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use pyo3::types::PyType;
 use rollcall_core::error::Error;
 use rollcall_core::persist::file;
 
-/// A class of `rollcall._types`, which is looked up once.
+/// A class of `rollcall_redis._types`, which is looked up once.
 pub(crate) struct Class {
     name: &'static str,
     found: PyOnceLock<Py<PyType>>,
@@ -21,7 +21,7 @@ impl Class {
     }
 
     pub(crate) fn get<'py>(&'py self, py: Python<'py>) -> PyResult<&'py Bound<'py, PyType>> {
-        self.found.import(py, "rollcall._types", self.name)
+        self.found.import(py, "rollcall_redis._types", self.name)
     }
 
     /// An exception of this class.

@@ -1,4 +1,4 @@
-//! `rollcall.BloomFilter`.
+//! `rollcall_redis.BloomFilter`.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ use crate::{chunks, stored, transfer};
 /// `capacity` items come, unless `expansion` is 0. An item is str (its UTF-8), bytes, bytearray or memoryview.
 ///
 /// With `window` it forgets items that many seconds after they came; with `last` all but the last `capacity` items.
-#[pyclass(frozen, module = "rollcall")]
+#[pyclass(frozen, module = "rollcall_redis")]
 pub(crate) struct BloomFilter {
     filter: Guarded<Filter>,
     limit: Limit,
@@ -312,7 +312,7 @@ impl BloomFilter {
             Some(sliding) => format!(", {sliding}"),
         };
         format!(
-            "<rollcall.BloomFilter of {} at {:?}: {items} items, {bytes} bytes, {}{window}>",
+            "<rollcall_redis.BloomFilter of {} at {:?}: {items} items, {bytes} bytes, {}{window}>",
             params.capacity,
             params.error_rate,
             self.layout(py),

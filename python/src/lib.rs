@@ -1,4 +1,4 @@
-//! The compiled half of the Python package `rollcall`: filters and counters of the core as Python classes.
+//! The compiled half of the Python package `rollcall_redis`: filters and counters of the core as Python classes.
 //!
 //! # Threads
 //! Every class is frozen and has a lock inside (`guarded.rs`). Long calls release Python's own lock, and other threads may

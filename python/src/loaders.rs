@@ -1,4 +1,4 @@
-//! Values that are arriving by chunks, as Python classes: `rollcall/_transfer.py` hands them what a server replies.
+//! Values that are arriving by chunks, as Python classes: `rollcall_redis/_transfer.py` hands them what a server replies.
 
 use pyo3::prelude::*;
 use rollcall_core::bloom::BloomFilter as Filter;
@@ -11,7 +11,7 @@ use crate::counter::Counter;
 use crate::filter::BloomFilter;
 
 /// A filter that is arriving by chunks.
-#[pyclass(frozen, name = "_FilterLoader", module = "rollcall._rollcall")]
+#[pyclass(frozen, name = "_FilterLoader", module = "rollcall_redis._rollcall")]
 pub(crate) struct FilterLoader {
     arriving: Arriving<LoadingBloomFilter>,
     limit: Limit,
@@ -38,7 +38,7 @@ impl FilterLoader {
 }
 
 /// A counter that is arriving by chunks.
-#[pyclass(frozen, name = "_CounterLoader", module = "rollcall._rollcall")]
+#[pyclass(frozen, name = "_CounterLoader", module = "rollcall_redis._rollcall")]
 pub(crate) struct CounterLoader {
     arriving: Arriving<LoadingCounter>,
     limit: Limit,

@@ -1,4 +1,4 @@
-//! Questions over several counters: `rollcall.union_card` and the like.
+//! Questions over several counters: `rollcall_redis.union_card` and the like.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};

@@ -1,11 +1,11 @@
-//! From and to servers: `rollcall/_transfer.py` does it, with the client that the program has.
+//! From and to servers: `rollcall_redis/_transfer.py` does it, with the client that the program has.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::arguments::Whole;
 
-const MODULE: &str = "rollcall._transfer";
+const MODULE: &str = "rollcall_redis._transfer";
 
 /// What its function of this name makes of a key: a value, or what is awaited for one where the client is of asyncio.
 pub(crate) fn download<'py>(

@@ -10,8 +10,8 @@ import redis.asyncio
 import valkey
 import valkey.asyncio
 
-import rollcall
-from rollcall import Admission, BloomFilter, Counter, Estimate
+import rollcall_redis as rollcall
+from rollcall_redis import Admission, BloomFilter, Counter, Estimate
 
 
 def filters(seen: BloomFilter) -> None:

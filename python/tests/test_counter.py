@@ -1,4 +1,4 @@
-"""`rollcall.Counter`."""
+"""`rollcall_redis.Counter`."""
 
 import copy
 import pickle
@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-import rollcall
-from rollcall import Counter, Estimate, diff, diff_card, inter, inter_card, union, union_card
+import rollcall_redis as rollcall
+from rollcall_redis import Counter, Estimate, diff, diff_card, inter, inter_card, union, union_card
 
 DAY = 86_400
 NOON = 1_800_000_000
@@ -105,7 +105,7 @@ def test_properties_and_repr() -> None:
     assert (visitors.capacity, visitors.error_rate, visitors.exact_limit) == (1000, 0.02, 10)
     assert (visitors.exact_bytes, visitors.seed, visitors.window, visitors.slices) == (100, 5, None, None)
     assert (visitors.manual, visitors.newest_slice, visitors.max_bytes) == (False, None, None)
-    assert repr(visitors) == f"<rollcall.Counter of 1000 at 0.02: 0 members, {visitors.size_bytes} bytes>"
+    assert repr(visitors) == f"<rollcall_redis.Counter of 1000 at 0.02: 0 members, {visitors.size_bytes} bytes>"
     visitors.update(str(number) for number in range(500))
     count, error = visitors.estimate()
     assert f"about {count} members (± {error:.{int(error < 10)}f})" in repr(visitors)

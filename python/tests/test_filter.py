@@ -1,4 +1,4 @@
-"""`rollcall.BloomFilter`."""
+"""`rollcall_redis.BloomFilter`."""
 
 import copy
 import pickle
@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-import rollcall
-from rollcall import Admission, BloomFilter
+import rollcall_redis as rollcall
+from rollcall_redis import Admission, BloomFilter
 
 DAY = 86_400
 NOON = 1_800_000_000
@@ -131,7 +131,7 @@ def test_properties_are_what_it_was_made_with() -> None:
 def test_repr_says_what_matters() -> None:
     seen = BloomFilter(1000)
     seen.add("ann")
-    assert repr(seen) == f"<rollcall.BloomFilter of 1000 at 0.01: 1 items, {seen.size_bytes} bytes, lines>"
+    assert repr(seen) == f"<rollcall_redis.BloomFilter of 1000 at 0.01: 1 items, {seen.size_bytes} bytes, lines>"
     daily = BloomFilter(1000, window=DAY, manual=True, refresh=True)
     assert "lines, 86400 seconds by hand in 2 slices with refresh>" in repr(daily)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from rollcall import BloomFilter, Counter, ParameterError
+from rollcall_redis import BloomFilter, Counter, ParameterError
 
 ROWS = 200_000
 
@@ -220,7 +220,7 @@ def test_memory_that_is_not_there_is_an_error() -> None:
     program = """
 import resource
 import numpy as np
-from rollcall import BloomFilter
+from rollcall_redis import BloomFilter
 
 seen, large = BloomFilter(1000), bytearray(400 << 20)
 row = np.zeros((1, 400 << 20), np.uint8)

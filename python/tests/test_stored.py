@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-import rollcall
-from rollcall import BloomFilter, Counter
+import rollcall_redis as rollcall
+from rollcall_redis import BloomFilter, Counter
 
 Value = BloomFilter | Counter
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from rollcall import BloomFilter, Counter, inter_card, union_card
+from rollcall_redis import BloomFilter, Counter, inter_card, union_card
 
 THREADS = 4
 ITEMS = 20_000

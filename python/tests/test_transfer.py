@@ -12,8 +12,8 @@ import redis.asyncio
 import valkey
 import valkey.asyncio
 
-import rollcall
-from rollcall import BloomFilter, Counter, _transfer
+import rollcall_redis as rollcall
+from rollcall_redis import BloomFilter, Counter, _transfer
 
 LIBRARIES: dict[str, Any] = {"redis": redis, "valkey": valkey}
 

@@ -1,7 +1,7 @@
 """Every command of the module, typed, for clients of redis-py and valkey-py.
 
     import redis
-    from rollcall.redis import Rollcall
+    from rollcall_redis.redis import Rollcall
 
     rollcall = Rollcall(redis.Redis())
     rollcall.lc.add("received:42", "ann", "ben")
@@ -11,7 +11,7 @@
 client decodes: members are `bytes`, or `str` with `decode_responses=True`. Errors are the client's `ResponseError`.
 """
 
-from rollcall._types import Admission, Estimate
+from rollcall_redis._types import Admission, Estimate
 
 from ._asyncio import AsyncCounters, AsyncFilters
 from ._blocking import Counters, Filters

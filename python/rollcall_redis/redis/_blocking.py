@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Generic, Literal, cast, overload
 
-from rollcall._types import Admission, Estimate
+from rollcall_redis._types import Admission, Estimate
 
 from ._command import Command, Item, Key, Moment, Seconds, Spans
 from ._counters import CounterCommands, Member

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Literal, TypeVar, overload
 
-from rollcall._types import Admission, Estimate
+from rollcall_redis._types import Admission, Estimate
 
 from ._command import Command, Item, Key, Moment, Seconds, Spans, expiry, in_seconds, listed, numbered, options, span
 from ._reply import (

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeAlias, overload
 
-from rollcall._types import Admission
+from rollcall_redis._types import Admission
 
 from ._command import Command, Item, Key, Moment, Seconds, Word, expiry, listed, options, span
 from ._reply import (

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
 
-from rollcall._types import Admission, Estimate
+from rollcall_redis._types import Admission, Estimate
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""Clients for the tests of `rollcall.redis`, of the servers that the tests above have.
+"""Clients for the tests of `rollcall_redis.redis`, of the servers that the tests above have.
 
 A test that takes `rollcall` runs in some of the ways of `redis_ways`, others for each test, and all tests together in
 all of them; with ROLLCALL_ALL_WAYS=1 each in all. What it gets has `bf` and `lc`, whose methods give the value, however

@@ -7,7 +7,7 @@ import redis.asyncio
 import valkey
 import valkey.asyncio
 
-from rollcall.redis import (
+from rollcall_redis.redis import (
     Admission,
     AsyncPipeline,
     AsyncRollcall,

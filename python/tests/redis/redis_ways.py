@@ -1,4 +1,4 @@
-"""Ways of using `rollcall.redis`: each client library, protocol and decoding, and each kind of call."""
+"""Ways of using `rollcall_redis.redis`: each client library, protocol and decoding, and each kind of call."""
 
 import asyncio
 import inspect
@@ -14,7 +14,7 @@ import redis.asyncio
 import valkey
 import valkey.asyncio
 
-from rollcall.redis import Admission, AsyncRollcall, Rollcall
+from rollcall_redis.redis import Admission, AsyncRollcall, Rollcall
 
 
 class Library(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 from redis_ways import LIBRARIES, Library, close, is_exactly
 
-from rollcall.redis import AsyncRollcall, Estimate, Rollcall
+from rollcall_redis.redis import AsyncRollcall, Estimate, Rollcall
 
 KEYS = [f"key:{number}" for number in range(32)]
 

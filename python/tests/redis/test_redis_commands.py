@@ -12,11 +12,11 @@ from typing import Any, Literal, get_args, get_origin, get_overloads, get_type_h
 import pytest
 import redis
 
-from rollcall.redis import _counters, _filters
-from rollcall.redis._asyncio import AsyncCounters, AsyncFilters
-from rollcall.redis._blocking import Counters, Filters
-from rollcall.redis._command import Command
-from rollcall.redis._queued import QueuedCounters, QueuedFilters
+from rollcall_redis.redis import _counters, _filters
+from rollcall_redis.redis._asyncio import AsyncCounters, AsyncFilters
+from rollcall_redis.redis._blocking import Counters, Filters
+from rollcall_redis.redis._command import Command
+from rollcall_redis.redis._queued import QueuedCounters, QueuedFilters
 
 ROOT = Path(__file__).resolve().parents[3]
 DESCRIBED: dict[str, Any] = {"bf": _filters.FilterCommands(), "lc": _counters.CounterCommands(bytes)}
@@ -169,7 +169,7 @@ def test_the_classes_are_as_the_script_writes_them() -> None:
 
 def test_the_package_imports_no_client() -> None:
     """The extras are optional, and one of them is enough."""
-    program = "import sys, rollcall.redis; print([name for name in ('redis', 'valkey') if name in sys.modules])"
+    program = "import sys, rollcall_redis.redis; print([name for name in ('redis', 'valkey') if name in sys.modules])"
     result = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from redis_ways import BINARY, CENTURY, Driven, Variant, admits, drive, is_exactly
 
-from rollcall.redis import Chunk, CounterInfo, Estimate, Slice
+from rollcall_redis.redis import Chunk, CounterInfo, Estimate, Slice
 
 
 def test_reserve_and_info(rollcall: Driven) -> None:

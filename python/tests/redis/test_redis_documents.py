@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import redis
 
-from rollcall.redis import Counters, Filters
+from rollcall_redis.redis import Counters, Filters
 
 ROOT = Path(__file__).resolve().parents[3]
 URL = "redis://127.0.0.1:6379"

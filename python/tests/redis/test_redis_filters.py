@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from redis_ways import BINARY, CENTURY, Driven, admits, is_exactly
 
-from rollcall.redis import Chunk, FilterInfo, replies_before
+from rollcall_redis.redis import Chunk, FilterInfo, replies_before
 
 
 def test_reserve_and_info(rollcall: Driven) -> None:

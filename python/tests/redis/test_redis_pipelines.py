@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from redis_ways import LIBRARIES, Library, close, is_exactly
 
-from rollcall.redis import AsyncPipeline, AsyncRollcall, Pipeline, Rollcall, UnexpectedReply, replies_before
+from rollcall_redis.redis import AsyncPipeline, AsyncRollcall, Pipeline, Rollcall, UnexpectedReply, replies_before
 
 
 @pytest.fixture(params=LIBRARIES.values(), ids=list(LIBRARIES))
