@@ -12,7 +12,7 @@ use crate::server::metrics::{
     LIMIT_REFUSED, MEMORY_REFUSED,
 };
 use crate::server::{alloc, reclaim, version};
-use crate::types::totals::{Kind, bytes, capacity, grown, items, keys, sub_filters};
+use crate::types::totals::{ValueKind, bytes, capacity, grown, items, keys, sub_filters};
 use crate::unserved;
 
 /// Registers the sections.
@@ -22,12 +22,18 @@ pub fn register(ctx: Ctx) {
 }
 
 /// All filters.
-const FILTERS: [Kind; 5] =
-    [Kind::Lines, Kind::Classic, Kind::WindowedFilter, Kind::ArrivingFilter, Kind::ArrivingClassic];
+const FILTERS: [ValueKind; 5] = [
+    ValueKind::Lines,
+    ValueKind::Classic,
+    ValueKind::WindowedFilter,
+    ValueKind::ArrivingFilter,
+    ValueKind::ArrivingClassic,
+];
 /// Filters of which a part has arrived.
-const ARRIVING_FILTERS: [Kind; 2] = [Kind::ArrivingFilter, Kind::ArrivingClassic];
+const ARRIVING_FILTERS: [ValueKind; 2] = [ValueKind::ArrivingFilter, ValueKind::ArrivingClassic];
 /// All counters.
-const COUNTERS: [Kind; 5] = [Kind::Exact, Kind::Sparse, Kind::Dense, Kind::WindowedCounter, Kind::ArrivingCounter];
+const COUNTERS: [ValueKind; 5] =
+    [ValueKind::Exact, ValueKind::Sparse, ValueKind::Dense, ValueKind::WindowedCounter, ValueKind::ArrivingCounter];
 
 type Figure = (&'static CStr, u64);
 
@@ -50,13 +56,13 @@ fn general() -> [Figure; 11] {
 
 fn of_filters() -> [Figure; 14] {
     [
-        (c"filters_lines", keys([Kind::Lines])),
-        (c"filters_classic", keys([Kind::Classic])),
-        (c"filters_windowed", keys([Kind::WindowedFilter])),
+        (c"filters_lines", keys([ValueKind::Lines])),
+        (c"filters_classic", keys([ValueKind::Classic])),
+        (c"filters_windowed", keys([ValueKind::WindowedFilter])),
         (c"filters_loading", keys(ARRIVING_FILTERS)),
-        (c"filters_lines_bytes", bytes([Kind::Lines])),
-        (c"filters_classic_bytes", bytes([Kind::Classic])),
-        (c"filters_windowed_bytes", bytes([Kind::WindowedFilter])),
+        (c"filters_lines_bytes", bytes([ValueKind::Lines])),
+        (c"filters_classic_bytes", bytes([ValueKind::Classic])),
+        (c"filters_windowed_bytes", bytes([ValueKind::WindowedFilter])),
         (c"filters_loading_bytes", bytes(ARRIVING_FILTERS)),
         (c"filters_items", items()),
         (c"filters_capacity", capacity()),
@@ -69,16 +75,16 @@ fn of_filters() -> [Figure; 14] {
 
 fn of_counters() -> [Figure; 12] {
     [
-        (c"counters_exact", keys([Kind::Exact])),
-        (c"counters_sparse", keys([Kind::Sparse])),
-        (c"counters_dense", keys([Kind::Dense])),
-        (c"counters_windowed", keys([Kind::WindowedCounter])),
-        (c"counters_loading", keys([Kind::ArrivingCounter])),
-        (c"counters_exact_bytes", bytes([Kind::Exact])),
-        (c"counters_sparse_bytes", bytes([Kind::Sparse])),
-        (c"counters_dense_bytes", bytes([Kind::Dense])),
-        (c"counters_windowed_bytes", bytes([Kind::WindowedCounter])),
-        (c"counters_loading_bytes", bytes([Kind::ArrivingCounter])),
+        (c"counters_exact", keys([ValueKind::Exact])),
+        (c"counters_sparse", keys([ValueKind::Sparse])),
+        (c"counters_dense", keys([ValueKind::Dense])),
+        (c"counters_windowed", keys([ValueKind::WindowedCounter])),
+        (c"counters_loading", keys([ValueKind::ArrivingCounter])),
+        (c"counters_exact_bytes", bytes([ValueKind::Exact])),
+        (c"counters_sparse_bytes", bytes([ValueKind::Sparse])),
+        (c"counters_dense_bytes", bytes([ValueKind::Dense])),
+        (c"counters_windowed_bytes", bytes([ValueKind::WindowedCounter])),
+        (c"counters_loading_bytes", bytes([ValueKind::ArrivingCounter])),
         (c"counters_conversions", CONVERSIONS.get()),
         (c"counters_advances", COUNTER_ADVANCES.get()),
     ]

@@ -7,14 +7,16 @@ use redis_module::raw;
 use crate::config::{self, Commands};
 use crate::server::api::api;
 use crate::server::ffi::{Ctx, LogLevel, guard, log_anywhere};
-use crate::types::totals::{Kind, keys};
+use crate::types::totals::{ValueKind, keys};
 
 /// How many there are now.
 pub fn count() -> u64 {
     match config::commands() {
         Commands::All => 0,
-        Commands::Beside => keys([Kind::ArrivingClassic]),
-        Commands::Lc => keys([Kind::Lines, Kind::WindowedFilter, Kind::ArrivingFilter, Kind::ArrivingClassic]),
+        Commands::Beside => keys([ValueKind::ArrivingClassic]),
+        Commands::Lc => {
+            keys([ValueKind::Lines, ValueKind::WindowedFilter, ValueKind::ArrivingFilter, ValueKind::ArrivingClassic])
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx, Key, LogLevel, Mode};
 use crate::server::metrics::CORRUPT_REFUSED;
 use crate::types::before::Before;
-use crate::types::entry::{Entry, check_kind, entry_of, is_complete, peek_entry, set_entry, settle};
+use crate::types::entry::{KeyEntry, check_kind, entry_of, is_complete, peek_entry, set_entry, settle};
 use crate::types::family::{Family, State};
 use crate::types::names::Verb;
 
@@ -47,7 +47,7 @@ fn refused<T: Family>(ctx: Ctx, error: Error) -> Refusal {
 /// Replaces a value that is still arriving by the finished one, if all bytes have arrived.
 fn settle_complete<T: Family>(key: &mut Key<'_>) -> Result<(), Refusal> {
     match peek_entry::<T>(key)? {
-        Some(Entry { state: State::Loading(loading) }) if is_complete(&**loading) => {
+        Some(KeyEntry { state: State::Loading(loading) }) if is_complete(&**loading) => {
             settle::<T>(key, |loading| loading.finish().map(Some))
         }
         _ => Ok(()),
@@ -74,7 +74,7 @@ fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeye
     };
     if is_obeyed {
         settle::<T>(key, |loading| Ok(loading.finish_with_zeros()))?;
-        if let Some(Entry { state: State::Ready(value), .. }) = entry_of::<T>(key)? {
+        if let Some(KeyEntry { state: State::Ready(value), .. }) = entry_of::<T>(key)? {
             return overwrite(value, iterator, data);
         }
     }
@@ -138,6 +138,6 @@ fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), Re
     } else {
         State::Loading(Box::new(loading))
     };
-    set_entry(key, Entry::<T>::new(state));
+    set_entry(key, KeyEntry::<T>::new(state));
     Ok(())
 }

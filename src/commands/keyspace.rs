@@ -11,7 +11,7 @@ use crate::server::alloc;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 use crate::server::reclaim;
 use crate::types::before::Before;
-use crate::types::entry::{Entry, entry_of, peek_entry, set_entry};
+use crate::types::entry::{KeyEntry, entry_of, peek_entry, set_entry};
 use crate::types::family::{Family, State};
 
 /// Opens a key that is missing or holds a `T`, for commands that must know this before they ask for the value.
@@ -56,7 +56,7 @@ pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'
 
 /// Stores a new value in a key that is missing.
 pub(super) fn create<T: Family>(key: &mut Key<'_>, value: T) {
-    set_entry(key, Entry::ready(value));
+    set_entry(key, KeyEntry::ready(value));
 }
 
 /// As [`create`], with the time at which the key expires, in milliseconds since 1970.

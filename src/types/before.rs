@@ -1,16 +1,16 @@
 //! What commands note when they change a value in place, so that the [`totals`](super::totals) stay right.
 
 use super::family::Family;
-use super::totals::{Share, add_items};
+use super::totals::{ValueShare, add_items};
 
 /// What a value held before a command that changes it in place.
 #[must_use]
 pub enum Before {
     /// Nothing but bits and the number of items can change.
     InPlace,
-    Share(Share),
+    Share(ValueShare),
     /// The value is in no key yet, so the totals do not have it. What happens to it is counted all the same.
-    New(Share),
+    New(ValueShare),
 }
 
 impl Before {
@@ -50,6 +50,6 @@ impl Before {
 
 /// Apart, so that the code of the hot path stays small.
 #[inline(never)]
-fn becomes<T: Family>(before: &Share, value: &T) {
+fn becomes<T: Family>(before: &ValueShare, value: &T) {
     before.becomes(&value.share());
 }

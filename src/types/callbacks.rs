@@ -13,7 +13,7 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::persist::rdb::{Sink, Source};
 use rollcall_core::unstable::persist::{Loading, dump_loading};
 
-use super::entry::{Entry, entry, entry_mut};
+use super::entry::{KeyEntry, entry, entry_mut};
 use super::family::{Family, State, Stores};
 use super::names::Verb;
 use crate::limits::ServerLimit;
@@ -48,7 +48,7 @@ pub fn register<S: Stores>(ctx: Ctx) -> bool {
         aux_save2: None,
     };
     let data_type = S::data_type();
-    // SAFETY: the server copies the methods; each takes values of the family as `Entry`.
+    // SAFETY: the server copies the methods; each takes values of the family as `KeyEntry`.
     let handle = unsafe {
         let encoding = data_type.encoding as c_int;
         api!(RedisModule_CreateDataType(ctx.as_ptr(), data_type.name.as_ptr(), encoding, &mut methods))
@@ -123,7 +123,7 @@ unsafe extern "C" fn rdb_load<S: Stores>(io: *mut raw::RedisModuleIO, encoding: 
     guard(
         "rdb_load",
         || match load(&mut rdb) {
-            Ok(state) => Box::into_raw(Entry::<S::Family>::new(state)).cast(),
+            Ok(state) => Box::into_raw(KeyEntry::<S::Family>::new(state)).cast(),
             Err(error) => {
                 match error {
                     Error::Corrupt { .. } => CORRUPT_REFUSED.count(),
@@ -201,7 +201,7 @@ unsafe extern "C" fn digest<T: Family>(digest: *mut raw::RedisModuleDigest, valu
 
 unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
     // SAFETY: made by `Box::into_raw`; the server frees a value once and does not use it afterwards.
-    let entry = unsafe { Box::from_raw(value.cast::<Entry<T>>()) };
+    let entry = unsafe { Box::from_raw(value.cast::<KeyEntry<T>>()) };
     guard(
         "free",
         || {
@@ -255,7 +255,7 @@ unsafe extern "C" fn defrag<T: Family>(
                 let mut cursor: c_ulong = 0;
                 if api!(RedisModule_DefragCursorGet(ctx, &mut cursor)) != OK || cursor == 0 {
                     cursor = 0;
-                    *value = alloc::defrag(ctx, (*value).cast(), Layout::new::<Entry<T>>()).cast();
+                    *value = alloc::defrag(ctx, (*value).cast(), Layout::new::<KeyEntry<T>>()).cast();
                 }
                 let State::Ready(inner) = &mut entry_mut::<T>(*value).state else { return 0 };
                 // The cursor may be that of a value that the key had before. Any number is right: `relocate` answers

@@ -1,4 +1,4 @@
-//! A value in the keyspace: a `Box<Entry<T>>`, given to the server as a raw pointer and taken back when it is freed.
+//! A value in the keyspace: a `Box<KeyEntry<T>>`, given to the server as a raw pointer and taken back when it is freed.
 
 use std::alloc::Layout;
 use std::ffi::c_void;
@@ -20,17 +20,17 @@ const SERVER_OBJECT_BYTES: usize = 32;
 
 /// A value in the keyspace. It is kept under the data type that follows from its state, and no change of the state in
 /// place may change that. What it holds is in the [`totals`](super::totals) for as long as it lives.
-pub struct Entry<T: Family> {
+pub struct KeyEntry<T: Family> {
     pub state: State<T>,
 }
 
 /// A filter of one sub-filter takes a block of 48 bytes and its bitmap.
-const _: () = assert!(size_of::<Entry<BloomFilter>>() == 48);
+const _: () = assert!(size_of::<KeyEntry<BloomFilter>>() == 48);
 
-impl<T: Family> Entry<T> {
+impl<T: Family> KeyEntry<T> {
     pub fn new(state: State<T>) -> Box<Self> {
         state.share().enter();
-        Box::new(Entry { state })
+        Box::new(KeyEntry { state })
     }
 
     pub fn ready(value: T) -> Box<Self> {
@@ -74,7 +74,7 @@ impl<T: Family> Entry<T> {
     }
 }
 
-impl<T: Family> Drop for Entry<T> {
+impl<T: Family> Drop for KeyEntry<T> {
     fn drop(&mut self) {
         self.state.share().leave();
     }
@@ -85,18 +85,18 @@ impl<T: Family> Drop for Entry<T> {
 /// # Safety
 /// `value` was given to the server as a value of one of `T`'s data types. It is neither freed nor changed while the
 /// reference lives.
-pub unsafe fn entry<'a, T: Family>(value: *const c_void) -> &'a Entry<T> {
-    // SAFETY: every value of T's data types was made by `Box::into_raw` of a `Box<Entry<T>>`.
-    unsafe { &*value.cast::<Entry<T>>() }
+pub unsafe fn entry<'a, T: Family>(value: *const c_void) -> &'a KeyEntry<T> {
+    // SAFETY: every value of T's data types was made by `Box::into_raw` of a `Box<KeyEntry<T>>`.
+    unsafe { &*value.cast::<KeyEntry<T>>() }
 }
 
 /// As [`entry`], to change.
 ///
 /// # Safety
 /// As for [`entry`]; nobody else reads the value either.
-pub unsafe fn entry_mut<'a, T: Family>(value: *mut c_void) -> &'a mut Entry<T> {
+pub unsafe fn entry_mut<'a, T: Family>(value: *mut c_void) -> &'a mut KeyEntry<T> {
     // SAFETY: as in `entry`.
-    unsafe { &mut *value.cast::<Entry<T>>() }
+    unsafe { &mut *value.cast::<KeyEntry<T>>() }
 }
 
 fn value_of<T: Family>(key: &Key<'_>) -> Result<Option<NonNull<c_void>>, OtherType> {
@@ -104,7 +104,7 @@ fn value_of<T: Family>(key: &Key<'_>) -> Result<Option<NonNull<c_void>>, OtherTy
 }
 
 /// The value of an open key, for as long as the key is open; `None` if the key is missing.
-pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut Entry<T>>, OtherType> {
+pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut KeyEntry<T>>, OtherType> {
     let value = value_of::<T>(key)?;
     // SAFETY: the type was compared just now. The key is borrowed mutably while the reference lives, so nobody stores a
     // value in it by `set_entry`. No command opens two keys under one name to change the value of one. The server frees a
@@ -113,7 +113,7 @@ pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut En
 }
 
 /// As [`entry_of`], to read.
-pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k Entry<T>>, OtherType> {
+pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k KeyEntry<T>>, OtherType> {
     let value = value_of::<T>(key)?;
     // SAFETY: as in `entry_of`. The key is borrowed while the reference lives, which keeps `set_entry` away too.
     Ok(value.map(|value| unsafe { entry::<T>(value.as_ptr()) }))
@@ -121,7 +121,7 @@ pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k Entry<T>
 
 /// Stores a value in a key open for writing. The server frees the old value and drops the expiry: no reference to the
 /// old one lives, since the key is borrowed mutably. False if nothing was stored.
-pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<Entry<T>>) -> bool {
+pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<KeyEntry<T>>) -> bool {
     let handle = T::data_type(&entry.state).handle();
     let raw = Box::into_raw(entry);
     // SAFETY: the pointer is what the callbacks of its data type expect.
@@ -161,7 +161,7 @@ pub fn settle<T: Family>(
         return Ok(());
     }
     let expiry = key.expiry();
-    set_entry(key, Entry::new(state));
+    set_entry(key, KeyEntry::new(state));
     key.set_expiry(expiry);
     Ok(())
 }

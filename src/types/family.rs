@@ -13,7 +13,7 @@ use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, LoadingCount
 
 use super::data_type::DataType;
 use super::names::Prefix;
-use super::totals::{Kind, Share};
+use super::totals::{ValueKind, ValueShare};
 use crate::refusal::Noun;
 
 /// Complete, or still arriving by `LOADCHUNK`.
@@ -25,10 +25,10 @@ pub enum State<T: Stored> {
 
 impl<T: Family> State<T> {
     /// What the value holds. Of one that is still arriving, what has arrived.
-    pub fn share(&self) -> Share {
+    pub fn share(&self) -> ValueShare {
         match self {
             State::Ready(value) => value.share(),
-            State::Loading(loading) => Share::of(T::kind_of_arriving(loading), loading.received_bytes()),
+            State::Loading(loading) => ValueShare::of(T::kind_of_arriving(loading), loading.received_bytes()),
         }
     }
 
@@ -61,10 +61,10 @@ pub trait Family: Stored + OnHeap {
     fn prefix_of_events() -> Prefix;
 
     /// What the value holds.
-    fn share(&self) -> Share;
+    fn share(&self) -> ValueShare;
 
     /// What a value that is still arriving is.
-    fn kind_of_arriving(loading: &Self::Loading) -> Kind;
+    fn kind_of_arriving(loading: &Self::Loading) -> ValueKind;
 
     /// Whether the totals have the items of its values.
     const COUNTS_ITEMS: bool;
@@ -238,13 +238,13 @@ impl Family for BloomFilter {
         if serves_classic() { Prefix::Bf } else { Prefix::Rf }
     }
 
-    fn share(&self) -> Share {
+    fn share(&self) -> ValueShare {
         let kind = match (self.sliding(), self.layout()) {
-            (Some(_), _) => Kind::WindowedFilter,
-            (None, BitLayout::Lines) => Kind::Lines,
-            (None, BitLayout::Classic) => Kind::Classic,
+            (Some(_), _) => ValueKind::WindowedFilter,
+            (None, BitLayout::Lines) => ValueKind::Lines,
+            (None, BitLayout::Classic) => ValueKind::Classic,
         };
-        Share {
+        ValueShare {
             kind,
             bytes: OnHeap::num_bytes(self),
             items: self.num_items(),
@@ -253,8 +253,8 @@ impl Family for BloomFilter {
         }
     }
 
-    fn kind_of_arriving(loading: &LoadingBloomFilter) -> Kind {
-        if Self::becomes_classic(loading) { Kind::ArrivingClassic } else { Kind::ArrivingFilter }
+    fn kind_of_arriving(loading: &LoadingBloomFilter) -> ValueKind {
+        if Self::becomes_classic(loading) { ValueKind::ArrivingClassic } else { ValueKind::ArrivingFilter }
     }
 
     const COUNTS_ITEMS: bool = true;
@@ -300,18 +300,18 @@ impl Family for Counter {
         Prefix::Lc
     }
 
-    fn share(&self) -> Share {
+    fn share(&self) -> ValueShare {
         let kind = match (self.window(), self.representation()) {
-            (Some(_), _) => Kind::WindowedCounter,
-            (None, Representation::Exact) => Kind::Exact,
-            (None, Representation::Sparse) => Kind::Sparse,
-            (None, Representation::Dense) => Kind::Dense,
+            (Some(_), _) => ValueKind::WindowedCounter,
+            (None, Representation::Exact) => ValueKind::Exact,
+            (None, Representation::Sparse) => ValueKind::Sparse,
+            (None, Representation::Dense) => ValueKind::Dense,
         };
-        Share::of(kind, self.num_bytes())
+        ValueShare::of(kind, self.num_bytes())
     }
 
-    fn kind_of_arriving(_loading: &LoadingCounter) -> Kind {
-        Kind::ArrivingCounter
+    fn kind_of_arriving(_loading: &LoadingCounter) -> ValueKind {
+        ValueKind::ArrivingCounter
     }
 
     const COUNTS_ITEMS: bool = false;

@@ -1,7 +1,7 @@
 //! What all values hold together, for `INFO`. Each change of a value changes the sums too, so nobody has to look at all
 //! values.
 //!
-//! [`Entry`](super::entry::Entry) adds what a value holds when it comes, and takes it away when it goes. A command that
+//! [`KeyEntry`](super::entry::KeyEntry) adds what a value holds when it comes, and takes it away when it goes. A command that
 //! changes a value in place notes it before and after, see [`Before`](super::before::Before).
 
 use crate::server::metrics::{CONVERSIONS, GROWTHS, Gauge};
@@ -9,7 +9,7 @@ use crate::server::reclaim;
 
 /// A kind of value: its family, and how it is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     Lines,
     Classic,
     /// A filter that forgets by time or by the last items.
@@ -27,7 +27,7 @@ pub enum Kind {
 }
 
 /// Kinds, as the last of them says.
-const KINDS: usize = Kind::ArrivingCounter as usize + 1;
+const KINDS: usize = ValueKind::ArrivingCounter as usize + 1;
 
 /// Sums over the values of a kind.
 struct Total {
@@ -42,12 +42,12 @@ static SUB_FILTERS: Gauge = Gauge::new();
 static GROWN: Gauge = Gauge::new();
 
 /// Values of these kinds.
-pub fn keys<const N: usize>(kinds: [Kind; N]) -> u64 {
+pub fn keys<const N: usize>(kinds: [ValueKind; N]) -> u64 {
     kinds.iter().map(|&kind| TOTALS[kind as usize].keys.get()).sum()
 }
 
 /// Bytes of the values of these kinds. Of those that arrive, bytes that have arrived.
-pub fn bytes<const N: usize>(kinds: [Kind; N]) -> u64 {
+pub fn bytes<const N: usize>(kinds: [ValueKind; N]) -> u64 {
     kinds.iter().map(|&kind| TOTALS[kind as usize].bytes.get()).sum()
 }
 
@@ -78,26 +78,26 @@ pub fn grown() -> u64 {
 
 /// What one value holds. Items, capacity and sub-filters are those of complete filters, and 0 of all else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Share {
-    pub kind: Kind,
+pub struct ValueShare {
+    pub kind: ValueKind,
     pub bytes: u64,
     pub items: u64,
     pub capacity: u64,
     pub sub_filters: u64,
 }
 
-impl Share {
+impl ValueShare {
     /// Of a value without sub-filters.
-    pub fn of(kind: Kind, bytes: u64) -> Self {
-        Share { kind, bytes, items: 0, capacity: 0, sub_filters: 0 }
+    pub fn of(kind: ValueKind, bytes: u64) -> Self {
+        ValueShare { kind, bytes, items: 0, capacity: 0, sub_filters: 0 }
     }
 
     fn is_complete_filter(&self) -> bool {
-        matches!(self.kind, Kind::Lines | Kind::Classic | Kind::WindowedFilter)
+        matches!(self.kind, ValueKind::Lines | ValueKind::Classic | ValueKind::WindowedFilter)
     }
 
     fn grows(&self) -> bool {
-        matches!(self.kind, Kind::Lines | Kind::Classic)
+        matches!(self.kind, ValueKind::Lines | ValueKind::Classic)
     }
 
     fn is_grown(&self) -> bool {
@@ -130,7 +130,7 @@ impl Share {
     }
 
     /// The same value holds `after` now.
-    pub fn becomes(&self, after: &Share) {
+    pub fn becomes(&self, after: &ValueShare) {
         if self == after {
             return;
         }
@@ -149,8 +149,11 @@ impl Share {
     }
 
     /// Counts what has happened to a value that holds `after` now.
-    pub fn count_events(&self, after: &Share) {
-        if matches!((self.kind, after.kind), (Kind::Exact, Kind::Sparse | Kind::Dense) | (Kind::Sparse, Kind::Dense)) {
+    pub fn count_events(&self, after: &ValueShare) {
+        if matches!(
+            (self.kind, after.kind),
+            (ValueKind::Exact, ValueKind::Sparse | ValueKind::Dense) | (ValueKind::Sparse, ValueKind::Dense)
+        ) {
             CONVERSIONS.count();
         }
         if self.grows() && after.grows() {

@@ -29,26 +29,26 @@ pub struct Line(pub(super) [u64; 8]);
 const BLOCK: usize = 64;
 
 /// Bits in whole lines. Invariant: `set_bits` of them are set.
-pub(super) struct Bitmap {
+pub(super) struct LineBitmap {
     lines: Box<[Line]>,
     set_bits: u64,
 }
 
 /// Prints the number of lines and of set bits, not the bits.
-impl fmt::Debug for Bitmap {
+impl fmt::Debug for LineBitmap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bitmap").field("num_lines", &self.lines.len()).field("set_bits", &self.set_bits).finish()
+        f.debug_struct("LineBitmap").field("num_lines", &self.lines.len()).field("set_bits", &self.set_bits).finish()
     }
 }
 
 /// Equal in every bit.
-impl PartialEq for Bitmap {
+impl PartialEq for LineBitmap {
     fn eq(&self, other: &Self) -> bool {
         self.set_bits == other.set_bits && self.as_bytes() == other.as_bytes()
     }
 }
 
-impl Bitmap {
+impl LineBitmap {
     /// Bytes of `num_lines` lines.
     pub(super) fn bytes_for(num_lines: u64) -> u64 {
         array_bytes::<Line>(num_lines)
@@ -59,7 +59,7 @@ impl Bitmap {
         let out_of_memory = || Error::OutOfMemory { needed_bytes: num_lines.saturating_mul(LINE_BYTES) };
         let len = usize::try_from(num_lines).map_err(|_| out_of_memory())?;
         let lines = bytemuck::allocation::try_zeroed_slice_box(len).map_err(|()| out_of_memory())?;
-        Ok(Bitmap { lines, set_bits: 0 })
+        Ok(LineBitmap { lines, set_bits: 0 })
     }
 
     pub(super) fn try_clone(&self) -> Result<Self, Error> {
@@ -101,7 +101,7 @@ impl Bitmap {
         Ok(())
     }
 
-    /// As [`Bitmap::append_bytes`], whatever bits are set there.
+    /// As [`LineBitmap::append_bytes`], whatever bits are set there.
     pub(super) fn overwrite_bytes(&mut self, offset: u64, bytes: &[u8], len: usize) -> Result<(), Error> {
         let old = part(&mut self.lines, offset, bytes.len(), len)?;
         // The old bits are included in the count, so the subtraction cannot underflow.
@@ -121,7 +121,7 @@ impl Bitmap {
     }
 
     /// Becomes the union with `other`, which has the same size. Tells whether that set a bit.
-    pub(super) fn union_with(&mut self, other: &Bitmap) -> bool {
+    pub(super) fn union_with(&mut self, other: &LineBitmap) -> bool {
         if other.set_bits == 0 {
             return false;
         }
@@ -131,7 +131,7 @@ impl Bitmap {
     }
 
     /// How many bits the union with `others`, of the same size, has set.
-    pub(super) fn count_union<'a>(&self, others: impl Iterator<Item = &'a Bitmap> + Clone + Sync) -> u64 {
+    pub(super) fn count_union<'a>(&self, others: impl Iterator<Item = &'a LineBitmap> + Clone + Sync) -> u64 {
         const PIECE: usize = PIECE_BYTES / size_of::<Line>();
         let pieces = self.lines.chunks(PIECE).enumerate();
         parallel::sum(pieces, size_of_val(&*self.lines), |(index, piece)| {
@@ -160,7 +160,7 @@ impl Bitmap {
 }
 
 /// How many bits the union of some lines with those of `others` in the same place, from line `start` on, has set.
-fn count_union<'a>(lines: &[Line], mut start: usize, others: impl Iterator<Item = &'a Bitmap> + Clone) -> u64 {
+fn count_union<'a>(lines: &[Line], mut start: usize, others: impl Iterator<Item = &'a LineBitmap> + Clone) -> u64 {
     let mut set_bits = 0;
     for block in lines.chunks(BLOCK) {
         let mut union = [Line::default(); BLOCK];
@@ -194,8 +194,8 @@ mod tests {
     use super::*;
 
     /// A bitmap with these bytes, each with its offset.
-    fn bitmap(num_lines: u64, bytes: &[(u64, u8)]) -> Bitmap {
-        let mut bitmap = Bitmap::zeroed(num_lines).unwrap();
+    fn bitmap(num_lines: u64, bytes: &[(u64, u8)]) -> LineBitmap {
+        let mut bitmap = LineBitmap::zeroed(num_lines).unwrap();
         let len = bitmap.as_bytes().len();
         bytes.iter().for_each(|&(offset, byte)| bitmap.overwrite_bytes(offset, &[byte], len).unwrap());
         bitmap

@@ -9,7 +9,7 @@ use crate::counting::held::Held;
 use crate::counting::held::bitmap::{self, Bitmap, SlotTag};
 use crate::counting::held::cells::Cells;
 use crate::counting::held::members::Members;
-use crate::counting::held::ring::{self, Ring};
+use crate::counting::held::ring::{self, TagRing};
 use crate::counting::layout::Layout;
 use crate::counting::params::{Params, Plan, Representation};
 use crate::counting::payload::POSITION_BYTES;
@@ -43,8 +43,8 @@ impl CounterForm {
         }
     }
 
-    fn ring(&self) -> Option<Ring> {
-        self.window.map(|(window, newest, offset)| Ring::with_offset(window, newest, offset))
+    fn ring(&self) -> Option<TagRing> {
+        self.window.map(|(window, newest, offset)| TagRing::with_offset(window, newest, offset))
     }
 
     /// Checks fields that were stored.
@@ -64,7 +64,7 @@ impl CounterForm {
         }
         let Some((window, newest, offset)) = self.window else { return Ok(()) };
         ring::check(&window)?;
-        let modulus = Ring::new(window, newest).modulus();
+        let modulus = TagRing::new(window, newest).modulus();
         if u32::from(offset) >= modulus {
             return Err(Error::corrupt("offset", format_args!("below {modulus}"), offset));
         }

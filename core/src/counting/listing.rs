@@ -5,17 +5,17 @@ use crate::counting::held::ring::Ages;
 
 /// Iterator over the members of an exact counter.
 #[derive(Debug, Clone)]
-pub struct Iter<'a>(Members<'a>);
+pub struct Iter<'a>(Listed<'a>);
 
 #[derive(Debug, Clone)]
-enum Members<'a> {
+enum Listed<'a> {
     Plain(Records<'a, ()>),
     Windowed(Records<'a, u8>, Ages, Option<u8>),
 }
 
 impl<'a> Iter<'a> {
     pub(super) fn plain(members: Records<'a, ()>) -> Self {
-        Iter(Members::Plain(members))
+        Iter(Listed::Plain(members))
     }
 
     pub(super) fn none() -> Self {
@@ -24,7 +24,7 @@ impl<'a> Iter<'a> {
 
     /// Of an age of at most `most_age`; of none there are none.
     pub(super) fn windowed(members: Records<'a, u8>, ages: Ages, most_age: Option<u8>) -> Self {
-        Iter(Members::Windowed(members, ages, most_age))
+        Iter(Listed::Windowed(members, ages, most_age))
     }
 }
 
@@ -34,8 +34,8 @@ impl<'a> Iterator for Iter<'a> {
     #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
         match &mut self.0 {
-            Members::Plain(members) => members.next().map(|(_, member)| member),
-            Members::Windowed(members, ages, most_age) => {
+            Listed::Plain(members) => members.next().map(|(_, member)| member),
+            Listed::Windowed(members, ages, most_age) => {
                 let (ages, most_age) = (*ages, (*most_age)?);
                 members.find(|&(tag, _)| ages.age(tag) <= most_age).map(|(_, member)| member)
             }

@@ -2,7 +2,7 @@
 
 use crate::admission::{Admission, Terms};
 use crate::counting::counter::Counter;
-use crate::counting::held::ring::Ring;
+use crate::counting::held::ring::TagRing;
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 use crate::live::sealed::Sealed;
@@ -45,7 +45,7 @@ impl Windowed for Counter {
     }
 
     fn newest_slice(&self) -> Option<u64> {
-        self.ring().map(Ring::newest)
+        self.ring().map(TagRing::newest)
     }
 
     fn set_clock_source(&mut self, clock_source: ClockSource) {

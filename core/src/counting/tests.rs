@@ -4,7 +4,7 @@ use crate::counting::Representation;
 use crate::counting::counter::tests::{check_asked, words};
 use crate::counting::counter::{Counter, Shaped};
 use crate::counting::form::CounterForm;
-use crate::counting::held::ring::{MOST_SLICES, Ring};
+use crate::counting::held::ring::{MOST_SLICES, TagRing};
 use crate::counting::layout::Layout;
 use crate::counting::params::Params;
 use crate::counting::payload::tests::encode;
@@ -173,7 +173,7 @@ fn number(member: &[u8]) -> u32 {
 }
 
 /// All that there is of a counter.
-fn stored(counter: &Counter) -> (Params, Layout, Representation, Ring, Vec<u8>) {
+fn stored(counter: &Counter) -> (Params, Layout, Representation, TagRing, Vec<u8>) {
     (*counter.params(), counter.layout(), counter.representation(), *counter.ring().unwrap(), encode(counter))
 }
 

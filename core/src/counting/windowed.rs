@@ -2,7 +2,7 @@
 
 use crate::counting::counter::{Contents, Counter, Shaped};
 use crate::counting::held::Held;
-use crate::counting::held::ring::{self, MOST_SLICES, Ring};
+use crate::counting::held::ring::{self, MOST_SLICES, TagRing};
 use crate::counting::layout::Layout;
 use crate::counting::params::{Params, Plan};
 use crate::counting::windowed_set::WindowedSet;
@@ -21,17 +21,17 @@ impl Counter {
     /// capacity and an error rate; [`Error::OutOfMemory`].
     pub fn with_window(self, window: Window, slice: u64) -> Result<Self, Error> {
         ring::check(&window)?;
-        Self::with_ring(*self.params(), self.layout(), Ring::new(window, slice))
+        Self::with_ring(*self.params(), self.layout(), TagRing::new(window, slice))
     }
 
     /// An empty windowed counter.
-    pub(super) fn with_ring(params: Params, layout: Layout, ring: Ring) -> Result<Self, Error> {
+    pub(super) fn with_ring(params: Params, layout: Layout, ring: TagRing) -> Result<Self, Error> {
         params.validate()?;
         let set = WindowedSet::new(ring, Held::none(&Plan { params, layout }));
         Ok(Self::with_contents(params, layout, Contents::Windowed(Box::new(set))))
     }
 
-    pub(super) fn ring(&self) -> Option<&Ring> {
+    pub(super) fn ring(&self) -> Option<&TagRing> {
         self.windowed().map(WindowedSet::ring)
     }
 
@@ -42,7 +42,7 @@ impl Counter {
 
     /// The newest slice that it has reached, 0 without a window.
     pub(crate) fn reached(&self) -> u64 {
-        self.ring().map_or(0, Ring::newest)
+        self.ring().map_or(0, TagRing::newest)
     }
 
     /// The present slice at a time.

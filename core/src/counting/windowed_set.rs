@@ -11,7 +11,7 @@ use std::alloc;
 
 use crate::counting::estimate::{Estimated, Segments};
 use crate::counting::held::bitmap::{Bitmap, Slots, slot_at};
-use crate::counting::held::ring::{Ages, Ring};
+use crate::counting::held::ring::{Ages, TagRing};
 use crate::counting::held::{Adding, Held};
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::params::Plan;
@@ -23,7 +23,7 @@ use crate::window::{Touch, Window};
 /// What was seen in a window.
 #[derive(Debug)]
 pub(super) struct WindowedSet {
-    ring: Ring,
+    ring: TagRing,
     held: Held<u8>,
 }
 
@@ -32,11 +32,11 @@ impl WindowedSet {
     pub(super) const STRUCT_BYTES: u64 = size_of::<WindowedSet>() as u64;
 
     /// What is held, with its window.
-    pub(super) fn new(ring: Ring, held: Held<u8>) -> Self {
+    pub(super) fn new(ring: TagRing, held: Held<u8>) -> Self {
         WindowedSet { ring, held }
     }
 
-    pub(super) fn ring(&self) -> &Ring {
+    pub(super) fn ring(&self) -> &TagRing {
         &self.ring
     }
 
@@ -106,7 +106,7 @@ impl WindowedSet {
     }
 
     /// Takes a rebase back: `ring` is what it was before.
-    pub(super) fn undo_rebase(&mut self, ring: Ring) {
+    pub(super) fn undo_rebase(&mut self, ring: TagRing) {
         self.ring = ring;
     }
 

@@ -136,12 +136,12 @@ where
 }
 
 /// A sub-filter as its bytes.
-trait Bitmap {
+trait ArrivingBits {
     fn as_bytes(&self) -> &[u8];
     fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error>;
 }
 
-impl<S: SubFilter> Bitmap for S {
+impl<S: SubFilter> ArrivingBits for S {
     fn as_bytes(&self) -> &[u8] {
         SubFilter::as_bytes(self)
     }
@@ -166,7 +166,7 @@ struct ArrivingBitmaps<S> {
     total_bytes: u64,
 }
 
-impl<S: Bitmap> ArrivingBitmaps<S> {
+impl<S: ArrivingBits> ArrivingBitmaps<S> {
     /// None of the sub-filters has a bit set.
     fn new(header: &[u8], sub_filters: Vec<S>) -> Result<Self, Error> {
         let header = try_to_vec(header)?;
@@ -224,7 +224,7 @@ mod tests {
     /// A bitmap that counts how often its bytes are taken.
     struct Counting(Vec<u8>);
 
-    impl Bitmap for Counting {
+    impl ArrivingBits for Counting {
         fn as_bytes(&self) -> &[u8] {
             LOOKS.set(LOOKS.get() + 1);
             &self.0

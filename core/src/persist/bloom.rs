@@ -21,7 +21,7 @@
 use std::borrow::Cow;
 
 use super::bitmaps::{Arrives, Begun, LoadingBitmaps};
-use super::codec::{Kind, Reader, Writer, expect, stored_parameter};
+use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
 use super::enclosed::{self, Content, Found};
 use super::payload::Payload;
 use super::value::{ChunkFormat, Stored};
@@ -49,7 +49,7 @@ fn all_bits(filter: &LineFilter) -> Payload<'_> {
 }
 
 /// Writes the sub-filters of a chain: their number, and the fields of each.
-pub(super) fn write_sub_filters(writer: &mut Writer, sub_filters: &[LineSubFilter]) {
+pub(super) fn write_sub_filters(writer: &mut HeaderWriter, sub_filters: &[LineSubFilter]) {
     writer.number(sub_filters.len() as u64);
     for sub_filter in sub_filters {
         let geometry = sub_filter.geometry();
@@ -83,7 +83,12 @@ impl<'l, L: SizeLimit> Claimed<'l, L> {
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::OutOfMemory`].
-    pub(super) fn read_chain(&mut self, reader: &mut Reader<'_>, params: &Params, most: u32) -> Result<u32, Error> {
+    pub(super) fn read_chain(
+        &mut self,
+        reader: &mut HeaderReader<'_>,
+        params: &Params,
+        most: u32,
+    ) -> Result<u32, Error> {
         let count = reader.number_u32("number of sub-filters")?;
         if !(1..=most).contains(&count) {
             return Err(Error::corrupt("number of sub-filters", format_args!("from 1 to {most}"), count));
@@ -115,7 +120,7 @@ impl<'l, L: SizeLimit> Claimed<'l, L> {
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::OutOfMemory`], and what the limit says.
-    pub(super) fn allocate<'a>(self, reader: Reader<'a>) -> Result<Allocated<'a>, Error> {
+    pub(super) fn allocate<'a>(self, reader: HeaderReader<'a>) -> Result<Allocated<'a>, Error> {
         self.limit.check(0, self.held_bytes)?;
         let num_bits = self.num_lines.saturating_mul(LINE_BITS.into());
         let enclosed = match enclosed::read(reader, Content::Bits(num_bits))? {
@@ -139,7 +144,7 @@ impl<'l, L: SizeLimit> Claimed<'l, L> {
 ///
 /// # Errors
 /// [`Error::Corrupt`].
-pub(super) fn read_params(reader: &mut Reader<'_>) -> Result<Params, Error> {
+pub(super) fn read_params(reader: &mut HeaderReader<'_>) -> Result<Params, Error> {
     let params = Params {
         error_rate: reader.rate("error_rate")?,
         capacity: reader.number("capacity")?,
@@ -151,7 +156,7 @@ pub(super) fn read_params(reader: &mut Reader<'_>) -> Result<Params, Error> {
 }
 
 /// Writes them.
-pub(super) fn write_params(writer: &mut Writer, params: &Params) {
+pub(super) fn write_params(writer: &mut HeaderWriter, params: &Params) {
     writer.rate(params.error_rate);
     writer.number(params.capacity);
     writer.number(params.expansion.into());
@@ -166,7 +171,7 @@ impl Stored for LineFilter {
         let (params, payload) = (self.params(), all_bits(self));
         let (num_bytes, len) = (payload.len(), self.sub_filters().len());
         let room = enclosed::header_room(OTHER_BYTES, SUB_FILTER_BYTES, len, num_bytes);
-        let mut writer = Writer::new(Kind::Filter, room);
+        let mut writer = HeaderWriter::new(HeaderKind::Filter, room);
         write_params(&mut writer, params);
         write_sub_filters(&mut writer, self.sub_filters());
         let set_bits = self.sub_filters().iter().map(SubFilter::set_bits).sum();
@@ -199,7 +204,7 @@ impl Arrives for LineFilter {
     type Claims = (Params, ChunkFormat);
 
     fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<Begun<'a, Self>, Error> {
-        let mut reader = Reader::new(header, Kind::Filter)?;
+        let mut reader = HeaderReader::new(header, HeaderKind::Filter)?;
         let params = read_params(&mut reader)?;
         let most = if params.expansion == 0 { 1 } else { chain::MAX_SUB_FILTERS as u32 };
         let mut claimed = Claimed::of(header, size_of::<LineFilter>() as u64, limit);

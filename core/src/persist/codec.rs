@@ -27,7 +27,7 @@ const MANTISSA_END: u64 = 1 << 28;
 
 /// The kind of value that a header begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum HeaderKind {
     /// A counter.
     Counter = 0xc,
     /// A windowed counter.
@@ -38,14 +38,14 @@ pub(super) enum Kind {
     Filter = 0xf,
 }
 
-impl Kind {
+impl HeaderKind {
     /// The version that headers of this kind are written with. Changing their layout means a new number, of at most 15.
     const fn version(self) -> u8 {
         match self {
-            Kind::Counter => 1,
-            Kind::WindowedCounter => 1,
-            Kind::WindowedFilter => 1,
-            Kind::Filter => 1,
+            HeaderKind::Counter => 1,
+            HeaderKind::WindowedCounter => 1,
+            HeaderKind::WindowedFilter => 1,
+            HeaderKind::Filter => 1,
         }
     }
 
@@ -80,11 +80,11 @@ fn power_of_ten(exponent: u8) -> f64 {
 }
 
 /// Writes a header.
-pub(super) struct Writer(Vec<u8>);
+pub(super) struct HeaderWriter(Vec<u8>);
 
-impl Writer {
+impl HeaderWriter {
     /// Begins with kind and version, and has room for `len` bytes and a checksum.
-    pub(super) fn new(kind: Kind, len: usize) -> Self {
+    pub(super) fn new(kind: HeaderKind, len: usize) -> Self {
         let mut writer = Self::plain(1 + len + CHECKSUM_BYTES);
         writer.u8(kind.first_byte());
         writer
@@ -92,7 +92,7 @@ impl Writer {
 
     /// Begins with nothing, for a header without kind and checksum, and has room for `len` bytes.
     pub(super) fn plain(len: usize) -> Self {
-        Writer(Vec::with_capacity(len))
+        HeaderWriter(Vec::with_capacity(len))
     }
 
     pub(super) fn u8(&mut self, value: u8) {
@@ -155,21 +155,21 @@ impl Writer {
 
 /// Reads a header.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(super) struct HeaderReader<'a> {
     /// What was not read yet.
     rest: &'a [u8],
     version: u8,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> HeaderReader<'a> {
     /// Checks length, kind, checksum and version, in this order. So a foreign value is reported as foreign, not as
     /// damaged.
-    pub(super) fn new(bytes: &'a [u8], kind: Kind) -> Result<Self, Error> {
+    pub(super) fn new(bytes: &'a [u8], kind: HeaderKind) -> Result<Self, Error> {
         Self::up_to(bytes, kind, kind.version())
     }
 
     /// As [`Self::new`], for headers of versions up to `newest`.
-    pub(super) fn up_to(bytes: &'a [u8], kind: Kind, newest: u8) -> Result<Self, Error> {
+    pub(super) fn up_to(bytes: &'a [u8], kind: HeaderKind, newest: u8) -> Result<Self, Error> {
         let parts = bytes.split_last_chunk::<CHECKSUM_BYTES>();
         let Some((body, sum, (&first, rest))) = parts.and_then(|(body, sum)| Some((body, sum, body.split_first()?)))
         else {
@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
         if !(OLDEST_VERSION..=newest).contains(&version) {
             return Err(Error::corrupt("version", format_args!("{OLDEST_VERSION} to {newest}"), version));
         }
-        Ok(Reader { rest, version })
+        Ok(HeaderReader { rest, version })
     }
 
     /// The version that the header has, at most its kind's: fields that came later are not in it.
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
 
     /// Reads fields that have neither kind nor checksum.
     pub(super) fn plain(bytes: &'a [u8]) -> Self {
-        Reader { rest: bytes, version: 0 }
+        HeaderReader { rest: bytes, version: 0 }
     }
 
     fn take<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Error> {
@@ -299,14 +299,14 @@ mod tests {
 
     #[test]
     fn a_header_reads_back() {
-        let mut writer = Writer::new(Kind::Filter, 28);
+        let mut writer = HeaderWriter::new(HeaderKind::Filter, 28);
         writer.u8(1);
         writer.u32(3);
         writer.u64(4);
         writer.f64(0.5);
         let bytes = writer.finish();
         assert_eq!((bytes[0], bytes.len()), (0xf1, 1 + 21 + 4));
-        let mut reader = Reader::new(&bytes, Kind::Filter).unwrap();
+        let mut reader = HeaderReader::new(&bytes, HeaderKind::Filter).unwrap();
         assert_eq!(reader.u8("a").unwrap(), 1);
         assert_eq!(reader.u32("c").unwrap(), 3);
         assert_eq!(reader.u64("d").unwrap(), 4);
@@ -317,33 +317,33 @@ mod tests {
 
     #[test]
     fn damage_is_named() {
-        let bytes = Writer::new(Kind::Counter, 0).finish();
-        let refused = |bytes: &[u8], kind| match Reader::new(bytes, kind) {
+        let bytes = HeaderWriter::new(HeaderKind::Counter, 0).finish();
+        let refused = |bytes: &[u8], kind| match HeaderReader::new(bytes, kind) {
             Err(Error::Corrupt { field, .. }) => field,
             other => panic!("{other:?}"),
         };
-        assert_eq!(refused(&bytes, Kind::Filter), "kind");
-        assert_eq!(refused(&bytes[..4], Kind::Counter), "header length");
+        assert_eq!(refused(&bytes, HeaderKind::Filter), "kind");
+        assert_eq!(refused(&bytes[..4], HeaderKind::Counter), "header length");
         for at in 1..bytes.len() {
             let mut bad = bytes.clone();
             bad[at] ^= 1;
-            assert_eq!(refused(&bad, Kind::Counter), "header checksum");
+            assert_eq!(refused(&bad, HeaderKind::Counter), "header checksum");
         }
         for first in [0xc0, 0xc2, 0xcf] {
             let mut other = vec![first];
             other.extend(header_checksum(&other).to_le_bytes());
-            assert_eq!(refused(&other, Kind::Counter), "version");
+            assert_eq!(refused(&other, HeaderKind::Counter), "version");
         }
     }
 
     fn number(value: u64) -> Vec<u8> {
-        let mut writer = Writer::plain(0);
+        let mut writer = HeaderWriter::plain(0);
         writer.number(value);
         writer.into_bytes()
     }
 
     fn rate(value: f64) -> Vec<u8> {
-        let mut writer = Writer::plain(0);
+        let mut writer = HeaderWriter::plain(0);
         writer.rate(value);
         writer.into_bytes()
     }
@@ -367,11 +367,11 @@ mod tests {
         for bytes in
             [&[0x80, 0][..], &[0xff; 11], &[0x80], &[], &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]]
         {
-            assert!(Reader::plain(bytes).number("n").is_err(), "{bytes:?}");
+            assert!(HeaderReader::plain(bytes).number("n").is_err(), "{bytes:?}");
         }
         let plain = [&[0][..], &0.01f64.to_bits().to_le_bytes()].concat();
         for bytes in [&[3, 10][..], &[10, 1], &plain, &[9, 0x80, 0x80, 0x80, 0x80, 1], &[255, 1]] {
-            assert!(Reader::plain(bytes).rate("r").is_err(), "{bytes:?}");
+            assert!(HeaderReader::plain(bytes).rate("r").is_err(), "{bytes:?}");
         }
     }
 
@@ -379,9 +379,9 @@ mod tests {
         #[test]
         fn numbers_and_rates_read_back(value: u64, shift in 0u32..64, bits: u64, digits in 1u8..=12, mantissa in 0u64..1 << 30) {
             let value = value >> shift;
-            prop_assert_eq!(Reader::plain(&number(value)).number("n").unwrap(), value);
+            prop_assert_eq!(HeaderReader::plain(&number(value)).number("n").unwrap(), value);
             for expected in [f64::from_bits(bits), mantissa as f64 / power_of_ten(digits)] {
-                let read = Reader::plain(&rate(expected)).rate("r").unwrap();
+                let read = HeaderReader::plain(&rate(expected)).rate("r").unwrap();
                 prop_assert_eq!(read.to_bits(), expected.to_bits());
             }
         }

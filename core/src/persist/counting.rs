@@ -38,7 +38,7 @@
 
 use std::alloc;
 
-use super::codec::{Kind, Reader, Writer, expect, stored_parameter};
+use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
 use super::enclosed::{self, Content, Found};
 use super::payload::Payload;
 use super::value::{ChunkFormat, Loading, Stored};
@@ -62,8 +62,8 @@ const REPRESENTATIONS: [Representation; 3] = [Representation::Exact, Representat
 const CLOCK_SOURCES: [ClockSource; 2] = [ClockSource::System, ClockSource::Manual];
 
 impl CounterForm {
-    fn kind(&self) -> Kind {
-        if self.window.is_some() { Kind::WindowedCounter } else { Kind::Counter }
+    fn kind(&self) -> HeaderKind {
+        if self.window.is_some() { HeaderKind::WindowedCounter } else { HeaderKind::Counter }
     }
 
     /// Representation, precision and tail bits.
@@ -72,8 +72,8 @@ impl CounterForm {
     }
 
     /// Writes the first fields of a header: all that is known of a counter but its set.
-    fn write(&self, enclosed_bytes: usize) -> Writer {
-        let mut writer = Writer::new(self.kind(), HEADER_BYTES + enclosed_bytes);
+    fn write(&self, enclosed_bytes: usize) -> HeaderWriter {
+        let mut writer = HeaderWriter::new(self.kind(), HEADER_BYTES + enclosed_bytes);
         self.shape().into_iter().for_each(|byte| writer.u8(byte));
         writer.rate(self.params.error_rate);
         writer.number(self.params.capacity);
@@ -96,9 +96,10 @@ impl CounterForm {
     ///
     /// # Errors
     /// [`Error::Corrupt`].
-    fn read(header: &[u8]) -> Result<(Self, Reader<'_>), Error> {
-        let is_windowed = header.first().is_some_and(|&first| Kind::WindowedCounter.begins_with(first));
-        let mut reader = Reader::new(header, if is_windowed { Kind::WindowedCounter } else { Kind::Counter })?;
+    fn read(header: &[u8]) -> Result<(Self, HeaderReader<'_>), Error> {
+        let is_windowed = header.first().is_some_and(|&first| HeaderKind::WindowedCounter.begins_with(first));
+        let mut reader =
+            HeaderReader::new(header, if is_windowed { HeaderKind::WindowedCounter } else { HeaderKind::Counter })?;
         let code = reader.u8("representation")?;
         let representation = *REPRESENTATIONS
             .get(usize::from(code))
@@ -143,7 +144,7 @@ impl CounterForm {
     }
 }
 
-fn read_window(reader: &mut Reader<'_>) -> Result<Window, Error> {
+fn read_window(reader: &mut HeaderReader<'_>) -> Result<Window, Error> {
     let (seconds, slices, code) = (reader.number("window")?, reader.u8("slices")?, reader.u8("clock")?);
     let clock_source = *CLOCK_SOURCES.get(usize::from(code)).ok_or_else(|| Error::corrupt("clock", "0 or 1", code))?;
     let window = Window::new(seconds, slices.into(), Counter::MAX_SLICES, clock_source).map_err(stored_parameter)?;
@@ -205,11 +206,11 @@ pub struct LoadingCounter {
     form: CounterForm,
     header: Vec<u8>,
     total_bytes: u64,
-    state: State,
+    state: Arrival,
 }
 
 #[derive(Debug)]
-enum State {
+enum Arrival {
     /// What has arrived, which is read when all is there.
     Arriving(Vec<u8>),
     /// All of it was read.
@@ -231,7 +232,7 @@ impl Loading for LoadingCounter {
         };
         form.check_bytes(total_bytes, limit)?;
         let header = if enclosed.is_some() { Vec::new() } else { try_to_vec(header)? };
-        let state = State::Arriving(try_with_capacity(total_bytes as usize)?);
+        let state = Arrival::Arriving(try_with_capacity(total_bytes as usize)?);
         let mut loading = LoadingCounter { form, header, total_bytes, state };
         // An empty payload is complete.
         loading.push(enclosed.as_deref().unwrap_or_default())?;
@@ -251,8 +252,8 @@ impl Loading for LoadingCounter {
 
     fn received_bytes(&self) -> u64 {
         match &self.state {
-            State::Arriving(bytes) => bytes.len() as u64,
-            State::Done(_) => self.total_bytes,
+            Arrival::Arriving(bytes) => bytes.len() as u64,
+            Arrival::Done(_) => self.total_bytes,
         }
     }
 
@@ -262,7 +263,7 @@ impl Loading for LoadingCounter {
 
     fn received(&self) -> Payload<'_> {
         match &self.state {
-            State::Arriving(bytes) => {
+            Arrival::Arriving(bytes) => {
                 // Positions come in parts as those of a counter do, what there is of the next one apart.
                 let part_bytes = if let Content::Positions(_) = self.form.content() { PART_BYTES } else { usize::MAX };
                 let cut_bytes = if part_bytes == PART_BYTES { bytes.len() % 4 } else { 0 };
@@ -270,7 +271,7 @@ impl Loading for LoadingCounter {
                 let parts = whole.chunks(part_bytes).chain([cut]);
                 Payload::new(move |index| parts.clone().nth(index).map(PayloadPart::Bytes))
             }
-            State::Done(counter) => whole_payload(counter).up_to(self.total_bytes),
+            Arrival::Done(counter) => whole_payload(counter).up_to(self.total_bytes),
         }
     }
 
@@ -279,33 +280,33 @@ impl Loading for LoadingCounter {
         if more.len() as u64 > missing {
             return Err(Error::corrupt("payload length", format_args!("at most {missing} bytes more"), more.len()));
         }
-        let State::Arriving(bytes) = &mut self.state else { return Ok(()) };
+        let Arrival::Arriving(bytes) = &mut self.state else { return Ok(()) };
         let before = bytes.len();
         try_reserve(bytes, more.len())?;
         bytes.extend_from_slice(more);
         if more.len() as u64 == missing {
             let counter = self.form.load(bytes).inspect_err(|_| bytes.truncate(before)).map_err(stored_parameter)?;
-            self.state = State::Done(Box::new(counter));
+            self.state = Arrival::Done(Box::new(counter));
         }
         Ok(())
     }
 
     fn finish(&mut self) -> Result<Counter, Error> {
         expect("payload length", self.total_bytes, self.received_bytes())?;
-        match std::mem::replace(&mut self.state, State::Arriving(Vec::new())) {
-            State::Done(counter) => Ok(*counter),
+        match std::mem::replace(&mut self.state, Arrival::Arriving(Vec::new())) {
+            Arrival::Done(counter) => Ok(*counter),
             // Taken out before.
-            State::Arriving(_) => Err(Error::corrupt("payload", "one value", "a second")),
+            Arrival::Arriving(_) => Err(Error::corrupt("payload", "one value", "a second")),
         }
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
         visit(alloc::Layout::for_value(self.header.as_slice()));
         match &self.state {
-            State::Arriving(bytes) => {
+            Arrival::Arriving(bytes) => {
                 visit(alloc::Layout::array::<u8>(bytes.capacity()).unwrap_or(alloc::Layout::new::<u8>()));
             }
-            State::Done(counter) => {
+            Arrival::Done(counter) => {
                 visit(alloc::Layout::new::<Counter>());
                 counter.heap_layouts(visit);
             }
@@ -314,12 +315,12 @@ impl Loading for LoadingCounter {
 
     fn try_clone(&self) -> Result<Self, Error> {
         let state = match &self.state {
-            State::Arriving(bytes) => {
+            Arrival::Arriving(bytes) => {
                 let mut copy = try_with_capacity(self.total_bytes as usize)?;
                 copy.extend_from_slice(bytes);
-                State::Arriving(copy)
+                Arrival::Arriving(copy)
             }
-            State::Done(counter) => State::Done(Box::new(counter.try_clone()?)),
+            Arrival::Done(counter) => Arrival::Done(Box::new(counter.try_clone()?)),
         };
         Ok(LoadingCounter { header: try_to_vec(&self.header)?, state, ..*self })
     }

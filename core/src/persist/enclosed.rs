@@ -12,7 +12,7 @@
 
 use std::borrow::Cow;
 
-use super::codec::{Reader, Writer};
+use super::codec::{HeaderReader, HeaderWriter};
 use super::gaps;
 use super::payload::Payload;
 use crate::error::Error;
@@ -49,7 +49,7 @@ pub(super) enum Found<'a> {
     /// In the header.
     Enclosed(Cow<'a, [u8]>),
     /// Not there. More fields may follow.
-    Apart(Reader<'a>),
+    Apart(HeaderReader<'a>),
 }
 
 /// Does a header enclose a payload of so many bytes?
@@ -70,7 +70,7 @@ pub(super) fn header_room(other_bytes: usize, part_bytes: usize, parts: usize, p
 
 /// Writes the last field of a header. `set_bits` of the content's bits are set. A payload that is not enclosed may have
 /// further fields.
-pub(super) fn write(writer: &mut Writer, payload: Payload<'_>, content: Content, set_bits: u64) {
+pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, content: Content, set_bits: u64) {
     if !is_enclosed(payload.len()) {
         return writer.u8(APART);
     }
@@ -93,7 +93,7 @@ pub(super) fn write(writer: &mut Writer, payload: Payload<'_>, content: Content,
     }
 }
 
-fn write_gaps(writer: &mut Writer, set_bits: u64, num_bits: u64, ones: impl Iterator<Item = u64>) {
+fn write_gaps(writer: &mut HeaderWriter, set_bits: u64, num_bits: u64, ones: impl Iterator<Item = u64>) {
     writer.u8(GAPS);
     writer.number(set_bits);
     gaps::encode(ones, set_bits, num_bits, writer.bytes_mut());
@@ -118,7 +118,7 @@ fn ones(bitmap: &[u8]) -> impl Iterator<Item = u64> {
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`].
-pub(super) fn read(mut reader: Reader<'_>, content: Content) -> Result<Found<'_>, Error> {
+pub(super) fn read(mut reader: HeaderReader<'_>, content: Content) -> Result<Found<'_>, Error> {
     let (form, most) = (reader.u8("payload form")?, if let Content::Bytes = content { AS_IT_IS } else { GAPS });
     Ok(match (form, content) {
         (APART, _) => Found::Apart(reader),
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_length_that_would_be_right() {
-        let refused = |bytes: &[u8], content| read(Reader::plain(bytes), content).map(|_| ()).unwrap_err();
+        let refused = |bytes: &[u8], content| read(HeaderReader::plain(bytes), content).map(|_| ()).unwrap_err();
         let own = refused(&[AS_IT_IS, 1, 2, 3], Content::Bits(128));
         assert_eq!(own, Error::corrupt("payload length", 16, 3));
         let most = refused(&[GAPS, 0], Content::Bytes);

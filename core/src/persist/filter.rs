@@ -3,7 +3,7 @@
 use std::alloc::Layout;
 
 use super::bloom::LoadingFilter;
-use super::codec::{Kind, Reader};
+use super::codec::{HeaderKind, HeaderReader};
 use super::payload::Payload;
 use super::redisbloom::{LoadingClassic, header_bytes};
 use super::ring::LoadingRing;
@@ -21,19 +21,19 @@ pub fn is_redisbloom_header(bytes: &[u8]) -> bool {
         let count = u32::from_le_bytes(*count);
         count > 0 && header_bytes(count) == bytes.len() as u64
     });
-    fits && Reader::new(bytes, kind).is_err()
+    fits && HeaderReader::new(bytes, kind).is_err()
 }
 
 /// Whether a header, the first chunk of a dump, is that of a filter or counter with a window, of any version.
 pub fn has_window(header: &[u8]) -> bool {
-    let begins = |kind: Kind| header.first().is_some_and(|&first| kind.begins_with(first));
-    begins(Kind::WindowedFilter) || begins(Kind::WindowedCounter)
+    let begins = |kind: HeaderKind| header.first().is_some_and(|&first| kind.begins_with(first));
+    begins(HeaderKind::WindowedFilter) || begins(HeaderKind::WindowedCounter)
 }
 
 /// The kind of filter of ours that a header of these bytes begins.
-fn kind_of(bytes: &[u8]) -> Option<Kind> {
+fn kind_of(bytes: &[u8]) -> Option<HeaderKind> {
     let first = *bytes.first()?;
-    [Kind::Filter, Kind::WindowedFilter].into_iter().find(|kind| kind.begins_with(first))
+    [HeaderKind::Filter, HeaderKind::WindowedFilter].into_iter().find(|kind| kind.begins_with(first))
 }
 
 /// Calls the same method of any chain.
@@ -100,7 +100,7 @@ impl Loading for LoadingBloomFilter {
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
         if is_redisbloom_header(header) {
             LoadingClassic::begin(header, limit).map(LoadingBloomFilter::Classic)
-        } else if kind_of(header) == Some(Kind::WindowedFilter) {
+        } else if kind_of(header) == Some(HeaderKind::WindowedFilter) {
             LoadingRing::begin(header, limit).map(LoadingBloomFilter::Windowed)
         } else {
             LoadingFilter::begin(header, limit).map(LoadingBloomFilter::Lines)

@@ -20,7 +20,7 @@
 //! Filters of releases before 2.0 (versions 0 and 1, or no FORCE64) have 32-bit hashes and are refused.
 
 use super::bitmaps::{Arrives, Begun, LoadingBitmaps};
-use super::codec::{Reader, Writer, expect};
+use super::codec::{HeaderReader, HeaderWriter, expect};
 use super::payload::Payload;
 use super::rdb::{Sink, Source};
 use super::value::{ChunkFormat, Stored};
@@ -56,7 +56,7 @@ impl Stored for ClassicFilter {
     const KIND: super::value::Kind = super::value::Kind::Filter;
 
     fn header(&self) -> Vec<u8> {
-        let mut writer = Writer::plain(header_bytes(self.sub_filters().len() as u32) as usize);
+        let mut writer = HeaderWriter::plain(header_bytes(self.sub_filters().len() as u32) as usize);
         writer.u64(self.num_items());
         writer.u32(self.sub_filters().len() as u32);
         writer.u32(self.options());
@@ -109,17 +109,17 @@ pub(super) fn overwrite(filter: &mut ClassicFilter, next: u64, chunk: &[u8]) -> 
 
 /// What a header claims about a filter. Memory is allocated only after the claims are checked.
 #[derive(Debug)]
-struct Claims {
+struct ClassicClaims {
     options: u32,
     growth: u32,
     sub_filters: Vec<(Shape, u64)>,
 }
 
-impl Claims {
+impl ClassicClaims {
     /// No sub-filter yet, but room for `count`. It is an error if no filter of these options can have so many.
     fn with_capacity(options: u32, growth: u32, count: u32) -> Result<Self, Error> {
         check_chain(options, growth, u64::from(count))?;
-        Ok(Claims { options, growth, sub_filters: try_with_capacity(count as usize)? })
+        Ok(ClassicClaims { options, growth, sub_filters: try_with_capacity(count as usize)? })
     }
 
     /// Adds a sub-filter after checking what can be checked without its bits.
@@ -187,8 +187,8 @@ pub(super) fn header_bytes(num_sub_filters: u32) -> u64 {
 }
 
 /// Reads a header and checks it.
-fn decode_header(bytes: &[u8]) -> Result<Claims, Error> {
-    let mut reader = Reader::plain(bytes);
+fn decode_header(bytes: &[u8]) -> Result<ClassicClaims, Error> {
+    let mut reader = HeaderReader::plain(bytes);
     let total_items = reader.u64("size")?;
     let count = reader.u32("nfilters")?;
     let options = reader.u32("options")?;
@@ -196,7 +196,7 @@ fn decode_header(bytes: &[u8]) -> Result<Claims, Error> {
     // The count is trusted only once the header is as long as that many entries need.
     expect("header length", header_bytes(count), bytes.len() as u64)?;
     let count = if ends_without_bits(bytes) { count.saturating_sub(1) } else { count };
-    let mut claims = Claims::with_capacity(options, growth_of(options, growth), count)?;
+    let mut claims = ClassicClaims::with_capacity(options, growth_of(options, growth), count)?;
     for _ in 0..count {
         let num_bytes = reader.u64("bytes")?;
         let num_bits = reader.u64("bits")?;

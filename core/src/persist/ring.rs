@@ -18,7 +18,7 @@
 
 use super::bitmaps::{Arrives, Begun, LoadingBitmaps};
 use super::bloom::{Claimed, read_params, write_params, write_sub_filters};
-use super::codec::{Kind, Reader, Writer, expect, stored_parameter};
+use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
 use super::enclosed::{self, Content};
 use super::payload::Payload;
 use super::value::{ChunkFormat, Stored};
@@ -54,7 +54,7 @@ impl Stored for Ring {
         let (sliding, payload) = (self.sliding(), all_bits(self));
         let (num_bytes, parts) = (payload.len(), self.generations().len() + self.sub_filters().len());
         let room = enclosed::header_room(OTHER_BYTES, PART_BYTES, parts, num_bytes);
-        let mut writer = Writer::new(Kind::WindowedFilter, room);
+        let mut writer = HeaderWriter::new(HeaderKind::WindowedFilter, room);
         write_params(&mut writer, self.params());
         let (seconds, clock_source) =
             sliding.window().map_or((0, ClockSource::System), |window| (window.seconds(), window.clock_source()));
@@ -106,7 +106,7 @@ pub(super) type LoadingRing = LoadingBitmaps<Ring>;
 
 /// All of a header but the sub-filters.
 #[derive(Debug)]
-pub struct Claims {
+pub struct WindowClaims {
     params: Params,
     sliding: Sliding,
     newest_slice: u64,
@@ -117,10 +117,10 @@ pub struct Claims {
 impl Arrives for Ring {
     type SubFilter = LineSubFilter;
 
-    type Claims = Claims;
+    type Claims = WindowClaims;
 
     fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<Begun<'a, Self>, Error> {
-        let mut reader = Reader::new(header, Kind::WindowedFilter)?;
+        let mut reader = HeaderReader::new(header, HeaderKind::WindowedFilter)?;
         let params = read_params(&mut reader)?;
         let sliding = read_sliding(&mut reader)?;
         let of_generation = sliding.of_generation(&params).map_err(stored_parameter)?;
@@ -146,7 +146,7 @@ impl Arrives for Ring {
         let chunk_format = chunk_format(&params, newest_slice, &generations, &sub_filters);
         // What can be wrong shows before the payload arrives.
         Ring::check_parts(&of_generation, &generations, &sub_filters)?;
-        let claims = Claims { params, sliding, newest_slice, generations, chunk_format };
+        let claims = WindowClaims { params, sliding, newest_slice, generations, chunk_format };
         Ok(Begun { claims, sub_filters, enclosed })
     }
 
@@ -155,16 +155,16 @@ impl Arrives for Ring {
     }
 
     fn copy_claims(claims: &Self::Claims) -> Result<Self::Claims, Error> {
-        Ok(Claims { generations: try_to_vec(&claims.generations)?, ..*claims })
+        Ok(WindowClaims { generations: try_to_vec(&claims.generations)?, ..*claims })
     }
 
     fn complete(claims: &Self::Claims, sub_filters: Vec<LineSubFilter>) -> Result<Self, Error> {
-        let Claims { params, sliding, newest_slice, .. } = *claims;
+        let WindowClaims { params, sliding, newest_slice, .. } = *claims;
         Ring::from_parts(params, sliding, newest_slice, try_to_vec(&claims.generations)?, sub_filters)
     }
 }
 
-fn read_sliding(reader: &mut Reader<'_>) -> Result<Sliding, Error> {
+fn read_sliding(reader: &mut HeaderReader<'_>) -> Result<Sliding, Error> {
     let (seconds, slices, flags) = (reader.number("window")?, reader.number_u32("slices")?, reader.u8("flags")?);
     let refresh = flags & REFRESH != 0;
     let most = if seconds == 0 { REFRESH } else { REFRESH | BY_HAND };

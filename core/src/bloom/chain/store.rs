@@ -1,6 +1,6 @@
 //! What sub-filters of either layout consist of.
 
-use super::super::bitmap::Bitmap;
+use super::super::bitmap::LineBitmap;
 use crate::error::Error;
 use crate::shared::Shared;
 use crate::size_limit::SizeLimit;
@@ -11,7 +11,7 @@ use crate::size_limit::SizeLimit;
 /// So the items of all sub-filters that fit in memory can be summed.
 #[derive(Debug, PartialEq)]
 pub struct Store<P> {
-    pub(in crate::bloom) bitmap: Bitmap,
+    pub(in crate::bloom) bitmap: LineBitmap,
     pub(in crate::bloom) num_items: u64,
     pub(in crate::bloom) plan: Shared<P>,
 }
@@ -28,12 +28,12 @@ impl<P> Store<P> {
         limit: &impl SizeLimit,
     ) -> Result<Self, Error> {
         limit.check(held_bytes, Self::bytes_for(num_lines))?;
-        Ok(Store { plan, num_items: 0, bitmap: Bitmap::zeroed(num_lines)? })
+        Ok(Store { plan, num_items: 0, bitmap: LineBitmap::zeroed(num_lines)? })
     }
 
     /// Bytes of a store of `num_lines` lines, without its plan.
     pub(in crate::bloom) fn bytes_for(num_lines: u64) -> u64 {
-        Bitmap::bytes_for(num_lines).saturating_add(size_of::<Self>() as u64)
+        LineBitmap::bytes_for(num_lines).saturating_add(size_of::<Self>() as u64)
     }
 
     /// An equal one.

@@ -19,7 +19,7 @@ const LEAST_GROWTH: usize = 4;
 /// The lower bits of a position, and its tag.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, packed)]
-struct Entry<T: Tag> {
+struct Record<T: Tag> {
     lower: u16,
     tag: T,
 }
@@ -33,7 +33,7 @@ fn growth(len: usize) -> usize {
 #[derive(Debug)]
 pub(crate) struct Positions<T: Tag = ()> {
     /// A list for every 65,536 slots, or nothing where there are no positions.
-    lists: Box<[Vec<Entry<T>>]>,
+    lists: Box<[Vec<Record<T>>]>,
     len: u64,
 }
 
@@ -45,7 +45,7 @@ fn num_lists(layout: Layout) -> u64 {
 pub(in crate::counting) fn heap_bytes<T: Tag>(layout: Layout, len: u64) -> u64 {
     let lists = if len > 0 { num_lists(layout) } else { 0 };
     let most_entries = len + len / 8 + LEAST_GROWTH as u64 * lists.min(len);
-    lists * size_of::<Vec<Entry<T>>>() as u64 + most_entries * size_of::<Entry<T>>() as u64
+    lists * size_of::<Vec<Record<T>>>() as u64 + most_entries * size_of::<Record<T>>() as u64
 }
 
 impl<T: Tag> Positions<T> {
@@ -109,10 +109,10 @@ impl<T: Tag> Positions<T> {
         let at = list.partition_point(|entry| entry.lower < position as u16);
         if list.len() == list.capacity() {
             let more = growth(list.len());
-            let needed_bytes = (more * size_of::<Entry<T>>()) as u64;
+            let needed_bytes = (more * size_of::<Record<T>>()) as u64;
             list.try_reserve_exact(more).map_err(|_| Error::OutOfMemory { needed_bytes })?;
         }
-        list.insert(at, Entry { lower: position as u16, tag });
+        list.insert(at, Record { lower: position as u16, tag });
         self.len += 1;
         Ok(())
     }
@@ -135,7 +135,7 @@ impl<T: Tag> Positions<T> {
             *list = try_with_capacity(len)?;
         }
         for (position, tag) in all {
-            positions.lists[(position >> LOWER_BITS) as usize].push(Entry { lower: position as u16, tag });
+            positions.lists[(position >> LOWER_BITS) as usize].push(Record { lower: position as u16, tag });
             positions.len += 1;
         }
         Ok(positions)
@@ -193,7 +193,7 @@ impl<T: Tag> Positions<T> {
             visit(Memory::for_value::<[_]>(&self.lists));
         }
         for list in self.lists.iter().filter(|list| list.capacity() > 0) {
-            visit(Memory::array::<Entry<T>>(list.capacity()).unwrap_or(Memory::new::<u64>()));
+            visit(Memory::array::<Record<T>>(list.capacity()).unwrap_or(Memory::new::<u64>()));
         }
     }
 

@@ -74,7 +74,7 @@ impl Ages {
 
 /// A window, and how far it has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::counting) struct Ring {
+pub(in crate::counting) struct TagRing {
     pub(in crate::counting) window: Window,
     /// The newest slice that was reached.
     newest: u64,
@@ -84,7 +84,7 @@ pub(in crate::counting) struct Ring {
     ages: Ages,
 }
 
-impl Ring {
+impl TagRing {
     /// Beginning with a slice.
     pub(in crate::counting) fn new(window: Window, newest: u64) -> Self {
         Self::with_offset(window, newest, 0)
@@ -92,7 +92,7 @@ impl Ring {
 
     /// As [`Self::new`], with tags that count from an offset below their number.
     pub(in crate::counting) fn with_offset(window: Window, newest: u64, offset: u8) -> Self {
-        let mut ring = Ring { window, newest, offset, ages: Ages { newest: 1, modulus: 1, most_age: 0 } };
+        let mut ring = TagRing { window, newest, offset, ages: Ages { newest: 1, modulus: 1, most_age: 0 } };
         ring.set_newest(newest);
         ring
     }
@@ -161,7 +161,7 @@ mod tests {
         for (slices, modulus) in [(1, 15), (14, 15), (15, 255), (254, 255)] {
             let window = Window::new(10 * u64::from(slices), slices, MOST_SLICES, ClockSource::System).unwrap();
             for newest in (0..600).chain([u64::MAX / 1000]) {
-                let mut ring = Ring::new(window, newest);
+                let mut ring = TagRing::new(window, newest);
                 assert_eq!(ring.modulus(), modulus);
                 let ages = ring.ages();
                 assert_eq!(u64::from(ages.newest), 1 + newest % u64::from(modulus));
@@ -173,7 +173,7 @@ mod tests {
                 assert!(!ages.is_live(0) && !ages.is_within(0, ring.most_age()));
                 assert_eq!((ages.has_halves(), u32::from(ages.most_age)), (modulus == 15, slices));
                 // A slice later every tag is one older.
-                let later = Ring::new(window, newest + 1).ages();
+                let later = TagRing::new(window, newest + 1).ages();
                 assert_eq!(later.age(ages.newest), 1);
                 ring.rebase(newest / 3);
                 assert_eq!((ring.ages(), ring.newest), (ages, newest / 3));
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_span_goes_no_further_back_than_the_window() {
         let window = Window::new(1000, 4, MOST_SLICES, ClockSource::System).unwrap();
-        let of = |newest, slice| Ring::new(window, newest).most_age_since(slice);
+        let of = |newest, slice| TagRing::new(window, newest).most_age_since(slice);
         assert_eq!([100, 99, 96, 95, 1].map(|slice| of(100, slice)), [0, 1, 4, 4, 4].map(Some));
         assert_eq!((of(100, 101), of(u64::MAX, 1)), (None, Some(4)));
         assert_eq!((of(u64::MAX, i128::MIN), of(0, i128::MAX)), (Some(4), None));

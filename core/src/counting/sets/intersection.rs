@@ -15,7 +15,7 @@ use crate::counting::params::Params;
 use crate::counting::sets::check_seeds;
 use crate::counting::sets::intersection::gather::counts_of_unions;
 use crate::counting::sets::intersection::pair::Pair;
-use crate::counting::sets::intersection::unions::{Found, of_unions};
+use crate::counting::sets::intersection::unions::{Common, of_unions};
 use crate::counting::sets::lists::inter;
 use crate::counting::sets::union::{exact_views, layout_of_bits};
 use crate::counting::view::{View, with_plain};
@@ -120,13 +120,13 @@ fn unions_of(layout: Layout, sets: &[&Counter]) -> Result<Vec<Segments>, Error> 
 }
 
 /// What two sets and their union tell of the members that both have.
-fn of_pair(one: &Segments, other: &Segments, union: &Segments) -> Option<Found> {
+fn of_pair(one: &Segments, other: &Segments, union: &Segments) -> Option<Common> {
     let pair = Pair::new(one, other, union);
     let (one, other, union) = (one.estimate(), other.estimate(), union.estimate());
     let ([_, _, estimate], variance) = pair.most_likely([union - other, union - one, one + other - union])?;
     // What is below a millionth of a member is none.
     let estimate = if estimate < 1e-6 { 0.0 } else { estimate.min(one.min(other)) };
-    Some(Found { estimate, variance })
+    Some(Common { estimate, variance })
 }
 
 #[cfg(test)]

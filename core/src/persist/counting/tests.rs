@@ -139,7 +139,7 @@ fn a_second_version_of_counters_is_theirs_alone() {
     };
     // The number, and the byte behind it.
     let read = |header: &[u8]| {
-        let mut reader = Reader::up_to(header, Kind::Counter, 2)?;
+        let mut reader = HeaderReader::up_to(header, HeaderKind::Counter, 2)?;
         let number = if reader.version() < 2 { 7 } else { reader.number("a number")? };
         Ok::<_, Error>((number, reader.u8("representation")?))
     };
@@ -147,7 +147,7 @@ fn a_second_version_of_counters_is_theirs_alone() {
     // Who does not know it refuses it, and so does who is given a filter of it.
     let refused = Error::corrupt("version", "1 to 1", 2);
     assert_eq!(LoadingCounter::begin(&of_version_2(&of_counter), &Unlimited).err(), Some(refused.clone()));
-    assert_eq!(Reader::new(&of_version_2(&of_filter), Kind::Filter).err(), Some(refused));
+    assert_eq!(HeaderReader::new(&of_version_2(&of_filter), HeaderKind::Filter).err(), Some(refused));
     assert_eq!(of_filter[0], 0xf1);
-    assert!(Reader::new(&of_filter, Kind::Filter).is_ok());
+    assert!(HeaderReader::new(&of_filter, HeaderKind::Filter).is_ok());
 }

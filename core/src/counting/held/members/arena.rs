@@ -11,23 +11,23 @@ use crate::counting::held::tag::Tag;
 const MAX_LENGTH_BYTES: usize = 3;
 
 /// The length of a member as it stands before it.
-pub(in crate::counting) struct Prefix {
+pub(in crate::counting) struct LengthPrefix {
     bytes: [u8; MAX_LENGTH_BYTES],
     len: usize,
 }
 
-impl Prefix {
+impl LengthPrefix {
     /// That of `item`, which has fewer than 2^21 bytes.
     #[inline]
     pub(in crate::counting) fn of(item: &[u8]) -> Self {
         let length = item.len();
         if length < 0x80 {
-            return Prefix { bytes: [length as u8, 0, 0], len: 1 };
+            return LengthPrefix { bytes: [length as u8, 0, 0], len: 1 };
         }
         let [first, second, third] = [length, length >> 7, length >> 14].map(|rest| rest as u8);
         match third {
-            0 => Prefix { bytes: [first | 0x80, second, 0], len: 2 },
-            _ => Prefix { bytes: [first | 0x80, second | 0x80, third], len: 3 },
+            0 => LengthPrefix { bytes: [first | 0x80, second, 0], len: 2 },
+            _ => LengthPrefix { bytes: [first | 0x80, second | 0x80, third], len: 3 },
         }
     }
 
@@ -111,10 +111,10 @@ mod tests {
         {
             let item = vec![9; length];
             assert_eq!(
-                (record_bytes::<()>(&item), Prefix::of(&item).as_bytes().len()),
+                (record_bytes::<()>(&item), LengthPrefix::of(&item).as_bytes().len()),
                 (length_bytes + length, length_bytes)
             );
-            let mut arena = [b"\x02ab", Prefix::of(&item).as_bytes(), &item].concat();
+            let mut arena = [b"\x02ab", LengthPrefix::of(&item).as_bytes(), &item].concat();
             let mut members = Records::<()>::from(&arena, 3);
             assert!(members.next() == Some(((), &item[..])) && members.next().is_none() && members.rest().is_empty());
             // Without its last byte it is none.

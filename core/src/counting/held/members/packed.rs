@@ -18,7 +18,7 @@
 use std::alloc::Layout;
 use std::marker::PhantomData;
 
-use super::arena::{Prefix, Records, record_bytes};
+use super::arena::{LengthPrefix, Records, record_bytes};
 use super::group::{GROUP, NUMBERED, OFFSET, enter, fingerprint, first_place, group_of, matches};
 use crate::counting::held::tag::Tag;
 use crate::error::Error;
@@ -325,7 +325,7 @@ impl<T: Tag> Packed<T> {
     /// Appends `item` to the arena, where it has room.
     #[inline]
     fn append(&mut self, item: &[u8], tag: T) {
-        let prefix = Prefix::of(item);
+        let prefix = LengthPrefix::of(item);
         let (_, free) = self.buffer.split_at_mut(usize::from(self.arena_len));
         let (tag_bytes, free) = free.split_at_mut(T::BYTES);
         tag_bytes.copy_from_slice(tag.as_bytes());

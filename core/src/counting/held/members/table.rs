@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use hashbrown::HashTable;
 
-use super::arena::{Prefix, Records, record_bytes};
+use super::arena::{LengthPrefix, Records, record_bytes};
 use crate::counting::held::tag::Tag;
 use crate::error::Error;
 use crate::hash::hash64;
@@ -196,7 +196,7 @@ impl<T: Tag> Table<T> {
         self.offsets.try_reserve(1, arena.len(), rehash).map_err(|()| no_memory())?;
         self.offsets.insert(hash, arena.len(), rehash);
         self.arena.extend_from_slice(tag.as_bytes());
-        self.arena.extend_from_slice(Prefix::of(item).as_bytes());
+        self.arena.extend_from_slice(LengthPrefix::of(item).as_bytes());
         self.arena.extend_from_slice(item);
         self.member_bytes += item.len() as u32;
         Ok(())

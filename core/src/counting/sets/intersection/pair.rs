@@ -19,12 +19,12 @@ thread_local! {
     pub(super) static EVALUATIONS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 
-/// Members of the first set alone, of the second alone, of both.
-pub(super) type Members = [f64; 3];
+/// PairCounts of the first set alone, of the second alone, of both.
+pub(super) type PairCounts = [f64; 3];
 
 /// The slots of one share of the hash space, by what they show.
 #[derive(Clone, Copy)]
-struct Slots {
+struct SlotPatterns {
     share: f64,
     /// All of them.
     number: f64,
@@ -34,13 +34,13 @@ struct Slots {
 
 /// What two bitmaps and their union show.
 pub(super) struct Pair {
-    slots: Vec<Slots>,
+    slots: Vec<SlotPatterns>,
 }
 
 /// How likely numbers of members are, and which way to more likely ones.
 struct Likelihood {
     log: f64,
-    score: Members,
+    score: PairCounts,
     information: [[f64; 3]; 3],
 }
 
@@ -50,14 +50,14 @@ impl Pair {
         let slots = all.map(|((first, second), union)| {
             let (alone, other) = (second.zero - union.zero, first.zero - union.zero);
             let both = union.slots - union.zero - alone - other;
-            Slots { share: union.share, number: union.slots, seen: [union.zero, alone, other, both] }
+            SlotPatterns { share: union.share, number: union.slots, seen: [union.zero, alone, other, both] }
         });
         Pair { slots: slots.collect() }
     }
 
     /// The most likely numbers, looked for from `start` on, and the variance of the last one; none if it is not found,
     /// where hardly a slot is free.
-    pub(super) fn most_likely(&self, start: Members) -> Option<(Members, f64)> {
+    pub(super) fn most_likely(&self, start: PairCounts) -> Option<(PairCounts, f64)> {
         let mut members = start.map(|n| n.max(NONE));
         let mut here = self.likelihood(members);
         for _ in 0..MAX_STEPS {
@@ -75,7 +75,7 @@ impl Pair {
     }
 
     /// A step, or a part of it if all of it leads down.
-    fn climb(&self, members: Members, step: Members, log: f64) -> Option<(Members, Likelihood)> {
+    fn climb(&self, members: PairCounts, step: PairCounts, log: f64) -> Option<(PairCounts, Likelihood)> {
         let mut part = 1.0;
         for _ in 0..40 {
             // Numbers stay positive: a step beyond 0 goes nine tenths of the way.
@@ -89,7 +89,7 @@ impl Pair {
         None
     }
 
-    fn likelihood(&self, [x, y, z]: Members) -> Likelihood {
+    fn likelihood(&self, [x, y, z]: PairCounts) -> Likelihood {
         #[cfg(test)]
         EVALUATIONS.set(EVALUATIONS.get() + 1);
         let mut all = Likelihood { log: 0.0, score: [0.0; 3], information: [[0.0; 3]; 3] };
@@ -125,7 +125,7 @@ impl Pair {
 impl Likelihood {
     /// The way from `members` to more likely numbers. One that leads below 0 goes nine tenths of the way, and the others
     /// go as is best with that.
-    fn step(&self, members: Members) -> Option<Members> {
+    fn step(&self, members: PairCounts) -> Option<PairCounts> {
         let mut given = [None; 3];
         loop {
             let step = self.step_with(given)?;
@@ -142,7 +142,7 @@ impl Likelihood {
     }
 
     /// Newton's step, of which some parts are given.
-    fn step_with(&self, given: [Option<f64>; 3]) -> Option<Members> {
+    fn step_with(&self, given: [Option<f64>; 3]) -> Option<PairCounts> {
         let mut information = self.information;
         let mut score = self.score;
         for i in 0..3 {

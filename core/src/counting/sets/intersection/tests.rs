@@ -218,7 +218,7 @@ fn an_intersection_is_known_no_better_than_its_members_alone() {
                     .collect();
                 let counters: Vec<&Counter> = counters.iter().collect();
                 let unions = unions_of(layout, &counters).unwrap();
-                let Found { estimate, variance } = of_unions(&unions).unwrap();
+                let Common { estimate, variance } = of_unions(&unions).unwrap();
                 let alone = estimate * standard_error(layout, estimate);
                 assert!(variance >= alone * alone * (1.0 - 1e-9), "{sets} sets, {own}, {common}: {variance}, {alone}");
                 // In whichever order they come.
@@ -256,7 +256,7 @@ fn disjoint_sets_are_told_by_likelihood_too() {
             let second = counter(layout, 0, members(one..one + other));
             let unions = unions_of(layout, &[&first, &second]).unwrap();
             pair::EVALUATIONS.set(0);
-            let Found { estimate, variance } = of_pair(&unions[1], &unions[2], &unions[3]).unwrap();
+            let Common { estimate, variance } = of_pair(&unions[1], &unions[2], &unions[3]).unwrap();
             assert!(estimate <= 5.0 * variance.sqrt().max(1.0), "{estimate}, {variance}");
             let evaluations = pair::EVALUATIONS.get();
             assert!(evaluations <= 40, "{evaluations} for {estimate}");

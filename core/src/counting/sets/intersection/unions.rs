@@ -16,7 +16,7 @@ use crate::size_limit::try_with_capacity;
 pub const MAX_INTERSECTED: usize = 8;
 
 /// How many members all sets have, as some bitmaps tell it, and the variance of that; infinite where they tell nothing.
-pub(super) struct Found {
+pub(super) struct Common {
     pub(super) estimate: f64,
     pub(super) variance: f64,
 }
@@ -29,13 +29,13 @@ const NONE: f64 = 1e-9;
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
-pub(super) fn of_unions(unions: &[Segments]) -> Result<Found, Error> {
+pub(super) fn of_unions(unions: &[Segments]) -> Result<Common, Error> {
     let mut members = try_with_capacity(unions.len())?;
     members.extend(unions.iter().map(Segments::estimate));
     let estimate: f64 = members.iter().enumerate().skip(1).map(|(marks, members)| sign(marks) * members).sum();
     let smallest = members.iter().skip(1).copied().fold(f64::INFINITY, f64::min);
     let variance = variance(unions, members)?;
-    Ok(Found { estimate: estimate.clamp(0.0, smallest), variance })
+    Ok(Common { estimate: estimate.clamp(0.0, smallest), variance })
 }
 
 /// That of an odd number of sets is added, that of an even one taken off.
