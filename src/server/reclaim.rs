@@ -6,6 +6,7 @@
 //! While the server is at its `maxmemory`, values are freed on its thread. Eviction measures what each evicted key
 //! gives back. It would evict one key after another until the memory of the first is free.
 
+use std::hint::black_box;
 use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::ThreadId;
@@ -57,8 +58,19 @@ pub fn init() {
 fn reclaimer() -> Option<&'static Sender<Garbage>> {
     let started = RECLAIMER.get_or_init(|| {
         let (sender, receiver) = channel::<Garbage>();
+        let (ready, is_ready) = channel();
+        let free = move || {
+            // The first allocation of a thread sets up what jemalloc keeps for it, and would crash without memory.
+            drop(black_box(Box::new(0u64)));
+            drop(ready);
+            receiver.into_iter().for_each(drop);
+        };
         let thread = std::thread::Builder::new().name("rollcall-free".to_owned());
-        thread.spawn(move || receiver.into_iter().for_each(drop)).ok().map(|_| (std::process::id(), sender))
+        thread.spawn(free).ok().map(|_| {
+            // It ends with an error when the thread drops its end.
+            let _: Result<(), _> = is_ready.recv();
+            (std::process::id(), sender)
+        })
     });
     started.as_ref().filter(|(process, _)| *process == std::process::id()).map(|(_, sender)| sender)
 }

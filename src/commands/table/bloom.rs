@@ -6,195 +6,69 @@ use super::argument::{
     AFTER_ITEMS, ALL, ArgumentKind, CAPACITY, DATA, DESTINATION, DRYRUN, ERROR, EXPANSION, EXPIRY, FILTER_WINDOW, ITEM,
     ITEMS, ITERATOR, KEY, LAYOUT, LIMIT, NOCREATE, NONSCALING, SEED, SOURCES, TO, argument, field,
 };
-use super::command::{Command, Keys, READ, READ_FAST, WRITE, WRITE_FAST, command};
+use super::command::{CHANGE_FAST, Command, READ, READ_FAST, WRITE, WRITE_FAST, rows};
 
 /// Those that have an RF.* name too.
-pub static BLOOM: &[Command] = &[
-    command!(
-        c"bf.reserve",
-        bloom::reserve,
-        -4,
-        WRITE_FAST,
-        Keys::Insert,
-        c"O(1)",
-        c"Creates an empty Bloom filter with its own error rate and capacity",
-        &[
-            KEY,
-            argument(c"error-rate", ArgumentKind::Double),
-            argument(c"capacity", ArgumentKind::Integer),
-            EXPANSION,
-            NONSCALING,
-            SEED,
-            LAYOUT,
-            FILTER_WINDOW,
-            EXPIRY
-        ]
-    ),
-    command!(
-        c"bf.add",
-        bloom::add,
-        3,
-        WRITE_FAST,
-        Keys::Insert,
-        c"O(N) where N is the number of sub-filters",
-        c"Adds an item to a Bloom filter; creates the filter if it is missing",
-        &[KEY, ITEM]
-    ),
-    command!(
-        c"bf.madd",
-        bloom::madd,
-        -3,
-        WRITE_FAST,
-        Keys::Insert,
-        c"O(N*M) where N is the number of items and M the number of sub-filters",
-        c"Adds items to a Bloom filter; creates the filter if it is missing",
-        &[KEY, ITEMS]
-    ),
-    command!(
-        c"bf.insert",
-        bloom::insert_command,
-        -4,
-        WRITE_FAST,
-        Keys::Insert,
-        c"O(N*M) where N is the number of items and M the number of sub-filters",
-        c"Adds items to a Bloom filter; if it is missing, creates it with these options",
-        &[KEY, CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT, FILTER_WINDOW, EXPIRY, AFTER_ITEMS]
-    ),
-    command!(
-        c"bf.admit",
-        bloom::admit,
-        -6,
-        WRITE,
-        Keys::Insert,
-        c"O(N*M) where N is the number of items and M the number of sub-filters",
-        c"Adds new items to a Bloom filter while it has fewer than a limit",
-        &[
-            KEY,
-            LIMIT,
-            ALL,
-            DRYRUN,
-            CAPACITY,
-            ERROR,
-            EXPANSION,
-            NOCREATE,
-            NONSCALING,
-            SEED,
-            LAYOUT,
-            FILTER_WINDOW,
-            EXPIRY,
-            AFTER_ITEMS
-        ]
-    ),
-    command!(
-        c"bf.exists",
-        bloom::exists,
-        3,
-        READ_FAST,
-        Keys::Read,
-        c"O(N) where N is the number of sub-filters",
-        c"Tells whether an item may be in a Bloom filter, or is certainly not",
-        &[KEY, ITEM]
-    ),
-    command!(
-        c"bf.mexists",
-        bloom::mexists,
-        -3,
-        READ_FAST,
-        Keys::Read,
-        c"O(N*M) where N is the number of items and M the number of sub-filters",
-        c"Tells of each item whether it may be in a Bloom filter, or is certainly not",
-        &[KEY, ITEMS]
-    ),
-    command!(
-        c"bf.card",
-        bloom::card,
-        2,
-        READ_FAST,
-        Keys::Read,
-        c"O(1)",
-        c"Returns the number of items that were added to a Bloom filter",
-        &[KEY]
-    ),
-    command!(
-        c"bf.info",
-        bloom::info,
-        -2,
-        READ_FAST,
-        Keys::Read,
-        c"O(1)",
-        c"Returns the parameters and the state of a Bloom filter",
-        &[KEY, field(&const { info::choices(&info::OF_FILTERS) })]
-    ),
-    command!(
-        c"bf.advance",
-        bloom::advance,
-        -3,
-        c"write fast",
-        Keys::Advance,
-        c"O(N) where N is the number of sub-filters",
-        c"Moves the window of a Bloom filter on to a slice, or hands it to the clock",
-        &[KEY, TO]
-    ),
-    command!(
-        c"bf.merge",
-        bloom::merge,
-        -3,
-        WRITE,
-        Keys::Merge,
-        c"O(N*M) where N is the number of filters and M their bits",
-        c"Makes a Bloom filter the union of itself and others of the same parameters",
-        &[DESTINATION, SOURCES]
-    ),
-    command!(
-        c"bf.clear",
-        bloom::clear,
-        2,
-        c"write fast",
-        Keys::Clear,
-        c"O(1)",
-        c"Empties a Bloom filter and keeps its parameters and time to live",
-        &[KEY]
-    ),
-    command!(
-        c"bf.scandump",
-        bloom::scandump,
-        3,
-        READ,
-        Keys::Read,
-        c"O(N) where N is the size of the chunk",
-        c"Returns the next chunk of a Bloom filter's dump",
-        &[KEY, ITERATOR]
-    ),
-    command!(
-        c"bf.loadchunk",
-        bloom::loadchunk,
-        4,
-        WRITE,
-        Keys::Insert,
-        c"O(N) where N is the size of the chunk",
-        c"Restores a Bloom filter chunk by chunk, as BF.SCANDUMP gave them",
-        &[KEY, ITERATOR, DATA]
-    ),
-    command!(
-        c"bf.debug",
-        bloom::debug,
-        2,
-        READ,
-        Keys::Read,
-        c"O(N) where N is the number of sub-filters",
-        c"Describes each sub-filter of a Bloom filter",
-        &[KEY]
-    ),
-];
+pub static BLOOM: &[Command] = rows! {
+    c"bf.reserve" bloom::reserve, -4 WRITE_FAST Insert [
+        KEY, argument(c"error-rate", ArgumentKind::Double), argument(c"capacity", ArgumentKind::Integer),
+        EXPANSION, NONSCALING, SEED, LAYOUT, FILTER_WINDOW, EXPIRY
+    ]
+        c"O(1)"
+        c"Creates an empty Bloom filter with its own error rate and capacity"
+    c"bf.add" bloom::add, 3 WRITE_FAST Insert [KEY, ITEM]
+        c"O(N) where N is the number of sub-filters"
+        c"Adds an item to a Bloom filter; creates the filter if it is missing"
+    c"bf.madd" bloom::madd, -3 WRITE_FAST Insert [KEY, ITEMS]
+        c"O(N*M) where N is the number of items and M the number of sub-filters"
+        c"Adds items to a Bloom filter; creates the filter if it is missing"
+    c"bf.insert" bloom::insert_command, -4 WRITE_FAST Insert [
+        KEY, CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT, FILTER_WINDOW, EXPIRY,
+        AFTER_ITEMS
+    ]
+        c"O(N*M) where N is the number of items and M the number of sub-filters"
+        c"Adds items to a Bloom filter; if it is missing, creates it with these options"
+    c"bf.admit" bloom::admit, -6 WRITE Insert [
+        KEY, LIMIT, ALL, DRYRUN, CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT, FILTER_WINDOW,
+        EXPIRY, AFTER_ITEMS
+    ]
+        c"O(N*M) where N is the number of items and M the number of sub-filters"
+        c"Adds new items to a Bloom filter while it has fewer than a limit"
+    c"bf.exists" bloom::exists, 3 READ_FAST Read [KEY, ITEM]
+        c"O(N) where N is the number of sub-filters"
+        c"Tells whether an item may be in a Bloom filter, or is certainly not"
+    c"bf.mexists" bloom::mexists, -3 READ_FAST Read [KEY, ITEMS]
+        c"O(N*M) where N is the number of items and M the number of sub-filters"
+        c"Tells of each item whether it may be in a Bloom filter, or is certainly not"
+    c"bf.card" bloom::card, 2 READ_FAST Read [KEY]
+        c"O(1)"
+        c"Returns the number of items that were added to a Bloom filter"
+    c"bf.info" bloom::info, -2 READ_FAST Read [KEY, field(&const { info::choices(&info::OF_FILTERS) })]
+        c"O(1)"
+        c"Returns the parameters and the state of a Bloom filter"
+    c"bf.advance" bloom::advance, -3 CHANGE_FAST Advance [KEY, TO]
+        c"O(N) where N is the number of sub-filters"
+        c"Moves the window of a Bloom filter on to a slice, or hands it to the clock"
+    c"bf.merge" bloom::merge, -3 WRITE Merge [DESTINATION, SOURCES]
+        c"O(N*M) where N is the number of filters and M their bits"
+        c"Makes a Bloom filter the union of itself and others of the same parameters"
+    c"bf.clear" bloom::clear, 2 CHANGE_FAST Clear [KEY]
+        c"O(1)"
+        c"Empties a Bloom filter and keeps its parameters and time to live"
+    c"bf.scandump" bloom::scandump, 3 READ Read [KEY, ITERATOR]
+        c"O(N) where N is the size of the chunk"
+        c"Returns the next chunk of a Bloom filter's dump"
+    c"bf.loadchunk" bloom::loadchunk, 4 WRITE Insert [KEY, ITERATOR, DATA]
+        c"O(N) where N is the size of the chunk"
+        c"Restores a Bloom filter chunk by chunk, as BF.SCANDUMP gave them"
+    c"bf.debug" bloom::debug, 2 READ Read [KEY]
+        c"O(N) where N is the number of sub-filters"
+        c"Describes each sub-filter of a Bloom filter"
+};
 
 /// That of valkey-bloom.
-pub static VALKEY_BLOOM: &[Command] = &[command!(
-    c"bf.load",
-    valkey_bloom::load,
-    3,
-    WRITE,
-    Keys::Insert,
-    c"O(1)",
-    c"Answers with an error: valkey-bloom's data is not read",
-    &[KEY, DATA]
-)];
+pub static VALKEY_BLOOM: &[Command] = rows! {
+    c"bf.load" valkey_bloom::load, 3 WRITE Insert [KEY, DATA]
+        c"O(1)"
+        c"Answers with an error: valkey-bloom's data is not read"
+};

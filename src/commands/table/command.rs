@@ -159,8 +159,28 @@ macro_rules! command {
     }};
 }
 
-pub(super) use command;
+/// Rows of the table: name, handler, arity, flags, keys and arguments; then complexity and summary.
+macro_rules! rows {
+    ($($name:literal $handler:path, $arity:literal $flags:ident $keys:ident [$($argument:expr),*]
+        $complexity:literal $summary:literal)*) => {
+        &[$($crate::commands::table::command::command!(
+            $name,
+            $handler,
+            $arity,
+            $flags,
+            $crate::commands::table::command::Keys::$keys,
+            $complexity,
+            $summary,
+            &[$($argument),*]
+        )),*]
+    };
+}
 
+pub(super) use {command, rows};
+
+/// Of what takes no memory.
+pub(super) const CHANGE: &CStr = c"write";
+pub(super) const CHANGE_FAST: &CStr = c"write fast";
 pub(super) const WRITE: &CStr = c"write deny-oom";
 pub(super) const WRITE_FAST: &CStr = c"write deny-oom fast";
 pub(super) const READ: &CStr = c"readonly";
