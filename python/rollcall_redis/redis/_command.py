@@ -60,6 +60,9 @@ def span(token: str, value: Seconds | None) -> list[Word]:
 def numbered(keys: Sequence[Key], since: Spans) -> list[Word]:
     if since is None:
         return [len(keys), *keys]
+    # One text would be taken apart into its characters.
+    if isinstance(since, str | bytes | bytearray | memoryview):
+        raise TypeError(f"since must be seconds, a timedelta or a list of them, got {type(since).__name__}")
     spans = [since] if isinstance(since, int | timedelta) else since
     return [len(keys), *keys, "SINCE", *("-" if span is None else in_seconds(span) for span in spans)]
 
