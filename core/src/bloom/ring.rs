@@ -293,7 +293,9 @@ impl Ring {
     ) -> Result<LineSubFilter, Error> {
         let expected = "at most 1024, as a larger capacity or expansion needs";
         Error::check_range(len < MAX_SUB_FILTERS, Parameter::SubFilters, expected, len + 1)?;
-        LineSubFilter::of_chain(&self.of_generation, index as u64, held_bytes, limit)
+        // The first begins a generation.
+        let more_bytes = if index == 0 { size_of::<Generation>() as u64 } else { 0 };
+        LineSubFilter::of_chain(&self.of_generation, index as u64, held_bytes.saturating_add(more_bytes), limit)
     }
 
     /// Appends sub-filters to the newest generation. None is changed on an error.

@@ -246,7 +246,13 @@ impl Tracked {
         let newest = self.newest();
         let start = window.start_of(newest as u64);
         for seconds in [1, window.slice_seconds(), window.seconds()] {
-            let since = (i128::from(start) - i128::from(seconds)).div_euclid(window.slice_seconds().into());
+            let since = match window.clock_source() {
+                ClockSource::System => {
+                    (i128::from(start) - i128::from(seconds)).div_euclid(window.slice_seconds().into())
+                }
+                // The moment is the last second of the slice.
+                ClockSource::Manual => newest - i128::from(seconds / window.slice_seconds()),
+            };
             let view = counter.since(seconds, Time::At(start)).expect("seconds of its window");
             let members = view.members().expect("an exact counter");
             let expected = of(&mut self.since(since.max(newest - i128::from(window.slices()))));
