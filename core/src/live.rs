@@ -93,7 +93,8 @@ pub trait Windowed: Sized + sealed::Sealed {
         Some(self.window().map_or(newest, |window| window.present(newest, time)))
     }
 
-    /// Lets the clock, or its user, move it on from now on.
+    /// Lets the clock, or its user, move it on from now on. For the server module.
+    #[doc(hidden)]
     fn set_clock_source(&mut self, clock_source: ClockSource);
 
     /// Begins slices up to this one, if it is a later one, and drops what dies by that.
@@ -102,13 +103,15 @@ pub trait Windowed: Sized + sealed::Sealed {
     /// Gives the newest slice this earlier number, and all others with it.
     fn rebase(&mut self, slice: u64);
 
-    /// Whether it notes that a known item came again.
+    /// Whether it notes that a known item came again. For the server module.
+    #[doc(hidden)]
     fn renews(&self) -> bool;
 
-    /// What a merge does to its slices.
+    /// What a merge does to its slices. For the server module.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] or [`Error::Incompatible`] where it would forget early.
+    #[doc(hidden)]
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error>;
 
     /// [`Live::add`].
@@ -139,7 +142,8 @@ pub trait Windowed: Sized + sealed::Sealed {
 }
 
 impl<'v, T: Windowed> Live<'v, T> {
-    /// A value at a time.
+    /// A value at a time. For the server module.
+    #[doc(hidden)]
     #[inline]
     pub fn new(value: &'v mut T, time: Time) -> Self {
         Live { value, time, outcome: Outcome::default() }
@@ -152,7 +156,8 @@ impl<'v, T: Windowed> Live<'v, T> {
         window.map_or(Move::Stay, |(window, newest)| window.due(newest, self.time))
     }
 
-    /// Makes the move that is due, though nothing else changes.
+    /// Makes the move that is due, though nothing else changes. For the server module.
+    #[doc(hidden)]
     pub fn move_on(&mut self) {
         self.make(self.due());
     }

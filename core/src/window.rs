@@ -215,7 +215,8 @@ impl Window {
     }
 }
 
-/// What a merge does to the slices of its destination.
+/// What a merge does to the slices of its destination. For the server module.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Merging {
     /// A rebase that comes first: nothing that is joined is ahead of that.

@@ -8,7 +8,6 @@ use crate::counting::held::bitmap::{Bitmap, SlotTag, Slots};
 use crate::counting::held::cells::Cells;
 use crate::counting::held::{Adding, Held};
 use crate::counting::layout::{Layout, Slot};
-use crate::counting::listing;
 use crate::counting::params::{Params, Plan, Representation};
 use crate::counting::windowed_set::WindowedSet;
 use crate::error::Error;
@@ -221,7 +220,7 @@ impl Counter {
     ///
     /// # Errors
     /// [`Error::NotExact`] once it estimates.
-    pub fn members(&self) -> Result<listing::Iter<'_>, Error> {
+    pub fn members(&self) -> Result<impl Iterator<Item = &[u8]> + Clone, Error> {
         self.at(Time::Reached).members()
     }
 

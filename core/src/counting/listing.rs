@@ -5,7 +5,7 @@ use crate::counting::held::ring::Ages;
 
 /// Iterator over the members of an exact counter.
 #[derive(Debug, Clone)]
-pub struct Iter<'a>(Listed<'a>);
+pub(super) struct Iter<'a>(Listed<'a>);
 
 #[derive(Debug, Clone)]
 enum Listed<'a> {

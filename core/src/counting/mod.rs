@@ -46,9 +46,8 @@ mod windowed_set;
 
 pub use counter::Counter;
 pub use estimate::Estimated;
-pub use listing::Iter as MembersIter;
 pub use params::{Params, Representation};
-pub use sets::intersection::{MAX_INTERSECTED, inter_card};
+pub use sets::intersection::inter_card;
 pub use sets::lists::{diff, inter, union};
 pub use sets::union::{diff_card, union_card};
 pub use view::View;

@@ -109,7 +109,7 @@ impl<'a> View<'a> {
     ///
     /// # Errors
     /// [`Error::NotExact`] once it estimates and has anything in view.
-    pub fn members(&self) -> Result<listing::Iter<'a>, Error> {
+    pub fn members(&self) -> Result<impl Iterator<Item = &'a [u8]> + Clone + use<'a>, Error> {
         match self.counter.contents() {
             Contents::Plain(Held::Exact(members)) => Ok(listing::Iter::plain(members.iter())),
             Contents::Plain(Held::Estimating(_)) => Err(self.counter.not_exact()),

@@ -46,7 +46,7 @@ impl Counter {
     }
 
     /// The present slice at a time.
-    pub fn present_slice(&self, time: Time) -> u64 {
+    pub(super) fn present_slice(&self, time: Time) -> u64 {
         self.window().map_or(0, |window| window.present(self.reached(), time))
     }
 }

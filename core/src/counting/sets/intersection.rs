@@ -26,7 +26,7 @@ mod gather;
 mod pair;
 mod unions;
 
-pub use unions::MAX_INTERSECTED;
+use unions::MAX_INTERSECTED;
 
 /// Bytes that all unions of more than two may have together: to join and count so many takes some milliseconds.
 const MAX_UNIONS_BYTES: u64 = 64 << 20;
@@ -34,7 +34,7 @@ const MAX_UNIONS_BYTES: u64 = 64 << 20;
 /// Number of distinct members that all views have, with its standard error: 0 while one is empty, or all are exact.
 ///
 /// # Errors
-/// [`Error::Incompatible`] when seeds differ, [`Error::OutOfRange`] for more than [`MAX_INTERSECTED`] that hold
+/// [`Error::Incompatible`] when seeds differ, [`Error::OutOfRange`] for more than 8 that hold
 /// estimates, or fewer where their common bitmap takes more than 256 KiB, [`Error::OutOfMemory`].
 pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     with_plain(views, of_plain)

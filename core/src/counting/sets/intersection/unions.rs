@@ -13,7 +13,7 @@ use crate::size_limit::try_with_capacity;
 
 /// The most counters that hold estimates of which an intersection is estimated; exact ones count as one together. Each
 /// one more doubles the number of unions: 255 at 8.
-pub const MAX_INTERSECTED: usize = 8;
+pub(super) const MAX_INTERSECTED: usize = 8;
 
 /// How many members all sets have, as some bitmaps tell it, and the variance of that; infinite where they tell nothing.
 pub(super) struct Common {
