@@ -95,6 +95,8 @@ const EXACT: &[Work] = &[
     part("LC.EXISTS giant one"),
     part("LC.MEXISTS giant ITEMS"),
     part("LC.DIFF 2 giant like"),
+    part("LC.UNION 2 giant like"),
+    part("LC.INTER 2 giant like"),
     part("LC.ADMIT giant LIMIT 1000000000 ITEMS ITEMS"),
 ];
 
