@@ -119,7 +119,7 @@ fn row(kind: Kind, number: u64, estimates: &[Estimate], errors: &[f64]) -> Vec<C
     let (stated, error) = (kind.stated(number as f64), rms(errors));
     let asked = kind.params.error_rate;
     let is_promised = number <= MOST_MEMBERS;
-    let most = if number <= kind.params.capacity { asked } else { (2.1 * asked).max(0.021) };
+    let most = if number <= kind.params.capacity { 1.025 * asked } else { (2.1 * asked).max(0.021) };
     let trials = estimates.len();
     let covered = |index: usize, least: f64| {
         let is_within = |each: &Estimate| each.is_within(number, (index + 1) as f64);

@@ -111,7 +111,8 @@ fn counters_take_what_was_planned() {
         } else {
             assert_eq!(planned["size_bytes"], counter.size_bytes(), "{arguments}");
         }
-        let expected = if members <= 250 { 0.0 } else { error_rate };
+        // Sizing may pass it by 2.5 %.
+        let expected = if members <= 250 { 0.0 } else { 1.025 * error_rate };
         assert!(planned["standard_error"].as_f64().unwrap() <= expected, "{arguments}");
         assert_eq!(planned["exact_up_to"], 250);
     }

@@ -2,8 +2,8 @@
 //!
 //! # What it guarantees
 //! - Up to its exact limit (and 16 KiB of members, or as many bytes as asked for) a counter counts exactly and lists its members.
-//! - Beyond, up to its capacity, the standard error of the estimate is at most its error rate. Past its capacity it
-//!   never saturates: up to 10^10 members the standard error is at most 2.1 times that, or 2.1 %.
+//! - Beyond, up to its capacity, the standard error of the estimate is at most 1.025 of its error rate. Past its capacity it
+//!   never saturates: up to 10^10 members the standard error is at most 2.1 times the error rate, or 2.1 %.
 //! - An estimating counter's bits are a function of the set of its members and of its layout and
 //!   seed alone: order, repetition, and whether they came by adding or by merging do not matter.
 //! - Every reported standard error is that of the rounded count: of the estimate's variance and a twelfth more, and half

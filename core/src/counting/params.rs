@@ -58,7 +58,7 @@ impl Room {
 /// What a counter is asked to be.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Params {
-    /// Members up to which the error stays within `error_rate`; `1..=10^10`.
+    /// Members up to which the error stays within 1.025 `error_rate`; `1..=10^10`.
     pub capacity: u64,
     /// The relative standard error up to `capacity`; `0.001..=0.25`.
     pub error_rate: f64,

@@ -22,7 +22,7 @@ use crate::table::{bytes, count, table};
 pub struct Counting {
     #[command(flatten)]
     asked: Asked,
-    /// Relative standard error up to the capacity
+    /// Relative standard error up to the capacity, which may be 2.5 % more
     #[arg(long, default_value = "0.01", value_parser = share)]
     error: f64,
     /// Members up to which the error holds [default: as many as the key holds]
