@@ -34,6 +34,7 @@ pub struct Window {
     seconds: u64,
     slices: u32,
     clock_source: ClockSource,
+    is_volatile: bool,
 }
 
 /// What moves a window on.
@@ -88,7 +89,7 @@ impl Window {
         Error::check_range(seconds >= u64::from(slices), Parameter::Window, expected, seconds)?;
         // Slices of this length, and no more than were asked for: so it fits. They have the same length again.
         let length = seconds.div_ceil(slices.into());
-        Ok(Window { seconds, slices: seconds.div_ceil(length) as u32, clock_source })
+        Ok(Window { seconds, slices: seconds.div_ceil(length) as u32, clock_source, is_volatile: false })
     }
 
     /// Its length, seconds.
@@ -109,7 +110,28 @@ impl Window {
     /// The same window, moved on by something else.
     #[must_use]
     pub(crate) fn with_clock_source(self, clock_source: ClockSource) -> Self {
-        Window { clock_source, ..self }
+        let is_volatile = self.is_volatile && clock_source == ClockSource::System;
+        Window { clock_source, is_volatile, ..self }
+    }
+
+    /// Whether a value is to be dropped once it is empty. For the server module, where its key expires then.
+    #[doc(hidden)]
+    pub fn is_volatile(&self) -> bool {
+        self.is_volatile
+    }
+
+    /// The same window of a value that is, or is not, to be dropped once it is empty. A window with a manual clock stays as
+    /// it is: nobody knows when that will be. For the server module.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_volatile(self, is_volatile: bool) -> Self {
+        Window { is_volatile: is_volatile && self.clock_source == ClockSource::System, ..self }
+    }
+
+    /// When a value that has reached a slice has forgotten all, Unix seconds, if nothing is added. For the server module.
+    #[doc(hidden)]
+    pub fn empty_at(&self, newest: u64) -> u64 {
+        self.start_of(newest.saturating_add(self.slices.into()).saturating_add(1))
     }
 
     /// Length of a slice, seconds.

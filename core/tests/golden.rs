@@ -15,13 +15,13 @@ use rollcall_core::unstable::bloom::classic::{FORCE64, Rules, Shape};
 use rollcall_core::unstable::bloom::{ClassicFilter, ClassicSubFilter};
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, LoadingCounter, push_chunk};
-use rollcall_core::window::{ClockSource, Time};
+use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::fields::Field;
 use rollcall_fuzz::payload;
 use rollcall_fuzz::values::{
-    Dump, completed, counter, counter_of, cut_after, dump_of, dump_of_loading, filter, filter_of_rdb, load_rdb, rdb_of,
-    rdb_of_filter, rdb_of_loading, same_dump, windowed, windowed_counter,
+    Dump, completed, counter, counter_of, counter_with_window, cut_after, dump_of, dump_of_loading, filter,
+    filter_of_rdb, load_rdb, rdb_of, rdb_of_filter, rdb_of_loading, same_dump, windowed, windowed_counter,
 };
 
 /// Bytes from which on a golden file has only their length and checksum.
@@ -205,6 +205,24 @@ fn rebased(mut counter: Counter) -> Counter {
     counter
 }
 
+/// With the parameters that are not stored.
+fn standard() -> Counter {
+    let mut counter = Counter::new(counting::Params::default()).unwrap();
+    counter.live(Time::Reached).add("member of 12", &Unlimited).unwrap();
+    counter
+}
+
+/// A counter whose key expires once it is empty, with the parameters that are not stored.
+fn volatile(members: &[u32]) -> Counter {
+    let window = Window::new(12, 12, Counter::MAX_SLICES, ClockSource::System).unwrap().with_volatile(true);
+    counter_with_window(counting::Params::default(), window, members)
+}
+
+fn volatile_filter(items: &[u32]) -> BloomFilter {
+    let sliding = Sliding::time(40, 4, ClockSource::System, false).unwrap().with_volatile(true);
+    windowed(params(100, 2, 7), sliding, items)
+}
+
 fn sparse() -> Counter {
     counter(10_000_000, 10, 40)
 }
@@ -220,6 +238,7 @@ fn values() -> Vec<(&'static str, Value)> {
     vec![
         ("counter-exact", C(counter(50_000, 250, 40))),
         ("counter-exact-empty", C(counter(50_000, 250, 0))),
+        ("counter-exact-standard", C(standard())),
         ("counter-sparse", C(sparse())),
         ("counter-sparse-empty", C(counter(50_000, 0, 0))),
         ("counter-sparse-two-parts", C(counter_of(0.001, 1_000_000_000, 0, 70_000))),
@@ -231,6 +250,7 @@ fn values() -> Vec<(&'static str, Value)> {
         ("counter-sparse-arriving", Value::cut_counter(counter_of(0.001, 1_000_000_000, 0, 2000), 22)),
         ("counter-dense-arriving", Value::cut_counter(counter(50_000, 10, 5000), 201)),
         ("counter-exact-windowed", C(dated(50_000, 250, 12, ClockSource::System, &[10, 0, 20, 10]))),
+        ("counter-exact-windowed-volatile", C(volatile(&[10, 0, 20, 10]))),
         ("counter-exact-windowed-empty", C(dated(50_000, 250, 24, ClockSource::Manual, &[]))),
         ("counter-exact-windowed-rebased", C(rebased(dated(50_000, 250, 24, ClockSource::System, &[10, 0, 20, 10])))),
         ("counter-exact-windowed-apart", C(dated(50_000, 1000, 254, ClockSource::Manual, &[400, 0, 300]))),
@@ -268,6 +288,7 @@ fn values() -> Vec<(&'static str, Value)> {
         ("lines-arriving", Value::cut_filter(lines(100, 2, 3000), 100)),
         ("lines-begun", Value::cut_filter(lines(100, 2, 3000), 0)),
         ("windowed-clock", F(window(ClockSource::System, false, &[10, 20, 0, 70, 5]))),
+        ("windowed-volatile", F(volatile_filter(&[10, 20, 0, 70, 5]))),
         ("windowed-manual", F(window(ClockSource::Manual, false, &[1, 1, 1, 1, 1, 1]))),
         ("windowed-refresh", F(renewed())),
         ("windowed-empty", F(window(ClockSource::System, true, &[]))),

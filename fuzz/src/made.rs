@@ -46,7 +46,7 @@ pub fn empty_filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter,
         2 => {
             let (slices, seconds) = (input.up_to(66) as u32, input.number());
             let sliding = Sliding::time(seconds, slices, clock_source(input), input.flag())?;
-            BloomFilter::windowed(params, sliding, first_slice(input), limit)
+            BloomFilter::windowed(params, sliding.with_volatile(seconds % 2 == 1), first_slice(input), limit)
         }
         3 => {
             let (slices, is_renewed) = (input.up_to(66) as u32, input.flag());
@@ -85,7 +85,7 @@ pub fn empty_counter(input: &mut Input<'_>) -> Result<Counter, Error> {
     }
     let (seconds, slices) = (input.number(), input.byte().into());
     let window = Window::new(seconds, slices, Counter::MAX_SLICES, clock_source(input))?;
-    counter.with_window(window, first_slice(input))
+    counter.with_window(window.with_volatile(seconds % 2 == 1), first_slice(input))
 }
 
 /// A filter that took items, as far as it let them in.

@@ -131,6 +131,11 @@ pub fn counter_of(error_rate: f64, capacity: u64, exact_limit: u32, members: u32
 /// those of the slice before.
 pub fn windowed_counter(params: counting::Params, slices: u32, clock_source: ClockSource, members: &[u32]) -> Counter {
     let window = Window::new(slices.into(), slices, Counter::MAX_SLICES, clock_source).unwrap();
+    counter_with_window(params, window, members)
+}
+
+/// As [`windowed_counter`], with any window.
+pub fn counter_with_window(params: counting::Params, window: Window, members: &[u32]) -> Counter {
     let mut counter = Counter::new(params).unwrap().with_window(window, 1_000).unwrap();
     let mut next = 0u32;
     for (slice, &count) in (1_000..).zip(members) {

@@ -104,6 +104,8 @@ pub struct Options {
 pub struct WindowOptions {
     pub seconds: Option<u64>,
     pub manual: bool,
+    /// Whether the key expires once the value is empty.
+    pub volatile: bool,
     pub slices: Option<u64>,
     pub refresh: bool,
     /// Instead of seconds: the last items.
@@ -146,6 +148,7 @@ pub enum Opt {
     DryRun,
     Window,
     Manual,
+    Volatile,
     Slices,
     Refresh,
     Last,
@@ -195,6 +198,7 @@ impl Opt {
             Opt::DryRun => "DRYRUN",
             Opt::Window => "WINDOW",
             Opt::Manual => "MANUAL",
+            Opt::Volatile => "VOLATILE",
             Opt::Slices => "SLICES",
             Opt::Refresh => "REFRESH",
             Opt::Last => "LAST",
@@ -203,8 +207,8 @@ impl Opt {
     }
 
     fn takes_value(self) -> bool {
-        use Opt::{All, DryRun, Items, Last, Manual, NoCreate, NonScaling, Refresh};
-        !matches!(self, NonScaling | NoCreate | Items | All | DryRun | Manual | Refresh | Last)
+        use Opt::{All, DryRun, Items, Last, Manual, NoCreate, NonScaling, Refresh, Volatile};
+        !matches!(self, NonScaling | NoCreate | Items | All | DryRun | Manual | Volatile | Refresh | Last)
     }
 }
 
@@ -253,6 +257,7 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
                 Opt::All => options.all = true,
                 Opt::DryRun => options.dry_run = true,
                 Opt::Manual => options.window.manual = true,
+                Opt::Volatile => options.window.volatile = true,
                 Opt::Refresh => options.window.refresh = true,
                 Opt::Last => options.window.last = true,
                 _ => options.no_create = true,
@@ -267,8 +272,11 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
 
 /// The refusal of a word that is no option here. It names the options that the command takes.
 fn unknown_option(given: &[u8], allowed: &[Opt]) -> Refusal {
-    let words: Vec<_> = allowed.iter().filter(|&&option| option != Opt::Items).map(|option| option.word()).collect();
-    let items = if allowed.contains(&Opt::Items) { ", or ITEMS before the items" } else { "" };
+    let takes_items = allowed.contains(&Opt::Items);
+    // RESERVE reads VOLATILE only to say why it is not for it.
+    let is_named = |option: Opt| option != Opt::Items && (takes_items || option != Opt::Volatile);
+    let words: Vec<_> = allowed.iter().filter(|&&option| is_named(option)).map(|option| option.word()).collect();
+    let items = if takes_items { ", or ITEMS before the items" } else { "" };
     Refusal::Argument(format!("unknown option {}: expected {}{items}", quoted(given), words.join(", ")))
 }
 

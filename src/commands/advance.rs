@@ -7,6 +7,8 @@ use rollcall_core::live::Live;
 use rollcall_core::window::{ClockSource, Move};
 
 use super::changes::{Changing, announce_moved, time_of};
+use super::effects::announce_expiry;
+use super::expiry;
 use super::keyspace::value_mut;
 use super::windows::no_window;
 use crate::args;
@@ -39,25 +41,30 @@ fn read_target(noun: Noun, args: Args<'_>) -> Result<To, Refusal> {
 pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let to = read_target(T::NOUN, args)?;
     let mut key = ctx.open(args.get(1), Mode::Write);
-    let (changed, made) = match value_mut::<T>(&mut key) {
+    let (changed, made, expiry) = match value_mut::<T>(&mut key) {
         // It may have been deleted, or not have arrived yet.
-        Ok(None) | Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (false, Move::Stay),
+        Ok(None) | Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (false, Move::Stay, None),
         opened => {
             let value = opened?.ok_or(Refusal::NotFound)?;
             if !must_obey(ctx) {
                 check(ctx, value, &to)?;
             }
-            (go_to(value, &to), if let To::Clock = to { go_by_clock(ctx, value) } else { Move::Stay })
+            let changed = go_to(value, &to);
+            let made = if let To::Clock = to { go_by_clock(ctx, value) } else { Move::Stay };
+            let has_moved = changed || made != Move::Stay;
+            (changed, made, if has_moved { expiry::of_volatile(ctx, value) } else { None })
         }
     };
     if changed {
         ctx.replicate_under(T::MOVED_BY.name(Verb::Advance), args);
     }
+    key.set_expiry(expiry);
     let key = key.close();
     announce_moved::<T>(ctx, key, made);
     if changed && made == Move::Stay {
         ctx.changed(key, T::prefix_of_events().event(Verb::Advance));
     }
+    announce_expiry(ctx, key, expiry);
     reply::ok(ctx);
     Ok(())
 }

@@ -24,11 +24,11 @@ use crate::types::names::{Prefix, Verb};
 
 const OF_INSERT: &[Opt] =
     &[Opt::Capacity, Opt::Error, Opt::Expansion, Opt::NoCreate, Opt::NonScaling, Opt::Seed, Opt::Layout, Opt::Items];
-const INSERT_OPTIONS: [Opt; 17] = args::joined(&[OF_INSERT, windows::OF_FILTERS, args::EXPIRY]);
+const INSERT_OPTIONS: [Opt; 18] = args::joined(&[OF_INSERT, windows::OF_FILTERS, args::EXPIRY]);
 /// The options of a `BF.INSERT` that must be obeyed. `EX` in one is RedisBloom's, and short for `EXPANSION`: ours is
 /// never sent.
-const OBEYED_INSERT_OPTIONS: [Opt; 14] = args::joined(&[OF_INSERT, windows::OF_FILTERS, &[Opt::Slice]]);
-const ADMIT_OPTIONS: [Opt; 20] = args::joined(&[&[Opt::Limit, Opt::All, Opt::DryRun], &INSERT_OPTIONS]);
+const OBEYED_INSERT_OPTIONS: [Opt; 15] = args::joined(&[OF_INSERT, windows::OF_FILTERS, &[Opt::Slice]]);
+const ADMIT_OPTIONS: [Opt; 21] = args::joined(&[&[Opt::Limit, Opt::All, Opt::DryRun], &INSERT_OPTIONS]);
 
 fn core_error(error: Error) -> Refusal {
     refusal_of::<BloomFilter>(error)

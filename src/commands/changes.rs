@@ -9,7 +9,8 @@ use rollcall_core::error::Error;
 use rollcall_core::live::{Live, Outcome, Windowed};
 use rollcall_core::window::{ClockSource, Merging, Move, Time};
 
-use super::effects::{Added, Creation, announce_added, announce_move};
+use super::effects::{Added, Creation, announce_added, announce_expiry, announce_move};
+use super::expiry;
 use super::keyspace::{create, create_expiring, open, open_merge, refusal_of, replace, value_mut, values};
 use crate::args::Options;
 use crate::limits::ServerLimit;
@@ -80,6 +81,12 @@ fn notify<T: Changing>(ctx: Ctx, key: Closed<'_>, made: Move) {
     }
 }
 
+/// When the key expires from this move on, if that changes.
+#[inline]
+fn expiry_after<T: Windowed>(ctx: Ctx, value: &T, made: Move) -> Option<i64> {
+    if made == Move::Stay { None } else { expiry::of_volatile(ctx, value) }
+}
+
 /// Replicates a move, and sends its event.
 pub(super) fn announce_moved<T: Changing>(ctx: Ctx, key: Closed<'_>, made: Move) {
     announce_move(ctx, T::MOVED_BY, key, made);
@@ -133,14 +140,15 @@ pub(super) fn insert<T: Changing>(
     let Addition { verb, command, items, create_with, is_plain } = addition;
     let mut key = ctx.open(command.get(1), Mode::Write);
     let mut created = None;
-    let (prefix, handled, outcome) = match T::to_add(ctx, &mut key)? {
+    let (prefix, handled, outcome, expiry) = match T::to_add(ctx, &mut key)? {
         Some(value) => {
             let before = Before::adding(value, items.len());
             let mut live = live(ctx, value);
             let handled = add(&mut live, false);
             let outcome = live.finish();
             before.added(value, handled.new as u64);
-            (value.prefix(), handled, outcome)
+            let expiry = expiry_after(ctx, value, outcome.before);
+            (value.prefix(), handled, outcome, expiry)
         }
         None => {
             let creation = create_with.ok_or(Refusal::NotFound)?();
@@ -157,9 +165,10 @@ pub(super) fn insert<T: Changing>(
             let prefix = value.prefix();
             create_expiring(&mut key, value, creation.expiry());
             created = Some(creation);
-            (prefix, handled, outcome)
+            (prefix, handled, outcome, None)
         }
     };
+    key.set_expiry(expiry);
     let key = key.close();
     T::dispose(outcome.forgotten);
     announce_moved::<T>(ctx, key, outcome.before);
@@ -170,6 +179,7 @@ pub(super) fn insert<T: Changing>(
     } else if let Some(creation) = created {
         creation.announce_reserved(ctx, key);
     }
+    announce_expiry(ctx, key, expiry);
     handled.refused.map_or(Ok(()), Err)
 }
 
@@ -186,14 +196,15 @@ pub(super) fn admit<T: Changing>(
     let limit = ServerLimit::new(ctx);
     let mut key = ctx.open(args.get(1), Mode::Write);
     let mut created = None;
-    let (prefix, renews, told, outcome) = match value_mut::<T>(&mut key)? {
+    let (prefix, renews, told, expiry, outcome) = match value_mut::<T>(&mut key)? {
         Some(value) => {
             let before = Before::any(value);
             let mut live = live(ctx, value);
             let told = live.admit(items.bytes(), terms, &limit);
             let outcome = live.finish();
             before.changed(value);
-            (value.prefix(), value.renews(), told.map_err(refusal_of::<T>)?, outcome)
+            let told = told.map_err(refusal_of::<T>)?;
+            (value.prefix(), value.renews(), told, expiry_after(ctx, value, outcome.before), outcome)
         }
         None if options.no_create => return Err(Refusal::NotFound),
         None => {
@@ -208,9 +219,10 @@ pub(super) fn admit<T: Changing>(
                 create_expiring(&mut key, value, creation.expiry());
                 created = Some(creation);
             }
-            (prefix, false, told, outcome)
+            (prefix, false, told, None, outcome)
         }
     };
+    key.set_expiry(expiry);
     let key = key.close();
     T::dispose(outcome.forgotten);
     announce_moved::<T>(ctx, key, outcome.before);
@@ -221,6 +233,7 @@ pub(super) fn admit<T: Changing>(
         let some = some.map(|(item, _)| ArgOrOwned::Arg(item)).collect();
         announce_added::<T, _>(ctx, Added { prefix, key, created, whole: None, some, items: Args::none() });
     }
+    announce_expiry(ctx, key, expiry);
     reply::admissions(ctx, &told);
     Ok(())
 }
@@ -231,15 +244,17 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal
     let (mut destination, source_keys) = open_merge::<T>(ctx, args)?;
     let sources = values::<T>(&source_keys)?;
     let (mut reserved, mut outcome) = (None, Outcome::<T::Forgotten>::default());
-    let prefix = match (value_mut::<T>(&mut destination)?, sources.split_first()) {
+    let (prefix, expiry) = match (value_mut::<T>(&mut destination)?, sources.split_first()) {
         (Some(value), _) => {
-            let before = Before::any(value);
+            let (before, newest) = (Before::any(value), value.newest_slice());
             let mut live = live(ctx, value);
             let merged = live.merge(&sources, &limit);
             outcome = live.finish();
             before.changed(value);
             merged.map_err(refusal_of::<T>)?;
-            value.prefix()
+            // It goes as far as the sources, too.
+            let has_moved = newest != value.newest_slice();
+            (value.prefix(), if has_moved { expiry::of_volatile(ctx, value) } else { None })
         }
         (None, Some((&first, others))) => {
             let Merging { after, .. } = first.merging(&sources, time_of_change(ctx, first)).map_err(refusal_of::<T>)?;
@@ -248,18 +263,19 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal
                 union.rebase(slice);
             }
             (outcome.changed, outcome.after) = (true, after);
-            let prefix = union.prefix();
+            let (prefix, expiry) = (union.prefix(), expiry::of_volatile(ctx, &union));
             create(&mut destination, union);
-            prefix
+            (prefix, expiry)
         }
         (None, None) => {
             let creation = T::defaults(ctx, args);
             create(&mut destination, creation.build(&limit)?);
             let prefix = creation.prefix();
             reserved = Some(creation);
-            prefix
+            (prefix, None)
         }
     };
+    destination.set_expiry(expiry);
     let key = destination.close_with(source_keys);
     T::dispose(outcome.forgotten);
     if let Some(creation) = reserved {
@@ -275,6 +291,7 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal
         ctx.changed(key, T::prefix_of_events().event(Verb::Merge));
     }
     notify::<T>(ctx, key, outcome.after);
+    announce_expiry(ctx, key, expiry);
     reply::ok(ctx);
     Ok(())
 }

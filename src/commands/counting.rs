@@ -17,12 +17,12 @@ use crate::server::metrics::{COUNTER_ADVANCES, Metric};
 use crate::types::names::{Prefix, Verb};
 
 const OF_RESERVE: &[Opt] = &[Opt::Error, Opt::Exact, Opt::Bytes, Opt::Precision, Opt::Tail, Opt::Seed];
-const RESERVE_OPTIONS: [Opt; 13] = args::joined(&[OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY]);
-const INSERT_OPTIONS: [Opt; 16] = args::joined(&[&[Opt::Capacity, Opt::NoCreate, Opt::Items], &RESERVE_OPTIONS]);
-const ADMIT_OPTIONS: [Opt; 19] = args::joined(&[&[Opt::Limit, Opt::All, Opt::DryRun], &INSERT_OPTIONS]);
+const RESERVE_OPTIONS: [Opt; 14] = args::joined(&[OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY]);
+const INSERT_OPTIONS: [Opt; 17] = args::joined(&[&[Opt::Capacity, Opt::NoCreate, Opt::Items], &RESERVE_OPTIONS]);
+const ADMIT_OPTIONS: [Opt; 20] = args::joined(&[&[Opt::Limit, Opt::All, Opt::DryRun], &INSERT_OPTIONS]);
 /// Those of commands that must be obeyed.
-const OBEYED_RESERVE_OPTIONS: [Opt; 14] = args::joined(&[&RESERVE_OPTIONS, &[Opt::Slice]]);
-const OBEYED_INSERT_OPTIONS: [Opt; 17] = args::joined(&[&INSERT_OPTIONS, &[Opt::Slice]]);
+const OBEYED_RESERVE_OPTIONS: [Opt; 15] = args::joined(&[&RESERVE_OPTIONS, &[Opt::Slice]]);
+const OBEYED_INSERT_OPTIONS: [Opt; 18] = args::joined(&[&INSERT_OPTIONS, &[Opt::Slice]]);
 
 fn core_error(error: Error) -> Refusal {
     refusal_of::<Counter>(error)
@@ -59,6 +59,7 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let capacity = Some(args::count(Noun::Counter, Parameter::Capacity, args.get(2))?);
     let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_RESERVE_OPTIONS } else { &RESERVE_OPTIONS };
     let options = Options { capacity, ..args::options(Noun::Counter, args, 3, allowed)? };
+    windows::check_reservation(ctx, &options)?;
     changes::reserve::<Counter>(ctx, args, &Creation::of(ctx, &options)?)
 }
 

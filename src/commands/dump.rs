@@ -1,8 +1,11 @@
 //! `SCANDUMP` and `LOADCHUNK`, the same for both families.
 
 use rollcall_core::error::Error;
+use rollcall_core::live::Windowed;
 use rollcall_core::unstable::persist::{self, Loading};
 
+use super::effects::announce_expiry;
+use super::expiry;
 use super::keyspace::{open, refusal_of, value};
 use crate::args;
 use crate::limits::ServerLimit;
@@ -90,7 +93,7 @@ fn overwrite<T: Family>(value: &mut T, iterator: u64, data: &[u8]) -> Result<(),
 }
 
 /// `LOADCHUNK key iterator data`, with both as `SCANDUMP` gave them, in the same order.
-pub(super) fn loadchunk<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let iterator = args::iterator(args.get(2))?;
     let data = args.get(3).bytes();
     let mut key = open::<T>(ctx, args.get(1), Mode::Write)?;
@@ -106,9 +109,17 @@ pub(super) fn loadchunk<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Refus
             other
         }
     })?;
-    let prefix = peek_entry::<T>(&key)?.map_or_else(T::prefix_of_events, |entry| entry.state.prefix());
+    let (prefix, expiry) = match peek_entry::<T>(&key)? {
+        None => (T::prefix_of_events(), None),
+        // Of a client's chunks only the last makes a value.
+        Some(KeyEntry { state: State::Ready(value) }) => (value.prefix(), expiry::of_volatile(ctx, value)),
+        Some(entry) => (entry.state.prefix(), None),
+    };
+    key.set_expiry(expiry);
+    let key = key.close();
     ctx.replicate_under(prefix.name(Verb::LoadChunk), args);
-    ctx.changed(key.close(), T::prefix_of_events().event(Verb::LoadChunk));
+    ctx.changed(key, T::prefix_of_events().event(Verb::LoadChunk));
+    announce_expiry(ctx, key, expiry);
     reply::ok(ctx);
     Ok(())
 }

@@ -1,4 +1,7 @@
-//! The time to live that a key gets when a command creates it.
+//! The time to live that a key gets: when a command creates it, and with each move of one that expires once it is empty.
+
+use rollcall_core::live::Windowed;
+use rollcall_core::window::Window;
 
 use crate::args::Expiry;
 use crate::refusal::Refusal;
@@ -20,4 +23,17 @@ pub(super) fn resolve(ctx: Ctx, given: Option<Expiry>) -> Result<Option<i64>, Re
         }
         Some(Expiry::At(ms)) => Ok(Some(ms)),
     }
+}
+
+/// When the key of a value expires that expires once it is empty, in milliseconds since 1970. A server deletes a key that is
+/// older than that. What must be obeyed was sent it.
+pub(super) fn of_volatile<T: Windowed>(ctx: Ctx, value: &T) -> Option<i64> {
+    of_window(ctx, value.window().zip(value.newest_slice()))
+}
+
+/// As [`of_volatile`], of a window and the newest slice.
+pub(super) fn of_window(ctx: Ctx, window: Option<(&Window, u64)>) -> Option<i64> {
+    let (window, newest) = window.filter(|(window, _)| window.is_volatile() && !must_obey(ctx))?;
+    let empty_ms = i64::try_from(window.empty_at(newest)).ok().and_then(|seconds| seconds.checked_mul(1000));
+    Some(empty_ms.unwrap_or(i64::MAX) - 1)
 }

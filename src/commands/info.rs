@@ -49,7 +49,7 @@ type OfCounter = fn(&CounterAt<'_>) -> Field;
 pub const FILTER_FIELDS_SHOWN: usize = 5;
 
 /// Of filters.
-pub static OF_FILTERS: [InfoField<OfFilter>; 14] = [
+pub static OF_FILTERS: [InfoField<OfFilter>; 15] = [
     field!("Capacity", c"CAPACITY", c"capacity", |at| Field::Integer(at.filter.capacity())),
     field!("Size", c"SIZE", c"size", |at| Field::Integer(at.filter.size_bytes())),
     field!("Number of filters", c"FILTERS", c"filters", |at| Field::Integer(at.filter.sub_filters().len() as u64)),
@@ -69,11 +69,12 @@ pub static OF_FILTERS: [InfoField<OfFilter>; 14] = [
     field!("Slices", c"SLICES", c"slices", |at| number(at.filter.sliding().and_then(Sliding::slices).map(u64::from))),
     field!("Slice", c"SLICE", c"slice", |at| slice(at.filter, at.time)),
     field!("Clock", c"CLOCK", c"clock", |at| clock_source(at.filter.window())),
+    field!("Volatile", c"VOLATILE", c"volatile", |at| is_volatile(at.filter.window())),
     field!("Refresh", c"REFRESH", c"refresh", |at| number(at.filter.sliding().map(|sliding| sliding.refresh.into()))),
 ];
 
 /// Of counters.
-pub static OF_COUNTERS: [InfoField<OfCounter>; 17] = [
+pub static OF_COUNTERS: [InfoField<OfCounter>; 18] = [
     field!("Capacity", c"CAPACITY", c"capacity", |at| Field::Integer(at.counter.params().capacity)),
     field!("Error rate", c"ERROR", c"error", |at| Field::Double(at.counter.params().error_rate)),
     field!("Exact limit", c"EXACT", c"exact", |at| Field::Integer(at.counter.params().exact_limit.into())),
@@ -93,6 +94,7 @@ pub static OF_COUNTERS: [InfoField<OfCounter>; 17] = [
     field!("Slices", c"SLICES", c"slices", |at| number(at.counter.window().map(|window| window.slices().into()))),
     field!("Slice", c"SLICE", c"slice", |at| slice(at.counter, at.time)),
     field!("Clock", c"CLOCK", c"clock", |at| clock_source(at.counter.window())),
+    field!("Volatile", c"VOLATILE", c"volatile", |at| is_volatile(at.counter.window())),
 ];
 
 /// The words of a table, for `COMMAND DOCS`.
@@ -141,6 +143,10 @@ fn seconds(window: Option<&Window>) -> Field {
 /// The present slice of a value with a window of time.
 fn slice<T: Windowed>(value: &T, time: Time) -> Field {
     number(value.window().and_then(|_| value.present_slice(time)))
+}
+
+fn is_volatile(window: Option<&Window>) -> Field {
+    number(window.map(|window| window.is_volatile().into()))
 }
 
 fn clock_source(window: Option<&Window>) -> Field {

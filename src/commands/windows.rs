@@ -9,13 +9,14 @@ use super::effects::word;
 use super::keyspace::refusal_of;
 use crate::args::{self, Opt, Options};
 use crate::refusal::Refusal;
+use crate::server::facts::must_obey;
 use crate::server::ffi::{ArgOrOwned, Ctx};
 use crate::types::family::Family;
 
 /// The options of a filter's window.
-pub(super) const OF_FILTERS: &[Opt] = &[Opt::Window, Opt::Manual, Opt::Slices, Opt::Refresh, Opt::Last];
+pub(super) const OF_FILTERS: &[Opt] = &[Opt::Window, Opt::Manual, Opt::Slices, Opt::Refresh, Opt::Last, Opt::Volatile];
 /// The options of a counter's window.
-pub(super) const OF_COUNTERS: &[Opt] = &[Opt::Window, Opt::Manual, Opt::Slices];
+pub(super) const OF_COUNTERS: &[Opt] = &[Opt::Window, Opt::Manual, Opt::Slices, Opt::Volatile];
 
 /// The slices of a counter that was not told how many.
 const SLICES_OF_COUNTERS: u32 = 12;
@@ -47,14 +48,19 @@ pub(super) fn of_counter(options: &Options) -> Result<Option<Window>, Refusal> {
         return needs_window(given, "option WINDOW").map(|()| None);
     };
     let slices = given.slices.map_or(SLICES_OF_COUNTERS.min(narrow(seconds.max(1))), narrow);
+    check_volatile(options)?;
     let window = Window::new(seconds, slices, Counter::MAX_SLICES, clock_source_of(given));
-    window.map(Some).map_err(|error| refused::<Counter>(error, given))
+    let window = window.map_err(|error| refused::<Counter>(error, given))?;
+    Ok(Some(window.with_volatile(given.volatile)))
 }
 
 /// How far back a filter reaches by its options.
 pub(super) fn of_filter(options: &Options) -> Result<Option<Sliding>, Refusal> {
     let given = &options.window;
     let default_slices = Sliding::default_slices(given.refresh);
+    if given.seconds.is_some() || given.last {
+        check_volatile(options)?;
+    }
     let sliding = match (given.seconds, given.last) {
         (None, false) => return needs_window(given, "option WINDOW or LAST").map(|()| None),
         (Some(_), true) => return Err(excluded("WINDOW", "LAST", "give a time, or LAST for the last items")),
@@ -78,7 +84,32 @@ pub(super) fn of_filter(options: &Options) -> Result<Option<Sliding>, Refusal> {
             Sliding::time(seconds, slices, clock_source_of(given), given.refresh)
         }
     };
-    sliding.map(Some).map_err(|error| refused::<BloomFilter>(error, given))
+    let sliding = sliding.map_err(|error| refused::<BloomFilter>(error, given))?;
+    Ok(Some(sliding.with_volatile(given.volatile)))
+}
+
+/// Checks that a key that is to expire once it is empty is one of which that can be foretold.
+fn check_volatile(options: &Options) -> Result<(), Refusal> {
+    let given = &options.window;
+    match given.volatile {
+        true if given.last => Err(excluded("LAST", "VOLATILE", "it forgets by items, not by time")),
+        true if given.manual => Err(excluded("MANUAL", "VOLATILE", "nobody knows when it will be empty")),
+        true if options.expiry.is_some() => {
+            Err(excluded("VOLATILE", "EX, PX, EXAT and PXAT", "the key expires once it is empty"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks that a `RESERVE` of a client makes no key that expires by itself: what adds to it later does not carry the options
+/// that make it again.
+pub(super) fn check_reservation(ctx: Ctx, options: &Options) -> Result<(), Refusal> {
+    if options.window.volatile && !must_obey(ctx) {
+        let why =
+            "option VOLATILE goes with INSERT and ADMIT: once the key has expired, ADD would make one without a window";
+        return Err(Refusal::Argument(why.to_owned()));
+    }
+    Ok(())
 }
 
 fn excluded(option: &str, other: &str, why: &str) -> Refusal {
@@ -89,6 +120,7 @@ fn excluded(option: &str, other: &str, why: &str) -> Refusal {
 fn needs_window(given: &args::WindowOptions, needed: &str) -> Result<(), Refusal> {
     let alone = [
         ("MANUAL", given.manual),
+        ("VOLATILE", given.volatile),
         ("SLICES", given.slices.is_some()),
         ("REFRESH", given.refresh),
         ("SLICE", given.slice.is_some()),
@@ -106,6 +138,9 @@ pub(super) fn words(ctx: Ctx, window: &Window, refresh: bool, slice: u64) -> Vec
         words.push(word(ctx, "MANUAL"));
     }
     words.extend(words_of_slices(ctx, window.slices(), refresh));
+    if window.is_volatile() {
+        words.push(word(ctx, "VOLATILE"));
+    }
     words.extend([word(ctx, "SLICE"), word(ctx, slice.to_string())]);
     words
 }

@@ -77,8 +77,8 @@ pub enum Problem {
     Grown,
     /// A counter has more members than it was made for.
     PastCapacity,
-    /// A value with a window has no time to live.
-    NoTtl,
+    /// A value with a window has forgotten everything, and does not expire.
+    Idle,
     /// A server's memory is short.
     Memory,
     /// A server may evict whole filters.
@@ -96,7 +96,7 @@ impl Problem {
         Problem::PastRate,
         Problem::Grown,
         Problem::PastCapacity,
-        Problem::NoTtl,
+        Problem::Idle,
         Problem::Memory,
         Problem::MayEvict,
         Problem::NotServed,
@@ -111,7 +111,7 @@ impl Problem {
             Problem::PastRate => "past-rate",
             Problem::Grown => "grown",
             Problem::PastCapacity => "past-capacity",
-            Problem::NoTtl => "no-ttl",
+            Problem::Idle => "idle",
             Problem::Memory => "memory",
             Problem::MayEvict => "may-evict",
             Problem::NotServed => "not-served",
@@ -222,8 +222,10 @@ impl<'a> FilterFacts<'a> {
     /// What is wrong with it, the most urgent first.
     pub fn findings(&self) -> Vec<Finding> {
         let past = self.past_rate();
-        let mut found: Vec<Finding> =
-            [self.full(), past, self.grown(), no_ttl(self.window, self.expires)].into_iter().flatten().collect();
+        let mut found: Vec<Finding> = [self.full(), past, self.grown(), idle(self.window, self.items, self.expires)]
+            .into_iter()
+            .flatten()
+            .collect();
         sort(&mut found);
         found
     }
@@ -326,7 +328,7 @@ impl<'a> CounterFacts<'a> {
     /// What is wrong with it, the most urgent first.
     pub fn findings(&self) -> Vec<Finding> {
         let mut found: Vec<Finding> =
-            [self.past_capacity(), no_ttl(self.window, self.expires)].into_iter().flatten().collect();
+            [self.past_capacity(), idle(self.window, self.members, self.expires)].into_iter().flatten().collect();
         sort(&mut found);
         found
     }
@@ -448,13 +450,13 @@ impl ServerFacts {
     }
 }
 
-/// A window by time drops what it forgets only when somebody writes. What nobody writes to stays until it expires. There
-/// is no command: one `EXPIRE` would delete a key that is in use, since writes do not renew it.
-fn no_ttl(window: Option<WindowFacts>, expires: bool) -> Option<Finding> {
-    let Some(WindowFacts::Seconds(seconds)) = window.filter(|_| !expires) else { return None };
-    let wrong = format!("has a window of {seconds} s and no time to live: it stays when nobody writes to it any more");
-    let advice = "nothing to do while it is in use; delete it when it is not";
-    Some(Finding::of(Problem::NoTtl, Severity::Notice, wrong, advice))
+/// A window by time drops what it forgets only when somebody writes, so what nobody writes to keeps its memory. There is no
+/// command: only its user knows whether it is used again, and one `EXPIRE` would delete it then.
+fn idle(window: Option<WindowFacts>, held: u64, expires: bool) -> Option<Finding> {
+    let Some(WindowFacts::Seconds(seconds)) = window.filter(|_| !expires && held == 0) else { return None };
+    let wrong = format!("has forgotten all: nobody wrote to it for its window of {seconds} s, and it does not expire");
+    let advice = "delete it if it is not used again; keys that are made with VOLATILE go by themselves";
+    Some(Finding::of(Problem::Idle, Severity::Notice, wrong, advice))
 }
 
 /// The most urgent first; alike ones in the order in which they were found.

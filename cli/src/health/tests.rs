@@ -114,20 +114,22 @@ fn only_what_cannot_grow_is_full() {
 }
 
 #[test]
-fn a_window_by_time_needs_a_time_to_live() {
+fn a_window_that_has_forgotten_all_is_idle() {
     let filter = FilterFacts { window: Some(WindowFacts::Seconds(3600)), ..FilterFacts::of(b"my key") };
-    assert_eq!(codes(&filter.findings()), [("no-ttl", Severity::Notice)]);
+    assert_eq!(codes(&filter.findings()), [("idle", Severity::Notice)]);
     // Nothing to type: what EXPIRE says holds for a key in use too, and deletes it.
     assert_eq!(filter.findings()[0].command, None);
     assert!(FilterFacts { expires: true, ..filter }.findings().is_empty());
+    assert!(FilterFacts { items: 1, capacity: 9, ..filter }.findings().is_empty());
     // What is moved on by hand has an owner, and no time of its own.
     for window in [WindowFacts::Last, WindowFacts::Manual(3600)] {
         assert!(FilterFacts { window: Some(window), ..filter }.findings().is_empty());
     }
     assert!(FilterFacts { window: None, ..filter }.findings().is_empty());
     let counter = CounterFacts { window: Some(WindowFacts::Seconds(u64::MAX)), ..CounterFacts::of(KEY) };
-    assert_eq!(codes(&counter.findings()), [("no-ttl", Severity::Notice)]);
+    assert_eq!(codes(&counter.findings()), [("idle", Severity::Notice)]);
     assert!(CounterFacts { expires: true, ..counter }.findings().is_empty());
+    assert!(CounterFacts { members: 1, ..counter }.findings().is_empty());
 }
 
 #[test]
@@ -167,8 +169,9 @@ fn the_most_urgent_comes_first() {
         window: Some(WindowFacts::Seconds(60)),
         ..FilterFacts::of(KEY)
     };
-    let (warning, notice) = (("grown", Severity::Warning), ("no-ttl", Severity::Notice));
-    assert_eq!(codes(&facts.findings()), [("past-rate", Severity::Critical), warning, notice]);
+    assert_eq!(codes(&facts.findings()), [("past-rate", Severity::Critical), ("grown", Severity::Warning)]);
+    let forgotten = FilterFacts { items: 0, ..facts };
+    assert_eq!(codes(&forgotten.findings()).last(), Some(&("idle", Severity::Notice)));
 }
 
 #[test]

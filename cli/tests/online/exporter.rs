@@ -90,7 +90,7 @@ fn figures_are_those_of_the_server() {
     };
     assert_eq!(found("grown", "filter", "grown", "warning"), Some(1.0));
     assert_eq!(found("half", "filter", "half-loaded", "warning"), Some(1.0));
-    assert_eq!(found("window", "counter", "no-ttl", "notice"), Some(1.0));
+    assert_eq!(found("window", "counter", "idle", "notice"), Some(1.0));
     assert_eq!(all.keys().filter(|name| name.starts_with("rollcall_key_finding")).count(), 3, "{out}");
     assert_eq!((of("keys_shown", ""), of("keys_left_out", "")), (Some(7.0), Some(0.0)));
     // A cap, a pattern, and none.

@@ -113,7 +113,7 @@ fn what_is_said_to_type_works_and_harms_no_key() {
             ("slot:{7}:grown", "0.02", "", 4000),
             ("nearly", "0.001", "NONSCALING", 95),
             ("full", "0.01", "NONSCALING", 100),
-            ("window", "0.01", "WINDOW 3600", 10),
+            ("window", "0.01", "WINDOW 3600", 0),
         ] {
             client.expect(&format!("{family}.RESERVE {key} {rate} 100 {options}"), "+OK");
             add_many(&mut client, &format!("{family}.MADD {key}"), "item:", 0..items);
@@ -131,7 +131,7 @@ fn what_is_said_to_type_works_and_harms_no_key() {
             assert!(!row["findings"].as_array().expect("findings").is_empty(), "{row}");
             for finding in row["findings"].as_array().expect("findings") {
                 let Some(command) = finding["command"].as_str() else {
-                    assert_eq!(finding["problem"], "no-ttl", "{finding}");
+                    assert_eq!(finding["problem"], "idle", "{finding}");
                     continue;
                 };
                 let mut client = server.client();

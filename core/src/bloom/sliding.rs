@@ -111,6 +111,17 @@ impl Sliding {
         }
     }
 
+    /// The same, of a filter that is, or is not, to be dropped once it is empty. One of the last items stays as it is. For
+    /// the server module.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_volatile(self, is_volatile: bool) -> Self {
+        match self.span {
+            Span::Time(window) => Sliding { span: Span::Time(window.with_volatile(is_volatile)), ..self },
+            Span::Last { .. } | Span::LastDifferent => self,
+        }
+    }
+
     /// The slice that a filter made now begins with.
     pub fn first_slice(&self, now: u64) -> u64 {
         self.window().map_or(0, |window| window.first_slice(now))
@@ -146,7 +157,8 @@ impl fmt::Display for Sliding {
             Span::Last { slices } => write!(f, "the last items in {slices} slices")?,
             Span::LastDifferent => return f.write_str("the last different items"),
         }
-        f.write_str(if self.refresh { " with refresh" } else { "" })
+        f.write_str(if self.refresh { " with refresh" } else { "" })?;
+        f.write_str(if self.window().is_some_and(Window::is_volatile) { " volatile" } else { "" })
     }
 }
 

@@ -3,7 +3,7 @@
 //! | what | field |
 //! |---|---|
 //! | byte | kind and version, 0xc1 |
-//! | byte | representation: 0 exact, 1 sparse, 2 dense |
+//! | byte | representation: 0 exact, 1 sparse, 2 dense; plus 4 if the next seven fields are left out |
 //! | byte | precision: log2 of the bits of the main bitmap |
 //! | byte | tail bits: log2 of the bits of a segment of the tail |
 //! | rate | error rate |
@@ -16,13 +16,16 @@
 //! | number | payload, bytes; left out where it is enclosed |
 //! | 4 bytes | checksum |
 //!
+//! The seven fields from precision to seed are left out where they are those of [`STANDARD`], which most counters have: they
+//! would be half of one with few members.
+//!
 //! A windowed counter has no floor there. Its first byte is 0xd1, and before the payload it has
 //!
 //! | what | field |
 //! |---|---|
 //! | number | window, seconds |
 //! | byte | slices of the window |
-//! | byte | clock source: 0 the clock, 1 by hand |
+//! | byte | what moves it on: 0 the clock, 1 its user; 2 the clock, and its key expires once it is empty |
 //! | number | the newest slice that it has reached |
 //! | byte | offset: what tags count from |
 //!
@@ -52,14 +55,23 @@ use crate::heap::OnHeap;
 use crate::size_limit::{SizeLimit, try_reserve, try_to_vec, try_with_capacity};
 use crate::window::{ClockSource, Window};
 
+/// Set in the byte of the representation where a counter has the standard parameters and layout.
+const IS_STANDARD: u8 = 4;
+
+/// The parameters that are not stored, with the precision and the tail bits that they led to when this was settled. What
+/// becomes of the defaults of new counters does not change them.
+const STANDARD: (Params, u32, u32) =
+    (Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 0 }, 14, 10);
+
 /// Bytes of the header without an enclosed payload, mostly.
 const HEADER_BYTES: usize = 40;
 
 /// The representations by the numbers that stand for them.
 const REPRESENTATIONS: [Representation; 3] = [Representation::Exact, Representation::Sparse, Representation::Dense];
 
-/// The clock sources likewise.
-const CLOCK_SOURCES: [ClockSource; 2] = [ClockSource::System, ClockSource::Manual];
+/// The clock sources likewise, and whether the window is volatile.
+const CLOCK_SOURCES: [(ClockSource, bool); 3] =
+    [(ClockSource::System, false), (ClockSource::Manual, false), (ClockSource::System, true)];
 
 impl CounterForm {
     fn kind(&self) -> HeaderKind {
@@ -74,16 +86,22 @@ impl CounterForm {
     /// Writes the first fields of a header: all that is known of a counter but its set.
     fn write(&self, enclosed_bytes: usize) -> HeaderWriter {
         let mut writer = HeaderWriter::new(self.kind(), HEADER_BYTES + enclosed_bytes);
-        self.shape().into_iter().for_each(|byte| writer.u8(byte));
-        writer.rate(self.params.error_rate);
-        writer.number(self.params.capacity);
-        writer.number(self.params.exact_limit.into());
-        writer.number(self.params.exact_bytes.into());
-        writer.number(self.params.seed);
+        let [representation, precision, tail_bits] = self.shape();
+        if (self.params, self.layout.precision(), self.layout.tail_bits()) == STANDARD {
+            writer.u8(representation | IS_STANDARD);
+        } else {
+            [representation, precision, tail_bits].into_iter().for_each(|byte| writer.u8(byte));
+            writer.rate(self.params.error_rate);
+            writer.number(self.params.capacity);
+            writer.number(self.params.exact_limit.into());
+            writer.number(self.params.exact_bytes.into());
+            writer.number(self.params.seed);
+        }
         if let Some((window, newest, offset)) = self.window {
             writer.number(window.seconds());
             writer.u8(window.slices() as u8);
-            writer.u8(window.clock_source() as u8);
+            let clock = (window.clock_source(), window.is_volatile());
+            writer.u8(CLOCK_SOURCES.iter().position(|&known| known == clock).unwrap_or(0) as u8);
             writer.number(newest);
             writer.u8(offset);
         } else if self.representation != Representation::Exact {
@@ -102,17 +120,13 @@ impl CounterForm {
             HeaderReader::new(header, if is_windowed { HeaderKind::WindowedCounter } else { HeaderKind::Counter })?;
         let code = reader.u8("representation")?;
         let representation = *REPRESENTATIONS
-            .get(usize::from(code))
-            .ok_or_else(|| Error::corrupt("representation", "0, 1 or 2", code))?;
-        let (precision, tail_bits) = (reader.u8("precision")?, reader.u8("tail bits")?);
-        let layout = Layout::new(precision.into(), tail_bits.into()).map_err(stored_parameter)?;
-        let params = Params {
-            error_rate: reader.rate("error_rate")?,
-            capacity: reader.number("capacity")?,
-            exact_limit: reader.number_u32("exact_limit")?,
-            exact_bytes: reader.number_u32("exact_bytes")?,
-            seed: reader.number("seed")?,
+            .get(usize::from(code & !IS_STANDARD))
+            .ok_or_else(|| Error::corrupt("representation", "0, 1 or 2, or 4 more", code))?;
+        let (params, precision, tail_bits) = match code & IS_STANDARD {
+            0 => read_params(&mut reader)?,
+            _ => STANDARD,
         };
+        let layout = Layout::new(precision, tail_bits).map_err(stored_parameter)?;
         let mut form = CounterForm { params, layout, floor: 0, representation, window: None };
         if is_windowed {
             form.window = Some((read_window(&mut reader)?, reader.number("newest slice")?, reader.u8("offset")?));
@@ -144,10 +158,24 @@ impl CounterForm {
     }
 }
 
+fn read_params(reader: &mut HeaderReader<'_>) -> Result<(Params, u32, u32), Error> {
+    let (precision, tail_bits) = (reader.u8("precision")?, reader.u8("tail bits")?);
+    let params = Params {
+        error_rate: reader.rate("error_rate")?,
+        capacity: reader.number("capacity")?,
+        exact_limit: reader.number_u32("exact_limit")?,
+        exact_bytes: reader.number_u32("exact_bytes")?,
+        seed: reader.number("seed")?,
+    };
+    Ok((params, precision.into(), tail_bits.into()))
+}
+
 fn read_window(reader: &mut HeaderReader<'_>) -> Result<Window, Error> {
     let (seconds, slices, code) = (reader.number("window")?, reader.u8("slices")?, reader.u8("clock")?);
-    let clock_source = *CLOCK_SOURCES.get(usize::from(code)).ok_or_else(|| Error::corrupt("clock", "0 or 1", code))?;
+    let &(clock_source, is_volatile) =
+        CLOCK_SOURCES.get(usize::from(code)).ok_or_else(|| Error::corrupt("clock", "0, 1 or 2", code))?;
     let window = Window::new(seconds, slices.into(), Counter::MAX_SLICES, clock_source).map_err(stored_parameter)?;
+    let window = window.with_volatile(is_volatile);
     // Those that were made are as few as the window needs.
     expect("slices", window.slices(), slices.into())?;
     Ok(window)

@@ -6,7 +6,7 @@
 //! | rate, number, number, number | error rate, capacity, expansion and seed, as in `bloom.rs` |
 //! | number | seconds of the window; 0 = it goes by the last items |
 //! | number | slices; 0 in one of the last different items |
-//! | byte | 1 if it goes by hand, plus 2 if items are renewed |
+//! | byte | 1 if its clock is manual, or 4 if its key expires once it is empty; plus 2 if items are renewed |
 //! | number | the newest slice |
 //! | number | generations that hold items; then of each, oldest first: |
 //! | number, number | how many slices old, items that were renewed later |
@@ -30,7 +30,7 @@ use crate::bloom::sliding::Sliding;
 use crate::error::Error;
 use crate::hash::checksum_of_numbers;
 use crate::size_limit::{SizeLimit, array_bytes, try_to_vec, try_with_capacity};
-use crate::window::ClockSource;
+use crate::window::{ClockSource, Window};
 
 /// Bytes of the fields but the sub-filters, mostly.
 const OTHER_BYTES: usize = 48;
@@ -40,6 +40,7 @@ const PART_BYTES: usize = 8;
 
 const BY_HAND: u8 = 1;
 const REFRESH: u8 = 2;
+const VOLATILE: u8 = 4;
 
 /// All bits of all sub-filters, end to end.
 fn all_bits(filter: &Ring) -> Payload<'_> {
@@ -56,12 +57,17 @@ impl Stored for Ring {
         let room = enclosed::header_room(OTHER_BYTES, PART_BYTES, parts, num_bytes);
         let mut writer = HeaderWriter::new(HeaderKind::WindowedFilter, room);
         write_params(&mut writer, self.params());
-        let (seconds, clock_source) =
-            sliding.window().map_or((0, ClockSource::System), |window| (window.seconds(), window.clock_source()));
+        let (seconds, mut flags) = (sliding.window().map_or(0, Window::seconds), 0);
+        for (flag, is_set) in [
+            (BY_HAND, sliding.window().is_some_and(|window| window.clock_source() == ClockSource::Manual)),
+            (REFRESH, sliding.refresh),
+            (VOLATILE, sliding.window().is_some_and(Window::is_volatile)),
+        ] {
+            flags |= if is_set { flag } else { 0 };
+        }
         writer.number(seconds);
         writer.number(sliding.slices().map_or(0, u64::from));
-        let by_hand = if clock_source == ClockSource::Manual { BY_HAND } else { 0 };
-        writer.u8(by_hand | if sliding.refresh { REFRESH } else { 0 });
+        writer.u8(flags);
         writer.number(self.newest_slice());
         writer.number(self.generations().len() as u64);
         for (generation, sub_filters) in self.by_generation() {
@@ -167,7 +173,11 @@ impl Arrives for Ring {
 fn read_sliding(reader: &mut HeaderReader<'_>) -> Result<Sliding, Error> {
     let (seconds, slices, flags) = (reader.number("window")?, reader.number_u32("slices")?, reader.u8("flags")?);
     let refresh = flags & REFRESH != 0;
-    let most = if seconds == 0 { REFRESH } else { REFRESH | BY_HAND };
+    let most = match (seconds, flags & BY_HAND) {
+        (0, _) => REFRESH,
+        (_, 0) => REFRESH | VOLATILE,
+        _ => REFRESH | BY_HAND,
+    };
     if flags & !most != 0 {
         return Err(Error::corrupt("flags", format_args!("no others than {most:#x}"), format_args!("{flags:#x}")));
     }
@@ -177,7 +187,7 @@ fn read_sliding(reader: &mut HeaderReader<'_>) -> Result<Sliding, Error> {
         0 => Sliding::last(slices),
         _ => Sliding::time(seconds, slices, clock_source, refresh),
     };
-    let sliding = sliding.map_err(stored_parameter)?;
+    let sliding = sliding.map_err(stored_parameter)?.with_volatile(flags & VOLATILE != 0);
     // Those that were made are as few as the window needs.
     expect("slices", sliding.slices().unwrap_or(0), slices)?;
     Ok(sliding)

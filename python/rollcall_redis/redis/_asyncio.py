@@ -88,6 +88,7 @@ class AsyncFilters:
         layout: Layout | None = None,
         window: Seconds | None = None,
         manual: bool = False,
+        volatile: bool = False,
         last: bool = False,
         slices: int | None = None,
         refresh: bool = False,
@@ -110,6 +111,7 @@ class AsyncFilters:
                 layout=layout,
                 window=window,
                 manual=manual,
+                volatile=volatile,
                 last=last,
                 slices=slices,
                 refresh=refresh,
@@ -137,6 +139,7 @@ class AsyncFilters:
         layout: Layout | None = None,
         window: Seconds | None = None,
         manual: bool = False,
+        volatile: bool = False,
         last: bool = False,
         slices: int | None = None,
         refresh: bool = False,
@@ -166,6 +169,7 @@ class AsyncFilters:
                 layout=layout,
                 window=window,
                 manual=manual,
+                volatile=volatile,
                 last=last,
                 slices=slices,
                 refresh=refresh,
@@ -203,7 +207,7 @@ class AsyncFilters:
     @overload
     async def info(self, key: Key, field: Literal["CLOCK"]) -> str | None: ...
     @overload
-    async def info(self, key: Key, field: Literal["REFRESH"]) -> bool | None: ...
+    async def info(self, key: Key, field: Literal["VOLATILE", "REFRESH"]) -> bool | None: ...
     async def info(self, key: Key, field: Any = None) -> Any:
         """BF.INFO: parameters and state of a filter, or one field of them. Most fields come only when asked for."""
         command: Command[Any] = cast(Any, self._commands).info(key, field)
@@ -302,6 +306,7 @@ class AsyncCounters(Generic[Member]):
         seed: int | None = None,
         window: Seconds | None = None,
         manual: bool = False,
+        volatile: bool = False,
         slices: int | None = None,
         ex: Seconds | None = None,
         px: Seconds | None = None,
@@ -323,6 +328,7 @@ class AsyncCounters(Generic[Member]):
                 seed=seed,
                 window=window,
                 manual=manual,
+                volatile=volatile,
                 slices=slices,
                 ex=ex,
                 px=px,
@@ -349,6 +355,7 @@ class AsyncCounters(Generic[Member]):
         seed: int | None = None,
         window: Seconds | None = None,
         manual: bool = False,
+        volatile: bool = False,
         slices: int | None = None,
         ex: Seconds | None = None,
         px: Seconds | None = None,
@@ -377,6 +384,7 @@ class AsyncCounters(Generic[Member]):
                 seed=seed,
                 window=window,
                 manual=manual,
+                volatile=volatile,
                 slices=slices,
                 ex=ex,
                 px=px,
@@ -470,6 +478,8 @@ class AsyncCounters(Generic[Member]):
     async def info(self, key: Key, field: Literal["WINDOW", "SLICES", "SLICE"]) -> int | None: ...
     @overload
     async def info(self, key: Key, field: Literal["CLOCK"]) -> str | None: ...
+    @overload
+    async def info(self, key: Key, field: Literal["VOLATILE"]) -> bool | None: ...
     async def info(self, key: Key, field: Any = None) -> Any:
         """LC.INFO: parameters and state of a counter, or one field of them."""
         command: Command[Any] = cast(Any, self._commands).info(key, field)

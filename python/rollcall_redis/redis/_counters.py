@@ -93,6 +93,7 @@ class CounterCommands(Generic[Member]):
         seed: int | None = None,
         window: Seconds | None = None,
         manual: bool = False,
+        volatile: bool = False,
         slices: int | None = None,
         ex: Seconds | None = None,
         px: Seconds | None = None,
@@ -107,7 +108,7 @@ class CounterCommands(Generic[Member]):
                 *options(("CAPACITY", capacity), ("ERROR", error), ("EXACT", exact), ("BYTES", bytes)),
                 *options(("PRECISION", precision), ("TAIL", tail), ("SEED", seed), ("NOCREATE", noCreate)),
                 *span("WINDOW", window),
-                *options(("MANUAL", manual), ("SLICES", slices)),
+                *options(("MANUAL", manual), ("VOLATILE", volatile), ("SLICES", slices)),
                 *expiry(ex, px, exat, pxat),
                 *listed(items),
             ],
@@ -132,6 +133,7 @@ class CounterCommands(Generic[Member]):
         seed: int | None = None,
         window: Seconds | None = None,
         manual: bool = False,
+        volatile: bool = False,
         slices: int | None = None,
         ex: Seconds | None = None,
         px: Seconds | None = None,
@@ -153,7 +155,7 @@ class CounterCommands(Generic[Member]):
                 *options(("CAPACITY", capacity), ("ERROR", error), ("EXACT", exact), ("BYTES", bytes)),
                 *options(("PRECISION", precision), ("TAIL", tail), ("SEED", seed), ("NOCREATE", noCreate)),
                 *span("WINDOW", window),
-                *options(("MANUAL", manual), ("SLICES", slices)),
+                *options(("MANUAL", manual), ("VOLATILE", volatile), ("SLICES", slices)),
                 *expiry(ex, px, exat, pxat),
                 *listed(items),
             ],
@@ -245,6 +247,8 @@ class CounterCommands(Generic[Member]):
     def info(self, key: Key, field: Literal["WINDOW", "SLICES", "SLICE"]) -> Command[int | None]: ...
     @overload
     def info(self, key: Key, field: Literal["CLOCK"]) -> Command[str | None]: ...
+    @overload
+    def info(self, key: Key, field: Literal["VOLATILE"]) -> Command[bool | None]: ...
     def info(self, key: Key, field: Any = None) -> Command[Any]:
         """LC.INFO: parameters and state of a counter, or one field of them."""
         if field is None:
@@ -278,4 +282,5 @@ _FIELDS: dict[str, Callable[[Any], object]] = {
     "SLICES": or_none(integer),
     "SLICE": or_none(integer),
     "CLOCK": or_none(text),
+    "VOLATILE": or_none(boolean),
 }

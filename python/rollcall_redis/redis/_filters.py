@@ -91,6 +91,7 @@ class FilterCommands:
         layout: Layout | None = None,
         window: Seconds | None = None,
         manual: bool = False,
+        volatile: bool = False,
         last: bool = False,
         slices: int | None = None,
         refresh: bool = False,
@@ -107,6 +108,7 @@ class FilterCommands:
                 *options(("CAPACITY", capacity), ("ERROR", error), ("EXPANSION", expansion)),
                 *options(("NOCREATE", noCreate), ("NONSCALING", noScale), ("SEED", seed), ("LAYOUT", layout)),
                 *_window(window, manual, last, slices, refresh),
+                *options(("VOLATILE", volatile)),
                 *expiry(ex, px, exat, pxat),
                 *listed(items),
             ],
@@ -130,6 +132,7 @@ class FilterCommands:
         layout: Layout | None = None,
         window: Seconds | None = None,
         manual: bool = False,
+        volatile: bool = False,
         last: bool = False,
         slices: int | None = None,
         refresh: bool = False,
@@ -153,6 +156,7 @@ class FilterCommands:
                 *options(("CAPACITY", capacity), ("ERROR", error), ("EXPANSION", expansion)),
                 *options(("NOCREATE", noCreate), ("NONSCALING", noScale), ("SEED", seed), ("LAYOUT", layout)),
                 *_window(window, manual, last, slices, refresh),
+                *options(("VOLATILE", volatile)),
                 *expiry(ex, px, exat, pxat),
                 *listed(items),
             ],
@@ -186,7 +190,7 @@ class FilterCommands:
     @overload
     def info(self, key: Key, field: Literal["CLOCK"]) -> Command[str | None]: ...
     @overload
-    def info(self, key: Key, field: Literal["REFRESH"]) -> Command[bool | None]: ...
+    def info(self, key: Key, field: Literal["VOLATILE", "REFRESH"]) -> Command[bool | None]: ...
     def info(self, key: Key, field: Any = None) -> Command[Any]:
         """BF.INFO: parameters and state of a filter, or one field of them. Most fields come only when asked for."""
         if field is None:
@@ -232,6 +236,7 @@ _FIELDS: dict[str, Callable[[Any], object]] = {
     "SLICES": or_none(integer),
     "SLICE": or_none(integer),
     "CLOCK": or_none(text),
+    "VOLATILE": or_none(boolean),
     "REFRESH": or_none(boolean),
 }
 

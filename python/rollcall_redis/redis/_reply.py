@@ -57,6 +57,7 @@ class CounterInfo:
     slices: int | None
     slice: int | None
     clock: str | None
+    volatile: bool | None
     others: Mapping[str, object]
 
 
@@ -209,6 +210,7 @@ def counter_info(reply: Any) -> CounterInfo:
         slices=rows.take("Slices", or_none(integer)),
         slice=rows.take("Slice", or_none(integer)),
         clock=rows.take("Clock", or_none(text)),
+        volatile=rows.take("Volatile", or_none(boolean)),
         others=rows.rest(),
     )
 

@@ -15,7 +15,7 @@ def test_reserve_and_info(rollcall: Driven) -> None:
     assert isinstance(info, CounterInfo)
     is_exactly((info.capacity, info.error_rate, info.exact_limit, info.exact_bytes), (1_000_000, 0.005, 1000, 50_000))
     is_exactly((info.mode, info.representation, info.count, info.standard_error), ("exact", "exact", 0, 0.0))
-    is_exactly((info.window, info.slices, info.slice, info.clock), (None, None, None, None))
+    is_exactly((info.window, info.slices, info.slice, info.clock, info.volatile), (None, None, None, None, None))
     assert not info.others
     with rollcall.refuses("^item exists$"):
         rollcall.lc.create("visitors", 1_000_000)
@@ -82,6 +82,9 @@ def test_insert_makes_the_counter_with_its_options(rollcall: Driven) -> None:
     assert rollcall.command("EXPIRETIME", "shape") == 4_102_444_800
     lc.insert("hours", ["ann"], window=86_400, manual=True, slices=24, ex=100)
     is_exactly([lc.info("hours", field) for field in ("WINDOW", "SLICES", "CLOCK")], [86_400, 24, "manual"])
+    lc.insert("user", ["ann"], window=timedelta(days=1), volatile=True)
+    is_exactly(lc.info("user", "VOLATILE"), True)
+    assert 86_400 < rollcall.command("TTL", "user") <= 13 * 7200
     lc.insert("soon", ["ann"], px=timedelta(milliseconds=100_000))
     assert 0 < rollcall.command("PTTL", "soon") <= 100_000
     lc.insert("century", ["ann"], pxat=CENTURY)
@@ -176,6 +179,7 @@ def test_every_field_of_info(rollcall: Driven) -> None:
         "SLICES": info.slices,
         "SLICE": info.slice,
         "CLOCK": info.clock,
+        "VOLATILE": info.volatile,
     }
     for field, value in fields.items():
         is_exactly(rollcall.lc.info("received", field), value)

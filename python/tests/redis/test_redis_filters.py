@@ -76,6 +76,9 @@ def test_insert_makes_the_filter_with_its_options(rollcall: Driven) -> None:
     assert rollcall.command("TTL", "hours") <= 1
     bf.insert("last", ["a"], last=True, px=100_000)
     is_exactly(bf.info("last", "WINDOW"), "last")
+    bf.insert("user", ["a"], window=86_400, volatile=True)
+    is_exactly([bf.info(key, "VOLATILE") for key in ("user", "hours", "last")], [True, False, None])
+    assert 86_400 < rollcall.command("TTL", "user") <= 5 * 21_600
     bf.insert("until", ["a"], exat=4_102_444_800)
     assert rollcall.command("EXPIRETIME", "until") == 4_102_444_800
 
@@ -94,6 +97,8 @@ def test_admit_up_to_a_limit(rollcall: Driven) -> None:
     admits(bf.admit("hours", ["ann"], 4, window=3600, manual=True, slices=2, refresh=True, px=10_000), [1])
     is_exactly([bf.info("hours", field) for field in ("WINDOW", "SLICES", "REFRESH")], [3600, 2, True])
     admits(bf.admit("until", ["ann"], 0, pxat=4_102_444_800_000), [-1])
+    admits(bf.admit("user", ["ann"], 4, window=3600, volatile=True), [1])
+    is_exactly(bf.info("user", "VOLATILE"), True)
     with rollcall.refuses("last items has no admission"):
         bf.admit("last", ["ann"], 4, last=True)
 

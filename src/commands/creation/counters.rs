@@ -57,7 +57,8 @@ impl Creation {
         };
         let first = |window: Window| options.window.slice.unwrap_or_else(|| window.first_slice(ctx.now_seconds()));
         let window = windows::of_counter(options)?.map(|window| (window, first(window)));
-        Ok(Creation { params, layout, window, expiry: expiry::resolve(ctx, options.expiry)? })
+        let volatile = expiry::of_window(ctx, window.as_ref().map(|(window, slice)| (window, *slice)));
+        Ok(Creation { params, layout, window, expiry: expiry::resolve(ctx, options.expiry)?.or(volatile) })
     }
 
     /// The shape of its bitmap. Where it was decided nowhere else, it follows from the capacity and the error rate.

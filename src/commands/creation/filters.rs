@@ -18,9 +18,9 @@ use crate::types::entry::no_classic;
 use crate::types::family::serves_classic;
 use crate::types::names::Prefix;
 
-const RESERVE_OPTIONS: [Opt; 13] = args::joined(&[OF_RESERVE, windows::OF_FILTERS, args::EXPIRY]);
+const RESERVE_OPTIONS: [Opt; 14] = args::joined(&[OF_RESERVE, windows::OF_FILTERS, args::EXPIRY]);
 /// Those of a `BF.RESERVE` that must be obeyed.
-const OBEYED_RESERVE_OPTIONS: [Opt; 14] = args::joined(&[&RESERVE_OPTIONS, &[Opt::Slice]]);
+const OBEYED_RESERVE_OPTIONS: [Opt; 15] = args::joined(&[&RESERVE_OPTIONS, &[Opt::Slice]]);
 const OF_RESERVE: &[Opt] = &[Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout];
 
 /// The largest error rate of a filter on Redis 8, which lowers larger ones to it.
@@ -123,7 +123,9 @@ impl Creation {
             Some(_) => {}
         }
         let first = || sliding.first_slice(ctx.now_seconds());
-        self.sliding = Some((sliding, options.window.slice.unwrap_or_else(first)));
+        let slice = options.window.slice.unwrap_or_else(first);
+        self.expiry = self.expiry.or_else(|| expiry::of_window(ctx, sliding.window().map(|window| (window, slice))));
+        self.sliding = Some((sliding, slice));
         Ok(self)
     }
 
@@ -140,6 +142,7 @@ impl Creation {
         let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_RESERVE_OPTIONS } else { &RESERVE_OPTIONS };
         creation(ctx, args, &Options { capacity, ..Options::default() })?;
         let options = Options { error_rate, capacity, ..args::options(Noun::Filter, args, 4, allowed)? };
+        windows::check_reservation(ctx, &options)?;
         // `BF.INSERT` takes both, as in RedisBloom.
         if options.non_scaling && options.expansion.is_some() {
             return Err(Refusal::NonScalingExpands);

@@ -92,6 +92,11 @@ pub(super) const EXPIRY: Argument = Argument {
 };
 
 const MANUAL: Argument = flag(c"MANUAL", c"manual");
+const MANUAL_OR_VOLATILE: Argument = Argument {
+    optional: true,
+    choices: &[choice(c"MANUAL", c"manual"), choice(c"VOLATILE", c"volatile")],
+    ..argument(c"life", ArgumentKind::OneOf)
+};
 const SLICES: Argument = option(c"SLICES", c"slices", ArgumentKind::Integer);
 const REFRESH: Argument = flag(c"REFRESH", c"refresh");
 const SECONDS: Argument = Argument { token: Some(c"WINDOW"), ..argument(c"seconds", ArgumentKind::Integer) };
@@ -101,18 +106,31 @@ const OF_LAST: Argument = Argument {
     choices: &[Argument { optional: false, ..SLICES }, choice(c"REFRESH", c"refresh")],
     ..argument(c"which", ArgumentKind::OneOf)
 };
+const LAST: Argument =
+    Argument { choices: &[choice(c"LAST", c"last-items"), OF_LAST], ..argument(c"last", ArgumentKind::Block) };
 /// Of a filter: a time, or the last items.
 pub(super) const FILTER_WINDOW: Argument = Argument {
     optional: true,
     choices: &[
         Argument { choices: &[SECONDS, MANUAL, SLICES, REFRESH], ..argument(c"time", ArgumentKind::Block) },
-        Argument { choices: &[choice(c"LAST", c"last-items"), OF_LAST], ..argument(c"last", ArgumentKind::Block) },
+        LAST,
     ],
     ..argument(c"window", ArgumentKind::OneOf)
+};
+/// Where each call carries the options that make the key again.
+pub(super) const FILTER_WINDOW_OF_INSERT: Argument = Argument {
+    choices: &[
+        Argument { choices: &[SECONDS, MANUAL_OR_VOLATILE, SLICES, REFRESH], ..argument(c"time", ArgumentKind::Block) },
+        LAST,
+    ],
+    ..FILTER_WINDOW
 };
 /// Of a counter.
 pub(super) const COUNTER_WINDOW: Argument =
     Argument { optional: true, choices: &[SECONDS, MANUAL, SLICES], ..argument(c"window", ArgumentKind::Block) };
+/// Likewise.
+pub(super) const COUNTER_WINDOW_OF_INSERT: Argument =
+    Argument { choices: &[SECONDS, MANUAL_OR_VOLATILE, SLICES], ..COUNTER_WINDOW };
 /// What a window is moved on to. `REBASE` is for replicas, and not shown.
 pub(super) const TO: Argument = Argument {
     choices: &[argument(c"slice", ArgumentKind::Integer), choice(c"CLOCK", c"clock")],

@@ -3,8 +3,9 @@
 use super::super::info;
 use super::super::{bloom, valkey_bloom};
 use super::argument::{
-    AFTER_ITEMS, ALL, ArgumentKind, CAPACITY, DATA, DESTINATION, DRYRUN, ERROR, EXPANSION, EXPIRY, FILTER_WINDOW, ITEM,
-    ITEMS, ITERATOR, KEY, LAYOUT, LIMIT, NOCREATE, NONSCALING, SEED, SOURCES, TO, argument, field,
+    AFTER_ITEMS, ALL, ArgumentKind, CAPACITY, DATA, DESTINATION, DRYRUN, ERROR, EXPANSION, EXPIRY, FILTER_WINDOW,
+    FILTER_WINDOW_OF_INSERT, ITEM, ITEMS, ITERATOR, KEY, LAYOUT, LIMIT, NOCREATE, NONSCALING, SEED, SOURCES, TO,
+    argument, field,
 };
 use super::command::{CHANGE_FAST, Command, READ, READ_FAST, WRITE, WRITE_FAST, rows};
 
@@ -23,13 +24,13 @@ pub static BLOOM: &[Command] = rows! {
         c"O(N*M) where N is the number of items and M the number of sub-filters"
         c"Adds items to a Bloom filter; creates the filter if it is missing"
     c"bf.insert" bloom::insert_command, -4 WRITE_FAST Insert [
-        KEY, CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT, FILTER_WINDOW, EXPIRY,
+        KEY, CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT, FILTER_WINDOW_OF_INSERT, EXPIRY,
         AFTER_ITEMS
     ]
         c"O(N*M) where N is the number of items and M the number of sub-filters"
         c"Adds items to a Bloom filter; if it is missing, creates it with these options"
     c"bf.admit" bloom::admit, -6 WRITE Insert [
-        KEY, LIMIT, ALL, DRYRUN, CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT, FILTER_WINDOW,
+        KEY, LIMIT, ALL, DRYRUN, CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT, FILTER_WINDOW_OF_INSERT,
         EXPIRY, AFTER_ITEMS
     ]
         c"O(N*M) where N is the number of items and M the number of sub-filters"

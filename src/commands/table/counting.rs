@@ -3,9 +3,9 @@
 use super::super::counting;
 use super::super::{info, sets};
 use super::argument::{
-    AFTER_ITEMS, ALL, Argument, ArgumentKind, BYTES, CAPACITY, COUNTER_WINDOW, DATA, DESTINATION, DRYRUN, ERROR, EXACT,
-    EXPIRY, ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, PRECISION, SEED, SOURCES, TAIL, TO, argument, field, option,
-    several,
+    AFTER_ITEMS, ALL, Argument, ArgumentKind, BYTES, CAPACITY, COUNTER_WINDOW, COUNTER_WINDOW_OF_INSERT, DATA,
+    DESTINATION, DRYRUN, ERROR, EXACT, EXPIRY, ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, PRECISION, SEED, SOURCES,
+    TAIL, TO, argument, field, option, several,
 };
 use super::command::{CHANGE, CHANGE_FAST, Command, READ, READ_FAST, READ_NUMBERED, WRITE, WRITE_FAST, rows};
 
@@ -26,14 +26,14 @@ pub static COUNTING: &[Command] = rows! {
         c"O(N) where N is the number of items"
         c"Counts items, each once; creates the counter if it is missing"
     c"lc.insert" counting::insert_command, -4 WRITE_FAST Insert [
-        KEY, CAPACITY, ERROR, EXACT, BYTES, PRECISION, TAIL, SEED, NOCREATE, COUNTER_WINDOW, EXPIRY,
+        KEY, CAPACITY, ERROR, EXACT, BYTES, PRECISION, TAIL, SEED, NOCREATE, COUNTER_WINDOW_OF_INSERT, EXPIRY,
         AFTER_ITEMS
     ]
         c"O(N) where N is the number of items"
         c"Counts items; if the counter is missing, creates it with these options"
     c"lc.admit" counting::admit, -6 WRITE Insert [
         KEY, LIMIT, ALL, DRYRUN, CAPACITY, ERROR, EXACT, BYTES, PRECISION, TAIL, SEED, NOCREATE,
-        COUNTER_WINDOW, EXPIRY, AFTER_ITEMS
+        COUNTER_WINDOW_OF_INSERT, EXPIRY, AFTER_ITEMS
     ]
         c"O(N+M) where N is the number of items and M the number of members"
         c"Counts new items while there are fewer than a limit; the counter stays exact"

@@ -5,7 +5,7 @@ use redis::Value;
 use rollcall_testkit::client::{Client, add_many, field, number, pairs, show, sum, text};
 use rollcall_testkit::server::{Server, session};
 
-const LABELS: [&str; 17] = [
+const LABELS: [&str; 18] = [
     "Capacity",
     "Error rate",
     "Exact limit",
@@ -23,6 +23,7 @@ const LABELS: [&str; 17] = [
     "Slices",
     "Slice",
     "Clock",
+    "Volatile",
 ];
 
 #[track_caller]

@@ -149,8 +149,8 @@ fn the_lines_of_info_are_what_clients_know() {
         assert_eq!(field(&info, "Number of items inserted"), Value::Int(2));
         assert!(matches!(field(&info, "Size"), Value::Int(size) if size > 0));
         for (key, options, expected) in [
-            ("c", "WINDOW 40 MANUAL SLICES 4", "[\"Window\" 40, \"Slices\" 4, \"Slice\" 0, \"Clock\" \"manual\"]"),
-            ("p", "", "[\"Window\" nil, \"Slices\" nil, \"Slice\" nil, \"Clock\" nil]"),
+            ("c", "WINDOW 40 MANUAL SLICES 4", "[\"Slices\" 4, \"Slice\" 0, \"Clock\" \"manual\", \"Volatile\" 0]"),
+            ("p", "", "[\"Slices\" nil, \"Slice\" nil, \"Clock\" nil, \"Volatile\" nil]"),
         ] {
             client.expect(&reserve("LC", key, options), "+OK");
             let info = pairs(&client.cmd(&format!("LC.INFO {key}")));

@@ -8,6 +8,7 @@ mod commands_counting;
 mod commands_expiry;
 mod commands_members;
 mod commands_sets;
+mod commands_volatile;
 mod commands_windows;
 mod commands_windows_clock;
 mod commands_windows_counters;

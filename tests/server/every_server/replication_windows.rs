@@ -72,6 +72,8 @@ fn every_write_leaves_the_replica_equal() {
         "LC.ADMIT D LIMIT 2 WINDOW 40 PX 100000000 ITEMS x y z",
         "LC.RESERVE E 1000 WINDOW 40 MANUAL ERROR 0.05 EXACT 3",
         "LC.ADD E x y z",
+        "BF.INSERT v WINDOW 40 SLICES 4 VOLATILE ITEMS x",
+        "LC.ADMIT V LIMIT 3 WINDOW 40 SLICES 4 VOLATILE ITEMS x",
     ] {
         let reply = client.cmd(line);
         assert!(error_text(&reply).is_none(), "{line}: {}", show(&reply));
@@ -115,6 +117,10 @@ fn every_write_leaves_the_replica_equal() {
         "COPY a copy REPLACE",
         "RENAME copy renamed",
         "BF.ADD renamed z",
+        "BF.INSERT v WINDOW 40 SLICES 4 VOLATILE ITEMS x y",
+        "LC.ADMIT V LIMIT 3 WINDOW 40 SLICES 4 VOLATILE ITEMS x y z",
+        "BF.MERGE v2 v",
+        "LC.MERGE V2 V",
     ];
     for seconds in [5, 7, 20, 1, 39, 60, 1000] {
         here.pass(seconds);

@@ -39,7 +39,7 @@ fn every_finding_has_its_section_and_the_urgent_ones_an_alert() {
     let anchors = anchors(DOCUMENT);
     for problem in Problem::ALL {
         assert!(anchors.contains(problem.name()), "{}", problem.name());
-        let is_notice = matches!(problem, Problem::NoTtl | Problem::MayEvict | Problem::NotServed);
+        let is_notice = matches!(problem, Problem::Idle | Problem::MayEvict | Problem::NotServed);
         assert!(is_notice || ALERTS.contains(&format!("finding=\"{}\"", problem.name())), "{}", problem.name());
     }
     let mut alerts = 0;

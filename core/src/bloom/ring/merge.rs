@@ -56,7 +56,11 @@ impl Ring {
         }
         for other in others {
             self.params.check_equal(&other.params)?;
-            Error::check_same(Parameter::Window, self.sliding, other.sliding)?;
+            Error::check_same(
+                Parameter::Window,
+                self.sliding.with_volatile(false),
+                other.sliding.with_volatile(false),
+            )?;
         }
         let newest_slice = others.iter().fold(self.newest_slice, |newest, other| newest.max(other.newest_slice));
         let plans = self.plan(others, newest_slice, limit)?;
@@ -87,7 +91,9 @@ impl Ring {
     pub fn merging<'a>(&self, others: impl Iterator<Item = &'a Self>, time: Time) -> Result<Merging, Error> {
         let Some(window) = self.sliding.window() else { return Ok(Merging::default()) };
         // Other windows are for the merge to refuse: their slices mean other times.
-        let same = others.filter(|other| other.sliding == self.sliding).map(|other| other.newest_slice);
+        let same = others
+            .filter(|other| other.sliding.with_volatile(false) == self.sliding.with_volatile(false))
+            .map(|other| other.newest_slice);
         window.merging(self.newest_slice, same, time).map_err(|Ahead { slice, present }| {
             let got = format_args!("{slice}, where that is {present}");
             Error::out_of_range(Parameter::Slice, "at most one ahead of the destination's", got)

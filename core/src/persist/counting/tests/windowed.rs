@@ -103,7 +103,7 @@ fn forged_values_are_refused() {
             (11, 0, "window"),
             (12, 0, "slices"),
             (12, 255, "slices"),
-            (13, 2, "clock"),
+            (13, 3, "clock"),
             (15, 15, "offset"),
             (15, 255, "offset"),
             (16, 2, "payload form"),

@@ -1,0 +1,288 @@
+//! VOLATILE: a windowed key that expires at the moment at which it would be empty, on servers whose clock the test sets.
+
+use crate::effects::{appending, sent, sent_as};
+use crate::every_server::commands_windows::FAMILIES;
+use rollcall_testkit::client::{Client, error_text, show};
+use rollcall_testkit::clock::Clock;
+use rollcall_testkit::pair::Pair;
+use rollcall_testkit::server::Server;
+
+/// A slice that begins, by windows whose slices have ten seconds, and when.
+const SLICE: u64 = 170_000_000;
+const START: u64 = SLICE * 10;
+
+/// 40 seconds in slices of ten. What comes in a slice is remembered for 40 seconds from its end on.
+const WINDOW: &str = "WINDOW 40 SLICES 4 VOLATILE";
+
+/// When a key expires whose newest slice this is, Unix milliseconds: the server deletes it in the next millisecond, with
+/// which the fifth slice behind that begins.
+fn expiry_of(slice: u64) -> i64 {
+    i64::try_from((slice + 5) * 10_000).expect("a time") - 1
+}
+
+/// Both commands that make such a key of a family, if it is missing, and add an item to it.
+fn writing(family: &str, item: &str) -> [String; 2] {
+    [format!("{family}.INSERT k {WINDOW} ITEMS {item}"), format!("{family}.ADMIT k LIMIT 9 {WINDOW} ITEMS {item}")]
+}
+
+/// Runs a command that must succeed.
+#[track_caller]
+fn run(client: &mut Client, line: &str) {
+    let reply = client.cmd(line);
+    assert!(error_text(&reply).is_none(), "{line}: {}", show(&reply));
+}
+
+#[track_caller]
+fn expires_at(client: &mut Client) -> i64 {
+    client.int("PEXPIRETIME k")
+}
+
+fn start(now: u64) -> (Clock, Server, Client) {
+    let clock = Clock::at(now);
+    let server = appending(clock.setup());
+    let client = server.client();
+    (clock, server, client)
+}
+
+#[test]
+fn a_key_lives_while_it_remembers_anything_and_no_longer() {
+    for (family, form) in FAMILIES.iter().flat_map(|family| [(family, 0), (family, 1)]) {
+        let (clock, server, mut client) = start(START + 7);
+        let exists = format!("{family}.EXISTS k a");
+        run(&mut client, &writing(family, "a")[form]);
+        assert_eq!(expires_at(&mut client), expiry_of(SLICE));
+        client.expect(&format!("{family}.INFO k VOLATILE"), "[1]");
+        clock.set(START + 49);
+        client.expect(&exists, "1");
+        clock.set(START + 50);
+        client.expect("EXISTS k", "0");
+        client.expect(&exists, "0");
+        // The same command makes the same key again.
+        run(&mut client, &writing(family, "a")[form]);
+        assert_eq!(expires_at(&mut client), expiry_of(SLICE + 5));
+        // Each slice in which it is written to renews it.
+        for slices in 1..12 {
+            clock.set(START + 50 + slices * 10 + slices % 10);
+            run(&mut client, &writing(family, &format!("b{slices}"))[form]);
+            assert_eq!(expires_at(&mut client), expiry_of(SLICE + 5 + slices));
+        }
+        client.expect(&exists, "0");
+        client.expect(&format!("{family}.EXISTS k b8"), "1");
+        drop(server);
+    }
+}
+
+#[test]
+fn it_is_set_once_a_slice_behind_what_moved_it() {
+    for family in FAMILIES {
+        let (clock, server, mut client) = start(START);
+        let [insert, admit] = writing(family, "a");
+        let advance = |slice: u64| format!("{}.ADVANCE k {slice}", sent_as(family));
+        let expire = |slice: u64| format!("PEXPIREAT k {}", expiry_of(slice));
+        let effects = sent(&mut client, &server, &insert);
+        assert_eq!((effects.len(), &effects[1]), (2, &expire(SLICE)), "{effects:?}");
+        assert!(effects[0].contains(" VOLATILE SLICE "), "{effects:?}");
+        // No other write of this slice sets it.
+        clock.pass(9);
+        for line in writing(family, "b").iter().chain([&format!("{family}.ADD k c"), &insert, &admit]) {
+            let effects = sent(&mut client, &server, line);
+            assert!(effects.iter().all(|effect| !effect.contains("PEXPIREAT")), "{line}: {effects:?}");
+        }
+        // Nor does what changes nothing in a later slice.
+        clock.pass(1);
+        for line in [format!("{family}.ADMIT k LIMIT 1 {WINDOW} ITEMS z"), format!("{family}.EXISTS k a")] {
+            assert!(sent(&mut client, &server, &line).is_empty(), "{line}");
+        }
+        for (line, slices) in [
+            (format!("{family}.ADD k d"), 1),
+            (writing(family, "e")[0].clone(), 2),
+            (writing(family, "f")[1].clone(), 3),
+        ] {
+            clock.set(START + slices * 10);
+            let effects = sent(&mut client, &server, &line);
+            assert_eq!(effects.len(), 3, "{effects:?}");
+            assert_eq!((&effects[0], &effects[2]), (&advance(SLICE + slices), &expire(SLICE + slices)));
+        }
+        // A client that moves it.
+        clock.set(START + 45);
+        let line = format!("{family}.ADVANCE k {}", SLICE + 4);
+        assert_eq!(sent(&mut client, &server, &line), [advance(SLICE + 4), expire(SLICE + 4)]);
+        assert!(sent(&mut client, &server, &line).is_empty());
+        // A clock that jumped ahead and came back.
+        clock.set(START);
+        let effects = sent(&mut client, &server, &format!("{family}.ADD k g"));
+        assert_eq!((&effects[0], effects.last()), (&format!("{} REBASE", advance(SLICE)), Some(&expire(SLICE))));
+    }
+}
+
+#[test]
+fn what_is_set_by_hand_holds_until_the_next_move() {
+    for family in FAMILIES {
+        let (clock, _server, mut client) = start(START);
+        run(&mut client, &writing(family, "a")[0]);
+        client.expect("PERSIST k", "1");
+        run(&mut client, &format!("{family}.ADD k b"));
+        assert_eq!(expires_at(&mut client), -1);
+        client.expect("EXPIRE k 7", "1");
+        run(&mut client, &format!("{family}.ADD k c"));
+        assert_eq!(expires_at(&mut client), ((START + 7) * 1000) as i64);
+        client.expect("PERSIST k", "1");
+        clock.pass(10);
+        run(&mut client, &format!("{family}.ADD k d"));
+        assert_eq!(expires_at(&mut client), expiry_of(SLICE + 1));
+        // Emptied, it is what it was.
+        client.expect(&format!("{family}.CLEAR k"), "+OK");
+        assert_eq!(expires_at(&mut client), expiry_of(SLICE + 1));
+        client.expect(&format!("{family}.INFO k VOLATILE"), "[1]");
+        // Copies and new names keep both.
+        client.expect("COPY k copy", "1");
+        client.expect("RENAME copy k", "+OK");
+        assert_eq!(expires_at(&mut client), expiry_of(SLICE + 1));
+        client.expect(&format!("{family}.INFO k VOLATILE"), "[1]");
+        // A payload has the time to live that it is restored with.
+        let payload = client.cmd("DUMP k");
+        let redis::Value::BulkString(payload) = payload else { panic!("{}", show(&payload)) };
+        client.call(&[&b"RESTORE"[..], b"k", b"0", &payload, b"REPLACE"]);
+        assert_eq!(expires_at(&mut client), -1);
+        clock.pass(10);
+        run(&mut client, &format!("{family}.ADD k e"));
+        assert_eq!(expires_at(&mut client), expiry_of(SLICE + 2));
+    }
+}
+
+#[test]
+fn a_merge_goes_by_the_destination() {
+    for family in FAMILIES {
+        let (clock, server, mut client) = start(START);
+        let lasting = WINDOW.replace(" VOLATILE", "");
+        run(&mut client, &writing(family, "a")[0]);
+        run(&mut client, &format!("{family}.INSERT lasting {lasting} ITEMS b"));
+        client.expect(&format!("{family}.INFO lasting VOLATILE"), "[0]");
+        client.expect(&format!("{family}.MERGE lasting k"), "+OK");
+        client.expect("PEXPIRETIME lasting", "-1");
+        client.expect(&format!("{family}.MERGE k lasting"), "+OK");
+        assert_eq!(expires_at(&mut client), expiry_of(SLICE));
+        // What is created is as the first source.
+        for (line, is_volatile) in [("new k lasting", 1), ("other lasting k", 0)] {
+            let (key, _) = line.split_once(' ').expect("keys");
+            let effects = sent(&mut client, &server, &format!("{family}.MERGE {line}"));
+            assert_eq!(effects.len(), 1 + is_volatile, "{effects:?}");
+            client.expect(&format!("{family}.INFO {key} VOLATILE"), &format!("[{is_volatile}]"));
+            client.expect(
+                &format!("PEXPIRETIME {key}"),
+                &if is_volatile == 1 { expiry_of(SLICE) } else { -1 }.to_string(),
+            );
+        }
+        // A merge may move it.
+        clock.pass(20);
+        run(&mut client, &format!("{family}.ADD lasting c"));
+        let effects = sent(&mut client, &server, &format!("{family}.MERGE k lasting"));
+        assert_eq!(effects.last(), Some(&format!("PEXPIREAT k {}", expiry_of(SLICE + 2))), "{effects:?}");
+    }
+}
+
+#[test]
+fn a_dump_is_as_it_was_and_one_that_is_over_vanishes() {
+    for family in FAMILIES {
+        let (clock, server, mut client) = start(START);
+        run(&mut client, &writing(family, "a")[0]);
+        let mut chunks: Vec<(String, Vec<u8>)> = Vec::new();
+        let mut iterator = "0".to_owned();
+        loop {
+            let reply = client.list(&format!("{family}.SCANDUMP k {iterator}"));
+            let [redis::Value::Int(next), redis::Value::BulkString(chunk)] = &reply[..] else { panic!("{reply:?}") };
+            if *next == 0 {
+                break;
+            }
+            iterator = next.to_string();
+            chunks.push((iterator.clone(), chunk.clone()));
+        }
+        let digest = client.digest("k");
+        for (seconds, remains) in [(0, true), (30, true), (20, false)] {
+            clock.pass(seconds);
+            client.cmd("DEL k");
+            for (iterator, chunk) in &chunks {
+                let reply = client.call(&[format!("{family}.LOADCHUNK").as_bytes(), b"k", iterator.as_bytes(), chunk]);
+                assert!(error_text(&reply).is_none(), "{}", show(&reply));
+            }
+            client.expect("EXISTS k", &i64::from(remains).to_string());
+            if remains {
+                assert_eq!((expires_at(&mut client), client.digest("k")), (expiry_of(SLICE), digest.clone()));
+            }
+        }
+        drop(server);
+    }
+}
+
+#[test]
+fn it_comes_back_from_both_files_and_a_promoted_replica_goes_on() {
+    let lines = FAMILIES.map(|family| writing(family, "a")[0].replace(" k ", &format!(" {family} ")));
+    let clock = Clock::at(START);
+    let mut pair = Pair::of(clock.setup().line("appendonly yes"), clock.setup());
+    let mut client = pair.primary.client();
+    lines.iter().for_each(|line| run(&mut client, line));
+    clock.pass(10);
+    FAMILIES.iter().for_each(|family| run(&mut client, &format!("{family}.ADD {family} b")));
+    pair.assert_equal("moves");
+    let check = |client: &mut Client, slice: u64| {
+        for family in FAMILIES {
+            client.expect(&format!("PEXPIRETIME {family}"), &expiry_of(slice).to_string());
+            client.expect(&format!("{family}.INFO {family} VOLATILE"), "[1]");
+        }
+    };
+    check(&mut pair.replica.client(), SLICE + 1);
+    pair.assert_no_errors();
+    // From the appended commands, from the rewritten ones, and from the RDB file.
+    for preamble in ["no", "yes"] {
+        pair.primary.restart();
+        check(&mut pair.primary.client(), SLICE + 1);
+        pair.primary.client().expect(&format!("CONFIG SET aof-use-rdb-preamble {preamble}"), "+OK");
+        pair.primary.rewrite_aof();
+    }
+    pair.primary.restart();
+    check(&mut pair.primary.client(), SLICE + 1);
+    let mut replica = pair.replica.client();
+    replica.expect("REPLICAOF NO ONE", "+OK");
+    clock.pass(10);
+    FAMILIES.iter().for_each(|family| run(&mut replica, &format!("{family}.ADD {family} c")));
+    check(&mut replica, SLICE + 2);
+}
+
+#[test]
+fn it_needs_a_window_by_the_clock_and_options_in_each_call() {
+    let server = Server::start();
+    let mut client = server.client();
+    for family in FAMILIES {
+        let parameters = if family == "BF" { "0.01 100" } else { "100" };
+        let needs = if family == "BF" { "WINDOW or LAST" } else { "WINDOW" };
+        for (line, expected) in [
+            (
+                format!("RESERVE k {parameters} WINDOW 10 VOLATILE"),
+                "option VOLATILE goes with INSERT and ADMIT: once the key has expired, ADD would make one without a window",
+            ),
+            ("INSERT k VOLATILE ITEMS a".to_owned(), &format!("option VOLATILE needs option {needs}")),
+            ("ADMIT k LIMIT 1 VOLATILE ITEMS a".to_owned(), &format!("option VOLATILE needs option {needs}")),
+            (
+                "INSERT k WINDOW 10 MANUAL VOLATILE ITEMS a".to_owned(),
+                "option MANUAL does not go with VOLATILE: nobody knows when it will be empty",
+            ),
+            (
+                "INSERT k VOLATILE WINDOW 10 EX 10 ITEMS a".to_owned(),
+                "option VOLATILE does not go with EX, PX, EXAT and PXAT: the key expires once it is empty",
+            ),
+            ("INSERT k WINDOW 10 VOLATILE VOLATILE ITEMS a".to_owned(), "option VOLATILE is given twice"),
+        ] {
+            assert_eq!(client.error(&format!("{family}.{line}")), format!("ERR {expected}"));
+        }
+    }
+    let last = client.error("BF.INSERT k LAST VOLATILE ITEMS a");
+    assert_eq!(last, "ERR option LAST does not go with VOLATILE: it forgets by items, not by time");
+    client.expect("EXISTS k", "0");
+    for (line, expected) in
+        [("BF.ADD plain a", "BF"), ("LC.ADD counter a", "LC"), ("BF.INSERT last LAST ITEMS a", "BF")]
+    {
+        run(&mut client, line);
+        let key = line.split(' ').nth(1).expect("a key");
+        client.expect(&format!("{expected}.INFO {key} VOLATILE"), "[nil]");
+    }
+}
