@@ -245,7 +245,7 @@ fn values() -> Vec<(&'static str, Value)> {
         ("counter-dense", C(dense())),
         ("counter-dense-large", C(counter(1_000_000, 0, 100_000))),
         ("counter-exact-apart", C(counter(50_000, 1000, 500))),
-        ("counter-dense-few-set", C(counter_of(0.1, 1_000, 0, 100))),
+        ("counter-dense-few-set", C(counter_of(0.1, 1_000, 0, 400))),
         ("counter-exact-arriving", Value::cut_counter(counter(50_000, 1000, 500), 101)),
         ("counter-sparse-arriving", Value::cut_counter(counter_of(0.001, 1_000_000_000, 0, 2000), 22)),
         ("counter-dense-arriving", Value::cut_counter(counter(50_000, 10, 5000), 201)),

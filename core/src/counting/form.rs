@@ -9,10 +9,10 @@ use crate::counting::held::Held;
 use crate::counting::held::bitmap::{self, Bitmap, SlotTag};
 use crate::counting::held::cells::Cells;
 use crate::counting::held::members::Members;
+use crate::counting::held::positions::POSITION_BYTES;
 use crate::counting::held::ring::{self, TagRing};
 use crate::counting::layout::Layout;
 use crate::counting::params::{Params, Plan, Representation};
-use crate::counting::payload::POSITION_BYTES;
 use crate::counting::windowed_set::WindowedSet;
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited};
@@ -97,7 +97,7 @@ impl CounterForm {
                 (0, params.max_exact_payload_bytes() + T::BYTES as u64 * u64::from(params.exact_limit))
             }
             // More positions than this are held densely.
-            Representation::Sparse => (0, dense_bytes / 2),
+            Representation::Sparse => (0, bitmap::most_position_bytes::<T>(layout, ages)),
             Representation::Dense => (dense_bytes, dense_bytes),
         };
         let is_whole = representation != Representation::Sparse || payload_bytes.is_multiple_of(record_bytes);
@@ -203,10 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn too_many_positions_become_dense() {
-        let positions: Vec<u8> = (0..576u32).flat_map(|i| (i * 7).to_le_bytes()).collect();
-        let read = decode(params(SIZES[2], 250), Representation::Sparse, &positions).unwrap();
-        assert_eq!((read.representation(), read.set_bits()), (Representation::Dense, 576));
+    fn there_are_as_many_positions_as_are_held() {
+        let read = |len: u32| {
+            let positions: Vec<u8> = (0..len).flat_map(|i| (i * 7).to_le_bytes()).collect();
+            decode(params(SIZES[2], 250), Representation::Sparse, &positions)
+        };
+        let all = read(1152).unwrap();
+        assert_eq!((all.representation(), all.set_bits()), (Representation::Sparse, 1152));
+        assert!(matches!(read(1153), Err(Error::Corrupt { field: "payload length", .. })));
     }
 
     #[test]
@@ -215,7 +219,7 @@ mod tests {
         let check =
             |representation, bytes, limit| form(params, layout, 0, representation).check_bytes(bytes, &MaxBytes(limit));
         assert_eq!(check(Representation::Sparse, 4000, 1 << 14), Ok(()));
-        // A position takes two bytes and an eighth, where its payload has four.
+        // A position takes two bytes and a sixteenth, where its payload has four.
         for bytes in [1 << 17, layout.num_bytes() / 2] {
             assert!(matches!(check(Representation::Sparse, bytes, bytes / 2), Err(Error::TooLarge { .. })));
         }

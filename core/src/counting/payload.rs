@@ -18,10 +18,7 @@ use crate::counting::counter::{Contents, Counter};
 use crate::counting::held::Held;
 use crate::counting::held::bitmap::{SlotTag, Slots};
 use crate::counting::held::cells::Cells;
-use crate::counting::held::positions::Positions;
-
-/// Bytes of a stored position.
-pub(super) const POSITION_BYTES: usize = size_of::<u32>();
+use crate::counting::held::positions::{POSITION_BYTES, Positions};
 
 /// Positions of a part. Changing it changes where dumps are cut.
 const POSITIONS_PER_PART: u64 = 1 << 16;

@@ -9,8 +9,7 @@ use std::borrow::Cow;
 use crate::bits;
 use crate::counting::estimate::{KeptEstimate, Segments};
 use crate::counting::held::cells::{Cells, TagCells};
-use crate::counting::held::positions::{self, Positions};
-use crate::counting::held::ring::Ages;
+use crate::counting::held::positions::{self, POSITION_BYTES, Positions};
 use crate::counting::held::tag::Tag;
 use crate::counting::held::words::Words;
 use crate::counting::layout::{Layout, SegmentCounts, Slot};
@@ -23,27 +22,26 @@ use crate::window::Touch;
 pub(crate) trait SlotTag: Tag {
     /// A cell for each slot of a layout.
     type Cells: Cells<Self>;
-
-    /// Are `len` slots of a layout held as positions? Changing it changes which form is stored.
-    fn is_sparse(layout: Layout, len: u64, ages: Self::Ages) -> bool;
 }
 
 impl SlotTag for () {
     type Cells = Words;
-
-    /// Positions count with four bytes each, and 96 for every 65,536 slots: up to half of the words.
-    fn is_sparse(layout: Layout, len: u64, (): ()) -> bool {
-        4 * len + 96 * layout.num_bits().div_ceil(1 << 16).min(len) <= layout.num_bytes() / 2
-    }
 }
 
 impl SlotTag for u8 {
     type Cells = TagCells;
+}
 
-    /// Positions count with six bytes each, and 36 for every 4096 slots: up to half of the cells.
-    fn is_sparse(layout: Layout, len: u64, ages: Ages) -> bool {
-        6 * len + 36 * layout.num_bits().div_ceil(1 << 12) <= TagCells::num_bytes(layout, ages) / 2
-    }
+/// The most bytes of stored positions. Beyond, all cells are held: they would take less when stored. With tags they are held
+/// from half of that on: they are larger, and lists of thousands take long to insert into. Changing it changes which form is
+/// stored.
+pub(in crate::counting) fn most_position_bytes<T: SlotTag>(layout: Layout, ages: T::Ages) -> u64 {
+    T::Cells::num_bytes(layout, ages) / (1 + T::BYTES as u64)
+}
+
+/// Are `len` slots of a layout held as positions?
+pub(in crate::counting) fn is_sparse<T: SlotTag>(layout: Layout, len: u64, ages: T::Ages) -> bool {
+    len * (POSITION_BYTES + T::BYTES) as u64 <= most_position_bytes::<T>(layout, ages)
 }
 
 /// The slots of an estimating counter.
@@ -69,7 +67,7 @@ pub(in crate::counting) enum Slots<T: SlotTag> {
 
 /// The most heap bytes that a bitmap takes with `len` slots marked, besides its own struct, held as it will be then.
 pub(in crate::counting) fn heap_bytes<T: SlotTag>(layout: Layout, len: u64, ages: T::Ages) -> u64 {
-    if T::is_sparse(layout, len, ages) {
+    if is_sparse::<T>(layout, len, ages) {
         positions::heap_bytes::<T>(layout, len)
     } else {
         T::Cells::heap_bytes(layout, ages)
@@ -99,7 +97,7 @@ impl<T: SlotTag> Bitmap<T> {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub(in crate::counting) fn for_slots(layout: Layout, len: u64, ages: T::Ages) -> Result<Self, Error> {
-        if T::is_sparse(layout, len, ages) {
+        if is_sparse::<T>(layout, len, ages) {
             return Ok(Self::new(layout));
         }
         Ok(Self::dense(layout, T::Cells::new(layout, ages)?))
@@ -216,13 +214,14 @@ impl<T: SlotTag> Bitmap<T> {
     ) -> Result<Touch, Error> {
         let Slots::Sparse(positions) = &mut self.slots else { return Ok(Touch::Same) };
         let (layout, position, len) = (self.layout, slot.index as u32, positions.len());
-        if let Some(touch) = positions.renew(position, tag, ages) {
-            return Ok(touch);
-        }
-        if T::is_sparse(layout, len + 1, ages) {
+        let at = match positions.renew(position, tag, ages) {
+            Ok(touch) => return Ok(touch),
+            Err(at) => at,
+        };
+        if is_sparse::<T>(layout, len + 1, ages) {
             let heap_bytes = |len| positions::heap_bytes::<T>(layout, len);
             limit.check(held_bytes + heap_bytes(len), heap_bytes(len + 1) - heap_bytes(len))?;
-            positions.insert(layout, position, tag)?;
+            positions.insert(layout, at, position, tag)?;
         } else {
             limit.check(held_bytes, T::Cells::heap_bytes(layout, ages))?;
             let mut cells = T::Cells::new(layout, ages)?;
@@ -327,10 +326,11 @@ pub(in crate::counting) fn slot_at(layout: Layout, index: u64) -> Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counting::held::ring::Ages;
     use crate::counting::held::words::zeroed_words;
     use std::cell::RefCell;
 
-    /// 7936 slots: half of the words, 496 bytes, are as many as 100 positions count for.
+    /// 7936 slots: the words, 992 bytes, are as many as those of 248 stored positions.
     fn small() -> Layout {
         Layout::new(11, 8).unwrap()
     }
@@ -348,36 +348,36 @@ mod tests {
 
     #[test]
     fn where_sparse_ends_is_pinned() {
-        // Plain ones count four bytes a position and 96 for each 65,536 slots; with tags six, and 36 for each 4096.
+        // Four bytes a position, and as many as all words have; or five with a tag, and half as many as all cells.
         let halves = Ages { newest: 1, modulus: 15, most_age: 4 };
         let wholes = Ages { modulus: 255, ..halves };
         for (precision, plain, of_halves, of_wholes) in
-            [(11, 100, 318, 649), (14, 312, 860, 1756), (20, 16_032, 42_298, 86_138)]
+            [(11, 248, 396, 793), (14, 672, 1075, 2150), (20, 32_880, 52_608, 105_216)]
         {
             let layout = Layout::new(precision, 8).unwrap();
             let most =
                 |is_sparse: &dyn Fn(u64) -> bool| (0..1 << 20).take_while(|&len| is_sparse(len)).count() as u64 - 1;
-            assert_eq!(most(&|len| <()>::is_sparse(layout, len, ())), plain, "{precision}");
-            assert_eq!(most(&|len| u8::is_sparse(layout, len, halves)), of_halves, "{precision}");
-            assert_eq!(most(&|len| u8::is_sparse(layout, len, wholes)), of_wholes, "{precision}");
+            assert_eq!(most(&|len| is_sparse::<()>(layout, len, ())), plain, "{precision}");
+            assert_eq!(most(&|len| is_sparse::<u8>(layout, len, halves)), of_halves, "{precision}");
+            assert_eq!(most(&|len| is_sparse::<u8>(layout, len, wholes)), of_wholes, "{precision}");
         }
     }
 
     #[test]
     fn each_slot_asks_for_its_position_and_the_first_too_many_for_all_words() {
         let mut bitmap = Bitmap::new(small());
-        for position in 0..200u64 {
+        for position in 0..300u64 {
             let asked = Asked::default();
             let slot = slot_at(small(), 3 * position);
             assert_eq!(bitmap.mark(slot, (), (), 1000, &asked), Ok(Touch::New));
             let bytes = |len| positions::heap_bytes::<()>(small(), len);
             let expected = match position {
-                0..100 => vec![(1000 + bytes(position), bytes(position + 1) - bytes(position))],
-                100 => vec![(1000, 992 + size_of::<SegmentCounts>() as u64)],
+                0..248 => vec![(1000 + bytes(position), bytes(position + 1) - bytes(position))],
+                248 => vec![(1000, 992 + size_of::<SegmentCounts>() as u64)],
                 _ => vec![],
             };
             assert_eq!(asked.0.take(), expected, "{position}");
-            assert_eq!(matches!(bitmap.slots(), Slots::Sparse(_)), position < 100);
+            assert_eq!(matches!(bitmap.slots(), Slots::Sparse(_)), position < 248);
             assert_eq!(bitmap.mark(slot, (), (), 1000, &asked), Ok(Touch::Same));
             assert!(asked.0.take().is_empty());
         }

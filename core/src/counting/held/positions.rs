@@ -1,7 +1,7 @@
 //! Few slots of a bitmap, by their positions, each with its tag.
 //!
 //! Positions that share their upper bits are in one sorted list of their lower 16, so that a new one moves few others
-//! and takes two bytes and its tag. Lists grow by an eighth.
+//! and takes two bytes and its tag. Lists grow by a sixteenth.
 
 use std::alloc::Layout as Memory;
 
@@ -11,6 +11,8 @@ use crate::error::Error;
 use crate::size_limit::{try_to_vec, try_with_capacity};
 use crate::window::Touch;
 
+/// Bytes of a stored position.
+pub(in crate::counting) const POSITION_BYTES: usize = size_of::<u32>();
 /// Bits of a position that its list keeps.
 const LOWER_BITS: u32 = u16::BITS;
 /// Entries that a list grows by at least.
@@ -26,7 +28,7 @@ struct Record<T: Tag> {
 
 /// Entries by which a list of `len` grows at most when it is full.
 fn growth(len: usize) -> usize {
-    (len / 8).max(LEAST_GROWTH)
+    (len / 16).max(LEAST_GROWTH)
 }
 
 /// Positions with tags.
@@ -44,7 +46,7 @@ fn num_lists(layout: Layout) -> u64 {
 /// The most heap bytes of `len` positions.
 pub(in crate::counting) fn heap_bytes<T: Tag>(layout: Layout, len: u64) -> u64 {
     let lists = if len > 0 { num_lists(layout) } else { 0 };
-    let most_entries = len + len / 8 + LEAST_GROWTH as u64 * lists.min(len);
+    let most_entries = len + len / 16 + LEAST_GROWTH as u64 * lists.min(len);
     lists * size_of::<Vec<Record<T>>>() as u64 + most_entries * size_of::<Record<T>>() as u64
 }
 
@@ -86,27 +88,32 @@ impl<T: Tag> Positions<T> {
         })
     }
 
-    /// Marks a position that is there; none where it is not.
+    /// Marks a position that is there; the error says [where](Self::insert) one belongs that is not.
     #[inline]
-    pub(in crate::counting) fn renew(&mut self, position: u32, tag: T, ages: T::Ages) -> Option<Touch> {
-        let list = self.lists.get_mut((position >> LOWER_BITS) as usize)?;
-        let at = list.binary_search_by_key(&(position as u16), |entry| entry.lower).ok()?;
+    pub(in crate::counting) fn renew(&mut self, position: u32, tag: T, ages: T::Ages) -> Result<Touch, usize> {
+        let list = self.lists.get_mut((position >> LOWER_BITS) as usize).ok_or(0usize)?;
+        let at = list.binary_search_by_key(&(position as u16), |entry| entry.lower)?;
         let mut before = list[at].tag;
         let touch = tag.renew(&mut before, ages);
         list[at].tag = before;
-        Some(touch)
+        Ok(touch)
     }
 
-    /// Inserts a position of a layout that is not there yet.
+    /// Inserts a position of a layout that is not there yet, at the place in its list where it belongs.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; nothing was changed then.
-    pub(in crate::counting) fn insert(&mut self, layout: Layout, position: u32, tag: T) -> Result<(), Error> {
+    pub(in crate::counting) fn insert(
+        &mut self,
+        layout: Layout,
+        at: usize,
+        position: u32,
+        tag: T,
+    ) -> Result<(), Error> {
         if self.lists.is_empty() {
             *self = Self::with_lists(layout)?;
         }
         let list = &mut self.lists[(position >> LOWER_BITS) as usize];
-        let at = list.partition_point(|entry| entry.lower < position as u16);
         if list.len() == list.capacity() {
             let more = growth(list.len());
             let needed_bytes = (more * size_of::<Record<T>>()) as u64;
@@ -286,16 +293,16 @@ mod tests {
     }
 
     #[test]
-    fn lists_grow_by_an_eighth_and_take_no_more_than_reported() {
+    fn lists_grow_by_a_sixteenth_and_take_no_more_than_reported() {
         let layout = layout(14);
         let mut positions = Positions::none();
         assert!(sizes(&positions).is_empty());
         let mut capacity = 0;
         for position in 0..3000u32 {
-            positions.insert(layout, 7 * position, ()).unwrap();
+            positions.insert(layout, position as usize, 7 * position, ()).unwrap();
             let (sizes, len) = (sizes(&positions), position as usize + 1);
             if len > capacity {
-                capacity = position as usize + (position as usize / 8).max(4);
+                capacity = position as usize + (position as usize / 16).max(4);
             }
             assert_eq!(sizes, [(24, 8), (2 * capacity, 1)]);
             assert!(24 + 2 * capacity as u64 <= heap_bytes::<()>(layout, len as u64));
@@ -311,7 +318,9 @@ mod tests {
         let layout = layout(20);
         let mut positions = Positions::none();
         for position in 0..3000 {
-            positions.insert(layout, 700 * (position % 1000) + position / 1000, u8::from(position % 100 != 0)).unwrap();
+            let (number, tag) = (700 * (position % 1000) + position / 1000, u8::from(position % 100 != 0));
+            let at = positions.renew(number, tag, AGES).unwrap_err();
+            positions.insert(layout, at, number, tag).unwrap();
         }
         for (kept, len) in [(0, 30), (7, 0)] {
             positions.retain(|tag| tag == kept);
@@ -358,11 +367,11 @@ mod tests {
                 let expected = naive.get(&position).map(|&before| {
                     if AGES.age(before) <= age { Touch::Same } else { Touch::Renewed }
                 });
-                prop_assert_eq!(renewed, expected);
-                if renewed.is_none() {
-                    positions.insert(layout, position, tag).unwrap();
+                prop_assert_eq!(renewed.ok(), expected);
+                if let Err(at) = renewed {
+                    positions.insert(layout, at, position, tag).unwrap();
                 }
-                if renewed != Some(Touch::Same) {
+                if renewed != Ok(Touch::Same) {
                     naive.insert(position, tag);
                 }
             }

@@ -8,7 +8,7 @@ use crate::bits;
 use crate::counting::counter::{Contents, Counter, Shaped};
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
 use crate::counting::held::Held;
-use crate::counting::held::bitmap::{self, Bitmap, SlotTag, slot_at};
+use crate::counting::held::bitmap::{self, Bitmap, slot_at};
 use crate::counting::held::cells::Cells;
 use crate::counting::held::members::Members;
 use crate::counting::held::words::{Words, zeroed_words};
@@ -301,7 +301,7 @@ fn union_of_members(sets: &[&Members], params: &Params, limit: &impl SizeLimit) 
 fn union_of_bits(layout: Layout, counters: &[&Counter], limit: &impl SizeLimit) -> Result<Bitmap, Error> {
     let is_large = |counter: &&Counter| {
         let is_dense = counter.plain().and_then(Held::bitmap).is_some_and(|bitmap| bitmap.words().is_some());
-        is_dense || !<()>::is_sparse(layout, counter.most_slots(), ())
+        is_dense || !bitmap::is_sparse::<()>(layout, counter.most_slots(), ())
     };
     let held_bytes = Counter::STRUCT_BYTES + Bitmap::<()>::STRUCT_BYTES;
     if counters.iter().any(is_large) {

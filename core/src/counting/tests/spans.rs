@@ -219,7 +219,7 @@ fn a_merge_has_the_parameters_that_it_keeps() {
 fn an_estimate_of_all_slots_is_of_all_members() {
     for slices in [4, 60] {
         let mut counter = counter(params(0, 100), slices);
-        add(&mut counter, 0..2000);
+        add(&mut counter, 10_000..40_000);
         assert_eq!(counter.representation(), Representation::Dense);
         for item in 2000..2100u32 {
             counter.estimate();

@@ -79,13 +79,13 @@ fn forged_values_are_refused() {
         let mut counter = Counter::new(params(exact_limit, 100)).unwrap().with_window(window, 19).unwrap();
         counter.rebase(5);
         for member in 0..members {
-            counter.advance(u64::from(member) / 60 + 5);
+            counter.advance(u64::from(member) / 480 + 5);
             let item = &member.to_le_bytes()[..1 + usize::from(member > 255)];
             counter.add(item, &Unlimited).unwrap();
         }
         counter
     };
-    let (exact, sparse, dense) = (of(10, 3), of(0, 3), of(0, 600));
+    let (exact, sparse, dense) = (of(10, 3), of(0, 3), of(0, 4800));
     let [Representation::Exact, Representation::Sparse, Representation::Dense] =
         [&exact, &sparse, &dense].map(Counter::representation)
     else {
