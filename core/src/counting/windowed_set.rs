@@ -251,6 +251,15 @@ impl WindowedSet {
         limit: &impl SizeLimit,
     ) -> Result<bool, Error> {
         let (ages, to) = (self.ring.ages(), self.held.bitmap().map_or(from.layout(), Bitmap::layout));
+        if let (Some(behind), Slots::Dense(theirs)) = (u8::try_from(behind).ok(), from.slots())
+            && let Held::Estimating(bitmap) = &mut self.held
+            && from.layout() == to
+            && let Slots::Dense(cells) = bitmap.slots_mut()
+            && let Some(changed) = cells.merge(to, ages, theirs, other.ring.ages(), behind)
+        {
+            bitmap.forget_estimate();
+            return Ok(changed);
+        }
         let (mut changed, mut result) = (false, Ok(()));
         from.for_each(&mut |index, tag| {
             let (Some(tag), true) = (self.tag_of(other, tag, behind), result.is_ok()) else { return };

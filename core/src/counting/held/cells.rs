@@ -215,6 +215,36 @@ impl TagCells {
         *self.counts = counts;
     }
 
+    /// Gives each cell the younger of its own tag and that of another's, whose newest slice is `behind` slices older; what is
+    /// too old is left out. Both have the same layout. None where their cells have different sizes, else whether that changed
+    /// anything.
+    pub(in crate::counting) fn merge(
+        &mut self,
+        layout: Layout,
+        ages: Ages,
+        other: &TagCells,
+        theirs: Ages,
+        behind: u8,
+    ) -> Option<bool> {
+        if self.has_halves != other.has_halves {
+            return None;
+        }
+        let (mut counts, mut words, mut start, mut changed) = (SegmentCounts::default(), [0; BLOCK_WORDS], 0, false);
+        let block_bytes = BLOCK_WORDS * self.word_bytes();
+        for (block, from) in self.bytes.chunks_mut(block_bytes).zip(other.bytes.chunks(block_bytes)) {
+            changed |= if self.has_halves {
+                merge_halves(block, ages, from, theirs, behind)
+            } else {
+                merge_wholes(block, ages, from, theirs, behind)
+            };
+            let words = words_of(block, self.has_halves, ages, u8::MAX, &mut words);
+            counts.add_words(layout, start, words);
+            start += words.len();
+        }
+        *self.counts = counts;
+        Some(changed)
+    }
+
     /// How many slots of each segment were touched at most `most_age` slices ago.
     pub(in crate::counting) fn counts_within(&self, layout: Layout, ages: Ages, most_age: u8) -> SegmentCounts {
         let mut counts = SegmentCounts::default();
@@ -345,6 +375,37 @@ fn free_halves(block: &mut [u8], ages: Ages, most_age: u8) {
     }
 }
 
+/// The younger of two tags, of which the other is of a ring whose newest slice is `behind` slices older.
+#[inline(always)]
+fn younger(own: u8, ages: Ages, other: u8, theirs: Ages, behind: u8) -> u8 {
+    let age = theirs.age(other).saturating_add(behind);
+    let is_taken = (other != 0) & (age <= ages.most_age) & ((own == 0) | (age < ages.age(own)));
+    if is_taken { ages.tag(age) } else { own }
+}
+
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+fn merge_wholes(block: &mut [u8], ages: Ages, from: &[u8], theirs: Ages, behind: u8) -> bool {
+    let mut changed = 0;
+    for (own, &other) in block.iter_mut().zip(from) {
+        let merged = younger(*own, ages, other, theirs, behind);
+        changed |= *own ^ merged;
+        *own = merged;
+    }
+    changed != 0
+}
+
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+fn merge_halves(block: &mut [u8], ages: Ages, from: &[u8], theirs: Ages, behind: u8) -> bool {
+    let mut changed = 0;
+    for (own, &other) in block.iter_mut().zip(from) {
+        let low = younger(*own & 0xf, ages, other & 0xf, theirs, behind);
+        let merged = low | younger(*own >> 4, ages, other >> 4, theirs, behind) << 4;
+        changed |= *own ^ merged;
+        *own = merged;
+    }
+    changed != 0
+}
+
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn words_of_wholes(block: &[u8], ages: Ages, most_age: u8, words: &mut [u64]) {
     for (word, cells) in words.iter_mut().zip(block.as_chunks::<WORD_CELLS>().0) {
@@ -381,154 +442,4 @@ fn words_of_halves(block: &[u8], ages: Ages, most_age: u8, words: &mut [u64]) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::hash::hash64;
-
-    /// Of half a byte and of a whole one; four slices are alive besides the newest.
-    const HALVES: Ages = Ages { newest: 5, modulus: 15, most_age: 4 };
-    const WHOLES: Ages = Ages { newest: 200, modulus: 255, most_age: 4 };
-
-    /// Cells of a layout as bytes, each with one of these tags or free, and the same cell by cell.
-    fn cells(layout: Layout, ages: Ages, tag_of: impl Fn(u64) -> u8) -> (TagCells, Vec<u8>) {
-        let tags: Vec<u8> = (0..layout.num_bits()).map(tag_of).collect();
-        let mut bytes: Vec<u8> = if ages.has_halves() {
-            tags.as_chunks().0.iter().map(|[first, second]| first | second << 4).collect()
-        } else {
-            tags.clone()
-        };
-        let cells = TagCells::from_payload(&mut bytes, layout, Ages { most_age: u8::MAX, ..ages }).unwrap();
-        (cells, tags)
-    }
-
-    /// Counts of the cells of these tags, one by one.
-    fn counted(layout: Layout, tags: &[u8], is_meant: impl Fn(u8) -> bool) -> SegmentCounts {
-        let mut counts = SegmentCounts::default();
-        for (index, _) in (0..).zip(tags).filter(|&(_, &tag)| is_meant(tag)) {
-            counts.increment(layout.segment_of(index));
-        }
-        counts
-    }
-
-    fn random(index: u64) -> u64 {
-        hash64(&index.to_le_bytes(), 0)
-    }
-
-    #[test]
-    fn cells_gone_through_at_once_are_as_one_by_one() {
-        for ages in [HALVES, WHOLES] {
-            let modulus = u64::from(ages.modulus);
-            // All free, all of the newest slice, few, and of every tag: of fewer words than are looked at together, and
-            // of many more.
-            let kinds: [&dyn Fn(u64) -> u8; 4] = [
-                &|_| 0,
-                &|_| ages.newest,
-                &|index| {
-                    if random(index).is_multiple_of(1000) { (1 + random(index) / 1000 % modulus) as u8 } else { 0 }
-                },
-                &|index| (random(index) % (modulus + 1)) as u8,
-            ];
-            for (precision, tail_bits) in [(9, 8), (15, 8)] {
-                let layout = Layout::new(precision, tail_bits).unwrap();
-                for tag_of in kinds {
-                    let (mut cells, tags) = cells(layout, ages, tag_of);
-                    assert_eq!(cells.as_bytes().len() as u64, TagCells::num_bytes(layout, ages));
-                    assert_eq!(cells.counts(), &counted(layout, &tags, |tag| tag != 0));
-                    assert!((0..).zip(&tags).all(|(index, &tag)| cells.get(index as usize) == tag));
-                    let mut visited = Vec::new();
-                    cells.for_each(&mut |index, tag| visited.push((index, tag)));
-                    assert!((0..).zip(tags.iter().copied()).filter(|&(_, tag)| tag != 0).eq(visited));
-
-                    let mut by_tag = vec![SegmentCounts::default(); 256];
-                    cells.for_each_count(layout, &mut |segment, tag, count| {
-                        assert!(count > 0);
-                        by_tag[usize::from(tag)].add(segment, count);
-                    });
-                    assert_eq!(by_tag[0], SegmentCounts::default());
-                    for tag in [1, 2, ages.newest, ages.modulus] {
-                        assert_eq!(by_tag[usize::from(tag)], counted(layout, &tags, |other| other == tag));
-                    }
-                    let total: u64 = by_tag.iter().map(SegmentCounts::total).sum();
-                    assert_eq!(total, cells.counts().total());
-
-                    for most_age in [0, 3, ages.modulus - 1] {
-                        let is_meant = |tag| tag != 0 && ages.age(tag) <= most_age;
-                        let expected = counted(layout, &tags, is_meant);
-                        assert_eq!(cells.counts_within(layout, ages, most_age), expected);
-                        assert_eq!(cells.has_any(ages, most_age), expected.total() > 0);
-                        let mut words = vec![0; layout.num_words()];
-                        cells.to_words(ages, most_age, &mut words);
-                        let set = crate::bits::ones(&words).map(|index| index as u64);
-                        assert!((0..).zip(&tags).filter(|&(_, &tag)| is_meant(tag)).map(|(index, _)| index).eq(set));
-                    }
-
-                    let copy = cells.try_clone().unwrap();
-                    assert_eq!((copy.as_bytes(), copy.counts()), (cells.as_bytes(), cells.counts()));
-                    cells.free_dead(layout, ages, 3);
-                    let left = |tag: u8| if tag != 0 && ages.age(tag) <= 3 { tag } else { 0 };
-                    assert!((0..).zip(&tags).all(|(index, &tag)| cells.get(index as usize) == left(tag)));
-                    assert_eq!(cells.counts(), &counted(layout, &tags, |tag| left(tag) != 0));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_single_cell_is_found_wherever_it_is() {
-        let layout = Layout::new(14, 13).unwrap();
-        for ages in [HALVES, WHOLES] {
-            let last = layout.num_bits() - 1;
-            for index in [0, 1, 2, 63, 64, 8191, 8192, 16_383, 16_384, last - 64, last - 1, last] {
-                let slot = Slot { index, segment: layout.segment_of(index) };
-                let mut cells = TagCells::new(layout, ages).unwrap();
-                assert!(!cells.has_any(ages, u8::MAX));
-                assert_eq!(
-                    [2, 2, 3].map(|age| cells.mark(slot, ages.tag(age), ages)),
-                    [Touch::New, Touch::Same, Touch::Same]
-                );
-                assert_eq!(cells.get(index as usize), ages.tag(2));
-                assert!(cells.has_any(ages, 2) && !cells.has_any(ages, 1));
-                assert_eq!((cells.counts().get(slot.segment), cells.counts().total()), (1, 1));
-                assert_eq!(
-                    (cells.mark(slot, ages.newest, ages), cells.get(index as usize)),
-                    (Touch::Renewed, ages.newest)
-                );
-                assert_eq!(
-                    (cells.counts().total(), cells.heap_layouts()[0].size() as u64),
-                    (1, TagCells::num_bytes(layout, ages))
-                );
-                let mut visited = Vec::new();
-                cells.for_each(&mut |index, tag| visited.push((index, tag)));
-                assert_eq!(visited, [(index, ages.newest)]);
-            }
-        }
-    }
-
-    #[test]
-    fn cells_of_dead_slices_are_refused() {
-        let layout = Layout::new(9, 8).unwrap();
-        // Alive are in half a byte those from 1, in a whole one from 196.
-        for (ages, byte, dead) in [
-            (HALVES, 0x06, Some(6)),
-            (HALVES, 0x60, Some(6)),
-            (HALVES, 0xf1, Some(15)),
-            (HALVES, 0x15, None),
-            (WHOLES, 195, Some(195)),
-            (WHOLES, 196, None),
-            (WHOLES, 200, None),
-            (WHOLES, 201, Some(201)),
-            (WHOLES, 0x11, Some(0x11)),
-        ] {
-            let mut bytes = vec![0; TagCells::num_bytes(layout, ages) as usize];
-            *bytes.last_mut().unwrap() = byte;
-            let (before, read) = (bytes.clone(), TagCells::from_payload(&mut bytes, layout, ages));
-            match dead {
-                None => assert!(read.is_ok_and(|cells| cells.as_bytes() == before) && bytes.is_empty()),
-                Some(tag) => {
-                    let expected = Error::corrupt("tag", "0 or that of a living slice", tag);
-                    assert!(read.is_err_and(|error| error == expected) && bytes == before);
-                }
-            }
-        }
-    }
-}
+mod tests;
