@@ -14,6 +14,7 @@ pub struct Command {
 /// An argument, as `COMMAND DOCS` shows it.
 #[derive(Debug)]
 pub struct Argument {
+    pub name: String,
     pub kind: Kind,
     /// The word before the value, or instead of one.
     pub token: Option<String>,
@@ -35,6 +36,11 @@ pub enum Kind {
 }
 
 impl Command {
+    /// Whether its first argument says how many keys it has.
+    pub fn is_numbered(&self) -> bool {
+        self.arguments[0].name == "numkeys"
+    }
+
     /// What is before the dot: commands of one family take the same keys.
     pub fn family(&self) -> &str {
         self.name.split_once('.').map_or(&self.name, |(family, _)| family)
@@ -82,6 +88,7 @@ fn argument(about: &Value) -> Argument {
     };
     let has = |flag: &str| flags.iter().any(|other| other == flag);
     Argument {
+        name: text(&value(about, "name").expect("a name")),
         kind,
         token: value(about, "token").map(|token| text(&token)),
         is_optional: has("optional"),

@@ -57,6 +57,7 @@ impl Speaker {
     fn first_key(&self, words: &[Vec<u8>]) -> Option<(String, Vec<u8>)> {
         let name = String::from_utf8_lossy(words.first()?).to_lowercase();
         let command = self.commands.iter().find(|command| command.name == name)?;
+        // Of numbered keys the number comes first.
         let position = command.arguments.iter().position(|argument| argument.kind == Kind::Key)?;
         Some((command.family().to_owned(), words.get(position + 1)?.clone()))
     }
@@ -79,11 +80,26 @@ impl Speaker {
         let commands = std::mem::take(&mut self.commands);
         let command = &commands[index];
         let mut words = vec![command.name.clone().into_bytes()];
-        for argument in &command.arguments {
-            self.say(argument, command.family(), &mut words);
+        if command.is_numbered() {
+            self.say_numbered(command, &mut words);
+        } else {
+            command.arguments.iter().for_each(|argument| self.say(argument, command.family(), &mut words));
         }
         self.commands = commands;
         words
+    }
+
+    /// `numkeys key [key ...] [SINCE seconds [seconds ...]]`, with numbers that fit.
+    fn say_numbered(&mut self, command: &Command, words: &mut Words) {
+        let keys = 1 + self.random.up_to(4);
+        words.push(keys.to_string().into_bytes());
+        words.extend((0..keys).map(|_| self.key(command.family())));
+        let Some(since) = command.arguments[2..].iter().find(|_| self.random.one_in(3)) else { return };
+        words.extend(since.token.clone().map(String::into_bytes));
+        for _ in 0..if self.random.one_in(2) { keys } else { 1 } {
+            let seconds = self.random.below(100);
+            words.push(if self.random.one_in(4) { b"-".to_vec() } else { seconds.to_string().into_bytes() });
+        }
     }
 
     fn say(&mut self, argument: &Argument, family: &str, words: &mut Words) {

@@ -162,6 +162,8 @@ impl Session {
             let Tally { served, refused } = self.tallies.get(&command.name).unwrap_or(&Tally { served: 0, refused: 0 });
             let _ = write!(report, "{} {served}/{}, ", command.name, served + refused);
             assert!(served + refused > 0, "{} was never said", command.name);
+            // A number of keys that never fits would be refused before anything is asked.
+            assert!(*served > 0 || !command.is_numbered(), "{} was never served", command.name);
         }
         let count = |of: fn(&Tally) -> usize| self.tallies.values().map(of).sum::<usize>();
         let (served, refused) = (count(|tally| tally.served), count(|tally| tally.refused));
