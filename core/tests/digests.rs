@@ -350,7 +350,7 @@ fn counters() {
     let checked = [
         check_counter(&counter(50_000, 250, 20), Representation::Exact),
         check_counter(&counter(10_000_000, 10, 40), Representation::Sparse),
-        check_counter(&counter_of(0.1, 1_000, 0, 100), Representation::Dense),
+        check_counter(&counter_of(0.1, 1_000, 0, 400), Representation::Dense),
     ];
     assert_fixed(checked, &["form", "kind", "length", "representation"]);
 }

@@ -361,7 +361,7 @@ fn every_layout_of_sizing_reads_back() {
             let window = Window::new(40, 20, Counter::MAX_SLICES, ClockSource::Manual).unwrap();
             let mut counters = [plain.try_clone().unwrap().with_window(window, 0).unwrap(), plain];
             for counter in &mut counters {
-                let all = (counter.num_bits() / 8).max(100_000);
+                let all = (counter.num_bits() / 4).max(100_000);
                 for members in [0..100, 100..all] {
                     let members: Vec<_> = members.map(u64::to_le_bytes).collect();
                     counter.live(Time::Reached).add_all(&members, &Unlimited, |_| {}).unwrap();

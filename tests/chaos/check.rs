@@ -205,7 +205,11 @@ impl Look<'_> {
     }
 
     fn members(&mut self, name: &str) -> Option<BTreeSet<Vec<u8>>> {
-        let reply = self.ask(&command("LC.MEMBERS ?", name))?;
+        self.members_of(&format!("LC.MEMBERS {name}"))
+    }
+
+    fn members_of(&mut self, question: &str) -> Option<BTreeSet<Vec<u8>>> {
+        let reply = self.ask(&command(question, ""))?;
         let Value::Array(items) = reply else { self.broken(&show(&reply)) };
         let len = items.len();
         let bytes = |item| match item {
@@ -214,7 +218,7 @@ impl Look<'_> {
         };
         let members: BTreeSet<Vec<u8>> = items.into_iter().map(bytes).collect();
         if members.len() != len {
-            self.broken(&format!("{} of {len} members of {name} are different", members.len()));
+            self.broken(&format!("{} of {len} members of {question} are different", members.len()));
         }
         Some(members)
     }
@@ -228,6 +232,7 @@ impl Look<'_> {
         if count != members.len() {
             self.broken(&format!("LC.COUNT {count} of {} members", members.len()));
         }
+        self.at_sets(&name, &members)?;
         let forgets = matches!(self.key().shape.remembers, Remembers::Slices(_));
         let mut known = 0;
         for key in self.writers {
@@ -249,6 +254,33 @@ impl Look<'_> {
             let members = self.members(&key.shadow_name())?;
             if let Some(lost) = key.items(0..len).find(|item| !members.contains(item)) {
                 self.broken(&format!("'{}' is missing in {}", lost.escape_ascii(), key.shadow_name()));
+            }
+        }
+        Some(())
+    }
+
+    /// Questions about several counters, here one counter twice.
+    fn at_sets(&mut self, name: &str, members: &BTreeSet<Vec<u8>>) -> Option<()> {
+        let (count, twice) = (members.len() as f64, format!("{name} {name}"));
+        for (question, expected) in
+            [("UNIONCARD 1 ?", count), ("UNIONCARD 2 ? ?", count), ("INTERCARD 2 ? ?", count), ("DIFFCARD 2 ? ?", 0.0)]
+        {
+            let asked = self.pair_of(&format!("LC.{}", question.replace('?', name)))?;
+            if asked != (expected, 0.0) {
+                self.broken(&format!("LC.{question} {asked:?} of {count} members"));
+            }
+        }
+        for (question, expected) in [("UNION", members.clone()), ("INTER", members.clone()), ("DIFF", BTreeSet::new())]
+        {
+            if self.members_of(&format!("LC.{question} 2 {twice}"))? != expected {
+                self.broken(&format!("LC.{question} lists other members"));
+            }
+        }
+        if let Remembers::Slices(_) = self.key().shape.remembers {
+            let Value::Array(rows) = self.ask(&command("LC.HISTORY ?", name))? else { self.broken("LC.HISTORY") };
+            let Some(Value::Array(oldest)) = rows.last() else { self.broken("LC.HISTORY has no rows") };
+            if number(&oldest[1]) != count {
+                self.broken(&format!("LC.HISTORY ends with {} of {count} members", show(&oldest[1])));
             }
         }
         Some(())
@@ -289,7 +321,11 @@ impl Look<'_> {
     }
 
     fn estimate(&mut self, name: &str) -> Option<(f64, f64)> {
-        match self.ask(&command("LC.UNIONCARD 1 ?", name))? {
+        self.pair_of(&format!("LC.UNIONCARD 1 {name}"))
+    }
+
+    fn pair_of(&mut self, question: &str) -> Option<(f64, f64)> {
+        match self.ask(&command(question, ""))? {
             Value::Array(pair) if pair.len() == 2 => Some((number(&pair[0]), number(&pair[1]))),
             other => self.broken(&show(&other)),
         }
