@@ -86,7 +86,7 @@ const FILTER: Shape = Shape {
 
 const COUNTER: Shape = Shape { kind: Kind::Exact, add: "LC.ADD ?", items: 5_000, ..FILTER };
 
-pub const SHAPES: [Shape; 21] = [
+pub const SHAPES: [Shape; 20] = [
     Shape {
         name: "lines",
         kind: Kind::Filter { rate: 0.001, has_card: true },
@@ -124,14 +124,6 @@ pub const SHAPES: [Shape; 21] = [
         name: "clock",
         kind: Kind::Filter { rate: 0.01, has_card: false },
         create: "BF.RESERVE ? 0.01 20000 WINDOW 8 SLICES 4",
-        remembers: Remembers::Seconds(8),
-        items: 200_000,
-        ..FILTER
-    },
-    Shape {
-        name: "volatile",
-        kind: Kind::Filter { rate: 0.01, has_card: false },
-        add: "BF.INSERT ? CAPACITY 20000 ERROR 0.01 WINDOW 8 SLICES 4 VOLATILE ITEMS",
         remembers: Remembers::Seconds(8),
         items: 200_000,
         ..FILTER
