@@ -66,7 +66,7 @@ fn check(capacity: u64, error_rate: f64, members: u64, trials: u64) -> f64 {
     let errors = relative_errors(capacity, error_rate, members, trials);
     assert_as_stated(&errors, stated, &format!("{members} members, capacity {capacity}, error {error_rate}"));
     if members <= capacity {
-        assert!(stated <= error_rate);
+        assert!(stated <= 1.025 * error_rate);
     }
     rms(&errors)
 }
@@ -143,7 +143,7 @@ fn sequential_ids_are_as_good_as_random_ones() {
 }
 
 #[test]
-fn unions_of_different_capacities_are_as_good_as_the_smallest() {
+fn unions_of_different_capacities_err_as_their_common_layout() {
     let trials = 200;
     let error = |seed| {
         let small = counter(50_000, 0.01, seed, 0..30_000);
@@ -152,7 +152,8 @@ fn unions_of_different_capacities_are_as_good_as_the_smallest() {
         union_card(&[&large, &small, &few].map(|counter| counter.at(Time::Reached))).unwrap().count() as f64 / 50_000.0
             - 1.0
     };
-    let stated = estimate::standard_error(Layout::new(14, 10).unwrap(), 50_000.0);
+    let [small, large] = [50_000, 1_000_000].map(|capacity| sizing::layout(0.01, capacity).unwrap());
+    let stated = estimate::standard_error(small.common(large), 50_000.0);
     assert_as_stated(&(0..trials).map(error).collect::<Vec<_>>(), stated, "union");
 }
 
