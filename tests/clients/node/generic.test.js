@@ -76,6 +76,7 @@ inBothProtocols("generic", (test) => {
       Slices: null,
       Slice: null,
       Clock: null,
+      Volatile: null,
     });
     await refused("ERR not found", () => client.sendCommand(["LC.INFO", key("missing")]));
   });

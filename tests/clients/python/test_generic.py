@@ -78,6 +78,7 @@ class Generic(Suite):
             b"Slices": None,
             b"Slice": None,
             b"Clock": None,
+            b"Volatile": None,
         }
         self.is_exactly(info, expected)
         await self.is_refused("^not found$", self.client.execute_command, "LC.INFO", self.key("missing"))

@@ -114,6 +114,7 @@ in_every_way! {
             ("Slices", Value::Nil),
             ("Slice", Value::Nil),
             ("Clock", Value::Nil),
+            ("Volatile", Value::Nil),
         ];
         assert_eq!(found, expected.map(|(label, value)| (label.to_owned(), value)).into());
         assert_eq!(refusal(session.query::<Value>(cmd("LC.INFO").arg(session.key("missing")))), "ERR not found");
