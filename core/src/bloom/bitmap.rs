@@ -16,8 +16,8 @@ pub(crate) const LINE_BITS: u32 = 512;
 /// Bytes of a line.
 pub(crate) const LINE_BYTES: u64 = LINE_BITS as u64 / 8;
 
-/// Bitmaps of fewer lines than this, 32 KiB, are taken to be in the first-level cache, where a prefetch only costs
-/// time. Free to change: nothing stored depends on it.
+/// The least number of lines, 32 KiB, from which a bitmap is prefetched: smaller ones are taken to be in the
+/// first-level cache. Free to change: nothing stored depends on it.
 pub(super) const PREFETCH_FROM_LINES: usize = 512;
 
 /// 512 bits in one cache line.
@@ -110,7 +110,7 @@ impl LineBitmap {
         Ok(())
     }
 
-    /// Sets whole words, each with its index, to values of before.
+    /// Restores whole words, each given with its index, to earlier values.
     pub(super) fn put_back(&mut self, words: &[(usize, u64)]) {
         let own: &mut [u64] = bytemuck::cast_slice_mut(&mut self.lines);
         for &(index, before) in words {
@@ -120,7 +120,7 @@ impl LineBitmap {
         }
     }
 
-    /// Becomes the union with `other`, which has the same size. Tells whether that set a bit.
+    /// Becomes the union with `other`, which has the same size. Returns whether that set a bit.
     pub(super) fn union_with(&mut self, other: &LineBitmap) -> bool {
         if other.set_bits == 0 {
             return false;
@@ -130,7 +130,7 @@ impl LineBitmap {
         new > 0
     }
 
-    /// How many bits the union with `others`, of the same size, has set.
+    /// The number of set bits in the union with `others`, all of the same size.
     pub(super) fn count_union<'a>(&self, others: impl Iterator<Item = &'a LineBitmap> + Clone + Sync) -> u64 {
         const PIECE: usize = PIECE_BYTES / size_of::<Line>();
         let pieces = self.lines.chunks(PIECE).enumerate();
@@ -159,7 +159,8 @@ impl LineBitmap {
     }
 }
 
-/// How many bits the union of some lines with those of `others` in the same place, from line `start` on, has set.
+/// The number of set bits in the union of some lines with the lines of `others` at the same places, from line `start`
+/// on.
 fn count_union<'a>(lines: &[Line], mut start: usize, others: impl Iterator<Item = &'a LineBitmap> + Clone) -> u64 {
     let mut set_bits = 0;
     for block in lines.chunks(BLOCK) {
@@ -193,7 +194,7 @@ fn part(lines: &mut [Line], offset: u64, num_bytes: usize, len: usize) -> Result
 mod tests {
     use super::*;
 
-    /// A bitmap with these bytes, each with its offset.
+    /// A bitmap with these bytes, each given with its offset.
     fn bitmap(num_lines: u64, bytes: &[(u64, u8)]) -> LineBitmap {
         let mut bitmap = LineBitmap::zeroed(num_lines).unwrap();
         let len = bitmap.as_bytes().len();
@@ -216,7 +217,7 @@ mod tests {
         }
     }
 
-    /// Each piece of a large bitmap is counted with what the others have in the same place.
+    /// The pieces of a large bitmap are counted together with the same pieces of the others.
     #[test]
     fn a_union_of_several_pieces_is_counted_in_each() {
         let num_bytes = 2 * PIECE_BYTES as u64 + 3 * LINE_BYTES;

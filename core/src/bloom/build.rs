@@ -9,12 +9,12 @@ use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::SizeLimit;
 
-/// A filter without a window that takes items by their hashes, so that others can hash.
+/// A filter without a window that takes items by their hashes, so that several threads can hash.
 #[derive(Debug)]
 pub struct FilterBuild(BloomFilter);
 
 impl FilterBuild {
-    /// An empty filter.
+    /// An empty filter for this layout and these parameters.
     ///
     /// # Errors
     /// As [`BloomFilter::new`].
@@ -22,7 +22,7 @@ impl FilterBuild {
         BloomFilter::new(layout, params, limit).map(FilterBuild)
     }
 
-    /// What hashes an item for [`Self::add`].
+    /// The function that hashes an item for [`Self::add`].
     pub fn hasher(&self) -> impl Fn(&[u8]) -> Hash128 + Copy + Send + Sync + use<> {
         let (layout, seed) = (self.0.layout(), self.0.params().seed);
         move |item| match layout {
@@ -31,12 +31,12 @@ impl FilterBuild {
         }
     }
 
-    /// Adds the items of these hashes, in order, and returns how many were new. Every bit and count is as
-    /// [`Live::add_all`](crate::live::Live::add_all) would leave it. The bits of lines are set on so many threads; those of the classic layout
-    /// on one, since an item has them everywhere.
+    /// Adds the items with these hashes, in order, and returns how many were new. Every bit and count is as
+    /// [`Live::add_all`](crate::live::Live::add_all) would leave it. The bits of lines are set on `threads` threads;
+    /// those of the classic layout on one, since an item has them everywhere.
     ///
     /// # Errors
-    /// As [`Live::add`](crate::live::Live::add). The items before the refused one are added.
+    /// As [`Live::add`](crate::live::Live::add). The items before the rejected one are added.
     ///
     /// # Panics
     /// If the system does not give it the threads.
@@ -49,7 +49,7 @@ impl FilterBuild {
         }
     }
 
-    /// The filter.
+    /// The finished filter.
     pub fn finish(self) -> BloomFilter {
         self.0
     }
@@ -134,7 +134,7 @@ mod tests {
         }
     }
 
-    /// A thread has some items at least, so no more are started than there are items for.
+    /// Fewer threads are started than asked for if there are too few items.
     #[test]
     fn more_threads_than_items_may_be_asked_for() {
         let items = items(500);

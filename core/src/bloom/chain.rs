@@ -33,16 +33,16 @@ pub(crate) const MAX_SUB_FILTERS: usize = 1024;
 ///
 /// A method with the mask `pending` handles those hashes whose bit is set in it. It takes at most 32 hashes.
 pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'static {
-    /// What it shares with others of its sizes.
+    /// The derived parameters that sub-filters of equal sizes share.
     type Plan;
-    /// A sub-filter of this store.
+    /// A sub-filter with this store.
     fn of(store: Store<Self::Plan>) -> Self;
-    /// What it consists of.
+    /// The bits, counts and derived parameters of the sub-filter.
     fn store(&self) -> &Store<Self::Plan>;
-    /// The same, to be changed.
+    /// The store, mutable.
     fn store_mut(&mut self) -> &mut Store<Self::Plan>;
 
-    /// The parameters of the chain that starts with it.
+    /// The parameters of the chain that starts with this sub-filter.
     fn params(&self) -> &Params;
     /// The hash of an item.
     fn hash(item: &[u8], seed: u64) -> Hash128;
@@ -54,23 +54,23 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
         let Store { plan, bitmap, .. } = self.store();
         Ok(Self::of(Store::new(plan.clone(), bitmap.lines().len() as u64, held_bytes, limit)?))
     }
-    /// An equal sub-filter.
+    /// A copy of the sub-filter.
     fn try_clone(&self) -> Result<Self, Error> {
         Ok(Self::of(self.store().try_clone()?))
     }
-    /// Bytes of a chain of these sub-filters, as `INFO` reports them.
+    /// Bytes of a chain with these sub-filters, as `INFO` reports them.
     fn size_bytes(sub_filters: &[Self]) -> u64;
 
-    /// How many items it is made for.
+    /// The number of items that the sub-filter is sized for.
     fn capacity(&self) -> u64;
-    /// The false-positive rate that it may have when it holds as many items as it is made for.
+    /// The false-positive rate that the sub-filter may have at its capacity.
     fn error_rate(&self) -> f64;
-    /// How many items it counts.
+    /// The number of items that the sub-filter counts.
     #[inline]
     fn num_items(&self) -> u64 {
         self.store().num_items
     }
-    /// For loading and unions: sets the number of items that the bits stand for.
+    /// For loading and unions: sets the number of items that the bits represent.
     fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
         check_items(num_items, self.num_bits())?;
         self.store_mut().num_items = num_items;
@@ -78,14 +78,14 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     }
     /// Bits that an item can set.
     fn num_bits(&self) -> u64;
-    /// How many bits are set.
+    /// The number of set bits.
     #[inline]
     fn set_bits(&self) -> u64 {
         self.store().bitmap.set_bits()
     }
     /// Bytes of the bitmap. It is in memory, so a `usize` holds them.
     fn num_bytes(&self) -> usize;
-    /// The bitmap.
+    /// The bytes of the bitmap.
     fn as_bytes(&self) -> &[u8] {
         &self.store().bitmap.as_bytes()[..self.num_bytes()]
     }
@@ -94,23 +94,23 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
         let len = self.num_bytes();
         self.store_mut().bitmap.append_bytes(offset, bytes, len)
     }
-    /// Bits of an item; some may coincide.
+    /// Bits per item; some may coincide.
     fn hashes(&self) -> u32;
 
-    /// Whether it takes no more new items.
+    /// Whether the sub-filter takes no more new items.
     fn is_full(&self) -> bool;
-    /// A lower bound of the number of items that it takes before it is full; 0 if it is full.
+    /// A lower bound of the number of new items that fit; 0 if the sub-filter is full.
     fn room(&self) -> u64;
-    /// Whether this number of counted items, in this number of set bits, is no more than it is made for.
+    /// Whether the sub-filter may count `num_items` items with `set_bits` set bits.
     fn holds(&self, num_items: u64, set_bits: u64) -> bool;
 
     /// Whether the item of this hash may have been inserted.
     fn may_contain(&self, hash: Hash128) -> bool;
-    /// Inserts the item of this hash; tells whether that set a bit.
+    /// Inserts the item with this hash; returns whether that set a bit.
     fn insert(&mut self, hash: Hash128) -> bool;
-    /// Calls `visit` with the index and the value of each word that may have bits of the item of this hash.
+    /// Calls `visit` with the index and the value of each word that may have bits of the item with this hash.
     fn words_of(&self, hash: Hash128, visit: &mut dyn FnMut(usize, u64));
-    /// Takes insertions back: these words, each with its index, and the number of items are what they were before.
+    /// Undoes insertions: restores these words, each given with its index, and the number of items.
     fn put_back(&mut self, words: &[(usize, u64)], num_items: u64) {
         let store = self.store_mut();
         store.bitmap.put_back(words);
@@ -125,7 +125,7 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     /// Inserts the hashes in order, and calls `added` for each with whether it set a bit.
     fn insert_all(&mut self, hashes: impl Iterator<Item = Hash128>, added: &mut impl FnMut(bool));
 
-    /// Inserts the hashes in order, on up to so many threads where the layout allows it.
+    /// Inserts the hashes in order, on up to `_threads` threads where the layout allows it.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; nothing is changed then.
@@ -153,26 +153,26 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
         found
     }
 
-    /// Checks that equal bits of both stand for equal items.
+    /// Checks that equal bits of both sub-filters represent equal items.
     fn check_mergeable(&self, other: &Self) -> Result<(), Error>;
-    /// Becomes the union with `other`; tells whether that set a bit.
+    /// Becomes the union with `other`; returns whether that set a bit.
     fn union_with(&mut self, other: &Self) -> bool {
         self.store_mut().bitmap.union_with(&other.store().bitmap)
     }
-    /// How many bits the union with mergeable `others` has set.
+    /// The number of set bits in the union with mergeable `others`.
     fn count_union<'a>(&'a self, others: impl Iterator<Item = &'a Self> + Clone + Sync) -> u64 {
         self.store().bitmap.count_union(others.map(|other| &other.store().bitmap))
     }
-    /// The maximum-likelihood estimate of the number of items that set this number of bits.
+    /// The maximum-likelihood estimate of the number of items from the number of set bits.
     fn estimate_items(&self, set_bits: u64) -> f64;
-    /// The estimated false-positive rate with this number of bits set.
+    /// The estimated false-positive rate with `set_bits` set bits.
     fn rate_with(&self, set_bits: u64) -> f64;
 
-    /// The false-positive rate of all sub-filters together that can follow the first `len` of the chain that starts with
-    /// it, as far as a union must leave room for them. 0 if the filter does not scale.
+    /// The summed false-positive rate of all sub-filters that can follow the first `len` of the chain that starts with
+    /// this one, as far as a union must leave room for it. It is 0 if the filter does not scale.
     fn rate_to_come(&self, len: usize) -> f64;
 
-    /// Empties it, in place.
+    /// Empties the sub-filter, in place.
     fn clear(&mut self) {
         let store = self.store_mut();
         store.bitmap.clear();
@@ -182,19 +182,19 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     fn relocate(&mut self, f: impl FnOnce(Box<[Line]>) -> Box<[Line]>) {
         self.store_mut().bitmap.relocate(f);
     }
-    /// Calls `visit` with the layout of every heap allocation it owns.
+    /// Calls `visit` with the layout of every heap allocation that the sub-filter owns.
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
         visit(self.store().bitmap.heap_layout());
         own_layout(&self.store().plan).into_iter().for_each(visit);
     }
 }
 
-/// What most items of a chunk are expected to be.
+/// The expected answer for most items of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Expected {
-    /// Not there.
+    /// Most items are absent.
     Absent,
-    /// There.
+    /// Most items are present.
     Present,
 }
 
@@ -225,12 +225,12 @@ pub(in crate::bloom) fn taken_bytes<S: SubFilter>(sub_filter: &S) -> u64 {
 }
 
 impl<S: SubFilter> Chain<S> {
-    /// A chain of this sub-filter.
+    /// A chain of one sub-filter.
     pub(super) fn of(first: S) -> Self {
         Chain { sub_filters: SubFilters::One(first) }
     }
 
-    /// A chain of these sub-filters, oldest first.
+    /// A chain of several sub-filters, oldest first.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if there is none.
@@ -239,7 +239,7 @@ impl<S: SubFilter> Chain<S> {
         Ok(Chain { sub_filters: SubFilters::from_vec(sub_filters).ok_or_else(none)? })
     }
 
-    /// An equal filter.
+    /// A copy of the filter.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -250,7 +250,7 @@ impl<S: SubFilter> Chain<S> {
         Chain::of_all(try_clone_all(self.sub_filters())?)
     }
 
-    /// An empty filter of the same parameters, in new memory.
+    /// An empty filter with the same parameters, in new memory.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], and what `limit` says.
@@ -258,10 +258,10 @@ impl<S: SubFilter> Chain<S> {
         Ok(Chain::of(self.sub_filters.first().empty_twin(0, limit)?))
     }
 
-    /// Adds an item. Tells whether it was new; `false` means that the filter already answered that it may contain it.
+    /// Adds an item. Returns whether it was new; `false` means that the filter already answered that it may contain it.
     ///
     /// # Errors
-    /// A full filter refuses a new item. The error is [`Error::Full`] if the filter does not scale, else what keeps it
+    /// A full filter rejects a new item. The error is [`Error::Full`] if the filter does not scale, else what keeps it
     /// from growing ([`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::OutOfRange`]). Nothing is changed then.
     #[inline]
     pub fn add(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
@@ -290,7 +290,7 @@ impl<S: SubFilter> Chain<S> {
     /// cache misses overlap. `added` is called for each item with whether it was new.
     ///
     /// # Errors
-    /// As [`Self::add`]. The items before the refused one are added, and `added` was called for each of them.
+    /// As [`Self::add`]. The items before the rejected one are added, and `added` was called for each of them.
     pub fn add_all<'a>(
         &mut self,
         items: impl IntoIterator<Item = &'a [u8]>,
@@ -344,48 +344,49 @@ impl<S: SubFilter> Chain<S> {
         }
     }
 
-    /// The parameters it was made with. RedisBloom does not store them: for a classic filter, rate and capacity follow
-    /// from the first sub-filter, and the seed is 0.
+    /// The parameters that the filter was made with. RedisBloom does not store them: for a classic filter, rate and
+    /// capacity follow from the first sub-filter, and the seed is 0.
     pub fn params(&self) -> &Params {
         self.sub_filters.first().params()
     }
 
-    /// Its sub-filters, oldest first.
+    /// The sub-filters, oldest first.
     #[inline(always)]
     pub fn sub_filters(&self) -> &[S] {
         self.sub_filters.as_slice()
     }
 
-    /// Its sub-filters, to relocate or overwrite their bitmaps. Relocating changes no bit. Overwriting forgets items
+    /// The sub-filters, to relocate or overwrite their bitmaps. Relocating changes no bit. Overwriting forgets items
     /// only where RedisBloom does so too.
     #[inline(always)]
     pub(crate) fn sub_filters_mut(&mut self) -> &mut [S] {
         self.sub_filters.as_mut_slice()
     }
 
-    /// How many of the added items were new. After a merge it is an estimate.
+    /// The number of added items that were new. After a merge it is an estimate.
     #[inline]
     pub fn num_items(&self) -> u64 {
         num_items(self.sub_filters())
     }
 
-    /// Whether it is as new, so that clearing it would change nothing.
+    /// Whether the filter is as new, so that clearing it would change nothing.
     pub fn is_empty(&self) -> bool {
         matches!(&self.sub_filters, SubFilters::One(only) if only.num_items() == 0 && only.set_bits() == 0)
     }
 
-    /// How many items its sub-filters are made for, in all.
+    /// The number of items that all sub-filters together are sized for.
     pub fn capacity(&self) -> u64 {
         self.sub_filters().iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.capacity()))
     }
 
-    /// How many new items fit, at least, before it grows or refuses them. Known items take no room.
+    /// A lower bound of the number of new items that fit before the filter grows or rejects them. Known items take no
+    /// room.
     #[inline]
     pub fn room(&self) -> u64 {
         self.sub_filters().last().map_or(0, S::room)
     }
 
-    /// Whether so many new items fit without another sub-filter, and are all counted.
+    /// Whether `additions` new items fit without another sub-filter, and are all counted.
     #[inline]
     pub fn has_room_for(&self, additions: u64) -> bool {
         let fits = |newest: &S| if additions == 1 { !newest.is_full() } else { newest.room() >= additions };
@@ -399,7 +400,7 @@ impl<S: SubFilter> Chain<S> {
         S::size_bytes(self.sub_filters())
     }
 
-    /// The share of its bits that are set.
+    /// The share of set bits.
     pub fn fill_ratio(&self) -> f64 {
         fill_ratio(self.sub_filters())
     }
@@ -409,13 +410,13 @@ impl<S: SubFilter> Chain<S> {
         false_positive_rate(self.sub_filters())
     }
 
-    /// Empties it. It keeps its parameters and the memory of its first sub-filter.
+    /// Empties the filter. It keeps its parameters and the memory of its first sub-filter.
     pub fn clear(&mut self) {
         self.sub_filters.truncate(1);
         self.sub_filters_mut().iter_mut().for_each(S::clear);
     }
 
-    /// Calls `visit` with the layout of every heap allocation it owns.
+    /// Calls `visit` with the layout of every heap allocation that the filter owns.
     pub fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
         self.sub_filters.list_layout().into_iter().for_each(&mut *visit);
         self.sub_filters().iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
@@ -472,7 +473,7 @@ impl<S: SubFilter> Chain<S> {
     }
 }
 
-/// Equal sub-filters.
+/// Copies of the sub-filters.
 pub(super) fn try_clone_all<S: SubFilter>(sub_filters: &[S]) -> Result<Vec<S>, Error> {
     let mut copies = try_with_capacity(sub_filters.len())?;
     for sub_filter in sub_filters {
@@ -481,13 +482,13 @@ pub(super) fn try_clone_all<S: SubFilter>(sub_filters: &[S]) -> Result<Vec<S>, E
     Ok(copies)
 }
 
-/// How many items these sub-filters count.
+/// The number of items that these sub-filters count.
 #[inline]
 pub(super) fn num_items(sub_filters: &[impl SubFilter]) -> u64 {
     sub_filters.iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.num_items()))
 }
 
-/// The share of the bits of these sub-filters that are set; 0 without a sub-filter.
+/// The share of set bits in these sub-filters; 0 without a sub-filter.
 pub(super) fn fill_ratio(sub_filters: &[impl SubFilter]) -> f64 {
     // One from elsewhere may have bits set where no item has any.
     let (set, all) = sub_filters.iter().fold((0.0, 0.0), |(set, all), sub_filter| {
@@ -497,13 +498,13 @@ pub(super) fn fill_ratio(sub_filters: &[impl SubFilter]) -> f64 {
     if all > 0.0 { set / all } else { 0.0 }
 }
 
-/// The false-positive rate of these sub-filters together, estimated from their set bits.
+/// The false-positive rate of a filter with these sub-filters, estimated from their set bits.
 pub(super) fn false_positive_rate(sub_filters: &[impl SubFilter]) -> f64 {
     // Without a sub-filter the sum is 0, and so is the rate, but negative.
     chain_rate(sub_filters.iter().map(|sub_filter| sub_filter.rate_with(sub_filter.set_bits()))).abs()
 }
 
-/// Chance that any of several independent sub-filters errs, from the chance of each.
+/// The chance that any of several independent sub-filters errs, from the chance of each.
 pub(super) fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
     // In logarithms: 1 - (1 - r) would lose rates below 1e-16.
     -libm::expm1(rates.map(|rate| libm::log1p(-rate)).sum())
@@ -513,7 +514,7 @@ pub(super) fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
 pub(super) struct AddedChunk {
     /// The mask of the items that were new.
     pub(super) new: u32,
-    /// Items handled.
+    /// The number of hashes that were handled.
     pub(super) handled: usize,
 }
 

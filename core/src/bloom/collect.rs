@@ -22,8 +22,7 @@ impl Clone for BloomFilter {
     }
 }
 
-/// A filter of lines for as many items as there are, otherwise as [`Params::default`] has it. The items are held until
-/// all are there.
+/// A filter sized for the number of items, otherwise with [`Params::default`]. The items are held until all are there.
 ///
 /// ```
 /// use rollcall_core::bloom::BloomFilter;

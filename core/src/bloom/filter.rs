@@ -19,18 +19,18 @@ pub struct BloomFilter {
     pub(crate) chain: EitherChain,
 }
 
-/// Millions of small filters have this and their bitmaps. No allocator has a size class between 48 and 64 bytes that
-/// all have.
+/// The size matters because there may be millions of small filters. No allocator has a size class between 48 and 64
+/// bytes that all have.
 const _: () = assert!(size_of::<BloomFilter>() == 48);
 
 /// A chain of either layout.
 #[derive(Debug, PartialEq)]
 pub enum EitherChain {
-    /// In lines.
+    /// A filter of cache lines.
     Lines(LineFilter),
-    /// In RedisBloom's layout.
+    /// A filter in RedisBloom's layout.
     Classic(ClassicFilter),
-    /// In lines, and forgetting.
+    /// A windowed filter of cache lines.
     Windowed(Box<Ring>),
 }
 
@@ -38,25 +38,25 @@ pub enum EitherChain {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct SubFilterInfo {
-    /// How many items it is made for.
+    /// The number of items that the sub-filter is sized for.
     pub capacity: u64,
-    /// How many insertions set a bit; after a merge an estimate.
+    /// The number of insertions that set a bit; after a merge an estimate.
     pub num_items: u64,
-    /// The error rate it has when full.
+    /// The error rate of the sub-filter when full.
     pub error_rate: f64,
-    /// Bytes of its bitmap.
+    /// Bytes of the bitmap.
     pub num_bytes: u64,
-    /// Bits of its bitmap.
+    /// Bits of the bitmap.
     pub num_bits: u64,
     /// Bits an item sets; some may coincide.
     pub hashes: u32,
-    /// Bits set.
+    /// The number of set bits.
     pub set_bits: u64,
-    /// Its geometry in lines; `None` in the classic layout.
+    /// The geometry in lines; `None` in the classic layout.
     pub geometry: Option<Geometry>,
 }
 
-/// Calls the same method of either chain.
+/// Calls a method of the chain, whatever its layout.
 macro_rules! either {
     ($chain:expr, $filter:ident => $call:expr) => {
         match $chain {
@@ -67,7 +67,8 @@ macro_rules! either {
     };
 }
 
-/// Calls the same method of either chain. One that forgets is told how many slices later than its newest it is.
+/// Calls a method of the chain, whatever its layout. One that forgets is told how many slices later than its newest it
+/// is.
 macro_rules! reached {
     ($chain:expr, $method:ident($($argument:expr),*), $slices_later:expr) => {
         match $chain {
@@ -81,7 +82,7 @@ macro_rules! reached {
 pub(super) use reached;
 
 impl BloomFilter {
-    /// An empty filter.
+    /// An empty filter with this layout and these parameters.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, what `limit` says, [`Error::OutOfMemory`].
@@ -92,7 +93,7 @@ impl BloomFilter {
         })
     }
 
-    /// Its layout.
+    /// The layout of the filter.
     pub fn layout(&self) -> BitLayout {
         match self.chain {
             EitherChain::Lines(_) | EitherChain::Windowed(_) => BitLayout::Lines,
@@ -100,7 +101,7 @@ impl BloomFilter {
         }
     }
 
-    /// An equal filter.
+    /// A copy of the filter.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -108,7 +109,7 @@ impl BloomFilter {
         Ok(either!(&self.chain, filter => filter.try_clone()?.into()))
     }
 
-    /// An empty filter of the same layout and parameters, in new memory.
+    /// An empty filter with the same layout and parameters, in new memory.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], and what `limit` says.
@@ -138,13 +139,13 @@ impl BloomFilter {
         reached!(&self.chain, may_contain_all(items, found), 0);
     }
 
-    /// The parameters it was made with. RedisBloom does not store them: for a classic filter, rate and capacity follow
-    /// from the first sub-filter, and the seed is 0.
+    /// The parameters that the filter was made with. RedisBloom does not store them: for a classic filter, rate and
+    /// capacity follow from the first sub-filter, and the seed is 0.
     pub fn params(&self) -> &Params {
         either!(&self.chain, filter => filter.params())
     }
 
-    /// Its sub-filters, oldest first.
+    /// The sub-filters, oldest first.
     pub fn sub_filters(&self) -> impl ExactSizeIterator<Item = SubFilterInfo> + '_ {
         let len = either!(&self.chain, filter => filter.sub_filters().len());
         (0..len).map(move |index| match &self.chain {
@@ -154,22 +155,23 @@ impl BloomFilter {
         })
     }
 
-    /// How many of the added items were new. After a merge it is an estimate.
+    /// The number of added items that were new. After a merge it is an estimate.
     pub fn num_items(&self) -> u64 {
         reached!(&self.chain, num_items(), 0)
     }
 
-    /// Whether it is as new, so that clearing it would change nothing.
+    /// Whether the filter is as new, so that clearing it would change nothing.
     pub fn is_empty(&self) -> bool {
         either!(&self.chain, filter => filter.is_empty())
     }
 
-    /// How many items its sub-filters are made for, in all.
+    /// The number of items that all sub-filters together are sized for.
     pub fn capacity(&self) -> u64 {
         either!(&self.chain, filter => filter.capacity())
     }
 
-    /// How many new items fit, at least, before it grows or refuses them. Known items take no room.
+    /// A lower bound of the number of new items that fit before the filter grows or rejects them. Known items take no
+    /// room.
     pub fn room(&self) -> u64 {
         either!(&self.chain, filter => filter.room())
     }
@@ -179,7 +181,7 @@ impl BloomFilter {
         either!(&self.chain, filter => filter.size_bytes())
     }
 
-    /// The share of its bits that are set.
+    /// The share of set bits.
     pub fn fill_ratio(&self) -> f64 {
         reached!(&self.chain, fill_ratio(), 0)
     }
@@ -189,7 +191,7 @@ impl BloomFilter {
         reached!(&self.chain, false_positive_rate(), 0)
     }
 
-    /// Empties it. It keeps its parameters and the memory of its first sub-filter.
+    /// Empties the filter. It keeps its parameters and the memory of its first sub-filter.
     pub fn clear(&mut self) {
         either!(&mut self.chain, filter => filter.clear());
     }

@@ -1,4 +1,4 @@
-//! Bloom filters: sets that tell whether an item may be in them, and cannot list their items.
+//! Bloom filters: sets that answer whether an item may be in them, and cannot list their items.
 //!
 //! For every item that was added, a filter answers that it may be there: there are no false negatives. Of the items
 //! that were not added, it errs for at most `error_rate` while it holds no more than its capacity. A filter that scales
@@ -34,7 +34,7 @@ pub use ring::Forgotten;
 pub use sliding::{Sliding, Span};
 pub use windowed::Present;
 
-/// Size and false-positive rate of a filter of lines, computed before there is one.
+/// Size and false-positive rate of a filter in lines, computed before it is made.
 pub mod sizing {
     pub use super::lines::sizing::{
         Geometry, estimate_items, false_positive_rate, geometry, sub_filter_capacity, sub_filter_geometry,

@@ -9,7 +9,7 @@ use crate::error::{Error, Parameter};
 pub enum BitLayout {
     /// In a few cache lines: Rollcall's own layout, and the faster one.
     Lines,
-    /// All over the bitmap as in RedisBloom: for its data, and for filters that are to go back to it.
+    /// Bits anywhere in the bitmap, as in RedisBloom: for imported data, and for filters that will be exported.
     Classic,
 }
 
@@ -37,17 +37,17 @@ impl fmt::Display for BitLayout {
 /// equal order, are equal in every bit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Params {
-    /// The false-positive rate: the largest share of absent items for which the filter may answer that it holds them.
+    /// The false-positive rate: the largest share of absent items that the filter may report as present.
     pub error_rate: f64,
-    /// How many items the first sub-filter is made for.
+    /// The number of items that the first sub-filter is sized for.
     pub capacity: u64,
-    /// How many times larger each further sub-filter is than the one before; 0 for a filter that does not scale.
+    /// The size of each further sub-filter as a multiple of the one before; 0 for a filter that does not scale.
     pub expansion: u32,
     /// Seed of the hash.
     pub seed: u64,
 }
 
-/// As a server makes filters that are added to before they are reserved.
+/// The parameters of filters that a server makes for an item that is added without a reservation.
 impl Default for Params {
     fn default() -> Self {
         Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 }
@@ -55,10 +55,10 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Largest capacity one can ask for, in items.
+    /// The largest capacity, in items.
     pub const MAX_CAPACITY: u64 = 1 << 40;
 
-    /// Largest expansion one can ask for.
+    /// The largest expansion.
     pub const MAX_EXPANSION: u32 = 32768;
 
     /// Checks that every parameter is in its range.
@@ -80,7 +80,7 @@ impl Params {
         if self.expansion <= Self::MAX_EXPANSION { Ok(()) } else { Err(expansion_error(self.expansion)) }
     }
 
-    /// Checks that a filter of these parameters can be merged with one of `theirs`.
+    /// Checks that filters with these parameters and with `theirs` can be merged.
     ///
     /// # Errors
     /// [`Error::Incompatible`] names the first that differs.
@@ -98,7 +98,7 @@ pub fn expansion_error(expansion: impl Display) -> Error {
     Error::out_of_range(Parameter::Expansion, "from 0 to 32768", expansion)
 }
 
-/// Refuses a rate that is not strictly between 0 and 1, and NaN.
+/// Rejects a rate that is not strictly between 0 and 1, and NaN.
 pub(super) fn check_error_rate(error_rate: f64) -> Result<(), Error> {
     let is_within = error_rate > 0.0 && error_rate < 1.0;
     Error::check_range(is_within, Parameter::ErrorRate, "more than 0 and less than 1", error_rate)

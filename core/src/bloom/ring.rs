@@ -1,4 +1,4 @@
-//! Filters of lines that forget: a ring of generations, one a slice.
+//! Windowed filters of lines: a ring of generations, one per slice.
 //!
 //! ```text
 //! slices of time:   | e-4 | e-3 | e-2 | e-1 |  e  |      e is the newest, of 4 slices
@@ -33,39 +33,39 @@ mod moves;
 
 pub use self::moves::Forgotten;
 
-/// A filter of lines that forgets.
+/// A windowed filter of lines.
 ///
 /// Invariants: generations have different ages, less than their greatest number, and at least one sub-filter each. A sub-filter is
 /// made by the plan of the generation's parameters and its place in the generation.
 #[derive(Debug, PartialEq)]
 pub struct Ring {
-    /// What was asked for. Each generation has parameters of its own.
+    /// The parameters that the user asked for. Each generation has parameters of its own.
     params: Params,
     sliding: Sliding,
     of_generation: Params,
     newest_slice: u64,
-    /// Oldest first. Those without an item are left out.
+    /// The generations, oldest first. Those without an item are left out.
     generations: Vec<Generation>,
-    /// Those of all generations end to end, oldest first.
+    /// The sub-filters of all generations end to end, oldest first.
     sub_filters: Vec<LineSubFilter>,
 }
 
-/// What came in a slice.
+/// The items that were added in one slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Generation {
-    /// How many slices ago. Counted from the newest, so that slices can be renumbered.
+    /// The age of the generation, in slices. Counted from the newest, so that slices can be renumbered.
     pub(crate) age: u32,
-    /// How many sub-filters it has.
+    /// The number of sub-filters.
     pub(crate) len: u32,
-    /// How many of its items came again later, and count there. At most as many as it has.
+    /// The number of items that were added again later, and count in the later generation. At most as many as it has.
     pub(crate) renewed: u64,
 }
 
 impl Ring {
-    /// Bytes of one that holds nothing: what a chain takes, and the ring itself.
+    /// Bytes of an empty ring: the size of a chain, and the ring itself.
     const EMPTY_BYTES: u64 = (size_of::<Chain<LineSubFilter>>() + size_of::<Self>()) as u64;
 
-    /// An empty filter whose newest slice is this one. `limit` is asked for all generations at once.
+    /// An empty filter with this newest slice. `limit` is asked for all generations at once.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, and what `limit` says.
@@ -78,7 +78,7 @@ impl Ring {
         Ok(Ring { params, sliding, of_generation, newest_slice, generations, sub_filters })
     }
 
-    /// A filter of these generations, oldest first: for loading.
+    /// A filter with these generations, oldest first: for loading.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, [`Error::Corrupt`] for generations that no filter of
@@ -96,7 +96,7 @@ impl Ring {
         Ok(Ring { params, sliding, of_generation, newest_slice, generations, sub_filters })
     }
 
-    /// Checks that these sub-filters are those of these generations.
+    /// Checks that the sub-filters match the generations.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -118,7 +118,7 @@ impl Ring {
         Ok(())
     }
 
-    /// An equal filter.
+    /// A copy of the filter.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -127,7 +127,7 @@ impl Ring {
         Ok(Ring { generations: try_to_vec(&self.generations)?, sub_filters, ..*self })
     }
 
-    /// An empty filter of the same parameters, at the same slice.
+    /// An empty filter with the same parameters, at the same slice.
     ///
     /// # Errors
     /// What `limit` says.
@@ -135,17 +135,17 @@ impl Ring {
         Ring::new(self.params, self.sliding, self.newest_slice, limit)
     }
 
-    /// The parameters it was made with.
+    /// The parameters that the filter was made with.
     pub fn params(&self) -> &Params {
         &self.params
     }
 
-    /// How far back it reaches.
+    /// The window of the filter.
     pub fn sliding(&self) -> &Sliding {
         &self.sliding
     }
 
-    /// The newest slice that it has reached.
+    /// The newest slice that the filter has reached.
     pub fn newest_slice(&self) -> u64 {
         self.newest_slice
     }
@@ -160,7 +160,7 @@ impl Ring {
         &self.sub_filters
     }
 
-    /// Its sub-filters, to relocate their bitmaps.
+    /// The sub-filters, to relocate their bitmaps.
     pub(crate) fn sub_filters_mut(&mut self) -> &mut [LineSubFilter] {
         &mut self.sub_filters
     }
@@ -170,14 +170,15 @@ impl Ring {
         by_generation(&self.generations, &self.sub_filters)
     }
 
-    /// How many generations, and how many of their sub-filters, are dead once so many more slices have begun.
+    /// The number of generations, and of their sub-filters, that have expired once `slices_later` more slices have
+    /// begun.
     fn dead(&self, slices_later: u64) -> (usize, usize) {
         let most = u64::from(self.sliding.generations(self.params.capacity));
         let dead = self.generations.iter().take_while(|one| u64::from(one.age).saturating_add(slices_later) >= most);
         dead.fold((0, 0), |(generations, sub_filters), one| (generations + 1, sub_filters + one.len as usize))
     }
 
-    /// The sub-filters that are alive once so many more slices have begun, oldest first.
+    /// The sub-filters that are live once `slices_later` more slices have begun, oldest first.
     #[inline]
     fn alive(&self, slices_later: u64) -> &[LineSubFilter] {
         match slices_later {
@@ -203,7 +204,7 @@ impl Ring {
         hash128(item, self.params.seed)
     }
 
-    /// Whether the item may have been added, once so many more slices have begun.
+    /// Whether the item may have been added, once `slices_later` more slices have begun.
     // Apart, so that the code for a plain filter stays small.
     #[inline(never)]
     pub fn may_contain(&self, item: &[u8], slices_later: u64) -> bool {
@@ -228,7 +229,8 @@ impl Ring {
         }
     }
 
-    /// How many of the added items it remembers, once so many more slices have begun. After a merge it is an estimate.
+    /// The number of items that the filter still holds once `slices_later` more slices have begun. After a merge it is
+    /// an estimate.
     pub fn num_items(&self, slices_later: u64) -> u64 {
         let (dead, _) = self.dead(slices_later);
         self.by_generation().skip(dead).fold(0, |sum, (generation, sub_filters)| {
@@ -236,17 +238,17 @@ impl Ring {
         })
     }
 
-    /// Whether there is nothing in it, not even what is forgotten by now.
+    /// Whether the filter holds nothing, not even expired items.
     pub fn is_empty(&self) -> bool {
         self.generations.is_empty()
     }
 
-    /// How many items it is made for, in one window.
+    /// The number of items that the filter is sized for, in one window.
     pub fn capacity(&self) -> u64 {
         self.params.capacity
     }
 
-    /// How many new items the newest sub-filter takes, at least.
+    /// A lower bound of the number of new items that the newest sub-filter takes.
     pub fn room(&self) -> u64 {
         self.newest().last().map_or(0, LineSubFilter::room)
     }
@@ -258,22 +260,22 @@ impl Ring {
         Self::EMPTY_BYTES + lists as u64 + bitmaps
     }
 
-    /// The share of the bits that are set, of those alive once so many more slices have begun.
+    /// The share of set bits among those that are live once `slices_later` more slices have begun.
     pub fn fill_ratio(&self, slices_later: u64) -> f64 {
         fill_ratio(self.alive(slices_later))
     }
 
-    /// The false-positive rate, estimated from the bits that are alive once so many more slices have begun.
+    /// The false-positive rate, estimated from the bits that are live once `slices_later` more slices have begun.
     pub fn false_positive_rate(&self, slices_later: u64) -> f64 {
         false_positive_rate(self.alive(slices_later))
     }
 
-    /// Empties it. It keeps its parameters and its newest slice.
+    /// Empties the filter. It keeps its parameters and its newest slice.
     pub fn clear(&mut self) {
         (self.generations, self.sub_filters) = (Vec::new(), Vec::new());
     }
 
-    /// Calls `visit` with the layout of every heap allocation it owns, besides itself.
+    /// Calls `visit` with the layout of every heap allocation that the filter owns, besides itself.
     pub fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
         let lists = [
             Layout::array::<Generation>(self.generations.capacity()),
@@ -283,7 +285,7 @@ impl Ring {
         self.sub_filters.iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
     }
 
-    /// The sub-filter at a place in a generation, beside `len` others in the ring.
+    /// A new sub-filter for a place in a generation, in a ring that already has `len`.
     fn sub_filter(
         &self,
         index: usize,
@@ -316,13 +318,13 @@ impl Ring {
         Ok(())
     }
 
-    /// Whether its slices begin with items, not with time.
+    /// Whether slices begin with items, not with time.
     fn is_of_last(&self) -> bool {
         self.sliding.window().is_none()
     }
 }
 
-/// Checks that a ring can have these generations, oldest first.
+/// Checks that a ring may have these generations, oldest first.
 ///
 /// # Errors
 /// [`Error::Corrupt`].

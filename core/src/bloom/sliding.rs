@@ -1,4 +1,4 @@
-//! How far back a filter that forgets reaches.
+//! The window of a windowed filter: how far back it reaches.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::params::Params;
 use crate::error::{Error, Parameter};
 use crate::window::{ClockSource, Window};
 
-/// How far back a filter that forgets reaches, and what renews an item.
+/// The window of a windowed filter: how far back it reaches, and what renews an item.
 ///
 /// ```
 /// use rollcall_core::bloom::Sliding;
@@ -20,23 +20,23 @@ use crate::window::{ClockSource, Window};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sliding {
-    /// How far it reaches.
+    /// The reach of the window.
     pub span: Span,
     /// Whether an item that is added again is remembered from then on. Else it is remembered from when it was new.
     pub refresh: bool,
 }
 
-/// How far back a filter that forgets reaches.
+/// The reach of a window: a time, or a number of items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
-    /// A time.
+    /// A period of time.
     Time(Window),
-    /// The newest of the items that were new, as many as its capacity says.
+    /// The newest items among those that were new; their number is the capacity.
     Last {
-        /// Into how many generations these are divided.
+        /// The number of slices into which these items are divided.
         slices: u32,
     },
-    /// The newest different items, known or new, as many as its capacity says. It goes with refresh.
+    /// The newest different items, known or new; their number is the capacity. It goes with refresh.
     LastDifferent,
 }
 
@@ -44,13 +44,13 @@ impl Sliding {
     /// The most slices of a filter.
     pub(crate) const MAX_SLICES: u32 = 64;
 
-    /// The slices of a filter that was not told how many. One of the last different items has none.
+    /// The default number of slices of a filter. One of the last different items has none.
     pub const fn default_slices(refresh: bool) -> u32 {
         // With refresh, each generation may have to hold all items.
         if refresh { 2 } else { 4 }
     }
 
-    /// That of a time.
+    /// A window of `seconds` seconds.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for no slice or too many, no second, too many or fewer than slices.
@@ -58,7 +58,7 @@ impl Sliding {
         Ok(Sliding { span: Span::Time(Window::new(seconds, slices, Self::MAX_SLICES, clock_source)?), refresh })
     }
 
-    /// That of the last items that were new.
+    /// A window of the last items that were new.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for no slice or too many.
@@ -67,12 +67,12 @@ impl Sliding {
         Ok(Sliding { span: Span::Last { slices }, refresh: false })
     }
 
-    /// That of the last different items, whenever they came.
+    /// A window of the last different items, whenever they came.
     pub const fn last_different() -> Self {
         Sliding { span: Span::LastDifferent, refresh: true }
     }
 
-    /// The slices that it is cut into, if it is.
+    /// The number of slices, if the window has slices.
     pub fn slices(&self) -> Option<u32> {
         match &self.span {
             Span::Time(window) => Some(window.slices()),
@@ -81,7 +81,7 @@ impl Sliding {
         }
     }
 
-    /// How many generations of a filter of this capacity may be alive at once.
+    /// The number of generations of a filter with this capacity that may be live at once.
     pub fn generations(&self, capacity: u64) -> u32 {
         match &self.span {
             Span::Time(window) => window.slices() + 1,
@@ -93,7 +93,7 @@ impl Sliding {
         }
     }
 
-    /// How many items each generation of a filter of this capacity is made for.
+    /// The number of items that each generation of a filter with this capacity is sized for.
     fn share(&self, capacity: u64) -> u64 {
         let share = match self.slices() {
             Some(slices) if !self.refresh => capacity.div_ceil(u64::from(slices.max(1))),
@@ -103,7 +103,7 @@ impl Sliding {
         share.max(1)
     }
 
-    /// The window, where it is one of time.
+    /// The window of time, if it is one.
     pub fn window(&self) -> Option<&Window> {
         match &self.span {
             Span::Time(window) => Some(window),
@@ -111,8 +111,8 @@ impl Sliding {
         }
     }
 
-    /// The same, of a filter that is, or is not, to be dropped once it is empty. One of the last items stays as it is. For
-    /// the server module.
+    /// The same window for a filter that is, or is not, dropped once it is empty. One of the last items stays as it is.
+    /// For the server module.
     #[doc(hidden)]
     #[must_use]
     pub fn with_volatile(self, is_volatile: bool) -> Self {
@@ -122,12 +122,12 @@ impl Sliding {
         }
     }
 
-    /// The slice that a filter made now begins with.
+    /// The first slice of a new filter.
     pub fn first_slice(&self, now: u64) -> u64 {
         self.window().map_or(0, |window| window.first_slice(now))
     }
 
-    /// The parameters of each generation of a filter that is made with `params`.
+    /// The parameters of each generation of a filter with `params`.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges.
@@ -177,7 +177,8 @@ mod tests {
         assert_eq!(Sliding::last_different().to_string(), "the last different items");
     }
 
-    /// As few generations as hold the last items whenever the newest has one at least, for any capacity.
+    /// The number of generations is the smallest that holds the last items whenever the newest has one, for any
+    /// capacity.
     #[test]
     fn generations_are_as_few_as_hold_the_last_items() {
         for (capacity, slices, generations, share) in [(5, 4, 3, 2), (4, 4, 4, 1), (1000, 4, 5, 250), (1, 64, 1, 1)] {

@@ -1,4 +1,4 @@
-//! Filters that forget, as filters: how they are made, and read at a time.
+//! Windowed filters as [`BloomFilter`]s: how they are made, and read at a time.
 
 use super::filter::{BloomFilter, EitherChain, reached};
 use super::params::Params;
@@ -25,7 +25,7 @@ pub struct Present<'a> {
 }
 
 impl BloomFilter {
-    /// An empty filter that forgets, whose newest slice is this. What has no time goes by the newest slice.
+    /// An empty windowed filter with this newest slice. What has no time goes by the newest slice.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, and what `limit` says, which is asked for all slices at
@@ -39,7 +39,7 @@ impl BloomFilter {
         Ok(Ring::new(params, sliding, newest_slice, limit)?.into())
     }
 
-    /// How far back it reaches, if it forgets.
+    /// The window, if the filter has one.
     pub fn sliding(&self) -> Option<&Sliding> {
         self.as_ring().map(Ring::sliding)
     }

@@ -1,4 +1,4 @@
-//! Letting new items in while there are fewer than a limit.
+//! Admission to chains: new items are added while there are fewer than a limit.
 
 use super::chunks::next_chunk;
 use super::{Chain, Expected, SubFilter};
@@ -7,16 +7,16 @@ use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
-/// A sub-filter before items were added to it.
+/// A sub-filter's state before items were added to it.
 enum Undo<S> {
-    /// A copy, where that is smaller.
+    /// A copy of the sub-filter, where that is smaller.
     Whole(S),
     /// The words that have bits of the items.
     Words { words: Vec<(usize, u64)>, num_items: u64 },
 }
 
 impl<S: SubFilter> Undo<S> {
-    /// The sub-filter as it is, as far as adding the items of these hashes can change it.
+    /// Saves what adding the items with these hashes can change.
     fn of(sub_filter: &S, hashes: &[Hash128]) -> Result<Self, Error> {
         let mut len = 0;
         hashes.iter().for_each(|&hash| sub_filter.words_of(hash, &mut |_, _| len += 1));
@@ -37,7 +37,7 @@ impl<S: SubFilter> Undo<S> {
 }
 
 impl<S: SubFilter> Chain<S> {
-    /// Adds those items that `terms` admit, in order, and tells of each what became of it.
+    /// Adds those items that `terms` admit, in order, and returns the outcome of each.
     ///
     /// All memory is allocated before the first bit is set. A filter that does not scale refuses what it has no room for.
     ///
@@ -56,7 +56,7 @@ impl<S: SubFilter> Chain<S> {
         Ok(survey.into_answers(&of_new))
     }
 
-    /// Looks all items up.
+    /// Looks up all items.
     fn survey<'a>(&self, items: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<Survey<Hash128>, Error> {
         let mut survey = Survey::of(items.len())?;
         let seed = self.params().seed;
@@ -70,7 +70,7 @@ impl<S: SubFilter> Chain<S> {
         Ok(survey)
     }
 
-    /// Adds the first `most` of these absent items, or as many as it has room for.
+    /// Adds the first `most` of these absent items, or as many as fit.
     fn admit_new(
         &mut self,
         hashes: &[Hash128],
@@ -86,7 +86,7 @@ impl<S: SubFilter> Chain<S> {
         kept.map(|_| told)
     }
 
-    /// Grows by the sub-filters that so many new items may need.
+    /// Grows by the sub-filters that `items` new items may need.
     fn grow_ahead(&mut self, items: u64, limit: &impl SizeLimit) -> Result<(), Error> {
         let mut room = self.room();
         while room < items {
@@ -133,7 +133,7 @@ impl<S: SubFilter> Chain<S> {
         Ok(newest + 1)
     }
 
-    /// Adds the first `most` of these items, which no sub-filter has, to those from `newest` on, and refuses the rest.
+    /// Adds the first `most` of these items, which no sub-filter has, to those from `newest` on, and rejects the rest.
     /// Some may be known by then, from the others. Returns how many of the sub-filters that follow were begun. An item
     /// without room is refused, and the filling goes on; else it ends with `None`.
     fn fill(

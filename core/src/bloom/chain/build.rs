@@ -12,15 +12,15 @@ use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::{SizeLimit, try_reserve};
 
-/// Room below which items are added one after another, once the known ones are sorted out. Free to change.
+/// Room below which items are added one after another, after known items have been filtered out. Free to change.
 const LEAST_ROOM: u64 = 4096;
 
-/// Hashes of a thread that known ones are sorted out of where there is less room. Free to change.
+/// Hashes per thread from which known items are filtered out where there is less room. Free to change.
 const SORTED_OUT: usize = 1 << 14;
 
 impl<S: SubFilter + Sync> Chain<S> {
-    /// Adds the items of these hashes, in order, on so many threads. Returns how many were new. Every bit and count is as
-    /// [`Chain::add_all`] would leave it.
+    /// Adds the items with these hashes, in order, on several threads. Returns how many were new. Every bit and count
+    /// is as [`Chain::add_all`] would leave it.
     ///
     /// # Errors
     /// As [`Chain::add`]. The items before the refused one are added.
@@ -104,7 +104,7 @@ fn absent_of<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128]) -> Result<Vec<
     Ok(absent)
 }
 
-/// Makes room for `more`, and for as many again as there are if there is too little.
+/// Makes room for `more` hashes, and doubles the list if it has to grow.
 fn try_reserve_more(list: &mut Vec<Hash128>, more: usize) -> Result<(), Error> {
     if list.capacity() - list.len() >= more { Ok(()) } else { try_reserve(list, more.max(list.len())) }
 }

@@ -41,7 +41,7 @@ pub(in crate::bloom) fn first_marks(len: usize) -> u32 {
     ((1u64 << len) - 1) as u32
 }
 
-/// Fills `chunk` from `hashes`, as far as they reach; returns how many it took.
+/// Fills `chunk` from `hashes`, as far as they reach; returns the number of hashes taken.
 #[inline(always)]
 pub(in crate::bloom) fn fill(chunk: &mut [Hash128], hashes: &mut impl Iterator<Item = Hash128>) -> usize {
     let mut len = 0;

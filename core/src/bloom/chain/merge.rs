@@ -6,7 +6,7 @@ use super::{Chain, SubFilter, chain_rate, taken_bytes};
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
-/// Relative error of a chain's rate by rounding, at most.
+/// The largest relative error of a chain's rate by rounding.
 const ROUNDING: f64 = 1e-12;
 
 impl<S: SubFilter> Chain<S> {
@@ -34,7 +34,7 @@ impl<S: SubFilter> Chain<S> {
     }
 }
 
-/// For each sub-filter of the union of these lists, the sub-filters that it is made of: the first and the rest.
+/// For each sub-filter of the union, the sub-filters that it is made of: the first and the rest.
 fn merged<'a, S: Sync>(
     ours: &'a [S],
     others: &'a [&'a [S]],
@@ -46,8 +46,8 @@ fn merged<'a, S: Sync>(
     })
 }
 
-/// The number of items of each sub-filter of the union of lists that are made with equal parameters. `None` when the
-/// union would add neither a bit nor a sub-filter to `ours`.
+/// The number of items of each sub-filter of the union of lists with equal parameters. `None` when the union would add
+/// neither a bit nor a sub-filter to `ours`.
 ///
 /// # Errors
 /// [`Error::Incompatible`] where a loaded list has other sizes. [`Error::RateExceeded`] when the union would err more
@@ -92,7 +92,7 @@ pub(in crate::bloom) fn plan_union<S: SubFilter>(ours: &[S], others: &[&[S]]) ->
     Ok(Some(unions))
 }
 
-/// Empty sub-filters, one for each by which the longest of `others` is longer. `held` bytes are held already.
+/// The empty sub-filters by which the longest of `others` exceeds our list. `held` bytes are held already.
 pub(in crate::bloom) fn empty_twins<S: SubFilter>(
     ours: &[S],
     others: &[&[S]],
@@ -108,7 +108,7 @@ pub(in crate::bloom) fn empty_twins<S: SubFilter>(
     Ok(twins)
 }
 
-/// Makes `ours`, as long as the longest of them all, the union, of the planned numbers of items.
+/// Turns `ours`, which is as long as the longest list, into the union with the planned numbers of items.
 pub(in crate::bloom) fn unite<S: SubFilter>(ours: &mut [S], others: &[&[S]], num_items: &[u64]) {
     for (index, (ours, &num_items)) in ours.iter_mut().zip(num_items).enumerate() {
         for theirs in others.iter().filter_map(|other| other.get(index)) {

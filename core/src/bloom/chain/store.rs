@@ -1,11 +1,11 @@
-//! What sub-filters of either layout consist of.
+//! The data that sub-filters of either layout hold.
 
 use super::super::bitmap::LineBitmap;
 use crate::error::Error;
 use crate::shared::Shared;
 use crate::size_limit::SizeLimit;
 
-/// The bits of a sub-filter, how many items they stand for, and the plan that it shares with others of its sizes.
+/// The bits of a sub-filter, the number of items that they represent, and the parameters shared with equal sub-filters.
 ///
 /// Invariant: `num_items` is at most the number of bits that an item can set, since each counted item sets at least one.
 /// So the items of all sub-filters that fit in memory can be summed.
@@ -17,7 +17,7 @@ pub struct Store<P> {
 }
 
 impl<P> Store<P> {
-    /// An empty one. `limit` is asked whether a value of `held_bytes` may grow by it.
+    /// An empty store. `limit` is asked whether a value of `held_bytes` may grow by it.
     ///
     /// # Errors
     /// What `limit` says, [`Error::OutOfMemory`].
@@ -31,12 +31,12 @@ impl<P> Store<P> {
         Ok(Store { plan, num_items: 0, bitmap: LineBitmap::zeroed(num_lines)? })
     }
 
-    /// Bytes of a store of `num_lines` lines, without its plan.
+    /// Bytes of a store of `num_lines` lines, without its shared parameters.
     pub(in crate::bloom) fn bytes_for(num_lines: u64) -> u64 {
         LineBitmap::bytes_for(num_lines).saturating_add(size_of::<Self>() as u64)
     }
 
-    /// An equal one.
+    /// A copy of the store.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].

@@ -9,12 +9,12 @@ use crate::size_limit::{try_reserve, try_with_capacity};
 #[derive(Debug, PartialEq)]
 pub(in crate::bloom) enum SubFilters<S> {
     One(S),
-    /// Never empty.
+    /// Two or more sub-filters; never empty.
     Many(Vec<S>),
 }
 
 impl<S> SubFilters<S> {
-    /// These sub-filters; `None` if there is none.
+    /// A list of these sub-filters; `None` if there is none.
     pub(in crate::bloom) fn from_vec(mut all: Vec<S>) -> Option<Self> {
         if all.len() > 1 {
             return Some(SubFilters::Many(all));
@@ -66,7 +66,7 @@ impl<S> SubFilters<S> {
         Ok(())
     }
 
-    /// Drops all but the first `len`, of which there is one at least.
+    /// Drops all but the first `len` sub-filters; `len` is at least 1.
     pub(super) fn truncate(&mut self, len: usize) {
         let SubFilters::Many(all) = self else { return };
         all.truncate(len.max(1));
@@ -78,13 +78,13 @@ impl<S> SubFilters<S> {
         }
     }
 
-    /// Bytes by which the list grows, besides what a new sub-filter itself takes.
+    /// Bytes by which the list grows for one more sub-filter, besides the sub-filter itself.
     pub(super) fn bytes_to_grow(&self) -> u64 {
         // A single one moves out of the chain, which keeps its place.
         if let SubFilters::One(_) = self { size_of::<S>() as u64 } else { 0 }
     }
 
-    /// The layout of the list, if there is one.
+    /// The layout of the list's allocation, if there is one.
     pub(super) fn list_layout(&self) -> Option<Layout> {
         match self {
             SubFilters::One(_) => None,
@@ -105,7 +105,7 @@ impl<S> SubFilters<S> {
 mod tests {
     use super::*;
 
-    /// So what is told of the memory of the list is what it takes.
+    /// A list has exactly the memory that is reported for it.
     #[test]
     fn a_list_has_no_room_that_is_not_used() {
         let mut list = SubFilters::One(0u64);

@@ -1,4 +1,4 @@
-//! How often chains ask their sub-filters, and that lists answer as single calls do, on chains of any length.
+//! How often chains query their sub-filters, and that lists answer as single calls do, on chains of any length.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
@@ -12,12 +12,12 @@ use crate::admission::Terms;
 use crate::hash::hash64;
 use crate::size_limit::Unlimited;
 
-/// What makes no difference between sub-filters.
+/// State that equality of sub-filters ignores.
 #[derive(Debug, Default)]
 struct Aside {
-    /// How often each hash was looked for or inserted.
+    /// How often each hash was looked up or inserted.
     asked: Mutex<HashMap<u64, u32>>,
-    /// How often words of it were asked for.
+    /// How often words were saved.
     kept: AtomicU32,
     is_copy: bool,
 }
@@ -28,12 +28,12 @@ impl PartialEq for Aside {
     }
 }
 
-/// The bitmap of all of them, as far as anyone asks.
+/// The bitmap that every counted sub-filter reports.
 static BYTES: [u8; 64] = [0; 64];
 
-/// A sub-filter that counts how often it is asked. It errs for items that share one of `values` values. It is full with
-/// `capacity` items or `most_held` held values. Each value is a word. Like a real one, it reports a lower bound of its room: half of the
-/// values that are left.
+/// A sub-filter that counts its queries. It errs for items that share one of `values` values. It is full with
+/// `capacity` items or `most_held` held values. Each value is a word. Like a real one, it reports a lower bound of its
+/// room: half of the values that are left.
 #[derive(Debug, PartialEq)]
 struct Counted {
     params: Params,
@@ -169,13 +169,13 @@ impl SubFilter for Counted {
     }
 }
 
-/// A chain of such sub-filters, all of one capacity.
+/// A chain of counted sub-filters, all of one capacity.
 fn counted(capacity: u64, most_held: u64, values: u64) -> Chain<Counted> {
     let params = Params { error_rate: 0.5, capacity, expansion: 1, seed: 0 };
     Chain::of(Counted::new(params, most_held, values))
 }
 
-/// Largest number of times that a sub-filter was asked about one item since the last call.
+/// The largest number of queries to a sub-filter about one item since the last call.
 fn most_asked(chain: &Chain<Counted>) -> u32 {
     let asked = chain.sub_filters().iter().map(|one| std::mem::take(&mut *one.aside.asked.lock().unwrap()));
     asked.flat_map(HashMap::into_values).max().unwrap_or(0)
@@ -226,7 +226,7 @@ fn fixed(capacity: u64) -> Chain<Counted> {
     Chain::of(Counted::new(Params { error_rate: 0.5, capacity, expansion: 0, seed: 0 }, u64::MAX, u64::MAX))
 }
 
-/// A word that is kept takes 16 bytes, and a copy the 64 of the bitmap.
+/// A saved word takes 16 bytes, and a copy of the bitmap 64.
 #[test]
 fn what_may_be_taken_back_is_kept_in_the_less_memory() {
     let items: Vec<u16> = (0..10).collect();

@@ -1,4 +1,4 @@
-//! Filters in RedisBloom's layout: for data brought in from it, and for filters that are to go back.
+//! Filters in RedisBloom's layout: for data imported from it, and for filters that will be exported to it.
 //!
 //! The same items in the same order give the same bits, numbers and answers as in RedisBloom, and a filter grows by its
 //! rules. Each bit of an item costs a cache miss, where a filter of lines has one or two for all bits.
@@ -30,7 +30,7 @@ pub(crate) const MAX_LOADED_SUB_FILTERS: u64 = 1200;
 pub type ClassicFilter = Chain<ClassicSubFilter>;
 
 impl ClassicFilter {
-    /// An empty filter. The seed of `params` is ignored: RedisBloom has none.
+    /// An empty filter with these parameters. The seed of `params` is ignored: RedisBloom has none.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, what `limit` says, [`Error::OutOfMemory`].
@@ -78,12 +78,12 @@ impl ClassicFilter {
         Chain::of_all(sub_filters)
     }
 
-    /// RedisBloom's options: [`sizing::NOROUND`] and so on.
+    /// The options of the filter, as RedisBloom stores them: [`sizing::NOROUND`] and so on.
     pub fn options(&self) -> u32 {
         self.sub_filters.first().rules().options
     }
 
-    /// The growth that RedisBloom stores, also for filters that do not scale.
+    /// The growth factor that RedisBloom stores, also for filters that do not scale.
     pub fn growth(&self) -> u32 {
         self.sub_filters.first().rules().growth
     }

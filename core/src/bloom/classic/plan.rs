@@ -1,4 +1,4 @@
-//! What follows from the rules of a classic filter and the shape of one of its sub-filters.
+//! Parameters derived from the rules of a classic filter and the shape of one of its sub-filters.
 
 use std::ops::Range;
 
@@ -8,12 +8,12 @@ use crate::error::Error;
 use crate::hash::{Hash128, hash64};
 use crate::shared::{Pool, Shared};
 
-/// How a classic filter grows.
+/// The rules by which a classic filter grows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rules {
-    /// RedisBloom's options.
+    /// The options, as RedisBloom stores them.
     pub options: u32,
-    /// The growth that RedisBloom stores, also for filters that do not scale.
+    /// The growth factor that RedisBloom stores, also for filters that do not scale.
     pub growth: u32,
 }
 
@@ -27,12 +27,12 @@ pub struct ClassicPlan {
     pub(in crate::bloom) modulus: Modulus,
 }
 
-/// Plans of first sub-filters, and those of later ones. They are apart since one long chain has as many plans as a pool
-/// finds.
+/// The derived parameters of first sub-filters, and those of later ones. They are apart since one long chain has as
+/// many plans as a pool finds.
 static PLANS: [Pool<ClassicPlan>; 2] = [Pool::new(), Pool::new()];
 
 impl ClassicPlan {
-    /// The plan of a sub-filter of this shape, which is the first of its chain or not.
+    /// The derived parameters of a sub-filter with this shape.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for an inconsistent shape.
@@ -67,7 +67,7 @@ fn params_of(Rules { options, growth }: Rules, first: &Shape) -> Params {
     Params { error_rate, capacity: first.capacity, expansion: if does_not_scale { 0 } else { growth }, seed: 0 }
 }
 
-/// Numbers modulo the positions of a sub-filter, by multiplication: a division takes several times as long.
+/// Reduces numbers modulo the positions of a sub-filter by multiplication: a division takes several times as long.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::bloom) struct Modulus {
     positions: u64,
@@ -91,7 +91,7 @@ impl Modulus {
         if rest >= self.positions { rest - self.positions } else { rest }
     }
 
-    /// The positions `which` of an item.
+    /// The positions of an item's bits with the numbers `which`.
     #[inline(always)]
     pub(super) fn positions(self, hash: Hash128, which: Range<u32>) -> impl Iterator<Item = usize> {
         which.map(move |i| self.of(hash.lo.wrapping_add(u64::from(i).wrapping_mul(hash.hi))) as usize)

@@ -1,4 +1,4 @@
-//! RedisBloom's rules: the size of a sub-filter, and the checks of one from elsewhere.
+//! RedisBloom's rules for the size of a sub-filter, and the checks of an imported one.
 //!
 //! ```text
 //! bits an item = -ln(error rate) / ln(2)^2         hashes = ceil(ln 2 * bits an item)
@@ -24,13 +24,13 @@ pub(crate) const ENTRIES_IS_BITS: u32 = 2;
 pub const FORCE64: u32 = 4;
 /// The filter does not scale.
 pub const NO_SCALING: u32 = 8;
-/// All options there are.
+/// All options that exist.
 pub(crate) const ALL_OPTIONS: u32 = NOROUND | ENTRIES_IS_BITS | FORCE64 | NO_SCALING;
 
 /// The growth that RedisBloom stores by default.
 pub const DEFAULT_GROWTH: u32 = 2;
 
-/// Factor from the error rate of one sub-filter to that of the next. Changing it breaks the equality with RedisBloom's
+/// The error rate of a sub-filter divided by that of the one before. Changing it breaks the equality with RedisBloom's
 /// filters.
 pub(in crate::bloom) const TIGHTENING: f64 = 0.5;
 
@@ -52,15 +52,15 @@ const MAX_N2: u8 = 60;
 /// The shape of a sub-filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shape {
-    /// How many items it is made for (RedisBloom's `entries`).
+    /// The number of items that the sub-filter is sized for (RedisBloom's `entries`).
     pub capacity: u64,
-    /// The false-positive rate it may have when full.
+    /// The false-positive rate that the sub-filter may have when full.
     pub error_rate: f64,
     /// Bits an item (`bpe`).
     pub bits_per_item: f64,
     /// Bits an item sets; some may coincide.
     pub hashes: u32,
-    /// Bytes of its bitmap.
+    /// Bytes of the bitmap.
     pub num_bytes: u64,
     /// If not 0, positions are taken modulo `2^n2`, else modulo [`Shape::num_bits`].
     pub n2: u8,
@@ -190,7 +190,7 @@ pub(crate) fn validate_options(options: u32) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// As `BF.RESERVE` of RedisBloom 2.8.2 made them: error rate (after halving), capacity, bits an item, hashes, bytes.
+    /// Sizes from `BF.RESERVE` of RedisBloom 2.8.2: error rate (after halving), capacity, bits per item, hashes, bytes.
     #[rustfmt::skip]
     const SHAPES: [(f64, u64, f64, u32, u64); 15] = [
         (0.01, 100, 9.585058377367446, 7, 120),

@@ -29,7 +29,7 @@ pub(in crate::bloom) const SUB_FILTER_BYTES: u64 = 64;
 /// needs more. Free to change: nothing stored depends on it.
 const FIRST_PROBES: u32 = 2;
 
-/// Sub-filters that are asked about one item together, so that their cache misses overlap. Shorter chains are asked one
+/// Sub-filters that are queried for one item together, so that their cache misses overlap. Shorter chains are asked one
 /// by one. Free to change: nothing stored depends on it.
 const AT_ONCE: usize = 16;
 
@@ -44,8 +44,7 @@ const ASKED_AHEAD: u32 = 256;
 pub struct ClassicSubFilter(Store<ClassicPlan>);
 
 impl ClassicSubFilter {
-    /// An empty sub-filter, the first of its chain or not. `limit` is asked whether a value of `held_bytes` may grow by
-    /// the new sub-filter.
+    /// An empty sub-filter. `limit` is asked whether a value of `held_bytes` may grow by the new sub-filter.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for an inconsistent shape, what `limit` says, [`Error::OutOfMemory`].
@@ -60,12 +59,12 @@ impl ClassicSubFilter {
         Ok(ClassicSubFilter(Store::new(plan, shape.num_lines(), held_bytes, limit)?))
     }
 
-    /// Its sizes.
+    /// The shape of the sub-filter.
     pub fn shape(&self) -> &Shape {
         &self.0.plan.shape
     }
 
-    /// The rules of its chain.
+    /// The rules of the chain.
     pub(super) fn rules(&self) -> Rules {
         self.0.plan.rules
     }
@@ -87,7 +86,7 @@ impl ClassicSubFilter {
         self.0.bitmap.lines().len() >= PREFETCH_FROM_LINES && pending.count_ones() > 1
     }
 
-    /// Sets the bits of this hash; tells whether one was free.
+    /// Sets the bits of this hash; returns whether one was free.
     #[inline(always)]
     fn set(&mut self, hash: Hash128) -> bool {
         let positions = self.0.plan.modulus.positions(hash, 0..self.0.plan.shape.hashes);
@@ -98,14 +97,14 @@ impl ClassicSubFilter {
         free != 0
     }
 
-    /// Whether the bits `probes` of an item are all set.
+    /// Whether the bits of an item with the numbers `probes` are all set.
     #[inline(always)]
     fn has(&self, words: &[u64], hash: Hash128, probes: Range<u32>) -> bool {
         // No early exit: a branch for each bit would be mispredicted half the time.
         self.0.plan.modulus.positions(hash, probes).fold(true, |all, position| all & bits::get(words, position))
     }
 
-    /// How many bits of an item are tested first.
+    /// The number of an item's bits that are tested first.
     fn first_probes(&self) -> u32 {
         FIRST_PROBES.min(self.0.plan.shape.hashes)
     }
@@ -116,8 +115,8 @@ impl ClassicSubFilter {
         rounds(self.first_probes(), self.0.plan.shape.hashes).all(|probes| self.has(words, hash, probes))
     }
 
-    /// Whether any of `group`, at most [`AT_ONCE`] sub-filters, may contain the item of this hash. No branch separates
-    /// the loads of a round, so their cache misses overlap: a mispredicted branch would delay the next miss.
+    /// Whether any of `group`, at most [`AT_ONCE`] sub-filters, may contain the item with this hash. No branch
+    /// separates the loads of a round, so their cache misses overlap: a mispredicted branch would delay the next miss.
     fn look_up_at_once(group: &[Self], hash: Hash128) -> bool {
         let mut found = first_marks(group.len());
         for probe in 0..FIRST_PROBES {
@@ -129,7 +128,7 @@ impl ClassicSubFilter {
         marked(found).any(|i| group[i].has_rest(hash))
     }
 
-    /// The mask of those pending hashes whose bits `probes` are all set.
+    /// The mask of those pending hashes whose bits with the numbers `probes` are all set.
     #[inline(always)]
     fn having(&self, hashes: &[Hash128], pending: u32, probes: Range<u32>) -> u32 {
         let (words, mut having) = (self.words(), 0);
@@ -204,7 +203,7 @@ impl SubFilter for ClassicSubFilter {
         ClassicSubFilter::new(rules, false, newest.shape().next(rules.growth, rules.options)?, held_bytes, limit)
     }
 
-    /// What RedisBloom counts.
+    /// The size that RedisBloom reports.
     fn size_bytes(sub_filters: &[Self]) -> u64 {
         CHAIN_BYTES + sub_filters.iter().map(|sub_filter| sub_filter.shape().num_bytes + SUB_FILTER_BYTES).sum::<u64>()
     }
@@ -221,7 +220,7 @@ impl SubFilter for ClassicSubFilter {
         self.room() == 0
     }
 
-    /// By RedisBloom's count, which leaves out new items that were taken for known ones.
+    /// The room by RedisBloom's count, which leaves out new items that were taken for known ones.
     fn room(&self) -> u64 {
         self.0.plan.shape.capacity.saturating_sub(self.0.num_items)
     }
@@ -376,7 +375,7 @@ mod tests {
         assert!(single == large);
     }
 
-    /// Whatever the number of bits, an absent item must not load them all, nor a present one wait for each.
+    /// A look-up of an absent item must not load all bits, and one of a present item must not wait for each.
     #[test]
     fn bits_are_looked_at_in_rounds_that_grow() {
         for hashes in [0, 1, 2, 3, 7, 20, 1000, u32::MAX] {
@@ -429,7 +428,7 @@ mod tests {
         assert_eq!((one.error_rate(), one.capacity(), one.num_bits()), (0.0125, 100, one.as_bytes().len() as u64 * 8));
     }
 
-    /// One from elsewhere may have another shape than follows from the parameters.
+    /// An imported sub-filter may have another shape than its parameters give.
     #[test]
     fn only_equal_shapes_merge() {
         let (ours, theirs) = (filter(0.01, 100), filter(0.01, 99));

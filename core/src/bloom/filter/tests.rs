@@ -158,7 +158,8 @@ fn an_order_that_does_not_fit_is_refused_with_the_rate() {
     }
 }
 
-/// Of each sub-filter what its bits say, or what it comes to before the union grows; and what the rest may come to.
+/// The rate of a rejected union is the sum over its sub-filters, by their bits or by their final rate, and over those
+/// to come.
 #[test]
 fn the_rate_of_a_refused_union_adds_up() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
@@ -194,7 +195,7 @@ fn the_rate_of_a_refused_union_adds_up() {
     }
 }
 
-/// The item that fills a filter of a high rate sets more bits than are missing.
+/// The item that fills a filter of a high rate may set more bits than are missing.
 #[test]
 fn full_filters_merge_into_empty_ones() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
@@ -211,7 +212,7 @@ fn full_filters_merge_into_empty_ones() {
     }
 }
 
-/// What a union leaves for the sub-filters to come is what they take.
+/// A union leaves exactly the rate that the sub-filters to come take.
 #[test]
 fn unions_keep_their_rate_as_they_grow() {
     for error_rate in [0.1, 0.01] {
@@ -241,7 +242,7 @@ fn unions_keep_their_rate_as_they_grow() {
     }
 }
 
-/// The number of items of a union is an estimate, which may be more than a filter counts that holds all of them.
+/// The estimated number of items of a union may exceed the count of a filter that holds them all.
 #[test]
 fn a_merge_never_lowers_the_number_of_items() {
     for trial in 0..40u32 {
@@ -288,7 +289,7 @@ fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
 }
 
 proptest! {
-    /// A union is commutative, has all items, can be stored and keeps the rate, or else it is refused.
+    /// A union is commutative, has all items, can be stored and keeps the rate, or else it is rejected.
     #[test]
     fn unions_keep_all_items_and_the_rate(
         common in 0u32..300, ours in 0u32..120, theirs in 0u32..500, layout in prop_oneof![Just(BitLayout::Lines), Just(BitLayout::Classic)],
@@ -365,7 +366,7 @@ fn the_longest_chains_are_one_by_one() {
     }
 }
 
-/// A server gives short lists their answers before it looks for memory, where this says that they need none.
+/// A server answers short lists before it looks for memory, where `has_room_for` says that they need none.
 #[test]
 fn room_is_what_is_left_before_a_filter_grows() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {

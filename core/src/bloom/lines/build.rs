@@ -14,11 +14,11 @@ use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::try_with_capacity;
 
-/// What insertions changed.
+/// The changes that insertions made.
 pub(super) struct Changed {
-    /// Bits that were free.
+    /// The number of newly set bits.
     pub(super) bits: u64,
-    /// Hashes that found one.
+    /// The number of hashes that set a bit.
     pub(super) items: u64,
 }
 
@@ -57,8 +57,8 @@ pub(super) fn insert_blocks(
 }
 
 impl Part<'_> {
-    /// Sets those bits of all hashes that are in its lines, and in `new` the bit of each hash that found one free. Returns
-    /// how many were.
+    /// Sets those bits of all hashes that fall into its lines, and marks in `new` each hash that set a free bit.
+    /// Returns how many were.
     fn insert(&mut self, shape: ItemShape, blocks: &[&[Hash128]], new: &mut [u64]) -> u64 {
         let (mut start, mut bits) = (0, 0);
         for block in blocks {

@@ -58,7 +58,7 @@ impl SubFilter for LineSubFilter {
         LineSubFilter::of_chain(params, index, held_bytes, limit)
     }
 
-    /// Without the plans, which are shared.
+    /// Bytes of the chain, without the shared parameters.
     fn size_bytes(sub_filters: &[Self]) -> u64 {
         // A single one is in the chain.
         let list = if sub_filters.len() == 1 { 0 } else { size_of_val(sub_filters) };

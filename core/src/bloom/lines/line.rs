@@ -1,4 +1,4 @@
-//! A line of 512 bits, and where in it the bits of an item are.
+//! A line of 512 bits, and the places of an item's bits in it.
 //!
 //! ```text
 //! a = hash.lo, d = hash.hi | 1                          wrapping 64-bit arithmetic throughout
@@ -24,7 +24,7 @@ use crate::hash::Hash128;
 /// 2^64 over the golden ratio, odd.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The number that line `i` of an item, and the bits in it, are drawn from.
+/// The number from which line `i` of an item, and the bits in it, are derived.
 #[inline(always)]
 pub(in crate::bloom) fn pick(hash: Hash128, i: u32) -> u64 {
     let i = u64::from(i);
@@ -32,14 +32,14 @@ pub(in crate::bloom) fn pick(hash: Hash128, i: u32) -> u64 {
     hash.lo.wrapping_add(i.wrapping_mul(hash.hi | 1)).wrapping_add(pairs.wrapping_mul(GOLDEN))
 }
 
-/// The line that `x` draws.
+/// The line that `x` selects.
 #[inline(always)]
 pub(in crate::bloom) fn line_index(x: u64, num_lines: usize) -> usize {
     // Less than num_lines, since x is less than 2^64.
     ((u128::from(x) * num_lines as u128) >> 64) as usize
 }
 
-/// The places in the line that `x` draws: nine bits each, the first lowest, at most seven.
+/// The places in the line that `x` selects: nine bits each, the first lowest, at most seven.
 #[inline(always)]
 pub(in crate::bloom) fn places(x: u64) -> u64 {
     let y = x.wrapping_mul(GOLDEN);
@@ -109,7 +109,7 @@ pub(in crate::bloom) mod avx512 {
     const OR: i32 = 0b1111_1110;
     const XOR_AND: i32 = 0b0111_1000;
 
-    /// [`super::has`].
+    /// [`super::has`] with AVX-512.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(crate) fn has(line: &Line, places: u64, probes: u32) -> bool {
@@ -123,7 +123,7 @@ pub(in crate::bloom) mod avx512 {
         _mm512_test_epi64_mask(word, bit) & wanted == wanted
     }
 
-    /// [`super::fill`].
+    /// [`super::fill`] with AVX-512.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vpopcntdq")]
     pub(crate) fn fill(line: &mut Line, places: u64, probes: u32) -> u64 {
@@ -133,7 +133,7 @@ pub(in crate::bloom) mod avx512 {
         _mm512_reduce_add_epi64(free) as u64
     }
 
-    /// [`super::lay_out`], of places.
+    /// [`super::lay_out`] with AVX-512, from places.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(crate) fn lay_out(places: u64, probes: u32) -> __m512i {
@@ -157,7 +157,7 @@ pub(in crate::bloom) mod avx512 {
         bits
     }
 
-    /// [`Line::has`].
+    /// [`Line::has`] with AVX-512.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(crate) fn has_all(line: &Line, bits: __m512i) -> bool {
@@ -203,8 +203,7 @@ mod tests {
         bits
     }
 
-    /// The portable functions, those for this processor and a set of bits agree, in lines from empty to two thirds
-    /// full.
+    /// The portable functions, those for this processor and a set agree, in lines from empty to two thirds full.
     #[test]
     fn lines_are_looked_at_and_filled_alike() {
         for probes in 1..=7 {

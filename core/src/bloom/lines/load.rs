@@ -1,4 +1,4 @@
-//! How many items a line takes at an error rate. The sizes of filters follow from it.
+//! The number of items that a line takes at an error rate. The sizes of filters follow from it.
 //!
 //! The number of items that picked one line is binomial, and for all but the smallest filters a Poisson variable. Its
 //! distribution, not just its mean, decides the error rate (Putze, Sanders and Singler, "Cache-, Hash- and
@@ -24,19 +24,19 @@ pub(super) struct FullestLine {
     probes: u32,
     /// The mean number of items, approximately.
     load: f64,
-    /// What the next step of Newton's method subtracts from it.
+    /// The number that the next step of Newton's method subtracts from the load.
     step: f64,
     /// Bound of the error of `load`.
     around: f64,
 }
 
 impl FullestLine {
-    /// For lines that err for at most `line_rate`. The bounds are at most a tenth off.
+    /// Bounds for lines with an error rate of at most `line_rate`. The bounds are at most a tenth off.
     pub(super) fn new(line_rate: f64) -> Self {
         Self::guess(line_rate).unwrap_or_else(|| Self::exact(line_rate))
     }
 
-    /// How many bits an item sets in the line.
+    /// The number of bits that an item sets in the line.
     pub(super) fn probes(&self) -> u32 {
         self.probes
     }
@@ -82,7 +82,7 @@ impl FullestLine {
         Self::near(line_rate, probes, load)
     }
 
-    /// The bounds around this load.
+    /// The bounds around a load.
     fn near(line_rate: f64, probes: u32, load: f64) -> Option<Self> {
         let (at_load, slope) = LineRate::of(probes).with_slope(load);
         let step = (at_load - line_rate) / slope;
@@ -96,7 +96,7 @@ impl FullestLine {
 const MORE_PROBES_BELOW: [f64; MAX_PROBES_PER_LINE as usize - 1] =
     [0.381410372724, 0.183452989911, 0.089005353625, 0.042840634685, 0.020309728543, 0.009435787627];
 
-/// Relative distance from those limits within which rounding may decide.
+/// Relative distance from those rates within which rounding may decide.
 const UNDECIDED: f64 = 1e-6;
 
 /// A hundred times the absolute error of [`LineRate::at`]. Rates that differ by more than this differ whatever the
@@ -132,7 +132,7 @@ pub(super) struct LineRate {
     probes: usize,
     /// `(-1)^j * sum over d of P(d of the probes are distinct) * C(d, j)`.
     weights: [f64; NUM_TERMS],
-    /// Chance that an item has a bit among `j` given ones, `1 - (1 - j/512)^probes`.
+    /// The chance that an item has a bit among `j` given ones, `1 - (1 - j/512)^probes`.
     misses: [f64; NUM_TERMS],
 }
 
@@ -174,7 +174,7 @@ impl LineRate {
         LineRate { probes, weights, misses }
     }
 
-    /// The rate at this load. The absolute error is about 1e-14.
+    /// The error rate at this load. The absolute error is about 1e-14.
     pub(super) fn at(&self, load: f64) -> f64 {
         let terms = 0..=self.probes;
         let sum = terms.fold(0.0, |sum, j| sum + self.weights[j] * libm::exp(-load * self.misses[j]));
@@ -182,7 +182,7 @@ impl LineRate {
         sum.clamp(0.0, 1.0)
     }
 
-    /// The rate at this load, and its derivative by the load.
+    /// The error rate at this load, and its derivative by the load.
     fn with_slope(&self, load: f64) -> (f64, f64) {
         (0..=self.probes).fold((0.0, 0.0), |(sum, slope), j| {
             let term = self.weights[j] * libm::exp(-load * self.misses[j]);
@@ -223,7 +223,7 @@ mod tests {
         assert!(bisections < 20, "{bisections}");
     }
 
-    /// The rates are those at which two numbers of probes are equally good, and rates next to 0 or 1.
+    /// Bisection decides at the rates at which two numbers of probes are equally good, and near 0 and 1.
     #[test]
     fn where_bounds_are_not_certain_bisections_are_asked() {
         for (probes, limit) in (1..).zip(MORE_PROBES_BELOW) {
@@ -244,8 +244,8 @@ mod tests {
         }
     }
 
-    /// The bounds around any load nearby hold the result, down to distances that rounding decides, and they are about as
-    /// narrow as the distance asks for.
+    /// The bounds around any load nearby hold the result, down to distances that rounding decides. They are about as
+    /// narrow as the distance allows.
     #[test]
     fn bounds_are_as_wide_as_they_have_to_be() {
         for line_rate in [0.3, 0.1, 0.06, 0.03, 0.015, 0.005] {

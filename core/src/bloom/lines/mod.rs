@@ -1,4 +1,4 @@
-//! Filters whose items have their bits in a few cache lines.
+//! Cache-line blocked Bloom filters: the bits of an item lie in a few cache lines.
 
 mod build;
 mod chained;
@@ -16,11 +16,12 @@ use super::params::Params;
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
-/// A Bloom filter that grows, of lines. Invariant: sub-filter `i` is made by the plan of the parameters and `i`.
+/// A cache-line blocked Bloom filter that grows. Invariant: sub-filter `i` is made by the plan of the parameters and
+/// `i`.
 pub type LineFilter = Chain<LineSubFilter>;
 
 impl LineFilter {
-    /// An empty filter.
+    /// An empty filter with these parameters.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, what `limit` says, [`Error::OutOfMemory`].

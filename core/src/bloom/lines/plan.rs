@@ -1,4 +1,4 @@
-//! What follows from the parameters of a filter and the number of one of its sub-filters.
+//! Parameters derived from the parameters of a filter and the number of one of its sub-filters.
 
 use super::super::params::Params;
 use super::sizing::{self, Geometry};
@@ -13,21 +13,21 @@ pub struct LinePlan {
     pub(in crate::bloom) params: Params,
     /// The number of the sub-filter in the chain, from 0 on.
     pub(in crate::bloom) index: u64,
-    /// How many items it is made for.
+    /// The number of items that the sub-filter is sized for.
     pub(in crate::bloom) capacity: u64,
-    /// The false-positive rate it may have when full.
+    /// The false-positive rate that the sub-filter may have when full.
     pub(in crate::bloom) error_rate: f64,
     /// Number of set bits with which it is full; `u64::MAX` where the number of items alone decides.
     pub(in crate::bloom) full_bits: u64,
     pub(in crate::bloom) geometry: Geometry,
 }
 
-/// Plans of first sub-filters, and those of later ones. They are apart since one long chain has as many plans as a pool
-/// finds.
+/// The derived parameters of first sub-filters, and those of later ones. They are apart since one long chain has as
+/// many plans as a pool finds.
 static PLANS: [Pool<LinePlan>; 2] = [Pool::new(), Pool::new()];
 
 impl LinePlan {
-    /// The plan of sub-filter `index` of chains of these parameters.
+    /// The derived parameters of sub-filter `index` of a chain.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] when there can be no such sub-filter.
@@ -52,7 +52,7 @@ impl LinePlan {
         Ok(LinePlan { params, index, capacity, error_rate, full_bits, geometry })
     }
 
-    /// Bits that an item sets; some may coincide.
+    /// Bits per item; some may coincide.
     pub(super) fn hashes(&self) -> u32 {
         self.geometry.lines_per_item * self.geometry.probes_per_line
     }

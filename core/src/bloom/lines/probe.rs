@@ -10,7 +10,7 @@ use multiversion::target::match_target;
 use prefetch_index::prefetch_index;
 use std::ops::Range;
 
-/// How many lines an item has and how many bits in each. With [`Fixed`] the compiler knows both and unrolls the loops,
+/// The number of lines per item and of bits in each. With [`Fixed`] the compiler knows both and unrolls the loops,
 /// which saves 8 to 20 ns an item. [`ItemShape`] itself serves those that only error rates below 1e-13 need.
 pub(in crate::bloom) trait LineShape: Copy {
     fn lines_per_item(self) -> u32;
@@ -31,7 +31,7 @@ impl<const B: u32, const G: u32> LineShape for Fixed<B, G> {
     }
 }
 
-/// Lines an item, and bits in each: all that a probe needs of a geometry, passed in registers.
+/// Lines per item, and bits in each: all that a probe needs of a geometry, passed in registers.
 pub(in crate::bloom) type ItemShape = (u32, u32);
 
 impl LineShape for ItemShape {
@@ -93,7 +93,7 @@ pub(in crate::bloom) fn contains_rest(shape: ItemShape, lines: &[Line], hash: Ha
     run(shape, One(Seek { lines, has, first: 1 }, hash))
 }
 
-/// Sets the bits of this hash and tells how many of them were free.
+/// Sets the bits of this hash and returns how many of them were free.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
 pub(in crate::bloom) fn insert(shape: ItemShape, lines: &mut [Line], hash: Hash128) -> u64 {
     let fill = match_target! {
@@ -133,8 +133,8 @@ pub(in crate::bloom) fn insert_all(
     run(shape, All(Fill { lines, fill }, hashes, free))
 }
 
-/// Sets those bits of the hashes that are in the lines of a part, and returns how many were free. The first hash has bit
-/// `start` of `new`, which is set for each hash that found a free bit.
+/// Sets those bits of the hashes that fall into the lines of a part, and returns how many were free. The first hash has
+/// bit `start` of `new`, which is set for each hash that found a free bit.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
 pub(super) fn insert_part(
     shape: ItemShape,
@@ -155,7 +155,7 @@ pub(in crate::bloom) fn prefetch(lines: &[Line], hashes: &[Hash128], pending: u3
     marked(pending).for_each(|i| ask(lines, hashes[i], 0..count));
 }
 
-/// What is done with the lines of an item.
+/// An operation on the lines of an item.
 trait Probe {
     type Answer;
     fn lines(&self) -> &[Line];
@@ -236,16 +236,16 @@ impl<P: Probe> Job for One<P> {
     }
 }
 
-/// Bitmaps of at least this many lines, 2 MiB, are probed in chunks. A short loop of its own prefetches the lines of a
-/// whole chunk. Such bitmaps have more pages than the TLB holds. A core handles several TLB misses at once, but only of
-/// loads within a few hundred instructions. Free to change: nothing stored depends on it.
+/// The least number of lines, 2 MiB, from which a bitmap is probed in chunks. A short loop of its own prefetches the
+/// lines of a whole chunk. Such bitmaps have more pages than the TLB holds. A core handles several TLB misses at once,
+/// but only of loads within a few hundred instructions. Free to change: nothing stored depends on it.
 pub(in crate::bloom) const CHUNKED_FROM_LINES: usize = 32 << 10;
 
 /// Prefetch distance in bitmaps of fewer lines, items. Their cache misses are short, so one loop that prefetches and
 /// probes is faster than two. Free to change: nothing stored depends on it.
 const AHEAD: usize = 16;
 
-/// A probe for each of many items, and what is done with each answer.
+/// A probe for each of many items, and a function that takes each answer.
 struct All<P, H, F>(P, H, F);
 
 /// Look-ups.
@@ -274,16 +274,16 @@ impl<W: Fn(&mut Line, u64, u32) -> u64, H: Iterator<Item = Hash128>, F: FnMut(u6
     }
 }
 
-/// Some of the lines of a bitmap: those of a thread.
+/// The lines of a bitmap that one thread handles.
 pub(super) struct Part<'a> {
     pub(super) lines: &'a mut [Line],
     /// Number of the first.
     pub(super) first: usize,
-    /// Lines of all parts.
+    /// The number of lines of all parts.
     pub(super) num_lines: usize,
 }
 
-/// Insertion of what is in a part of the lines.
+/// Insertion of those bits that fall into one part of the lines.
 struct FillPart<'a, 'l, W> {
     part: &'a mut Part<'l>,
     fill: W,
@@ -295,15 +295,15 @@ struct FillPart<'a, 'l, W> {
 /// A line of an item.
 #[derive(Clone, Copy, Default)]
 struct Visit {
-    /// Of the part.
+    /// The line's index in the part.
     line: usize,
-    /// What it was drawn from.
+    /// The number from which the line and its bits are derived.
     x: u64,
-    /// The item's bit in the list of new ones.
+    /// The item's bit in the list of new items.
     item: usize,
 }
 
-/// Lines that are prefetched together by [`FillPart`]. Free to change.
+/// Lines that [`FillPart`] prefetches together. Free to change.
 const VISITS: usize = 64;
 
 impl<W: Fn(&mut Line, u64, u32) -> u64> Job for FillPart<'_, '_, W> {
@@ -380,14 +380,14 @@ impl<P: Probe, H: Iterator<Item = Hash128>, F: FnMut(P::Answer)> All<P, H, F> {
     }
 }
 
-/// Distance between the test of an item's first line and its answer, items. By then its other lines have arrived, if
+/// Distance in items between the test of an item's first line and its answer. By then its other lines have arrived, if
 /// they are needed. Free to change: nothing stored depends on it.
 const LAG: usize = 8;
 
 impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
-    /// For bitmaps that are not in cache. The majority of a chunk predicts the next chunk. Items expected to be present
-    /// have all their lines prefetched. Items expected to be absent have only the first prefetched, since few of them
-    /// have all their bits in it.
+    /// The look-up in bitmaps that are too large for the cache. The majority of a chunk predicts the next chunk. Items
+    /// expected to be present have all their lines prefetched. Items expected to be absent have only the first
+    /// prefetched, since few of them have all their bits in it.
     #[inline(always)]
     fn run_first_lines_first(
         self,
@@ -432,7 +432,7 @@ impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
     }
 }
 
-/// Prefetches the lines `which` of an item.
+/// Prefetches the lines of an item with the numbers `which`.
 #[inline(always)]
 fn ask(lines: &[Line], hash: Hash128, which: Range<u32>) {
     for i in which {

@@ -1,4 +1,4 @@
-//! One filter of a fixed size, of lines.
+//! A filter of a fixed size, in cache lines.
 
 use super::super::bitmap::{Line, PREFETCH_FROM_LINES};
 use super::super::chain::Store;
@@ -17,8 +17,8 @@ use crate::size_limit::SizeLimit;
 pub struct LineSubFilter(pub(super) Store<LinePlan>);
 
 impl LineSubFilter {
-    /// An empty filter by itself, whose false-positive rate is at most `error_rate` while it holds `capacity` items.
-    /// `limit` is asked whether a value of `held_bytes` may grow by the new filter.
+    /// An empty filter with a false-positive rate of at most `error_rate` up to `capacity` items. `limit` is asked
+    /// whether a value of `held_bytes` may grow by the new filter.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters that no filter can have, what `limit` says, and
@@ -27,7 +27,7 @@ impl LineSubFilter {
         Self::of_chain(&Params { error_rate, capacity, expansion: 0, seed: 0 }, 0, held_bytes, limit)
     }
 
-    /// The same, as sub-filter `index` of a chain of these parameters.
+    /// An empty filter that is sub-filter `index` of a chain with these parameters.
     ///
     /// # Errors
     /// As [`LineSubFilter::new`].
@@ -42,7 +42,7 @@ impl LineSubFilter {
         Ok(LineSubFilter(Store::new(plan, num_lines, held_bytes, limit)?))
     }
 
-    /// Bytes of the first sub-filter of a chain of these parameters.
+    /// Bytes of the first sub-filter of a chain with these parameters.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] when there can be no such sub-filter.
@@ -50,7 +50,7 @@ impl LineSubFilter {
         Ok(Store::<LinePlan>::bytes_for(LinePlan::of(params, 0)?.geometry.num_lines))
     }
 
-    /// Checks that it is made as sub-filter `index` of a chain of these parameters.
+    /// Checks that the filter can be sub-filter `index` of a chain with these parameters.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -84,13 +84,13 @@ impl LineSubFilter {
         self.0.plan.geometry.lines_per_item == 1 || probe::contains_rest(self.shape(), self.lines(), hash)
     }
 
-    /// Whether its bitmap is too large to be in cache.
+    /// Whether the bitmap is too large for the cache.
     #[inline]
     pub(super) fn is_large(&self) -> bool {
         self.lines().len() >= PREFETCH_FROM_LINES
     }
 
-    /// Prefetches the first `count` lines of the pending hashes, if it is large.
+    /// Prefetches the first `count` lines of the pending hashes, if the bitmap is large.
     pub(super) fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32, count: u32) {
         if self.is_large() {
             probe::prefetch(self.lines(), hashes, pending, count);

@@ -33,8 +33,8 @@ fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
 /// Capacity, items, set bits and XXH3-64 of the bitmap of a sub-filter.
 type SubFilter = (u64, u64, u64, u64);
 
-/// Parameters, how many decimal numbers from 0 on are added, and the sub-filters then. They were computed independently
-/// of this code, from the layout and another implementation of XXH3.
+/// Parameters, the number of decimal numbers from 0 on that are added, and the resulting sub-filters. They were
+/// computed independently of this code, from the layout and another implementation of XXH3.
 #[rustfmt::skip]
 const CHAINS: [(Params, u64, &[SubFilter]); 4] = [
     (Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 5 }, 1000, &[
@@ -154,7 +154,7 @@ fn growth_that_is_refused_changes_nothing() {
     assert_eq!((filter.sub_filters().len(), filter.capacity()), (2, 300));
 }
 
-/// What is compared with a limit is the size that the filter says it has.
+/// A limit is compared with the size that the filter reports.
 #[test]
 fn a_filter_may_be_as_large_as_its_limit() {
     for params in [params(0.01, 20, 2, 0), params(0.001, 100_000, 0, 7)] {
@@ -326,7 +326,7 @@ fn full_sub_filters(len: u32) -> Vec<LineSubFilter> {
     (0..len).map(sub_filter).collect()
 }
 
-/// As the generations of a window: of one size, where the first lines alone are compared in all.
+/// The generations of a window: sub-filters of one size, where the first lines alone are compared in all.
 #[test]
 fn even_sub_filters_answer_one_by_one() {
     for error_rate in [0.3, 0.05, 1e-3, 1e-6] {

@@ -32,7 +32,7 @@ fn admit<S: SubFilter>(filter: &mut Chain<S>, items: &[[u8; 4]], terms: Terms) -
     filter.admit(items.iter().map(|item| item.as_slice()), terms, &Unlimited)
 }
 
-/// What is promised, worked out item by item on a copy: items one after the other, each looked up and then added.
+/// The promised outcome, computed on a copy: items one after the other, each looked up and then added.
 fn expected<S: SubFilter>(filter: &Chain<S>, items: &[[u8; 4]], terms: Terms) -> (Chain<S>, Vec<Admission>) {
     let mut after = filter.try_clone().unwrap();
     let mut told: Vec<Admission> = Vec::new();
@@ -181,8 +181,8 @@ proptest! {
     }
 }
 
-/// Adds nearly as many items as it takes, then asks for more than fit: few, whose words are put back, and so many that a
-/// copy is smaller.
+/// Adds nearly as many items as fit, then asks for more than fit. A short list is undone by restoring words, a long one
+/// by a copy.
 fn assert_what_does_not_fit_is_taken_back<S: SubFilter>(mut filter: Chain<S>) {
     let items = names(0..6000);
     filter.add_all(items[..4995].iter().map(|item| item.as_slice()), &Unlimited, |_| ()).unwrap();
@@ -202,7 +202,7 @@ fn what_does_not_fit_is_taken_back() {
     assert_what_does_not_fit_is_taken_back(classic(1e-6, 5000, 0));
 }
 
-/// Lets a filter grow so many times.
+/// A limit that lets a filter grow a given number of times.
 struct Growths {
     left: Cell<u32>,
     refused: Cell<bool>,
@@ -234,7 +234,7 @@ fn what_has_room_asks_for_no_memory() {
     }
 }
 
-/// How much room there is goes by bits at high rates, and some items find theirs set. So more may fit than is certain.
+/// At high rates bits decide how much fits, and some items set none. So more may fit than is certain.
 #[test]
 fn what_fits_by_its_bits_is_kept_where_growth_is_refused() {
     let mut after = lines(0.4, 1000, 1);

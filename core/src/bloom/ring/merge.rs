@@ -1,4 +1,4 @@
-//! Unions of filters that forget: generation by generation, under their slices.
+//! Unions of windowed filters: generation by generation, by slice.
 
 use super::super::chain::merge::{empty_twins, plan_union, unite};
 use super::super::chain::{MAX_SUB_FILTERS, SubFilter, num_items, taken_bytes};
@@ -8,24 +8,24 @@ use crate::error::{Error, Parameter};
 use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::{Ahead, Merging, Move, Time};
 
-/// What a generation of the union is made of.
+/// The parts of which a generation of the union is made.
 struct Planned<'a> {
-    /// How many of our sub-filters there are.
+    /// The number of our sub-filters.
     ours: usize,
     renewed: u64,
-    /// How many items of each of the others are counted as renewed.
+    /// For each of the others, the number of items that are counted as renewed.
     their_renewed: Vec<u64>,
     their_sub_filters: Vec<&'a [LineSubFilter]>,
-    /// Items of each of its sub-filters; `None` where nothing changes.
+    /// Items of each sub-filter of the union; `None` where nothing changes.
     num_items: Option<Vec<u64>>,
-    /// Those that we lack.
+    /// Empty sub-filters for those that we lack.
     twins: Vec<LineSubFilter>,
     age: u32,
 }
 
 impl Ring {
-    /// Becomes the union of itself and `others`, between these rebases. Its newest slice is the newest of them all. What
-    /// is dead by that is dropped. Tells whether that changed anything, and gives back what was dropped.
+    /// Becomes the union of itself and `others`, between these rebases. Its newest slice is the newest of them all.
+    /// What is dead by that is dropped. Tells whether that changed anything, and gives back what was dropped.
     ///
     /// # Errors
     /// [`Error::Incompatible`] names what differs, [`Error::NotOfLast`], [`Error::RateExceeded`] where a generation would
@@ -84,7 +84,7 @@ impl Ring {
         Ok((true, forgotten))
     }
 
-    /// What a merge with these at a time does to the numbers of its slices, and first whether it may be.
+    /// The effect of a merge at a time on the slice numbers; first checks that the merge is allowed.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] where one is more than a slice ahead: this one would forget early.
@@ -100,7 +100,7 @@ impl Ring {
         })
     }
 
-    /// Plans each generation of the union that is alive once `newest_slice` is the newest, oldest first.
+    /// Plans each generation of the union that is live once `newest_slice` is the newest, oldest first.
     fn plan<'a>(
         &self,
         others: &[&'a Self],
@@ -129,7 +129,7 @@ impl Ring {
         Ok(plans)
     }
 
-    /// The generation that is of this age once `newest_slice` is the newest.
+    /// The generation that has this age once `newest_slice` is the newest.
     fn aged(&self, age: u32, newest_slice: u64) -> Option<(&Generation, &[LineSubFilter])> {
         let slices_later = newest_slice - self.newest_slice;
         self.by_generation().find(|(one, _)| u64::from(one.age).checked_add(slices_later) == Some(u64::from(age)))
@@ -137,7 +137,7 @@ impl Ring {
 }
 
 impl Planned<'_> {
-    /// Makes our sub-filters the union. Returns how many of its items are counted as renewed.
+    /// Turns our sub-filters into the union. Returns how many of its items are counted as renewed.
     fn unite(&self, ours: &mut [LineSubFilter]) -> u64 {
         let Some(planned) = &self.num_items else { return self.renewed };
         // One that has all bits of the union has its numbers too. Else the union has as large a share as they have

@@ -1,4 +1,4 @@
-//! From slice to slice: what dies is dropped.
+//! From slice to slice: expired generations are dropped.
 
 use super::super::chain::SubFilter;
 use super::super::lines::sub_filter::LineSubFilter;
@@ -8,7 +8,7 @@ use crate::live::Outcome;
 use crate::size_limit::try_with_capacity;
 use crate::window::{ClockSource, Move, Time};
 
-/// What a filter has forgotten. Freeing the memory of a large one takes a while: it may be sent to another thread.
+/// The expired part of a filter. Freeing the memory of a large one takes a while: it may be sent to another thread.
 ///
 /// ```
 /// use rollcall_core::bloom::{BloomFilter, Params, Sliding};
@@ -27,21 +27,21 @@ use crate::window::{ClockSource, Move, Time};
 pub struct Forgotten(Vec<LineSubFilter>);
 
 impl Forgotten {
-    /// Bytes of the bitmaps that it holds.
+    /// Bytes of the bitmaps in it.
     pub fn num_bytes(&self) -> u64 {
         self.0.iter().map(|sub_filter| sub_filter.geometry().num_bytes()).sum()
     }
 }
 
 impl Ring {
-    /// How many slices later than the newest one it is.
+    /// The number of slices from the newest one to the slice of `time`.
     #[inline]
     pub(in crate::bloom) fn slices_later(&self, time: Time) -> u64 {
         self.sliding.window().map_or(0, |window| window.present(self.newest_slice, time) - self.newest_slice)
     }
 
-    /// Begins all slices up to this one, and drops what dies by that. A slice that has begun changes nothing, and in a
-    /// filter of the last items none begins by time.
+    /// Begins all slices up to this one, and drops the generations that expire. A slice that has begun changes nothing,
+    /// and in a filter of the last items none begins by time.
     pub fn advance(&mut self, slice: u64) -> Forgotten {
         let slices_later = slice.saturating_sub(self.newest_slice);
         if slices_later == 0 || self.is_of_last() {
@@ -61,13 +61,13 @@ impl Ring {
         })
     }
 
-    /// The move that has to be made before it changes.
+    /// The move that is due before a change.
     #[inline]
     pub(super) fn due(&self, time: Time) -> Move {
         self.sliding.window().map_or(Move::Stay, |window| window.due(self.newest_slice, time))
     }
 
-    /// Makes this move, which is due.
+    /// Makes a move that is due.
     pub(super) fn make(&mut self, due: Move, outcome: &mut Outcome<Forgotten>) {
         match due {
             Move::Stay => {}
@@ -77,7 +77,7 @@ impl Ring {
         outcome.before = due;
     }
 
-    /// Whether an item would change anything once this move is made, which is due.
+    /// Whether adding an item would change anything after a move that is due.
     pub(super) fn is_changed_by(&self, item: &[u8], due: Move) -> bool {
         match due {
             // Known items renumber it too. Else one whose clock had jumped would stand still as long as only such come.
@@ -89,14 +89,14 @@ impl Ring {
         }
     }
 
-    /// Renumbers all slices so that the newest is this earlier one. Another changes nothing.
+    /// Renumbers all slices so that the newest has this earlier number. Another changes nothing.
     pub fn rebase(&mut self, slice: u64) {
         if !self.is_of_last() {
             self.newest_slice = self.newest_slice.min(slice);
         }
     }
 
-    /// Lets the clock, or its user, move it on from now on. A filter of the last items goes by neither.
+    /// Changes the clock source of the window. A filter of the last items goes by neither.
     pub(in crate::bloom) fn set_clock_source(&mut self, clock_source: ClockSource) {
         if let Span::Time(window) = &mut self.sliding.span {
             *window = window.with_clock_source(clock_source);

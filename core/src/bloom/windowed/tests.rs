@@ -1,4 +1,4 @@
-//! Filters that forget against a model that follows their replies.
+//! Windowed filters against a model that follows their replies.
 
 mod limits;
 
@@ -25,7 +25,7 @@ fn filter(slices: u32, refresh: bool, capacity: u64, now: u64) -> BloomFilter {
     BloomFilter::windowed(params, sliding, sliding.first_slice(now), &Unlimited).unwrap()
 }
 
-/// How often items were put in, those that were renewed in each of their slices.
+/// The number of additions, which counts a renewed item in each of its slices.
 fn additions(filter: &BloomFilter) -> u64 {
     filter.sub_filters().map(|one| one.num_items).sum()
 }
@@ -89,7 +89,7 @@ fn what_came_again_is_among_the_last_different_items() {
 }
 
 proptest! {
-    /// At a rate of 1e-6 no answer of a few hundred is wrong by chance.
+    /// At a rate of 1e-6 none of a few hundred answers is wrong by chance.
     #[test]
     fn what_a_window_remembers_is_exact(
         slices in 1u32..6, refresh: bool, capacity in 1u64..60,
@@ -130,8 +130,8 @@ proptest! {
         }
     }
 
-    /// At least the last `capacity` that were new are found, at most all generations full of items; with refresh the last
-    /// `capacity` different items, and at most twice as many.
+    /// At least the last `capacity` new items are found, at most all generations full of items. With refresh it is the
+    /// last `capacity` different items, and at most twice as many.
     #[test]
     fn the_last_items_are_remembered(
         slices in prop_oneof![1u32..8, Just(64)], refresh: bool, capacity in 1u64..60, range in 2u32..250,
@@ -251,7 +251,7 @@ proptest! {
 }
 
 proptest! {
-    /// A merge at a time is its moves around a plain merge, or an error that leaves everything as it was.
+    /// A merge at a time equals its moves around a plain merge, or is an error that leaves everything unchanged.
     #[test]
     fn a_merge_at_a_time_is_its_moves_and_a_merge_or_nothing(
         slices in 1u32..5, refresh: bool, limit in prop_oneof![Just(0u64), Just(u64::MAX)], now in 0u64..8,
@@ -289,7 +289,7 @@ proptest! {
         }
     }
 
-    /// What admission refuses for its size is as it was, however late it is.
+    /// An admission that is rejected for its size changes nothing, however late it is.
     #[test]
     fn admission_without_memory_moves_nothing(
         slices in 1u32..5, refresh: bool, later in 0u64..80, back: bool, limit in 0u64..4000,
@@ -363,7 +363,7 @@ impl Mover for Copier {
     }
 }
 
-/// What is shown of its memory is all of it, and the bitmaps, which are what is large, can be moved.
+/// The reported memory is complete, and the bitmaps, which are the large part, can be moved.
 #[test]
 fn memory_is_shown_and_bitmaps_relocate() {
     let mut filter = filter(3, false, 60, 1_000_000);
@@ -385,7 +385,7 @@ fn memory_is_shown_and_bitmaps_relocate() {
     assert!(filter == copy && (0..150u32).all(|item| filter.may_contain(item.to_le_bytes())));
 }
 
-/// What is told of all bits is that of the sub-filters that are alive.
+/// The reported fill and rate are those of the live sub-filters.
 #[test]
 fn fill_and_rate_are_those_of_what_is_alive() {
     let params = Params { error_rate: 0.05, capacity: 100, expansion: 2, seed: 0 };
@@ -423,7 +423,7 @@ fn layouts_of(filter: &BloomFilter) -> Vec<Layout> {
     layouts
 }
 
-/// It has no memory for items before the first, whatever it is made for.
+/// A cleared filter takes no memory before its first item, whatever its capacity.
 #[test]
 fn a_cleared_filter_is_as_new_at_its_slice() {
     let of_time = Sliding::time(4 * LEN, 4, ClockSource::System, false).unwrap();
@@ -454,7 +454,7 @@ fn a_cleared_filter_is_as_new_at_its_slice() {
     }
 }
 
-/// All generations together are bounded, by whatever way they come.
+/// The number of sub-filters of all generations is bounded, however they were added.
 #[test]
 fn windows_end_at_a_number_of_sub_filters() {
     let params = Params { error_rate: 0.01, capacity: 1, expansion: 1, seed: 0 };
@@ -566,7 +566,8 @@ fn a_union_that_only_moves_on_changes_it() {
     assert_eq!((ours.merge(&[&newer], &Unlimited), ours.num_items()), (Ok(false), 1));
 }
 
-/// How many items of a slice came again, in a union: as many as in what has all of its bits, else the share of all.
+/// In a union, the number of items of a slice that were renewed is that of the filter that has all bits of the slice,
+/// else the common share.
 #[test]
 fn unions_tell_how_many_items_came_again() {
     let of = |items: std::ops::Range<u32>, again: std::ops::Range<u32>| {

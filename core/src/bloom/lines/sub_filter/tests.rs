@@ -88,7 +88,7 @@ fn every_unrolled_shape_sets_the_bits_of_the_looped_one() {
     }
 }
 
-/// For every shape, in bitmaps that become full: items have all, some or none of their bits set before.
+/// Lists of every shape set the same bits as single calls, in bitmaps that fill up.
 #[test]
 fn every_shape_of_a_list_sets_the_bits_of_one_by_one() {
     let mut shapes = std::collections::BTreeSet::new();
@@ -207,7 +207,7 @@ fn sub_filters_are_equal_in_every_bit_and_number() {
     assert!(another != other && another.set_bits() == other.set_bits());
 }
 
-/// At a high rate the bits decide too: the item that fills it may set all of its bits beyond those of a full one.
+/// At a high rate the bits decide too: the item that fills the filter may set bits beyond those of a full one.
 #[test]
 fn what_a_sub_filter_holds_ends_with_its_items_and_its_bits() {
     let one = filter(0.1, 1000);

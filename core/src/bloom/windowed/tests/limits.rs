@@ -1,8 +1,8 @@
-//! What limits are asked for.
+//! What filters ask of limits.
 
 use super::*;
 
-/// The limit is asked for the first sub-filters of all generations that may be alive at once.
+/// A new filter asks the limit for the first sub-filters of all generations that may be live at once.
 #[test]
 fn all_generations_are_asked_for_at_once() {
     let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
@@ -16,7 +16,7 @@ fn all_generations_are_asked_for_at_once() {
     assert_eq!(BloomFilter::windowed(params, day, 0, &MaxBytes(needed - 1)), Err(refused));
 }
 
-/// A filter may be as large as its limit: what is compared is what it says of its size, with all slices full.
+/// A filter may be as large as its limit, which is compared with the reported size with all slices full.
 #[test]
 fn limits_are_sizes_with_all_slices_full() {
     for (capacity, sliding) in [
