@@ -1,4 +1,4 @@
-//! Filters of either layout while the bytes of their bitmaps arrive, in order.
+//! Partially loaded filters of either layout: the bytes of their bitmaps are appended in order.
 
 use std::alloc::Layout;
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use crate::size_limit::{SizeLimit, try_to_vec, try_with_capacity};
 
 /// The steps of loading in which the kinds of filters differ.
 pub trait Arrives: fmt::Debug + Sized {
-    /// What it is made of.
+    /// The type of its sub-filters.
     type SubFilter: SubFilter;
 
     /// The fields of a header that concern the whole filter.
@@ -28,30 +28,30 @@ pub trait Arrives: fmt::Debug + Sized {
     /// The format of the chunks.
     fn format_of(claims: &Self::Claims) -> ChunkFormat;
 
-    /// The same claims.
+    /// A copy of the claims.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
     fn copy_claims(claims: &Self::Claims) -> Result<Self::Claims, Error>;
 
-    /// The filter of these sub-filters.
+    /// The filter with these sub-filters.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when they make none.
     fn complete(claims: &Self::Claims, sub_filters: Vec<Self::SubFilter>) -> Result<Self, Error>;
 }
 
-/// What a header led to.
+/// The state after reading a header.
 pub struct Begun<'a, F: Arrives> {
     /// The fields that concern the whole filter.
     pub(super) claims: F::Claims,
-    /// The sub-filters, zeroed.
+    /// The sub-filters, all zeros.
     pub(super) sub_filters: Vec<F::SubFilter>,
-    /// The payload, if the header encloses it.
+    /// The payload, if it is inline in the header.
     pub(super) enclosed: Option<Cow<'a, [u8]>>,
 }
 
-/// A filter whose bits are arriving.
+/// A partially loaded filter.
 #[derive(Debug)]
 pub struct LoadingBitmaps<F: Arrives> {
     claims: F::Claims,
@@ -59,7 +59,7 @@ pub struct LoadingBitmaps<F: Arrives> {
 }
 
 impl<F: Arrives> LoadingBitmaps<F> {
-    /// The filter with the bits that have arrived.
+    /// The filter with the bits that have been loaded.
     fn take(&mut self) -> Result<F, Error> {
         F::complete(&self.claims, std::mem::take(&mut self.arriving.sub_filters))
     }
@@ -135,7 +135,7 @@ where
     }
 }
 
-/// A sub-filter as its bytes.
+/// A sub-filter that is loaded by its bytes.
 trait ArrivingBits {
     fn as_bytes(&self) -> &[u8];
     fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error>;
@@ -151,7 +151,7 @@ impl<S: SubFilter> ArrivingBits for S {
     }
 }
 
-/// Sub-filters whose bytes are arriving. All their memory is allocated from the start, zeroed.
+/// Partially loaded sub-filters. All their memory is allocated from the start, zeroed.
 ///
 /// Invariants: the first `complete` sub-filters have all their bytes. No bit after the first `received_bytes` bytes of
 /// all sub-filters is set.
@@ -175,7 +175,7 @@ impl<S: ArrivingBits> ArrivingBitmaps<S> {
         Ok(ArrivingBitmaps { sub_filters, header, complete, complete_bytes, received_bytes, total_bytes })
     }
 
-    /// All sub-filters with all their bytes, of which none was to arrive.
+    /// All sub-filters with all their bytes, from an inline payload.
     fn complete(sub_filters: Vec<S>, payload: &[u8]) -> Result<Self, Error> {
         let mut arriving = Self::new(b"", sub_filters)?;
         arriving.push(payload)?;
@@ -221,7 +221,7 @@ mod tests {
 
     thread_local!(static LOOKS: Cell<usize> = const { Cell::new(0) });
 
-    /// A bitmap that counts how often its bytes are taken.
+    /// A bitmap that counts how often its bytes are read.
     struct Counting(Vec<u8>);
 
     impl ArrivingBits for Counting {

@@ -34,16 +34,16 @@ use crate::error::Error;
 use crate::hash::checksum_of_numbers;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_reserve, try_with_capacity};
 
-/// Bytes that a sub-filter takes in the header, at least.
+/// The least bytes of a sub-filter in the header.
 const SUB_FILTER_MIN_BYTES: usize = 4;
 
-/// Bytes that it takes mostly.
+/// The usual bytes of a sub-filter in the header.
 const SUB_FILTER_BYTES: usize = 8;
 
-/// Bytes of the other fields, mostly.
+/// The usual bytes of the other fields.
 const OTHER_BYTES: usize = 32;
 
-/// All bits of all sub-filters, end to end.
+/// The bits of all sub-filters, end to end.
 fn all_bits(filter: &LineFilter) -> Payload<'_> {
     Payload::of_bitmaps(filter.sub_filters(), LineSubFilter::as_bytes)
 }
@@ -60,26 +60,26 @@ pub(super) fn write_sub_filters(writer: &mut HeaderWriter, sub_filters: &[LineSu
     }
 }
 
-/// Sub-filters, zeroed, and the payload where the header encloses it.
+/// Sub-filters, all zeros, and the payload if it is inline in the header.
 pub(super) type Allocated<'a> = (Vec<LineSubFilter>, Option<Cow<'a, [u8]>>);
 
 /// Sub-filters that a header claims. Memory is allocated only after the claims are checked.
 pub(super) struct Claimed<'l, L> {
     limit: &'l L,
-    /// Of each, its parameters, its place in its chain and its items.
+    /// Parameters, place in the chain and number of items of each sub-filter.
     sub_filters: Vec<(Params, u64, u64)>,
     num_lines: u64,
     held_bytes: u64,
 }
 
 impl<'l, L: SizeLimit> Claimed<'l, L> {
-    /// Those of a filter that takes so many bytes without them.
+    /// No sub-filters yet, of a filter that takes `filter_bytes` without them.
     pub(super) fn of(header: &[u8], filter_bytes: u64, limit: &'l L) -> Self {
         let held_bytes = filter_bytes.saturating_add(array_bytes::<u8>(header.len() as u64));
         Claimed { limit, sub_filters: Vec::new(), num_lines: 0, held_bytes }
     }
 
-    /// Reads the sub-filters of a chain of these parameters, at most `most` of them. Returns their number.
+    /// Reads the sub-filters of a chain with these parameters, at most `most`. Returns their number.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::OutOfMemory`].
@@ -116,7 +116,7 @@ impl<'l, L: SizeLimit> Claimed<'l, L> {
         self.held_bytes = self.held_bytes.saturating_add(bytes);
     }
 
-    /// Checks the total size, reads the payload where it is enclosed, and allocates the sub-filters.
+    /// Checks the total size, reads the payload if it is inline, and allocates the sub-filters.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::OutOfMemory`], and what the limit says.
@@ -155,7 +155,7 @@ pub(super) fn read_params(reader: &mut HeaderReader<'_>) -> Result<Params, Error
     Ok(params)
 }
 
-/// Writes them.
+/// Writes the parameters of a filter.
 pub(super) fn write_params(writer: &mut HeaderWriter, params: &Params) {
     writer.rate(params.error_rate);
     writer.number(params.capacity);
@@ -195,7 +195,7 @@ fn chunk_format(params: &Params, sub_filters: &[LineSubFilter]) -> ChunkFormat {
     ChunkFormat::Checked { fingerprint: checksum_of_numbers(lines, params.seed) }
 }
 
-/// A filter of lines whose bits are arriving.
+/// A partially loaded filter of lines.
 pub(super) type LoadingFilter = LoadingBitmaps<LineFilter>;
 
 impl Arrives for LineFilter {

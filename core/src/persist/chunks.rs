@@ -36,10 +36,10 @@ const CHECKSUM_BYTES: usize = 8;
 /// Bits of an iterator below its stamp: enough for positions in 8 TiB.
 const POSITION_BITS: u32 = 43;
 
-/// How many stamps there are, besides 0. What comes round unnoticed, `LOADCHUNK` refuses by the chunk's checksum.
+/// The number of stamps, besides 0. What comes round unnoticed, `LOADCHUNK` refuses by the chunk's checksum.
 const STAMPS: u64 = (1 << (f64::MANTISSA_DIGITS - POSITION_BITS)) - 1;
 
-/// The bits of an iterator that are its stamp, for a value whose [stamp](Stored::stamp) is this one.
+/// The stamp bits of an iterator, for a value with this [stamp](Stored::stamp).
 fn stamp_bits(stamp: u64) -> u64 {
     if stamp == 0 { 0 } else { (1 + stamp % STAMPS) << POSITION_BITS }
 }
@@ -68,7 +68,8 @@ fn max_piece(format: ChunkFormat, max_bytes: usize) -> usize {
     }
 }
 
-/// The chunk of a stretch of payload, with its iterator. `room` makes an empty list for the chunk, where one is needed.
+/// The chunk for a stretch of payload, with its iterator. `room` makes an empty list for the chunk, where one is
+/// needed.
 fn chunk_of<'a>(
     stretch: &Stretch<'a>,
     position: u64,
@@ -124,18 +125,18 @@ fn chunks<'a>(
     std::iter::once((1, header)).chain(chunks)
 }
 
-/// The whole dump of a value: its header with iterator 1, then its chunks of at most [`CHUNK_MAX_BYTES`], each with the
-/// iterator after it.
+/// The whole dump of a value: its header with iterator 1, then chunks of at most [`CHUNK_MAX_BYTES`], each with its
+/// iterator.
 pub fn dump<T: Value>(value: &T) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
     chunks(Cow::Owned(value.header()), value.payload(), value.chunk_format())
 }
 
-/// The dump of what has arrived of a value.
+/// The dump of a partially loaded value.
 pub fn dump_loading<L: Loading>(loading: &L) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
     chunks(Cow::Borrowed(loading.header()), loading.received(), loading.chunk_format())
 }
 
-/// Takes the chunk that `SCANDUMP` returned together with the iterator `next` (1 + the position after the chunk, and
+/// Appends the chunk that `SCANDUMP` returned together with the iterator `next` (1 + the position after the chunk, and
 /// maybe a stamp).
 ///
 /// # Errors
@@ -224,7 +225,7 @@ pub fn load<T: Value, C: AsRef<[u8]>>(
 mod tests {
     use super::*;
 
-    /// A stamp of 0 would say that the value goes by none.
+    /// A stamp of 0 would mean that the value has none.
     #[test]
     fn every_stamp_but_0_shows_in_iterators_that_doubles_hold() {
         assert_eq!(stamp_bits(0), 0);

@@ -22,24 +22,25 @@ const CHECKSUM_BYTES: usize = 4;
 /// Decimal digits after the point that a rate may have in its short form.
 const MAX_DIGITS: u8 = 9;
 
-/// What a rate in its short form is below, times 10^digits.
+/// The bound of a rate in its short form, times 10^digits.
 const MANTISSA_END: u64 = 1 << 28;
 
-/// The kind of value that a header begins.
+/// The kind of value that a header describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HeaderKind {
     /// A counter.
     Counter = 0xc,
     /// A windowed counter.
     WindowedCounter = 0xd,
-    /// A filter of lines that forgets.
+    /// A windowed filter of lines.
     WindowedFilter = 0xe,
     /// A filter of lines.
     Filter = 0xf,
 }
 
 impl HeaderKind {
-    /// The version that headers of this kind are written with. Changing their layout means a new number, of at most 15.
+    /// The version with which headers of this kind are written. Changing their layout means a new number, of at most
+    /// 15.
     const fn version(self) -> u8 {
         match self {
             HeaderKind::Counter => 1,
@@ -49,12 +50,12 @@ impl HeaderKind {
         }
     }
 
-    /// The first byte of a header of this kind that is written now.
+    /// The first byte with which headers of this kind are written.
     pub(super) const fn first_byte(self) -> u8 {
         (self as u8) << 4 | self.version()
     }
 
-    /// Does a header of this kind, of any version, begin with this byte?
+    /// Whether a header of this kind, of any version, begins with this byte.
     pub(super) fn begins_with(self, first_byte: u8) -> bool {
         first_byte >> 4 == self as u8
     }
@@ -65,7 +66,7 @@ fn header_checksum(body: &[u8]) -> u32 {
     checksum(body, 0) as u32
 }
 
-/// `digits` and `mantissa` of the short form of a rate, if it has one.
+/// The digits and the mantissa of a rate's short form, if it has one.
 fn short_rate(rate: f64) -> Option<(u8, u64)> {
     (1..=MAX_DIGITS).find_map(|digits| {
         let mantissa = libm::round(rate * power_of_ten(digits));
@@ -135,12 +136,12 @@ impl HeaderWriter {
         }
     }
 
-    /// What has been written, to append bytes.
+    /// The bytes written so far, to append more.
     pub(super) fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.0
     }
 
-    /// Ends here.
+    /// The finished bytes.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.0
     }
@@ -156,14 +157,14 @@ impl HeaderWriter {
 /// Reads a header.
 #[derive(Debug)]
 pub(super) struct HeaderReader<'a> {
-    /// What was not read yet.
+    /// The bytes that are still unread.
     rest: &'a [u8],
     version: u8,
 }
 
 impl<'a> HeaderReader<'a> {
-    /// Checks length, kind, checksum and version, in this order. So a foreign value is reported as foreign, not as
-    /// damaged.
+    /// Checks length, kind, checksum and version of a header, in this order. So a foreign value is reported as foreign,
+    /// not as damaged.
     pub(super) fn new(bytes: &'a [u8], kind: HeaderKind) -> Result<Self, Error> {
         Self::up_to(bytes, kind, kind.version())
     }
@@ -191,7 +192,7 @@ impl<'a> HeaderReader<'a> {
         Ok(HeaderReader { rest, version })
     }
 
-    /// The version that the header has, at most its kind's: fields that came later are not in it.
+    /// The version of the header, at most its kind's: later fields are missing from it.
     #[cfg_attr(not(test), expect(dead_code, reason = "no kind has a second version"))]
     pub(super) fn version(&self) -> u8 {
         self.version
@@ -271,13 +272,13 @@ impl<'a> HeaderReader<'a> {
         self.rest
     }
 
-    /// How many bytes are not read yet.
+    /// The number of unread bytes.
     pub(super) fn remaining(&self) -> usize {
         self.rest.len()
     }
 }
 
-/// Turns an error of a parameter's range into one of a stored field.
+/// Turns an error of a parameter's range into an error of a stored field.
 pub(super) fn stored_parameter(error: Error) -> Error {
     match error {
         Error::OutOfRange { parameter, expected, got } => {
@@ -287,7 +288,7 @@ pub(super) fn stored_parameter(error: Error) -> Error {
     }
 }
 
-/// Compares a stored field with what follows from the others.
+/// Compares a stored field with the value that follows from the others.
 pub(super) fn expect<T: PartialEq + std::fmt::Display>(field: &'static str, expected: T, got: T) -> Result<(), Error> {
     if expected != got { Err(Error::corrupt(field, expected, got)) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! A counter, stored.
+//! The stored form of counters.
 //!
 //! | what | field |
 //! |---|---|
@@ -58,7 +58,7 @@ use crate::window::{ClockSource, Window};
 /// Set in the byte of the representation where a counter has the standard parameters and layout.
 const IS_STANDARD: u8 = 4;
 
-/// The parameters that are not stored, with the precision and the tail bits that they led to when this was settled. What
+/// The parameters that are not stored, with the precision and tail bits that they gave when the format was fixed. What
 /// becomes of the defaults of new counters does not change them.
 const STANDARD: (Params, u32, u32) =
     (Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 0 }, 14, 10);
@@ -66,7 +66,7 @@ const STANDARD: (Params, u32, u32) =
 /// Bytes of the header without an enclosed payload, mostly.
 const HEADER_BYTES: usize = 40;
 
-/// The representations by the numbers that stand for them.
+/// The representations, indexed by their stored numbers.
 const REPRESENTATIONS: [Representation; 3] = [Representation::Exact, Representation::Sparse, Representation::Dense];
 
 /// The clock sources likewise, and whether the window is volatile.
@@ -83,7 +83,7 @@ impl CounterForm {
         [self.representation as u8, self.layout.precision() as u8, self.layout.tail_bits() as u8]
     }
 
-    /// Writes the first fields of a header: all that is known of a counter but its set.
+    /// Writes the first fields of a header: everything about a counter except its set.
     fn write(&self, enclosed_bytes: usize) -> HeaderWriter {
         let mut writer = HeaderWriter::new(self.kind(), HEADER_BYTES + enclosed_bytes);
         let [representation, precision, tail_bits] = self.shape();
@@ -110,7 +110,7 @@ impl CounterForm {
         writer
     }
 
-    /// Reads and checks them.
+    /// Reads and checks the first fields of a header.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -137,7 +137,7 @@ impl CounterForm {
         Ok((form, reader))
     }
 
-    /// What the payload is.
+    /// The content of the payload.
     fn content(&self) -> Content {
         match self.representation {
             Representation::Sparse if self.window.is_none() => Content::Positions(self.layout.num_bits()),
@@ -228,7 +228,7 @@ impl Stored for Counter {
     }
 }
 
-/// A counter whose payload is arriving.
+/// A partially loaded counter.
 #[derive(Debug)]
 pub struct LoadingCounter {
     form: CounterForm,
@@ -239,9 +239,9 @@ pub struct LoadingCounter {
 
 #[derive(Debug)]
 enum Arrival {
-    /// What has arrived, which is read when all is there.
+    /// The bytes loaded so far, which are decoded when all are there.
     Arriving(Vec<u8>),
-    /// All of it was read.
+    /// The counter, decoded from all bytes.
     Done(Box<Counter>),
 }
 

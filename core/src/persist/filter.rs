@@ -1,4 +1,4 @@
-//! Filters of every kind, stored: in our formats, or in RedisBloom's.
+//! The stored form of filters of every kind, in our formats or in RedisBloom's.
 
 use std::alloc::Layout;
 
@@ -12,9 +12,9 @@ use crate::bloom::filter::{BloomFilter, EitherChain};
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
-/// Whether `bytes` are to be read as a header of RedisBloom and not as one of ours. Ours begin with their kind.
-/// RedisBloom's begin with a count of items, which may look like it. Such bytes are RedisBloom's if their length is that
-/// of a RedisBloom header and our checksum is wrong.
+/// Whether `bytes` are a header of RedisBloom's and not one of ours. Ours begin with their kind. RedisBloom's begin
+/// with a count of items, which may look like it. Such bytes are RedisBloom's if their length is that of a RedisBloom
+/// header and our checksum is wrong.
 pub fn is_redisbloom_header(bytes: &[u8]) -> bool {
     let Some(kind) = kind_of(bytes) else { return true };
     let fits = bytes.get(8..).and_then(<[u8]>::first_chunk).is_some_and(|count| {
@@ -24,19 +24,19 @@ pub fn is_redisbloom_header(bytes: &[u8]) -> bool {
     fits && HeaderReader::new(bytes, kind).is_err()
 }
 
-/// Whether a header, the first chunk of a dump, is that of a filter or counter with a window, of any version.
+/// Whether a header, the first chunk of a dump, is that of a windowed filter or counter, of any version.
 pub fn has_window(header: &[u8]) -> bool {
     let begins = |kind: HeaderKind| header.first().is_some_and(|&first| kind.begins_with(first));
     begins(HeaderKind::WindowedFilter) || begins(HeaderKind::WindowedCounter)
 }
 
-/// The kind of filter of ours that a header of these bytes begins.
+/// The kind of our filters whose headers begin with these bytes.
 fn kind_of(bytes: &[u8]) -> Option<HeaderKind> {
     let first = *bytes.first()?;
     [HeaderKind::Filter, HeaderKind::WindowedFilter].into_iter().find(|kind| kind.begins_with(first))
 }
 
-/// Calls the same method of any chain.
+/// Calls a method of the chain, whatever its layout.
 macro_rules! chain {
     ($self:expr, $filter:ident => $call:expr) => {
         match $self {
@@ -72,18 +72,18 @@ impl Stored for BloomFilter {
     }
 }
 
-/// A filter of either layout whose bits are arriving.
+/// A partially loaded filter of either layout.
 #[derive(Debug)]
 pub enum LoadingBloomFilter {
-    /// Of lines.
+    /// A filter of lines.
     Lines(LoadingFilter),
-    /// Of RedisBloom's layout.
+    /// A filter in RedisBloom's layout.
     Classic(LoadingClassic),
-    /// Of lines, forgetting.
+    /// A windowed filter of lines.
     Windowed(LoadingRing),
 }
 
-/// Calls the same method of either.
+/// Calls a method of the loading filter, whatever its layout.
 macro_rules! either {
     ($self:expr, $loading:ident => $call:expr) => {
         match $self {

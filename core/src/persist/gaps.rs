@@ -1,4 +1,4 @@
-//! The set bits of a bitmap with few of them, as the gaps between them.
+//! Golomb-Rice coding of sparse bitmaps: the distances between set bits.
 //!
 //! A gap is the number of zeros before a set bit, from the one before it on. It is written in Golomb-Rice code (Golomb,
 //! "Run-Length Encodings", 1966; Rice and Plaunt, "Adaptive Variable-Length Coding for Efficient Compression of Spacecraft
@@ -15,8 +15,8 @@ use crate::error::Error;
 /// Name of the field in errors.
 const FIELD: &str = "coded payload";
 
-/// Low bits of a gap that are written as they are. It is the best choice for bits that are set at random, by their mean
-/// gap (Kiely, "Selecting the Golomb Parameter in Rice Coding", 2004, equation 8).
+/// The number of low bits of a distance that are written verbatim. It is the best choice for bits that are set at
+/// random, by their mean gap (Kiely, "Selecting the Golomb Parameter in Rice Coding", 2004, equation 8).
 fn low_bits(num_ones: u64, num_bits: u64) -> u32 {
     // log2 of (mean gap + 1/2) * 2 ln((1 + sqrt 5) / 2), rounded down; 123 / 256 is half of that factor. No bitmap here has
     // 2^56 bits.
@@ -25,7 +25,7 @@ fn low_bits(num_ones: u64, num_bits: u64) -> u32 {
     (halves.saturating_mul(123) / ones.saturating_mul(256)).checked_ilog2().unwrap_or(0)
 }
 
-/// Bits that are written or read together at most.
+/// The most bits that are written or read together.
 const WORD_BITS: u32 = u32::BITS;
 
 /// Appends the code of the positions `ones`, ascending, of `num_ones` set bits among `num_bits`, at most 2^32.
@@ -57,7 +57,7 @@ pub(super) fn encode(ones: impl Iterator<Item = u64>, num_ones: u64, num_bits: u
     bytes.extend_from_slice(&pending.to_le_bytes()[..len.div_ceil(8) as usize]);
 }
 
-/// Calls `visit` with each position that [`encode`] wrote, ascending.
+/// Calls `visit` with each position that [`encode`] wrote, in ascending order.
 ///
 /// # Errors
 /// [`Error::Corrupt`] when the bytes are not the code of so many positions below `num_bits`, to the last bit.
@@ -82,10 +82,10 @@ pub(super) fn decode(bytes: &[u8], num_ones: u64, num_bits: u64, mut visit: impl
     Ok(())
 }
 
-/// Bits, lowest first.
+/// A reader of bits, lowest first.
 struct Bits<'a> {
     rest: &'a [u8],
-    /// The next `len` bits, at most 63; above them zeros.
+    /// The next `len` bits, at most 63, with zeros above them.
     pending: u64,
     len: u32,
 }
@@ -119,7 +119,7 @@ impl Bits<'_> {
         Error::corrupt(FIELD, "more bits", "the end")
     }
 
-    /// The number of ones up to the next zero, which is taken too.
+    /// The number of ones up to the next zero, which is consumed too.
     #[inline(always)]
     fn take_ones(&mut self) -> Result<u64, Error> {
         let mut taken = 0;
@@ -196,7 +196,7 @@ mod tests {
         bits.chunks(8).map(byte).collect()
     }
 
-    /// Whatever lies in the word that a code begins in, and however many words it fills.
+    /// Codes are correct at every offset in a word, and over any number of words.
     #[test]
     fn codes_of_every_length_are_whole_wherever_they_begin() {
         for k in [0, 1, 7, 20] {
@@ -216,7 +216,7 @@ mod tests {
         }
     }
 
-    /// Codes of 33 bits, one after another: the first of a word's last bit, the next with a full word before it.
+    /// Codes of 33 bits, one after another: the first takes the last bit of a word, the next follows a full word.
     #[test]
     fn codes_that_are_a_bit_longer_than_a_word_are_whole() {
         for k in 1..12u64 {

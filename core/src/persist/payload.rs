@@ -8,11 +8,11 @@ use crate::counting::payload::PayloadPart;
 pub struct Payload<'a> {
     /// The part of a number, `None` after the last.
     parts: Box<dyn Fn(usize) -> Option<PayloadPart<'a>> + 'a>,
-    /// Upper bound of its length, bytes. It cuts the parts short while they arrive.
+    /// An upper bound of the part's length, in bytes. It cuts the parts short while they arrive.
     end: u64,
 }
 
-/// Bytes of a payload within one part: encoded when they are read.
+/// Bytes of a payload within one part, which are encoded when they are read.
 pub(super) struct Stretch<'a> {
     part: PayloadPart<'a>,
     start: u64,
@@ -25,7 +25,7 @@ impl<'a> Stretch<'a> {
         (self.end - self.start) as usize
     }
 
-    /// Bytes that [`Self::append_to`] needs room for.
+    /// Bytes of room that [`Self::append_to`] needs.
     pub(super) fn room(&self) -> usize {
         if let PayloadPart::Bytes(_) = self.part { self.len() } else { self.part.num_bytes() as usize }
     }
@@ -40,7 +40,7 @@ impl<'a> Stretch<'a> {
     }
 }
 
-/// A part, and where it begins in the payload.
+/// A part, and its offset in the payload.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     part: usize,
@@ -58,7 +58,7 @@ impl<'a> Payload<'a> {
         Self::new(move |index| bitmaps.get(index).map(|bitmap| PayloadPart::Bytes(as_bytes(bitmap))))
     }
 
-    /// The first `len` bytes of it.
+    /// The first `len` bytes of the payload.
     pub fn up_to(self, len: u64) -> Self {
         Payload { end: self.end.min(len), ..self }
     }
@@ -69,12 +69,12 @@ impl<'a> Payload<'a> {
         parts.map(|part| part.num_bytes()).sum::<u64>().min(self.end)
     }
 
-    /// Whether there are no bytes at all.
+    /// Whether the payload is empty.
     pub fn is_empty(&self) -> bool {
         self.piece(0, 1).is_empty()
     }
 
-    /// Up to `max_bytes` from `position` on, within one part. Empty at the end.
+    /// A piece of up to `max_bytes` from `position` on, within one part. Empty at the end.
     pub fn piece(&self, position: u64, max_bytes: usize) -> Cow<'a, [u8]> {
         self.stretch(position, max_bytes).map_or(Cow::default(), |stretch| stretch.read())
     }

@@ -1,4 +1,4 @@
-//! RedisBloom's own formats, to bring its data in and back.
+//! RedisBloom's own formats, to import and export its data.
 //!
 //! **Chunks.** `SCANDUMP` returns the header with iterator 1. The bytes of the sub-filters follow end to end, in pieces
 //! of at most 16 MiB that never span two sub-filters. Each piece has the iterator 1 + the position after it. The end is
@@ -33,10 +33,10 @@ use crate::bloom::classic::{ClassicFilter, Rules, check_chain};
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
 
-/// Highest encoding version of RedisBloom's RDB values that is known.
+/// The newest known encoding version of RedisBloom's RDB values.
 pub const RDB_ENCODING_NEWEST: u32 = 4;
 
-/// The first encoding version whose values have options; those before have 32-bit hashes.
+/// The first encoding version whose values have options; older values have 32-bit hashes.
 const RDB_ENCODING_OPTIONS: u32 = 2;
 
 /// The first encoding version whose values have a growth.
@@ -48,7 +48,7 @@ const HEADER_BYTES: u64 = 20;
 /// Bytes a sub-filter takes in the header.
 const SUB_FILTER_BYTES: u64 = 53;
 
-/// The shape that RedisBloom appends where it can make no sub-filter.
+/// The shape that RedisBloom appends when it fails to make a sub-filter.
 const WITHOUT_BITS: Shape = Shape { capacity: 0, error_rate: 0.0, bits_per_item: 0.0, hashes: 0, num_bytes: 0, n2: 0 };
 
 impl Stored for ClassicFilter {
@@ -122,7 +122,7 @@ impl ClassicClaims {
         Ok(ClassicClaims { options, growth, sub_filters: try_with_capacity(count as usize)? })
     }
 
-    /// Adds a sub-filter after checking what can be checked without its bits.
+    /// Adds a sub-filter after the checks that are possible without its bits.
     fn push(&mut self, shape: Shape, num_items: u64) -> Result<(), Error> {
         shape.validate()?;
         shape.validate_items(num_items)?;
@@ -130,7 +130,7 @@ impl ClassicClaims {
         Ok(())
     }
 
-    /// Items in all.
+    /// The number of items in all sub-filters.
     fn total_items(&self) -> u64 {
         // A sub-filter may claim up to 2^60 items, so the sum of all claims may exceed 64 bits.
         self.sub_filters.iter().fold(0, |sum, (_, num_items)| sum.saturating_add(*num_items))
@@ -153,13 +153,13 @@ impl ClassicClaims {
     }
 }
 
-/// A filter whose bits are arriving.
+/// A partially loaded filter in RedisBloom's layout.
 pub(super) type LoadingClassic = LoadingBitmaps<ClassicFilter>;
 
 impl Arrives for ClassicFilter {
     type SubFilter = ClassicSubFilter;
 
-    /// Options and growth.
+    /// The options and the growth factor.
     type Claims = (u32, u32);
 
     fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<Begun<'a, Self>, Error> {
@@ -221,7 +221,7 @@ fn decode_header(bytes: &[u8]) -> Result<ClassicClaims, Error> {
     Ok(claims)
 }
 
-/// Whether a header ends with a sub-filter of no bits, whose entry is all zeros. RedisBloom appends one where it can
+/// Whether a header ends with a sub-filter without bits, whose entry is all zeros. RedisBloom appends one where it can
 /// make no other: with a growth of 0, or with a rate that cannot be halved again. From then on it takes every item for
 /// known, and nothing is ever in this sub-filter. It is left out here.
 fn ends_without_bits(header: &[u8]) -> bool {
@@ -235,7 +235,7 @@ fn growth_of(options: u32, noted: u32) -> u32 {
     if noted == 0 && options & NO_SCALING == 0 { DEFAULT_GROWTH } else { noted }
 }
 
-/// Writes the RDB value that RedisBloom would write.
+/// Writes the RDB value in RedisBloom's format.
 pub fn save_rdb(filter: &ClassicFilter, sink: &mut impl Sink) {
     sink.unsigned(filter.num_items());
     sink.unsigned(filter.sub_filters().len() as u64);
@@ -254,7 +254,7 @@ pub fn save_rdb(filter: &ClassicFilter, sink: &mut impl Sink) {
     }
 }
 
-/// Reads a filter from the RDB value that RedisBloom wrote. `will_fill` is as in [`rdb::load`](super::rdb::load).
+/// Reads a filter from an RDB value in RedisBloom's format. `will_fill` is as in [`rdb::load`](super::rdb::load).
 ///
 /// # Errors
 /// [`Error::Corrupt`] naming the field that is wrong; [`Error::TooLarge`] and [`Error::OutOfMemory`], before the memory

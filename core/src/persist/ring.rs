@@ -1,4 +1,4 @@
-//! Filters that forget, stored.
+//! The stored form of windowed filters.
 //!
 //! | what | field |
 //! |---|---|
@@ -42,7 +42,7 @@ const BY_HAND: u8 = 1;
 const REFRESH: u8 = 2;
 const VOLATILE: u8 = 4;
 
-/// All bits of all sub-filters, end to end.
+/// The bits of all sub-filters, end to end.
 fn all_bits(filter: &Ring) -> Payload<'_> {
     Payload::of_bitmaps(filter.sub_filters(), LineSubFilter::as_bytes)
 }
@@ -93,8 +93,8 @@ impl Stored for Ring {
     }
 }
 
-/// The format, with a fingerprint of all that places the bits: a dump does not go on once slices or sub-filters have
-/// begun.
+/// The chunk format, with a fingerprint of everything that places bits: a dump ends with an error once slices or
+/// sub-filters have begun.
 fn chunk_format(
     params: &Params,
     newest_slice: u64,
@@ -107,10 +107,10 @@ fn chunk_format(
     ChunkFormat::Checked { fingerprint: checksum_of_numbers(numbers, params.seed) }
 }
 
-/// A filter that forgets, whose bits are arriving.
+/// A partially loaded windowed filter.
 pub(super) type LoadingRing = LoadingBitmaps<Ring>;
 
-/// All of a header but the sub-filters.
+/// The fields of a header except the sub-filters.
 #[derive(Debug)]
 pub struct WindowClaims {
     params: Params,

@@ -1,4 +1,4 @@
-//! Values that can be stored, and values whose payload is arriving.
+//! Values that can be stored, and partially loaded values.
 
 use std::alloc::Layout;
 use std::fmt;
@@ -7,10 +7,10 @@ use super::payload::Payload;
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
-/// Size of the pieces that the digest of an arriving value is made of, bytes. Another size would make another digest.
+/// Size of the pieces for the digest of a partially loaded value, in bytes. Another size would make another digest.
 const DIGEST_PIECE_BYTES: usize = 1 << 20;
 
-/// What a value is. There may be more kinds.
+/// The kind of a value. There may be more kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -24,7 +24,7 @@ impl Kind {
     /// All kinds.
     pub const ALL: &[Kind] = &[Kind::Filter, Kind::Counter];
 
-    /// The byte that stands for it in a file.
+    /// The byte that represents the kind in a file.
     ///
     /// ```
     /// assert_eq!(rollcall_core::persist::file::Kind::Filter.byte(), b'F');
@@ -67,7 +67,8 @@ pub enum ChunkFormat {
     Plain,
 }
 
-/// What can be dumped and loaded: a [`Counter`](crate::counting::Counter) or a [`BloomFilter`](crate::bloom::BloomFilter).
+/// A value that can be dumped and loaded: a [`Counter`](crate::counting::Counter) or a
+/// [`BloomFilter`](crate::bloom::BloomFilter).
 ///
 /// For functions that are generic over both:
 ///
@@ -96,30 +97,30 @@ impl<T: Stored> Value for T {}
 
 /// A value that can be stored.
 pub trait Stored: Sized + Send + 'static {
-    /// The value while its payload arrives.
+    /// The partially loaded value.
     type Loading: Loading<Value = Self>;
 
-    /// What it is, in a file of values.
+    /// The kind of the value in a file.
     const KIND: Kind;
 
-    /// Everything but the payload, and that too when it is small. It is less than 64 KiB, so its allocation is not checked
-    /// for failure.
+    /// Everything except the payload, and the payload too when it is small. It is less than 64 KiB, so its allocation
+    /// is not checked for failure.
     fn header(&self) -> Vec<u8>;
 
-    /// The payload; empty when the header encloses it.
+    /// The payload; empty when it is inline in the header.
     fn payload(&self) -> Payload<'_>;
 
-    /// The format of its chunks.
+    /// The format of the chunks.
     fn chunk_format(&self) -> ChunkFormat;
 
-    /// The newest slice that it has reached; 0 of a value that goes by none. A dump by `SCANDUMP` does not go on once it is
-    /// another.
+    /// The newest slice that the value has reached; 0 for a value without slices. A dump by `SCANDUMP` does not go on
+    /// once it is another.
     fn stamp(&self) -> u64 {
         0
     }
 
-    /// Visits bytes that are equal for two values if and only if the values are: all that is stored, in an order that does
-    /// not depend on the order in which items came.
+    /// Visits bytes that are equal for two values if and only if the values are equal. They cover all that is stored,
+    /// in an order that does not depend on the order of insertion.
     fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
         visit(&self.header());
         self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece));
@@ -135,9 +136,9 @@ pub trait Stored: Sized + Send + 'static {
     }
 }
 
-/// A value whose payload is arriving, in order.
+/// A partially loaded value: its payload is appended in order.
 pub trait Loading: Sized + Send + 'static {
-    /// What it becomes.
+    /// The type of the complete value.
     type Value: Stored<Loading = Self>;
 
     /// Reads a header and allocates the memory.
@@ -147,13 +148,13 @@ pub trait Loading: Sized + Send + 'static {
     /// before anything was allocated.
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error>;
 
-    /// The header it began with. It is not kept of a value that was complete from the start.
+    /// The header that the loading began with. It is not kept of a value that was complete from the start.
     fn header(&self) -> &[u8];
 
-    /// The format of its chunks.
+    /// The format of the chunks.
     fn chunk_format(&self) -> ChunkFormat;
 
-    /// Payload bytes that have arrived.
+    /// Payload bytes that have been loaded.
     fn received_bytes(&self) -> u64;
 
     /// Payload bytes in all. 0 when the header enclosed them: then the value is complete from the start.
@@ -168,8 +169,8 @@ pub trait Loading: Sized + Send + 'static {
         self.received().pieces(DIGEST_PIECE_BYTES).for_each(|(_, piece)| visit(&piece));
     }
 
-    /// The memory that the next `len` bytes of the payload will be written to, or the first part of it; empty where
-    /// that is not known. A caller that pushes many bytes may make it resident first.
+    /// The memory that the next `len` bytes of the payload will be written to, or the first part of it. Empty where
+    /// that is unknown. A caller that pushes many bytes may make it resident first.
     fn next_memory(&self, _len: usize) -> &[u8] {
         &[]
     }
@@ -181,7 +182,7 @@ pub trait Loading: Sized + Send + 'static {
     /// Nothing was taken then.
     fn push(&mut self, bytes: &[u8]) -> Result<(), Error>;
 
-    /// Takes the value out once all its payload has arrived. `self` is of no use afterwards.
+    /// Takes the value out once all its payload has been loaded. `self` is of no use afterwards.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when bytes are missing; nothing was taken then.
@@ -196,7 +197,7 @@ pub trait Loading: Sized + Send + 'static {
     /// Visits the layout of every allocation held.
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));
 
-    /// A copy.
+    /// A copy of the partially loaded value.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].

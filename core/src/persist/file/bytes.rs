@@ -1,4 +1,4 @@
-//! One value as the bytes of a file.
+//! A value as the bytes of a file that holds nothing else.
 
 use std::io::Read;
 
@@ -10,11 +10,11 @@ use crate::error;
 use crate::persist::value::Value;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
-/// Bytes that a file of one value without a key has on top of its header and payload, for each started MiB: records and
-/// checksums.
+/// Bytes of a one-value file beyond header and payload, for each started MiB: records and checksums.
 const AROUND_BYTES: usize = 256;
 
-/// A value as a [file](super) of it alone: what `rollcall build` writes, and what other programs and languages read.
+/// The bytes of a [file](super) with one value: what `rollcall build` writes, and what other programs and languages
+/// read.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`](error::Error::OutOfMemory).

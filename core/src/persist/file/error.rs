@@ -1,4 +1,4 @@
-//! What can be wrong with a file of values.
+//! Errors of files of values.
 
 use std::{fmt, io};
 
@@ -10,53 +10,53 @@ use crate::persist::value::Kind;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// It begins otherwise than files of values do.
+    /// The file does not begin like a file of values.
     NotAFile,
-    /// A later version wrote it.
+    /// A later version wrote the file.
     Newer {
-        /// Its version.
+        /// The version of the file.
         version: u32,
     },
-    /// Something is wrong in it.
+    /// The file is damaged.
     Damaged {
-        /// Where the record begins that is wrong.
+        /// The offset of the damaged record.
         at: u64,
-        /// What is wrong.
+        /// The defect.
         what: String,
     },
-    /// It ends early.
+    /// The file ends early.
     Ends {
-        /// Its length.
+        /// The length of the file.
         at: u64,
-        /// What was being read.
+        /// The record that is incomplete.
         within: &'static str,
     },
-    /// A value of another kind stands where one was asked for.
+    /// The file has a value of another kind than was asked for.
     OtherKind {
         /// The kind asked for.
         expected: Kind,
-        /// What is there.
+        /// The kind that was found.
         got: Kind,
     },
-    /// It has more or fewer values than the one asked for.
+    /// The file does not have exactly one value.
     NotOneValue {
-        /// Whether there is none.
+        /// Whether the file has no value.
         is_empty: bool,
     },
     /// A key or a chunk is longer than a file may have.
     TooLong {
-        /// `key` or `chunk`.
+        /// The name of the part: `key` or `chunk`.
         what: &'static str,
-        /// Its length, bytes.
+        /// The length of the part, in bytes.
         len: usize,
-        /// The most, bytes.
+        /// The largest length, in bytes.
         most: usize,
     },
     /// A chunk was written or a value ended where none had begun, or a value or the file within another value.
     OutOfOrder,
-    /// The chunks make no value, or one that is too large.
+    /// The chunks give no value, or one that is too large.
     Value(error::Error),
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     Io(io::Error),
 }
 

@@ -13,7 +13,7 @@ use crate::size_limit::SizeLimit;
 /// A file being read.
 pub struct Reader<R> {
     input: R,
-    /// Bytes read.
+    /// Bytes read so far.
     position: u64,
     sum: Box<Xxh3>,
     num_values: u64,
@@ -21,7 +21,7 @@ pub struct Reader<R> {
     open: Option<Open>,
 }
 
-/// What was read of a value.
+/// The part of a value that has been read.
 #[derive(Clone, Copy)]
 struct Open {
     kind: Kind,
@@ -53,7 +53,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// The next value; what is left of the one before is passed over. `None` at the end of the file.
+    /// The next value; the rest of the previous one is skipped. `None` at the end of the file.
     ///
     /// ```
     /// use rollcall_core::counting::{Counter, Params};
@@ -137,7 +137,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Passes over the rest of the value, checking it.
+    /// Skips the rest of the value, checking it.
     ///
     /// ```
     /// use rollcall_core::counting::{Counter, Params};
@@ -159,7 +159,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// Makes the value from its chunks, all of which are still to be read.
+    /// Loads the value from its chunks, all of which are still unread.
     ///
     /// ```
     /// use rollcall_core::counting::{Counter, Params};
@@ -209,7 +209,7 @@ impl<R: Read> Reader<R> {
         Ok(Entry { kind, key, expires_at: (expires_at > 0).then_some(expires_at) })
     }
 
-    /// Bytes after their length.
+    /// A field of bytes with its length in front.
     fn bytes(&mut self, start: u64, most: usize, what: &'static str) -> Result<Vec<u8>, Error> {
         let len = u32::from_le_bytes(self.array("a length")?) as usize;
         if len > most {
@@ -234,7 +234,7 @@ impl<R: Read> Reader<R> {
         if len < N { Err(self.ends_in(what)) } else { Ok(bytes) }
     }
 
-    /// Reads as many bytes as there are, up to all.
+    /// Reads until `bytes` is full or the file ends.
     fn fill(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let mut len = 0;
         while len < bytes.len() {
@@ -253,7 +253,7 @@ impl<R: Read> Reader<R> {
         self.position += bytes.len() as u64;
     }
 
-    /// Compares the checksum that ends the record from `start` on.
+    /// Checks the checksum that ends the record from `start` on.
     fn check_sum(&mut self, start: u64) -> Result<(), Error> {
         let expected = self.sum.digest();
         match u64::from_le_bytes(self.array("a checksum")?) {

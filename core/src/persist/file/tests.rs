@@ -36,7 +36,7 @@ fn counter(members: u32) -> Counter {
     counter
 }
 
-/// A file of values with and without keys, large and small, and what is in it.
+/// A file of values with and without keys, large and small, and its content.
 fn sample() -> (Vec<(Entry, Value)>, Vec<u8>) {
     let values = vec![
         (Entry::of(Kind::Filter), Value::Filter(filter(BitLayout::Lines, 5000))),
@@ -193,7 +193,7 @@ fn records_out_of_order_are_refused() {
 struct Halting<'a> {
     bytes: &'a [u8],
     calls: usize,
-    /// What happens at the end.
+    /// The error at the end, if the end is one.
     fails: Option<io::ErrorKind>,
 }
 
@@ -233,7 +233,7 @@ fn what_comes_in_small_pieces_is_read_and_what_fails_is_told() {
     assert!(Error::OutOfOrder.source().is_none());
 }
 
-/// The bytes of a file up to some place, other numbers instead of what follows, and the sum that they should have.
+/// The bytes of a file up to some place, other numbers instead of the rest, and a matching checksum.
 fn forged(before: &[u8], numbers: &[u64]) -> Vec<u8> {
     let mut bytes = before.to_vec();
     numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));

@@ -14,7 +14,7 @@ pub struct Writer<W> {
     out: W,
     sum: Box<Xxh3>,
     num_values: u64,
-    /// Chunks and bytes of the value that was begun.
+    /// Chunks and bytes of the current value.
     open: Option<(u64, u64)>,
 }
 
@@ -73,7 +73,7 @@ impl<W: Write> Writer<W> {
         self.put_sum()
     }
 
-    /// Writes a chunk of the value that was begun, with the iterator that came with it.
+    /// Writes a chunk of the current value, with its iterator.
     ///
     /// ```
     /// use rollcall_core::persist::file::{Error, Writer};
@@ -117,7 +117,7 @@ impl<W: Write> Writer<W> {
         self.put_sum()
     }
 
-    /// Writes a whole value: its entry, and its chunks, each after its iterator.
+    /// Writes a whole value: its entry, then each chunk with its iterator.
     ///
     /// ```
     /// use rollcall_core::persist::file::{Entry, Kind, Writer};
@@ -163,7 +163,7 @@ impl<W: Write> Writer<W> {
         self.value(entry, chunks::dump(value))
     }
 
-    /// Ends the file, and gives back where it was written to, flushed.
+    /// Ends the file, flushes the sink and returns it.
     ///
     /// ```
     /// use rollcall_core::persist::file::{Reader, Writer};
@@ -202,7 +202,7 @@ impl<W: Write> Writer<W> {
         self.open.is_some_and(|(chunks, _)| chunks > 0)
     }
 
-    /// Gives up, and gives back where it was written to. [`Reader`](super::Reader) reads it up to where it ends.
+    /// Returns the sink with an unfinished file. [`Reader`](super::Reader) reads it up to where it ends.
     ///
     /// ```
     /// use rollcall_core::persist::file::{Entry, Error, Kind, Reader, Writer};
@@ -224,7 +224,7 @@ impl<W: Write> Writer<W> {
         Ok(self.out.write_all(bytes)?)
     }
 
-    /// Ends a record with the checksum of all before.
+    /// Ends a record with the checksum of everything before.
     fn put_sum(&mut self) -> Result<(), Error> {
         let sum = self.sum.digest();
         self.put(&sum.to_le_bytes())
