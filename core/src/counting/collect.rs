@@ -21,7 +21,7 @@ impl Clone for Counter {
     }
 }
 
-/// A counter as [`Params::default`] has it.
+/// A counter with [`Params::default`].
 ///
 /// ```
 /// use rollcall_core::counting::Counter;

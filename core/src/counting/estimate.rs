@@ -14,33 +14,33 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::counting::layout::{Layout, MAX_SEGMENTS, SegmentCounts};
 use crate::rounding::error_of_whole;
 
-/// The largest estimate: that of 10 tail bits when half a slot of the last segment were free, `2^34 ln 2048`.
-/// Up to 10^10 members nothing comes near it.
+/// The largest estimate: that of 10 tail bits if half a slot of the last segment were free, `2^34 ln 2048`. Up to 10^10
+/// members nothing comes near it.
 pub const MAX_ESTIMATE: f64 = 130_989_956_760.0;
 
 /// Newton steps at most; 3 or 4 are usual, and bisection alone would be done in fewer.
 const MAX_STEPS: usize = 64;
 
-/// A number of members, with its error: of a union, a difference or an intersection.
+/// An estimated number of members with its error: of a union, a difference or an intersection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimated {
     /// The estimate; exact while all counters are.
     pub estimate: f64,
-    /// The standard error of [`Self::count`], which is rounded, in members: at least half a member, but 0 while all
-    /// counters are exact. Infinite when no slot is left free to show anything (only made-up bitmaps are that full).
+    /// The standard error of [`Self::count`], in members: 0 while all counters are exact, else at least half a member.
+    /// Infinite when no slot is left free to show anything (only made-up bitmaps are that full).
     pub standard_error: f64,
 }
 
-/// How many more members are taken to have been seen. A number seen of a Poisson one, two roots of `UNSEEN` more than it
-/// either way, covers 91 % or more whatever the mean is (and 87 % with one more, 80 % with one at least).
+/// The number of members that are assumed to have been missed. A number seen of a Poisson one, two roots of `UNSEEN`
+/// more than it either way, covers 91 % or more whatever the mean is (and 87 % with one more, 80 % with one at least).
 const UNSEEN: f64 = 1.5;
 
-/// What is added to the variance of a number of which each member seen stands for a little more than one: rounded, some
-/// numbers come twice and others never, which [`error_of_whole`] knows nothing of. With it two errors cover 88 % of any number
-/// of members (85 % without).
+/// An addition to the variance of a number of which each member seen represents a little more than one. When such
+/// numbers are rounded, some come twice and others never, which [`error_of_whole`] does not cover. With it
+/// two errors cover 88 % of any number of members (85 % without).
 pub(super) const UNEVEN: f64 = 0.25;
 
-/// The variance by members that show themselves with the chance `shown` each, and that may be there unseen.
+/// The variance by members that may be present unseen, if each shows itself with the chance `shown`.
 ///
 /// If `v` of them show themselves, they are `v / shown`, with the variance `v (1 - shown) / shown^2`. But few seen do not
 /// prove that there are few, and none that there is none: so that of [`UNSEEN`] more comes on top.
@@ -49,17 +49,17 @@ pub(super) fn unseen_variance(shown: f64) -> f64 {
 }
 
 impl Estimated {
-    /// Of members that are known one by one.
+    /// The exact number of members that are listed.
     pub(super) fn exact(members: usize) -> Self {
         Estimated { estimate: members as f64, standard_error: 0.0 }
     }
 
-    /// Of a bitmap of this layout, which gave this estimate.
+    /// The estimate from a bitmap with this layout.
     pub(super) fn of(layout: Layout, estimate: f64) -> Self {
         Segments::new(layout, &SegmentCounts::default()).told(estimate)
     }
 
-    /// Of members that are not, with the variance of their estimate.
+    /// The estimate with this variance, of members that are not listed.
     pub(super) fn rounded(estimate: f64, variance: f64) -> Self {
         Estimated { estimate, standard_error: error_of_whole(libm::sqrt(variance)) }
     }
@@ -82,14 +82,14 @@ impl Estimated {
     }
 }
 
-/// Slots of equal share, as the estimate sees them.
+/// Slots of equal share, as the estimate uses them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Segment {
     /// Share of the hash space that each slot has.
     pub share: f64,
     /// Number of slots.
     pub slots: f64,
-    /// How many of them are free.
+    /// The number of free slots.
     pub zero: f64,
 }
 
@@ -101,13 +101,13 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// The segments of a bitmap of which `set` slots are taken.
+    /// The segments of a bitmap with these set slots.
     pub fn new(layout: Layout, set: &SegmentCounts) -> Self {
         Self::beyond(layout, &SegmentCounts::default(), set)
     }
 
-    /// The segments as a set sees them that comes on top of another: the slots that `base` left free,
-    /// and which of those are still free in `union`.
+    /// The segments as a set sees them that is added on top of another: the slots that `base` left free, and those of
+    /// them that are still free in `union`.
     pub fn beyond(layout: Layout, base: &SegmentCounts, union: &SegmentCounts) -> Self {
         let mut list = [Segment::default(); MAX_SEGMENTS];
         let len = layout.num_segments();
@@ -124,19 +124,18 @@ impl Segments {
         &self.list[..self.len]
     }
 
-    /// The share of the hash space that its slots have together: 1, but beyond another set.
+    /// The share of the hash space that the slots have together: 1, but beyond another set.
     pub fn share(&self) -> f64 {
         self.as_slice().iter().map(|s| s.slots * s.share).sum()
     }
 
-    /// The share of the hash space that its free slots have together.
+    /// The share of the hash space that the free slots have together.
     pub fn free_share(&self) -> f64 {
         self.as_slice().iter().map(|s| s.share * s.zero).sum()
     }
 
-    /// The maximum-likelihood number of members: the `n` that solves
-    /// `sum share * ((slots - zero) / (exp(share n) - 1) - zero) = 0`; 0 when no slot is taken, at most
-    /// [`MAX_ESTIMATE`].
+    /// The maximum-likelihood number of members. It is the `n` that solves `sum share * ((slots - zero) / (exp(share n)
+    /// - 1) - zero) = 0`: 0 when no slot is taken, at most [`MAX_ESTIMATE`].
     pub fn estimate(&self) -> f64 {
         // The left sum S(n) falls from infinity to 0, so there is one root of S(n) = free, looked for as
         // the root of ln S - ln free over x = ln n, which is nearly a straight line. Newton's steps are kept
@@ -192,7 +191,7 @@ impl Segments {
             .map_or(taken, |s| -libm::log(s.zero / s.slots) / s.share)
     }
 
-    /// The reported estimate, with its error, of the number that [`Self::estimate`] gave. Where no slot is taken it is 0,
+    /// The reported number for an estimate from [`Self::estimate`], with its error. Where no slot is taken it is 0,
     /// exactly.
     pub(super) fn told(&self, estimate: f64) -> Estimated {
         if estimate <= 0.0 {
@@ -207,10 +206,10 @@ impl Segments {
         self.as_slice().iter().map(|s| s.slots * s.share * s.share / libm::expm1(s.share * n)).sum()
     }
 
-    /// The standard error of [`Self::estimate`], in members, when `n` members came to these segments:
-    /// `sqrt(1/I - n)` with the Fisher information `I = sum slots share^2 / (exp(share n) - 1)`.
-    /// The likelihood takes the number of members as Poisson, which adds a variance of `n`; it is
-    /// known that there were `n`, so that comes off again. Infinite when no slot is left to show anything.
+    /// The standard error of [`Self::estimate`] for `n` members, in members: `sqrt(1/I - n)` with the Fisher
+    /// information `I = sum slots share^2 / (exp(share n) - 1)`. The likelihood takes the number of members as Poisson,
+    /// which adds a variance of `n`; it is known that there were `n`, so that comes off again. Infinite when no slot is
+    /// left to show anything.
     pub fn standard_error(&self, n: f64) -> f64 {
         if n <= 0.0 {
             return 0.0;
@@ -232,7 +231,7 @@ impl Segments {
     }
 }
 
-/// The relative standard error of a counter of this layout that holds `n` members; 0 for none.
+/// The relative standard error of a counter with this layout and `n` members; 0 for none.
 pub fn standard_error(layout: Layout, n: f64) -> f64 {
     if n <= 0.0 {
         return 0.0;
@@ -240,12 +239,12 @@ pub fn standard_error(layout: Layout, n: f64) -> f64 {
     Segments::new(layout, &SegmentCounts::default()).standard_error(n) / n
 }
 
-/// A number that readers on several threads may work out and keep. It is the same whoever does, so no order is needed.
+/// A number that readers on several threads may compute and keep. It is the same whoever does, so no order is needed.
 #[derive(Debug)]
 pub(super) struct KeptEstimate(AtomicU64);
 
 impl KeptEstimate {
-    /// Not an estimate: they are finite.
+    /// No estimate: estimates are finite.
     const NONE: f64 = f64::NAN;
 
     pub(super) const fn none() -> Self {
@@ -290,7 +289,7 @@ mod tests {
             .map(|(precision, tail_bits)| Layout::new(precision, tail_bits).unwrap())
     }
 
-    /// The counts that `n` members lead to on average, rounded.
+    /// The counts that `n` members give on average, rounded.
     fn expected_counts(layout: Layout, n: f64) -> SegmentCounts {
         let mut counts = SegmentCounts::default();
         for segment in 0..layout.num_segments() {
@@ -392,7 +391,7 @@ mod tests {
         }
     }
 
-    /// A bitmap of slots of one share.
+    /// A bitmap with slots of one share.
     fn one_segment(share: f64, slots: f64) -> Segments {
         Segments { list: [Segment { share, slots, zero: slots }; MAX_SEGMENTS], len: 1 }
     }
@@ -446,7 +445,7 @@ mod tests {
         }
     }
 
-    /// The chances of each number of members that show themselves, of `members` with the chance `shown` each.
+    /// The chances of each number of visible members, of `members` that are each visible with the chance `shown`.
     fn binomial(members: u32, shown: f64) -> Vec<f64> {
         let mut chances = vec![1.0];
         for _ in 0..members {
@@ -457,7 +456,7 @@ mod tests {
         chances
     }
 
-    /// How likely two errors of a number of members cover it, of which each shows itself with the chance `shown`.
+    /// The chance that two standard errors cover a number of members, each visible with the chance `shown`.
     fn covered(members: u32, shown: f64) -> f64 {
         let told = |seen: usize| {
             let estimate = seen as f64 / shown;

@@ -1,5 +1,4 @@
-//! What a counter is but for its set, as it is stored, and a counter out of that and the bytes of its
-//! [`payload`](super::payload).
+//! The stored form of a counter without its set, and the counter that results with a [`payload`](super::payload).
 //!
 //! Whatever bytes come in, the outcome is a counter that keeps every invariant or an error; what follows from the
 //! bits (the counts of the segments) is counted again.
@@ -18,21 +17,21 @@ use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited};
 use crate::window::Window;
 
-/// What a counter is, but for its set.
+/// The properties of a counter without its set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CounterForm {
     pub(crate) params: Params,
     pub(crate) layout: Layout,
-    /// What an estimate is at least; 0 while exact and of a window.
+    /// The lower bound of the estimate; 0 while exact and with a window.
     pub(crate) floor: u32,
-    /// How the set is held.
+    /// The representation of the set.
     pub(crate) representation: Representation,
-    /// The window, the newest slice that was reached, and what the tags of slices count from.
+    /// The window, the newest slice that was reached, and the tag of the oldest slice.
     pub(crate) window: Option<(Window, u64, u8)>,
 }
 
 impl CounterForm {
-    /// That of a counter.
+    /// The form of a counter.
     pub(crate) fn of(counter: &Counter) -> Self {
         CounterForm {
             params: *counter.params(),
@@ -47,7 +46,7 @@ impl CounterForm {
         self.window.map(|(window, newest, offset)| TagRing::with_offset(window, newest, offset))
     }
 
-    /// Checks fields that were stored.
+    /// Checks stored fields.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] when a parameter is; [`Error::Corrupt`] when another field is.
@@ -71,7 +70,7 @@ impl CounterForm {
         Ok(())
     }
 
-    /// Checks how many bytes a payload has, and asks `limit` for the memory that the counter will take.
+    /// Checks the length of a payload, and asks `limit` for the memory of the counter.
     ///
     /// # Errors
     /// [`Error::Corrupt`], those of `limit`.
@@ -113,7 +112,7 @@ impl CounterForm {
         limit.check(held_bytes, heap_bytes)
     }
 
-    /// The counter that gave this payload. On error the payload is unchanged. Its memory was allowed when its bytes were
+    /// The counter that has this payload. On error the payload is unchanged. Its memory was allowed when its bytes were
     /// [checked](Self::check_bytes).
     ///
     /// # Errors

@@ -29,20 +29,20 @@ use std::ops::Range;
 use crate::bits;
 use crate::error::{Error, Parameter};
 
-/// log2 of the share of the hash space below which hashes are not told apart: that of the last slots. It keeps
-/// the error level to 10^10 members.
+/// log2 of the smallest share of the hash space that slots distinguish: that of the last slots. It keeps the error
+/// level to 10^10 members.
 const FINEST_BITS: u32 = 34;
 /// The fewest tail bits: a segment is whole words, and the error levels out at 4.1 %.
 pub const MIN_TAIL_BITS: u32 = 8;
 /// The most tail bits of a layout within `MAX_BITS`: an error that levels out at 0.09 %.
 pub const MAX_TAIL_BITS: u32 = 19;
-/// The smallest precision: one bit beyond the smallest segment.
+/// The smallest precision: one bit more than the smallest segment.
 pub const MIN_PRECISION: u32 = MIN_TAIL_BITS + 1;
 /// The largest precision of a layout within `MAX_BITS`.
 pub const MAX_PRECISION: u32 = 22;
 /// The most slots: 1 MiB of bits, and 8 MiB of cells with a window. It is what 0.1 % takes up to 10^10 members.
 pub(crate) const MAX_BITS: u64 = 1 << 23;
-/// Segments of the smallest precision, main among them; larger ones have fewer.
+/// Segments at the smallest precision, main among them; higher precisions have fewer.
 pub const MAX_SEGMENTS: usize = (FINEST_BITS - MIN_PRECISION + 2) as usize;
 
 /// The shape of a bitmap. Segment 0 is main; the tail follows.
@@ -56,9 +56,9 @@ pub struct Layout {
 /// A slot of a bitmap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// Its bit in the whole bitmap.
+    /// The slot's bit in the whole bitmap.
     pub index: u64,
-    /// The segment it lies in.
+    /// The segment of the slot.
     pub segment: usize,
 }
 
@@ -92,20 +92,20 @@ impl Layout {
         u32::from(self.precision)
     }
 
-    /// log2 of the slots that a segment of the tail has.
+    /// log2 of the slots in a segment of the tail.
     #[inline]
     pub fn tail_bits(self) -> u32 {
         u32::from(self.tail_bits)
     }
 
-    /// The finest layout that bitmaps of both fold to.
+    /// The finest layout to which bitmaps of both layouts fold.
     #[must_use]
     pub fn common(self, other: Layout) -> Layout {
         // Still fewer tail bits than precision: those of the one with the smaller precision were.
         Layout { precision: self.precision.min(other.precision), tail_bits: self.tail_bits.min(other.tail_bits) }
     }
 
-    /// Does a bitmap of this layout fold to `to`?
+    /// Whether a bitmap with this layout folds to `to`.
     pub fn folds_to(self, to: Layout) -> bool {
         self.common(to) == to
     }
@@ -170,7 +170,7 @@ impl Layout {
         self.num_bits() / 8
     }
 
-    /// The share of the hash space that each slot of `segment` has; a power of two, so exact.
+    /// The share of the hash space of each slot of `segment`; a power of two, so exact.
     #[inline]
     pub fn share(self, segment: usize) -> f64 {
         // The last segment has no room for another halving: it takes all that is left.
@@ -193,7 +193,7 @@ impl Layout {
         Slot { index: self.tail_start(tail) + within, segment: tail as usize + 1 }
     }
 
-    /// The segment that the slot at `index` lies in.
+    /// The segment of the slot at `index`.
     #[inline]
     pub fn segment_of(self, index: u64) -> usize {
         match index.checked_sub(self.main_slots()) {
@@ -208,7 +208,7 @@ impl Layout {
         self.main_slots() + (u64::from(tail) << self.tail_bits)
     }
 
-    /// The smallest hash that falls in the slot at `index`.
+    /// The smallest hash in the slot at `index`.
     fn first_hash(self, index: u64) -> u64 {
         let Some(beyond) = index.checked_sub(self.main_slots()) else {
             return index << (u64::BITS - self.precision());
@@ -219,8 +219,7 @@ impl Layout {
         !(u64::MAX >> ones) | within << (u64::BITS - self.tail_bits() - skipped)
     }
 
-    /// Where the slot at `index` goes in the bitmap of a layout that this one [folds to](Self::folds_to). Slots
-    /// keep their order.
+    /// The index, in a layout that this one [folds to](Self::folds_to), of the slot at `index`. Slots keep their order.
     pub fn fold(self, index: u64, to: Layout) -> u64 {
         debug_assert!(self.folds_to(to));
         to.slot_of(self.first_hash(index)).index
@@ -237,7 +236,7 @@ impl Layout {
         }
     }
 
-    /// ORs the bitmap `src` of this layout into the bitmap `dst` of one that it [folds to](Self::folds_to).
+    /// ORs the bitmap `src` of this layout into the bitmap `dst` of a layout that it [folds to](Self::folds_to).
     ///
     /// # Panics
     /// When a slice has not the words of its layout, or the layout does not fold.
@@ -259,7 +258,7 @@ impl Layout {
         or(self.octave_start(to.last_tail()), self.num_bits(), to.octave_start(to.last_tail()), to.num_bits());
     }
 
-    /// The words of `range` segment by segment, each with its part of the range. Words do not span segments.
+    /// The words of `range` by segment, each with its part of the range. Words do not span segments.
     fn segments_of(self, range: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
         let mut start = range.start;
         std::iter::from_fn(move || {
@@ -272,12 +271,12 @@ impl Layout {
     }
 }
 
-/// Words of so many slots, which fill them.
+/// Words that `slots` slots fill.
 fn words(slots: u64) -> usize {
     (slots / u64::from(u64::BITS)) as usize
 }
 
-/// How many slots of each segment are set. Kept up to date as bits are set, so that counting never scans.
+/// The number of set slots in each segment. Kept up to date as bits are set, so that counting never scans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SegmentCounts {
     /// A bitmap has fewer than 2^32 slots.
@@ -297,26 +296,26 @@ impl SegmentCounts {
         self.add(0, bits::count_either(one, other));
     }
 
-    /// Adds the set bits of some words of a bitmap, `start` being the first of them.
+    /// Adds the set bits of some words of a bitmap, of which `start` is the first.
     pub fn add_words(&mut self, layout: Layout, start: usize, words: &[u64]) {
         for (segment, range) in layout.segments_of(start..start + words.len()) {
             self.add(segment, bits::count_ones(&words[range.start - start..range.end - start]));
         }
     }
 
-    /// Notes that a slot of `segment` was newly set.
+    /// Records that a slot of `segment` was newly set.
     #[inline]
     pub fn increment(&mut self, segment: usize) {
         self.set[segment] += 1;
     }
 
-    /// Notes that so many slots of `segment` were newly set.
+    /// Records that `slots` slots of `segment` were newly set.
     #[inline]
     pub fn add(&mut self, segment: usize, slots: u64) {
         self.set[segment] += slots as u32;
     }
 
-    /// Adds others.
+    /// Adds the counts of another bitmap.
     pub fn add_all(&mut self, others: &Self) {
         self.set.iter_mut().zip(others.set).for_each(|(sum, count)| *sum += count);
     }
@@ -327,7 +326,7 @@ impl SegmentCounts {
         u64::from(self.set[segment])
     }
 
-    /// Set slots of all segments.
+    /// The number of set slots in all segments.
     pub fn total(&self) -> u64 {
         self.set.iter().map(|&count| u64::from(count)).sum()
     }
@@ -339,7 +338,7 @@ mod tests {
     use crate::hash::hash64;
     use proptest::prelude::*;
 
-    /// Those of the pinned slots, with 10 tail bits each.
+    /// Precisions of the pinned slots, with 10 tail bits each.
     const PRECISIONS: [u32; 3] = [11, 14, 20];
 
     fn layout(precision: u32, tail_bits: u32) -> Layout {
@@ -351,13 +350,13 @@ mod tests {
         pairs.filter_map(|(p, c)| Layout::new(p, c).ok())
     }
 
-    /// Any layout, of precisions within `precisions`.
+    /// Any layout with a precision within `precisions`.
     fn any_layout(precisions: std::ops::RangeInclusive<u32>) -> impl Strategy<Value = Layout> {
         (precisions, MIN_TAIL_BITS..=MAX_TAIL_BITS)
             .prop_filter_map("a layout", |(p, c)| Layout::new(p, c.min(p - 1)).ok())
     }
 
-    /// A hash, which has so many leading ones or more: they are rare in random hashes, so they are put there.
+    /// A hash with any number of leading ones: many are rare in random hashes, so they are set here.
     fn any_hash() -> impl Strategy<Value = u64> {
         (any::<u64>(), 0u32..40).prop_map(|(hash, ones)| hash | !(u64::MAX >> ones))
     }

@@ -1,4 +1,4 @@
-//! The members of an exact counter, as they are listed.
+//! The members of an exact counter, as a list.
 
 use crate::counting::held::members::arena::Records;
 use crate::counting::held::ring::Ages;
@@ -22,7 +22,7 @@ impl<'a> Iter<'a> {
         Self::plain(Records::new(&[]))
     }
 
-    /// Of an age of at most `most_age`; of none there are none.
+    /// Members of at most this age; without an age there are none.
     pub(super) fn windowed(members: Records<'a, u8>, ages: Ages, most_age: Option<u8>) -> Self {
         Iter(Listed::Windowed(members, ages, most_age))
     }

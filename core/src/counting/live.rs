@@ -1,4 +1,4 @@
-//! How a counter changes.
+//! Changes of a counter.
 
 use crate::admission::{Admission, Terms};
 use crate::counting::counter::Counter;
@@ -17,7 +17,7 @@ impl Counter {
         Live::new(self, time)
     }
 
-    /// Makes the move that is due, and tells which.
+    /// Makes the move that is due, and returns it.
     #[inline(never)]
     fn make_due(&mut self, time: Time) -> Move {
         let due = self.window().map_or(Move::Stay, |window| window.due(self.reached(), time));
@@ -25,7 +25,7 @@ impl Counter {
         due
     }
 
-    /// Moves it on.
+    /// Makes this move.
     pub(super) fn make(&mut self, due: Move) {
         match due {
             Move::Stay => {}
@@ -192,7 +192,7 @@ mod standing {
             due
         }
 
-        /// With what it came to, also after an error.
+        /// Admits items, and returns the outcome, also after an error.
         pub(crate) fn admit_at<'a, I: AsRef<[u8]> + ?Sized + 'a>(
             &mut self,
             items: impl ExactSizeIterator<Item = &'a I>,

@@ -1,4 +1,5 @@
-//! Counters of distinct members: exact and listable while small, then estimates of a stated error.
+//! Counters of distinct members (cardinality estimation): exact and listable while small, then estimates of a stated
+//! error.
 //!
 //! # What it guarantees
 //! - Up to its exact limit (and 16 KiB of members, or as many bytes as asked for) a counter counts exactly and lists its members.

@@ -1,4 +1,4 @@
-//! What a counter is asked to be, and what follows from that. Counters that are made alike hold it together.
+//! The parameters of a counter, and the parameters derived from them. Counters that are made alike hold it together.
 
 use std::fmt;
 
@@ -8,19 +8,20 @@ use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 use crate::shared::{Pool, Shared};
 
-/// How a counter holds its set at present. It only ever moves on, but back to exact when a window has nothing left.
+/// The representation in which a counter holds its set at present. It only ever moves on, but back to exact when a
+/// window has nothing left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Representation {
     /// The members themselves.
     Exact,
     /// The positions of the set bits.
     Sparse,
-    /// The bitmap.
+    /// A bitmap.
     Dense,
 }
 
 impl Representation {
-    /// Its name, as users know it.
+    /// The name of the representation, as users know it.
     ///
     /// ```
     /// assert_eq!(rollcall_core::counting::Representation::Sparse.name(), "sparse");
@@ -40,7 +41,7 @@ impl fmt::Display for Representation {
     }
 }
 
-/// How many members a counter may keep, and how many bytes they may have together.
+/// The number of members that a counter may keep, and the bytes that they may have together.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     pub(super) members: u32,
@@ -48,14 +49,14 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// The most bytes of an arena: lengths of one byte, and a longer one for each 128 bytes of members.
+    /// The most bytes of an arena: one byte of length per member, and a longer one for each 128 bytes of members.
     pub(super) fn arena_bytes(self) -> u64 {
         let bytes = u64::from(self.bytes);
         bytes + u64::from(self.members) + 2 * (bytes / 128).min(u64::from(self.members))
     }
 }
 
-/// What a counter is asked to be.
+/// The parameters that a user chooses for a counter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Params {
     /// Members up to which the error stays within 1.025 `error_rate`; `1..=10^10`.
@@ -64,13 +65,13 @@ pub struct Params {
     pub error_rate: f64,
     /// Members up to which the count is exact and they can be listed; `0..=65536`, 0 for never.
     pub exact_limit: u32,
-    /// Bytes that these members may have together; `1..=2^20`. With more it estimates.
+    /// Bytes that the listed members may have together; `1..=2^20`. With more it estimates.
     pub exact_bytes: u32,
     /// Seed of the hash. Only counters of one seed can be merged.
     pub seed: u64,
 }
 
-/// As a server makes counters that are added to before they are reserved.
+/// The parameters of counters that a server makes for an item that is added without a reservation.
 impl Default for Params {
     fn default() -> Self {
         let exact_bytes = Self::DEFAULT_EXACT_BYTES;
@@ -87,7 +88,7 @@ impl Params {
     pub const MAX_ERROR_RATE: f64 = 0.25;
     /// Largest exact limit.
     pub const MAX_EXACT_LIMIT: u32 = 65_536;
-    /// The exact bytes that make sense for most: 250 members of 65 bytes.
+    /// The default limit of exact bytes, which suits most members: 250 members of 65 bytes.
     pub const DEFAULT_EXACT_BYTES: u32 = 16 << 10;
     /// Largest exact bytes.
     pub const MAX_EXACT_BYTES: u32 = 1 << 20;
@@ -121,17 +122,17 @@ impl Params {
         Ok(())
     }
 
-    /// What its members may take while it is exact.
+    /// The limits of the members while the counter is exact.
     pub(super) fn room(&self) -> Room {
         Room { members: self.exact_limit, bytes: self.exact_bytes }
     }
 
-    /// Bytes that the payload of an exact counter has at most.
+    /// The most bytes of the payload of an exact counter.
     pub(crate) fn max_exact_payload_bytes(&self) -> u64 {
         self.room().arena_bytes()
     }
 
-    /// The bitmap that a counter of these parameters is made with, unless it is given another.
+    /// The layout of the bitmap that a counter with these parameters gets by default.
     ///
     /// # Errors
     /// Those of [`Self::validate`].
@@ -141,19 +142,20 @@ impl Params {
     }
 }
 
-/// A counter's parameters and the layout of its bitmap.
+/// The parameters of a counter with the layout of its bitmap.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Plan {
     pub(super) params: Params,
-    /// What `params` led to when the counter was made, or a layout that this folds to. Kept, never worked out again.
+    /// The layout derived from `params` when the counter was made, or a layout to which that folds. Kept, never worked
+    /// out again.
     pub(super) layout: Layout,
 }
 
-/// The plans of counters that there are.
+/// The derived parameters of all live counters.
 static PLANS: Pool<Plan> = Pool::new();
 
 impl Plan {
-    /// This plan, held together with the other counters that have it.
+    /// These derived parameters, shared with the other counters that have them.
     pub(super) fn shared(self) -> Shared<Plan> {
         self.shared_in(&PLANS)
     }

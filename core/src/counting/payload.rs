@@ -23,17 +23,17 @@ use crate::counting::held::positions::{POSITION_BYTES, Positions};
 /// Positions of a part. Changing it changes where dumps are cut.
 const POSITIONS_PER_PART: u64 = 1 << 16;
 
-/// Bytes of a part of positions without tags: what reading one encodes at most.
+/// Bytes of a part of positions without tags: the most that one read encodes.
 pub(crate) const PART_BYTES: usize = POSITIONS_PER_PART as usize * POSITION_BYTES;
 
 /// A stretch of a counter's payload.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PayloadPart<'a> {
-    /// Bytes as they lie in memory.
+    /// Bytes as they are in memory.
     Bytes(&'a [u8]),
-    /// Positions, which are encoded when they are read: after `rank` others, this number of them.
+    /// Positions, which are encoded when they are read: this number of them after `rank` others.
     Plain(&'a Positions, u64, u64),
-    /// Positions with their tags, likewise.
+    /// Positions with their tags, which are encoded when they are read.
     Tagged(&'a Positions<u8>, u64, u64),
 }
 
@@ -98,7 +98,7 @@ fn part<'a, T: SlotTag>(
 }
 
 impl Counter {
-    /// Part number `index` of its set as bytes, `None` after the last. All of them are stored one after the other.
+    /// Part number `index` of the set as bytes; `None` after the last. All of them are stored one after the other.
     pub(crate) fn payload_part(&self, index: usize) -> Option<PayloadPart<'_>> {
         match self.contents() {
             Contents::Plain(held) => part(held, index, PayloadPart::Plain),
@@ -135,7 +135,7 @@ pub(crate) mod tests {
         (0..).map_while(|index| counter.payload_part(index)).collect()
     }
 
-    /// The whole payload.
+    /// The whole payload of a counter.
     pub(crate) fn encode(counter: &Counter) -> Vec<u8> {
         parts(counter).iter().map(|part| part.read(0, part.num_bytes())).collect::<Vec<_>>().concat()
     }
@@ -147,7 +147,7 @@ pub(crate) mod tests {
         many
     }
 
-    /// A sparse windowed counter of so many positions, every 29th, with tags in turn.
+    /// A sparse windowed counter with `len` positions, every 29th, with tags in turn.
     fn dated(len: u32) -> Counter {
         let records = (0..len).flat_map(|number| {
             let [a, b, c, d] = (29 * number).to_le_bytes();

@@ -11,7 +11,7 @@ pub(super) mod lists;
 mod merge_windows;
 pub(super) mod union;
 
-/// Checks that all hash alike.
+/// Checks that all counters hash alike.
 fn check_seeds<'a>(counters: impl Iterator<Item = &'a Counter> + Clone) -> Result<(), Error> {
     let seeds = counters.map(|counter| counter.params().seed);
     match seeds.clone().zip(seeds.skip(1)).find(|(ours, theirs)| ours != theirs) {
@@ -20,7 +20,7 @@ fn check_seeds<'a>(counters: impl Iterator<Item = &'a Counter> + Clone) -> Resul
     }
 }
 
-/// Short forms for tests, of counters as of their newest slices.
+/// Short forms for tests, for counters at their newest slices.
 #[cfg(test)]
 pub(in crate::counting) mod standing {
     use super::*;

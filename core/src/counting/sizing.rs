@@ -1,4 +1,4 @@
-//! The layout that a counter is made with. Pure functions, and remembered answers.
+//! The layout that a new counter gets. Pure functions, and remembered answers.
 //!
 //! It is the pair of precision and tail bits of the fewest bytes, of equal ones the one with more tail bits, whose
 //! standard error is at most 1.025 of the error rate up to the capacity, and at most [`levels_out_at`] up to 10^10 members. More
@@ -16,16 +16,16 @@ use crate::error::{Error, Parameter};
 
 /// The fewest members on the grid: one more than counters count exactly by default.
 const GRID_START: f64 = 251.0;
-/// Each further number of members on the grid is so many times the one before.
+/// The ratio of neighbouring numbers of members on the grid.
 const GRID_STEP: f64 = 1.05;
-/// The most members for which anything is said of the error.
+/// The most members for which an error is stated.
 const GRID_END: f64 = 1e10;
 
 /// The standard error that a counter may have up to its capacity, as a multiple of its error rate. Layouts are whole powers
 /// of 2: without these 2.5 % some counters take twice the bytes for two thirds of the error.
 const MOST_OF_RATE: f64 = 1.025;
 
-/// The error that a counter made for `error_rate` has at most past its capacity, up to 10^10 members.
+/// The largest error of a counter for `error_rate` past its capacity, up to 10^10 members.
 pub fn levels_out_at(error_rate: f64) -> f64 {
     (2.1 * error_rate).max(0.021)
 }
@@ -43,7 +43,7 @@ const GRID: [f64; GRID_LEN] = {
     grid
 };
 
-/// The layout of the fewest bytes that keeps to `error_rate` up to `capacity` members. Answers are kept for the parameters
+/// The layout of the fewest bytes that keeps `error_rate` up to `capacity` members. Answers are kept for the parameters
 /// asked for lately: most counters are made with the defaults, and working it out takes some 200 microseconds.
 ///
 /// # Errors
@@ -76,7 +76,7 @@ fn smallest(error_rate: f64, capacity: u64) -> Result<Layout, Error> {
     fitting.ok_or_else(|| Error::out_of_range(Parameter::ErrorRate, "one that a bitmap of 1 MiB reaches", error_rate))
 }
 
-/// Does the standard error stay within `error_rate` up to `capacity`, and level out where it should?
+/// Whether the standard error stays within `error_rate` up to `capacity`, and levels out where it should.
 fn keeps_to(layout: Layout, error_rate: f64, capacity: u64) -> bool {
     let capacity = capacity as f64;
     let keeps = |n: f64| {
@@ -87,8 +87,7 @@ fn keeps_to(layout: Layout, error_rate: f64, capacity: u64) -> bool {
     keeps(capacity) && keeps(GRID_END) && GRID.into_iter().rev().all(keeps)
 }
 
-/// The largest standard error of a counter of this layout that holds up to `capacity` members: on the grid, and with
-/// `capacity` members.
+/// The largest standard error of a counter with this layout up to `capacity` members: on the grid, and at `capacity`.
 pub fn largest_error(layout: Layout, capacity: u64) -> f64 {
     let capacity = capacity as f64;
     let up_to = GRID.into_iter().take_while(|&n| n < capacity).chain([capacity]);
@@ -185,7 +184,7 @@ mod tests {
         }
     }
 
-    /// The error of segments of 256 slots ripples by some ten-thousandths of it.
+    /// The error of segments with 256 slots ripples by some ten-thousandths of it.
     #[test]
     fn errors_before_the_capacity_matter_too() {
         let (layout, capacity) = (Layout::new(9, 8).unwrap(), 71_787_271);

@@ -27,7 +27,7 @@ mod spans;
 
 const NOON: u64 = 1_000_000;
 
-/// Slices of half a byte and of a whole one, at the ends of both.
+/// Numbers of slices with tags of half a byte and of a whole one, at the ends of both ranges.
 const SLICES: [u32; 6] = [1, 4, 14, 15, 60, 254];
 
 fn params(exact_limit: u32, capacity: u64) -> Params {
@@ -40,7 +40,7 @@ fn window(slices: u32, clock_source: ClockSource) -> Window {
     Window::new(u64::from(slices) * 10, slices, MOST_SLICES, clock_source).unwrap()
 }
 
-/// What a counter should know: the slice in which each item was last seen. Nothing is ever dropped here but what is dead.
+/// A model of a counter: the slice in which each item was last seen. Nothing is ever dropped here but what is dead.
 #[derive(Clone)]
 struct Model {
     window: Window,
@@ -109,7 +109,7 @@ impl Pair {
         }
     }
 
-    /// All spans that end at a time have the bits, or the members, of a counter that saw only them.
+    /// Checks that all spans that end at a time equal a counter that saw only the members in them.
     fn check(&self, now: u64) {
         let Pair { counter, model } = self;
         assert_eq!(
@@ -172,7 +172,7 @@ fn number(member: &[u8]) -> u32 {
     u32::from_le_bytes(member.try_into().unwrap())
 }
 
-/// All that there is of a counter.
+/// Everything that is stored of a counter.
 fn stored(counter: &Counter) -> (Params, Layout, Representation, TagRing, Vec<u8>) {
     (*counter.params(), counter.layout(), counter.representation(), *counter.ring().unwrap(), encode(counter))
 }
@@ -191,15 +191,15 @@ impl Mover for Copier {
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// Adds items to one of the two.
+    /// Adds items to one of the two counters.
     Add(bool, Vec<u32>),
-    /// So many seconds pass.
+    /// Seconds pass.
     Pass(u64),
     /// The clock goes back.
     Back(u64),
-    /// The second goes into the first, or the other way round.
+    /// Merges the second counter into the first, or the first into the second.
     Merge(bool),
-    /// It is stored and loaded, copied, moved.
+    /// Stores and loads a counter, copies it and moves it.
     Keep,
 }
 
@@ -292,7 +292,7 @@ proptest! {
         }
     }
 
-    /// A batch does what its items do one by one.
+    /// A batch has the outcome of its items one by one.
     #[test]
     fn a_batch_is_its_items(items in vec((0u64..5, vec(any::<u16>(), 0..200)), 1..8), slices in 0..SLICES.len()) {
         let window = window(SLICES[slices], ClockSource::Manual);
@@ -348,7 +348,7 @@ fn limits_are_asked_for_what_is_held_and_what_comes() {
     }
 }
 
-/// What is kept of an estimate is forgotten with each member that changes it.
+/// A kept estimate is dropped with each member that changes it.
 #[test]
 fn adding_tells_what_was_not_known() {
     for exact_limit in [10, 0] {
@@ -445,7 +445,7 @@ fn what_does_not_fit_changes_nothing() {
     }
 }
 
-/// What has nothing that is alive by then neither makes a counter an estimate nor folds it.
+/// An operand without live members neither makes a counter an estimate nor folds it.
 #[test]
 fn what_is_dead_does_not_drag_down() {
     let coarse_params = params(10, 100);
@@ -469,7 +469,7 @@ fn what_is_dead_does_not_drag_down() {
     }
 }
 
-/// Slices have any number.
+/// Slices near the largest number work like any others.
 #[test]
 fn the_last_slices_are_slices_too() {
     let last = u64::MAX;

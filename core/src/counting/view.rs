@@ -1,4 +1,4 @@
-//! A counter as it is read: as of a time, or what it has seen in the last seconds.
+//! A counter as it is read: at a time, or limited to the last seconds.
 //!
 //! Reading changes nothing, and skips what has expired.
 
@@ -16,7 +16,8 @@ use crate::hash::hash64;
 use crate::size_limit::try_with_capacity;
 use crate::window::{Time, Window};
 
-/// What of a counter is read: all that is live at a time, or what was seen in the last seconds. It costs nothing to make.
+/// The part of a counter that is read: all that is live at a time, or what was seen in the last seconds. It costs
+/// nothing to make.
 ///
 /// ```
 /// use rollcall_core::counting::{Counter, diff_card};
@@ -36,17 +37,17 @@ use crate::window::{Time, Window};
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     counter: &'a Counter,
-    /// The most slices before the newest in which something in view was last seen; nothing is in view without a number.
+    /// The largest age in slices of anything in view; nothing is in view without a number.
     most_age: Option<u8>,
 }
 
 impl Counter {
-    /// All that is live at a time.
+    /// A view of everything that is live at a time.
     pub fn at(&self, time: Time) -> View<'_> {
         self.view(|window| window.oldest_alive(window.present(self.reached(), time)))
     }
 
-    /// What was seen in the last `seconds`, and up to a slice more.
+    /// A view of what was seen in the last `seconds`, and up to a slice more.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for seconds that are 0 or more than its window, [`Error::Incompatible`] without a window.
@@ -64,8 +65,8 @@ impl Counter {
         View { counter: self, most_age }
     }
 
-    /// What was seen, and in how many slices up to the newest: a row for each slice, from the present one back, with when
-    /// it begins, Unix seconds, and how many distinct members were seen since.
+    /// The history of the counter, from the present slice back. Each row has the Unix time at which a slice begins, and
+    /// the number of distinct members seen since.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -130,8 +131,7 @@ impl<'a> View<'a> {
         Ok(self.age_of(item, hash64(item, self.counter.params().seed))?.is_some())
     }
 
-    /// How many slices before the newest one a member, whose hash is `hash`, was last seen. Without a window all were seen
-    /// in the newest.
+    /// The age in slices of the member with this hash. Without a window all were seen in the newest.
     ///
     /// # Errors
     /// Those of [`Self::members`].
@@ -151,7 +151,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A counter of what is in view: itself where that is all, else one without a window.
+    /// A counter of what is in view: the counter itself where that is all, else one without a window.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -235,7 +235,7 @@ mod standing {
             self.window().map_or(0, |window| window.since(seconds, self.reached(), time))
         }
 
-        /// What was seen in a slice or later.
+        /// A view of what was seen in a slice or later.
         pub(in crate::counting) fn view_of_slice(&self, slice: i128) -> View<'_> {
             self.view(|_| slice)
         }

@@ -13,7 +13,7 @@ impl Counter {
     /// The most slices that a window may have.
     pub const MAX_SLICES: u32 = MOST_SLICES;
 
-    /// An empty counter of the same parameters with a window that begins in a slice, mostly that of
+    /// An empty counter with the same parameters and a window that begins in a slice, mostly that of
     /// [`Window::first_slice`].
     ///
     /// # Errors
@@ -35,12 +35,12 @@ impl Counter {
         self.windowed().map(WindowedSet::ring)
     }
 
-    /// Its window, if it has one.
+    /// The window of the counter, if it has one.
     pub fn window(&self) -> Option<&Window> {
         self.ring().map(|ring| &ring.window)
     }
 
-    /// The newest slice that it has reached, 0 without a window.
+    /// The newest slice that the counter has reached; 0 without a window.
     pub(crate) fn reached(&self) -> u64 {
         self.ring().map_or(0, TagRing::newest)
     }

@@ -1,4 +1,4 @@
-//! What a windowed counter has seen, with the slices in which it did.
+//! The set of a windowed counter, with the slice in which each member was last seen.
 //!
 //! A plain linear counter has a bit for each slot: touched or not. Here a slot has the slice in which it was last
 //! touched. The slots touched in a slice or later are, bit for bit, the bitmap of a counter that saw only that span. So
@@ -20,7 +20,7 @@ use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::{Touch, Window};
 
-/// What was seen in a window.
+/// The set of a windowed counter.
 #[derive(Debug)]
 pub(super) struct WindowedSet {
     ring: TagRing,
@@ -31,7 +31,7 @@ impl WindowedSet {
     /// Bytes of the struct itself.
     pub(super) const STRUCT_BYTES: u64 = size_of::<WindowedSet>() as u64;
 
-    /// What is held, with its window.
+    /// A set with its window.
     pub(super) fn new(ring: TagRing, held: Held<u8>) -> Self {
         WindowedSet { ring, held }
     }
@@ -44,7 +44,7 @@ impl WindowedSet {
         &self.held
     }
 
-    /// Records an item, of which `hash` is the hash, as seen in the newest slice. `held_bytes` is what the counter takes
+    /// Records an item, given with its hash, as seen in the newest slice. `held_bytes` is what the counter takes
     /// besides.
     ///
     /// # Errors
@@ -62,13 +62,13 @@ impl WindowedSet {
         self.held.add(item, hash, ages.newest, Adding { plan, ages, held_bytes, limit })
     }
 
-    /// What is held, to change it without a window's knowledge, and the tags as ages.
+    /// The held set, to change it without regard to the window, and the tags as ages.
     #[inline]
     pub(super) fn held_mut(&mut self) -> (&mut Held<u8>, Ages) {
         (&mut self.held, self.ring.ages())
     }
 
-    /// Makes a later slice the newest and drops what dies by that; false, and nothing done, for one that is not later.
+    /// Makes a later slice the newest and drops what expires; returns false, with no effect, if the slice is not later.
     pub(super) fn advance(&mut self, slice: u64, plan: &Plan) -> bool {
         let Some(passed @ 1..) = slice.checked_sub(self.ring.newest()) else { return false };
         let (ages, most_age) = (self.ring.ages(), self.ring.most_age());
@@ -98,7 +98,8 @@ impl WindowedSet {
         true
     }
 
-    /// Gives the newest slice an earlier number, and all others with it; false, and nothing done, for a later one.
+    /// Gives the newest slice an earlier number, and shifts all others; returns false, with no effect, if the number is
+    /// later.
     pub(super) fn rebase(&mut self, slice: u64) -> bool {
         let is_earlier = slice < self.ring.newest();
         self.ring.rebase(slice);
@@ -110,13 +111,13 @@ impl WindowedSet {
         self.ring = ring;
     }
 
-    /// What moves it on is another thing now.
+    /// Changes the clock source of the window.
     pub(super) fn set_window(&mut self, window: Window) {
         self.ring.window = window;
     }
 
-    /// The number of members seen at most `most_age` slices before the newest, with its standard error; none were without
-    /// a number.
+    /// The number of members seen at most `most_age` slices before the newest, with its standard error; 0 without an
+    /// age.
     pub(super) fn estimated(&self, most_age: Option<u8>) -> Estimated {
         let (ages, Some(most_age)) = (self.ring.ages(), most_age) else { return Estimated::exact(0) };
         match &self.held {
@@ -159,7 +160,7 @@ impl WindowedSet {
         }
     }
 
-    /// The number of members seen in the newest slice, in that and the one before, and so on: an estimate for each age.
+    /// Estimates for each age: of the members seen in the newest slice, in that and the one before, and so on.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -193,7 +194,7 @@ impl WindowedSet {
         Ok(history)
     }
 
-    /// The same, of slots in a layout that its own folds to: of slots that fall together the youngest stays.
+    /// The same set as slots of a layout to which its own folds: of slots that fall together the youngest stays.
     ///
     /// # Errors
     /// Those of `limit`, [`Error::OutOfMemory`].
@@ -213,8 +214,8 @@ impl WindowedSet {
         Ok(slots)
     }
 
-    /// Adds what another has seen, each in its slice, which is `behind` slices older by its newest. Slots go where there
-    /// are slots. True when that changed anything.
+    /// Adds what another set has seen, each member in its slice; the other's newest slice is `behind` slices older.
+    /// Slots go where there are slots. True when that changed anything.
     ///
     /// # Errors
     /// Those of `limit`, [`Error::OutOfMemory`]; some may be added then.
@@ -274,24 +275,24 @@ impl WindowedSet {
         result.map(|()| changed)
     }
 
-    /// The tag here of what another has a tag of; none of what is dead.
+    /// Our tag for a tag of another set; none if it has expired.
     fn tag_of(&self, other: &WindowedSet, tag: u8, behind: u64) -> Option<u8> {
         let (ages, age) = (self.ring.ages(), behind.saturating_add(other.ring.ages().age(tag).into()));
         (age <= ages.most_age.into()).then(|| ages.tag(age as u8))
     }
 
-    /// Calls `visit` with the layout of each heap allocation, its own among them.
+    /// Calls `visit` with the layout of each heap allocation, including its own.
     pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
         visit(alloc::Layout::new::<WindowedSet>());
         self.held.heap_layouts(visit);
     }
 
-    /// Hands the buffer of members or cells over and takes it back, wherever it lies then.
+    /// Moves the buffer of members or cells to where `mover` puts it.
     pub(super) fn relocate(&mut self, mover: &impl Mover) {
         self.held.relocate(mover);
     }
 
-    /// A copy.
+    /// A copy of the set.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].

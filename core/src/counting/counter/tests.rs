@@ -21,7 +21,7 @@ pub(crate) fn params(size: (u64, f64), exact_limit: u32) -> Params {
     Params { capacity: size.0, error_rate: size.1, exact_limit, exact_bytes: Params::DEFAULT_EXACT_BYTES, seed: 0 }
 }
 
-/// A counter of the items numbered so.
+/// A counter of the items with these numbers.
 pub(crate) fn counter(params: Params, numbers: impl IntoIterator<Item = u64>) -> Counter {
     let mut counter = Counter::new(params).unwrap();
     add(&mut counter, numbers);
@@ -34,13 +34,13 @@ pub(crate) fn add(counter: &mut Counter, numbers: impl IntoIterator<Item = u64>)
     }
 }
 
-/// The same bits, held densely.
+/// The counter with the same bits in a dense bitmap.
 pub(crate) fn dense(counter: &Counter) -> Counter {
     let words = Words::counted(counter.layout(), words(counter));
     Counter::of_slots(*counter.params(), Bitmap::dense(counter.layout(), words).with_floor(counter.floor()))
 }
 
-/// The bitmap of a counter, whatever it holds.
+/// The bitmap of a counter in any representation.
 pub(crate) fn words(counter: &Counter) -> Box<[u64]> {
     let mut words = zeroed_words(counter.layout()).unwrap();
     assert!(counter.window().is_none());
@@ -179,7 +179,7 @@ fn adding_over_the_limit_changes_nothing() {
     }
 }
 
-/// A limit that notes what it is asked: the most that was held, and the most that there would be.
+/// A limit that records the largest requests: the bytes held, and the bytes after growth.
 #[derive(Default)]
 struct Asked(std::cell::Cell<Option<(u64, u64)>>);
 
@@ -191,7 +191,7 @@ impl SizeLimit for Asked {
     }
 }
 
-/// Adds items, and checks that each time a limit is asked for what there is and what there will be.
+/// Adds items, and checks that a limit is asked with the current size and the final size each time.
 pub(crate) fn check_asked(counter: &mut Counter, items: impl IntoIterator<Item = u64>) {
     for item in items {
         let (asked, before) = (Asked::default(), counter.num_bytes());
@@ -223,7 +223,7 @@ fn bits_are_counted_and_their_number_is_told() {
     assert!((290..=300).contains(&many.set_bits()));
 }
 
-/// Copies, and notes how many bytes.
+/// A mover that copies buffers and records the number of bytes.
 #[derive(Default)]
 struct Copier(std::cell::Cell<usize>);
 

@@ -28,10 +28,12 @@ mod unions;
 
 use unions::MAX_INTERSECTED;
 
-/// Bytes that all unions of more than two may have together: to join and count so many takes some milliseconds.
+/// The most bytes that the unions of more than two counters may have together: joining and counting them takes some
+/// milliseconds.
 const MAX_UNIONS_BYTES: u64 = 64 << 20;
 
-/// Number of distinct members that all views have, with its standard error: 0 while one is empty, or all are exact.
+/// The number of distinct members that all views share, with its standard error: 0 while one is empty, or all are
+/// exact.
 ///
 /// # Errors
 /// [`Error::Incompatible`] when seeds differ, [`Error::OutOfRange`] for more than 8 that hold
@@ -88,7 +90,7 @@ fn of_plain(counters: &[&Counter]) -> Result<Estimated, Error> {
     Ok(Estimated { standard_error: told.standard_error.min(largest_error), ..told })
 }
 
-/// Checks that so many sets are not too many for bitmaps of this layout.
+/// Checks that bitmaps with this layout allow this number of sets.
 fn check_number(layout: Layout, sets: usize) -> Result<(), Error> {
     let fits = |&number: &usize| layout.num_bytes() << number <= MAX_UNIONS_BYTES;
     let most = (1..=MAX_INTERSECTED).rev().find(fits).unwrap_or(1);
@@ -103,7 +105,7 @@ fn check_number(layout: Layout, sets: usize) -> Result<(), Error> {
     Err(Error::out_of_range(Parameter::Counters, expected, sets))
 }
 
-/// An exact counter of these members, hashed like `like`.
+/// An exact counter with these members, which hashes like `like`.
 fn of_members(like: &Counter, members: &[&[u8]]) -> Result<Counter, Error> {
     let (exact_limit, exact_bytes) = (Params::MAX_EXACT_LIMIT, Params::MAX_EXACT_BYTES);
     let mut counter = Counter::with_layout(Params { exact_limit, exact_bytes, ..*like.params() }, like.layout())?;
@@ -111,7 +113,7 @@ fn of_members(like: &Counter, members: &[&[u8]]) -> Result<Counter, Error> {
     Ok(counter)
 }
 
-/// All unions of these sets: bit `i` of the index tells whether set `i` is in. The empty union is first.
+/// All unions of these sets: bit `i` of the index says whether set `i` is in. The empty union is first.
 fn unions_of(layout: Layout, sets: &[&Counter]) -> Result<Vec<Segments>, Error> {
     let counts = counts_of_unions(layout, sets)?;
     let mut unions = try_with_capacity(counts.len())?;
@@ -119,7 +121,7 @@ fn unions_of(layout: Layout, sets: &[&Counter]) -> Result<Vec<Segments>, Error> 
     Ok(unions)
 }
 
-/// What two sets and their union tell of the members that both have.
+/// The number of common members, from two sets and their union.
 fn of_pair(one: &Segments, other: &Segments, union: &Segments) -> Option<Common> {
     let pair = Pair::new(one, other, union);
     let (one, other, union) = (one.estimate(), other.estimate(), union.estimate());

@@ -8,10 +8,10 @@ use crate::error::Error;
 use crate::hash::hash64;
 use crate::size_limit::try_with_capacity;
 
-/// Members, each once and with its hash.
+/// Distinct members, each with its hash.
 type Distinct<'a> = HashTable<(u64, &'a [u8])>;
 
-/// The members of all views together, each once, in no order.
+/// The distinct members of all views together, in no order.
 ///
 /// # Errors
 /// [`Error::NotExact`] where one is an estimate, [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
@@ -50,7 +50,7 @@ pub fn diff<'a>(views: &[View<'a>]) -> Result<Vec<&'a [u8]>, Error> {
     Ok(left)
 }
 
-/// The members that all views have, in the order in which they were added to the one that has the fewest.
+/// The members that all views have, in the order in which they were added to the smallest one.
 ///
 /// # Errors
 /// Those of [`union`].
@@ -69,7 +69,7 @@ pub fn inter<'a>(views: &[View<'a>]) -> Result<Vec<&'a [u8]>, Error> {
     Ok(members)
 }
 
-/// Checks that all hash alike and are exact.
+/// Checks that all views hash alike and are exact.
 fn check_views(views: &[View<'_>]) -> Result<(), Error> {
     check_seeds(views.iter().map(View::whole))?;
     views.iter().try_for_each(|view| view.members().map(|_| ()))

@@ -1,4 +1,4 @@
-//! Merges of windowed counters: of what both have seen, the younger slice stays.
+//! Merges of windowed counters: of the slices in which both saw a member, the younger one stays.
 
 use crate::counting::counter::{Contents, Counter, Shaped};
 use crate::counting::sets::check_seeds;
@@ -9,7 +9,7 @@ use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::{ClockSource, Window};
 
 impl Counter {
-    /// [`Self::merge`] where there are windows. The largest slice of all becomes the newest; what is dead by that is
+    /// [`Self::merge`] for counters with windows. The largest slice of all becomes the newest; what is dead by that is
     /// dropped.
     pub(in crate::counting) fn merge_windows(
         &mut self,
@@ -64,7 +64,7 @@ impl Counter {
     }
 }
 
-/// Checks that all windows go by the clock, or all by hand: their slices have numbers of different kinds.
+/// Checks that all windows have the same clock source: slices have numbers of different kinds otherwise.
 fn check_clock_sources(counters: &[&Counter]) -> Result<(), Error> {
     let clock_sources = counters.iter().filter_map(|counter| counter.window().map(|window| window.clock_source()));
     let in_words = |clock_source| if clock_source == ClockSource::System { "by the clock" } else { "by hand" };
@@ -74,7 +74,7 @@ fn check_clock_sources(counters: &[&Counter]) -> Result<(), Error> {
     }
 }
 
-/// Checks that all have windows of slices of one length, or none has.
+/// Checks that all counters have windows with slices of one length, or none has.
 fn check_windows(counters: &[&Counter]) -> Result<(), Error> {
     let lengths = counters.iter().map(|counter| counter.window().map(Window::slice_seconds));
     let in_words =

@@ -22,12 +22,12 @@ use crate::error::Error;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::Time;
 
-/// Words that a union of dense bitmaps is worked out in at a time: 16 KiB, which stay in the nearest
-/// cache while bitmap after bitmap is ORed into them.
+/// Words of a union of dense bitmaps that are computed at a time: 16 KiB, which stay in the nearest cache while bitmap
+/// after bitmap is ORed into them.
 const BLOCK_WORDS: usize = 2048;
 
-/// Number of distinct members of all views together, with its standard error: 0 while every one that has any is exact.
-/// It is at least what each of them is known to have.
+/// The number of distinct members of all views together, with its standard error: 0 while every one that has any is
+/// exact. It is at least what each of them is known to have.
 ///
 /// ```
 /// use rollcall_core::counting::{Counter, inter_card, union_card};
@@ -56,7 +56,7 @@ pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     })
 }
 
-/// How many members of the first view are in none of the others, with its standard error; 0 of no views.
+/// The number of members of the first view that are in none of the others, with its standard error; 0 without views.
 ///
 /// With B the union of the others, a member that is not in B shows itself when it falls in a slot that B left free;
 /// members of B never do. So the slots that B left free are a bitmap of the difference alone, of less than the whole hash
@@ -89,26 +89,26 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     })
 }
 
-/// Those of the counters that are exact: of the others none has a member.
+/// The counters that are exact, if the others are empty.
 pub(in crate::counting) fn exact_views<'a>(counters: &[&'a Counter]) -> Result<Vec<View<'a>>, Error> {
     let mut views = try_with_capacity(counters.len())?;
     views.extend(counters.iter().filter(|counter| counter.is_exact()).map(|counter| counter.at(Time::Reached)));
     Ok(views)
 }
 
-/// The segments of the union of these counters, in a layout that all their bits fold to.
+/// The segments of the union of these counters, in a layout to which all their bits fold.
 pub(in crate::counting) fn union_segments(layout: Layout, counters: &[&Counter]) -> Result<Segments, Error> {
     let (counts, _) = layered_counts(layout, counters, None)?;
     Ok(Segments::new(layout, &counts))
 }
 
-/// How many members the union of these counters is known to have.
+/// The largest lower bound of the number of members in the union of these counters.
 fn largest_floor(counters: &[&Counter]) -> u32 {
     counters.iter().map(|counter| counter.floor()).max().unwrap_or(0)
 }
 
 impl Counter {
-    /// Makes it the union of itself and `others`; true when that changed it.
+    /// Becomes the union of itself and `others`; returns whether that changed anything.
     ///
     /// The result takes the finest layout that its own and those of the others that have bits fold to. It keeps the
     /// parameters it has, but where the layout changes: then capacity and error rate are those of the first counter that
@@ -156,7 +156,8 @@ impl Counter {
         Ok(changed)
     }
 
-    /// The union of `first` and `others`, made like `first`: how fine it is, only the counters that have bits decide.
+    /// The union of `first` and `others`, with the parameters of `first`; only counters that have bits decide its
+    /// precision.
     ///
     /// # Errors
     /// Those of a merge.
@@ -174,7 +175,7 @@ impl Counter {
         Ok(union)
     }
 
-    /// Has it bits, so that its layout matters?
+    /// Whether the counter has bits, so that its layout matters.
     fn has_bits(&self) -> bool {
         !self.is_exact() && self.set_bits() > 0
     }
@@ -184,7 +185,7 @@ impl Counter {
         self.plain()?.members()
     }
 
-    /// ORs its slots into a bitmap of a layout that its bits fold to; members are hashed into it. Windowed counters come
+    /// ORs the slots into a bitmap with a layout to which they fold; members are hashed into it. Windowed counters come
     /// here without their windows.
     pub(in crate::counting) fn or_into(&self, to: Layout, words: &mut [u64]) {
         match self.plain() {
@@ -195,7 +196,7 @@ impl Counter {
         }
     }
 
-    /// Calls `visit` with each of these slots; with one perhaps more than once.
+    /// Calls `visit` with each of these slots, perhaps more than once.
     fn for_each_position(&self, to: Layout, visit: &mut dyn FnMut(u64)) {
         match self.plain() {
             Some(Held::Estimating(bitmap)) => bitmap.for_each_folded(to, visit),
@@ -211,7 +212,7 @@ impl Counter {
         self.exact_members().map_or(self.set_bits(), |members| members.len() as u64)
     }
 
-    /// Its slots in a layout that its bits fold to, ascending.
+    /// The slots in a layout to which they fold, ascending.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -224,7 +225,7 @@ impl Counter {
         })
     }
 
-    /// Its words, when it is dense and of this layout.
+    /// The words of the bitmap, if it is dense and has this layout.
     pub(in crate::counting) fn words_at(&self, layout: Layout) -> Option<&[u64]> {
         self.plain()?.bitmap().filter(|bitmap| bitmap.layout() == layout)?.words()
     }
@@ -238,14 +239,14 @@ fn with_first<'a>(first: &'a Counter, rest: &[&'a Counter]) -> Result<Vec<&'a Co
     Ok(all)
 }
 
-/// The finest layout that all of those fold to that have bits; none when none has.
+/// The finest layout to which all counters with bits fold; none if none has bits.
 pub(in crate::counting) fn layout_of_bits(counters: &[&Counter]) -> Option<Layout> {
     let layouts = counters.iter().filter(|counter| counter.has_bits()).map(|counter| counter.layout());
     layouts.reduce(Layout::common)
 }
 
-/// `params` with what a union of this layout holds to: the capacity and the error rate of the first counter with bits of
-/// that layout. Where none is of it, the smallest capacity, and the largest standard error up to there.
+/// `params` with the promise of a union of this layout: capacity and error rate of the first counter with bits of that
+/// layout. Where none is of it, the smallest capacity, and the largest standard error up to there.
 pub(in crate::counting) fn promised(layout: Layout, counters: &[&Counter], params: &Params) -> Params {
     let mut with_bits = counters.iter().filter(|counter| counter.has_bits());
     let (capacity, error_rate) = match with_bits.clone().find(|counter| counter.layout() == layout) {
@@ -260,7 +261,7 @@ pub(in crate::counting) fn promised(layout: Layout, counters: &[&Counter], param
     Params { capacity, error_rate, ..*params }
 }
 
-/// The members of those of the counters that are exact.
+/// The members of those counters that are exact.
 fn exact_members<'a>(counters: &[&'a Counter]) -> Result<Vec<&'a Members>, Error> {
     let mut sets = try_with_capacity(counters.len())?;
     sets.extend(counters.iter().filter_map(|counter| counter.exact_members()));
@@ -269,13 +270,13 @@ fn exact_members<'a>(counters: &[&'a Counter]) -> Result<Vec<&'a Members>, Error
 
 /// A union of members.
 enum UnionOfMembers {
-    /// All of them, within the limits of an exact counter.
+    /// All members, within the limits of an exact counter.
     Within(Members),
-    /// They are more than these limits allow: at least so many.
+    /// More members than these limits allow: a lower bound of their number.
     Beyond(u32),
 }
 
-/// All members of the sets, while they are within the limits of an exact counter.
+/// All members of the sets, as long as they stay within the limits of an exact counter.
 fn union_of_members(sets: &[&Members], params: &Params, limit: &impl SizeLimit) -> Result<UnionOfMembers, Error> {
     let Some((first, rest)) = sets.split_first() else { return Ok(UnionOfMembers::Within(Members::new())) };
     let (seed, room) = (params.seed, params.room());
@@ -297,7 +298,7 @@ fn union_of_members(sets: &[&Members], params: &Params, limit: &impl SizeLimit) 
     Ok(UnionOfMembers::Within(union))
 }
 
-/// The union's bitmap. It is dense where one of the counters is, or has more slots than the layout holds sparsely.
+/// The bitmap of the union. It is dense where one of the counters is, or has more slots than the layout holds sparsely.
 fn union_of_bits(layout: Layout, counters: &[&Counter], limit: &impl SizeLimit) -> Result<Bitmap, Error> {
     let is_large = |counter: &&Counter| {
         let is_dense = counter.plain().and_then(Held::bitmap).is_some_and(|bitmap| bitmap.words().is_some());
@@ -327,12 +328,12 @@ fn union_of_bits(layout: Layout, counters: &[&Counter], limit: &impl SizeLimit) 
 /// The slots of a union being gathered.
 enum Gathered {
     Words(Box<[u64]>),
-    /// Ascending, each once. There is room for those of all counters.
+    /// Distinct positions, ascending. There is room for those of all counters.
     Positions(Vec<u32>),
 }
 
 impl Gathered {
-    /// None, for the slots of these counters. One position costs about as much as eight words.
+    /// An empty union for the slots of these counters. One position costs about as much as eight words.
     fn none<'a>(layout: Layout, counters: impl Iterator<Item = &'a Counter>) -> Result<Self, Error> {
         let most: usize = counters.map(|counter| counter.most_slots() as usize).sum();
         if 8 * most <= layout.num_words() {
@@ -366,7 +367,7 @@ impl Gathered {
     }
 }
 
-/// The counts of the union of `base`, and of that with `top` on top (the same without one).
+/// The counts of the union of `base`, and of that with `top` on top (the same counts without `top`).
 fn layered_counts(
     layout: Layout,
     base: &[&Counter],

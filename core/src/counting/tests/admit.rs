@@ -6,7 +6,7 @@ use crate::admission::{Admission, Terms};
 
 const LIMIT: Terms = Terms { limit: 3, all: false, dry_run: false };
 
-/// What became of items, and whether that changed anything.
+/// The outcome of items, and whether anything changed.
 fn admitted<'a>(
     counter: &mut Counter,
     items: impl ExactSizeIterator<Item = &'a [u8]>,
@@ -18,7 +18,7 @@ fn admitted<'a>(
 }
 
 impl Pair {
-    /// Whoever was seen when it is asked, and what a call answers.
+    /// The expected answers of a call, by a model of the members that are live.
     fn expected(&self, items: &[u32], terms: Terms, now: u64) -> (Vec<Admission>, BTreeSet<u32>) {
         let mut alive = self.model.since(self.counter.oldest_alive(Time::At(now)));
         let new: BTreeSet<u32> = items.iter().copied().filter(|item| !alive.contains(item)).collect();
@@ -37,7 +37,7 @@ impl Pair {
         (told, alive)
     }
 
-    /// Admits items, as the server does, and checks what became of them.
+    /// Admits items, as the server does, and checks the outcome.
     fn admit(&mut self, items: &[u32], terms: Terms, now: u64) {
         let (before, due) = (stored(&self.counter), self.counter.live(Time::At(now)).due());
         let (expected, alive) = self.expected(items, terms, now);
@@ -155,7 +155,7 @@ fn adding_moves_only_what_it_changes() {
     }
 }
 
-/// A clock that had jumped came back, and a counter at its limit, whose items all were known or refused, stood still.
+/// A clock that had jumped came back, and a counter at its limit stood still: its items were all known or rejected.
 #[test]
 fn admission_without_room_brings_a_window_back_to_its_clock() {
     let window = window(4, ClockSource::System);
@@ -167,7 +167,7 @@ fn admission_without_room_brings_a_window_back_to_its_clock() {
     assert_eq!(counter.at(Time::At(NOON + 50)).count(), 0);
 }
 
-/// A counter that the clock moves on was taken back to the first slice by an admission without a time.
+/// An admission without a time once took a counter with the system clock back to the first slice.
 #[test]
 fn an_admission_without_a_time_leaves_the_window_where_it_is() {
     let window = Window::new(40, 4, Counter::MAX_SLICES, ClockSource::System).unwrap();

@@ -1,4 +1,4 @@
-//! What a windowed counter asks a limit for, and where its memory goes.
+//! What a windowed counter asks of a limit, and where its memory goes.
 
 use std::cell::RefCell;
 
@@ -26,7 +26,7 @@ fn sparse(len: u64) -> u64 {
     positions::heap_bytes::<u8>(layout(), len)
 }
 
-/// 7936 slots, whose positions lie in one list.
+/// A layout with 7936 slots, whose positions lie in one list.
 fn layout() -> Layout {
     Layout::new(11, 8).unwrap()
 }
@@ -36,7 +36,7 @@ fn counter(exact_limit: u32, slices: u32) -> Counter {
     Counter::with_layout(params, layout()).unwrap().with_window(window(slices, ClockSource::Manual), 0).unwrap()
 }
 
-/// Allows everything, and notes what it is asked: the bytes that are held, and how many more.
+/// A limit that allows everything, and records requests: the bytes that are held, and the bytes to add.
 #[derive(Default)]
 struct Asked(RefCell<Vec<(u64, u64)>>);
 
@@ -100,7 +100,7 @@ fn the_member_that_is_too_many_asks_for_the_slots_of_all() {
     }
 }
 
-/// Copies, and notes of how many bytes.
+/// A mover that copies buffers, and records their sizes.
 #[derive(Default)]
 struct Moved(RefCell<Vec<usize>>);
 

@@ -1,9 +1,9 @@
-//! What a windowed counter tells of spans, of its members and together with others.
+//! What a windowed counter reports of spans, of its members and together with others.
 
 use super::*;
 use crate::counting::view::View;
 
-/// A window of this many slices of ten seconds that has reached slice 1000, moved on by the clock.
+/// A counter with this many slices of ten seconds and the system clock that has reached slice 1000.
 fn counter(params: Params, slices: u32) -> Counter {
     Counter::new(params).unwrap().with_window(window(slices, ClockSource::System), 1000).unwrap()
 }
@@ -145,7 +145,7 @@ fn a_view_of_all_is_the_counter_itself() {
     assert_eq!(plain.since(1, Time::At(now)).err(), Some(refused));
 }
 
-/// A merge keeps what is alive by the younger of both, the oldest slice of the window among it.
+/// A merge keeps what is live by the younger of both, including the oldest slice of the window.
 #[test]
 fn a_merge_keeps_the_slots_of_the_window_alone() {
     let of_slots = [(4, 100), (14, 100), (14, 1_000_000), (15, 100), (254, 100), (254, 1_000_000)];
@@ -186,8 +186,8 @@ fn a_merge_with_nothing_changes_nothing() {
     }
 }
 
-/// Of members with slots of the same layout only the way to hold them changes; slots of a coarser one take their error
-/// along, as without windows.
+/// Merging members with slots of the same layout only changes the representation. Slots of a coarser layout bring their
+/// error along, as without windows.
 #[test]
 fn a_merge_has_the_parameters_that_it_keeps() {
     let fine = Params { error_rate: 0.005, ..params(10, 1_000_000) };
@@ -214,7 +214,7 @@ fn a_merge_has_the_parameters_that_it_keeps() {
     }
 }
 
-/// What is kept of the estimate of all slots is forgotten with each new one, alone or in a batch.
+/// The kept estimate of all slots is dropped with each new slot, alone or in a batch.
 #[test]
 fn an_estimate_of_all_slots_is_of_all_members() {
     for slices in [4, 60] {
@@ -241,7 +241,7 @@ fn an_estimate_of_all_slots_is_of_all_members() {
 }
 
 proptest! {
-    /// A merge at a time is its moves around a plain merge, or an error that leaves everything as it was.
+    /// A merge at a time equals its moves around a plain merge, or is an error that leaves everything unchanged.
     #[test]
     fn a_merge_at_a_time_is_its_moves_and_a_merge_or_nothing(
         slices in 0..SLICES.len(), exact_limit in prop_oneof![Just(0u32), Just(60)], now in 0u64..8,
@@ -315,8 +315,8 @@ fn spans_that_begin_at_the_first_slice_count_no_more_than_they_reach() {
     }
 }
 
-/// The clock was set back to before a window after 1970, so that living slices have numbers below 0: those members were
-/// listed, and said to be none.
+/// Members of slices before 1970 are counted as well as listed. The clock was once set back to before a window after
+/// 1970, so that live slices got negative numbers.
 #[test]
 fn members_of_slices_before_1970_are_members() {
     let mut counter = counter(params(10, 100), 4);

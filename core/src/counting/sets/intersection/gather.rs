@@ -1,4 +1,4 @@
-//! The bits of all unions of some sets, counted.
+//! The counted bits of all unions of some sets.
 //!
 //! Each set is folded once. Words are joined a block at a time, so that unions of more sets come from those of fewer
 //! while these lie in the nearest cache. Few positions are gone through in order instead.
@@ -15,7 +15,7 @@ use crate::size_limit::try_with_capacity;
 /// Words that are joined at a time: 2 KiB of each set, and as much for each that a union may have.
 const BLOCK_WORDS: usize = 256;
 
-/// The set slots of each union: bit `i` of the index tells whether set `i` is in. The empty union is first.
+/// The number of set slots in each union: bit `i` of the index says whether set `i` is in. The empty union is first.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
@@ -38,7 +38,7 @@ pub(super) fn counts_of_unions(layout: Layout, sets: &[&Counter]) -> Result<Vec<
     by_block(layout, &folded)
 }
 
-/// No counts yet, for each union of so many sets.
+/// Counts of zero for each union of `sets` sets.
 fn no_counts(sets: usize) -> Result<Vec<SegmentCounts>, Error> {
     let unions = 1 << sets;
     let mut counts = try_with_capacity(unions)?;
@@ -46,7 +46,7 @@ fn no_counts(sets: usize) -> Result<Vec<SegmentCounts>, Error> {
     Ok(counts)
 }
 
-/// Of bitmaps.
+/// The counts by blocks of bitmaps.
 pub(super) fn by_block(layout: Layout, sets: &[Cow<'_, [u64]>]) -> Result<Vec<SegmentCounts>, Error> {
     let mut counts = no_counts(sets.len())?;
     let mut unions = try_with_capacity(sets.len())?;
@@ -73,7 +73,7 @@ pub(super) fn by_block(layout: Layout, sets: &[Cow<'_, [u64]>]) -> Result<Vec<Se
     Ok(counts)
 }
 
-/// Of few positions.
+/// The counts by positions, where there are few.
 pub(super) fn by_position(layout: Layout, sets: &[&Counter]) -> Result<Vec<SegmentCounts>, Error> {
     let mut positions = try_with_capacity(sets.len())?;
     for set in sets {

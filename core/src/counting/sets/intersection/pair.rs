@@ -1,4 +1,4 @@
-//! Two sets by maximum likelihood: how many members the first alone has, the second alone, and both.
+//! Two sets by maximum likelihood: the members that only the first has, that only the second has, and that both have.
 //!
 //! A slot with the share `a` of the hash space shows one of four patterns: free, taken by one set alone, by the other
 //! alone, by both. With members taken as Poisson, the likelihood of all slots is a product of their chances. It is
@@ -10,34 +10,34 @@ use crate::counting::estimate::Segments;
 /// Steps at most; 5 to 10 are usual, and 20 where a number is 0.
 const MAX_STEPS: usize = 100;
 
-/// A number of members that stands for none: with 0 the chance of a pattern would be 0.
+/// A number of members that represents zero: with 0 the chance of a pattern would be 0.
 const NONE: f64 = 1e-9;
 
 #[cfg(test)]
 thread_local! {
-    /// How often a likelihood was worked out.
+    /// The number of likelihoods that were computed.
     pub(super) static EVALUATIONS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 
 /// PairCounts of the first set alone, of the second alone, of both.
 pub(super) type PairCounts = [f64; 3];
 
-/// The slots of one share of the hash space, by what they show.
+/// Slots of one share of the hash space, counted by their pattern in both bitmaps.
 #[derive(Clone, Copy)]
 struct SlotPatterns {
     share: f64,
-    /// All of them.
+    /// The number of all slots.
     number: f64,
-    /// Free, taken by the first alone, by the second alone, by both.
+    /// Slots that are free, taken by the first alone, by the second alone, by both.
     seen: [f64; 4],
 }
 
-/// What two bitmaps and their union show.
+/// The patterns of two bitmaps and their union.
 pub(super) struct Pair {
     slots: Vec<SlotPatterns>,
 }
 
-/// How likely numbers of members are, and which way to more likely ones.
+/// The likelihood of numbers of members, with its derivatives.
 struct Likelihood {
     log: f64,
     score: PairCounts,
@@ -55,7 +55,7 @@ impl Pair {
         Pair { slots: slots.collect() }
     }
 
-    /// The most likely numbers, looked for from `start` on, and the variance of the last one; none if it is not found,
+    /// The most likely numbers, searched from `start` on, and the variance of the last one. None if the search fails,
     /// where hardly a slot is free.
     pub(super) fn most_likely(&self, start: PairCounts) -> Option<(PairCounts, f64)> {
         let mut members = start.map(|n| n.max(NONE));
@@ -74,7 +74,7 @@ impl Pair {
         None
     }
 
-    /// A step, or a part of it if all of it leads down.
+    /// A step, shortened where the whole step leads down.
     fn climb(&self, members: PairCounts, step: PairCounts, log: f64) -> Option<(PairCounts, Likelihood)> {
         let mut part = 1.0;
         for _ in 0..40 {
@@ -123,8 +123,8 @@ impl Pair {
 }
 
 impl Likelihood {
-    /// The way from `members` to more likely numbers. One that leads below 0 goes nine tenths of the way, and the others
-    /// go as is best with that.
+    /// The step from `members` to more likely numbers. One that leads below 0 goes nine tenths of the way, and the
+    /// others go as is best with that.
     fn step(&self, members: PairCounts) -> Option<PairCounts> {
         let mut given = [None; 3];
         loop {
@@ -141,7 +141,7 @@ impl Likelihood {
         }
     }
 
-    /// Newton's step, of which some parts are given.
+    /// Newton's step with some components given.
     fn step_with(&self, given: [Option<f64>; 3]) -> Option<PairCounts> {
         let mut information = self.information;
         let mut score = self.score;
@@ -158,7 +158,7 @@ impl Likelihood {
     }
 }
 
-/// The inverse of a symmetric matrix, by its cofactors.
+/// The inverse of a symmetric matrix, by cofactors.
 fn inverse(m: &[[f64; 3]; 3]) -> Option<[[f64; 3]; 3]> {
     let cofactor = |i: usize, j: usize| {
         let (a, b, c, d) = ((i + 1) % 3, (i + 2) % 3, (j + 1) % 3, (j + 2) % 3);

@@ -202,8 +202,8 @@ fn three_sets_are_told_by_inclusion_and_exclusion() {
     assert!((found.estimate - 3000.0).abs() < 3.0 * found.standard_error && found.standard_error < 400.0, "{found:?}");
 }
 
-/// The error of a sum of unions is that of sets, however the unions err: some members that all sets have are known no better
-/// than by a bitmap of theirs alone.
+/// The error of a sum of unions is that of the sets, however the unions err. Members that all sets have are known no
+/// better than by a bitmap of them alone.
 #[test]
 fn an_intersection_is_known_no_better_than_its_members_alone() {
     let layouts = [layout(14, 10), layout(12, 9), layout(10, 8)];
@@ -245,7 +245,8 @@ fn next_to_none_in_common_is_none() {
     assert!((3..=17).contains(&none), "{none}");
 }
 
-/// Where the most likely number is none, the others still have one, found in a few steps: a server's thread waits for it.
+/// Where the most likely number is zero, the others still have one, found in a few steps: a server's thread waits for
+/// it.
 #[test]
 fn disjoint_sets_are_told_by_likelihood_too() {
     for (precision, tail_bits, one, other) in [(11, 8, 500, 500), (14, 10, 20_000, 20_000), (14, 10, 1, 5000)] {
@@ -265,8 +266,8 @@ fn disjoint_sets_are_told_by_likelihood_too() {
     }
 }
 
-/// How likely two bitmaps and their union are, up to what does not depend on the numbers of members: of the first alone, of
-/// the second alone, of both.
+/// The logarithm of the likelihood of two bitmaps and their union, up to a constant. The numbers of members are those
+/// of the first alone, of the second alone, of both.
 fn log_likelihood(unions: &[Segments], [x, y, z]: [f64; 3]) -> f64 {
     let [one, other, both] = [1, 2, 3].map(|marks: usize| unions[marks].as_slice());
     let of_segment = |i: usize| {

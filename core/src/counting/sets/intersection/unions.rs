@@ -1,4 +1,4 @@
-//! Any number of sets by inclusion and exclusion: what all their unions tell, each with its sign.
+//! Intersections of any number of sets by inclusion and exclusion: estimates of all unions, each with its sign.
 //!
 //! The slots of one share of the hash space are alike and, with members taken as Poisson, independent. A slot moves the
 //! sum by what it moves each union, and that depends on which sets have taken it. So the variance is a sum of squares
@@ -11,21 +11,22 @@ use crate::counting::estimate::Segments;
 use crate::error::Error;
 use crate::size_limit::try_with_capacity;
 
-/// The most counters that hold estimates of which an intersection is estimated; exact ones count as one together. Each
-/// one more doubles the number of unions: 255 at 8.
+/// The most estimating counters in an intersection; exact ones count as one together. Each one more doubles the number
+/// of unions: 255 at 8.
 pub(super) const MAX_INTERSECTED: usize = 8;
 
-/// How many members all sets have, as some bitmaps tell it, and the variance of that; infinite where they tell nothing.
+/// The number of members that all sets share, as some bitmaps estimate it, with its variance; infinite where they say
+/// nothing.
 pub(super) struct Common {
     pub(super) estimate: f64,
     pub(super) variance: f64,
 }
 
-/// A number of members that stands for none: of 0 the information is infinite.
+/// A number of members that represents zero: of 0 the information is infinite.
 const NONE: f64 = 1e-9;
 
-/// Estimates from all unions how many members all sets share. Unions are indexed by the marks of their sets: the empty
-/// union is first, and the smallest set has the first mark.
+/// Estimates the number of members that all sets share from all unions. Unions are indexed by the marks of their sets:
+/// the empty union is first, and the smallest set has the first mark.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
@@ -38,12 +39,12 @@ pub(super) fn of_unions(unions: &[Segments]) -> Result<Common, Error> {
     Ok(Common { estimate: estimate.clamp(0.0, smallest), variance })
 }
 
-/// That of an odd number of sets is added, that of an even one taken off.
+/// The sign of a union: plus for an odd number of sets, minus for an even one.
 fn sign(marks: usize) -> f64 {
     if marks.count_ones() % 2 == 1 { 1.0 } else { -1.0 }
 }
 
-/// The variance of the sum of these unions, of `n` members each.
+/// The variance of the signed sum of these unions, with `n` members each.
 fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
     let all = unions.len() - 1;
     let in_all = sets_near(&mut members);
@@ -76,7 +77,8 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
     Ok(if variance.is_nan() { f64::INFINITY } else { (variance - in_all).max(0.0) })
 }
 
-/// Makes of these numbers of members of unions those that some sets have, and tells how many members all of them have.
+/// Adjusts the sizes of unions to the nearest ones that sets can have, and returns the number of members that all
+/// share.
 ///
 /// Of how many members just some sets have, numbers below 0 come out as well as above, where there are none. Without the
 /// one half of these there would be too many members in several sets, and too large a variance. So the rest is made less,
@@ -112,7 +114,7 @@ fn sets_near(unions: &mut [f64]) -> f64 {
     in_all
 }
 
-/// Makes each number the sum of those of its subsets, it among them.
+/// Replaces each number by the sum of the numbers of its subsets, itself included.
 fn add_subsets(numbers: &mut [f64]) {
     for_each_subset(numbers, |number, subset| number + subset);
 }
@@ -122,7 +124,7 @@ fn subtract_subsets(numbers: &mut [f64]) {
     for_each_subset(numbers, |number, subset| number - subset);
 }
 
-/// Joins with each number, set by set, the one of the marks without it.
+/// Joins each number, set by set, with that of the marks without the set.
 fn for_each_subset(numbers: &mut [f64], join: impl Fn(f64, f64) -> f64) {
     for set in 0..numbers.len().trailing_zeros() {
         for marks in (0..numbers.len()).filter(|marks| marks >> set & 1 == 1) {

@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// Some items in a counter of some shape: exact, sparse or dense, of any precision.
+/// Some items in a counter of any form: exact, sparse or dense, of any precision.
 fn any_counter() -> impl Strategy<Value = (Counter, Vec<u64>)> {
     let numbers = prop_oneof![vec(0u64..1000, 0..40), vec(0u64..3000, 0..2000)];
     let exact_limit = prop_oneof![Just(0), Just(100), Just(5000)];
@@ -152,7 +152,7 @@ fn difference_of_exact_counters_is_exact() {
     assert_eq!(count_union(&[&one, &others[0], &others[1]]), Ok(300));
 }
 
-/// One member in 20,000 falls in a slot that a full counter left free, and then stands for thousands.
+/// One member in 20,000 falls into a slot that a full counter left free, and then represents thousands.
 #[test]
 fn a_difference_is_no_more_than_a_counter_holds() {
     let full = counter(params((1000, 0.05), 0), 0..300_000);
