@@ -5,48 +5,48 @@ use hashbrown::HashTable;
 use crate::error::Error;
 use crate::size_limit::{try_reserve, try_with_capacity};
 
-/// What became of an item.
+/// The outcome of admission for one item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// It was new, and is in now.
+    /// The item was new, and was added.
     Admitted,
-    /// It was known already, also by an earlier item of the same call. A known item is never refused.
+    /// The item was known already, also through an earlier item of the same call. A known item is never refused.
     Known,
-    /// It is new and was not let in.
+    /// The item is new, and was rejected.
     Refused,
 }
 
-/// On which terms items are let in.
+/// The terms on which items are admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
-    /// New items come in while there are fewer than so many.
+    /// New items are admitted while there are fewer than `limit`.
     pub limit: u64,
-    /// Either all new items come in or none does.
+    /// Whether either all new items are admitted or none is.
     pub all: bool,
-    /// Tells what would be, and changes nothing.
+    /// Whether to report what would happen, and change nothing.
     pub dry_run: bool,
 }
 
 impl Terms {
-    /// How many of so many distinct new items come in, beside those that are there.
+    /// The number of `new` distinct new items that are admitted when `present` items are there already.
     pub(crate) fn admitted(&self, present: u64, new: usize) -> usize {
         let left = usize::try_from(self.limit.saturating_sub(present)).unwrap_or(usize::MAX);
         if self.all && new > left { 0 } else { new.min(left) }
     }
 }
 
-/// The items of a call: which are known, and which are new, each new one once.
+/// The items of a call, sorted into known ones and distinct new ones.
 pub(crate) struct Survey<K> {
-    /// Of each item, if it is new, its place among `new`.
+    /// For each item, its place among `new` if it is new.
     items: Vec<Option<usize>>,
     new: Vec<K>,
     places: HashTable<(u64, usize)>,
-    /// Room for the answers: when they are known it is too late to fail.
+    /// Room for the answers, reserved here because a failure after the change would be too late.
     answers: Vec<Admission>,
 }
 
 impl<K: PartialEq> Survey<K> {
-    /// Of no items yet; there will be `len`.
+    /// The look-up of `len` items, before the first.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -83,12 +83,12 @@ impl<K: PartialEq> Survey<K> {
         Ok(())
     }
 
-    /// The distinct new items, in the order they came.
+    /// The distinct new items, in the order of the call.
     pub(crate) fn new_items(&self) -> &[K] {
         &self.new
     }
 
-    /// What became of every item, from what became of the new ones. An item that comes again is known if it is in by
+    /// The outcome of every item, from the outcomes of the new ones. An item that comes again is known if it is in by
     /// then.
     pub(crate) fn into_answers(self, of_new: &[Admission]) -> Vec<Admission> {
         let (mut told, mut answers) = (0, self.answers);
@@ -107,7 +107,8 @@ impl<K: PartialEq> Survey<K> {
     }
 }
 
-/// `admitted` times [`Admission::Admitted`], then [`Admission::Refused`], of `len` new items.
+/// The outcomes of `len` new items: [`Admission::Admitted`] for the first `admitted`, [`Admission::Refused`] for the
+/// rest.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].

@@ -31,7 +31,7 @@ pub(crate) fn get(words: &[u64], index: usize) -> bool {
     view(words)[index]
 }
 
-/// Sets bit `index`; true when it was not set before.
+/// Sets bit `index`; returns whether it was free before.
 ///
 /// # Panics
 /// When `index` lies outside `words`.
@@ -45,7 +45,7 @@ pub(crate) fn ones(words: &[u64]) -> impl Iterator<Item = usize> + Clone + '_ {
     view(words).iter_ones()
 }
 
-/// How many bits are set.
+/// The number of set bits.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt", "x86_64+sse4.2+popcnt"))]
 pub fn count_ones(words: &[u64]) -> u64 {
     words.iter().map(|word| u64::from(word.count_ones())).sum()
@@ -90,8 +90,8 @@ pub(crate) fn or_eight_into(dst: &mut [u64], src: [&[u64]; 8]) {
     }
 }
 
-/// Unit in which zeros are skipped, bytes: the smallest page of the kernels we run on. Free to change: nothing stored
-/// depends on it.
+/// Unit in which zeros are skipped, in bytes: the smallest page of the supported kernels. Free to change: nothing
+/// stored depends on it.
 const PAGE_BYTES: usize = 4096;
 
 /// Words of a page.
@@ -110,8 +110,8 @@ pub(crate) fn copy_to_zeroed(dst: &mut [u8], src: &[u8]) {
     });
 }
 
-/// Calls `work` with large pieces of two buffers of the same length, by several threads where that is worth it, and
-/// returns the sum of what it returns.
+/// Calls `work` with large pieces of two buffers of equal length, on several threads where that pays. Returns the sum
+/// of the results.
 fn sum_of_both<T: Send + Sync>(dst: &mut [T], src: &[T], work: impl Fn(&mut [T], &[T]) -> u64 + Sync) -> u64 {
     let (num_bytes, piece) = (size_of_val(dst), PIECE_BYTES / size_of::<T>());
     parallel::sum(dst.chunks_mut(piece).zip(src.chunks(piece)), num_bytes, |(dst, src)| work(dst, src))
@@ -126,8 +126,8 @@ pub(crate) fn clear(words: &mut [u64]) {
     }
 }
 
-/// ORs `src` into `dst` of the same length and returns how many bits that set. Pages of zeros in `src` leave `dst`
-/// untouched.
+/// ORs `src` into `dst` of the same length, and returns the number of newly set bits. Pages of zeros in `src` leave
+/// `dst` untouched.
 pub(crate) fn or_new(dst: &mut [u64], src: &[u64]) -> u64 {
     sum_of_both(dst, src, |dst, src| {
         let mut new = 0;
@@ -154,7 +154,7 @@ fn has_ones(bytes: &[u8]) -> bool {
     lines.iter().any(|line| line.iter().fold(0, |all, byte| all | byte) != 0) || rest.iter().any(|&byte| byte != 0)
 }
 
-/// How many bits the union of two bitmaps of equal length has set.
+/// The number of set bits in the union of two bitmaps of equal length.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt", "x86_64+sse4.2+popcnt"))]
 pub(crate) fn count_either(one: &[u64], other: &[u64]) -> u64 {
     one.iter().zip(other).map(|(one, other)| u64::from((one | other).count_ones())).sum()
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(count_ones(&dst), 0);
     }
 
-    /// Of buffers that several threads work on, the last of whose pieces is not whole.
+    /// Large buffers give several threads pieces, of which the last one is shorter.
     #[test]
     fn large_buffers_are_copied_and_united_as_small_ones_are() {
         let mut word = 1u64;

@@ -1,23 +1,23 @@
-//! What can go wrong in the core.
+//! Errors of the core.
 //!
 //! Every variant carries what was expected and what was found, as values. The texts that clients
 //! match on are the server glue's business; `Display` here is for library users and logs.
 
 use std::fmt;
 
-/// A parameter that a value is made with.
+/// A parameter of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Parameter {
-    /// Number of items or members that the value is made for.
+    /// The number of items or members that the value is sized for.
     Capacity,
-    /// How often a filter may err, or by how much a counter may.
+    /// The rate of false positives of a filter, or the relative error of a counter.
     ErrorRate,
-    /// How many times larger each further sub-filter is than the one before.
+    /// The size of each further sub-filter as a multiple of the one before.
     Expansion,
-    /// The growth that a classic filter stores.
+    /// The growth factor that a classic filter stores.
     Growth,
-    /// How many sub-filters a filter has.
+    /// The number of sub-filters of a filter.
     SubFilters,
     /// Where the bits of an item are.
     Layout,
@@ -25,7 +25,7 @@ pub enum Parameter {
     Shape,
     /// Members up to which a counter is exact.
     ExactLimit,
-    /// Bytes that these members may have together.
+    /// Bytes that the members of an exact counter may have together.
     ExactBytes,
     /// log2 of a counter's main bitmap.
     Precision,
@@ -33,19 +33,19 @@ pub enum Parameter {
     TailBits,
     /// Seed of the hash.
     Seed,
-    /// How many counters are asked about together.
+    /// The number of counters in one question.
     Counters,
-    /// How long a value remembers, seconds.
+    /// The length of a window, in seconds.
     Window,
-    /// How far back a question goes, seconds.
+    /// The span of a question, in seconds.
     Seconds,
     /// Slices that a window is cut into.
     Slices,
     /// The number of a slice.
     Slice,
-    /// The name that the keys of parts begin with.
+    /// The common prefix of the keys of parts.
     Name,
-    /// How many parts a logical value has.
+    /// The number of parts of a logical value.
     Parts,
     /// The number of a part.
     Part,
@@ -83,7 +83,7 @@ impl Parameter {
     }
 }
 
-/// What refuses a size.
+/// The limit that a size exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Limit {
@@ -99,7 +99,7 @@ pub enum Limit {
 pub enum Error {
     /// A parameter lies outside its range.
     OutOfRange {
-        /// The parameter.
+        /// The parameter that is out of range.
         parameter: Parameter,
         /// The range, in words.
         expected: &'static str,
@@ -110,72 +110,72 @@ pub enum Error {
     TooLarge {
         /// Bytes that the whole value would take. Where memory is the limit, only the bytes on top of those it holds.
         needed_bytes: u64,
-        /// Bytes it may take.
+        /// Bytes that the value may take.
         limit_bytes: u64,
-        /// What refused it.
+        /// The limit that was exceeded.
         limit: Limit,
     },
     /// The allocator had no memory left.
     OutOfMemory {
-        /// Bytes asked for.
+        /// Bytes that could not be allocated.
         needed_bytes: u64,
     },
-    /// A filter that does not scale holds as many items, or has as many bits set, as it was made for.
+    /// A filter that does not scale holds as many items, or has as many set bits, as it was sized for.
     Full {
-        /// Its capacity, in items.
+        /// The capacity of the filter, in items.
         capacity: u64,
     },
     /// Two values cannot be merged because they differ in a parameter.
     Incompatible {
-        /// The parameter.
+        /// The parameter in which they differ.
         parameter: Parameter,
-        /// Its value in the destination.
+        /// The parameter's value in the destination.
         ours: String,
-        /// Its value in the source.
+        /// The parameter's value in the source.
         theirs: String,
     },
-    /// A merged filter would answer wrongly more often than it was asked to.
+    /// A merged filter would have a higher false-positive rate than it promises.
     RateExceeded {
-        /// The false-positive rate it would have.
+        /// The false-positive rate that it would have.
         would_be: f64,
         /// The rate asked for.
         asked: f64,
     },
-    /// A slice has begun since a dump did: it must start again, with iterator 0.
+    /// A slice has begun since a dump began: the dump must start again, with iterator 0.
     Stale {
-        /// Where it was to go on.
+        /// The iterator at which the dump was to continue.
         iterator: u64,
     },
-    /// Members were asked of a counter that holds an estimate.
+    /// Members were requested from a counter that holds an estimate.
     NotExact {
-        /// Members up to which it lists them.
+        /// Members up to which the counter lists them.
         exact_limit: u32,
-        /// Bytes that these may have together.
+        /// Bytes that the listed members may have together.
         exact_bytes: u32,
     },
     /// New members would make an exact counter an estimate.
     PastExact {
-        /// Members up to which it is exact.
+        /// Members up to which the counter is exact.
         exact_limit: u32,
-        /// Bytes that these may have together.
+        /// Bytes that the members of an exact counter may have together.
         exact_bytes: u32,
-        /// Members that there would be.
+        /// The number of members after the change.
         members: u64,
-        /// Bytes that they would have together.
+        /// Bytes of the members after the change.
         bytes: u64,
     },
-    /// A filter of the last items was asked for what only others have.
+    /// A filter of the last items was asked for something that only other filters have.
     NotOfLast {
-        /// What that is.
+        /// The thing that was asked for.
         what: &'static str,
     },
     /// Stored or received bytes do not describe a value.
     Corrupt {
-        /// Name of the field that is wrong.
+        /// The name of the wrong field.
         field: &'static str,
-        /// What it should have been.
+        /// The value that was expected.
         expected: String,
-        /// What it was.
+        /// The value that was found.
         got: String,
     },
 }
@@ -201,7 +201,7 @@ impl Error {
         if is_in_range { Ok(()) } else { Err(Self::out_of_range(parameter, expected, got)) }
     }
 
-    /// [`Error::Corrupt`], unless the field is as it must be.
+    /// [`Error::Corrupt`], unless the field has a valid value.
     pub(crate) fn check_field(
         is_valid: bool,
         field: &'static str,
@@ -211,7 +211,7 @@ impl Error {
         if is_valid { Ok(()) } else { Err(Self::corrupt(field, expected, got)) }
     }
 
-    /// [`Error::Incompatible`], unless both are the same.
+    /// [`Error::Incompatible`], unless both values are equal.
     pub(crate) fn check_same<T: PartialEq + fmt::Display>(
         parameter: Parameter,
         ours: T,

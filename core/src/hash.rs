@@ -35,7 +35,7 @@ pub fn checksum(bytes: &[u8], position: u64) -> u64 {
     xxh3::xxh3_64_with_seed(bytes, position)
 }
 
-/// [`checksum`] of the little-endian bytes of numbers, without a buffer for them.
+/// The [`checksum`] of the little-endian bytes of numbers, without a buffer for them.
 pub(crate) fn checksum_of_numbers(numbers: impl Iterator<Item = u64>, position: u64) -> u64 {
     let mut hash = xxh3::Xxh3::with_seed(position);
     numbers.for_each(|number| hash.update(&number.to_le_bytes()));

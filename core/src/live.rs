@@ -1,4 +1,4 @@
-//! Changing a value: the one way in for everything that adds to it.
+//! Changes of a value: the one entry point for everything that adds to it.
 //!
 //! A value with a window goes from slice to slice as time passes. Whoever changes it says at what time. The first
 //! change by then makes the move that is due; what changes nothing moves nothing.
@@ -36,21 +36,22 @@ pub struct Live<'v, T: Windowed> {
     pub(crate) outcome: Outcome<T::Forgotten>,
 }
 
-/// What the changes of a [`Live`] value came to: the same moves and changes, in this order, make the same value elsewhere.
+/// The outcome of changes of a [`Live`] value: the same moves and changes, in this order, make the same value
+/// elsewhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome<F> {
-    /// The move that came first.
+    /// The move that was made first.
     pub before: Move,
-    /// Whether anything but that has changed.
+    /// Whether anything else has changed.
     pub changed: bool,
-    /// The rebase that came last. Only merges make one.
+    /// The rebase that was made last. Only merges make one.
     pub after: Move,
-    /// What the moves dropped. It may take long to free.
+    /// The expired data that the moves dropped. It may take long to free.
     pub forgotten: F,
 }
 
 impl<F> Outcome<F> {
-    /// Adds what came after it.
+    /// Adds the outcome of later changes.
     pub(crate) fn join(&mut self, later: Self) {
         if later.before != Move::Stay {
             (self.before, self.forgotten) = (later.before, later.forgotten);
@@ -59,7 +60,7 @@ impl<F> Outcome<F> {
     }
 }
 
-/// What both families do, each in its way. Nothing else can implement it.
+/// The operations on windows that filters and counters implement. Nothing else can implement it.
 ///
 /// ```
 /// use rollcall_core::counting::{Counter, Params};
@@ -78,47 +79,47 @@ impl<F> Outcome<F> {
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
 pub trait Windowed: Sized + sealed::Sealed {
-    /// What a move drops.
+    /// The expired data that a move drops.
     type Forgotten: Default;
 
-    /// The window of time, if it has one.
+    /// The window of time, if the value has one.
     fn window(&self) -> Option<&Window>;
 
-    /// The newest slice that it has reached, if it has slices.
+    /// The newest slice that the value has reached, if it has slices.
     fn newest_slice(&self) -> Option<u64>;
 
-    /// The slice that it is at a time, if it has slices.
+    /// The slice that the value is in at a time, if it has slices.
     fn present_slice(&self, time: Time) -> Option<u64> {
         let newest = self.newest_slice()?;
         Some(self.window().map_or(newest, |window| window.present(newest, time)))
     }
 
-    /// Lets the clock, or its user, move it on from now on. For the server module.
+    /// Changes the clock source of the window. For the server module.
     #[doc(hidden)]
     fn set_clock_source(&mut self, clock_source: ClockSource);
 
-    /// Begins slices up to this one, if it is a later one, and drops what dies by that.
+    /// Begins slices up to this one, if it is a later one, and drops what expires.
     fn advance(&mut self, slice: u64) -> Self::Forgotten;
 
-    /// Gives the newest slice this earlier number, and all others with it.
+    /// Gives the newest slice this earlier number, and shifts all others.
     fn rebase(&mut self, slice: u64);
 
-    /// Whether it notes that a known item came again. For the server module.
+    /// Whether the value records that a known item came again. For the server module.
     #[doc(hidden)]
     fn renews(&self) -> bool;
 
-    /// What a merge does to its slices. For the server module.
+    /// The effect of a merge on the slices. For the server module.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] or [`Error::Incompatible`] where it would forget early.
     #[doc(hidden)]
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error>;
 
-    /// [`Live::add`].
+    /// Implements [`Live::add`].
     #[doc(hidden)]
     fn add_live(live: &mut Live<'_, Self>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error>;
 
-    /// [`Live::add_all`].
+    /// Implements [`Live::add_all`].
     #[doc(hidden)]
     fn add_all_live<'a>(
         live: &mut Live<'_, Self>,
@@ -127,7 +128,7 @@ pub trait Windowed: Sized + sealed::Sealed {
         added: impl FnMut(bool),
     ) -> Result<(), Error>;
 
-    /// [`Live::admit`].
+    /// Implements [`Live::admit`].
     #[doc(hidden)]
     fn admit_live<'a>(
         live: &mut Live<'_, Self>,
@@ -136,7 +137,7 @@ pub trait Windowed: Sized + sealed::Sealed {
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error>;
 
-    /// [`Live::merge`].
+    /// Implements [`Live::merge`].
     #[doc(hidden)]
     fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error>;
 }
@@ -149,20 +150,20 @@ impl<'v, T: Windowed> Live<'v, T> {
         Live { value, time, outcome: Outcome::default() }
     }
 
-    /// The move that has to be made before the next change.
+    /// The move that is due before the next change.
     #[inline]
     pub(crate) fn due(&self) -> Move {
         let window = self.value.window().zip(self.value.newest_slice());
         window.map_or(Move::Stay, |(window, newest)| window.due(newest, self.time))
     }
 
-    /// Makes the move that is due, though nothing else changes. For the server module.
+    /// Makes the move that is due, even if nothing else changes. For the server module.
     #[doc(hidden)]
     pub fn move_on(&mut self) {
         self.make(self.due());
     }
 
-    /// Makes this move, which is due.
+    /// Makes a move that is due.
     pub(crate) fn make(&mut self, due: Move) {
         match due {
             Move::Stay => return,
@@ -172,7 +173,7 @@ impl<'v, T: Windowed> Live<'v, T> {
         self.outcome.before = due;
     }
 
-    /// Adds an item, and tells whether it was new. A filter that answers that it may contain it takes it for known.
+    /// Adds an item, and returns whether it was new. A filter that answers that it may contain it takes it for known.
     ///
     /// # Errors
     /// Those of `limit`, [`Error::OutOfMemory`], [`Error::Full`] of a filter that does not scale. The item is not added.
@@ -182,7 +183,7 @@ impl<'v, T: Windowed> Live<'v, T> {
         T::add_live(self, item.as_ref(), limit)
     }
 
-    /// Adds items in order, with the outcome of [`Self::add`] for each, which `added` is called with. It is faster.
+    /// Adds items in order, with the outcome of [`Self::add`] for each, which is passed to `added`. It is faster.
     ///
     /// # Errors
     /// Those of [`Self::add`]. The items before the refused one are added, and `added` was called for each of them.
@@ -195,8 +196,8 @@ impl<'v, T: Windowed> Live<'v, T> {
         T::add_all_live(self, items.into_iter().map(AsRef::as_ref), limit, added)
     }
 
-    /// Adds those items that `terms` admit, in order, and tells what became of each. Known items are noted as seen now
-    /// where the value does so. Up to the limit of a counter everything is exact.
+    /// Adds those items that `terms` admit, in order, and returns the outcome of each. Known items are noted as seen
+    /// now where the value does so. Up to the limit of a counter everything is exact.
     ///
     /// ```
     /// use rollcall_core::admission::{Admission, Terms};
@@ -223,7 +224,7 @@ impl<'v, T: Windowed> Live<'v, T> {
         T::admit_live(self, items.map(AsRef::as_ref), terms, limit)
     }
 
-    /// Adds all that others have, slice by slice where they have windows; tells whether that changed anything.
+    /// Adds everything that the others have, slice by slice where they have windows; returns whether anything changed.
     ///
     /// # Errors
     /// [`Error::Incompatible`] for others that are made otherwise, or are ahead in time; those of [`Self::add`]. Nothing
@@ -232,13 +233,13 @@ impl<'v, T: Windowed> Live<'v, T> {
         T::merge_live(self, others, limit)
     }
 
-    /// What it came to, also after an error.
+    /// The outcome of all changes, also after an error.
     pub fn finish(self) -> Outcome<T::Forgotten> {
         self.outcome
     }
 }
 
-/// What is no other crate's to name.
+/// A trait that other crates cannot name, so that they cannot implement those that require it.
 pub(crate) mod sealed {
     pub trait Sealed {}
 }

@@ -1,4 +1,4 @@
-//! One pass over large buffers, by several threads at once. The caller's thread works too, and waits for the others.
+//! One pass over large buffers, on several threads at once. The caller's thread works too, and waits for the others.
 //!
 //! A copy or a union of hundreds of megabytes holds a server's only thread for so long. Most of that time goes to the
 //! pages that are touched for the first time, and to memory that one core alone cannot keep busy.
@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Bytes of a buffer that are worked on at a time, and the least that a thread is started for: some hundred microseconds
-/// of work, ten times what starting a thread takes.
+/// Bytes of a buffer that are handled at a time, and the least for which a thread is started. They take some hundred
+/// microseconds, ten times as long as the start of a thread.
 pub(crate) const PIECE_BYTES: usize = 4 << 20;
 
 /// Threads of a pass at most. Memory keeps few cores busy.
 const MAX_THREADS: usize = 4;
 
-/// Calls `work` with each of the pieces, of a buffer of `num_bytes`, and returns the sum of what it returns. The pieces are
-/// taken in order, each by the thread that is free.
+/// Calls `work` with each piece of a buffer of `num_bytes`, and returns the sum of the results. The pieces are taken in
+/// order, each by the thread that is free.
 pub(crate) fn sum<T: Send>(
     pieces: impl ExactSizeIterator<Item = T> + Send,
     num_bytes: usize,
@@ -41,7 +41,7 @@ pub(crate) fn sum<T: Send>(
     total.into_inner()
 }
 
-/// Threads for a buffer of so many bytes, the caller's included.
+/// The number of threads for a buffer of this many bytes, including the caller's.
 fn num_threads(num_bytes: usize) -> usize {
     let wanted = (num_bytes / PIECE_BYTES).min(MAX_THREADS);
     // The system is asked for what may be used only where that is for something.

@@ -1,4 +1,4 @@
-//! One logical filter or counter, spread over the keys of several parts: how it grows beyond one node of a cluster.
+//! One logical filter or counter, spread over the keys of several parts: it can grow beyond one node of a cluster.
 //!
 //! ```text
 //!   item --XXH3-64, seed of its own--> h        part i = h mod k        key "name:i"
@@ -25,18 +25,18 @@ use crate::hash::hash64;
 /// The most parts: as many as a cluster has slots.
 const MAX_PARTS: u32 = 16_384;
 
-/// Seed of the hash that routes: the first 64 bits of the fraction of pi. Another one loses every item that was stored.
+/// Seed of the routing hash: the first 64 bits of the fraction of pi. Another one loses every item that was stored.
 const ROUTING_SEED: u64 = 0x243f_6a88_85a3_08d3;
 
-/// Bytes of a part that [`Partitioned::suggested_parts`] does not exceed: in the middle of 16 to 64 MB. A server stands
-/// still while it moves one, and more parts make shorter lists for each.
+/// The largest part that [`Partitioned::suggested_parts`] plans, in bytes: in the middle of 16 to 64 MB. A server
+/// stands still while it moves one, and more parts make shorter lists for each.
 const PART_BYTES: u64 = 32 << 20;
 
-/// Parts a node that [`Partitioned::suggested_parts`] asks for. The load of a node then has a relative standard
+/// Parts per node that [`Partitioned::suggested_parts`] plans. The load of a node then has a relative standard
 /// deviation of about a third, were slots dealt at random, and a few moved slots even it out.
 const PARTS_A_NODE: u64 = 8;
 
-/// Standard deviations that a part has room for beyond its share.
+/// Standard deviations by which a part's capacity exceeds its share.
 const SIGMAS: f64 = 6.0;
 
 /// The name of a logical filter or counter, and the number of its parts.
@@ -47,7 +47,7 @@ pub struct Partitioned {
 }
 
 impl Partitioned {
-    /// The most items that [`capacity_of_part`](Self::capacity_of_part) reckons with. Up to there a double holds every
+    /// The largest total that [`capacity_of_part`](Self::capacity_of_part) accepts. Up to there a double holds every
     /// whole number.
     pub const MAX_CAPACITY: u64 = 1 << 53;
 
@@ -74,7 +74,7 @@ impl Partitioned {
         Ok(Partitioned { name, parts })
     }
 
-    /// How many parts there are.
+    /// The number of parts.
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;
@@ -159,7 +159,7 @@ impl Partitioned {
         Split { shares: routed.chunk_by(|one, next| one.0 == next.0).map(share).collect(), len: items.len() }
     }
 
-    /// The capacity that each part is made with, for so many items in all: `n/k + 6*sqrt(n/k)`, and never more than
+    /// The capacity that each part is made with, for `capacity` items in all: `n/k + 6*sqrt(n/k)`, and never more than
     /// `n`.
     ///
     /// A part's items are binomial with mean `m = n/k` and a variance below `m`. By Bernstein's inequality one part
@@ -183,8 +183,8 @@ impl Partitioned {
         Ok(capacity.min((mean + SIGMAS * mean.sqrt()).ceil() as u64))
     }
 
-    /// A number of parts for a value of so many bytes on so many nodes: a power of two for which parts take 32 MiB at
-    /// most, and a node holds eight of them or more.
+    /// A number of parts for a value of `bytes` bytes on `nodes` nodes: a power of two. Parts take 32 MiB at most, and
+    /// a node holds eight of them or more.
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;
@@ -199,21 +199,21 @@ impl Partitioned {
         (for_size.max(for_balance).clamp(1, u64::from(MAX_PARTS)) as u32).next_power_of_two()
     }
 
-    /// The key of a part that exists.
+    /// The key of a part, which must exist.
     fn key_of(&self, part: u32) -> Vec<u8> {
         [&self.name[..], b":", part.to_string().as_bytes()].concat()
     }
 }
 
-/// Whether a server would place a key by a part of this name only: by what the first `{` and the first `}` after it
-/// enclose, unless that is empty.
+/// Whether a server would place a key by a part of this name only: by the text between the first `{` and the first `}`
+/// after it, unless that is empty.
 fn has_hash_tag(name: &[u8]) -> bool {
     let after = name.iter().position(|&byte| byte == b'{').map(|open| &name[open + 1..]);
     let enclosed = after.and_then(|after| after.iter().position(|&byte| byte == b'}'));
     enclosed.is_some_and(|bytes| bytes > 0)
 }
 
-/// A list, split into the shares of its parts.
+/// A list that is split into the shares of its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split<'a> {
     shares: Vec<Share<'a>>,
@@ -272,7 +272,7 @@ pub struct Share<'a> {
 }
 
 impl<'a> Share<'a> {
-    /// The part.
+    /// The number of the part.
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;
@@ -309,7 +309,7 @@ impl<'a> Share<'a> {
     }
 }
 
-/// The count of all parts and its standard error, from those of each: both in members, as `LC.ESTIMATE` replies.
+/// The count of all parts and its standard error, from those of each part: in members, as `LC.ESTIMATE` replies.
 ///
 /// ```
 /// use rollcall_core::partition::unite;

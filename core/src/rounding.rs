@@ -1,10 +1,10 @@
 //! Standard errors of rounded numbers.
 
-/// The variance of a rounded number beside that of the number.
+/// The variance that rounding adds to a number.
 const ROUNDING: f64 = 1.0 / 12.0;
 
-/// The standard error of a whole number, that of the number before it was rounded being `error`. At least a half: two errors
-/// must be no less than what the next whole number is off.
+/// The standard error of a rounded number, whose standard error before was `error`. At least a half: two errors must be
+/// no less than what the next whole number is off.
 ///
 /// ```
 /// use rollcall_core::unstable::rounding::error_of_whole;

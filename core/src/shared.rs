@@ -1,4 +1,4 @@
-//! What many values have in common, held once.
+//! Contents that many values share, held once.
 //!
 //! Millions of small values are made with the same parameters. A value holds a [`Shared`] of them and of what follows
 //! from them: 8 bytes instead of a hundred. A [`Pool`] finds those that exist.
@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashTable;
 
-/// How many contents a [`Pool`] finds. It bounds what the pool takes, and the time of the one call in as many that looks
-/// for contents out of use. Free to change: nothing stored depends on it.
+/// The most contents that a [`Pool`] keeps. It bounds what the pool takes, and the time of the one call in as many that
+/// looks for contents out of use. Free to change: nothing stored depends on it.
 const POOL_LEN: usize = 1024;
 
 /// Contents that other values may hold too. They never change.
@@ -27,7 +27,7 @@ pub(crate) struct Pool<T>(Mutex<Pooled<T>>);
 
 struct Pooled<T> {
     table: HashTable<(u64, Shared<T>)>,
-    /// Contents that were made while the table was full, since it was last swept.
+    /// The number of contents that were made while the table was full, since it was last swept.
     turned_away: usize,
 }
 
@@ -37,7 +37,7 @@ impl<T> Pool<T> {
         Pool(Mutex::new(Pooled { table: HashTable::new(), turned_away: 0 }))
     }
 
-    /// The contents that `is_it` recognises among those of this hash, else those that `make` returns. With more contents
+    /// The contents that `is_it` recognises among those with this hash, else new ones from `make`. With more contents
     /// in use than a pool finds, some are not shared.
     ///
     /// # Errors

@@ -8,8 +8,8 @@ use crate::error::{Error, Limit};
 /// Decides whether a value may take more memory. The server glue answers from its configuration
 /// and the server's `maxmemory`; a library user picks [`Unlimited`] or [`MaxBytes`].
 pub trait SizeLimit {
-    /// May a value that takes `held_bytes` take `more_bytes` on top? Bytes are those that are asked of the allocator, as
-    /// `size_bytes` of a value counts them: what it adds is not known here.
+    /// Whether a value that takes `held_bytes` may take `more_bytes` on top. Bytes are those that are asked of the
+    /// allocator, as `size_bytes` of a value counts them: what it adds is not known here.
     ///
     /// ```
     /// use rollcall_core::size_limit::{MaxBytes, SizeLimit};
@@ -24,7 +24,7 @@ pub trait SizeLimit {
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error>;
 }
 
-/// References are limits, so that a limit can be chosen at run time: `&&dyn SizeLimit` is one.
+/// A reference is a limit too, so that a limit can be chosen at run time: `&&dyn SizeLimit` is one.
 impl<L: SizeLimit + ?Sized> SizeLimit for &L {
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
         (**self).check(held_bytes, more_bytes)

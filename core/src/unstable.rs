@@ -1,4 +1,4 @@
-//! What the server module, and this repository's tests and benches, are built on. **All of it may change in any
+//! Interfaces for the server module, and for this repository's tests and benches. **All of it may change in any
 //! release**, without notice: an application has no need of it.
 
 /// Bits of bitmaps.
@@ -6,7 +6,7 @@ pub mod bits {
     pub use crate::bits::count_ones;
 }
 
-/// Bytes to hashes.
+/// Hashes of bytes.
 pub mod hash {
     pub use crate::hash::{Hash128, checksum, hash64, hash128};
 }
@@ -21,7 +21,7 @@ pub mod rounding {
     pub use crate::rounding::error_of_whole;
 }
 
-/// Filters of one layout, and what they are made of.
+/// Filters of one layout, and their parts.
 pub mod bloom {
     pub use crate::bloom::bitmap::Line;
     pub use crate::bloom::build::FilterBuild;
@@ -40,7 +40,7 @@ pub mod bloom {
     }
 }
 
-/// Where a counter's members go, and what is concluded from the bits.
+/// The parts of a counter: places of members, and estimates from bits.
 pub mod counting {
     pub use crate::counting::counter::Shaped;
 
@@ -49,12 +49,12 @@ pub mod counting {
         pub use crate::counting::estimate::{MAX_ESTIMATE, Segment, Segments, standard_error};
     }
 
-    /// The layout that an error and a capacity ask for.
+    /// The layout for an error rate and a capacity.
     pub mod sizing {
         pub use crate::counting::sizing::{largest_error, layout, levels_out_at};
     }
 
-    /// Bits of a counter, and segments of them.
+    /// Bits of a counter, and their segments.
     pub mod layout {
         pub use crate::counting::layout::{
             Layout, MAX_PRECISION, MAX_SEGMENTS, MAX_TAIL_BITS, MIN_PRECISION, MIN_TAIL_BITS, SegmentCounts, Slot,

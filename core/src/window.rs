@@ -1,4 +1,4 @@
-//! Time, cut into slices: what windows of filters and counters have in common.
+//! Time, cut into slices: the part that windows of filters and counters share.
 //!
 //! ```text
 //! window of 4 slices, present slice e:
@@ -17,7 +17,7 @@
 
 use crate::error::{Error, Parameter};
 
-/// How long a value remembers, and how finely.
+/// The length of a window, and its slices.
 ///
 /// ```
 /// use rollcall_core::window::{ClockSource, Window};
@@ -37,33 +37,34 @@ pub struct Window {
     is_volatile: bool,
 }
 
-/// What moves a window on.
+/// The clock source of a window: what moves it on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ClockSource {
     /// The clock, in seconds since the Unix epoch.
     System,
-    /// Whoever uses it, slice by slice.
+    /// The manual clock: the user moves the window on, slice by slice.
     Manual,
 }
 
 /// The time at which a value is read or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Time {
-    /// That of the clock, in seconds since the Unix epoch. What has no window, or a manual one, does not look at it.
+    /// A time of the clock, in seconds since the Unix epoch. What has no window, or a manual one, does not look at it.
     At(u64),
-    /// Where the value stands: its newest slice. For what no clock moves on, and for replicas, which are sent every move.
+    /// The newest slice that the value has reached. For what no clock moves on, and for replicas, which are sent every
+    /// move.
     Reached,
 }
 
-/// What has to be done to a value before it changes at some time.
+/// The step that a value needs before it changes at some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Move {
-    /// Nothing.
+    /// No step.
     #[default]
     Stay,
-    /// Slices up to this one begin, and what dies by that is dropped.
+    /// Slices up to this one begin, and what expires is dropped.
     Advance(u64),
-    /// All slices are renumbered so that the newest is this earlier one. The clock had jumped ahead and came back.
+    /// All slices are renumbered so that the newest has this earlier number. The clock had jumped ahead and came back.
     Rebase(u64),
 }
 
@@ -92,35 +93,35 @@ impl Window {
         Ok(Window { seconds, slices: seconds.div_ceil(length) as u32, clock_source, is_volatile: false })
     }
 
-    /// Its length, seconds.
+    /// The length of the window, in seconds.
     pub fn seconds(&self) -> u64 {
         self.seconds
     }
 
-    /// The slices that it is cut into. One more is alive.
+    /// The number of slices in the window. One more is alive.
     pub fn slices(&self) -> u32 {
         self.slices
     }
 
-    /// What moves it on.
+    /// The clock source of the window.
     pub fn clock_source(&self) -> ClockSource {
         self.clock_source
     }
 
-    /// The same window, moved on by something else.
+    /// The same window with another clock source.
     #[must_use]
     pub(crate) fn with_clock_source(self, clock_source: ClockSource) -> Self {
         let is_volatile = self.is_volatile && clock_source == ClockSource::System;
         Window { clock_source, is_volatile, ..self }
     }
 
-    /// Whether a value is to be dropped once it is empty. For the server module, where its key expires then.
+    /// Whether a value with this window is dropped once it is empty. For the server module, where its key expires then.
     #[doc(hidden)]
     pub fn is_volatile(&self) -> bool {
         self.is_volatile
     }
 
-    /// The same window of a value that is, or is not, to be dropped once it is empty. A window with a manual clock stays as
+    /// The same window for a value that is, or is not, dropped once it is empty. A window with a manual clock stays as
     /// it is: nobody knows when that will be. For the server module.
     #[doc(hidden)]
     #[must_use]
@@ -128,7 +129,7 @@ impl Window {
         Window { is_volatile: is_volatile && self.clock_source == ClockSource::System, ..self }
     }
 
-    /// When a value that has reached a slice has forgotten all, Unix seconds, if nothing is added. For the server module.
+    /// The Unix time at which a value that has reached a slice is empty, if nothing is added. For the server module.
     #[doc(hidden)]
     pub fn empty_at(&self, newest: u64) -> u64 {
         self.start_of(newest.saturating_add(self.slices.into()).saturating_add(1))
@@ -149,7 +150,7 @@ impl Window {
         slice.saturating_mul(self.slice_seconds())
     }
 
-    /// The slice that a new value begins with.
+    /// The first slice of a new value.
     pub fn first_slice(&self, now: u64) -> u64 {
         match self.clock_source {
             ClockSource::System => self.slice_of(now),
@@ -157,7 +158,7 @@ impl Window {
         }
     }
 
-    /// The slice of the clock, if it goes by one.
+    /// The slice of the clock, with the system clock.
     fn clock(&self, time: Time) -> Option<u64> {
         match (self.clock_source, time) {
             (ClockSource::System, Time::At(now)) => Some(self.slice_of(now)),
@@ -170,13 +171,12 @@ impl Window {
         self.clock(time).map_or(newest, |clock| newest.max(clock))
     }
 
-    /// The oldest slice that is alive when `present` is the present one. Those before the epoch have numbers below 0.
+    /// The oldest slice that is live when `present` is the present one. Those before the epoch have numbers below 0.
     pub(crate) fn oldest_alive(&self, present: u64) -> i128 {
         i128::from(present) - i128::from(self.slices)
     }
 
-    /// The slice from which on a value must be asked for what came in the last `seconds`, at least. Those before the
-    /// epoch have numbers below 0.
+    /// The oldest slice that covers the last `seconds`. Those before the epoch have numbers below 0.
     pub(crate) fn since(&self, seconds: u64, newest: u64, time: Time) -> i128 {
         let present = self.present(newest, time);
         let since = match (self.clock(time), time) {
@@ -190,7 +190,7 @@ impl Window {
         since.max(self.oldest_alive(present))
     }
 
-    /// What has to be done to a value that has reached `newest` before it changes.
+    /// The step that a value that has reached `newest` needs before it changes.
     #[inline]
     pub(crate) fn due(&self, newest: u64, time: Time) -> Move {
         // Asked before each change, and mostly of no clock.
@@ -206,8 +206,8 @@ impl Window {
         }
     }
 
-    /// What a merge does, beside joining slice by slice, to a value that has reached `newest`. `sources` are the slices
-    /// that the others have reached, which keep them. Where no clock is asked, it was decided elsewhere.
+    /// The effect of a merge, besides joining slice by slice, on a value that has reached `newest`. `sources` are the
+    /// slices that the others have reached, which keep them. Where no clock is asked, it was decided elsewhere.
     ///
     /// # Errors
     /// [`Ahead`]: the value would forget early.
@@ -237,33 +237,33 @@ impl Window {
     }
 }
 
-/// What a merge does to the slices of its destination. For the server module.
+/// The effect of a merge on the slices of its destination. For the server module.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Merging {
-    /// A rebase that comes first: nothing that is joined is ahead of that.
+    /// A rebase before the merge: no source is ahead of it.
     pub before: Move,
-    /// A rebase that comes last. All that is joined is as far ahead as the destination.
+    /// A rebase after the merge. All that is joined is as far ahead as the destination.
     pub after: Move,
 }
 
-/// Why a merge is refused: a source is more than a slice ahead of the destination.
+/// The error of a merge with a source that is more than a slice ahead of the destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ahead {
     /// The slice that the source has reached.
     pub(crate) slice: u64,
-    /// The present slice of the destination, as it would be.
+    /// The present slice of the destination after the merge.
     pub(crate) present: u64,
 }
 
-/// What adding an item did.
+/// The effect of adding an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Touch {
-    /// It was new.
+    /// The item was new.
     New,
-    /// It was known, and is now known to have come in the newest slice.
+    /// The item was known, and is now marked as seen in the newest slice.
     Renewed,
-    /// Nothing.
+    /// Nothing changed.
     Same,
 }
 
@@ -367,7 +367,7 @@ mod tests {
     }
 
     proptest! {
-        /// It is covered by its slices, and not without the last; and what it has come to is what makes it again.
+        /// A window is covered by its slices, but not without the last, and its parameters make an equal window.
         #[test]
         fn a_window_is_covered_by_as_few_slices_as_its_length_needs(
             asked in 1u32..=254, more in prop_oneof![0u64..600, 0..=Window::MAX_SECONDS - 254],
@@ -384,7 +384,7 @@ mod tests {
             prop_assert!(seconds % length != 0 || longest - seconds == length);
         }
 
-        /// What is asked for is covered, and no more than a slice beyond it, as far as the window reaches.
+        /// The slices cover the span that was asked for, and at most a slice more, as far as the window reaches.
         #[test]
         fn a_span_is_covered(
             slices in 1u32..=64, more in 0u64..100_000, now in prop_oneof![0u64..200_000, 0u64..1 << 40],
