@@ -7,7 +7,7 @@ use super::options::ALL;
 use crate::refusal::quoted;
 use crate::server::ffi::{Args, Ctx, LogLevel};
 
-/// RedisBloom's names of arguments that are ours too.
+/// RedisBloom's names of arguments that we have too.
 static REDISBLOOM_NAMES: [(&str, &CStr); 2] = [("ERROR_RATE", c"bf-error-rate"), ("INITIAL_SIZE", c"bf-initial-size")];
 
 /// Prefixes of RedisBloom's arguments for cuckoo filters: before Redis 8, and since.
@@ -16,7 +16,7 @@ const REDISBLOOM_CUCKOO: [&str; 2] = ["CF_", "CF-"];
 /// Prefix of valkey-bloom's options, after the name of its module.
 const VALKEY_BLOOM: &str = "BLOOM-";
 
-/// valkey-bloom's options and what replaces each here. Options that are not listed have no replacement.
+/// valkey-bloom's options, each with ours that replaces it. Options that are not listed have no replacement.
 static VALKEY_BLOOM_NAMES: [(&str, &str); 7] = [
     ("BLOOM-CAPACITY", "use bf-initial-size"),
     ("BLOOM-FP-RATE", "use bf-error-rate"),
@@ -27,7 +27,7 @@ static VALKEY_BLOOM_NAMES: [(&str, &str); 7] = [
     ("BLOOM-DEFRAG-ENABLED", "the server's activedefrag decides"),
 ];
 
-/// Similarity from which a known name is suggested for an unknown one: 1 is equal, 0 has nothing in common.
+/// The similarity from which a known name is suggested for an unknown one: 1 is equal, 0 has nothing in common.
 const SIMILAR: f64 = 0.75;
 
 /// The log line about an option for cuckoo filters.
@@ -35,7 +35,7 @@ pub(super) fn ignored(name: &[u8], value: &str) -> String {
     format!("{} {value} is for cuckoo filters, which this module has not: ignored", name.escape_ascii())
 }
 
-/// The error for an argument of valkey-bloom, which says what to write instead; `None` for any other argument.
+/// The error for an argument of valkey-bloom, which names our replacement; `None` for any other argument.
 fn valkey_bloom(name: &[u8]) -> Option<String> {
     let upper = String::from_utf8_lossy(name).to_ascii_uppercase();
     let bare = upper.trim_start_matches("--");
@@ -51,13 +51,13 @@ fn valkey_bloom(name: &[u8]) -> Option<String> {
     ))
 }
 
-/// Forgets the arguments of a load that failed.
+/// Resets the arguments after a load that failed.
 pub fn forget() {
     ALL.iter().for_each(|option| option.set_initial(None));
 }
 
-/// Reads the arguments, and takes them if all are right. RedisBloom's names are accepted too, so that its `loadmodule`
-/// line works unchanged.
+/// Reads the arguments, and applies them if all are valid. RedisBloom's names are accepted too, so that its
+/// `loadmodule` line works unchanged.
 ///
 /// # Errors
 /// A line that names the argument and says what it should have been.

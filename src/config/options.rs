@@ -14,7 +14,7 @@ use crate::refusal::quoted;
 use crate::server::facts;
 use crate::server::ffi::RedisModuleString;
 
-/// The kind of an option's value: how it is read, and what the bits of its word mean.
+/// The kind of an option's value: how it is parsed, and what the bits of its word mean.
 #[derive(Clone, Copy)]
 pub enum SettingKind {
     /// A whole number, registered as one of the server's numeric options.
@@ -23,9 +23,9 @@ pub enum SettingKind {
     Bytes { min: i64, max: i64 },
     /// As [`SettingKind::Bytes`], or 0 to let the module choose.
     BytesOrZero { min: i64, max: i64 },
-    /// One word of several, by its index.
+    /// One word of several, stored as its index.
     Choice { words: &'static [&'static CStr] },
-    /// Any `u64`: the server's numeric options are signed.
+    /// Any `u64`, registered as a string because the server's numeric options are signed.
     Seed,
     /// A rate, as the bits of an `f64`.
     Rate { min: f64, max: f64 },
@@ -46,7 +46,7 @@ pub struct Setting {
     /// The default, or the argument given in its place.
     initial: AtomicU64,
     value: AtomicU64,
-    /// The string last handed to the server, which does not free it.
+    /// The string last given to the server, which does not free it.
     pub shown: AtomicPtr<RedisModuleString>,
 }
 
@@ -65,7 +65,7 @@ impl Setting {
         self.value.load(Ordering::Relaxed)
     }
 
-    /// Sets the value and returns the one before.
+    /// Sets the value and returns the previous one.
     pub fn set(&self, bits: u64) -> u64 {
         self.value.swap(bits, Ordering::Relaxed)
     }
@@ -75,7 +75,7 @@ impl Setting {
         self.initial.load(Ordering::Relaxed)
     }
 
-    /// Takes an argument of `loadmodule` in the place of the default, or `None` for the default itself.
+    /// Replaces the default by an argument of `loadmodule`, or restores it with `None`.
     pub fn set_initial(&self, argument: Option<u64>) {
         self.initial.store(argument.unwrap_or(self.default), Ordering::Relaxed);
     }
@@ -85,7 +85,7 @@ impl Setting {
         CUCKOO.iter().any(|option| std::ptr::eq(option, self))
     }
 
-    /// Whether Redis 8 has the option too, where its name has no prefix.
+    /// Whether Redis 8 has the option too, so that its name has no prefix.
     pub fn is_unprefixed(&self) -> bool {
         matches!(self.kind, SettingKind::FilterRate | SettingKind::FilterWhole { .. })
     }
@@ -153,7 +153,7 @@ impl Setting {
         if std::ptr::eq(self, &raw const BF_LAYOUT) { check_bloom_layout(layout_of(bits)) } else { Ok(()) }
     }
 
-    /// A value as `CONFIG GET` shows it.
+    /// A value in the form of `CONFIG GET`.
     pub fn print(&self, bits: u64) -> String {
         match self.kind {
             SettingKind::Rate { .. } | SettingKind::FilterRate => format!("{:?}", f64::from_bits(bits)),
@@ -191,14 +191,14 @@ static HASH_SEED: Setting = Setting::new(c"hash-seed", SettingKind::Seed, 0).fix
 static COMMANDS: Setting =
     Setting::new(c"commands", SettingKind::Choice { words: &[c"all", c"beside", c"lc"] }, Commands::All as u64).fixed();
 
-/// Which commands are this module's. LC.* always are.
+/// The commands that this module registers. LC.* always are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Commands {
-    /// BF.* and RF.*.
+    /// BF.* and RF.* as well as LC.*.
     All,
-    /// RF.*: BF.* and their data type are another module's.
+    /// RF.* as well as LC.*: BF.* and their data type are another module's.
     Beside,
-    /// Neither.
+    /// LC.* alone.
     Lc,
 }
 
@@ -207,7 +207,7 @@ impl Commands {
         [Commands::All, Commands::Beside].into_iter().find(|&commands| commands as u64 == bits).unwrap_or(Commands::Lc)
     }
 
-    /// As the option has it.
+    /// The word of the option for this choice.
     pub fn word(self) -> &'static str {
         match self {
             Commands::All => "all",
@@ -242,7 +242,7 @@ pub static CUCKOO: [Setting; 5] = [
     Setting::new(c"cf-max-expansions", SettingKind::FilterWhole { min: 1, max: 65_536 }, 32),
 ];
 
-/// Parameters of filters that are created without their own.
+/// Parameters of filters that are created without explicit ones.
 pub fn bloom_defaults() -> bloom::Params {
     bloom::Params {
         error_rate: f64::from_bits(BF_ERROR_RATE.bits()),
@@ -256,12 +256,12 @@ fn layout_of(bits: u64) -> bloom::BitLayout {
     if bits == 0 { bloom::BitLayout::Lines } else { bloom::BitLayout::Classic }
 }
 
-/// Layout of filters that BF.* create without their own.
+/// Layout of filters that BF.* create without an explicit one.
 pub fn bloom_layout() -> bloom::BitLayout {
     layout_of(BF_LAYOUT.bits())
 }
 
-/// Parameters of counters that are created without their own.
+/// Parameters of counters that are created without explicit ones.
 pub fn counting_defaults() -> counting::Params {
     counting::Params {
         capacity: LC_CAPACITY.bits(),
@@ -272,7 +272,7 @@ pub fn counting_defaults() -> counting::Params {
     }
 }
 
-/// The largest size of a value where `max-key-bytes` leaves it to us and `maxmemory` bounds all values together, bytes.
+/// The largest size of a value in bytes where `max-key-bytes` is automatic and `maxmemory` bounds all values together.
 const MAX_KEY_BYTES_OF_BOUNDED: u64 = 4 << 30;
 /// As above, where `maxmemory` is not set: as large as the server lets a string be.
 const MAX_KEY_BYTES_OF_UNBOUNDED: u64 = 512 << 20;
@@ -286,7 +286,7 @@ pub fn max_key_bytes() -> u64 {
     }
 }
 
-/// Which commands are ours.
+/// The commands that this module registers.
 pub fn commands() -> Commands {
     Commands::of(COMMANDS.bits())
 }
@@ -296,7 +296,7 @@ pub fn commands_at_first() -> Commands {
     Commands::of(COMMANDS.initial())
 }
 
-/// Checks a layout for filters that are created without their own.
+/// Checks a layout for filters that are created without an explicit one.
 ///
 /// # Errors
 /// Why it does not go with the commands.
@@ -311,7 +311,7 @@ pub fn check_bloom_layout(layout: bloom::BitLayout) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// Whoever uses the library gets what a server makes.
+    /// The defaults of the library are those of the module.
     #[test]
     fn defaults_are_those_of_the_library() {
         let seedless = bloom::Params { seed: 0, ..bloom_defaults() };

@@ -120,7 +120,7 @@ fn register_one(ctx: Ctx, option: &'static Setting, name: &CStr, flag: u32) -> b
     registered == OK
 }
 
-/// The option that a callback is about.
+/// The option of a callback.
 ///
 /// # Safety
 /// `data` is what the option was registered with.

@@ -21,11 +21,11 @@ use super::pages;
 /// no more. Where a system cannot tell the size of a block, the server notes it in the 8 bytes before.
 const MALLOC_ALIGN: usize = 8;
 
-/// The alignment that most mallocs give to a block whose size is a multiple of it, bytes.
+/// The alignment, in bytes, that most mallocs give to a block whose size is a multiple of it.
 const DOUBLE_ALIGN: usize = 16;
 
-/// Size from which an allocation uses the server's try-functions, which fail instead of ending the process, bytes.
-/// Where a smaller allocation fails, the machine has no memory left at all.
+/// The size in bytes from which an allocation uses the server's try-functions, which fail instead of ending the
+/// process. Where a smaller allocation fails, the machine has no memory left at all.
 const TRY_BYTES: usize = 64 * 1024;
 
 /// Bytes of a cache line, the alignment of bitmaps.
@@ -38,7 +38,8 @@ static LOADED: AtomicBool = AtomicBool::new(false);
 /// [`LOADED`]: whether a block has padding follows from these two and from the layout alone.
 static ALIGNS_LINES: AtomicBool = AtomicBool::new(false);
 
-/// Whether the server's malloc aligns blocks of multiples of [`DOUBLE_ALIGN`] to that. Set once, before [`LOADED`].
+/// Whether the server's malloc aligns blocks to [`DOUBLE_ALIGN`] whose sizes are multiples of it. Set once, before
+/// [`LOADED`].
 static ALIGNS_DOUBLES: AtomicBool = AtomicBool::new(false);
 
 /// Whether the server's allocator is jemalloc. Set once, at loading.
@@ -79,11 +80,11 @@ pub unsafe fn use_server() {
     LOADED.store(true, Ordering::Relaxed);
 }
 
-/// How many blocks of a size are looked at. They are there at once, so that they are different blocks.
+/// The number of blocks per size that the test looks at. They are there at once, so that they are different blocks.
 const TRIED: usize = 16;
 
-/// Whether blocks of multiples of [`DOUBLE_ALIGN`] are aligned to that. Blocks of one size may be so by chance, but not
-/// all of several sizes.
+/// Whether blocks whose sizes are multiples of [`DOUBLE_ALIGN`] are aligned to that. Blocks of one size may be so by
+/// chance, but not all of several sizes.
 ///
 /// # Safety
 /// The API's pointers are filled in.
@@ -148,14 +149,12 @@ pub fn set_size_classes(jemalloc: bool) {
     QUANTUM.store(if got == 24 { 8 } else { 16 }, Ordering::Relaxed);
 }
 
-/// Bytes that this module holds.
+/// Bytes that this module has allocated.
 pub fn allocated_bytes() -> usize {
     ALLOCATED.load(Ordering::Relaxed)
 }
 
-/// Bytes that malloc sets aside for a request of `size` bytes, without padding for a larger alignment. jemalloc has
-/// four size classes to a doubling, in steps of at least its quantum. glibc adds a word and rounds up to 16; all but
-/// that word is usable.
+/// Bytes that malloc reserves for a request of `size` bytes, without padding for a larger alignment.
 pub fn usable_size(size: usize) -> usize {
     if size == 0 {
         return 0;
@@ -170,7 +169,7 @@ pub fn usable_size(size: usize) -> usize {
     size.checked_next_multiple_of(step.max(QUANTUM.load(Ordering::Relaxed))).unwrap_or(size)
 }
 
-/// Whether the server's malloc aligns a block of this layout by itself, although it asks for more than other blocks get.
+/// Whether the server's malloc aligns a block of this layout by itself.
 fn is_aligned_anyway(layout: Layout) -> bool {
     if layout.align() == DOUBLE_ALIGN {
         return ALIGNS_DOUBLES.load(Ordering::Relaxed);
@@ -192,7 +191,7 @@ fn malloc_size(size: usize, layout: Layout) -> Option<usize> {
     }
 }
 
-/// Bytes set aside for an allocation of this layout.
+/// Bytes that malloc reserves for an allocation of this layout.
 pub fn usable_layout_size(layout: Layout) -> usize {
     usable_size(malloc_size(layout.size(), layout).unwrap_or(usize::MAX))
 }
@@ -308,7 +307,7 @@ impl ServerAlloc {
         }
     }
 
-    /// Null leaves the old block as it was.
+    /// Reallocates in the server; a null result leaves the old block unchanged.
     ///
     /// # Safety
     /// As `GlobalAlloc::realloc`; the block was allocated in a server.

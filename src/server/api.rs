@@ -1,12 +1,12 @@
-//! Which functions of the server's API are called without asking whether the server has them, and how.
+//! The functions of the server's API that every supported server has, called without a check.
 
 use redis_module::raw;
 
-/// Makes what is below from one list of names. The functions that are `asked` for where they are called are those of the
-/// allocator and the log, which also run outside a server.
+/// Makes a constant, a check and a call for each function from one list of names. The functions that are `asked` for
+/// where they are called are those of the allocator and the log, which also run outside a server.
 macro_rules! required {
     (called: [$($called:ident,)*], asked: [$($asked:ident,)*]) => {
-        /// A constant for each function that is called without asking. With it, [`api!`] takes no other.
+        /// A constant for each function that is called without a check. With it, [`api!`] takes no other.
         #[allow(non_upper_case_globals)] // Named as the functions.
         pub mod required {
             $(pub const $called: () = ();)*

@@ -1,4 +1,4 @@
-//! Facts about the server: its kind, its version and its memory, and whether a command must be obeyed.
+//! Facts about the server: its kind, its version and its memory, and whether a command is replicated.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::NonNull;
@@ -9,7 +9,7 @@ use redis_module::raw;
 use super::api::api;
 use super::ffi::{self, Ctx, RedisModuleCtx};
 
-/// What does not change while the server runs.
+/// Facts that do not change while the server runs.
 struct Facts {
     is_valkey: bool,
     /// `0xMMmmpp`; 0 if the server does not say.
@@ -19,7 +19,7 @@ struct Facts {
 
 static FACTS: OnceLock<Facts> = OnceLock::new();
 
-/// `RedisModule_MustObeyClient`: tells commands of a primary, of the AOF and of a slot migration from those of clients.
+/// The type of `RedisModule_MustObeyClient`, which separates replicated commands from those of clients.
 type MustObeyClient = unsafe extern "C" fn(*mut RedisModuleCtx) -> c_int;
 
 /// Gathers the [`Facts`]. Before this call, and in unit tests, the server counts as a Redis of unknown version.
@@ -58,7 +58,7 @@ pub fn is_redis_8() -> bool {
     FACTS.get().is_some_and(|facts| !facts.is_valkey && facts.version >= 0x0008_0000)
 }
 
-/// Whether the running command was acknowledged elsewhere already and must not fail here.
+/// Whether the running command is replicated: it was acknowledged elsewhere and must not fail here.
 pub fn must_obey(ctx: Ctx) -> bool {
     if ctx.flags() & (raw::REDISMODULE_CTX_FLAGS_REPLICATED | raw::REDISMODULE_CTX_FLAGS_LOADING) != 0 {
         return true;
@@ -74,7 +74,7 @@ fn used_ratio() -> f64 {
     f64::from(unsafe { api!(RedisModule_GetUsedMemoryRatio()) })
 }
 
-/// Whether the server holds as much as `maxmemory` allows, and so evicts keys or refuses commands.
+/// Whether the server holds as much as `maxmemory` allows, and so evicts keys or rejects commands.
 pub fn is_memory_full() -> bool {
     used_ratio() >= 1.0
 }

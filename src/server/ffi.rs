@@ -94,7 +94,7 @@ impl Ctx<'_> {
         unsafe { log_to(self.ptr, level, message) };
     }
 
-    /// Flags of `REDISMODULE_CTX_FLAGS_*`.
+    /// The flags of the context, `REDISMODULE_CTX_FLAGS_*`.
     pub fn flags(self) -> u32 {
         // SAFETY: the context is live.
         unsafe { api!(RedisModule_GetContextFlags(self.ptr)) as u32 }
@@ -147,12 +147,12 @@ impl Ctx<'_> {
         unsafe { api!(RedisModule_Milliseconds()) }
     }
 
-    /// The same, in seconds.
+    /// The time in seconds.
     pub fn now_seconds(self) -> u64 {
         u64::try_from(self.now_ms()).unwrap_or(0) / 1000
     }
 
-    /// Propagates the running command, whose arguments are `args`, as it came but under this name.
+    /// Propagates the running command under this name, with its arguments `args` unchanged.
     ///
     /// The server propagates the very array that it passes to commands, and copies it only if somebody is to be sent it.
     /// So without listeners this costs two stores. `RM_Replicate` looks the command up and copies all arguments first. If
@@ -234,13 +234,14 @@ impl Ctx<'_> {
         unsafe { api!(RedisModule_ReplyWithNull(self.ptr)) };
     }
 
-    /// Does the server ask the command for its keys alone? Then it replies nothing and changes nothing.
+    /// Whether the server asks the command for its keys alone. Then it replies nothing and changes nothing.
     pub fn is_asked_for_keys(self) -> bool {
         // SAFETY: the context is that of the running command.
         unsafe { api!(RedisModule_IsKeysPositionRequest(self.ptr)) != 0 }
     }
 
-    /// Tells the server, which [asked](Self::is_asked_for_keys), that the argument at `position` is a key that is read.
+    /// Reports to the server, which [asked](Self::is_asked_for_keys), that the argument at `position` is a key that is
+    /// read.
     pub fn report_key(self, position: usize) {
         let flags = raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS;
         // SAFETY: as above.
@@ -286,7 +287,7 @@ impl<'a> Arg<'a> {
         Arg { ptr, _args: PhantomData }
     }
 
-    /// Its bytes, in place.
+    /// The bytes of the argument, in place.
     #[inline]
     pub fn bytes(self) -> &'a [u8] {
         let mut len = 0;
@@ -340,7 +341,7 @@ impl<'a> Args<'a> {
     }
 }
 
-/// A string made by us; freed on drop.
+/// A string that the module made; freed on drop.
 pub struct OwnedString(*mut RedisModuleString);
 
 impl Drop for OwnedString {
@@ -397,7 +398,7 @@ impl ArgOrOwned<'_> {
     }
 }
 
-/// How a key is opened. Only commands flagged `write` may open for writing.
+/// Modes of opening a key. Only commands flagged `write` may open for writing.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Mode {
     Read,
@@ -415,7 +416,7 @@ pub struct Key<'a> {
     name: Arg<'a>,
 }
 
-/// The name of a key that a command had open, and has closed: events may be sent about it.
+/// The name of a key that a command had open and has closed, so that events may be sent about it.
 #[derive(Clone, Copy)]
 pub struct Closed<'a>(Arg<'a>);
 
@@ -445,7 +446,7 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// The value, if its type is one that `is_ours`; `None` if the key is missing.
+    /// The value of the key, if `is_ours` accepts its type; `None` if the key is missing.
     ///
     /// # Errors
     /// The key holds a value of another type.
@@ -481,7 +482,7 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// Stores a value, and frees what was there. False if the key is not open for writing.
+    /// Stores a value, and frees the previous one. False if the key is not open for writing.
     ///
     /// # Safety
     /// `value` is of the Rust type that the callbacks of `module_type` expect; the server owns it afterwards.
@@ -547,7 +548,7 @@ pub unsafe fn run_command<E>(
     OK
 }
 
-/// Looks up an API function that not every server has; `None` where it is missing.
+/// Looks up an API function that some servers lack; `None` where it is missing.
 ///
 /// # Safety
 /// `ctx` is live, during loading.

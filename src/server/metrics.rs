@@ -10,12 +10,12 @@ impl Metric {
         Metric(AtomicU64::new(0))
     }
 
-    /// Counts one more.
+    /// Adds one.
     pub fn count(&self) {
         self.add(1);
     }
 
-    /// Counts so many more.
+    /// Adds `more`.
     pub fn add(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
@@ -26,7 +26,7 @@ impl Metric {
     }
 }
 
-/// A sum of what there is now. Several threads add and take away.
+/// A sum of what exists now. Several threads add and take away.
 pub struct Gauge(AtomicU64);
 
 impl Gauge {
@@ -38,7 +38,7 @@ impl Gauge {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// Takes away what was added before.
+    /// Subtracts what was added before.
     pub fn sub(&self, less: u64) {
         self.0.fetch_sub(less, Ordering::Relaxed);
     }
@@ -50,27 +50,27 @@ impl Gauge {
         }
     }
 
-    /// The sum now.
+    /// The present sum.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Stored values and chunks that were refused as damaged.
+/// The number of stored values and chunks that were rejected as corrupt.
 pub static CORRUPT_REFUSED: Metric = Metric::new();
-/// Commands that a full filter stopped.
+/// The number of commands that a full filter rejected.
 pub static FULL_REFUSED: Metric = Metric::new();
-/// Values that were refused, or kept from growing, by `max-key-bytes`.
+/// The number of values that were rejected, or kept from growing, by `max-key-bytes`.
 pub static LIMIT_REFUSED: Metric = Metric::new();
-/// Values that were refused, or kept from growing, by `maxmemory` or the allocator.
+/// The number of values that were rejected, or kept from growing, by `maxmemory` or the allocator.
 pub static MEMORY_REFUSED: Metric = Metric::new();
-/// Blocks that active defragmentation has moved.
+/// The number of blocks that active defragmentation has moved.
 pub static DEFRAG_MOVES: Metric = Metric::new();
-/// Sub-filters that were appended to filters.
+/// The number of sub-filters that were appended to filters.
 pub static GROWTHS: Metric = Metric::new();
-/// Counters that became an estimate, and estimates that became dense.
+/// The number of promotions: counters that became an estimate, and estimates that became dense.
 pub static CONVERSIONS: Metric = Metric::new();
-/// Times that windows of filters moved on.
+/// The number of times that windows of filters moved on.
 pub static FILTER_ADVANCES: Metric = Metric::new();
-/// Times that windows of counters moved on.
+/// The number of times that windows of counters moved on.
 pub static COUNTER_ADVANCES: Metric = Metric::new();

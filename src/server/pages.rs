@@ -1,4 +1,4 @@
-//! Gives the pages of large blocks back to the system step by step, where the thread may take its time.
+//! Returns the pages of large blocks to the system step by step, on threads that may take their time.
 //!
 //! While the system takes a gigabyte back at once, it holds locks that the server's thread needs to map memory. The
 //! filter whose slice has just died makes the next one then, and would wait for a fifth of a second.
@@ -23,8 +23,8 @@ pub fn drop_in_steps<T>(value: T) {
     drop(value);
 }
 
-/// Gives back the pages of a block that is about to be freed, if it is large and no client waits. What remains is left
-/// to the allocator.
+/// Returns the pages of a block that is about to be freed, if it is large and no client waits. What remains is left to
+/// the allocator.
 ///
 /// # Safety
 /// The block is allocated in private anonymous memory, as malloc has it, and nobody reads it any more.
@@ -42,7 +42,7 @@ pub unsafe fn give_back(block: *mut u8, bytes: usize) {
 mod linux {
     use std::ffi::{c_int, c_void};
 
-    /// Bytes that go at once: some hundred microseconds.
+    /// Bytes per step: some hundred microseconds.
     pub const STEP_BYTES: usize = 1 << 20;
 
     /// A multiple of the sizes of pages, up to 64 KiB. Where pages are larger, Linux refuses what does not begin with

@@ -8,8 +8,8 @@ use redis_module::raw;
 use super::api::api;
 use super::ffi::{self, LogLevel, RedisModuleCtx};
 
-/// A value that ends too early, or that cannot be read. Without the module's option `HANDLE_IO_ERRORS` the server would
-/// end instead.
+/// The error of a value that ends too early or cannot be read. Without the module's option `HANDLE_IO_ERRORS` the
+/// server would end instead.
 #[derive(Debug)]
 pub struct Unreadable;
 
@@ -29,7 +29,7 @@ impl Rdb {
         unsafe { api!(RedisModule_GetContextFromIO(self.0)) }
     }
 
-    /// Flags of `REDISMODULE_CTX_FLAGS_*`.
+    /// The flags of the context, `REDISMODULE_CTX_FLAGS_*`.
     pub fn flags(&self) -> u32 {
         // SAFETY: the context is live.
         unsafe { api!(RedisModule_GetContextFlags(self.ctx())) as u32 }
@@ -83,7 +83,7 @@ impl Rdb {
     }
 }
 
-/// A string that was loaded, in the server's memory.
+/// A loaded string, in the server's memory.
 pub struct RdbString {
     start: NonNull<c_char>,
     len: usize,

@@ -18,7 +18,7 @@ use super::{facts, pages};
 /// Size from which values are freed in the background, bytes. Freeing a smaller one costs less than handing it over.
 const BACKGROUND_BYTES: usize = 1 << 20;
 
-/// A value that nobody needs, and its bytes. It counts as waiting until it is dropped, however that comes about.
+/// A value to be freed, and its bytes. It counts as waiting until it is dropped, however that comes about.
 struct Garbage {
     value: Option<Box<dyn Send>>,
     bytes: usize,
@@ -40,9 +40,9 @@ impl Drop for Garbage {
     }
 }
 
-/// Values that were handed over and are not freed yet.
+/// The number of values that wait to be freed.
 pub static WAITING: Gauge = Gauge::new();
-/// Their bytes.
+/// The bytes of the values that wait to be freed.
 pub static WAITING_BYTES: Gauge = Gauge::new();
 
 static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
@@ -53,7 +53,7 @@ pub fn init() {
     MAIN_THREAD.get_or_init(|| std::thread::current().id());
 }
 
-/// The sender to the background thread, which starts when first needed. `None` in a forked child, which has no such
+/// The channel to the background thread, which starts at the first use. `None` in a forked child, which has no such
 /// thread, and where none could be started.
 fn reclaimer() -> Option<&'static Sender<Garbage>> {
     let started = RECLAIMER.get_or_init(|| {
@@ -75,8 +75,8 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
     started.as_ref().filter(|(process, _)| *process == std::process::id()).map(|(_, sender)| sender)
 }
 
-/// Starts the background thread as soon as a value has so many bytes that it will be freed there. With the first one to
-/// free it may be too late: where the process gets no more memory, jemalloc crashes in a thread that begins.
+/// Starts the background thread as soon as a value is large enough to be freed there. With the first one to free it may
+/// be too late: where the process gets no more memory, jemalloc crashes in a thread that begins.
 pub fn prepare(bytes: u64) {
     if bytes >= BACKGROUND_BYTES as u64 {
         reclaimer();
@@ -93,7 +93,7 @@ pub fn has_started() -> bool {
     RECLAIMER.get().is_some()
 }
 
-/// Drops a value of `bytes` bytes, in the background if it is large and this is the server's thread.
+/// Drops a value of `bytes` bytes, in the background if it is large and this is the server's main thread.
 pub fn dispose(value: Box<impl Send + 'static>, bytes: usize) {
     let on_main_thread = MAIN_THREAD.get() == Some(&std::thread::current().id());
     if !on_main_thread {
@@ -107,7 +107,7 @@ pub fn dispose(value: Box<impl Send + 'static>, bytes: usize) {
     }
 }
 
-/// Waits until every value handed over so far is freed.
+/// Waits until all values queued so far are freed.
 pub fn wait() {
     let (freed, is_freed) = channel::<()>();
     if let Some(Some((process, sender))) = RECLAIMER.get()

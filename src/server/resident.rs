@@ -5,9 +5,8 @@ use std::ffi::{c_int, c_void};
 /// Size from which [`make_resident`] asks the kernel, bytes. For less memory the call costs as much as it saves.
 const RESIDENT_BYTES: usize = 64 * 1024;
 
-/// Makes all pages of `memory` resident in one call, for memory that is about to be written. Page faults, one a page,
-/// take a third of the time of loading a large value. No byte changes. Linux 5.14 and newer do this; elsewhere nothing
-/// happens.
+/// Makes all pages of `memory` resident in one call, before it is written. Page faults, one a page, take a third of the
+/// time of loading a large value. No byte changes. Linux 5.14 and newer do this; elsewhere nothing happens.
 pub fn make_resident(memory: &[u8]) {
     /// A divisor of every page size. Where pages are larger, the kernel refuses addresses that are not aligned to them.
     const PAGE_BYTES: usize = 4096;
@@ -36,7 +35,7 @@ fn populate(_start: *const u8, _len: usize) {}
 mod tests {
     use super::*;
 
-    /// Whether each page that holds `memory` is resident, as Linux reports it.
+    /// Whether each page of `memory` is resident, as Linux reports it.
     fn resident(memory: &[u8]) -> Vec<bool> {
         use std::os::unix::fs::FileExt;
         let pagemap = std::fs::File::open("/proc/self/pagemap").unwrap();

@@ -1,37 +1,37 @@
-//! What commands note when they change a value in place, so that the [`totals`](super::totals) stay right.
+//! Records of values before a change in place, so that the [`totals`](super::totals) stay right.
 
 use super::family::Family;
 use super::totals::{ValueShare, add_items};
 
-/// What a value held before a command that changes it in place.
+/// The contents of a value before a command that changes it in place.
 #[must_use]
 pub enum Before {
     /// Nothing but bits and the number of items can change.
     InPlace,
     Share(ValueShare),
-    /// The value is in no key yet, so the totals do not have it. What happens to it is counted all the same.
+    /// The value is in no key yet, so the totals do not include it. What happens to it is counted all the same.
     New(ValueShare),
 }
 
 impl Before {
-    /// Before so many items are added.
+    /// The state before `additions` items are added.
     #[inline(always)]
     pub fn adding<T: Family>(value: &T, additions: usize) -> Self {
         if value.takes_in_place(additions) { Before::InPlace } else { Before::any(value) }
     }
 
-    /// Before any change.
+    /// The state before any change.
     #[inline(never)]
     pub fn any<T: Family>(value: &T) -> Self {
         Before::Share(value.share())
     }
 
-    /// Before a new value is filled that becomes a key afterwards.
+    /// The state of a new value that becomes a key after it is filled.
     pub fn creating<T: Family>(value: &T) -> Self {
         Before::New(value.share())
     }
 
-    /// Notes what the value holds, now that `new` items more are in it.
+    /// Updates the totals after `new` items were added.
     #[inline(always)]
     pub fn added<T: Family>(self, value: &T, new: u64) {
         match self {
@@ -42,13 +42,13 @@ impl Before {
         }
     }
 
-    /// Notes what the value holds now.
+    /// Updates the totals after a change.
     pub fn changed<T: Family>(self, value: &T) {
         self.added(value, 0);
     }
 }
 
-/// Apart, so that the code of the hot path stays small.
+/// The update of the totals, out of line so that the hot path stays small.
 #[inline(never)]
 fn becomes<T: Family>(before: &ValueShare, value: &T) {
     before.becomes(&value.share());

@@ -1,6 +1,6 @@
-//! What the server calls to save, load, rewrite, free, measure, copy, digest and defragment a value. The callbacks are
-//! generic over the family, so that all types behave alike by construction. Each catches panics; none may be called with
-//! a null value.
+//! Callbacks of the server to save, load, rewrite, free, measure, copy, digest and defragment a value. The callbacks
+//! are generic over the family, so that all types behave alike by construction. Each catches panics; none may be called
+//! with a null value.
 
 use std::alloc::Layout;
 use std::ffi::{c_char, c_int, c_ulong, c_void};
@@ -90,7 +90,7 @@ impl Source for Rdb {
     }
 }
 
-/// Lets the save fail that `io` belongs to: after a panic the value is cut off, and no file may have it.
+/// Makes the save that `io` belongs to fail: after a panic the value is cut off, and no file may have it.
 ///
 /// The server's API has no function for this. But a command that the server does not know is an error, which it keeps
 /// until the callback returns, of an RDB file as of an AOF. A save in a child and one on the server's thread fail both,

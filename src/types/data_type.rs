@@ -10,7 +10,7 @@ use redis_module::raw;
 pub struct DataType {
     /// Nine characters, stored with every value.
     pub name: &'static CStr,
-    /// Encoding version of the values that are written.
+    /// The encoding version of written values.
     pub encoding: u32,
     handle: AtomicPtr<raw::RedisModuleType>,
 }

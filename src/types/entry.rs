@@ -24,7 +24,7 @@ pub struct KeyEntry<T: Family> {
     pub state: State<T>,
 }
 
-/// A filter of one sub-filter takes a block of 48 bytes and its bitmap.
+/// The size matters: a filter of one sub-filter takes a block of 48 bytes and its bitmap.
 const _: () = assert!(size_of::<KeyEntry<BloomFilter>>() == 48);
 
 impl<T: Family> KeyEntry<T> {
@@ -47,14 +47,14 @@ impl<T: Family> KeyEntry<T> {
         }
     }
 
-    /// Bytes that the allocator set aside for this value and for what the server wraps it in.
+    /// Bytes that the allocator reserved for this value and for the server's object around it.
     pub fn memory_bytes(&self) -> usize {
         let mut bytes = SERVER_OBJECT_BYTES + alloc::usable_layout_size(Layout::new::<Self>());
         self.visit_heap(&mut |layout| bytes += alloc::usable_layout_size(layout));
         bytes
     }
 
-    /// Gives the next chunk to a value that is still arriving.
+    /// Appends the next chunk to a partially loaded value.
     ///
     /// # Errors
     /// [`Error::Corrupt`]; nothing was taken then.
@@ -80,7 +80,7 @@ impl<T: Family> Drop for KeyEntry<T> {
     }
 }
 
-/// A value that the server has, to read. Here and in [`entry_mut`] its pointers become ours.
+/// The server's value, for reading. Here and in [`entry_mut`] its pointers become ours.
 ///
 /// # Safety
 /// `value` was given to the server as a value of one of `T`'s data types. It is neither freed nor changed while the
@@ -133,7 +133,7 @@ pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<KeyEntry<T>>) -> bool 
     stored
 }
 
-/// Replaces a value that is still arriving by the complete one that `finish` makes of it, if it makes one.
+/// Replaces a partially loaded value by the complete one that `finish` makes of it, if it makes one.
 ///
 /// A classic filter changes its data type by that. The server replaces a value in place only by one of the same type.
 /// So the filter is stored anew, and the key's expiry is restored. The server frees the old entry, an empty husk.
@@ -166,7 +166,7 @@ pub fn settle<T: Family>(
     Ok(())
 }
 
-/// Checks that a value that is still arriving may be completed here.
+/// Checks that a partially loaded value may be completed here.
 ///
 /// # Errors
 /// [`Refusal::NoClassic`].
@@ -174,12 +174,12 @@ pub fn check_kind<T: Family>(loading: &T::Loading) -> Result<(), Refusal> {
     if T::becomes_classic(loading) && !serves_classic() { Err(no_classic()) } else { Ok(()) }
 }
 
-/// The refusal of a classic filter where BF.* are not ours.
+/// The error for a classic filter where BF.* are another module's.
 pub fn no_classic() -> Refusal {
     Refusal::NoClassic { commands: config::commands().word() }
 }
 
-/// Whether all bytes of a value have arrived.
+/// Whether all bytes of a value have been loaded.
 pub fn is_complete(loading: &impl Loading) -> bool {
     loading.received_bytes() == loading.total_bytes()
 }

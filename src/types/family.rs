@@ -1,4 +1,4 @@
-//! What distinguishes the families to the server glue: names, data types and digests. All else is generic.
+//! Differences between the families for the server glue: names, data types and digests. All else is generic.
 
 use std::ptr::null_mut;
 
@@ -16,15 +16,15 @@ use super::names::Prefix;
 use super::totals::{ValueKind, ValueShare};
 use crate::refusal::Noun;
 
-/// Complete, or still arriving by `LOADCHUNK`.
+/// A complete or a partially loaded value.
 pub enum State<T: Stored> {
     Ready(T),
-    /// Apart, so that a complete value takes no room for it.
+    /// A partially loaded value, out of line so that a complete one takes no room for it.
     Loading(Box<T::Loading>),
 }
 
 impl<T: Family> State<T> {
-    /// What the value holds. Of one that is still arriving, what has arrived.
+    /// The value's share of the totals. Of one that is still arriving, what has arrived.
     pub fn share(&self) -> ValueShare {
         match self {
             State::Ready(value) => value.share(),
@@ -41,38 +41,38 @@ impl<T: Family> State<T> {
     }
 }
 
-/// What the glue needs of a family of values beyond storing them.
+/// The interface of a family of values to the glue, beyond storage.
 pub trait Family: Stored + OnHeap {
-    /// How error texts call a value.
+    /// The noun for a value in error texts.
     const NOUN: Noun;
-    /// The data types that its values have.
+    /// The data types of the values.
     fn data_types() -> &'static [&'static DataType];
 
-    /// The data type that a value has in this state.
+    /// The data type of a value in this state.
     fn data_type(state: &State<Self>) -> &'static DataType;
 
-    /// Whose commands change this value, as replicas and the AOF are told.
+    /// The prefix of the commands that replicas and the AOF get for this value.
     fn prefix(&self) -> Prefix;
 
     /// As [`Family::prefix`], of a value that is still arriving.
     fn prefix_of_arriving(loading: &Self::Loading) -> Prefix;
 
-    /// Whose commands clients are told of: the prefix of events.
+    /// The prefix of events about this value.
     fn prefix_of_events() -> Prefix;
 
-    /// What the value holds.
+    /// The value's share of the totals.
     fn share(&self) -> ValueShare;
 
-    /// What a value that is still arriving is.
+    /// The kind of a partially loaded value.
     fn kind_of_arriving(loading: &Self::Loading) -> ValueKind;
 
-    /// Whether the totals have the items of its values.
+    /// Whether the totals count the items of the values.
     const COUNTS_ITEMS: bool;
 
-    /// Whether so many items more change nothing but bits and the number of items.
+    /// Whether `additions` more items change nothing but bits and the number of items.
     fn takes_in_place(&self, additions: usize) -> bool;
 
-    /// Whether the value becomes a classic filter when all of it has arrived.
+    /// Whether the value becomes a classic filter once all of it has been loaded.
     fn becomes_classic(_loading: &Self::Loading) -> bool {
         false
     }
@@ -81,7 +81,7 @@ pub trait Family: Stored + OnHeap {
     fn try_clone(&self) -> Result<Self, Error>;
 }
 
-/// How the values of a data type are stored in RDB files and `DUMP` payloads.
+/// The stored form of a data type's values in RDB files and `DUMP` payloads.
 pub trait Stores {
     type Family: Family;
 
@@ -110,7 +110,7 @@ pub trait Stores {
     }
 }
 
-/// Reads what the default of [`Stores::save`] wrote.
+/// Reads a value that the default of [`Stores::save`] wrote.
 fn load_ours<T: Family>(
     source: &mut impl Source,
     encoding: u32,
@@ -125,7 +125,7 @@ fn load_ours<T: Family>(
     Ok(if is_complete { State::Ready(loading.finish()?) } else { State::Loading(Box::new(loading)) })
 }
 
-/// Filters of lines, and filters of either layout that are still arriving.
+/// Filters of lines, and partially loaded filters of either layout.
 pub struct Lines;
 
 /// Complete classic filters, under RedisBloom's type name and in its encoding. So RedisBloom's values load here
@@ -139,12 +139,12 @@ static LINES: DataType = DataType::new(c"RCfilter-", rdb::ENCODING);
 static CLASSIC: DataType = DataType::new(c"MBbloom--", redisbloom::RDB_ENCODING_NEWEST);
 static COUNTERS: DataType = DataType::new(c"RCcounter", rdb::ENCODING);
 
-/// Whether classic filters are ours here, and BF.* with them. If not, `MBbloom--` may be another module's.
+/// Whether classic filters, and BF.* with them, are this module's. If not, `MBbloom--` may be another module's.
 pub fn serves_classic() -> bool {
     !CLASSIC.handle().is_null()
 }
 
-/// Forgets the handles of a load that failed.
+/// Resets the handles after a load that failed.
 pub fn forget_handles() {
     for data_type in [&LINES, &CLASSIC, &COUNTERS] {
         data_type.set_handle(null_mut());
@@ -316,7 +316,7 @@ impl Family for Counter {
 
     const COUNTS_ITEMS: bool = false;
 
-    /// A dense bitmap only has its bits set.
+    /// A dense counter takes items in place: they only set bits.
     #[inline]
     fn takes_in_place(&self, _additions: usize) -> bool {
         self.window().is_none() && self.representation() == Representation::Dense

@@ -1,4 +1,4 @@
-//! The data types as the server sees them.
+//! The data types of the module in the server.
 
 pub mod before;
 pub mod callbacks;

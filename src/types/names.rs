@@ -1,4 +1,4 @@
-//! What commands are called whose effects are sent to replicas and the AOF, and the events of keys.
+//! Names of the commands whose effects are sent to replicas and the AOF, and the events of keys.
 //!
 //! A filter of lines is sent under RF.* and a classic one under BF.*, whatever name the client used. So a stream means the
 //! same to every server of ours, and to one where BF.* are another module's.
@@ -9,7 +9,7 @@ use rollcall_core::bloom::BitLayout;
 
 use crate::server::ffi::{Args, Name};
 
-/// Whose commands they are: of classic filters, of filters of lines, of counters.
+/// The prefix of commands: of classic filters, of filters of lines, of counters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Prefix {
     Bf,
@@ -32,7 +32,7 @@ pub enum Verb {
     LoadChunk,
 }
 
-/// A text that ends with NUL.
+/// A C string from a text that ends with NUL.
 const fn c_str(text: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {
         Ok(text) => text,
@@ -74,7 +74,7 @@ static TABLE: [[Row; 8]; 3] = [
 ];
 
 impl Prefix {
-    /// Of filters of this layout.
+    /// The prefix for filters of this layout.
     pub fn of_layout(layout: BitLayout) -> Self {
         match layout {
             BitLayout::Classic => Prefix::Bf,

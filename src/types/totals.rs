@@ -1,5 +1,4 @@
-//! What all values hold together, for `INFO`. Each change of a value changes the sums too, so nobody has to look at all
-//! values.
+//! Sums over all values, for `INFO`. Each change of a value changes the sums too, so nobody has to look at all values.
 //!
 //! [`KeyEntry`](super::entry::KeyEntry) adds what a value holds when it comes, and takes it away when it goes. A command that
 //! changes a value in place notes it before and after, see [`Before`](super::before::Before).
@@ -7,26 +6,26 @@
 use crate::server::metrics::{CONVERSIONS, GROWTHS, Gauge};
 use crate::server::reclaim;
 
-/// A kind of value: its family, and how it is laid out.
+/// A kind of value: its family and its layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
     Lines,
     Classic,
-    /// A filter that forgets by time or by the last items.
+    /// A filter with a window of time or of the last items.
     WindowedFilter,
-    /// A filter of which a part has arrived.
+    /// A partially loaded filter.
     ArrivingFilter,
-    /// A value that becomes a classic filter when all of it has arrived.
+    /// A partially loaded value that becomes a classic filter.
     ArrivingClassic,
     Exact,
     Sparse,
     Dense,
     WindowedCounter,
-    /// A counter of which a part has arrived.
+    /// A partially loaded counter.
     ArrivingCounter,
 }
 
-/// Kinds, as the last of them says.
+/// The number of kinds.
 const KINDS: usize = ValueKind::ArrivingCounter as usize + 1;
 
 /// Sums over the values of a kind.
@@ -41,7 +40,7 @@ static CAPACITY: Gauge = Gauge::new();
 static SUB_FILTERS: Gauge = Gauge::new();
 static GROWN: Gauge = Gauge::new();
 
-/// Values of these kinds.
+/// The number of values of these kinds.
 pub fn keys<const N: usize>(kinds: [ValueKind; N]) -> u64 {
     kinds.iter().map(|&kind| TOTALS[kind as usize].keys.get()).sum()
 }
@@ -51,32 +50,32 @@ pub fn bytes<const N: usize>(kinds: [ValueKind; N]) -> u64 {
     kinds.iter().map(|&kind| TOTALS[kind as usize].bytes.get()).sum()
 }
 
-/// Items of all complete filters.
+/// The number of items in all complete filters.
 pub fn items() -> u64 {
     ITEMS.get()
 }
 
-/// A complete filter has so many items more.
+/// Adds items to the sum of complete filters.
 pub fn add_items(new: u64) {
     ITEMS.add(new);
 }
 
-/// Items that all complete filters are made for.
+/// The number of items that all complete filters are sized for.
 pub fn capacity() -> u64 {
     CAPACITY.get()
 }
 
-/// Sub-filters of all complete filters.
+/// The number of sub-filters of all complete filters.
 pub fn sub_filters() -> u64 {
     SUB_FILTERS.get()
 }
 
-/// Filters of more than one sub-filter, without windowed ones.
+/// The number of filters with more than one sub-filter, without windowed ones.
 pub fn grown() -> u64 {
     GROWN.get()
 }
 
-/// What one value holds. Items, capacity and sub-filters are those of complete filters, and 0 of all else.
+/// A value's share of the sums. Items, capacity and sub-filters are those of complete filters, and 0 of all else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueShare {
     pub kind: ValueKind,
@@ -104,18 +103,18 @@ impl ValueShare {
         self.grows() && self.sub_filters > 1
     }
 
-    /// Adds it to the sums.
+    /// Adds the value to the sums.
     pub fn enter(&self) {
         reclaim::prepare(self.bytes);
         self.change(Gauge::add);
     }
 
-    /// Takes it away from the sums.
+    /// Subtracts the value from the sums.
     pub fn leave(&self) {
         self.change(Gauge::sub);
     }
 
-    /// Changes by `change` every sum that it has a part in.
+    /// Applies `change` to every sum that the value is part of.
     #[inline(always)]
     fn change(&self, change: impl Fn(&Gauge, u64)) {
         let total = &TOTALS[self.kind as usize];
@@ -129,7 +128,7 @@ impl ValueShare {
         }
     }
 
-    /// The same value holds `after` now.
+    /// Replaces the value's share of the sums by `after`.
     pub fn becomes(&self, after: &ValueShare) {
         if self == after {
             return;
@@ -148,7 +147,7 @@ impl ValueShare {
         GROWN.replace(self.is_grown().into(), after.is_grown().into());
     }
 
-    /// Counts what has happened to a value that holds `after` now.
+    /// Counts the events that led from this share to `after`.
     pub fn count_events(&self, after: &ValueShare) {
         if matches!(
             (self.kind, after.kind),

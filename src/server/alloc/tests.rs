@@ -1,11 +1,11 @@
-//! What the allocator asks of a server's malloc, and what it makes of what it gets.
+//! Requests of the allocator to a server's malloc, and the blocks that it makes of the replies.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, PoisonError};
 
 use super::*;
 
-/// Held by tests that set what is found out at loading.
+/// A lock for tests that set what is detected at loading.
 static FOUND: Mutex<()> = Mutex::new(());
 
 fn layout(size: usize, align: usize) -> Layout {
@@ -63,15 +63,15 @@ fn over_aligned_blocks_keep_their_base() {
     }
 }
 
-/// The allocator of a server that notes the size of each block in the 8 bytes before it: no block is aligned to 16.
+/// The allocator of a server that stores the size of each block in the 8 bytes before it: no block is aligned to 16.
 mod odd {
     use super::*;
 
     const NOTE: usize = 8;
 
-    /// Blocks that are not freed yet.
+    /// The number of blocks that have not been freed.
     pub static LIVE: AtomicUsize = AtomicUsize::new(0);
-    /// Calls of the function that ends the process where memory is missing.
+    /// The number of calls of the function that ends the process when memory is missing.
     pub static MOVED: AtomicUsize = AtomicUsize::new(0);
 
     unsafe fn made(size: usize, zeroed: bool) -> *mut c_void {
