@@ -1,4 +1,4 @@
-//! How a command ends when it does not end well.
+//! How a command fails.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ pub struct Failure {
     advice: Option<String>,
 }
 
-/// Exit codes besides 0, which says that all that was asked for was done.
+/// Exit codes besides 0, which means that everything asked for was done.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
-    /// The work was done: what was checked does not hold, or something was left out.
+    /// The work was done, and a check failed or something was left out.
     DoesNotHold,
-    /// The arguments make no sense, whatever there is. Those that clap sees end with the same code.
+    /// The arguments are invalid, whatever the server has. Those that clap sees end with the same code.
     Arguments,
-    /// The command could not do its work, or found nothing to do it on.
+    /// The command could not do its work, or found nothing to work on.
     Failed,
     /// A signal ended it.
     Interrupted(i32),
@@ -29,7 +29,7 @@ impl Failure {
         Failure { kind: Kind::Failed, text: text.into(), advice: None }
     }
 
-    /// What was asked for makes no sense.
+    /// A failure because of invalid arguments.
     pub fn of_arguments(text: impl Into<String>) -> Self {
         Failure { kind: Kind::Arguments, text: text.into(), advice: None }
     }
@@ -39,18 +39,18 @@ impl Failure {
         Failure { kind: Kind::Interrupted(signal), text: "interrupted".to_owned(), advice: None }
     }
 
-    /// The work was done: what was checked does not hold, or something was left out.
+    /// A failure after the work was done: a check failed or something was left out.
     pub fn does_not_hold(text: impl Into<String>) -> Self {
         Failure { kind: Kind::DoesNotHold, text: text.into(), advice: None }
     }
 
-    /// With what the user can do about it.
+    /// Adds what the user can do about the failure.
     pub fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
     }
 
-    /// With what else the user should know, after the advice.
+    /// Adds what else the user should know, after the advice.
     pub fn note(self, note: impl Into<String>) -> Self {
         let note = note.into();
         let advice = match &self.advice {
@@ -60,12 +60,12 @@ impl Failure {
         self.advise(advice)
     }
 
-    /// What went wrong.
+    /// What failed.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What the user can do about it.
+    /// What the user can do about the failure.
     pub fn advice(&self) -> Option<&str> {
         self.advice.as_deref()
     }

@@ -29,22 +29,22 @@ use crate::output::tell;
 /// Connections at a time. More wait to be accepted.
 const MAX_CONNECTIONS: usize = 64;
 
-/// Threads for what takes a while. More requests wait, so that many of them take no more processors than these.
+/// Threads for slow work. More requests wait, so that many of them take no more processors than these.
 const BUSY_THREADS: usize = 4;
 
 /// Time for a request to arrive.
 const HEADER_TIME: Duration = Duration::from_secs(5);
 
-/// Time for a connection, which serves one request: none is idle, and none reads for ever.
+/// Limit of a connection, which serves one request: connections do not idle, and none reads for ever.
 const CONNECTION_TIME: Duration = Duration::from_secs(30);
 
-/// Time for what is under way when the tool ends.
+/// Time for requests in progress when the tool ends.
 const END_TIME: Duration = Duration::from_secs(2);
 
 /// Bytes of a request's head.
 const HEAD_BYTES: usize = 16 << 10;
 
-/// Wait after a connection could not be accepted: there are too many open files.
+/// Pause after a connection could not be accepted because there are too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Answers at `address` until SIGINT or SIGTERM. With port 0 the system chooses one; standard error has the line

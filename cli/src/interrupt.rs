@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// Whether the user asked to end. A second Ctrl-C ends at once.
 #[derive(Debug, Clone)]
 pub struct Interrupt {
-    /// The signal that asked; 0 for none.
+    /// The signal that was received; 0 for none.
     signal: Arc<AtomicUsize>,
 }
 
@@ -37,7 +37,7 @@ impl Interrupt {
     }
 }
 
-/// Whether a signal is ignored, by what the system says of this process.
+/// Whether this process ignores a signal, according to the system.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());

@@ -18,10 +18,10 @@ use clap::Args;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 
-/// Bytes of a block: large enough that starting threads for it does not count.
+/// Bytes of a block: large enough that the start of threads for it is negligible.
 const BLOCK_BYTES: usize = 4 << 20;
 
-/// How often somebody who waits for a block looks whether to end.
+/// Time between two checks for a signal while waiting for a block.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Largest item, bytes.
@@ -46,7 +46,7 @@ fn block_bytes(text: &str) -> Result<usize, String> {
 }
 
 impl Reading {
-    /// How many threads to use.
+    /// The number of threads to use.
     pub fn threads(&self) -> usize {
         self.threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
     }
@@ -75,7 +75,7 @@ impl Reading {
         })
     }
 
-    /// How many items a block has, empty ones included.
+    /// The number of items in a block, empty ones included.
     pub fn count(&self, block: &[u8]) -> u64 {
         let ends = memchr::memchr_iter(self.end(), block).count() as u64;
         ends + u64::from(block.last().is_some_and(|last| *last != self.end()))
@@ -91,7 +91,7 @@ pub struct Inputs {
 
 #[derive(Debug)]
 enum Input {
-    /// Its length is that when it was opened.
+    /// A file, with its length when it was opened.
     File { path: PathBuf, file: File, len: u64 },
     /// Standard input, a pipe.
     Stream { path: PathBuf },
@@ -107,12 +107,12 @@ impl Inputs {
         Ok(Inputs { all, interrupt: interrupt.clone() })
     }
 
-    /// Whether all are files, which can be read twice.
+    /// Whether all inputs are files, which can be read twice.
     pub fn are_files(&self) -> bool {
         self.all.iter().all(|input| matches!(input, Input::File { .. }))
     }
 
-    /// How many items there are at most: the ends of items are counted. `None` where that would use them up.
+    /// An upper bound of the number of items: the line ends are counted. `None` where that would use them up.
     ///
     /// # Errors
     /// When one cannot be read.
@@ -125,8 +125,8 @@ impl Inputs {
         Ok(Some(counts.iter().sum()))
     }
 
-    /// Hands all blocks to `work`, each with a state of a thread's own, and calls `between` with all states after each
-    /// round: the first has the first block. A state that had no block is as `between` left it. There are as many threads
+    /// Passes all blocks to `work` on several threads, each with its own state. After each round `between` gets all
+    /// states, in the order of their blocks. A state that had no block is as `between` left it. There are as many threads
     /// as states.
     ///
     /// # Errors
@@ -191,7 +191,7 @@ impl Input {
     }
 }
 
-/// The items that begin in these bytes of a file.
+/// The items that begin in this range of a file.
 fn block_of<'b>(file: &File, start: u64, end: u64, sep: u8, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
     // With the byte before: it tells whether an item begins at the start.
     let from = start.saturating_sub(1);
@@ -227,7 +227,7 @@ fn block_of<'b>(file: &File, start: u64, end: u64, sep: u8, buffer: &'b mut Vec<
     Ok(&buffer[first.min(filled)..filled])
 }
 
-/// Reads as many bytes as there are, up to all.
+/// Reads from the file until `bytes` is full or the file ends.
 fn read_at(file: &File, bytes: &mut [u8], from: u64) -> io::Result<usize> {
     let mut len = 0;
     while len < bytes.len() {
@@ -241,7 +241,7 @@ fn read_at(file: &File, bytes: &mut [u8], from: u64) -> io::Result<usize> {
     Ok(len)
 }
 
-/// [`Inputs::each`] of an input that is read once, by a thread of its own, ahead of the others.
+/// [`Inputs::each`] of an input that can only be read once: a thread of its own reads ahead of the others.
 fn stream<S: Send>(
     path: &Path,
     reading: &Reading,
@@ -293,7 +293,7 @@ fn give_back(used: &Sender<Vec<u8>>, round: Vec<Vec<u8>>) {
     }
 }
 
-/// Reads blocks that end where an item does, into buffers that were used before if there are any.
+/// Reads blocks that end at the end of an item, into recycled buffers where there are any.
 fn read_blocks(
     mut input: impl Read,
     size: usize,

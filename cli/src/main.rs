@@ -32,7 +32,7 @@ use commands::Command;
 use failure::Failure;
 use output::Output;
 
-/// What the codes mean that the tool ends with, below the help of it.
+/// The meaning of the exit codes, printed below the help.
 const EXIT_CODES: &str = "Exit codes: 0 all that was asked for was done; 1 what was checked does not hold, or something \
 was left out; 2 wrong arguments; 3 failed, or found nothing to do; 130 interrupted by Ctrl-C (128 and the signal)";
 
@@ -49,7 +49,7 @@ struct Cli {
     command: Command,
 }
 
-/// `check --against KEY` says the same as `compare KEY`: people look for it under both names.
+/// Makes `check --against KEY` mean `compare KEY`: people look for it under both names.
 fn with_compare(mut arguments: Vec<OsString>) -> Vec<OsString> {
     const AGAINST: &str = "--against";
     let is_option = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"-");

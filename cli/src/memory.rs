@@ -1,4 +1,4 @@
-//! How much memory there is, asked before any is taken.
+//! The memory of the machine, checked before any is allocated.
 
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::MaxBytes;
@@ -6,7 +6,7 @@ use rollcall_core::size_limit::MaxBytes;
 use crate::failure::Failure;
 use crate::table::bytes;
 
-/// Bytes that a value may take: what the system says is available, and no bound where it does not say.
+/// Limit of a value's bytes: the memory that the system reports as available; no limit if it does not report any.
 pub fn available() -> MaxBytes {
     let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -15,7 +15,7 @@ pub fn available() -> MaxBytes {
     MaxBytes(available.unwrap_or(u64::MAX))
 }
 
-/// Refuses what takes more than there is.
+/// Rejects work that needs more memory than is available.
 ///
 /// # Errors
 /// Says how much that is.
@@ -31,7 +31,7 @@ pub fn check(needed: u64, what: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the core refused, in the tool's words.
+/// The failure for an error of the core, in the tool's words.
 pub fn failure(error: &Error) -> Failure {
     match error {
         Error::TooLarge { needed_bytes, limit_bytes, .. } => {

@@ -81,7 +81,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// A number for people: two decimals, and none where they say nothing.
+/// A number for people: two decimals if they are significant, else none.
 pub fn decimal(number: f64) -> String {
     match number.abs() {
         1000.0.. => table::count(number as i64),
@@ -95,7 +95,7 @@ pub fn signed(number: f64) -> String {
     format!("{sign}{}", decimal(number))
 }
 
-/// From one number to another for people: `+1.25 %`, `12,000 times`, or how many more where there was none.
+/// The change from one number to another, for people: `+1.25 %`, `12,000 times`, or how many more where there was none.
 pub fn change(from: u64, to: u64) -> String {
     match to as f64 / from as f64 {
         _ if from == 0 => format!("+{}", table::count(i64::try_from(to).unwrap_or(i64::MAX))),
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!([9.99, 10.0, 104.08, 1_249_888.5].map(percent), ["999 %", "1,000 %", "10,408 %", "124,988,850 %"]);
     }
 
-    /// `+124988850.00 %` was once how far a counter was from a set that was not there.
+    /// `+124988850.00 %` was once the difference of a counter from a set that did not exist.
     #[test]
     fn large_numbers_have_no_decimals_and_have_commas() {
         assert_eq!([0.0, -1.234, 999.994, 12_294_231.221].map(decimal), ["0.00", "-1.23", "999.99", "12,294,231"]);

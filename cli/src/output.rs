@@ -1,4 +1,4 @@
-//! What a command answers with: text for people, or one JSON value.
+//! The answer of a command: text for people, or one JSON value.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Where answers go, and in which form. Progress and errors go to standard error.
+/// Where answers are written, and in which form. Progress and errors go to standard error.
 #[derive(Debug)]
 pub struct Output {
     json: bool,
@@ -22,7 +22,7 @@ impl Output {
         self.json
     }
 
-    /// Prints `answer` as JSON, or what `text` makes of it.
+    /// Prints `answer` as JSON, or as the text that `text` makes of it.
     ///
     /// # Errors
     /// When standard output takes no more.
@@ -32,7 +32,7 @@ impl Output {
         self.plain(&(line + "\n"))
     }
 
-    /// Prints a text as it is.
+    /// Prints a text unchanged.
     ///
     /// # Errors
     /// When standard output takes no more.
@@ -42,7 +42,7 @@ impl Output {
     }
 }
 
-/// What became of something that was printed. Whoever reads it, and closed it, has seen enough.
+/// Turns the result of printing into a failure, if there was one. Whoever reads it, and closed it, has seen enough.
 ///
 /// # Errors
 /// When it could not be written for another reason.
@@ -55,7 +55,7 @@ pub fn written(outcome: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Tells something on standard error, where a command has no other place to complain.
+/// Writes a message to standard error, where a command has no other place to report it.
 pub fn tell(text: impl std::fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }

@@ -1,10 +1,10 @@
-//! Bars with rate and time left, on standard error, hidden where that is no terminal.
+//! Progress bars with rate and time left, on standard error, hidden where it is no terminal.
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 use crate::table;
 
-/// A bar of so many units; without a total, a spinner with count and rate.
+/// A bar with `total` units; without a total, a spinner with count and rate.
 pub fn bar(total: Option<u64>, what: &str) -> ProgressBar {
     let (bar, template) = match total {
         Some(total) => {

@@ -100,14 +100,15 @@ pub struct Counting {
     seed: u64,
 }
 
-/// What was built.
+/// The value that was built.
 #[derive(Debug, Serialize)]
 struct Built {
     kind: &'static str,
     file: String,
-    /// Items read.
+    /// The number of items read.
     items: u64,
-    /// Of a filter items that were new to it, so that there are at least as many; of a counter the count.
+    /// The number of distinct items: for a filter a lower bound, the items that were new to it; for a counter its
+    /// count.
     distinct: u64,
     /// The relative standard error of that count: 0 while the counter is exact.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,7 +118,7 @@ struct Built {
     size_bytes: u64,
     seconds: f64,
     threads: usize,
-    /// What would have been better.
+    /// Better arguments for these items.
     #[serde(skip_serializing_if = "Option::is_none")]
     advice: Option<String>,
 }
@@ -155,7 +156,7 @@ fn text(built: &Built) -> String {
     )
 }
 
-/// What to say of a counter that estimates more than it is made for.
+/// The advice for a counter that estimates more members than its capacity.
 fn past_capacity(distinct: u64, capacity: u64, error: f64) -> Option<String> {
     (error > 0.0 && distinct > capacity).then(|| {
         let enough = distinct as f64 * (1.0 + 2.0 * error);
@@ -167,7 +168,7 @@ fn past_capacity(distinct: u64, capacity: u64, error: f64) -> Option<String> {
     })
 }
 
-/// A number of two figures that is not smaller.
+/// The next number with two significant digits that is not smaller.
 fn rounded_up(number: f64) -> u64 {
     let unit = 10_f64.powi(number.max(1.0).log10().floor() as i32 - 1).max(1.0);
     ((number / unit).ceil() * unit) as u64
@@ -253,7 +254,7 @@ impl Filter {
     }
 }
 
-/// Why the filter took no more.
+/// The failure of a filter that rejected an item.
 fn refused(error: &Error, counted: Option<u64>) -> Failure {
     match error {
         Error::Full { capacity } => {

@@ -43,13 +43,13 @@ pub struct Check {
     reading: Reading,
 }
 
-/// Misses that are shown.
+/// The number of misses that are shown.
 const SHOWN: usize = 10;
 
-/// Bytes that an item takes in a set of hashes while the set grows.
+/// Bytes per item of a set of hashes while the set grows.
 const SET_BYTES_AN_ITEM: u64 = 56;
 
-/// What was found.
+/// The result of a check.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Checked {
@@ -57,16 +57,16 @@ enum Checked {
     Counter(Counted),
 }
 
-/// Items that should be there.
+/// The items that should be in the value.
 #[derive(Debug, Serialize)]
 struct Present {
     items: u64,
     missing: u64,
-    /// The first of them.
+    /// The first of the missing items.
     first_missing: Vec<String>,
 }
 
-/// Items that should not.
+/// The items that should not be in the value.
 #[derive(Debug, Serialize)]
 struct Absent {
     items: u64,
@@ -74,9 +74,9 @@ struct Absent {
     measured_rate: f64,
     /// The rate asked for.
     stated_rate: f64,
-    /// The rate expected with the bits that are set.
+    /// The false-positive rate expected from the set bits.
     expected_rate: f64,
-    /// What the measured rate may be at most.
+    /// The largest measured rate that passes.
     bound: f64,
 }
 
@@ -108,7 +108,7 @@ impl Check {
         }
     }
 
-    /// The value to check: the only one, or that of the key.
+    /// The value to check: the only one, or the one with the given key.
     fn value(&self) -> Result<Value, Failure> {
         let mut reader = Reader::open(&self.file)?;
         let wanted = self.key.as_ref().map(String::as_bytes);
@@ -257,7 +257,7 @@ impl Check {
         Ok((Checked::Counter(counted), wrong))
     }
 
-    /// How many distinct items there are. Each thread keeps the 128-bit hashes of a share of them.
+    /// The number of distinct items. Each thread keeps the 128-bit hashes of a share of them.
     fn distinct_items(&self, interrupt: &Interrupt) -> Result<u64, Failure> {
         let inputs = Inputs::open(&self.items, interrupt)?;
         let threads = self.reading.threads();
@@ -292,10 +292,10 @@ impl Check {
     }
 }
 
-/// 128-bit hashes. Two of 300 million items have the same one with a chance of 10^-22.
+/// A set of 128-bit hashes. Two of 300 million items have the same one with a chance of 10^-22.
 type Hashes = HashSet<(u64, u64), BuildHasherDefault<Half>>;
 
-/// Takes half of a hash for its hash.
+/// A hasher that takes half of a 128-bit hash as the hash.
 #[derive(Debug, Default, Clone, Copy)]
 struct Half(u64);
 

@@ -31,13 +31,13 @@ pub struct Dump {
     url: Url,
 }
 
-/// What was written.
+/// The result of a dump.
 #[derive(Debug, Serialize)]
 struct Dumped {
     key: String,
     kind: &'static str,
     bytes: u64,
-    /// Bytes that an earlier dump had.
+    /// Bytes that an earlier dump had already written.
     resumed_bytes: u64,
     /// Whether the value was written to meanwhile: items added since the dump began may be missing.
     changed_meanwhile: bool,
@@ -45,7 +45,7 @@ struct Dumped {
     expires_at: Option<u64>,
 }
 
-/// How one attempt ended.
+/// The end of one attempt.
 enum Attempt {
     Whole { bytes: u64, changed: bool },
     Again,
@@ -94,7 +94,7 @@ impl Dump {
             .advise("dump it when fewer write to it"))
     }
 
-    /// Reads the value into `writer`, what `old` has of it from there.
+    /// Reads the value into `writer`, and takes from `old` the part that it has.
     #[expect(clippy::too_many_arguments, reason = "all of one attempt, which may leave the writer in the middle")]
     fn attempt(
         &self,
@@ -156,7 +156,7 @@ impl Dumped {
     }
 }
 
-/// Writes the chunks that an earlier dump has, if they are of the value as it is now. The iterator to go on with, and
+/// Copies the chunks of an earlier dump, if they belong to the value as it is now. The iterator to go on with, and
 /// their bytes.
 fn take_over(
     server: &mut Server,
@@ -195,7 +195,7 @@ fn take_over(
     Ok((read.is_err() && same).then_some((at, bytes)))
 }
 
-/// What chunks of one dump must agree on, besides their bits.
+/// The properties that all chunks of one dump have in common, besides their bits.
 fn shape(server: &mut Server, class: Class, key: &[u8]) -> Result<Vec<String>, Failure> {
     let info = pairs(&server.call(key, class.command("INFO").arg(key))?);
     let value = |label: &str| info.iter().find(|(name, _)| name == label).map(|(_, value)| value);
@@ -209,7 +209,7 @@ fn shape(server: &mut Server, class: Class, key: &[u8]) -> Result<Vec<String>, F
     Ok(shape)
 }
 
-/// About how many bytes the dump will have.
+/// An estimate of the size of the dump in bytes.
 fn size(server: &mut Server, class: Class, key: &[u8]) -> Result<Option<u64>, Failure> {
     let info = pairs(&server.call(key, class.command("INFO").arg(key))?);
     let size = info.iter().find(|(name, _)| name == "Size").and_then(|(_, value)| integer(value));
@@ -220,7 +220,7 @@ fn no_key(key: &[u8]) -> Failure {
     Failure::of(format!("there is no key {}", shown(key)))
 }
 
-/// Where a dump that broke off is kept.
+/// The path where an interrupted dump is kept.
 fn part_of(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".part");

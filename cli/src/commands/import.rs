@@ -48,13 +48,13 @@ enum Created {
     Counter,
 }
 
-/// What was added.
+/// The result of an import.
 #[derive(Debug, Serialize)]
 struct Imported {
     key: String,
     kind: &'static str,
     items: u64,
-    /// Items that were new; of a counter that estimates, those that changed it.
+    /// The number of new items; for a counter that estimates, of items that changed it.
     new: u64,
     seconds: f64,
 }
@@ -147,7 +147,7 @@ impl Import {
         command
     }
 
-    /// A failure with what was done before it.
+    /// A failure with the number of items that were imported before it.
     fn go_on(&self, imported: &Imported, failure: Failure) -> Failure {
         let done = imported.items + self.skip;
         failure.note(format!("{done} lines are in; to go on after them: --skip {done}. Adding twice does no harm"))
@@ -169,7 +169,7 @@ impl Imported {
     }
 }
 
-/// How many a reply says were new, and the error that it ends with.
+/// The number of new items in a reply, and the error at its end.
 fn added(reply: &Value) -> (u64, Option<String>) {
     match reply {
         Value::Array(items) => {

@@ -18,7 +18,7 @@ use crate::server::{Class, LOADED, Named, Server, Summing, Url};
 use crate::server::{arrive, beside, check_rights, fingerprint, named, naming, shown};
 use crate::table;
 
-/// What to do about a load that broke off.
+/// The advice after an interrupted load.
 const GO_ON: &str = "run the same again: what has arrived stays for a day, and a server of ours goes on after it";
 
 /// Arguments of `load`.
@@ -44,9 +44,9 @@ struct Loaded {
     key: String,
     kind: &'static str,
     bytes: u64,
-    /// Bytes that had arrived before.
+    /// Bytes that an earlier load had already brought.
     resumed_bytes: u64,
-    /// Whether what the server has was read back and is the same.
+    /// Whether the loaded value was read back and is equal.
     compared: bool,
 }
 
@@ -156,7 +156,7 @@ impl Load {
         Ok(Loaded { key: shown(key), kind: class.noun(), bytes, resumed_bytes: resumed, compared: same })
     }
 
-    /// Bytes of the payload that an earlier load has brought; `None` to begin anew.
+    /// Bytes of the payload that an earlier load has brought; `None` to begin again.
     fn arrived(&self, server: &mut Server, class: Class, temporary: &[u8]) -> Result<Option<u64>, Failure> {
         if let Err(text) = server.ask(temporary, class.count().arg(temporary))?
             && let Some((_, rest)) = text.split_once("still loading: ")
@@ -187,7 +187,7 @@ fn now() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()
 }
 
-/// The failure of a server that refuses a value of this class.
+/// The failure of a server that rejects values of this class.
 fn not_there(server: &Server, class: Class, key: &[u8], text: &str) -> Failure {
     let failure = server.refused(key, &format!("{}.LOADCHUNK", class.family()), text);
     match class {

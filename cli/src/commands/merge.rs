@@ -30,7 +30,7 @@ pub struct Merge {
     key: Option<String>,
 }
 
-/// What was united.
+/// The result of a merge.
 #[derive(Debug, Serialize)]
 struct Merged {
     kind: &'static str,

@@ -59,7 +59,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Does it. `tool` is the description of all arguments.
+    /// Runs the subcommand. `tool` is the description of all arguments.
     pub fn run(self, output: &Output, tool: clap::Command) -> Result<(), Failure> {
         match self {
             Command::Plan(plan) => plan.run(output),

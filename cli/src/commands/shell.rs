@@ -1,4 +1,4 @@
-//! `completions` and `man`: what packages install beside the tool.
+//! `completions` and `man`: files that packages install with the tool.
 
 use std::path::PathBuf;
 

@@ -11,7 +11,7 @@ use rollcall_core::size_limit::SizeLimit;
 use super::Value;
 use crate::failure::Failure;
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A file being read.
@@ -33,7 +33,7 @@ impl Reader<BufReader<File>> {
 }
 
 impl<R: Read> Reader<R> {
-    /// The next value; what is left of the one before is passed over. `None` at the end of the file.
+    /// The next value; the rest of the previous one is skipped. `None` at the end of the file.
     ///
     /// # Errors
     /// When the file is damaged, or cannot be read.
@@ -49,7 +49,7 @@ impl<R: Read> Reader<R> {
         self.file.next_chunk().map_err(|error| failure(&self.path, error))
     }
 
-    /// Makes the value of an entry from its chunks, all of which are still to be read.
+    /// Loads the value of an entry from its chunks, all of which are still unread.
     ///
     /// # Errors
     /// When the file is damaged, or what it has is no such value, or is larger than `limit` allows.
@@ -66,7 +66,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// What is wrong with the file `path`.
+/// The failure for an error in the file `path`.
 fn failure(path: &Path, error: Error) -> Failure {
     let path = path.display();
     match error {

@@ -12,7 +12,7 @@ use tempfile::NamedTempFile;
 use super::Value;
 use crate::failure::Failure;
 
-/// Bytes that are collected before they are written.
+/// Bytes that are collected before a write.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A file being written, under a temporary name beside its own.
@@ -23,7 +23,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins a file that will be `path`. One that exists is replaced at the end, if `replace`.
+    /// Creates a file that becomes `path` when it is finished. One that exists is replaced at the end, if `replace`.
     ///
     /// # Errors
     /// When there is such a file and `replace` is false, or none can be written there.
@@ -55,7 +55,7 @@ impl Writer {
         self.file.begin(entry).map_err(|error| failure(&self.path, error))
     }
 
-    /// Writes a chunk of the value that was begun, with the iterator that came with it.
+    /// Writes a chunk of the current value, with its iterator.
     ///
     /// # Errors
     /// When it is larger than 64 MiB, or the file cannot be written.
@@ -107,7 +107,7 @@ impl Writer {
         self.file.is_within_value()
     }
 
-    /// Keeps what was written so far as `path`, which [`super::Reader`] reads up to where it ends.
+    /// Keeps the unfinished file as `path`; [`super::Reader`] reads it up to its end.
     ///
     /// # Errors
     /// When it cannot be written or named.

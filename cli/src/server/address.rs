@@ -1,4 +1,4 @@
-//! Where a server is, and how to get in: arguments, TLS, and connections.
+//! The address of a server and the access to it: arguments, TLS, and connections.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -25,7 +25,7 @@ pub struct Url {
     pub access: Access,
 }
 
-/// How to get in, whatever the address.
+/// The credentials for a server, whatever its address.
 #[derive(Debug, Clone, Args)]
 pub struct Access {
     /// The password, for a URL that has none. The environment keeps it from other users of this machine
@@ -64,16 +64,16 @@ pub struct Tls {
     timeout: Option<u64>,
 }
 
-/// A server's address with all that is needed to connect, also to other nodes of its cluster.
+/// A server's address with everything that is needed to connect, also to other nodes of its cluster.
 #[derive(Debug, Clone)]
 pub struct Address {
     info: ConnectionInfo,
     login: Login,
     db: i64,
     certificates: Option<TlsCertificates>,
-    /// As asked for.
+    /// The timeout that the user asked for.
     timeout: Option<Duration>,
-    /// How long is waited if nothing was asked for.
+    /// The timeout if the user asked for none.
     patience: Duration,
 }
 
@@ -90,10 +90,10 @@ impl std::fmt::Debug for Login {
     }
 }
 
-/// How long is waited usually.
+/// The default timeout.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long a server may take to agree on TLS before it is asked whether it speaks without.
+/// Time for a server to agree on TLS before the tool checks whether it speaks without.
 const TLS_PATIENCE: Duration = Duration::from_secs(3);
 
 impl Address {
@@ -129,7 +129,7 @@ impl Address {
         Ok(Address { info, login, db: asked.db(), certificates, timeout, patience: PATIENCE })
     }
 
-    /// The same, where nobody waits for longer than this unless told to.
+    /// The same address, with another timeout for users who asked for none.
     pub fn patient(self, patience: Duration) -> Self {
         Address { patience, ..self }
     }
@@ -138,7 +138,7 @@ impl Address {
         self.timeout.unwrap_or(self.patience)
     }
 
-    /// What people call it: host and port, or the path of a socket, and the database unless it is 0. Never a password.
+    /// The name for people: host and port, or the path of a socket, and the database unless it is 0. Never a password.
     pub fn name(&self) -> String {
         match self.db {
             0 => self.info.addr().to_string(),
@@ -146,7 +146,7 @@ impl Address {
         }
     }
 
-    /// Another node of the same cluster. An empty host is the one that was asked.
+    /// The address of another node of the same cluster. An empty host is the one that was asked.
     pub fn node(&self, host: &str, port: u16) -> Self {
         let addr = match self.info.addr() {
             ConnectionAddr::TcpTls { host: own, insecure, tls_params, .. } => with_insecure(
@@ -166,7 +166,7 @@ impl Address {
         Address { info: self.info.clone().set_addr(addr), ..self.clone() }
     }
 
-    /// A new connection.
+    /// Opens a connection.
     pub fn connect(&self) -> Result<Connection, Failure> {
         let failed = |problem: &RedisError| error::connecting(&self.name(), problem);
         let is_tls = self.certificates.is_some();
@@ -187,7 +187,7 @@ impl Address {
         }
     }
 
-    /// Connects, where nobody waits for longer than this.
+    /// Connects within this time.
     fn attempt(&self, patience: Duration) -> Result<Connection, RedisError> {
         let client = match &self.certificates {
             Some(certificates) => {
@@ -206,7 +206,7 @@ impl Address {
         Ok(connection)
     }
 
-    /// Whether a server there answers without TLS.
+    /// Whether the server answers without TLS.
     fn speaks_plainly(&self) -> bool {
         let ConnectionAddr::TcpTls { host, port, .. } = self.info.addr() else { return false };
         let answer = |address: SocketAddr| {
@@ -220,7 +220,7 @@ impl Address {
         addresses.take(1).any(|address| matches!(answer(address), std::io::Result::Ok(b'+' | b'-')))
     }
 
-    /// Says who asks, and for which database. TLS is agreed on with the first of these commands.
+    /// Authenticates, and selects the database. TLS is agreed on with the first of these commands.
     fn let_in(&self, connection: &mut Connection) -> Result<(), RedisError> {
         let mut commands = Vec::new();
         if let Some(password) = &self.login.password {
@@ -242,7 +242,7 @@ impl Address {
     }
 }
 
-/// A URL that says what is meant by one without a scheme: a path is a socket, anything else a host.
+/// Adds the scheme to a URL without one: a path is a socket, anything else a host.
 fn with_scheme(url: &str) -> String {
     match url {
         "" => String::new(),

@@ -1,10 +1,10 @@
-//! What went wrong on the way to a server or there, and what to do about it.
+//! Errors of connections and servers, and what to do about them.
 
 use redis::{RedisError, Value};
 
 use crate::failure::Failure;
 
-/// No connection.
+/// The failure of a connection attempt.
 pub fn connecting(server: &str, error: &RedisError) -> Failure {
     if let Some(code) = error.code() {
         let text = format!("{code} {}", error.detail().unwrap_or_default());
@@ -25,7 +25,7 @@ pub fn connecting(server: &str, error: &RedisError) -> Failure {
     }
 }
 
-/// The connection broke while `command` was on its way.
+/// The failure of a connection that broke during `command`.
 pub fn broken(server: &str, command: &str, error: &RedisError) -> Failure {
     let failure = Failure::of(format!("{server} was lost at {command}: {error}"));
     if error.is_timeout() {
@@ -44,7 +44,7 @@ pub fn refused(server: &str, command: &str, text: &str) -> Failure {
     }
 }
 
-/// What to do about an error of a server, by its first word.
+/// The advice for an error of a server, by its first word.
 fn advice(text: &str) -> Option<&'static str> {
     if text.contains("unknown command") {
         return Some(match text.to_ascii_lowercase() {
@@ -86,7 +86,7 @@ pub fn text_of(value: &Value) -> Option<String> {
     Some(format!("{} {details}", error.code()).trim_end().to_owned())
 }
 
-/// Whether a server's error says that there is no such key.
+/// Whether a server's error says that the key does not exist.
 pub fn is_gone(text: &str) -> bool {
     text.ends_with("not found") || text.contains("does not exist")
 }

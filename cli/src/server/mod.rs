@@ -31,7 +31,7 @@ pub use writers::Writes;
 
 use crate::failure::Failure;
 
-/// Redirections that one call follows. More than two happen only while a cluster changes.
+/// The most redirections that one call follows. More than two happen only while a cluster changes.
 const MAX_REDIRECTIONS: u32 = 5;
 
 /// A server, or the primaries of a cluster.
@@ -51,7 +51,7 @@ struct Node {
 pub type Answer = Result<Value, String>;
 
 impl Server {
-    /// Connects, to all primaries of a cluster.
+    /// Connects to a server, or to all primaries of a cluster.
     pub fn connect(url: &str, access: &Access) -> Result<Self, Failure> {
         let mut server = Server::connect_one(&Address::new(url, access)?)?;
         if access.cluster {
@@ -66,12 +66,12 @@ impl Server {
         Ok(Server { nodes: vec![node], address: address.clone(), slots: None })
     }
 
-    /// What people call it.
+    /// The name of the server for people.
     pub fn name(&self) -> String {
         self.address.name()
     }
 
-    /// The primaries of the cluster, and which of them has each slot.
+    /// The primaries of the cluster, and the one that has each slot.
     pub fn primaries(&mut self) -> Result<(Vec<Address>, Vec<u16>), Failure> {
         let reply = self.call_node(0, redis::cmd("CLUSTER").arg("SLOTS"))?;
         let malformed = || Failure::of(format!("{}: CLUSTER SLOTS answered what it never should", self.address.name()));
@@ -102,7 +102,7 @@ impl Server {
         Ok((addresses, slots))
     }
 
-    /// Asks which node has which slots, and connects to those that are new.
+    /// Asks for the nodes and their slots, and connects to new nodes.
     fn find_nodes(&mut self) -> Result<(), Failure> {
         let (addresses, slots) = self.primaries()?;
         let mut old: Vec<Node> = std::mem::take(&mut self.nodes);
@@ -118,12 +118,12 @@ impl Server {
         Ok(())
     }
 
-    /// Nodes that are primaries; one if it is no cluster.
+    /// The number of primaries; 1 without a cluster.
     pub fn num_nodes(&self) -> usize {
         self.nodes.len()
     }
 
-    /// What people call a node.
+    /// The name of a node for people.
     pub fn node_name(&self, node: usize) -> String {
         self.nodes[node].address.name()
     }
@@ -149,7 +149,7 @@ impl Server {
         self.follow(key, command, answer.unwrap_or(Ok(Value::Nil)))
     }
 
-    /// Commands about keys, each with its key, sent together to each node; the answers in order.
+    /// Sends commands, each with its key, to their nodes in one batch per node; returns the answers in order.
     pub fn ask_all(&mut self, commands: &[(&[u8], Cmd)]) -> Result<Vec<Answer>, Failure> {
         let mut answers: Vec<Option<Answer>> = commands.iter().map(|_| None).collect();
         for node in 0..self.nodes.len() {
@@ -166,7 +166,7 @@ impl Server {
         Ok(followed)
     }
 
-    /// The answer, or that of the node that a redirection names.
+    /// Follows redirections and returns the answer.
     fn follow(&mut self, key: &[u8], command: &Cmd, mut answer: Answer) -> Result<Answer, Failure> {
         for _ in 0..MAX_REDIRECTIONS {
             let Err(text) = &answer else { break };
@@ -204,7 +204,7 @@ impl Server {
         self.nodes[node].ask(commands)
     }
 
-    /// The failure that an error of the server is.
+    /// The failure for an error of the server.
     pub fn refused(&self, key: &[u8], command: &str, text: &str) -> Failure {
         error::refused(&self.node_name(self.node_of(key)), command, text)
     }

@@ -1,4 +1,4 @@
-//! One key from server to server, and whether two keys are the same.
+//! Moves one key from server to server, and compares two keys.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,8 +10,8 @@ use super::value::{Chunk, Read, chunks};
 use super::{Class, Server};
 use crate::failure::Failure;
 
-/// What stands for all chunks of a value, however its payload is cut: `build` cuts that of a classic filter into smaller
-/// chunks than a server does.
+/// A fingerprint of all chunks of a value, however its payload is cut: `build` cuts that of a classic filter into
+/// smaller chunks than a server does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint {
     /// Bytes of all chunks.
@@ -40,10 +40,10 @@ impl Summing {
     }
 }
 
-/// How often a value is read again whose window moves on, or that grows, while it is read.
+/// How often a value is read again that changes while it is read.
 pub const ATTEMPTS: u32 = 5;
 
-/// What stands for the value of a key; `None` if the key is gone.
+/// The fingerprint of a key's value; `None` if the key is gone.
 pub fn fingerprint(server: &mut Server, class: Class, key: &[u8]) -> Result<Option<Fingerprint>, Failure> {
     for _ in 0..ATTEMPTS {
         let mut summing = Summing::new();
@@ -60,14 +60,14 @@ pub fn fingerprint(server: &mut Server, class: Class, key: &[u8]) -> Result<Opti
     Err(Failure::of(format!("{}: its window moves on faster than it can be read", super::shown(key))))
 }
 
-/// How a transfer went.
+/// The outcome of a transfer.
 #[derive(Debug)]
 pub enum Transfer {
-    /// All chunks are there.
+    /// All chunks were transferred.
     Done(Fingerprint),
     /// The source is gone.
     Gone,
-    /// The value changed while it was read, so that its chunks did not fit together, as often as it was tried.
+    /// The value changed during every attempt, so that its chunks did not fit together.
     Unsteady(String),
 }
 
@@ -109,7 +109,7 @@ pub fn transfer(
     Ok(Transfer::Unsteady(refusal))
 }
 
-/// When a key goes, in milliseconds since 1970; `None` if it stays.
+/// When a key expires, in milliseconds since 1970; `None` if it does not.
 pub fn expires_at(server: &mut Server, key: &[u8]) -> Result<Option<u64>, Failure> {
     let at = match server.ask(key, redis::cmd("PEXPIRETIME").arg(key))? {
         Ok(reply) => integer(&reply).unwrap_or(-1),

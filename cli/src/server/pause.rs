@@ -5,26 +5,26 @@ use std::time::{Duration, Instant};
 use super::Server;
 use crate::failure::Failure;
 
-/// How long writes stay held back if the tool ends without letting them go, milliseconds.
+/// How long writes stay paused if the tool ends without resuming them, in milliseconds.
 const PAUSE_MILLIS: u64 = 30_000;
 
 /// When the pause is made longer again.
 const RENEW: Duration = Duration::from_secs(5);
 
-/// Writes are held back by CLIENT PAUSE, and let go by [`Pause::release`].
+/// A pause of writes by CLIENT PAUSE, ended by [`Pause::release`].
 #[derive(Debug)]
 pub struct Pause {
     renewed: Instant,
 }
 
 impl Pause {
-    /// Holds writes back from now on, on all primaries.
+    /// Pauses writes from now on, on all primaries.
     pub fn begin(server: &mut Server) -> Result<Self, Failure> {
         hold(server)?;
         Ok(Pause { renewed: Instant::now() })
     }
 
-    /// Keeps holding them, if it is time to.
+    /// Renews the pause when it is time to.
     pub fn keep(&mut self, server: &mut Server) -> Result<(), Failure> {
         if self.renewed.elapsed() > RENEW {
             hold(server)?;
@@ -33,7 +33,7 @@ impl Pause {
         Ok(())
     }
 
-    /// Lets them go.
+    /// Ends the pause.
     pub fn release(server: &mut Server) -> Result<(), Failure> {
         for node in 0..server.num_nodes() {
             server.call_node(node, redis::cmd("CLIENT").arg("UNPAUSE"))?;

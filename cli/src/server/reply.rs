@@ -1,4 +1,4 @@
-//! What is in a reply, whichever of its forms the server chose.
+//! Values in replies, whichever of its forms the server chose.
 
 use redis::Value;
 
@@ -25,7 +25,7 @@ pub fn text(value: &Value) -> Option<String> {
     bytes(value).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A whole number, also one that came as a string.
+/// A whole number, also one that was sent as a string.
 pub fn integer(value: &Value) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),
@@ -34,7 +34,7 @@ pub fn integer(value: &Value) -> Option<i64> {
     }
 }
 
-/// A number, however it came.
+/// A number in any form.
 pub fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Int(number) => Some(*number as f64),
@@ -43,7 +43,7 @@ pub fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// The pairs of a map, or of a flat list that stands for one.
+/// The pairs of a map, or of a flat list that represents one.
 pub fn pairs(value: &Value) -> Vec<(String, Value)> {
     match value {
         Value::Map(pairs) => pairs.iter().filter_map(|(label, value)| Some((text(label)?, value.clone()))).collect(),

@@ -1,4 +1,4 @@
-//! Which keys of a server are filters and counters.
+//! Finds the keys of a server that are filters and counters.
 
 use std::collections::BTreeSet;
 
@@ -6,15 +6,15 @@ use super::reply::{bytes, items, text};
 use super::{Answer, Server, error};
 use crate::failure::Failure;
 
-/// Keys that a server looks at in one step of SCAN: some 100 microseconds of its time.
+/// Keys that a server looks at in one step of SCAN, which takes some 100 microseconds.
 const STEP: u32 = 1000;
 
-/// What a key is, by the name that TYPE has for it.
+/// The class of a key, by the name of its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// A filter in RedisBloom's layout, there or here.
+    /// A filter in RedisBloom's layout, of RedisBloom's type or of ours.
     Classic,
-    /// A filter of lines, or one that has not arrived completely.
+    /// A filter in the layout `lines`, or one that is partially loaded.
     Filter,
     Counter,
 }
@@ -22,7 +22,7 @@ pub enum Class {
 impl Class {
     pub const ALL: [Class; 3] = [Class::Classic, Class::Filter, Class::Counter];
 
-    /// The name of its type on servers.
+    /// The name of the type on servers.
     pub fn type_name(self) -> &'static str {
         match self {
             Class::Classic => "MBbloom--",
@@ -35,8 +35,8 @@ impl Class {
         Class::ALL.into_iter().find(|class| class.type_name() == name)
     }
 
-    /// The prefix of its commands. Beside another module that has BF.*, filters of ours are RF.* alone, and they are that
-    /// too wherever they are BF.*.
+    /// The prefix of the commands. Beside another module that has BF.*, filters of ours are RF.* alone, and they are
+    /// that too wherever they are BF.*.
     pub fn family(self) -> &'static str {
         match self {
             Class::Classic => "BF",
@@ -45,17 +45,17 @@ impl Class {
         }
     }
 
-    /// Its command of this name.
+    /// The command of this class with this name.
     pub fn command(self, name: &str) -> redis::Cmd {
         redis::cmd(&format!("{}.{name}", self.family()))
     }
 
-    /// Its command that tells how many are in it.
+    /// The command that reports the number of items.
     pub fn count(self) -> redis::Cmd {
         self.command(if self == Class::Counter { "COUNT" } else { "CARD" })
     }
 
-    /// What people call it.
+    /// The name of the class for people.
     pub fn noun(self) -> &'static str {
         match self {
             Class::Counter => "counter",
@@ -64,14 +64,14 @@ impl Class {
     }
 }
 
-/// A key of ours.
+/// A key with a filter or counter.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     pub name: Vec<u8>,
     pub class: Class,
 }
 
-/// The first keys in order of names, of those after one.
+/// The first keys in order of names, of those after a given one.
 struct First {
     after: Option<Vec<u8>>,
     most: usize,
@@ -79,15 +79,15 @@ struct First {
     left_out: u64,
 }
 
-/// The first keys, and a turn at the others.
+/// The first keys, and a part of the others.
 #[derive(Debug)]
 pub struct Scan {
-    /// In order of names, as are the others.
+    /// The first keys, in order of names, as are the others.
     pub first: Vec<Key>,
-    /// How many there are besides the first.
+    /// The number of keys besides the first.
     pub left_out: u64,
     pub turn: Vec<Key>,
-    /// Where the turn ended, for the next one; `None` if no key comes after it.
+    /// The last key of this part, to continue after it; `None` if no key follows it.
     pub until: Option<Vec<u8>>,
 }
 
@@ -107,7 +107,7 @@ impl First {
     }
 }
 
-/// A key for people: what does not print is escaped, and so is what could be taken for an escape.
+/// A key for people: unprintable bytes and what could be taken for an escape are escaped.
 pub fn shown(key: &[u8]) -> String {
     match std::str::from_utf8(key) {
         Ok(text) if !text.chars().any(|c| c.is_control() || c == '\\') => text.to_owned(),
@@ -116,7 +116,7 @@ pub fn shown(key: &[u8]) -> String {
 }
 
 impl Server {
-    /// Every filter and counter, in order of names; those that match `pattern`.
+    /// All filters and counters that match `pattern`, in order of names.
     pub fn scan(&mut self, pattern: Option<&str>) -> Result<Vec<Key>, Failure> {
         Ok(self.scan_first(pattern, usize::MAX)?.0)
     }
@@ -188,7 +188,7 @@ impl Server {
         }
     }
 
-    /// What `key` is; `None` if there is no such key.
+    /// The class of `key`; `None` if the key does not exist.
     pub fn class_of(&mut self, key: &[u8]) -> Result<Option<Class>, Failure> {
         let name = text(&self.call(key, redis::cmd("TYPE").arg(key))?).unwrap_or_default();
         if name == "none" {

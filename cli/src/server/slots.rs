@@ -1,4 +1,4 @@
-//! Which node of a cluster has a key.
+//! The slot of a key in a cluster.
 
 /// Slots of a cluster.
 pub const SLOTS: usize = 16_384;
@@ -15,7 +15,7 @@ fn tag(key: &[u8]) -> Option<&[u8]> {
     (len > 0).then(|| &key[start..start + len])
 }
 
-/// A name beside `key`, in its slot: `prefix`, then what decides about the slot in braces, then the key.
+/// A name alongside `key`, in its slot: `prefix`, then what decides about the slot in braces, then the key.
 ///
 /// `None` if there is none: a key without a tag that has a closing brace, or is empty.
 pub fn beside(prefix: &str, key: &[u8]) -> Option<Vec<u8>> {

@@ -6,11 +6,11 @@ use super::value::Chunk;
 use super::{Answer, Class, Fingerprint, Server, Summing};
 use crate::failure::Failure;
 
-/// What a server's memory has of a value that is small, at most.
+/// The most bytes of server memory that a small value takes.
 pub const SMALL_BYTES: u64 = 64 << 10;
 
-/// The chunks of small values, all read together. `None` for one that has to be read on its own: it has more than two
-/// chunks, or a window, or is gone.
+/// Reads the chunks of all these small values together. `None` for one that has to be read on its own: it has more than
+/// two chunks, or a window, or is gone.
 pub fn read_small(server: &mut Server, keys: &[(&[u8], Class)]) -> Result<Vec<Option<Vec<Chunk>>>, Failure> {
     let ask =
         |(key, class): &(&[u8], Class), iterator: u64| class.command("SCANDUMP").arg(*key).arg(iterator).to_owned();
@@ -46,22 +46,22 @@ fn pair(answer: &Answer) -> Option<Chunk> {
     Some((u64::try_from(integer(&parts[0])?).ok()?, bytes(&parts[1])?))
 }
 
-/// A key that is to be copied with others.
+/// A key that is copied together with others.
 pub struct Small<'a> {
     pub key: &'a [u8],
     pub class: Class,
-    /// The name that it arrives under.
+    /// The temporary name of the loaded value.
     pub temporary: Vec<u8>,
 }
 
-/// What became of it.
+/// The outcome of a small key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrived {
-    /// It has its name.
+    /// The value has its final name.
     Named(Fingerprint),
-    /// There is such a key already.
+    /// A key with the final name already exists.
     Taken,
-    /// It has to be copied on its own.
+    /// The key has to be copied on its own.
     Alone,
 }
 
@@ -127,7 +127,7 @@ pub fn copy_small(
 }
 
 impl Fingerprint {
-    /// Of all chunks.
+    /// The fingerprint of these chunks.
     pub fn of(chunks: &[Chunk]) -> Self {
         let mut summing = Summing::new();
         chunks.iter().for_each(|chunk| summing.take(chunk));

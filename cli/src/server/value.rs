@@ -7,13 +7,13 @@ use super::reply::{bytes, integer, items};
 use super::{Class, Server, shown};
 use crate::failure::Failure;
 
-/// A reply to SCANDUMP: the iterator that comes with the chunk, and the chunk.
+/// A reply to SCANDUMP: the next iterator, and the chunk.
 pub type Chunk = (u64, Vec<u8>);
 
-/// How reading a value went.
+/// The outcome of reading a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Read {
-    /// All was read.
+    /// The whole value was read.
     Whole,
     /// The key is gone: deleted, or expired.
     Gone,
@@ -21,7 +21,7 @@ pub enum Read {
     Stale,
 }
 
-/// Reads the value of a key chunk by chunk, from iterator `from` on, and hands each to `take`.
+/// Reads the value of a key chunk by chunk, from iterator `from` on, and passes each to `take`.
 pub fn chunks(
     server: &mut Server,
     class: Class,

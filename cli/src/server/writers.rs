@@ -32,7 +32,7 @@ const READERS: [&str; 19] = [
     "lc.info",
 ];
 
-/// Commands of any server that may change, remove or bring a filter or counter, or when it expires.
+/// Commands of any server that may change, remove or create a filter or counter, or change its expiry time.
 const GENERIC: [&str; 30] = [
     "copy",
     "del",
@@ -66,12 +66,12 @@ const GENERIC: [&str; 30] = [
     "zinterstore",
 ];
 
-/// Calls so far, by command.
+/// The number of calls so far, by command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writes {
-    /// Of commands that write filters and counters.
+    /// Calls of commands that write filters and counters.
     pub own: BTreeMap<String, u64>,
-    /// Of commands that may change any key.
+    /// Calls of commands that may change any key.
     pub generic: BTreeMap<String, u64>,
 }
 
@@ -98,7 +98,7 @@ impl Writes {
         Ok(writes)
     }
 
-    /// The commands that came since `earlier`, for people. Empty if none did.
+    /// The commands that were called since `earlier`, for people. Empty if none did.
     pub fn since(&self, earlier: &Writes) -> String {
         let moved = self.own.iter().filter(|(name, calls)| earlier.own.get(*name) != Some(calls));
         let names: Vec<String> = moved

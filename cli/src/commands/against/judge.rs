@@ -1,4 +1,4 @@
-//! Whether the differences of many counters are what chance makes of their stated errors.
+//! Whether chance explains the differences of many counters, given their stated errors.
 //!
 //! In standard errors the differences should have a mean of 0 and a mean square of 1. Two bounds, each of which chance
 //! passes once in ten thousand, are asked:
@@ -13,16 +13,16 @@ use serde::Serialize;
 use crate::numbers::{decimal, signed};
 use crate::table::table;
 
-/// How often chance passes each bound.
+/// The chance that a correct counter exceeds a bound.
 const LEVEL: f64 = 1e-4;
 
-/// The quantile of the normal distribution at that level, one side.
+/// The quantile of the normal distribution at that level, one-sided.
 const LEVEL_QUANTILE: f64 = 3.719;
 
 /// The share of a normal distribution within 1, 2 and 3 standard errors.
 const NORMAL_SHARES: [f64; 3] = [0.6827, 0.9545, 0.9973];
 
-/// Which of the sorted differences are printed, as parts of all.
+/// The quantiles of the differences that are printed.
 const QUANTILES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0];
 
 /// The histogram goes from -4 to 4 standard errors in steps of a half; what is beyond is in the outermost bars.
@@ -45,7 +45,7 @@ pub struct Counters {
     pub judged: Judged,
 }
 
-/// What chance says.
+/// The verdict on the differences.
 #[derive(Debug, Serialize, PartialEq)]
 #[serde(rename_all = "snake_case", tag = "judged")]
 pub enum Judged {
@@ -54,7 +54,7 @@ pub enum Judged {
 }
 
 impl Counters {
-    /// Of the differences in standard errors, each with its standard error in members; `None` without any.
+    /// The differences in standard errors, each given with its standard error in members; `None` without any.
     pub fn of(differences: impl Iterator<Item = (f64, f64)>) -> Option<Self> {
         let (mut errors, members): (Vec<f64>, Vec<f64>) = differences.unzip();
         if errors.is_empty() {
@@ -75,7 +75,7 @@ impl Counters {
         Some(Counters { number: errors.len(), mean: sum / number, spread, quantiles, within, histogram, judged })
     }
 
-    /// For people.
+    /// The verdict as text.
     pub fn text(&self) -> String {
         let mut shares = vec![["within", ">share", ">normal"].map(str::to_owned).to_vec()];
         for (at, (share, normal)) in self.within.iter().zip(NORMAL_SHARES).enumerate() {

@@ -1,4 +1,4 @@
-//! `compare`: counters and filters against the sets that a service still keeps beside them.
+//! `compare`: counters and filters against the sets that a service still keeps alongside them.
 //!
 //! Every member of a set must be found in its filter. The estimates of counters must lie about the sizes of their sets
 //! as their stated errors say.
@@ -57,7 +57,7 @@ pub struct Against {
 /// A key, and the key of its set.
 type Pair = (Vec<u8>, Option<Vec<u8>>);
 
-/// One key beside its set.
+/// The comparison of one key with its set.
 #[derive(Debug, Serialize)]
 pub struct Compared {
     pub key: String,
@@ -65,24 +65,24 @@ pub struct Compared {
     pub kind: &'static str,
     /// Members of the set.
     pub members: u64,
-    /// What the key counts.
+    /// The count that the key reports.
     pub counted: u64,
-    /// The difference in standard errors, of a counter that estimates.
+    /// The difference in standard errors, for a counter that estimates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub errors: Option<f64>,
     /// The standard error of the difference, members.
     #[serde(skip)]
     pub standard_error: f64,
-    /// Members that a filter does not have.
+    /// The number of members that a filter does not have.
     pub missing: u64,
-    /// The first of them.
+    /// The first of the missing members.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub misses: Vec<String>,
-    /// Whether the counter differs though nothing may be off: it is exact, or its set is empty.
+    /// Whether the counter differs although it has to be right: it is exact, or its set is empty.
     pub wrong: bool,
 }
 
-/// All of them.
+/// The comparisons of all keys.
 #[derive(Debug, Serialize)]
 struct Report {
     compared: Vec<Compared>,
@@ -123,7 +123,7 @@ impl Against {
         report.verdict()
     }
 
-    /// Keys, each with its set.
+    /// The keys to compare, each with its set.
     fn names(&self, server: &mut Server) -> Result<Vec<Pair>, Failure> {
         if let Some(path) = &self.pairs {
             let pair = |line: Result<Vec<u8>, Failure>| {

@@ -1,4 +1,4 @@
-//! What a key is compared with, read in bounded pieces.
+//! The set that a key is compared with, read in bounded pieces.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use crate::failure::Failure;
 use crate::lines;
 use crate::server::{Server, bytes, integer, shown, text};
 
-/// Misses of a key that are named.
+/// The most misses of a key that are named.
 pub const MAX_MISSES: usize = 10;
 
-/// Members that are asked for together.
+/// Members that are asked about together.
 const PIECE: usize = 1000;
 
 /// A set of members.
@@ -22,7 +22,7 @@ pub enum Set {
         name: Vec<u8>,
         kind: Kind,
     },
-    /// The hashes of its lines tell how many are distinct.
+    /// A file; the hashes of its lines say how many are distinct.
     File {
         path: PathBuf,
         distinct: HashSet<u128>,
@@ -39,7 +39,7 @@ pub enum Kind {
 }
 
 impl Set {
-    /// The set that a key holds; `None` if there is none.
+    /// The set that a key holds; `None` if the key does not exist.
     pub fn of_key(server: &mut Server, name: &[u8]) -> Result<Option<Set>, Failure> {
         let kind = match text(&server.call(name, redis::cmd("TYPE").arg(name))?).as_deref() {
             Some("none") => return Ok(None),
@@ -72,12 +72,12 @@ impl Set {
         }
     }
 
-    /// Whether its size is itself an estimate.
+    /// Whether the size of the set is itself an estimate.
     pub fn is_estimate(&self) -> bool {
         matches!(self, Set::Key { kind: Kind::HyperLogLog, .. })
     }
 
-    /// How many members it has.
+    /// The number of members in the set.
     pub fn size(&self, server: &mut Server) -> Result<u64, Failure> {
         let (name, kind) = match self {
             Set::File { distinct, .. } => return Ok(distinct.len() as u64),
@@ -95,7 +95,7 @@ impl Set {
             .ok_or_else(|| Failure::of(format!("{command} {} answered what it never should", shown(name))))
     }
 
-    /// Hands its members to `take`, some at a time; one may come twice. False if they cannot be had.
+    /// Passes the members to `take` in pieces; a member may come twice. False if they cannot be had.
     pub fn each_piece(
         &mut self,
         server: &mut Server,

@@ -25,10 +25,10 @@ use crate::server::{
 use plan::{Plan, Step};
 use report::{Moved, Outcome, Report};
 
-/// How often the source is asked whether it was written to.
+/// Time between two checks whether the source was written to.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Items of `--sample` that are asked for, at most.
+/// The most items of `--sample` that are looked up.
 const MAX_SAMPLE: usize = 10_000;
 
 /// Items in one command of the sample.
@@ -86,16 +86,16 @@ pub struct Copy {
     tls: Tls,
 }
 
-/// Keys whose small ones are moved together.
+/// Keys whose small values are moved together.
 const SMALL_BATCH: usize = 100;
 
-/// Why a key is refused that was not there when all were looked at.
+/// Why a key is rejected that appeared in the target after the first look.
 const TAKEN: &str = "the target has such a key by now";
 
-/// What became of a key, a note, and what stands for its value if it was moved.
+/// The outcome of a key, a note, and the fingerprint of its value if it was moved.
 type Copied = (Outcome, String, Option<Fingerprint>);
 
-/// What the steps of a copy share.
+/// The state that the steps of a copy share.
 struct Copying<'a> {
     arguments: &'a Copy,
     source: Server,
@@ -195,7 +195,7 @@ impl Copying<'_> {
         self.second_look(&prints)
     }
 
-    /// Tells what became of a key. Its row and what stands for its value, if it was moved.
+    /// Reports the outcome of a key. Its row and what stands for its value, if it was moved.
     fn told(&mut self, at: usize, (outcome, note, print): Copied) -> Option<(usize, Fingerprint)> {
         let row = &mut self.report.moves[at];
         (row.outcome, row.note) = (outcome, note);
@@ -215,7 +215,7 @@ impl Copying<'_> {
         self.check_writers()
     }
 
-    /// Now and then: whether to go on.
+    /// Fails if a signal asks to stop, and keeps the pause going.
     fn look(&mut self) -> Result<(), Failure> {
         self.interrupt.check()?;
         if let Some(pause) = &mut self.pause {
@@ -245,8 +245,8 @@ impl Copying<'_> {
         ))
     }
 
-    /// Moves the small ones of these keys together. For each key what became of it; nothing, if it is not to be moved or
-    /// has to be moved on its own.
+    /// Moves those keys of the batch whose values are small together. For each key what became of it; nothing, if it is
+    /// not to be moved or has to be moved on its own.
     fn copy_batch(&mut self, steps: &[(Key, u64, Step)]) -> Result<Vec<Option<Copied>>, Failure> {
         self.look()?;
         let mut outcomes: Vec<Option<Copied>> = vec![None; steps.len()];
@@ -288,7 +288,7 @@ impl Copying<'_> {
         copied
     }
 
-    /// Moves one key, which arrives under a temporary name.
+    /// Moves one key, which is loaded under a temporary name.
     fn copy_as(&mut self, key: &Key, temporary: &[u8], mut moved: impl FnMut(u64)) -> Result<Copied, Failure> {
         let (source, target) = (&mut self.source, &mut self.target);
         let (interrupt, pause) = (&self.interrupt, &mut self.pause);
@@ -322,7 +322,7 @@ impl Copying<'_> {
         }
     }
 
-    /// What is different between the source and what arrived.
+    /// The difference between the source and the loaded value.
     fn difference(
         &mut self,
         key: &Key,
@@ -358,7 +358,7 @@ impl Copying<'_> {
         Ok(None)
     }
 
-    /// Looks at the source again: at every key, where anything could have changed one.
+    /// Compares with the source again: every key, if anything could have changed one.
     fn second_look(&mut self, prints: &[(usize, Fingerprint)]) -> Result<(), Failure> {
         self.check_writers()?;
         if Writes::of(&mut self.source)? == self.before {
@@ -384,7 +384,7 @@ impl Copying<'_> {
     }
 }
 
-/// The row of a key before it was moved.
+/// The row of a key that has not been moved yet.
 fn planned(key: &Key, bytes: u64, step: Step) -> Moved {
     let (outcome, note) = match step {
         Step::Move => (Outcome::Planned, String::new()),
@@ -402,7 +402,7 @@ fn planned(key: &Key, bytes: u64, step: Step) -> Moved {
     }
 }
 
-/// With what to do about a copy that ended before its end.
+/// The failure of a copy that stopped early, with advice how to continue.
 fn go_on(failure: Failure) -> Failure {
     match failure.is_interruption() {
         true => failure.advise("what was moved stays: run the same again, and what is equal by now is skipped"),

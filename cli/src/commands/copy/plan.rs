@@ -1,38 +1,38 @@
-//! What will be done with each key, before anything is done.
+//! The step for each key, decided before anything is moved.
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::server::{Answer, Class, Key, SMALL_BYTES, Server};
 use crate::server::{fingerprint, first_chunk, integer, is_gone, pairs, read_small, text};
 
-/// Keys that are asked about together.
+/// Keys that are looked up together.
 const BATCH: usize = 200;
 
-/// RedisBloom ends the server that loads a filter of so many sub-filters.
+/// The number of sub-filters from which RedisBloom crashes when it loads a filter.
 const REDISBLOOM_MAX_FILTERS: i64 = 1000;
 
-/// What will be done with a key.
+/// What to do with a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     Move,
-    /// The target has the same.
+    /// The target has an equal value: nothing to do.
     Equal,
     Refuse(String),
 }
 
-/// All keys, with their bytes and what will be done.
+/// All keys, with their bytes and steps.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub steps: Vec<(Key, u64, Step)>,
 }
 
-/// What a server has commands for.
+/// The commands that a server has.
 #[derive(Debug, Clone, Copy)]
 struct Serves {
     filters: bool,
     /// Filters of lines, too.
     lines: bool,
-    /// Whether BF.* are ours there, and not RedisBloom's.
+    /// Whether the server's BF.* commands are ours, and not RedisBloom's.
     own_filters: bool,
     counters: bool,
 }
@@ -49,12 +49,12 @@ impl Serves {
         Ok(Serves { filters: knows(0), lines: knows(1), counters: knows(2), own_filters: knows(3) })
     }
 
-    /// Whether a filter of so many sub-filters would end the server.
+    /// Whether loading a filter with this many sub-filters would crash the server.
     fn ends_at(self, class: Class, filters: i64) -> bool {
         class == Class::Classic && !self.own_filters && filters >= REDISBLOOM_MAX_FILTERS
     }
 
-    /// Why a key of this class cannot go there.
+    /// Why a server rejects keys of this class, if it does.
     fn refusal(self, class: Class) -> Option<&'static str> {
         match class {
             Class::Classic if !self.filters => Some("the target has no module for filters"),
@@ -134,18 +134,18 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Keys that cannot be moved.
+    /// The number of keys that cannot be moved.
     pub fn refused(&self) -> usize {
         self.steps.iter().filter(|(_, _, step)| matches!(step, Step::Refuse(_))).count()
     }
 
-    /// Bytes of all keys, as the source's memory has them.
+    /// Bytes of all keys in the source's memory.
     pub fn bytes(&self) -> u64 {
         self.steps.iter().map(|(_, bytes, _)| bytes).sum()
     }
 }
 
-/// Of each key whether both have the same value. Small ones are read together.
+/// For each key, whether source and target have equal values. Small ones are read together.
 fn same_of(
     source: &mut Server,
     target: &mut Server,
@@ -180,7 +180,7 @@ fn same_of(
     Ok(same)
 }
 
-/// Whether both have the same value: by its header first, then by all of it.
+/// Whether source and target have equal values: the headers are compared first, then the whole values.
 fn same_alone(source: &mut Server, target: &mut Server, key: &Key) -> Result<bool, Failure> {
     let theirs = target.ask(&key.name, key.class.count().arg(&key.name))?;
     if theirs.is_err() || first_chunk(source, key.class, &key.name)? != first_chunk(target, key.class, &key.name)? {

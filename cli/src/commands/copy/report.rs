@@ -1,4 +1,4 @@
-//! What was done with each key.
+//! The outcome of each key.
 
 use serde::Serialize;
 
@@ -6,30 +6,30 @@ use crate::failure::Failure;
 use crate::server::Class;
 use crate::table::{bytes, table};
 
-/// Rows that are printed one by one; of more, only those that did not go as planned.
+/// The most rows that are printed one by one; of more keys, only those that did not go as planned.
 const MAX_ROWS: usize = 50;
 
 /// What became of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It is to be moved.
+    /// The key is to be moved.
     Planned,
-    /// It is there, and the same.
+    /// The key was moved, and its value is equal.
     Moved,
-    /// It was there, and the same.
+    /// The target already had an equal value.
     Equal,
-    /// It was deleted or expired.
+    /// The key was deleted or expired meanwhile.
     Gone,
-    /// It cannot be moved.
+    /// The key cannot be moved.
     Refused,
-    /// It arrived, and was not the same. The target keeps what it had.
+    /// The key was loaded, and its value differs. The target keeps what it had.
     Differs,
-    /// It is there, and its source changed since.
+    /// The key was moved, and its source changed since.
     Behind,
 }
 
-/// One key.
+/// The outcome of one key.
 #[derive(Debug, Serialize)]
 pub struct Moved {
     pub key: String,
@@ -44,7 +44,7 @@ pub struct Moved {
     pub class: Class,
 }
 
-/// All keys.
+/// The outcome of all keys.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     pub dry_run: bool,
@@ -56,7 +56,7 @@ impl Report {
         self.moves.iter().filter(|row| row.outcome == outcome).count()
     }
 
-    /// For people.
+    /// The report as text.
     pub fn text(&self) -> String {
         let is_short = self.moves.len() <= MAX_ROWS;
         let plain = [Outcome::Planned, Outcome::Moved, Outcome::Equal];
@@ -85,7 +85,7 @@ impl Report {
         if shown.is_empty() { summary } else { format!("{}\n{summary}", table(&rows)) }
     }
 
-    /// A failure if a key is not there, or not as its source is.
+    /// A failure if a key is missing in the target or differs from its source.
     pub fn verdict(&self) -> Result<(), Failure> {
         let wrong = self.number(Outcome::Differs) + self.number(Outcome::Behind);
         if wrong > 0 {

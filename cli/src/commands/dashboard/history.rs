@@ -1,14 +1,14 @@
-//! What was seen, kept in memory: the present in every look, the past ever more thinly, a week in all.
+//! Samples kept in memory for a week: dense for the last minutes, ever sparser further back.
 
 use std::collections::VecDeque;
 
-/// Samples that are kept: how many, and the seconds from one to the next at least.
+/// A resolution of the history: the number of samples, and the least number of seconds between two.
 struct Tier {
     step: u64,
     kept: usize,
 }
 
-/// The youngest first. With a look every 5 seconds: 10 minutes of them all, an hour, a day, and a week.
+/// The tiers, the youngest first. With a look every 5 seconds: 10 minutes of them all, an hour, a day, and a week.
 ///
 /// Each step is a multiple of the one before it; a tier would wait for longer than its own else. Powers of two are what
 /// a queue takes memory for.
@@ -19,7 +19,7 @@ const TIERS: [Tier; 4] = [
     Tier { step: 2520, kept: 256 },
 ];
 
-/// Samples that a ring has at most.
+/// The most samples that a history has.
 #[cfg(test)]
 const MOST: usize = 128 + 128 + 256 + 256;
 
@@ -28,7 +28,7 @@ const MOST: usize = 128 + 128 + 256 + 256;
 pub struct Sample<const N: usize> {
     /// Unix seconds.
     pub at: u64,
-    /// Whether nothing was seen for a while before it.
+    /// Whether samples are missing before this one.
     pub is_after_gap: bool,
     pub values: [f64; N],
 }
@@ -40,7 +40,7 @@ pub struct Sample<const N: usize> {
 #[derive(Debug, Clone)]
 pub struct Ring<const N: usize> {
     tiers: [VecDeque<Sample<N>>; TIERS.len()],
-    /// A gap before the next sample of each tier: of one that was dropped, or of what comes next.
+    /// Whether each tier has a gap before its next sample.
     gaps: [bool; TIERS.len()],
 }
 
@@ -49,7 +49,7 @@ impl<const N: usize> Ring<N> {
         Ring { tiers: std::array::from_fn(|_| VecDeque::new()), gaps: [false; TIERS.len()] }
     }
 
-    /// Adds what is seen now. A moment before the last one, after the clock was set back, begins anew.
+    /// Adds a sample. A moment before the last one, after the clock was set back, begins anew.
     pub fn push(&mut self, at: u64, values: [f64; N]) {
         if self.last().is_some_and(|last| at < last.at) {
             *self = Ring::new();
@@ -75,25 +75,25 @@ impl<const N: usize> Ring<N> {
         self.gaps[0] |= !self.tiers[0].is_empty();
     }
 
-    /// The latest.
+    /// The latest sample.
     pub fn last(&self) -> Option<&Sample<N>> {
         self.tiers[0].back()
     }
 
-    /// Those from `from` on, in order of time.
+    /// The samples from `from` on, in order of time.
     pub fn since(&self, from: u64) -> impl Iterator<Item = &Sample<N>> {
         self.tiers.iter().rev().flatten().filter(move |sample| sample.at >= from)
     }
 }
 
-/// Digits of a trend, and the seconds that it goes back at most.
+/// Digits of a trend, and the most seconds that it covers.
 const TREND_DIGITS: u64 = 24;
 const TREND_SECONDS: u64 = 3600;
 
-/// Growth over fewer seconds than these says nothing yet.
+/// The least number of seconds from which growth is computed.
 const LEAST_SECONDS: u64 = 30;
 
-/// How the first value of the samples moved in the last hour, or since they began.
+/// The course of the first value of the samples in the last hour, or since they began.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trend {
     /// Digits of base 36, from the least to the largest value.

@@ -1,11 +1,11 @@
-//! What each finding means and what to do about it, as a page: the section of docs/monitoring.md, so that the dashboard
-//! needs no other host for it.
+//! The page that says what each finding means and what to do about it. It is the section of docs/monitoring.md, so that
+//! the dashboard needs no other host for it.
 
 use crate::health::Problem;
 
 const DOCUMENT: &str = include_str!("../../../../docs/monitoring.md");
 
-/// What the section begins with. It ends with the next one.
+/// The heading of the section. It ends with the next one.
 const HEAD: &str = "## Findings\n";
 
 /// The body of the page. Each finding has its code word as an anchor.

@@ -7,7 +7,7 @@ use ring::digest::{SHA256, digest};
 const DOCUMENT: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
 
-/// In order: each names only what those before it have.
+/// The scripts in order: each uses only names of those before it.
 const SCRIPTS: [&str; 5] = [
     include_str!("page/base.js"),
     include_str!("page/chart.js"),
@@ -27,12 +27,12 @@ pub struct Page {
     pub policy: String,
 }
 
-/// What nobody else may do with any of the pages.
+/// The directives that close every page to other origins.
 const CLOSED: &str = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 impl Page {
-    /// Only this very style and script are let in, by their hashes, and only this origin is asked. Trusted types without a
-    /// policy forbid that a script makes markup of text.
+    /// Builds the page and a policy that admits only this style and script, by their hashes, and requests only to its
+    /// own origin. Trusted types without a policy forbid that a script makes markup of text.
     pub fn new() -> Self {
         let script = SCRIPTS.concat();
         let policy = format!(
@@ -46,7 +46,7 @@ impl Page {
 }
 
 impl Page {
-    /// A page without a script, of this body.
+    /// A page without a script, with this body.
     pub fn of_text(title: &str, body: &str) -> Self {
         let html = format!(
             "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\

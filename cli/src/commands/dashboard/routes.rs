@@ -1,4 +1,4 @@
-//! What the dashboard answers: the page, the two addresses that it asks, and what findings mean.
+//! The routes of the dashboard: the page, the two addresses that it asks, and the meaning of findings.
 
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex};
@@ -19,16 +19,16 @@ use super::page::Page;
 use super::seen::Seen;
 use super::watcher::{Question, Slices, lock};
 
-/// Questions that wait for the server at most. Whoever comes then is told to come again.
+/// The most questions that wait for the server. Whoever comes then is told to come again.
 pub const MAX_QUESTIONS: usize = 64;
 
-/// How long a page waits for the slices of a counter. The other curves are there at once.
+/// Longest time that a page waits for the slices of a counter. The other curves are there at once.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Seconds that are told about at most: as long as anything is kept.
+/// The longest period that a request may ask for, in seconds: as long as the history goes.
 const MOST_SECONDS: u64 = 7 * 86_400;
 
-/// What all requests share.
+/// The state that all requests share.
 #[derive(Clone)]
 struct Shared {
     page: Arc<Page>,
@@ -37,7 +37,7 @@ struct Shared {
     questions: SyncSender<Question>,
 }
 
-/// All addresses.
+/// The routes.
 pub fn routes(seen: Arc<Mutex<Seen>>, questions: SyncSender<Question>) -> Router {
     let meaning = Page::of_text("Rollcall · findings", &meaning());
     Router::new()
@@ -50,7 +50,7 @@ pub fn routes(seen: Arc<Mutex<Seen>>, questions: SyncSender<Question>) -> Router
         .with_state(Shared { page: Arc::new(Page::new()), meaning: Arc::new(meaning), seen, questions })
 }
 
-/// Nothing is kept by browsers, taken for another type, or read by other sites.
+/// Adds headers: browsers do not cache or guess types, and other sites cannot read.
 async fn with_headers(mut response: Response) -> Response {
     let headers: [(HeaderName, &str); 4] = [
         (header::CACHE_CONTROL, "no-store"),
@@ -72,7 +72,7 @@ async fn state(State(shared): State<Shared>) -> Response {
     json(lock(&shared.seen).state())
 }
 
-/// `?seconds=` for all keys together, and `&key=` for one.
+/// Answers `?seconds=` for all keys together, and `&key=` for one.
 async fn series(State(shared): State<Shared>, uri: Uri) -> Response {
     let Some((seconds, key)) = read_query(uri.query().unwrap_or_default()) else {
         return (StatusCode::BAD_REQUEST, "expected seconds=NUMBER, and key=ID or none\n").into_response();
@@ -100,7 +100,7 @@ async fn series(State(shared): State<Shared>, uri: Uri) -> Response {
     as_json(&series)
 }
 
-/// Seconds and the key of a query; `None` if it is not one.
+/// The seconds and the key of a query; `None` if the query is invalid.
 fn read_query(query: &str) -> Option<(u64, Option<&str>)> {
     let (mut seconds, mut key) = (None, None);
     for part in query.split('&') {

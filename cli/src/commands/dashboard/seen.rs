@@ -1,4 +1,4 @@
-//! What the dashboard knows: the last look, and the history of all keys together and of each.
+//! What the dashboard knows: the last look, and the history of all keys together and of each key.
 
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,19 +9,19 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::history::{Ring, Trend, trend};
 
-/// How long what was written for one page serves others, milliseconds.
+/// How long a written answer serves other pages, in milliseconds.
 const WRITTEN_MS: u64 = 1000;
 
-/// Seconds that the history of a key is kept after it was last seen.
+/// How long the history of a key is kept after the key was last seen, in seconds.
 const KEPT_AFTER: u64 = 3600;
 
 /// The history of a key: items, capacity, bytes, rate.
 pub type KeyValues = [f64; 4];
 
-/// The history of all: items of filters, members of counters, bytes.
+/// The values in the history of all keys: items of filters, members of counters, bytes.
 pub type TotalValues = [f64; 3];
 
-/// What stands for a key in addresses: the hash of its name, in 16 digits.
+/// The id of a key in addresses: the hash of its name, in 16 digits.
 pub fn id_of(name: &[u8]) -> String {
     format!("{:016x}", xxh3_64(name))
 }
@@ -39,26 +39,26 @@ struct Known {
     seen: u64,
 }
 
-/// Where a key is asked for more.
+/// The node and the name of a key, to ask for more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     pub name: Vec<u8>,
-    /// What people call its node.
+    /// The name of the node for people.
     pub node: String,
-    /// Whether it is a counter with a window, which has a history of its own.
+    /// Whether the key is a counter with a window, which has a history of its own.
     pub has_slices: bool,
 }
 
-/// All that is known.
+/// Everything that is known.
 #[derive(Debug)]
 pub struct Seen {
     /// The last look as JSON.
     state: String,
-    /// The same with the present, as pages got it last: those who ask within a second, or read slowly, share it.
+    /// The state as pages last got it, with its time: pages that ask within a second share it.
     written: Option<(u64, Bytes)>,
     totals: Ring<3>,
     keys: HashMap<String, Known>,
-    /// Histories that are kept at most.
+    /// The most histories that are kept.
     most: usize,
 }
 
@@ -75,16 +75,16 @@ pub struct Series {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     members: Vec<Option<f64>>,
     bytes: Vec<Option<f64>>,
-    /// Of a counter with a window: since when, and how many members.
+    /// The slices of a counter with a window: the start of each, and its number of members.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Vec<(i64, i64)>>,
-    /// Why there is no `window`.
+    /// Why `window` is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_trouble: Option<String>,
 }
 
 impl Seen {
-    /// Nothing yet. `max_keys` is how many are looked at.
+    /// Nothing seen yet. `max_keys` is how many are looked at.
     pub fn new(max_keys: usize) -> Self {
         Seen {
             state: "null".to_owned(),
@@ -111,7 +111,7 @@ impl Seen {
         (self.state, self.written) = (state, None);
     }
 
-    /// Adds what was seen of a key at `at`; how it moved lately.
+    /// Adds what was seen of a key at `at`, and returns its recent course.
     pub fn add_key(&mut self, id: &str, place: &Place, at: u64, values: KeyValues) -> Option<Trend> {
         let known = self.keys.entry(id.to_owned()).or_insert_with(|| Known {
             place: place.clone(),
@@ -131,7 +131,7 @@ impl Seen {
         self.totals.push(at, values);
     }
 
-    /// What the look at `at` did not see has a gap in its curve; what is long gone is forgotten.
+    /// Ends the look at `at`: keys that it did not see get a gap in their curves, and keys long gone are dropped.
     pub fn end_look(&mut self, at: u64) {
         self.keys.retain(|_, known| known.seen + KEPT_AFTER >= at);
         for known in self.keys.values_mut().filter(|known| known.seen != at) {
@@ -145,13 +145,13 @@ impl Seen {
         }
     }
 
-    /// Nothing is seen until the next look that succeeds.
+    /// Records that nothing is known until the next successful look.
     pub fn interrupt(&mut self) {
         self.interrupt_totals();
         self.keys.values_mut().for_each(|known| known.ring.interrupt());
     }
 
-    /// The sums are not known until the next that are added.
+    /// Records that the sums are unknown until the next ones are added.
     pub fn interrupt_totals(&mut self) {
         self.totals.interrupt();
     }
@@ -178,7 +178,7 @@ impl Seen {
 
 type Columns<const N: usize> = (u64, Vec<u64>, [Vec<Option<f64>>; N]);
 
-/// A ring by its values, with a row of none where there is a gap.
+/// The samples as columns, with a row of nulls at each gap.
 fn columns<const N: usize>(ring: &Ring<N>, seconds: u64) -> Columns<N> {
     let now = now_ms() / 1000;
     let mut times = Vec::new();

@@ -1,4 +1,4 @@
-//! A look as JSON, as pages get it from `/api/state`.
+//! The last look as JSON, as pages get it from `/api/state`.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::watch::{Info, Row};
 
-/// Everything that a page shows besides charts. Times are milliseconds since 1970.
+/// Everything that a page shows except charts. Times are milliseconds since 1970.
 #[derive(Debug, Serialize)]
 pub struct State<'a> {
     /// The version of the tool.
     pub version: &'static str,
-    /// What people call the server.
+    /// The name of the server for people.
     pub server: &'a str,
     pub pattern: Option<&'a str>,
-    /// Seconds from one look to the next.
+    /// Seconds between two looks.
     pub interval: u64,
     pub started: u64,
-    /// The last look that any node answered.
+    /// The time of the last look that any node answered.
     pub looked: Option<u64>,
     pub took_ms: u64,
     /// Whether no node answers.
@@ -28,9 +28,9 @@ pub struct State<'a> {
     pub totals: Totals,
     pub nodes: Vec<Node<'a>>,
     pub rows: Vec<ShownRow<'a>>,
-    /// Keys besides those.
+    /// The number of keys that are not shown.
     pub left_out: u64,
-    /// How many of these have not been judged yet.
+    /// The number of those keys that have not been judged yet.
     pub unjudged: u64,
 }
 
@@ -54,7 +54,7 @@ impl Trouble {
     }
 }
 
-/// What a node says of itself.
+/// The figures that a node reports of itself.
 #[derive(Debug, Serialize)]
 pub struct Node<'a> {
     pub name: &'a str,
@@ -65,44 +65,44 @@ pub struct Node<'a> {
 /// A key.
 #[derive(Debug, Serialize)]
 pub struct ShownRow<'a> {
-    /// What stands for the key in addresses.
+    /// The id of the key in addresses.
     pub id: String,
     #[serde(flatten)]
     pub row: &'a Row,
-    /// Whether it is a counter with a window, whose slices are asked for on demand.
+    /// Whether the key is a counter with a window, whose slices are fetched on demand.
     pub has_slices: bool,
-    /// Its items in the last hour, as digits of base 36.
+    /// The course of the key's items in the last hour, as digits of base 36.
     pub trend: Option<String>,
-    /// How many more they are, and in how many seconds.
+    /// The growth in items, and the number of seconds that it took.
     pub growth: Option<f64>,
     pub growth_seconds: Option<u64>,
 }
 
-/// All keys together.
+/// Figures of all keys together.
 #[derive(Debug, Default, Serialize)]
 pub struct Totals {
-    /// Whether they are those of whole servers, and not sums over the keys that were looked at.
+    /// Whether the figures are of whole servers, and not sums over the keys that were looked at.
     pub is_whole: bool,
     pub filters: u64,
     pub items: u64,
     pub capacity: u64,
     pub counters: u64,
-    /// Of the counters that were looked at: no server sums them up.
+    /// Members of the counters that were looked at: servers do not sum them up.
     pub members: u64,
     pub members_of: u64,
     pub bytes: u64,
     pub used_memory: Option<u64>,
     /// `None` if a node has no limit.
     pub maxmemory: Option<u64>,
-    /// The shortest time that a node is up.
+    /// The shortest uptime of a node.
     pub uptime_seconds: Option<u64>,
-    /// How many counters are held how.
+    /// The number of counters in each representation.
     pub modes: Vec<(&'static str, u64)>,
-    /// What happened since the servers started.
+    /// Counts of events since the servers started.
     pub since: Vec<(&'static str, u64)>,
 }
 
-/// Fields of INFO that count what happened, as people read them.
+/// Fields of INFO that count events, with their names for people.
 const SINCE: [(&str, &str); 8] = [
     ("rollcall_filters_growths", "Filters grown by a sub-filter"),
     ("rollcall_counters_conversions", "Counters converted"),
@@ -114,7 +114,7 @@ const SINCE: [(&str, &str); 8] = [
     ("rollcall_counters_advances", "Windows of counters moved"),
 ];
 
-/// Fields that count counters by how they are held.
+/// Fields of INFO that count counters by representation.
 const MODES: [(&str, &str); 5] = [
     ("rollcall_counters_exact", "exact"),
     ("rollcall_counters_sparse", "sparse"),
@@ -135,7 +135,7 @@ fn added<'a>(rows: impl Iterator<Item = &'a &'a Row>, number: fn(&Row) -> Option
 }
 
 impl Totals {
-    /// Those that INFO has, of whole servers, unless only some keys are asked about; else sums of the rows.
+    /// Sums of whole servers from INFO, unless a pattern limits the keys; then sums of the rows.
     pub fn new(infos: &[&Info], rows: &[&Row], has_pattern: bool) -> Self {
         let is_counter = |row: &&&Row| row.kind == COUNTER;
         let all = |name: &str| (!has_pattern && !infos.is_empty()).then(|| sum(infos, name)).flatten();
@@ -174,10 +174,10 @@ impl Totals {
     }
 }
 
-/// What a row calls a counter.
+/// The kind that a row gives a counter.
 pub const COUNTER: &str = "counter";
 
-/// How many rows of counters are held how.
+/// The number of rows with counters in each representation.
 fn modes_of(rows: &[&Row]) -> Vec<(&'static str, u64)> {
     let mut modes: BTreeMap<usize, u64> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.kind == COUNTER) {

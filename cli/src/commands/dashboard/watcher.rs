@@ -1,4 +1,4 @@
-//! The one who asks the server, however many pages are open.
+//! The one thread that asks the server, however many pages are open.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -13,10 +13,10 @@ use crate::failure::Failure;
 use crate::server::Server;
 use crate::watch::{Asked, Info, Nodes, Others, Row, Rows, Scope, Turn, history};
 
-/// A look takes at most one part of the time in so many: it is work for the server.
+/// A look takes at most one part in this many of the time, because it is work for the server.
 const SHARE: u32 = 10;
 
-/// The slices of a counter with a window: since when, and how many members; or why there are none.
+/// The slices of a counter with a window: the start and the members of each; or why there are none.
 pub type Slices = Result<Vec<(i64, i64)>, String>;
 
 /// A page asks for the slices of a counter.
@@ -25,9 +25,9 @@ pub struct Question {
     pub answer: oneshot::Sender<Slices>,
 }
 
-/// What is looked at, and how often.
+/// The keys to look at, and how often.
 pub struct Plan {
-    /// What people call the server.
+    /// The name of the server for people.
     pub name: String,
     pub pattern: Option<String>,
     pub max_keys: usize,
@@ -41,16 +41,16 @@ pub struct Watcher {
     seen: Arc<Mutex<Seen>>,
     started: u64,
     looked: Option<u64>,
-    /// The last that each node answered.
+    /// The last answer of each node.
     last: BTreeMap<String, (Option<Info>, Rows)>,
-    /// The keys of each node for which there is no room, judged in turn.
+    /// The keys of each node that are not shown, which are judged in turn.
     others: BTreeMap<String, Others>,
     troubles: BTreeMap<String, Trouble>,
-    /// Slices that were asked for since the last look.
+    /// Slices that were fetched since the last look.
     slices: HashMap<Vec<u8>, Slices>,
 }
 
-/// What is known. A thread that panicked left it whole: each change is one assignment.
+/// Locks what is known. A thread that panicked left it whole: each change is one assignment.
 pub fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -65,7 +65,7 @@ impl Watcher {
         watcher
     }
 
-    /// Looks, and answers questions between two looks, until nobody can ask any more.
+    /// Looks, and answers questions between two looks, until no page can ask any more.
     pub fn run(mut self, questions: &Receiver<Question>) {
         loop {
             let began = Instant::now();

@@ -1,5 +1,5 @@
-//! What is known of the servers, by threads that ask them again and again. Whoever scrapes gets what they last knew, and
-//! so cannot load a server by scraping.
+//! What is known of the servers, collected by threads that ask them repeatedly. Whoever scrapes gets what they last
+//! knew, and so cannot load a server by scraping.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -11,20 +11,20 @@ use crate::failure::Failure;
 use crate::server::{Access, Server};
 use crate::watch::{Asked, Info, Nodes, Rows, Scope, rows};
 
-/// A look at the keys of a server takes at most one part in so many of the time.
+/// A look at the keys of a server takes at most one part in this many of the time.
 const KEYS_SHARE: u32 = 10;
 
-/// What is older than three intervals and so many seconds is not shown: its server no longer answers.
+/// How much older than three intervals figures may be: older ones are hidden, since their server no longer answers.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// How often what is looked at.
+/// The intervals between looks, and the keys to look at.
 #[derive(Debug, Clone)]
 pub struct ClockSource {
-    /// Seconds.
+    /// Seconds between two looks at INFO.
     pub interval: u64,
-    /// Seconds.
+    /// Seconds between two looks at the keys.
     pub keys_interval: u64,
-    /// Which keys; `None` for none.
+    /// The pattern of the keys; `None` for none.
     pub pattern: Option<String>,
     pub max_keys: usize,
 }
@@ -33,18 +33,18 @@ pub struct ClockSource {
 pub struct Target {
     clock_source: ClockSource,
     info: Mutex<Asker>,
-    /// On connections of its own: a long look at the keys holds up nothing else.
+    /// The asker of keys has its own connections: a long look at the keys delays nothing else.
     keys: Mutex<Asker>,
     infos: Mutex<Option<Look<Info>>>,
     rows: Mutex<Option<Look<Rows>>>,
 }
 
-/// Asks the nodes, and says on standard error when one begins to fail, and when it answers again.
+/// Asks the nodes, and logs to standard error when a node begins to fail and when it answers again.
 struct Asker {
     nodes: Nodes,
-    /// What it asks for, as people call it.
+    /// What it asks for, in words for the log.
     what: &'static str,
-    /// Why a node that fails does, as it was said.
+    /// Why each failing node fails, as it was logged.
     failing: BTreeMap<String, String>,
 }
 
@@ -73,12 +73,12 @@ impl Asker {
     }
 }
 
-/// One line on standard error. That may be closed by now, which is no reason to end.
+/// Writes one line to standard error. That may be closed by now, which is no reason to end.
 fn log(text: &str) {
     let _ = writeln!(io::stderr().lock(), "rollcall: {}", text.replace('\n', " "));
 }
 
-/// What all nodes answered.
+/// The answers of all nodes.
 pub struct Look<T> {
     began: Instant,
     pub at: SystemTime,
@@ -98,13 +98,13 @@ impl Target {
         Ok(Target { clock_source, info, keys, infos: Mutex::new(None), rows: Mutex::new(None) })
     }
 
-    /// Asks everything once.
+    /// Asks all nodes once.
     pub fn look(&mut self) {
         self.look_at_info();
         self.look_at_keys();
     }
 
-    /// Asks again and again from now on, on threads that end with the process.
+    /// Starts threads that ask repeatedly and end with the process.
     pub fn watch(targets: &Arc<[Target]>, at: usize) -> Result<(), Failure> {
         let spawn = |name: &str, look: fn(&Target) -> Duration| {
             let targets = targets.clone();
@@ -122,7 +122,7 @@ impl Target {
         Ok(())
     }
 
-    /// Returns how long to wait until the next.
+    /// Looks at INFO, and returns how long to wait until the next look.
     fn look_at_info(&self) -> Duration {
         let began = Instant::now();
         let asked = lock(&self.info).ask(Info::of);
@@ -140,12 +140,12 @@ impl Target {
         Duration::from_secs(self.clock_source.keys_interval).saturating_sub(took).max(took * (KEYS_SHARE - 1))
     }
 
-    /// What INFO said last; `None` before the first answer.
+    /// The last answers to INFO; `None` before the first answer.
     pub fn infos(&self) -> MutexGuard<'_, Option<Look<Info>>> {
         lock(&self.infos)
     }
 
-    /// Whether what INFO said is too old to be shown.
+    /// Whether the answers to INFO are too old to be shown.
     pub fn is_stale(&self, look: &Look<Info>) -> bool {
         look.began.elapsed() > Duration::from_secs(3 * self.clock_source.interval) + GRACE
     }
@@ -157,13 +157,13 @@ impl Target {
         look.began.elapsed() > 3 * pause + GRACE
     }
 
-    /// What is known of the keys; `None` before the first answer, and if no keys are looked at.
+    /// The rows of keys; `None` before the first answer, and if no keys are looked at.
     pub fn rows(&self) -> MutexGuard<'_, Option<Look<Rows>>> {
         lock(&self.rows)
     }
 }
 
-/// What is behind a lock is whole, whatever became of others who had it.
+/// Locks a mutex, also after a thread that held it panicked: its data is always whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,12 +1,12 @@
-//! Samples, gathered by metric and written in the two forms that Prometheus reads: all of a metric together, below its
-//! help and its type.
+//! Samples, grouped by metric and written in the two formats that Prometheus reads. A metric's samples follow its help
+//! and its type.
 
 use std::fmt::Write;
 
-/// What the names of all metrics begin with.
+/// The prefix of all metric names.
 const PREFIX: &str = "rollcall_";
 
-/// What the name of a counter's samples ends with.
+/// The suffix of the names of a counter's samples.
 const TOTAL: &str = "_total";
 
 /// A form of the text.
@@ -21,7 +21,7 @@ pub enum Form {
 impl Form {
     pub const ALL: [Form; 2] = [Form::Plain, Form::OpenMetrics];
 
-    /// What it is called over HTTP.
+    /// The content type of the format.
     pub fn content_type(self) -> &'static str {
         match self {
             Form::Plain => "text/plain; version=0.0.4; charset=utf-8",
@@ -29,8 +29,8 @@ impl Form {
         }
     }
 
-    /// The one that the `Accept` headers of a request ask for: OpenMetrics if they name it and nothing plain is liked
-    /// better.
+    /// The format that the `Accept` headers of a request ask for: OpenMetrics if they name it and nothing plain is
+    /// liked better.
     pub fn accepted<'a>(accepts: impl IntoIterator<Item = &'a str>) -> Form {
         let (mut open, mut plain) = (0.0, 0.0);
         for range in accepts.into_iter().flat_map(|accept| accept.split(',')) {
@@ -55,12 +55,12 @@ impl Form {
     }
 }
 
-/// What kind of figure a metric is.
+/// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// What is now.
+    /// A value that goes up and down.
     Gauge,
-    /// What has been since the server started. The name of its samples ends with `_total`.
+    /// A count since the server started. The name of its samples ends with `_total`.
     Counter,
 }
 
@@ -80,7 +80,7 @@ impl Metric {
         format!("{PREFIX}{}{unit}", self.name)
     }
 
-    /// The name of its samples.
+    /// The name of the metric's samples.
     pub fn sample(&self) -> String {
         match self.kind {
             Kind::Gauge => self.family(),
@@ -118,7 +118,7 @@ pub struct Families {
 }
 
 impl Families {
-    /// None yet, of these metrics.
+    /// The metrics of a table, without samples.
     pub fn new(table: impl IntoIterator<Item = &'static Metric>) -> Self {
         Families { all: table.into_iter().map(|metric| (metric, Vec::new())).collect() }
     }
@@ -131,7 +131,7 @@ impl Families {
         }
     }
 
-    /// The text. Help is written as it is: none has a quote, a backslash or a second line.
+    /// The metrics as text. Help is written as it is: none has a quote, a backslash or a second line.
     pub fn text(&self, form: Form) -> String {
         let mut text = String::new();
         for (metric, samples) in self.all.iter().filter(|(_, samples)| !samples.is_empty()) {

@@ -1,4 +1,4 @@
-//! What is known of servers and keys as samples.
+//! The samples of all servers and keys.
 
 use std::collections::HashSet;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,7 +8,7 @@ use super::families::{Families, Form, Metric};
 use super::metrics::{self as m, ALL, FORMS, PLAIN, REASONS};
 use crate::watch::{Info, Row};
 
-/// All of it, in the form that whoever reads it asked for.
+/// All samples as text, in the requested format.
 pub fn text(targets: &[Target], form: Form) -> String {
     let mut families = Families::new(&ALL);
     // A node that two URLs lead to is shown once: Prometheus takes no sample twice.
@@ -111,7 +111,7 @@ fn add_row(families: &mut Families, server: &str, row: &Row) {
     }
 }
 
-/// What the server does not say is absent, not 0.
+/// Adds the figures that a server reports; one that it does not report is absent, not 0.
 fn add<const N: usize>(
     families: &mut Families,
     metric: &Metric,

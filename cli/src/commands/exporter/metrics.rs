@@ -66,7 +66,7 @@ pub const KEY_TTL: Metric = of(Of::Seconds, gauge("key_ttl", "Time until it expi
 pub const KEY_HALF_LOADED: Metric = gauge("key_half_loaded", "Whether some of its chunks are still to come.");
 pub const KEY_FINDING: Metric = gauge("key_finding", "What is wrong with the key: 1 for each finding.");
 
-/// All of them, in the order in which they are written.
+/// All metrics, in the order in which they are written.
 pub static ALL: [Metric; 40] = [
     UP,
     COLLECTED,
@@ -110,7 +110,7 @@ pub static ALL: [Metric; 40] = [
     KEY_FINDING,
 ];
 
-/// The fields of INFO that are a metric as they are.
+/// The fields of INFO that become metrics unchanged.
 pub const PLAIN: [(&str, Metric); 13] = [
     ("rollcall_filters", FILTERS),
     ("rollcall_counters", COUNTERS),
@@ -127,10 +127,11 @@ pub const PLAIN: [(&str, Metric); 13] = [
     ("rollcall_frees_waiting_bytes", FREES_BYTES),
 ];
 
-/// Reasons of refusals: fields `rollcall_refused_REASON`.
+/// Reasons of errors: fields `rollcall_refused_REASON`.
 pub const REASONS: [&str; 4] = ["corrupt", "full", "limit", "memory"];
 
-/// Families, as fields and labels name them, and their forms: fields `rollcall_FAMILY_FORM` and the same with `_bytes`.
+/// Families, as fields and labels name them, and their forms: fields `rollcall_FAMILY_FORM` and
+/// `rollcall_FAMILY_FORM_bytes`.
 pub const FORMS: [(&str, &str, &[&str]); 2] = [
     ("filters", "filter", &["lines", "classic", "windowed", "loading"]),
     ("counters", "counter", &["exact", "sparse", "dense", "windowed", "loading"]),

@@ -23,7 +23,7 @@ use crate::server::Access;
 use collect::{ClockSource, Target};
 use families::Form;
 
-/// What somebody sees who opens it in a browser.
+/// The page that a browser gets.
 const PAGE: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>rollcall exporter</title>\
     <p>rollcall exporter: figures of filters and counters, for Prometheus: <a href=\"metrics\">metrics</a>\n";
 
@@ -87,10 +87,10 @@ impl Exporter {
     }
 }
 
-/// How long a text serves everybody who asks. Many who ask, or read slowly, share it.
+/// How long one text serves all requests. Many who ask, or read slowly, share it.
 const TEXT_TIME: Duration = Duration::from_secs(1);
 
-/// The last text in each form, and when it was written.
+/// The last text in each format, and its time.
 type Written = Arc<[tokio::sync::Mutex<Option<(Instant, Bytes)>>; Form::ALL.len()]>;
 
 /// The text of now, or of a second ago.

@@ -1,4 +1,4 @@
-//! The metrics against what is made of them: the document, the alert rules, the dashboard.
+//! The metrics against the files that use them: the document, the alert rules, the dashboard.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ const DOCUMENT: &str = include_str!("../../../../docs/monitoring.md");
 const ALERTS: &str = include_str!("../../../../packaging/monitoring/alerts.yml");
 const DASHBOARD: &str = include_str!("../../../../packaging/monitoring/grafana.json");
 
-/// The words of a text that are names of ours.
+/// The words of a text that are names of our metrics.
 fn named(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|word| word.starts_with("rollcall_") && *word != "rollcall_core").map(str::to_owned).collect()

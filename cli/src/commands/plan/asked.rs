@@ -1,23 +1,23 @@
-//! What filters and counters are asked alike.
+//! The arguments that plans of filters and counters have in common.
 
 use clap::Args;
 
 use crate::numbers;
 use crate::table::bytes;
 
-/// Bytes of memory that a key takes besides its value: its name of 9 bytes, the dictionary's entry and the server's
-/// objects, on redis-server 7.0. docs/operations.md has the measurement.
+/// Bytes of memory that a key takes besides its value, on redis-server 7.0: its name of 9 bytes, the dictionary's entry
+/// and the server's objects. docs/operations.md has the measurement.
 pub(super) const KEY_BYTES: u64 = 88;
 
 /// The largest size of a value where nothing was configured, bytes: `max-key-bytes` of a server without a `maxmemory`.
 const MAX_KEY_BYTES: u64 = 512 << 20;
 
-/// Whether a server that was not configured refuses a value of this size.
+/// Whether a server with default options rejects a value of this size.
 pub(super) fn is_refused_by_default(size_bytes: u64) -> bool {
     size_bytes > MAX_KEY_BYTES
 }
 
-/// What to do about `what`, which [`is_refused_by_default`].
+/// The warning about `what`, for which [`is_refused_by_default`] holds.
 pub(super) fn warning(what: &str, size_bytes: u64) -> String {
     let (size, enough) = (bytes(size_bytes), size_bytes.div_ceil(1 << 30));
     format!(

@@ -39,29 +39,29 @@ pub struct Counting {
     length: u32,
 }
 
-/// Slices of a counter that was not told how many.
+/// The default number of slices of a counter.
 const DEFAULT_SLICES: u32 = 12;
 
-/// Members that are added in order to measure: with so many, every bitmap is written out.
+/// The most members that are added to measure: with this many, every bitmap is dense.
 const MOST_ADDED: u64 = 1 << 20;
 
-/// What one counter takes.
+/// The memory and the error of one counter.
 #[derive(Debug, Serialize)]
 pub struct Planned {
     items: u64,
     capacity: u64,
     error_rate: f64,
-    /// As `LC.INFO key SIZE` says once it has so many members.
+    /// Bytes in memory with these members, as `LC.INFO key SIZE` reports them.
     size_bytes: u64,
-    /// Of its dump, which an RDB file has as well.
+    /// Bytes of the dump, which an RDB file has as well.
     stored_bytes: u64,
     representation: &'static str,
     bits: u64,
-    /// Relative, with so many members; 0 while exact.
+    /// The relative standard error with these members; 0 while exact.
     standard_error: f64,
-    /// Up to so many members of the mean length it is exact.
+    /// The number of members of the mean length up to which the counter is exact.
     exact_up_to: u64,
-    /// What it takes then.
+    /// Bytes in memory at that number of members.
     exact_bytes: u64,
     keys: u64,
     bytes_of_keys: Option<u64>,
@@ -112,7 +112,7 @@ impl Counting {
         })
     }
 
-    /// A counter with so many members of the mean length.
+    /// A counter with `members` members of the mean length.
     fn counter(&self, params: Params, members: u64) -> Result<Counter, Error> {
         let mut counter = Counter::new(params)?;
         if let Some(seconds) = self.asked.window {

@@ -40,29 +40,29 @@ pub struct Filter {
     refresh: bool,
 }
 
-/// What one filter takes.
+/// The memory and the rates of one filter.
 #[derive(Debug, Serialize)]
 pub struct Planned {
     items: u64,
     error_rate: f64,
-    /// As `BF.INFO key SIZE` says; of one that forgets with all slices full.
+    /// Bytes in memory, as `BF.INFO key SIZE` reports them; of a windowed filter with all slices full.
     size_bytes: u64,
-    /// Whether a server refuses it unless it is configured.
+    /// Whether a server with default options rejects the filter.
     refused_by_default: bool,
     bits_per_item: f64,
-    /// Of the bits alone: what an RDB file or a dump has of it at most, but for some 20 bytes a MiB.
+    /// The most bytes that its bits take in an RDB file or a dump, except some 20 bytes per MiB.
     stored_bytes: u64,
     lines: u64,
     lines_per_item: u32,
     bits_per_line: u32,
-    /// The rate once it holds all items.
+    /// The false-positive rate once the filter holds all items.
     rate_when_full: f64,
-    /// What it takes when more items come. Empty where it does not grow.
+    /// The memory of the filter after it has grown. Empty where it does not grow.
     growth: Vec<Grown>,
-    /// What RedisBloom takes for the same. It has no filters that forget.
+    /// The memory that RedisBloom takes for the same filter. It has no filters that forget.
     redisbloom_bytes: Option<u64>,
     keys: u64,
-    /// Of all keys, each with what a key takes besides its value.
+    /// Bytes of all keys, each with the memory that a key takes besides its value.
     bytes_of_keys: Option<u64>,
     command: String,
 }
@@ -77,7 +77,7 @@ struct Grown {
 }
 
 impl Planned {
-    /// The first size of it that a server refuses which was not configured.
+    /// A warning with the first size that a server with default options rejects.
     fn warning(&self) -> Option<String> {
         let items = count(self.items as i64);
         if self.refused_by_default {
@@ -217,7 +217,7 @@ impl Filter {
     }
 }
 
-/// What filters of these parameters take that have grown once to three times.
+/// The memory of filters with these parameters after they have grown once to three times.
 fn growth(params: &Params) -> Result<Vec<Grown>, Error> {
     let mut grown = Vec::new();
     let (mut items, mut bits) = (0u64, 0u64);
@@ -239,7 +239,7 @@ fn growth(params: &Params) -> Result<Vec<Grown>, Error> {
     Ok(grown)
 }
 
-/// What RedisBloom takes.
+/// The memory that RedisBloom takes.
 fn redisbloom(params: &Params) -> Result<u64, Error> {
     let (scaling, first_rate) = match params.expansion {
         0 => (NO_SCALING, params.error_rate),
@@ -249,7 +249,7 @@ fn redisbloom(params: &Params) -> Result<u64, Error> {
     Ok(shape.num_bytes.saturating_add(overhead(BitLayout::Classic, params.expansion, 1)?))
 }
 
-/// Bytes of a filter besides its bits: those of a small one.
+/// Bytes of a small filter besides its bits.
 fn overhead(layout: BitLayout, expansion: u32, sub_filters: u64) -> Result<u64, Error> {
     let params = Params { error_rate: 0.01, capacity: 1, expansion: expansion.min(1), seed: 0 };
     let mut filter = BloomFilter::new(layout, params, &Unlimited)?;
@@ -261,7 +261,7 @@ fn overhead(layout: BitLayout, expansion: u32, sub_filters: u64) -> Result<u64, 
     Ok(filter.size_bytes() - filter.sub_filters().map(|sub_filter| sub_filter.num_bytes).sum::<u64>())
 }
 
-/// Bytes besides the bits of a filter that forgets, with an item in each of `n` generations.
+/// Bytes besides the bits of a windowed filter with an item in each of `n` generations.
 fn overhead_of_forgetting(generations: u32) -> Result<u64, Error> {
     let slices = generations.saturating_sub(1).max(1);
     let sliding = Sliding::time(slices.into(), slices, ClockSource::Manual, false)?;

@@ -1,4 +1,4 @@
-//! `plan`: what filters and counters take, what they promise, and the commands that make them. No server is asked: the
+//! `plan`: the memory and the errors of filters and counters, and the commands that make them. No server is asked: the
 //! sizes are worked out as the module works them out.
 
 use clap::Subcommand;

@@ -9,7 +9,7 @@ use crate::numbers;
 use crate::table::{bytes, count, seconds, table};
 use crate::watch::Row;
 
-/// What stands before a finding below its row.
+/// The prefix of a finding below its row.
 const INDENT: &str = "  ! ";
 
 /// A column to sort by.
@@ -63,7 +63,7 @@ impl Column {
         }
     }
 
-    /// What stands in it.
+    /// The text of this column in a row.
     fn cell(self, row: &Row) -> String {
         let number = |value: Option<i64>| value.map(count).unwrap_or_default();
         let rate = |value: Option<f64>| match value.map(round) {
@@ -88,7 +88,7 @@ impl Column {
         }
     }
 
-    /// Which comes first.
+    /// The order of two rows by this column.
     fn order(self, a: &Row, b: &Row) -> Ordering {
         let by = |value: fn(&Row) -> Option<f64>| {
             let (a, b) = (value(a).unwrap_or(-1.0), value(b).unwrap_or(-1.0));
@@ -112,7 +112,7 @@ impl Column {
     }
 }
 
-/// What is wrong and what to do, in a line: the command where there is one.
+/// The finding and its remedy in a line, with the command where there is one.
 fn wrong(row: &Row) -> String {
     let findings = row.findings.iter().map(|finding| {
         let todo = finding.command.as_ref().unwrap_or(&finding.advice);
@@ -127,7 +127,7 @@ fn urgency(row: &Row) -> (bool, Option<Severity>, usize) {
     (row.refused.is_some(), worst, row.findings.len())
 }
 
-/// A fill in percent: with a decimal, and without where it says nothing.
+/// A fill in per cent, with a decimal where it is significant.
 fn fill(share: f64) -> String {
     match share {
         10.0.. => numbers::percent(share),
@@ -152,7 +152,7 @@ pub fn printed(rows: &[Row]) -> String {
     table(&[vec![heads], cells.collect()].concat())
 }
 
-/// The heads, and then the lines of each row: the first as a table, so wide at most, and below it what is wrong, whole.
+/// The headings and the lines of each row, fitted to `width` columns; findings stand below their row, unshortened.
 /// Where there is no room for all columns, those furthest to the right are left out, but not the one to sort by.
 pub fn fitted(rows: &[Row], sorted_by: Column, width: usize) -> Vec<Vec<String>> {
     let mut columns: Vec<Column> = Column::ALL.into_iter().filter(|column| *column != Column::Wrong).collect();
@@ -205,7 +205,7 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// One line about all rows.
+/// A summary of all rows in one line.
 pub fn summary(rows: &[Row]) -> String {
     let sum: i64 = rows.iter().filter_map(|row| row.bytes).sum();
     let wrong = rows.iter().filter(|row| row.is_wrong()).count();

@@ -15,10 +15,10 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::watch::{Asked, Nodes, Row, Scope, rows};
 
-/// How often somebody who waits for a key looks whether to end.
+/// Time between two checks for a signal while waiting for a key press.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// The screen, given back as it was when this goes.
+/// The screen, restored on drop.
 struct Screen;
 
 impl Screen {
@@ -37,11 +37,11 @@ impl Drop for Screen {
     }
 }
 
-/// What is looked at.
+/// What the user chose to see.
 pub struct View {
     column: Column,
     reverse: bool,
-    /// Rows at most.
+    /// The most rows.
     limit: usize,
     /// Rows above the first that is shown.
     scrolled: usize,
@@ -53,7 +53,7 @@ impl View {
         View { column, reverse, limit: limit.map_or(usize::MAX, |limit| limit as usize), scrolled: 0 }
     }
 
-    /// What a key does; false to end.
+    /// Handles a key press; returns false to end.
     fn press(&mut self, code: KeyCode, page: usize) -> bool {
         let at = Column::ALL.iter().position(|column| *column == self.column).unwrap_or(0);
         let columns = Column::ALL.len();
@@ -110,12 +110,12 @@ pub fn show(mut nodes: Nodes, pattern: Option<&str>, interval: Duration, mut vie
     }
 }
 
-/// What servers said when they were last asked.
+/// The last answers of the servers.
 struct Seen {
-    /// Those that answered.
+    /// The servers that answered.
     servers: Vec<String>,
     rows: Vec<Row>,
-    /// Of each other one why not.
+    /// The failures of the servers that did not answer.
     failures: Vec<Failure>,
 }
 
